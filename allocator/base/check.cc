@@ -1,0 +1,15 @@
+#include "allocator/base/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace ashlar::internal {
+
+void CheckFailed(const char* file, int line, const char* expression, const std::string& operands) {
+  std::fprintf(stderr, "%s:%d: check failed: %s%s%s\n", file, line, expression, operands.empty() ? "" : ": ",
+               operands.c_str());
+  std::abort();
+}
+
+}  // namespace ashlar::internal

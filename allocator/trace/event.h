@@ -1,0 +1,56 @@
+// The event vocabulary: what an allocator decided, one event a decision. A recorder writes these, a snapshot holds
+// them, a replay makes them again; they are compared field by field.
+//
+//   address      device address; for kOom the device's free bytes, as PyTorch records it
+//   size_bytes   requested bytes for kAlloc and kFree*; the rounded request for kOom; segment or mapped bytes for
+//                kSegment*
+//   stream       the stream the block or segment belongs to
+#ifndef ASHLAR_ALLOCATOR_TRACE_EVENT_H_
+#define ASHLAR_ALLOCATOR_TRACE_EVENT_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::trace {
+
+enum class Action : std::uint8_t {
+  kAlloc,
+  kFreeRequested,
+  kFreeCompleted,
+  kSegmentAlloc,
+  kSegmentFree,
+  kSegmentMap,
+  kSegmentUnmap,
+  kOom,
+  kSnapshot,
+  kAnnotate,
+  kUnknown,  // an action this version does not know; the reader's notes name and count it
+};
+
+// PyTorch's spelling ("alloc", "free_requested", ...).
+absl::string_view ActionName(Action action);
+std::optional<Action> ParseAction(absl::string_view name);
+
+// Index of an interned call stack in a StackTable.
+using StackId = std::uint32_t;
+inline constexpr StackId kNoStack = std::numeric_limits<StackId>::max();
+
+inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
+
+struct Event {
+  Action action = Action::kUnknown;
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  Stream stream{};
+  std::int64_t time_us = kNoTime;  // microseconds of the recorder's clock, kNoTime where the trace has none
+  StackId stack = kNoStack;
+  std::optional<PoolId> pool;  // where the trace names one (PyTorch entries do from 2026 on)
+};
+
+}  // namespace ashlar::trace
+
+#endif  // ASHLAR_ALLOCATOR_TRACE_EVENT_H_

@@ -1,0 +1,34 @@
+// What a program asks of an allocator: the input of a replay. A plain text trace is a list of these.
+#ifndef ASHLAR_ALLOCATOR_TRACE_REQUEST_H_
+#define ASHLAR_ALLOCATOR_TRACE_REQUEST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "allocator/base/units.h"
+
+namespace ashlar::trace {
+
+enum class RequestKind : std::uint8_t {
+  kAlloc,         // `bytes` on `stream`, known as `id` from now on
+  kFree,          // the block of `id`
+  kRecordStream,  // `stream` also uses the block of `id`
+  kDeviceSync,    // all device work recorded so far completes
+  kEmptyCache,    // the cache returns what it can
+};
+
+struct Request {
+  std::uint64_t bytes = 0;
+  Stream stream{};
+  std::uint32_t id = 0;  // dense: 0 .. id_count - 1
+  RequestKind kind = RequestKind::kAlloc;
+};
+
+struct RequestTrace {
+  std::vector<Request> requests;  // position = the trace's op number
+  std::uint32_t id_count = 0;
+};
+
+}  // namespace ashlar::trace
+
+#endif  // ASHLAR_ALLOCATOR_TRACE_REQUEST_H_

@@ -1,0 +1,87 @@
+// A snapshot: the final state of an allocator (segments cut into blocks) and, per device, the window of events that
+// led to it. Readers fill it from files, the live allocator fills it from itself, writers and analyses take it.
+//
+//   segment  [address .................... address + size_bytes)
+//            | live 512 | free 1536 | live ... | pending ... |      blocks tile the segment, in address order
+#ifndef ASHLAR_ALLOCATOR_TRACE_SNAPSHOT_H_
+#define ASHLAR_ALLOCATOR_TRACE_SNAPSHOT_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/trace/event.h"
+#include "allocator/trace/stack_table.h"
+
+namespace ashlar::trace {
+
+enum class BlockState : std::uint8_t {
+  kFree,
+  kLive,
+  kPending,  // freed by the program, still waiting for work on another stream
+};
+
+struct SnapshotBlock {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  // What the caller asked for. Meaningless for free blocks (PyTorch leaves a stale value there); nullopt where the
+  // trace does not say.
+  std::optional<std::uint64_t> requested_bytes;
+  BlockState state = BlockState::kFree;
+  StackId stack = kNoStack;
+};
+
+struct SnapshotSegment {
+  int device = 0;
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  Stream stream{};
+  bool is_small_pool = false;
+  bool is_expandable = false;
+  PoolId pool;
+  StackId stack = kNoStack;
+  std::vector<SnapshotBlock> blocks;
+};
+
+// The settings the recording allocator ran under. Absent before PyTorch 2.3.
+struct RecordedSettings {
+  std::string conf;                                   // PYTORCH_CUDA_ALLOC_CONF as recorded
+  std::optional<std::uint64_t> max_split_size_bytes;  // nullopt = unlimited
+  double garbage_collection_threshold = 0;
+  bool expandable_segments = false;
+  std::map<std::string, std::string> values;  // every key, printed; what this version does not know included
+};
+
+// What a trace knows. What it does not know is said to be "not in this trace", never 0.
+struct Traits {
+  bool has_time = false;
+  bool has_stacks = false;
+  bool has_requested_bytes = false;
+  bool has_pool_ids = false;       // events name their pool
+  bool has_settings = false;
+  bool has_block_addresses = true;  // false: block addresses are the segment's plus the sizes before (PyTorch 2.0)
+  std::string generation;          // "history (2.0)", "frames (2.1 to 2.2)", ... for people
+};
+
+// One survivable oddity of a file: counted, named, shown beside the result.
+struct Note {
+  std::string name;     // stable key, "unknown_action"
+  std::string message;  // one sentence for people
+  std::uint64_t count = 0;
+};
+
+struct Snapshot {
+  std::vector<SnapshotSegment> segments;          // by device, then address
+  std::vector<std::vector<Event>> device_traces;  // index = device; oldest first
+  StackTable stacks;
+  std::optional<RecordedSettings> settings;
+  Traits traits;
+  std::vector<Note> notes;
+};
+
+}  // namespace ashlar::trace
+
+#endif  // ASHLAR_ALLOCATOR_TRACE_SNAPSHOT_H_

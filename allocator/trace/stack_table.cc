@@ -1,0 +1,31 @@
+#include "allocator/trace/stack_table.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace ashlar::trace {
+
+FrameId StackTable::InternFrame(absl::string_view file, std::int64_t line, absl::string_view function) {
+  const auto [it, is_new] = frame_ids_.try_emplace(absl::StrCat(line, "\n", file, "\n", function),
+                                                   static_cast<FrameId>(frames_.size()));
+  if (is_new) frames_.push_back(Frame{std::string(file), std::string(function), line});
+  return it->second;
+}
+
+StackId StackTable::InternStack(absl::Span<const FrameId> frames) {
+  std::string key(reinterpret_cast<const char*>(frames.data()), frames.size() * sizeof(FrameId));
+  const auto [it, is_new] = stack_ids_.try_emplace(std::move(key), static_cast<StackId>(starts_.size() - 1));
+  if (is_new) {
+    stack_frames_.insert(stack_frames_.end(), frames.begin(), frames.end());
+    starts_.push_back(stack_frames_.size());
+  }
+  return it->second;
+}
+
+absl::Span<const FrameId> StackTable::stack(StackId id) const {
+  if (id == kNoStack) return {};
+  return absl::MakeConstSpan(stack_frames_).subspan(starts_[id], starts_[id + 1] - starts_[id]);
+}
+
+}  // namespace ashlar::trace

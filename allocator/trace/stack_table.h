@@ -1,0 +1,47 @@
+// Interned call stacks. A frame is (file, line, function); a stack is a list of frames, innermost first. Equal
+// stacks have equal ids, so that grouping by stack is grouping by integer.
+#ifndef ASHLAR_ALLOCATOR_TRACE_STACK_TABLE_H_
+#define ASHLAR_ALLOCATOR_TRACE_STACK_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "allocator/trace/event.h"
+
+namespace ashlar::trace {
+
+using FrameId = std::uint32_t;
+
+struct Frame {
+  std::string file;
+  std::string function;
+  std::int64_t line = 0;
+};
+
+class StackTable {
+ public:
+  FrameId InternFrame(absl::string_view file, std::int64_t line, absl::string_view function);
+  StackId InternStack(absl::Span<const FrameId> frames);
+
+  const Frame& frame(FrameId id) const { return frames_[id]; }
+  // Innermost first; empty for kNoStack.
+  absl::Span<const FrameId> stack(StackId id) const;
+
+  std::size_t frame_count() const { return frames_.size(); }
+  std::size_t stack_count() const { return starts_.size() - 1; }
+
+ private:
+  std::vector<Frame> frames_;
+  std::vector<FrameId> stack_frames_;
+  std::vector<std::uint64_t> starts_ = {0};  // stack i is stack_frames_[starts_[i], starts_[i + 1])
+  absl::flat_hash_map<std::string, FrameId> frame_ids_;
+  absl::flat_hash_map<std::string, StackId> stack_ids_;
+};
+
+}  // namespace ashlar::trace
+
+#endif  // ASHLAR_ALLOCATOR_TRACE_STACK_TABLE_H_

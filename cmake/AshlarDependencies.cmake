@@ -1,0 +1,12 @@
+# find_package first; see docs/building.md for the Debian package names.
+find_package(absl REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Threads REQUIRED)
+if(ASHLAR_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(ASHLAR_BUILD_BENCH)
+  find_package(benchmark REQUIRED)
+endif()
