@@ -1,4 +1,4 @@
-# Options and flags of the whole tree.
+# Options and flags of the whole tree; docs/building.md explains each option.
 include(GNUInstallDirs)
 
 set(CMAKE_CXX_STANDARD 20)
@@ -9,18 +9,35 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 option(ASHLAR_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(ASHLAR_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
-option(ASHLAR_FUZZ "Build the fuzz targets (clang)" OFF)
+option(ASHLAR_INSTALL "Add the install rules" ${PROJECT_IS_TOP_LEVEL})
+option(ASHLAR_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
 option(ASHLAR_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
+option(ASHLAR_FETCH_DEPENDENCIES "Fetch a pinned copy of a library that is not installed" ON)
 set(ASHLAR_SANITIZE "" CACHE STRING "Sanitizers for every target, such as address,undefined or thread")
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+# Headers keep their path under a folder of our own: <prefix>/include/ashlar/allocator/base/units.h.
+set(ASHLAR_INSTALL_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/ashlar)
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+endif()
+
+if(ASHLAR_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(FATAL_ERROR "ASHLAR_FUZZ=ON needs clang (libFuzzer), the compiler is ${CMAKE_CXX_COMPILER_ID}: "
+                      "use `cmake --preset fuzz`, or set CMAKE_CXX_COMPILER=clang++")
 endif()
 
 # Sets warnings and sanitizers on one of our targets.
 function(ashlar_configure_target target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
                          $<$<BOOL:${ASHLAR_WERROR}>:-Werror>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 warns falsely inside std::string's own code at -O2 (GCC bug 105651).
+    target_compile_options(${target} PRIVATE -Wno-restrict)
+  endif()
+  if(ASHLAR_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
   if(ASHLAR_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${ASHLAR_SANITIZE} -fno-omit-frame-pointer
                            -fno-sanitize-recover=all)
