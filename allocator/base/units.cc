@@ -67,6 +67,7 @@ absl::StatusOr<std::uint64_t> ParseBytes(absl::string_view text) {
   }
   number = absl::StripAsciiWhitespace(number);
   if (number.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(number.front()))) return BadSize(text);
+  if (absl::StrContains(number, "x")) return BadSize(text);  // SimpleAtod reads hexadecimal, where b is a digit
   if (std::uint64_t whole = 0; absl::SimpleAtoi(number, &whole)) {
     if (whole > UINT64_MAX / scale) return BadSize(text);
     return whole * scale;
