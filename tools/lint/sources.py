@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Small rules of every source file: length, width, unfinished work, header guards, line ends."""
+
+import pathlib
+import re
+
+import lint_tree
+from lint_tree import CODE_SUFFIXES, Finding, Sample
+
+MOST_LINES = 400
+MOST_COLUMNS = 120
+LONG_REASON = re.compile(r"(//|#) Long because: \S")
+# Written in two pieces so that this file keeps its own rule.
+UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
+TEXT_SUFFIXES = CODE_SUFFIXES | {".py", ".cmake", ".in", ".txt", ".md", ".json", ".sh", ""}
+RECORDED_FOLDERS = ("docs/examples/", "tests/data/")  # recorded files are what they are
+
+
+def is_ours(path):
+    return not path.startswith(RECORDED_FOLDERS) and "/corpus/" not in path and "/data/" not in path
+
+
+def guard_of(path):
+    return "ASHLAR_" + re.sub(r"[^A-Za-z0-9]", "_", path).upper() + "_"
+
+
+def check_length(path, lines):
+    if len(lines) <= MOST_LINES or any(LONG_REASON.search(text) for _, text in lines):
+        return []
+    return [Finding("length", path, len(lines), f"has {len(lines)} lines, over {MOST_LINES}: split it, or say why not "
+                    "in a line 'Long because: ...'")]
+
+
+def check_guard(path, lines):
+    guard = guard_of(path)
+    texts = [text for _, text in lines if text.strip()]
+    directives = [text for text in texts if text.startswith("#")]
+    if directives[:2] == [f"#ifndef {guard}", f"#define {guard}"] and texts[-1] == f"#endif  // {guard}":
+        return []
+    return [Finding("guard", path, 1, f"the header guard must be {guard}: #ifndef, #define, and last #endif  // {guard}")]
+
+
+def check_lines(path, lines):
+    findings = []
+    for number, text in lines:
+        if UNFINISHED.search(text):
+            findings.append(Finding("unfinished", path, number, "finish it, or write what is missing into the docs"))
+        if text != text.rstrip() and not path.endswith(".md"):
+            findings.append(Finding("space", path, number, "remove the space at the end of the line"))
+        if len(text) > MOST_COLUMNS and pathlib.PurePath(path).suffix in CODE_SUFFIXES:
+            findings.append(Finding("width", path, number, f"{len(text)} columns, over {MOST_COLUMNS}: break the line"))
+    return findings
+
+
+def check(root):
+    findings = []
+    for path in lint_tree.files(root, TEXT_SUFFIXES):
+        if not is_ours(path):
+            continue
+        lines = lint_tree.lines(root, path)
+        findings += check_lines(path, lines)
+        if pathlib.PurePath(path).suffix in CODE_SUFFIXES | {".py"}:
+            findings += check_length(path, lines)
+        if path.endswith((".h", ".cuh")):
+            findings += check_guard(path, lines)
+    return findings
+
+
+HEADER = "// What it is.\n#ifndef ASHLAR_A_B_C_H_\n#define ASHLAR_A_B_C_H_\n\n#include <vector>\n\n#endif  // ASHLAR_A_B_C_H_\n"
+GOOD = {
+    "a/b_c.h": HEADER,
+    "a/long.cc": "// Long because: one table.\n" + "int x;\n" * MOST_LINES,
+    "a/just.cc": "int x;\n" * MOST_LINES,
+    "a/data/recorded.txt": "space at the end \n",
+}
+SAMPLES = [
+    Sample("", GOOD),
+    Sample("length", GOOD | {"a/long.cc": "int x;\n" * (MOST_LINES + 1)}),
+    Sample("length", GOOD | {"a/long.cc": "// Long because: \n".rstrip() + "\n" + "int x;\n" * MOST_LINES}),
+    Sample("unfinished", GOOD | {"a/x.cc": "// TO" "DO: later\n"}),
+    Sample("unfinished", GOOD | {"docs/x.md": "FIX" "ME\n"}),
+    Sample("space", GOOD | {"a/x.cc": "int x; \n"}),
+    Sample("width", GOOD | {"a/x.cc": "// " + "x" * MOST_COLUMNS + "\n"}),
+    Sample("guard", GOOD | {"a/other.h": HEADER}),
+    Sample("guard", GOOD | {"a/b_c.h": HEADER.replace("#define ASHLAR_A_B_C_H_\n", "")}),
+    Sample("guard", GOOD | {"a/b_c.h": HEADER.replace("#endif  // ASHLAR_A_B_C_H_", "#endif")}),
+    Sample("guard", GOOD | {"a/b_c.h": "#pragma once\n"}),
+]
+
+if __name__ == "__main__":
+    lint_tree.main("sources", check, SAMPLES)
