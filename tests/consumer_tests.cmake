@@ -17,8 +17,8 @@ endfunction()
 ashlar_consumer_test(add_subdirectory -DASHLAR_SOURCE=${PROJECT_SOURCE_DIR} -DASHLAR_SANITIZE=${ASHLAR_SANITIZE})
 set_tests_properties(consumer.add_subdirectory PROPERTIES PROCESSORS 2)
 if(ASHLAR_INSTALL)
-  add_test(NAME consumer.install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix
-                                         ${consumer_dir}/prefix)
+  add_test(NAME consumer.install COMMAND bash -c "rm -rf '${consumer_dir}/prefix' && \
+           '${CMAKE_COMMAND}' --install '${PROJECT_BINARY_DIR}' --prefix '${consumer_dir}/prefix'")
   ashlar_consumer_test(find_package -DCMAKE_PREFIX_PATH=${consumer_dir}/prefix)
   set_tests_properties(consumer.install PROPERTIES LABELS consumer FIXTURES_SETUP ashlar_installed)
   set_tests_properties(consumer.find_package PROPERTIES FIXTURES_REQUIRED ashlar_installed)
