@@ -1,0 +1,142 @@
+// The ladder: serves requests from the heap and, when it has nothing, from the device, rung by rung:
+//
+//   finished events -> reuse -> callbacks -> collect garbage -> new segment -> overflow pools
+//     -> release oversize blocks, new segment -> synchronise, release everything, new segment -> out of memory
+//
+//   device::SimDevice device({.capacity_bytes = 16 * kGiB});
+//   CachingAllocator allocator(&device, *policy::ParseConf("max_split_size_mb:128", policy::Compat::kTorch210));
+//   absl::StatusOr<Block*> block = allocator.Allocate(300 * kMiB, Stream{0});
+//   allocator.RecordStream(*block, Stream{7});  // stream 7 uses it too
+//   allocator.Free(*block);                     // reused once stream 7's work so far is done
+//
+// Errors: kResourceExhausted is out of memory, after the whole ladder (one line: requested, device, reserved, largest
+// free block); kInvalidArgument a request that no device can hold; anything else is the device's own.
+// Thread rule: not thread-safe; the caller serialises calls.
+#ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
+#define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "allocator/base/units.h"
+#include "allocator/core/pending_frees.h"
+#include "allocator/core/pointer_map.h"
+#include "allocator/core/stats.h"
+#include "allocator/device/device.h"
+#include "allocator/policy/heap.h"
+#include "allocator/policy/options.h"
+#include "allocator/trace/sink.h"
+#include "allocator/trace/snapshot.h"
+
+namespace ashlar::core {
+
+using policy::Block;
+
+class CachingAllocator {
+ public:
+  // The device outlives the allocator. Segments are not returned at destruction: the device's owner decides.
+  CachingAllocator(device::Device* device, policy::Options options);
+
+  // --- blocks ---
+  // A block of at least `bytes`; nullptr for 0 bytes, which is no request at all.
+  absl::StatusOr<Block*> Allocate(std::uint64_t bytes, Stream stream, PoolId pool = {});
+  // The block's caller is done with it. Allocates nothing on the cache path.
+  void Free(Block* block);
+  // `stream` uses the block too: once freed, it waits for that stream's work so far.
+  void RecordStream(Block* block, Stream stream);
+
+  // --- addresses, for callers that hold nothing else ---
+  absl::StatusOr<std::uint64_t> AllocateAddress(std::uint64_t bytes, Stream stream, PoolId pool = {});
+  // False when no live block begins there.
+  bool FreeAddress(std::uint64_t address);
+
+  // Synchronises every pending free and returns all whole-free memory to the device.
+  void EmptyCache();
+
+  // At most `fraction` of the device's memory; [0, 1].
+  absl::Status SetMemoryFraction(double fraction);
+  // The limit in bytes, if there is one.
+  std::optional<std::uint64_t> limit_bytes() const { return limit_bytes_; }
+
+  // Called when nothing in the cache fits; true = something was freed, search again.
+  void AddFreeMemoryCallback(std::function<bool()> callback) { callbacks_.push_back(std::move(callback)); }
+
+  // Private pools: created on first use; `use_on_oom` and `no_split` as in PyTorch's MemPool.
+  void ConfigurePool(PoolId pool, bool use_on_oom, bool no_split);
+  // The pool's user is gone; EmptyCache and the ladder may return what is free in it.
+  void ReleasePool(PoolId pool);
+
+  // Receives every decision from now on; nullptr = none. Not owned.
+  void SetSink(trace::EventSink* sink) { sink_ = sink; }
+
+  const Stats& stats() const { return stats_; }
+  const policy::Heap& heap() const { return heap_; }
+  const policy::Options& options() const { return heap_.options(); }
+  std::size_t pending_event_count() const { return pending_.size(); }
+
+  // The state as a snapshot's segments, by address.
+  std::vector<trace::SnapshotSegment> Segments() const;
+
+  // Takes over a state that exists on the device already. Returns the blocks in the given order.
+  std::vector<Block*> RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
+                                     std::uint64_t address, const std::vector<policy::Heap::KnownBlock>& blocks);
+
+  // Heap invariants plus agreement of the statistics with the heap.
+  absl::Status Validate() const;
+
+ private:
+  enum class Growth : std::uint8_t { kDone, kOutOfMemory, kRejected, kDeviceError };
+
+  Block* Search(policy::Plan& plan);
+  Block* Grow(const policy::Plan& plan);
+  Block* GrowAfterReleasing(const policy::Plan& plan);
+  Block* NewSegment(const policy::Plan& plan);
+  Block* GrowExpandable(const policy::Plan& plan);
+  Block* MapBlock(Block* unmapped, std::uint64_t wanted_bytes);
+  Block* NewReservation(const policy::Plan& plan);
+  std::uint64_t ReservationBytes(std::uint64_t page_bytes) const;
+  Block* SearchOverflow(const policy::Plan& plan);
+  bool IsAboveLimit(std::uint64_t segment_bytes) const;
+  bool IsRejected(std::uint64_t segment_bytes) const;
+  bool CountsAges() const;
+  Block* Fail(Growth growth);
+
+  void CollectGarbage();
+  bool ReleaseOversize(const policy::Plan& plan);
+  void ReleaseCached();
+  void ReleasePoolBlocks(policy::Pool& pool);
+  void ReleaseSegment(Block* whole);
+  void UnmapBlock(Block* block);
+
+  void HandOut(Block* block, const policy::Plan& plan);
+  void FinishFree(Block* block);
+  void ProcessEvents();
+  void SynchronizeEvents();
+  void UpdateInactiveSplit(const policy::Pool& pool, const policy::SplitCounts& before);
+  absl::Status OutOfMemory(const policy::Plan& plan);
+  void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
+            const policy::Pool& pool, std::uint64_t block_size_bytes = 0);
+
+  device::Device* device_;
+  policy::Heap heap_;
+  Stats stats_;
+  PendingFrees pending_;
+  PointerMap pointers_;
+  absl::flat_hash_map<Block*, absl::InlinedVector<Stream, 2>> recorded_streams_;
+  std::vector<std::function<bool()>> callbacks_;
+  std::optional<std::uint64_t> limit_bytes_;
+  std::uint64_t total_bytes_ = 0;
+  trace::EventSink* sink_ = nullptr;
+  Growth growth_ = Growth::kDone;  // why the last growth failed
+  absl::Status device_error_;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_

@@ -1,0 +1,65 @@
+// Frees that wait for work on other streams: a queue of events for each stream, oldest first. Streams are visited by
+// handle, so that the order is the same on every machine.
+#ifndef ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
+#define ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
+
+#include <cstddef>
+#include <deque>
+#include <map>
+
+#include "allocator/base/units.h"
+#include "allocator/device/device.h"
+#include "allocator/policy/block.h"
+
+namespace ashlar::core {
+
+class PendingFrees {
+ public:
+  void Add(const device::DeviceEvent& event, policy::Block* block) {
+    queues_[Handle(event.stream)].push_back({event, block});
+    ++size_;
+  }
+
+  // Calls `finished(block)` for each block whose last event is done; a stream's queue stops at its first unfinished.
+  template <typename Finished>
+  void Poll(device::Device& device, Finished finished) {
+    for (auto& [stream, queue] : queues_) {
+      while (!queue.empty() && device.QueryEvent(queue.front().event)) PopFront(queue, finished);
+    }
+  }
+
+  // The same for all events, waiting for each.
+  template <typename Finished>
+  void Synchronize(device::Device& device, Finished finished) {
+    for (auto& [stream, queue] : queues_) {
+      while (!queue.empty()) {
+        device.SynchronizeEvent(queue.front().event);
+        PopFront(queue, finished);
+      }
+    }
+    queues_.clear();
+  }
+
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Item {
+    device::DeviceEvent event;
+    policy::Block* block;
+  };
+
+  template <typename Finished>
+  void PopFront(std::deque<Item>& queue, Finished& finished) {
+    policy::Block* block = queue.front().block;
+    queue.pop_front();
+    --size_;
+    if (--block->pending_events == 0) finished(block);
+  }
+
+  std::map<std::uint64_t, std::deque<Item>> queues_;  // by stream handle
+  std::size_t size_ = 0;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_

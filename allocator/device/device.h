@@ -1,0 +1,63 @@
+// The device seam: every call the allocator makes to a device, about a dozen, all virtual and cold. None of them is
+// made on a cache hit in the same stream while no event is outstanding.
+//
+//   segments   AllocateSegment / FreeSegment            cudaMalloc / cudaFree
+//   VMM        Reserve / ReleaseReservation             cuMemAddressReserve / cuMemAddressFree
+//              Map / Unmap                              cuMemCreate + cuMemMap + cuMemSetAccess, a handle a page
+//   memory     GetMemoryInfo                            cudaMemGetInfo
+//   events     RecordEvent / QueryEvent / ...           cudaEventRecord / cudaEventQuery / cudaEventSynchronize
+//
+// Errors: kResourceExhausted means out of device memory and nothing else; the allocator then walks its ladder. Any
+// other code is a device error and is passed to the caller unchanged.
+// Thread rule: calls are serialised by the allocator that owns the device's memory.
+#ifndef ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_
+#define ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::device {
+
+struct MemoryInfo {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+
+// A point in a stream's work, as returned by RecordEvent.
+struct DeviceEvent {
+  Stream stream{};
+  std::uint64_t sequence = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // A range of at least `size_bytes` of device memory; its address.
+  virtual absl::StatusOr<std::uint64_t> AllocateSegment(std::uint64_t size_bytes) = 0;
+  virtual absl::Status FreeSegment(std::uint64_t address) = 0;
+
+  // Address space without memory behind it.
+  virtual absl::StatusOr<std::uint64_t> Reserve(std::uint64_t size_bytes) = 0;
+  virtual absl::Status ReleaseReservation(std::uint64_t address) = 0;
+
+  // Puts memory behind [address, address + size_bytes) of a reservation, one handle for each `page_bytes`. All or
+  // nothing: on failure no page of the range is mapped.
+  virtual absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) = 0;
+  virtual absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) = 0;
+
+  virtual MemoryInfo GetMemoryInfo() = 0;
+
+  virtual DeviceEvent RecordEvent(Stream stream) = 0;
+  // True when all work of the stream up to the event is done.
+  virtual bool QueryEvent(const DeviceEvent& event) = 0;
+  virtual void SynchronizeEvent(const DeviceEvent& event) = 0;
+  virtual void SynchronizeStream(Stream stream) = 0;
+};
+
+}  // namespace ashlar::device
+
+#endif  // ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_

@@ -1,0 +1,172 @@
+#include "allocator/device/sim_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/check.h"
+
+namespace ashlar::device {
+namespace {
+
+constexpr std::uint64_t kReservationOffset = std::uint64_t{1} << 44;
+constexpr std::uint64_t kSpaceEnd = std::uint64_t{1} << 62;
+
+absl::Status OutOfMemory(const char* call, std::uint64_t size_bytes, std::uint64_t free_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(call, "(", size_bytes, ") failed: ", free_bytes, " bytes are free on the simulated device"));
+}
+
+}  // namespace
+
+SimDevice::SimDevice(SimDeviceOptions options)
+    : options_(std::move(options)),
+      segments_space_(options_.recorded_address ? options_.granularity_bytes : options_.base_address,
+                      options_.base_address + kReservationOffset, options_.address_order),
+      reservations_space_(options_.base_address + kReservationOffset, kSpaceEnd, AddressOrder::kAscending) {}
+
+absl::Status SimDevice::InjectedFailure() {
+  if (!fail_in_.has_value()) return absl::OkStatus();
+  if (*fail_in_ > 0) {
+    --*fail_in_;
+    return absl::OkStatus();
+  }
+  fail_in_.reset();
+  return fail_status_;
+}
+
+void SimDevice::FailCall(std::uint64_t n, absl::Status status) {
+  fail_in_ = n;
+  fail_status_ = std::move(status);
+}
+
+absl::StatusOr<std::uint64_t> SimDevice::Place(AddressSpace& space, std::uint64_t size_bytes) {
+  if (options_.recorded_address) {
+    const std::optional<std::uint64_t> recorded = options_.recorded_address(size_bytes);
+    if (recorded.has_value() && space.TakeAt(*recorded, size_bytes)) return *recorded;
+  }
+  const std::optional<std::uint64_t> address = space.Take(size_bytes, options_.base_address);
+  if (!address.has_value()) return absl::ResourceExhaustedError("the simulated device has no address range left");
+  return *address;
+}
+
+absl::StatusOr<std::uint64_t> SimDevice::AllocateSegment(std::uint64_t size_bytes) {
+  ++calls_.segment_alloc;
+  cost_ns_ += options_.cost.segment_alloc_ns;
+  if (absl::Status injected = InjectedFailure(); !injected.ok()) return injected;
+  const std::uint64_t free_bytes = options_.capacity_bytes - used_;
+  if (size_bytes > free_bytes || RoundUp(size_bytes, options_.granularity_bytes) > free_bytes) {
+    return OutOfMemory("AllocateSegment", size_bytes, free_bytes);
+  }
+  const std::uint64_t charged = RoundUp(size_bytes, options_.granularity_bytes);
+  absl::StatusOr<std::uint64_t> address = Place(segments_space_, charged);
+  if (!address.ok()) return address;
+  used_ += charged;
+  segments_.emplace(*address, charged);
+  return address;
+}
+
+void SimDevice::AdoptSegment(std::uint64_t address, std::uint64_t size_bytes) {
+  ASHLAR_CHECK(segments_space_.TakeAt(address, size_bytes));
+  used_ += size_bytes;
+  segments_.emplace(address, size_bytes);
+}
+
+absl::Status SimDevice::FreeSegment(std::uint64_t address) {
+  ++calls_.segment_free;
+  cost_ns_ += options_.cost.segment_free_ns;
+  const auto it = segments_.find(address);
+  ASHLAR_CHECK(it != segments_.end());
+  used_ -= it->second;
+  segments_space_.Give(address, it->second);
+  segments_.erase(it);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::uint64_t> SimDevice::Reserve(std::uint64_t size_bytes) {
+  ++calls_.reserve;
+  cost_ns_ += options_.cost.reserve_ns;
+  if (absl::Status injected = InjectedFailure(); !injected.ok()) return injected;
+  const std::uint64_t rounded = RoundUp(size_bytes, options_.granularity_bytes);
+  absl::StatusOr<std::uint64_t> address = Place(reservations_space_, rounded);
+  if (address.ok()) reservations_[*address].size_bytes = rounded;
+  return address;
+}
+
+absl::Status SimDevice::ReleaseReservation(std::uint64_t address) {
+  const auto it = reservations_.find(address);
+  ASHLAR_CHECK(it != reservations_.end());
+  ASHLAR_CHECK(it->second.mapped.empty());
+  reservations_space_.Give(address, it->second.size_bytes);
+  reservations_.erase(it);
+  return absl::OkStatus();
+}
+
+SimDevice::Reservation* SimDevice::FindReservation(std::uint64_t address, std::uint64_t size_bytes) {
+  auto it = reservations_.upper_bound(address);
+  ASHLAR_CHECK(it != reservations_.begin());
+  --it;
+  ASHLAR_CHECK_LE(address + size_bytes, it->first + it->second.size_bytes);
+  return &it->second;
+}
+
+absl::Status SimDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
+  if (absl::Status injected = InjectedFailure(); !injected.ok()) return injected;
+  if (page_bytes % options_.granularity_bytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("a page of ", page_bytes, " bytes is no multiple of the device's ",
+                                                   options_.granularity_bytes, " byte granularity"));
+  }
+  Reservation* reservation = FindReservation(address, size_bytes);
+  ASHLAR_CHECK_EQ(size_bytes % page_bytes, std::uint64_t{0});
+  const std::uint64_t free_bytes = options_.capacity_bytes - used_;
+  if (size_bytes > free_bytes) return OutOfMemory("Map", size_bytes, free_bytes);
+  for (std::uint64_t page = address; page < address + size_bytes; page += page_bytes) {
+    ASHLAR_CHECK(reservation->mapped.emplace(page, page_bytes).second);
+    ++calls_.map_pages;
+  }
+  cost_ns_ += options_.cost.map_page_ns * (size_bytes / page_bytes);
+  used_ += size_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status SimDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
+  Reservation* reservation = FindReservation(address, size_bytes);
+  for (std::uint64_t page = address; page < address + size_bytes; page += page_bytes) {
+    ASHLAR_CHECK_EQ(reservation->mapped.erase(page), std::size_t{1});
+    ++calls_.unmap_pages;
+  }
+  cost_ns_ += options_.cost.unmap_page_ns * (size_bytes / page_bytes);
+  used_ -= size_bytes;
+  return absl::OkStatus();
+}
+
+MemoryInfo SimDevice::GetMemoryInfo() { return {options_.capacity_bytes - used_, options_.capacity_bytes}; }
+
+DeviceEvent SimDevice::RecordEvent(Stream stream) {
+  ++calls_.record_event;
+  cost_ns_ += options_.cost.event_ns;
+  return {stream, ++sequence_};
+}
+
+bool SimDevice::QueryEvent(const DeviceEvent& event) {
+  ++calls_.query_event;
+  cost_ns_ += options_.cost.event_ns;
+  if (options_.events_complete_immediately || event.sequence <= completed_everywhere_) return true;
+  const auto it = completed_.find(Handle(event.stream));
+  return it != completed_.end() && event.sequence <= it->second;
+}
+
+void SimDevice::SynchronizeEvent(const DeviceEvent& event) {
+  ++calls_.synchronize;
+  std::uint64_t& done = completed_[Handle(event.stream)];
+  done = std::max(done, event.sequence);
+}
+
+void SimDevice::SynchronizeStream(Stream stream) {
+  ++calls_.synchronize;
+  completed_[Handle(stream)] = sequence_;
+}
+
+void SimDevice::CompleteAllWork() { completed_everywhere_ = sequence_; }
+
+}  // namespace ashlar::device

@@ -1,0 +1,57 @@
+// Blocks and segments: the bookkeeping records of the heap. Addresses are plain numbers here; nothing is dereferenced.
+//
+//   segment   |<-- block -->|<------ block ------>|<- block ->|     blocks tile the segment; prev/next are neighbours
+//               live 5 MiB          free 9 MiB        live ...
+//
+// A block belongs for life to the lane (pool and stream) and the segment it was made in.
+#ifndef ASHLAR_ALLOCATOR_POLICY_BLOCK_H_
+#define ASHLAR_ALLOCATOR_POLICY_BLOCK_H_
+
+#include <cstdint>
+
+#include "allocator/base/units.h"
+
+namespace ashlar::policy {
+
+struct Lane;
+
+enum class BlockState : std::uint8_t {
+  kFree,
+  kLive,
+  kPending,   // freed by the caller, waits for events; cannot merge or be reused
+  kUnmapped,  // address space of an expandable segment without memory behind it
+};
+
+struct Block;
+
+struct Segment {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;  // for expandable segments the whole reservation
+  std::uint64_t page_bytes = 0;  // expandable segments only
+  std::uint64_t rank = 0;        // order of creation
+  Lane* lane = nullptr;
+  Block* first = nullptr;
+  bool is_expandable = false;
+};
+
+struct Block {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t requested_bytes = 0;  // stale on free blocks
+  Segment* segment = nullptr;
+  Block* prev = nullptr;
+  Block* next = nullptr;
+  std::uint64_t rank = 0;              // decides between equal sizes before the address does
+  std::uint64_t freed_at = 0;          // the pool's clock when the block joined the free set
+  std::uint64_t user_tag = 0;          // the caller's own, untouched by the heap
+  std::uint32_t pending_events = 0;
+  BlockState state = BlockState::kFree;
+  bool has_recorded_streams = false;
+
+  bool IsSplit() const { return prev != nullptr || next != nullptr; }
+  std::uint64_t End() const { return address + size_bytes; }
+};
+
+}  // namespace ashlar::policy
+
+#endif  // ASHLAR_ALLOCATOR_POLICY_BLOCK_H_

@@ -1,0 +1,275 @@
+#include "allocator/policy/heap.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "allocator/base/check.h"
+
+namespace ashlar::policy {
+
+Heap::Heap(Options options) : options_(std::move(options)) {
+  default_pair_.small.is_small = true;
+}
+
+Heap::~Heap() = default;
+
+PoolPair& Heap::Pair(PoolId id) {
+  if (id.IsDefault()) return default_pair_;
+  std::unique_ptr<PoolPair>& pair = private_pairs_[id];
+  if (pair == nullptr) {
+    pair = std::make_unique<PoolPair>();
+    pair->small.is_small = true;
+    pair->small.id = id;
+    pair->large.id = id;
+  }
+  return *pair;
+}
+
+Lane* Heap::FindLane(const Pool& pool, Stream stream) const {
+  for (const std::unique_ptr<Lane>& lane : pool.lanes) {
+    if (lane->stream == stream) return lane.get();
+  }
+  return nullptr;
+}
+
+Lane& Heap::LaneOf(Pool& pool, Stream stream) {
+  if (Lane* lane = FindLane(pool, stream); lane != nullptr) return *lane;
+  const auto at = std::partition_point(pool.lanes.begin(), pool.lanes.end(),
+                                       [stream](const auto& lane) { return Handle(lane->stream) < Handle(stream); });
+  const auto lane = pool.lanes.insert(at, std::make_unique<Lane>());
+  (*lane)->stream = stream;
+  (*lane)->pool = &pool;
+  return **lane;
+}
+
+Plan Heap::MakePlan(const Request& request) {
+  Plan plan;
+  plan.request_bytes = request.bytes;
+  plan.rounded_bytes = RoundedBytes(request.bytes, options_);
+  plan.segment_bytes = SegmentBytes(plan.rounded_bytes, options_);
+  plan.stream = request.stream;
+  plan.pair = &Pair(request.pool);
+  plan.pool = IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
+  const Lane* lane = FindLane(*plan.pool, request.stream);
+  if (lane != nullptr) plan.block = FindFree(*lane, plan.rounded_bytes);
+  return plan;
+}
+
+// Best fit looks at one candidate only: the first in order that is large enough.
+Block* Heap::FindFree(const Lane& lane, std::uint64_t rounded_bytes) const {
+  Block* candidate = lane.free.FirstAtLeast(rounded_bytes);
+  if (candidate != nullptr && candidate->segment->is_expandable) candidate = SkipByExpandableRules(lane, candidate);
+  if (candidate == nullptr || !IsRightSize(rounded_bytes, *candidate)) return nullptr;
+  return candidate;
+}
+
+bool Heap::IsRightSize(std::uint64_t rounded_bytes, const Block& candidate) const {
+  const std::uint64_t max_split = options_.max_split_size_bytes;
+  if (rounded_bytes < max_split) return candidate.size_bytes < max_split || max_split == kUnlimited;
+  return candidate.size_bytes < rounded_bytes + options_.max_non_split_rounding_bytes;
+}
+
+Block* Heap::FindInOverflow(const Plan& plan, PoolPair& pair) const {
+  const Pool& pool = plan.pool->is_small ? pair.small : pair.large;
+  const Lane* lane = FindLane(pool, plan.stream);
+  if (lane == nullptr) return nullptr;
+  Block* candidate = lane->free.FirstAtLeast(plan.rounded_bytes);
+  while (candidate != nullptr && candidate->segment->is_expandable) candidate = lane->free.Next(candidate);
+  if (candidate == nullptr || !IsRightSize(plan.rounded_bytes, *candidate)) return nullptr;
+  return candidate;
+}
+
+Block* Heap::Commit(const Plan& plan) {
+  TakeFree(plan.block);
+  return Place(plan, plan.block);
+}
+
+void Heap::TakeFree(Block* block) { block->segment->lane->free.Erase(block); }
+
+bool Heap::ShouldSplit(const Plan& plan, const Block& block) const {
+  const std::uint64_t remaining = block.size_bytes - plan.rounded_bytes;
+  if (plan.pair->no_split) return false;
+  if (block.segment->lane->pool->is_small || options_.expandable_segments) return remaining >= kMinBlockBytes;
+  return plan.rounded_bytes < options_.max_split_size_bytes && remaining > kSmallMaxBytes;
+}
+
+Block* Heap::Place(const Plan& plan, Block* block) {
+  SplitCounts& counts = block->segment->lane->pool->inactive_split;
+  const bool was_split = block->IsSplit();
+  const bool counted = !block->segment->is_expandable;
+  if (ShouldSplit(plan, *block)) {
+    Block* rest = block;
+    block = Split(rest, plan.rounded_bytes);
+    InsertFree(rest);
+    if (counted && was_split) counts.bytes -= static_cast<std::int64_t>(block->size_bytes);
+    if (counted && !was_split) {
+      counts.bytes += static_cast<std::int64_t>(rest->size_bytes);
+      ++counts.blocks;
+    }
+  } else if (counted && was_split) {
+    counts.bytes -= static_cast<std::int64_t>(block->size_bytes);
+    --counts.blocks;
+  }
+  block->state = BlockState::kLive;
+  block->requested_bytes = plan.request_bytes;
+  return block;
+}
+
+// Cuts the low `low_bytes` off as a block of its own, which is returned; `block` keeps the rest and its rank.
+Block* Heap::Split(Block* block, std::uint64_t low_bytes) {
+  Block* low = NewBlock();
+  low->address = block->address;
+  low->size_bytes = low_bytes;
+  low->segment = block->segment;
+  low->state = block->state;
+  low->rank = RankForNewBlock(*block->segment);
+  low->prev = block->prev;
+  low->next = block;
+  if (low->prev != nullptr) {
+    low->prev->next = low;
+  } else {
+    block->segment->first = low;
+  }
+  block->prev = low;
+  block->address += low_bytes;
+  block->size_bytes -= low_bytes;
+  return low;
+}
+
+Block* Heap::Release(Block* block) {
+  SplitCounts& counts = block->segment->lane->pool->inactive_split;
+  const bool counted = !block->segment->is_expandable;
+  block->state = BlockState::kFree;
+  for (Block* neighbour : {block->prev, block->next}) {
+    const std::uint64_t neighbour_bytes = neighbour == nullptr ? 0 : neighbour->size_bytes;
+    if (MergeWith(block, neighbour) && counted) {
+      --counts.blocks;
+      counts.bytes -= static_cast<std::int64_t>(neighbour_bytes);
+    }
+  }
+  InsertFree(block);
+  if (counted && block->IsSplit()) {
+    ++counts.blocks;
+    counts.bytes += static_cast<std::int64_t>(block->size_bytes);
+  }
+  return block;
+}
+
+bool Heap::MergeWith(Block* block, Block* other) {
+  if (other == nullptr || other->state != block->state) return false;
+  if (other->state == BlockState::kFree) {
+    TakeFree(other);
+  } else {
+    block->segment->lane->unmapped.erase(other->address);
+  }
+  if (block->prev == other) {
+    block->address = other->address;
+    block->prev = other->prev;
+    if (block->prev != nullptr) {
+      block->prev->next = block;
+    } else {
+      block->segment->first = block;
+    }
+  } else {
+    block->next = other->next;
+    if (block->next != nullptr) block->next->prev = block;
+  }
+  block->size_bytes += other->size_bytes;
+  DeleteBlock(other);
+  return true;
+}
+
+void Heap::InsertFree(Block* block) {
+  block->state = BlockState::kFree;
+  block->freed_at = block->segment->lane->pool->clock;
+  block->segment->lane->free.Insert(block);
+}
+
+Block* Heap::NewBlock() {
+  if (unused_blocks_.empty()) return &block_slab_.emplace_back();
+  Block* block = unused_blocks_.back();
+  unused_blocks_.pop_back();
+  *block = Block{};
+  return block;
+}
+
+void Heap::DeleteBlock(Block* block) { unused_blocks_.push_back(block); }
+
+std::uint64_t Heap::RankForNewBlock(const Segment& segment) {
+  switch (options_.free_order) {
+    case FreeOrder::kAddress:
+      return 0;
+    case FreeOrder::kPerBlockCounter:
+      return next_block_rank_++;
+    case FreeOrder::kPerSegmentCounter:
+      return segment.rank;
+  }
+  return 0;
+}
+
+Segment* Heap::NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_bytes) {
+  auto owned = std::make_unique<Segment>();
+  Segment* segment = owned.get();
+  segment->address = address;
+  segment->size_bytes = size_bytes;
+  segment->rank = next_segment_rank_++;
+  segment->lane = &lane;
+  ASHLAR_CHECK(segments_.emplace(address, std::move(owned)).second);
+  ++lane.pool->segment_count;
+  Block* block = NewBlock();
+  block->address = address;
+  block->size_bytes = size_bytes;
+  block->segment = segment;
+  block->rank = RankForNewBlock(*segment);
+  segment->first = block;
+  return segment;
+}
+
+Block* Heap::AddSegment(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes) {
+  reserved_bytes_ += size_bytes;
+  return NewSegment(LaneOf(*plan.pool, plan.stream), address, size_bytes)->first;
+}
+
+void Heap::RemoveSegment(Block* whole) {
+  Segment* segment = whole->segment;
+  ASHLAR_CHECK(!whole->IsSplit() && whole->state == BlockState::kFree && !segment->is_expandable);
+  TakeFree(whole);
+  reserved_bytes_ -= segment->size_bytes;
+  --segment->lane->pool->segment_count;
+  DeleteBlock(whole);
+  segments_.erase(segment->address);
+}
+
+std::vector<Block*> Heap::Restore(const Request& lane_of, bool is_small, bool is_expandable, std::uint64_t address,
+                                  const std::vector<KnownBlock>& blocks) {
+  PoolPair& pair = Pair(lane_of.pool);
+  std::uint64_t total_bytes = 0;
+  for (const KnownBlock& known : blocks) total_bytes += known.size_bytes;
+  Segment* segment = NewSegment(LaneOf(is_small ? pair.small : pair.large, lane_of.stream), address, total_bytes);
+  segment->is_expandable = is_expandable;
+  segment->page_bytes = PageBytes(is_small, options_);
+  std::vector<Block*> out;
+  Block* rest = segment->first;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    Block* block = i + 1 == blocks.size() ? rest : Split(rest, blocks[i].size_bytes);
+    block->state = blocks[i].state;
+    block->requested_bytes = blocks[i].requested_bytes;
+    out.push_back(block);
+  }
+  SplitCounts& counts = segment->lane->pool->inactive_split;
+  for (Block* block : out) {
+    if (block->state == BlockState::kUnmapped) {
+      segment->lane->unmapped.emplace(block->address, block);
+      continue;
+    }
+    reserved_bytes_ += block->size_bytes;
+    if (block->state != BlockState::kFree) continue;
+    InsertFree(block);
+    if (is_expandable || !block->IsSplit()) continue;
+    ++counts.blocks;
+    counts.bytes += static_cast<std::int64_t>(block->size_bytes);
+  }
+  return out;
+}
+
+}  // namespace ashlar::policy

@@ -1,0 +1,205 @@
+// The allocation policy as a pure machine: which block serves a request, what is split, what merges, which segments
+// to give back. It decides on numbers only: it makes no device call, takes no lock, reads no clock. The ladder in
+// allocator/core asks it, calls the device, and tells it what came of that.
+//
+//   Heap heap(options);
+//   Plan plan = heap.MakePlan({.bytes = 300, .stream = s});       // const: would it fit, and where
+//   Block* block = plan.block ? heap.Commit(plan)                 // take (and split) the free block found
+//                             : heap.Place(plan, heap.AddSegment(plan, address, plan.segment_bytes));
+//   heap.Release(block);                                          // merge with free neighbours, back to the free set
+//
+// Policy: docs/policy.md. Every state can be checked by Validate(). Not thread-safe.
+#ifndef ASHLAR_ALLOCATOR_POLICY_HEAP_H_
+#define ASHLAR_ALLOCATOR_POLICY_HEAP_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "allocator/base/units.h"
+#include "allocator/policy/block.h"
+#include "allocator/policy/free_index.h"
+#include "allocator/policy/options.h"
+#include "allocator/policy/size_rule.h"
+
+namespace ashlar::policy {
+
+struct Pool;
+
+// The part of a pool that one stream uses. No block ever changes lanes.
+struct Lane {
+  Stream stream{};
+  Pool* pool = nullptr;
+  FreeIndex free;
+  std::map<std::uint64_t, Block*> unmapped;  // by address
+};
+
+// Counts of free blocks that share a segment with others; expandable segments are not counted (as upstream).
+struct SplitCounts {
+  std::int64_t blocks = 0;
+  std::int64_t bytes = 0;
+};
+
+struct Pool {
+  PoolId id;
+  bool is_small = false;
+  std::uint64_t clock = 0;                   // searches so far, counted by Tick
+  std::vector<std::unique_ptr<Lane>> lanes;  // by stream
+  SplitCounts inactive_split;
+  std::uint64_t segment_count = 0;  // segments and reservations alive
+};
+
+// The small and the large pool of one id.
+struct PoolPair {
+  Pool small;
+  Pool large;
+  std::uint64_t use_count = 1;  // private pools: at 0 the cache may return their segments
+  bool use_on_oom = false;      // other requests may search here before anything is released
+  bool no_split = false;        // hands out whole segments
+};
+
+struct Request {
+  std::uint64_t bytes = 0;  // 1 .. kMaxRequestBytes
+  Stream stream{};
+  PoolId pool;
+};
+
+// What a request needs, and the free block that serves it (nullptr: none does).
+struct Plan {
+  std::uint64_t request_bytes = 0;
+  std::uint64_t rounded_bytes = 0;
+  std::uint64_t segment_bytes = 0;  // of the new segment if one is needed
+  Stream stream{};
+  PoolPair* pair = nullptr;
+  Pool* pool = nullptr;
+  Block* block = nullptr;
+};
+
+struct AddressRange {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+};
+
+class Heap {
+ public:
+  explicit Heap(Options options);
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  const Options& options() const { return options_; }
+
+  // --- requests ---
+  Plan MakePlan(const Request& request);
+  // Counts one search in the pool's clock; call before MakePlan's result is used, only while garbage is collected.
+  static void Tick(const Plan& plan) { ++plan.pool->clock; }
+  // Takes plan.block out of the free set and places the request in it.
+  Block* Commit(const Plan& plan);
+  // Places the request in a block that is in no set (fresh from AddSegment or Grow), splitting by the rule.
+  Block* Place(const Plan& plan, Block* block);
+  // Looks for the plan's request in another pool pair (overflow); expandable blocks are passed over there.
+  Block* FindInOverflow(const Plan& plan, PoolPair& pair) const;
+
+  // --- returns ---
+  // The caller freed the block; it waits for events.
+  static void MarkPending(Block* block) { block->state = BlockState::kPending; }
+  // The block is free now: merges and joins the free set. Returns the merged block.
+  Block* Release(Block* block);
+
+  // --- segments ---
+  // A new segment of the plan's lane as one block that is in no set yet.
+  Block* AddSegment(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes);
+  // Forgets a segment whose only block is free.
+  void RemoveSegment(Block* whole);
+
+  // --- what to give back, in order ---
+  // Whole-free segments of the default large pool that are old enough, until `target_bytes` are reclaimed (a pass is
+  // finished even so).
+  std::vector<Block*> GarbageVictims(std::uint64_t target_bytes) const;
+  struct OversizeVictims {
+    std::vector<Block*> blocks;
+    bool enough = false;
+  };
+  // What §6b releases to make room for an oversize request.
+  OversizeVictims FindOversizeVictims(const Plan& plan) const;
+  // Every free block of the pool that covers a segment, in set order.
+  static std::vector<Block*> WholeFree(const Pool& pool);
+  // Every free expandable block of the pool, in set order.
+  static std::vector<Block*> FreeExpandable(const Pool& pool);
+
+  // --- expandable segments ---
+  // Where growth for `plan` starts: an unmapped block or a free one before it; nullptr: a new reservation is needed.
+  Block* FindGrowth(const Plan& plan) const;
+  // A new reservation as one unmapped block.
+  Block* AddReservation(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
+  // The device mapped the first `size_bytes` (whole pages) of this unmapped block: it becomes free memory and merges.
+  Block* MarkMapped(Block* unmapped, std::uint64_t size_bytes);
+  // The whole pages inside a free expandable block; size 0 when there is none.
+  static AddressRange WholePages(const Block* block);
+  // The device unmapped `range` of this free block. Returns the (merged) unmapped block.
+  Block* MarkUnmapped(Block* block, const AddressRange& range);
+  // Forgets a reservation that is wholly unmapped.
+  void RemoveReservation(Block* unmapped);
+  // Takes a free block out of its set without placing anything (growth ends here).
+  void TakeFree(Block* block);
+
+  // --- pools ---
+  PoolPair& Pair(PoolId id);
+  PoolPair& default_pair() { return default_pair_; }
+  const PoolPair& default_pair() const { return default_pair_; }
+  // Private pools by id; the default pair is not among them.
+  std::map<PoolId, std::unique_ptr<PoolPair>>& private_pairs() { return private_pairs_; }
+  const std::map<PoolId, std::unique_ptr<PoolPair>>& private_pairs() const { return private_pairs_; }
+
+  // --- state ---
+  std::uint64_t reserved_bytes() const { return reserved_bytes_; }
+  // Segments and reservations by address.
+  const std::map<std::uint64_t, std::unique_ptr<Segment>>& segments() const { return segments_; }
+  // Recomputes everything from the segments and compares: the first difference as an Internal error.
+  absl::Status Validate() const;
+
+  // --- rebuilding a known state ---
+  struct KnownBlock {
+    std::uint64_t size_bytes = 0;
+    std::uint64_t requested_bytes = 0;
+    BlockState state = BlockState::kFree;
+  };
+  // A segment cut into blocks as given (sizes must sum to the segment). Adjacent free blocks must be merged already.
+  // For expandable segments the blocks cover the reservation, unmapped ones included.
+  std::vector<Block*> Restore(const Request& lane_of, bool is_small, bool is_expandable, std::uint64_t address,
+                              const std::vector<KnownBlock>& blocks);
+
+ private:
+  Lane* FindLane(const Pool& pool, Stream stream) const;
+  Lane& LaneOf(Pool& pool, Stream stream);
+  Block* FindFree(const Lane& lane, std::uint64_t rounded_bytes) const;
+  Block* SkipByExpandableRules(const Lane& lane, Block* candidate) const;
+  bool IsRightSize(std::uint64_t rounded_bytes, const Block& candidate) const;
+  bool ShouldSplit(const Plan& plan, const Block& block) const;
+  Block* Split(Block* block, std::uint64_t low_bytes);
+  void InsertFree(Block* block);
+  // Merges `other` into `block` when both may merge; true when it did.
+  bool MergeWith(Block* block, Block* other);
+  Block* NewBlock();
+  void DeleteBlock(Block* block);
+  std::uint64_t RankForNewBlock(const Segment& segment);
+  Segment* NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_bytes);
+
+  Options options_;
+  PoolPair default_pair_;
+  std::map<PoolId, std::unique_ptr<PoolPair>> private_pairs_;
+  std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;
+  std::deque<Block> block_slab_;  // never shrinks; deleted blocks are reused
+  std::vector<Block*> unused_blocks_;
+  std::uint64_t next_segment_rank_ = 1;
+  std::uint64_t next_block_rank_ = 1;
+  std::uint64_t reserved_bytes_ = 0;
+};
+
+}  // namespace ashlar::policy
+
+#endif  // ASHLAR_ALLOCATOR_POLICY_HEAP_H_

@@ -1,0 +1,94 @@
+// Recomputes the heap's state from its segments and compares it with what is kept.
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/policy/heap.h"
+
+namespace ashlar::policy {
+namespace {
+
+struct LaneCounts {
+  std::size_t free = 0;
+  std::size_t unmapped = 0;
+};
+
+absl::Status Wrong(const Block& block, absl::string_view what) {
+  return absl::InternalError(
+      absl::StrCat("block at ", block.address, " of ", block.size_bytes, " bytes in the segment at ",
+                   block.segment->address, ": ", what));
+}
+
+bool IsFreeKind(BlockState state) { return state == BlockState::kFree || state == BlockState::kUnmapped; }
+
+absl::Status CheckBlock(const Segment& segment, const Block& block, const Block* prev, std::uint64_t expected_address) {
+  if (block.segment != &segment) return absl::InternalError("a block names another segment");
+  if (block.address != expected_address) return Wrong(block, "does not follow its neighbour");
+  if (block.prev != prev) return Wrong(block, "its prev is not its neighbour");
+  if (block.size_bytes == 0) return Wrong(block, "is empty");
+  if (prev != nullptr && prev->state == block.state && IsFreeKind(block.state)) return Wrong(block, "did not merge");
+  const Lane& lane = *segment.lane;
+  if ((block.state == BlockState::kFree) != lane.free.Contains(&block)) return Wrong(block, "free set disagrees");
+  const auto it = lane.unmapped.find(block.address);
+  const bool in_unmapped = it != lane.unmapped.end() && it->second == &block;
+  if ((block.state == BlockState::kUnmapped) != in_unmapped) return Wrong(block, "unmapped set disagrees");
+  if (block.state == BlockState::kLive && block.requested_bytes > block.size_bytes) {
+    return Wrong(block, "is smaller than its request");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Heap::Validate() const {
+  std::uint64_t reserved = 0;
+  std::map<const Lane*, LaneCounts> lanes;
+  std::map<const Pool*, SplitCounts> split;
+  std::uint64_t last_end = 0;
+  for (const auto& [address, segment] : segments_) {
+    if (address < last_end) return absl::InternalError(absl::StrCat("the segment at ", address, " overlaps"));
+    last_end = address + segment->size_bytes;
+    std::uint64_t at = address;
+    const Block* prev = nullptr;
+    for (const Block* block = segment->first; block != nullptr; block = block->next) {
+      if (absl::Status status = CheckBlock(*segment, *block, prev, at); !status.ok()) return status;
+      at = block->End();
+      prev = block;
+      LaneCounts& counts = lanes[segment->lane];
+      counts.unmapped += block->state == BlockState::kUnmapped;
+      counts.free += block->state == BlockState::kFree;
+      if (block->state != BlockState::kUnmapped) reserved += block->size_bytes;
+      if (block->state == BlockState::kFree && block->IsSplit() && !segment->is_expandable) {
+        ++split[segment->lane->pool].blocks;
+        split[segment->lane->pool].bytes += static_cast<std::int64_t>(block->size_bytes);
+      }
+    }
+    if (at != last_end) return absl::InternalError(absl::StrCat("the blocks of the segment at ", address, " end early"));
+  }
+  if (reserved != reserved_bytes_) {
+    return absl::InternalError(absl::StrCat("reserved is kept as ", reserved_bytes_, ", counted as ", reserved));
+  }
+  const auto check_pool = [&](const Pool& pool) {
+    for (const std::unique_ptr<Lane>& lane : pool.lanes) {
+      if (lane->free.size() != lanes[lane.get()].free || lane->unmapped.size() != lanes[lane.get()].unmapped) {
+        return absl::InternalError("a free or unmapped set holds a block that is in no segment");
+      }
+    }
+    const SplitCounts& counted = split[&pool];
+    if (counted.blocks != pool.inactive_split.blocks || counted.bytes != pool.inactive_split.bytes) {
+      return absl::InternalError(absl::StrCat("inactive split is kept as ", pool.inactive_split.blocks, " blocks, ",
+                                              pool.inactive_split.bytes, " bytes, counted as ", counted.blocks, ", ",
+                                              counted.bytes));
+    }
+    return absl::OkStatus();
+  };
+  absl::Status status = check_pool(default_pair_.small);
+  if (status.ok()) status = check_pool(default_pair_.large);
+  for (const auto& [id, pair] : private_pairs_) {
+    if (status.ok()) status = check_pool(pair->small);
+    if (status.ok()) status = check_pool(pair->large);
+  }
+  return status;
+}
+
+}  // namespace ashlar::policy

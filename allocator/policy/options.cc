@@ -1,0 +1,56 @@
+#include "allocator/policy/options.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ashlar::policy {
+namespace {
+
+constexpr std::array<std::pair<Compat, absl::string_view>, 4> kCompatNames = {{
+    {Compat::kTorch113, "torch-1.13"},
+    {Compat::kTorch26, "torch-2.6"},
+    {Compat::kTorch210, "torch-2.10"},
+    {Compat::kTorchLatest, "torch-latest"},
+}};
+
+constexpr std::array<std::pair<FreeOrder, absl::string_view>, 3> kOrderNames = {{
+    {FreeOrder::kAddress, "address"},
+    {FreeOrder::kPerBlockCounter, "per-block-counter"},
+    {FreeOrder::kPerSegmentCounter, "per-segment-counter"},
+}};
+
+template <typename Table>
+auto ParseName(const Table& table, absl::string_view name, absl::string_view what)
+    -> absl::StatusOr<typename Table::value_type::first_type> {
+  std::string known;
+  for (const auto& [value, text] : table) {
+    if (text == name) return value;
+    absl::StrAppend(&known, known.empty() ? "" : ", ", text);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no ", what, ": use one of ", known));
+}
+
+template <typename Table, typename Value>
+absl::string_view NameOf(const Table& table, Value value) {
+  for (const auto& [candidate, text] : table) {
+    if (candidate == value) return text;
+  }
+  return "";
+}
+
+}  // namespace
+
+FreeOrder DefaultFreeOrder(Compat compat) {
+  return compat == Compat::kTorchLatest ? FreeOrder::kPerSegmentCounter : FreeOrder::kAddress;
+}
+
+absl::string_view CompatName(Compat compat) { return NameOf(kCompatNames, compat); }
+absl::StatusOr<Compat> ParseCompat(absl::string_view name) { return ParseName(kCompatNames, name, "version"); }
+absl::string_view FreeOrderName(FreeOrder order) { return NameOf(kOrderNames, order); }
+absl::StatusOr<FreeOrder> ParseFreeOrder(absl::string_view name) {
+  return ParseName(kOrderNames, name, "order of free blocks");
+}
+
+}  // namespace ashlar::policy

@@ -1,0 +1,20 @@
+// Where an allocator's decisions go as they are made.
+#ifndef ASHLAR_ALLOCATOR_TRACE_SINK_H_
+#define ASHLAR_ALLOCATOR_TRACE_SINK_H_
+
+#include <cstdint>
+
+#include "allocator/trace/event.h"
+
+namespace ashlar::trace {
+
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  // `block_size_bytes`: what the block spans, for kAlloc and kFree*; 0 otherwise.
+  virtual void OnEvent(const Event& event, std::uint64_t block_size_bytes) = 0;
+};
+
+}  // namespace ashlar::trace
+
+#endif  // ASHLAR_ALLOCATOR_TRACE_SINK_H_
