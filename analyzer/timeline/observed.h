@@ -1,0 +1,26 @@
+// The timeline of a recorded trace, with the addresses as recorded: rewound to the start of the window, then followed
+// event by event, with block sizes told from where the blocks were placed.
+//
+//   absl::StatusOr<Timeline> timeline = MakeObservedTimeline(snapshot, /*device=*/0, rule);
+#ifndef ASHLAR_ANALYZER_TIMELINE_OBSERVED_H_
+#define ASHLAR_ANALYZER_TIMELINE_OBSERVED_H_
+
+#include "absl/status/statusor.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/timeline/block_size_rule.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::timeline {
+
+// FailedPrecondition if the trace and the segments contradict each other: the event, or the first difference between
+// the end of the timeline and the final segments. A device with segments only gives a timeline without events, whose
+// state is the final one.
+absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
+
+// Whether `state` has the segments and the occupied blocks of the snapshot's device: addresses, sizes, states. Names
+// the first difference by address.
+absl::Status CheckAgainstFinalState(const State& state, const trace::Snapshot& snapshot);
+
+}  // namespace ashlar::timeline
+
+#endif  // ASHLAR_ANALYZER_TIMELINE_OBSERVED_H_

@@ -1,0 +1,91 @@
+// Which ranges of a device's address space are segments, and which parts of them are occupied, at one moment: the
+// moving picture under a rewind, a placement pass and a timeline. A step that would make two ranges overlap, or take
+// away memory that is occupied, is refused with a sentence that says what is in the way; the picture is then
+// unchanged. Costs O(log n) a step. Not thread-safe.
+//
+//   Occupancy picture;
+//   picture.AddSegment({.address = 0x1000, .size_bytes = 4096});
+//   picture.AddBlock({.address = 0x1000, .size_bytes = 512});
+//   picture.GapEnd(0x1200);  // 0x2000: free up to the segment's end
+#ifndef ASHLAR_ANALYZER_TIMELINE_OCCUPANCY_H_
+#define ASHLAR_ANALYZER_TIMELINE_OCCUPANCY_H_
+
+#include <cstdint>
+
+#include "absl/container/btree_map.h"
+#include "absl/status/status.h"
+#include "allocator/base/units.h"
+#include "allocator/trace/event.h"
+#include "analyzer/timeline/block_size_rule.h"
+
+namespace ashlar::timeline {
+
+struct OccupiedBlock {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t id = 0;  // the caller's
+  bool is_pending = false;
+
+  std::uint64_t End() const { return address + size_bytes; }
+};
+
+struct SegmentRange {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  Stream stream{};
+  bool is_small_pool = false;
+  bool is_expandable = false;
+  bool is_pool_known = true;  // false: is_small_pool and pool are a guess so far
+  PoolId pool;
+  trace::StackId stack = trace::kNoStack;
+  std::uint32_t id = 0;  // the caller's
+
+  std::uint64_t End() const { return address + size_bytes; }
+  SegmentKind Kind() const { return {is_small_pool, is_expandable}; }
+};
+
+class Occupancy {
+ public:
+  using BlockMap = absl::btree_map<std::uint64_t, OccupiedBlock>;   // by address
+  using SegmentMap = absl::btree_map<std::uint64_t, SegmentRange>;  // by address
+
+  const BlockMap& blocks() const { return blocks_; }
+  const SegmentMap& segments() const { return segments_; }
+
+  // Pointers stay good until the next step.
+  const SegmentRange* SegmentAround(std::uint64_t address) const;
+  const SegmentRange* SegmentStartingAt(std::uint64_t address) const;
+  const SegmentRange* SegmentEndingAt(std::uint64_t address) const;
+  SegmentRange* SegmentAround(std::uint64_t address);
+  OccupiedBlock* BlockAt(std::uint64_t address);
+  // The nearest block that starts below `address` in the same segment; null if there is none.
+  const OccupiedBlock* BlockBelow(std::uint64_t address) const;
+  // Where the next block above `address` starts, or the segment ends; `address` lies in a segment.
+  std::uint64_t GapEnd(std::uint64_t address) const;
+
+  absl::Status AddBlock(const OccupiedBlock& block);
+  void RemoveBlock(std::uint64_t address);
+  // `size_bytes` must keep the block inside its gap.
+  void ResizeBlock(std::uint64_t address, std::uint64_t size_bytes);
+
+  absl::Status AddSegment(const SegmentRange& segment);
+  // The whole segment, without blocks.
+  absl::Status RemoveSegment(std::uint64_t address, std::uint64_t size_bytes);
+
+  // Adds a mapped range and joins it to the expandable ranges that touch it. The lowest of the joined ranges keeps
+  // its identity and attributes.
+  absl::Status Map(const SegmentRange& piece, bool joins_left, bool joins_right);
+  // Takes an unoccupied range out of an expandable segment. What is left below keeps the segment's id; what is left
+  // above keeps it if nothing is left below, and is `upper_id` otherwise.
+  absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint32_t upper_id);
+
+ private:
+  absl::Status CheckUnoccupied(std::uint64_t address, std::uint64_t end) const;
+
+  BlockMap blocks_;
+  SegmentMap segments_;
+};
+
+}  // namespace ashlar::timeline
+
+#endif  // ASHLAR_ANALYZER_TIMELINE_OCCUPANCY_H_

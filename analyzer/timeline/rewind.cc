@@ -1,0 +1,295 @@
+#include "analyzer/timeline/rewind.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/check.h"
+#include "analyzer/timeline/disagreement.h"
+#include "analyzer/timeline/occupancy.h"
+#include "analyzer/timeline/placement.h"
+
+namespace ashlar::timeline {
+namespace {
+
+SegmentRange RangeOf(const trace::SnapshotSegment& segment) {
+  return {.address = segment.address,
+          .size_bytes = segment.size_bytes,
+          .stream = segment.stream,
+          .is_small_pool = segment.is_small_pool,
+          .is_expandable = segment.is_expandable,
+          .pool = segment.pool,
+          .stack = segment.stack};
+}
+
+class Rewinder {
+ public:
+  Rewinder(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule)
+      : snapshot_(snapshot), events_(EventsOf(snapshot, device)), rule_(rule) {
+    undone_.device = device;
+    undone_.facts.resize(events_.size());
+  }
+
+  absl::StatusOr<UndoneTrace> Run() {
+    if (absl::Status status = LoadFinalState(); !status.ok()) return status;
+    for (std::size_t i = events_.size(); i-- > 0;) {
+      if (absl::Status status = Undo(events_[i], undone_.facts[i]); !status.ok()) {
+        return Disagreement(undone_.device, static_cast<std::int64_t>(i), events_[i],
+                            absl::StrCat("undone from the final segments: ", status.message(),
+                                         "; the trace and the segments disagree"));
+      }
+    }
+    return std::move(undone_);
+  }
+
+  std::uint64_t roundings_too_big() const { return roundings_too_big_; }
+  std::uint64_t stream_mismatches() const { return stream_mismatches_; }
+
+ private:
+  absl::Status LoadFinalState() {
+    for (const trace::SnapshotSegment& segment : snapshot_.segments) {
+      if (segment.device != undone_.device) continue;
+      absl::Status status = picture().AddSegment(RangeOf(segment));
+      for (const trace::SnapshotBlock& block : segment.blocks) {
+        if (status.ok() && block.state != trace::BlockState::kFree) status = LoadBlock(block);
+      }
+      if (!status.ok()) {
+        return absl::FailedPreconditionError(absl::StrCat("device ", undone_.device, ", final segment at ",
+                                                          FormatAddress(segment.address), ": ", status.message()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadBlock(const trace::SnapshotBlock& block) {
+    return Add({.address = block.address,
+                .size_bytes = block.size_bytes,
+                .requested_bytes = block.requested_bytes,
+                .state = block.state,
+                .stack = block.stack});
+  }
+
+  absl::Status Add(const StateBlock& block) {
+    const auto id = static_cast<std::uint32_t>(undone_.blocks.size());
+    undone_.blocks.push_back(block);
+    return picture().AddBlock({.address = block.address,
+                               .size_bytes = block.size_bytes,
+                               .id = id,
+                               .is_pending = block.state == trace::BlockState::kPending});
+  }
+
+  absl::Status Undo(const trace::Event& event, EventFacts& facts) {
+    switch (event.action) {
+      case trace::Action::kAlloc:
+        return UndoAlloc(event, facts);
+      case trace::Action::kFreeRequested:
+        return UndoFreeRequested(event);
+      case trace::Action::kFreeCompleted:
+        return UndoFreeCompleted(event);
+      case trace::Action::kSegmentAlloc:
+        return UndoSegmentAlloc(event, facts);
+      case trace::Action::kSegmentFree:
+        return UndoSegmentFree(event);
+      case trace::Action::kSegmentMap:
+        return UndoMap(event, facts);
+      case trace::Action::kSegmentUnmap:
+        return UndoUnmap(event);
+      default:
+        return absl::OkStatus();
+    }
+  }
+
+  // The block that starts at the event's address, in the state and with the request that the event implies.
+  absl::StatusOr<OccupiedBlock*> Expect(const trace::Event& event, bool is_pending) {
+    const std::string expected = absl::StrCat("expected a ", is_pending ? "pending" : "live", " block of ",
+                                              event.size_bytes, " requested B there, found ");
+    OccupiedBlock* block = picture().BlockAt(event.address);
+    if (block == nullptr) {
+      const char* found = std::as_const(picture()).SegmentAround(event.address) ? "no block that starts there"
+                                                                                : "no segment around it";
+      return absl::FailedPreconditionError(absl::StrCat(expected, found));
+    }
+    const std::optional<std::uint64_t>& requested = undone_.blocks[block->id].requested_bytes;
+    if (block->is_pending == is_pending && requested.value_or(event.size_bytes) == event.size_bytes) return block;
+    return absl::FailedPreconditionError(
+        absl::StrCat(expected, "a ", block->is_pending ? "pending" : "live", " one of ",
+                     requested ? absl::StrCat(*requested) : std::string("unknown"), " requested B"));
+  }
+
+  void CompareStreams(const trace::Event& event) {
+    const SegmentRange* segment = picture().SegmentAround(event.address);
+    if (segment != nullptr && segment->stream != event.stream) ++stream_mismatches_;
+  }
+
+  absl::Status UndoAlloc(const trace::Event& event, EventFacts& facts) {
+    const absl::StatusOr<OccupiedBlock*> block = Expect(event, /*is_pending=*/false);
+    if (!block.ok()) return block.status();
+    CompareStreams(event);
+    // A size that only a free event told is a guess; the placement pass knows better.
+    if (!undone_.blocks[(*block)->id].size_is_minimum) facts.block_size_bytes = (*block)->size_bytes;
+    picture().RemoveBlock(event.address);
+    return absl::OkStatus();
+  }
+
+  absl::Status UndoFreeRequested(const trace::Event& event) {
+    const absl::StatusOr<OccupiedBlock*> block = Expect(event, /*is_pending=*/true);
+    if (!block.ok()) return block.status();
+    (*block)->is_pending = false;
+    undone_.blocks[(*block)->id].state = trace::BlockState::kLive;
+    undone_.blocks[(*block)->id].requested_bytes = event.size_bytes;
+    return absl::OkStatus();
+  }
+
+  absl::Status UndoFreeCompleted(const trace::Event& event) {
+    std::uint64_t size_bytes = rule_.rounded_bytes(event.size_bytes);
+    SegmentRange* segment = picture().SegmentAround(event.address);
+    if (segment != nullptr) {
+      if (!segment->is_pool_known) segment->is_small_pool = size_bytes <= rule_.small_max_bytes;
+      segment->is_pool_known = true;
+      CompareStreams(event);
+      const std::uint64_t gap_bytes = picture().GapEnd(event.address) - event.address;
+      if (size_bytes > gap_bytes && event.size_bytes <= gap_bytes) {
+        size_bytes = gap_bytes;
+        ++roundings_too_big_;
+      }
+    }
+    return Add({.address = event.address,
+                .size_bytes = size_bytes,
+                .requested_bytes = event.size_bytes,
+                .state = trace::BlockState::kPending,
+                .size_is_minimum = true});
+  }
+
+  absl::Status UndoSegmentAlloc(const trace::Event& event, EventFacts& facts) {
+    if (const SegmentRange* segment = picture().SegmentStartingAt(event.address); segment != nullptr) {
+      facts.is_small_pool = segment->is_small_pool;
+      facts.pool = segment->pool;
+    }
+    return picture().RemoveSegment(event.address, event.size_bytes);
+  }
+
+  absl::Status UndoSegmentFree(const trace::Event& event) {
+    return picture().AddSegment({.address = event.address,
+                                 .size_bytes = event.size_bytes,
+                                 .stream = event.stream,
+                                 .is_small_pool = event.size_bytes <= 2 * rule_.small_max_bytes,
+                                 .pool = event.pool.value_or(PoolId{})});
+  }
+
+  absl::Status UndoMap(const trace::Event& event, EventFacts& facts) {
+    const SegmentRange* around = picture().SegmentAround(event.address);
+    if (around != nullptr) {
+      facts.is_small_pool = around->is_small_pool;
+      facts.pool = around->pool;
+      facts.joins_left = around->address < event.address;
+      facts.joins_right = around->End() > event.address + event.size_bytes;
+    }
+    return picture().Unmap(event.address, event.size_bytes, 0);
+  }
+
+  static bool CanJoin(const SegmentRange* neighbour, const SegmentRange& piece) {
+    if (neighbour == nullptr || !neighbour->is_expandable || neighbour->stream != piece.stream) return false;
+    if (!neighbour->is_pool_known || !piece.is_pool_known) return true;
+    return neighbour->is_small_pool == piece.is_small_pool && neighbour->pool == piece.pool;
+  }
+
+  absl::Status UndoUnmap(const trace::Event& event) {
+    SegmentRange piece{.address = event.address,
+                       .size_bytes = event.size_bytes,
+                       .stream = event.stream,
+                       .is_expandable = true,
+                       .is_pool_known = false,
+                       .pool = event.pool.value_or(PoolId{})};
+    const SegmentRange* left = picture().SegmentEndingAt(piece.address);
+    const bool joins_left = CanJoin(left, piece);
+    if (joins_left) TakePool(*left, piece);
+    const SegmentRange* right = picture().SegmentStartingAt(piece.End());
+    const bool joins_right = CanJoin(right, piece);
+    if (joins_right) TakePool(*right, piece);
+    if (absl::Status status = picture().Map(piece, joins_left, joins_right); !status.ok()) return status;
+    TakePool(piece, *picture().SegmentAround(piece.address));
+    return absl::OkStatus();
+  }
+
+  static void TakePool(const SegmentRange& from, SegmentRange& to) {
+    if (to.is_pool_known || !from.is_pool_known) return;
+    to.is_small_pool = from.is_small_pool;
+    to.pool = from.pool;
+    to.is_pool_known = true;
+  }
+
+  Occupancy& picture() { return undone_.picture; }
+
+  const trace::Snapshot& snapshot_;
+  const std::vector<trace::Event>& events_;
+  const BlockSizeRule& rule_;
+  UndoneTrace undone_;
+  std::uint64_t roundings_too_big_ = 0;
+  std::uint64_t stream_mismatches_ = 0;
+};
+
+StartState StartOf(const UndoneTrace& undone, const PlacementCounts& counts) {
+  StartState start;
+  start.device = undone.device;
+  start.inferred_tails = counts.inferred_tails;
+  start.unknown_tails = counts.unknown_tails;
+  auto block = undone.picture.blocks().begin();
+  for (const auto& [address, range] : undone.picture.segments()) {
+    StateSegment segment{.address = address,
+                         .size_bytes = range.size_bytes,
+                         .stream = range.stream,
+                         .is_small_pool = range.is_small_pool,
+                         .is_expandable = range.is_expandable,
+                         .pool = range.pool,
+                         .stack = range.stack};
+    for (; block != undone.picture.blocks().end() && block->first < range.End(); ++block) {
+      segment.blocks.push_back(undone.blocks[block->second.id]);
+    }
+    start.segments.push_back(std::move(segment));
+  }
+  return start;
+}
+
+void AddNote(absl::string_view name, std::uint64_t count, absl::string_view message, std::vector<trace::Note>& notes) {
+  if (count > 0) notes.push_back({std::string(name), std::string(message), count});
+}
+
+std::vector<trace::Note> NotesOf(const PlacementCounts& counts, const Rewinder& rewinder) {
+  std::vector<trace::Note> notes;
+  AddNote("unknown_tails", counts.unknown_tails,
+          "blocks older than the trace whose unsplit rest never showed; taken as 0, at most 1 MiB each", notes);
+  AddNote("rule_disagreements", counts.rule_disagreements + rewinder.roundings_too_big(),
+          "blocks whose size is not what the recorded settings give; the recorded size is taken", notes);
+  AddNote("unexplained_gaps", counts.unexplained_gaps,
+          "allocations that do not stand at the low end of a free block", notes);
+  AddNote("stream_mismatches", rewinder.stream_mismatches(),
+          "events whose stream is not the stream of their segment", notes);
+  return notes;
+}
+
+}  // namespace
+
+const std::vector<trace::Event>& EventsOf(const trace::Snapshot& snapshot, int device) {
+  static const auto* const kNone = new std::vector<trace::Event>();
+  const auto index = static_cast<std::size_t>(device);
+  return device >= 0 && index < snapshot.device_traces.size() ? snapshot.device_traces[index] : *kNone;
+}
+
+absl::StatusOr<RewoundTrace> RewindTrace(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
+  ASHLAR_CHECK(rule.rounded_bytes != nullptr);
+  Rewinder rewinder(snapshot, device, rule);
+  absl::StatusOr<UndoneTrace> undone = rewinder.Run();
+  if (!undone.ok()) return undone.status();
+  const absl::StatusOr<PlacementCounts> counts = PlaceBlocks(EventsOf(snapshot, device), rule, *undone);
+  if (!counts.ok()) return counts.status();
+  return RewoundTrace{StartOf(*undone, *counts), std::move(undone->facts), NotesOf(*counts, rewinder)};
+}
+
+absl::StatusOr<StartState> Rewind(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
+  absl::StatusOr<RewoundTrace> rewound = RewindTrace(snapshot, device, rule);
+  if (!rewound.ok()) return rewound.status();
+  return std::move(rewound->start);
+}
+
+}  // namespace ashlar::timeline

@@ -1,0 +1,42 @@
+// Undoes a device's events, last to first, from the final segments and blocks of a snapshot: what is left is the
+// state in which the recorded window began. Most windows begin on a populated allocator, so nothing else can tell.
+//
+//   alloc            the block disappears           segment_alloc   the segment disappears (it must be free)
+//   free_completed   a pending block appears        segment_free    a free segment appears
+//   free_requested   that pending block is live     segment_map     the range disappears (it must be free)
+//                                                   segment_unmap   a free range appears, joined to its neighbours
+//
+// A window may begin with the free_completed of a block whose free_requested is lost: that block is pending at the
+// start. Records that cannot be undone, because the trace and the segments are not of one run, are refused with
+// FailedPrecondition: which event, what was expected, what was found.
+//
+//   absl::StatusOr<StartState> start = Rewind(snapshot, /*device=*/0, rule);
+#ifndef ASHLAR_ANALYZER_TIMELINE_REWIND_H_
+#define ASHLAR_ANALYZER_TIMELINE_REWIND_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/timeline/block_size_rule.h"
+#include "analyzer/timeline/event_facts.h"
+#include "analyzer/timeline/start_state.h"
+
+namespace ashlar::timeline {
+
+struct RewoundTrace {
+  StartState start;
+  std::vector<EventFacts> facts;   // one an event: every block's size, every segment's pool
+  std::vector<trace::Note> notes;  // what did not follow the rule, and what stays unknown
+};
+
+// The rule's rounded_bytes must be set. A device without segments and events gives an empty state.
+absl::StatusOr<RewoundTrace> RewindTrace(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
+absl::StatusOr<StartState> Rewind(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
+
+// The events of one device; none if the snapshot has no trace of it.
+const std::vector<trace::Event>& EventsOf(const trace::Snapshot& snapshot, int device);
+
+}  // namespace ashlar::timeline
+
+#endif  // ASHLAR_ANALYZER_TIMELINE_REWIND_H_
