@@ -8,8 +8,8 @@ std::string FormatAddress(std::uint64_t address) { return absl::StrCat("0x", abs
 
 absl::Status Disagreement(int device, std::int64_t event_index, const trace::Event& event, absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat("device ", device, ", event ", event_index, " (",
-                                                    trace::ActionName(event.action), " of ", event.size_bytes,
-                                                    " B at ", FormatAddress(event.address), "): ", what));
+                                                    trace::ActionName(event.action), " of ", event.size_bytes, " B at ",
+                                                    FormatAddress(event.address), "): ", what));
 }
 
 }  // namespace ashlar::timeline

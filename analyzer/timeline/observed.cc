@@ -76,8 +76,7 @@ absl::Status CheckAgainstFinalState(const State& state, const trace::Snapshot& s
                                                     Describe(final_lines, i)));
 }
 
-absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, int device,
-                                              const BlockSizeRule& rule) {
+absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
   absl::StatusOr<RewoundTrace> rewound = RewindTrace(snapshot, device, rule);
   if (!rewound.ok()) return rewound.status();
   TimelineBuilder builder(std::move(rewound->start), Maker::kObserved);

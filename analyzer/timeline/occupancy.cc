@@ -108,9 +108,8 @@ absl::Status Occupancy::AddSegment(const SegmentRange& segment) {
   auto it = AtOrBelow(segments_, segment.address);
   if (it == segments_.end() || it->second.End() <= segment.address) it = segments_.upper_bound(segment.address);
   if (it != segments_.end() && it->first < segment.End()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("expected no segment in [", FormatAddress(segment.address), ", ", FormatAddress(segment.End()),
-                     "), found ", Describe(it->second)));
+    return absl::FailedPreconditionError(absl::StrCat("expected no segment in [", FormatAddress(segment.address), ", ",
+                                                      FormatAddress(segment.End()), "), found ", Describe(it->second)));
   }
   segments_.insert({segment.address, segment});
   return absl::OkStatus();

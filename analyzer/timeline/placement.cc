@@ -46,8 +46,7 @@ class PlacementPass {
       StateBlock& block = undone_.blocks[occupied.id];
       if (!block.size_is_minimum) continue;
       const std::uint64_t rest = picture_.GapEnd(address) - block.End();
-      const std::uint64_t max_tail =
-          MaxTailBytes(rule_, picture_.SegmentAround(address)->Kind(), block.size_bytes);
+      const std::uint64_t max_tail = MaxTailBytes(rule_, picture_.SegmentAround(address)->Kind(), block.size_bytes);
       placed_[occupied.id] = {.least_bytes = block.size_bytes, .max_tail_bytes = max_tail};
       if (rest <= max_tail) {
         SetStartSize(occupied.id, block.size_bytes + rest);

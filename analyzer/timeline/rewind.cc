@@ -106,8 +106,8 @@ class Rewinder {
                                               event.size_bytes, " requested B there, found ");
     OccupiedBlock* block = picture().BlockAt(event.address);
     if (block == nullptr) {
-      const char* found = std::as_const(picture()).SegmentAround(event.address) ? "no block that starts there"
-                                                                                : "no segment around it";
+      const char* found =
+          std::as_const(picture()).SegmentAround(event.address) ? "no block that starts there" : "no segment around it";
       return absl::FailedPreconditionError(absl::StrCat(expected, found));
     }
     const std::optional<std::uint64_t>& requested = undone_.blocks[block->id].requested_bytes;
@@ -261,10 +261,10 @@ std::vector<trace::Note> NotesOf(const PlacementCounts& counts, const Rewinder& 
           "blocks older than the trace whose unsplit rest never showed; taken as 0, at most 1 MiB each", notes);
   AddNote("rule_disagreements", counts.rule_disagreements + rewinder.roundings_too_big(),
           "blocks whose size is not what the recorded settings give; the recorded size is taken", notes);
-  AddNote("unexplained_gaps", counts.unexplained_gaps,
-          "allocations that do not stand at the low end of a free block", notes);
-  AddNote("stream_mismatches", rewinder.stream_mismatches(),
-          "events whose stream is not the stream of their segment", notes);
+  AddNote("unexplained_gaps", counts.unexplained_gaps, "allocations that do not stand at the low end of a free block",
+          notes);
+  AddNote("stream_mismatches", rewinder.stream_mismatches(), "events whose stream is not the stream of their segment",
+          notes);
   return notes;
 }
 

@@ -22,10 +22,10 @@ namespace ashlar::timeline {
 struct StateBlock {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
-  std::optional<std::uint64_t> requested_bytes;           // nullopt where the trace does not say
-  trace::BlockState state = trace::BlockState::kLive;     // kLive or kPending
-  trace::StackId stack = trace::kNoStack;                 // where it was allocated, if known
-  bool size_is_minimum = false;                           // an unsplit rest behind it may be its own, unseen
+  std::optional<std::uint64_t> requested_bytes;        // nullopt where the trace does not say
+  trace::BlockState state = trace::BlockState::kLive;  // kLive or kPending
+  trace::StackId stack = trace::kNoStack;              // where it was allocated, if known
+  bool size_is_minimum = false;                        // an unsplit rest behind it may be its own, unseen
 
   std::uint64_t End() const { return address + size_bytes; }
 };
@@ -38,14 +38,14 @@ struct StateSegment {
   bool is_expandable = false;
   PoolId pool;
   trace::StackId stack = trace::kNoStack;
-  std::vector<StateBlock> blocks;  // occupied ones only
+  std::vector<StateBlock> blocks = {};  // occupied ones only
 
   std::uint64_t End() const { return address + size_bytes; }
 };
 
 struct State {
   int device = 0;
-  std::vector<StateSegment> segments;
+  std::vector<StateSegment> segments = {};
 };
 
 // The state before the first event of a window.

@@ -64,7 +64,7 @@ struct Extent {
 // An ordinary segment has one extent. An expandable one is a contiguous mapped range: it grows and shrinks, a map
 // that closes a hole ends the upper of the two ranges it joins, an unmap that punches a hole begins a new upper one.
 struct SegmentSpan {
-  std::vector<Extent> extents;  // never empty, in event order
+  std::vector<Extent> extents = {};  // never empty, in event order
   Stream stream{};
   PoolId pool;
   bool is_small_pool = false;

@@ -164,8 +164,8 @@ absl::Status TimelineBuilder::ChangeSegments(const trace::Event& event, const Ev
   const auto new_id = static_cast<std::uint32_t>(columns_.segments.size());
   if (absl::Status status = ApplySegmentEvent(event, facts, new_id, picture_); !status.ok()) return status;
   const bool is_gain = event.action == trace::Action::kSegmentAlloc || event.action == trace::Action::kSegmentMap;
-  totals_.reserved_bytes = is_gain ? totals_.reserved_bytes + event.size_bytes
-                                   : totals_.reserved_bytes - event.size_bytes;
+  totals_.reserved_bytes =
+      is_gain ? totals_.reserved_bytes + event.size_bytes : totals_.reserved_bytes - event.size_bytes;
   RecordSegmentChange(event, is_gain ? above_id : old_id);
   return absl::OkStatus();
 }

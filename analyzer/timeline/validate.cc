@@ -19,7 +19,9 @@ class Validator {
   explicit Validator(const Timeline& timeline) : timeline_(timeline) {}
 
   absl::Status Run() {
-    if (timeline_.totals().size() != timeline_.events().size()) return Wrong(0, "one sum an event is missing");
+    if (timeline_.totals().size() != timeline_.events().size()) {
+      return absl::InternalError("timeline: as many sums as events are needed");
+    }
     CollectChanges();
     CheckSpans();
     for (EventIndex e = kBeforeWindow; e < timeline_.event_count() && status_.ok(); ++e) Walk(e);
@@ -35,9 +37,9 @@ class Validator {
     std::vector<std::size_t> allocated, requested, completed, changed_segments, ended_segments;
   };
 
-  absl::Status Wrong(EventIndex event, absl::string_view what) {
+  // The first failure stays.
+  void Wrong(EventIndex event, absl::string_view what) {
     status_.Update(absl::InternalError(absl::StrCat("timeline, event ", event, ": ", what)));
-    return status_;
   }
 
   void CollectChanges() {
@@ -75,9 +77,11 @@ class Validator {
     }
     for (const SegmentSpan& segment : timeline_.segments()) {
       for (std::size_t i = 1; i < segment.extents.size(); ++i) {
-        if (segment.extents[i - 1].event >= segment.extents[i].event) Wrong(segment.extents[i].event, "extents unordered");
+        if (segment.extents[i - 1].event >= segment.extents[i].event)
+          Wrong(segment.extents[i].event, "extents unordered");
       }
-      if (segment.extents.back().event >= segment.end_event) Wrong(segment.end_event, "a segment changes after its end");
+      if (segment.extents.back().event >= segment.end_event)
+        Wrong(segment.end_event, "a segment changes after its end");
     }
   }
 
@@ -152,7 +156,7 @@ class Validator {
     lost_.clear();
   }
 
-  void CheckPeak(absl::string_view name, const Peak& peak, std::uint64_t Totals::* sum) {
+  void CheckPeak(absl::string_view name, const Peak& peak, std::uint64_t Totals::*sum) {
     Peak expected{timeline_.TotalsAfter(kBeforeWindow).*sum, kBeforeWindow};
     for (EventIndex e = 0; e < timeline_.event_count(); ++e) {
       if (timeline_.TotalsAfter(e).*sum > expected.bytes) expected = {timeline_.TotalsAfter(e).*sum, e};
@@ -167,7 +171,8 @@ class Validator {
     for (EventIndex e = 0; e < timeline_.event_count(); ++e) {
       if (timeline_.events()[static_cast<std::size_t>(e)].action == Action::kOom) expected.push_back(e);
     }
-    if (timeline_.oom_events() != absl::MakeConstSpan(expected)) Wrong(kBeforeWindow, "the list of oom events is wrong");
+    if (timeline_.oom_events() != absl::MakeConstSpan(expected))
+      Wrong(kBeforeWindow, "the list of oom events is wrong");
   }
 
   const Timeline& timeline_;
