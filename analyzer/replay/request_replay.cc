@@ -1,0 +1,54 @@
+#include "analyzer/replay/request_replay.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ashlar::replay {
+
+RequestReplay::RequestReplay(RequestReplayOptions options)
+    : device_(std::move(options.device)), allocator_(&device_, std::move(options.policy)) {
+  if (options.memory_fraction.has_value()) setup_ = allocator_.SetMemoryFraction(*options.memory_fraction);
+}
+
+absl::Status RequestReplay::Run(const trace::RequestTrace& trace, EventLog* log) {
+  if (!setup_.ok()) return setup_;
+  blocks_.assign(trace.id_count, nullptr);
+  allocator_.SetSink(log);
+  for (std::size_t op = 0; op < trace.requests.size(); ++op) {
+    if (log != nullptr) log->SetOp(op);
+    if (absl::Status status = Step(trace.requests[op]); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("op ", op, ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RequestReplay::Step(const trace::Request& request) {
+  switch (request.kind) {
+    case trace::RequestKind::kAlloc: {
+      absl::StatusOr<core::Block*> block = allocator_.Allocate(request.bytes, request.stream);
+      if (block.ok()) {
+        blocks_[request.id] = *block;
+      } else if (!absl::IsResourceExhausted(block.status())) {
+        return block.status();
+      }
+      return absl::OkStatus();
+    }
+    case trace::RequestKind::kFree:
+      if (core::Block* block = std::exchange(blocks_[request.id], nullptr); block != nullptr) allocator_.Free(block);
+      return absl::OkStatus();
+    case trace::RequestKind::kRecordStream:
+      if (core::Block* block = blocks_[request.id]; block != nullptr) allocator_.RecordStream(block, request.stream);
+      return absl::OkStatus();
+    case trace::RequestKind::kDeviceSync:
+      device_.CompleteAllWork();
+      return absl::OkStatus();
+    case trace::RequestKind::kEmptyCache:
+      allocator_.EmptyCache();
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::replay

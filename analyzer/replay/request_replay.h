@@ -1,0 +1,49 @@
+// Replays a list of requests through the allocator over a simulated device.
+//
+//   RequestReplay replay({.policy = options, .device = {.capacity_bytes = 16 * kGiB}});
+//   absl::Status status = replay.Run(trace);        // out of memory is a result, not an error
+//   replay.allocator().stats().reserved_bytes.all().peak
+//
+// An allocation that runs out of memory kills its id: later requests on it are ignored.
+#ifndef ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
+#define ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "allocator/core/caching_allocator.h"
+#include "allocator/device/sim_device.h"
+#include "allocator/trace/request.h"
+#include "analyzer/replay/event_log.h"
+
+namespace ashlar::replay {
+
+struct RequestReplayOptions {
+  policy::Options policy;
+  device::SimDeviceOptions device;
+  std::optional<double> memory_fraction;  // as if set right after construction
+};
+
+class RequestReplay {
+ public:
+  explicit RequestReplay(RequestReplayOptions options);
+
+  // Any error but out of memory ends the replay, with the op's number in the message. `log` may be nullptr.
+  absl::Status Run(const trace::RequestTrace& trace, EventLog* log = nullptr);
+
+  const core::CachingAllocator& allocator() const { return allocator_; }
+  const device::SimDevice& device() const { return device_; }
+
+ private:
+  absl::Status Step(const trace::Request& request);
+
+  device::SimDevice device_;
+  core::CachingAllocator allocator_;
+  absl::Status setup_;
+  std::vector<core::Block*> blocks_;  // by id; nullptr = not live
+};
+
+}  // namespace ashlar::replay
+
+#endif  // ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
