@@ -1,0 +1,73 @@
+# Sourced by the scripts beside it: progress lines, the packages a build needs, configure and build by preset.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+jobs=${ASHLAR_JOBS:-$(nproc)}
+presets="release dev asan tsan fuzz nocuda tidy"
+log_dir=$root/build/logs
+
+# Debian package = a command or file that shows it is there (it may have come by another way than apt).
+build_packages="build-essential=g++ cmake=cmake ninja-build=ninja python3=python3
+  libabsl-dev=/usr/include/absl/base/config.h libgtest-dev=/usr/include/gtest/gtest.h
+  libgmock-dev=/usr/include/gmock/gmock.h libbenchmark-dev=/usr/include/benchmark/benchmark.h
+  nlohmann-json3-dev=/usr/include/nlohmann/json.hpp libcli11-dev=/usr/include/CLI/CLI.hpp
+  zlib1g-dev=/usr/include/zlib.h"
+clang_packages="clang=clang++ libclang-rt-dev=/usr/share/doc/libclang-rt-dev"
+
+Say() { printf '[%3d s] %s\n' "$SECONDS" "$*"; }
+
+Fail() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+IsThere() { case $1 in /*) [[ -e $1 ]] ;; *) command -v "$1" >/dev/null ;; esac }
+
+# InstallPackages "package=probe ...": installs what its probe does not find; silent where all is there.
+InstallPackages() {
+  local pair missing=() as_root=()
+  for pair in $1; do IsThere "${pair#*=}" || missing+=("${pair%%=*}"); done
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  command -v apt-get >/dev/null || Fail "no apt-get here: install what these Debian packages hold: ${missing[*]}"
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null || Fail "not root and no sudo: run as root: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  Say "installs with apt-get: ${missing[*]}"
+  mkdir -p "$log_dir"
+  # With no package lists yet (a fresh container) the update must succeed; a failed one shows in the install as well.
+  { "${as_root[@]}" apt-get update -q || true
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+  } >"$log_dir/apt.log" 2>&1 || { tail -n 5 "$log_dir/apt.log" >&2; Fail "apt-get failed: see $log_dir/apt.log"; }
+}
+
+# Configure PRESET: only the first time; afterwards ninja does it when a CMake file changed.
+Configure() {
+  [[ ! -f $root/build/$1/build.ninja ]] || return 0
+  mkdir -p "$log_dir"
+  Say "configures build/$1"
+  (cd "$root" && cmake --preset "$1") >"$log_dir/configure-$1.log" 2>&1 ||
+    { tail -n 20 "$log_dir/configure-$1.log" >&2; Fail "cmake --preset $1 failed: see $log_dir/configure-$1.log"; }
+}
+
+# FixedAddresses COMMAND...: without address randomisation where the system allows that: the sanitizers of GCC 12 and
+# clang 14 refuse to start now and then under kernels that randomise more bits than they know of.
+FixedAddresses() {
+  if setarch "$(uname -m)" -R true 2>/dev/null; then setarch "$(uname -m)" -R "$@"; else "$@"; fi
+}
+
+# Build PRESET [TARGET...]: one status line on a terminal, only the errors elsewhere.
+Build() {
+  local preset=$1 quiet=()
+  shift
+  [[ -t 1 ]] || quiet=(--quiet)
+  Configure "$preset"
+  Say "builds ${*:-everything} in build/$preset with $jobs jobs"
+  FixedAddresses ninja -C "$root/build/$preset" -j "$jobs" "${quiet[@]}" "$@" || Fail "the build failed: build/$preset ${*:-}"
+}
+
+if [[ -z ${ASHLAR_SHARED_DIR:-} && -d $root/../shared ]]; then
+  ASHLAR_SHARED_DIR=$(cd "$root/../shared" && pwd)
+  export ASHLAR_SHARED_DIR
+fi
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
