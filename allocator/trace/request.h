@@ -14,6 +14,7 @@ enum class RequestKind : std::uint8_t {
   kFree,          // the block of `id`
   kRecordStream,  // `stream` also uses the block of `id`
   kDeviceSync,    // all device work recorded so far completes
+  kStreamSync,    // all work recorded so far on `stream` completes
   kEmptyCache,    // the cache returns what it can
 };
 

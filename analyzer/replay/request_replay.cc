@@ -44,6 +44,9 @@ absl::Status RequestReplay::Step(const trace::Request& request) {
     case trace::RequestKind::kDeviceSync:
       device_.CompleteAllWork();
       return absl::OkStatus();
+    case trace::RequestKind::kStreamSync:
+      device_.CompleteStream(request.stream);
+      return absl::OkStatus();
     case trace::RequestKind::kEmptyCache:
       allocator_.EmptyCache();
       return absl::OkStatus();

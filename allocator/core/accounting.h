@@ -1,0 +1,67 @@
+// Where the bytes of a state are. The parts are summed separately from the blocks, and
+//
+//   reserved = live + rounding + pending + stranded + whole_free + private_pool        exactly
+//
+//   live          what the callers of the live blocks asked for
+//   rounding      their blocks' sizes minus that
+//   pending       freed by the program, waiting for work on another stream
+//   stranded      free bytes in segments that still hold a live or pending block
+//   whole_free    segments without one: the cache can return them
+//   private_pool  free bytes (of both kinds) in private pools
+//
+// Where a live block's request is unknown, live and rounding are nullopt and only their sum (allocated) is known.
+// All values are bytes.
+#ifndef ASHLAR_ALLOCATOR_CORE_ACCOUNTING_H_
+#define ASHLAR_ALLOCATOR_CORE_ACCOUNTING_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/types/span.h"
+#include "allocator/base/units.h"
+#include "allocator/trace/snapshot.h"
+
+namespace ashlar::core {
+
+// One block as the accounting sees it.
+struct AccountedBlock {
+  std::uint64_t size_bytes = 0;
+  std::optional<std::uint64_t> requested_bytes;
+  trace::BlockState state = trace::BlockState::kLive;
+};
+
+struct Accounting {
+  std::uint64_t reserved_bytes = 0;
+  std::uint64_t allocated_bytes = 0;  // live + rounding
+  std::optional<std::uint64_t> live_bytes = 0;
+  std::optional<std::uint64_t> rounding_bytes = 0;
+  std::uint64_t pending_bytes = 0;
+  std::uint64_t stranded_bytes = 0;
+  std::uint64_t whole_free_bytes = 0;
+  std::uint64_t private_pool_bytes = 0;
+  std::uint64_t segment_count = 0;
+  std::uint64_t stranded_segment_count = 0;
+  std::uint64_t pinning_block_count = 0;  // live and pending blocks in those
+
+  // The sum of the parts; equals reserved_bytes for every state.
+  std::uint64_t SumOfParts() const {
+    return allocated_bytes + pending_bytes + stranded_bytes + whole_free_bytes + private_pool_bytes;
+  }
+};
+
+// Adds one segment's bytes. `occupied` are its live and pending blocks; the rest of the segment is free.
+class AccountingSum {
+ public:
+  void AddSegment(std::uint64_t size_bytes, PoolId pool, absl::Span<const AccountedBlock> occupied);
+  const Accounting& result() const { return result_; }
+
+ private:
+  void AddBlock(const AccountedBlock& block);
+  Accounting result_;
+};
+
+Accounting Account(absl::Span<const trace::SnapshotSegment> segments);
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_ACCOUNTING_H_
