@@ -11,7 +11,7 @@ function(ashlar_consumer_test way)
                    --build-options ${consumer_settings} -DCONSUMER_WAY=${way} ${ARGN}
                    --test-command ${consumer_dir}/${way}/consumer)
   set_tests_properties(consumer.${way} PROPERTIES LABELS consumer TIMEOUT 900 PASS_REGULAR_EXPRESSION
-                       "1.5 GiB is 1.50 GiB")
+                       "300 MiB took 300.00 MiB of the device")
 endfunction()
 
 ashlar_consumer_test(add_subdirectory -DASHLAR_SOURCE=${PROJECT_SOURCE_DIR} -DASHLAR_SANITIZE=${ASHLAR_SANITIZE})

@@ -63,7 +63,9 @@ absl::Status Heap::Validate() const {
         split[segment->lane->pool].bytes += static_cast<std::int64_t>(block->size_bytes);
       }
     }
-    if (at != last_end) return absl::InternalError(absl::StrCat("the blocks of the segment at ", address, " end early"));
+    if (at != last_end) {
+      return absl::InternalError(absl::StrCat("the blocks of the segment at ", address, " end early"));
+    }
   }
   if (reserved != reserved_bytes_) {
     return absl::InternalError(absl::StrCat("reserved is kept as ", reserved_bytes_, ", counted as ", reserved));

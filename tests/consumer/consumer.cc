@@ -1,12 +1,44 @@
-// A program of somebody else: it uses the installed headers and library, nothing of the source tree.
+// A program of somebody else: it uses the installed headers and library, nothing of the source tree. It allocates from
+// a simulated device of 1 GiB, frees, runs out of memory, and says what it saw.
 #include <cstdint>
 #include <cstdio>
 
+#include "absl/status/statusor.h"
 #include "allocator/base/units.h"
+#include "allocator/core/caching_allocator.h"
+#include "allocator/device/sim_device.h"
+#include "allocator/policy/options.h"
+
+namespace {
+
+using ashlar::kGiB;
+using ashlar::kMiB;
+using ashlar::Stream;
+
+int Fail(const char* what) {
+  std::fprintf(stderr, "consumer: %s\n", what);
+  return 1;
+}
+
+}  // namespace
 
 int main() {
-  const auto bytes = ashlar::ParseBytes("1.5 GiB");
-  if (!bytes.ok() || *bytes != std::uint64_t{3} << 29) return 1;
-  std::printf("1.5 GiB is %s\n", ashlar::FormatBytes(*bytes).c_str());
+  const auto options = ashlar::policy::ParseConf("max_split_size_mb:128", ashlar::policy::Compat::kTorch210);
+  if (!options.ok()) return Fail("the setting was refused");
+  ashlar::device::SimDevice device({.capacity_bytes = kGiB});
+  ashlar::core::CachingAllocator allocator(&device, *options);
+
+  const auto block = allocator.Allocate(300 * kMiB, Stream{0});
+  if (!block.ok()) return Fail("300 MiB of 1 GiB were refused");
+  const std::uint64_t used_bytes = device.used_bytes();
+  allocator.Free(*block);
+  allocator.EmptyCache();
+  if (device.used_bytes() != 0) return Fail("the cache did not return its memory");
+
+  const auto too_large = allocator.Allocate(2 * kGiB, Stream{0});
+  if (!absl::IsResourceExhausted(too_large.status())) return Fail("2 GiB of 1 GiB did not run out of memory");
+  if (!allocator.Validate().ok()) return Fail("the allocator is not in order");
+
+  std::printf("300 MiB took %s of the device\n", ashlar::FormatBytes(used_bytes).c_str());
   return 0;
 }
