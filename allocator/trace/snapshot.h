@@ -73,9 +73,18 @@ struct Note {
   std::uint64_t count = 0;
 };
 
+// A mark the program set beside the trace (torch.profiler.record_function, optimizer steps): START and END pairs.
+struct Annotation {
+  std::string stage;  // "START", "END"
+  std::string name;
+  int device = 0;
+  std::int64_t time_us = kNoTime;
+};
+
 struct Snapshot {
   std::vector<SnapshotSegment> segments;          // by device, then address
   std::vector<std::vector<Event>> device_traces;  // index = device; oldest first
+  std::vector<Annotation> annotations;            // in the file's order; empty before PyTorch 2.5
   StackTable stacks;
   std::optional<RecordedSettings> settings;
   Traits traits;

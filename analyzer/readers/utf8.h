@@ -1,0 +1,21 @@
+// Text from files is untrusted bytes; what we keep is valid UTF-8, so that every reporter can print it.
+#ifndef ASHLAR_ANALYZER_READERS_UTF8_H_
+#define ASHLAR_ANALYZER_READERS_UTF8_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace ashlar::readers {
+
+bool IsUtf8(absl::string_view text);
+
+// Each byte that is not part of a valid sequence becomes '?'.
+std::string ToUtf8(absl::string_view text);
+
+// For messages: escaped, and shortened to about 60 characters.
+std::string Quoted(absl::string_view text);
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_UTF8_H_
