@@ -26,9 +26,7 @@ std::string Refusal(const Story& story, const BlockSizeRule& rule = TorchRule())
   return std::string(start.status().message());
 }
 
-TEST(RewindTest, AnEmptySnapshotIsAnEmptyState) {
-  EXPECT_TRUE(MustRewind(Story()).segments.empty());
-}
+TEST(RewindTest, AnEmptySnapshotIsAnEmptyState) { EXPECT_TRUE(MustRewind(Story()).segments.empty()); }
 
 TEST(RewindTest, AnAllocInTheWindowIsFreeBeforeIt) {
   Story story;
