@@ -36,7 +36,7 @@ struct SegmentRange {
   bool is_small_pool = false;
   bool is_expandable = false;
   bool is_pool_known = true;  // false: is_small_pool and pool are a guess so far
-  PoolId pool;
+  PoolId pool = {};
   trace::StackId stack = trace::kNoStack;
   std::uint32_t id = 0;  // the caller's
 

@@ -22,7 +22,7 @@ namespace ashlar::timeline {
 struct StateBlock {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
-  std::optional<std::uint64_t> requested_bytes;        // nullopt where the trace does not say
+  std::optional<std::uint64_t> requested_bytes = {};   // nullopt where the trace does not say
   trace::BlockState state = trace::BlockState::kLive;  // kLive or kPending
   trace::StackId stack = trace::kNoStack;              // where it was allocated, if known
   bool size_is_minimum = false;                        // an unsplit rest behind it may be its own, unseen
@@ -36,7 +36,7 @@ struct StateSegment {
   Stream stream{};
   bool is_small_pool = false;
   bool is_expandable = false;
-  PoolId pool;
+  PoolId pool = {};
   trace::StackId stack = trace::kNoStack;
   std::vector<StateBlock> blocks = {};  // occupied ones only
 

@@ -36,9 +36,9 @@ enum class Maker : std::uint8_t { kObserved, kReplayed };
 struct BlockSpan {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
-  std::optional<std::uint64_t> requested_bytes;  // nullopt where the trace does not say
+  std::optional<std::uint64_t> requested_bytes = {};  // nullopt where the trace does not say
   Stream stream{};
-  PoolId pool;
+  PoolId pool = {};
   bool is_small_pool = false;
   bool size_is_minimum = false;
   trace::StackId stack = trace::kNoStack;  // of the allocation
@@ -66,7 +66,7 @@ struct Extent {
 struct SegmentSpan {
   std::vector<Extent> extents = {};  // never empty, in event order
   Stream stream{};
-  PoolId pool;
+  PoolId pool = {};
   bool is_small_pool = false;
   bool is_expandable = false;
   trace::StackId stack = trace::kNoStack;
