@@ -44,7 +44,7 @@ absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream st
   if (bytes > policy::kMaxRequestBytes) {
     return absl::ResourceExhaustedError(absl::StrCat("out of memory: ", bytes, " bytes are more than any device has"));
   }
-  ProcessEvents();
+  PollEvents();
   const policy::Request request{bytes, stream, pool};
   policy::Plan plan = heap_.MakePlan(request);
   if (CountsAges()) policy::Heap::Tick(plan);
@@ -213,7 +213,7 @@ void CachingAllocator::UpdateInactiveSplit(const policy::Pool& pool, const polic
   stats_.inactive_split_bytes.Add(pool.is_small, now.bytes - before.bytes);
 }
 
-void CachingAllocator::ProcessEvents() {
+void CachingAllocator::PollEvents() {
   if (pending_.size() == 0) [[likely]] return;
   pending_.Poll(*device_, [this](Block* block) { FinishFree(block); });
 }

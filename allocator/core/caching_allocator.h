@@ -10,7 +10,7 @@
 //   allocator.Free(*block);                     // reused once stream 7's work so far is done
 //
 // Errors: kResourceExhausted is out of memory, after the whole ladder (one line: requested, device, reserved, largest
-// free block); kInvalidArgument a request that no device can hold; anything else is the device's own.
+// free block); anything else is the device's own.
 // Thread rule: not thread-safe; the caller serialises calls.
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
@@ -55,6 +55,9 @@ class CachingAllocator {
   absl::StatusOr<std::uint64_t> AllocateAddress(std::uint64_t bytes, Stream stream, PoolId pool = {});
   // False when no live block begins there.
   bool FreeAddress(std::uint64_t address);
+
+  // Completes the frees whose events are done; every Allocate does this first.
+  void PollEvents();
 
   // Synchronises every pending free and returns all whole-free memory to the device.
   void EmptyCache();
@@ -116,7 +119,6 @@ class CachingAllocator {
 
   void HandOut(Block* block, const policy::Plan& plan);
   void FinishFree(Block* block);
-  void ProcessEvents();
   void SynchronizeEvents();
   void UpdateInactiveSplit(const policy::Pool& pool, const policy::SplitCounts& before);
   absl::Status OutOfMemory(const policy::Plan& plan);

@@ -17,15 +17,27 @@ absl::Status OutOfMemory(const char* call, std::uint64_t size_bytes, std::uint64
       absl::StrCat(call, "(", size_bytes, ") failed: ", free_bytes, " bytes are free on the simulated device"));
 }
 
+absl::Status CannotAdopt(const char* what, std::uint64_t address, std::uint64_t size_bytes) {
+  return absl::InvalidArgumentError(absl::StrCat("no ", what, " of ", size_bytes, " bytes can stand at address ",
+                                                 address, " of the simulated device"));
+}
+
+// Recorded addresses may lie anywhere; invented ones start at the base address plus `offset`.
+std::uint64_t LowestAddress(const SimDeviceOptions& options, std::uint64_t offset) {
+  return options.recorded_address ? 1 : options.base_address + offset;
+}
+
 }  // namespace
 
 SimDevice::SimDevice(SimDeviceOptions options)
     : options_(std::move(options)),
-      segments_space_(options_.recorded_address ? options_.granularity_bytes : options_.base_address,
-                      options_.base_address + kReservationOffset, options_.address_order),
-      reservations_space_(options_.base_address + kReservationOffset, kSpaceEnd, AddressOrder::kAscending) {}
+      segments_space_(LowestAddress(options_, 0),
+                      options_.recorded_address ? kSpaceEnd : options_.base_address + kReservationOffset,
+                      options_.address_order),
+      reservations_space_(LowestAddress(options_, kReservationOffset), kSpaceEnd, AddressOrder::kAscending) {}
 
 absl::Status SimDevice::InjectedFailure() {
+  if (refuses_memory_) return absl::ResourceExhaustedError("the simulated device was told to refuse memory");
   if (!fail_in_.has_value()) return absl::OkStatus();
   if (*fail_in_ > 0) {
     --*fail_in_;
@@ -40,12 +52,12 @@ void SimDevice::FailCall(std::uint64_t n, absl::Status status) {
   fail_status_ = std::move(status);
 }
 
-absl::StatusOr<std::uint64_t> SimDevice::Place(AddressSpace& space, std::uint64_t size_bytes) {
+absl::StatusOr<std::uint64_t> SimDevice::Place(AddressSpace& space, std::uint64_t size_bytes, std::uint64_t lowest) {
   if (options_.recorded_address) {
     const std::optional<std::uint64_t> recorded = options_.recorded_address(size_bytes);
     if (recorded.has_value() && space.TakeAt(*recorded, size_bytes)) return *recorded;
   }
-  const std::optional<std::uint64_t> address = space.Take(size_bytes, options_.base_address);
+  const std::optional<std::uint64_t> address = space.Take(size_bytes, lowest);
   if (!address.has_value()) return absl::ResourceExhaustedError("the simulated device has no address range left");
   return *address;
 }
@@ -59,17 +71,38 @@ absl::StatusOr<std::uint64_t> SimDevice::AllocateSegment(std::uint64_t size_byte
     return OutOfMemory("AllocateSegment", size_bytes, free_bytes);
   }
   const std::uint64_t charged = RoundUp(size_bytes, options_.granularity_bytes);
-  absl::StatusOr<std::uint64_t> address = Place(segments_space_, charged);
+  absl::StatusOr<std::uint64_t> address = Place(segments_space_, charged, options_.base_address);
   if (!address.ok()) return address;
   used_ += charged;
   segments_.emplace(*address, charged);
   return address;
 }
 
-void SimDevice::AdoptSegment(std::uint64_t address, std::uint64_t size_bytes) {
-  ASHLAR_CHECK(segments_space_.TakeAt(address, size_bytes));
+absl::Status SimDevice::AdoptSegment(std::uint64_t address, std::uint64_t size_bytes) {
+  if (!segments_space_.TakeAt(address, size_bytes)) return CannotAdopt("segment", address, size_bytes);
   used_ += size_bytes;
   segments_.emplace(address, size_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status SimDevice::AdoptReservation(std::uint64_t address, std::uint64_t size_bytes) {
+  if (!reservations_space_.TakeAt(address, size_bytes)) return CannotAdopt("reservation", address, size_bytes);
+  reservations_[address].size_bytes = size_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status SimDevice::AdoptMapping(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
+  auto it = reservations_.upper_bound(address);
+  if (it == reservations_.begin()) return CannotAdopt("mapping", address, size_bytes);
+  --it;
+  const bool is_inside = address + size_bytes <= it->first + it->second.size_bytes;
+  const bool is_on_grid = (address - it->first) % page_bytes == 0 && size_bytes % page_bytes == 0;
+  if (!is_inside || !is_on_grid) return CannotAdopt("mapping", address, size_bytes);
+  for (std::uint64_t page = address; page < address + size_bytes; page += page_bytes) {
+    it->second.mapped.emplace(page, page_bytes);
+  }
+  used_ += size_bytes;
+  return absl::OkStatus();
 }
 
 absl::Status SimDevice::FreeSegment(std::uint64_t address) {
@@ -88,7 +121,7 @@ absl::StatusOr<std::uint64_t> SimDevice::Reserve(std::uint64_t size_bytes) {
   cost_ns_ += options_.cost.reserve_ns;
   if (absl::Status injected = InjectedFailure(); !injected.ok()) return injected;
   const std::uint64_t rounded = RoundUp(size_bytes, options_.granularity_bytes);
-  absl::StatusOr<std::uint64_t> address = Place(reservations_space_, rounded);
+  absl::StatusOr<std::uint64_t> address = Place(reservations_space_, rounded, options_.base_address + kReservationOffset);
   if (address.ok()) reservations_[*address].size_bytes = rounded;
   return address;
 }

@@ -80,8 +80,14 @@ class SimDevice final : public Device {
   void CompleteAllWork();
   // All work recorded so far on one stream is done.
   void CompleteStream(Stream stream) { SynchronizeStream(stream); }
-  // A segment that exists before the replay begins: charged and taken at its recorded address.
-  void AdoptSegment(std::uint64_t address, std::uint64_t size_bytes);
+  // A segment that exists before the replay begins: charged and taken at its recorded address. InvalidArgument when
+  // the range is outside the address space or taken.
+  absl::Status AdoptSegment(std::uint64_t address, std::uint64_t size_bytes);
+  // The same for a reservation, then for each mapped range of it, which must lie on the reservation's page grid.
+  absl::Status AdoptReservation(std::uint64_t address, std::uint64_t size_bytes);
+  absl::Status AdoptMapping(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
+  // While set, every call that obtains memory answers out of memory.
+  void RefuseMemory(bool refuse) { refuses_memory_ = refuse; }
   // The call number `n` from now (0 = the next) of the calls that obtain memory or address space fails with `status`.
   void FailCall(std::uint64_t n, absl::Status status);
 
@@ -96,7 +102,7 @@ class SimDevice final : public Device {
   };
   Reservation* FindReservation(std::uint64_t address, std::uint64_t size_bytes);
   absl::Status InjectedFailure();
-  absl::StatusOr<std::uint64_t> Place(AddressSpace& space, std::uint64_t size_bytes);
+  absl::StatusOr<std::uint64_t> Place(AddressSpace& space, std::uint64_t size_bytes, std::uint64_t lowest);
 
   SimDeviceOptions options_;
   AddressSpace segments_space_;
@@ -109,6 +115,7 @@ class SimDevice final : public Device {
   std::uint64_t used_ = 0;
   std::uint64_t cost_ns_ = 0;
   DeviceCalls calls_;
+  bool refuses_memory_ = false;
   std::optional<std::uint64_t> fail_in_;
   absl::Status fail_status_;
 };

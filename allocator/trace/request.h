@@ -23,11 +23,13 @@ struct Request {
   Stream stream{};
   std::uint32_t id = 0;  // dense: 0 .. id_count - 1
   RequestKind kind = RequestKind::kAlloc;
+  std::uint16_t pool = 0;  // index in RequestTrace::pools
 };
 
 struct RequestTrace {
   std::vector<Request> requests;  // position = the trace's op number
   std::uint32_t id_count = 0;
+  std::vector<PoolId> pools = {PoolId{}};  // the first is the default pool
 };
 
 }  // namespace ashlar::trace

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "allocator/trace/sink.h"
+#include "analyzer/replay/op_sink.h"
 
 namespace ashlar::replay {
 
-class EventLog final : public trace::EventSink {
+class EventLog final : public OpSink {
  public:
-  void SetOp(std::uint64_t op);
+  void SetOp(std::uint64_t op) override;
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
   // The log so far; the events of the current op are complete after the next SetOp or Finish.
   const std::string& Finish();

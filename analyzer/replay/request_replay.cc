@@ -11,23 +11,23 @@ RequestReplay::RequestReplay(RequestReplayOptions options)
   if (options.memory_fraction.has_value()) setup_ = allocator_.SetMemoryFraction(*options.memory_fraction);
 }
 
-absl::Status RequestReplay::Run(const trace::RequestTrace& trace, EventLog* log) {
+absl::Status RequestReplay::Run(const trace::RequestTrace& trace, OpSink* sink) {
   if (!setup_.ok()) return setup_;
   blocks_.assign(trace.id_count, nullptr);
-  allocator_.SetSink(log);
+  allocator_.SetSink(sink);
   for (std::size_t op = 0; op < trace.requests.size(); ++op) {
-    if (log != nullptr) log->SetOp(op);
-    if (absl::Status status = Step(trace.requests[op]); !status.ok()) {
+    if (sink != nullptr) sink->SetOp(op);
+    if (absl::Status status = Step(trace.requests[op], trace); !status.ok()) {
       return absl::Status(status.code(), absl::StrCat("op ", op, ": ", status.message()));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status RequestReplay::Step(const trace::Request& request) {
+absl::Status RequestReplay::Step(const trace::Request& request, const trace::RequestTrace& trace) {
   switch (request.kind) {
     case trace::RequestKind::kAlloc: {
-      absl::StatusOr<core::Block*> block = allocator_.Allocate(request.bytes, request.stream);
+      absl::StatusOr<core::Block*> block = allocator_.Allocate(request.bytes, request.stream, trace.pools[request.pool]);
       if (block.ok()) {
         blocks_[request.id] = *block;
       } else if (!absl::IsResourceExhausted(block.status())) {

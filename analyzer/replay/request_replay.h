@@ -15,7 +15,7 @@
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/request.h"
-#include "analyzer/replay/event_log.h"
+#include "analyzer/replay/op_sink.h"
 
 namespace ashlar::replay {
 
@@ -29,14 +29,14 @@ class RequestReplay {
  public:
   explicit RequestReplay(RequestReplayOptions options);
 
-  // Any error but out of memory ends the replay, with the op's number in the message. `log` may be nullptr.
-  absl::Status Run(const trace::RequestTrace& trace, EventLog* log = nullptr);
+  // Any error but out of memory ends the replay, with the op's number in the message. `sink` may be nullptr.
+  absl::Status Run(const trace::RequestTrace& trace, OpSink* sink = nullptr);
 
   const core::CachingAllocator& allocator() const { return allocator_; }
   const device::SimDevice& device() const { return device_; }
 
  private:
-  absl::Status Step(const trace::Request& request);
+  absl::Status Step(const trace::Request& request, const trace::RequestTrace& trace);
 
   device::SimDevice device_;
   core::CachingAllocator allocator_;

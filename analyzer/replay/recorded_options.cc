@@ -1,0 +1,97 @@
+#include "analyzer/replay/recorded_options.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "allocator/policy/size_rule.h"
+
+namespace ashlar::replay {
+namespace {
+
+bool HasAny(const trace::RecordedSettings& settings, std::initializer_list<const char*> keys) {
+  return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return settings.values.count(key) > 0; });
+}
+
+std::optional<std::uint64_t> Number(const trace::RecordedSettings& settings, const char* key) {
+  const auto it = settings.values.find(key);
+  std::uint64_t value = 0;
+  if (it == settings.values.end() || !absl::SimpleAtoi(it->second, &value) || value == 0) return std::nullopt;
+  return value;
+}
+
+// "{1: 0, 2: 4, ...}" in whatever brackets and quotes: interval start in MiB, divisions.
+void ReadDivisions(const std::string& text, policy::Options& options) {
+  for (absl::string_view item : absl::StrSplit(text, ',')) {
+    const std::vector<std::string> pair = absl::StrSplit(item, ':');
+    std::uint64_t boundary = 0;
+    std::uint64_t divisions = 0;
+    const auto digits = [](std::string field) {
+      field.erase(std::remove_if(field.begin(), field.end(), [](char c) { return c < '0' || c > '9'; }), field.end());
+      return field;
+    };
+    if (pair.size() != 2 || !absl::SimpleAtoi(digits(pair[0]), &boundary) ||
+        !absl::SimpleAtoi(digits(pair[1]), &divisions) || !std::has_single_bit(boundary)) {
+      continue;
+    }
+    const auto interval = static_cast<std::size_t>(std::countr_zero(boundary));
+    if (interval < options.roundup_power2_divisions.size()) options.roundup_power2_divisions[interval] = divisions;
+  }
+}
+
+void ApplyValues(const trace::RecordedSettings& settings, policy::Options& options) {
+  options.max_split_size_bytes = settings.max_split_size_bytes.value_or(policy::kUnlimited);
+  options.garbage_collection_threshold = settings.garbage_collection_threshold;
+  options.expandable_segments = settings.expandable_segments && options.compat != policy::Compat::kTorch113;
+  if (const auto bytes = Number(settings, "large_segment_size"); bytes.has_value()) {
+    options.large_segment_bytes = *bytes;
+    options.max_non_split_rounding_bytes = *bytes;
+  }
+  if (const auto bytes = Number(settings, "max_non_split_rounding_size"); bytes.has_value()) {
+    options.max_non_split_rounding_bytes = *bytes;
+  }
+  const auto divisions = settings.values.find("roundup_power2_divisions");
+  if (divisions != settings.values.end()) ReadDivisions(divisions->second, options);
+}
+
+}  // namespace
+
+policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
+  if (!snapshot.settings.has_value()) {
+    const bool is_old = snapshot.device_traces.empty() && !snapshot.traits.has_requested_bytes;
+    return is_old ? policy::Compat::kTorch113 : policy::Compat::kTorch26;
+  }
+  // Keys that PyTorch's settings have had only since after 2.6.
+  const bool is_late = HasAny(*snapshot.settings, {"large_segment_size", "throw_on_cudamalloc_oom",
+                                                   "per_process_memory_fraction", "graph_capture_record_stream_reuse"});
+  return is_late ? policy::Compat::kTorch210 : policy::Compat::kTorch26;
+}
+
+absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot, policy::Compat compat) {
+  const std::string conf = snapshot.settings.has_value() ? snapshot.settings->conf : "";
+  absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat);
+  if (!options.ok()) {
+    return absl::Status(options.status().code(),
+                        absl::StrCat("the settings recorded in the snapshot: ", options.status().message()));
+  }
+  if (snapshot.settings.has_value()) ApplyValues(*snapshot.settings, *options);
+  return options;
+}
+
+timeline::BlockSizeRule SizeRuleOf(const policy::Options& options) {
+  timeline::BlockSizeRule rule;
+  rule.rounded_bytes = [options](std::uint64_t requested) {
+    return policy::RoundedBytes(std::clamp<std::uint64_t>(requested, 1, policy::kMaxRequestBytes), options);
+  };
+  rule.small_max_bytes = policy::kSmallMaxBytes;
+  rule.max_tail_bytes = policy::kSmallMaxBytes;
+  rule.max_split_size_bytes = options.max_split_size_bytes;
+  rule.expandable_option = options.expandable_segments;
+  return rule;
+}
+
+}  // namespace ashlar::replay

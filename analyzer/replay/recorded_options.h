@@ -1,0 +1,24 @@
+// From what a snapshot says of its allocator to the policy's settings.
+#ifndef ASHLAR_ANALYZER_REPLAY_RECORDED_OPTIONS_H_
+#define ASHLAR_ANALYZER_REPLAY_RECORDED_OPTIONS_H_
+
+#include "absl/status/statusor.h"
+#include "allocator/policy/options.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/timeline/block_size_rule.h"
+
+namespace ashlar::replay {
+
+// The version whose rules the snapshot's fields point to. Which order free blocks had cannot be told from fields.
+policy::Compat GuessCompat(const trace::Snapshot& snapshot);
+
+// The recorded settings under `compat`; the defaults where the snapshot has none. Values win over the recorded conf
+// string, as a program can change them after start.
+absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot, policy::Compat compat);
+
+// What the timeline must know of the policy.
+timeline::BlockSizeRule SizeRuleOf(const policy::Options& options);
+
+}  // namespace ashlar::replay
+
+#endif  // ASHLAR_ANALYZER_REPLAY_RECORDED_OPTIONS_H_

@@ -1,0 +1,197 @@
+#include "analyzer/replay/snapshot_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "analyzer/timeline/observed.h"
+#include "analyzer/timeline/rewind.h"
+
+namespace ashlar::replay {
+namespace {
+
+using trace::Action;
+using trace::Event;
+using trace::RequestKind;
+
+// Streams that stand for "whatever this free waits for" have handles no framework uses.
+constexpr std::uint64_t kFirstWaitStream = std::uint64_t{1} << 63;
+
+bool IsRelease(Action action) { return action == Action::kSegmentFree || action == Action::kSegmentUnmap; }
+bool IsGrowth(Action action) { return action == Action::kSegmentAlloc || action == Action::kSegmentMap; }
+
+class ProgramMaker {
+ public:
+  ProgramMaker(const std::vector<Event>& events, const timeline::Timeline& observed) : events_(events) {
+    for (const timeline::BlockSpan& block : observed.blocks()) {
+      if (block.alloc_event >= 0 && !block.pool.IsDefault()) private_pools_[block.alloc_event] = block.pool;
+    }
+  }
+
+  SnapshotProgram Make(timeline::StartState start) {
+    program_.start = std::move(start);
+    program_.device = program_.start.device;
+    AddStartBlocks();
+    for (std::size_t i = 0; i < events_.size(); ++i) AddEvent(i);
+    program_.requests.id_count = next_id_;
+    return std::move(program_);
+  }
+
+ private:
+  void AddStartBlocks() {
+    for (const timeline::StateSegment& segment : program_.start.segments) {
+      for (const timeline::StateBlock& block : segment.blocks) {
+        const std::uint32_t id = next_id_++;
+        program_.start_ids.push_back(id);
+        ids_[block.address] = id;
+        Add({.bytes = block.requested_bytes.value_or(block.size_bytes),
+             .stream = segment.stream,
+             .id = id,
+             .kind = RequestKind::kAlloc,
+             .pool = PoolIndex(segment.pool)},
+            {.address = block.address});
+      }
+    }
+    for (const timeline::StateSegment& segment : program_.start.segments) {
+      for (const timeline::StateBlock& block : segment.blocks) {
+        if (block.state == trace::BlockState::kPending) FreeAndWait(block.address, {});
+      }
+    }
+    program_.start_count = program_.requests.requests.size();
+  }
+
+  void Add(const trace::Request& request, const RecordedAnswer& answer) {
+    program_.requests.requests.push_back(request);
+    program_.answers.push_back(answer);
+  }
+
+  // The answer of the request that ends with event `i`: the segment events since the last request are its own.
+  RecordedAnswer AnswerOf(std::size_t i) {
+    RecordedAnswer answer;
+    answer.event = static_cast<std::int64_t>(i);
+    answer.segments_from = std::exchange(segments_from_, answer.event + 1);
+    return answer;
+  }
+
+  void AddEvent(std::size_t i) {
+    const Event& event = events_[i];
+    switch (event.action) {
+      case Action::kAlloc:
+        return AddAlloc(i);
+      case Action::kOom:
+        return AddOom(i);
+      case Action::kFreeRequested:
+        return AddFree(i);
+      case Action::kFreeCompleted:
+        return AddCompletion(i);
+      case Action::kSegmentFree:
+      case Action::kSegmentUnmap:
+        return AddRelease(i);
+      default:
+        return;
+    }
+  }
+
+  void AddAlloc(std::size_t i) {
+    const Event& event = events_[i];
+    const std::uint32_t id = next_id_++;
+    ids_[event.address] = id;
+    RecordedAnswer answer = AnswerOf(i);
+    answer.address = event.address;
+    Add({.bytes = event.size_bytes,
+         .stream = event.stream,
+         .id = id,
+         .kind = RequestKind::kAlloc,
+         .pool = PoolIndex(PoolOf(i))},
+        answer);
+  }
+
+  void AddOom(std::size_t i) {
+    RecordedAnswer answer = AnswerOf(i);
+    answer.is_oom = true;
+    Add({.bytes = events_[i].size_bytes,
+         .stream = events_[i].stream,
+         .id = next_id_++,
+         .kind = RequestKind::kAlloc,
+         .pool = PoolIndex(events_[i].pool.value_or(PoolId{}))},
+        answer);
+  }
+
+  void AddFree(std::size_t i) {
+    const Event& event = events_[i];
+    const bool is_at_once = i + 1 < events_.size() && events_[i + 1].action == Action::kFreeCompleted &&
+                            events_[i + 1].address == event.address;
+    if (!is_at_once) return FreeAndWait(event.address, AnswerOf(i));
+    Add({.id = ids_[event.address], .kind = RequestKind::kFree}, AnswerOf(i));
+  }
+
+  void FreeAndWait(std::uint64_t address, const RecordedAnswer& answer) {
+    const std::uint32_t id = ids_[address];
+    const Stream wait{kFirstWaitStream + id};
+    waits_[address] = wait;
+    Add({.stream = wait, .id = id, .kind = RequestKind::kRecordStream}, {.event = answer.event});
+    Add({.id = id, .kind = RequestKind::kFree}, answer);
+  }
+
+  void AddCompletion(std::size_t i) {
+    const auto it = waits_.find(events_[i].address);
+    if (it == waits_.end()) return;  // freed at once
+    // Keeps the segment events before it for the request that caused them.
+    Add({.stream = it->second, .kind = RequestKind::kStreamSync}, {.event = static_cast<std::int64_t>(i)});
+    waits_.erase(it);
+  }
+
+  // One request for a run of freed segments.
+  void AddRelease(std::size_t i) {
+    std::size_t next = i + 1;
+    while (next < events_.size() && events_[next].action == Action::kFreeCompleted) ++next;
+    if (next < events_.size() && IsRelease(events_[next].action)) return;  // the last of the run stands for it
+    const bool is_maybe_ladder =
+        next < events_.size() && (IsGrowth(events_[next].action) || events_[next].action == Action::kOom);
+    RecordedAnswer answer = AnswerOf(i);
+    answer.release = is_maybe_ladder ? Release::kMaybeLadder : Release::kUserCall;
+    ++(is_maybe_ladder ? program_.maybe_releases : program_.user_releases);
+    Add({.kind = RequestKind::kEmptyCache}, answer);
+  }
+
+  // The pool an allocation went to: as recorded, else the one whose segment holds its address.
+  PoolId PoolOf(std::size_t i) {
+    if (events_[i].pool.has_value()) return *events_[i].pool;
+    const auto it = private_pools_.find(static_cast<std::int64_t>(i));
+    if (it == private_pools_.end()) return PoolId{};
+    ++program_.pools_from_addresses;
+    return it->second;
+  }
+
+  std::uint16_t PoolIndex(PoolId pool) {
+    std::vector<PoolId>& pools = program_.requests.pools;
+    const auto it = std::find(pools.begin(), pools.end(), pool);
+    if (it == pools.end()) {
+      if (pools.size() > UINT16_MAX) return 0;
+      pools.push_back(pool);
+      return static_cast<std::uint16_t>(pools.size() - 1);
+    }
+    return static_cast<std::uint16_t>(it - pools.begin());
+  }
+
+  const std::vector<Event>& events_;
+  SnapshotProgram program_;
+  std::uint32_t next_id_ = 0;
+  std::int64_t segments_from_ = 0;
+  absl::flat_hash_map<std::int64_t, PoolId> private_pools_;  // allocation's event -> its pool
+  absl::flat_hash_map<std::uint64_t, std::uint32_t> ids_;    // block address -> the last id placed there
+  absl::flat_hash_map<std::uint64_t, Stream> waits_;         // pending block's address -> the stream it waits for
+};
+
+}  // namespace
+
+absl::StatusOr<SnapshotProgram> MakeProgram(const trace::Snapshot& snapshot, int device,
+                                            const timeline::BlockSizeRule& rule) {
+  absl::StatusOr<timeline::StartState> start = timeline::Rewind(snapshot, device, rule);
+  if (!start.ok()) return start.status();
+  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(snapshot, device, rule);
+  if (!observed.ok()) return observed.status();
+  return ProgramMaker(timeline::EventsOf(snapshot, device), *observed).Make(*std::move(start));
+}
+
+}  // namespace ashlar::replay

@@ -1,0 +1,58 @@
+// What the program recorded in a snapshot asked of its allocator: its events turned back into requests, with the
+// recorded answers beside them.
+//
+//   event: alloc 0x7f..00 5 MiB          -> allocate 5 MiB as id 17          recorded address 0x7f..00
+//   event: free_requested, _completed    -> free id 17
+//   event: free_requested alone          -> record_stream on a stream of its own, free; that stream's work completes
+//                                           where the free_completed stands
+//   event: segment_free ...              -> empty_cache (or a release by the ladder: see Release)
+//   event: oom                           -> allocate, and fail
+//
+// Blocks that were live when the window began are allocated first, in address order (`start_count` requests), which a
+// cold replay runs and a warm replay finds in place.
+#ifndef ASHLAR_ANALYZER_REPLAY_SNAPSHOT_PROGRAM_H_
+#define ASHLAR_ANALYZER_REPLAY_SNAPSHOT_PROGRAM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/trace/request.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/timeline/block_size_rule.h"
+#include "analyzer/timeline/start_state.h"
+
+namespace ashlar::replay {
+
+// Whether freed segments stand where a user's empty_cache must have been, or where the ladder may have released them
+// on the way to a new segment (both leave the same state).
+enum class Release : std::uint8_t { kNone, kUserCall, kMaybeLadder };
+
+// What was recorded of a request.
+struct RecordedAnswer {
+  std::int64_t event = -1;         // the request's own event; -1 for blocks older than the window
+  std::int64_t segments_from = 0;  // segment events in [segments_from, event] belong to this request
+  std::uint64_t address = 0;       // of the block allocated; 0 for anything else
+  bool is_oom = false;
+  Release release = Release::kNone;
+};
+
+struct SnapshotProgram {
+  int device = 0;
+  trace::RequestTrace requests;
+  std::vector<RecordedAnswer> answers;  // one a request
+  std::size_t start_count = 0;          // the first requests: blocks older than the window
+  std::vector<std::uint32_t> start_ids;  // ids of the start state's blocks, in its order
+  timeline::StartState start;
+  std::uint64_t pools_from_addresses = 0;  // allocations whose private pool is told from the recorded address
+  std::uint64_t user_releases = 0;   // empty_cache calls told from freed segments
+  std::uint64_t maybe_releases = 0;  // freed segments right before a new one: empty_cache or the ladder
+};
+
+// FailedPrecondition when the device's trace and segments contradict each other.
+absl::StatusOr<SnapshotProgram> MakeProgram(const trace::Snapshot& snapshot, int device,
+                                            const timeline::BlockSizeRule& rule);
+
+}  // namespace ashlar::replay
+
+#endif  // ASHLAR_ANALYZER_REPLAY_SNAPSHOT_PROGRAM_H_
