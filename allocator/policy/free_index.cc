@@ -28,15 +28,13 @@ FreeIndex::Entry FreeIndex::KeyOf(const Block* block) {
 // Chunks and entries are descending: the answer is the last entry that is not before `key`.
 FreeIndex::Position FreeIndex::LowerBound(const Bin& bin, const Entry& key) {
   const auto not_before = [&key](const Entry& entry) { return !Before(entry, key); };
-  std::size_t chunk = bin.size();
+  std::size_t chunk = 0;
   if (bin.size() > 1) {
     const auto it = std::partition_point(bin.begin(), bin.end(),
                                          [&](const Chunk& c) { return not_before(c.front()); });
     chunk = static_cast<std::size_t>(it - bin.begin());
   } else if (!bin.empty() && !bin[0].empty() && not_before(bin[0].front())) {
     chunk = 1;
-  } else {
-    chunk = 0;
   }
   if (chunk == 0) return {bin.size(), 0};
   const Chunk& entries = bin[chunk - 1];
