@@ -286,7 +286,8 @@ class Machine {
   // --- the rest ------------------------------------------------------------------------------------------------
   bool Proto() {
     if (!Skip(1)) return false;
-    return op_[1] >= 2 && op_[1] <= 5 ? true : Fail(absl::StrCat("protocol ", op_[1], " is not known here (2 to 5 are)"));
+    if (op_[1] >= 2 && op_[1] <= 5) return true;
+    return Fail(absl::StrCat("protocol ", op_[1], " is not known here (2 to 5 are)"));
   }
   bool Frame() {
     if (!Skip(8)) return false;

@@ -144,7 +144,8 @@ absl::Status ReadPlace(const Record& record, SnapshotSegment* segment) {
   if (!status.ok()) return status;
   if (segment->size_bytes > 0 && segment->address + segment->size_bytes <= std::uint64_t{1} << 63) return status;
   return absl::InvalidArgumentError(absl::StrCat("'total_size' is ", segment->size_bytes, " at address ",
-                                                 Hex(segment->address), ": no such range (byte ", record.offset(), ")"));
+                                                 Hex(segment->address), ": no such range (byte ",
+                                                 record.offset(), ")"));
 }
 
 absl::Status ReadSegmentKind(const Record& record, TorchContext* context, SnapshotSegment* segment) {
