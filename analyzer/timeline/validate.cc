@@ -1,5 +1,7 @@
 // Timeline::Validate: the columns against their spans, recomputed in the most obvious way. Shares no code with the
 // makers.
+#include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -33,8 +35,13 @@ class Validator {
   }
 
  private:
-  struct Changes {
-    std::vector<std::size_t> allocated, requested, completed, changed_segments, ended_segments;
+  // In the order in which the changes of one event apply.
+  enum class Kind : std::uint8_t { kComplete, kEndSegment, kEndExtent, kBeginExtent, kAllocate, kRequest };
+  struct Change {
+    EventIndex event = kNever;
+    Kind kind = Kind::kComplete;
+    std::size_t index = 0;  // of the span
+    auto operator<=>(const Change&) const = default;
   };
 
   // The first failure stays.
@@ -45,15 +52,17 @@ class Validator {
   void CollectChanges() {
     for (std::size_t i = 0; i < timeline_.blocks().size(); ++i) {
       const BlockSpan& block = timeline_.blocks()[i];
-      changes_[block.alloc_event].allocated.push_back(i);
-      changes_[block.free_requested_event].requested.push_back(i);
-      changes_[block.free_completed_event].completed.push_back(i);
+      changes_.push_back({block.alloc_event, Kind::kAllocate, i});
+      changes_.push_back({block.free_requested_event, Kind::kRequest, i});
+      changes_.push_back({block.free_completed_event, Kind::kComplete, i});
     }
     for (std::size_t i = 0; i < timeline_.segments().size(); ++i) {
       const SegmentSpan& segment = timeline_.segments()[i];
-      for (const Extent& extent : segment.extents) changes_[extent.event].changed_segments.push_back(i);
-      changes_[segment.end_event].ended_segments.push_back(i);
+      for (const Extent& extent : segment.extents) changes_.push_back({extent.event, Kind::kEndExtent, i});
+      for (const Extent& extent : segment.extents) changes_.push_back({extent.event, Kind::kBeginExtent, i});
+      changes_.push_back({segment.end_event, Kind::kEndSegment, i});
     }
+    std::sort(changes_.begin(), changes_.end());
   }
 
   bool IsEventOf(EventIndex index, Action action, std::uint64_t address) const {
@@ -86,16 +95,27 @@ class Validator {
   }
 
   void Walk(EventIndex event) {
-    if (const auto it = changes_.find(event); it != changes_.end()) {
-      for (const std::size_t i : it->second.completed) Complete(timeline_.blocks()[i], event);
-      for (const std::size_t i : it->second.ended_segments) EndSegment(i);
-      for (const std::size_t i : it->second.changed_segments) EndSegment(i);
-      for (const std::size_t i : it->second.changed_segments) BeginExtent(i, event);
-      for (const std::size_t i : it->second.allocated) Allocate(timeline_.blocks()[i], event);
-      for (const std::size_t i : it->second.requested) Request(timeline_.blocks()[i]);
-      CheckLost(event);
+    for (; next_change_ < changes_.size() && changes_[next_change_].event == event; ++next_change_) {
+      Apply(changes_[next_change_]);
     }
+    CheckLost(event);
     if (!(sum_ == timeline_.TotalsAfter(event))) Wrong(event, "the sums are not those of the spans");
+  }
+
+  void Apply(const Change& change) {
+    switch (change.kind) {
+      case Kind::kComplete:
+        return Complete(timeline_.blocks()[change.index], change.event);
+      case Kind::kEndSegment:
+      case Kind::kEndExtent:
+        return EndExtent(change.index);
+      case Kind::kBeginExtent:
+        return BeginExtent(change.index, change.event);
+      case Kind::kAllocate:
+        return Allocate(timeline_.blocks()[change.index], change.event);
+      case Kind::kRequest:
+        return Request(timeline_.blocks()[change.index]);
+    }
   }
 
   void Allocate(const BlockSpan& block, EventIndex event) {
@@ -121,7 +141,7 @@ class Validator {
     sum_.active_bytes -= block.size_bytes;
   }
 
-  void EndSegment(std::size_t index) {
+  void EndExtent(std::size_t index) {
     const auto it = extents_.find(index);
     if (it == extents_.end()) return;
     sum_.reserved_bytes -= it->second.size_bytes;
@@ -177,7 +197,8 @@ class Validator {
 
   const Timeline& timeline_;
   absl::Status status_;
-  std::map<EventIndex, Changes> changes_;
+  std::vector<Change> changes_;  // by event
+  std::size_t next_change_ = 0;
   std::map<std::uint64_t, std::uint64_t> blocks_, segments_;  // begin -> end
   std::map<std::size_t, Extent> extents_;                     // in force, by segment
   std::vector<Extent> lost_;                                  // no longer in force since this event
