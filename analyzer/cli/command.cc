@@ -1,0 +1,85 @@
+#include "analyzer/cli/command.h"
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::cli {
+namespace {
+
+absl::Status Named(const char* flag, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
+}
+
+absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& out) {
+  if (!flags.compat.empty()) {
+    const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
+    if (!compat.ok()) return Named("--compat", compat.status());
+    out.wishes.compat = *compat;
+  }
+  if (!flags.free_order.empty()) {
+    const absl::StatusOr<policy::FreeOrder> order = policy::ParseFreeOrder(flags.free_order);
+    if (!order.ok()) return Named("--free-order", order.status());
+    out.wishes.free_order = *order;
+  }
+  out.wishes.conf = flags.conf;
+  // Read here once, so that a bad setting is a usage error before any work.
+  const policy::Compat compat = out.wishes.compat.value_or(policy::Compat::kTorch210);
+  const absl::StatusOr<policy::Options> options = policy::ParseConf(flags.conf.value_or(""), compat);
+  return options.ok() ? absl::OkStatus() : Named("--conf", options.status());
+}
+
+}  // namespace
+
+void AddReplayFlags(CLI::App& app, ReplayFlags& flags) {
+  app.add_option("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-latest");
+  app.add_option("--free-order", flags.free_order,
+                 "order of equally big free blocks: address, per-block-counter, per-segment-counter");
+  app.add_option("--segment-addresses", flags.segment_addresses,
+                 "where the simulated device puts segments: ascending (default) or descending");
+  app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
+  app.add_option("--capacity", flags.capacity, "memory of the device, such as 16GiB");
+  app.add_option("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
+  app.add_option("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
+}
+
+absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags) {
+  report::ExplainOptions out;
+  if (absl::Status status = ReadPolicyFlags(flags, out); !status.ok()) return status;
+  if (flags.segment_addresses == "descending") {
+    out.segment_addresses = device::AddressOrder::kDescending;
+  } else if (!flags.segment_addresses.empty() && flags.segment_addresses != "ascending") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--segment-addresses: '", flags.segment_addresses, "' is neither ascending nor descending"));
+  }
+  if (!flags.capacity.empty()) {
+    const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
+    if (!capacity.ok()) return Named("--capacity", capacity.status());
+    if (*capacity == 0 || *capacity > remedies::kAmpleCapacityBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("--capacity: '", flags.capacity, "' is not between 1 byte and ",
+                                                     FormatBytes(remedies::kAmpleCapacityBytes)));
+    }
+    out.capacity_bytes = *capacity;
+  }
+  if (flags.memory_fraction.has_value() && !(*flags.memory_fraction >= 0 && *flags.memory_fraction <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memory-fraction: ", *flags.memory_fraction, " is not between 0 and 1"));
+  }
+  out.memory_fraction = flags.memory_fraction;
+  out.device = flags.device;
+  return out;
+}
+
+int Fail(int code, const absl::Status& status) {
+  std::fprintf(stderr, "ashlar: %s\n", std::string(status.message()).c_str());
+  return code;
+}
+
+bool Print(const std::string& text) {
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!is_written) std::fprintf(stderr, "ashlar: cannot write to standard output\n");
+  return is_written;
+}
+
+}  // namespace ashlar::cli

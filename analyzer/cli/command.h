@@ -1,0 +1,44 @@
+// What the commands share: exit codes, the flags that say how to replay, and reading an input.
+#ifndef ASHLAR_ANALYZER_CLI_COMMAND_H_
+#define ASHLAR_ANALYZER_CLI_COMMAND_H_
+
+#include <optional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "analyzer/report/explain.h"
+
+namespace ashlar::cli {
+
+// Exit codes, the same for every command.
+inline constexpr int kOk = 0;
+inline constexpr int kCheckFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kUnreadable = 3;
+
+// The flags that say how to replay, as given.
+struct ReplayFlags {
+  std::string compat;
+  std::string free_order;
+  std::string segment_addresses;
+  std::optional<std::string> conf;
+  std::string capacity;
+  std::optional<double> memory_fraction;
+  std::optional<int> device;
+};
+
+void AddReplayFlags(CLI::App& app, ReplayFlags& flags);
+
+// The flags checked and read; errors name the flag.
+absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags);
+
+// Prints "ashlar: ..." on stderr and returns `code`.
+int Fail(int code, const absl::Status& status);
+
+// Writes to stdout; false (with a line on stderr) when that fails.
+bool Print(const std::string& text);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_COMMAND_H_

@@ -1,0 +1,102 @@
+#include "analyzer/cli/explain.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/readers/oom_message.h"
+#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/sniff.h"
+#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/text.h"
+
+namespace ashlar::cli {
+namespace {
+
+struct ExplainFlags {
+  std::string input;
+  bool json = false;
+  ReplayFlags replay;
+};
+
+using Explanations = std::vector<report::Explanation>;
+
+absl::StatusOr<Explanations> One(absl::StatusOr<report::Explanation> explanation) {
+  if (!explanation.ok()) return explanation.status();
+  return Explanations{*std::move(explanation)};
+}
+
+absl::StatusOr<Explanations> ExplainPickle(const std::string& bytes, const report::ExplainOptions& options) {
+  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
+  if (!snapshot.ok()) return snapshot.status();
+  return One(report::ExplainSnapshot(*snapshot, options));
+}
+
+absl::StatusOr<Explanations> ExplainTrace(const std::string& bytes, const report::ExplainOptions& options) {
+  const absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(bytes);
+  if (!requests.ok()) return requests.status();
+  return One(report::ExplainRequests(*requests, options));
+}
+
+absl::StatusOr<Explanations> ExplainText(const std::string& bytes, const report::ExplainOptions& options) {
+  Explanations out;
+  for (const readers::OomMessage& message : readers::FindOomMessages(bytes)) {
+    out.push_back(report::ExplainMessage(message, options));
+  }
+  if (!out.empty()) return out;
+  return absl::InvalidArgumentError(
+      absl::StrCat("this is ", readers::InputKindName(readers::Sniff(bytes)),
+                   ", not a PyTorch memory snapshot, a request trace or a text with an out-of-memory message; record a "
+                   "snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"));
+}
+
+absl::StatusOr<Explanations> ExplainBytes(const std::string& bytes, const report::ExplainOptions& options) {
+  switch (readers::Sniff(bytes)) {
+    case readers::InputKind::kPickle:
+    case readers::InputKind::kTextPickle:
+      return ExplainPickle(bytes, options);
+    case readers::InputKind::kPlainTrace:
+      return ExplainTrace(bytes, options);
+    default:
+      return ExplainText(bytes, options);
+  }
+}
+
+std::string Render(const Explanations& explanations, bool as_json) {
+  std::string out;
+  for (const report::Explanation& explanation : explanations) {
+    if (!out.empty() && !as_json) out += "\n";
+    out += as_json ? report::ToJson(explanation) : report::ToText(explanation);
+  }
+  return out;
+}
+
+int Run(const ExplainFlags& flags) {
+  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  if (!options.ok()) return Fail(kUsage, options.status());
+  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
+  const absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, *options);
+  if (!explanations.ok()) {
+    const absl::Status& status = explanations.status();
+    return Fail(kUnreadable, absl::Status(status.code(), absl::StrCat(flags.input, ": ", status.message())));
+  }
+  return Print(Render(*explanations, flags.json)) ? kOk : kUnreadable;
+}
+
+}  // namespace
+
+void AddExplain(CLI::App& program, std::function<int()>& run) {
+  CLI::App* app = program.add_subcommand("explain", "explain an out-of-memory message, a snapshot or a trace");
+  auto flags = std::make_shared<ExplainFlags>();
+  app->add_option("input", flags->input, "a file, or - for standard input")->required();
+  app->add_flag("--json", flags->json, "print JSON (docs/explain.schema.json)");
+  AddReplayFlags(*app, flags->replay);
+  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,168 @@
+#include "analyzer/cli/replay.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/sniff.h"
+#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/replay/event_log.h"
+#include "analyzer/replay/recorded_options.h"
+#include "analyzer/replay/request_replay.h"
+#include "analyzer/report/replay_report.h"
+#include "analyzer/timeline/observed.h"
+
+namespace ashlar::cli {
+namespace {
+
+struct ReplayCommandFlags {
+  std::string input;
+  bool json = false;
+  bool print_events = false;
+  bool warm = false;
+  bool cold = false;
+  bool events_complete_immediately = false;
+  ReplayFlags replay;
+};
+
+struct Context {
+  const ReplayCommandFlags& flags;
+  const report::ExplainOptions& options;
+};
+
+absl::StatusOr<policy::Options> PolicyOf(const report::ExplainOptions& options) {
+  const policy::Compat compat = options.wishes.compat.value_or(policy::Compat::kTorch210);
+  absl::StatusOr<policy::Options> out = policy::ParseConf(options.wishes.conf.value_or(""), compat);
+  if (out.ok() && options.wishes.free_order.has_value()) out->free_order = *options.wishes.free_order;
+  return out;
+}
+
+report::ReplayReport ReportOf(const policy::Options& options, std::string source) {
+  report::ReplayReport out;
+  out.source = std::move(source);
+  out.compat = std::string(policy::CompatName(options.compat));
+  out.free_order = std::string(policy::FreeOrderName(options.free_order));
+  out.conf = options.conf;
+  for (const std::string& note : options.notes) out.notes.push_back({"setting", note, 1});
+  return out;
+}
+
+// From an empty allocator; prints the exact log when asked. Returns the text to print.
+absl::StatusOr<report::ReplayReport> ReplayCold(const trace::RequestTrace& requests, const policy::Options& options,
+                                                const Context& context, std::string source, std::string& log_text) {
+  replay::RequestReplayOptions replay_options{options, {}, context.options.memory_fraction};
+  replay_options.device.capacity_bytes = context.options.capacity_bytes.value_or(remedies::kAmpleCapacityBytes);
+  replay_options.device.address_order = context.options.segment_addresses;
+  replay_options.device.events_complete_immediately = context.flags.events_complete_immediately;
+  replay::RequestReplay replay(std::move(replay_options));
+  replay::EventLog log;
+  if (absl::Status status = replay.Run(requests, context.flags.print_events ? &log : nullptr); !status.ok()) {
+    return status;
+  }
+  if (context.flags.print_events) log_text = log.Finish();
+  report::ReplayReport out = ReportOf(options, std::move(source));
+  out.capacity_bytes = context.options.capacity_bytes;
+  out.requests = requests.requests.size();
+  out.stats = replay.allocator().stats();
+  out.calls = replay.device().calls();
+  out.cost_ns = replay.device().cost_ns();
+  return out;
+}
+
+absl::StatusOr<report::ReplayReport> ReplaySnapshot(const std::string& bytes, const Context& context,
+                                                    std::string& log_text) {
+  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
+  if (!snapshot.ok()) return snapshot.status();
+  const int device = context.options.device.value_or(replay::BusiestDevice(*snapshot));
+  absl::StatusOr<replay::RecordedReplay> recorded =
+      replay::ReplayAsRecorded(*snapshot, device, context.options.wishes);
+  if (!recorded.ok()) return recorded.status();
+  const std::string source = absl::StrCat("PyTorch snapshot, ", snapshot->traits.generation, ", device ", device);
+  const trace::Note guess{"replayed_as", recorded->guess, 1};
+  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(
+      *snapshot, device, replay::SizeRuleOf(recorded->options));
+  const std::size_t window = recorded->program.requests.requests.size() - recorded->program.start_count;
+  absl::StatusOr<report::ReplayReport> out;
+  if (context.flags.cold || context.flags.print_events) {
+    out = ReplayCold(recorded->program.requests, recorded->options, context, absl::StrCat(source, ", cold"), log_text);
+    if (!out.ok()) return out;
+    if (recorded->program.start_count > 0) {
+      out->notes.push_back({"starts_cold",
+                            "blocks older than the window were allocated first, in address order; what the cache held "
+                            "besides is not in this trace, so peaks differ from the record",
+                            recorded->program.start_count});
+    }
+  } else {
+    out = ReportOf(recorded->options, absl::StrCat(source, ", warm: from the state in which the window begins"));
+    out->requests = window;
+    out->stats = recorded->warm.stats;
+    out->calls = recorded->warm.calls;
+    out->fidelity = recorded->warm.fidelity;
+  }
+  if (observed.ok()) out->recorded_peak_reserved_bytes = observed->reserved_peak().bytes;
+  out->notes.push_back(guess);
+  out->notes.insert(out->notes.end(), snapshot->notes.begin(), snapshot->notes.end());
+  return out;
+}
+
+absl::StatusOr<report::ReplayReport> ReplayBytes(const std::string& bytes, const Context& context, std::string& log) {
+  const readers::InputKind kind = readers::Sniff(bytes);
+  if (kind == readers::InputKind::kPickle || kind == readers::InputKind::kTextPickle) {
+    return ReplaySnapshot(bytes, context, log);
+  }
+  if (kind != readers::InputKind::kPlainTrace && kind != readers::InputKind::kEmpty) {
+    return absl::InvalidArgumentError(absl::StrCat("this is ", readers::InputKindName(kind),
+                                                   ", not a PyTorch memory snapshot or a request trace"));
+  }
+  if (context.flags.warm) {
+    return absl::InvalidArgumentError("--warm needs a snapshot: a request trace has no state to start from");
+  }
+  const absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(bytes);
+  if (!requests.ok()) return requests.status();
+  const absl::StatusOr<policy::Options> options = PolicyOf(context.options);
+  if (!options.ok()) return options.status();
+  return ReplayCold(*requests, *options, context,
+                    absl::StrCat("request trace, ", FormatCount(requests->requests.size()), " requests"), log);
+}
+
+int Run(const ReplayCommandFlags& flags) {
+  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  if (!options.ok()) return Fail(kUsage, options.status());
+  if (flags.warm && flags.cold) return Fail(kUsage, absl::InvalidArgumentError("--warm and --cold exclude each other"));
+  if (flags.warm && flags.print_events) {
+    return Fail(kUsage, absl::InvalidArgumentError("--print-events prints a cold replay: leave out --warm"));
+  }
+  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
+  std::string log;
+  const absl::StatusOr<report::ReplayReport> report = ReplayBytes(*bytes, {flags, *options}, log);
+  if (!report.ok()) {
+    const absl::Status& status = report.status();
+    return Fail(kUnreadable, absl::Status(status.code(), absl::StrCat(flags.input, ": ", status.message())));
+  }
+  if (flags.print_events) return Print(log) ? kOk : kUnreadable;
+  return Print(flags.json ? report::ToJson(*report) : report::ToText(*report)) ? kOk : kUnreadable;
+}
+
+}  // namespace
+
+void AddReplay(CLI::App& program, std::function<int()>& run) {
+  CLI::App* app = program.add_subcommand("replay", "replay a request trace or a snapshot under one setting");
+  auto flags = std::make_shared<ReplayCommandFlags>();
+  app->add_option("trace", flags->input, "a file, or - for standard input")->required();
+  app->add_flag("--json", flags->json, "print JSON (docs/replay.md)");
+  app->add_flag("--print-events", flags->print_events, "print every decision, one a line, and nothing else");
+  app->add_flag("--warm", flags->warm, "a snapshot from the state in which its window begins (default)");
+  app->add_flag("--cold", flags->cold, "a snapshot from an empty allocator");
+  app->add_flag("--events-complete-immediately", flags->events_complete_immediately,
+                "work on other streams is done as soon as it is recorded");
+  AddReplayFlags(*app, flags->replay);
+  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace ashlar::cli

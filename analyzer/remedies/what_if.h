@@ -1,0 +1,61 @@
+// What other settings would have done: the same requests replayed from an empty allocator under each of them.
+//
+//   std::vector<WhatIfRow> rows = *RunWhatIfs(requests, {.baseline = options, .capacity_bytes = 16 * kGiB});
+//   Advice advice = Advise(rows);
+//
+// Every row, the baseline's too, starts empty and gets segment addresses by the simulated device's rule, so that rows
+// can be compared with each other.
+#ifndef ASHLAR_ANALYZER_REMEDIES_WHAT_IF_H_
+#define ASHLAR_ANALYZER_REMEDIES_WHAT_IF_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/device/sim_device.h"
+#include "allocator/policy/options.h"
+#include "allocator/trace/request.h"
+
+namespace ashlar::remedies {
+
+// Memory that no trace fills: used where a capacity is not known.
+inline constexpr std::uint64_t kAmpleCapacityBytes = std::uint64_t{1} << 44;
+
+struct WhatIfSettings {
+  policy::Options baseline;                      // what was recorded; its conf names the row
+  std::optional<std::uint64_t> capacity_bytes;   // what the allocator can have; nullopt = not known
+  std::optional<double> memory_fraction;
+  device::SimDeviceOptions device;               // capacity is overwritten
+  std::vector<std::string> confs;                // empty = StandardConfs()
+};
+
+// The default, expandable segments, split limits of 64 to 512 MiB, rounding to quarters between powers of two.
+std::vector<std::string> StandardConfs();
+
+struct WhatIfRow {
+  std::string conf;  // as for PYTORCH_CUDA_ALLOC_CONF; empty = the default settings
+  bool is_baseline = false;
+  std::uint64_t peak_reserved_bytes = 0;
+  std::uint64_t peak_allocated_bytes = 0;
+  std::uint64_t ooms = 0;          // rejections by throw_on_cudamalloc_oom among them
+  std::uint64_t driver_calls = 0;  // calls that obtain or return memory
+  std::uint64_t cost_ns = 0;       // of the device's calls, by the simulated device's cost model
+  std::optional<bool> feasible;    // no request failed; nullopt where the capacity is not known
+};
+
+// The baseline's row first, then one a conf that differs from it. Fails when a conf cannot be parsed.
+absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings);
+
+struct Advice {
+  std::optional<std::string> paste;  // the line for the shell
+  std::string sentence;              // what it would do, or that nothing here helps
+};
+
+// The row that fits with the lowest peak; where all fit (or the capacity is not known) a row is worth it from 2 % on.
+Advice Advise(const std::vector<WhatIfRow>& rows);
+
+}  // namespace ashlar::remedies
+
+#endif  // ASHLAR_ANALYZER_REMEDIES_WHAT_IF_H_

@@ -1,0 +1,84 @@
+#include "analyzer/replay/recorded_replay.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "analyzer/replay/recorded_options.h"
+
+namespace ashlar::replay {
+namespace {
+
+// Orders worth trying, the likeliest first. Before the counters came there was only the address.
+std::vector<policy::FreeOrder> OrdersToTry(policy::Compat compat, const ReplayWishes& wishes) {
+  using policy::FreeOrder;
+  if (wishes.free_order.has_value()) return {*wishes.free_order};
+  if (wishes.compat.has_value()) return {policy::DefaultFreeOrder(compat)};
+  if (compat != policy::Compat::kTorch210) return {FreeOrder::kAddress};
+  return {FreeOrder::kAddress, FreeOrder::kPerSegmentCounter, FreeOrder::kPerBlockCounter};
+}
+
+absl::StatusOr<policy::Options> OptionsFor(const trace::Snapshot& snapshot, policy::Compat compat,
+                                           const ReplayWishes& wishes) {
+  return wishes.conf.has_value() ? policy::ParseConf(*wishes.conf, compat) : RecordedOptions(snapshot, compat);
+}
+
+std::string GuessSentence(const trace::Snapshot& snapshot, const policy::Options& options, const ReplayWishes& wishes,
+                          bool has_allocations) {
+  std::string out = absl::StrCat("replayed as ", policy::CompatName(options.compat),
+                                 wishes.compat.has_value() ? " (as asked)" : absl::StrCat(" (the file's fields: ",
+                                                                            snapshot.traits.generation, ")"));
+  absl::StrAppend(&out, ", equal free blocks in ", policy::FreeOrderName(options.free_order), " order");
+  if (!has_allocations) absl::StrAppend(&out, "; no recorded allocation to check it with");
+  return out;
+}
+
+}  // namespace
+
+int BusiestDevice(const trace::Snapshot& snapshot) {
+  std::map<int, std::uint64_t> reserved;
+  for (const trace::SnapshotSegment& segment : snapshot.segments) reserved[segment.device] += segment.size_bytes;
+  int busiest = 0;
+  std::uint64_t most = 0;
+  for (const auto& [device, bytes] : reserved) {
+    if (bytes > most) {
+      most = bytes;
+      busiest = device;
+    }
+  }
+  if (most > 0) return busiest;
+  for (std::size_t device = 0; device < snapshot.device_traces.size(); ++device) {
+    if (!snapshot.device_traces[device].empty()) return static_cast<int>(device);
+  }
+  return 0;
+}
+
+absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
+                                                const ReplayWishes& wishes) {
+  const policy::Compat compat = wishes.compat.value_or(GuessCompat(snapshot));
+  absl::StatusOr<policy::Options> options = OptionsFor(snapshot, compat, wishes);
+  if (!options.ok()) return options.status();
+  // The recorded settings decide how the recorded blocks are read, whatever is replayed.
+  const absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
+  absl::StatusOr<SnapshotProgram> program = MakeProgram(snapshot, device, SizeRuleOf(recorded.ok() ? *recorded : *options));
+  if (!program.ok()) return program.status();
+  std::optional<WarmReplay> best;
+  policy::FreeOrder best_order = options->free_order;
+  for (const policy::FreeOrder order : OrdersToTry(compat, wishes)) {
+    options->free_order = order;
+    absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, *program, *options);
+    if (!warm.ok()) return warm.status();
+    const bool is_exact = warm->fidelity.matched == warm->fidelity.total;
+    if (!best.has_value() || warm->fidelity.matched > best->fidelity.matched) {
+      best.emplace(*std::move(warm));
+      best_order = order;
+    }
+    if (is_exact) break;
+  }
+  options->free_order = best_order;
+  std::string guess = GuessSentence(snapshot, *options, wishes, best->fidelity.total > 0);
+  return RecordedReplay{*std::move(options), *std::move(program), *std::move(best), std::move(guess)};
+}
+
+}  // namespace ashlar::replay

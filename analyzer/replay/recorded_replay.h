@@ -1,0 +1,40 @@
+// Replays a snapshot the way it was recorded: works out the version and the settings, and measures how exact that is.
+// The version comes from the snapshot's fields; the order of free blocks, which no field tells, is the first of the
+// version's possible orders under which every address comes out, else the one under which most do.
+#ifndef ASHLAR_ANALYZER_REPLAY_RECORDED_REPLAY_H_
+#define ASHLAR_ANALYZER_REPLAY_RECORDED_REPLAY_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "allocator/policy/options.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/replay/snapshot_program.h"
+#include "analyzer/replay/warm_replay.h"
+
+namespace ashlar::replay {
+
+// What the caller fixes; the rest is guessed.
+struct ReplayWishes {
+  std::optional<policy::Compat> compat;
+  std::optional<policy::FreeOrder> free_order;
+  std::optional<std::string> conf;  // instead of the recorded settings
+};
+
+struct RecordedReplay {
+  policy::Options options;
+  SnapshotProgram program;
+  WarmReplay warm;
+  std::string guess;  // one sentence: the version, the order, and what spoke for them
+};
+
+absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
+                                                const ReplayWishes& wishes = {});
+
+// The device that holds most; 0 for an empty snapshot.
+int BusiestDevice(const trace::Snapshot& snapshot);
+
+}  // namespace ashlar::replay
+
+#endif  // ASHLAR_ANALYZER_REPLAY_RECORDED_REPLAY_H_

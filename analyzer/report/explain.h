@@ -1,0 +1,37 @@
+// Makes explanations of what `ashlar explain` takes: a snapshot, a request trace, an out-of-memory message.
+#ifndef ASHLAR_ANALYZER_REPORT_EXPLAIN_H_
+#define ASHLAR_ANALYZER_REPORT_EXPLAIN_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "allocator/device/sim_device.h"
+#include "allocator/trace/request.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/readers/oom_message.h"
+#include "analyzer/replay/recorded_replay.h"
+#include "analyzer/report/explanation.h"
+
+namespace ashlar::report {
+
+struct ExplainOptions {
+  std::optional<std::uint64_t> capacity_bytes;  // of the device
+  std::optional<double> memory_fraction;
+  std::optional<int> device;  // of a snapshot; default: the one that holds most
+  replay::ReplayWishes wishes;
+  device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
+};
+
+// FailedPrecondition where the trace and the segments contradict each other; InvalidArgument for a device that the
+// snapshot does not have.
+absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options);
+
+// Replays the requests under the wished settings (default: torch-2.10, no conf) and explains what came of it.
+absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
+
+Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options);
+
+}  // namespace ashlar::report
+
+#endif  // ASHLAR_ANALYZER_REPORT_EXPLAIN_H_

@@ -1,0 +1,41 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "analyzer/report/explain.h"
+
+namespace ashlar::report {
+namespace {
+
+std::string Headline(const readers::OomMessage& message) {
+  std::string out = "OUT OF MEMORY";
+  if (message.device.has_value()) absl::StrAppend(&out, "  device ", *message.device);
+  if (message.tried.has_value()) absl::StrAppend(&out, ": tried to allocate ", message.tried->printed);
+  if (message.free.has_value()) absl::StrAppend(&out, ", ", message.free->printed, " free");
+  return out;
+}
+
+}  // namespace
+
+Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options) {
+  const analyses::OomMessageVerdict verdict =
+      analyses::JudgeOomMessage(message, {.capacity_bytes = options.capacity_bytes});
+  Explanation out;
+  out.source = absl::StrCat("out-of-memory message (", message.family, ")", message.truncated ? ", cut off" : "");
+  out.headline = Headline(message);
+  out.verdict = verdict.kind;
+  out.verdict_certain = verdict.verdict_certain;
+  out.evidence = verdict.evidence;
+  out.moment = "the moment of the message, after the cache had returned what it could";
+  out.accounting = verdict.accounting;
+  out.tried_bytes = verdict.tried_bytes;
+  out.request_bytes = verdict.request_bytes;
+  out.request_interval = verdict.request_interval;
+  out.headroom = verdict.headroom;
+  out.next_step = verdict.next_step;
+  out.next_lines = verdict.next_lines;
+  out.notes = verdict.notes;
+  out.advice.sentence = "what other settings would have done is not in this message: it needs a recorded snapshot";
+  return out;
+}
+
+}  // namespace ashlar::report

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+#include "analyzer/replay/recorded_options.h"
+#include "analyzer/report/explain.h"
+#include "analyzer/report/explain_timeline.h"
+#include "analyzer/timeline/observed.h"
+
+namespace ashlar::report {
+namespace {
+
+void AddNote(std::string name, std::string message, std::uint64_t count, Explanation& out) {
+  out.notes.push_back({std::move(name), std::move(message), count});
+}
+
+absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, const ExplainOptions& options, Explanation& out) {
+  int device_count = static_cast<int>(snapshot.device_traces.size());
+  for (const trace::SnapshotSegment& segment : snapshot.segments) {
+    device_count = std::max(device_count, segment.device + 1);
+  }
+  if (options.device.has_value()) {
+    if (*options.device >= 0 && *options.device < std::max(device_count, 1)) return *options.device;
+    return absl::InvalidArgumentError(absl::StrCat("the snapshot has no device ", *options.device, ": it has ",
+                                                   device_count, ", counted from 0"));
+  }
+  const int device = replay::BusiestDevice(snapshot);
+  if (device_count > 1) {
+    AddNote("several_devices",
+            absl::StrCat("the snapshot has ", device_count, " devices; this is device ", device,
+                         ", which holds most; choose another with --device"),
+            static_cast<std::uint64_t>(device_count), out);
+  }
+  return device;
+}
+
+// What the recorded window leaves open, and what was told from elsewhere.
+void NoteProgram(const replay::SnapshotProgram& program, Explanation& out) {
+  if (program.start.segments.empty()) return;
+  const std::uint64_t blocks = program.start_ids.size();
+  AddNote("starts_warm",
+          absl::StrCat("the trace starts on an allocator that already holds ", FormatCount(program.start.segments.size()),
+                       " segments and ", FormatCount(blocks), " blocks; what came before is not in this trace"),
+          blocks, out);
+  if (program.start.unknown_tails > 0) {
+    AddNote("unknown_tails", "blocks older than the trace whose unsplit rest (at most 1 MiB each) never showed",
+            program.start.unknown_tails, out);
+  }
+}
+
+void NoteReleases(const replay::SnapshotProgram& program, Explanation& out) {
+  const std::uint64_t count = program.user_releases + program.maybe_releases;
+  if (count == 0) return;
+  AddNote("releases_told_from_frees",
+          "freed segments were taken as empty_cache calls; those right before a new segment may be the allocator's own",
+          count, out);
+}
+
+absl::Status AddWhatIfs(const replay::RecordedReplay& recorded,
+                        const timeline::Timeline& observed, const ExplainOptions& options, Explanation& out) {
+  if (recorded.warm.fidelity.total == 0) {
+    out.advice.sentence = "what other settings would have done is not in this trace: it has no allocations to replay";
+    return absl::OkStatus();
+  }
+  remedies::WhatIfSettings settings;
+  settings.baseline = recorded.options;
+  settings.memory_fraction = options.memory_fraction;
+  settings.device.address_order = options.segment_addresses;
+  settings.capacity_bytes = CapacityAtOom(observed);
+  if (!settings.capacity_bytes.has_value()) settings.capacity_bytes = options.capacity_bytes;
+  out.what_if_capacity_bytes = settings.capacity_bytes;
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
+      remedies::RunWhatIfs(recorded.program.requests, settings);
+  if (!rows.ok()) return rows.status();
+  out.what_if = *std::move(rows);
+  out.advice = remedies::Advise(out.what_if);
+  const std::uint64_t cold = out.what_if.front().peak_reserved_bytes;
+  const std::uint64_t record = observed.reserved_peak().bytes;
+  if (cold != record) {
+    AddNote("cold_replay_differs",
+            absl::StrFormat("replayed from an empty allocator the recorded settings peak at %s reserved, the record at "
+                            "%s: what was cached before the window is not in this trace",
+                            FormatBytes(cold), FormatBytes(record)),
+            1, out);
+  }
+  if (!observed.oom_events().empty() && out.what_if.front().ooms == 0) {
+    AddNote("oom_not_reproduced",
+            "replayed from an empty allocator the recorded settings do not run out of memory: fragmentation from before "
+            "the window took part, so a what-if that fits proves little here",
+            1, out);
+  }
+  return absl::OkStatus();
+}
+
+std::string DescribeSource(const trace::Snapshot& snapshot, int device, const timeline::Timeline& observed) {
+  return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", device, ", ",
+                      FormatCount(static_cast<std::uint64_t>(observed.event_count())), " events");
+}
+
+}  // namespace
+
+absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
+  Explanation out;
+  const absl::StatusOr<int> device = ChooseDevice(snapshot, options, out);
+  if (!device.ok()) return device.status();
+  absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, options.wishes);
+  if (!recorded.ok()) return recorded.status();
+  const absl::StatusOr<policy::Options> as_recorded = replay::RecordedOptions(snapshot, recorded->options.compat);
+  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(
+      snapshot, *device, replay::SizeRuleOf(as_recorded.ok() ? *as_recorded : recorded->options));
+  if (!observed.ok()) return observed.status();
+  out.source = DescribeSource(snapshot, *device, *observed);
+  TimelineContext context{&recorded->options, &snapshot.stacks, options.capacity_bytes, std::nullopt};
+  ExplainTimeline(*observed, context, out);
+  out.replayed_as = recorded->guess;
+  if (recorded->warm.fidelity.total > 0) out.fidelity = recorded->warm.fidelity;
+  NoteProgram(recorded->program, out);
+  NoteReleases(recorded->program, out);
+  if (absl::Status status = AddWhatIfs(*recorded, *observed, options, out); !status.ok()) return status;
+  out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
+  return out;
+}
+
+}  // namespace ashlar::report

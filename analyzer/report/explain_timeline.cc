@@ -1,0 +1,154 @@
+#include "analyzer/report/explain_timeline.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+#include "allocator/policy/size_rule.h"
+#include "analyzer/analyses/live_stacks.h"
+#include "analyzer/analyses/state_accounting.h"
+
+namespace ashlar::report {
+namespace {
+
+constexpr std::size_t kMostStacks = 5;
+
+std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
+
+// Where to look: the last out-of-memory error, else the peak of allocated memory, else the only state there is.
+timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
+  if (!timeline.oom_events().empty()) return timeline.oom_events().back();
+  return timeline.event_count() == 0 ? timeline::kBeforeWindow : timeline.allocated_peak().event;
+}
+
+std::string DescribeMoment(const timeline::Timeline& timeline, timeline::EventIndex moment) {
+  if (timeline.event_count() == 0) return "the end of the recording (no events in this file)";
+  if (!timeline.oom_events().empty()) return absl::StrCat("the out-of-memory error, event ", FormatCount(moment));
+  if (moment == timeline::kBeforeWindow) return "the peak of allocated memory, at the start of the recorded window";
+  return absl::StrCat("the peak of allocated memory, event ", FormatCount(moment));
+}
+
+void SetPeaks(const timeline::Timeline& timeline, Explanation& out) {
+  out.peak.allocated_bytes = timeline.allocated_peak().bytes;
+  out.peak.active_bytes = timeline.active_peak().bytes;
+  out.peak.reserved_bytes = timeline.reserved_peak().bytes;
+  if (timeline.reserved_peak().bytes > 0) {
+    out.peak.utilisation = static_cast<double>(timeline.allocated_peak().bytes) /
+                           static_cast<double>(timeline.reserved_peak().bytes);
+  }
+}
+
+void SetStacks(const timeline::State& state, const trace::StackTable* stacks, Explanation& out) {
+  if (stacks == nullptr || stacks->stack_count() == 0) return;
+  for (const analyses::LiveStack& group : analyses::LiveStacks(state, kMostStacks)) {
+    out.stacks.push_back({group.bytes, group.blocks, analyses::StackLabel(*stacks, group.stack)});
+  }
+}
+
+void SetDevice(const TimelineContext& context, std::optional<std::uint64_t> free_bytes, Explanation& out) {
+  OomAccounting& parts = out.accounting;
+  parts.total_bytes = context.total_bytes;
+  parts.outside_bytes = context.outside_bytes;
+  parts.free_bytes = free_bytes;
+  if (!parts.total_bytes.has_value()) return;
+  const std::uint64_t reserved = *parts.reserved_bytes;
+  if (free_bytes.has_value() && !parts.outside_bytes.has_value() && *parts.total_bytes >= reserved + *free_bytes) {
+    parts.outside_bytes = *parts.total_bytes - reserved - *free_bytes;
+  }
+  if (!free_bytes.has_value() && parts.outside_bytes.has_value() &&
+      *parts.total_bytes >= reserved + *parts.outside_bytes) {
+    parts.free_bytes = *parts.total_bytes - reserved - *parts.outside_bytes;
+  }
+  if (*parts.total_bytes < reserved + parts.free_bytes.value_or(0)) {
+    out.notes.push_back({"capacity_too_small",
+                         absl::StrCat("the given capacity of ", FormatBytes(*parts.total_bytes),
+                                      " is below what was reserved and free; it is not used"),
+                         1});
+    parts.total_bytes.reset();
+    parts.outside_bytes = context.outside_bytes;
+    parts.free_bytes = free_bytes;
+  }
+}
+
+
+// Judges the last out-of-memory error. With F free on the device, the allocator could hold reserved + F; the request
+// needs a segment unless a hole serves it, so without any holes there would be reserved + F - allocated for it.
+void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, const TimelineContext& context,
+              timeline::EventIndex moment, Explanation& out) {
+  const trace::Event& event = timeline.events()[static_cast<std::size_t>(moment)];
+  const std::uint64_t rounded = event.size_bytes;
+  const std::uint64_t free_bytes = event.address;
+  const std::uint64_t segment = policy::SegmentBytes(std::max<std::uint64_t>(rounded, 1), *context.options);
+  out.tried_bytes = segment;
+  out.request_interval = ByteSpan{Signed(rounded) - 511, Signed(rounded), Signed(rounded)};
+  const std::int64_t holdable = Signed(*out.accounting.reserved_bytes + free_bytes);
+  const std::int64_t headroom = holdable - Signed(*out.accounting.allocated_bytes) - Signed(segment);
+  out.headroom = ByteSpan{headroom, headroom, headroom};
+  const std::uint64_t largest = analyses::LargestFreeBytes(state, event.stream, policy::IsSmall(rounded),
+                                                           event.pool.value_or(PoolId{}));
+  out.headline = absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment), ": ",
+                              FormatBytes(rounded), " requested, the largest free block it could use is ",
+                              FormatBytes(largest));
+  if (headroom < 0) {
+    out.verdict = OomVerdict::kCapacity;
+    out.evidence.push_back(absl::StrCat("capacity: even without holes the request is short by ",
+                                        FormatSignedBytes(-headroom), "; no allocator setting can help"));
+  } else if (free_bytes >= segment) {
+    out.verdict = OomVerdict::kLimit;
+    out.evidence.push_back(absl::StrCat("limit: the device still had ", FormatBytes(free_bytes), " free for a segment of ",
+                                        FormatBytes(segment), "; a memory fraction or another limit stopped it"));
+  } else {
+    out.verdict = OomVerdict::kFragmentation;
+    out.evidence.push_back(absl::StrCat("fragmentation: without holes the request fits with ",
+                                        FormatSignedBytes(headroom), " to spare"));
+    out.evidence.push_back(absl::StrCat("the free memory misses the new segment of ", FormatBytes(segment), " by ",
+                                        FormatBytes(segment - free_bytes)));
+  }
+}
+
+void JudgeWithoutOom(const timeline::Timeline& timeline, Explanation& out) {
+  if (timeline.event_count() == 0) {
+    out.headline = absl::StrCat("NO EVENTS  device ", timeline.device(), ": the file has the final state only");
+    out.verdict = OomVerdict::kUnknown;
+    out.evidence.push_back("unknown: whether a request failed is not in this trace");
+    return;
+  }
+  out.headline = absl::StrCat("NO FAILURE  device ", timeline.device(), ": no request ran out of memory in ",
+                              FormatCount(static_cast<std::uint64_t>(timeline.event_count())), " events");
+  out.verdict = OomVerdict::kHealthy;
+  out.evidence.push_back(absl::StrCat("healthy: peak allocated ", FormatBytes(timeline.allocated_peak().bytes), " of ",
+                                      FormatBytes(timeline.reserved_peak().bytes), " peak reserved"));
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline) {
+  if (timeline.oom_events().empty()) return std::nullopt;
+  const timeline::EventIndex moment = timeline.oom_events().back();
+  const std::uint64_t free_bytes = timeline.events()[static_cast<std::size_t>(moment)].address;
+  const std::uint64_t reserved = timeline.TotalsAfter(moment).reserved_bytes;
+  if (free_bytes > UINT64_MAX / 2 - reserved) return std::nullopt;
+  return reserved + free_bytes;
+}
+
+void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out) {
+  const timeline::EventIndex moment = MomentOf(timeline);
+  const timeline::State state = timeline.StateAt(moment);
+  const bool has_oom = CapacityAtOom(timeline).has_value();
+  out.moment = DescribeMoment(timeline, moment);
+  SetAccounting(analyses::AccountState(state), out);
+  const std::optional<std::uint64_t> free_bytes =
+      has_oom ? std::optional(timeline.events()[static_cast<std::size_t>(moment)].address) : std::nullopt;
+  SetDevice(context, free_bytes, out);
+  SetPeaks(timeline, out);
+  SetStacks(state, context.stacks, out);
+  if (has_oom) {
+    JudgeOom(timeline, state, context, moment, out);
+  } else {
+    JudgeWithoutOom(timeline, out);
+  }
+}
+
+}  // namespace ashlar::report

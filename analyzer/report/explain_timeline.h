@@ -1,0 +1,31 @@
+// The parts of an explanation that any timeline gives, whoever made it: the moment to look at, the accounting there,
+// the peaks, the stacks, and the verdict on an out-of-memory error.
+#ifndef ASHLAR_ANALYZER_REPORT_EXPLAIN_TIMELINE_H_
+#define ASHLAR_ANALYZER_REPORT_EXPLAIN_TIMELINE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "allocator/policy/options.h"
+#include "allocator/trace/stack_table.h"
+#include "analyzer/report/explanation.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::report {
+
+struct TimelineContext {
+  const policy::Options* options = nullptr;     // what the allocator ran under
+  const trace::StackTable* stacks = nullptr;    // nullptr: no stacks
+  std::optional<std::uint64_t> total_bytes;     // of the device, if known
+  std::optional<std::uint64_t> outside_bytes;   // if known without an out-of-memory event (a simulated device: 0)
+};
+
+// Fills everything but source, fidelity and what-ifs.
+void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out);
+
+// What the allocator could hold at most when it ran out of memory: reserved + free on the device at that moment.
+std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline);
+
+}  // namespace ashlar::report
+
+#endif  // ASHLAR_ANALYZER_REPORT_EXPLAIN_TIMELINE_H_

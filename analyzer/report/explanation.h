@@ -1,0 +1,71 @@
+// What `ashlar explain` answers, as a value: made from a snapshot, a request trace or an out-of-memory message, and
+// printed as text or JSON. What is not known is nullopt, never 0. All sizes are bytes.
+//
+// Two sums hold wherever all their parts are known:
+//   total    = reserved + outside + free
+//   reserved = live + rounding + pending + stranded + whole_free + private_pool
+#ifndef ASHLAR_ANALYZER_REPORT_EXPLANATION_H_
+#define ASHLAR_ANALYZER_REPORT_EXPLANATION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/core/accounting.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/oom_message_verdict.h"
+#include "analyzer/remedies/what_if.h"
+#include "analyzer/replay/fidelity.h"
+
+namespace ashlar::report {
+
+using analyses::ByteSpan;
+using analyses::OomAccounting;
+using analyses::OomVerdict;
+
+struct PeakFigures {
+  std::optional<std::uint64_t> allocated_bytes;
+  std::optional<std::uint64_t> active_bytes;
+  std::optional<std::uint64_t> reserved_bytes;
+  std::optional<double> utilisation;  // peak allocated / peak reserved
+};
+
+struct StackRow {
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+  std::string label;
+};
+
+struct Explanation {
+  std::string source;                // what was read: "PyTorch snapshot, device 0, 9,670 events"
+  std::string headline;              // what happened
+  OomVerdict verdict = OomVerdict::kUnknown;
+  bool verdict_certain = true;
+  std::vector<std::string> evidence;  // plain sentences, the verdict's own first
+  std::string moment;                 // of the accounting and the stacks: "the out-of-memory error, event 81,402"
+  OomAccounting accounting;
+  std::optional<std::uint64_t> stranded_segments;
+  std::optional<std::uint64_t> pinning_blocks;
+  std::optional<std::uint64_t> tried_bytes;
+  std::optional<std::uint64_t> request_bytes;
+  std::optional<ByteSpan> request_interval;
+  std::optional<ByteSpan> headroom;
+  PeakFigures peak;
+  std::vector<StackRow> stacks;
+  std::optional<replay::Fidelity> fidelity;
+  std::string replayed_as;  // version, order, settings; empty without a replay
+  std::vector<remedies::WhatIfRow> what_if;
+  std::optional<std::uint64_t> what_if_capacity_bytes;
+  remedies::Advice advice;
+  std::string next_step;
+  std::vector<std::string> next_lines;
+  std::vector<trace::Note> notes;
+};
+
+// Fills the parts of `accounting` that a state tells.
+void SetAccounting(const core::Accounting& state, Explanation& explanation);
+
+}  // namespace ashlar::report
+
+#endif  // ASHLAR_ANALYZER_REPORT_EXPLANATION_H_

@@ -1,0 +1,104 @@
+#include "analyzer/report/json.h"
+
+#include <string>
+#include <utility>
+
+#include "nlohmann/json.hpp"
+
+namespace ashlar::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json Interval(const std::optional<ByteSpan>& span) {
+  return span.has_value() ? Json::array({span->low_bytes, span->high_bytes}) : Json(nullptr);
+}
+
+Json AccountingJson(const OomAccounting& parts) {
+  return {{"total_bytes", OrNull(parts.total_bytes)},
+          {"allocated_bytes", OrNull(parts.allocated_bytes)},
+          {"reserved_bytes", OrNull(parts.reserved_bytes)},
+          {"live_bytes", OrNull(parts.live_bytes)},
+          {"rounding_bytes", OrNull(parts.rounding_bytes)},
+          {"pending_bytes", OrNull(parts.pending_bytes)},
+          {"stranded_bytes", OrNull(parts.stranded_bytes)},
+          {"whole_free_bytes", OrNull(parts.whole_free_bytes)},
+          {"private_pool_bytes", OrNull(parts.private_pool_bytes)},
+          {"outside_bytes", OrNull(parts.outside_bytes)},
+          {"free_bytes", OrNull(parts.free_bytes)}};
+}
+
+Json FidelityJson(const std::optional<replay::Fidelity>& fidelity) {
+  if (!fidelity.has_value()) return nullptr;
+  return {{"matched", fidelity->matched},
+          {"total", fidelity->total},
+          {"segments_matched", fidelity->segments_matched},
+          {"segments_total", fidelity->segments_total},
+          {"final_state_matches", fidelity->final_state_matches},
+          {"segment_addresses_used", fidelity->segment_addresses_used},
+          {"tails_inferred", fidelity->tails_inferred}};
+}
+
+Json WhatIfJson(const remedies::WhatIfRow& row) {
+  return {{"conf", row.conf},
+          {"is_recorded_setting", row.is_baseline},
+          {"peak_reserved_bytes", row.peak_reserved_bytes},
+          {"peak_allocated_bytes", row.peak_allocated_bytes},
+          {"ooms", row.ooms},
+          {"driver_calls", row.driver_calls},
+          {"estimated_driver_ns", row.cost_ns},
+          {"feasible", OrNull(row.feasible)}};
+}
+
+template <typename Rows, typename ToRow>
+Json List(const Rows& rows, ToRow to_row) {
+  Json out = Json::array();
+  for (const auto& row : rows) out.push_back(to_row(row));
+  return out;
+}
+
+}  // namespace
+
+std::string ToJson(const Explanation& e) {
+  Json out;
+  out["source"] = e.source;
+  out["headline"] = e.headline;
+  out["verdict"] = std::string(analyses::VerdictName(e.verdict));
+  out["verdict_certain"] = e.verdict_certain;
+  out["evidence"] = e.evidence;
+  out["moment"] = TextOrNull(e.moment);
+  out["accounting"] = AccountingJson(e.accounting);
+  out["tried_bytes"] = OrNull(e.tried_bytes);
+  out["request_bytes"] = OrNull(e.request_bytes);
+  out["request_interval_bytes"] = Interval(e.request_interval);
+  out["headroom_bytes"] = e.headroom.has_value() ? Json(e.headroom->value_bytes) : Json(nullptr);
+  out["headroom_interval_bytes"] = Interval(e.headroom);
+  out["peak"] = {{"allocated_bytes", OrNull(e.peak.allocated_bytes)},
+                 {"active_bytes", OrNull(e.peak.active_bytes)},
+                 {"reserved_bytes", OrNull(e.peak.reserved_bytes)},
+                 {"utilisation", OrNull(e.peak.utilisation)}};
+  out["stacks"] = List(e.stacks, [](const StackRow& row) -> Json {
+    return {{"bytes", row.bytes}, {"blocks", row.blocks}, {"label", row.label}};
+  });
+  out["fidelity"] = FidelityJson(e.fidelity);
+  out["replayed_as"] = TextOrNull(e.replayed_as);
+  out["what_if_capacity_bytes"] = OrNull(e.what_if_capacity_bytes);
+  out["what_if"] = List(e.what_if, WhatIfJson);
+  out["paste"] = OrNull(e.advice.paste);
+  out["advice"] = TextOrNull(e.advice.sentence);
+  out["next_step"] = TextOrNull(e.next_step);
+  out["next_lines"] = e.next_lines;
+  out["notes"] = List(e.notes, [](const trace::Note& note) -> Json {
+    return {{"name", note.name}, {"message", note.message}, {"count", note.count}};
+  });
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ashlar::report

@@ -1,0 +1,185 @@
+#include "analyzer/report/text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::report {
+namespace {
+
+constexpr std::size_t kBarCells = 36;
+constexpr std::size_t kTextWidth = 100;
+
+// A bar of eighths: full cells, then one partial.
+std::string Bar(std::uint64_t bytes, std::uint64_t most) {
+  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  if (most == 0 || bytes == 0) return "";
+  const double cells = static_cast<double>(bytes) / static_cast<double>(most) * kBarCells;
+  auto eighths = static_cast<std::size_t>(cells * 8 + 0.5);
+  if (eighths == 0) eighths = 1;
+  std::string out;
+  for (std::size_t i = 0; i < eighths / 8; ++i) out += "█";
+  return out + kEighths[eighths % 8];
+}
+
+void AppendWrapped(const std::string& text, std::size_t indent, std::string& out) {
+  std::size_t column = indent;
+  bool is_first = true;
+  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (!is_first && column + 1 + word.size() > kTextWidth) {
+      absl::StrAppend(&out, "\n", std::string(indent, ' '));
+      column = indent;
+      is_first = true;
+    }
+    absl::StrAppend(&out, is_first ? "" : " ", word);
+    column += word.size() + (is_first ? 0 : 1);
+    is_first = false;
+  }
+  out += "\n";
+}
+
+void AppendSection(absl::string_view title, absl::string_view remark, std::string& out) {
+  absl::StrAppend(&out, "\n", title);
+  if (!remark.empty()) absl::StrAppend(&out, "   (", remark, ")");
+  out += "\n";
+}
+
+void AppendPart(absl::string_view name, const std::optional<std::uint64_t>& bytes, std::uint64_t most,
+                const std::string& remark, std::string& out) {
+  if (!bytes.has_value()) return;
+  std::string line = absl::StrFormat("  %-20s %11s  %s", name, FormatBytes(*bytes), Bar(*bytes, most));
+  if (!remark.empty()) absl::StrAppend(&line, line.back() == ' ' ? "" : "  ", remark);
+  absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+}
+
+std::string PinRemark(const Explanation& e) {
+  if (!e.stranded_segments.has_value() || *e.stranded_segments == 0) return "";
+  return absl::StrCat("in ", FormatCount(*e.stranded_segments), " segments, behind ", FormatCount(*e.pinning_blocks),
+                      " blocks in use");
+}
+
+void AppendAccounting(const Explanation& e, std::string& out) {
+  const OomAccounting& a = e.accounting;
+  const std::optional<std::uint64_t> whole = a.total_bytes.has_value() ? a.total_bytes : a.reserved_bytes;
+  if (!whole.has_value()) return;
+  AppendSection(absl::StrCat("WHERE ", FormatBytes(*whole), a.total_bytes.has_value() ? "" : " RESERVED", " WENT"),
+                absl::StrCat("at ", e.moment), out);
+  std::uint64_t most = 0;
+  for (const auto& part : {a.live_bytes.has_value() ? a.live_bytes : a.allocated_bytes, a.stranded_bytes,
+                           a.whole_free_bytes, a.private_pool_bytes, a.outside_bytes, a.free_bytes}) {
+    most = std::max(most, part.value_or(0));
+  }
+  if (a.live_bytes.has_value()) {
+    AppendPart("live tensors", a.live_bytes, most, "", out);
+    AppendPart("rounding", a.rounding_bytes, most, "what blocks span beyond the requests", out);
+  } else {
+    AppendPart("live blocks", a.allocated_bytes, most, "requests and rounding", out);
+  }
+  AppendPart("pending frees", a.pending_bytes, most, "", out);
+  AppendPart("pinned holes", a.stranded_bytes, most, PinRemark(e), out);
+  AppendPart("whole-free segments", a.whole_free_bytes, most, "cached; the allocator can return them", out);
+  if (a.private_pool_bytes.value_or(0) > 0) AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
+  AppendPart("outside", a.outside_bytes, most, "CUDA context, other libraries and processes", out);
+  AppendPart("free on the device", a.free_bytes, most, "", out);
+  if (e.peak.utilisation.has_value()) {
+    out += absl::StrFormat("  utilisation %.1f %%: peak allocated %s of peak reserved %s\n", *e.peak.utilisation * 100,
+                           FormatBytes(*e.peak.allocated_bytes), FormatBytes(*e.peak.reserved_bytes));
+  }
+}
+
+void AppendStacks(const Explanation& e, std::string& out) {
+  if (e.stacks.empty()) return;
+  AppendSection("WHO HOLDS IT", "live blocks by the line that allocated them, at the same moment", out);
+  for (const StackRow& row : e.stacks) {
+    out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(row.bytes), FormatCount(row.blocks), row.label);
+  }
+}
+
+std::string ReplayRemark(const Explanation& e) {
+  if (!e.fidelity.has_value()) return "each row replayed from an empty allocator";
+  const replay::Fidelity& f = *e.fidelity;
+  const double share = f.total == 0 ? 100.0 : 100.0 * static_cast<double>(f.matched) / static_cast<double>(f.total);
+  return absl::StrFormat("each row replayed from an empty allocator; baseline fidelity %.2f %%: %s of %s addresses",
+                         share, FormatCount(f.matched), FormatCount(f.total));
+}
+
+std::string Outcome(const remedies::WhatIfRow& row) {
+  if (!row.feasible.has_value()) return "";
+  return row.ooms == 0 ? "fits" : absl::StrCat(FormatCount(row.ooms), " OOM");
+}
+
+void AppendWhatIf(const Explanation& e, std::string& out) {
+  if (e.what_if.empty() && e.advice.sentence.empty()) return;
+  AppendSection("WHAT WOULD HAVE HELPED", e.what_if.empty() ? "" : ReplayRemark(e), out);
+  for (const remedies::WhatIfRow& row : e.what_if) {
+    std::string line =
+        absl::StrFormat("  %-34s peak %11s   driver calls %7s   %s", row.conf.empty() ? "default" : row.conf,
+                        FormatBytes(row.peak_reserved_bytes), FormatCount(row.driver_calls), Outcome(row));
+    line = std::string(absl::StripTrailingAsciiWhitespace(line));
+    if (row.is_baseline) absl::StrAppend(&line, "   <- as recorded");
+    absl::StrAppend(&out, line, "\n");
+  }
+  if (!e.advice.sentence.empty()) {
+    out += "  ";
+    AppendWrapped(e.advice.sentence, 2, out);
+  }
+  if (e.advice.paste.has_value()) absl::StrAppend(&out, "\nPASTE  ", *e.advice.paste, "\n");
+}
+
+void AppendNotes(const Explanation& e, std::string& out) {
+  if (!e.replayed_as.empty() || !e.notes.empty()) AppendSection("NOTES", "", out);
+  const auto add = [&out](const std::string& text) {
+    out += "  - ";
+    AppendWrapped(text, 4, out);
+  };
+  add(absl::StrCat("read: ", e.source));
+  if (!e.replayed_as.empty()) add(e.replayed_as);
+  if (e.fidelity.has_value() && !e.fidelity->IsExact()) {
+    add(absl::StrCat("the replay of the recorded settings is not exact (segments ", e.fidelity->segments_matched, " of ",
+                     e.fidelity->segments_total, ", final state ",
+                     e.fidelity->final_state_matches ? "equal" : e.fidelity->final_state_difference,
+                     "): take what-ifs with care"));
+  }
+  for (const trace::Note& note : e.notes) {
+    add(note.count > 1 ? absl::StrCat(note.message, " (", FormatCount(note.count), ")") : note.message);
+  }
+}
+
+}  // namespace
+
+std::string ToText(const Explanation& e) {
+  std::string out = absl::StrCat(e.headline, "\n");
+  const std::string verdict(analyses::VerdictName(e.verdict));
+  absl::StrAppend(&out, "VERDICT        ");
+  bool is_first = true;
+  for (std::string sentence : e.evidence) {
+    if (is_first && !absl::StartsWith(sentence, verdict)) sentence = absl::StrCat(verdict, ": ", sentence);
+    if (!is_first) out += std::string(15, ' ');
+    AppendWrapped(sentence, 15, out);
+    is_first = false;
+  }
+  if (e.evidence.empty()) absl::StrAppend(&out, verdict, "\n");
+  if (!e.verdict_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
+  AppendAccounting(e, out);
+  AppendStacks(e, out);
+  AppendWhatIf(e, out);
+  if (!e.next_step.empty()) {
+    AppendSection("NEXT", "", out);
+    out += "  ";
+    AppendWrapped(e.next_step, 2, out);
+    for (const std::string& line : e.next_lines) absl::StrAppend(&out, "    ", line, "\n");
+  }
+  AppendNotes(e, out);
+  return out;
+}
+
+}  // namespace ashlar::report
