@@ -46,7 +46,8 @@ std::optional<ByteSpan> CachedRequest(const readers::Figure& tried) {
   if (old_sizes->high_bytes <= static_cast<std::int64_t>(kMiB)) return Closed(1, static_cast<std::int64_t>(kMiB));
   ByteSpan request = Closed(old_sizes->low_bytes - kOldGranuleBytes + 1, old_sizes->high_bytes);
   if (const std::optional<ByteSpan> segment = SegmentRequest(tried)) {
-    request = Closed(std::min(request.low_bytes, segment->low_bytes), std::max(request.high_bytes, segment->high_bytes));
+    request =
+        Closed(std::min(request.low_bytes, segment->low_bytes), std::max(request.high_bytes, segment->high_bytes));
   }
   return request;
 }
@@ -88,7 +89,8 @@ void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
   if (!verdict.headroom) {
     Add(out, absl::StrCat("Capacity: ", message.tried->printed, " is more than the device can give",
                           verdict.accounting.total_bytes
-                              ? absl::StrCat(", which has ", FormatBytes(*verdict.accounting.total_bytes)) : "",
+                              ? absl::StrCat(", which has ", FormatBytes(*verdict.accounting.total_bytes))
+                              : "",
                           "; no allocator setting can help."));
     return;
   }
@@ -104,27 +106,39 @@ void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
 }
 
 std::string GapSentence(const OomMessage& message, const OomMessageVerdict& verdict) {
-  std::string text = absl::StrCat(Print(verdict.gap->value_bytes), " reserved but not allocated is stranded beside live "
-                                  "blocks: the cache had already returned every whole free segment, so this is the "
-                                  "irreducible part.");
-  if (message.private_pool) {
+  const auto stranded = static_cast<std::int64_t>(verdict.accounting.stranded_bytes.value_or(0));
+  std::string text = absl::StrCat(Print(stranded),
+                                  " reserved but not allocated is stranded beside live blocks: the cache "
+                                  "had already returned every whole free segment, so this is the irreducible part.");
+  if (message.private_pool && verdict.accounting.private_pool_bytes) {
     absl::StrAppend(&text, " ", message.private_pool->printed,
-                    " of it is free inside private pools (CUDA graphs, MemPool), which other requests cannot use.");
+                    " more is free inside private pools (CUDA graphs, MemPool), which other requests cannot use.");
   }
   return text;
+}
+
+// Where the request fits only with the private pools' free blocks.
+std::string PrivatePoolSentence(const OomMessageVerdict& verdict) {
+  const auto pools = static_cast<std::int64_t>(verdict.accounting.private_pool_bytes.value_or(0));
+  const std::int64_t without = verdict.headroom->value_bytes - pools;
+  if (pools == 0 || without >= 0) return "";
+  return absl::StrCat("The private pools decide: without what they hold free the request is short by ",
+                      PrintLess(without), ".");
 }
 
 void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
   const bool under_limit = verdict.limit_headroom && verdict.missing->value_bytes <= 0;
   const ByteSpan& spare = under_limit ? *verdict.limit_headroom : *verdict.headroom;
-  Add(out, absl::StrCat("Fragmentation: with no holes at all the request fits with ", Print(spare.value_bytes),
-                        " to spare; ",
-                        under_limit ? absl::StrCat("the holes fill the ", message.limit->printed, " allowed.")
-                                    : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
+  Add(out, absl::StrCat(
+               "Fragmentation: with no holes at all the request fits with ", Print(spare.value_bytes), " to spare; ",
+               under_limit ? absl::StrCat("the holes fill the ", message.limit->printed, " allowed.")
+                           : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
   Add(out, GapSentence(message, verdict));
+  if (!under_limit) Add(out, PrivatePoolSentence(verdict));
   if (message.processes.empty() && verdict.outside && verdict.outside->value_bytes > verdict.gap->value_bytes) {
-    Add(out, absl::StrCat(Print(verdict.outside->value_bytes), " outside this allocator may include another process or "
+    Add(out, absl::StrCat(Print(verdict.outside->value_bytes),
+                          " outside this allocator may include another process or "
                           "an earlier run (a context alone is 0.5 to 1.8 GiB): not in this message."));
   }
 }
@@ -135,7 +149,8 @@ void WriteOtherProcess(OomMessageVerdict& verdict) {
     Add(out, absl::StrCat("Other processes: the message names others that hold ", Print(verdict.others->value_bytes),
                           " of this device; without them the request fits."));
   } else {
-    Add(out, absl::StrCat("Memory outside this allocator: ", Print(verdict.outside->value_bytes), " of the device is held "
+    Add(out, absl::StrCat("Memory outside this allocator: ", Print(verdict.outside->value_bytes),
+                          " of the device is held "
                           "elsewhere, far more than a context (0.5 to 1.8 GiB); without it the request fits."));
     Add(out, "Who holds it is not in this message: look at the device's process list (nvidia-smi, rocm-smi, npu-smi).");
   }
@@ -150,15 +165,24 @@ void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
   if (verdict.limit_headroom && verdict.limit_headroom->value_bytes < 0) {
     Add(out, absl::StrCat("Limit: ", message.limit->printed, " is allowed, and the request passes it by ",
                           PrintLess(verdict.limit_headroom->value_bytes), "."));
-    if (message.free) Add(out, absl::StrCat("The device itself had ", message.free->printed, " free: raise the limit, or "
-                                            "hold less."));
+    if (message.free)
+      Add(out, absl::StrCat("The device itself had ", message.free->printed,
+                            " free: raise the limit, or "
+                            "hold less."));
+    return;
+  }
+  if (verdict.limit_headroom && !IsCachingAllocator(message)) {
+    Add(out, absl::StrCat("Limit: ", message.limit->printed, " is allowed, ", message.reserved->printed,
+                          " is held, and the request of ", message.tried->printed,
+                          " passes what is left by less than the print can tell."));
     return;
   }
   if (message.free && message.tried) {
     Add(out, absl::StrCat("Limit: the device reported ", message.free->printed, " free, enough for ",
                           message.tried->printed, ", so something else stopped it."));
-    Add(out, "Which limit is not in this message: a container or virtual GPU quota, the system's commit limit, or memory "
-             "that was freed just after the failure.");
+    Add(out,
+        "Which limit is not in this message: a container or virtual GPU quota, the system's commit limit, or memory "
+        "that was freed just after the failure.");
     return;
   }
   Add(out, "Limit: the pool's own maximum size stopped it, whatever the device has left.");
@@ -180,13 +204,15 @@ void WriteNextStep(const OomMessage& message, OomMessageVerdict& verdict) {
   const bool torch = absl::StartsWith(message.family, "pt-");
   const bool other_backend = message.family == "pt-xpu" || message.family == "pt-npu" || message.family == "pt-mps";
   if (!torch || other_backend) {
-    verdict.next_step = "This message cannot tell which tensors hold the memory. Log the allocator's own statistics before "
-                        "the step that fails, and read them together with this message.";
+    verdict.next_step =
+        "This message cannot tell which tensors hold the memory. Log the allocator's own statistics before "
+        "the step that fails, and read them together with this message.";
     return;
   }
-  verdict.next_step = "To see which tensors hold the memory and which pin the holes, record a snapshot: the first line at "
-                      "the start of the program, the second right after the failure. Then run ashlar explain "
-                      "snapshot.pickle.";
+  verdict.next_step =
+      "To see which tensors hold the memory and which pin the holes, record a snapshot: the first line at "
+      "the start of the program, the second right after the failure. Then run ashlar explain "
+      "snapshot.pickle.";
   verdict.next_lines = {"torch.cuda.memory._record_memory_history(max_entries=100000)",
                         "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
 }
@@ -214,10 +240,12 @@ std::string TriedMeaning(const OomMessage& message) {
     return "tried is the size of the new segment: the request rounded up to 128 KiB or 2 MiB, by version.";
   }
   if (IsCachingAllocator(message)) {
-    return "tried is the size of the new segment: 2 MiB for a request up to 1 MiB, 20 MiB for one up to 10 MiB, else the "
+    return "tried is the size of the new segment: 2 MiB for a request up to 1 MiB, 20 MiB for one up to 10 MiB, else "
+           "the "
            "request rounded up to 2 MiB.";
   }
-  if (message.family == "pt-mps") return "tried is the size of the new buffer: the request rounded up to the device's alignment.";
+  if (message.family == "pt-mps")
+    return "tried is the size of the new buffer: the request rounded up to the device's alignment.";
   if (message.family == "tf-bfc") return "tried is what the allocator asked for; it may be a whole region of its pool.";
   if (message.family == "cupy") return "tried is the request rounded up to 512 bytes.";
   if (message.family == "paddle") return "tried is the size of the chunk asked from the device, not the tensor's.";
@@ -226,14 +254,24 @@ std::string TriedMeaning(const OomMessage& message) {
 
 void WriteEvidence(const OomMessage& message, OomMessageVerdict& verdict) {
   switch (verdict.kind) {
-    case OomVerdict::kCapacity: WriteCapacity(message, verdict); break;
-    case OomVerdict::kFragmentation: WriteFragmentation(message, verdict); break;
-    case OomVerdict::kOtherProcess: WriteOtherProcess(verdict); break;
-    case OomVerdict::kLimit: WriteLimit(message, verdict); break;
+    case OomVerdict::kCapacity:
+      WriteCapacity(message, verdict);
+      break;
+    case OomVerdict::kFragmentation:
+      WriteFragmentation(message, verdict);
+      break;
+    case OomVerdict::kOtherProcess:
+      WriteOtherProcess(verdict);
+      break;
+    case OomVerdict::kLimit:
+      WriteLimit(message, verdict);
+      break;
     case OomVerdict::kHealthy:
       Add(verdict.evidence, "Nothing failed: the program went on with less memory, and this text is a warning.");
       break;
-    case OomVerdict::kUnknown: WriteUnknown(message, verdict); break;
+    case OomVerdict::kUnknown:
+      WriteUnknown(message, verdict);
+      break;
   }
   WriteNextStep(message, verdict);
 }

@@ -102,7 +102,8 @@ class Judge {
     }
     allocated_ = NotNegative(*allocated_ - *private_pool_);
     Note("private_pool_blocks_are_free",
-         absl::StrCat("the ", message_.private_pool->printed, " \"allocated in private pools\" are free blocks inside "
+         absl::StrCat("the ", message_.private_pool->printed,
+                      " \"allocated in private pools\" are free blocks inside "
                       "those pools, which PyTorch adds to allocated: nothing live is in them"));
   }
 
@@ -121,15 +122,16 @@ class Judge {
     if (!total_ || !reserved_ || !free_ || !oom::IsCachingAllocator(message_)) return;
     const ByteSpan outside = *total_ - *reserved_ - *free_;
     if (outside.high_bytes < 0) {
-      Note("outside_not_computable", "reserved and free together are more than the device has, so what is outside this "
-                                     "allocator cannot be told");
+      Note("outside_not_computable",
+           "reserved and free together are more than the device has, so what is outside this "
+           "allocator cannot be told");
       return;
     }
     verdict_.outside = NotNegative(outside);
     if (message_.processes.empty() && outside.value_bytes > kSmallContextBytes) {
-      Note("outside_not_named",
-           absl::StrCat(FormatSignedBytes(outside.value_bytes), " outside may include another process or an earlier run "
-                        "(a context alone is 0.5 to 1.8 GiB): not in this message"));
+      Note("outside_not_named", absl::StrCat(FormatSignedBytes(outside.value_bytes),
+                                             " outside may include another process or an earlier run "
+                                             "(a context alone is 0.5 to 1.8 GiB): not in this message"));
     }
   }
 
@@ -148,7 +150,8 @@ class Judge {
   void ReadOthers() {
     const ProcessUse* own = OwnByNumber();
     if (own != nullptr && own->pid) {
-      Note("own_process_by_size", absl::StrCat("process ", *own->pid, " is taken for the failing one: it can hold what "
+      Note("own_process_by_size", absl::StrCat("process ", *own->pid,
+                                               " is taken for the failing one: it can hold what "
                                                "is reserved (inside a container a process sees itself by number)"));
     }
     ByteSpan sum;
@@ -175,6 +178,8 @@ class Judge {
     parts.allocated_bytes = Bytes(allocated_);
     parts.stranded_bytes = Bytes(stranded_);
     parts.private_pool_bytes = Bytes(private_pool_);
+    // PyTorch 2.9 and later name private pools whenever they hold anything free.
+    if (message_.family == "pt-alloc-conf-renamed" && stranded_ && !message_.private_pool) parts.private_pool_bytes = 0;
     parts.free_bytes = Bytes(free_);
     parts.reserved_bytes = Bytes(reserved_);
     if (allocated_ && stranded_) {
@@ -197,8 +202,9 @@ class Judge {
     if (!verdict_.headroom) return DecideWithoutGap();
     if (StraddlesZero(*verdict_.headroom)) {
       Note("rounding_could_flip", absl::StrCat("without holes the request fits or misses by less than the printed "
-                                               "figures can tell: ", FormatSignedBytes(verdict_.headroom->low_bytes),
-                                               " to ", FormatSignedBytes(verdict_.headroom->high_bytes)));
+                                               "figures can tell: ",
+                                               FormatSignedBytes(verdict_.headroom->low_bytes), " to ",
+                                               FormatSignedBytes(verdict_.headroom->high_bytes)));
     }
     verdict_.headroom->value_bytes < 0 ? DecideShort() : DecideFits();
     if (StraddlesZero(*verdict_.headroom)) verdict_.verdict_certain = false;
@@ -217,7 +223,8 @@ class Judge {
     verdict_.limit_headroom = room;
     if (room.low_bytes >= 0) return;
     Conclude(OomVerdict::kLimit, room.high_bytes < 0);
-    if (room.high_bytes >= 0) Note("rounding_could_flip", "the limit is passed or kept by less than the print can tell");
+    if (room.high_bytes >= 0)
+      Note("rounding_could_flip", "the limit is passed or kept by less than the print can tell");
   }
 
   // Truncated, or figures that contradict each other.
@@ -238,7 +245,8 @@ class Judge {
   }
 
   void DecideFits() {
-    if (verdict_.limit_headroom && reserved_ && (*limit_ - *reserved_ - *tried_).value_bytes < 0) return DecideUnderLimit();
+    if (verdict_.limit_headroom && reserved_ && (*limit_ - *reserved_ - *tried_).value_bytes < 0)
+      return DecideUnderLimit();
     if (free_->low_bytes >= tried_->high_bytes) return DecideFreeEnough();
     bool named = false;
     const std::int64_t others = OthersAtLeast(&named);
@@ -246,6 +254,11 @@ class Judge {
       return Conclude(OomVerdict::kOtherProcess, named);
     }
     Conclude(OomVerdict::kFragmentation, verdict_.missing->low_bytes > 0);
+    if (!verdict_.accounting.private_pool_bytes) {
+      Note("stranded_may_include_private_pools",
+           "this message does not tell private pools (CUDA graphs, MemPool) apart: "
+           "what is free in them is counted as stranded");
+    }
     if (verdict_.missing->low_bytes <= 0) {
       Note("rounding_could_flip", "free memory and the request differ by less than the printed figures can tell");
     }
@@ -256,8 +269,9 @@ class Judge {
     const ByteSpan& room = *verdict_.limit_headroom;
     Conclude(room.value_bytes < 0 ? OomVerdict::kLimit : OomVerdict::kFragmentation, !StraddlesZero(room));
     if (StraddlesZero(room)) {
-      Note("rounding_could_flip", "under the limit, without holes, the request fits or misses by less than the print "
-                                  "can tell");
+      Note("rounding_could_flip",
+           "under the limit, without holes, the request fits or misses by less than the print "
+           "can tell");
     }
   }
 
@@ -265,8 +279,8 @@ class Judge {
   void DecideFreeEnough() {
     Note("free_exceeds_tried",
          absl::StrCat("the device reported ", message_.free->printed, " free for ", message_.tried->printed,
-                      ": a limit this message does not name (a container, a virtual GPU, the system's commit limit), or "
-                      "memory that was freed just after the failure"));
+                      ": a limit this message does not name (a container, a virtual GPU, the system's commit limit, "
+                      "throw_on_cudamalloc_oom), or memory that was freed just after the failure"));
     bool named = false;
     const std::int64_t others = OthersAtLeast(&named);
     Conclude(named && others >= tried_->high_bytes ? OomVerdict::kOtherProcess : OomVerdict::kLimit, false);
@@ -288,12 +302,18 @@ class Judge {
 
 absl::string_view VerdictName(OomVerdict verdict) {
   switch (verdict) {
-    case OomVerdict::kCapacity: return "capacity";
-    case OomVerdict::kFragmentation: return "fragmentation";
-    case OomVerdict::kOtherProcess: return "other_process";
-    case OomVerdict::kLimit: return "limit";
-    case OomVerdict::kHealthy: return "healthy";
-    case OomVerdict::kUnknown: break;
+    case OomVerdict::kCapacity:
+      return "capacity";
+    case OomVerdict::kFragmentation:
+      return "fragmentation";
+    case OomVerdict::kOtherProcess:
+      return "other_process";
+    case OomVerdict::kLimit:
+      return "limit";
+    case OomVerdict::kHealthy:
+      return "healthy";
+    case OomVerdict::kUnknown:
+      break;
   }
   return "unknown";
 }

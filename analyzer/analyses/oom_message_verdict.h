@@ -72,20 +72,20 @@ struct OomMessageVerdict {
   bool verdict_certain = false;  // false: rounding, or something the message does not tell, could change the verdict
   OomAccounting accounting;
   std::optional<std::uint64_t> tried_bytes;
-  std::optional<std::uint64_t> request_bytes;      // only where the message tells it to the byte
-  std::optional<ByteSpan> request_interval;        // what the program asked, given what was tried
+  std::optional<std::uint64_t> request_bytes;  // only where the message tells it to the byte
+  std::optional<ByteSpan> request_interval;    // what the program asked, given what was tried
   std::optional<ByteSpan> tried_interval;
   std::optional<ByteSpan> gap;
   std::optional<ByteSpan> outside;
-  std::optional<ByteSpan> headroom;                // at the upper end of the request; negative: cannot fit without holes
-  std::optional<ByteSpan> limit_headroom;          // the same under the limit the message names
-  std::optional<ByteSpan> missing;                 // tried - free
-  std::optional<ByteSpan> others;                  // held by other processes, as far as the message names them
-  std::string tried_meaning;                       // what "tried" means in this family, one sentence
-  std::vector<std::string> evidence;               // two or three plain sentences, the verdict first
-  std::string next_step;                           // two sentences: how to learn more
-  std::vector<std::string> next_lines;             // the exact lines for it (Python), empty where there are none
-  std::vector<trace::Note> notes;                  // the message's own notes come first
+  std::optional<ByteSpan> headroom;        // at the upper end of the request; negative: cannot fit without holes
+  std::optional<ByteSpan> limit_headroom;  // the same under the limit the message names
+  std::optional<ByteSpan> missing;         // tried - free
+  std::optional<ByteSpan> others;          // held by other processes, as far as the message names them
+  std::string tried_meaning;               // what "tried" means in this family, one sentence
+  std::vector<std::string> evidence;       // two or three plain sentences, the verdict first
+  std::string next_step;                   // two sentences: how to learn more
+  std::vector<std::string> next_lines;     // the exact lines for it (Python), empty where there are none
+  std::vector<trace::Note> notes;          // the message's own notes come first
 };
 
 OomMessageVerdict JudgeOomMessage(const readers::OomMessage& message, const OomJudgeOptions& options);

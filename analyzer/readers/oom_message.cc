@@ -67,9 +67,9 @@ void DropContradictions(OomMessage& message) {
   }
   DropImpossibleProcesses(message);
   if (CertainlyOver(message.allocated, message.reserved)) {
-    message.AddNote("allocated_over_reserved", absl::StrCat(message.allocated->printed, " allocated is more than the ",
-                                                            message.reserved->printed,
-                                                            " reserved; the reserved figure is left out"));
+    message.AddNote("allocated_over_reserved",
+                    absl::StrCat(message.allocated->printed, " allocated is more than the ", message.reserved->printed,
+                                 " reserved; the reserved figure is left out"));
     message.reserved.reset();
   }
   if (CertainlyOver(message.reserved, message.total)) {
@@ -90,7 +90,8 @@ void ReadWindow(absl::string_view text, std::size_t begin, std::size_t end, std:
     if (!finding) continue;
     OomMessage& message = finding->message;
     message.byte_offset = squeezed.OffsetOf(finding->begin);
-    message.end_offset = finding->end > 0 ? squeezed.OffsetOf(finding->end - 1) + 1 : message.byte_offset;
+    const std::size_t last = std::max(finding->end, candidate.at + candidate.anchor->words.size()) - 1;
+    message.end_offset = squeezed.OffsetOf(last) + 1;
     DropContradictions(message);
     consumed = std::max(message.end_offset, offset + 1);
     out.push_back(std::move(message));

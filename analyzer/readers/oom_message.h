@@ -2,8 +2,8 @@
 // RMM, PaddlePaddle, ggml, Numba. A text may hold several, inside a log or a traceback, wrapped over lines, or cut.
 //
 // Contract: any bytes are accepted and nothing aborts; a figure that a message does not tell stays nullopt, never 0; a
-// figure that cannot be true is named in `notes` and not stored. Sizes are bytes; MB and GB as these programs print them
-// are binary. Pure functions, safe from any thread.
+// figure that cannot be true is named in `notes` and not stored. Sizes are bytes; MB and GB as these programs print
+// them are binary. Pure functions, safe from any thread.
 //
 // A printed number is an interval, half a unit of its last digit either side, both ends included:
 //   "12.32 GiB"  ->  [12.315 GiB, 12.325 GiB]        "0 bytes"  ->  [0, 0]
@@ -68,9 +68,9 @@ struct OomMessage {
   std::optional<Figure> unallocated_reserved;  // "reserved by PyTorch but unallocated"; "cached" in 0.4 to 1.3
   // "allocated in private pools (e.g., CUDA Graphs)": PyTorch sums the FREE blocks of its private pools here.
   std::optional<Figure> private_pool;
-  std::optional<Figure> limit;        // "2.37 GiB allowed", "max allowed", "limit set to"
+  std::optional<Figure> limit;         // "2.37 GiB allowed", "max allowed", "limit set to"
   std::optional<Figure> other_in_use;  // MPS "other allocations": this process's, outside the allocator
-  std::vector<ProcessUse> processes;  // in the order told
+  std::vector<ProcessUse> processes;   // in the order told
   std::vector<NamedFigure> details;
   std::vector<trace::Note> notes;
 

@@ -72,9 +72,19 @@ std::uint64_t ElementBytes(absl::string_view type) {
     const char* name;
     std::uint64_t bytes;
   };
-  constexpr std::array<Type, 13> kTypes = {{{"float", 4}, {"double", 8}, {"half", 2}, {"bfloat16", 2}, {"int64", 8},
-                                            {"int32", 4}, {"int16", 2}, {"int8", 1}, {"uint8", 1}, {"bool", 1},
-                                            {"uint32", 4}, {"uint64", 8}, {"complex64", 8}}};
+  constexpr std::array<Type, 13> kTypes = {{{"float", 4},
+                                            {"double", 8},
+                                            {"half", 2},
+                                            {"bfloat16", 2},
+                                            {"int64", 8},
+                                            {"int32", 4},
+                                            {"int16", 2},
+                                            {"int8", 1},
+                                            {"uint8", 1},
+                                            {"bool", 1},
+                                            {"uint32", 4},
+                                            {"uint64", 8},
+                                            {"complex64", 8}}};
   for (const Type& entry : kTypes) {
     if (type == entry.name) return entry.bytes;
   }
@@ -164,7 +174,8 @@ void ReadBufferAssignment(Cursor& cursor, OomMessage& message) {
   cursor = look;
 }
 
-// "Out of memory while trying to allocate 4770354232 bytes." and "RESOURCE_EXHAUSTED: Out of memory allocating 200 bytes."
+// "Out of memory while trying to allocate 4770354232 bytes." and "RESOURCE_EXHAUSTED: Out of memory allocating 200
+// bytes."
 std::optional<Finding> ParseXla(const SqueezedText& text, std::size_t at) {
   Finding finding = Begin("jax-xla", at);
   OomMessage& message = finding.message;
@@ -176,7 +187,8 @@ std::optional<Finding> ParseXla(const SqueezedText& text, std::size_t at) {
   return finding;
 }
 
-// "Out of memory allocating 761,856,000 bytes (allocated so far: 6,104,426,496 bytes, limit set to: 6,531,579,904 bytes)."
+// "Out of memory allocating 761,856,000 bytes (allocated so far: 6,104,426,496 bytes, limit set to: 6,531,579,904
+// bytes)."
 std::optional<Finding> ParseCupy(const SqueezedText& text, std::size_t at) {
   if (absl::EndsWith(text.text().substr(0, at), "RESOURCE_EXHAUSTED:")) return std::nullopt;
   Finding finding = Begin("cupy", at);
@@ -208,7 +220,8 @@ std::optional<Finding> ParseCupyOld(const SqueezedText& text, std::size_t at) {
   return finding;
 }
 
-// "std::bad_alloc: out_of_memory: CUDA error (failed to allocate 2778950720 bytes) at: .../cuda_memory_resource.hpp:68: ..."
+// "std::bad_alloc: out_of_memory: CUDA error (failed to allocate 2778950720 bytes) at: .../cuda_memory_resource.hpp:68:
+// ..."
 std::optional<Finding> ParseRmm(const SqueezedText& text, std::size_t at) {
   Finding finding = Begin("rmm", at);
   OomMessage& message = finding.message;
@@ -233,8 +246,8 @@ std::optional<Finding> ParseRmm(const SqueezedText& text, std::size_t at) {
   return finding;
 }
 
-// "Out of memory error on GPU 0. Cannot allocate 3.62GB memory on GPU 0, 21.18GB memory has been allocated and available
-// memory is only 2.81GB." The second figure is total - available: everything on the device, whoever holds it.
+// "Out of memory error on GPU 0. Cannot allocate 3.62GB memory on GPU 0, 21.18GB memory has been allocated and
+// available memory is only 2.81GB." The second figure is total - available: everything on the device, whoever holds it.
 std::optional<Finding> ParsePaddle(const SqueezedText& text, std::size_t at) {
   Finding finding = Begin("paddle", at);
   OomMessage& message = finding.message;
@@ -304,21 +317,20 @@ std::optional<Finding> ParseNumba(const SqueezedText& text, std::size_t at) {
 }  // namespace
 
 const std::vector<Anchor>& FrameworkAnchors() {
-  static const auto& anchors = *new std::vector<Anchor>{
-      {"ranoutofmemorytryingtoallocate", &ParseBfcAllocator},
-      {"Ranoutofmemorytryingtoallocate", &ParseBfcAllocator},
-      {"OOMwhenallocatingtensorwithshape", &ParseTensorShape},
-      {"failedtoallocate", &ParseDeviceAllocate},
-      {"bfc_allocator.cc:", &ParseBfcTried},
-      {"Outofmemorywhiletryingtoallocate", &ParseXla},
-      {"RESOURCE_EXHAUSTED:Outofmemoryallocating", &ParseXla},
-      {"Outofmemoryallocating", &ParseCupy},
-      {"outofmemorytoallocate", &ParseCupyOld},
-      {"std::bad_alloc:", &ParseRmm},
-      {"OutofmemoryerroronGPU", &ParsePaddle},
-      {"enforceallocating<=availablefailed,", &ParsePaddleFluid},
-      {"cudaMallocfailed:outofmemory", &ParseGgml},
-      {"resultsinCUDA_ERROR_OUT_OF_MEMORY", &ParseNumba}};
+  static const auto& anchors = *new std::vector<Anchor>{{"ranoutofmemorytryingtoallocate", &ParseBfcAllocator},
+                                                        {"Ranoutofmemorytryingtoallocate", &ParseBfcAllocator},
+                                                        {"OOMwhenallocatingtensorwithshape", &ParseTensorShape},
+                                                        {"failedtoallocate", &ParseDeviceAllocate},
+                                                        {"bfc_allocator.cc:", &ParseBfcTried},
+                                                        {"Outofmemorywhiletryingtoallocate", &ParseXla},
+                                                        {"RESOURCE_EXHAUSTED:Outofmemoryallocating", &ParseXla},
+                                                        {"Outofmemoryallocating", &ParseCupy},
+                                                        {"outofmemorytoallocate", &ParseCupyOld},
+                                                        {"std::bad_alloc:", &ParseRmm},
+                                                        {"OutofmemoryerroronGPU", &ParsePaddle},
+                                                        {"enforceallocating<=availablefailed,", &ParsePaddleFluid},
+                                                        {"cudaMallocfailed:outofmemory", &ParseGgml},
+                                                        {"resultsinCUDA_ERROR_OUT_OF_MEMORY", &ParseNumba}};
   return anchors;
 }
 

@@ -1,6 +1,7 @@
 #include "analyzer/readers/oom_message_text.h"
 
 #include <array>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -34,10 +35,24 @@ struct Unit {
   std::uint64_t bytes;
 };
 // Longer names first. Powers of two throughout, as all these programs divide by 1024.
-constexpr std::array<Unit, 18> kUnits = {{{"bytes", 1}, {"Bytes", 1}, {"byte", 1}, {"PiB", kGiB << 20}, {"TiB", kGiB << 10},
-                                          {"GiB", kGiB}, {"MiB", kMiB}, {"KiB", kKiB}, {"TB", kGiB << 10}, {"GB", kGiB},
-                                          {"MB", kMiB}, {"KB", kKiB}, {"kB", kKiB}, {"B", 1}, {"T", kGiB << 10},
-                                          {"G", kGiB}, {"M", kMiB}, {"K", kKiB}}};
+constexpr std::array<Unit, 18> kUnits = {{{"bytes", 1},
+                                          {"Bytes", 1},
+                                          {"byte", 1},
+                                          {"PiB", kGiB << 20},
+                                          {"TiB", kGiB << 10},
+                                          {"GiB", kGiB},
+                                          {"MiB", kMiB},
+                                          {"KiB", kKiB},
+                                          {"TB", kGiB << 10},
+                                          {"GB", kGiB},
+                                          {"MB", kMiB},
+                                          {"KB", kKiB},
+                                          {"kB", kKiB},
+                                          {"B", 1},
+                                          {"T", kGiB << 10},
+                                          {"G", kGiB},
+                                          {"M", kMiB},
+                                          {"K", kKiB}}};
 
 struct Number {
   std::uint64_t digits = 0;  // without the point
@@ -95,6 +110,8 @@ Figure MakeFigure(const Number& number, std::uint64_t unit_bytes) {
   const Wide divisor = Wide{number.scale} * 2;
   figure.low_bytes = number.digits == 0 ? 0 : Saturate(((twice - 1) * unit_bytes + divisor - 1) / divisor);
   figure.high_bytes = Saturate((twice + 1) * unit_bytes / divisor);
+  // Printed finer than a byte: the two whole bytes around it.
+  if (figure.low_bytes > figure.high_bytes) std::swap(figure.low_bytes, figure.high_bytes);
   return figure;
 }
 

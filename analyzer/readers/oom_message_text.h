@@ -26,7 +26,9 @@ class SqueezedText {
 
   absl::string_view text() const { return squeezed_; }
   // The offset in the whole text of squeezed byte `at`; at == size gives the end of the raw text.
-  std::size_t OffsetOf(std::size_t at) const { return at < offsets_.size() ? base_ + offsets_[at] : base_ + raw_.size(); }
+  std::size_t OffsetOf(std::size_t at) const {
+    return at < offsets_.size() ? base_ + offsets_[at] : base_ + raw_.size();
+  }
   // The raw text of squeezed [begin, end), white space collapsed to single blanks.
   std::string Raw(std::size_t begin, std::size_t end) const;
 

@@ -1,5 +1,5 @@
-// PyTorch's messages: the bracketed form (0.4 to 2.0, and NPU to this day), the sentences (2.1 and later, HIP, XPU), the
-// MPS form, and the bare driver texts.
+// PyTorch's messages: the bracketed form (0.4 to 2.0, and NPU to this day), the sentences (2.1 and later, HIP, XPU),
+// the MPS form, and the bare driver texts.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "analyzer/readers/oom_message_families.h"
@@ -327,13 +327,13 @@ std::optional<Finding> ParsePlain(const SqueezedText& text, std::size_t at) {
 }  // namespace
 
 const std::vector<Anchor>& TorchAnchors() {
-  static const auto& anchors = *new std::vector<Anchor>{
-      {"CUDAoutofmemory", &ParseNamed<4>}, {"HIPoutofmemory", &ParseNamed<3>},
-      {"XPUoutofmemory", &ParseNamed<3>},  {"NPUoutofmemory", &ParseNamed<3>},
-      {"MPSbackendoutofmemory", &ParseMps}, {"Triedtoallocate", &ParseTried},
-      {kRuntimeError, &ParseRuntimeError}, {kCheckFail, &ParseCheckFail},
-      {"CUDAerror:outofmemory", &ParsePlain}, {"HIPerror:outofmemory", &ParsePlain},
-      {"CUDAdrivererror:outofmemory", &ParsePlain}};
+  static const auto& anchors =
+      *new std::vector<Anchor>{{"CUDAoutofmemory", &ParseNamed<4>},         {"HIPoutofmemory", &ParseNamed<3>},
+                               {"XPUoutofmemory", &ParseNamed<3>},          {"NPUoutofmemory", &ParseNamed<3>},
+                               {"MPSbackendoutofmemory", &ParseMps},        {"Triedtoallocate", &ParseTried},
+                               {kRuntimeError, &ParseRuntimeError},         {kCheckFail, &ParseCheckFail},
+                               {"CUDAerror:outofmemory", &ParsePlain},      {"HIPerror:outofmemory", &ParsePlain},
+                               {"CUDAdrivererror:outofmemory", &ParsePlain}};
   return anchors;
 }
 
