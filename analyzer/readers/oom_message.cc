@@ -89,7 +89,7 @@ void ReadWindow(absl::string_view text, std::size_t begin, std::size_t end, std:
     std::optional<Finding> finding = candidate.anchor->parse(squeezed, candidate.at);
     if (!finding) continue;
     OomMessage& message = finding->message;
-    message.byte_offset = squeezed.OffsetOf(finding->begin);
+    message.byte_offset = std::max(squeezed.OffsetOf(finding->begin), consumed);
     const std::size_t last = std::max(finding->end, candidate.at + candidate.anchor->words.size()) - 1;
     message.end_offset = squeezed.OffsetOf(last) + 1;
     DropContradictions(message);
