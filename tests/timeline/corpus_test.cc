@@ -108,7 +108,7 @@ TEST(TimelineCorpusTest, ADoubledOrLostEventIsSeen) {
     const trace::Snapshot snapshot = MustRead(file);
     const std::size_t count = EventsOf(snapshot, 0).size();
     if (count < 90) continue;
-    for (std::size_t at = count / 7; at < count; at += count / 7) {
+    for (std::size_t at = count / 3; at < count; at += count / 3) {
       trace::Snapshot doubled = snapshot;
       auto& events = doubled.device_traces[0];
       events.insert(events.begin() + static_cast<std::ptrdiff_t>(at), events[at]);
