@@ -13,18 +13,18 @@ namespace ashlar::internal {
 
 }  // namespace ashlar::internal
 
-#define ASHLAR_CHECK(condition)                                                            \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]]                                                         \
-      ::ashlar::internal::CheckFailed(__FILE__, __LINE__, #condition, std::string());      \
+#define ASHLAR_CHECK(condition)                                                       \
+  do {                                                                                \
+    if (!(condition)) [[unlikely]]                                                    \
+      ::ashlar::internal::CheckFailed(__FILE__, __LINE__, #condition, std::string()); \
   } while (false)
 
-#define ASHLAR_CHECK_OP(left, op, right)                                                   \
-  do {                                                                                     \
-    const auto ashlar_left = (left);                                                       \
-    const auto ashlar_right = (right);                                                     \
-    if (!(ashlar_left op ashlar_right)) [[unlikely]]                                       \
-      ::ashlar::internal::CheckFailed(__FILE__, __LINE__, #left " " #op " " #right,        \
+#define ASHLAR_CHECK_OP(left, op, right)                                                     \
+  do {                                                                                       \
+    const auto ashlar_left = (left);                                                         \
+    const auto ashlar_right = (right);                                                       \
+    if (!(ashlar_left op ashlar_right)) [[unlikely]]                                         \
+      ::ashlar::internal::CheckFailed(__FILE__, __LINE__, #left " " #op " " #right,          \
                                       absl::StrCat(ashlar_left, " against ", ashlar_right)); \
   } while (false)
 

@@ -214,7 +214,8 @@ void CachingAllocator::UpdateInactiveSplit(const policy::Pool& pool, const polic
 }
 
 void CachingAllocator::PollEvents() {
-  if (pending_.size() == 0) [[likely]] return;
+  if (pending_.size() == 0) [[likely]]
+    return;
   pending_.Poll(*device_, [this](Block* block) { FinishFree(block); });
 }
 
@@ -240,7 +241,8 @@ bool CachingAllocator::FreeAddress(std::uint64_t address) {
 
 void CachingAllocator::Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
                             const policy::Pool& pool, std::uint64_t block_size_bytes) {
-  if (sink_ == nullptr) [[likely]] return;
+  if (sink_ == nullptr) [[likely]]
+    return;
   trace::Event event;
   event.action = action;
   event.address = address;

@@ -121,7 +121,8 @@ absl::StatusOr<std::uint64_t> SimDevice::Reserve(std::uint64_t size_bytes) {
   cost_ns_ += options_.cost.reserve_ns;
   if (absl::Status injected = InjectedFailure(); !injected.ok()) return injected;
   const std::uint64_t rounded = RoundUp(size_bytes, options_.granularity_bytes);
-  absl::StatusOr<std::uint64_t> address = Place(reservations_space_, rounded, options_.base_address + kReservationOffset);
+  absl::StatusOr<std::uint64_t> address =
+      Place(reservations_space_, rounded, options_.base_address + kReservationOffset);
   if (address.ok()) reservations_[*address].size_bytes = rounded;
   return address;
 }

@@ -41,9 +41,9 @@ struct Block {
   Segment* segment = nullptr;
   Block* prev = nullptr;
   Block* next = nullptr;
-  std::uint64_t rank = 0;              // decides between equal sizes before the address does
-  std::uint64_t freed_at = 0;          // the pool's clock when the block joined the free set
-  std::uint64_t user_tag = 0;          // the caller's own, untouched by the heap
+  std::uint64_t rank = 0;      // decides between equal sizes before the address does
+  std::uint64_t freed_at = 0;  // the pool's clock when the block joined the free set
+  std::uint64_t user_tag = 0;  // the caller's own, untouched by the heap
   std::uint32_t pending_events = 0;
   BlockState state = BlockState::kFree;
   bool has_recorded_streams = false;

@@ -23,8 +23,7 @@ struct Setting {
 };
 
 absl::Status Bad(const Setting& setting, absl::string_view allowed) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(setting.key, ": '", setting.value, "' is not allowed: ", allowed));
+  return absl::InvalidArgumentError(absl::StrCat(setting.key, ": '", setting.value, "' is not allowed: ", allowed));
 }
 
 // Splits at commas outside brackets, then at the first colon.
@@ -200,9 +199,9 @@ absl::Status ReadBackend(const Setting& setting, Options& options) {
 // Keys that change where nothing lands: read for form, then noted.
 bool IsWithoutEffect(const Setting& setting, Compat compat) {
   static constexpr absl::string_view kKeys[] = {
-      "release_lock_on_cudamalloc",    "pinned_use_cuda_host_register",      "pinned_num_register_threads",
-      "pinned_use_background_threads", "pinned_reserve_segment_size_mb",     "graph_capture_record_stream_reuse",
-      "pinned_use_hip_host_register",  "release_lock_on_hipmalloc",          "expandable_segments_reserve_by_class",
+      "release_lock_on_cudamalloc",    "pinned_use_cuda_host_register",  "pinned_num_register_threads",
+      "pinned_use_background_threads", "pinned_reserve_segment_size_mb", "graph_capture_record_stream_reuse",
+      "pinned_use_hip_host_register",  "release_lock_on_hipmalloc",      "expandable_segments_reserve_by_class",
       "use_cuda_host_register"};
   if (compat == Compat::kTorch113) return false;
   return std::find(std::begin(kKeys), std::end(kKeys), setting.key) != std::end(kKeys);

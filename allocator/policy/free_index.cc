@@ -30,8 +30,7 @@ FreeIndex::Position FreeIndex::LowerBound(const Bin& bin, const Entry& key) {
   const auto not_before = [&key](const Entry& entry) { return !Before(entry, key); };
   std::size_t chunk = 0;
   if (bin.size() > 1) {
-    const auto it = std::partition_point(bin.begin(), bin.end(),
-                                         [&](const Chunk& c) { return not_before(c.front()); });
+    const auto it = std::partition_point(bin.begin(), bin.end(), [&](const Chunk& c) { return not_before(c.front()); });
     chunk = static_cast<std::size_t>(it - bin.begin());
   } else if (!bin.empty() && !bin[0].empty() && not_before(bin[0].front())) {
     chunk = 1;

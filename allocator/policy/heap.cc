@@ -7,9 +7,7 @@
 
 namespace ashlar::policy {
 
-Heap::Heap(Options options) : options_(std::move(options)) {
-  default_pair_.small.is_small = true;
-}
+Heap::Heap(Options options) : options_(std::move(options)) { default_pair_.small.is_small = true; }
 
 Heap::~Heap() = default;
 

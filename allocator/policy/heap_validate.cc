@@ -14,9 +14,8 @@ struct LaneCounts {
 };
 
 absl::Status Wrong(const Block& block, absl::string_view what) {
-  return absl::InternalError(
-      absl::StrCat("block at ", block.address, " of ", block.size_bytes, " bytes in the segment at ",
-                   block.segment->address, ": ", what));
+  return absl::InternalError(absl::StrCat("block at ", block.address, " of ", block.size_bytes,
+                                          " bytes in the segment at ", block.segment->address, ": ", what));
 }
 
 bool IsFreeKind(BlockState state) { return state == BlockState::kFree || state == BlockState::kUnmapped; }

@@ -33,12 +33,12 @@ enum class FreeOrder : std::uint8_t {
 inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
 // Source of the constants: c10/cuda/CUDACachingAllocator.cpp of PyTorch 1.13.1 and 2.6.0.
-inline constexpr std::uint64_t kMinBlockBytes = 512;             // every block is a multiple
-inline constexpr std::uint64_t kSmallMaxBytes = kMiB;            // largest rounded size of the small pool
-inline constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;    // segments of the small pool
+inline constexpr std::uint64_t kMinBlockBytes = 512;           // every block is a multiple
+inline constexpr std::uint64_t kSmallMaxBytes = kMiB;          // largest rounded size of the small pool
+inline constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // segments of the small pool
 inline constexpr std::uint64_t kDefaultLargeSegmentBytes = 20 * kMiB;
-inline constexpr std::uint64_t kMinLargeBytes = 10 * kMiB;       // from here on a segment fits its request
-inline constexpr std::uint64_t kRoundLargeBytes = 2 * kMiB;      // to a multiple of this
+inline constexpr std::uint64_t kMinLargeBytes = 10 * kMiB;   // from here on a segment fits its request
+inline constexpr std::uint64_t kRoundLargeBytes = 2 * kMiB;  // to a multiple of this
 
 // How much address space one expandable reservation takes.
 struct ExpandableReserve {

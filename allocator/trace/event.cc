@@ -10,8 +10,8 @@ namespace ashlar::trace {
 namespace {
 
 constexpr std::array<absl::string_view, 11> kNames = {
-    "alloc",        "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
-    "segment_unmap", "oom",           "snapshot",       "annotate",      "unknown"};
+    "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
+    "oom",   "snapshot",       "annotate",       "unknown"};
 
 }  // namespace
 

@@ -60,10 +60,10 @@ struct Traits {
   bool has_time = false;
   bool has_stacks = false;
   bool has_requested_bytes = false;
-  bool has_pool_ids = false;       // events name their pool
+  bool has_pool_ids = false;  // events name their pool
   bool has_settings = false;
   bool has_block_addresses = true;  // false: block addresses are the segment's plus the sizes before (PyTorch 2.0)
-  std::string generation;          // "history (2.0)", "frames (2.1 to 2.2)", ... for people
+  std::string generation;           // "history (2.0)", "frames (2.1 to 2.2)", ... for people
 };
 
 // One survivable oddity of a file: counted, named, shown beside the result.

@@ -7,8 +7,8 @@
 namespace ashlar::trace {
 
 FrameId StackTable::InternFrame(absl::string_view file, std::int64_t line, absl::string_view function) {
-  const auto [it, is_new] = frame_ids_.try_emplace(absl::StrCat(line, "\n", file, "\n", function),
-                                                   static_cast<FrameId>(frames_.size()));
+  const auto [it, is_new] =
+      frame_ids_.try_emplace(absl::StrCat(line, "\n", file, "\n", function), static_cast<FrameId>(frames_.size()));
   if (is_new) frames_.push_back(Frame{std::string(file), std::string(function), line});
   return it->second;
 }

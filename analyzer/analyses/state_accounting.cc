@@ -22,7 +22,8 @@ std::uint64_t LargestFreeBytes(const timeline::State& state, Stream stream, bool
   std::uint64_t largest = 0;
   for (const timeline::StateSegment& segment : state.segments) {
     if (segment.stream != stream || segment.is_small_pool != is_small_pool || segment.pool != pool) continue;
-    for (const timeline::FreeRange& range : timeline::FreeRanges(segment)) largest = std::max(largest, range.size_bytes);
+    for (const timeline::FreeRange& range : timeline::FreeRanges(segment))
+      largest = std::max(largest, range.size_bytes);
   }
   return largest;
 }

@@ -79,13 +79,12 @@ absl::StatusOr<report::ReplayReport> ReplaySnapshot(const std::string& bytes, co
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
   if (!snapshot.ok()) return snapshot.status();
   const int device = context.options.device.value_or(replay::BusiestDevice(*snapshot));
-  absl::StatusOr<replay::RecordedReplay> recorded =
-      replay::ReplayAsRecorded(*snapshot, device, context.options.wishes);
+  absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(*snapshot, device, context.options.wishes);
   if (!recorded.ok()) return recorded.status();
   const std::string source = absl::StrCat("PyTorch snapshot, ", snapshot->traits.generation, ", device ", device);
   const trace::Note guess{"replayed_as", recorded->guess, 1};
-  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(
-      *snapshot, device, replay::SizeRuleOf(recorded->options));
+  absl::StatusOr<timeline::Timeline> observed =
+      timeline::MakeObservedTimeline(*snapshot, device, replay::SizeRuleOf(recorded->options));
   const std::size_t window = recorded->program.requests.requests.size() - recorded->program.start_count;
   absl::StatusOr<report::ReplayReport> out;
   if (context.flags.cold || context.flags.print_events) {
@@ -116,8 +115,8 @@ absl::StatusOr<report::ReplayReport> ReplayBytes(const std::string& bytes, const
     return ReplaySnapshot(bytes, context, log);
   }
   if (kind != readers::InputKind::kPlainTrace && kind != readers::InputKind::kEmpty) {
-    return absl::InvalidArgumentError(absl::StrCat("this is ", readers::InputKindName(kind),
-                                                   ", not a PyTorch memory snapshot or a request trace"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("this is ", readers::InputKindName(kind), ", not a PyTorch memory snapshot or a request trace"));
   }
   if (context.flags.warm) {
     return absl::InvalidArgumentError("--warm needs a snapshot: a request trace has no state to start from");

@@ -24,11 +24,11 @@ namespace ashlar::remedies {
 inline constexpr std::uint64_t kAmpleCapacityBytes = std::uint64_t{1} << 44;
 
 struct WhatIfSettings {
-  policy::Options baseline;                      // what was recorded; its conf names the row
-  std::optional<std::uint64_t> capacity_bytes;   // what the allocator can have; nullopt = not known
+  policy::Options baseline;                     // what was recorded; its conf names the row
+  std::optional<std::uint64_t> capacity_bytes;  // what the allocator can have; nullopt = not known
   std::optional<double> memory_fraction;
-  device::SimDeviceOptions device;               // capacity is overwritten
-  std::vector<std::string> confs;                // empty = StandardConfs()
+  device::SimDeviceOptions device;  // capacity is overwritten
+  std::vector<std::string> confs;   // empty = StandardConfs()
 };
 
 // The default, expandable segments, split limits of 64 to 512 MiB, rounding to quarters between powers of two.

@@ -26,9 +26,10 @@ absl::StatusOr<policy::Options> OptionsFor(const trace::Snapshot& snapshot, poli
 
 std::string GuessSentence(const trace::Snapshot& snapshot, const policy::Options& options, const ReplayWishes& wishes,
                           bool has_allocations) {
-  std::string out = absl::StrCat("replayed as ", policy::CompatName(options.compat),
-                                 wishes.compat.has_value() ? " (as asked)" : absl::StrCat(" (the file's fields: ",
-                                                                            snapshot.traits.generation, ")"));
+  std::string out =
+      absl::StrCat("replayed as ", policy::CompatName(options.compat),
+                   wishes.compat.has_value() ? " (as asked)"
+                                             : absl::StrCat(" (the file's fields: ", snapshot.traits.generation, ")"));
   absl::StrAppend(&out, ", equal free blocks in ", policy::FreeOrderName(options.free_order), " order");
   if (!has_allocations) absl::StrAppend(&out, "; no recorded allocation to check it with");
   return out;
@@ -61,7 +62,8 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
   if (!options.ok()) return options.status();
   // The recorded settings decide how the recorded blocks are read, whatever is replayed.
   const absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
-  absl::StatusOr<SnapshotProgram> program = MakeProgram(snapshot, device, SizeRuleOf(recorded.ok() ? *recorded : *options));
+  absl::StatusOr<SnapshotProgram> program =
+      MakeProgram(snapshot, device, SizeRuleOf(recorded.ok() ? *recorded : *options));
   if (!program.ok()) return program.status();
   std::optional<WarmReplay> best;
   policy::FreeOrder best_order = options->free_order;

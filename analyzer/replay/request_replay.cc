@@ -27,7 +27,8 @@ absl::Status RequestReplay::Run(const trace::RequestTrace& trace, OpSink* sink) 
 absl::Status RequestReplay::Step(const trace::Request& request, const trace::RequestTrace& trace) {
   switch (request.kind) {
     case trace::RequestKind::kAlloc: {
-      absl::StatusOr<core::Block*> block = allocator_.Allocate(request.bytes, request.stream, trace.pools[request.pool]);
+      absl::StatusOr<core::Block*> block =
+          allocator_.Allocate(request.bytes, request.stream, trace.pools[request.pool]);
       if (block.ok()) {
         blocks_[request.id] = *block;
       } else if (!absl::IsResourceExhausted(block.status())) {

@@ -18,9 +18,7 @@ constexpr std::uint64_t kGrowthRoomBytes = std::uint64_t{1} << 37;
 
 using LaneKey = std::tuple<std::uint64_t, bool, PoolId>;  // stream, small pool, pool
 
-LaneKey KeyOf(const StateSegment& segment) {
-  return {Handle(segment.stream), segment.is_small_pool, segment.pool};
-}
+LaneKey KeyOf(const StateSegment& segment) { return {Handle(segment.stream), segment.is_small_pool, segment.pool}; }
 
 // The occupied blocks of a segment and the gaps between them.
 std::vector<KnownBlock> BlocksOf(const StateSegment& segment) {
@@ -38,7 +36,9 @@ std::vector<KnownBlock> BlocksOf(const StateSegment& segment) {
   return out;
 }
 
-policy::Request LaneOf(const StateSegment& segment) { return {.bytes = 0, .stream = segment.stream, .pool = segment.pool}; }
+policy::Request LaneOf(const StateSegment& segment) {
+  return {.bytes = 0, .stream = segment.stream, .pool = segment.pool};
+}
 
 struct Reservation {
   std::vector<const StateSegment*> ranges;
@@ -116,8 +116,10 @@ std::map<LaneKey, Reservation> FindReservations(const timeline::State& state, co
     for (const trace::Event& event : events) {
       // A hole below the ranges that is mapped again later belongs to the same reservation.
       const bool is_map = event.action == trace::Action::kSegmentMap && Handle(event.stream) == std::get<0>(key);
-      const bool is_near = event.address < reservation.begin && reservation.begin - event.address < kGrowthRoomBytes / 8;
-      const std::uint64_t page_bytes = std::get<1>(key) ? policy::kSmallSegmentBytes : policy::kDefaultLargeSegmentBytes;
+      const bool is_near =
+          event.address < reservation.begin && reservation.begin - event.address < kGrowthRoomBytes / 8;
+      const std::uint64_t page_bytes =
+          std::get<1>(key) ? policy::kSmallSegmentBytes : policy::kDefaultLargeSegmentBytes;
       if (is_map && is_near && event.size_bytes % page_bytes == 0 && by_address.size() == 1) {
         reservation.begin = event.address;
       }

@@ -16,8 +16,9 @@ namespace ashlar::replay {
 // become one reservation: from the lowest address they or a later map in `events` have, to the end of the last plus
 // room to grow. Returns the occupied blocks in the state's order, all live (the caller makes pending ones pending).
 // InvalidArgument when the ranges cannot be those of one allocator.
-absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const std::vector<trace::Event>& events,
-                                       core::CachingAllocator& allocator, device::SimDevice& device);
+absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state,
+                                                       const std::vector<trace::Event>& events,
+                                                       core::CachingAllocator& allocator, device::SimDevice& device);
 
 }  // namespace ashlar::replay
 

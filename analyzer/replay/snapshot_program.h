@@ -40,13 +40,13 @@ struct RecordedAnswer {
 struct SnapshotProgram {
   int device = 0;
   trace::RequestTrace requests;
-  std::vector<RecordedAnswer> answers;  // one a request
-  std::size_t start_count = 0;          // the first requests: blocks older than the window
+  std::vector<RecordedAnswer> answers;   // one a request
+  std::size_t start_count = 0;           // the first requests: blocks older than the window
   std::vector<std::uint32_t> start_ids;  // ids of the start state's blocks, in its order
   timeline::StartState start;
   std::uint64_t pools_from_addresses = 0;  // allocations whose private pool is told from the recorded address
-  std::uint64_t user_releases = 0;   // empty_cache calls told from freed segments
-  std::uint64_t maybe_releases = 0;  // freed segments right before a new one: empty_cache or the ladder
+  std::uint64_t user_releases = 0;         // empty_cache calls told from freed segments
+  std::uint64_t maybe_releases = 0;        // freed segments right before a new one: empty_cache or the ladder
 };
 
 // FailedPrecondition when the device's trace and segments contradict each other.

@@ -12,8 +12,7 @@ namespace ashlar::replay {
 
 class TimelineSink final : public OpSink {
  public:
-  explicit TimelineSink(timeline::StartState start)
-      : builder_(std::move(start), timeline::Maker::kReplayed) {}
+  explicit TimelineSink(timeline::StartState start) : builder_(std::move(start), timeline::Maker::kReplayed) {}
 
   void SetOp(std::uint64_t op) override { op_ = op; }
   // Where the current request came from.

@@ -189,8 +189,7 @@ class WarmReplayer {
     allocator_.SetSink(nullptr);
     absl::StatusOr<timeline::Timeline> made = sink_.timeline().Finish();
     if (!made.ok()) return made.status();
-    const absl::Status final_state =
-        timeline::CheckAgainstFinalState(made->StateAt(made->last_event()), snapshot_);
+    const absl::Status final_state = timeline::CheckAgainstFinalState(made->StateAt(made->last_event()), snapshot_);
     fidelity_.final_state_matches = final_state.ok();
     fidelity_.final_state_difference = std::string(final_state.message());
     fidelity_.tails_inferred = program_.start.inferred_tails;

@@ -23,8 +23,8 @@ absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, const ExplainO
   }
   if (options.device.has_value()) {
     if (*options.device >= 0 && *options.device < std::max(device_count, 1)) return *options.device;
-    return absl::InvalidArgumentError(absl::StrCat("the snapshot has no device ", *options.device, ": it has ",
-                                                   device_count, ", counted from 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the snapshot has no device ", *options.device, ": it has ", device_count, ", counted from 0"));
   }
   const int device = replay::BusiestDevice(snapshot);
   if (device_count > 1) {
@@ -40,10 +40,11 @@ absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, const ExplainO
 void NoteProgram(const replay::SnapshotProgram& program, Explanation& out) {
   if (program.start.segments.empty()) return;
   const std::uint64_t blocks = program.start_ids.size();
-  AddNote("starts_warm",
-          absl::StrCat("the trace starts on an allocator that already holds ", FormatCount(program.start.segments.size()),
-                       " segments and ", FormatCount(blocks), " blocks; what came before is not in this trace"),
-          blocks, out);
+  AddNote(
+      "starts_warm",
+      absl::StrCat("the trace starts on an allocator that already holds ", FormatCount(program.start.segments.size()),
+                   " segments and ", FormatCount(blocks), " blocks; what came before is not in this trace"),
+      blocks, out);
   if (program.start.unknown_tails > 0) {
     AddNote("unknown_tails", "blocks older than the trace whose unsplit rest (at most 1 MiB each) never showed",
             program.start.unknown_tails, out);
@@ -58,8 +59,8 @@ void NoteReleases(const replay::SnapshotProgram& program, Explanation& out) {
           count, out);
 }
 
-absl::Status AddWhatIfs(const replay::RecordedReplay& recorded,
-                        const timeline::Timeline& observed, const ExplainOptions& options, Explanation& out) {
+absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
+                        const ExplainOptions& options, Explanation& out) {
   if (recorded.warm.fidelity.total == 0) {
     out.advice.sentence = "what other settings would have done is not in this trace: it has no allocations to replay";
     return absl::OkStatus();
@@ -71,8 +72,7 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded,
   settings.capacity_bytes = CapacityAtOom(observed);
   if (!settings.capacity_bytes.has_value()) settings.capacity_bytes = options.capacity_bytes;
   out.what_if_capacity_bytes = settings.capacity_bytes;
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
-      remedies::RunWhatIfs(recorded.program.requests, settings);
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(recorded.program.requests, settings);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.advice = remedies::Advise(out.what_if);
@@ -86,10 +86,11 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded,
             1, out);
   }
   if (!observed.oom_events().empty() && out.what_if.front().ooms == 0) {
-    AddNote("oom_not_reproduced",
-            "replayed from an empty allocator the recorded settings do not run out of memory: fragmentation from before "
-            "the window took part, so a what-if that fits proves little here",
-            1, out);
+    AddNote(
+        "oom_not_reproduced",
+        "replayed from an empty allocator the recorded settings do not run out of memory: fragmentation from before "
+        "the window took part, so a what-if that fits proves little here",
+        1, out);
   }
   return absl::OkStatus();
 }

@@ -35,8 +35,8 @@ void SetPeaks(const timeline::Timeline& timeline, Explanation& out) {
   out.peak.active_bytes = timeline.active_peak().bytes;
   out.peak.reserved_bytes = timeline.reserved_peak().bytes;
   if (timeline.reserved_peak().bytes > 0) {
-    out.peak.utilisation = static_cast<double>(timeline.allocated_peak().bytes) /
-                           static_cast<double>(timeline.reserved_peak().bytes);
+    out.peak.utilisation =
+        static_cast<double>(timeline.allocated_peak().bytes) / static_cast<double>(timeline.reserved_peak().bytes);
   }
 }
 
@@ -72,7 +72,6 @@ void SetDevice(const TimelineContext& context, std::optional<std::uint64_t> free
   }
 }
 
-
 // Judges the last out-of-memory error. With F free on the device, the allocator could hold reserved + F; the request
 // needs a segment unless a hole serves it, so without any holes there would be reserved + F - allocated for it.
 void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, const TimelineContext& context,
@@ -86,23 +85,24 @@ void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, 
   const std::int64_t holdable = Signed(*out.accounting.reserved_bytes + free_bytes);
   const std::int64_t headroom = holdable - Signed(*out.accounting.allocated_bytes) - Signed(segment);
   out.headroom = ByteSpan{headroom, headroom, headroom};
-  const std::uint64_t largest = analyses::LargestFreeBytes(state, event.stream, policy::IsSmall(rounded),
-                                                           event.pool.value_or(PoolId{}));
-  out.headline = absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment), ": ",
-                              FormatBytes(rounded), " requested, the largest free block it could use is ",
-                              FormatBytes(largest));
+  const std::uint64_t largest =
+      analyses::LargestFreeBytes(state, event.stream, policy::IsSmall(rounded), event.pool.value_or(PoolId{}));
+  out.headline =
+      absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment), ": ",
+                   FormatBytes(rounded), " requested, the largest free block it could use is ", FormatBytes(largest));
   if (headroom < 0) {
     out.verdict = OomVerdict::kCapacity;
     out.evidence.push_back(absl::StrCat("capacity: even without holes the request is short by ",
                                         FormatSignedBytes(-headroom), "; no allocator setting can help"));
   } else if (free_bytes >= segment) {
     out.verdict = OomVerdict::kLimit;
-    out.evidence.push_back(absl::StrCat("limit: the device still had ", FormatBytes(free_bytes), " free for a segment of ",
-                                        FormatBytes(segment), "; a memory fraction or another limit stopped it"));
+    out.evidence.push_back(absl::StrCat("limit: the device still had ", FormatBytes(free_bytes),
+                                        " free for a segment of ", FormatBytes(segment),
+                                        "; a memory fraction or another limit stopped it"));
   } else {
     out.verdict = OomVerdict::kFragmentation;
-    out.evidence.push_back(absl::StrCat("fragmentation: without holes the request fits with ",
-                                        FormatSignedBytes(headroom), " to spare"));
+    out.evidence.push_back(
+        absl::StrCat("fragmentation: without holes the request fits with ", FormatSignedBytes(headroom), " to spare"));
     out.evidence.push_back(absl::StrCat("the free memory misses the new segment of ", FormatBytes(segment), " by ",
                                         FormatBytes(segment - free_bytes)));
   }

@@ -14,10 +14,10 @@
 namespace ashlar::report {
 
 struct TimelineContext {
-  const policy::Options* options = nullptr;     // what the allocator ran under
-  const trace::StackTable* stacks = nullptr;    // nullptr: no stacks
-  std::optional<std::uint64_t> total_bytes;     // of the device, if known
-  std::optional<std::uint64_t> outside_bytes;   // if known without an out-of-memory event (a simulated device: 0)
+  const policy::Options* options = nullptr;    // what the allocator ran under
+  const trace::StackTable* stacks = nullptr;   // nullptr: no stacks
+  std::optional<std::uint64_t> total_bytes;    // of the device, if known
+  std::optional<std::uint64_t> outside_bytes;  // if known without an out-of-memory event (a simulated device: 0)
 };
 
 // Fills everything but source, fidelity and what-ifs.

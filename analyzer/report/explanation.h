@@ -38,8 +38,8 @@ struct StackRow {
 };
 
 struct Explanation {
-  std::string source;                // what was read: "PyTorch snapshot, device 0, 9,670 events"
-  std::string headline;              // what happened
+  std::string source;    // what was read: "PyTorch snapshot, device 0, 9,670 events"
+  std::string headline;  // what happened
   OomVerdict verdict = OomVerdict::kUnknown;
   bool verdict_certain = true;
   std::vector<std::string> evidence;  // plain sentences, the verdict's own first

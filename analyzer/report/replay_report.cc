@@ -16,9 +16,9 @@ std::string PeakLine(const char* name, const core::PoolStat& stat) {
 }
 
 std::string FidelityText(const replay::Fidelity& f) {
-  std::string out = absl::StrFormat("fidelity\n  addresses       %s of %s\n  segments        %s of %s\n",
-                                    FormatCount(f.matched), FormatCount(f.total), FormatCount(f.segments_matched),
-                                    FormatCount(f.segments_total));
+  std::string out =
+      absl::StrFormat("fidelity\n  addresses       %s of %s\n  segments        %s of %s\n", FormatCount(f.matched),
+                      FormatCount(f.total), FormatCount(f.segments_matched), FormatCount(f.segments_total));
   absl::StrAppend(&out, "  final state     ",
                   f.final_state_matches ? "equal" : absl::StrCat("differs: ", f.final_state_difference), "\n");
   absl::StrAppend(&out, "  taken from the record: ", FormatCount(f.segment_addresses_used), " segment addresses, ",
@@ -34,8 +34,9 @@ std::string FidelityText(const replay::Fidelity& f) {
 
 std::string ToText(const ReplayReport& r) {
   std::string out = absl::StrCat(r.source, "\n", "as ", r.compat, ", ", r.free_order, " order, conf '", r.conf, "', ");
-  absl::StrAppend(&out, r.capacity_bytes.has_value() ? absl::StrCat("capacity ", FormatBytes(*r.capacity_bytes))
-                                                     : std::string("capacity not limited"),
+  absl::StrAppend(&out,
+                  r.capacity_bytes.has_value() ? absl::StrCat("capacity ", FormatBytes(*r.capacity_bytes))
+                                               : std::string("capacity not limited"),
                   "\npeaks\n");
   out += PeakLine("reserved", r.stats.reserved_bytes) + PeakLine("allocated", r.stats.allocated_bytes) +
          PeakLine("active", r.stats.active_bytes) + PeakLine("requested", r.stats.requested_bytes);
@@ -51,8 +52,8 @@ std::string ToText(const ReplayReport& r) {
   out += "\n";
   if (r.fidelity.has_value()) out += FidelityText(*r.fidelity);
   for (const trace::Note& note : r.notes) {
-    absl::StrAppend(&out, "note: ", note.message, note.count > 1 ? absl::StrCat(" (", FormatCount(note.count), ")") : "",
-                    "\n");
+    absl::StrAppend(&out, "note: ", note.message,
+                    note.count > 1 ? absl::StrCat(" (", FormatCount(note.count), ")") : "", "\n");
   }
   return out;
 }

@@ -25,8 +25,8 @@ struct ReplayReport {
   std::uint64_t requests = 0;
   core::Stats stats;
   device::DeviceCalls calls;
-  std::optional<std::uint64_t> cost_ns;            // nullopt: not modelled (addresses were recorded)
-  std::optional<replay::Fidelity> fidelity;        // snapshots only
+  std::optional<std::uint64_t> cost_ns;                       // nullopt: not modelled (addresses were recorded)
+  std::optional<replay::Fidelity> fidelity;                   // snapshots only
   std::optional<std::uint64_t> recorded_peak_reserved_bytes;  // snapshots only
   std::vector<trace::Note> notes;
 };

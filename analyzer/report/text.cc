@@ -144,8 +144,8 @@ void AppendNotes(const Explanation& e, std::string& out) {
   add(absl::StrCat("read: ", e.source));
   if (!e.replayed_as.empty()) add(e.replayed_as);
   if (e.fidelity.has_value() && !e.fidelity->IsExact()) {
-    add(absl::StrCat("the replay of the recorded settings is not exact (segments ", e.fidelity->segments_matched, " of ",
-                     e.fidelity->segments_total, ", final state ",
+    add(absl::StrCat("the replay of the recorded settings is not exact (segments ", e.fidelity->segments_matched,
+                     " of ", e.fidelity->segments_total, ", final state ",
                      e.fidelity->final_state_matches ? "equal" : e.fidelity->final_state_difference,
                      "): take what-ifs with care"));
   }
