@@ -5,10 +5,12 @@
 #include <limits>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "analyzer/readers/decimal.h"
 
 namespace ashlar::readers {
 namespace {
@@ -25,7 +27,7 @@ class IdMap {
   explicit IdMap(std::size_t text_bytes) : table_limit_(text_bytes / 4 + 1024) {}
 
   // The slot of an id: 0 = never seen, else the dense id + 1, with kLive set while allocated.
-  std::uint32_t& Slot(std::uint64_t id) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE std::uint32_t& Slot(std::uint64_t id) {
     if (id < table_.size()) [[likely]]
       return table_[id];
     return SlotOfNew(id);
@@ -36,7 +38,7 @@ class IdMap {
   static constexpr std::uint32_t kLive = std::uint32_t{1} << 31;
 
  private:
-  std::uint32_t& SlotOfNew(std::uint64_t id) {
+  ABSL_ATTRIBUTE_NOINLINE std::uint32_t& SlotOfNew(std::uint64_t id) {
     if (id >= table_limit_) return sparse_[id];
     table_.resize(std::min<std::size_t>(table_limit_, std::max<std::size_t>(id + 1, 2 * table_.size() + 1024)));
     return table_[id];
@@ -49,162 +51,148 @@ class IdMap {
 };
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool EndsField(char c) { return IsBlank(c) || c == '\n' || c == '#'; }
 
-// A scanner over the text; a failed step records where and why and returns false.
+// A scanner over the text. The place is handed from step to step, so that it stays in a register; a step that fails
+// records why and returns nullptr. What makes messages is kept out of line, away from the fast path.
 class Parser {
  public:
   // Room for one request a line, but not more than real lines can need: a file of empty lines costs little.
-  explicit Parser(absl::string_view text)
-      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()), ids_(text.size()) {
+  explicit Parser(absl::string_view text) : begin_(text.data()), end_(begin_ + text.size()), ids_(text.size()) {
     const auto lines = static_cast<std::size_t>(std::count(begin_, end_, '\n'));
     requests_.reserve(std::min(lines, text.size() / 4) + 1);
   }
 
   absl::StatusOr<trace::RequestTrace> Run() {
-    while (at_ < end_) {
-      if (!Line()) return error_;
+    const char* at = begin_;
+    while (at < end_) {
+      at = Line(at);
+      if (at == nullptr) return error_;
     }
     return trace::RequestTrace{std::move(requests_), ids_.count()};
   }
 
  private:
-  bool Line() {
-    SkipBlanks();
-    if (at_ == end_) return true;
-    switch (*at_) {
-      case 'a':
-        return Op() && Alloc() && EndOfLine();
-      case 'f':
-        return Op() && Free() && EndOfLine();
-      case 'r':
-        return Op() && RecordStream() && EndOfLine();
-      case 'y':
-        return Op() && Bare(RequestKind::kDeviceSync) && EndOfLine();
-      case 'e':
-        return Op() && Bare(RequestKind::kEmptyCache) && EndOfLine();
-      case 'S':
-      case 'c':
-      case '#':
-      case '\n':
-        return SkipLine();
-      default:
-        return UnknownLetter();
-    }
+  const char* Line(const char* at) {
+    at = SkipBlanks(at);
+    if (at == end_) return at;
+    const char letter = *at;
+    if (letter == 'S' || letter == 'c' || letter == '#' || letter == '\n') return SkipLine(at);
+    const bool stands_alone = at + 1 == end_ || EndsField(at[1]);
+    if (!stands_alone) [[unlikely]]
+      return UnknownLetter(at);
+    const char* fields = at + 1;
+    if (letter == 'a') return EndOfLine(Alloc(fields));
+    if (letter == 'f') return EndOfLine(Free(fields));
+    if (letter == 'r') return EndOfLine(RecordStream(fields));
+    if (letter == 'y') return EndOfLine(Bare(RequestKind::kDeviceSync, fields));
+    if (letter == 'e') return EndOfLine(Bare(RequestKind::kEmptyCache, fields));
+    return UnknownLetter(at);
   }
 
-  // Steps over the letter, which stands alone.
-  bool Op() {
-    ++at_;
-    if (at_ == end_ || IsBlank(*at_) || *at_ == '\n') return true;
-    --at_;
-    return UnknownLetter();
-  }
-
-  bool Alloc() {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE const char* Alloc(const char* at) {
     std::uint64_t id = 0, bytes = 0, stream = 0;
-    if (!Field("the id", &id)) return false;
-    const char* const id_at = field_;
-    if (!Field("the number of bytes", &bytes)) return false;
-    if (bytes > kMaxBytes) return Fail(field_, "the size is 2^63 or more; no device has that much");
-    if (!Field("the stream", &stream)) return false;
-    SkipToken();
+    const char* const id_at = at = SkipBlanks(at);
+    if ((at = Number(at, "the id", &id)) == nullptr) return nullptr;
+    const char* const bytes_at = at;
+    if ((at = Number(at, "the number of bytes", &bytes)) == nullptr) return nullptr;
+    if (bytes > kMaxBytes) [[unlikely]]
+      return Fail(SkipBlanks(bytes_at), "the size is 2^63 or more; no device has that much");
+    if ((at = Number(at, "the stream", &stream)) == nullptr) return nullptr;
     std::uint32_t& slot = ids_.Slot(id);
-    if (slot & IdMap::kLive) {
-      return Fail(id_at, absl::StrCat("id ", id, " is allocated again while live; free it first or use a new id"));
-    }
+    if (slot & IdMap::kLive) [[unlikely]]
+      return AllocatedTwice(id_at, id);
     if (slot == 0) slot = ids_.NextDense();
-    Add(RequestKind::kAlloc, bytes, stream, slot - 1);
+    requests_.push_back(Request{bytes, Stream{stream}, slot - 1, RequestKind::kAlloc});
     slot |= IdMap::kLive;
-    return true;
+    return SkipAddress(at);
   }
 
-  bool Free() {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE const char* Free(const char* at) {
     std::uint32_t* slot = nullptr;
-    if (!LiveId(&slot, "freed")) return false;
+    if ((at = LiveId(at, "freed", &slot)) == nullptr) return nullptr;
     *slot &= ~IdMap::kLive;
-    Add(RequestKind::kFree, 0, 0, *slot - 1);
-    return true;
+    requests_.push_back(Request{0, Stream{}, *slot - 1, RequestKind::kFree});
+    return at;
   }
 
-  bool RecordStream() {
+  const char* RecordStream(const char* at) {
     std::uint32_t* slot = nullptr;
     std::uint64_t stream = 0;
-    if (!LiveId(&slot, "recorded on a stream") || !Field("the stream", &stream)) return false;
-    Add(RequestKind::kRecordStream, 0, stream, (*slot & ~IdMap::kLive) - 1);
-    return true;
+    if ((at = LiveId(at, "recorded on a stream", &slot)) == nullptr) return nullptr;
+    if ((at = Number(at, "the stream", &stream)) == nullptr) return nullptr;
+    requests_.push_back(Request{0, Stream{stream}, (*slot & ~IdMap::kLive) - 1, RequestKind::kRecordStream});
+    return at;
   }
 
-  bool Bare(RequestKind kind) {
-    Add(kind, 0, 0, 0);
-    return true;
+  const char* Bare(RequestKind kind, const char* at) {
+    requests_.push_back(Request{0, Stream{}, 0, kind});
+    return at;
   }
 
-  bool LiveId(std::uint32_t** slot, absl::string_view what) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE const char* LiveId(const char* at, const char* what, std::uint32_t** slot) {
     std::uint64_t id = 0;
-    if (!Field("the id", &id)) return false;
+    const char* const id_at = at = SkipBlanks(at);
+    if ((at = Number(at, "the id", &id)) == nullptr) return nullptr;
     *slot = &ids_.Slot(id);
-    if (**slot & IdMap::kLive) [[likely]]
-      return true;
-    const absl::string_view why = **slot == 0 ? " but was never allocated" : " after it was freed";
-    return Fail(field_, absl::StrCat("id ", id, " is ", what, why, "; remove the line or add the allocation"));
+    if ((**slot & IdMap::kLive) == 0) [[unlikely]]
+      return NotLive(id_at, id, what, **slot == 0);
+    return at;
   }
 
-  // The next field as a decimal number; field_ is where it starts.
-  bool Field(absl::string_view name, std::uint64_t* value) {
-    SkipBlanks();
-    field_ = at_;
-    std::uint64_t v = 0;
-    while (at_ < end_) {
-      const unsigned digit = static_cast<unsigned char>(*at_) - unsigned{'0'};
-      if (digit > 9) break;
-      if (v > (kMaxU64 - digit) / 10) [[unlikely]]
-        return Fail(field_, absl::StrCat(name, " does not fit 64 bits"));
-      v = v * 10 + digit;
-      ++at_;
-    }
-    const bool ends_well = at_ == end_ || IsBlank(*at_) || *at_ == '\n' || *at_ == '#';
-    if (at_ == field_ || !ends_well) [[unlikely]]
-      return NotANumber(name);
-    *value = v;
-    return true;
+  // The next field as a decimal number.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE const char* Number(const char* at, const char* name, std::uint64_t* value) {
+    const char* const start = SkipBlanks(at);
+    at = start;
+    const bool fits = ScanDecimal(&at, end_, value);
+    if (fits && at != start && (at == end_ || EndsField(*at))) [[likely]]
+      return at;
+    return BadNumber(start, at, name, fits);
   }
 
-  bool NotANumber(absl::string_view name) {
-    if (at_ == end_ || *at_ == '\n' || *at_ == '#') return Fail(at_, absl::StrCat(name, " is missing"));
-    return Fail(field_, absl::StrCat(name, " must be a decimal number, not '", Token(field_), "'"));
+  ABSL_ATTRIBUTE_ALWAYS_INLINE const char* EndOfLine(const char* at) {
+    if (at == nullptr) return nullptr;
+    at = SkipBlanks(at);
+    if (at == end_) return at;
+    if (*at == '\n') [[likely]]
+      return at + 1;
+    if (*at == '#') return SkipLine(at);
+    return Trailing(at);
   }
 
-  bool UnknownLetter() {
-    return Fail(at_, absl::StrCat("unknown request '", Token(at_), "'; a line starts with a, f, r, y or e"));
+  ABSL_ATTRIBUTE_ALWAYS_INLINE const char* SkipBlanks(const char* at) const {
+    while (at < end_ && IsBlank(*at)) ++at;
+    return at;
+  }
+  const char* SkipAddress(const char* at) const {
+    at = SkipBlanks(at);
+    while (at < end_ && !EndsField(*at)) ++at;
+    return at;
+  }
+  const char* SkipLine(const char* at) const {
+    at = std::find(at, end_, '\n');
+    return at < end_ ? at + 1 : at;
   }
 
-  bool EndOfLine() {
-    SkipBlanks();
-    if (at_ == end_) return true;
-    if (*at_ == '\n') {
-      ++at_;
-      return true;
-    }
-    if (*at_ == '#') return SkipLine();
-    return Fail(at_, absl::StrCat("unexpected '", Token(at_), "' after the last field"));
+  // --- messages ------------------------------------------------------------------------------------------------
+  ABSL_ATTRIBUTE_NOINLINE const char* UnknownLetter(const char* at) {
+    return Fail(at, absl::StrCat("unknown request '", Token(at), "'; a line starts with a, f, r, y or e"));
   }
-
-  void SkipBlanks() {
-    while (at_ < end_ && IsBlank(*at_)) ++at_;
+  ABSL_ATTRIBUTE_NOINLINE const char* AllocatedTwice(const char* at, std::uint64_t id) {
+    return Fail(at, absl::StrCat("id ", id, " is allocated again while live; free it first or use a new id"));
   }
-  void SkipToken() {
-    SkipBlanks();
-    if (at_ < end_ && *at_ == '#') return;
-    while (at_ < end_ && !IsBlank(*at_) && *at_ != '\n') ++at_;
+  ABSL_ATTRIBUTE_NOINLINE const char* NotLive(const char* at, std::uint64_t id, const char* what, bool is_new) {
+    const char* why = is_new ? " but was never allocated" : " after it was freed";
+    return Fail(at, absl::StrCat("id ", id, " is ", what, why, "; remove the line or add the allocation"));
   }
-  bool SkipLine() {
-    at_ = std::find(at_, end_, '\n');
-    if (at_ < end_) ++at_;
-    return true;
+  ABSL_ATTRIBUTE_NOINLINE const char* BadNumber(const char* start, const char* at, const char* name, bool fits) {
+    if (!fits) return Fail(start, absl::StrCat(name, " does not fit 64 bits"));
+    const bool is_missing = at == start && (at == end_ || *at == '\n' || *at == '#');
+    if (is_missing) return Fail(at, absl::StrCat(name, " is missing"));
+    return Fail(start, absl::StrCat(name, " must be a decimal number, not '", Token(start), "'"));
   }
-
-  void Add(RequestKind kind, std::uint64_t bytes, std::uint64_t stream, std::uint32_t id) {
-    requests_.push_back(Request{bytes, Stream{stream}, id, kind});
+  ABSL_ATTRIBUTE_NOINLINE const char* Trailing(const char* at) {
+    return Fail(at, absl::StrCat("unexpected '", Token(at), "' after the last field"));
   }
 
   std::string Token(const char* at) const {
@@ -213,20 +201,16 @@ class Parser {
     return absl::CHexEscape(absl::string_view(at, static_cast<std::size_t>(stop - at)));
   }
 
-  bool Fail(const char* at, absl::string_view what) {
+  ABSL_ATTRIBUTE_NOINLINE const char* Fail(const char* at, absl::string_view what) {
     const auto line = std::count(begin_, at, '\n') + 1;
     const char* line_start = at;
     while (line_start > begin_ && line_start[-1] != '\n') --line_start;
     error_ = absl::InvalidArgumentError(absl::StrCat("trace ", line, ":", at - line_start + 1, ": ", what));
-    return false;
+    return nullptr;
   }
 
-  static constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
-
   const char* begin_;
-  const char* at_;
   const char* end_;
-  const char* field_ = nullptr;
   IdMap ids_;
   std::vector<Request> requests_;
   absl::Status error_;

@@ -123,7 +123,11 @@ trace::RequestTrace SlowParse(const std::string& text) {
     if (letter == "r") fields >> id >> stream;
     const bool has_id = letter != "y" && letter != "e";
     const std::uint32_t dense = has_id ? ids.try_emplace(id, static_cast<std::uint32_t>(ids.size())).first->second : 0;
-    const auto kind = static_cast<RequestKind>(absl::string_view("afrye").find(letter[0]));
+    const RequestKind kind = letter == "a"   ? RequestKind::kAlloc
+                             : letter == "f" ? RequestKind::kFree
+                             : letter == "r" ? RequestKind::kRecordStream
+                             : letter == "y" ? RequestKind::kDeviceSync
+                                             : RequestKind::kEmptyCache;
     out.requests.push_back(Request{bytes, Stream{stream}, dense, kind});
   }
   out.id_count = static_cast<std::uint32_t>(ids.size());
