@@ -1,13 +1,22 @@
-// Any bytes as a plain request trace: read, or refused with a text that says where.
+// Any text gives a trace or an error with a place, and a trace's ids are dense.
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
-#include "absl/strings/string_view.h"
 #include "allocator/base/check.h"
 #include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/sniff.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto trace = ashlar::readers::ParsePlainTrace(absl::string_view(reinterpret_cast<const char*>(data), size));
-  ASHLAR_CHECK(trace.ok() || trace.status().message().find(':') != absl::string_view::npos);
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  ashlar::readers::Sniff(text);
+  const auto trace = ashlar::readers::ParsePlainTrace(text);
+  if (!trace.ok()) {
+    ASHLAR_CHECK(trace.status().message().substr(0, 6) == "trace ");
+    return 0;
+  }
+  for (const ashlar::trace::Request& request : trace->requests) {
+    ASHLAR_CHECK(request.id < trace->id_count || request.id == 0);
+  }
   return 0;
 }

@@ -1,11 +1,41 @@
-// Any bytes as a PyTorch snapshot: read, or refused with a text; the blocks of what is read tile their segments.
+// Any bytes give a snapshot or an error. A snapshot obeys the model's rules, and written out and read back it is the
+// same size, also when it was damaged on the way.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
-#include "absl/strings/string_view.h"
 #include "allocator/base/check.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch_snapshot_writer.h"
+
+namespace {
+
+using ashlar::trace::Snapshot;
+
+void CheckTiling(const Snapshot& snapshot) {
+  for (const auto& segment : snapshot.segments) {
+    std::uint64_t at = segment.address;
+    for (const auto& block : segment.blocks) {
+      ASHLAR_CHECK_EQ(block.address, at);
+      at += block.size_bytes;
+    }
+    ASHLAR_CHECK_EQ(at, segment.address + segment.size_bytes);
+  }
+}
+
+void CheckRoundTrip(const Snapshot& snapshot) {
+  const auto again = ashlar::readers::ReadTorchSnapshot(ashlar::readers::WriteTorchSnapshot(snapshot));
+  ASHLAR_CHECK(again.ok());
+  ASHLAR_CHECK_EQ(again->segments.size(), snapshot.segments.size());
+  ASHLAR_CHECK_EQ(again->device_traces.size(), snapshot.device_traces.size());
+  for (std::size_t i = 0; i < snapshot.device_traces.size(); ++i) {
+    ASHLAR_CHECK_EQ(again->device_traces[i].size(), snapshot.device_traces[i].size());
+  }
+  ASHLAR_CHECK_EQ(again->annotations.size(), snapshot.annotations.size());
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -15,12 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ASHLAR_CHECK(!snapshot.status().message().empty());
     return 0;
   }
-  for (const ashlar::trace::SnapshotSegment& segment : snapshot->segments) {
-    std::uint64_t at = segment.address;
-    for (const ashlar::trace::SnapshotBlock& block : segment.blocks) {
-      ASHLAR_CHECK_EQ(block.address, at);
-      at += block.size_bytes;
-    }
-  }
+  CheckTiling(*snapshot);
+  CheckRoundTrip(*snapshot);
   return 0;
 }
