@@ -86,9 +86,7 @@ class Inflater {
     return absl::OkStatus();
   }
 
-  static std::size_t Slice(std::size_t bytes) {
-    return std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max());
-  }
+  static std::size_t Slice(std::size_t bytes) { return std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()); }
 
   absl::string_view input_;
   std::uint64_t limit_;
@@ -102,9 +100,7 @@ class Inflater {
 
 }  // namespace
 
-bool LooksLikeGzip(absl::string_view bytes) {
-  return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
-}
+bool LooksLikeGzip(absl::string_view bytes) { return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b'; }
 
 absl::StatusOr<std::string> Gunzip(absl::string_view bytes, std::uint64_t max_output_bytes) {
   max_output_bytes = std::min<std::uint64_t>(max_output_bytes, std::numeric_limits<std::int64_t>::max() / 4);

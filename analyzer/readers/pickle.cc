@@ -304,8 +304,8 @@ class Machine {
 
   bool Refuse(std::uint8_t opcode) {
     if (const absl::string_view name = CodeRunningOpcodeName(opcode); !name.empty()) {
-      status_ = absl::InvalidArgumentError(absl::StrCat("this pickle wants to run code (", name, " at byte ", Offset(),
-                                                        "): not a memory snapshot"));
+      status_ = absl::InvalidArgumentError(
+          absl::StrCat("this pickle wants to run code (", name, " at byte ", Offset(), "): not a memory snapshot"));
       return false;
     }
     if (const absl::string_view name = UnsupportedOpcodeName(opcode); !name.empty()) {
@@ -324,8 +324,8 @@ class Machine {
     return false;
   }
   absl::Status Truncated(absl::string_view missing) const {
-    return absl::DataLossError(absl::StrCat("pickle: the input ends at byte ", end_ - begin_, " before ", missing,
-                                            ": the file is truncated"));
+    return absl::DataLossError(
+        absl::StrCat("pickle: the input ends at byte ", end_ - begin_, " before ", missing, ": the file is truncated"));
   }
 
   static constexpr Kind kUnwritten = static_cast<Kind>(0xff);  // an unwritten memo entry

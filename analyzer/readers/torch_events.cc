@@ -17,9 +17,9 @@ using trace::Action;
 using trace::Event;
 
 constexpr RecordKind kEntry = {
-    "trace entries", FieldSet({Field::kAction, Field::kAddr, Field::kDeviceFree, Field::kSize, Field::kStream,
-                               Field::kTimeUs, Field::kFrames, Field::kCompileContext, Field::kUserMetadata,
-                               Field::kPoolId})};
+    "trace entries",
+    FieldSet({Field::kAction, Field::kAddr, Field::kDeviceFree, Field::kSize, Field::kStream, Field::kTimeUs,
+              Field::kFrames, Field::kCompileContext, Field::kUserMetadata, Field::kPoolId})};
 constexpr RecordKind kAnnotation = {"external_annotations",
                                     FieldSet({Field::kStage, Field::kName, Field::kDevice, Field::kTimeUs})};
 

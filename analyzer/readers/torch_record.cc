@@ -10,8 +10,8 @@ using pickle::Kind;
 using pickle::Value;
 
 void NoteUnknownKey(const pickle::Document& document, const Value& key, const RecordKind& kind, NoteCounter* notes) {
-  const std::string name = key.kind() == Kind::kString ? Quoted(document.Text(key))
-                                                       : absl::StrCat("that is ", pickle::KindName(key.kind()));
+  const std::string name =
+      key.kind() == Kind::kString ? Quoted(document.Text(key)) : absl::StrCat("that is ", pickle::KindName(key.kind()));
   notes->Add("unknown_key", absl::StrCat(kind.name, " have a key ", name, ", which this version does not read"));
 }
 

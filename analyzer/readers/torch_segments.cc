@@ -21,9 +21,9 @@ using trace::SnapshotBlock;
 using trace::SnapshotSegment;
 
 constexpr RecordKind kSegment = {
-    "segments", FieldSet({Field::kDevice, Field::kAddress, Field::kTotalSize, Field::kAllocatedSize,
-                          Field::kActiveSize, Field::kRequestedSize, Field::kStream, Field::kSegmentType,
-                          Field::kSegmentPoolId, Field::kIsExpandable, Field::kFrames, Field::kBlocks})};
+    "segments", FieldSet({Field::kDevice, Field::kAddress, Field::kTotalSize, Field::kAllocatedSize, Field::kActiveSize,
+                          Field::kRequestedSize, Field::kStream, Field::kSegmentType, Field::kSegmentPoolId,
+                          Field::kIsExpandable, Field::kFrames, Field::kBlocks})};
 constexpr RecordKind kBlock = {"blocks", FieldSet({Field::kAddress, Field::kSize, Field::kRequestedSize, Field::kState,
                                                    Field::kFrames, Field::kHistory})};
 constexpr RecordKind kHistory = {"block histories", FieldSet({Field::kAddr, Field::kRealSize, Field::kFrames})};
@@ -40,8 +40,10 @@ absl::Status ReadState(const Record& record, BlockState* state) {
   } else if (name == "inactive") {
     *state = BlockState::kFree;
   } else {
-    return absl::InvalidArgumentError(absl::StrCat("'state' is ", Quoted(name), "; known are active_allocated, "
-                                                   "active_pending_free and inactive (byte ", record.offset(), ")"));
+    return absl::InvalidArgumentError(absl::StrCat("'state' is ", Quoted(name),
+                                                   "; known are active_allocated, "
+                                                   "active_pending_free and inactive (byte ",
+                                                   record.offset(), ")"));
   }
   return absl::OkStatus();
 }
@@ -89,9 +91,9 @@ absl::Status ReadBlockExtras(const Record& record, TorchContext* context, Snapsh
 // `address` is where the block must start: the segment's address plus the sizes before. `end` is the segment's.
 absl::Status CheckPlace(const Record& record, std::uint64_t end, TorchContext* context, SnapshotBlock* block) {
   if (block->size_bytes == 0 || block->size_bytes > end - block->address) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'size' is ", block->size_bytes, ", but ", end - block->address,
-                     " bytes of the segment are left: the blocks must tile it (byte ", record.offset(), ")"));
+    return absl::InvalidArgumentError(absl::StrCat("'size' is ", block->size_bytes, ", but ", end - block->address,
+                                                   " bytes of the segment are left: the blocks must tile it (byte ",
+                                                   record.offset(), ")"));
   }
   if (!record.Has(Field::kAddress)) return absl::OkStatus();
   context->seen.has_addresses = true;
@@ -144,8 +146,8 @@ absl::Status ReadPlace(const Record& record, SnapshotSegment* segment) {
   if (!status.ok()) return status;
   if (segment->size_bytes > 0 && segment->address + segment->size_bytes <= std::uint64_t{1} << 63) return status;
   return absl::InvalidArgumentError(absl::StrCat("'total_size' is ", segment->size_bytes, " at address ",
-                                                 Hex(segment->address), ": no such range (byte ",
-                                                 record.offset(), ")"));
+                                                 Hex(segment->address), ": no such range (byte ", record.offset(),
+                                                 ")"));
 }
 
 absl::Status ReadSegmentKind(const Record& record, TorchContext* context, SnapshotSegment* segment) {
@@ -154,8 +156,8 @@ absl::Status ReadSegmentKind(const Record& record, TorchContext* context, Snapsh
   if (record.Has(Field::kSegmentType)) status = record.GetText(Field::kSegmentType, &type);
   segment->is_small_pool = type == "small";
   if (status.ok() && type != "small" && type != "large") {
-    context->notes.Add("unknown_segment_type", absl::StrCat("segments have the type ", Quoted(type),
-                                                            "; they are taken as large"));
+    context->notes.Add("unknown_segment_type",
+                       absl::StrCat("segments have the type ", Quoted(type), "; they are taken as large"));
   }
   if (status.ok() && record.Has(Field::kStream)) {
     std::uint64_t stream = 0;
@@ -244,9 +246,9 @@ absl::Status SortSegments(TorchContext* context) {
     const SnapshotSegment& before = segments[order[i - 1]];
     const SnapshotSegment& after = segments[order[i]];
     if (before.device != after.device || before.address + before.size_bytes <= after.address) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("segments[", order[i], "]: starts at ", Hex(after.address), ", inside segments[", order[i - 1],
-                     "], which ends at ", Hex(before.address + before.size_bytes)));
+    return absl::InvalidArgumentError(absl::StrCat("segments[", order[i], "]: starts at ", Hex(after.address),
+                                                   ", inside segments[", order[i - 1], "], which ends at ",
+                                                   Hex(before.address + before.size_bytes)));
   }
   Permute(order, &segments);
   return absl::OkStatus();

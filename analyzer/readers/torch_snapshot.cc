@@ -28,9 +28,9 @@ namespace {
 using pickle::Kind;
 using pickle::Value;
 
-constexpr RecordKind kTop = {"the top level", FieldSet({Field::kSegments, Field::kDeviceTraces,
-                                                        Field::kAllocatorSettings, Field::kExternalAnnotations,
-                                                        Field::kHostSegments, Field::kHostTraces})};
+constexpr RecordKind kTop = {"the top level",
+                             FieldSet({Field::kSegments, Field::kDeviceTraces, Field::kAllocatorSettings,
+                                       Field::kExternalAnnotations, Field::kHostSegments, Field::kHostTraces})};
 
 absl::Status NotASnapshot(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("this pickle is not a PyTorch memory snapshot: ", why));

@@ -44,7 +44,10 @@ std::string Print(const Document& document, const Value& value, int depth = 0) {
   std::string out = value.kind() == Kind::kList ? "[" : value.kind() == Kind::kTuple ? "(" : "{";
   ItemCursor items = document.Items(value);
   for (int i = 0; const Value* item = depth < 3 ? items.Next() : nullptr; ++i) {
-    absl::StrAppend(&out, i == 0 ? "" : value.kind() == Kind::kDict && i % 2 == 1 ? ":" : ",",
+    absl::StrAppend(&out,
+                    i == 0                                      ? ""
+                    : value.kind() == Kind::kDict && i % 2 == 1 ? ":"
+                                                                : ",",
                     Print(document, *item, depth + 1));
   }
   return out + (value.kind() == Kind::kList ? "]" : value.kind() == Kind::kTuple ? ")" : "}");
@@ -57,9 +60,14 @@ std::string Load(const std::string& bytes) {
 
 // The bytes are what CPython 3 printed for pickle.dumps(value, protocol), pasted here.
 TEST(PickleTest, ReadsWhatPythonWrites) {
-  EXPECT_EQ(Load("\x80\x04\x95\x12\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01""a\x94]\x94(K\x01K\x02K\x03""es."s),
+  EXPECT_EQ(Load("\x80\x04\x95\x12\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01"
+                 "a\x94]\x94(K\x01K\x02K\x03"
+                 "es."s),
             "{'a':[1,2,3]}");
-  EXPECT_EQ(Load("\x80\x02}q\x00X\x01\x00\x00\x00""aq\x01]q\x02(K\x01K\x02K\x03""es."s), "{'a':[1,2,3]}");
+  EXPECT_EQ(Load("\x80\x02}q\x00X\x01\x00\x00\x00"
+                 "aq\x01]q\x02(K\x01K\x02K\x03"
+                 "es."s),
+            "{'a':[1,2,3]}");
   EXPECT_EQ(Load("\x80\x03(K\x01\x88\x89NG?\xe0\x00\x00\x00\x00\x00\x00tq\x00."s), "(1,True,False,None,0.5)");
   EXPECT_EQ(Load("\x80\x04\x95\x0d\x00\x00\x00\x00\x00\x00\x00\x8f\x94(K\x01K\x02\x90."s).substr(0, 9), "DATA_LOSS");
   EXPECT_EQ(Load("\x80\x04\x95\x09\x00\x00\x00\x00\x00\x00\x00\x8f\x94(K\x01K\x02\x90."s), "{1,2}");
@@ -87,44 +95,71 @@ TEST(PickleTest, ReadsTextsOfEveryKind) {
   EXPECT_EQ(Load("\x80\x02T\x02\x00\x00\x00hi."s), "'hi'");
   EXPECT_EQ(Load("\x80\x02X\x02\x00\x00\x00hi."s), "'hi'");
   EXPECT_EQ(Load("\x80\x04\x8d\x02\x00\x00\x00\x00\x00\x00\x00hi."s), "'hi'");
-  EXPECT_EQ(Load("\x80\x03""C\x02hi."s), "b'hi'");
-  EXPECT_EQ(Load("\x80\x03""B\x02\x00\x00\x00hi."s), "b'hi'");
+  EXPECT_EQ(Load("\x80\x03"
+                 "C\x02hi."s),
+            "b'hi'");
+  EXPECT_EQ(Load("\x80\x03"
+                 "B\x02\x00\x00\x00hi."s),
+            "b'hi'");
   EXPECT_EQ(Load("\x80\x04\x8e\x02\x00\x00\x00\x00\x00\x00\x00hi."s), "b'hi'");
 }
 
 TEST(PickleTest, ReadsContainersOfEveryMaking) {
   EXPECT_EQ(Load("\x80\x02(K\x01K\x02l."s), "[1,2]");
-  EXPECT_EQ(Load("\x80\x02(K\x01K\x02""d."s), "{1:2}");
+  EXPECT_EQ(Load("\x80\x02(K\x01K\x02"
+                 "d."s),
+            "{1:2}");
   EXPECT_EQ(Load("\x80\x02(K\x01K\x02t."s), "(1,2)");
   EXPECT_EQ(Load("\x80\x02)."s), "()");
   EXPECT_EQ(Load("\x80\x02K\x01\x85."s), "(1)");
   EXPECT_EQ(Load("\x80\x02K\x01K\x02K\x03\x87."s), "(1,2,3)");
-  EXPECT_EQ(Load("\x80\x02]K\x01""aK\x02""a."s), "[1,2]");
+  EXPECT_EQ(Load("\x80\x02]K\x01"
+                 "aK\x02"
+                 "a."s),
+            "[1,2]");
   EXPECT_EQ(Load("\x80\x02}K\x01K\x02sK\x03K\x04s."s), "{1:2,3:4}");
   EXPECT_EQ(Load("\x80\x04(K\x01\x91."s), "{1}");
-  EXPECT_EQ(Load("\x80\x02K\x01K\x02""0."s), "1");
-  EXPECT_EQ(Load("\x80\x02K\x01(K\x02K\x03""1."s), "1");
+  EXPECT_EQ(Load("\x80\x02K\x01K\x02"
+                 "0."s),
+            "1");
+  EXPECT_EQ(Load("\x80\x02K\x01(K\x02K\x03"
+                 "1."s),
+            "1");
   EXPECT_EQ(Load("\x80\x02K\x01(0."s), "1");
-  EXPECT_EQ(Load("\x80\x02]K\x07""2\x86""a."s), "[(7,7)]");
+  EXPECT_EQ(Load("\x80\x02]K\x07"
+                 "2\x86"
+                 "a."s),
+            "[(7,7)]");
 }
 
 TEST(PickleTest, AListWrittenInBatchesIsOneList) {
   // Other containers between the batches split it into chunks.
-  EXPECT_EQ(Load("\x80\x02](K\x01](K\x09""ee(K\x03](K\x08""eeK\x05""a."s), "[1,[9],3,[8],5]");
+  EXPECT_EQ(Load("\x80\x02](K\x01](K\x09"
+                 "ee(K\x03](K\x08"
+                 "eeK\x05"
+                 "a."s),
+            "[1,[9],3,[8],5]");
 }
 
 TEST(PickleTest, AReferenceIsTheObjectItself) {
-  EXPECT_EQ(Load("\x80\x02](]q\x01h\x01(K\x05""e0h\x01""e."s), "[[5],[5]]");
-  EXPECT_EQ(Load("\x80\x02]q\x01]q\x02(h\x01h\x01""eh\x01K\x05""a0."s), "[[5],[5]]");
+  EXPECT_EQ(Load("\x80\x02](]q\x01h\x01(K\x05"
+                 "e0h\x01"
+                 "e."s),
+            "[[5],[5]]");
+  EXPECT_EQ(Load("\x80\x02]q\x01]q\x02(h\x01h\x01"
+                 "eh\x01K\x05"
+                 "a0."s),
+            "[[5],[5]]");
 }
 
 TEST(PickleTest, RefusesEveryOpcodeThatRunsCode) {
-  EXPECT_EQ(ErrorOf("\x80\x02""cos\nsystem\n."s),
+  EXPECT_EQ(ErrorOf("\x80\x02"
+                    "cos\nsystem\n."s),
             "this pickle wants to run code (GLOBAL at byte 2): not a memory snapshot");
   const std::vector<std::pair<std::string, std::string>> kCode = {
-      {"P", "PERSID"}, {"Q", "BINPERSID"}, {"R", "REDUCE"}, {"b", "BUILD"}, {"i", "INST"}, {"o", "OBJ"},
-      {"\x81", "NEWOBJ"}, {"\x82", "EXT1"}, {"\x83", "EXT2"}, {"\x84", "EXT4"}, {"\x92", "NEWOBJ_EX"},
-      {"\x93", "STACK_GLOBAL"}};
+      {"P", "PERSID"},  {"Q", "BINPERSID"}, {"R", "REDUCE"},       {"b", "BUILD"},
+      {"i", "INST"},    {"o", "OBJ"},       {"\x81", "NEWOBJ"},    {"\x82", "EXT1"},
+      {"\x83", "EXT2"}, {"\x84", "EXT4"},   {"\x92", "NEWOBJ_EX"}, {"\x93", "STACK_GLOBAL"}};
   for (const auto& [opcode, name] : kCode) {
     EXPECT_EQ(ErrorOf("\x80\x02NN"s + opcode + "."),
               "this pickle wants to run code (" + name + " at byte 4): not a memory snapshot");
@@ -150,9 +185,27 @@ TEST(PickleTest, TruncationIsNamed) {
 }
 
 TEST(PickleTest, BrokenStructureIsAnError) {
-  for (const std::string& body : {"."s, "e."s, "]e."s, "](K\x01u."s, "}(K\x01u."s, "}K\x01s."s, "(K\x01""d."s, "0."s,
-                                  "1."s, "2."s, "h\x05."s, "\x94."s, "K\x01\x86."s, "](\x86."s, "K\x01(\x85."s,
-                                  "Nq\xff."s, "Nr\xff\xff\xff\xff."s, "Ix\n."s, "]K\x01s."s, "Na."s}) {
+  for (const std::string& body : {"."s,
+                                  "e."s,
+                                  "]e."s,
+                                  "](K\x01u."s,
+                                  "}(K\x01u."s,
+                                  "}K\x01s."s,
+                                  "(K\x01"
+                                  "d."s,
+                                  "0."s,
+                                  "1."s,
+                                  "2."s,
+                                  "h\x05."s,
+                                  "\x94."s,
+                                  "K\x01\x86."s,
+                                  "](\x86."s,
+                                  "K\x01(\x85."s,
+                                  "Nq\xff."s,
+                                  "Nr\xff\xff\xff\xff."s,
+                                  "Ix\n."s,
+                                  "]K\x01s."s,
+                                  "Na."s}) {
     const auto document = Read("\x80\x02"s + body);
     EXPECT_EQ(document.status().code(), absl::StatusCode::kInvalidArgument) << absl::StrCat("body ", body.size());
     EXPECT_TRUE(absl::StartsWith(document.status().message(), "pickle: byte ")) << document.status();
@@ -181,7 +234,9 @@ TEST(PickleTest, AMemoBombCostsNoMoreThanItsBytes) {
 }
 
 TEST(PickleTest, ACycleIsHarmless) {
-  const auto document = Read("\x80\x02]q\x00h\x00""a."s);
+  const auto document = Read(
+      "\x80\x02]q\x00h\x00"
+      "a."s);
   ASSERT_TRUE(document.ok()) << document.status();
   const Value* item = document->Items(document->root()).Next();
   ASSERT_NE(item, nullptr);

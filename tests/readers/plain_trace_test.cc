@@ -46,8 +46,9 @@ TEST(PlainTraceTest, ReadsEveryRequest) {
 }
 
 TEST(PlainTraceTest, SkipsRemarksBlankLinesAndComments) {
-  const auto trace = ParsePlainTrace("S 140161023213568 20971520 0\nc anything at all\n\n# note\n  \t\r\n"
-                                     "a 1 512 0 140161023213568\r\n  f\t1  # done\ny");
+  const auto trace = ParsePlainTrace(
+      "S 140161023213568 20971520 0\nc anything at all\n\n# note\n  \t\r\n"
+      "a 1 512 0 140161023213568\r\n  f\t1  # done\ny");
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_EQ(trace->requests.size(), 3u);
 }
@@ -60,7 +61,8 @@ TEST(PlainTraceTest, AnEmptyTextIsAnEmptyTrace) {
 }
 
 TEST(PlainTraceTest, SparseIdsComeOutDenseInOrderOfAppearance) {
-  const auto trace = ParsePlainTrace("a 18446744073709551615 1 0\na 5 1 0\na 9000000000 1 0\nf 18446744073709551615\nf 5\n");
+  const auto trace =
+      ParsePlainTrace("a 18446744073709551615 1 0\na 5 1 0\na 9000000000 1 0\nf 18446744073709551615\nf 5\n");
   ASSERT_TRUE(trace.ok()) << trace.status();
   std::vector<std::uint32_t> ids;
   for (const Request& request : trace->requests) ids.push_back(request.id);

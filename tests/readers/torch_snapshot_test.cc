@@ -48,12 +48,8 @@ std::string Block(std::uint64_t address, std::uint64_t size, const std::string& 
 
 std::string Segment(std::uint64_t address, std::uint64_t size, const std::vector<std::string>& blocks,
                     std::vector<Item> more = {}) {
-  std::vector<Item> items = {{"device", Int(0)},
-                             {"address", Int(address)},
-                             {"total_size", Int(size)},
-                             {"stream", Int(0)},
-                             {"segment_type", Text("large")},
-                             {"blocks", List(blocks)}};
+  std::vector<Item> items = {{"device", Int(0)}, {"address", Int(address)},       {"total_size", Int(size)},
+                             {"stream", Int(0)}, {"segment_type", Text("large")}, {"blocks", List(blocks)}};
   items.insert(items.end(), more.begin(), more.end());
   return Dict(items);
 }
@@ -114,7 +110,9 @@ TEST(TorchSnapshotTest, ReadsASegmentAndItsBlocks) {
 }
 
 TEST(TorchSnapshotTest, AListOfSegmentsIsTheOldestGeneration) {
-  const std::string segment = Dict({{"device", Int(0)}, {"address", Int(4096)}, {"total_size", Int(512)},
+  const std::string segment = Dict({{"device", Int(0)},
+                                    {"address", Int(4096)},
+                                    {"total_size", Int(512)},
                                     {"segment_type", Text("small")},
                                     {"blocks", List({Dict({{"size", Int(512)}, {"state", Text("inactive")}})})}});
   const auto snapshot = Load(List({segment}));
@@ -133,10 +131,11 @@ TEST(TorchSnapshotTest, BlocksWithHistory) {
   const auto block = [](std::uint64_t size, const std::string& state, const std::string& entries) {
     return Dict({{"size", Int(size)}, {"state", Text(state)}, {"history", entries}});
   };
-  const auto snapshot = Load(Top({Segment(
-      4096, 2048, {block(512, "active_allocated", List({history(4096, 500, "new"), history(4096, 400, "old")})),
-                   block(512, "active_allocated", List({history(4096, 300, "other")})),
-                   block(1024, "inactive", List({history(5120, 900, "freed")}))})}));
+  const auto snapshot =
+      Load(Top({Segment(4096, 2048,
+                        {block(512, "active_allocated", List({history(4096, 500, "new"), history(4096, 400, "old")})),
+                         block(512, "active_allocated", List({history(4096, 300, "other")})),
+                         block(1024, "inactive", List({history(5120, 900, "freed")}))})}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   const auto& blocks = snapshot->segments[0].blocks;
   EXPECT_EQ(blocks[1].address, 4608u);
@@ -156,8 +155,11 @@ TEST(TorchSnapshotTest, BothSpellingsOfPending) {
 
 TEST(TorchSnapshotTest, ReadsEveryAction) {
   const auto snapshot = Load(Top(
-      {}, {List({}), List({Entry("alloc", {{"addr", Int(4096)}, {"size", Int(2592136)}, {"stream", Int(5)},
-                                           {"time_us", Int(1772688692031317)}, {"frames", List({Frame("g", 2)})},
+      {}, {List({}), List({Entry("alloc", {{"addr", Int(4096)},
+                                           {"size", Int(2592136)},
+                                           {"stream", Int(5)},
+                                           {"time_us", Int(1772688692031317)},
+                                           {"frames", List({Frame("g", 2)})},
                                            {"pool_id", Pair(Int(1), Int(2))}}),
                            Plain("free_requested", 1, 2), Plain("free_completed", 3, 4), Plain("segment_alloc", 5, 6),
                            Plain("segment_free", 7, 8), Plain("segment_map", 9, 10), Plain("segment_unmap", 11, 12),
@@ -188,12 +190,14 @@ TEST(TorchSnapshotTest, ReadsEveryAction) {
 }
 
 TEST(TorchSnapshotTest, WhatIsNotKnownIsCountedAndNamed) {
-  const auto snapshot = Load(Top(
-      {Segment(4096, 512, {Block(4096, 512, "inactive", {{"colour", Int(1)}})}, {{"allocated_size", Int(512)}})},
-      {List({Entry("workspace_snapshot", {{"addr", Int(0)}}), Entry("workspace_snapshot", {{"x", None()}}),
-             Entry("alloc", {{"addr", Int(1)}, {"size", Int(2)}, {"compile_context", Text("0/0")},
-                             {"user_metadata", Text("step 1")}})})},
-      {{"host_segments", List({None(), None()})}, {"host_traces", List({})}, {"new_part", Int(3)}}));
+  const auto snapshot = Load(
+      Top({Segment(4096, 512, {Block(4096, 512, "inactive", {{"colour", Int(1)}})}, {{"allocated_size", Int(512)}})},
+          {List({Entry("workspace_snapshot", {{"addr", Int(0)}}), Entry("workspace_snapshot", {{"x", None()}}),
+                 Entry("alloc", {{"addr", Int(1)},
+                                 {"size", Int(2)},
+                                 {"compile_context", Text("0/0")},
+                                 {"user_metadata", Text("step 1")}})})},
+          {{"host_segments", List({None(), None()})}, {"host_traces", List({})}, {"new_part", Int(3)}}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_THAT(NoteNames(*snapshot),
               ElementsAre("compile_context 1", "host_segments 2", "missing_stream 1", "segment_sum_differs 1",
@@ -275,7 +279,7 @@ TEST(TorchSnapshotTest, OtherProgramsPicklesAreRefusedPolitely) {
 TEST(TorchSnapshotTest, StructureErrorsNameThePathAndTheByte) {
   const auto error = [](const std::vector<Item>& items) { return ErrorOf(Top({}, {List({Entry("alloc", items)})})); };
   EXPECT_THAT(error({{"size", Int(1)}, {"stream", Int(0)}}),
-              testing::MatchesRegex("device_traces\\[0\\]\\[0\\]: 'addr' is missing \\(byte 44\\)"));
+              testing::Eq("device_traces[0][0]: 'addr' is missing (byte 42)"));
   EXPECT_THAT(error({{"addr", Text("x")}, {"size", Int(1)}}),
               HasSubstr("device_traces[0][0]: 'addr' is a string, expected a number (byte "));
   EXPECT_THAT(error({{"addr", Int(1)}, {"size", Int(std::uint64_t{1} << 63)}}),
@@ -306,8 +310,7 @@ TEST(TorchSnapshotTest, BlocksMustTileTheirSegment) {
 TEST(TorchSnapshotTest, SegmentsMustNotOverlap) {
   const std::string first = Segment(4096, 1024, {Block(4096, 1024, "inactive")});
   const std::string inside = Segment(4608, 1024, {Block(4608, 1024, "inactive")});
-  EXPECT_EQ(ErrorOf(Top({inside, first})),
-            "segments[0]: starts at 0x1200, inside segments[1], which ends at 0x1400");
+  EXPECT_EQ(ErrorOf(Top({inside, first})), "segments[0]: starts at 0x1200, inside segments[1], which ends at 0x1400");
 }
 
 TEST(TorchSnapshotTest, RangesBeyondTheAddressSpaceAreErrors) {
@@ -356,11 +359,12 @@ TEST(TorchSnapshotTest, BytesAfterThePickleAreCounted) {
 
 std::string SmallFile() {
   const std::string settings = Dict({{"PYTORCH_CUDA_ALLOC_CONF", Text("")}, {"max_split_size", Negative(-1)}});
-  return emit::File(
-      Top({Segment(4096, 1024, {Block(4096, 512, "active_allocated", {{"frames", List({Frame("f", 1)})}}),
-                                Block(4608, 512, "inactive")})},
-          {List({Plain("alloc", 4096, 500), Entry("oom", {{"device_free", Int(7)}, {"size", Int(512)}})})},
-          {{"allocator_settings", settings}}));
+  return emit::File(Top(
+      {Segment(
+          4096, 1024,
+          {Block(4096, 512, "active_allocated", {{"frames", List({Frame("f", 1)})}}), Block(4608, 512, "inactive")})},
+      {List({Plain("alloc", 4096, 500), Entry("oom", {{"device_free", Int(7)}, {"size", Int(512)}})})},
+      {{"allocator_settings", settings}}));
 }
 
 TEST(TorchSnapshotTest, EveryTruncationIsAnError) {

@@ -1,0 +1,99 @@
+#include "analyzer/readers/input_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/rng.h"
+#include "analyzer/readers/gzip.h"
+
+namespace ashlar::readers {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Gzip(const std::string& text) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string Noise(std::size_t size) {
+  Rng rng(size);
+  std::string out;
+  for (std::size_t i = 0; i < size; ++i) out += static_cast<char>(rng.Below(256));
+  return out;
+}
+
+std::string WriteFile(const std::string& name, const std::string& bytes) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/", name);
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+TEST(InputFileTest, ReadsPlainAndPackedFilesWhateverTheirName) {
+  for (const std::string& text : {std::string(), std::string("hello"), Noise(300000), std::string(1 << 20, 'x')}) {
+    EXPECT_EQ(ReadInput(WriteFile("plain.gz", text)).value(), text);
+    EXPECT_EQ(ReadInput(WriteFile("packed.pickle", Gzip(text))).value(), text);
+  }
+}
+
+TEST(InputFileTest, ErrorsNameTheFile) {
+  const auto missing = ReadInput("/no/such/file");
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(missing.status().message(), HasSubstr("/no/such/file: "));
+  EXPECT_THAT(ReadInput(testing::TempDir()).status().message(), HasSubstr("is a folder"));
+}
+
+TEST(InputFileTest, TheLimitHoldsPlainAndPacked) {
+  const std::string text(100000, 'x');
+  for (const std::string& path : {WriteFile("a", text), WriteFile("b", Gzip(text))}) {
+    EXPECT_TRUE(ReadInput(path, 100000).ok());
+    EXPECT_EQ(ReadInput(path, 99999).status().code(), absl::StatusCode::kResourceExhausted);
+  }
+}
+
+TEST(GzipTest, ReadsMembersOneAfterAnother) {
+  EXPECT_EQ(Gunzip(Gzip("one ") + Gzip("") + Gzip("two") + std::string(512, '\0'), 1000).value(), "one two");
+}
+
+TEST(GzipTest, ABombCostsAtMostTheLimit) {
+  const std::string bomb = Gzip(std::string(64 << 20, '\0'));
+  EXPECT_LT(bomb.size(), 100000u);
+  EXPECT_EQ(Gunzip(bomb, 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(GzipTest, EveryTruncationIsNamedWithItsByte) {
+  const std::string packed = Gzip(Noise(2000));
+  for (std::size_t size = 2; size < packed.size(); ++size) {
+    const auto text = Gunzip(packed.substr(0, size), 1 << 20);
+    ASSERT_EQ(text.status().code(), absl::StatusCode::kDataLoss) << size;
+    EXPECT_THAT(text.status().message(), HasSubstr(absl::StrCat("at byte ", size)));
+  }
+}
+
+TEST(GzipTest, DamageIsAnError) {
+  const std::string packed = Gzip("a trace that somebody damaged");
+  for (std::size_t i = 10; i < packed.size(); ++i) {
+    std::string damaged = packed;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
+    EXPECT_FALSE(Gunzip(damaged, 1 << 20).ok()) << "byte " << i;
+  }
+  EXPECT_THAT(Gunzip(packed + "tail", 1000).status().message(), HasSubstr("is not gzip"));
+}
+
+}  // namespace
+}  // namespace ashlar::readers
