@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -11,8 +12,10 @@ namespace {
 
 bool IsPython(const trace::Frame& frame) { return absl::EndsWith(frame.file, ".py"); }
 
-bool IsFramework(const trace::Frame& frame) {
-  return absl::StrContains(frame.file, "/torch/") || absl::StrContains(frame.file, "\\torch\\");
+// How far a frame is from the user's own code: 0 their file, 1 an installed package, 2 the framework itself.
+int Distance(const trace::Frame& frame) {
+  if (absl::StrContains(frame.file, "/torch/") || absl::StrContains(frame.file, "\\torch\\")) return 2;
+  return absl::StrContains(frame.file, "site-packages") ? 1 : 0;
 }
 
 std::string ShortPath(const std::string& path) {
@@ -20,21 +23,44 @@ std::string ShortPath(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-const trace::Frame* FrameToShow(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
-  const trace::Frame* python = nullptr;
+std::string FrameLabel(const trace::Frame& frame) {
+  std::string out = ShortPath(frame.file);
+  if (frame.line > 0) absl::StrAppend(&out, ":", frame.line);
+  return absl::StrCat(out, out.empty() ? "" : " ", frame.function);
+}
+
+// The innermost of the Python frames that are nearest to the user's own code.
+const trace::Frame* PythonFrame(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
+  const trace::Frame* best = nullptr;
   for (const trace::FrameId id : frames) {
     const trace::Frame& frame = stacks.frame(id);
-    if (!IsPython(frame)) continue;
-    if (!IsFramework(frame)) return &frame;
-    if (python == nullptr) python = &frame;
+    if (IsPython(frame) && (best == nullptr || Distance(frame) < Distance(*best))) best = &frame;
   }
-  if (python != nullptr) return python;
-  return frames.empty() ? nullptr : &stacks.frame(frames.front());
+  return best;
+}
+
+// "MmBackward0" from "torch::autograd::generated::MmBackward0::apply(...)".
+std::string NameAfter(const std::string& function, absl::string_view prefix) {
+  const std::size_t at = function.find(prefix.data(), 0, prefix.size());
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + prefix.size();
+  return function.substr(begin, function.find("::", begin) - begin);
+}
+
+// What a stack of C++ frames only was doing: the autograd node, else the operator.
+std::string NativeLabel(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
+  for (const absl::string_view prefix : {"torch::autograd::generated::", "at::_ops::"}) {
+    for (const trace::FrameId id : frames) {
+      const std::string name = NameAfter(stacks.frame(id).function, prefix);
+      if (!name.empty()) return absl::StrCat(name, " (no Python frame)");
+    }
+  }
+  return FrameLabel(stacks.frame(frames.back()));
 }
 
 }  // namespace
 
-std::vector<LiveStack> LiveStacks(const timeline::State& state, std::size_t most) {
+std::vector<LiveStack> LiveStacks(const timeline::State& state) {
   std::map<trace::StackId, LiveStack> groups;
   for (const timeline::StateSegment& segment : state.segments) {
     for (const timeline::StateBlock& block : segment.blocks) {
@@ -48,16 +74,30 @@ std::vector<LiveStack> LiveStacks(const timeline::State& state, std::size_t most
   std::vector<LiveStack> out;
   for (const auto& [stack, group] : groups) out.push_back(group);
   std::stable_sort(out.begin(), out.end(), [](const LiveStack& a, const LiveStack& b) { return a.bytes > b.bytes; });
-  if (out.size() > most) out.resize(most);
   return out;
 }
 
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack) {
-  const trace::Frame* frame = FrameToShow(stacks, stacks.stack(stack));
-  if (frame == nullptr) return "no stack recorded";
-  std::string out = ShortPath(frame->file);
-  if (frame->line > 0) absl::StrAppend(&out, ":", frame->line);
-  return absl::StrCat(out, " ", frame->function);
+  const absl::Span<const trace::FrameId> frames = stacks.stack(stack);
+  if (frames.empty()) return "no stack recorded";
+  const trace::Frame* python = PythonFrame(stacks, frames);
+  return python != nullptr ? FrameLabel(*python) : NativeLabel(stacks, frames);
+}
+
+std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most) {
+  std::map<std::string, LabelledStack> lines;
+  for (const LiveStack& group : LiveStacks(state)) {
+    const std::string label = StackLabel(stacks, group.stack);
+    LabelledStack& line = lines[label];
+    line.label = label;
+    line.bytes += group.bytes;
+    line.blocks += group.blocks;
+  }
+  std::vector<LabelledStack> out;
+  for (auto& [label, line] : lines) out.push_back(std::move(line));
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  if (out.size() > most) out.resize(most);
+  return out;
 }
 
 }  // namespace ashlar::analyses

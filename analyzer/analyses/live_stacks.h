@@ -17,12 +17,21 @@ struct LiveStack {
   std::uint64_t blocks = 0;
 };
 
-// Equal bytes are ordered by stack id. `most` groups at the most.
-std::vector<LiveStack> LiveStacks(const timeline::State& state, std::size_t most);
+// Equal bytes are ordered by stack id.
+std::vector<LiveStack> LiveStacks(const timeline::State& state);
 
-// "model.py:211 forward": the innermost Python frame outside the framework, else the innermost Python frame, else the
-// innermost frame; "no stack recorded" without one.
+// "model.py:211 forward": the innermost Python frame that is nearest to the user's own code (their files, then
+// installed packages, then the framework); without Python frames the autograd node or operator; "no stack recorded"
+// without any.
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
+
+// The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label.
+struct LabelledStack {
+  std::string label;
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most);
 
 }  // namespace ashlar::analyses
 

@@ -67,10 +67,11 @@ absl::StatusOr<Explanations> ExplainBytes(const std::string& bytes, const report
 }
 
 std::string Render(const Explanations& explanations, bool as_json) {
+  if (as_json) return report::ToJson(explanations);
   std::string out;
   for (const report::Explanation& explanation : explanations) {
-    if (!out.empty() && !as_json) out += "\n";
-    out += as_json ? report::ToJson(explanation) : report::ToText(explanation);
+    if (!out.empty()) out += "\n";
+    out += report::ToText(explanation);
   }
   return out;
 }

@@ -42,9 +42,7 @@ void SetPeaks(const timeline::Timeline& timeline, Explanation& out) {
 
 void SetStacks(const timeline::State& state, const trace::StackTable* stacks, Explanation& out) {
   if (stacks == nullptr || stacks->stack_count() == 0) return;
-  for (const analyses::LiveStack& group : analyses::LiveStacks(state, kMostStacks)) {
-    out.stacks.push_back({group.bytes, group.blocks, analyses::StackLabel(*stacks, group.stack)});
-  }
+  out.stacks = analyses::LiveLines(state, *stacks, kMostStacks);
 }
 
 void SetDevice(const TimelineContext& context, std::optional<std::uint64_t> free_bytes, Explanation& out) {

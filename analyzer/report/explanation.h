@@ -14,6 +14,7 @@
 
 #include "allocator/core/accounting.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/live_stacks.h"
 #include "analyzer/analyses/oom_message_verdict.h"
 #include "analyzer/remedies/what_if.h"
 #include "analyzer/replay/fidelity.h"
@@ -31,12 +32,6 @@ struct PeakFigures {
   std::optional<double> utilisation;  // peak allocated / peak reserved
 };
 
-struct StackRow {
-  std::uint64_t bytes = 0;
-  std::uint64_t blocks = 0;
-  std::string label;
-};
-
 struct Explanation {
   std::string source;    // what was read: "PyTorch snapshot, device 0, 9,670 events"
   std::string headline;  // what happened
@@ -52,7 +47,7 @@ struct Explanation {
   std::optional<ByteSpan> request_interval;
   std::optional<ByteSpan> headroom;
   PeakFigures peak;
-  std::vector<StackRow> stacks;
+  std::vector<analyses::LabelledStack> stacks;
   std::optional<replay::Fidelity> fidelity;
   std::string replayed_as;  // version, order, settings; empty without a replay
   std::vector<remedies::WhatIfRow> what_if;

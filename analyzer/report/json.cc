@@ -64,9 +64,7 @@ Json List(const Rows& rows, ToRow to_row) {
   return out;
 }
 
-}  // namespace
-
-std::string ToJson(const Explanation& e) {
+Json Document(const Explanation& e) {
   Json out;
   out["source"] = e.source;
   out["headline"] = e.headline;
@@ -84,7 +82,7 @@ std::string ToJson(const Explanation& e) {
                  {"active_bytes", OrNull(e.peak.active_bytes)},
                  {"reserved_bytes", OrNull(e.peak.reserved_bytes)},
                  {"utilisation", OrNull(e.peak.utilisation)}};
-  out["stacks"] = List(e.stacks, [](const StackRow& row) -> Json {
+  out["stacks"] = List(e.stacks, [](const analyses::LabelledStack& row) -> Json {
     return {{"bytes", row.bytes}, {"blocks", row.blocks}, {"label", row.label}};
   });
   out["fidelity"] = FidelityJson(e.fidelity);
@@ -98,6 +96,13 @@ std::string ToJson(const Explanation& e) {
   out["notes"] = List(e.notes, [](const trace::Note& note) -> Json {
     return {{"name", note.name}, {"message", note.message}, {"count", note.count}};
   });
+  return out;
+}
+
+}  // namespace
+
+std::string ToJson(const std::vector<Explanation>& explanations) {
+  const Json out = explanations.size() == 1 ? Document(explanations.front()) : List(explanations, Document);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,15 +1,16 @@
-// An explanation as JSON; keys and their meaning: docs/explain.schema.json. What is not known is null.
+// Explanations as JSON, one as an object, several (messages of one log) as an array; keys and their meaning: docs/explain.schema.json. What is not known is null.
 #ifndef ASHLAR_ANALYZER_REPORT_JSON_H_
 #define ASHLAR_ANALYZER_REPORT_JSON_H_
 
 #include <string>
+#include <vector>
 
 #include "analyzer/report/explanation.h"
 
 namespace ashlar::report {
 
 // Two-space indentation, keys in a fixed order, a newline at the end.
-std::string ToJson(const Explanation& explanation);
+std::string ToJson(const std::vector<Explanation>& explanations);
 
 }  // namespace ashlar::report
 

@@ -99,7 +99,7 @@ void AppendAccounting(const Explanation& e, std::string& out) {
 void AppendStacks(const Explanation& e, std::string& out) {
   if (e.stacks.empty()) return;
   AppendSection("WHO HOLDS IT", "live blocks by the line that allocated them, at the same moment", out);
-  for (const StackRow& row : e.stacks) {
+  for (const analyses::LabelledStack& row : e.stacks) {
     out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(row.bytes), FormatCount(row.blocks), row.label);
   }
 }
@@ -162,7 +162,8 @@ std::string ToText(const Explanation& e) {
   absl::StrAppend(&out, "VERDICT        ");
   bool is_first = true;
   for (std::string sentence : e.evidence) {
-    if (is_first && !absl::StartsWith(sentence, verdict)) sentence = absl::StrCat(verdict, ": ", sentence);
+    if (is_first && !absl::StartsWithIgnoreCase(sentence, verdict)) sentence = absl::StrCat(verdict, ": ", sentence);
+    if (is_first) sentence[0] = absl::ascii_tolower(static_cast<unsigned char>(sentence[0]));
     if (!is_first) out += std::string(15, ' ');
     AppendWrapped(sentence, 15, out);
     is_first = false;
