@@ -19,6 +19,8 @@ PoolPair& Heap::Pair(PoolId id) {
     pair->small.is_small = true;
     pair->small.id = id;
     pair->large.id = id;
+    pair->small.pair = pair.get();
+    pair->large.pair = pair.get();
   }
   return *pair;
 }
@@ -86,8 +88,9 @@ void Heap::TakeFree(Block* block) { block->segment->lane->free.Erase(block); }
 
 bool Heap::ShouldSplit(const Plan& plan, const Block& block) const {
   const std::uint64_t remaining = block.size_bytes - plan.rounded_bytes;
-  if (plan.pair->no_split) return false;
-  if (block.segment->lane->pool->is_small || options_.expandable_segments) return remaining >= kMinBlockBytes;
+  const Pool& pool = *block.segment->lane->pool;  // of the block: an overflow pool serves requests of other pools
+  if (pool.pair != nullptr && pool.pair->no_split) return false;
+  if (pool.is_small || options_.expandable_segments) return remaining >= kMinBlockBytes;
   return plan.rounded_bytes < options_.max_split_size_bytes && remaining > kSmallMaxBytes;
 }
 

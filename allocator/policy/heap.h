@@ -29,6 +29,7 @@
 namespace ashlar::policy {
 
 struct Pool;
+struct PoolPair;
 
 // The part of a pool that one stream uses. No block ever changes lanes.
 struct Lane {
@@ -46,6 +47,7 @@ struct SplitCounts {
 
 struct Pool {
   PoolId id;
+  const PoolPair* pair = nullptr;  // of a private pool
   bool is_small = false;
   std::uint64_t clock = 0;                   // searches so far, counted by Tick
   std::vector<std::unique_ptr<Lane>> lanes;  // by stream
