@@ -36,8 +36,8 @@ std::uint64_t RandomBytes(Rng& rng, std::uint64_t scale_bytes) {
     case 2:
       return rng.Between(1, kMiB + 2048);
     case 3:  // around the boundaries
-      return Pick<std::uint64_t>(rng, {512, 513, kMiB, kMiB + 512, 2 * kMiB, 10 * kMiB, 19 * kMiB, 20 * kMiB,
-                                       21 * kMiB, 32 * kMiB, 64 * kMiB}) +
+      return Pick<std::uint64_t>(rng, {512, 513, kMiB, kMiB + 512, 2 * kMiB, 10 * kMiB, 19 * kMiB, 20 * kMiB, 21 * kMiB,
+                                       32 * kMiB, 64 * kMiB}) +
              Pick<std::uint64_t>(rng, {0, 0, 1, 511, 512}) - Pick<std::uint64_t>(rng, {0, 0, 1, 512});
     case 4:  // many of equal size
     case 5:
@@ -71,8 +71,8 @@ std::string RandomConf(Rng& rng, Compat compat) {
     if (compat == Compat::kTorch113 || rng.Below(2) == 0) {
       add("roundup_power2_divisions:", Pick<int>(rng, {1, 2, 4, 8, 16}));
     } else {
-      add("roundup_power2_divisions:[", Pick<int>(rng, {1, 2, 4}), ":", Pick<int>(rng, {0, 2, 8}), ",16:",
-          Pick<int>(rng, {1, 4}), ",>:", Pick<int>(rng, {1, 2}), "]");
+      add("roundup_power2_divisions:[", Pick<int>(rng, {1, 2, 4}), ":", Pick<int>(rng, {0, 2, 8}),
+          ",16:", Pick<int>(rng, {1, 4}), ",>:", Pick<int>(rng, {1, 2}), "]");
     }
   }
   if (compat == Compat::kTorch113 && rng.Below(4) == 0) add("roundup_bypass_threshold_mb:", rng.Between(1, 30));
@@ -271,8 +271,7 @@ std::string StateText(const model::Model& model) {
 class Pair {
  public:
   explicit Pair(const Program& program)
-      : options_(*policy::ParseConf(program.conf, program.compat)),
-        device_(DeviceOptions(program)) {
+      : options_(*policy::ParseConf(program.conf, program.compat)), device_(DeviceOptions(program)) {
     if (program.free_order) options_.free_order = *program.free_order;
     allocator_ = std::make_unique<CachingAllocator>(&device_, options_);
     model_ = std::make_unique<model::Model>(
@@ -423,8 +422,8 @@ std::string ToTestCase(const Program& program, const std::string& name) {
   std::string out = absl::StrCat("TEST(RegressionTest, ", name, ") {\n  Program program;\n");
   absl::StrAppend(&out, "  program.compat = policy::Compat::", kCompats[static_cast<int>(program.compat)], ";\n");
   if (program.free_order) {
-    absl::StrAppend(&out, "  program.free_order = policy::FreeOrder::",
-                    kOrders[static_cast<int>(*program.free_order)], ";\n");
+    absl::StrAppend(&out, "  program.free_order = policy::FreeOrder::", kOrders[static_cast<int>(*program.free_order)],
+                    ";\n");
   }
   absl::StrAppend(&out, "  program.conf = \"", program.conf, "\";\n");
   absl::StrAppend(&out, "  program.capacity_bytes = ", program.capacity_bytes, ";\n");

@@ -14,10 +14,10 @@ namespace ashlar::core {
 
 struct Op {
   enum Kind {
-    kAlloc,          // `value` bytes on `stream` in `pool`, known as `id`
-    kFree,           // block `id`
-    kRecord,         // block `id` is used on `stream`
-    kComplete,       // all device work is done
+    kAlloc,     // `value` bytes on `stream` in `pool`, known as `id`
+    kFree,      // block `id`
+    kRecord,    // block `id` is used on `stream`
+    kComplete,  // all device work is done
     kEmptyCache,
     kConfigurePool,  // `pool`: value & 1 = use_on_oom, value & 2 = no_split
     kReleasePool,    // `pool`; later requests in it are ignored

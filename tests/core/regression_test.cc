@@ -12,11 +12,8 @@ TEST(RegressionTest, OverflowKeepsBlocksOfNoSplitPoolsWhole) {
   program.compat = policy::Compat::kTorchLatest;
   program.capacity_bytes = 40 * kMiB;
   program.ops = {
-      {Op::kConfigurePool, 0, 3, 0, 2},
-      {Op::kAlloc, 0, 12 * kMiB, 0, 2},
-      {Op::kAlloc, 1, 20 * kMiB, 0, 0},
-      {Op::kFree, 0, 0, 0, 0},
-      {Op::kAlloc, 2, 8 * kMiB, 0, 0},
+      {Op::kConfigurePool, 0, 3, 0, 2}, {Op::kAlloc, 0, 12 * kMiB, 0, 2}, {Op::kAlloc, 1, 20 * kMiB, 0, 0},
+      {Op::kFree, 0, 0, 0, 0},          {Op::kAlloc, 2, 8 * kMiB, 0, 0},
   };
   EXPECT_EQ(Difference(program), "");
 }

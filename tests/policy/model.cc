@@ -472,8 +472,7 @@ void Model::ProcessEvents(bool is_synchronising) {
   for (auto& [stream, queue] : waiting_) {
     while (!queue.empty()) {
       const Waiting head = queue.front();
-      const bool is_done =
-          is_synchronising || device_.events_complete_immediately || head.sequence <= completed_;
+      const bool is_done = is_synchronising || device_.events_complete_immediately || head.sequence <= completed_;
       if (!is_done) break;
       queue.erase(queue.begin());
       Block& block = blocks_.at(head.block);

@@ -1,0 +1,142 @@
+// What every device must do, as a suite: a new device earns its place by instantiating it.
+//
+//   TestedDevice MakeSim() { ... }
+//   INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest, testing::Values(MakeSim));
+//
+// The suite needs about 64 pages of memory, and assumes that nobody else takes or returns memory of the device
+// meanwhile.
+#ifndef ASHLAR_TESTS_DEVICE_DEVICE_CONTRACT_H_
+#define ASHLAR_TESTS_DEVICE_DEVICE_CONTRACT_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "allocator/device/device.h"
+#include "gtest/gtest.h"
+
+namespace ashlar::device {
+
+struct TestedDevice {
+  std::unique_ptr<Device> device;
+  std::uint64_t page_bytes = 2 * kMiB;  // a page size that the device can map
+  std::vector<Stream> streams;          // two streams that exist
+  std::function<void()> finish_work;    // all work recorded so far is done after this
+};
+
+class DeviceContractTest : public testing::TestWithParam<TestedDevice (*)()> {
+ protected:
+  std::uint64_t FreeBytes() { return device_.GetMemoryInfo().free_bytes; }
+  std::uint64_t TotalBytes() { return device_.GetMemoryInfo().total_bytes; }
+  // More than the device can ever give, in whole pages.
+  std::uint64_t TooManyBytes() { return RoundUp(TotalBytes(), page_) + page_; }
+
+  TestedDevice tested_ = GetParam()();
+  Device& device_ = *tested_.device;
+  const std::uint64_t page_ = tested_.page_bytes;
+};
+
+TEST_P(DeviceContractTest, SegmentsAreApartAndAligned) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  for (const std::uint64_t size_bytes : {page_, 3 * page_, page_, 2 * page_}) {
+    const absl::StatusOr<std::uint64_t> address = device_.AllocateSegment(size_bytes);
+    ASSERT_TRUE(address.ok()) << address.status();
+    EXPECT_NE(*address, 0u);
+    EXPECT_EQ(*address % 512, 0u);
+    ranges.emplace_back(*address, *address + size_bytes);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  for (std::size_t i = 1; i < ranges.size(); ++i) EXPECT_LE(ranges[i - 1].second, ranges[i].first);
+  for (const auto& [begin, end] : ranges) EXPECT_TRUE(device_.FreeSegment(begin).ok());
+}
+
+TEST_P(DeviceContractTest, SegmentsAreChargedAndGivenBack) {
+  const std::uint64_t before = FreeBytes();
+  const absl::StatusOr<std::uint64_t> address = device_.AllocateSegment(4 * page_);
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_LE(FreeBytes() + 4 * page_, before);
+  ASSERT_TRUE(device_.FreeSegment(*address).ok());
+  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_LE(FreeBytes(), TotalBytes());
+}
+
+TEST_P(DeviceContractTest, TooLargeASegmentIsOutOfMemoryAndCostsNothing) {
+  const std::uint64_t before = FreeBytes();
+  const absl::StatusOr<std::uint64_t> address = device_.AllocateSegment(TooManyBytes());
+  EXPECT_TRUE(absl::IsResourceExhausted(address.status())) << address.status();
+  EXPECT_EQ(FreeBytes(), before);
+  const absl::StatusOr<std::uint64_t> next = device_.AllocateSegment(page_);
+  ASSERT_TRUE(next.ok()) << "the device works on after out of memory: " << next.status();
+  EXPECT_TRUE(device_.FreeSegment(*next).ok());
+}
+
+TEST_P(DeviceContractTest, ReservationsChargeNothing) {
+  const std::uint64_t before = FreeBytes();
+  const absl::StatusOr<std::uint64_t> first = device_.Reserve(2 * TooManyBytes());
+  const absl::StatusOr<std::uint64_t> second = device_.Reserve(2 * TooManyBytes());
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  EXPECT_GE(std::max(*first, *second) - std::min(*first, *second), 2 * TooManyBytes());
+  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_TRUE(device_.ReleaseReservation(*first).ok());
+  EXPECT_TRUE(device_.ReleaseReservation(*second).ok());
+}
+
+TEST_P(DeviceContractTest, PagesAreMappedAndUnmappedInAnyPieces) {
+  const std::uint64_t before = FreeBytes();
+  const absl::StatusOr<std::uint64_t> base = device_.Reserve(16 * page_);
+  ASSERT_TRUE(base.ok()) << base.status();
+  ASSERT_TRUE(device_.Map(*base, 2 * page_, page_).ok());
+  ASSERT_TRUE(device_.Map(*base + 8 * page_, 3 * page_, page_).ok());
+  ASSERT_TRUE(device_.Map(*base + 2 * page_, 6 * page_, page_).ok());
+  EXPECT_EQ(FreeBytes() + 11 * page_, before);
+  ASSERT_TRUE(device_.Unmap(*base + page_, 9 * page_, page_).ok()) << "across the pieces that were mapped";
+  EXPECT_EQ(FreeBytes() + 2 * page_, before);
+  ASSERT_TRUE(device_.Map(*base + 5 * page_, page_, page_).ok()) << "a page can be mapped again";
+  ASSERT_TRUE(device_.Unmap(*base + 5 * page_, page_, page_).ok());
+  ASSERT_TRUE(device_.Unmap(*base, page_, page_).ok());
+  ASSERT_TRUE(device_.Unmap(*base + 10 * page_, page_, page_).ok());
+  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_TRUE(device_.ReleaseReservation(*base).ok());
+}
+
+TEST_P(DeviceContractTest, AFailedMapMapsNothing) {
+  const std::uint64_t size_bytes = TooManyBytes();
+  const absl::StatusOr<std::uint64_t> base = device_.Reserve(size_bytes);
+  ASSERT_TRUE(base.ok()) << base.status();
+  const std::uint64_t before = FreeBytes();
+  EXPECT_TRUE(absl::IsResourceExhausted(device_.Map(*base, size_bytes, page_)));
+  EXPECT_EQ(FreeBytes(), before);
+  ASSERT_TRUE(device_.Map(*base, page_, page_).ok()) << "no page is left behind";
+  EXPECT_TRUE(device_.Unmap(*base, page_, page_).ok());
+  EXPECT_TRUE(device_.ReleaseReservation(*base).ok());
+}
+
+TEST_P(DeviceContractTest, EventsAreDoneWhenTheWorkIs) {
+  const DeviceEvent first = device_.RecordEvent(tested_.streams[0]);
+  const DeviceEvent second = device_.RecordEvent(tested_.streams[1]);
+  tested_.finish_work();
+  EXPECT_TRUE(device_.QueryEvent(first));
+  EXPECT_TRUE(device_.QueryEvent(second));
+}
+
+TEST_P(DeviceContractTest, SynchronisingAnEventFinishesWhatWasBeforeItOnItsStream) {
+  const DeviceEvent earlier = device_.RecordEvent(tested_.streams[0]);
+  const DeviceEvent event = device_.RecordEvent(tested_.streams[0]);
+  device_.SynchronizeEvent(event);
+  EXPECT_TRUE(device_.QueryEvent(event));
+  EXPECT_TRUE(device_.QueryEvent(earlier));
+}
+
+TEST_P(DeviceContractTest, SynchronisingAStreamFinishesItsEvents) {
+  const DeviceEvent event = device_.RecordEvent(tested_.streams[1]);
+  device_.SynchronizeStream(tested_.streams[1]);
+  EXPECT_TRUE(device_.QueryEvent(event));
+}
+
+}  // namespace ashlar::device
+
+#endif  // ASHLAR_TESTS_DEVICE_DEVICE_CONTRACT_H_

@@ -1,0 +1,280 @@
+// The grammar of PYTORCH_CUDA_ALLOC_CONF: every key in every version, what is refused, and that the message names the
+// key, the value and what is allowed.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "allocator/policy/options.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ashlar::policy {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr Compat k113 = Compat::kTorch113;
+constexpr Compat k26 = Compat::kTorch26;
+constexpr Compat k210 = Compat::kTorch210;
+constexpr Compat kLatest = Compat::kTorchLatest;
+constexpr std::array<Compat, 4> kAll = {k113, k26, k210, kLatest};
+constexpr std::array<Compat, 2> kLate = {k210, kLatest};
+
+Options Good(const std::string& conf, Compat compat) {
+  const absl::StatusOr<Options> options = ParseConf(conf, compat);
+  EXPECT_TRUE(options.ok()) << conf << ": " << options.status();
+  return options.ok() ? *options : Options{};
+}
+
+// The message of the error.
+std::string Bad(const std::string& conf, Compat compat) {
+  const absl::StatusOr<Options> options = ParseConf(conf, compat);
+  EXPECT_FALSE(options.ok()) << conf << " in " << CompatName(compat);
+  EXPECT_TRUE(absl::IsInvalidArgument(options.status()));
+  return std::string(options.status().message());
+}
+
+using Divisions = std::array<std::uint64_t, 16>;
+Divisions List(const std::string& list, Compat compat) {
+  return Good("roundup_power2_divisions:" + list, compat).roundup_power2_divisions;
+}
+
+TEST(ConfParserTest, NothingSetIsTheDefault) {
+  for (const Compat compat : kAll) {
+    const Options options = Good("", compat);
+    EXPECT_EQ(options.compat, compat);
+    EXPECT_EQ(options.free_order, compat == kLatest ? FreeOrder::kPerSegmentCounter : FreeOrder::kAddress);
+    EXPECT_EQ(options.max_split_size_bytes, kUnlimited);
+    EXPECT_EQ(options.max_non_split_rounding_bytes, 20 * kMiB);
+    EXPECT_EQ(options.large_segment_bytes, 20 * kMiB);
+    EXPECT_EQ(options.garbage_collection_threshold, 0);
+    EXPECT_FALSE(options.expandable_segments);
+    EXPECT_FALSE(options.throw_on_cudamalloc_oom);
+    EXPECT_FALSE(options.per_process_memory_fraction.has_value());
+    EXPECT_THAT(options.notes, IsEmpty());
+  }
+}
+
+TEST(ConfParserTest, SplitLimitsOfEachVersion) {
+  for (const Compat compat : kAll) {
+    EXPECT_EQ(Good("max_split_size_mb:21", compat).max_split_size_bytes, 21 * kMiB);
+    EXPECT_THAT(Bad("max_split_size_mb:19", compat),
+                AllOf(HasSubstr("max_split_size_mb"), HasSubstr("'19'"), HasSubstr("20")));
+  }
+  for (const Compat compat : {k113, k26}) EXPECT_THAT(Bad("max_split_size_mb:20", compat), HasSubstr("> 20"));
+  for (const Compat compat : kLate) EXPECT_EQ(Good("max_split_size_mb:20", compat).max_split_size_bytes, 20 * kMiB);
+}
+
+TEST(ConfParserTest, NonSplitRoundingOfEachVersion) {
+  EXPECT_THAT(Bad("max_non_split_rounding_mb:32", k113), HasSubstr("max_non_split_rounding_mb"));
+  EXPECT_THAT(Bad("max_non_split_rounding_mb:20", k26), AllOf(HasSubstr("'20'"), HasSubstr("> 20")));
+  EXPECT_EQ(Good("max_non_split_rounding_mb:21", k26).max_non_split_rounding_bytes, 21 * kMiB);
+  for (const Compat compat : kLate) {
+    EXPECT_EQ(Good("max_non_split_rounding_mb:20", compat).max_non_split_rounding_bytes, 20 * kMiB);
+    EXPECT_THAT(Bad("max_non_split_rounding_mb:19", compat), HasSubstr(">= 20"));
+  }
+}
+
+TEST(ConfParserTest, LargeSegmentIsReadFirst) {
+  for (const Compat compat : kLate) {
+    const Options options = Good("max_split_size_mb:12,large_segment_size_mb:12", compat);
+    EXPECT_EQ(options.large_segment_bytes, 12 * kMiB);
+    EXPECT_EQ(options.max_split_size_bytes, 12 * kMiB);
+    EXPECT_EQ(options.max_non_split_rounding_bytes, 12 * kMiB) << "follows the large segment";
+    EXPECT_EQ(Good("max_non_split_rounding_mb:70,large_segment_size_mb:64", compat).max_non_split_rounding_bytes,
+              70 * kMiB);
+    EXPECT_THAT(Bad("max_split_size_mb:32,large_segment_size_mb:64", compat),
+                AllOf(HasSubstr("'32'"), HasSubstr(">= 64")));
+    EXPECT_EQ(Good("large_segment_size_mb:11", compat).large_segment_bytes, 11 * kMiB);
+    for (const char* value : {"10", "10.9", "0", "-5", "x"}) {
+      EXPECT_THAT(Bad(std::string("large_segment_size_mb:") + value, compat),
+                  AllOf(HasSubstr("large_segment_size_mb"), HasSubstr(value), HasSubstr("> 10")));
+    }
+  }
+  for (const Compat compat : {k113, k26}) Bad("large_segment_size_mb:32", compat);
+}
+
+TEST(ConfParserTest, GarbageCollectionThreshold) {
+  for (const Compat compat : kAll) {
+    EXPECT_DOUBLE_EQ(Good("garbage_collection_threshold:0.6", compat).garbage_collection_threshold, 0.6);
+    for (const char* value : {"0", "1", "0.0", "1.0", "-0.5", "2", "nan", "x"}) {
+      EXPECT_THAT(Bad(std::string("garbage_collection_threshold:") + value, compat),
+                  AllOf(HasSubstr("garbage_collection_threshold"), HasSubstr(value), HasSubstr("between 0 and 1")));
+    }
+  }
+}
+
+TEST(ConfParserTest, FlagsAreTrueOrFalseExactly) {
+  for (const Compat compat : {k26, k210, kLatest}) {
+    EXPECT_TRUE(Good("expandable_segments:True", compat).expandable_segments);
+    EXPECT_FALSE(Good("expandable_segments:False", compat).expandable_segments);
+    for (const char* value : {"true", "1", "TRUE", "Yes"}) {
+      EXPECT_THAT(Bad(std::string("expandable_segments:") + value, compat),
+                  AllOf(HasSubstr("expandable_segments"), HasSubstr(value), HasSubstr("True or False")));
+    }
+  }
+  Bad("expandable_segments:True", k113);
+  for (const Compat compat : kLate) {
+    EXPECT_TRUE(Good("throw_on_cudamalloc_oom:True", compat).throw_on_cudamalloc_oom);
+    EXPECT_THAT(Bad("throw_on_cudamalloc_oom:yes", compat), HasSubstr("True or False"));
+  }
+  for (const Compat compat : {k113, k26}) Bad("throw_on_cudamalloc_oom:True", compat);
+}
+
+TEST(ConfParserTest, MemoryFraction) {
+  for (const Compat compat : kLate) {
+    EXPECT_DOUBLE_EQ(*Good("per_process_memory_fraction:0.25", compat).per_process_memory_fraction, 0.25);
+    EXPECT_DOUBLE_EQ(*Good("per_process_memory_fraction:0", compat).per_process_memory_fraction, 0);
+    EXPECT_DOUBLE_EQ(*Good("per_process_memory_fraction:1.0", compat).per_process_memory_fraction, 1);
+    for (const char* value : {"-0.1", "1.01", "half"}) {
+      EXPECT_THAT(Bad(std::string("per_process_memory_fraction:") + value, compat),
+                  AllOf(HasSubstr("per_process_memory_fraction"), HasSubstr(value), HasSubstr("0 to 1")));
+    }
+  }
+  for (const Compat compat : {k113, k26}) Bad("per_process_memory_fraction:0.5", compat);
+}
+
+TEST(ConfParserTest, ExpandableReserve) {
+  for (const Compat compat : kLate) {
+    EXPECT_DOUBLE_EQ(*Good("expandable_segments_reserve:0.5", compat).expandable_reserve.fraction_of_total, 0.5);
+    EXPECT_EQ(*Good("expandable_segments_reserve:64G", compat).expandable_reserve.bytes, 64 * kGiB);
+    EXPECT_EQ(*Good("expandable_segments_reserve:64g", compat).expandable_reserve.bytes, 64 * kGiB);
+    for (const char* value : {"0", "-1", "lots", "G"}) {
+      const Options ignored = Good(std::string("expandable_segments_reserve:") + value, compat);
+      EXPECT_FALSE(ignored.expandable_reserve.bytes || ignored.expandable_reserve.fraction_of_total) << value;
+      EXPECT_THAT(ignored.notes, SizeIs(1)) << "ignored values are named";
+    }
+  }
+  for (const Compat compat : {k113, k26}) Bad("expandable_segments_reserve:0.5", compat);
+}
+
+TEST(ConfParserTest, RoundupScalar) {
+  for (const Compat compat : kAll) {
+    Divisions expected;
+    expected.fill(8);
+    EXPECT_THAT(Good("roundup_power2_divisions:8", compat).roundup_power2_divisions, ElementsAreArray(expected));
+    for (const char* value : {"0", "3", "-4", "x"}) {
+      EXPECT_THAT(Bad(std::string("roundup_power2_divisions:") + value, compat),
+                  AllOf(HasSubstr("roundup_power2_divisions"), HasSubstr(value), HasSubstr("power of two")));
+    }
+  }
+}
+
+TEST(ConfParserTest, RoundupBypassIsOf113) {
+  EXPECT_EQ(Good("roundup_bypass_threshold_mb:8", k113).roundup_bypass_threshold_bytes, 8 * kMiB);
+  for (const Compat compat : {k26, k210, kLatest}) Bad("roundup_bypass_threshold_mb:8", compat);
+}
+
+TEST(ConfParserTest, AListIsAnErrorIn113) {
+  EXPECT_THAT(Bad("roundup_power2_divisions:[1:8]", k113), HasSubstr("roundup_power2_divisions"));
+}
+
+TEST(ConfParserTest, TheFirstKeyFillsBelowAndUnnamedIntervalsAreOff) {
+  for (const Compat compat : {k26, k210, kLatest}) {
+    EXPECT_EQ(List("[4:2,32:8]", compat), (Divisions{2, 2, 2, 0, 0, 8}));
+    EXPECT_EQ(List("[1:4]", compat), (Divisions{4}));
+    EXPECT_EQ(List("[4:2,1:8]", compat), (Divisions{8, 2, 2})) << "only the first fills";
+    EXPECT_EQ(List("[4:2,4:8]", compat), (Divisions{2, 2, 8})) << "a later key wins";
+    EXPECT_EQ(List("[4:0,8:2]", compat), (Divisions{0, 0, 0, 2})) << "0 in a list is off";
+  }
+}
+
+TEST(ConfParserTest, TheRestOfAList) {
+  Divisions expected = {8, 0, 4};
+  for (std::size_t i = 3; i < 16; ++i) expected[i] = 2;
+  for (const Compat compat : kLate) EXPECT_EQ(List("[1:8,4:4,>:2]", compat), expected);
+  expected[2] = 2;  // in 2.6 the last named interval takes the value of the rest too
+  EXPECT_EQ(List("[1:8,4:4,>:2]", k26), expected);
+
+  Divisions from_256{};
+  for (std::size_t i = 0; i <= 8; ++i) from_256[i] = 1;
+  from_256[9] = 2;
+  for (std::size_t i = 10; i < 16; ++i) from_256[i] = 8;
+  EXPECT_EQ(List("[256:1,512:2,1024:4,>:8]", k26), from_256);
+  from_256[10] = 4;
+  EXPECT_EQ(List("[256:1,512:2,1024:4,>:8]", kLatest), from_256);
+}
+
+TEST(ConfParserTest, TheRestAlone) {
+  Divisions expected;
+  expected.fill(4);
+  EXPECT_EQ(List("[>:4]", k26), expected);
+  expected[0] = 0;
+  EXPECT_EQ(List("[>:4]", kLatest), expected) << "the first interval stays off";
+}
+
+TEST(ConfParserTest, TheLastIntervalHasNothingAbove) {
+  for (const char* key : {"32768", "65536", "131072"}) {
+    Divisions expected;
+    expected.fill(2);
+    EXPECT_EQ(List(std::string("[") + key + ":2,>:8]", kLatest), expected) << key;
+  }
+}
+
+TEST(ConfParserTest, BadLists) {
+  for (const char* list : {"[3:2]", "[4:3]", "[4]", "[4:2:1]", "[x:2]", "[4:x]", "[-4:2]", "[>:3]", "[0:2]"}) {
+    EXPECT_THAT(Bad(std::string("roundup_power2_divisions:") + list, kLatest),
+                AllOf(HasSubstr("roundup_power2_divisions"), HasSubstr(list), HasSubstr("powers of two")));
+  }
+  Bad("roundup_power2_divisions:[4:2", kLatest);
+  Bad("roundup_power2_divisions:4:2]", kLatest);
+}
+
+TEST(ConfParserTest, BlanksAndATrailingCommaAreFine) {
+  for (const Compat compat : kAll) {
+    const Options options = Good(" max_split_size_mb : 64 , garbage_collection_threshold: 0.8,", compat);
+    EXPECT_EQ(options.max_split_size_bytes, 64 * kMiB);
+    EXPECT_DOUBLE_EQ(options.garbage_collection_threshold, 0.8);
+  }
+  EXPECT_EQ(List("[ 4 : 2 , 32 : 8 ]", kLatest), (Divisions{2, 2, 2, 0, 0, 8}));
+}
+
+TEST(ConfParserTest, TheOrderOfKeysDoesNotMatter) {
+  const char* orders[] = {"large_segment_size_mb:32,max_split_size_mb:64,garbage_collection_threshold:0.7",
+                          "garbage_collection_threshold:0.7,max_split_size_mb:64,large_segment_size_mb:32",
+                          "max_split_size_mb:64,large_segment_size_mb:32,garbage_collection_threshold:0.7"};
+  for (const char* conf : orders) {
+    const Options options = Good(conf, kLatest);
+    EXPECT_EQ(options.large_segment_bytes, 32 * kMiB);
+    EXPECT_EQ(options.max_split_size_bytes, 64 * kMiB);
+    EXPECT_EQ(options.max_non_split_rounding_bytes, 32 * kMiB);
+    EXPECT_DOUBLE_EQ(options.garbage_collection_threshold, 0.7);
+  }
+}
+
+TEST(ConfParserTest, UnknownKeysAndBrokenPairs) {
+  for (const Compat compat : kAll) {
+    EXPECT_THAT(Bad("no_such_key:1", compat),
+                AllOf(HasSubstr("no_such_key"), HasSubstr("'1'"), HasSubstr(std::string(CompatName(compat)))));
+    for (const char* conf : {"max_split_size_mb", "max_split_size_mb:", ":64", "garbage_collection_threshold"}) {
+      EXPECT_THAT(Bad(conf, compat), AllOf(HasSubstr(conf), HasSubstr("key:value")));
+    }
+  }
+}
+
+TEST(ConfParserTest, KeysWithoutEffectAreNoted) {
+  for (const Compat compat : {k26, k210, kLatest}) {
+    EXPECT_THAT(Good("release_lock_on_cudamalloc:True", compat).notes,
+                testing::ElementsAre(HasSubstr("release_lock_on_cudamalloc")));
+  }
+  EXPECT_THAT(Good("backend:native", kLatest).notes, IsEmpty());
+  EXPECT_THAT(Bad("backend:cudaMallocAsync", kLatest), HasSubstr("native"));
+}
+
+TEST(ConfParserTest, NamesOfVersionsAndOrdersRoundTrip) {
+  for (const Compat compat : kAll) EXPECT_EQ(*ParseCompat(CompatName(compat)), compat);
+  for (const FreeOrder order : {FreeOrder::kAddress, FreeOrder::kPerBlockCounter, FreeOrder::kPerSegmentCounter}) {
+    EXPECT_EQ(*ParseFreeOrder(FreeOrderName(order)), order);
+  }
+  EXPECT_THAT(std::string(ParseCompat("torch-9").status().message()),
+              AllOf(HasSubstr("torch-9"), HasSubstr("torch-2.6")));
+  EXPECT_FALSE(ParseFreeOrder("random").ok());
+}
+
+}  // namespace
+}  // namespace ashlar::policy
