@@ -52,11 +52,29 @@ void NoteProgram(const replay::SnapshotProgram& program, Explanation& out) {
 }
 
 void NoteReleases(const replay::SnapshotProgram& program, Explanation& out) {
-  const std::uint64_t count = program.user_releases + program.maybe_releases;
-  if (count == 0) return;
-  AddNote("releases_told_from_frees",
-          "freed segments were taken as empty_cache calls; those right before a new segment may be the allocator's own",
-          count, out);
+  if (program.user_releases > 0) {
+    AddNote("empty_cache_told_from_frees", "empty_cache calls, told from segments that were freed",
+            program.user_releases, out);
+  }
+  if (program.maybe_releases > 0) {
+    AddNote(
+        "releases_before_growth",
+        "times that segments were freed right before a new one was needed: by the allocator itself (a retry), or by an "
+        "empty_cache call just before; this trace does not tell which",
+        program.maybe_releases, out);
+  }
+}
+
+// What the program asked for. Where the capacity is known the allocator's own releases come by themselves.
+trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known) {
+  trace::RequestTrace out = program.requests;
+  if (!is_capacity_known) return out;
+  out.requests.clear();
+  for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
+    if (program.answers[i].release != replay::Release::kMaybeLadder)
+      out.requests.push_back(program.requests.requests[i]);
+  }
+  return out;
 }
 
 absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
