@@ -21,7 +21,9 @@ class Machine {
       : begin_(reinterpret_cast<const std::uint8_t*>(bytes.data())),
         at_(begin_),
         end_(begin_ + bytes.size()),
-        room_(std::min(limits.max_values, std::uint64_t{1} << 31)) {}
+        room_(std::min(limits.max_values, std::uint64_t{1} << 31)) {
+    document_.Reserve(bytes.size());
+  }
 
   absl::StatusOr<Document> Run() {
     if (!Header()) return status_;
@@ -162,9 +164,13 @@ class Machine {
 
   bool Skip(std::uint64_t bytes) {
     if (Left() < bytes) [[unlikely]]
-      return FailTruncated(absl::StrCat(bytes, " bytes that byte ", Offset(), " announces"));
+      return PastEnd(bytes);
     at_ += bytes;
     return true;
+  }
+
+  [[gnu::noinline]] bool PastEnd(std::uint64_t bytes) {
+    return FailTruncated(absl::StrCat(bytes, " bytes that byte ", Offset(), " announces"));
   }
 
   // --- values --------------------------------------------------------------------------------------------------
@@ -212,7 +218,8 @@ class Machine {
   // A put costs at least one byte, so a pickler that counts up never has an index above the offset.
   bool Put(std::uint64_t index) {
     if (!Need(1)) return false;
-    if (index > Offset()) return Fail(absl::StrCat("memo index ", index, " is higher than any pickler writes here"));
+    if (index > Offset()) [[unlikely]]
+      return BadMemo(index, " is higher than any pickler writes here");
     if (index >= memo_.size()) memo_.resize(index + 1, Value(kUnwritten, 0, 0));
     memo_count_ += memo_[index].kind() == kUnwritten;
     memo_[index] = stack_.back();
@@ -220,8 +227,11 @@ class Machine {
   }
   bool Get(std::uint64_t index) {
     if (index >= memo_.size() || memo_[index].kind() == kUnwritten) [[unlikely]]
-      return Fail(absl::StrCat("memo index ", index, " was never written"));
+      return BadMemo(index, " was never written");
     return PushValue(memo_[index]);
+  }
+  [[gnu::noinline]] bool BadMemo(std::uint64_t index, absl::string_view why) {
+    return Fail(absl::StrCat("memo index ", index, why));
   }
 
   // --- stack and containers ------------------------------------------------------------------------------------
@@ -265,12 +275,16 @@ class Machine {
   // The items from stack position `first` on go into the container just below it.
   bool ExtendFrom(std::size_t first, Kind kind) {
     if (first <= floor_ || stack_[first - 1].kind() != kind) [[unlikely]]
-      return Fail(absl::StrCat("adds items to something that is not ", KindName(kind)));
+      return NotA(kind);
     const std::size_t count = stack_.size() - first;
     if (kind == Kind::kDict && count % 2 != 0) return Fail("a key without a value");
     if (!Spend(count)) return false;
     document_.Extend(stack_[first - 1].payload(), stack_.data() + first, stack_.data() + stack_.size());
     return Drop(first);
+  }
+
+  [[gnu::noinline]] bool NotA(Kind kind) {
+    return Fail(absl::StrCat("adds items to something that is not ", KindName(kind)));
   }
 
   // The items from stack position `first` on become a container of their own.
@@ -314,7 +328,7 @@ class Machine {
     return Fail(absl::StrFormat("0x%02x is no opcode: not a pickle, or damaged", opcode));
   }
 
-  bool Fail(absl::string_view what) {
+  [[gnu::noinline]] bool Fail(absl::string_view what) {
     op_ = op_ == nullptr ? at_ : op_;
     status_ = absl::InvalidArgumentError(absl::StrCat("pickle: byte ", Offset(), ": ", what));
     return false;

@@ -40,6 +40,11 @@ std::size_t Document::Size(const Value& value) const {
   return value.kind() == Kind::kDict ? size / 2 : size;
 }
 
+void Document::Reserve(std::uint64_t pickle_bytes) {
+  items_.reserve(pickle_bytes / 8);
+  containers_.reserve(pickle_bytes / 128);
+}
+
 std::uint64_t Document::AddText(absl::string_view text) {
   texts_.push_back(text);
   return texts_.size() - 1;

@@ -114,7 +114,8 @@ class Document {
   // All items of all containers. A walk that visits more than this met a shared list more than once.
   std::size_t item_count() const { return items_.size(); }
 
-  // For the reader.
+  // For the reader. Room for what snapshots of that many bytes hold, about twice the bytes.
+  void Reserve(std::uint64_t pickle_bytes);
   std::uint64_t AddText(absl::string_view text);
   std::uint64_t AddContainer();
   // Appends the items of the stack range to a container.
