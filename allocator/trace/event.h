@@ -41,6 +41,8 @@ inline constexpr StackId kNoStack = std::numeric_limits<StackId>::max();
 
 inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
+inline constexpr std::uint32_t kNoByte = std::numeric_limits<std::uint32_t>::max();
+
 struct Event {
   Action action = Action::kUnknown;
   std::uint64_t address = 0;
@@ -48,6 +50,7 @@ struct Event {
   Stream stream{};
   std::int64_t time_us = kNoTime;  // microseconds of the recorder's clock, kNoTime where the trace has none
   StackId stack = kNoStack;
+  std::uint32_t file_byte = kNoByte;  // where its record begins in the file it was read from, for error messages
   std::optional<PoolId> pool;  // where the trace names one (PyTorch entries do from 2026 on)
 };
 

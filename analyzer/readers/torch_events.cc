@@ -1,4 +1,5 @@
 // device_traces: one list of entries per device, and external_annotations.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,7 @@ absl::Status ReadExtras(const Record& record, TorchContext* context, Event* even
 absl::Status ReadEntry(const Value& entry, TorchContext* context, Event* event) {
   if (entry.kind() != Kind::kDict) return ExpectKind(entry, Kind::kDict);
   const Record record(context->document, entry, kEntry, &context->names, &context->notes);
+  event->file_byte = static_cast<std::uint32_t>(std::min<std::uint64_t>(entry.offset(), trace::kNoByte));
   absl::Status status = ReadAction(record, context, event);
   if (status.ok()) status = ReadAddress(record, event);
   if (status.ok()) status = ReadSizeAndStream(record, context, event);

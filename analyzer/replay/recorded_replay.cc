@@ -79,6 +79,10 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
     if (is_exact) break;
   }
   options->free_order = best_order;
+  // Only the latest version orders by segment.
+  if (!wishes.compat.has_value() && best_order == policy::FreeOrder::kPerSegmentCounter) {
+    options->compat = policy::Compat::kTorchLatest;
+  }
   std::string guess = GuessSentence(snapshot, *options, wishes, best->fidelity.total > 0);
   return RecordedReplay{*std::move(options), *std::move(program), *std::move(best), std::move(guess)};
 }
