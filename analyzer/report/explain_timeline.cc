@@ -106,9 +106,16 @@ void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, 
   }
 }
 
+bool HasAllocations(const timeline::Timeline& timeline) {
+  const auto events = timeline.events();
+  return std::any_of(events.begin(), events.end(),
+                     [](const trace::Event& event) { return event.action == trace::Action::kAlloc; });
+}
+
 void JudgeWithoutOom(const timeline::Timeline& timeline, Explanation& out) {
-  if (timeline.event_count() == 0) {
-    out.headline = absl::StrCat("NO EVENTS  device ", timeline.device(), ": the file has the final state only");
+  if (!HasAllocations(timeline)) {
+    out.headline = absl::StrCat("NO ALLOCATIONS RECORDED  device ", timeline.device(), ": the file has a state, ",
+                                "not how it came about");
     out.verdict = OomVerdict::kUnknown;
     out.evidence.push_back("unknown: whether a request failed is not in this trace");
     return;
