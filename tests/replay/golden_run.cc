@@ -39,6 +39,15 @@ GoldenRun ReadRun(const std::string& name, const nlohmann::json& entry) {
 
 }  // namespace
 
+replay::RequestReplayOptions ReplayOptions(const GoldenRun& run) {
+  replay::RequestReplayOptions options;
+  options.policy = run.options;
+  options.device.capacity_bytes = run.capacity_bytes;
+  options.device.events_complete_immediately = run.events_complete_immediately;
+  options.memory_fraction = run.memory_fraction;
+  return options;
+}
+
 GoldenFolder::GoldenFolder(std::string folder) : folder_(std::move(folder)) {
   std::ifstream file(folder_ + "/index.json");
   const nlohmann::json index = nlohmann::json::parse(file);

@@ -11,6 +11,7 @@
 
 #include "allocator/policy/options.h"
 #include "allocator/trace/request.h"
+#include "analyzer/replay/request_replay.h"
 
 namespace ashlar {
 
@@ -24,6 +25,8 @@ struct GoldenRun {
   std::string events_sha256;
   std::map<std::string, std::int64_t> numbers;  // those that the index has
 };
+
+replay::RequestReplayOptions ReplayOptions(const GoldenRun& run);
 
 class GoldenFolder {
  public:

@@ -57,12 +57,7 @@ bool DependsOnStreamOrder(const std::string& key, const trace::RequestTrace& tra
 
 // What is different, empty when nothing is.
 std::string Mismatch(const GoldenRun& run, const trace::RequestTrace& trace) {
-  replay::RequestReplayOptions options;
-  options.policy = run.options;
-  options.device.capacity_bytes = run.capacity_bytes;
-  options.device.events_complete_immediately = run.events_complete_immediately;
-  options.memory_fraction = run.memory_fraction;
-  replay::RequestReplay replay(options);
+  replay::RequestReplay replay(ReplayOptions(run));
   replay::EventLog log;
   const absl::Status status = replay.Run(trace, &log);
   if (!status.ok()) return std::string(status.ToString());
