@@ -66,7 +66,7 @@ absl::StatusOr<std::uint64_t> SimDevice::AllocateSegment(std::uint64_t size_byte
   ++calls_.segment_alloc;
   cost_ns_ += options_.cost.segment_alloc_ns;
   if (absl::Status injected = InjectedFailure(); !injected.ok()) return injected;
-  const std::uint64_t free_bytes = options_.capacity_bytes - used_;
+  const std::uint64_t free_bytes = FreeBytes();
   if (size_bytes > free_bytes || RoundUp(size_bytes, options_.granularity_bytes) > free_bytes) {
     return OutOfMemory("AllocateSegment", size_bytes, free_bytes);
   }
@@ -152,7 +152,7 @@ absl::Status SimDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std
   }
   Reservation* reservation = FindReservation(address, size_bytes);
   ASHLAR_CHECK_EQ(size_bytes % page_bytes, std::uint64_t{0});
-  const std::uint64_t free_bytes = options_.capacity_bytes - used_;
+  const std::uint64_t free_bytes = FreeBytes();
   if (size_bytes > free_bytes) return OutOfMemory("Map", size_bytes, free_bytes);
   for (std::uint64_t page = address; page < address + size_bytes; page += page_bytes) {
     ASHLAR_CHECK(reservation->mapped.emplace(page, page_bytes).second);
@@ -174,7 +174,7 @@ absl::Status SimDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, s
   return absl::OkStatus();
 }
 
-MemoryInfo SimDevice::GetMemoryInfo() { return {options_.capacity_bytes - used_, options_.capacity_bytes}; }
+MemoryInfo SimDevice::GetMemoryInfo() { return {FreeBytes(), options_.capacity_bytes}; }
 
 DeviceEvent SimDevice::RecordEvent(Stream stream) {
   ++calls_.record_event;

@@ -102,6 +102,8 @@ class SimDevice final : public Device {
   };
   Reservation* FindReservation(std::uint64_t address, std::uint64_t size_bytes);
   absl::Status InjectedFailure();
+  // 0 where adopted segments are more than the capacity.
+  std::uint64_t FreeBytes() const { return used_ > options_.capacity_bytes ? 0 : options_.capacity_bytes - used_; }
   absl::StatusOr<std::uint64_t> Place(AddressSpace& space, std::uint64_t size_bytes, std::uint64_t lowest);
 
   SimDeviceOptions options_;

@@ -90,7 +90,8 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::
   settings.capacity_bytes = CapacityAtOom(observed);
   if (!settings.capacity_bytes.has_value()) settings.capacity_bytes = options.capacity_bytes;
   out.what_if_capacity_bytes = settings.capacity_bytes;
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(recorded.program.requests, settings);
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
+      remedies::RunWhatIfs(WhatIfRequests(recorded.program, settings.capacity_bytes.has_value()), settings);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.advice = remedies::Advise(out.what_if);
