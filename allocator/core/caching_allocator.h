@@ -62,6 +62,10 @@ class CachingAllocator {
   // Synchronises every pending free and returns all whole-free memory to the device.
   void EmptyCache();
 
+  // Returns the whole-free large segments that garbage collection would, to reclaim `target_bytes`. The ladder does
+  // this by itself, with the target that the memory fraction sets.
+  void CollectGarbage(std::uint64_t target_bytes);
+
   // At most `fraction` of the device's memory; [0, 1].
   absl::Status SetMemoryFraction(double fraction);
   // The limit in bytes, if there is one.

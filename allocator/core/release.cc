@@ -14,7 +14,11 @@ void CachingAllocator::CollectGarbage() {
   const auto threshold =
       static_cast<std::uint64_t>(options().garbage_collection_threshold * static_cast<double>(*limit_bytes_));
   if (heap_.reserved_bytes() <= threshold) return;
-  for (Block* block : heap_.GarbageVictims(heap_.reserved_bytes() - threshold)) ReleaseSegment(block);
+  CollectGarbage(heap_.reserved_bytes() - threshold);
+}
+
+void CachingAllocator::CollectGarbage(std::uint64_t target_bytes) {
+  for (Block* block : heap_.GarbageVictims(target_bytes)) ReleaseSegment(block);
 }
 
 bool CachingAllocator::ReleaseOversize(const policy::Plan& plan) {

@@ -55,18 +55,31 @@ Plan Heap::MakePlan(const Request& request) {
   return plan;
 }
 
+const Block* Heap::Peek(const Request& request) const {
+  const PoolPair* pair = &default_pair_;
+  if (!request.pool.IsDefault()) {
+    const auto it = private_pairs_.find(request.pool);
+    if (it == private_pairs_.end()) return nullptr;
+    pair = it->second.get();
+  }
+  const std::uint64_t rounded_bytes = RoundedBytes(request.bytes, options_);
+  const Lane* lane = FindLane(IsSmall(rounded_bytes) ? pair->small : pair->large, request.stream);
+  return lane == nullptr ? nullptr : FindFree(*lane, rounded_bytes);
+}
+
 // Best fit looks at one candidate only: the first in order that is large enough.
 Block* Heap::FindFree(const Lane& lane, std::uint64_t rounded_bytes) const {
   Block* candidate = lane.free.FirstAtLeast(rounded_bytes);
   if (candidate != nullptr && candidate->segment->is_expandable) candidate = SkipByExpandableRules(lane, candidate);
-  if (candidate == nullptr || !IsRightSize(rounded_bytes, *candidate)) return nullptr;
+  if (candidate == nullptr || !MayServe(rounded_bytes, candidate->size_bytes)) return nullptr;
   return candidate;
 }
 
-bool Heap::IsRightSize(std::uint64_t rounded_bytes, const Block& candidate) const {
+bool Heap::MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const {
+  if (block_bytes < rounded_bytes) return false;
   const std::uint64_t max_split = options_.max_split_size_bytes;
-  if (rounded_bytes < max_split) return candidate.size_bytes < max_split || max_split == kUnlimited;
-  return candidate.size_bytes < rounded_bytes + options_.max_non_split_rounding_bytes;
+  if (rounded_bytes < max_split) return block_bytes < max_split || max_split == kUnlimited;
+  return block_bytes - rounded_bytes < options_.max_non_split_rounding_bytes;
 }
 
 Block* Heap::FindInOverflow(const Plan& plan, PoolPair& pair) const {
@@ -75,7 +88,7 @@ Block* Heap::FindInOverflow(const Plan& plan, PoolPair& pair) const {
   if (lane == nullptr) return nullptr;
   Block* candidate = lane->free.FirstAtLeast(plan.rounded_bytes);
   while (candidate != nullptr && candidate->segment->is_expandable) candidate = lane->free.Next(candidate);
-  if (candidate == nullptr || !IsRightSize(plan.rounded_bytes, *candidate)) return nullptr;
+  if (candidate == nullptr || !MayServe(plan.rounded_bytes, candidate->size_bytes)) return nullptr;
   return candidate;
 }
 

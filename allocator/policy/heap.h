@@ -97,6 +97,10 @@ class Heap {
 
   // --- requests ---
   Plan MakePlan(const Request& request);
+  // The free block that MakePlan would find.
+  const Block* Peek(const Request& request) const;
+  // Whether a free block of this size may serve the request at all.
+  bool MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const;
   // Counts one search in the pool's clock; call before MakePlan's result is used, only while garbage is collected.
   static void Tick(const Plan& plan) { ++plan.pool->clock; }
   // Takes plan.block out of the free set and places the request in it.
@@ -180,7 +184,6 @@ class Heap {
   Lane& LaneOf(Pool& pool, Stream stream);
   Block* FindFree(const Lane& lane, std::uint64_t rounded_bytes) const;
   Block* SkipByExpandableRules(const Lane& lane, Block* candidate) const;
-  bool IsRightSize(std::uint64_t rounded_bytes, const Block& candidate) const;
   bool ShouldSplit(const Plan& plan, const Block& block) const;
   Block* Split(Block* block, std::uint64_t low_bytes);
   void InsertFree(Block* block);

@@ -1,9 +1,6 @@
 #include "analyzer/replay/restored_state.h"
 
-#include <algorithm>
 #include <map>
-#include <tuple>
-#include <utility>
 
 #include "allocator/policy/size_rule.h"
 
@@ -12,13 +9,6 @@ namespace {
 
 using KnownBlock = policy::Heap::KnownBlock;
 using timeline::StateSegment;
-
-// Room behind the last known mapping of a reservation; upstream reserves 9/8 of the device's memory.
-constexpr std::uint64_t kGrowthRoomBytes = std::uint64_t{1} << 37;
-
-using LaneKey = std::tuple<std::uint64_t, bool, PoolId>;  // stream, small pool, pool
-
-LaneKey KeyOf(const StateSegment& segment) { return {Handle(segment.stream), segment.is_small_pool, segment.pool}; }
 
 // The occupied blocks of a segment and the gaps between them.
 std::vector<KnownBlock> BlocksOf(const StateSegment& segment) {
@@ -36,15 +26,7 @@ std::vector<KnownBlock> BlocksOf(const StateSegment& segment) {
   return out;
 }
 
-policy::Request LaneOf(const StateSegment& segment) {
-  return {.bytes = 0, .stream = segment.stream, .pool = segment.pool};
-}
-
-struct Reservation {
-  std::vector<const StateSegment*> ranges;
-  std::uint64_t begin = UINT64_MAX;
-  std::uint64_t end = 0;
-};
+policy::Request LaneOf(const StateSegment& segment) { return {.bytes = 0, .stream = segment.stream, .pool = segment.pool}; }
 
 class Restorer {
  public:
@@ -93,53 +75,18 @@ class Restorer {
   std::map<std::uint64_t, core::Block*> live_;
 };
 
-// Where each reservation begins and ends: around its ranges and the later maps of its stream that lie near them.
-std::map<LaneKey, Reservation> FindReservations(const timeline::State& state, const std::vector<trace::Event>& events) {
-  std::map<LaneKey, Reservation> out;
-  for (const StateSegment& segment : state.segments) {
-    if (!segment.is_expandable) continue;
-    Reservation& reservation = out[KeyOf(segment)];
-    reservation.ranges.push_back(&segment);
-    reservation.begin = std::min(reservation.begin, segment.address);
-    reservation.end = std::max(reservation.end, segment.End());
-  }
-  std::vector<Reservation*> by_address;
-  for (auto& [key, reservation] : out) by_address.push_back(&reservation);
-  std::sort(by_address.begin(), by_address.end(),
-            [](const Reservation* a, const Reservation* b) { return a->begin < b->begin; });
-  for (auto& [key, reservation] : out) {
-    std::uint64_t next_begin = UINT64_MAX;
-    for (const Reservation* other : by_address) {
-      if (other->begin > reservation.begin) next_begin = std::min(next_begin, other->begin);
-    }
-    reservation.end = std::min(std::max(reservation.end, reservation.begin + kGrowthRoomBytes), next_begin);
-    for (const trace::Event& event : events) {
-      // A hole below the ranges that is mapped again later belongs to the same reservation.
-      const bool is_map = event.action == trace::Action::kSegmentMap && Handle(event.stream) == std::get<0>(key);
-      const bool is_near =
-          event.address < reservation.begin && reservation.begin - event.address < kGrowthRoomBytes / 8;
-      const std::uint64_t page_bytes =
-          std::get<1>(key) ? policy::kSmallSegmentBytes : policy::kDefaultLargeSegmentBytes;
-      if (is_map && is_near && event.size_bytes % page_bytes == 0 && by_address.size() == 1) {
-        reservation.begin = event.address;
-      }
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state,
-                                                       const std::vector<trace::Event>& events,
+                                                       const Reservations& reservations,
                                                        core::CachingAllocator& allocator, device::SimDevice& device) {
   Restorer restorer(allocator, device);
   absl::Status status;
   for (const StateSegment& segment : state.segments) {
     if (!segment.is_expandable) status.Update(restorer.RestoreOrdinary(segment));
   }
-  for (const auto& [key, reservation] : FindReservations(state, events)) {
-    status.Update(restorer.RestoreReservation(reservation));
+  for (const Reservation& reservation : reservations.all) {
+    if (!reservation.ranges.empty()) status.Update(restorer.RestoreReservation(reservation));
   }
   if (!status.ok()) return status;
   std::vector<core::Block*> out;

@@ -7,17 +7,15 @@
 #include "absl/status/statusor.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
-#include "allocator/trace/event.h"
+#include "analyzer/replay/reservations.h"
 #include "analyzer/timeline/start_state.h"
 
 namespace ashlar::replay {
 
-// Restores every segment at its address, free blocks where no block stands. Expandable ranges of one stream and pool
-// become one reservation: from the lowest address they or a later map in `events` have, to the end of the last plus
-// room to grow. Returns the occupied blocks in the state's order, all live (the caller makes pending ones pending).
+// Restores every segment at its address, free blocks where no block stands; expandable ranges inside their
+// reservations. Returns the occupied blocks in the state's order, all live (the caller makes pending ones pending).
 // InvalidArgument when the ranges cannot be those of one allocator.
-absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state,
-                                                       const std::vector<trace::Event>& events,
+absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const Reservations& reservations,
                                                        core::CachingAllocator& allocator, device::SimDevice& device);
 
 }  // namespace ashlar::replay

@@ -20,6 +20,12 @@ constexpr std::uint64_t kFirstWaitStream = std::uint64_t{1} << 63;
 bool IsRelease(Action action) { return action == Action::kSegmentFree || action == Action::kSegmentUnmap; }
 bool IsGrowth(Action action) { return action == Action::kSegmentAlloc || action == Action::kSegmentMap; }
 
+// Events that neither ask for memory nor return any to the device.
+bool IsPassive(Action action) {
+  return action == Action::kFreeCompleted || action == Action::kSnapshot || action == Action::kAnnotate ||
+         action == Action::kUnknown;
+}
+
 class ProgramMaker {
  public:
   ProgramMaker(const std::vector<Event>& events, const timeline::Timeline& observed) : events_(events) {
@@ -34,6 +40,7 @@ class ProgramMaker {
     AddStartBlocks();
     for (std::size_t i = 0; i < events_.size(); ++i) AddEvent(i);
     program_.requests.id_count = next_id_;
+    program_.requests_end = segments_from_;
     return std::move(program_);
   }
 
@@ -73,6 +80,8 @@ class ProgramMaker {
     return answer;
   }
 
+  static RecordedAnswer WithoutSegments(std::int64_t event) { return {.event = event, .segments_from = event + 1}; }
+
   void AddEvent(std::size_t i) {
     const Event& event = events_[i];
     switch (event.action) {
@@ -109,6 +118,7 @@ class ProgramMaker {
   void AddOom(std::size_t i) {
     RecordedAnswer answer = AnswerOf(i);
     answer.is_oom = true;
+    answer.is_pool_known = events_[i].pool.has_value();
     Add({.bytes = events_[i].size_bytes,
          .stream = events_[i].stream,
          .id = next_id_++,
@@ -129,7 +139,7 @@ class ProgramMaker {
     const std::uint32_t id = ids_[address];
     const Stream wait{kFirstWaitStream + id};
     waits_[address] = wait;
-    Add({.stream = wait, .id = id, .kind = RequestKind::kRecordStream}, {.event = answer.event});
+    Add({.stream = wait, .id = id, .kind = RequestKind::kRecordStream}, WithoutSegments(answer.event));
     Add({.id = id, .kind = RequestKind::kFree}, answer);
   }
 
@@ -137,21 +147,31 @@ class ProgramMaker {
     const auto it = waits_.find(events_[i].address);
     if (it == waits_.end()) return;  // freed at once
     // Keeps the segment events before it for the request that caused them.
-    Add({.stream = it->second, .kind = RequestKind::kStreamSync}, {.event = static_cast<std::int64_t>(i)});
+    Add({.stream = it->second, .kind = RequestKind::kStreamSync}, WithoutSegments(static_cast<std::int64_t>(i)));
     waits_.erase(it);
   }
 
   // One request for a run of freed segments.
   void AddRelease(std::size_t i) {
+    if (HasGrown(i)) return;  // the ladder of the request that grew, on its way to more
     std::size_t next = i + 1;
-    while (next < events_.size() && events_[next].action == Action::kFreeCompleted) ++next;
+    while (next < events_.size() && IsPassive(events_[next].action)) ++next;
     if (next < events_.size() && IsRelease(events_[next].action)) return;  // the last of the run stands for it
     const bool is_maybe_ladder =
         next < events_.size() && (IsGrowth(events_[next].action) || events_[next].action == Action::kOom);
-    RecordedAnswer answer = AnswerOf(i);
-    answer.release = is_maybe_ladder ? Release::kMaybeLadder : Release::kUserCall;
     ++(is_maybe_ladder ? program_.maybe_releases : program_.user_releases);
+    RecordedAnswer answer = is_maybe_ladder ? WithoutSegments(static_cast<std::int64_t>(i)) : AnswerOf(i);
+    answer.release = is_maybe_ladder ? Release::kMaybeLadder : Release::kUserCall;
     Add({.kind = RequestKind::kEmptyCache}, answer);
+  }
+
+  // Whether the request under way has grown before event `i`. Amortised: each event is looked at once.
+  bool HasGrown(std::size_t i) {
+    looked_to_ = std::max(looked_to_, static_cast<std::size_t>(segments_from_));
+    if (grown_from_ != segments_from_) has_grown_ = false;
+    grown_from_ = segments_from_;
+    for (; looked_to_ < i; ++looked_to_) has_grown_ = has_grown_ || IsGrowth(events_[looked_to_].action);
+    return has_grown_;
   }
 
   // The pool an allocation went to: as recorded, else the one whose segment holds its address.
@@ -178,6 +198,9 @@ class ProgramMaker {
   SnapshotProgram program_;
   std::uint32_t next_id_ = 0;
   std::int64_t segments_from_ = 0;
+  std::int64_t grown_from_ = 0;  // the segments_from_ that has_grown_ is about
+  std::size_t looked_to_ = 0;
+  bool has_grown_ = false;
   absl::flat_hash_map<std::int64_t, PoolId> private_pools_;  // allocation's event -> its pool
   absl::flat_hash_map<std::uint64_t, std::uint32_t> ids_;    // block address -> the last id placed there
   absl::flat_hash_map<std::uint64_t, Stream> waits_;         // pending block's address -> the stream it waits for

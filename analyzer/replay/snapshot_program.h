@@ -6,6 +6,7 @@
 //   event: free_requested alone          -> record_stream on a stream of its own, free; that stream's work completes
 //                                           where the free_completed stands
 //   event: segment_free ...              -> empty_cache (or a release by the ladder: see Release)
+//   event: segment_map, segment_unmap    -> nothing of its own: the ladder undoes a growth that did not succeed
 //   event: oom                           -> allocate, and fail
 //
 // Blocks that were live when the window began are allocated first, in address order (`start_count` requests), which a
@@ -31,22 +32,26 @@ enum class Release : std::uint8_t { kNone, kUserCall, kMaybeLadder };
 // What was recorded of a request.
 struct RecordedAnswer {
   std::int64_t event = -1;         // the request's own event; -1 for blocks older than the window
-  std::int64_t segments_from = 0;  // segment events in [segments_from, event] belong to this request
+  // Segment events in [segments_from, event] belong to this request; those of a release that may be the ladder's
+  // belong to the request that follows it.
+  std::int64_t segments_from = 0;
   std::uint64_t address = 0;       // of the block allocated; 0 for anything else
   bool is_oom = false;
+  bool is_pool_known = true;  // false: an OOM whose pool the trace does not name
   Release release = Release::kNone;
 };
 
 struct SnapshotProgram {
   int device = 0;
   trace::RequestTrace requests;
-  std::vector<RecordedAnswer> answers;   // one a request
-  std::size_t start_count = 0;           // the first requests: blocks older than the window
+  std::vector<RecordedAnswer> answers;  // one a request
+  std::size_t start_count = 0;          // the first requests: blocks older than the window
   std::vector<std::uint32_t> start_ids;  // ids of the start state's blocks, in its order
   timeline::StartState start;
   std::uint64_t pools_from_addresses = 0;  // allocations whose private pool is told from the recorded address
-  std::uint64_t user_releases = 0;         // empty_cache calls told from freed segments
-  std::uint64_t maybe_releases = 0;        // freed segments right before a new one: empty_cache or the ladder
+  std::int64_t requests_end = 0;  // segment events from here on belong to no request
+  std::uint64_t user_releases = 0;   // empty_cache calls told from freed segments
+  std::uint64_t maybe_releases = 0;  // freed segments right before a new one: empty_cache or the ladder
 };
 
 // FailedPrecondition when the device's trace and segments contradict each other.

@@ -1,16 +1,22 @@
 #include "analyzer/replay/warm_replay.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/policy/size_rule.h"
+#include "analyzer/replay/recorded_device.h"
+#include "analyzer/replay/reservations.h"
 #include "analyzer/replay/restored_state.h"
 #include "analyzer/replay/timeline_sink.h"
+#include "analyzer/replay/warm_release.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
 
@@ -21,21 +27,15 @@ using trace::Action;
 using trace::Event;
 using trace::RequestKind;
 
-bool IsSegmentEvent(Action action) {
-  return action == Action::kSegmentAlloc || action == Action::kSegmentFree || action == Action::kSegmentMap ||
-         action == Action::kSegmentUnmap;
-}
+bool IsGrowth(Action action) { return action == Action::kSegmentAlloc || action == Action::kSegmentMap; }
 
-using SegmentDecision = std::tuple<Action, std::uint64_t, std::uint64_t>;  // action, address, size
-
-SegmentDecision DecisionOf(const Event& event) { return {event.action, event.address, event.size_bytes}; }
-
-// A timeline sink that also keeps the segment decisions of the current request.
+// A timeline sink that also keeps the segment decisions of the current request, and tells the device what was done.
 class WarmSink final : public trace::EventSink {
  public:
-  explicit WarmSink(timeline::StartState start) : timeline_(std::move(start)) {}
+  WarmSink(timeline::StartState start, RecordedDevice& device) : timeline_(std::move(start)), device_(device) {}
   void OnEvent(const Event& event, std::uint64_t block_size_bytes) override {
     if (IsSegmentEvent(event.action)) decisions.push_back(DecisionOf(event));
+    device_.Saw(event);
     timeline_.OnEvent(event, block_size_bytes);
   }
   TimelineSink& timeline() { return timeline_; }
@@ -44,120 +44,149 @@ class WarmSink final : public trace::EventSink {
 
  private:
   TimelineSink timeline_;
+  RecordedDevice& device_;
 };
 
 class WarmReplayer {
  public:
-  WarmReplayer(const trace::Snapshot& snapshot, const SnapshotProgram& program, const policy::Options& options)
+  WarmReplayer(const trace::Snapshot& snapshot, const SnapshotProgram& program, const policy::Options& options,
+               const WarmReplayHints& hints)
       : snapshot_(snapshot),
         program_(program),
         events_(timeline::EventsOf(snapshot, program.device)),
-        device_(DeviceOptions()),
-        allocator_(&device_, options),
-        sink_(program.start) {}
+        reservations_(FindReservations(program, events_, options, hints.device_total_bytes)),
+        allocator_(&device_, OptionsOf(options)),
+        sink_(program.start, device_) {}
 
   absl::StatusOr<WarmReplay> Run() {
-    if (absl::Status status = Restore(); !status.ok()) return status;
-    const std::vector<trace::Request>& requests = program_.requests.requests;
+    // Ages count only while there is a limit; this one is never reached.
+    if (options().garbage_collection_threshold > 0) setup_ = allocator_.SetMemoryFraction(0.99);
+    if (setup_.ok()) setup_ = Restore();
+    if (!setup_.ok()) return setup_;
+    MarkGrowthAhead();
     allocator_.SetSink(&sink_);
-    for (std::size_t i = program_.start_count; i < requests.size(); ++i) Step(requests[i], program_.answers[i]);
+    for (std::size_t i = program_.start_count; i < program_.answers.size(); ++i) Step(i);
     return Finish();
   }
 
  private:
-  device::SimDeviceOptions DeviceOptions() {
-    device::SimDeviceOptions options;
-    options.capacity_bytes = std::uint64_t{1} << 60;  // the record says when memory ran out
-    options.recorded_address = [this](std::uint64_t size_bytes) { return RecordedAddress(size_bytes); };
+  // The reservation's size is the recording device's, not the simulated one's.
+  policy::Options OptionsOf(policy::Options options) const {
+    options.expandable_reserve = {};
+    options.expandable_reserve.bytes = reservations_.size_bytes;
     return options;
   }
 
+  const policy::Options& options() const { return allocator_.options(); }
+  const Event& EventAt(std::int64_t index) const { return events_[static_cast<std::size_t>(index)]; }
+
   absl::Status Restore() {
     blocks_.assign(program_.requests.id_count, nullptr);
-    absl::StatusOr<std::vector<core::Block*>> start = RestoreState(program_.start, events_, allocator_, device_);
+    absl::StatusOr<std::vector<core::Block*>> start =
+        RestoreState(program_.start, reservations_, allocator_, device_.simulated());
     if (!start.ok()) return start.status();
     for (std::size_t i = 0; i < start->size(); ++i) blocks_[program_.start_ids[i]] = (*start)[i];
     // What the window found pending waits from now on; its free was requested before the first event.
-    for (std::size_t i = program_.start_ids.size(); i < program_.start_count; ++i) {
-      Step(program_.requests.requests[i], program_.answers[i]);
-    }
+    for (std::size_t i = program_.start_ids.size(); i < program_.start_count; ++i) Step(i);
     return absl::OkStatus();
   }
 
-  // The driver's answer of the current request: its next recorded growth. A segment's size must be the one asked
-  // for; a reservation begins where the first of its pages is mapped.
-  std::optional<std::uint64_t> RecordedAddress(std::uint64_t size_bytes) {
-    for (; answers_ < answers_end_; ++answers_) {
-      const Event& event = events_[static_cast<std::size_t>(answers_)];
-      const bool is_segment = event.action == Action::kSegmentAlloc && event.size_bytes == size_bytes;
-      if (!is_segment && event.action != Action::kSegmentMap) continue;
-      ++answers_;
-      ++fidelity_.segment_addresses_used;
-      return event.address;
+  // Which completed frees and releases stand right before a request that had to grow, so may be part of it.
+  void MarkGrowthAhead() {
+    const std::size_t count = program_.answers.size();
+    is_growth_ahead_.assign(count, false);
+    bool ahead = false;
+    for (std::size_t i = count; i-- > program_.start_count;) {
+      const RequestKind kind = program_.requests.requests[i].kind;
+      const bool is_ladder = kind == RequestKind::kEmptyCache && program_.answers[i].release == Release::kMaybeLadder;
+      if (kind == RequestKind::kAlloc) {
+        ahead = HasGrown(program_.answers[i]);
+      } else if (kind != RequestKind::kStreamSync && !is_ladder) {
+        ahead = false;
+      }
+      is_growth_ahead_[i] = ahead;
     }
-    return std::nullopt;
   }
 
-  void Step(const trace::Request& request, const RecordedAnswer& answer) {
-    sink_.decisions.clear();
-    if (answer.event >= 0) {
-      const Event& event = events_[static_cast<std::size_t>(answer.event)];
-      sink_.timeline().SetOrigin(event.stack, event.time_us);
+  bool HasGrown(const RecordedAnswer& answer) const {
+    if (answer.is_oom) return true;
+    for (std::int64_t i = answer.segments_from; i <= answer.event; ++i) {
+      if (IsGrowth(EventAt(i).action)) return true;
     }
+    return false;
+  }
+
+  void Step(std::size_t index) {
+    const trace::Request& request = program_.requests.requests[index];
+    const RecordedAnswer& answer = program_.answers[index];
+    if (answer.event >= 0) sink_.timeline().SetOrigin(EventAt(answer.event).stack, EventAt(answer.event).time_us);
     switch (request.kind) {
       case RequestKind::kAlloc:
-        Allocate(request, answer);
-        break;
+        return Allocate(request, answer);
       case RequestKind::kFree:
         if (core::Block* block = std::exchange(blocks_[request.id], nullptr); block != nullptr) allocator_.Free(block);
-        break;
+        return Compare(answer);
       case RequestKind::kRecordStream:
         if (core::Block* block = blocks_[request.id]; block != nullptr) {
           allocator_.RecordStream(block, request.stream);
+          waiting_[Handle(request.stream)] = {block, block->address};
         }
-        break;
+        return;
       case RequestKind::kStreamSync:
-        device_.CompleteStream(request.stream);
-        allocator_.PollEvents();
-        break;
+        held_.push_back(index);
+        if (!is_growth_ahead_[index]) CompleteHeld(held_.size());
+        return;
       case RequestKind::kDeviceSync:
-        device_.CompleteAllWork();
-        break;
+        return;
       case RequestKind::kEmptyCache:
-        ReleaseMemory(answer);
-        break;
+        if (answer.release != Release::kMaybeLadder || !is_growth_ahead_[index]) ReleaseMemory(answer);
+        return;
     }
-    if (answer.event >= 0 && request.kind != RequestKind::kStreamSync) CompareSegments(answer);
   }
 
-  // An oversize release by the ladder (§ docs/policy.md) frees less than the whole cache: the first attempt to grow
-  // is made to fail, and the ladder does the rest. Otherwise empty_cache leaves the same state.
+  // The first `count` of the frees that are recorded as completed and not yet.
+  void CompleteHeld(std::size_t count) {
+    for (; count > 0; --count) {
+      const Stream stream = program_.requests.requests[held_.front()].stream;
+      held_.pop_front();
+      waiting_.erase(Handle(stream));
+      device_.simulated().CompleteStream(stream);
+      allocator_.PollEvents();
+    }
+  }
+
+  // A release that no growth follows: the user emptied the cache, or garbage was collected for a request that left
+  // no event.
   void ReleaseMemory(const RecordedAnswer& answer) {
-    if (answer.release == Release::kMaybeLadder && FreedOnlyOversize(answer)) {
-      device_.FailCall(0, absl::ResourceExhaustedError("recorded"));
-      carried_from_ = answer.segments_from;
-      return;
+    const std::vector<Event> released = Recorded(answer, IsRelease);
+    ReleaseUsedPools(released, allocator_);
+    const std::uint64_t garbage = IsWholeCache(released, allocator_) ? 0 : GarbageBytes(released, allocator_);
+    if (garbage > 0) {
+      allocator_.CollectGarbage(garbage);
+    } else {
+      allocator_.EmptyCache();
     }
-    allocator_.EmptyCache();
+    Compare(answer);
   }
 
-  bool FreedOnlyOversize(const RecordedAnswer& answer) const {
+  template <typename Wanted>
+  std::vector<Event> Recorded(const RecordedAnswer& answer, Wanted is_wanted) const {
+    std::vector<Event> out;
     for (std::int64_t i = answer.segments_from; i <= answer.event; ++i) {
-      const Event& event = events_[static_cast<std::size_t>(i)];
-      if (event.action == Action::kSegmentUnmap) return false;
-      if (event.action != Action::kSegmentFree) continue;
-      if (event.size_bytes < allocator_.options().max_split_size_bytes) return false;
+      if (is_wanted(EventAt(i).action)) out.push_back(EventAt(i));
     }
-    return true;
+    return out;
   }
 
   void Allocate(const trace::Request& request, const RecordedAnswer& answer) {
-    answers_ = answer.segments_from;
-    answers_end_ = answer.event;
-    device_.RefuseMemory(answer.is_oom);
-    absl::StatusOr<core::Block*> block =
-        allocator_.Allocate(request.bytes, request.stream, program_.requests.pools[request.pool]);
-    device_.RefuseMemory(false);
+    const PoolId pool = PoolOf(request, answer);
+    PrepareGrowth({request.bytes, request.stream, pool}, answer);
+    std::optional<std::uint64_t> oom_free_bytes;
+    if (answer.is_oom) oom_free_bytes = EventAt(answer.event).address;
+    device_.Begin(ScriptOf(answer), oom_free_bytes);
+    absl::StatusOr<core::Block*> block = allocator_.Allocate(request.bytes, request.stream, pool);
+    device_.Begin({}, std::nullopt);
+    CompleteHeld(held_.size());
     blocks_[request.id] = block.ok() ? *block : nullptr;
     const std::uint64_t address = block.ok() && *block != nullptr ? (*block)->address : 0;
     ++fidelity_.total;
@@ -166,17 +195,89 @@ class WarmReplayer {
     } else if (!fidelity_.first_mismatch.has_value()) {
       fidelity_.first_mismatch = Mismatch{answer.event, answer.address, address};
     }
+    Compare(answer);
   }
 
-  void CompareSegments(const RecordedAnswer& answer) {
-    if (carried_from_.has_value() && sink_.decisions.empty()) return;
-    const std::int64_t from = std::min(answer.segments_from, std::exchange(carried_from_, {}).value_or(INT64_MAX));
-    std::vector<SegmentDecision> recorded;
-    for (std::int64_t i = from; i <= answer.event; ++i) {
-      const Event& event = events_[static_cast<std::size_t>(i)];
-      if (IsSegmentEvent(event.action)) recorded.push_back(DecisionOf(event));
+  // An OOM of a pool that the trace does not name happened in one where nothing fits.
+  PoolId PoolOf(const trace::Request& request, const RecordedAnswer& answer) const {
+    const std::vector<PoolId>& pools = program_.requests.pools;
+    if (answer.is_pool_known || request.bytes == 0 || request.bytes > policy::kMaxRequestBytes) {
+      return pools[request.pool];
     }
-    std::vector<SegmentDecision>& replayed = sink_.decisions;
+    const auto it = std::find_if(pools.begin(), pools.end(), [&](PoolId pool) {
+      return allocator_.heap().Peek({request.bytes, request.stream, pool}) == nullptr;
+    });
+    return it == pools.end() ? pools[request.pool] : *it;
+  }
+
+  // Does what the record shows before the search: completed frees and, of the releases, those that the ladder could
+  // not have made on the way to new memory.
+  void PrepareGrowth(const policy::Request& request, const RecordedAnswer& answer) {
+    const bool is_request = request.bytes > 0 && request.bytes <= policy::kMaxRequestBytes;
+    if (!is_request || !HasGrown(answer)) return CompleteHeld(held_.size());
+    while (!held_.empty() && !WouldServe(held_.front(), request)) CompleteHeld(1);
+    std::vector<Event> released = Recorded(answer, IsSegmentEvent);
+    released.erase(std::find_if(released.begin(), released.end(), [](const Event& e) { return IsGrowth(e.action); }),
+                   released.end());
+    if (released.empty()) return;
+    ReleaseUsedPools(released, allocator_);
+    if (allocator_.heap().Peek(request) != nullptr) {
+      // It would have been served from the cache, had the cache not been emptied before.
+      CompleteHeld(held_.size());
+      allocator_.EmptyCache();
+    } else if (const std::uint64_t garbage = GarbageBytes(released, allocator_); garbage > 0) {
+      allocator_.CollectGarbage(garbage);
+    }
+  }
+
+  // Whether the block that this completion frees would serve the request, which the record says nothing did.
+  bool WouldServe(std::size_t completion, const policy::Request& request) const {
+    const auto it = waiting_.find(Handle(program_.requests.requests[completion].stream));
+    if (it == waiting_.end()) return false;
+    const auto& [block, address] = it->second;
+    if (block->state != policy::BlockState::kPending || block->address != address) return false;
+    const policy::Lane& lane = *block->segment->lane;
+    const std::uint64_t rounded_bytes = policy::RoundedBytes(request.bytes, options());
+    if (lane.stream != request.stream || lane.pool->id != request.pool ||
+        lane.pool->is_small != policy::IsSmall(rounded_bytes)) {
+      return false;
+    }
+    std::uint64_t merged_bytes = block->size_bytes;
+    for (const core::Block* neighbour : {block->prev, block->next}) {
+      if (neighbour != nullptr && neighbour->state == policy::BlockState::kFree) merged_bytes += neighbour->size_bytes;
+    }
+    return allocator_.heap().MayServe(rounded_bytes, merged_bytes);
+  }
+
+  // What is left of the record for the ladder to do.
+  std::deque<Event> ScriptOf(const RecordedAnswer& answer) const {
+    std::deque<Event> script;
+    std::vector<SegmentDecision> done = sink_.decisions;
+    for (const Event& event : Recorded(answer, [](Action) { return true; })) {
+      if (event.action == Action::kFreeCompleted && IsHeld(event.address)) script.push_back(event);
+      if (!IsSegmentEvent(event.action)) continue;
+      const auto it = std::find(done.begin(), done.end(), DecisionOf(event));
+      if (it == done.end()) {
+        script.push_back(event);
+      } else {
+        done.erase(it);
+      }
+    }
+    return script;
+  }
+
+  bool IsHeld(std::uint64_t address) const {
+    return std::any_of(held_.begin(), held_.end(), [&](std::size_t index) {
+      return EventAt(program_.answers[index].event).address == address;
+    });
+  }
+
+  // Ends a request: its segment decisions against the recorded ones, in whatever order.
+  void Compare(const RecordedAnswer& answer) {
+    if (answer.event < 0) return;
+    std::vector<SegmentDecision> recorded;
+    for (const Event& event : Recorded(answer, IsSegmentEvent)) recorded.push_back(DecisionOf(event));
+    std::vector<SegmentDecision> replayed = std::exchange(sink_.decisions, {});
     std::sort(recorded.begin(), recorded.end());
     std::sort(replayed.begin(), replayed.end());
     std::vector<SegmentDecision> same;
@@ -187,33 +288,44 @@ class WarmReplayer {
 
   absl::StatusOr<WarmReplay> Finish() {
     allocator_.SetSink(nullptr);
+    for (std::size_t i = static_cast<std::size_t>(program_.requests_end); i < events_.size(); ++i) {
+      fidelity_.segments_total += IsSegmentEvent(events_[i].action) ? 1 : 0;
+    }
     absl::StatusOr<timeline::Timeline> made = sink_.timeline().Finish();
     if (!made.ok()) return made.status();
     const absl::Status final_state = timeline::CheckAgainstFinalState(made->StateAt(made->last_event()), snapshot_);
     fidelity_.final_state_matches = final_state.ok();
     fidelity_.final_state_difference = std::string(final_state.message());
     fidelity_.tails_inferred = program_.start.inferred_tails;
-    return WarmReplay{fidelity_, *std::move(made), allocator_.stats(), device_.calls()};
+    fidelity_.segment_addresses_used = device_.addresses_used();
+    return WarmReplay{fidelity_, *std::move(made), allocator_.stats(), device_.simulated().calls()};
   }
+
+  struct WaitingBlock {
+    core::Block* block = nullptr;
+    std::uint64_t address = 0;
+  };
 
   const trace::Snapshot& snapshot_;
   const SnapshotProgram& program_;
   const std::vector<Event>& events_;
-  device::SimDevice device_;
+  Reservations reservations_;
+  RecordedDevice device_;
   core::CachingAllocator allocator_;
   WarmSink sink_;
+  absl::Status setup_;
   std::vector<core::Block*> blocks_;  // by id; nullptr = not live
+  std::vector<bool> is_growth_ahead_;
+  std::deque<std::size_t> held_;  // completed frees (requests) that may be part of the growth ahead
+  absl::flat_hash_map<std::uint64_t, WaitingBlock> waiting_;  // by the stream it waits for
   Fidelity fidelity_;
-  std::int64_t answers_ = 0;  // the current request's unused recorded events: [answers_, answers_end_)
-  std::int64_t answers_end_ = 0;
-  std::optional<std::int64_t> carried_from_;  // recorded releases that the next request has to make
 };
 
 }  // namespace
 
 absl::StatusOr<WarmReplay> RunWarmReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
-                                         const policy::Options& options) {
-  return WarmReplayer(snapshot, program, options).Run();
+                                         const policy::Options& options, const WarmReplayHints& hints) {
+  return WarmReplayer(snapshot, program, options, hints).Run();
 }
 
 }  // namespace ashlar::replay

@@ -1,11 +1,21 @@
 // Replays a snapshot's window from the state in which it began: every allocation must land where it was recorded.
-// The answers taken from the record are the addresses the driver gave to segments (and, in the start state, the
-// unsplit rests told from later addresses); both are counted. After a miss the replay goes on with its own state.
+// The answers taken from the record are what the device said: where it put a segment, and when it had no memory left
+// (a release that stands before a new segment, an OOM); and, in the start state, the unsplit rests told from later
+// addresses. All are counted. After a miss the replay goes on with its own state.
 //
 //   absl::StatusOr<WarmReplay> replay = RunWarmReplay(snapshot, program, options);
 //   replay->fidelity.matched == replay->fidelity.total
+//
+// What a record cannot tell, so that a replay of it may miss: how old free segments were when the window began
+// (garbage collection), which of them was obtained first (free order by segment counter), how far the reservation of
+// an expandable segment reached, the pool of a segment that is gone in the end where events name no pools, and the
+// unsplit rest of an older block that nothing ever showed (StartState::unknown_tails). A window that begins with its
+// program is free of all these but the reservation's size, which `device_total_bytes` tells, and the pools.
 #ifndef ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
+
+#include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "allocator/core/stats.h"
@@ -25,8 +35,13 @@ struct WarmReplay {
   device::DeviceCalls calls;
 };
 
+// What snapshots do not say of the machine they are from.
+struct WarmReplayHints {
+  std::optional<std::uint64_t> device_total_bytes;
+};
+
 absl::StatusOr<WarmReplay> RunWarmReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
-                                         const policy::Options& options);
+                                         const policy::Options& options, const WarmReplayHints& hints = {});
 
 }  // namespace ashlar::replay
 

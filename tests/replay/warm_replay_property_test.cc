@@ -39,7 +39,8 @@ std::string Judge(const Program& program, const Case& c, std::uint64_t cut_seed)
   const policy::Options options = program.Options();
   const absl::StatusOr<SnapshotProgram> replayed = MakeProgram(snapshot, 0, SizeRuleOf(options));
   if (!replayed.ok()) return replayed.status().ToString();
-  const absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, *replayed, options);
+  const absl::StatusOr<WarmReplay> warm =
+      RunWarmReplay(snapshot, *replayed, options, {.device_total_bytes = c.capacity_bytes});
   if (!warm.ok()) return warm.status().ToString();
   const Fidelity& fidelity = warm->fidelity;
   if (fidelity.IsExact() || replayed->start.unknown_tails > 0) return "";

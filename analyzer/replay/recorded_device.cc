@@ -1,0 +1,94 @@
+#include "analyzer/replay/recorded_device.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace ashlar::replay {
+namespace {
+
+using trace::Action;
+using trace::Event;
+
+// The ladder asks the device at most three times.
+constexpr int kMostRefusals = 2;
+
+bool IsGrowth(const Event& event) {
+  return event.action == Action::kSegmentAlloc || event.action == Action::kSegmentMap;
+}
+
+bool IsSame(const Event& a, const Event& b) {
+  // A completed free is known by its block alone.
+  return a.action == b.action && a.address == b.address &&
+         (a.size_bytes == b.size_bytes || a.action == Action::kFreeCompleted);
+}
+
+device::SimDeviceOptions Options(std::function<std::optional<std::uint64_t>(std::uint64_t)> recorded_address) {
+  device::SimDeviceOptions options;
+  options.capacity_bytes = std::uint64_t{1} << 62;  // the record says when memory ran out
+  options.recorded_address = std::move(recorded_address);
+  return options;
+}
+
+absl::Status OutOfMemory() { return absl::ResourceExhaustedError("out of memory, as recorded"); }
+
+}  // namespace
+
+RecordedDevice::RecordedDevice()
+    : sim_(Options([this](std::uint64_t) { return std::exchange(next_address_, std::nullopt); })) {}
+
+void RecordedDevice::Begin(std::deque<Event> script, std::optional<std::uint64_t> oom_free_bytes) {
+  script_ = std::move(script);
+  oom_free_bytes_ = oom_free_bytes;
+  refusals_ = 0;
+}
+
+void RecordedDevice::Saw(const Event& event) {
+  const auto growth = std::find_if(script_.begin(), script_.end(), IsGrowth);
+  const auto it = std::find_if(script_.begin(), growth, [&](const Event& e) { return IsSame(e, event); });
+  if (it != growth) script_.erase(it);
+}
+
+bool RecordedDevice::IsOutOfMemory() {
+  const bool is_release_next = !script_.empty() && !IsGrowth(script_.front());
+  if (is_release_next && (oom_free_bytes_.has_value() || refusals_ < kMostRefusals)) {
+    ++refusals_;
+    return true;
+  }
+  while (!script_.empty() && !IsGrowth(script_.front())) script_.pop_front();
+  return script_.empty() && oom_free_bytes_.has_value();
+}
+
+absl::StatusOr<std::uint64_t> RecordedDevice::AllocateSegment(std::uint64_t size_bytes) {
+  if (IsOutOfMemory()) return OutOfMemory();
+  if (!script_.empty() && script_.front().action == Action::kSegmentAlloc && script_.front().size_bytes == size_bytes) {
+    next_address_ = script_.front().address;
+    ++addresses_used_;
+    script_.pop_front();
+  }
+  return sim_.AllocateSegment(size_bytes);
+}
+
+// A reservation begins where the first of its pages is mapped.
+absl::StatusOr<std::uint64_t> RecordedDevice::Reserve(std::uint64_t size_bytes) {
+  if (IsOutOfMemory()) return OutOfMemory();
+  if (!script_.empty() && script_.front().action == Action::kSegmentMap) {
+    next_address_ = script_.front().address;
+    ++addresses_used_;
+  }
+  return sim_.Reserve(size_bytes);
+}
+
+absl::Status RecordedDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
+  if (IsOutOfMemory()) return OutOfMemory();
+  if (!script_.empty() && script_.front().action == Action::kSegmentMap) script_.pop_front();
+  return sim_.Map(address, size_bytes, page_bytes);
+}
+
+device::MemoryInfo RecordedDevice::GetMemoryInfo() {
+  device::MemoryInfo info = sim_.GetMemoryInfo();
+  if (oom_free_bytes_.has_value()) info.free_bytes = *oom_free_bytes_;
+  return info;
+}
+
+}  // namespace ashlar::replay

@@ -1,0 +1,64 @@
+// A simulated device that answers a replayed request as the recorded device answered it: it gives segments where the
+// record has them, and is out of memory where the record shows that the ladder went on.
+//
+//   script of a request   [segment_free 0x7f.., free_completed 0x7e.., segment_alloc 0x7f..]
+//   first attempt to grow   out of memory, as the record releases memory first
+//   segment_free seen       the ladder did that: the script moves on
+//   next attempt            the segment, at its recorded address
+//
+// A replay that no longer follows its script is given memory anyway, at an address of the device's own choice.
+#ifndef ASHLAR_ANALYZER_REPLAY_RECORDED_DEVICE_H_
+#define ASHLAR_ANALYZER_REPLAY_RECORDED_DEVICE_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "allocator/device/device.h"
+#include "allocator/device/sim_device.h"
+#include "allocator/trace/event.h"
+
+namespace ashlar::replay {
+
+class RecordedDevice final : public device::Device {
+ public:
+  RecordedDevice();
+
+  // The segment events and completed frees recorded for the next request. For one that ran out of memory: the bytes
+  // that were free then, else nullopt.
+  void Begin(std::deque<trace::Event> script, std::optional<std::uint64_t> oom_free_bytes);
+  // The replay made this decision.
+  void Saw(const trace::Event& event);
+
+  device::SimDevice& simulated() { return sim_; }
+  std::uint64_t addresses_used() const { return addresses_used_; }
+
+  absl::StatusOr<std::uint64_t> AllocateSegment(std::uint64_t size_bytes) override;
+  absl::Status FreeSegment(std::uint64_t address) override { return sim_.FreeSegment(address); }
+  absl::StatusOr<std::uint64_t> Reserve(std::uint64_t size_bytes) override;
+  absl::Status ReleaseReservation(std::uint64_t address) override { return sim_.ReleaseReservation(address); }
+  absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override;
+  absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override {
+    return sim_.Unmap(address, size_bytes, page_bytes);
+  }
+  device::MemoryInfo GetMemoryInfo() override;
+  device::DeviceEvent RecordEvent(Stream stream) override { return sim_.RecordEvent(stream); }
+  bool QueryEvent(const device::DeviceEvent& event) override { return sim_.QueryEvent(event); }
+  void SynchronizeEvent(const device::DeviceEvent& event) override { sim_.SynchronizeEvent(event); }
+  void SynchronizeStream(Stream stream) override { sim_.SynchronizeStream(stream); }
+
+ private:
+  bool IsOutOfMemory();
+
+  device::SimDevice sim_;
+  std::deque<trace::Event> script_;
+  std::optional<std::uint64_t> oom_free_bytes_;
+  int refusals_ = 0;  // since Begin
+  std::optional<std::uint64_t> next_address_;
+  std::uint64_t addresses_used_ = 0;
+};
+
+}  // namespace ashlar::replay
+
+#endif  // ASHLAR_ANALYZER_REPLAY_RECORDED_DEVICE_H_

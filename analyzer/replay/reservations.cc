@@ -1,0 +1,110 @@
+#include "analyzer/replay/reservations.h"
+
+#include <algorithm>
+
+#include "allocator/policy/size_rule.h"
+
+namespace ashlar::replay {
+namespace {
+
+using timeline::StateSegment;
+
+// Room behind what is mapped where nothing limits it.
+constexpr std::uint64_t kGrowthRoomBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kAddressEnd = std::uint64_t{1} << 62;  // of the simulated device
+
+struct MappedRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  LaneId lane;
+  const StateSegment* segment = nullptr;  // nullptr: mapped in the window
+};
+
+std::uint64_t Room(std::uint64_t begin, std::uint64_t size_bytes) {
+  return begin < kAddressEnd ? begin + std::min(size_bytes, kAddressEnd - begin) : begin;
+}
+
+// What the window begins with and what it maps, by address.
+std::vector<MappedRange> MappedRanges(const SnapshotProgram& program, const std::vector<trace::Event>& events,
+                                      const policy::Options& options) {
+  std::vector<MappedRange> out;
+  for (const StateSegment& segment : program.start.segments) {
+    if (!segment.is_expandable) continue;
+    const LaneId lane{Handle(segment.stream), segment.is_small_pool, segment.pool};
+    out.push_back({segment.address, segment.End(), lane, &segment});
+  }
+  for (std::size_t i = program.start_count; i < program.answers.size(); ++i) {
+    const trace::Request& request = program.requests.requests[i];
+    const RecordedAnswer& answer = program.answers[i];
+    if (request.kind != trace::RequestKind::kAlloc || request.bytes == 0 || request.bytes > policy::kMaxRequestBytes) {
+      continue;
+    }
+    const LaneId lane{Handle(request.stream), policy::IsSmall(policy::RoundedBytes(request.bytes, options)),
+                      program.requests.pools[request.pool]};
+    for (std::int64_t e = answer.segments_from; e <= answer.event; ++e) {
+      const trace::Event& event = events[static_cast<std::size_t>(e)];
+      if (event.action != trace::Action::kSegmentMap || event.address > kAddressEnd) continue;
+      out.push_back({event.address, Room(event.address, event.size_bytes), lane, nullptr});
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return out;
+}
+
+bool BelongsTo(const Reservation& reservation, const MappedRange& range, std::uint64_t page_bytes,
+               std::optional<std::uint64_t> size_bytes) {
+  if (reservation.lane != range.lane || (range.begin - reservation.begin) % page_bytes != 0) return false;
+  if (size_bytes.has_value() && range.end - reservation.begin > RoundUp(*size_bytes, page_bytes)) return false;
+  // Ranges of the start state that touch would be one range.
+  return range.segment == nullptr || reservation.ranges.empty() || reservation.ranges.back()->End() != range.begin;
+}
+
+// The size every reservation has, where the device's memory is known (policy: 9/8 of it, unless the settings say).
+std::optional<std::uint64_t> KnownSize(const policy::Options& options, std::optional<std::uint64_t> total_bytes) {
+  if (!total_bytes.has_value()) return std::nullopt;
+  std::uint64_t bytes = *total_bytes + *total_bytes / 8;
+  const policy::ExpandableReserve& reserve = options.expandable_reserve;
+  if (reserve.bytes.has_value()) bytes = std::min(bytes, *reserve.bytes);
+  if (reserve.fraction_of_total.has_value()) {
+    const double wanted = *reserve.fraction_of_total * static_cast<double>(*total_bytes);
+    if (wanted < static_cast<double>(bytes)) bytes = static_cast<std::uint64_t>(wanted);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Reservations FindReservations(const SnapshotProgram& program, const std::vector<trace::Event>& events,
+                              const policy::Options& options, std::optional<std::uint64_t> device_total_bytes) {
+  Reservations out;
+  const std::optional<std::uint64_t> known = KnownSize(options, device_total_bytes);
+  for (const MappedRange& range : MappedRanges(program, events, options)) {
+    const std::uint64_t page_bytes = policy::PageBytes(range.lane.is_small_pool, options);
+    if (out.all.empty() || !BelongsTo(out.all.back(), range, page_bytes, known)) {
+      out.all.push_back({.lane = range.lane, .begin = range.begin});
+    }
+    Reservation& reservation = out.all.back();
+    reservation.end = std::max(reservation.end, range.end);
+    if (range.segment != nullptr) reservation.ranges.push_back(range.segment);
+  }
+  out.size_bytes = kGrowthRoomBytes;
+  for (std::size_t i = 0; i < out.all.size(); ++i) {
+    Reservation& reservation = out.all[i];
+    const std::uint64_t page_bytes = policy::PageBytes(reservation.lane.is_small_pool, options);
+    const std::uint64_t wanted = known.has_value() ? RoundUp(*known, page_bytes) : kGrowthRoomBytes;
+    std::uint64_t end = std::max(reservation.end, Room(reservation.begin, wanted));
+    if (i + 1 < out.all.size()) {
+      end = std::min(end, out.all[i + 1].begin);
+      out.size_bytes = std::min(out.size_bytes, out.all[i + 1].begin - reservation.begin);
+    }
+    reservation.end = std::max(end, reservation.end);
+  }
+  if (known.has_value()) {
+    out.size_bytes = *known;
+  } else {
+    out.size_bytes = RoundDown(out.size_bytes, policy::PageBytes(/*is_small=*/false, options));
+  }
+  return out;
+}
+
+}  // namespace ashlar::replay

@@ -1,0 +1,90 @@
+#include "analyzer/replay/warm_release.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ashlar::replay {
+namespace {
+
+using trace::Action;
+using trace::Event;
+
+void AddPool(const policy::Pool& pool, std::vector<SegmentDecision>& out) {
+  for (const core::Block* block : policy::Heap::WholeFree(pool)) {
+    out.emplace_back(Action::kSegmentFree, block->address, block->size_bytes);
+  }
+  for (const core::Block* block : policy::Heap::FreeExpandable(pool)) {
+    const policy::AddressRange pages = policy::Heap::WholePages(block);
+    if (pages.size_bytes > 0) out.emplace_back(Action::kSegmentUnmap, pages.address, pages.size_bytes);
+  }
+}
+
+const policy::Segment* SegmentAround(std::uint64_t address, const policy::Heap& heap) {
+  const auto it = heap.segments().upper_bound(address);
+  if (it == heap.segments().begin()) return nullptr;
+  const policy::Segment& segment = *std::prev(it)->second;
+  return address - segment.address < segment.size_bytes ? &segment : nullptr;
+}
+
+// Whether the victims are the first segments released, in order.
+bool IsBeginning(const std::vector<core::Block*>& victims, absl::Span<const Event> released) {
+  return victims.size() <= released.size() &&
+         std::equal(victims.begin(), victims.end(), released.begin(), [](const core::Block* block, const Event& event) {
+           return event.action == Action::kSegmentFree && event.address == block->address;
+         });
+}
+
+}  // namespace
+
+bool IsSegmentEvent(Action action) {
+  return action == Action::kSegmentAlloc || action == Action::kSegmentMap || IsRelease(action);
+}
+
+bool IsRelease(Action action) { return action == Action::kSegmentFree || action == Action::kSegmentUnmap; }
+
+SegmentDecision DecisionOf(const Event& event) { return {event.action, event.address, event.size_bytes}; }
+
+void ReleaseUsedPools(absl::Span<const Event> released, core::CachingAllocator& allocator) {
+  for (const Event& event : released) {
+    const policy::Segment* segment = SegmentAround(event.address, allocator.heap());
+    if (segment == nullptr) continue;
+    const PoolId pool = segment->lane->pool->id;
+    const auto pair = allocator.heap().private_pairs().find(pool);
+    if (pair != allocator.heap().private_pairs().end() && pair->second->use_count > 0) allocator.ReleasePool(pool);
+  }
+}
+
+bool IsWholeCache(absl::Span<const Event> released, const core::CachingAllocator& allocator) {
+  if (allocator.pending_event_count() > 0) return false;  // their frees would be completed
+  std::vector<SegmentDecision> whole;
+  AddPool(allocator.heap().default_pair().large, whole);
+  AddPool(allocator.heap().default_pair().small, whole);
+  for (const auto& [id, pair] : allocator.heap().private_pairs()) {
+    if (pair->use_count > 0) continue;
+    AddPool(pair->small, whole);
+    AddPool(pair->large, whole);
+  }
+  std::vector<SegmentDecision> recorded;
+  for (const Event& event : released) recorded.push_back(DecisionOf(event));
+  std::sort(whole.begin(), whole.end());
+  std::sort(recorded.begin(), recorded.end());
+  return whole == recorded;
+}
+
+std::uint64_t GarbageBytes(absl::Span<const Event> released, const core::CachingAllocator& allocator) {
+  if (allocator.options().garbage_collection_threshold <= 0) return 0;
+  std::uint64_t best = 0;
+  std::uint64_t bytes = 0;
+  std::size_t collected = 0;
+  for (std::size_t i = 0; i < released.size(); ++i) {
+    bytes += released[i].size_bytes;
+    if (i + 1 <= collected) continue;
+    const std::vector<core::Block*> victims = allocator.heap().GarbageVictims(bytes);
+    if (!IsBeginning(victims, released)) break;
+    collected = victims.size();
+    best = bytes;
+  }
+  return best;
+}
+
+}  // namespace ashlar::replay
