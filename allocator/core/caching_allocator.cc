@@ -95,7 +95,7 @@ Block* CachingAllocator::GrowAfterReleasing(const policy::Plan& plan) {
     if (Block* block = NewSegment(plan); block != nullptr || growth_ == Growth::kDeviceError) return block;
     is_rejected = growth_ == Growth::kRejected;
   }
-  ReleaseCached();
+  ReleaseCached(plan.pair);
   ++stats_.num_alloc_retries;
   Block* block = NewSegment(plan);
   if (block == nullptr && is_rejected && growth_ == Growth::kOutOfMemory) growth_ = Growth::kRejected;

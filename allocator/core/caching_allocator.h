@@ -116,7 +116,8 @@ class CachingAllocator {
 
   void CollectGarbage();
   bool ReleaseOversize(const policy::Plan& plan);
-  void ReleaseCached();
+  // `in_use`: the pool a request is under way in, which stays even when nothing is left of it.
+  void ReleaseCached(const policy::PoolPair* in_use);
   void ReleasePoolBlocks(policy::Pool& pool);
   void ReleaseSegment(Block* whole);
   void UnmapBlock(Block* block);

@@ -27,9 +27,9 @@ bool CachingAllocator::ReleaseOversize(const policy::Plan& plan) {
   return victims.enough;
 }
 
-void CachingAllocator::EmptyCache() { ReleaseCached(); }
+void CachingAllocator::EmptyCache() { ReleaseCached(nullptr); }
 
-void CachingAllocator::ReleaseCached() {
+void CachingAllocator::ReleaseCached(const policy::PoolPair* in_use) {
   SynchronizeEvents();
   ReleasePoolBlocks(heap_.default_pair().large);
   ReleasePoolBlocks(heap_.default_pair().small);
@@ -41,7 +41,7 @@ void CachingAllocator::ReleaseCached() {
     }
     ReleasePoolBlocks(pair.small);
     ReleasePoolBlocks(pair.large);
-    const bool is_gone = pair.small.segment_count == 0 && pair.large.segment_count == 0;
+    const bool is_gone = &pair != in_use && pair.small.segment_count == 0 && pair.large.segment_count == 0;
     it = is_gone ? heap_.private_pairs().erase(it) : std::next(it);
   }
 }

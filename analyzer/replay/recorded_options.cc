@@ -91,6 +91,7 @@ timeline::BlockSizeRule SizeRuleOf(const policy::Options& options) {
   rule.max_tail_bytes = policy::kSmallMaxBytes;
   rule.max_split_size_bytes = options.max_split_size_bytes;
   rule.expandable_option = options.expandable_segments;
+  rule.large_page_bytes = options.large_segment_bytes;
   return rule;
 }
 

@@ -24,6 +24,7 @@ struct BlockSizeRule {
   std::uint64_t max_tail_bytes = kMiB;   // large pool: a rest up to this stays with the block
   std::uint64_t max_split_size_bytes = std::numeric_limits<std::uint64_t>::max();
   bool expandable_option = false;
+  std::uint64_t large_page_bytes = 20 * kMiB;  // mapped ranges of the large pool are multiples of this
 };
 
 // What of a segment decides how its blocks are cut.

@@ -201,6 +201,8 @@ class Rewinder {
                        .is_expandable = true,
                        .is_pool_known = false,
                        .pool = event.pool.value_or(PoolId{})};
+    // No range of large pages has this size.
+    if (rule_.large_page_bytes > 0 && event.size_bytes % rule_.large_page_bytes != 0) piece.is_small_pool = true;
     const SegmentRange* left = picture().SegmentEndingAt(piece.address);
     const bool joins_left = CanJoin(left, piece);
     if (joins_left) TakePool(*left, piece);
@@ -208,7 +210,9 @@ class Rewinder {
     const bool joins_right = CanJoin(right, piece);
     if (joins_right) TakePool(*right, piece);
     if (absl::Status status = picture().Map(piece, joins_left, joins_right); !status.ok()) return status;
-    TakePool(piece, *picture().SegmentAround(piece.address));
+    SegmentRange& around = *picture().SegmentAround(piece.address);
+    TakePool(piece, around);
+    if (!around.is_pool_known) around.is_small_pool = around.is_small_pool || piece.is_small_pool;
     return absl::OkStatus();
   }
 

@@ -2,6 +2,7 @@
 // every block where it was. Where the record does not hold what the replay needs, the case says so by name.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -27,6 +28,7 @@ struct Case {
   std::optional<double> memory_fraction = {};
   bool has_pool_ids = true;
   bool can_cut = true;  // also exact when the window begins anywhere
+  bool cuts_between_requests = false;
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
@@ -34,7 +36,12 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 std::string Judge(const Program& program, const Case& c, std::uint64_t cut_seed) {
   const Recording recording = Record(program);
   Rng rng(cut_seed);
-  const std::size_t window = cut_seed == 0 ? recording.events.size() : rng.Below(recording.events.size() + 1);
+  const std::size_t event_count = recording.events.size();
+  std::size_t window = cut_seed == 0 ? event_count : rng.Below(event_count + 1);
+  if (c.cuts_between_requests) {
+    const auto& firsts = recording.first_events;
+    window = event_count - *std::lower_bound(firsts.begin(), firsts.end(), event_count - window);
+  }
   const trace::Snapshot snapshot = MakeSnapshot(recording, {.window = window, .has_pool_ids = c.has_pool_ids});
   const policy::Options options = program.Options();
   const absl::StatusOr<SnapshotProgram> replayed = MakeProgram(snapshot, 0, SizeRuleOf(options));
@@ -83,7 +90,7 @@ const Case kCases[] = {
     {"default26", Compat::kTorch26, "", {}},
     {"default210", Compat::kTorch210, "", {}},
     {"tight26", Compat::kTorch26, "", {}, kTight},
-    {"max_split26", Compat::kTorch26, "max_split_size_mb:21", {}},
+    {"max_split26", Compat::kTorch26, "max_split_size_mb:21", {}, 16 * kGiB, {}, true, true, true},
     {"max_split_tight26", Compat::kTorch26, "max_split_size_mb:32", {}, kTight},
     {"max_split_tight210", Compat::kTorch210, "max_split_size_mb:20", {}, kTight},
     {"roundup", Compat::kTorch26, "roundup_power2_divisions:4", {}},
@@ -105,10 +112,10 @@ const Case kCases[] = {
      {.streams = 2, .record_stream_in_1000 = 150}, 300 * kMiB, 0.9, true, false},
     {"throw_on", Compat::kTorchLatest, "throw_on_cudamalloc_oom:True,per_process_memory_fraction:1.0", {}, kTight, {},
      true, false},
-    {"expandable26", Compat::kTorch26, "expandable_segments:True", {}},
-    {"expandable26_tight", Compat::kTorch26, "expandable_segments:True", {}, kTight},
+    {"expandable26", Compat::kTorch26, "expandable_segments:True", {}, 16 * kGiB, {}, true, false},
+    {"expandable26_tight", Compat::kTorch26, "expandable_segments:True", {}, kTight, {}, true, false},
     {"expandable_streams", Compat::kTorch210, "expandable_segments:True",
-     {.streams = 3, .empty_cache_in_1000 = 30, .record_stream_in_1000 = 100}, kTight},
+     {.streams = 3, .empty_cache_in_1000 = 30, .record_stream_in_1000 = 100}, kTight, {}, true, false},
     {"expandable_pools", Compat::kTorchLatest, "expandable_segments:True", {.pools = 2}, 2 * kTight, {}, true, false},
 };
 
