@@ -26,7 +26,9 @@ std::vector<KnownBlock> BlocksOf(const StateSegment& segment) {
   return out;
 }
 
-policy::Request LaneOf(const StateSegment& segment) { return {.bytes = 0, .stream = segment.stream, .pool = segment.pool}; }
+policy::Request LaneOf(const StateSegment& segment) {
+  return {.bytes = 0, .stream = segment.stream, .pool = segment.pool};
+}
 
 class Restorer {
  public:
@@ -77,8 +79,7 @@ class Restorer {
 
 }  // namespace
 
-absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state,
-                                                       const Reservations& reservations,
+absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const Reservations& reservations,
                                                        core::CachingAllocator& allocator, device::SimDevice& device) {
   Restorer restorer(allocator, device);
   absl::Status status;

@@ -31,11 +31,11 @@ enum class Release : std::uint8_t { kNone, kUserCall, kMaybeLadder };
 
 // What was recorded of a request.
 struct RecordedAnswer {
-  std::int64_t event = -1;         // the request's own event; -1 for blocks older than the window
+  std::int64_t event = -1;  // the request's own event; -1 for blocks older than the window
   // Segment events in [segments_from, event] belong to this request; those of a release that may be the ladder's
   // belong to the request that follows it.
   std::int64_t segments_from = 0;
-  std::uint64_t address = 0;       // of the block allocated; 0 for anything else
+  std::uint64_t address = 0;  // of the block allocated; 0 for anything else
   bool is_oom = false;
   bool is_pool_known = true;  // false: an OOM whose pool the trace does not name
   Release release = Release::kNone;
@@ -44,14 +44,14 @@ struct RecordedAnswer {
 struct SnapshotProgram {
   int device = 0;
   trace::RequestTrace requests;
-  std::vector<RecordedAnswer> answers;  // one a request
-  std::size_t start_count = 0;          // the first requests: blocks older than the window
+  std::vector<RecordedAnswer> answers;   // one a request
+  std::size_t start_count = 0;           // the first requests: blocks older than the window
   std::vector<std::uint32_t> start_ids;  // ids of the start state's blocks, in its order
   timeline::StartState start;
   std::uint64_t pools_from_addresses = 0;  // allocations whose private pool is told from the recorded address
-  std::int64_t requests_end = 0;  // segment events from here on belong to no request
-  std::uint64_t user_releases = 0;   // empty_cache calls told from freed segments
-  std::uint64_t maybe_releases = 0;  // freed segments right before a new one: empty_cache or the ladder
+  std::int64_t requests_end = 0;           // segment events from here on belong to no request
+  std::uint64_t user_releases = 0;         // empty_cache calls told from freed segments
+  std::uint64_t maybe_releases = 0;        // freed segments right before a new one: empty_cache or the ladder
 };
 
 // FailedPrecondition when the device's trace and segments contradict each other.

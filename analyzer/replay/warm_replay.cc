@@ -267,9 +267,8 @@ class WarmReplayer {
   }
 
   bool IsHeld(std::uint64_t address) const {
-    return std::any_of(held_.begin(), held_.end(), [&](std::size_t index) {
-      return EventAt(program_.answers[index].event).address == address;
-    });
+    return std::any_of(held_.begin(), held_.end(),
+                       [&](std::size_t index) { return EventAt(program_.answers[index].event).address == address; });
   }
 
   // Ends a request: its segment decisions against the recorded ones, in whatever order.

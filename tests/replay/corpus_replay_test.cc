@@ -109,7 +109,7 @@ TEST(CorpusReplayTest, AccountingOfTheFinalStateAddsUp) {
         by_state[block.state] += block.size_bytes;
         if (block.state == trace::BlockState::kFree) free_bytes += block.size_bytes;
       }
-      std::uint64_t& part = segment.pool != PoolId{}                ? private_free
+      std::uint64_t& part = segment.pool != PoolId{}           ? private_free
                             : free_bytes == segment.size_bytes ? whole_free
                                                                : stranded;
       part += free_bytes;

@@ -68,7 +68,8 @@ class ProgramWriter {
       case 1:
         return Add({.kind = OpKind::kFinishAll});
       default:
-        if (!live_.empty()) Add({.kind = OpKind::kRecordStream, .id = live_[rng_.Below(live_.size())], .stream = stream});
+        if (!live_.empty())
+          Add({.kind = OpKind::kRecordStream, .id = live_[rng_.Below(live_.size())], .stream = stream});
     }
   }
 
@@ -98,9 +99,7 @@ class ProgramWriter {
 
 }  // namespace
 
-void AddRandomOps(const ProgramShape& shape, Rng& rng, Program& program) {
-  ProgramWriter(shape, rng, program).Write();
-}
+void AddRandomOps(const ProgramShape& shape, Rng& rng, Program& program) { ProgramWriter(shape, rng, program).Write(); }
 
 Program Shrink(Program program, const std::function<bool(const Program&)>& fails) {
   for (std::size_t chunk = std::max<std::size_t>(program.ops.size() / 2, 1); chunk > 0; chunk /= 2) {

@@ -14,9 +14,9 @@ namespace ashlar::replay {
 struct ProgramShape {
   std::size_t op_count = 120;
   std::uint64_t streams = 1;
-  std::uint64_t pools = 1;            // the default one and pools - 1 private ones
+  std::uint64_t pools = 1;  // the default one and pools - 1 private ones
   bool releases_pools = false;
-  bool has_overflow_pool = false;     // the first private pool is used_on_oom
+  bool has_overflow_pool = false;  // the first private pool is used_on_oom
   std::uint64_t empty_cache_in_1000 = 10;
   std::uint64_t record_stream_in_1000 = 0;
   std::uint64_t max_bytes = 48 * kMiB;

@@ -28,9 +28,7 @@ device::SimDeviceOptions DeviceOf(const Program& program) {
 class Runner {
  public:
   explicit Runner(const Program& program)
-      : program_(program),
-        device_(DeviceOf(program)),
-        allocator_(&device_, program.Options()) {
+      : program_(program), device_(DeviceOf(program)), allocator_(&device_, program.Options()) {
     if (program.memory_fraction) ASHLAR_CHECK(allocator_.SetMemoryFraction(*program.memory_fraction).ok());
     allocator_.SetSink(&sink_);
   }

@@ -29,7 +29,7 @@ enum class OpKind : std::uint8_t {
   kFinishStream,  // the stream's work so far is done; nobody is told
   kFinishAll,
   kEmptyCache,
-  kReleasePool,   // the user of private pool `pool` is gone
+  kReleasePool,    // the user of private pool `pool` is gone
   kConfigurePool,  // private pool `pool` serves others when memory runs out (use_on_oom)
 };
 
