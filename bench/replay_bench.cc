@@ -1,0 +1,240 @@
+// The analyzer's throughput: plain traces read and replayed, snapshots read.
+//
+//   parse/*          ParsePlainTrace: text to requests
+//   replay/*/ours    the requests through RequestReplay, a new allocator and device each time
+//   replay/*/set     the same requests through RivalSetEngine
+//   whole/*/ours     both, as `ashlar replay` does: text to peak reserved bytes
+//   snapshot/made    ReadTorchSnapshot of a snapshot of our own allocator with stacks, written by WriteTorchSnapshot
+//   snapshot/file    the same of the file that the environment variable ASHLAR_BENCH_SNAPSHOT names
+//
+// Every iteration's peak of reserved bytes must be the one the std::set engine comes to; every snapshot must give the
+// number of events that were written (of a file: the same number each time, and not 0).
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/rng.h"
+#include "allocator/core/caching_allocator.h"
+#include "allocator/device/sim_device.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/replay/request_replay.h"
+#include "bench/endless_device.h"
+#include "bench/request_traces.h"
+#include "bench/rival_set_engine.h"
+
+namespace ashlar::bench {
+namespace {
+
+std::int64_t ReplayOnOurs(const trace::RequestTrace& trace) {
+  replay::RequestReplay replay({.policy = {}, .device = EndlessDevice(), .memory_fraction = {}});
+  if (!replay.Run(trace).ok()) return -1;
+  return replay.allocator().stats().reserved_bytes.all().peak;
+}
+
+// The traces hold allocations and frees only.
+std::int64_t ReplayOnSet(const trace::RequestTrace& trace) {
+  RivalSetEngine engine;
+  std::vector<std::uint64_t> addresses(trace.id_count);
+  for (const trace::Request& request : trace.requests) {
+    if (request.kind == trace::RequestKind::kAlloc) {
+      addresses[request.id] = engine.Allocate(request.bytes, request.stream);
+    } else {
+      engine.Free(addresses[request.id]);
+    }
+  }
+  return engine.peak_reserved_bytes();
+}
+
+struct Input {
+  std::string text;
+  trace::RequestTrace trace;
+  std::int64_t peak_bytes = 0;  // by the std::set engine
+};
+
+Input MakeInput(std::string text) {
+  Input input;
+  input.text = std::move(text);
+  input.trace = *readers::ParsePlainTrace(input.text);
+  input.peak_bytes = ReplayOnSet(input.trace);
+  return input;
+}
+
+const Input& Training() {
+  static const Input input = MakeInput(TrainingTrace(TraceLines()));
+  return input;
+}
+const Input& Random() {
+  static const Input input = MakeInput(RandomTrace(TraceLines()));
+  return input;
+}
+
+using InputFunction = const Input& (*)();
+
+void CountLines(benchmark::State& state, const Input& input) {
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * input.trace.requests.size()));
+}
+
+void Parse(benchmark::State& state, InputFunction input_of) {
+  const Input& input = input_of();
+  for (auto _ : state) {
+    const absl::StatusOr<trace::RequestTrace> trace = readers::ParsePlainTrace(input.text);
+    const bool is_right = trace.ok() && trace->requests.size() == TraceLines() && trace->id_count > 0;
+    if (!is_right) state.SkipWithError("wrong answer: not every line became a request");
+    if (!is_right) break;
+  }
+  CountLines(state, input);
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * input.text.size()));
+}
+
+template <typename Replay>
+void CheckedReplay(benchmark::State& state, const Input& input, Replay replay) {
+  for (auto _ : state) {
+    if (replay() == input.peak_bytes) continue;
+    state.SkipWithError("wrong answer: another peak than the std::set engine's");
+    break;
+  }
+  CountLines(state, input);
+}
+
+void OursReplay(benchmark::State& state, InputFunction input_of) {
+  const Input& input = input_of();
+  CheckedReplay(state, input, [&input] { return ReplayOnOurs(input.trace); });
+}
+
+void SetReplay(benchmark::State& state, InputFunction input_of) {
+  const Input& input = input_of();
+  CheckedReplay(state, input, [&input] { return ReplayOnSet(input.trace); });
+}
+
+void Whole(benchmark::State& state, InputFunction input_of) {
+  const Input& input = input_of();
+  CheckedReplay(state, input, [&input] {
+    const absl::StatusOr<trace::RequestTrace> trace = readers::ParsePlainTrace(input.text);
+    return trace.ok() ? ReplayOnOurs(*trace) : std::int64_t{-1};
+  });
+}
+
+// Every event gets one of some hundred stacks of 30 frames.
+class StackedEvents final : public trace::EventSink {
+ public:
+  explicit StackedEvents(trace::Snapshot* out) : out_(out) {
+    for (int i = 0; i < 300; ++i) {
+      std::vector<trace::FrameId> frames;
+      for (int depth = 0; depth < 30; ++depth) {
+        const std::uint64_t frame = rng_.Below(depth < 20 ? 40 : 400);
+        frames.push_back(out_->stacks.InternFrame(absl::StrCat("/opt/model/layers/block_", frame, ".py"),
+                                                  static_cast<std::int64_t>(frame), absl::StrCat("forward_", frame)));
+      }
+      stacks_.push_back(out_->stacks.InternStack(frames));
+    }
+  }
+
+  void OnEvent(const trace::Event& event, std::uint64_t) override {
+    trace::Event& made = out_->device_traces[0].emplace_back(event);
+    made.stack = stacks_[rng_.Below(stacks_.size())];
+    made.time_us = 1'700'000'000'000'000 + static_cast<std::int64_t>(out_->device_traces[0].size()) * 7;
+  }
+
+ private:
+  trace::Snapshot* out_;
+  Rng rng_{5};
+  std::vector<trace::StackId> stacks_;
+};
+
+struct Pickle {
+  std::string bytes;
+  std::size_t event_count = 0;
+};
+
+Pickle MakePickle() {
+  trace::Snapshot snapshot;
+  snapshot.device_traces.resize(1);
+  StackedEvents sink(&snapshot);
+  const trace::RequestTrace trace = *readers::ParsePlainTrace(RandomTrace(TraceLines() / 20));
+  device::SimDevice device(EndlessDevice());
+  core::CachingAllocator allocator(&device, {});
+  allocator.SetSink(&sink);
+  std::vector<core::Block*> blocks(trace.id_count);
+  for (const trace::Request& request : trace.requests) {
+    if (request.kind == trace::RequestKind::kAlloc) {
+      blocks[request.id] = *allocator.Allocate(request.bytes, request.stream);
+    } else {
+      allocator.Free(blocks[request.id]);
+    }
+  }
+  snapshot.segments = allocator.Segments();
+  return {readers::WriteTorchSnapshot(snapshot), snapshot.device_traces[0].size()};
+}
+
+std::size_t EventCount(const absl::StatusOr<trace::Snapshot>& snapshot) {
+  std::size_t count = 0;
+  if (!snapshot.ok()) return count;
+  for (const std::vector<trace::Event>& events : snapshot->device_traces) count += events.size();
+  return count;
+}
+
+void ReadPickle(benchmark::State& state, const Pickle& pickle) {
+  for (auto _ : state) {
+    const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(pickle.bytes);
+    if (pickle.event_count > 0 && EventCount(snapshot) == pickle.event_count) continue;
+    state.SkipWithError("wrong answer: another number of events");
+    break;
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * pickle.bytes.size()));
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * pickle.event_count));
+}
+
+void SnapshotMade(benchmark::State& state) {
+  static const Pickle pickle = MakePickle();
+  ReadPickle(state, pickle);
+}
+
+void SnapshotFile(benchmark::State& state) {
+  static const absl::StatusOr<std::string> bytes = readers::ReadInput(std::getenv("ASHLAR_BENCH_SNAPSHOT"));
+  if (!bytes.ok()) {
+    state.SkipWithError("ASHLAR_BENCH_SNAPSHOT cannot be read");
+    return;
+  }
+  static const Pickle pickle{*bytes, EventCount(readers::ReadTorchSnapshot(*bytes))};
+  ReadPickle(state, pickle);
+}
+
+void RegisterAll() {
+  using Registered = void (*)(benchmark::State&, InputFunction);
+  const auto add = [](const std::string& name, Registered function, InputFunction input) {
+    benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { function(state, input); })
+        ->Unit(benchmark::kMillisecond);
+  };
+  for (const auto& [name, input] : {std::pair<const char*, InputFunction>{"training", Training}, {"random", Random}}) {
+    add(absl::StrCat("parse/", name), Parse, input);
+    add(absl::StrCat("replay/", name, "/ours"), OursReplay, input);
+    add(absl::StrCat("replay/", name, "/set"), SetReplay, input);
+    add(absl::StrCat("whole/", name, "/ours"), Whole, input);
+  }
+  benchmark::RegisterBenchmark("snapshot/made", SnapshotMade)->Unit(benchmark::kMillisecond);
+  if (std::getenv("ASHLAR_BENCH_SNAPSHOT") == nullptr) return;
+  benchmark::RegisterBenchmark("snapshot/file", SnapshotFile)->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace
+}  // namespace ashlar::bench
+
+int main(int argc, char** argv) {
+  // glibc leaves out atomic operations while a process has had one thread only.
+  std::thread([] {}).join();
+  ashlar::bench::RegisterAll();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
