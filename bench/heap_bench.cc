@@ -183,7 +183,7 @@ void Fifo(benchmark::State& state) {
   Batch<Subject>(state, false);
 }
 
-constexpr std::array<std::uint64_t, 9> kFixedSizes = {512,     4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB,
+constexpr std::array<std::uint64_t, 9> kFixedSizes = {512,      4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB,
                                                       1 * kMiB, 2 * kMiB, 4 * kMiB,  8 * kMiB};
 
 // range(0) blocks live; a random one is freed, then one of random size allocated in its place.
@@ -242,9 +242,12 @@ void Register(const std::string& pattern, const std::vector<Named>& subjects, co
   }
 }
 
-#define ASHLAR_SUBJECTS(pattern)                                                                 \
-  {{"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>}, {"set", pattern<SetEngine>}, \
-   {"malloc", pattern<Malloc>}}
+#define ASHLAR_SUBJECTS(pattern)                                                                           \
+  {                                                                                                        \
+    {"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>}, {"set", pattern<SetEngine>}, { \
+      "malloc", pattern<Malloc>                                                                            \
+    }                                                                                                      \
+  }
 
 void RegisterAll() {
   Register("ping_pong", ASHLAR_SUBJECTS(PingPong), {4 * kKiB, 1 * kMiB, 64 * kMiB});

@@ -211,8 +211,9 @@ void SnapshotFile(benchmark::State& state) {
 void RegisterAll() {
   using Registered = void (*)(benchmark::State&, InputFunction);
   const auto add = [](const std::string& name, Registered function, InputFunction input) {
-    benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { function(state, input); })
-        ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+      function(state, input);
+    })->Unit(benchmark::kMillisecond);
   };
   for (const auto& [name, input] : {std::pair<const char*, InputFunction>{"training", Training}, {"random", Random}}) {
     add(absl::StrCat("parse/", name), Parse, input);

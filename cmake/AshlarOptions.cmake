@@ -35,6 +35,10 @@ function(ashlar_configure_target target)
     # GCC 12 warns falsely inside std::string's own code at -O2 (GCC bug 105651).
     target_compile_options(${target} PRIVATE -Wno-restrict)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # With -fPIC, gcc inlines no function that another library could replace, unless told so; clang always does.
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  endif()
   if(ASHLAR_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()

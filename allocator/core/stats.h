@@ -24,8 +24,8 @@ struct Stat {
   std::int64_t freed() const { return allocated - current; }
   void Add(std::int64_t amount) {
     current += amount;
-    if (amount > 0) allocated += amount;
-    if (current > peak) peak = current;
+    allocated += amount > 0 ? amount : 0;
+    peak = current > peak ? current : peak;
   }
   void Subtract(std::int64_t amount) { current -= amount; }
 };

@@ -34,16 +34,18 @@ struct Segment {
   bool is_expandable = false;
 };
 
-struct Block {
+// One cache line: a free of a random block pays for one miss, not two.
+struct alignas(64) Block {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
-  std::uint64_t requested_bytes = 0;  // stale on free blocks
+  union {
+    std::uint64_t requested_bytes = 0;  // of a live or pending block
+    std::uint64_t freed_at;             // of a free block: the pool's clock when it joined the free set
+  };
   Segment* segment = nullptr;
   Block* prev = nullptr;
   Block* next = nullptr;
-  std::uint64_t rank = 0;      // decides between equal sizes before the address does
-  std::uint64_t freed_at = 0;  // the pool's clock when the block joined the free set
-  std::uint64_t user_tag = 0;  // the caller's own, untouched by the heap
+  std::uint64_t rank = 0;  // decides between equal sizes before the address does
   std::uint32_t pending_events = 0;
   BlockState state = BlockState::kFree;
   bool has_recorded_streams = false;
@@ -51,6 +53,7 @@ struct Block {
   bool IsSplit() const { return prev != nullptr || next != nullptr; }
   std::uint64_t End() const { return address + size_bytes; }
 };
+static_assert(sizeof(Block) == 64);
 
 }  // namespace ashlar::policy
 

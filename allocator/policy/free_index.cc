@@ -15,73 +15,96 @@ std::size_t FreeIndex::BinOf(std::uint64_t size_bytes) {
   return kBinsPerDoubling * static_cast<std::size_t>(shift) + (granules >> shift);
 }
 
+// Without branches: which of two random blocks is larger cannot be predicted.
 bool FreeIndex::Before(const Entry& a, const Entry& b) {
-  if (a.size_bytes != b.size_bytes) return a.size_bytes < b.size_bytes;
-  if (a.rank != b.rank) return a.rank < b.rank;
-  return a.address < b.address;
+  const bool same_rank_before = (a.rank == b.rank) & (a.address < b.address);
+  const bool same_size_before = (a.size_bytes == b.size_bytes) & ((a.rank < b.rank) | same_rank_before);
+  return (a.size_bytes < b.size_bytes) | same_size_before;
 }
 
-FreeIndex::Entry FreeIndex::KeyOf(const Block* block) {
-  return {block->size_bytes, block->rank, block->address, const_cast<Block*>(block)};
+// How many entries, from the front, are not before `key`.
+std::size_t FreeIndex::CountNotBefore(const Chunk& entries, const Entry& key) {
+  const Entry* base = entries.data();
+  std::size_t left = entries.size();
+  while (left > 1) {
+    const std::size_t half = left / 2;
+    base += Before(base[half - 1], key) ? 0 : half;
+    left -= half;
+  }
+  const bool counts_last = left == 1 && !Before(*base, key);
+  return static_cast<std::size_t>(base - entries.data()) + counts_last;
 }
 
 // Chunks and entries are descending: the answer is the last entry that is not before `key`.
 FreeIndex::Position FreeIndex::LowerBound(const Bin& bin, const Entry& key) {
-  const auto not_before = [&key](const Entry& entry) { return !Before(entry, key); };
-  std::size_t chunk = 0;
-  if (bin.size() > 1) {
-    const auto it = std::partition_point(bin.begin(), bin.end(), [&](const Chunk& c) { return not_before(c.front()); });
-    chunk = static_cast<std::size_t>(it - bin.begin());
-  } else if (!bin.empty() && !bin[0].empty() && not_before(bin[0].front())) {
-    chunk = 1;
+  std::size_t chunk = bin.greater.size();
+  std::size_t count = CountNotBefore(bin.least, key);
+  if (count == 0 && chunk > 0) {
+    const auto it = std::partition_point(bin.greater.begin(), bin.greater.end(),
+                                         [&key](const Chunk& c) { return !Before(c.front(), key); });
+    if (it == bin.greater.begin()) return {bin.size(), 0};
+    chunk = static_cast<std::size_t>(it - bin.greater.begin()) - 1;
+    count = CountNotBefore(bin.greater[chunk], key);
   }
-  if (chunk == 0) return {bin.size(), 0};
-  const Chunk& entries = bin[chunk - 1];
-  std::size_t low = 1;
-  if (entries.size() <= 8) {
-    while (low < entries.size() && not_before(entries[low])) ++low;
-  } else {
-    low = static_cast<std::size_t>(std::partition_point(entries.begin() + 1, entries.end(), not_before) -
-                                   entries.begin());
-  }
-  return {chunk - 1, low - 1};
+  return count == 0 ? Position{bin.size(), 0} : Position{chunk, count - 1};
 }
 
 void FreeIndex::Insert(Block* block) {
   const std::size_t b = BinOf(block->size_bytes);
   Bin& bin = bins_[b];
-  if (bin.empty()) bin.emplace_back().reserve(4);
-  const Entry key = KeyOf(block);
+  ++size_;
+  if (bin.least.empty()) {
+    bin.least.emplace_back(block);
+    words_[b / 64] |= std::uint64_t{1} << (b % 64);
+    summary_ |= std::uint32_t{1} << (b / 64);
+    return;
+  }
+  const Entry key(block);
   const Position at = LowerBound(bin, key);
   // New entries go right behind (in memory) the first entry that is greater.
   const std::size_t c = at.chunk < bin.size() ? at.chunk : 0;
   const std::size_t index = at.chunk < bin.size() ? at.index + 1 : 0;
   Chunk& chunk = bin[c];
   chunk.insert(chunk.begin() + static_cast<std::ptrdiff_t>(index), key);
-  if (chunk.size() > kChunkEntries) {
-    const auto middle = chunk.begin() + static_cast<std::ptrdiff_t>(chunk.size() / 2);
-    Chunk tail(middle, chunk.end());
-    chunk.erase(middle, chunk.end());
-    bin.insert(bin.begin() + static_cast<std::ptrdiff_t>(c) + 1, std::move(tail));
-  }
-  words_[b / 64] |= std::uint64_t{1} << (b % 64);
-  summary_ |= std::uint32_t{1} << (b / 64);
-  ++size_;
+  if (chunk.size() > kChunkEntries) Halve(bin, c);
+}
+
+// The chunk's front half becomes a chunk of its own before it.
+void FreeIndex::Halve(Bin& bin, std::size_t c) {
+  Chunk& chunk = bin[c];
+  const auto middle = chunk.begin() + static_cast<std::ptrdiff_t>(chunk.size() / 2);
+  Chunk front(chunk.begin(), middle);
+  chunk.erase(chunk.begin(), middle);
+  bin.greater.insert(bin.greater.begin() + static_cast<std::ptrdiff_t>(c), std::move(front));
 }
 
 void FreeIndex::Erase(const Block* block) {
   const std::size_t b = BinOf(block->size_bytes);
   Bin& bin = bins_[b];
-  const Position at = LowerBound(bin, KeyOf(block));
+  --size_;
+  if (bin.HasOneEntry()) {
+    ASHLAR_CHECK(bin.least[0].block == block);
+    bin.least.pop_back();
+    MarkEmpty(b);
+    return;
+  }
+  const Position at = LowerBound(bin, Entry(block));
   ASHLAR_CHECK(at.chunk < bin.size() && bin[at.chunk][at.index].block == block);
   Chunk& chunk = bin[at.chunk];
   chunk.erase(chunk.begin() + static_cast<std::ptrdiff_t>(at.index));
-  --size_;
-  if (!chunk.empty()) return;
-  if (bin.size() > 1) {
-    bin.erase(bin.begin() + static_cast<std::ptrdiff_t>(at.chunk));
+  if (chunk.empty()) DropEmpty(bin, at.chunk);
+}
+
+void FreeIndex::DropEmpty(Bin& bin, std::size_t c) {
+  if (c < bin.greater.size()) {
+    bin.greater.erase(bin.greater.begin() + static_cast<std::ptrdiff_t>(c));
     return;
   }
+  bin.least = std::move(bin.greater.back());
+  bin.greater.pop_back();
+}
+
+void FreeIndex::MarkEmpty(std::size_t b) {
   words_[b / 64] &= ~(std::uint64_t{1} << (b % 64));
   if (words_[b / 64] == 0) summary_ &= ~(std::uint32_t{1} << (b / 64));
 }
@@ -120,7 +143,7 @@ Block* FreeIndex::FirstAtLeast(std::uint64_t size_bytes) const {
 Block* FreeIndex::Next(const Block* block) const {
   const std::size_t b = BinOf(block->size_bytes);
   const Bin& bin = bins_[b];
-  const Position at = LowerBound(bin, KeyOf(block));
+  const Position at = LowerBound(bin, Entry(block));
   if (at.index > 0) return bin[at.chunk][at.index - 1].block;
   if (at.chunk > 0) return bin[at.chunk - 1].back().block;
   const std::size_t next = NextBin(b + 1);
@@ -130,7 +153,7 @@ Block* FreeIndex::Next(const Block* block) const {
 Block* FreeIndex::Previous(const Block* block) const {
   const std::size_t b = BinOf(block->size_bytes);
   const Bin& bin = bins_[b];
-  const Position at = LowerBound(bin, KeyOf(block));
+  const Position at = LowerBound(bin, Entry(block));
   if (at.index + 1 < bin[at.chunk].size()) return bin[at.chunk][at.index + 1].block;
   if (at.chunk + 1 < bin.size()) return bin[at.chunk + 1].front().block;
   if (b == 0) return nullptr;
@@ -150,7 +173,7 @@ Block* FreeIndex::Last() const {
 
 bool FreeIndex::Contains(const Block* block) const {
   const Bin& bin = bins_[BinOf(block->size_bytes)];
-  const Position at = LowerBound(bin, KeyOf(block));
+  const Position at = LowerBound(bin, Entry(block));
   return at.chunk < bin.size() && bin[at.chunk][at.index].block == block;
 }
 

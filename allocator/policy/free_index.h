@@ -1,10 +1,10 @@
 // The free blocks of one lane in the order (size, rank, address), ascending: exact best fit.
 //
 // Log-linear bins (32 a doubling, in units of 512 bytes) with a two-level bitmap; a bin is a short list of sorted
-// chunks, so that thousands of equal sizes stay cheap:
+// chunks, so that thousands of equal sizes stay cheap. Nearly all bins have one chunk only, which lies in the bin:
 //
-//   bitmap   ..1....1.......        size 5,632 -> bin 11 -> chunks: | 5632 #9 | 5632 #4 |   descending: the first
-//                                                                                            in order is at the back
+//   bitmap   ..1....1.......        size 5,632 -> bin 11 -> greater: | 5632 #9 |  least: | 5632 #4 |   descending: the
+//                                                                                  first in order is at the very back
 //
 // Insert and Erase cost a few cache lines; FirstAtLeast is at most two bins. tests/policy compares every answer with
 // std::set. Not thread-safe.
@@ -40,13 +40,26 @@ class FreeIndex {
 
  private:
   struct Entry {
+    // Constructors, so that an entry is made in its place: copying one that was just written stalls.
+    Entry(std::uint64_t size, std::uint64_t its_rank, std::uint64_t at, Block* its_block)
+        : size_bytes(size), rank(its_rank), address(at), block(its_block) {}
+    explicit Entry(const Block* of) : Entry(of->size_bytes, of->rank, of->address, const_cast<Block*>(of)) {}
+
     std::uint64_t size_bytes;
     std::uint64_t rank;
     std::uint64_t address;
     Block* block;
   };
   using Chunk = std::vector<Entry>;
-  using Bin = std::vector<Chunk>;  // empty, or no chunk in it is empty but the only one
+  struct Bin {
+    Chunk least;                 // empty only if the bin is
+    std::vector<Chunk> greater;  // none of them is empty
+
+    std::size_t size() const { return greater.size() + 1; }
+    bool HasOneEntry() const { return least.size() == 1 && greater.empty(); }
+    Chunk& operator[](std::size_t i) { return i < greater.size() ? greater[i] : least; }
+    const Chunk& operator[](std::size_t i) const { return i < greater.size() ? greater[i] : least; }
+  };
   struct Position {
     std::size_t chunk;
     std::size_t index;
@@ -59,12 +72,16 @@ class FreeIndex {
 
   static std::size_t BinOf(std::uint64_t size_bytes);
   static bool Before(const Entry& a, const Entry& b);
-  static Entry KeyOf(const Block* block);
   // The position of the first entry in order that is not before `key`, or the bin's end as {chunks, 0}.
   static Position LowerBound(const Bin& bin, const Entry& key);
   // The first and last entry in order of a bin that is not empty.
-  static Block* FirstOf(const Bin& bin) { return bin.back().back().block; }
-  static Block* LastOf(const Bin& bin) { return bin.front().front().block; }
+  static Block* FirstOf(const Bin& bin) { return bin.least.back().block; }
+  static Block* LastOf(const Bin& bin) { return bin[0].front().block; }
+  static std::size_t CountNotBefore(const Chunk& entries, const Entry& key);
+  static void Halve(Bin& bin, std::size_t chunk);
+  // Removes a chunk that has become empty from a bin that has not.
+  static void DropEmpty(Bin& bin, std::size_t chunk);
+  void MarkEmpty(std::size_t bin);
 
   // The nearest bin with a block at or after `bin` (before or at, for Previous); kBinCount when there is none.
   std::size_t NextBin(std::size_t bin) const;

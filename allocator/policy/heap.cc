@@ -200,7 +200,13 @@ void Heap::InsertFree(Block* block) {
 }
 
 Block* Heap::NewBlock() {
-  if (unused_blocks_.empty()) return &block_slab_.emplace_back();
+  if (unused_blocks_.empty()) {
+    if (slab_used_ == kSlabBlocks) {
+      slabs_.push_back(std::make_unique<Block[]>(kSlabBlocks));
+      slab_used_ = 0;
+    }
+    return &slabs_.back()[slab_used_++];
+  }
   Block* block = unused_blocks_.back();
   unused_blocks_.pop_back();
   *block = Block{};

@@ -13,7 +13,6 @@
 #define ASHLAR_ALLOCATOR_POLICY_HEAP_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -198,7 +197,9 @@ class Heap {
   PoolPair default_pair_;
   std::map<PoolId, std::unique_ptr<PoolPair>> private_pairs_;
   std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;
-  std::deque<Block> block_slab_;  // never shrinks; deleted blocks are reused
+  static constexpr std::size_t kSlabBlocks = 1024;
+  std::vector<std::unique_ptr<Block[]>> slabs_;  // never shrink; deleted blocks are reused
+  std::size_t slab_used_ = kSlabBlocks;          // blocks of the last slab that were ever handed out
   std::vector<Block*> unused_blocks_;
   std::uint64_t next_segment_rank_ = 1;
   std::uint64_t next_block_rank_ = 1;
