@@ -197,7 +197,7 @@ void Steady(benchmark::State& state, bool fixed) {
     std::uint64_t bytes;
     std::uint32_t victim;
   };
-  std::vector<Turn> program(std::size_t{1} << 19);
+  std::vector<Turn> program(std::size_t{1} << 18);
   for (Turn& turn : program) turn = {random_size(), static_cast<std::uint32_t>(rng.Below(count))};
   std::vector<std::uint64_t> sizes(count);
   for (std::uint64_t& size : sizes) size = random_size();

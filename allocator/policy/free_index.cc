@@ -60,6 +60,10 @@ void FreeIndex::Insert(Block* block) {
     return;
   }
   const Entry key(block);
+  if (Before(key, bin.least.back()) && bin.least.size() < kChunkEntries) {
+    bin.least.push_back(key);
+    return;
+  }
   const Position at = LowerBound(bin, key);
   // New entries go right behind (in memory) the first entry that is greater.
   const std::size_t c = at.chunk < bin.size() ? at.chunk : 0;
@@ -82,31 +86,30 @@ void FreeIndex::Erase(const Block* block) {
   const std::size_t b = BinOf(block->size_bytes);
   Bin& bin = bins_[b];
   --size_;
-  if (bin.HasOneEntry()) {
-    ASHLAR_CHECK(bin.least[0].block == block);
+  ASHLAR_CHECK(!bin.least.empty());
+  if (bin.least.back().block == block) {
     bin.least.pop_back();
-    MarkEmpty(b);
+    if (bin.least.empty()) DropEmpty(b, bin.greater.size());
     return;
   }
   const Position at = LowerBound(bin, Entry(block));
   ASHLAR_CHECK(at.chunk < bin.size() && bin[at.chunk][at.index].block == block);
   Chunk& chunk = bin[at.chunk];
   chunk.erase(chunk.begin() + static_cast<std::ptrdiff_t>(at.index));
-  if (chunk.empty()) DropEmpty(bin, at.chunk);
+  if (chunk.empty()) DropEmpty(b, at.chunk);
 }
 
-void FreeIndex::DropEmpty(Bin& bin, std::size_t c) {
+void FreeIndex::DropEmpty(std::size_t b, std::size_t c) {
+  Bin& bin = bins_[b];
   if (c < bin.greater.size()) {
     bin.greater.erase(bin.greater.begin() + static_cast<std::ptrdiff_t>(c));
-    return;
+  } else if (!bin.greater.empty()) {
+    bin.least = std::move(bin.greater.back());
+    bin.greater.pop_back();
+  } else {
+    words_[b / 64] &= ~(std::uint64_t{1} << (b % 64));
+    if (words_[b / 64] == 0) summary_ &= ~(std::uint32_t{1} << (b / 64));
   }
-  bin.least = std::move(bin.greater.back());
-  bin.greater.pop_back();
-}
-
-void FreeIndex::MarkEmpty(std::size_t b) {
-  words_[b / 64] &= ~(std::uint64_t{1} << (b % 64));
-  if (words_[b / 64] == 0) summary_ &= ~(std::uint32_t{1} << (b / 64));
 }
 
 std::size_t FreeIndex::NextBin(std::size_t bin) const {
@@ -133,6 +136,7 @@ std::size_t FreeIndex::PreviousBin(std::size_t bin) const {
 Block* FreeIndex::FirstAtLeast(std::uint64_t size_bytes) const {
   const std::size_t b = BinOf(size_bytes);
   if (!IsEmptyBin(b)) {
+    if (bins_[b].least.back().size_bytes >= size_bytes) return FirstOf(bins_[b]);
     const Position at = LowerBound(bins_[b], Entry{size_bytes, 0, 0, nullptr});
     if (at.chunk < bins_[b].size()) return bins_[b][at.chunk][at.index].block;
   }

@@ -56,7 +56,6 @@ class FreeIndex {
     std::vector<Chunk> greater;  // none of them is empty
 
     std::size_t size() const { return greater.size() + 1; }
-    bool HasOneEntry() const { return least.size() == 1 && greater.empty(); }
     Chunk& operator[](std::size_t i) { return i < greater.size() ? greater[i] : least; }
     const Chunk& operator[](std::size_t i) const { return i < greater.size() ? greater[i] : least; }
   };
@@ -79,9 +78,8 @@ class FreeIndex {
   static Block* LastOf(const Bin& bin) { return bin[0].front().block; }
   static std::size_t CountNotBefore(const Chunk& entries, const Entry& key);
   static void Halve(Bin& bin, std::size_t chunk);
-  // Removes a chunk that has become empty from a bin that has not.
-  static void DropEmpty(Bin& bin, std::size_t chunk);
-  void MarkEmpty(std::size_t bin);
+  // A chunk has become empty.
+  void DropEmpty(std::size_t bin, std::size_t chunk);
 
   // The nearest bin with a block at or after `bin` (before or at, for Previous); kBinCount when there is none.
   std::size_t NextBin(std::size_t bin) const;
