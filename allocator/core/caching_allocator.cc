@@ -45,6 +45,7 @@ absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream st
     return absl::ResourceExhaustedError(absl::StrCat("out of memory: ", bytes, " bytes are more than any device has"));
   }
   PollEvents();
+  if (!pool.IsDefault()) heap_.Pair(pool);
   const policy::Request request{bytes, stream, pool};
   policy::Plan plan = heap_.MakePlan(request);
   if (CountsAges()) policy::Heap::Tick(plan);

@@ -7,22 +7,33 @@
 
 namespace ashlar::policy {
 
-Heap::Heap(Options options) : options_(std::move(options)) { default_pair_.small.is_small = true; }
+namespace {
+
+std::unique_ptr<PoolPair> NewPair(PoolId id) {
+  auto pair = std::make_unique<PoolPair>();
+  pair->small.is_small = true;
+  for (Pool* pool : {&pair->small, &pair->large}) {
+    pool->id = id;
+    pool->pair = pair.get();
+  }
+  return pair;
+}
+
+}  // namespace
+
+Heap::Heap(Options options) : options_(std::move(options)), default_pair_(NewPair({})) {}
 
 Heap::~Heap() = default;
 
+PoolPair* Heap::FindPair(PoolId id) const {
+  if (id.IsDefault()) return default_pair_.get();
+  const auto it = private_pairs_.find(id);
+  return it == private_pairs_.end() ? nullptr : it->second.get();
+}
+
 PoolPair& Heap::Pair(PoolId id) {
-  if (id.IsDefault()) return default_pair_;
-  std::unique_ptr<PoolPair>& pair = private_pairs_[id];
-  if (pair == nullptr) {
-    pair = std::make_unique<PoolPair>();
-    pair->small.is_small = true;
-    pair->small.id = id;
-    pair->large.id = id;
-    pair->small.pair = pair.get();
-    pair->large.pair = pair.get();
-  }
-  return *pair;
+  if (PoolPair* pair = FindPair(id); pair != nullptr) return *pair;
+  return *private_pairs_.emplace(id, NewPair(id)).first->second;
 }
 
 Lane* Heap::FindLane(const Pool& pool, Stream stream) const {
@@ -42,29 +53,18 @@ Lane& Heap::LaneOf(Pool& pool, Stream stream) {
   return **lane;
 }
 
-Plan Heap::MakePlan(const Request& request) {
+Plan Heap::MakePlan(const Request& request) const {
   Plan plan;
   plan.request_bytes = request.bytes;
   plan.rounded_bytes = RoundedBytes(request.bytes, options_);
   plan.segment_bytes = SegmentBytes(plan.rounded_bytes, options_);
   plan.stream = request.stream;
-  plan.pair = &Pair(request.pool);
+  plan.pair = FindPair(request.pool);
+  if (plan.pair == nullptr) return plan;
   plan.pool = IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
   const Lane* lane = FindLane(*plan.pool, request.stream);
   if (lane != nullptr) plan.block = FindFree(*lane, plan.rounded_bytes);
   return plan;
-}
-
-const Block* Heap::Peek(const Request& request) const {
-  const PoolPair* pair = &default_pair_;
-  if (!request.pool.IsDefault()) {
-    const auto it = private_pairs_.find(request.pool);
-    if (it == private_pairs_.end()) return nullptr;
-    pair = it->second.get();
-  }
-  const std::uint64_t rounded_bytes = RoundedBytes(request.bytes, options_);
-  const Lane* lane = FindLane(IsSmall(rounded_bytes) ? pair->small : pair->large, request.stream);
-  return lane == nullptr ? nullptr : FindFree(*lane, rounded_bytes);
 }
 
 // Best fit looks at one candidate only: the first in order that is large enough.
@@ -102,7 +102,7 @@ void Heap::TakeFree(Block* block) { block->segment->lane->free.Erase(block); }
 bool Heap::ShouldSplit(const Plan& plan, const Block& block) const {
   const std::uint64_t remaining = block.size_bytes - plan.rounded_bytes;
   const Pool& pool = *block.segment->lane->pool;  // of the block: an overflow pool serves requests of other pools
-  if (pool.pair != nullptr && pool.pair->no_split) return false;
+  if (pool.pair->no_split) return false;
   if (pool.is_small || options_.expandable_segments) return remaining >= kMinBlockBytes;
   return plan.rounded_bytes < options_.max_split_size_bytes && remaining > kSmallMaxBytes;
 }

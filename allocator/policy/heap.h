@@ -95,9 +95,8 @@ class Heap {
   const Options& options() const { return options_; }
 
   // --- requests ---
-  Plan MakePlan(const Request& request);
-  // The free block that MakePlan would find.
-  const Block* Peek(const Request& request) const;
+  // The plan's pool is nullptr while nobody has made the request's private pool by Pair().
+  Plan MakePlan(const Request& request) const;
   // Whether a free block of this size may serve the request at all.
   bool MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const;
   // Counts one search in the pool's clock; call before MakePlan's result is used, only while garbage is collected.
@@ -153,9 +152,11 @@ class Heap {
   void TakeFree(Block* block);
 
   // --- pools ---
+  // Made on first use.
   PoolPair& Pair(PoolId id);
-  PoolPair& default_pair() { return default_pair_; }
-  const PoolPair& default_pair() const { return default_pair_; }
+  PoolPair* FindPair(PoolId id) const;
+  PoolPair& default_pair() { return *default_pair_; }
+  const PoolPair& default_pair() const { return *default_pair_; }
   // Private pools by id; the default pair is not among them.
   std::map<PoolId, std::unique_ptr<PoolPair>>& private_pairs() { return private_pairs_; }
   const std::map<PoolId, std::unique_ptr<PoolPair>>& private_pairs() const { return private_pairs_; }
@@ -194,7 +195,7 @@ class Heap {
   Segment* NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_bytes);
 
   Options options_;
-  PoolPair default_pair_;
+  std::unique_ptr<PoolPair> default_pair_;
   std::map<PoolId, std::unique_ptr<PoolPair>> private_pairs_;
   std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;
   static constexpr std::size_t kSlabBlocks = 1024;

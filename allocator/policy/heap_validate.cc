@@ -83,8 +83,8 @@ absl::Status Heap::Validate() const {
     }
     return absl::OkStatus();
   };
-  absl::Status status = check_pool(default_pair_.small);
-  if (status.ok()) status = check_pool(default_pair_.large);
+  absl::Status status = check_pool(default_pair_->small);
+  if (status.ok()) status = check_pool(default_pair_->large);
   for (const auto& [id, pair] : private_pairs_) {
     if (status.ok()) status = check_pool(pair->small);
     if (status.ok()) status = check_pool(pair->large);

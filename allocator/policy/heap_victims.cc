@@ -38,7 +38,7 @@ std::vector<Block*> Heap::FreeExpandable(const Pool& pool) {
 }
 
 std::vector<Block*> Heap::GarbageVictims(std::uint64_t target_bytes) const {
-  const Pool& pool = default_pair_.large;
+  const Pool& pool = default_pair_->large;
   std::vector<Aged> unsplit;
   std::uint64_t total_age = 0;
   ForEachFree(pool, [&](Block* block) {

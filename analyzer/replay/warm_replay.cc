@@ -205,7 +205,7 @@ class WarmReplayer {
       return pools[request.pool];
     }
     const auto it = std::find_if(pools.begin(), pools.end(), [&](PoolId pool) {
-      return allocator_.heap().Peek({request.bytes, request.stream, pool}) == nullptr;
+      return allocator_.heap().MakePlan({request.bytes, request.stream, pool}).block == nullptr;
     });
     return it == pools.end() ? pools[request.pool] : *it;
   }
@@ -221,7 +221,7 @@ class WarmReplayer {
                    released.end());
     if (released.empty()) return;
     ReleaseUsedPools(released, allocator_);
-    if (allocator_.heap().Peek(request) != nullptr) {
+    if (allocator_.heap().MakePlan(request).block != nullptr) {
       // It would have been served from the cache, had the cache not been emptied before.
       CompleteHeld(held_.size());
       allocator_.EmptyCache();
