@@ -4,8 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -39,17 +41,24 @@ const trace::Frame* PythonFrame(const trace::StackTable& stacks, absl::Span<cons
   return best;
 }
 
-// "MmBackward0" from "torch::autograd::generated::MmBackward0::apply(...)".
+// "MmBackward0" from "torch::autograd::generated::MmBackward0::apply(...)" and from
+// "...::MmBackward0_apply_functional(". The namespace `details` is no node.
 std::string NameAfter(const std::string& function, absl::string_view prefix) {
   const std::size_t at = function.find(prefix.data(), 0, prefix.size());
   if (at == std::string::npos) return "";
   const std::size_t begin = at + prefix.size();
-  return function.substr(begin, function.find("::", begin) - begin);
+  std::size_t end = begin;
+  while (end < function.size() &&
+         (absl::ascii_isalnum(static_cast<unsigned char>(function[end])) || function[end] == '_'))
+    ++end;
+  const std::string name = function.substr(begin, end - begin);
+  return name == "details" ? "" : std::string(absl::StripSuffix(name, "_apply_functional"));
 }
 
 // What a stack of C++ frames only was doing: the autograd node, else the operator.
 std::string NativeLabel(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
-  for (const absl::string_view prefix : {"torch::autograd::generated::", "at::_ops::"}) {
+  for (const absl::string_view prefix :
+       {"torch::autograd::generated::", "torch::autograd::generated::details::", "at::_ops::"}) {
     for (const trace::FrameId id : frames) {
       const std::string name = NameAfter(stacks.frame(id).function, prefix);
       if (!name.empty()) return absl::StrCat(name, " (no Python frame)");

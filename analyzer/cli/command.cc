@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 
@@ -72,8 +73,22 @@ absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags)
 }
 
 int Fail(int code, const absl::Status& status) {
-  std::fprintf(stderr, "ashlar: %s\n", std::string(status.message()).c_str());
+  std::string line(status.message());
+  for (char& c : line) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
+  }
+  std::fprintf(stderr, "ashlar: %s\n", line.c_str());
   return code;
+}
+
+int FailInput(const std::string& input, const absl::Status& status) {
+  const int code = status.code() == absl::StatusCode::kOutOfRange ? kUsage : kUnreadable;
+  return Fail(code, absl::Status(status.code(), absl::StrCat(input, ": ", status.message())));
+}
+
+absl::Status NoSnapshotFlags(const ReplayFlags& flags) {
+  if (!flags.device.has_value()) return absl::OkStatus();
+  return absl::OutOfRangeError("--device needs a snapshot: this input has one device only");
 }
 
 bool Print(const std::string& text) {

@@ -33,8 +33,15 @@ void AddReplayFlags(CLI::App& app, ReplayFlags& flags);
 // The flags checked and read; errors name the flag.
 absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags);
 
-// Prints "ashlar: ..." on stderr and returns `code`.
+// Prints "ashlar: ..." on stderr, one line whatever the message quotes, and returns `code`.
 int Fail(int code, const absl::Status& status);
+
+// An input that could not be used, its name before the message: kUnreadable, or kUsage where a flag does not go with
+// the input (kOutOfRange).
+int FailInput(const std::string& input, const absl::Status& status);
+
+// OutOfRange where a flag that only a snapshot has a use for is given with something else.
+absl::Status NoSnapshotFlags(const ReplayFlags& flags);
 
 // Writes to stdout; false (with a line on stderr) when that fails.
 bool Print(const std::string& text);

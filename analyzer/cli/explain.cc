@@ -54,16 +54,15 @@ absl::StatusOr<Explanations> ExplainText(const std::string& bytes, const report:
                    "snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"));
 }
 
-absl::StatusOr<Explanations> ExplainBytes(const std::string& bytes, const report::ExplainOptions& options) {
-  switch (readers::Sniff(bytes)) {
-    case readers::InputKind::kPickle:
-    case readers::InputKind::kTextPickle:
-      return ExplainPickle(bytes, options);
-    case readers::InputKind::kPlainTrace:
-      return ExplainTrace(bytes, options);
-    default:
-      return ExplainText(bytes, options);
+absl::StatusOr<Explanations> ExplainBytes(const std::string& bytes, const ReplayFlags& flags,
+                                          const report::ExplainOptions& options) {
+  const readers::InputKind kind = readers::Sniff(bytes);
+  if (kind == readers::InputKind::kPickle || kind == readers::InputKind::kTextPickle) {
+    return ExplainPickle(bytes, options);
   }
+  if (kind != readers::InputKind::kPlainTrace) return ExplainText(bytes, options);
+  if (absl::Status status = NoSnapshotFlags(flags); !status.ok()) return status;
+  return ExplainTrace(bytes, options);
 }
 
 std::string Render(const Explanations& explanations, bool as_json) {
@@ -81,11 +80,8 @@ int Run(const ExplainFlags& flags) {
   if (!options.ok()) return Fail(kUsage, options.status());
   const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  const absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, *options);
-  if (!explanations.ok()) {
-    const absl::Status& status = explanations.status();
-    return Fail(kUnreadable, absl::Status(status.code(), absl::StrCat(flags.input, ": ", status.message())));
-  }
+  const absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, flags.replay, *options);
+  if (!explanations.ok()) return FailInput(flags.input, explanations.status());
   return Print(Render(*explanations, flags.json)) ? kOk : kUnreadable;
 }
 

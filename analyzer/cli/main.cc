@@ -1,8 +1,11 @@
 // The program ashlar. Exit codes: 0 fine, 1 a check failed, 2 usage, 3 unreadable input.
-#include <cstdio>
 #include <functional>
+#include <sstream>
+#include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/explain.h"
 #include "analyzer/cli/replay.h"
@@ -17,10 +20,13 @@ int main(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return program.exit(success);
+    std::ostringstream text;
+    program.exit(success, text);
+    return ashlar::cli::Print(text.str()) ? ashlar::cli::kOk : ashlar::cli::kUnreadable;
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "ashlar: %s; see ashlar --help\n", error.what());
-    return ashlar::cli::kUsage;
+    const bool is_unknown = argc > 1 && argv[1][0] != '-' && program.get_subcommands().empty();
+    const std::string what = is_unknown ? absl::StrCat("there is no command '", argv[1], "'") : error.what();
+    return ashlar::cli::Fail(ashlar::cli::kUsage, absl::InvalidArgumentError(what + "; see ashlar --help"));
   }
   return run();
 }

@@ -78,7 +78,9 @@ absl::StatusOr<report::ReplayReport> ReplaySnapshot(const std::string& bytes, co
                                                     std::string& log_text) {
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
   if (!snapshot.ok()) return snapshot.status();
-  const int device = context.options.device.value_or(replay::BusiestDevice(*snapshot));
+  const absl::StatusOr<int> chosen = report::ChooseDevice(*snapshot, context.options.device);
+  if (!chosen.ok()) return chosen.status();
+  const int device = *chosen;
   absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(*snapshot, device, context.options.wishes);
   if (!recorded.ok()) return recorded.status();
   const std::string source = absl::StrCat("PyTorch snapshot, ", snapshot->traits.generation, ", device ", device);
@@ -119,8 +121,9 @@ absl::StatusOr<report::ReplayReport> ReplayBytes(const std::string& bytes, const
         absl::StrCat("this is ", readers::InputKindName(kind), ", not a PyTorch memory snapshot or a request trace"));
   }
   if (context.flags.warm) {
-    return absl::InvalidArgumentError("--warm needs a snapshot: a request trace has no state to start from");
+    return absl::OutOfRangeError("--warm needs a snapshot: a request trace has no state to start from");
   }
+  if (absl::Status status = NoSnapshotFlags(context.flags.replay); !status.ok()) return status;
   const absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(bytes);
   if (!requests.ok()) return requests.status();
   const absl::StatusOr<policy::Options> options = PolicyOf(context.options);
@@ -140,10 +143,7 @@ int Run(const ReplayCommandFlags& flags) {
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   std::string log;
   const absl::StatusOr<report::ReplayReport> report = ReplayBytes(*bytes, {flags, *options}, log);
-  if (!report.ok()) {
-    const absl::Status& status = report.status();
-    return Fail(kUnreadable, absl::Status(status.code(), absl::StrCat(flags.input, ": ", status.message())));
-  }
+  if (!report.ok()) return FailInput(flags.input, report.status());
   if (flags.print_events) return Print(log) ? kOk : kUnreadable;
   return Print(flags.json ? report::ToJson(*report) : report::ToText(*report)) ? kOk : kUnreadable;
 }

@@ -23,8 +23,10 @@ struct ExplainOptions {
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
 };
 
-// FailedPrecondition where the trace and the segments contradict each other; InvalidArgument for a device that the
-// snapshot does not have.
+// The wished device, else the one that holds most. OutOfRange where the snapshot has no such device.
+absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished);
+
+// FailedPrecondition where the trace and the segments contradict each other; OutOfRange as above.
 absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options);
 
 // Replays the requests under the wished settings (default: torch-2.10, no conf) and explains what came of it.

@@ -16,24 +16,19 @@ void AddNote(std::string name, std::string message, std::uint64_t count, Explana
   out.notes.push_back({std::move(name), std::move(message), count});
 }
 
-absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, const ExplainOptions& options, Explanation& out) {
-  int device_count = static_cast<int>(snapshot.device_traces.size());
-  for (const trace::SnapshotSegment& segment : snapshot.segments) {
-    device_count = std::max(device_count, segment.device + 1);
-  }
-  if (options.device.has_value()) {
-    if (*options.device >= 0 && *options.device < std::max(device_count, 1)) return *options.device;
-    return absl::InvalidArgumentError(
-        absl::StrCat("the snapshot has no device ", *options.device, ": it has ", device_count, ", counted from 0"));
-  }
-  const int device = replay::BusiestDevice(snapshot);
-  if (device_count > 1) {
-    AddNote("several_devices",
-            absl::StrCat("the snapshot has ", device_count, " devices; this is device ", device,
-                         ", which holds most; choose another with --device"),
-            static_cast<std::uint64_t>(device_count), out);
-  }
-  return device;
+int DeviceCount(const trace::Snapshot& snapshot) {
+  int count = static_cast<int>(snapshot.device_traces.size());
+  for (const trace::SnapshotSegment& segment : snapshot.segments) count = std::max(count, segment.device + 1);
+  return count;
+}
+
+void NoteOtherDevices(const trace::Snapshot& snapshot, int device, Explanation& out) {
+  const int count = DeviceCount(snapshot);
+  if (count < 2) return;
+  AddNote("several_devices",
+          absl::StrCat("the snapshot has ", count, " devices; this is device ", device,
+                       ", which holds most; choose another with --device"),
+          static_cast<std::uint64_t>(count), out);
 }
 
 // What the recorded window leaves open, and what was told from elsewhere.
@@ -121,10 +116,19 @@ std::string DescribeSource(const trace::Snapshot& snapshot, int device, const ti
 
 }  // namespace
 
+absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished) {
+  if (!wished.has_value()) return replay::BusiestDevice(snapshot);
+  const int count = DeviceCount(snapshot);
+  if (*wished >= 0 && *wished < std::max(count, 1)) return *wished;
+  return absl::OutOfRangeError(absl::StrCat("--device: the snapshot has no device ", *wished, ": it has ", count,
+                                            count == 1 ? " device" : " devices", ", counted from 0"));
+}
+
 absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
   Explanation out;
-  const absl::StatusOr<int> device = ChooseDevice(snapshot, options, out);
+  const absl::StatusOr<int> device = ChooseDevice(snapshot, options.device);
   if (!device.ok()) return device.status();
+  if (!options.device.has_value()) NoteOtherDevices(snapshot, *device, out);
   absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, options.wishes);
   if (!recorded.ok()) return recorded.status();
   const absl::StatusOr<policy::Options> as_recorded = replay::RecordedOptions(snapshot, recorded->options.compat);

@@ -70,6 +70,22 @@ void SetDevice(const TimelineContext& context, std::optional<std::uint64_t> free
   }
 }
 
+// The least request that rounds to `rounded`.
+std::uint64_t LeastRequest(std::uint64_t rounded, const policy::Options& options) {
+  if (rounded > policy::kMaxRequestBytes) return rounded;  // no allocator made this
+  std::uint64_t low = 1;
+  std::uint64_t high = std::max<std::uint64_t>(rounded, 1);
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (policy::RoundedBytes(middle, options) >= rounded) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
 // Judges the last out-of-memory error. With F free on the device, the allocator could hold reserved + F; the request
 // needs a segment unless a hole serves it, so without any holes there would be reserved + F - allocated for it.
 void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, const TimelineContext& context,
@@ -79,7 +95,7 @@ void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, 
   const std::uint64_t free_bytes = event.address;
   const std::uint64_t segment = policy::SegmentBytes(std::max<std::uint64_t>(rounded, 1), *context.options);
   out.tried_bytes = segment;
-  out.request_interval = ByteSpan{Signed(rounded) - 511, Signed(rounded), Signed(rounded)};
+  out.request_interval = ByteSpan{Signed(LeastRequest(rounded, *context.options)), Signed(rounded), Signed(rounded)};
   const std::int64_t holdable = Signed(*out.accounting.reserved_bytes + free_bytes);
   const std::int64_t headroom = holdable - Signed(*out.accounting.allocated_bytes) - Signed(segment);
   out.headroom = ByteSpan{headroom, headroom, headroom};

@@ -1,5 +1,6 @@
 #include "analyzer/report/replay_report.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
@@ -54,6 +55,9 @@ std::string ToText(const ReplayReport& r) {
   for (const trace::Note& note : r.notes) {
     absl::StrAppend(&out, "note: ", note.message,
                     note.count > 1 ? absl::StrCat(" (", FormatCount(note.count), ")") : "", "\n");
+  }
+  for (char& c : out) {  // what a file names may hold anything
+    if (c != '\n' && absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
   }
   return out;
 }

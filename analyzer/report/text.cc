@@ -18,6 +18,23 @@ namespace {
 
 constexpr std::size_t kBarCells = 36;
 constexpr std::size_t kTextWidth = 100;
+constexpr std::size_t kLabelWidth = 90;
+
+// What a file names may hold anything: control characters would reach the terminal.
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
+  }
+  return text;
+}
+
+// At most `width` bytes, cut between characters of UTF-8.
+std::string Shortened(const std::string& text, std::size_t width) {
+  if (text.size() <= width) return text;
+  std::size_t end = width - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
 
 // A bar of eighths: full cells, then one partial.
 std::string Bar(std::uint64_t bytes, std::uint64_t most) {
@@ -34,7 +51,8 @@ std::string Bar(std::uint64_t bytes, std::uint64_t most) {
 void AppendWrapped(const std::string& text, std::size_t indent, std::string& out) {
   std::size_t column = indent;
   bool is_first = true;
-  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+  for (const absl::string_view whole_word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    const std::string word = Shortened(Printable(std::string(whole_word)), kTextWidth);
     if (!is_first && column + 1 + word.size() > kTextWidth) {
       absl::StrAppend(&out, "\n", std::string(indent, ' '));
       column = indent;
@@ -100,7 +118,8 @@ void AppendStacks(const Explanation& e, std::string& out) {
   if (e.stacks.empty()) return;
   AppendSection("WHO HOLDS IT", "live blocks by the line that allocated them, at the same moment", out);
   for (const analyses::LabelledStack& row : e.stacks) {
-    out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(row.bytes), FormatCount(row.blocks), row.label);
+    out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(row.bytes), FormatCount(row.blocks),
+                           Shortened(Printable(row.label), kLabelWidth));
   }
 }
 
@@ -136,7 +155,7 @@ void AppendWhatIf(const Explanation& e, std::string& out) {
 }
 
 void AppendNotes(const Explanation& e, std::string& out) {
-  if (!e.replayed_as.empty() || !e.notes.empty()) AppendSection("NOTES", "", out);
+  AppendSection("NOTES", "", out);
   const auto add = [&out](const std::string& text) {
     out += "  - ";
     AppendWrapped(text, 4, out);
@@ -157,7 +176,7 @@ void AppendNotes(const Explanation& e, std::string& out) {
 }  // namespace
 
 std::string ToText(const Explanation& e) {
-  std::string out = absl::StrCat(e.headline, "\n");
+  std::string out = absl::StrCat(Printable(e.headline), "\n");
   const std::string verdict(analyses::VerdictName(e.verdict));
   absl::StrAppend(&out, "VERDICT        ");
   bool is_first = true;

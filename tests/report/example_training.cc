@@ -38,10 +38,16 @@ class Recorder final : public trace::EventSink {
   std::vector<trace::Event>& events_;
 };
 
+device::SimDeviceOptions DeviceOptions() {
+  device::SimDeviceOptions out;
+  out.capacity_bytes = kCapacityBytes;
+  return out;
+}
+
 class Training {
  public:
   Training()
-      : device_({.capacity_bytes = kCapacityBytes}),
+      : device_(DeviceOptions()),
         allocator_(&device_, *policy::ParseConf("", policy::Compat::kTorch210)),
         recorder_((snapshot_.device_traces.resize(1), snapshot_.device_traces[0])) {
     allocator_.SetSink(&recorder_);

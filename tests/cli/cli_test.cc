@@ -1,0 +1,233 @@
+// The program itself, from the outside: exit codes (0 fine, 2 usage, 3 unreadable input), one line for every error, the
+// same bytes every time.
+#include <sys/wait.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+constexpr char kExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
+constexpr char kMessage[] = ASHLAR_SOURCE_DIR "/docs/examples/oom_message.txt";
+// Two requests of the large pool, one of the small; the first is reused.
+constexpr char kTrace[] = "a 1 1048577 0\nf 1\na 2 1048577 0\na 3 512 7\n";
+
+struct Result {
+  int code = -1;
+  std::string out;
+  std::string error;
+};
+
+std::string FileBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class CliTest : public testing::Test {
+ protected:
+  CliTest() {
+    folder_ = testing::TempDir() + "ashlar_cli_" + testing::UnitTest::GetInstance()->current_test_info()->name() + "/";
+    std::filesystem::create_directories(folder_);
+  }
+  ~CliTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(folder_ + name, std::ios::binary) << bytes;
+    return folder_ + name;
+  }
+
+  // `redirect` may say where standard input comes from or output goes.
+  Result Run(const std::string& arguments, const std::string& redirect = "") const {
+    const std::string command = std::string("'") + ASHLAR_PROGRAM + "' " + arguments + " > '" + folder_ + "out' 2> '" +
+                                folder_ + "error' " + redirect;
+    const int status = std::system(command.c_str());
+    Result result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, FileBytes(folder_ + "out"),
+                  FileBytes(folder_ + "error")};
+    return result;
+  }
+
+  std::string folder_;
+};
+
+// One line on standard error, nothing on standard output.
+void ExpectError(const Result& result, int code, const std::vector<std::string>& parts) {
+  EXPECT_EQ(result.code, code) << result.error;
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_THAT(result.error, AllOf(StartsWith("ashlar: "), EndsWith("\n")));
+  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+  for (const std::string& part : parts) EXPECT_THAT(result.error, HasSubstr(part));
+}
+
+TEST_F(CliTest, UnreadableInputsAreThree) {
+  const std::string example = FileBytes(kExample);
+  const std::string cut = Write("cut.pickle", example.substr(0, example.size() / 2));
+  const std::string hostile =
+      Write("hostile.pickle", std::string("\x80\x02") + "cos\nsystem\n(X\x04" + std::string(3, '\0') + "echotR.");
+  const std::string note = Write("note.log", "nothing of interest\n");
+  const std::string bad = Write("bad.txt", "a 1 512 0\nf 1\n  zz 3\n");
+  for (const std::string command : {"explain ", "replay "}) {
+    SCOPED_TRACE(command);
+    ExpectError(Run(command + folder_ + "none"), 3, {folder_ + "none", "No such file"});
+    ExpectError(Run(command + folder_), 3, {"folder"});
+    ExpectError(Run(command + cut), 3, {cut, "byte " + std::to_string(example.size() / 2), "truncated"});
+    ExpectError(Run(command + hostile), 3, {hostile, "GLOBAL at byte 2"});
+    ExpectError(Run(command + note), 3, {note, "not a PyTorch memory snapshot"});
+    ExpectError(Run(command + bad), 3, {bad, "3:3", "zz"});
+  }
+  ExpectError(Run("explain " + Write("empty", "")), 3, {"empty input", "_dump_snapshot"});
+  ExpectError(Run("explain " + Write("cut.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03zz", 12))), 3, {"cut.gz"});
+}
+
+// What a file or a flag quotes cannot break the line.
+TEST_F(CliTest, ErrorsStayOneLine) {
+  ExpectError(Run("explain '" + folder_ + "a\nb'"), 3, {"No such file"});
+  ExpectError(Run("replay - --capacity '1\n2\033[31m'", "< /dev/null"), 2, {"--capacity"});
+  ExpectError(Run("'fro\nb'"), 2, {"fro"});
+}
+
+TEST_F(CliTest, UsageErrorsAreTwo) {
+  const std::string trace = Write("trace.txt", kTrace);
+  const std::string example = std::string("'") + kExample + "'";
+  ExpectError(Run(""), 2, {"ubcommand", "--help"});
+  ExpectError(Run("frob"), 2, {"'frob'", "--help"});
+  ExpectError(Run("explain"), 2, {"input"});
+  ExpectError(Run("replay " + trace + " --warm --cold"), 2, {"--warm", "--cold"});
+  ExpectError(Run("replay " + trace + " --warm"), 2, {"--warm needs a snapshot"});
+  ExpectError(Run("replay " + example + " --warm --print-events"), 2, {"--print-events"});
+  for (const std::string command : {"explain ", "replay "}) {
+    SCOPED_TRACE(command);
+    ExpectError(Run(command + trace + " --frob"), 2, {"--frob", "--help"});
+    ExpectError(Run(command + trace + " " + trace), 2, {"--help"});
+    ExpectError(Run(command + trace + " --conf max_split_size_mb:1"), 2, {"--conf", "max_split_size_mb", "'1'", "20"});
+    ExpectError(Run(command + trace + " --conf garbage_collection_threshold:2"), 2, {"'2'", "between 0 and 1"});
+    ExpectError(Run(command + trace + " --conf frob:1"), 2, {"--conf", "'frob'", "torch-2.10"});
+    ExpectError(Run(command + trace + " --conf frob"), 2, {"--conf", "key:value"});
+    ExpectError(Run(command + trace + " --compat torch-1.13 --conf expandable_segments:True"), 2, {"torch-1.13"});
+    ExpectError(Run(command + trace + " --capacity 12parsecs"), 2, {"--capacity", "'12parsecs'", "16GiB"});
+    ExpectError(Run(command + trace + " --capacity 0"), 2, {"--capacity", "between"});
+    ExpectError(Run(command + trace + " --memory-fraction 1.5"), 2, {"--memory-fraction", "1.5"});
+    ExpectError(Run(command + trace + " --memory-fraction nan"), 2, {"--memory-fraction"});
+    ExpectError(Run(command + trace + " --compat torch-9"), 2, {"--compat", "torch-9", "torch-2.6"});
+    ExpectError(Run(command + trace + " --free-order size"), 2, {"--free-order", "size", "address"});
+    ExpectError(Run(command + trace + " --segment-addresses up"), 2, {"--segment-addresses", "descending"});
+    ExpectError(Run(command + trace + " --device x"), 2, {"--device"});
+    ExpectError(Run(command + trace + " --device 0"), 2, {"--device needs a snapshot"});
+    ExpectError(Run(command + example + " --device 1"), 2, {"--device", "no device 1", "it has 1"});
+    ExpectError(Run(command + example + " --device -1"), 2, {"no device -1"});
+  }
+}
+
+TEST_F(CliTest, HelpAndVersionAreFine) {
+  for (const char* arguments : {"--help", "explain --help", "replay --help"}) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 0);
+    EXPECT_THAT(result.out, HasSubstr("Usage: ashlar"));
+    EXPECT_THAT(result.error, IsEmpty());
+  }
+  const Result version = Run("--version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, testing::ContainsRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+TEST_F(CliTest, EventsOfATinyTrace) {
+  const std::string trace = Write("trace.txt", kTrace);
+  // Two segments at the simulated device's base, 0x7f0000000000 = 139637976727552, one behind the other.
+  const std::string expected =
+      "0 segment_alloc 139637976727552 20971520 0\n"
+      "0 alloc 139637976727552 1048577 0 1049088\n"
+      "1 free_requested 139637976727552 1048577 0\n"
+      "1 free_completed 139637976727552 1048577 0\n"
+      "2 alloc 139637976727552 1048577 0 1049088\n"
+      "3 segment_alloc 139637997699072 2097152 7\n"
+      "3 alloc 139637997699072 512 7 512\n";
+  const Result result = Run("replay --print-events " + trace);
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.out, expected);
+  EXPECT_THAT(result.error, IsEmpty());
+  EXPECT_EQ(Run("replay --print-events -", "< " + trace).out, expected);
+  const std::string packed = folder_ + "trace.bin";  // gzip is told from content
+  gzFile file = gzopen(packed.c_str(), "wb");
+  gzwrite(file, kTrace, sizeof(kTrace) - 1);
+  gzclose(file);
+  EXPECT_EQ(Run("replay --print-events " + packed).out, expected);
+  EXPECT_EQ(Run("replay --print-events -", "< " + packed).out, expected);
+}
+
+TEST_F(CliTest, JsonParsesAndNamesTheInput) {
+  const std::string trace = Write("trace.txt", kTrace);
+  const nlohmann::json replayed = nlohmann::json::parse(Run("replay --json " + trace).out);
+  EXPECT_EQ(replayed["requests"], 4);
+  EXPECT_EQ(replayed["peak_reserved"], 22 * 1024 * 1024);
+  EXPECT_EQ(replayed["cudaMalloc"], 2);
+  EXPECT_TRUE(replayed["capacity"].is_null());
+  EXPECT_TRUE(replayed["fidelity"].is_null());
+  const nlohmann::json warm = nlohmann::json::parse(Run("replay --json '" + std::string(kExample) + "'").out);
+  EXPECT_EQ(warm["fidelity"]["matched"], warm["fidelity"]["total"]);
+  EXPECT_EQ(warm["peak_reserved"], warm["recorded_peak_reserved"]);
+  EXPECT_EQ(warm["ooms"], 1);
+  const nlohmann::json explained = nlohmann::json::parse(Run("explain --json " + trace).out);
+  EXPECT_EQ(explained["verdict"], "healthy");
+  const nlohmann::json message = nlohmann::json::parse(Run("explain --json '" + std::string(kMessage) + "'").out);
+  EXPECT_EQ(message["verdict"], "fragmentation");
+  const std::string text = FileBytes(kMessage);
+  const nlohmann::json both =
+      nlohmann::json::parse(Run("explain --json " + Write("two.log", text + "\n\n" + text)).out);
+  ASSERT_TRUE(both.is_array());
+  EXPECT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0]["verdict"], both[1]["verdict"]);
+}
+
+TEST_F(CliTest, TwoRunsGiveTheSameBytes) {
+  for (const char* command : {"explain ", "explain --json ", "replay ", "replay --json ", "replay --cold "}) {
+    const std::string line = std::string(command) + "'" + kExample + "' --capacity 12GiB";
+    const Result first = Run(line);
+    EXPECT_EQ(first.code, 0) << first.error;
+    EXPECT_GT(first.out.size(), 100u);
+    EXPECT_TRUE(first.out == Run(line).out) << command;
+  }
+}
+
+// The words of the replay's text carry the JSON's numbers.
+TEST_F(CliTest, AFailureIsAResultNotAnError) {
+  const std::string trace = Write("big.txt", "a 1 3000000000 0\n");
+  const Result result = Run("explain --capacity 2GiB --json " + trace);
+  EXPECT_EQ(result.code, 0) << result.error;
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["verdict"], "capacity");
+  EXPECT_EQ(json["accounting"]["total_bytes"], 2147483648u);
+  EXPECT_EQ(json["accounting"]["outside_bytes"], 0);
+  EXPECT_TRUE(json["paste"].is_null());
+}
+
+TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const std::string trace = Write("trace.txt", kTrace);
+  for (const std::string& arguments : {"replay " + trace, "replay --print-events " + trace, "explain " + trace,
+                                       "explain --json " + trace, std::string("--help"), std::string("--version")}) {
+    SCOPED_TRACE(arguments);
+    Result full = Run(arguments, "> /dev/full");
+    ExpectError(full, 3, {"cannot write to standard output"});
+    Result closed = Run(arguments, ">&-");
+    ExpectError(closed, 3, {"cannot write to standard output"});
+  }
+}
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,184 @@
+// Request lists whose best setting is known by construction.
+#include "analyzer/remedies/what_if.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ashlar::remedies {
+namespace {
+
+using testing::HasSubstr;
+
+class Requests {
+ public:
+  std::uint32_t Allocate(std::uint64_t bytes) {
+    trace_.requests.push_back({bytes, Stream{0}, trace_.id_count, trace::RequestKind::kAlloc, 0});
+    return trace_.id_count++;
+  }
+  void Free(std::uint32_t id) { trace_.requests.push_back({0, Stream{0}, id, trace::RequestKind::kFree, 0}); }
+  const trace::RequestTrace& trace() const { return trace_; }
+
+ private:
+  trace::RequestTrace trace_;
+};
+
+// Big blocks are cut by small ones that stay, so that the same sizes, asked again, need new segments. A block of 100
+// MiB goes back whole under max_split_size_mb:64, and pages go back under expandable segments.
+trace::RequestTrace Fragmenting() {
+  Requests out;
+  for (int round = 0; round < 4; ++round) {
+    const std::uint32_t big = out.Allocate(100 * kMiB);
+    out.Free(big);
+    out.Allocate(12 * kMiB);  // stays, in the hole of the big one
+  }
+  out.Allocate(100 * kMiB);
+  return out.trace();
+}
+
+std::vector<WhatIfRow> MustRun(const trace::RequestTrace& requests, const std::string& baseline,
+                               std::optional<std::uint64_t> capacity_bytes, std::vector<std::string> confs = {},
+                               policy::Compat compat = policy::Compat::kTorch210) {
+  WhatIfSettings settings;
+  settings.baseline = *policy::ParseConf(baseline, compat);
+  settings.capacity_bytes = capacity_bytes;
+  settings.confs = std::move(confs);
+  absl::StatusOr<std::vector<WhatIfRow>> rows = RunWhatIfs(requests, settings);
+  EXPECT_TRUE(rows.ok()) << rows.status();
+  return *std::move(rows);
+}
+
+const WhatIfRow& Row(const std::vector<WhatIfRow>& rows, const std::string& conf) {
+  for (const WhatIfRow& row : rows) {
+    if (row.conf == conf) return row;
+  }
+  ADD_FAILURE() << "no row " << conf;
+  return rows.front();
+}
+
+TEST(WhatIfTest, TheBaselineComesFirstAndOnce) {
+  const std::vector<WhatIfRow> rows = MustRun(Fragmenting(), "max_split_size_mb:128", kGiB);
+  EXPECT_EQ(rows.size(), StandardConfs().size());
+  EXPECT_EQ(rows.front().conf, "max_split_size_mb:128");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].is_baseline, i == 0);
+    EXPECT_EQ(rows[i].conf == "max_split_size_mb:128", i == 0);
+  }
+  // A baseline that is no standard row adds one.
+  EXPECT_EQ(MustRun(Fragmenting(), "max_split_size_mb:99", kGiB).size(), StandardConfs().size() + 1);
+}
+
+// By hand: four rounds of 100 MiB and 12 MiB. Cut blocks: 100 (first), the 12s in its hole, then the 100s no longer
+// fit: each round but the first needs a new segment or reuses the last one's rest.
+TEST(WhatIfTest, ASettingThatMakesItFitIsPasted) {
+  const std::uint64_t capacity = 170 * kMiB;  // 148 MiB live at the end
+  const std::vector<WhatIfRow> rows = MustRun(Fragmenting(), "", capacity);
+  EXPECT_EQ(rows.front().feasible, false);
+  EXPECT_GT(rows.front().ooms, 0u);
+  EXPECT_EQ(Row(rows, "expandable_segments:True").feasible, true);
+  const Advice advice = Advise(rows);
+  // The best row is the feasible one with the lowest peak.
+  const WhatIfRow* best = nullptr;
+  for (const WhatIfRow& row : rows) {
+    if (row.feasible == true && (best == nullptr || row.peak_reserved_bytes < best->peak_reserved_bytes)) best = &row;
+  }
+  ASSERT_NE(best, nullptr);
+  EXPECT_LE(best->peak_reserved_bytes, capacity);
+  EXPECT_EQ(advice.paste, "export PYTORCH_CUDA_ALLOC_CONF=" + best->conf);
+  EXPECT_THAT(advice.sentence, HasSubstr(best->conf + " would have fitted"));
+}
+
+TEST(WhatIfTest, BelowThePeakRequestedNothingHelps) {
+  const std::vector<WhatIfRow> rows = MustRun(Fragmenting(), "", 147 * kMiB);
+  for (const WhatIfRow& row : rows) {
+    EXPECT_EQ(row.feasible, false) << row.conf;
+    EXPECT_GT(row.ooms, 0u) << row.conf;
+  }
+  const Advice advice = Advise(rows);
+  EXPECT_FALSE(advice.paste.has_value());
+  EXPECT_THAT(advice.sentence, HasSubstr("none of these settings would have made it fit"));
+}
+
+TEST(WhatIfTest, WithoutACapacityFeasibleIsNotKnown) {
+  const std::vector<WhatIfRow> rows = MustRun(Fragmenting(), "", std::nullopt);
+  for (const WhatIfRow& row : rows) {
+    EXPECT_FALSE(row.feasible.has_value()) << row.conf;
+    EXPECT_EQ(row.ooms, 0u) << row.conf;
+    EXPECT_GE(row.peak_reserved_bytes, 148 * kMiB) << row.conf;
+  }
+  // Still worth pasting: the peak falls.
+  const Advice advice = Advise(rows);
+  ASSERT_TRUE(advice.paste.has_value());
+  EXPECT_THAT(advice.sentence, HasSubstr("lowers the peak of reserved memory by"));
+}
+
+TEST(WhatIfTest, WhereNothingIsGainedNothingIsPasted) {
+  Requests requests;
+  for (int i = 0; i < 10; ++i) requests.Allocate(20 * kMiB);
+  const Advice advice = Advise(MustRun(requests.trace(), "", kGiB));
+  EXPECT_FALSE(advice.paste.has_value());
+  EXPECT_THAT(advice.sentence, HasSubstr("none of these settings lowers"));
+}
+
+TEST(WhatIfTest, TheDefaultsCanBeTheRemedy) {
+  // 33 MiB requests become 40 MiB under four divisions: the setting itself is the trouble.
+  Requests requests;
+  for (int i = 0; i < 10; ++i) requests.Allocate(33 * kMiB);
+  const std::vector<WhatIfRow> rows = MustRun(requests.trace(), "roundup_power2_divisions:4", 350 * kMiB, {""});
+  EXPECT_EQ(rows.front().feasible, false);
+  const Advice advice = Advise(rows);
+  EXPECT_EQ(advice.paste, "unset PYTORCH_CUDA_ALLOC_CONF");
+  EXPECT_THAT(advice.sentence, HasSubstr("the default settings would have fitted"));
+}
+
+// Rows for which everything is given: no replay between the rule and the test.
+TEST(AdviseTest, TakesTheLowestPeakThatFits) {
+  const auto row = [](const char* conf, std::uint64_t peak, std::uint64_t ooms, std::uint64_t calls) {
+    WhatIfRow out;
+    out.conf = conf;
+    out.peak_reserved_bytes = peak;
+    out.ooms = ooms;
+    out.driver_calls = calls;
+    out.feasible = ooms == 0;
+    return out;
+  };
+  EXPECT_EQ(Advise({row("", 10, 1, 1), row("a:1", 8, 1, 1), row("b:1", 9, 0, 1)}).paste,
+            "export PYTORCH_CUDA_ALLOC_CONF=b:1");
+  EXPECT_EQ(Advise({row("", 10, 1, 1), row("a:1", 9, 0, 5), row("b:1", 9, 0, 4)}).paste,
+            "export PYTORCH_CUDA_ALLOC_CONF=b:1");
+  // 2 % is worth a setting, less is not.
+  EXPECT_TRUE(Advise({row("", 1000, 0, 1), row("a:1", 980, 0, 1)}).paste.has_value());
+  EXPECT_FALSE(Advise({row("", 1000, 0, 1), row("a:1", 981, 0, 1)}).paste.has_value());
+  // A lower peak by failing is no gain.
+  EXPECT_FALSE(Advise({row("", 1000, 0, 1), row("a:1", 500, 1, 1)}).paste.has_value());
+  EXPECT_THAT(Advise({row("", 10, 5, 1), row("a:1", 10, 2, 1)}).sentence, HasSubstr("a:1 comes closest (2 failed"));
+  EXPECT_TRUE(Advise({}).sentence.empty());
+}
+
+TEST(WhatIfTest, VersionsLeaveOutWhatTheyDoNotKnow) {
+  const std::vector<WhatIfRow> rows = MustRun(Fragmenting(), "", kGiB, {}, policy::Compat::kTorch113);
+  for (const WhatIfRow& row : rows) EXPECT_NE(row.conf, "expandable_segments:True");
+  WhatIfSettings settings;
+  settings.baseline = *policy::ParseConf("", policy::Compat::kTorch113);
+  settings.confs = {"expandable_segments:True"};  // asked for by name: an error
+  EXPECT_FALSE(RunWhatIfs(Fragmenting(), settings).ok());
+}
+
+TEST(WhatIfTest, AMemoryFractionIsALimitInEveryRow) {
+  WhatIfSettings settings;
+  settings.baseline = *policy::ParseConf("", policy::Compat::kTorch210);
+  settings.capacity_bytes = kGiB;
+  settings.memory_fraction = 0.1;
+  const absl::StatusOr<std::vector<WhatIfRow>> rows = RunWhatIfs(Fragmenting(), settings);
+  ASSERT_TRUE(rows.ok());
+  for (const WhatIfRow& row : *rows) {
+    EXPECT_GT(row.ooms, 0u) << row.conf;
+    EXPECT_LE(row.peak_reserved_bytes, 103 * kMiB) << row.conf;
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::remedies

@@ -1,0 +1,104 @@
+// The bundled example is what its generator makes, and its explanation is the one the README shows.
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/report/explain.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/report/example_training.h"
+#include "tests/report/printed.h"
+
+namespace ashlar::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kExampleFile[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
+
+report::Explanation MustExplain(const report::ExplainOptions& options) {
+  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(FileBytes(kExampleFile));
+  EXPECT_TRUE(snapshot.ok()) << snapshot.status();
+  const absl::StatusOr<report::Explanation> explanation = report::ExplainSnapshot(*snapshot, options);
+  EXPECT_TRUE(explanation.ok()) << explanation.status();
+  return *explanation;
+}
+
+TEST(ExplainExampleTest, TheFileIsWhatTheGeneratorWrites) {
+  const std::string made = readers::WriteTorchSnapshot(ExampleTraining());
+  if (const char* update = std::getenv("ASHLAR_UPDATE_EXAMPLES"); update != nullptr && std::string(update) == "1") {
+    std::ofstream(kExampleFile, std::ios::binary) << made;
+  }
+  EXPECT_TRUE(FileBytes(kExampleFile) == made)
+      << kExampleFile << " differs from what tests/report/example_training.cc makes; if that is meant, write it again "
+      << "with ASHLAR_UPDATE_EXAMPLES=1 in this test's environment";
+}
+
+TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
+  const report::Explanation explanation = MustExplain(WithCapacity(12 * kGiB));
+  EXPECT_EQ(explanation.verdict, report::OomVerdict::kFragmentation);
+  ASSERT_TRUE(explanation.fidelity.has_value());
+  EXPECT_TRUE(explanation.fidelity->IsExact());
+  EXPECT_EQ(explanation.fidelity->matched, explanation.fidelity->total);
+  EXPECT_GT(explanation.fidelity->total, 2'000u);
+  EXPECT_EQ(explanation.accounting.outside_bytes, 550 * kMiB);  // what the generator holds back
+  EXPECT_EQ(explanation.advice.paste, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  ASSERT_FALSE(explanation.what_if.empty());
+  const remedies::WhatIfRow& baseline = explanation.what_if.front();
+  EXPECT_TRUE(baseline.is_baseline);
+  EXPECT_EQ(baseline.feasible, false);
+  EXPECT_EQ(baseline.peak_reserved_bytes, explanation.peak.reserved_bytes);
+  for (const remedies::WhatIfRow& row : explanation.what_if) {
+    if (row.conf == "expandable_segments:True") {
+      EXPECT_EQ(row.feasible, true);
+    }
+  }
+}
+
+TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
+  SchemaCheck schema(ExplainSchema());
+  EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
+  ExpectSound(MustExplain({}), schema);
+  ExpectSound(MustExplain(WithCapacity(12 * kGiB)), schema);
+  // With this one file every object of the schema was printed: none is there for nothing.
+  EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+}
+
+// A capacity that cannot be is named and left out, not calculated with.
+TEST(ExplainExampleTest, ACapacityBelowWhatWasHeldIsNotUsed) {
+  SchemaCheck schema(ExplainSchema());
+  const nlohmann::json json = ExpectSound(MustExplain(WithCapacity(8 * kGiB)), schema);
+  EXPECT_TRUE(json["accounting"]["total_bytes"].is_null());
+  EXPECT_TRUE(json["accounting"]["outside_bytes"].is_null());
+  EXPECT_THAT(json["notes"].dump(), HasSubstr("capacity_too_small"));
+}
+
+// The validator must see what is wrong, or the tests above prove nothing.
+TEST(SchemaCheckTest, SeesMissingForeignAndMistypedKeys) {
+  const nlohmann::json good = nlohmann::json::parse(report::ToJson({MustExplain({})}));
+  const auto errors_of = [&good](auto spoil) {
+    nlohmann::json bad = good;
+    spoil(bad);
+    SchemaCheck schema(ExplainSchema());
+    schema.Check(bad);
+    return schema.errors().size();
+  };
+  EXPECT_EQ(errors_of([](nlohmann::json&) {}), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad.erase("paste"); }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad["more"] = 1; }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad["accounting"]["more_bytes"] = 1; }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad["accounting"]["live_bytes"] = "1"; }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad["accounting"]["live_bytes"] = -1; }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad["verdict"] = "guilty"; }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad["what_if"][0].erase("ooms"); }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad["headroom_interval_bytes"] = {1}; }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad["peak"]["utilisation"] = 1.5; }), 0u);
+  EXPECT_EQ(errors_of([](nlohmann::json& bad) { bad = nlohmann::json::array({bad, bad}); }), 0u);
+  EXPECT_GT(errors_of([](nlohmann::json& bad) { bad = nlohmann::json::array({bad, 1}); }), 0u);
+}
+
+}  // namespace
+}  // namespace ashlar::tests

@@ -1,0 +1,131 @@
+// An explanation as it is printed, and what must hold for every one of them.
+#ifndef ASHLAR_TESTS_REPORT_PRINTED_H_
+#define ASHLAR_TESTS_REPORT_PRINTED_H_
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "allocator/base/units.h"
+#include "analyzer/report/explain.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/report/schema_check.h"
+
+namespace ashlar::tests {
+
+inline constexpr std::size_t kScreenLines = 60;
+inline constexpr std::size_t kScreenColumns = 130;
+
+inline std::string FileBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+inline nlohmann::json ExplainSchema() {
+  return nlohmann::json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/explain.schema.json"));
+}
+
+inline report::ExplainOptions WithCapacity(std::uint64_t capacity_bytes) {
+  report::ExplainOptions out;
+  out.capacity_bytes = capacity_bytes;
+  return out;
+}
+
+inline report::ExplainOptions WithDevice(int device) {
+  report::ExplainOptions out;
+  out.device = device;
+  return out;
+}
+
+// Characters of a line of UTF-8, not bytes.
+inline std::size_t Columns(const std::string& line) {
+  std::size_t out = 0;
+  for (const char c : line) out += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  return out;
+}
+
+inline void ExpectFitsOneScreen(const std::string& text) {
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  EXPECT_LE(lines.size(), kScreenLines) << text;
+  for (const std::string& line : lines) EXPECT_LE(Columns(line), kScreenColumns) << line;
+  for (const char c : text) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
+}
+
+// The parts sum to the whole, in the JSON's own numbers.
+inline void ExpectSums(const nlohmann::json& parts) {
+  const auto known = [&parts](std::initializer_list<const char*> keys) {
+    for (const char* key : keys) {
+      if (parts.at(key).is_null()) return false;
+    }
+    return true;
+  };
+  const auto value = [&parts](const char* key) { return parts.at(key).get<std::uint64_t>(); };
+  if (known({"total_bytes", "reserved_bytes", "outside_bytes", "free_bytes"})) {
+    EXPECT_EQ(value("total_bytes"), value("reserved_bytes") + value("outside_bytes") + value("free_bytes")) << parts;
+  }
+  if (known({"reserved_bytes", "allocated_bytes", "pending_bytes", "stranded_bytes", "whole_free_bytes",
+             "private_pool_bytes"})) {
+    EXPECT_EQ(value("reserved_bytes"), value("allocated_bytes") + value("pending_bytes") + value("stranded_bytes") +
+                                           value("whole_free_bytes") + value("private_pool_bytes"))
+        << parts;
+  }
+  if (known({"allocated_bytes", "live_bytes", "rounding_bytes"})) {
+    EXPECT_EQ(value("allocated_bytes"), value("live_bytes") + value("rounding_bytes")) << parts;
+  }
+}
+
+// The text shows the JSON's numbers: every part of the accounting, every what-if, every stack.
+inline void ExpectTextShows(const nlohmann::json& json, const std::string& text) {
+  using testing::HasSubstr;
+  const nlohmann::json& parts = json["accounting"];
+  for (const auto& [key, value] : parts.items()) {
+    const bool is_sum = key == "reserved_bytes" || (key == "allocated_bytes" && !parts["live_bytes"].is_null());
+    const bool is_left_out = key == "private_pool_bytes" && value == 0;
+    if (value.is_null() || is_sum || is_left_out) continue;
+    EXPECT_THAT(text, HasSubstr(FormatBytes(value.get<std::uint64_t>()))) << key;
+  }
+  if (!json["peak"]["utilisation"].is_null()) {
+    EXPECT_THAT(text, HasSubstr("peak allocated " + FormatBytes(json["peak"]["allocated_bytes"].get<std::uint64_t>())));
+    EXPECT_THAT(text, HasSubstr("peak reserved " + FormatBytes(json["peak"]["reserved_bytes"].get<std::uint64_t>())));
+  }
+  for (const nlohmann::json& row : json["what_if"]) {
+    const std::string conf = row["conf"].get<std::string>();
+    bool is_shown = false;
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
+      is_shown = is_shown || (line.find(conf.empty() ? "  default " : "  " + conf) == 0 &&
+                              line.find(FormatBytes(row["peak_reserved_bytes"].get<std::uint64_t>())) != line.npos &&
+                              line.find(FormatCount(row["driver_calls"].get<std::uint64_t>())) != line.npos);
+    }
+    EXPECT_TRUE(is_shown) << row << " is not in\n" << text;
+  }
+  for (const nlohmann::json& row : json["stacks"]) {
+    EXPECT_THAT(text, HasSubstr(FormatBytes(row["bytes"].get<std::uint64_t>())));
+  }
+  if (!json["paste"].is_null()) {
+    EXPECT_THAT(text, HasSubstr("\nPASTE  " + json["paste"].get<std::string>() + "\n"));
+  }
+}
+
+// Everything above, and the schema. Returns the JSON.
+inline nlohmann::json ExpectSound(const report::Explanation& explanation, SchemaCheck& schema) {
+  const nlohmann::json json = nlohmann::json::parse(report::ToJson({explanation}));
+  const std::string text = report::ToText(explanation);
+  schema.Check(json);
+  EXPECT_THAT(schema.errors(), testing::IsEmpty());
+  ExpectSums(json["accounting"]);
+  ExpectTextShows(json, text);
+  ExpectFitsOneScreen(text);
+  return json;
+}
+
+}  // namespace ashlar::tests
+
+#endif  // ASHLAR_TESTS_REPORT_PRINTED_H_
