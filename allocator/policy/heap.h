@@ -46,7 +46,7 @@ struct SplitCounts {
 
 struct Pool {
   PoolId id;
-  const PoolPair* pair = nullptr;  // of a private pool
+  const PoolPair* pair = nullptr;  // the two pools of this id
   bool is_small = false;
   std::uint64_t clock = 0;                   // searches so far, counted by Tick
   std::vector<std::unique_ptr<Lane>> lanes;  // by stream

@@ -14,7 +14,8 @@ namespace ashlar::timeline {
 // "0x7f0000000200"
 std::string FormatAddress(std::uint64_t address);
 
-// FailedPrecondition: "device 0, event 12 at byte 3456 (alloc of 512 B at 0x7f0000000200): <what>"; the byte where the event has one.
+// FailedPrecondition: "device 0, event 12 at byte 3456 (alloc of 512 B at 0x7f0000000200): <what>"; the byte where
+// the event has one.
 absl::Status Disagreement(int device, std::int64_t event_index, const trace::Event& event, absl::string_view what);
 
 }  // namespace ashlar::timeline

@@ -1,3 +1,4 @@
+// Long because: the model is one whole, to be read against the policy from top to bottom.
 #include "tests/policy/model.h"
 
 #include <algorithm>
