@@ -42,9 +42,9 @@ struct SimDeviceOptions {
   std::uint64_t base_address = 0x7f0000000000;
   AddressOrder address_order = AddressOrder::kAscending;
   bool events_complete_immediately = false;
-  CostModel cost;
+  CostModel cost = {};
   // Where the next segment or reservation goes, for replays of recorded addresses; nothing = the rule above.
-  std::function<std::optional<std::uint64_t>(std::uint64_t size_bytes)> recorded_address;
+  std::function<std::optional<std::uint64_t>(std::uint64_t size_bytes)> recorded_address = {};
 };
 
 struct DeviceCalls {
