@@ -87,7 +87,7 @@ absl::Status SimDevice::AdoptSegment(std::uint64_t address, std::uint64_t size_b
 
 absl::Status SimDevice::AdoptReservation(std::uint64_t address, std::uint64_t size_bytes) {
   if (!reservations_space_.TakeAt(address, size_bytes)) return CannotAdopt("reservation", address, size_bytes);
-  reservations_[address].size_bytes = size_bytes;
+  AddReservation(address, size_bytes);
   return absl::OkStatus();
 }
 
@@ -98,9 +98,8 @@ absl::Status SimDevice::AdoptMapping(std::uint64_t address, std::uint64_t size_b
   const bool is_inside = address + size_bytes <= it->first + it->second.size_bytes;
   const bool is_on_grid = (address - it->first) % page_bytes == 0 && size_bytes % page_bytes == 0;
   if (!is_inside || !is_on_grid) return CannotAdopt("mapping", address, size_bytes);
-  for (std::uint64_t page = address; page < address + size_bytes; page += page_bytes) {
-    it->second.mapped.emplace(page, page_bytes);
-  }
+  if (!it->second.unmapped.TakeAt(address, size_bytes)) return CannotAdopt("mapping", address, size_bytes);
+  it->second.mapped_bytes += size_bytes;
   used_ += size_bytes;
   return absl::OkStatus();
 }
@@ -123,17 +122,22 @@ absl::StatusOr<std::uint64_t> SimDevice::Reserve(std::uint64_t size_bytes) {
   const std::uint64_t rounded = RoundUp(size_bytes, options_.granularity_bytes);
   absl::StatusOr<std::uint64_t> address =
       Place(reservations_space_, rounded, options_.base_address + kReservationOffset);
-  if (address.ok()) reservations_[*address].size_bytes = rounded;
+  if (address.ok()) AddReservation(*address, rounded);
   return address;
 }
 
 absl::Status SimDevice::ReleaseReservation(std::uint64_t address) {
   const auto it = reservations_.find(address);
   ASHLAR_CHECK(it != reservations_.end());
-  ASHLAR_CHECK(it->second.mapped.empty());
+  ASHLAR_CHECK_EQ(it->second.mapped_bytes, std::uint64_t{0});
   reservations_space_.Give(address, it->second.size_bytes);
   reservations_.erase(it);
   return absl::OkStatus();
+}
+
+void SimDevice::AddReservation(std::uint64_t address, std::uint64_t size_bytes) {
+  AddressSpace unmapped(address, address + size_bytes, AddressOrder::kAscending);
+  reservations_.emplace(address, Reservation{size_bytes, 0, std::move(unmapped)});
 }
 
 SimDevice::Reservation* SimDevice::FindReservation(std::uint64_t address, std::uint64_t size_bytes) {
@@ -154,10 +158,9 @@ absl::Status SimDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std
   ASHLAR_CHECK_EQ(size_bytes % page_bytes, std::uint64_t{0});
   const std::uint64_t free_bytes = FreeBytes();
   if (size_bytes > free_bytes) return OutOfMemory("Map", size_bytes, free_bytes);
-  for (std::uint64_t page = address; page < address + size_bytes; page += page_bytes) {
-    ASHLAR_CHECK(reservation->mapped.emplace(page, page_bytes).second);
-    ++calls_.map_pages;
-  }
+  ASHLAR_CHECK(reservation->unmapped.TakeAt(address, size_bytes));
+  reservation->mapped_bytes += size_bytes;
+  calls_.map_pages += size_bytes / page_bytes;
   cost_ns_ += options_.cost.map_page_ns * (size_bytes / page_bytes);
   used_ += size_bytes;
   return absl::OkStatus();
@@ -165,10 +168,10 @@ absl::Status SimDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std
 
 absl::Status SimDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
   Reservation* reservation = FindReservation(address, size_bytes);
-  for (std::uint64_t page = address; page < address + size_bytes; page += page_bytes) {
-    ASHLAR_CHECK_EQ(reservation->mapped.erase(page), std::size_t{1});
-    ++calls_.unmap_pages;
-  }
+  ASHLAR_CHECK_LE(size_bytes, reservation->mapped_bytes);
+  reservation->unmapped.Give(address, size_bytes);
+  reservation->mapped_bytes -= size_bytes;
+  calls_.unmap_pages += size_bytes / page_bytes;
   cost_ns_ += options_.cost.unmap_page_ns * (size_bytes / page_bytes);
   used_ -= size_bytes;
   return absl::OkStatus();

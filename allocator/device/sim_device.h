@@ -98,8 +98,10 @@ class SimDevice final : public Device {
  private:
   struct Reservation {
     std::uint64_t size_bytes = 0;
-    std::map<std::uint64_t, std::uint64_t> mapped;  // page address -> page bytes
+    std::uint64_t mapped_bytes = 0;
+    AddressSpace unmapped;
   };
+  void AddReservation(std::uint64_t address, std::uint64_t size_bytes);
   Reservation* FindReservation(std::uint64_t address, std::uint64_t size_bytes);
   absl::Status InjectedFailure();
   // 0 where adopted segments are more than the capacity.
