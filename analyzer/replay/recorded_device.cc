@@ -66,7 +66,11 @@ absl::StatusOr<std::uint64_t> RecordedDevice::AllocateSegment(std::uint64_t size
     ++addresses_used_;
     script_.pop_front();
   }
-  return sim_.AllocateSegment(size_bytes);
+  absl::StatusOr<std::uint64_t> address = sim_.AllocateSegment(size_bytes);
+  if (!address.ok() || bases_.insert(*address).second) return address;
+  // Segments and reservations have spaces of their own, so that recorded ones may be as close as they were.
+  if (absl::Status status = sim_.FreeSegment(*address); !status.ok()) return status;
+  return OutOfMemory();
 }
 
 // A reservation begins where the first of its pages is mapped.
@@ -76,11 +80,15 @@ absl::StatusOr<std::uint64_t> RecordedDevice::Reserve(std::uint64_t size_bytes) 
     next_address_ = script_.front().address;
     ++addresses_used_;
   }
-  return sim_.Reserve(size_bytes);
+  absl::StatusOr<std::uint64_t> address = sim_.Reserve(size_bytes);
+  if (!address.ok() || bases_.insert(*address).second) return address;
+  if (absl::Status status = sim_.ReleaseReservation(*address); !status.ok()) return status;
+  return OutOfMemory();
 }
 
 absl::Status RecordedDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
   if (IsOutOfMemory()) return OutOfMemory();
+  if (size_bytes > kMostMappedBytes || sim_.used_bytes() > kMostMappedBytes - size_bytes) return OutOfMemory();
   if (!script_.empty() && script_.front().action == Action::kSegmentMap) script_.pop_front();
   return sim_.Map(address, size_bytes, page_bytes);
 }

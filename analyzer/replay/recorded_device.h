@@ -15,11 +15,15 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "allocator/device/device.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/event.h"
 
 namespace ashlar::replay {
+
+// More mapped memory than this is in no device; a record that says so is not followed (every page costs a record here).
+inline constexpr std::uint64_t kMostMappedBytes = std::uint64_t{1} << 43;
 
 class RecordedDevice final : public device::Device {
  public:
@@ -31,13 +35,22 @@ class RecordedDevice final : public device::Device {
   // The replay made this decision.
   void Saw(const trace::Event& event);
 
+  // A segment or reservation that stood there before: nothing new begins there.
+  void AddBase(std::uint64_t address) { bases_.insert(address); }
+
   device::SimDevice& simulated() { return sim_; }
   std::uint64_t addresses_used() const { return addresses_used_; }
 
   absl::StatusOr<std::uint64_t> AllocateSegment(std::uint64_t size_bytes) override;
-  absl::Status FreeSegment(std::uint64_t address) override { return sim_.FreeSegment(address); }
+  absl::Status FreeSegment(std::uint64_t address) override {
+    bases_.erase(address);
+    return sim_.FreeSegment(address);
+  }
   absl::StatusOr<std::uint64_t> Reserve(std::uint64_t size_bytes) override;
-  absl::Status ReleaseReservation(std::uint64_t address) override { return sim_.ReleaseReservation(address); }
+  absl::Status ReleaseReservation(std::uint64_t address) override {
+    bases_.erase(address);
+    return sim_.ReleaseReservation(address);
+  }
   absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override;
   absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override {
     return sim_.Unmap(address, size_bytes, page_bytes);
@@ -56,6 +69,7 @@ class RecordedDevice final : public device::Device {
   std::optional<std::uint64_t> oom_free_bytes_;
   int refusals_ = 0;  // since Begin
   std::optional<std::uint64_t> next_address_;
+  absl::flat_hash_set<std::uint64_t> bases_;  // of segments and reservations; only looked up
   std::uint64_t addresses_used_ = 0;
 };
 

@@ -2,7 +2,9 @@
 
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "allocator/policy/size_rule.h"
+#include "analyzer/replay/recorded_device.h"
 
 namespace ashlar::replay {
 namespace {
@@ -49,11 +51,18 @@ class Restorer {
     };
     const StateSegment& first = *reservation.ranges.front();
     const std::uint64_t page_bytes = policy::PageBytes(first.is_small_pool, allocator_.options());
+    if (allocator_.heap().segments().count(reservation.begin) > 0) {
+      return absl::InvalidArgumentError(absl::StrCat("a segment and a reservation both begin at ", reservation.begin));
+    }
     absl::Status status = device_.AdoptReservation(reservation.begin, reservation.end - reservation.begin);
     for (const StateSegment* range : reservation.ranges) {
       add_unmapped(range->address);
       const std::vector<KnownBlock> mapped = BlocksOf(*range);
       blocks.insert(blocks.end(), mapped.begin(), mapped.end());
+      if (range->size_bytes > kMostMappedBytes || device_.used_bytes() > kMostMappedBytes - range->size_bytes) {
+        return absl::InvalidArgumentError(absl::StrCat("the mapped range at ", range->address, " of ",
+                                                       range->size_bytes, " bytes is more than any device has"));
+      }
       if (status.ok()) status = device_.AdoptMapping(range->address, range->size_bytes, page_bytes);
       if (!status.ok()) return status;
       at = range->End();

@@ -44,11 +44,12 @@ bool IsRelease(Action action) { return action == Action::kSegmentFree || action 
 
 SegmentDecision DecisionOf(const Event& event) { return {event.action, event.address, event.size_bytes}; }
 
-void ReleaseUsedPools(absl::Span<const Event> released, core::CachingAllocator& allocator) {
+void ReleaseUsedPools(absl::Span<const Event> released, PoolId asking, core::CachingAllocator& allocator) {
   for (const Event& event : released) {
     const policy::Segment* segment = SegmentAround(event.address, allocator.heap());
     if (segment == nullptr) continue;
     const PoolId pool = segment->lane->pool->id;
+    if (pool == asking && event.size_bytes >= allocator.options().max_split_size_bytes) continue;
     const auto pair = allocator.heap().private_pairs().find(pool);
     if (pair != allocator.heap().private_pairs().end() && pair->second->use_count > 0) allocator.ReleasePool(pool);
   }

@@ -19,8 +19,9 @@ bool IsSegmentEvent(trace::Action action);
 bool IsRelease(trace::Action action);
 SegmentDecision DecisionOf(const trace::Event& event);
 
-// Tells the allocator that private pools whose segments were released had lost their users.
-void ReleaseUsedPools(absl::Span<const trace::Event> released, core::CachingAllocator& allocator);
+// Tells the allocator that private pools whose segments were released had lost their users. `asking`: the pool of the
+// request that the release may have made room for; it may release its own oversize segments while in use.
+void ReleaseUsedPools(absl::Span<const trace::Event> released, PoolId asking, core::CachingAllocator& allocator);
 
 // Whether emptying the cache would release just this, in whatever order.
 bool IsWholeCache(absl::Span<const trace::Event> released, const core::CachingAllocator& allocator);

@@ -85,6 +85,7 @@ class WarmReplayer {
     absl::StatusOr<std::vector<core::Block*>> start =
         RestoreState(program_.start, reservations_, allocator_, device_.simulated());
     if (!start.ok()) return start.status();
+    for (const auto& [address, segment] : allocator_.heap().segments()) device_.AddBase(address);
     for (std::size_t i = 0; i < start->size(); ++i) blocks_[program_.start_ids[i]] = (*start)[i];
     // What the window found pending waits from now on; its free was requested before the first event.
     for (std::size_t i = program_.start_ids.size(); i < program_.start_count; ++i) Step(i);
@@ -159,7 +160,7 @@ class WarmReplayer {
   // no event.
   void ReleaseMemory(const RecordedAnswer& answer) {
     const std::vector<Event> released = Recorded(answer, IsRelease);
-    ReleaseUsedPools(released, allocator_);
+    ReleaseUsedPools(released, PoolId{}, allocator_);
     const std::uint64_t garbage = IsWholeCache(released, allocator_) ? 0 : GarbageBytes(released, allocator_);
     if (garbage > 0) {
       allocator_.CollectGarbage(garbage);
@@ -220,7 +221,7 @@ class WarmReplayer {
     released.erase(std::find_if(released.begin(), released.end(), [](const Event& e) { return IsGrowth(e.action); }),
                    released.end());
     if (released.empty()) return;
-    ReleaseUsedPools(released, allocator_);
+    ReleaseUsedPools(released, request.pool, allocator_);
     if (allocator_.heap().MakePlan(request).block != nullptr) {
       // It would have been served from the cache, had the cache not been emptied before.
       CompleteHeld(held_.size());

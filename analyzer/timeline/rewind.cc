@@ -63,6 +63,11 @@ class Rewinder {
   }
 
   absl::Status LoadBlock(const trace::SnapshotBlock& block) {
+    if (block.requested_bytes.value_or(0) > block.size_bytes) {
+      return absl::FailedPreconditionError(absl::StrCat("expected a block of at least its ", *block.requested_bytes,
+                                                        " requested B at ", FormatAddress(block.address), ", found ",
+                                                        block.size_bytes));
+    }
     return Add({.address = block.address,
                 .size_bytes = block.size_bytes,
                 .requested_bytes = block.requested_bytes,

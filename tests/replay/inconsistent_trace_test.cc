@@ -21,7 +21,7 @@ Program Story() {
   program.ops = {{.kind = OpKind::kAlloc, .id = 0, .bytes = 3 * kMiB},
                  {.kind = OpKind::kAlloc, .id = 1, .bytes = 4 * kMiB},
                  {.kind = OpKind::kFree, .id = 0},
-                 {.kind = OpKind::kAlloc, .id = 2, .bytes = 12 * kMiB},
+                 {.kind = OpKind::kAlloc, .id = 2, .bytes = 30 * kMiB},
                  {.kind = OpKind::kFree, .id = 2},
                  {.kind = OpKind::kEmptyCache}};
   return program;
@@ -30,7 +30,7 @@ Program Story() {
 std::size_t Find(const trace::Snapshot& snapshot, Action action) {
   const std::vector<trace::Event>& events = snapshot.device_traces[0];
   std::size_t i = 0;
-  while (events[i].action != action) ++i;
+  while (events.at(i).action != action) ++i;
   return i;
 }
 
@@ -74,8 +74,20 @@ TEST(InconsistentTraceTest, NamesTheEventThatCannotBe) {
 
 std::uint64_t Hostile(Rng& rng) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  const std::uint64_t values[] = {0, 1, 511, 512, kMiB, 2 * kMiB, 20 * kMiB, kGiB, kMost, kMost - 511, kMost / 2,
-                                  std::uint64_t{1} << 62, std::uint64_t{1} << 60, std::uint64_t{1} << 47};
+  const std::uint64_t values[] = {0,
+                                  1,
+                                  511,
+                                  512,
+                                  kMiB,
+                                  2 * kMiB,
+                                  20 * kMiB,
+                                  kGiB,
+                                  kMost,
+                                  kMost - 511,
+                                  kMost / 2,
+                                  std::uint64_t{1} << 62,
+                                  std::uint64_t{1} << 60,
+                                  std::uint64_t{1} << 47};
   return values[rng.Below(std::size(values))];
 }
 
@@ -168,8 +180,8 @@ void ReplaySpoiled(const char* conf, std::uint64_t first_seed) {
     AddRandomOps({.op_count = 30, .streams = 2, .pools = 2, .empty_cache_in_1000 = 60, .record_stream_in_1000 = 100},
                  rng, program);
     const Recording recording = Record(program);
-    trace::Snapshot snapshot = MakeSnapshot(
-        recording, {.window = rng.Below(recording.events.size() + 1), .has_pool_ids = rng.Below(2) == 0});
+    trace::Snapshot snapshot =
+        MakeSnapshot(recording, {.window = rng.Below(recording.events.size() + 1), .has_pool_ids = rng.Below(2) == 0});
     for (std::uint64_t i = 1 + rng.Below(3); i > 0; --i) {
       rng.Below(2) == 0 ? SpoilEvent(snapshot.device_traces[0], rng) : SpoilSegment(snapshot.segments, rng);
     }
