@@ -193,7 +193,9 @@ void ReplaySpoiled(const char* conf, std::uint64_t first_seed) {
       EXPECT_FALSE(replayed.ok());
       EXPECT_EQ(observed.status().code(), absl::StatusCode::kFailedPrecondition) << observed.status();
     }
-    if (replayed.ok()) EXPECT_TRUE(replayed->warm.timeline.Validate().ok());
+    if (replayed.ok()) {
+      EXPECT_TRUE(replayed->warm.timeline.Validate().ok());
+    }
   }
 }
 
