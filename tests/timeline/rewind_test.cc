@@ -290,7 +290,7 @@ TEST(RewindRefusalTest, ARequestThatDoesNotFitItsPlace) {
   story.Segment(kA, kSmall, true, {Live(kA + 512, 512, 1)});
   story.Then({Alloc(kA, 700), FreeRequested(kA, 700)});
   story.snapshot.segments[0].blocks[0] = Pending(kA, 512, 700);  // 700 bytes in a block of 512
-  EXPECT_THAT(Refusal(story), HasSubstr("expected room for the request, found only 512 B free there"));
+  EXPECT_THAT(Refusal(story), HasSubstr("expected a block of at least its 700 requested B"));
 }
 
 }  // namespace
