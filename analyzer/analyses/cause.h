@@ -4,8 +4,9 @@
 //   for (const CauseFinding& finding : FindCauses(input))    // found ones first, most bytes first
 //     std::cout << CauseName(finding.kind) << ": " << finding.evidence.front();
 //
-// What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. Sizes are bytes.
-// Pure functions, safe from any thread.
+// What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. A detector is at
+// most kLikely, except where the figures alone leave no other way (capacity); a fix test that removes the symptom makes
+// it kProven (remedies/fix_tests.h). Sizes are bytes. Pure functions, safe from any thread.
 #ifndef ASHLAR_ANALYZER_ANALYSES_CAUSE_H_
 #define ASHLAR_ANALYZER_ANALYSES_CAUSE_H_
 
@@ -19,8 +20,10 @@
 #include "allocator/policy/options.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/analyses/failed_request.h"
+#include "analyzer/analyses/oom_message_verdict.h"
 #include "analyzer/analyses/pin_blame.h"
 #include "analyzer/analyses/steps.h"
+#include "analyzer/readers/oom_message.h"
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::analyses {
@@ -54,11 +57,13 @@ enum class CauseKind : std::uint8_t {
 };
 inline constexpr int kCauseCount = 25;
 
-absl::string_view CauseName(CauseKind kind);      // stable key: "pinned_segment"
-absl::string_view CauseSentence(CauseKind kind);  // one plain sentence for people
-
 enum class Finding : std::uint8_t { kFound, kAbsent, kNotInTrace };
 enum class Confidence : std::uint8_t { kPossible, kLikely, kProven };
+
+absl::string_view CauseName(CauseKind kind);              // stable key: "pinned_segment"
+absl::string_view CauseSentence(CauseKind kind);          // one plain sentence for people
+absl::string_view FindingName(Finding finding);           // "found", "absent", "not_in_trace"
+absl::string_view ConfidenceName(Confidence confidence);  // "possible", "likely", "proven"
 
 struct CauseFinding {
   CauseKind kind{};
@@ -92,6 +97,9 @@ struct CauseInput {
   std::optional<std::uint64_t> total_bytes = {};        // of the device
   std::optional<std::uint64_t> device_used_bytes = {};  // by all processes, as nvidia-smi shows it
   absl::Span<const RankPeak> ranks = {};                // of all processes of the job, this one among them
+  // Of an out-of-memory message, which has no timeline: what it says, and what that proves.
+  const readers::OomMessage* message = nullptr;
+  const OomMessageVerdict* message_verdict = nullptr;
 };
 
 using Detector = CauseFinding (*)(const CauseInput& input);
@@ -99,6 +107,9 @@ using Detector = CauseFinding (*)(const CauseInput& input);
 // All 25 answers: found ones first, by confidence, then bytes, then kind; then absent ones; then those not in this
 // trace.
 std::vector<CauseFinding> FindCauses(const CauseInput& input);
+
+// That order, for findings whose confidence changed since.
+void SortCauses(std::vector<CauseFinding>& findings);
 
 }  // namespace ashlar::analyses
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
+#include "analyzer/analyses/cause_context.h"
 #include "analyzer/analyses/live_stacks.h"
 #include "analyzer/analyses/state_accounting.h"
 
@@ -16,12 +17,6 @@ namespace {
 constexpr std::size_t kMostStacks = 5;
 
 std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
-
-// Where to look: the last out-of-memory error, else the peak of allocated memory, else the only state there is.
-timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
-  if (!timeline.oom_events().empty()) return timeline.oom_events().back();
-  return timeline.event_count() == 0 ? timeline::kBeforeWindow : timeline.allocated_peak().event;
-}
 
 std::string DescribeMoment(const timeline::Timeline& timeline, timeline::EventIndex moment) {
   if (timeline.event_count() == 0) return "the end of the recording (no events in this file)";
@@ -155,7 +150,7 @@ std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline) {
 }
 
 void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out) {
-  const timeline::EventIndex moment = MomentOf(timeline);
+  const timeline::EventIndex moment = analyses::MomentOf(timeline);
   const timeline::State state = timeline.StateAt(moment);
   const bool has_oom = CapacityAtOom(timeline).has_value();
   out.moment = DescribeMoment(timeline, moment);

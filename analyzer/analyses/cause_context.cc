@@ -1,0 +1,23 @@
+#include "analyzer/analyses/cause_context.h"
+
+namespace ashlar::analyses {
+
+timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
+  if (!timeline.oom_events().empty()) return timeline.oom_events().back();
+  return timeline.event_count() == 0 ? timeline::kBeforeWindow : timeline.allocated_peak().event;
+}
+
+CauseContext::CauseContext(const timeline::Timeline& timeline, const CauseFacts& facts)
+    : state_(timeline.StateAt(MomentOf(timeline))), ranks_(facts.ranks) {
+  input_.timeline = &timeline;
+  input_.moment = MomentOf(timeline);
+  input_.state = &state_;
+  input_.stacks = facts.stacks;
+  input_.options = facts.options;
+  input_.settings = facts.settings;
+  input_.total_bytes = facts.total_bytes;
+  input_.device_used_bytes = facts.device_used_bytes;
+  input_.ranks = ranks_;
+}
+
+}  // namespace ashlar::analyses
