@@ -96,11 +96,22 @@ Block* CachingAllocator::GrowAfterReleasing(const policy::Plan& plan) {
     if (Block* block = NewSegment(plan); block != nullptr || growth_ == Growth::kDeviceError) return block;
     is_rejected = growth_ == Growth::kRejected;
   }
-  ReleaseCached(plan.pair);
+  const absl::Status released = ReleaseCached(plan.pair);
   ++stats_.num_alloc_retries;
   Block* block = NewSegment(plan);
+  if (!released.ok()) return AfterFailedRelease(block, released);
   if (block == nullptr && is_rejected && growth_ == Growth::kOutOfMemory) growth_ = Growth::kRejected;
   return block;
+}
+
+// Out of memory is said only when everything that the cache holds was returned.
+Block* CachingAllocator::AfterFailedRelease(Block* block, const absl::Status& released) {
+  if (block != nullptr || growth_ != Growth::kOutOfMemory) {
+    unreported_error_.Update(released);
+    return block;
+  }
+  device_error_ = released;
+  return Fail(Growth::kDeviceError);
 }
 
 Block* CachingAllocator::Fail(Growth growth) {
@@ -220,9 +231,9 @@ void CachingAllocator::PollEvents() {
   pending_.Poll(*device_, [this](Block* block) { FinishFree(block); });
 }
 
-void CachingAllocator::SynchronizeEvents() {
+absl::Status CachingAllocator::SynchronizeEvents() {
   ++stats_.num_sync_all_streams;
-  pending_.Synchronize(*device_, [this](Block* block) { FinishFree(block); });
+  return pending_.Synchronize(*device_, [this](Block* block) { FinishFree(block); });
 }
 
 absl::StatusOr<std::uint64_t> CachingAllocator::AllocateAddress(std::uint64_t bytes, Stream stream, PoolId pool) {

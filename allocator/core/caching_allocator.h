@@ -10,7 +10,8 @@
 //   allocator.Free(*block);                     // reused once stream 7's work so far is done
 //
 // Errors: kResourceExhausted is out of memory, after the whole ladder (one line: requested, device, reserved, largest
-// free block); anything else is the device's own.
+// free block); anything else is the device's own. Where the ladder could not synchronise or return memory, its failure
+// is that error, not out of memory. Calls that answer nothing (EmptyCache ...) leave theirs in TakeDeviceError.
 // Thread rule: not thread-safe; the caller serialises calls.
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -82,6 +84,11 @@ class CachingAllocator {
   // Receives every decision from now on; nullptr = none. Not owned.
   void SetSink(trace::EventSink* sink) { sink_ = sink; }
 
+  // The first error that the device gave, since the last asked, to a call that answers nothing: EmptyCache,
+  // CollectGarbage, an Allocate that succeeded all the same. What was pending stays pending; what could not be returned
+  // is the device's to return.
+  absl::Status TakeDeviceError() { return std::exchange(unreported_error_, absl::OkStatus()); }
+
   const Stats& stats() const { return stats_; }
   const policy::Heap& heap() const { return heap_; }
   const policy::Options& options() const { return heap_.options(); }
@@ -103,6 +110,7 @@ class CachingAllocator {
   Block* Search(policy::Plan& plan);
   Block* Grow(const policy::Plan& plan);
   Block* GrowAfterReleasing(const policy::Plan& plan);
+  Block* AfterFailedRelease(Block* block, const absl::Status& released);
   Block* NewSegment(const policy::Plan& plan);
   Block* GrowExpandable(const policy::Plan& plan);
   Block* MapBlock(Block* unmapped, std::uint64_t wanted_bytes);
@@ -117,14 +125,15 @@ class CachingAllocator {
   void CollectGarbage();
   bool ReleaseOversize(const policy::Plan& plan);
   // `in_use`: the pool a request is under way in, which stays even when nothing is left of it.
-  void ReleaseCached(const policy::PoolPair* in_use);
-  void ReleasePoolBlocks(policy::Pool& pool);
-  void ReleaseSegment(Block* whole);
-  void UnmapBlock(Block* block);
+  // The first error of the device; what can be released is released all the same.
+  absl::Status ReleaseCached(const policy::PoolPair* in_use);
+  absl::Status ReleasePoolBlocks(policy::Pool& pool);
+  absl::Status ReleaseSegment(Block* whole);
+  absl::Status UnmapBlock(Block* block);
 
   void HandOut(Block* block, const policy::Plan& plan);
   void FinishFree(Block* block);
-  void SynchronizeEvents();
+  absl::Status SynchronizeEvents();
   void UpdateInactiveSplit(const policy::Pool& pool, const policy::SplitCounts& before);
   absl::Status OutOfMemory(const policy::Plan& plan);
   void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
@@ -142,6 +151,7 @@ class CachingAllocator {
   trace::EventSink* sink_ = nullptr;
   Growth growth_ = Growth::kDone;  // why the last growth failed
   absl::Status device_error_;
+  absl::Status unreported_error_;
 };
 
 }  // namespace ashlar::core

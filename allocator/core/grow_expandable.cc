@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/base/check.h"
 #include "allocator/core/caching_allocator.h"
 
 namespace ashlar::core {
@@ -64,26 +63,27 @@ Block* CachingAllocator::NewReservation(const policy::Plan& plan) {
     return Fail(Growth::kDeviceError);
   }
   if (size_bytes < plan.rounded_bytes && !keeps_short_ones) {
-    ASHLAR_CHECK(device_->ReleaseReservation(*address).ok());
+    unreported_error_.Update(device_->ReleaseReservation(*address));
     return Fail(Growth::kOutOfMemory);
   }
   return heap_.AddReservation(plan, *address, size_bytes, page_bytes);
 }
 
-void CachingAllocator::UnmapBlock(Block* block) {
+absl::Status CachingAllocator::UnmapBlock(Block* block) {
   const policy::AddressRange range = policy::Heap::WholePages(block);
-  if (range.size_bytes == 0) return;
+  if (range.size_bytes == 0) return absl::OkStatus();
   const policy::Segment& segment = *block->segment;
   const policy::Lane& lane = *segment.lane;
-  device_->SynchronizeStream(lane.stream);
-  ASHLAR_CHECK(device_->Unmap(range.address, range.size_bytes, segment.page_bytes).ok());
+  if (absl::Status status = device_->SynchronizeStream(lane.stream); !status.ok()) return status;
+  absl::Status status = device_->Unmap(range.address, range.size_bytes, segment.page_bytes);
   stats_.reserved_bytes.Subtract(lane.pool->is_small, static_cast<std::int64_t>(range.size_bytes));
   ++stats_.num_device_free;
   Block* unmapped = heap_.MarkUnmapped(block, range);
   Emit(trace::Action::kSegmentUnmap, range.address, range.size_bytes, lane.stream, *lane.pool);
-  if (unmapped->IsSplit()) return;
-  ASHLAR_CHECK(device_->ReleaseReservation(segment.address).ok());
+  if (unmapped->IsSplit()) return status;
+  status.Update(device_->ReleaseReservation(segment.address));
   heap_.RemoveReservation(unmapped);
+  return status;
 }
 
 }  // namespace ashlar::core

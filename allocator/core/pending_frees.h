@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <deque>
+#include <iterator>
 #include <map>
 
+#include "absl/status/status.h"
 #include "allocator/base/units.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/block.h"
@@ -28,16 +30,17 @@ class PendingFrees {
     }
   }
 
-  // The same for all events, waiting for each.
+  // The same for all events, waiting for each. A stream whose event cannot be waited for keeps its queue; the first
+  // such error is returned.
   template <typename Finished>
-  void Synchronize(device::Device& device, Finished finished) {
-    for (auto& [stream, queue] : queues_) {
-      while (!queue.empty()) {
-        device.SynchronizeEvent(queue.front().event);
-        PopFront(queue, finished);
-      }
+  absl::Status Synchronize(device::Device& device, Finished finished) {
+    absl::Status first_error;
+    for (auto it = queues_.begin(); it != queues_.end();) {
+      const absl::Status status = SynchronizeQueue(device, it->second, finished);
+      first_error.Update(status);
+      it = status.ok() ? queues_.erase(it) : std::next(it);
     }
-    queues_.clear();
+    return first_error;
   }
 
   std::size_t size() const { return size_; }
@@ -47,6 +50,15 @@ class PendingFrees {
     device::DeviceEvent event;
     policy::Block* block;
   };
+
+  template <typename Finished>
+  absl::Status SynchronizeQueue(device::Device& device, std::deque<Item>& queue, Finished& finished) {
+    while (!queue.empty()) {
+      if (absl::Status status = device.SynchronizeEvent(queue.front().event); !status.ok()) return status;
+      PopFront(queue, finished);
+    }
+    return absl::OkStatus();
+  }
 
   template <typename Finished>
   void PopFront(std::deque<Item>& queue, Finished& finished) {

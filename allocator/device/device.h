@@ -8,7 +8,12 @@
 //   events     RecordEvent / QueryEvent / ...           cudaEventRecord / cudaEventQuery / cudaEventSynchronize
 //
 // Errors: kResourceExhausted means out of device memory and nothing else; the allocator then walks its ladder. Any
-// other code is a device error and is passed to the caller unchanged.
+// other code is a device error and is passed to the caller unchanged. What a failure leaves behind:
+//   AllocateSegment, Reserve, Map              nothing: no byte, no page, no address
+//   FreeSegment, ReleaseReservation, Unmap     the caller is rid of the range all the same; the device keeps what it
+//                                              could not return and tries again before it obtains memory the next time
+//   RecordEvent, QueryEvent                    an event that is not done, at worst one that only a synchronise finishes
+//   SynchronizeEvent, SynchronizeStream        nothing is proven done
 // Thread rule: calls are serialised by the allocator that owns the device's memory.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_
 #define ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_
@@ -54,8 +59,9 @@ class Device {
   virtual DeviceEvent RecordEvent(Stream stream) = 0;
   // True when all work of the stream up to the event is done.
   virtual bool QueryEvent(const DeviceEvent& event) = 0;
-  virtual void SynchronizeEvent(const DeviceEvent& event) = 0;
-  virtual void SynchronizeStream(Stream stream) = 0;
+  // Waits for the event, or for all work of the stream so far.
+  virtual absl::Status SynchronizeEvent(const DeviceEvent& event) = 0;
+  virtual absl::Status SynchronizeStream(Stream stream) = 0;
 };
 
 }  // namespace ashlar::device

@@ -1,6 +1,5 @@
 #include "allocator/device/sim_device.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -182,28 +181,27 @@ MemoryInfo SimDevice::GetMemoryInfo() { return {FreeBytes(), options_.capacity_b
 DeviceEvent SimDevice::RecordEvent(Stream stream) {
   ++calls_.record_event;
   cost_ns_ += options_.cost.event_ns;
-  return {stream, ++sequence_};
+  return clock_.Record(stream);
 }
 
 bool SimDevice::QueryEvent(const DeviceEvent& event) {
   ++calls_.query_event;
   cost_ns_ += options_.cost.event_ns;
-  if (options_.events_complete_immediately || event.sequence <= completed_everywhere_) return true;
-  const auto it = completed_.find(Handle(event.stream));
-  return it != completed_.end() && event.sequence <= it->second;
+  return options_.events_complete_immediately || clock_.IsDone(event);
 }
 
-void SimDevice::SynchronizeEvent(const DeviceEvent& event) {
+absl::Status SimDevice::SynchronizeEvent(const DeviceEvent& event) {
   ++calls_.synchronize;
-  std::uint64_t& done = completed_[Handle(event.stream)];
-  done = std::max(done, event.sequence);
+  clock_.FinishEvent(event);
+  return absl::OkStatus();
 }
 
-void SimDevice::SynchronizeStream(Stream stream) {
+absl::Status SimDevice::SynchronizeStream(Stream stream) {
   ++calls_.synchronize;
-  completed_[Handle(stream)] = sequence_;
+  clock_.FinishStream(stream);
+  return absl::OkStatus();
 }
 
-void SimDevice::CompleteAllWork() { completed_everywhere_ = sequence_; }
+void SimDevice::CompleteAllWork() { clock_.FinishAll(); }
 
 }  // namespace ashlar::device

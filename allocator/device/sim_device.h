@@ -18,9 +18,9 @@
 #include <map>
 #include <optional>
 
-#include "absl/container/flat_hash_map.h"
 #include "allocator/device/address_space.h"
 #include "allocator/device/device.h"
+#include "allocator/device/stream_clock.h"
 
 namespace ashlar::device {
 
@@ -73,13 +73,13 @@ class SimDevice final : public Device {
   MemoryInfo GetMemoryInfo() override;
   DeviceEvent RecordEvent(Stream stream) override;
   bool QueryEvent(const DeviceEvent& event) override;
-  void SynchronizeEvent(const DeviceEvent& event) override;
-  void SynchronizeStream(Stream stream) override;
+  absl::Status SynchronizeEvent(const DeviceEvent& event) override;
+  absl::Status SynchronizeStream(Stream stream) override;
 
   // All work recorded so far, on every stream, is done.
   void CompleteAllWork();
   // All work recorded so far on one stream is done.
-  void CompleteStream(Stream stream) { SynchronizeStream(stream); }
+  void CompleteStream(Stream stream) { SynchronizeStream(stream).IgnoreError(); }
   // A segment that exists before the replay begins: charged and taken at its recorded address. InvalidArgument when
   // the range is outside the address space or taken.
   absl::Status AdoptSegment(std::uint64_t address, std::uint64_t size_bytes);
@@ -113,9 +113,7 @@ class SimDevice final : public Device {
   AddressSpace reservations_space_;
   std::map<std::uint64_t, std::uint64_t> segments_;  // address -> charged bytes
   std::map<std::uint64_t, Reservation> reservations_;
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> completed_;  // stream handle -> last sequence that is done
-  std::uint64_t sequence_ = 0;
-  std::uint64_t completed_everywhere_ = 0;
+  StreamClock clock_;
   std::uint64_t used_ = 0;
   std::uint64_t cost_ns_ = 0;
   DeviceCalls calls_;

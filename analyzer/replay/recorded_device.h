@@ -58,8 +58,8 @@ class RecordedDevice final : public device::Device {
   device::MemoryInfo GetMemoryInfo() override;
   device::DeviceEvent RecordEvent(Stream stream) override { return sim_.RecordEvent(stream); }
   bool QueryEvent(const device::DeviceEvent& event) override { return sim_.QueryEvent(event); }
-  void SynchronizeEvent(const device::DeviceEvent& event) override { sim_.SynchronizeEvent(event); }
-  void SynchronizeStream(Stream stream) override { sim_.SynchronizeStream(stream); }
+  absl::Status SynchronizeEvent(const device::DeviceEvent& event) override { return sim_.SynchronizeEvent(event); }
+  absl::Status SynchronizeStream(Stream stream) override { return sim_.SynchronizeStream(stream); }
 
  private:
   bool IsOutOfMemory();

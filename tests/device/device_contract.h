@@ -126,14 +126,14 @@ TEST_P(DeviceContractTest, EventsAreDoneWhenTheWorkIs) {
 TEST_P(DeviceContractTest, SynchronisingAnEventFinishesWhatWasBeforeItOnItsStream) {
   const DeviceEvent earlier = device_.RecordEvent(tested_.streams[0]);
   const DeviceEvent event = device_.RecordEvent(tested_.streams[0]);
-  device_.SynchronizeEvent(event);
+  ASSERT_TRUE(device_.SynchronizeEvent(event).ok());
   EXPECT_TRUE(device_.QueryEvent(event));
   EXPECT_TRUE(device_.QueryEvent(earlier));
 }
 
 TEST_P(DeviceContractTest, SynchronisingAStreamFinishesItsEvents) {
   const DeviceEvent event = device_.RecordEvent(tested_.streams[1]);
-  device_.SynchronizeStream(tested_.streams[1]);
+  ASSERT_TRUE(device_.SynchronizeStream(tested_.streams[1]).ok());
   EXPECT_TRUE(device_.QueryEvent(event));
 }
 

@@ -116,12 +116,12 @@ TEST(SimDeviceTest, EventsWaitForTheirStream) {
   const DeviceEvent a = device.RecordEvent(Stream{1});
   const DeviceEvent b = device.RecordEvent(Stream{2});
   EXPECT_FALSE(device.QueryEvent(a));
-  device.SynchronizeEvent(b);
+  ASSERT_TRUE(device.SynchronizeEvent(b).ok());
   EXPECT_TRUE(device.QueryEvent(b));
   EXPECT_FALSE(device.QueryEvent(a)) << "another stream";
   const DeviceEvent later = device.RecordEvent(Stream{2});
   EXPECT_FALSE(device.QueryEvent(later));
-  device.SynchronizeEvent(b);
+  ASSERT_TRUE(device.SynchronizeEvent(b).ok());
   EXPECT_FALSE(device.QueryEvent(later)) << "an earlier event covers nothing after it";
   device.CompleteStream(Stream{1});
   EXPECT_TRUE(device.QueryEvent(a));
