@@ -4,10 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "analyzer/replay/recorded_options.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/report/explain_timeline.h"
-#include "analyzer/timeline/observed.h"
+#include "analyzer/report/traced_run.h"
 
 namespace ashlar::report {
 namespace {
@@ -60,18 +59,6 @@ void NoteReleases(const replay::SnapshotProgram& program, Explanation& out) {
   }
 }
 
-// What the program asked for. Where the capacity is known the allocator's own releases come by themselves.
-trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known) {
-  trace::RequestTrace out = program.requests;
-  if (!is_capacity_known) return out;
-  out.requests.clear();
-  for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
-    if (program.answers[i].release != replay::Release::kMaybeLadder)
-      out.requests.push_back(program.requests.requests[i]);
-  }
-  return out;
-}
-
 absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
                         const ExplainOptions& options, Explanation& out) {
   if (recorded.warm.fidelity.total == 0) {
@@ -109,11 +96,6 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::
   return absl::OkStatus();
 }
 
-std::string DescribeSource(const trace::Snapshot& snapshot, int device, const timeline::Timeline& observed) {
-  return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", device, ", ",
-                      FormatCount(static_cast<std::uint64_t>(observed.event_count())), " events");
-}
-
 }  // namespace
 
 absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished) {
@@ -126,23 +108,19 @@ absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<
 
 absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
   Explanation out;
-  const absl::StatusOr<int> device = ChooseDevice(snapshot, options.device);
-  if (!device.ok()) return device.status();
-  if (!options.device.has_value()) NoteOtherDevices(snapshot, *device, out);
-  absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, options.wishes);
-  if (!recorded.ok()) return recorded.status();
-  const absl::StatusOr<policy::Options> as_recorded = replay::RecordedOptions(snapshot, recorded->options.compat);
-  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(
-      snapshot, *device, replay::SizeRuleOf(as_recorded.ok() ? *as_recorded : recorded->options));
-  if (!observed.ok()) return observed.status();
-  out.source = DescribeSource(snapshot, *device, *observed);
-  TimelineContext context{&recorded->options, &snapshot.stacks, options.capacity_bytes, std::nullopt};
-  ExplainTimeline(*observed, context, out);
-  out.replayed_as = recorded->guess;
-  if (recorded->warm.fidelity.total > 0) out.fidelity = recorded->warm.fidelity;
-  NoteProgram(recorded->program, out);
-  NoteReleases(recorded->program, out);
-  if (absl::Status status = AddWhatIfs(*recorded, *observed, options, out); !status.ok()) return status;
+  const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, options);
+  if (!run.ok()) return run.status();
+  const replay::RecordedReplay& recorded = run->recorded;
+  const timeline::Timeline& observed = run->timeline;
+  if (!options.device.has_value()) NoteOtherDevices(snapshot, run->device, out);
+  out.source = DescribeSnapshot(snapshot, *run);
+  TimelineContext context{&recorded.options, &snapshot.stacks, options.capacity_bytes, std::nullopt};
+  ExplainTimeline(observed, context, out);
+  out.replayed_as = recorded.guess;
+  if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
+  NoteProgram(recorded.program, out);
+  NoteReleases(recorded.program, out);
+  if (absl::Status status = AddWhatIfs(recorded, observed, options, out); !status.ok()) return status;
   out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "analyzer/report/printable.h"
 
 namespace ashlar::report {
 namespace {
@@ -19,22 +20,6 @@ namespace {
 constexpr std::size_t kBarCells = 36;
 constexpr std::size_t kTextWidth = 100;
 constexpr std::size_t kLabelWidth = 90;
-
-// What a file names may hold anything: control characters would reach the terminal.
-std::string Printable(std::string text) {
-  for (char& c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
-  }
-  return text;
-}
-
-// At most `width` bytes, cut between characters of UTF-8.
-std::string Shortened(const std::string& text, std::size_t width) {
-  if (text.size() <= width) return text;
-  std::size_t end = width - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end) + "...";
-}
 
 // A bar of eighths: full cells, then one partial.
 std::string Bar(std::uint64_t bytes, std::uint64_t most) {

@@ -1,0 +1,18 @@
+// Text from a file made fit for a terminal.
+#ifndef ASHLAR_ANALYZER_REPORT_PRINTABLE_H_
+#define ASHLAR_ANALYZER_REPORT_PRINTABLE_H_
+
+#include <cstddef>
+#include <string>
+
+namespace ashlar::report {
+
+// What a file names may hold anything: control characters, which would reach the terminal, become '?'.
+std::string Printable(std::string text);
+
+// At most `width` bytes, cut between characters of UTF-8.
+std::string Shortened(const std::string& text, std::size_t width);
+
+}  // namespace ashlar::report
+
+#endif  // ASHLAR_ANALYZER_REPORT_PRINTABLE_H_

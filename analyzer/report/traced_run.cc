@@ -1,0 +1,136 @@
+#include "analyzer/report/traced_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/sniff.h"
+#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/replay/recorded_options.h"
+#include "analyzer/replay/request_replay.h"
+#include "analyzer/replay/timeline_sink.h"
+#include "analyzer/timeline/observed.h"
+
+namespace ashlar::report {
+namespace {
+
+// A retry that succeeds has returned segments just before, which may have been an empty_cache call as well; one that
+// fails ends in an out-of-memory event.
+CountSpan RetriesOf(const ObservedRun& run) {
+  const std::uint64_t ooms = run.timeline.oom_events().size();
+  return {run.recorded.options.throw_on_cudamalloc_oom ? 0 : ooms, ooms + run.recorded.program.maybe_releases};
+}
+
+bool HasAllocations(const timeline::Timeline& timeline) {
+  const auto events = timeline.events();
+  return std::any_of(events.begin(), events.end(),
+                     [](const trace::Event& event) { return event.action == trace::Action::kAlloc; });
+}
+
+// The ids of failed requests are freed by nobody; what else names them is ignored by every replay.
+trace::RequestTrace ServedRequests(const replay::SnapshotProgram& program) {
+  trace::RequestTrace out = program.requests;
+  out.requests.clear();
+  for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
+    if (!program.answers[i].is_oom) out.requests.push_back(program.requests.requests[i]);
+  }
+  return out;
+}
+
+absl::StatusOr<TracedRun> TraceSnapshot(absl::string_view bytes, const ExplainOptions& options) {
+  absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
+  if (!snapshot.ok()) return snapshot.status();
+  absl::StatusOr<ObservedRun> run = ObserveSnapshot(*snapshot, options);
+  if (!run.ok()) return run.status();
+  const bool has_events = HasAllocations(run->timeline);
+  std::optional<CountSpan> retries;
+  if (has_events) retries = RetriesOf(*run);
+  return TracedRun{DescribeSnapshot(*snapshot, *run),
+                   std::move(run->timeline),
+                   std::move(run->recorded.options),
+                   std::move(snapshot->stacks),
+                   std::move(snapshot->annotations),
+                   ServedRequests(run->recorded.program),
+                   retries,
+                   /*can_fail=*/true,
+                   has_events};
+}
+
+absl::StatusOr<TracedRun> TraceRequests(absl::string_view bytes, const ExplainOptions& options) {
+  absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(bytes);
+  if (!requests.ok()) return requests.status();
+  absl::StatusOr<ReplayedRun> run = ReplayRequests(*requests, options);
+  if (!run.ok()) return run.status();
+  const bool can_fail = options.capacity_bytes.has_value();
+  std::optional<CountSpan> retries;
+  if (can_fail) retries = CountSpan{run->retries, run->retries};
+  std::string source = DescribeRequests(*requests);
+  return TracedRun{
+      std::move(source),  std::move(run->timeline), std::move(run->options), {}, {}, *std::move(requests), retries,
+      can_fail,
+      /*has_events=*/true};
+}
+
+}  // namespace
+
+absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
+  const absl::StatusOr<int> device = ChooseDevice(snapshot, options.device);
+  if (!device.ok()) return device.status();
+  absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, options.wishes);
+  if (!recorded.ok()) return recorded.status();
+  const absl::StatusOr<policy::Options> as_recorded = replay::RecordedOptions(snapshot, recorded->options.compat);
+  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(
+      snapshot, *device, replay::SizeRuleOf(as_recorded.ok() ? *as_recorded : recorded->options));
+  if (!observed.ok()) return observed.status();
+  return ObservedRun{*device, *std::move(recorded), *std::move(observed)};
+}
+
+absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ExplainOptions& options) {
+  const policy::Compat compat = options.wishes.compat.value_or(policy::Compat::kTorch210);
+  absl::StatusOr<policy::Options> policy_options = policy::ParseConf(options.wishes.conf.value_or(""), compat);
+  if (!policy_options.ok()) return policy_options.status();
+  if (options.wishes.free_order.has_value()) policy_options->free_order = *options.wishes.free_order;
+  replay::RequestReplayOptions replay_options{*policy_options, {}, options.memory_fraction};
+  replay_options.device.address_order = options.segment_addresses;
+  replay_options.device.capacity_bytes = options.capacity_bytes.value_or(remedies::kAmpleCapacityBytes);
+  replay::RequestReplay replay(std::move(replay_options));
+  replay::TimelineSink sink{timeline::StartState{}};
+  if (absl::Status status = replay.Run(requests, &sink); !status.ok()) return status;
+  absl::StatusOr<timeline::Timeline> replayed = sink.Finish();
+  if (!replayed.ok()) return replayed.status();
+  return ReplayedRun{*std::move(policy_options), *std::move(replayed), replay.allocator().stats().num_alloc_retries};
+}
+
+std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run) {
+  return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", run.device, ", ",
+                      FormatCount(static_cast<std::uint64_t>(run.timeline.event_count())), " events");
+}
+
+std::string DescribeRequests(const trace::RequestTrace& requests) {
+  return absl::StrCat("request trace, ", FormatCount(requests.requests.size()), " requests, replayed");
+}
+
+trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known) {
+  trace::RequestTrace out = program.requests;
+  if (!is_capacity_known) return out;
+  out.requests.clear();
+  for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
+    if (program.answers[i].release != replay::Release::kMaybeLadder)
+      out.requests.push_back(program.requests.requests[i]);
+  }
+  return out;
+}
+
+absl::StatusOr<TracedRun> TraceBytes(absl::string_view bytes, const ExplainOptions& options) {
+  const readers::InputKind kind = readers::Sniff(bytes);
+  if (kind == readers::InputKind::kPickle || kind == readers::InputKind::kTextPickle) {
+    return TraceSnapshot(bytes, options);
+  }
+  if (kind == readers::InputKind::kPlainTrace) return TraceRequests(bytes, options);
+  return absl::InvalidArgumentError(
+      absl::StrCat("this is ", readers::InputKindName(kind), ", not a PyTorch memory snapshot or a request trace"));
+}
+
+}  // namespace ashlar::report

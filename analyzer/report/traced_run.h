@@ -1,0 +1,75 @@
+// A trace as every command takes it: the timeline it gives, and what stands beside it. A snapshot gives the timeline
+// that was recorded, a request trace the one of its replay.
+//
+//   absl::StatusOr<TracedRun> run = TraceBytes(bytes, options);
+//   run->timeline.reserved_peak();
+#ifndef ASHLAR_ANALYZER_REPORT_TRACED_RUN_H_
+#define ASHLAR_ANALYZER_REPORT_TRACED_RUN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "allocator/trace/request.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/remedies/what_if.h"
+#include "analyzer/report/explain.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::report {
+
+// A device of a snapshot: its timeline as observed, and its replay.
+struct ObservedRun {
+  int device = 0;
+  replay::RecordedReplay recorded;
+  timeline::Timeline timeline;
+};
+
+// FailedPrecondition where the trace and the segments contradict each other; OutOfRange where there is no such device.
+absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options);
+
+// A request trace, replayed.
+struct ReplayedRun {
+  policy::Options options;
+  timeline::Timeline timeline;
+  std::uint64_t retries = 0;
+};
+
+// Under the wished settings; default: torch-2.10, no conf, memory that no trace fills.
+absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
+
+// "PyTorch snapshot, annotations (2.5 on), device 0, 9,670 events"; "request trace, 812 requests, replayed".
+std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run);
+std::string DescribeRequests(const trace::RequestTrace& requests);
+
+// What the program asked for, as the input of what-ifs. Where the capacity is known the allocator's own releases come
+// by themselves.
+trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known);
+
+// Inclusive; equal where the trace tells the number.
+struct CountSpan {
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;
+};
+
+struct TracedRun {
+  std::string source;
+  timeline::Timeline timeline;
+  policy::Options options;                     // what the allocator ran under
+  trace::StackTable stacks;                    // empty: the trace has none
+  std::vector<trace::Annotation> annotations;  // empty: none
+  trace::RequestTrace requests;                // what the program asked for, requests that failed left out
+  std::optional<CountSpan> retries;            // nullopt: not in this trace
+  bool can_fail = true;                        // false: replayed in memory that no trace fills
+  bool has_events = true;                      // false: one state, not how it came about
+};
+
+// InvalidArgument for bytes that are no trace.
+absl::StatusOr<TracedRun> TraceBytes(absl::string_view bytes, const ExplainOptions& options);
+
+}  // namespace ashlar::report
+
+#endif  // ASHLAR_ANALYZER_REPORT_TRACED_RUN_H_
