@@ -1,7 +1,14 @@
 // Which blocks keep the free memory of their segments from being used or returned: every stranded byte is attributed
-// to the live and pending blocks of its segment, so that the blame of all blocks sums to the stranded bytes exactly.
+// to live and pending blocks of its segment, so that the blame of all blocks sums to the stranded bytes exactly.
 //
-//   segment | live 2 MiB |        free 18 MiB        |     18 MiB are to blame on that block
+//   segment | live 2 MiB |        free 18 MiB        |               18 MiB are to blame on that block
+//
+//   segment | A 2 MiB |   free 12 MiB   | B 6 MiB |                  9 MiB on A, 3 MiB on B
+//
+// The rule: a hole belongs to the blocks that bound it, at most two, for only their release makes it grow; between two
+// it is shared inversely to their sizes, for the smaller one holds it for less use. A hole at the edge of its segment
+// belongs to the one block that bounds it. Shares are whole bytes: the lower block's is rounded down, the upper one
+// gets the rest. A block between two others bounds no hole and gets no blame.
 //
 // Pure functions; sizes are bytes.
 #ifndef ASHLAR_ANALYZER_ANALYSES_PIN_BLAME_H_
@@ -35,16 +42,17 @@ struct PinGroup {  // the pins of one stack
   std::uint64_t size_bytes = 0;
   std::uint64_t blocks = 0;
   timeline::EventIndex oldest_event = timeline::kBeforeWindow;
-  std::string phase;  // where the oldest was allocated: a step or phase of the program; empty = not known
+  std::string phase = {};  // where the oldest was allocated: a step or phase of the program; empty = not known
 };
 
 struct PinBlame {
   std::uint64_t stranded_bytes = 0;   // equals the sum of all blame
-  std::vector<Pin> pins = {};         // most blame first
-  std::vector<PinGroup> groups = {};  // most blame first
+  std::vector<Pin> pins = {};         // blocks with blame, most first; equal ones by address
+  std::vector<PinGroup> groups = {};  // most blame first; equal ones by stack
 };
 
-// Private pools' free bytes are not stranded (they are accounted for by themselves).
+// Private pools' free bytes are not stranded (they are accounted for by themselves). Phases are left empty. O(all
+// spans).
 PinBlame BlamePins(const timeline::Timeline& timeline, timeline::EventIndex moment);
 
 }  // namespace ashlar::analyses
