@@ -20,6 +20,7 @@
 #include "allocator/policy/options.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/analyses/failed_request.h"
+#include "analyzer/analyses/growth.h"
 #include "analyzer/analyses/oom_message_verdict.h"
 #include "analyzer/analyses/pin_blame.h"
 #include "analyzer/analyses/steps.h"
@@ -74,6 +75,7 @@ struct CauseFinding {
   std::vector<std::string> counter_evidence = {};
   std::string missing = {};                 // kNotInTrace: what would tell
   std::vector<trace::StackId> stacks = {};  // of the blocks it is about, most bytes first
+  std::vector<std::size_t> blocks = {};     // they themselves, where it is about some: indices in Timeline::blocks()
 };
 
 // What is known of one process of several.
@@ -94,6 +96,7 @@ struct CauseInput {
   const Steps* steps = nullptr;
   const PinBlame* pins = nullptr;
   const FailedRequest* failed = nullptr;                // only where a request failed
+  absl::Span<const Growth> growths = {};                // AvoidableGrowths of the timeline
   std::optional<std::uint64_t> total_bytes = {};        // of the device
   std::optional<std::uint64_t> device_used_bytes = {};  // by all processes, as nvidia-smi shows it
   absl::Span<const RankPeak> ranks = {};                // of all processes of the job, this one among them

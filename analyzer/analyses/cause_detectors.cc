@@ -1,6 +1,7 @@
 #include "analyzer/analyses/cause_detectors.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,8 +13,20 @@ namespace ashlar::analyses {
 absl::Span<const CauseDetector> Detectors() {
   static constexpr CauseDetector kDetectors[] = {
       {CauseKind::kCapacity, CauseNeeds::kAnything, DetectCapacity},
-      {CauseKind::kRecordStream, CauseNeeds::kState, DetectRecordStream},
+      {CauseKind::kPinnedSegment, CauseNeeds::kState, DetectPinnedSegment},
+      {CauseKind::kGrowingSizes, CauseNeeds::kEvents, DetectGrowingSizes},
+      {CauseKind::kRecordStream, CauseNeeds::kEvents, DetectRecordStream},
+      {CauseKind::kStreamsDoNotShare, CauseNeeds::kEvents, DetectStreamsDoNotShare},
+      {CauseKind::kPrivatePools, CauseNeeds::kState, DetectPrivatePools},
+      {CauseKind::kSmallLargeSplit, CauseNeeds::kState, DetectSmallLargeSplit},
+      {CauseKind::kMediumRequests, CauseNeeds::kState, DetectMediumRequests},
+      {CauseKind::kRetryStorm, CauseNeeds::kEvents, DetectRetryStorm},
+      {CauseKind::kMaxSplitSize, CauseNeeds::kEvents, DetectMaxSplitSize},
       {CauseKind::kRounding, CauseNeeds::kState, DetectRounding},
+      {CauseKind::kNotExpandable, CauseNeeds::kEvents, DetectNotExpandable},
+      {CauseKind::kOtherProcess, CauseNeeds::kAnything, DetectOtherProcess},
+      {CauseKind::kOtherRanksContexts, CauseNeeds::kAnything, DetectOtherRanksContexts},
+      {CauseKind::kWorkspaces, CauseNeeds::kAnything, DetectWorkspaces},
   };
   return kDetectors;
 }
@@ -64,6 +77,26 @@ std::optional<Shortage> ShortageAt(const CauseInput& input) {
   out.segment_bytes = policy::SegmentBytes(std::max<std::uint64_t>(event.size_bytes, 1), options);
   out.device_free_bytes = event.address;
   return out;
+}
+
+std::uint64_t SparableBytes(const CauseInput& input) {
+  if (ShortageAt(input).has_value()) {
+    const timeline::Totals& totals = input.timeline->TotalsAfter(input.moment);
+    return totals.reserved_bytes - totals.active_bytes;
+  }
+  return input.timeline->reserved_peak().bytes - input.timeline->active_peak().bytes;
+}
+
+void SetStacks(const CauseInput& input, CauseFinding& finding) {
+  std::map<trace::StackId, std::uint64_t> bytes;
+  for (const std::size_t index : finding.blocks) {
+    const timeline::BlockSpan& block = input.timeline->blocks()[index];
+    if (block.stack != trace::kNoStack) bytes[block.stack] += block.size_bytes;
+  }
+  finding.stacks.clear();
+  for (const auto& [stack, held] : bytes) finding.stacks.push_back(stack);
+  std::stable_sort(finding.stacks.begin(), finding.stacks.end(),
+                   [&bytes](trace::StackId a, trace::StackId b) { return bytes.at(a) > bytes.at(b); });
 }
 
 std::string LabelOf(const CauseInput& input, trace::StackId stack) {

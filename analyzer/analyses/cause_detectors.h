@@ -40,22 +40,24 @@ struct CauseDetector {
 // One a cause, in the order of CauseKind.
 absl::Span<const CauseDetector> Detectors();
 
-// --- device and capacity: causes_device.cc ---
+// --- the device's memory: causes_device.cc ---
 CauseFinding DetectCapacity(const CauseInput& input);
+// --- outside this allocator: causes_outside.cc ---
 CauseFinding DetectOtherProcess(const CauseInput& input);
 CauseFinding DetectOtherRanksContexts(const CauseInput& input);
 CauseFinding DetectWorkspaces(const CauseInput& input);
-// --- holes and sizes: causes_fragmentation.cc ---
+// --- holes behind blocks in use: causes_holes.cc ---
 CauseFinding DetectPinnedSegment(const CauseInput& input);
+CauseFinding DetectSmallLargeSplit(const CauseInput& input);
+CauseFinding DetectMediumRequests(const CauseInput& input);
+// --- what happens over time: causes_history.cc ---
 CauseFinding DetectGrowingSizes(const CauseInput& input);
 CauseFinding DetectRetryStorm(const CauseInput& input);
-// --- pools and streams: causes_pools.cc ---
 CauseFinding DetectRecordStream(const CauseInput& input);
+// --- pools and streams: causes_pools.cc ---
 CauseFinding DetectStreamsDoNotShare(const CauseInput& input);
 CauseFinding DetectPrivatePools(const CauseInput& input);
-CauseFinding DetectSmallLargeSplit(const CauseInput& input);
-// --- settings and size classes: causes_settings.cc ---
-CauseFinding DetectMediumRequests(const CauseInput& input);
+// --- settings: causes_settings.cc ---
 CauseFinding DetectMaxSplitSize(const CauseInput& input);
 CauseFinding DetectRounding(const CauseInput& input);
 CauseFinding DetectNotExpandable(const CauseInput& input);
@@ -83,6 +85,13 @@ struct Shortage {
   std::uint64_t MissingBytes() const { return segment_bytes - std::min(segment_bytes, device_free_bytes); }
 };
 std::optional<Shortage> ShortageAt(const CauseInput& input);
+
+// What an allocator without any holes would not have reserved: at a failure what is free in the cache, else how far the
+// peak of reserved memory exceeds that of active memory.
+std::uint64_t SparableBytes(const CauseInput& input);
+
+// Fills `stacks` from `blocks`, most bytes first.
+void SetStacks(const CauseInput& input, CauseFinding& finding);
 
 // "train.py:58 loss", or "no stack recorded".
 std::string LabelOf(const CauseInput& input, trace::StackId stack);

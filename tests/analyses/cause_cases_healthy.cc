@@ -142,7 +142,7 @@ SeededInput GraphPoolInUse() {
 std::vector<HealthyCase> AllHealthy() {
   return {
       {"training, fixed sizes", [] { return Training("", 16, 64 * kMiB, 100 * kMiB); }},
-      {"training, large layers", [] { return Training("", 4, 900 * kMiB, 700 * kMiB); }},
+      {"training, large layers", [] { return Training("", 4, 700 * kMiB, 900 * kMiB); }},
       {"training, expandable", [] { return Training("expandable_segments:True", 16, 64 * kMiB, 100 * kMiB); }},
       {"training, split limit", [] { return Training("max_split_size_mb:512", 16, 64 * kMiB, 100 * kMiB); }},
       {"inference, 40 MiB", [] { return Inference(40 * kMiB); }},
@@ -159,7 +159,7 @@ std::vector<HealthyCase> AllHealthy() {
 
 std::vector<SeededCase> AllSeeded() {
   std::vector<SeededCase> out;
-  for (std::vector<SeededCase> (*list)() : {DeviceCases, PoolCases, SettingsCases}) {
+  for (std::vector<SeededCase> (*list)() : {DeviceCases, HoleCases, PoolCases, SettingsCases}) {
     for (SeededCase& seeded : list()) out.push_back(std::move(seeded));
   }
   return out;
