@@ -40,6 +40,7 @@ class CauseContext {
 
  private:
   timeline::State state_;
+  PinBlame pins_;
   std::vector<Growth> growths_;
   std::vector<RankPeak> ranks_;
   CauseInput input_;

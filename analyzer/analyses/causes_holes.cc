@@ -1,14 +1,14 @@
 // Causes that lie in holes: free memory of segments that still hold a block in use.
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
+#include "analyzer/analyses/active_blocks.h"
 #include "analyzer/analyses/cause_detectors.h"
-#include "analyzer/analyses/state_accounting.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -36,21 +36,18 @@ struct HeldSegment {
 
 // The default pool's segments with holes behind at least one block, by address.
 std::vector<HeldSegment> HeldSegments(const CauseInput& input) {
-  std::map<std::uint64_t, std::size_t> index_at;
-  const auto blocks = input.timeline->blocks();
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].IsActiveAfter(input.moment)) index_at[blocks[i].address] = i;
-  }
+  const std::vector<std::size_t> active = ActiveBlocks(*input.timeline, input.moment);
+  auto next = active.begin();
   std::vector<HeldSegment> out;
   for (const timeline::StateSegment& segment : input.state->segments) {
-    if (!segment.pool.IsDefault() || segment.blocks.empty()) continue;
     HeldSegment held;
     held.segment = &segment;
     for (const timeline::StateBlock& block : segment.blocks) {
       held.used_bytes += block.size_bytes;
-      held.holders.push_back(index_at.at(block.address));
+      held.holders.push_back(*next++);
     }
-    if (held.used_bytes < segment.size_bytes) out.push_back(std::move(held));
+    if (!segment.pool.IsDefault() || segment.blocks.empty() || held.used_bytes == segment.size_bytes) continue;
+    out.push_back(std::move(held));
   }
   return out;
 }
