@@ -6,7 +6,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "analyzer/cli/check.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/diff.h"
 #include "analyzer/cli/explain.h"
 #include "analyzer/cli/replay.h"
 
@@ -17,6 +19,8 @@ int main(int argc, char** argv) {
   std::function<int()> run;
   ashlar::cli::AddExplain(program, run);
   ashlar::cli::AddReplay(program, run);
+  ashlar::cli::AddCheck(program, run);
+  ashlar::cli::AddDiff(program, run);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

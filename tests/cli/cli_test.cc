@@ -82,7 +82,7 @@ TEST_F(CliTest, UnreadableInputsAreThree) {
       Write("hostile.pickle", std::string("\x80\x02") + "cos\nsystem\n(X\x04" + std::string(3, '\0') + "echotR.");
   const std::string note = Write("note.log", "nothing of interest\n");
   const std::string bad = Write("bad.txt", "a 1 512 0\nf 1\n  zz 3\n");
-  for (const std::string command : {"explain ", "replay "}) {
+  for (const std::string command : {"explain ", "replay ", "check --max-ooms 0 "}) {
     SCOPED_TRACE(command);
     ExpectError(Run(command + folder_ + "none"), 3, {folder_ + "none", "No such file"});
     ExpectError(Run(command + folder_), 3, {"folder"});
@@ -134,8 +134,47 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
   }
 }
 
+TEST_F(CliTest, ACheckThatFailsIsOne) {
+  const std::string trace = Write("trace.txt", kTrace);  // reserves 22 MiB
+  const Result holds = Run("check " + trace + " --max-reserved 22MiB");
+  EXPECT_EQ(holds.code, 0) << holds.error;
+  EXPECT_THAT(holds.out, HasSubstr("PASSED"));
+  const std::string xml = folder_ + "junit.xml";
+  const Result broken = Run("check " + trace + " --max-reserved 21MiB --junit " + xml);
+  EXPECT_EQ(broken.code, 1);
+  EXPECT_THAT(broken.out, HasSubstr("over by 1.00 MiB"));
+  EXPECT_THAT(broken.error, IsEmpty());
+  EXPECT_THAT(FileBytes(xml), HasSubstr("failures=\"1\""));
+  EXPECT_EQ(Run("check " + trace + " --max-ooms 0").code, 1);  // not known without a capacity
+  EXPECT_EQ(Run("check " + trace + " --max-ooms 0 --capacity 1GiB").code, 0);
+  EXPECT_EQ(nlohmann::json::parse(Run("check --json --max-retries 0 " + trace).out)["passed"], false);
+
+  ExpectError(Run("check " + trace), 2, {"--max-reserved"});
+  ExpectError(Run("check " + trace + " --max-reserved x"), 2, {"--max-reserved", "'x'"});
+  ExpectError(Run("check " + trace + " --min-utilisation 90"), 2, {"--min-utilisation", "90", "0 and 1"});
+  ExpectError(Run("check " + trace + " --max-ooms -1"), 2, {"--max-ooms"});
+  ExpectError(Run("check '" + std::string(kExample) + "' --max-ooms 0 --capacity 1GiB"), 2,
+              {"--capacity needs a request trace"});
+  ExpectError(Run("check " + trace + " --max-ooms 0 --junit " + folder_ + "none/x"), 3, {"--junit", "cannot write"});
+}
+
+TEST_F(CliTest, TwoTracesDiffer) {
+  const std::string a = Write("a.txt", kTrace);
+  const std::string b = Write("b.txt", std::string(kTrace) + "a 4 30000000 0\n");
+  const Result text = Run("diff " + a + " " + b);
+  EXPECT_EQ(text.code, 0) << text.error;
+  EXPECT_THAT(text.out, StartsWith("DIFF  reserved +30.00 MiB, allocated +28.61 MiB\n"));
+  const nlohmann::json json = nlohmann::json::parse(Run("diff --json - " + b, "< " + a).out);
+  EXPECT_EQ(json["difference"]["live_bytes"], 30000000);
+  ExpectError(Run("diff " + a), 2, {"b is required"});
+  ExpectError(Run("diff - -", "< " + a), 2, {"standard input"});
+  ExpectError(Run("diff " + a + " " + b + " --at noon"), 2, {"--at", "'noon'", "peak"});
+  ExpectError(Run("diff " + a + " " + b + " --at oom"), 2, {a, "--at oom"});
+  ExpectError(Run("diff " + a + " " + folder_ + "none"), 3, {"none", "No such file"});
+}
+
 TEST_F(CliTest, HelpAndVersionAreFine) {
-  for (const char* arguments : {"--help", "explain --help", "replay --help"}) {
+  for (const char* arguments : {"--help", "explain --help", "replay --help", "check --help", "diff --help"}) {
     const Result result = Run(arguments);
     EXPECT_EQ(result.code, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: ashlar"));

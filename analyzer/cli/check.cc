@@ -1,0 +1,91 @@
+#include "analyzer/cli/check.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/report/check_report.h"
+
+namespace ashlar::cli {
+namespace {
+
+struct CheckFlags {
+  std::string input;
+  std::string max_reserved;
+  std::optional<double> min_utilisation;
+  std::optional<std::uint64_t> max_retries;
+  std::optional<std::uint64_t> max_ooms;
+  std::string junit;
+  bool json = false;
+  ReplayFlags replay;
+};
+
+absl::Status ReadBytes(const char* flag, const std::string& text, std::optional<std::uint64_t>& out) {
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::uint64_t> bytes = ParseBytes(text);
+  if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", bytes.status().message()));
+  out = *bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<report::CheckLimits> ReadLimits(const CheckFlags& flags) {
+  report::CheckLimits out;
+  if (absl::Status status = ReadBytes("--max-reserved", flags.max_reserved, out.max_reserved_bytes); !status.ok()) {
+    return status;
+  }
+  if (flags.min_utilisation.has_value() && !(*flags.min_utilisation >= 0 && *flags.min_utilisation <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min-utilisation: ", *flags.min_utilisation, " is not between 0 and 1"));
+  }
+  out.min_utilisation = flags.min_utilisation;
+  out.max_retries = flags.max_retries;
+  out.max_ooms = flags.max_ooms;
+  if (!out.IsEmpty()) return out;
+  return absl::InvalidArgumentError("check needs a limit, such as --max-reserved 14GiB; see ashlar check --help");
+}
+
+bool WriteFile(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return false;
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return std::fclose(file) == 0 && is_written;
+}
+
+int Run(const CheckFlags& flags) {
+  const absl::StatusOr<report::CheckLimits> limits = ReadLimits(flags);
+  if (!limits.ok()) return Fail(kUsage, limits.status());
+  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  if (!options.ok()) return Fail(kUsage, options.status());
+  const absl::StatusOr<report::TracedRun> run = LoadTrace(flags.input, flags.replay, *options);
+  if (!run.ok()) return FailLoad(run.status());
+  const report::CheckReport report = report::CheckTrace(flags.input, *run, *limits);
+  if (!flags.junit.empty() && !WriteFile(flags.junit, report::ToJUnit(report))) {
+    return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: cannot write ", flags.junit)));
+  }
+  if (!Print(flags.json ? report::ToJson(report) : report::ToText(report))) return kUnreadable;
+  return report.Passed() ? kOk : kCheckFailed;
+}
+
+}  // namespace
+
+void AddCheck(CLI::App& program, std::function<int()>& run) {
+  CLI::App* app = program.add_subcommand("check", "hold limits against a trace; exit code 1 where one is broken");
+  auto flags = std::make_shared<CheckFlags>();
+  app->add_option("trace", flags->input, "a file, or - for standard input")->required();
+  app->add_option("--max-reserved", flags->max_reserved, "peak of reserved memory, such as 14GiB");
+  app->add_option("--min-utilisation", flags->min_utilisation, "peak allocated / peak reserved, 0 to 1");
+  app->add_option("--max-retries", flags->max_retries, "requests that had to return the cache first")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("--max-ooms", flags->max_ooms, "requests that failed")->check(CLI::NonNegativeNumber);
+  app->add_option("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
+  app->add_flag("--json", flags->json, "print JSON (docs/check.schema.json)");
+  AddReplayFlags(*app, flags->replay);
+  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,58 @@
+#include "analyzer/cli/diff.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/report/diff_report.h"
+
+namespace ashlar::cli {
+namespace {
+
+struct DiffFlags {
+  std::string a, b;
+  std::string at = "peak";
+  bool json = false;
+  ReplayFlags replay;
+};
+
+absl::StatusOr<report::DiffMoment> ParseMoment(const std::string& at) {
+  if (at == "peak") return report::DiffMoment::kPeak;
+  if (at == "oom") return report::DiffMoment::kOom;
+  if (at == "end") return report::DiffMoment::kEnd;
+  return absl::InvalidArgumentError(absl::StrCat("--at: '", at, "' is none of peak, oom, end"));
+}
+
+int Run(const DiffFlags& flags) {
+  const absl::StatusOr<report::DiffMoment> moment = ParseMoment(flags.at);
+  if (!moment.ok()) return Fail(kUsage, moment.status());
+  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  if (!options.ok()) return Fail(kUsage, options.status());
+  if (flags.a == "-" && flags.b == "-") {
+    return Fail(kUsage, absl::InvalidArgumentError("only one of the two inputs can be standard input (-)"));
+  }
+  const absl::StatusOr<report::TracedRun> a = LoadTrace(flags.a, flags.replay, *options);
+  if (!a.ok()) return FailLoad(a.status());
+  const absl::StatusOr<report::TracedRun> b = LoadTrace(flags.b, flags.replay, *options);
+  if (!b.ok()) return FailLoad(b.status());
+  const absl::StatusOr<report::DiffReport> diff = report::MakeDiff(flags.a, *a, flags.b, *b, *moment);
+  if (!diff.ok()) return FailLoad(diff.status());
+  return Print(flags.json ? report::ToJson(*diff) : report::ToText(*diff)) ? kOk : kUnreadable;
+}
+
+}  // namespace
+
+void AddDiff(CLI::App& program, std::function<int()>& run) {
+  CLI::App* app = program.add_subcommand("diff", "what grew between two snapshots or traces");
+  auto flags = std::make_shared<DiffFlags>();
+  app->add_option("a", flags->a, "a file, or - for standard input")->required();
+  app->add_option("b", flags->b, "a file, or - for standard input")->required();
+  app->add_option("--at", flags->at, "the moment to compare: peak (of allocated memory; default), oom, end");
+  app->add_flag("--json", flags->json, "print JSON (docs/diff.schema.json)");
+  AddReplayFlags(*app, flags->replay);
+  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,47 @@
+#include "analyzer/cli/load_trace.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/readers/sniff.h"
+
+namespace ashlar::cli {
+namespace {
+
+absl::Status FlagsFit(absl::string_view bytes, const ReplayFlags& flags) {
+  if (readers::Sniff(bytes) == readers::InputKind::kPlainTrace) return NoSnapshotFlags(flags);
+  const char* wrong = flags.conf.has_value()              ? "--conf"
+                      : !flags.capacity.empty()           ? "--capacity"
+                      : flags.memory_fraction.has_value() ? "--memory-fraction"
+                      : !flags.segment_addresses.empty()  ? "--segment-addresses"
+                                                          : nullptr;
+  if (wrong == nullptr) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(wrong, " needs a request trace: a snapshot is taken as it was recorded"));
+}
+
+}  // namespace
+
+absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
+                                          const report::ExplainOptions& options) {
+  const auto named = [&input](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat(input, ": ", status.message()));
+  };
+  if (absl::Status status = FlagsFit(bytes, flags); !status.ok()) return named(status);
+  absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, options);
+  if (!run.ok()) return named(run.status());
+  return run;
+}
+
+absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
+                                            const report::ExplainOptions& options) {
+  const absl::StatusOr<std::string> bytes = readers::ReadInput(input);
+  if (!bytes.ok()) return bytes.status();
+  return TraceOf(input, *bytes, flags, options);
+}
+
+int FailLoad(const absl::Status& status) {
+  return Fail(status.code() == absl::StatusCode::kOutOfRange ? kUsage : kUnreadable, status);
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,27 @@
+// An input read as a trace, for the commands that take one (check, diff, bound).
+#ifndef ASHLAR_ANALYZER_CLI_LOAD_TRACE_H_
+#define ASHLAR_ANALYZER_CLI_LOAD_TRACE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/report/traced_run.h"
+
+namespace ashlar::cli {
+
+// Errors name the input; OutOfRange where a flag does not go with it: a snapshot is taken as it was recorded.
+absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
+                                            const report::ExplainOptions& options);
+
+// The same for bytes that were read from `input`.
+absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
+                                          const report::ExplainOptions& options);
+
+// Fail() with the exit code that such an error has.
+int FailLoad(const absl::Status& status);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_LOAD_TRACE_H_

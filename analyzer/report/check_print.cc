@@ -1,0 +1,105 @@
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "allocator/base/units.h"
+#include "analyzer/readers/utf8.h"
+#include "analyzer/report/check_report.h"
+#include "analyzer/report/printable.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A limit as given may be as large as 64 bits hold.
+std::uint64_t Whole(double value) { return value >= 0x1p63 ? UINT64_MAX : static_cast<std::uint64_t>(value); }
+
+std::string Figure(CheckUnit unit, double value) {
+  if (unit == CheckUnit::kShare) return absl::StrFormat("%.2f %%", value * 100);
+  return unit == CheckUnit::kBytes ? FormatBytes(Whole(value)) : FormatCount(Whole(value));
+}
+
+Json Number(CheckUnit unit, double value) { return unit == CheckUnit::kShare ? Json(value) : Json(Whole(value)); }
+
+const char* UnitName(CheckUnit unit) {
+  if (unit == CheckUnit::kShare) return "share";
+  return unit == CheckUnit::kBytes ? "bytes" : "count";
+}
+
+const char* VerdictName(CheckVerdict verdict) {
+  if (verdict == CheckVerdict::kHolds) return "holds";
+  return verdict == CheckVerdict::kBroken ? "broken" : "not_in_this_trace";
+}
+
+std::string MeasuredText(const CheckRow& row) {
+  return row.measured.has_value() ? absl::StrCat("measured ", Figure(row.unit, *row.measured)) : "";
+}
+
+// What was measured and why that does not do.
+std::string Complaint(const CheckRow& row) {
+  if (!row.measured.has_value()) return row.reason;
+  return absl::StrCat(MeasuredText(row), row.reason.empty() ? "" : ": ", row.reason);
+}
+
+// For text and attributes alike. XML 1.0 has no way to write most control characters.
+std::string Escaped(const std::string& text) {
+  return absl::StrReplaceAll(Printable(readers::ToUtf8(text)),
+                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&apos;"}});
+}
+
+}  // namespace
+
+std::string ToText(const CheckReport& report) {
+  std::string out = absl::StrCat("CHECK  ", Printable(report.source), "\n");
+  for (const CheckRow& row : report.rows) {
+    const char* verdict = row.verdict == CheckVerdict::kHolds ? "holds" : "BROKEN";
+    const std::string measured = row.measured.has_value() ? Figure(row.unit, *row.measured) : "-";
+    out += absl::StrFormat("  %-18s limit %11s  measured %11s  %s", row.name, Figure(row.unit, row.limit), measured,
+                           row.verdict == CheckVerdict::kNotInTrace ? row.reason : verdict);
+    if (row.verdict == CheckVerdict::kBroken && !row.reason.empty()) absl::StrAppend(&out, ": ", row.reason);
+    out += "\n";
+  }
+  if (report.Passed()) return out + absl::StrFormat("PASSED  every limit holds (%d)\n", report.rows.size());
+  return out + absl::StrFormat("FAILED  of %d: %d broken, %d not in this trace\n", report.rows.size(),
+                               report.CountOf(CheckVerdict::kBroken), report.CountOf(CheckVerdict::kNotInTrace));
+}
+
+std::string ToJson(const CheckReport& report) {
+  Json out = {{"input", report.input}, {"source", report.source}, {"passed", report.Passed()}};
+  out["limits"] = Json::array();
+  for (const CheckRow& row : report.rows) {
+    out["limits"].push_back({{"name", row.name},
+                             {"unit", UnitName(row.unit)},
+                             {"limit", Number(row.unit, row.limit)},
+                             {"measured", row.measured ? Number(row.unit, *row.measured) : Json(nullptr)},
+                             {"verdict", VerdictName(row.verdict)},
+                             {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
+  }
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string ToJUnit(const CheckReport& report) {
+  const std::uint64_t failures = report.rows.size() - report.CountOf(CheckVerdict::kHolds);
+  const std::string counts =
+      absl::StrCat("tests=\"", report.rows.size(), "\" failures=\"", failures, "\" errors=\"0\"");
+  std::string out = absl::StrCat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ", counts,
+                                 ">\n  <testsuite name=\"ashlar check ", Escaped(report.input), "\" ", counts, ">\n");
+  for (const CheckRow& row : report.rows) {
+    absl::StrAppend(&out, "    <testcase classname=\"ashlar.check\" name=\"", row.name, " ",
+                    Escaped(Figure(row.unit, row.limit)), "\"");
+    if (row.verdict == CheckVerdict::kHolds) {
+      out += "/>\n";
+      continue;
+    }
+    absl::StrAppend(&out, ">\n      <failure type=\"", VerdictName(row.verdict), "\" message=\"",
+                    Escaped(Complaint(row)), "\"/>\n    </testcase>\n");
+  }
+  return out + "  </testsuite>\n</testsuites>\n";
+}
+
+}  // namespace ashlar::report

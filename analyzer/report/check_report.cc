@@ -1,0 +1,98 @@
+#include "analyzer/report/check_report.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::report {
+namespace {
+
+constexpr char kOneState[] = "the file has one state, not how it came about";
+constexpr char kNoCapacity[] =
+    "a request trace does not say how much memory the device has: give --capacity, such as 16GiB";
+
+// Exactly measured.
+void Decide(bool holds, double measured, std::string reason, CheckRow& row) {
+  row.measured = measured;
+  row.verdict = holds ? CheckVerdict::kHolds : CheckVerdict::kBroken;
+  if (!holds) row.reason = std::move(reason);
+}
+
+CheckRow CheckReserved(const TracedRun& run, std::uint64_t limit) {
+  CheckRow row{"max-reserved", CheckUnit::kBytes, static_cast<double>(limit)};
+  const timeline::Peak& peak = run.timeline.reserved_peak();
+  if (!run.has_events && peak.bytes <= limit) {
+    row.reason = absl::StrCat("not in this trace: ", kOneState);
+    return row;
+  }
+  const std::string when = peak.event == timeline::kBeforeWindow
+                               ? "the start of the recorded window"
+                               : absl::StrCat("event ", FormatCount(static_cast<std::uint64_t>(peak.event)));
+  Decide(peak.bytes <= limit, static_cast<double>(peak.bytes),
+         absl::StrCat("over by ", FormatBytes(peak.bytes - std::min(peak.bytes, limit)), " at ", when), row);
+  return row;
+}
+
+CheckRow CheckUtilisation(const TracedRun& run, double limit) {
+  CheckRow row{"min-utilisation", CheckUnit::kShare, limit};
+  const std::uint64_t allocated = run.timeline.allocated_peak().bytes;
+  const std::uint64_t reserved = run.timeline.reserved_peak().bytes;
+  if (!run.has_events || reserved == 0) {
+    row.reason = absl::StrCat("not in this trace: ", run.has_events ? "nothing was ever reserved" : kOneState);
+    return row;
+  }
+  const double measured = static_cast<double>(allocated) / static_cast<double>(reserved);
+  Decide(measured >= limit, measured,
+         absl::StrCat("peak allocated ", FormatBytes(allocated), " of peak reserved ", FormatBytes(reserved)), row);
+  return row;
+}
+
+CheckRow CheckRetries(const TracedRun& run, std::uint64_t limit) {
+  CheckRow row{"max-retries", CheckUnit::kCount, static_cast<double>(limit)};
+  if (!run.retries.has_value()) {
+    row.reason = absl::StrCat("not in this trace: ", run.can_fail ? kOneState : kNoCapacity);
+    return row;
+  }
+  const auto [least, most] = *run.retries;
+  if (least <= limit && limit < most) {
+    row.reason = absl::StrCat("not in this trace: between ", FormatCount(least), " and ", FormatCount(most),
+                              "; whether segments were returned by a retry or by empty_cache is not recorded");
+    return row;
+  }
+  Decide(most <= limit, static_cast<double>(most <= limit ? most : least),
+         absl::StrCat(least == most ? "" : "at least ", FormatCount(least), " retries"), row);
+  return row;
+}
+
+CheckRow CheckOoms(const TracedRun& run, std::uint64_t limit) {
+  CheckRow row{"max-ooms", CheckUnit::kCount, static_cast<double>(limit)};
+  if (!run.has_events || !run.can_fail) {
+    row.reason = absl::StrCat("not in this trace: ", run.can_fail ? kOneState : kNoCapacity);
+    return row;
+  }
+  const auto ooms = run.timeline.oom_events();
+  Decide(ooms.size() <= limit, static_cast<double>(ooms.size()),
+         ooms.empty() ? "" : absl::StrCat("the last at event ", FormatCount(static_cast<std::uint64_t>(ooms.back()))),
+         row);
+  return row;
+}
+
+}  // namespace
+
+std::uint64_t CheckReport::CountOf(CheckVerdict verdict) const {
+  return static_cast<std::uint64_t>(
+      std::count_if(rows.begin(), rows.end(), [verdict](const CheckRow& row) { return row.verdict == verdict; }));
+}
+
+CheckReport CheckTrace(std::string input, const TracedRun& run, const CheckLimits& limits) {
+  CheckReport out{std::move(input), run.source, {}};
+  if (limits.max_reserved_bytes) out.rows.push_back(CheckReserved(run, *limits.max_reserved_bytes));
+  if (limits.min_utilisation) out.rows.push_back(CheckUtilisation(run, *limits.min_utilisation));
+  if (limits.max_retries) out.rows.push_back(CheckRetries(run, *limits.max_retries));
+  if (limits.max_ooms) out.rows.push_back(CheckOoms(run, *limits.max_ooms));
+  return out;
+}
+
+}  // namespace ashlar::report

@@ -1,0 +1,201 @@
+// Limits against recordings whose figures are worked out by hand; what a trace cannot answer never passes; the XML is
+// well-formed whatever the input is called.
+#include <string>
+#include <vector>
+
+#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/report/check_report.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/report/printed.h"
+#include "tests/report/recording.h"
+
+namespace ashlar::tests {
+namespace {
+
+using nlohmann::json;
+using report::CheckLimits;
+using report::CheckReport;
+using report::CheckVerdict;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+report::TracedRun MustTrace(const std::string& bytes, const report::ExplainOptions& options = {}) {
+  absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, options);
+  EXPECT_TRUE(run.ok()) << run.status();
+  return *std::move(run);
+}
+
+// Reserved 60 and 22 MiB; the last request of 900 MiB fails on 512 MiB.
+std::string FailingRun(const std::string& conf = "") {
+  Recording run(conf, 512 * kMiB);
+  core::Block* first = run.Allocate(60 * kMiB);
+  run.Free(first);
+  EXPECT_NE(run.Allocate(40 * kMiB), nullptr);  // from the cached 60
+  EXPECT_NE(run.Allocate(21 * kMiB), nullptr);  // 20 are left: a segment of 22
+  EXPECT_EQ(run.Allocate(900 * kMiB), nullptr);
+  return readers::WriteTorchSnapshot(run.Finish());
+}
+
+const report::CheckRow& Only(const CheckReport& report) {
+  EXPECT_EQ(report.rows.size(), 1u);
+  return report.rows.front();
+}
+
+CheckVerdict VerdictOn(const report::TracedRun& run, const CheckLimits& limits) {
+  const CheckReport report = report::CheckTrace("x", run, limits);
+  EXPECT_EQ(report.Passed(), Only(report).verdict == CheckVerdict::kHolds);
+  EXPECT_EQ(Only(report).reason.empty(), report.Passed());
+  return Only(report).verdict;
+}
+
+TEST(CheckTest, EachLimitAtItsEdge) {
+  const report::TracedRun run = MustTrace(FailingRun());
+  EXPECT_EQ(VerdictOn(run, {.max_reserved_bytes = 82 * kMiB}), CheckVerdict::kHolds);
+  EXPECT_EQ(VerdictOn(run, {.max_reserved_bytes = 82 * kMiB - 1}), CheckVerdict::kBroken);
+  // 40 and 22 (a rest of 1 MiB is not split off) allocated of 82 reserved.
+  EXPECT_EQ(VerdictOn(run, {.min_utilisation = 62.0 / 82}), CheckVerdict::kHolds);
+  EXPECT_EQ(VerdictOn(run, {.min_utilisation = 62.0 / 82 + 1e-9}), CheckVerdict::kBroken);
+  EXPECT_EQ(VerdictOn(run, {.max_ooms = 1}), CheckVerdict::kHolds);
+  EXPECT_EQ(VerdictOn(run, {.max_ooms = 0}), CheckVerdict::kBroken);
+  // The one failure was retried; nothing could be returned before it.
+  EXPECT_EQ(VerdictOn(run, {.max_retries = 1}), CheckVerdict::kHolds);
+  EXPECT_EQ(VerdictOn(run, {.max_retries = 0}), CheckVerdict::kBroken);
+}
+
+TEST(CheckTest, ReasonsNameNumbers) {
+  const report::TracedRun run = MustTrace(FailingRun());
+  const CheckReport report = report::CheckTrace("x", run, {.max_reserved_bytes = 80 * kMiB, .max_ooms = 0});
+  const std::string text = report::ToText(report);
+  EXPECT_THAT(text, HasSubstr("limit   80.00 MiB  measured   82.00 MiB  BROKEN: over by 2.00 MiB at event "));
+  EXPECT_THAT(text, HasSubstr("FAILED  of 2: 2 broken, 0 not in this trace"));
+  ExpectFitsOneScreen(text);
+}
+
+// A segment returned right before another was obtained: a retry, or an empty_cache call before the request.
+TEST(CheckTest, RetriesThatMayBeEmptyCacheAreNotGuessed) {
+  Recording recording("", 100 * kMiB);
+  recording.Free(recording.Allocate(60 * kMiB));
+  ASSERT_NE(recording.Allocate(80 * kMiB), nullptr);  // fits only after the cache went back
+  const report::TracedRun run = MustTrace(readers::WriteTorchSnapshot(recording.Finish()));
+  EXPECT_EQ(VerdictOn(run, {.max_retries = 0}), CheckVerdict::kNotInTrace);
+  EXPECT_EQ(VerdictOn(run, {.max_retries = 1}), CheckVerdict::kHolds);
+  EXPECT_THAT(Only(report::CheckTrace("x", run, {.max_retries = 0})).reason, HasSubstr("between 0 and 1"));
+}
+
+TEST(CheckTest, WhatTheTraceCannotAnswerDoesNotPass) {
+  Recording recording("", kGiB);
+  recording.Allocate(60 * kMiB);
+  recording.ForgetEvents();
+  const report::TracedRun state = MustTrace(readers::WriteTorchSnapshot(recording.Finish()));
+  EXPECT_EQ(VerdictOn(state, {.max_reserved_bytes = kGiB}), CheckVerdict::kNotInTrace);
+  EXPECT_EQ(VerdictOn(state, {.max_reserved_bytes = kMiB}), CheckVerdict::kBroken);  // it held more in the end
+  EXPECT_EQ(VerdictOn(state, {.min_utilisation = 0.0}), CheckVerdict::kNotInTrace);
+  EXPECT_EQ(VerdictOn(state, {.max_retries = 9}), CheckVerdict::kNotInTrace);
+  EXPECT_EQ(VerdictOn(state, {.max_ooms = 9}), CheckVerdict::kNotInTrace);
+
+  // A request trace says nothing of the device.
+  const std::string requests = "a 1 62914560 0\nf 1\na 2 83886080 0\n";
+  const report::TracedRun endless = MustTrace(requests);
+  EXPECT_EQ(VerdictOn(endless, {.max_reserved_bytes = 140 * kMiB}), CheckVerdict::kHolds);
+  EXPECT_EQ(VerdictOn(endless, {.max_ooms = 9}), CheckVerdict::kNotInTrace);
+  EXPECT_EQ(VerdictOn(endless, {.max_retries = 9}), CheckVerdict::kNotInTrace);
+  const report::TracedRun sized = MustTrace(requests, WithCapacity(100 * kMiB));
+  EXPECT_EQ(VerdictOn(sized, {.max_ooms = 0}), CheckVerdict::kHolds);
+  EXPECT_EQ(VerdictOn(sized, {.max_retries = 0}), CheckVerdict::kBroken);
+  EXPECT_EQ(VerdictOn(sized, {.max_retries = 1}), CheckVerdict::kHolds);
+  const report::TracedRun tight = MustTrace(requests, WithCapacity(70 * kMiB));
+  EXPECT_EQ(VerdictOn(tight, {.max_ooms = 0}), CheckVerdict::kBroken);
+}
+
+TEST(CheckTest, NothingReservedHasNoUtilisation) {
+  const report::TracedRun run = MustTrace("y\n");
+  EXPECT_EQ(VerdictOn(run, {.min_utilisation = 0.5}), CheckVerdict::kNotInTrace);
+}
+
+TEST(CheckTest, JsonFollowsTheSchema) {
+  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/check.schema.json")));
+  EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
+  const report::TracedRun run = MustTrace(FailingRun());
+  const CheckReport report = report::CheckTrace(
+      "x", run, {.max_reserved_bytes = UINT64_MAX, .min_utilisation = 0.5, .max_retries = 5, .max_ooms = 0});
+  const json document = json::parse(report::ToJson(report));
+  schema.Check(document);
+  EXPECT_THAT(schema.errors(), IsEmpty());
+  EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+  EXPECT_EQ(document["passed"], false);
+  EXPECT_EQ(document["limits"][0]["limit"], UINT64_MAX);
+  EXPECT_EQ(document["limits"][0]["measured"], 82 * kMiB);
+  EXPECT_EQ(document["limits"][3]["verdict"], "broken");
+}
+
+// Enough of XML to see what is not well-formed: tags close in order, attributes are quoted, & and < only as entities,
+// no character that XML 1.0 has no place for. Returns the names of the elements in order.
+std::vector<std::string> ParseXml(const std::string& xml, std::string& error) {
+  std::vector<std::string> names, open;
+  std::size_t at = xml.find("?>") + 2;
+  const auto check_text = [&error](const std::string& text) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const bool is_control = static_cast<unsigned char>(text[i]) < 0x20 && text[i] != '\n';
+      if (is_control || text[i] == '<' || text[i] == '\x7f') error = "bad character in " + text;
+      if (text[i] != '&') continue;
+      const std::string entity = text.substr(i, text.find(';', i) - i + 1);
+      if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;" && entity != "&apos;") {
+        error = "bare & in " + text;
+      }
+    }
+  };
+  while (at < xml.size() && error.empty()) {
+    const std::size_t tag = xml.find('<', at);
+    check_text(xml.substr(at, tag - at));
+    if (tag == std::string::npos) break;
+    std::size_t end = tag + 1;
+    std::vector<std::string> values;
+    for (bool is_quoted = false; end < xml.size() && (is_quoted || xml[end] != '>'); ++end) {
+      if (xml[end] == '"') {
+        is_quoted = !is_quoted;
+        if (is_quoted) values.emplace_back();
+      } else if (is_quoted) {
+        values.back() += xml[end];
+      }
+    }
+    for (const std::string& value : values) check_text(value);
+    if (end >= xml.size()) {
+      error = "a tag does not end";
+      break;
+    }
+    const std::string inside = xml.substr(tag + 1, end - tag - 1);
+    if (inside[0] == '/') {
+      if (open.empty() || open.back() != inside.substr(1)) error = "closes what is not open: " + inside;
+      if (!open.empty()) open.pop_back();
+    } else {
+      names.push_back(inside.substr(0, inside.find_first_of(" /")));
+      if (inside.back() != '/') open.push_back(names.back());
+    }
+    at = end + 1;
+  }
+  if (!open.empty()) error = "left open: " + open.back();
+  return names;
+}
+
+TEST(CheckTest, JUnitIsWellFormed) {
+  const report::TracedRun run = MustTrace(FailingRun());
+  const CheckLimits limits{.max_reserved_bytes = 80 * kMiB, .min_utilisation = 0.5, .max_ooms = 0};
+  for (const std::string name : {"plain.pickle", "a\"b<c>&d'e", "tab\tnew\nline\x01\x7f", "\xff\xfe", "x]]>y"}) {
+    SCOPED_TRACE(name);
+    const std::string xml = report::ToJUnit(report::CheckTrace(name, run, limits));
+    std::string error;
+    const std::vector<std::string> names = ParseXml(xml, error);
+    EXPECT_EQ(error, "") << xml;
+    EXPECT_THAT(names, testing::ElementsAre("testsuites", "testsuite", "testcase", "failure", "testcase", "testcase",
+                                            "failure"));
+    EXPECT_THAT(xml, HasSubstr("tests=\"3\" failures=\"2\""));
+  }
+  std::string error;
+  ParseXml("<?xml?>\n<a b=\"&\"/>", error);  // the parser can say no
+  EXPECT_NE(error, "");
+}
+
+}  // namespace
+}  // namespace ashlar::tests

@@ -1,0 +1,201 @@
+// Every figure of every view sums to the difference, on hand-made recordings with numbers worked out by hand and on
+// pairs of real files; what is on one side only is shown, not dropped.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analyzer/readers/input_file.h"
+#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/report/diff_report.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/corpus_files.h"
+#include "tests/report/printed.h"
+#include "tests/report/recording.h"
+
+namespace ashlar::tests {
+namespace {
+
+using nlohmann::json;
+using report::DiffMoment;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+report::TracedRun MustTrace(const std::string& bytes) {
+  absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, {});
+  EXPECT_TRUE(run.ok()) << run.status();
+  return *std::move(run);
+}
+
+report::TracedRun MustTrace(Recording& recording) { return MustTrace(readers::WriteTorchSnapshot(recording.Finish())); }
+
+json DiffSchema() { return json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/diff.schema.json")); }
+
+// Adds up each figure of a view's rows and holds it against the whole, in 64-bit integers of the JSON.
+void ExpectRowsSum(const json& document, const char* view) {
+  SCOPED_TRACE(view);
+  if (document[view].is_null()) return;
+  for (const char* side : {"a", "b", "difference"}) {
+    const json& whole = std::string(side) == "difference" ? document[side] : document[side]["parts"];
+    std::map<std::string, std::int64_t> sums;
+    std::map<std::string, bool> is_unknown;
+    for (const json& row : document[view]) {
+      for (const auto& [key, value] : row[side].items()) {
+        is_unknown[key] = is_unknown[key] || value.is_null();
+        if (!value.is_null()) sums[key] += value.get<std::int64_t>();
+      }
+    }
+    for (const auto& [key, sum] : sums) {
+      if (is_unknown[key]) {
+        EXPECT_TRUE(whole[key].is_null()) << side << " " << key;
+      } else {
+        EXPECT_EQ(sum, whole[key].get<std::int64_t>()) << side << " " << key;
+      }
+    }
+  }
+}
+
+json ExpectSoundDiff(const report::DiffReport& report, SchemaCheck& schema) {
+  const json document = json::parse(report::ToJson(report));
+  schema.Check(document);
+  EXPECT_THAT(schema.errors(), IsEmpty());
+  for (const char* view : {"by_stack", "by_phase", "by_size", "by_segment"}) ExpectRowsSum(document, view);
+  for (const char* side : {"a", "b"}) {
+    const json& parts = document[side]["parts"];
+    EXPECT_EQ(parts["reserved_bytes"].get<std::uint64_t>(),
+              parts["in_use_bytes"].get<std::uint64_t>() + parts["stranded_bytes"].get<std::uint64_t>() +
+                  parts["whole_free_bytes"].get<std::uint64_t>() + parts["private_pool_bytes"].get<std::uint64_t>());
+  }
+  ExpectFitsOneScreen(report::ToText(report));
+  return document;
+}
+
+json RowOf(const json& rows, const std::string& label) {
+  for (const json& row : rows) {
+    if (row["label"] == label) return row;
+  }
+  ADD_FAILURE() << label << " is not in " << rows;
+  return {};
+}
+
+// A: one block of 30 MiB in a segment of its own. B: the same, one of 5 MiB (in a segment of 20) and one of 512 bytes
+// (in one of 2 MiB); another of 40 MiB was freed and is cached.
+TEST(DiffTest, HandMadeNumbers) {
+  Recording a("", kGiB), b("", kGiB);
+  a.Allocate(30 * kMiB);
+  b.Allocate(30 * kMiB);
+  b.Free(b.Allocate(40 * kMiB));
+  b.Allocate(5 * kMiB);
+  b.Allocate(100);
+  const absl::StatusOr<report::DiffReport> diff =
+      report::MakeDiff("a", MustTrace(a), "b", MustTrace(b), DiffMoment::kEnd);
+  ASSERT_TRUE(diff.ok()) << diff.status();
+  SchemaCheck schema(DiffSchema());
+  EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
+  const json document = ExpectSoundDiff(*diff, schema);
+  EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+  const json& difference = document["difference"];
+  // The 5 MiB came out of the cached 40 MiB: 35 MiB stay free beside them.
+  EXPECT_EQ(difference["reserved_bytes"], 42 * kMiB);
+  EXPECT_EQ(difference["live_bytes"], 5 * kMiB + 100);
+  EXPECT_EQ(difference["rounding_bytes"], 412);
+  EXPECT_EQ(difference["stranded_bytes"], 35 * kMiB + 2 * kMiB - 512);
+  EXPECT_EQ(difference["whole_free_bytes"], 0);
+  EXPECT_EQ(difference["blocks"], 2);
+  EXPECT_EQ(difference["segments"], 2);
+  const json same = RowOf(document["by_size"], "large, 16.00 MiB to 32.00 MiB");
+  EXPECT_EQ(same["found_in"], "both");
+  EXPECT_EQ(same["difference"]["in_use_bytes"], 0);
+  const json fresh = RowOf(document["by_size"], "small, 512 B to 1.00 KiB");
+  EXPECT_EQ(fresh["found_in"], "b");
+  EXPECT_EQ(fresh["difference"]["in_use_bytes"], 512);
+  EXPECT_EQ(fresh["a"]["blocks"], 0);
+  EXPECT_EQ(RowOf(document["by_segment"], "large, 32.00 MiB to 64.00 MiB")["difference"]["stranded_bytes"], 35 * kMiB);
+  // The recorder here keeps no stacks, and no phase is known: no view, and the first is said.
+  EXPECT_TRUE(document["by_stack"].is_null());
+  EXPECT_TRUE(document["by_phase"].is_null());
+  EXPECT_THAT(report::ToText(*diff), HasSubstr("note: a: call stacks are not in this trace"));
+  EXPECT_THAT(report::ToText(*diff), HasSubstr("only in B"));
+}
+
+TEST(DiffTest, PendingBlocksCount) {
+  Recording a("", kGiB), b("", kGiB);
+  a.Allocate(30 * kMiB);
+  core::Block* block = b.Allocate(30 * kMiB);
+  b.allocator().RecordStream(block, Stream{7});
+  b.Free(block);
+  const absl::StatusOr<report::DiffReport> diff =
+      report::MakeDiff("a", MustTrace(a), "b", MustTrace(b), DiffMoment::kEnd);
+  ASSERT_TRUE(diff.ok()) << diff.status();
+  SchemaCheck schema(DiffSchema());
+  const json document = ExpectSoundDiff(*diff, schema);
+  const json row = RowOf(document["by_size"], "large, 16.00 MiB to 32.00 MiB");
+  EXPECT_EQ(row["difference"]["pending_bytes"], 30 * kMiB);
+  EXPECT_EQ(row["difference"]["allocated_bytes"], -static_cast<std::int64_t>(30 * kMiB));
+  EXPECT_EQ(row["difference"]["in_use_bytes"], 0);
+}
+
+TEST(DiffTest, AMomentThatIsNotThereIsNamed) {
+  Recording a("", kGiB);
+  a.Allocate(30 * kMiB);
+  const report::TracedRun run = MustTrace(a);
+  const absl::StatusOr<report::DiffReport> diff = report::MakeDiff("left", run, "right", run, DiffMoment::kOom);
+  EXPECT_EQ(diff.status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(diff.status().message()), HasSubstr("left: --at oom"));
+}
+
+TEST(DiffTest, TheExampleAgainstItselfIsZeroAndItsStacksAreShown) {
+  const report::TracedRun run = MustTrace(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
+  SchemaCheck schema(DiffSchema());
+  for (const DiffMoment moment : {DiffMoment::kPeak, DiffMoment::kOom, DiffMoment::kEnd}) {
+    const absl::StatusOr<report::DiffReport> diff = report::MakeDiff("a", run, "b", run, moment);
+    ASSERT_TRUE(diff.ok()) << diff.status();
+    const json document = ExpectSoundDiff(*diff, schema);
+    for (const auto& [key, value] : document["difference"].items()) EXPECT_EQ(value, 0) << key;
+    EXPECT_EQ(RowOf(document["by_stack"], "adamw.py:112 step")["found_in"], "both");
+  }
+}
+
+// Blocks in use, added up from the spans alone.
+std::uint64_t InUseBytes(const timeline::Timeline& timeline) {
+  std::uint64_t bytes = 0;
+  for (const timeline::BlockSpan& block : timeline.blocks()) {
+    if (block.free_completed_event > timeline.last_event()) bytes += block.size_bytes;
+  }
+  return bytes;
+}
+
+TEST(DiffTest, RealPairsSumAndTurnRound) {
+  if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
+  SchemaCheck schema(DiffSchema());
+  const std::vector<std::string> files = SnapshotFiles();
+  std::vector<report::TracedRun> runs;
+  for (const std::string& file : files) {
+    const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    runs.push_back(MustTrace(*bytes));
+  }
+  for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
+    SCOPED_TRACE(files[i]);
+    const auto diff = [&](std::size_t a, std::size_t b) {
+      absl::StatusOr<report::DiffReport> out = report::MakeDiff("a", runs[a], "b", runs[b], DiffMoment::kEnd);
+      EXPECT_TRUE(out.ok()) << out.status();
+      return ExpectSoundDiff(*out, schema);
+    };
+    const json there = diff(i, i + 1);
+    const json back = diff(i + 1, i);
+    EXPECT_EQ(there["a"]["parts"], back["b"]["parts"]);
+    for (const auto& [key, value] : there["difference"].items()) {
+      if (value.is_null()) continue;
+      EXPECT_EQ(value.get<std::int64_t>(), -back["difference"][key].get<std::int64_t>()) << key;
+    }
+    EXPECT_EQ(there["difference"]["in_use_bytes"].get<std::int64_t>(),
+              static_cast<std::int64_t>(InUseBytes(runs[i + 1].timeline) - InUseBytes(runs[i].timeline)));
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::tests
