@@ -37,16 +37,21 @@ struct Leak {
 
 struct Steps {
   StepSource source = StepSource::kNone;
-  std::vector<EventRange> steps = {};  // whole ones only, in order; empty where none were found
+  std::vector<EventRange> steps = {};  // whole ones only, in order and apart; empty where none were found
   std::vector<Phase> phases = {};      // in order of begin; may be empty, may nest
   double regularity = 0;               // of a period: share of requests that repeat one step later, 0 to 1
+  bool told_from_sizes = false;        // without stacks: what repeats may be the layers of one pass
   std::vector<Leak> leaks = {};        // most bytes a step first
 };
 
 Steps FindSteps(const timeline::Timeline& timeline, const trace::StackTable* stacks,
                 absl::Span<const trace::Annotation> annotations);
 
-// The innermost phase around an event, or "step 12"; empty where none is known.
+// Index in steps.steps of the step around an event.
+std::optional<std::size_t> StepAt(const Steps& steps, timeline::EventIndex event);
+
+// "step 12, backward": the step around an event, counted from 1 in the window, and the innermost phase; what is not
+// known is left out, so empty where neither is.
 std::string PhaseOf(const Steps& steps, timeline::EventIndex event);
 
 }  // namespace ashlar::analyses
