@@ -10,6 +10,7 @@ timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
 CauseContext::CauseContext(const timeline::Timeline& timeline, const CauseFacts& facts)
     : state_(timeline.StateAt(MomentOf(timeline))),
       pins_(BlamePins(timeline, MomentOf(timeline))),
+      steps_(FindSteps(timeline, facts.stacks, facts.annotations)),
       growths_(AvoidableGrowths(timeline, facts.options != nullptr ? *facts.options : policy::Options{})),
       ranks_(facts.ranks) {
   input_.timeline = &timeline;
@@ -21,6 +22,7 @@ CauseContext::CauseContext(const timeline::Timeline& timeline, const CauseFacts&
   input_.total_bytes = facts.total_bytes;
   input_.device_used_bytes = facts.device_used_bytes;
   input_.pins = &pins_;
+  input_.steps = &steps_;
   input_.growths = growths_;
   input_.ranks = ranks_;
 }

@@ -41,6 +41,7 @@ class CauseContext {
  private:
   timeline::State state_;
   PinBlame pins_;
+  Steps steps_;
   std::vector<Growth> growths_;
   std::vector<RankPeak> ranks_;
   CauseInput input_;
