@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
+#include "allocator/core/world.h"
 
 namespace ashlar::core {
 namespace {
@@ -21,10 +22,11 @@ bool IsLate(policy::Compat compat) {
 CachingAllocator::CachingAllocator(device::Device* device, policy::Options options)
     : device_(device), heap_(std::move(options)), total_bytes_(device->GetMemoryInfo().total_bytes) {
   const std::optional<double> fraction = heap_.options().per_process_memory_fraction;
-  if (fraction.has_value()) ASHLAR_CHECK(SetMemoryFraction(*fraction).ok());
+  if (fraction.has_value()) ASHLAR_CHECK(SetFraction(*fraction).ok());
+  is_serial_.store(CountsAges(), std::memory_order_relaxed);
 }
 
-absl::Status CachingAllocator::SetMemoryFraction(double fraction) {
+absl::Status CachingAllocator::SetFraction(double fraction) {
   if (!(fraction >= 0 && fraction <= 1)) {
     return absl::InvalidArgumentError(absl::StrCat("a memory fraction of ", fraction, " is not in 0 to 1"));
   }
@@ -39,33 +41,41 @@ absl::Status CachingAllocator::SetMemoryFraction(double fraction) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
-  if (bytes == 0) return nullptr;
-  if (bytes > policy::kMaxRequestBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("out of memory: ", bytes, " bytes are more than any device has"));
+absl::StatusOr<Block*> CachingAllocator::AllocateInWorld(const policy::Request& request, NamedBy name) {
+  std::vector<std::function<bool()>> callbacks;
+  {
+    World world(*this);
+    PollInWorld();
+    if (!request.pool.IsDefault()) heap_.Pair(request.pool);
+    policy::Plan plan = heap_.MakePlan(request);
+    if (CountsAges()) policy::Heap::Tick(plan);
+    if (plan.block != nullptr) {
+      const policy::Lane& lane = *plan.block->segment->lane;
+      const policy::SplitCounts before = lane.inactive_split;
+      Block* block = heap_.Commit(plan);
+      UpdateInactiveSplit(lane, before);
+      return HandOut(block, plan, name);
+    }
+    if (callbacks_.empty()) {
+      Block* block = Search(plan, false);
+      if (block == nullptr) return OutOfMemory(plan);
+      return HandOut(block, plan, name);
+    }
+    callbacks = callbacks_;
   }
-  PollEvents();
-  if (!pool.IsDefault()) heap_.Pair(pool);
-  const policy::Request request{bytes, stream, pool};
-  policy::Plan plan = heap_.MakePlan(request);
-  if (CountsAges()) policy::Heap::Tick(plan);
-  Block* block = nullptr;
-  if (plan.block != nullptr) [[likely]] {
-    const policy::SplitCounts before = plan.block->segment->lane->pool->inactive_split;
-    block = heap_.Commit(plan);
-    UpdateInactiveSplit(*block->segment->lane->pool, before);
-  } else {
-    block = Search(plan);
-    if (block == nullptr) return OutOfMemory(plan);
-  }
-  HandOut(block, plan);
-  return block;
+  bool is_freed = false;
+  for (const std::function<bool()>& callback : callbacks) is_freed |= callback();
+  World world(*this);
+  policy::Plan plan = heap_.SizesOf(request);
+  plan.pair = &heap_.Pair(request.pool);
+  plan.pool = policy::IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
+  Block* block = Search(plan, is_freed);
+  if (block == nullptr) return OutOfMemory(plan);
+  return HandOut(block, plan, name);
 }
 
 // The rungs behind the first miss. Returns the block placed, nullptr when the last rung failed.
-Block* CachingAllocator::Search(policy::Plan& plan) {
-  bool is_freed = false;
-  for (const std::function<bool()>& callback : callbacks_) is_freed |= callback();
+Block* CachingAllocator::Search(policy::Plan& plan, bool is_freed) {
   if (is_freed) {
     plan = heap_.MakePlan({plan.request_bytes, plan.stream, plan.pool->id});
     if (CountsAges()) policy::Heap::Tick(plan);
@@ -77,9 +87,10 @@ Block* CachingAllocator::Search(policy::Plan& plan) {
     fresh = Grow(plan);
   }
   if (fresh == nullptr) return nullptr;
-  const policy::SplitCounts before = fresh->segment->lane->pool->inactive_split;
+  const policy::Lane& lane = *fresh->segment->lane;
+  const policy::SplitCounts before = lane.inactive_split;
   Block* block = heap_.Place(plan, fresh);
-  UpdateInactiveSplit(*block->segment->lane->pool, before);
+  UpdateInactiveSplit(lane, before);
   return block;
 }
 
@@ -163,7 +174,15 @@ Block* CachingAllocator::SearchOverflow(const policy::Plan& plan) {
   return nullptr;
 }
 
-void CachingAllocator::HandOut(Block* block, const policy::Plan& plan) {
+Block* CachingAllocator::HandOut(Block* block, const policy::Plan& plan, NamedBy name) {
+  policy::Lane& lane = *block->segment->lane;
+  if (lane.owner == nullptr) BindEngine(lane);
+  Engine& engine = EngineOf(*block);
+  engine.recent_uses = kRecentWorlds;
+  if (name == NamedBy::kAddress) {
+    engine.pointers.Insert(block);
+    pages_.Enter(block->address, &engine);
+  }
   const bool is_small = plan.pool->is_small;
   const std::int64_t size_bytes = Signed(block->size_bytes);
   stats_.allocation.Add(is_small, 1);
@@ -172,20 +191,15 @@ void CachingAllocator::HandOut(Block* block, const policy::Plan& plan) {
   stats_.active_bytes.Add(is_small, size_bytes);
   stats_.requested_bytes.Add(is_small, Signed(plan.request_bytes));
   if (block->size_bytes >= options().max_split_size_bytes) stats_.oversize_allocations.Add(1);
-  Emit(trace::Action::kAlloc, block->address, plan.request_bytes, plan.stream, *block->segment->lane->pool,
-       block->size_bytes);
+  Emit(trace::Action::kAlloc, block->address, plan.request_bytes, plan.stream, *lane.pool, block->size_bytes);
+  return block;
 }
 
-void CachingAllocator::RecordStream(Block* block, Stream stream) {
-  if (stream == block->segment->lane->stream) return;
-  absl::InlinedVector<Stream, 2>& streams = recorded_streams_[block];
-  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
-  block->has_recorded_streams = true;
-}
-
-void CachingAllocator::Free(Block* block) {
+void CachingAllocator::FreeInWorld(Block* block) {
   ASHLAR_CHECK(block->state == policy::BlockState::kLive);
   const policy::Lane& lane = *block->segment->lane;
+  Engine& engine = EngineOf(*block);
+  engine.recent_uses = kRecentWorlds;
   const bool is_small = lane.pool->is_small;
   stats_.allocation.Subtract(is_small, 1);
   stats_.allocated_bytes.Subtract(is_small, Signed(block->size_bytes));
@@ -197,12 +211,12 @@ void CachingAllocator::Free(Block* block) {
     return;
   }
   policy::Heap::MarkPending(block);
-  const auto recorded = recorded_streams_.find(block);
+  const auto recorded = engine.recorded_streams.find(block);
   for (const Stream stream : recorded->second) {
     pending_.Add(device_->RecordEvent(stream), block);
     ++block->pending_events;
   }
-  recorded_streams_.erase(recorded);
+  engine.recorded_streams.erase(recorded);
   block->has_recorded_streams = false;
 }
 
@@ -214,41 +228,25 @@ void CachingAllocator::FinishFree(Block* block) {
   stats_.requested_bytes.Subtract(is_small, Signed(block->requested_bytes));
   Emit(trace::Action::kFreeCompleted, block->address, block->requested_bytes, lane.stream, *lane.pool,
        block->size_bytes);
-  const policy::SplitCounts before = lane.pool->inactive_split;
+  const policy::SplitCounts before = lane.inactive_split;
   heap_.Release(block);
-  UpdateInactiveSplit(*lane.pool, before);
+  UpdateInactiveSplit(lane, before);
 }
 
-void CachingAllocator::UpdateInactiveSplit(const policy::Pool& pool, const policy::SplitCounts& before) {
-  const policy::SplitCounts& now = pool.inactive_split;
-  stats_.inactive_split.Add(pool.is_small, now.blocks - before.blocks);
-  stats_.inactive_split_bytes.Add(pool.is_small, now.bytes - before.bytes);
+void CachingAllocator::UpdateInactiveSplit(const policy::Lane& lane, const policy::SplitCounts& before) {
+  const policy::SplitCounts& now = lane.inactive_split;
+  stats_.inactive_split.Add(lane.pool->is_small, now.blocks - before.blocks);
+  stats_.inactive_split_bytes.Add(lane.pool->is_small, now.bytes - before.bytes);
 }
 
-void CachingAllocator::PollEvents() {
-  if (pending_.size() == 0) [[likely]]
-    return;
+void CachingAllocator::PollInWorld() {
+  if (pending_.size() == 0) return;
   pending_.Poll(*device_, [this](Block* block) { FinishFree(block); });
 }
 
 absl::Status CachingAllocator::SynchronizeEvents() {
   ++stats_.num_sync_all_streams;
   return pending_.Synchronize(*device_, [this](Block* block) { FinishFree(block); });
-}
-
-absl::StatusOr<std::uint64_t> CachingAllocator::AllocateAddress(std::uint64_t bytes, Stream stream, PoolId pool) {
-  absl::StatusOr<Block*> block = Allocate(bytes, stream, pool);
-  if (!block.ok()) return block.status();
-  if (*block == nullptr) return std::uint64_t{0};
-  pointers_.Insert(*block);
-  return (*block)->address;
-}
-
-bool CachingAllocator::FreeAddress(std::uint64_t address) {
-  Block* block = pointers_.Take(address);
-  if (block == nullptr) return false;
-  Free(block);
-  return true;
 }
 
 void CachingAllocator::Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
@@ -278,18 +276,6 @@ absl::Status CachingAllocator::OutOfMemory(const policy::Plan& plan) {
       growth_ == Growth::kRejected ? ", rejected by throw_on_cudamalloc_oom" : "", "), device free ",
       FormatBytes(info.free_bytes), " of ", FormatBytes(info.total_bytes), ", reserved ",
       FormatBytes(heap_.reserved_bytes())));
-}
-
-void CachingAllocator::ConfigurePool(PoolId pool, bool use_on_oom, bool no_split) {
-  policy::PoolPair& pair = heap_.Pair(pool);
-  pair.use_on_oom = use_on_oom;
-  pair.no_split = no_split;
-}
-
-void CachingAllocator::ReleasePool(PoolId pool) {
-  policy::PoolPair& pair = heap_.Pair(pool);
-  if (pair.use_count > 0) --pair.use_count;
-  if (pair.use_count == 0) pair.no_split = false;
 }
 
 }  // namespace ashlar::core

@@ -6,29 +6,33 @@
 //   device::SimDevice device({.capacity_bytes = 16 * kGiB});
 //   CachingAllocator allocator(&device, *policy::ParseConf("max_split_size_mb:128", policy::Compat::kTorch210));
 //   absl::StatusOr<Block*> block = allocator.Allocate(300 * kMiB, Stream{0});
+//   allocator.Free(*block);
 //   allocator.RecordStream(*block, Stream{7});  // stream 7 uses it too
 //   allocator.Free(*block);                     // reused once stream 7's work so far is done
 //
 // Errors: kResourceExhausted is out of memory, after the whole ladder (one line: requested, device, reserved, largest
 // free block); anything else is the device's own. Where the ladder could not synchronise or return memory, its failure
 // is that error, not out of memory. Calls that answer nothing (EmptyCache ...) leave theirs in TakeDeviceError.
-// Thread rule: not thread-safe; the caller serialises calls.
+// Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
+// thread than the one that allocated it. What the cache serves takes one lock, of its (stream, pool, size class); see
+// docs/threads.md.
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/base/units.h"
+#include "allocator/core/engine.h"
+#include "allocator/core/engine_table.h"
+#include "allocator/core/page_directory.h"
 #include "allocator/core/pending_frees.h"
-#include "allocator/core/pointer_map.h"
 #include "allocator/core/stats.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
@@ -44,11 +48,13 @@ class CachingAllocator {
  public:
   // The device outlives the allocator. Segments are not returned at destruction: the device's owner decides.
   CachingAllocator(device::Device* device, policy::Options options);
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   // --- blocks ---
   // A block of at least `bytes`; nullptr for 0 bytes, which is no request at all.
   absl::StatusOr<Block*> Allocate(std::uint64_t bytes, Stream stream, PoolId pool = {});
-  // The block's caller is done with it. Allocates nothing on the cache path.
+  // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path.
   void Free(Block* block);
   // `stream` uses the block too: once freed, it waits for that stream's work so far.
   void RecordStream(Block* block, Stream stream);
@@ -71,28 +77,30 @@ class CachingAllocator {
   // At most `fraction` of the device's memory; [0, 1].
   absl::Status SetMemoryFraction(double fraction);
   // The limit in bytes, if there is one.
-  std::optional<std::uint64_t> limit_bytes() const { return limit_bytes_; }
+  std::optional<std::uint64_t> limit_bytes() const;
 
-  // Called when nothing in the cache fits; true = something was freed, search again.
-  void AddFreeMemoryCallback(std::function<bool()> callback) { callbacks_.push_back(std::move(callback)); }
+  // Called when nothing in the cache fits; true = something was freed, search again. It may use this allocator.
+  void AddFreeMemoryCallback(std::function<bool()> callback);
 
   // Private pools: created on first use; `use_on_oom` and `no_split` as in PyTorch's MemPool.
   void ConfigurePool(PoolId pool, bool use_on_oom, bool no_split);
   // The pool's user is gone; EmptyCache and the ladder may return what is free in it.
   void ReleasePool(PoolId pool);
 
-  // Receives every decision from now on; nullptr = none. Not owned.
-  void SetSink(trace::EventSink* sink) { sink_ = sink; }
+  // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
+  // While there is a sink, all threads share one lock.
+  void SetSink(trace::EventSink* sink);
 
   // The first error that the device gave, since the last asked, to a call that answers nothing: EmptyCache,
   // CollectGarbage, an Allocate that succeeded all the same. What was pending stays pending; what could not be returned
   // is the device's to return.
-  absl::Status TakeDeviceError() { return std::exchange(unreported_error_, absl::OkStatus()); }
+  absl::Status TakeDeviceError();
 
-  const Stats& stats() const { return stats_; }
-  const policy::Heap& heap() const { return heap_; }
+  Stats stats() const;
   const policy::Options& options() const { return heap_.options(); }
-  std::size_t pending_event_count() const { return pending_.size(); }
+  std::size_t pending_event_count() const { return pending_count_.load(std::memory_order_acquire); }
+  // Only while no other thread uses the allocator.
+  const policy::Heap& heap() const { return heap_; }
 
   // The state as a snapshot's segments, by address.
   std::vector<trace::SnapshotSegment> Segments() const;
@@ -106,8 +114,28 @@ class CachingAllocator {
 
  private:
   enum class Growth : std::uint8_t { kDone, kOutOfMemory, kRejected, kDeviceError };
+  enum class NamedBy : std::uint8_t { kPointer, kAddress };  // how the caller will name the block
 
-  Block* Search(policy::Plan& plan);
+  // Everything stands still while one of these exists (world.cc).
+  class World;
+
+  // --- served from the cache, under one engine's lock (hit_path.cc) ---
+  // nullptr or false: the request needs the World.
+  Block* TryAllocate(const policy::Request& request, NamedBy name);
+  bool TryFree(Block* block);
+  bool TryFreeLocked(Engine& engine, Block* block);
+  Engine& EngineOf(const Block& block) const { return *static_cast<Engine*>(block.segment->lane->owner); }
+
+  // --- everything else, in the World ---
+  absl::StatusOr<Block*> AllocateInWorld(const policy::Request& request, NamedBy name);
+  Block* HandOut(Block* block, const policy::Plan& plan, NamedBy name);
+  void FreeInWorld(Block* block);
+  Block* TakeByAddress(std::uint64_t address);
+  void PollInWorld();
+  void BindEngine(policy::Lane& lane);
+  void UnbindEngines(const policy::Pool& pool);
+
+  Block* Search(policy::Plan& plan, bool is_freed);
   Block* Grow(const policy::Plan& plan);
   Block* GrowAfterReleasing(const policy::Plan& plan);
   Block* AfterFailedRelease(Block* block, const absl::Status& released);
@@ -123,6 +151,7 @@ class CachingAllocator {
   Block* Fail(Growth growth);
 
   void CollectGarbage();
+  void ReleaseVictims(std::uint64_t target_bytes);
   bool ReleaseOversize(const policy::Plan& plan);
   // `in_use`: the pool a request is under way in, which stays even when nothing is left of it.
   // The first error of the device; what can be released is released all the same.
@@ -131,20 +160,25 @@ class CachingAllocator {
   absl::Status ReleaseSegment(Block* whole);
   absl::Status UnmapBlock(Block* block);
 
-  void HandOut(Block* block, const policy::Plan& plan);
   void FinishFree(Block* block);
   absl::Status SynchronizeEvents();
-  void UpdateInactiveSplit(const policy::Pool& pool, const policy::SplitCounts& before);
+  void UpdateInactiveSplit(const policy::Lane& lane, const policy::SplitCounts& before);
+  absl::Status SetFraction(double fraction);
   absl::Status OutOfMemory(const policy::Plan& plan);
   void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
             const policy::Pool& pool, std::uint64_t block_size_bytes = 0);
 
   device::Device* device_;
-  policy::Heap heap_;
-  Stats stats_;
+  policy::Heap heap_;  // a lane belongs to its engine's lock, the rest to the World
+  EngineTable engines_;
+  PageDirectory pages_;
+  std::atomic<bool> is_serial_{false};                 // no engine may serve on its own; changes in the World
+  mutable std::atomic<std::size_t> pending_count_{0};  // pending_.size() when the World was left
+  mutable std::mutex mutex_;                           // the World's
+
+  // The World's.
+  mutable Stats stats_;
   PendingFrees pending_;
-  PointerMap pointers_;
-  absl::flat_hash_map<Block*, absl::InlinedVector<Stream, 2>> recorded_streams_;
   std::vector<std::function<bool()>> callbacks_;
   std::optional<std::uint64_t> limit_bytes_;
   std::uint64_t total_bytes_ = 0;

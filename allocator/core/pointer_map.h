@@ -14,6 +14,12 @@ class PointerMap {
  public:
   void Insert(policy::Block* block) { blocks_[block->address] = block; }
 
+  // nullptr when there is none.
+  policy::Block* Find(std::uint64_t address) const {
+    const auto it = blocks_.find(address);
+    return it == blocks_.end() ? nullptr : it->second;
+  }
+
   // Removes and returns the block that begins at `address`; nullptr when there is none.
   policy::Block* Take(std::uint64_t address) {
     const auto it = blocks_.find(address);

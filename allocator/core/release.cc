@@ -13,10 +13,10 @@ void CachingAllocator::CollectGarbage() {
   const auto threshold =
       static_cast<std::uint64_t>(options().garbage_collection_threshold * static_cast<double>(*limit_bytes_));
   if (heap_.reserved_bytes() <= threshold) return;
-  CollectGarbage(heap_.reserved_bytes() - threshold);
+  ReleaseVictims(heap_.reserved_bytes() - threshold);
 }
 
-void CachingAllocator::CollectGarbage(std::uint64_t target_bytes) {
+void CachingAllocator::ReleaseVictims(std::uint64_t target_bytes) {
   for (Block* block : heap_.GarbageVictims(target_bytes)) unreported_error_.Update(ReleaseSegment(block));
 }
 
@@ -25,8 +25,6 @@ bool CachingAllocator::ReleaseOversize(const policy::Plan& plan) {
   for (Block* block : victims.blocks) unreported_error_.Update(ReleaseSegment(block));
   return victims.enough;
 }
-
-void CachingAllocator::EmptyCache() { unreported_error_.Update(ReleaseCached(nullptr)); }
 
 absl::Status CachingAllocator::ReleaseCached(const policy::PoolPair* in_use) {
   absl::Status status = SynchronizeEvents();
@@ -41,6 +39,10 @@ absl::Status CachingAllocator::ReleaseCached(const policy::PoolPair* in_use) {
     status.Update(ReleasePoolBlocks(pair.small));
     status.Update(ReleasePoolBlocks(pair.large));
     const bool is_gone = &pair != in_use && pair.small.segment_count == 0 && pair.large.segment_count == 0;
+    if (is_gone) {
+      UnbindEngines(pair.small);
+      UnbindEngines(pair.large);
+    }
     it = is_gone ? heap_.private_pairs().erase(it) : std::next(it);
   }
   return status;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/world.h"
 
 namespace ashlar::core {
 namespace {
@@ -46,6 +47,7 @@ void AppendMappedRanges(const policy::Segment& segment, std::vector<trace::Snaps
 }  // namespace
 
 std::vector<trace::SnapshotSegment> CachingAllocator::Segments() const {
+  const World world(*this);
   std::vector<trace::SnapshotSegment> out;
   for (const auto& [address, segment] : heap_.segments()) AppendMappedRanges(*segment, out);
   return out;
@@ -54,8 +56,11 @@ std::vector<trace::SnapshotSegment> CachingAllocator::Segments() const {
 std::vector<Block*> CachingAllocator::RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
                                                      std::uint64_t address,
                                                      const std::vector<policy::Heap::KnownBlock>& known) {
+  const World world(*this);
   const std::uint64_t reserved_before = heap_.reserved_bytes();
   std::vector<Block*> blocks = heap_.Restore(lane_of, is_small, is_expandable, address, known);
+  policy::Lane& lane = *blocks.front()->segment->lane;
+  if (lane.owner == nullptr) BindEngine(lane);
   const auto reserved = static_cast<std::int64_t>(heap_.reserved_bytes() - reserved_before);
   stats_.reserved_bytes.Add(is_small, reserved);
   if (!is_expandable) stats_.segment.Add(is_small, 1);
@@ -81,6 +86,7 @@ std::vector<Block*> CachingAllocator::RestoreSegment(const policy::Request& lane
 }
 
 absl::Status CachingAllocator::Validate() const {
+  const World world(*this);
   if (absl::Status status = heap_.Validate(); !status.ok()) return status;
   std::int64_t allocated = 0;
   std::int64_t active = 0;

@@ -6,7 +6,8 @@
 //   reserved    segments, or mapped pages of expandable segments
 //   inactive_split   free blocks that share a segment; expandable segments are not counted
 //
-// Units: bytes where the name says so, else counts. `freed` is `allocated - current`.
+// Units: bytes where the name says so, else counts. `freed` is `allocated - current`. Plain values: a copy made by
+// CachingAllocator::stats() is consistent, whatever other threads do meanwhile.
 #ifndef ASHLAR_ALLOCATOR_CORE_STATS_H_
 #define ASHLAR_ALLOCATOR_CORE_STATS_H_
 
@@ -28,6 +29,12 @@ struct Stat {
     peak = current > peak ? current : peak;
   }
   void Subtract(std::int64_t amount) { current -= amount; }
+  // Many changes at once, of which none took `current` above the peak.
+  void Fold(std::int64_t change, std::int64_t increases) {
+    current += change;
+    allocated += increases;
+  }
+  std::int64_t Slack() const { return peak - current; }
 };
 
 enum class PoolKind : std::uint8_t { kAll, kSmall, kLarge };
@@ -42,6 +49,10 @@ class PoolStat {
   void Subtract(bool is_small, std::int64_t amount) {
     stats_[0].Subtract(amount);
     stats_[is_small ? 1 : 2].Subtract(amount);
+  }
+  void Fold(bool is_small, std::int64_t change, std::int64_t increases) {
+    stats_[0].Fold(change, increases);
+    stats_[is_small ? 1 : 2].Fold(change, increases);
   }
   const Stat& operator[](PoolKind kind) const { return stats_[static_cast<std::size_t>(kind)]; }
   const Stat& all() const { return stats_[0]; }

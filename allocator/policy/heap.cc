@@ -53,18 +53,29 @@ Lane& Heap::LaneOf(Pool& pool, Stream stream) {
   return **lane;
 }
 
-Plan Heap::MakePlan(const Request& request) const {
+Plan Heap::SizesOf(const Request& request) const {
   Plan plan;
   plan.request_bytes = request.bytes;
   plan.rounded_bytes = RoundedBytes(request.bytes, options_);
   plan.segment_bytes = SegmentBytes(plan.rounded_bytes, options_);
   plan.stream = request.stream;
+  return plan;
+}
+
+Plan Heap::MakePlan(const Request& request) const {
+  Plan plan = SizesOf(request);
   plan.pair = FindPair(request.pool);
   if (plan.pair == nullptr) return plan;
   plan.pool = IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
   const Lane* lane = FindLane(*plan.pool, request.stream);
   if (lane != nullptr) plan.block = FindFree(*lane, plan.rounded_bytes);
   return plan;
+}
+
+void Heap::PlanIn(Lane& lane, Plan& plan) const {
+  plan.pool = lane.pool;
+  plan.pair = lane.pool->pair;
+  plan.block = FindFree(lane, plan.rounded_bytes);
 }
 
 // Best fit looks at one candidate only: the first in order that is large enough.
@@ -107,8 +118,23 @@ bool Heap::ShouldSplit(const Plan& plan, const Block& block) const {
   return plan.rounded_bytes < options_.max_split_size_bytes && remaining > kSmallMaxBytes;
 }
 
+Heap::CommitEffect Heap::EffectOfCommit(const Plan& plan) const {
+  const Block& block = *plan.block;
+  const bool splits = ShouldSplit(plan, block);
+  CommitEffect out{splits ? plan.rounded_bytes : block.size_bytes, {}};
+  if (block.segment->is_expandable) return out;
+  const auto taken_bytes = static_cast<std::int64_t>(out.block_bytes);
+  const auto rest_bytes = static_cast<std::int64_t>(block.size_bytes - out.block_bytes);
+  if (block.IsSplit()) {
+    out.splits = {splits ? 0 : -1, -taken_bytes};
+  } else if (splits) {
+    out.splits = {1, rest_bytes};
+  }
+  return out;
+}
+
 Block* Heap::Place(const Plan& plan, Block* block) {
-  SplitCounts& counts = block->segment->lane->pool->inactive_split;
+  SplitCounts& counts = block->segment->lane->inactive_split;
   const bool was_split = block->IsSplit();
   const bool counted = !block->segment->is_expandable;
   if (ShouldSplit(plan, *block)) {
@@ -131,7 +157,7 @@ Block* Heap::Place(const Plan& plan, Block* block) {
 
 // Cuts the low `low_bytes` off as a block of its own, which is returned; `block` keeps the rest and its rank.
 Block* Heap::Split(Block* block, std::uint64_t low_bytes) {
-  Block* low = NewBlock();
+  Block* low = block->segment->lane->slabs.New();
   low->address = block->address;
   low->size_bytes = low_bytes;
   low->segment = block->segment;
@@ -150,8 +176,23 @@ Block* Heap::Split(Block* block, std::uint64_t low_bytes) {
   return low;
 }
 
+SplitCounts Heap::EffectOfRelease(const Block& block) {
+  SplitCounts out;
+  if (block.segment->is_expandable) return out;
+  const bool joins_prev = block.prev != nullptr && block.prev->state == BlockState::kFree;
+  const bool joins_next = block.next != nullptr && block.next->state == BlockState::kFree;
+  const Block* low = joins_prev ? block.prev : &block;
+  const Block* high = joins_next ? block.next : &block;
+  const bool is_split = low->prev != nullptr || high->next != nullptr;
+  // The neighbours' bytes leave the count and come back as part of the merged block, if that still shares a segment.
+  out.blocks = (is_split ? 1 : 0) - (joins_prev ? 1 : 0) - (joins_next ? 1 : 0);
+  const std::uint64_t neighbours = (joins_prev ? low->size_bytes : 0) + (joins_next ? high->size_bytes : 0);
+  out.bytes = is_split ? static_cast<std::int64_t>(block.size_bytes) : -static_cast<std::int64_t>(neighbours);
+  return out;
+}
+
 Block* Heap::Release(Block* block) {
-  SplitCounts& counts = block->segment->lane->pool->inactive_split;
+  SplitCounts& counts = block->segment->lane->inactive_split;
   const bool counted = !block->segment->is_expandable;
   block->state = BlockState::kFree;
   for (Block* neighbour : {block->prev, block->next}) {
@@ -189,7 +230,7 @@ bool Heap::MergeWith(Block* block, Block* other) {
     if (block->next != nullptr) block->next->prev = block;
   }
   block->size_bytes += other->size_bytes;
-  DeleteBlock(other);
+  block->segment->lane->slabs.Delete(other);
   return true;
 }
 
@@ -199,28 +240,12 @@ void Heap::InsertFree(Block* block) {
   block->segment->lane->free.Insert(block);
 }
 
-Block* Heap::NewBlock() {
-  if (unused_blocks_.empty()) {
-    if (slab_used_ == kSlabBlocks) {
-      slabs_.push_back(std::make_unique<Block[]>(kSlabBlocks));
-      slab_used_ = 0;
-    }
-    return &slabs_.back()[slab_used_++];
-  }
-  Block* block = unused_blocks_.back();
-  unused_blocks_.pop_back();
-  *block = Block{};
-  return block;
-}
-
-void Heap::DeleteBlock(Block* block) { unused_blocks_.push_back(block); }
-
-std::uint64_t Heap::RankForNewBlock(const Segment& segment) {
+std::uint64_t Heap::RankForNewBlock(const Segment& segment) const {
   switch (options_.free_order) {
     case FreeOrder::kAddress:
       return 0;
     case FreeOrder::kPerBlockCounter:
-      return next_block_rank_++;
+      return segment.lane->next_block_rank++;
     case FreeOrder::kPerSegmentCounter:
       return segment.rank;
   }
@@ -236,7 +261,7 @@ Segment* Heap::NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_
   segment->lane = &lane;
   ASHLAR_CHECK(segments_.emplace(address, std::move(owned)).second);
   ++lane.pool->segment_count;
-  Block* block = NewBlock();
+  Block* block = lane.slabs.New();
   block->address = address;
   block->size_bytes = size_bytes;
   block->segment = segment;
@@ -256,7 +281,7 @@ void Heap::RemoveSegment(Block* whole) {
   TakeFree(whole);
   reserved_bytes_ -= segment->size_bytes;
   --segment->lane->pool->segment_count;
-  DeleteBlock(whole);
+  segment->lane->slabs.Delete(whole);
   segments_.erase(segment->address);
 }
 
@@ -276,7 +301,7 @@ std::vector<Block*> Heap::Restore(const Request& lane_of, bool is_small, bool is
     block->requested_bytes = blocks[i].requested_bytes;
     out.push_back(block);
   }
-  SplitCounts& counts = segment->lane->pool->inactive_split;
+  SplitCounts& counts = segment->lane->inactive_split;
   for (Block* block : out) {
     if (block->state == BlockState::kUnmapped) {
       segment->lane->unmapped.emplace(block->address, block);

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/block.h"
+#include "allocator/policy/block_slabs.h"
 #include "allocator/policy/free_index.h"
 #include "allocator/policy/options.h"
 #include "allocator/policy/size_rule.h"
@@ -30,28 +31,32 @@ namespace ashlar::policy {
 struct Pool;
 struct PoolPair;
 
-// The part of a pool that one stream uses. No block ever changes lanes.
-struct Lane {
-  Stream stream{};
-  Pool* pool = nullptr;
-  FreeIndex free;
-  std::map<std::uint64_t, Block*> unmapped;  // by address
-};
-
 // Counts of free blocks that share a segment with others; expandable segments are not counted (as upstream).
 struct SplitCounts {
   std::int64_t blocks = 0;
   std::int64_t bytes = 0;
 };
 
+// The part of a pool that one stream uses. No block ever changes lanes, and what a request changes on its way through
+// PlanIn, Commit and Release is its lane alone: that is what lets different lanes serve different threads.
+struct Lane {
+  Stream stream{};
+  Pool* pool = nullptr;
+  FreeIndex free;
+  std::map<std::uint64_t, Block*> unmapped;  // by address
+  SplitCounts inactive_split;
+  BlockSlabs slabs;
+  std::uint64_t next_block_rank = 1;
+  void* owner = nullptr;  // the caller's own
+};
+
 struct Pool {
   PoolId id;
-  const PoolPair* pair = nullptr;  // the two pools of this id
+  PoolPair* pair = nullptr;  // the two pools of this id
   bool is_small = false;
   std::uint64_t clock = 0;                   // searches so far, counted by Tick
   std::vector<std::unique_ptr<Lane>> lanes;  // by stream
-  SplitCounts inactive_split;
-  std::uint64_t segment_count = 0;  // segments and reservations alive
+  std::uint64_t segment_count = 0;           // segments and reservations alive
 };
 
 // The small and the large pool of one id.
@@ -95,8 +100,18 @@ class Heap {
   const Options& options() const { return options_; }
 
   // --- requests ---
+  // The sizes of a request, which depend on the options alone.
+  Plan SizesOf(const Request& request) const;
   // The plan's pool is nullptr while nobody has made the request's private pool by Pair().
   Plan MakePlan(const Request& request) const;
+  // Completes the sizes of a request by the lane that serves it; touches nothing else.
+  void PlanIn(Lane& lane, Plan& plan) const;
+  // What Commit of this plan will hand out, and add to the lane's counts of inactive split blocks.
+  struct CommitEffect {
+    std::uint64_t block_bytes = 0;
+    SplitCounts splits;
+  };
+  CommitEffect EffectOfCommit(const Plan& plan) const;
   // Whether a free block of this size may serve the request at all.
   bool MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const;
   // Counts one search in the pool's clock; call before MakePlan's result is used, only while garbage is collected.
@@ -111,6 +126,8 @@ class Heap {
   // --- returns ---
   // The caller freed the block; it waits for events.
   static void MarkPending(Block* block) { block->state = BlockState::kPending; }
+  // What Release of this block will add to the lane's counts of inactive split blocks.
+  static SplitCounts EffectOfRelease(const Block& block);
   // The block is free now: merges and joins the free set. Returns the merged block.
   Block* Release(Block* block);
 
@@ -184,26 +201,19 @@ class Heap {
   Lane& LaneOf(Pool& pool, Stream stream);
   Block* FindFree(const Lane& lane, std::uint64_t rounded_bytes) const;
   Block* SkipByExpandableRules(const Lane& lane, Block* candidate) const;
-  bool ShouldSplit(const Plan& plan, const Block& block) const;
   Block* Split(Block* block, std::uint64_t low_bytes);
   void InsertFree(Block* block);
   // Merges `other` into `block` when both may merge; true when it did.
   bool MergeWith(Block* block, Block* other);
-  Block* NewBlock();
-  void DeleteBlock(Block* block);
-  std::uint64_t RankForNewBlock(const Segment& segment);
+  bool ShouldSplit(const Plan& plan, const Block& block) const;
+  std::uint64_t RankForNewBlock(const Segment& segment) const;
   Segment* NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_bytes);
 
   Options options_;
   std::unique_ptr<PoolPair> default_pair_;
   std::map<PoolId, std::unique_ptr<PoolPair>> private_pairs_;
   std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;
-  static constexpr std::size_t kSlabBlocks = 1024;
-  std::vector<std::unique_ptr<Block[]>> slabs_;  // never shrink; deleted blocks are reused
-  std::size_t slab_used_ = kSlabBlocks;          // blocks of the last slab that were ever handed out
-  std::vector<Block*> unused_blocks_;
   std::uint64_t next_segment_rank_ = 1;
-  std::uint64_t next_block_rank_ = 1;
   std::uint64_t reserved_bytes_ = 0;
 };
 

@@ -116,7 +116,7 @@ void Heap::RemoveReservation(Block* unmapped) {
   ASHLAR_CHECK(!unmapped->IsSplit() && unmapped->state == BlockState::kUnmapped);
   segment->lane->unmapped.erase(unmapped->address);
   --segment->lane->pool->segment_count;
-  DeleteBlock(unmapped);
+  segment->lane->slabs.Delete(unmapped);
   segments_.erase(segment->address);
 }
 

@@ -11,6 +11,7 @@ namespace {
 struct LaneCounts {
   std::size_t free = 0;
   std::size_t unmapped = 0;
+  SplitCounts split;
 };
 
 absl::Status Wrong(const Block& block, absl::string_view what) {
@@ -42,8 +43,7 @@ absl::Status CheckBlock(const Segment& segment, const Block& block, const Block*
 absl::Status Heap::Validate() const {
   std::uint64_t reserved = 0;
   std::map<const Lane*, LaneCounts> lanes;
-  std::map<const Pool*, SplitCounts> split;
-  std::uint64_t last_end = 0;
+    std::uint64_t last_end = 0;
   for (const auto& [address, segment] : segments_) {
     if (address < last_end) return absl::InternalError(absl::StrCat("the segment at ", address, " overlaps"));
     last_end = address + segment->size_bytes;
@@ -58,8 +58,8 @@ absl::Status Heap::Validate() const {
       counts.free += block->state == BlockState::kFree;
       if (block->state != BlockState::kUnmapped) reserved += block->size_bytes;
       if (block->state == BlockState::kFree && block->IsSplit() && !segment->is_expandable) {
-        ++split[segment->lane->pool].blocks;
-        split[segment->lane->pool].bytes += static_cast<std::int64_t>(block->size_bytes);
+        ++counts.split.blocks;
+        counts.split.bytes += static_cast<std::int64_t>(block->size_bytes);
       }
     }
     if (at != last_end) {
@@ -71,15 +71,16 @@ absl::Status Heap::Validate() const {
   }
   const auto check_pool = [&](const Pool& pool) {
     for (const std::unique_ptr<Lane>& lane : pool.lanes) {
-      if (lane->free.size() != lanes[lane.get()].free || lane->unmapped.size() != lanes[lane.get()].unmapped) {
+      const LaneCounts& counted = lanes[lane.get()];
+      if (lane->free.size() != counted.free || lane->unmapped.size() != counted.unmapped) {
         return absl::InternalError("a free or unmapped set holds a block that is in no segment");
       }
-    }
-    const SplitCounts& counted = split[&pool];
-    if (counted.blocks != pool.inactive_split.blocks || counted.bytes != pool.inactive_split.bytes) {
-      return absl::InternalError(absl::StrCat("inactive split is kept as ", pool.inactive_split.blocks, " blocks, ",
-                                              pool.inactive_split.bytes, " bytes, counted as ", counted.blocks, ", ",
-                                              counted.bytes));
+      const SplitCounts& kept = lane->inactive_split;
+      if (counted.split.blocks != kept.blocks || counted.split.bytes != kept.bytes) {
+        return absl::InternalError(absl::StrCat("inactive split is kept as ", kept.blocks, " blocks, ", kept.bytes,
+                                                " bytes, counted as ", counted.split.blocks, ", ",
+                                                counted.split.bytes));
+      }
     }
     return absl::OkStatus();
   };

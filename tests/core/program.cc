@@ -138,14 +138,19 @@ class Pair {
     model_ = std::make_unique<model::Model>(
         options_, model::DeviceSettings{program.capacity_bytes, program.events_complete_immediately,
                                         program.descending_addresses});
-    allocator_->SetSink(&recorder_);
+    if (program.is_recorded) allocator_->SetSink(&recorder_);
+    is_recorded_ = program.is_recorded;
   }
 
   // One op on both; what differs after it.
   std::string Step(const Op& op) {
     if (std::string difference = Apply(op); !difference.empty()) return difference;
+    return is_recorded_ ? StepDifference() : "";
+  }
+
+  std::string StepDifference() {
     if (std::string difference = EventDifference(std::exchange(recorder_.events, {}), model_->TakeEvents());
-        !difference.empty()) {
+        !difference.empty() && is_recorded_) {
       return difference;
     }
     if (std::string difference = StatsDifference(allocator_->stats(), model_->stats()); !difference.empty()) {
@@ -158,7 +163,8 @@ class Pair {
     return status.ok() ? "" : std::string(status.ToString());
   }
 
-  std::string FinalDifference() const {
+  std::string FinalDifference() {
+    if (std::string difference = StepDifference(); !difference.empty()) return difference;
     const std::string product = StateText(allocator_->heap());
     const std::string expected = StateText(*model_);
     return product == expected ? "" : absl::StrCat("final blocks\nproduct:\n", product, "model:\n", expected);
@@ -224,6 +230,9 @@ class Pair {
     const std::optional<std::uint64_t> expected = model_->Allocate(op.value, Stream{op.stream}, Id(op.pool));
     if (block.ok() && *block != nullptr) live_[op.id] = *block;
     if (!block.ok() && !absl::IsResourceExhausted(block.status())) return std::string(block.status().ToString());
+    if (block.ok() && expected.has_value() && *block != nullptr && (*block)->address != *expected) {
+      return absl::StrCat("product at ", (*block)->address, ", model at ", *expected);
+    }
     if (block.ok() == expected.has_value()) return "";
     return absl::StrCat("only the ", block.ok() ? "model" : "product", " is out of memory");
   }
@@ -235,6 +244,7 @@ class Pair {
   std::unique_ptr<model::Model> model_;
   std::map<std::uint32_t, Block*> live_;
   std::set<std::uint64_t> released_pools_;
+  bool is_recorded_ = true;
 };
 
 // ---- printing ----
@@ -288,6 +298,7 @@ std::string ToTestCase(const Program& program, const std::string& name) {
   absl::StrAppend(&out, "  program.capacity_bytes = ", program.capacity_bytes, ";\n");
   if (program.events_complete_immediately) out += "  program.events_complete_immediately = true;\n";
   if (program.descending_addresses) out += "  program.descending_addresses = true;\n";
+  if (!program.is_recorded) out += "  program.is_recorded = false;\n";
   out += "  program.ops = {\n";
   for (const Op& op : program.ops) absl::StrAppend(&out, "      ", OpText(op), ",\n");
   return out + "  };\n  EXPECT_EQ(Difference(program), \"\");\n}\n";

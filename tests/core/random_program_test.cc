@@ -1,5 +1,5 @@
-// Random programs over every setting: the product and the slow model of tests/policy must agree after each step.
-// ASHLAR_TEST_PROGRAMS sets how many (the seeds are 0, 1, 2, ...), ASHLAR_TEST_FIRST_SEED the first.
+// Random programs over every setting: the product and the slow model of tests/policy must agree after each step,
+// recorded or not. ASHLAR_TEST_PROGRAMS sets how many (the seeds are 0, 1, 2, ...), ASHLAR_TEST_FIRST_SEED the first.
 #include <cstdint>
 #include <cstdlib>
 
@@ -18,10 +18,14 @@ TEST(RandomProgramTest, ProductAndModelAgree) {
   const std::uint64_t count = FromEnvironment("ASHLAR_TEST_PROGRAMS", 5000);
   const std::uint64_t first = FromEnvironment("ASHLAR_TEST_FIRST_SEED", 0);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const Program program = RandomProgram(seed);
-    if (Difference(program).empty()) continue;
-    const Program small = Shrink(program);
-    FAIL() << "seed " << seed << ": " << Difference(small) << "\n" << ToTestCase(small, "Seed" + std::to_string(seed));
+    Program program = RandomProgram(seed);
+    for (const bool is_recorded : {true, false}) {
+      program.is_recorded = is_recorded;
+      if (Difference(program).empty()) continue;
+      const Program small = Shrink(program);
+      FAIL() << "seed " << seed << ": " << Difference(small) << "\n"
+             << ToTestCase(small, "Seed" + std::to_string(seed));
+    }
   }
 }
 

@@ -1,0 +1,63 @@
+// From an address to the engine that handed it out, without a lock: a two-level table over pages of 2 MiB, the size
+// of the smallest segment. An entry is a hint: it may be missing (an address above 2^47, a page that two engines
+// share) and it may be out of date, so who asks looks in the engine under its lock, and in the segments if it is not
+// there.
+#ifndef ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
+#define ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "allocator/core/engine.h"
+
+namespace ashlar::core {
+
+class PageDirectory {
+ public:
+  PageDirectory() : leaves_(new std::array<std::atomic<Leaf*>, kLeaves>()) {}
+  ~PageDirectory() {
+    for (std::atomic<Leaf*>& leaf : *leaves_) delete leaf.load(std::memory_order_relaxed);
+  }
+  PageDirectory(const PageDirectory&) = delete;
+  PageDirectory& operator=(const PageDirectory&) = delete;
+
+  // nullptr where there is no hint.
+  Engine* Find(std::uint64_t address) const {
+    const std::uint64_t page = address >> kPageBits;
+    if (page >= kLeaves * kLeafPages) return nullptr;
+    const Leaf* leaf = (*leaves_)[page / kLeafPages].load(std::memory_order_acquire);
+    return leaf == nullptr ? nullptr : (*leaf)[page % kLeafPages].load(std::memory_order_acquire);
+  }
+
+  // Any thread that holds the engine's lock. The last engine to enter a shared page stays.
+  void Enter(std::uint64_t address, Engine* engine) {
+    const std::uint64_t page = address >> kPageBits;
+    if (page >= kLeaves * kLeafPages) return;
+    std::atomic<Engine*>& entry = LeafOf(page)[page % kLeafPages];
+    if (entry.load(std::memory_order_relaxed) != engine) entry.store(engine, std::memory_order_release);
+  }
+
+ private:
+  static constexpr int kPageBits = 21;
+  static constexpr std::uint64_t kLeafPages = 8192;  // 16 GiB of addresses
+  static constexpr std::uint64_t kLeaves = 8192;     // 2^47 bytes of addresses
+  using Leaf = std::array<std::atomic<Engine*>, kLeafPages>;
+
+  Leaf& LeafOf(std::uint64_t page) {
+    std::atomic<Leaf*>& entry = (*leaves_)[page / kLeafPages];
+    Leaf* leaf = entry.load(std::memory_order_acquire);
+    if (leaf != nullptr) return *leaf;
+    auto fresh = std::make_unique<Leaf>();
+    if (entry.compare_exchange_strong(leaf, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+    return *leaf;  // another thread was first
+  }
+
+  std::unique_ptr<std::array<std::atomic<Leaf*>, kLeaves>> leaves_;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_

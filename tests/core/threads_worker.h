@@ -1,0 +1,192 @@
+// One thread of a random program on a shared allocator, and what it saw, stamped by one clock.
+#ifndef ASHLAR_TESTS_CORE_THREADS_WORKER_H_
+#define ASHLAR_TESTS_CORE_THREADS_WORKER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "allocator/base/rng.h"
+#include "allocator/core/caching_allocator.h"
+#include "gtest/gtest.h"
+#include "tests/core/locked_device.h"
+
+namespace ashlar::core {
+
+// One block's life: it was surely live in [from, to), and surely not before `asked` nor after `gone`.
+struct Life {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t requested_bytes = 0;
+  std::uint64_t asked = 0;
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::uint64_t gone = 0;
+};
+
+struct Held {
+  Block* block = nullptr;  // nullptr: by address
+  Life life;
+};
+
+// Orders nothing but the stamps, so that it hides no race.
+class Clock {
+ public:
+  std::uint64_t Next() { return now_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> now_{1};
+};
+
+class Mailbox {
+ public:
+  void Give(const Held& held) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    held_.push_back(held);
+  }
+  bool Take(Held& out) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (held_.empty()) return false;
+    out = held_.back();
+    held_.pop_back();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Held> held_;
+};
+
+class Worker {
+ public:
+  Worker(int index, std::uint64_t seed, CachingAllocator& allocator, LockedDevice& device, Clock& clock, Mailbox& mail)
+      : index_(index), rng_(seed), allocator_(allocator), device_(device), clock_(clock), mail_(mail) {}
+
+  void Run(int steps) {
+    for (int i = 0; i < steps; ++i) Step();
+    while (!held_.empty()) FreeOne();
+  }
+  void FreeMail() {
+    for (Held held; mail_.Take(held);) Free(held);
+  }
+
+  const std::vector<Life>& lives() const { return lives_; }
+  std::uint64_t failures() const { return failures_; }
+
+ private:
+  void Step() {
+    const std::uint64_t dice = rng_.Below(1000);
+    if (dice < 480) {
+      Allocate();
+    } else if (dice < 900) {
+      FreeOne();
+    } else if (dice < 940) {
+      Record();
+    } else if (dice < 980) {
+      PassOn();
+    } else if (dice < 985) {
+      device_.CompleteAllWork();
+    } else if (dice < 988) {
+      allocator_.EmptyCache();
+    } else if (dice < 993) {
+      const Stats stats = allocator_.stats();
+      EXPECT_GE(stats.allocated_bytes.all().current, 0);
+      EXPECT_LE(stats.allocated_bytes.all().current, stats.allocated_bytes.all().peak);
+      EXPECT_LE(stats.allocated_bytes.all().current, stats.active_bytes.all().current);
+      EXPECT_LE(stats.active_bytes.all().current, stats.reserved_bytes.all().current);
+    } else if (dice < 996) {
+      std::uint64_t end = 0;
+      for (const trace::SnapshotSegment& segment : allocator_.Segments()) {
+        EXPECT_GE(segment.address, end);
+        end = segment.address + segment.size_bytes;
+      }
+    } else {
+      EXPECT_EQ(allocator_.Validate(), absl::OkStatus());
+    }
+  }
+
+  Stream RandomStream() {
+    const std::uint64_t own = static_cast<std::uint64_t>(index_ + 1) * 0x1000;
+    return Stream{rng_.Below(2) == 0 ? own : rng_.Below(3)};
+  }
+
+  void Allocate() {
+    const std::uint64_t bytes = rng_.Below(3) == 0 ? rng_.Between(1, 6 * kMiB) : rng_.Between(1, 64 * kKiB);
+    const PoolId pool{0, rng_.Below(8) == 0 ? rng_.Between(1, 3) : 0};
+    Held held;
+    held.life.requested_bytes = bytes;
+    held.life.asked = clock_.Next();
+    if (rng_.Below(2) == 0) {
+      const absl::StatusOr<std::uint64_t> address = allocator_.AllocateAddress(bytes, RandomStream(), pool);
+      if (!address.ok()) return Failed(address.status());
+      held.life.address = *address;
+      held.life.size_bytes = bytes;
+    } else {
+      const absl::StatusOr<Block*> block = allocator_.Allocate(bytes, RandomStream(), pool);
+      if (!block.ok()) return Failed(block.status());
+      held.block = *block;
+      held.life.address = (*block)->address;
+      held.life.size_bytes = bytes;
+    }
+    held.life.from = clock_.Next();
+    held_.push_back(held);
+  }
+
+  void Failed(const absl::Status& status) {
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    ++failures_;
+    for (int i = 0; i < 4; ++i) FreeOne();
+  }
+
+  void FreeOne() {
+    if (held_.empty()) {
+      Held held;
+      if (mail_.Take(held)) Free(held);
+      return;
+    }
+    const std::size_t at = rng_.Below(held_.size());
+    std::swap(held_[at], held_.back());
+    const Held held = held_.back();
+    held_.pop_back();
+    Free(held);
+  }
+
+  void Free(Held held) {
+    held.life.to = clock_.Next();
+    if (held.block != nullptr) {
+      allocator_.Free(held.block);
+    } else {
+      EXPECT_TRUE(allocator_.FreeAddress(held.life.address));
+    }
+    held.life.gone = clock_.Next();
+    lives_.push_back(held.life);
+  }
+
+  void Record() {
+    for (const Held& held : held_) {
+      if (held.block != nullptr) return allocator_.RecordStream(held.block, RandomStream());
+    }
+  }
+
+  void PassOn() {
+    if (held_.empty()) return;
+    mail_.Give(held_.back());
+    held_.pop_back();
+  }
+
+  int index_;
+  Rng rng_;
+  CachingAllocator& allocator_;
+  LockedDevice& device_;
+  Clock& clock_;
+  Mailbox& mail_;
+  std::vector<Held> held_;
+  std::vector<Life> lives_;
+  std::uint64_t failures_ = 0;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_TESTS_CORE_THREADS_WORKER_H_
