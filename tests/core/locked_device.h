@@ -48,13 +48,13 @@ class LockedDevice final : public device::Device {
     const std::lock_guard<std::mutex> lock(mutex_);
     return device_.QueryEvent(event);
   }
-  void SynchronizeEvent(const device::DeviceEvent& event) override {
+  absl::Status SynchronizeEvent(const device::DeviceEvent& event) override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    device_.SynchronizeEvent(event);
+    return device_.SynchronizeEvent(event);
   }
-  void SynchronizeStream(Stream stream) override {
+  absl::Status SynchronizeStream(Stream stream) override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    device_.SynchronizeStream(stream);
+    return device_.SynchronizeStream(stream);
   }
 
   void CompleteAllWork() {
