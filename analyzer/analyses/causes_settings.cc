@@ -85,7 +85,7 @@ CauseFinding DetectMaxSplitSize(const CauseInput& input) {
   }
   const std::string sentence = absl::StrCat(FormatCount(refused), " requests found a free block that was large enough ",
                                             "and could not have it for the split limit of ", FormatBytes(limit));
-  const std::uint64_t bytes = std::min(obtained, input.timeline->reserved_peak().bytes);
+  const std::uint64_t bytes = std::min(obtained, SparableBytes(input));
   if (refused == 0 || !IsMaterial(input, bytes)) return Absent(kind, sentence);
   CauseFinding out = Found(kind, Confidence::kLikely, bytes);
   out.evidence.push_back(absl::StrCat(sentence, "; ", FormatBytes(obtained), " were obtained instead"));

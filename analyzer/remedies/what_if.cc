@@ -13,24 +13,6 @@ namespace {
 
 constexpr double kWorthwhileShare = 0.02;
 
-absl::StatusOr<WhatIfRow> RunRow(const trace::RequestTrace& requests, const WhatIfSettings& settings,
-                                 const policy::Options& options) {
-  replay::RequestReplayOptions replay_options{options, settings.device, settings.memory_fraction};
-  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(kAmpleCapacityBytes);
-  replay::RequestReplay replay(std::move(replay_options));
-  if (absl::Status status = replay.Run(requests); !status.ok()) return status;
-  const core::Stats& stats = replay.allocator().stats();
-  WhatIfRow row;
-  row.conf = options.conf;
-  row.peak_reserved_bytes = static_cast<std::uint64_t>(stats.reserved_bytes.all().peak);
-  row.peak_allocated_bytes = static_cast<std::uint64_t>(stats.allocated_bytes.all().peak);
-  row.ooms = stats.num_ooms + stats.num_oom_rejections;
-  row.driver_calls = replay.device().calls().MemoryCalls();
-  row.cost_ns = replay.device().cost_ns();
-  if (settings.capacity_bytes.has_value()) row.feasible = row.ooms == 0;
-  return row;
-}
-
 const WhatIfRow* Lowest(const std::vector<WhatIfRow>& rows, bool only_feasible) {
   const WhatIfRow* best = nullptr;
   for (const WhatIfRow& row : rows) {
@@ -76,9 +58,28 @@ std::vector<std::string> StandardConfs() {
           "roundup_power2_divisions:4"};
 }
 
+absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
+                                    const policy::Options& options) {
+  replay::RequestReplayOptions replay_options{options, settings.device, settings.memory_fraction};
+  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(kAmpleCapacityBytes);
+  replay::RequestReplay replay(std::move(replay_options));
+  if (absl::Status status = replay.Run(requests); !status.ok()) return status;
+  const core::Stats& stats = replay.allocator().stats();
+  WhatIfRow row;
+  row.conf = options.conf;
+  row.peak_reserved_bytes = static_cast<std::uint64_t>(stats.reserved_bytes.all().peak);
+  row.peak_allocated_bytes = static_cast<std::uint64_t>(stats.allocated_bytes.all().peak);
+  row.ooms = stats.num_ooms + stats.num_oom_rejections;
+  row.retries = stats.num_alloc_retries;
+  row.driver_calls = replay.device().calls().MemoryCalls();
+  row.cost_ns = replay.device().cost_ns();
+  if (settings.capacity_bytes.has_value()) row.feasible = row.ooms == 0;
+  return row;
+}
+
 absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings) {
   std::vector<WhatIfRow> rows;
-  absl::StatusOr<WhatIfRow> baseline = RunRow(requests, settings, settings.baseline);
+  absl::StatusOr<WhatIfRow> baseline = RunWhatIf(requests, settings, settings.baseline);
   if (!baseline.ok()) return baseline.status();
   baseline->is_baseline = true;
   rows.push_back(*std::move(baseline));
@@ -92,7 +93,7 @@ absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& req
       return options.status();
     }
     options->free_order = settings.baseline.free_order;
-    absl::StatusOr<WhatIfRow> row = RunRow(requests, settings, *options);
+    absl::StatusOr<WhatIfRow> row = RunWhatIf(requests, settings, *options);
     if (!row.ok()) return row.status();
     rows.push_back(*std::move(row));
   }

@@ -40,10 +40,15 @@ struct WhatIfRow {
   std::uint64_t peak_reserved_bytes = 0;
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t ooms = 0;          // rejections by throw_on_cudamalloc_oom among them
+  std::uint64_t retries = 0;       // times the cache was returned on the way to new memory
   std::uint64_t driver_calls = 0;  // calls that obtain or return memory
   std::uint64_t cost_ns = 0;       // of the device's calls, by the simulated device's cost model
   std::optional<bool> feasible;    // no request failed; nullopt where the capacity is not known
 };
+
+// One replay under `options`, with the capacity, the limit and the device of `settings`.
+absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
+                                    const policy::Options& options);
 
 // The baseline's row first, then one a conf that differs from it. Fails when a conf cannot be parsed.
 absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings);

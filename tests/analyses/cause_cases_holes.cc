@@ -12,15 +12,18 @@ void Churn(SeededRun& run, int count) {
   for (int i = 0; i < count; ++i) run.Free(run.Allocate(4 * kMiB));
 }
 
-// A log of small tensors that stay, each put into the hole that a big temporary left.
+// Each step leaves a small tensor that stays, in the segment of a big temporary of its own: the holes of the older
+// ones are filled at that time.
 SeededInput Pinned(std::uint64_t big_bytes, std::uint64_t pin_bytes, std::uint64_t capacity_bytes) {
   SeededRun run({.capacity_bytes = capacity_bytes});
-  while (!run.is_out_of_memory()) {
-    run.At("model.py", 51, "mlp");
-    core::Block* big = run.Allocate(big_bytes);
-    run.Free(big);
+  for (int step = 0; !run.is_out_of_memory(); ++step) {
+    run.At({{"model.py", 51, "mlp"}, {"train.py", 60, "train_step"}});
+    run.Free(run.Allocate(big_bytes));
+    Blocks filling;
+    for (int i = 0; i < step; ++i) filling.push_back(run.Allocate(big_bytes - pin_bytes));
     run.At("metrics.py", 17, "log");
     run.Allocate(pin_bytes);
+    run.Free(filling);
     Churn(run, 12);
   }
   return run.Finish();
@@ -58,18 +61,28 @@ SeededInput SmallScattered(std::uint64_t small_bytes, int segments, std::uint64_
   return run.Finish();
 }
 
-// Blocks of 1 to 10 MiB that stay, one or two in each segment of 20 MiB: what else was in it is gone.
-SeededInput Medium(std::uint64_t block_bytes, int count, bool keeps_one_of_two) {
+// Blocks of 1 to 10 MiB that stay, two in each segment of 20 MiB.
+SeededInput Medium(std::uint64_t block_bytes, int count) {
   SeededRun run({.capacity_bytes = 80 * kGiB});
+  run.At("cache.py", 31, "append");
+  for (int i = 0; i < count; ++i) run.Allocate(block_bytes);
+  run.At("model.py", 40, "forward");
+  for (int i = 0; i < 12; ++i) run.Allocate(40 * kMiB);
+  return run.Finish();
+}
+
+// Every other one stays, and what comes then is larger than what the others left.
+SeededInput MediumLeft(std::uint64_t block_bytes, int count, std::uint64_t capacity_bytes) {
+  SeededRun run({.capacity_bytes = capacity_bytes});
   Blocks temporary;
+  run.At("cache.py", 31, "append");
   for (int i = 0; i < count; ++i) {
-    run.At("cache.py", 31, "append");
     core::Block* block = run.Allocate(block_bytes);
-    if (keeps_one_of_two && i % 2 == 1) temporary.push_back(block);
+    if (i % 2 == 1) temporary.push_back(block);
   }
   run.Free(temporary);
   run.At("model.py", 40, "forward");
-  for (int i = 0; i < 12; ++i) run.Allocate(40 * kMiB);
+  while (!run.is_out_of_memory()) run.Allocate(40 * kMiB);
   return run.Finish();
 }
 
@@ -100,8 +113,8 @@ SeededInput Ragged(std::uint64_t big_bytes, std::uint64_t hole_bytes, const char
 std::vector<SeededCase> HoleCases() {
   using analyses::CauseKind;
   return {
-      {"2 MiB in 100 MiB", CauseKind::kPinnedSegment, [] { return Pinned(100 * kMiB, 12 * kMiB, 2 * kGiB); }},
-      {"8 MiB in 530 MiB", CauseKind::kPinnedSegment, [] { return Pinned(530 * kMiB, 30 * kMiB, 16 * kGiB); }},
+      {"2 MiB in 100 MiB", CauseKind::kPinnedSegment, [] { return Pinned(100 * kMiB, 2 * kMiB, 2 * kGiB); }},
+      {"8 MiB in 530 MiB", CauseKind::kPinnedSegment, [] { return Pinned(530 * kMiB, 8 * kMiB, 16 * kGiB); }},
       {"200 MiB in 3 GiB", CauseKind::kPinnedSegment, [] { return Pinned(3 * kGiB, 200 * kMiB, 40 * kGiB); }},
       {"lengths grow by a tenth", CauseKind::kGrowingSizes, [] { return Growing(100 * kMiB, 10 * kMiB, 8, 10); }},
       {"lengths double", CauseKind::kGrowingSizes, [] { return Growing(50 * kMiB, 50 * kMiB, 12, 6); }},
@@ -109,9 +122,9 @@ std::vector<SeededCase> HoleCases() {
       {"100 KiB scattered", CauseKind::kSmallLargeSplit, [] { return SmallScattered(100 * kKiB, 200, 2 * kGiB); }},
       {"512 KiB scattered", CauseKind::kSmallLargeSplit, [] { return SmallScattered(512 * kKiB, 300, 1 * kGiB); }},
       {"20 KiB scattered", CauseKind::kSmallLargeSplit, [] { return SmallScattered(20 * kKiB, 100, 1 * kGiB); }},
-      {"7 MiB, two a segment", CauseKind::kMediumRequests, [] { return Medium(7 * kMiB, 60, false); }},
-      {"9 MiB, one of two stays", CauseKind::kMediumRequests, [] { return Medium(9 * kMiB, 60, true); }},
-      {"3 MiB, half of them stay", CauseKind::kMediumRequests, [] { return Medium(3 * kMiB, 240, true); }},
+      {"7 MiB, two a segment", CauseKind::kMediumRequests, [] { return Medium(7 * kMiB, 60); }},
+      {"9 MiB, one of two stays", CauseKind::kMediumRequests, [] { return MediumLeft(9 * kMiB, 60, 2 * kGiB); }},
+      {"3 MiB, half of them stay", CauseKind::kMediumRequests, [] { return MediumLeft(3 * kMiB, 240, 3 * kGiB); }},
       {"asked for, not there", CauseKind::kNotExpandable,
        [] { return Ragged(100 * kMiB, 30 * kMiB, "expandable_segments:True"); }},
       {"off, holes of 30 in 100 MiB", CauseKind::kNotExpandable, [] { return Ragged(100 * kMiB, 30 * kMiB, ""); }},
