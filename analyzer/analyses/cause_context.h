@@ -43,6 +43,7 @@ class CauseContext {
   PinBlame pins_;
   Steps steps_;
   std::vector<Growth> growths_;
+  std::optional<FailedRequest> failed_;
   std::vector<RankPeak> ranks_;
   CauseInput input_;
 };

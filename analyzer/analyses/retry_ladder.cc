@@ -88,14 +88,12 @@ class Ladder {
       }
     }
     Add("collect garbage", bytes, bytes > 0 && CanGrowWith(bytes),
-        "at most: it runs under a memory fraction only, and takes the blocks that are old enough; neither is in this "
-        "trace");
+        "at most; the memory fraction and the blocks' ages are not in this trace");
   }
 
   void Grow() {
     std::string remark = absl::StrCat("free on the device; the new segment needs ", FormatBytes(lane_.segment_bytes()));
-    if (states_.is_limited)
-      remark = "free on the device, which is enough: a memory fraction or another limit refused it";
+    if (states_.is_limited) remark = "free on the device, enough: a memory fraction or another limit refused it";
     Add("obtain a new segment", states_.free_before_bytes, CanGrowWith(0), std::move(remark));
   }
 
@@ -153,8 +151,7 @@ class Ladder {
   void SearchAgain() {
     const bool would_serve = lane_.IsServedBy(*states_.after);
     Add("search again", lane_.LargestCached(*states_.after), would_serve,
-        would_serve ? "PyTorch does not: a block that became free on the last rung is not looked for (its issue "
-                      "189504); the same request made again succeeds"
+        would_serve ? "PyTorch does not look again (its issue 189504): the same request, made again, succeeds"
                     : "the largest free block after all that");
   }
 

@@ -21,7 +21,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   out.source = DescribeRequests(requests);
   out.replayed_as = absl::StrCat("replayed as ", policy::CompatName(run->options.compat), ", equal free blocks in ",
                                  policy::FreeOrderName(run->options.free_order), " order");
-  TimelineContext context{&run->options, nullptr, options.capacity_bytes, std::nullopt};
+  TimelineContext context{&run->options, nullptr, options.capacity_bytes, std::nullopt, {}};
   if (options.capacity_bytes.has_value()) context.outside_bytes = 0;
   ExplainTimeline(run->timeline, context, out);
   absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(requests, settings);

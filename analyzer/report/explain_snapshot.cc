@@ -114,7 +114,8 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   const timeline::Timeline& observed = run->timeline;
   if (!options.device.has_value()) NoteOtherDevices(snapshot, run->device, out);
   out.source = DescribeSnapshot(snapshot, *run);
-  TimelineContext context{&recorded.options, &snapshot.stacks, options.capacity_bytes, std::nullopt};
+  TimelineContext context{&recorded.options, &snapshot.stacks, options.capacity_bytes, std::nullopt,
+                          snapshot.annotations};
   ExplainTimeline(observed, context, out);
   out.replayed_as = recorded.guess;
   if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;

@@ -151,7 +151,13 @@ std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline) {
 
 void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out) {
   const timeline::EventIndex moment = analyses::MomentOf(timeline);
-  const timeline::State state = timeline.StateAt(moment);
+  analyses::CauseFacts facts;
+  facts.options = context.options;
+  facts.stacks = context.stacks;
+  facts.annotations = context.annotations;
+  facts.total_bytes = context.total_bytes;
+  const analyses::CauseContext causes(timeline, facts);
+  const timeline::State& state = *causes.input().state;
   const bool has_oom = CapacityAtOom(timeline).has_value();
   out.moment = DescribeMoment(timeline, moment);
   SetAccounting(analyses::AccountState(state), out);
@@ -160,7 +166,9 @@ void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& 
   SetDevice(context, free_bytes, out);
   SetPeaks(timeline, out);
   SetStacks(state, context.stacks, out);
+  out.pins = DescribePins(*causes.input().pins, *causes.input().steps, context.stacks);
   if (has_oom) {
+    out.failure = DescribeFailure(*causes.input().failed, timeline, context.stacks);
     JudgeOom(timeline, state, context, moment, out);
   } else {
     JudgeWithoutOom(timeline, out);

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/types/span.h"
 #include "allocator/policy/options.h"
+#include "allocator/trace/snapshot.h"
 #include "allocator/trace/stack_table.h"
 #include "analyzer/report/explanation.h"
 #include "analyzer/timeline/timeline.h"
@@ -18,6 +20,7 @@ struct TimelineContext {
   const trace::StackTable* stacks = nullptr;   // nullptr: no stacks
   std::optional<std::uint64_t> total_bytes;    // of the device, if known
   std::optional<std::uint64_t> outside_bytes;  // if known without an out-of-memory event (a simulated device: 0)
+  absl::Span<const trace::Annotation> annotations = {};
 };
 
 // Fills everything but source, fidelity and what-ifs.

@@ -18,6 +18,7 @@
 #include "analyzer/analyses/oom_message_verdict.h"
 #include "analyzer/remedies/what_if.h"
 #include "analyzer/replay/fidelity.h"
+#include "analyzer/report/failure_lines.h"
 
 namespace ashlar::report {
 
@@ -48,6 +49,8 @@ struct Explanation {
   std::optional<ByteSpan> headroom;
   PeakFigures peak;
   std::vector<analyses::LabelledStack> stacks;
+  std::optional<FailureLines> failure;  // of the last out-of-memory error of a trace
+  PinLines pins;
   std::optional<replay::Fidelity> fidelity;
   std::string replayed_as;  // version, order, settings; empty without a replay
   std::vector<remedies::WhatIfRow> what_if;

@@ -64,6 +64,60 @@ Json List(const Rows& rows, ToRow to_row) {
   return out;
 }
 
+Json StackJson(const analyses::LabelledStack& row) {
+  return {{"bytes", row.bytes}, {"blocks", row.blocks}, {"label", row.label}};
+}
+
+Json ReleaseJson(const FailureLines& failure) {
+  const std::optional<analyses::ReleaseSet>& release = failure.request.release;
+  if (!release.has_value()) return nullptr;
+  return {{"bytes", release->bytes},
+          {"blocks", release->blocks.size()},
+          {"lower_bound_bytes", release->lower_bound_bytes},
+          {"is_minimal", release->is_minimal},
+          {"is_one_run", release->is_one_run},
+          {"stacks", List(failure.release, StackJson)}};
+}
+
+Json RungJson(const analyses::LadderRung& rung) {
+  return {{"name", rung.name},
+          {"bytes", rung.bytes},
+          {"would_serve", rung.would_serve},
+          {"remark", TextOrNull(rung.remark)}};
+}
+
+Json FailureJson(const std::optional<FailureLines>& failure) {
+  if (!failure.has_value()) return nullptr;
+  const analyses::FailedRequest& request = failure->request;
+  return {{"event", request.event},
+          {"request_bytes", request.request_bytes},
+          {"segment_bytes", request.segment_bytes},
+          {"device_free_bytes", request.device_free_bytes},
+          {"stream", Handle(request.stream)},
+          {"pool_id", Json::array({request.pool.first, request.pool.second})},
+          {"is_small_pool", request.is_small_pool},
+          {"is_limited", request.is_limited},
+          {"largest_servable_bytes", request.largest_servable_bytes},
+          {"largest_cached_bytes", request.largest_cached_bytes},
+          {"free_in_other_streams_bytes", request.free_in_other_streams_bytes},
+          {"free_in_other_pools_bytes", request.free_in_other_pools_bytes},
+          {"returned_bytes", request.returned_bytes},
+          {"returned_segments", request.returned_segments},
+          {"rungs", List(request.rungs, RungJson)},
+          {"release", ReleaseJson(*failure)}};
+}
+
+Json PinJson(const PinLine& line) {
+  return {{"label", line.label},   {"blame_bytes", line.blame_bytes},           {"size_bytes", line.size_bytes},
+          {"blocks", line.blocks}, {"oldest_event", OrNull(line.oldest_event)}, {"phase", TextOrNull(line.phase)}};
+}
+
+Json PinsJson(const PinLines& pins) {
+  return {{"lines", List(pins.lines, PinJson)},
+          {"other_blame_bytes", pins.other_blame_bytes},
+          {"other_blocks", pins.other_blocks}};
+}
+
 Json Document(const Explanation& e) {
   Json out;
   out["source"] = e.source;
@@ -82,9 +136,9 @@ Json Document(const Explanation& e) {
                  {"active_bytes", OrNull(e.peak.active_bytes)},
                  {"reserved_bytes", OrNull(e.peak.reserved_bytes)},
                  {"utilisation", OrNull(e.peak.utilisation)}};
-  out["stacks"] = List(e.stacks, [](const analyses::LabelledStack& row) -> Json {
-    return {{"bytes", row.bytes}, {"blocks", row.blocks}, {"label", row.label}};
-  });
+  out["stacks"] = List(e.stacks, StackJson);
+  out["failure"] = FailureJson(e.failure);
+  out["pins"] = PinsJson(e.pins);
   out["fidelity"] = FidelityJson(e.fidelity);
   out["replayed_as"] = TextOrNull(e.replayed_as);
   out["what_if_capacity_bytes"] = OrNull(e.what_if_capacity_bytes);

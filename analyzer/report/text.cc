@@ -176,6 +176,8 @@ std::string ToText(const Explanation& e) {
   if (!e.verdict_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
   AppendAccounting(e, out);
   AppendStacks(e, out);
+  AppendFailure(e.failure, out);
+  AppendPins(e.pins, out);
   AppendWhatIf(e, out);
   if (!e.next_step.empty()) {
     AppendSection("NEXT", "", out);

@@ -51,6 +51,13 @@ TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
   EXPECT_TRUE(baseline.is_baseline);
   EXPECT_EQ(baseline.feasible, false);
   EXPECT_EQ(baseline.peak_reserved_bytes, explanation.peak.reserved_bytes);
+  ASSERT_TRUE(explanation.failure.has_value());
+  const analyses::FailedRequest& failed = explanation.failure->request;
+  EXPECT_EQ(failed.segment_bytes, explanation.tried_bytes);
+  ASSERT_TRUE(failed.release.has_value());
+  EXPECT_TRUE(failed.release->is_minimal);
+  EXPECT_LT(failed.release->bytes, 84 * kMiB);  // what was missing: few live bytes hold more
+  ASSERT_FALSE(explanation.pins.lines.empty());
   for (const remedies::WhatIfRow& row : explanation.what_if) {
     if (row.conf == "expandable_segments:True") {
       EXPECT_EQ(row.feasible, true);

@@ -134,6 +134,17 @@ TEST(ExplainSnapshotTest, AnOutOfMemoryErrorIsJudgedToTheByte) {
   EXPECT_EQ(json["what_if_capacity_bytes"], 50 * kMiB);
   EXPECT_EQ(json["what_if"][0]["feasible"], false);
   EXPECT_THAT(json["headline"].get<std::string>(), HasSubstr("15.00 MiB"));  // the largest free block
+  const nlohmann::json& failure = json["failure"];
+  EXPECT_EQ(failure["segment_bytes"], 20 * kMiB);
+  EXPECT_EQ(failure["largest_servable_bytes"], 15 * kMiB);
+  EXPECT_EQ(failure["release"]["bytes"], 5 * kMiB);  // the block at the end of either segment
+  EXPECT_EQ(failure["release"]["is_minimal"], true);
+  const nlohmann::json& pins = json["pins"];
+  ASSERT_EQ(pins["lines"].size(), 2u);  // no stacks: a line for each block
+  EXPECT_EQ(pins["lines"][0]["blame_bytes"], 15 * kMiB);
+  EXPECT_EQ(pins["lines"][0]["size_bytes"], 5 * kMiB);
+  EXPECT_EQ(pins["lines"][0]["oldest_event"], 4);  // segment, three blocks, then it
+  EXPECT_EQ(pins["other_blocks"], 0);
 }
 
 // With divisions a request is rounded further than to 512 bytes: the interval must hold what was asked for.

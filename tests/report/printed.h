@@ -82,6 +82,17 @@ inline void ExpectSums(const nlohmann::json& parts) {
   }
 }
 
+// The blame sums to the holes it is about.
+inline void ExpectPinsSum(const nlohmann::json& json) {
+  const nlohmann::json& pins = json["pins"];
+  std::uint64_t sum = pins["other_blame_bytes"].get<std::uint64_t>();
+  for (const nlohmann::json& line : pins["lines"]) sum += line["blame_bytes"].get<std::uint64_t>();
+  const bool is_of_a_message = pins["lines"].empty() && json["peak"]["reserved_bytes"].is_null();
+  if (!is_of_a_message) {
+    EXPECT_EQ(sum, json["accounting"]["stranded_bytes"].get<std::uint64_t>());
+  }
+}
+
 // The text shows the JSON's numbers: every part of the accounting, every what-if, every stack.
 inline void ExpectTextShows(const nlohmann::json& json, const std::string& text) {
   using testing::HasSubstr;
@@ -109,6 +120,23 @@ inline void ExpectTextShows(const nlohmann::json& json, const std::string& text)
   for (const nlohmann::json& row : json["stacks"]) {
     EXPECT_THAT(text, HasSubstr(FormatBytes(row["bytes"].get<std::uint64_t>())));
   }
+  if (!json["failure"].is_null()) {
+    EXPECT_THAT(text,
+                HasSubstr("WHY IT FAILED   (" + FormatBytes(json["failure"]["request_bytes"].get<std::uint64_t>())));
+    const nlohmann::json& release = json["failure"]["release"];
+    const std::uint64_t bytes = release.is_null() ? 0 : release["bytes"].get<std::uint64_t>();
+    EXPECT_THAT(text, HasSubstr(release.is_null() ? "no set of live blocks"
+                                : bytes == 0      ? "made again"
+                                                  : FormatBytes(bytes)));
+    for (const nlohmann::json& rung : json["failure"]["rungs"]) {
+      if (rung["bytes"].get<std::uint64_t>() == 0 || rung["name"] == "search again") continue;
+      EXPECT_THAT(text, HasSubstr("  " + rung["name"].get<std::string>() + " "));
+      EXPECT_THAT(text, HasSubstr(FormatBytes(rung["bytes"].get<std::uint64_t>())));
+    }
+  }
+  for (const nlohmann::json& line : json["pins"]["lines"]) {
+    EXPECT_THAT(text, HasSubstr(FormatBytes(line["blame_bytes"].get<std::uint64_t>()) + "  behind "));
+  }
   if (!json["paste"].is_null()) {
     EXPECT_THAT(text, HasSubstr("\nPASTE  " + json["paste"].get<std::string>() + "\n"));
   }
@@ -121,6 +149,7 @@ inline nlohmann::json ExpectSound(const report::Explanation& explanation, Schema
   schema.Check(json);
   EXPECT_THAT(schema.errors(), testing::IsEmpty());
   ExpectSums(json["accounting"]);
+  ExpectPinsSum(json);
   ExpectTextShows(json, text);
   ExpectFitsOneScreen(text);
   return json;
