@@ -1,9 +1,9 @@
-# Finds the CUDA toolkit. Sets ASHLAR_HAVE_CUDA; where it is ON, the targets CUDA::cudart and CUDA::cuda_driver exist
-# and a folder may add its CUDA sources:
+# Finds the CUDA toolkit. Sets ASHLAR_HAVE_CUDA; where it is ON, the target CUDA::cudart_static exists and a folder may
+# add its CUDA sources:
 #   if(ASHLAR_HAVE_CUDA)
-#     target_sources(ashlar_allocator PRIVATE cuda_device.cc)
-#     target_link_libraries(ashlar_allocator PRIVATE CUDA::cudart_static CUDA::cuda_driver)
+#     target_sources(ashlar_allocator PRIVATE cuda_api_system.cc)
 #   endif()
+# Nothing links libcuda: the driver's calls are looked up through the runtime, so that a program starts without a driver.
 set(ASHLAR_CUDA AUTO CACHE STRING "Build the CUDA parts: AUTO (where the toolkit is found), ON (required) or OFF")
 set_property(CACHE ASHLAR_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ASHLAR_CUDA_MINIMUM 12.0)

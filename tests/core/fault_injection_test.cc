@@ -9,24 +9,11 @@
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
+#include "tests/core/held_bytes.h"
 #include "tests/core/program.h"
 
 namespace ashlar::core {
 namespace {
-
-constexpr std::uint64_t kGranularity = 2 * kMiB;
-
-// What the heap thinks that it holds of the device.
-std::uint64_t HeldBytes(const policy::Heap& heap) {
-  std::uint64_t held = 0;
-  for (const auto& [address, segment] : heap.segments()) {
-    if (!segment->is_expandable) held += RoundUp(segment->size_bytes, kGranularity);
-    for (const Block* block = segment->first; segment->is_expandable && block != nullptr; block = block->next) {
-      if (block->state != policy::BlockState::kUnmapped) held += block->size_bytes;
-    }
-  }
-  return held;
-}
 
 class FaultyRun {
  public:

@@ -3,7 +3,7 @@
 //   TestedDevice MakeSim() { ... }
 //   INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest, testing::Values(MakeSim));
 //
-// The suite needs about 64 pages of memory, and assumes that nobody else takes or returns memory of the device
+// The suite needs 64 pages of memory, and assumes that nobody else takes or returns memory of the device
 // meanwhile.
 #ifndef ASHLAR_TESTS_DEVICE_DEVICE_CONTRACT_H_
 #define ASHLAR_TESTS_DEVICE_DEVICE_CONTRACT_H_
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,14 +23,20 @@
 namespace ashlar::device {
 
 struct TestedDevice {
-  std::unique_ptr<Device> device;
-  std::uint64_t page_bytes = 2 * kMiB;  // a page size that the device can map
-  std::vector<Stream> streams;          // two streams that exist
-  std::function<void()> finish_work;    // all work recorded so far is done after this
+  std::shared_ptr<void> world = {};  // what the device stands on, and outlives it
+  std::unique_ptr<Device> device = {};
+  std::uint64_t page_bytes = 2 * kMiB;     // a page size that the device can map
+  std::vector<Stream> streams = {};        // two streams that exist
+  std::function<void()> finish_work = {};  // all work recorded so far is done after this
+  bool work_waits = false;                 // recorded work is not done before finish_work or a synchronise
+  std::string skip_reason = {};            // not empty: the device is not the one to test, which is not here
 };
 
 class DeviceContractTest : public testing::TestWithParam<TestedDevice (*)()> {
  protected:
+  void SetUp() override {
+    if (!tested_.skip_reason.empty()) GTEST_SKIP() << tested_.skip_reason;
+  }
   std::uint64_t FreeBytes() { return device_.GetMemoryInfo().free_bytes; }
   std::uint64_t TotalBytes() { return device_.GetMemoryInfo().total_bytes; }
   // More than the device can ever give, in whole pages.
@@ -135,6 +142,72 @@ TEST_P(DeviceContractTest, SynchronisingAStreamFinishesItsEvents) {
   const DeviceEvent event = device_.RecordEvent(tested_.streams[1]);
   ASSERT_TRUE(device_.SynchronizeStream(tested_.streams[1]).ok());
   EXPECT_TRUE(device_.QueryEvent(event));
+}
+
+TEST_P(DeviceContractTest, EventsAreNotDoneBeforeTheWorkIs) {
+  const auto waits = [this](const DeviceEvent& event) { return !tested_.work_waits || !device_.QueryEvent(event); };
+  const DeviceEvent first = device_.RecordEvent(tested_.streams[0]);
+  const DeviceEvent other = device_.RecordEvent(tested_.streams[1]);
+  const DeviceEvent later = device_.RecordEvent(tested_.streams[0]);
+  EXPECT_TRUE(waits(first));
+  ASSERT_TRUE(device_.SynchronizeEvent(first).ok());
+  EXPECT_TRUE(device_.QueryEvent(first));
+  EXPECT_TRUE(waits(later)) << "an earlier event covers nothing after it";
+  EXPECT_TRUE(waits(other)) << "another stream";
+  ASSERT_TRUE(device_.SynchronizeStream(tested_.streams[1]).ok());
+  EXPECT_TRUE(device_.QueryEvent(other));
+  EXPECT_TRUE(waits(later));
+  tested_.finish_work();
+  EXPECT_TRUE(device_.QueryEvent(later));
+  EXPECT_TRUE(waits(device_.RecordEvent(tested_.streams[0]))) << "recorded after the work was done";
+  tested_.finish_work();
+}
+
+TEST_P(DeviceContractTest, EventsStayDone) {
+  std::vector<DeviceEvent> events;
+  for (std::size_t round = 0; round < 4; ++round) {
+    for (std::size_t i = 0; i < 10; ++i) events.push_back(device_.RecordEvent(tested_.streams[i % 2]));
+    tested_.finish_work();
+    for (const DeviceEvent& event : events) EXPECT_TRUE(device_.QueryEvent(event)) << "round " << round;
+  }
+  for (const DeviceEvent& event : events) EXPECT_TRUE(device_.SynchronizeEvent(event).ok());
+}
+
+TEST_P(DeviceContractTest, APageMustBeAMultipleOfTheGranularity) {
+  const absl::StatusOr<std::uint64_t> base = device_.Reserve(2 * page_);
+  ASSERT_TRUE(base.ok()) << base.status();
+  const std::uint64_t before = FreeBytes();
+  EXPECT_TRUE(absl::IsInvalidArgument(device_.Map(*base, 2 * (page_ + 512), page_ + 512)));
+  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_TRUE(device_.ReleaseReservation(*base).ok());
+}
+
+TEST_P(DeviceContractTest, LargePagesAreMappedAsWell) {
+  const absl::StatusOr<std::uint64_t> base = device_.Reserve(8 * page_);
+  ASSERT_TRUE(base.ok()) << base.status();
+  const std::uint64_t before = FreeBytes();
+  ASSERT_TRUE(device_.Map(*base + 4 * page_, 4 * page_, 4 * page_).ok());
+  EXPECT_EQ(FreeBytes() + 4 * page_, before);
+  ASSERT_TRUE(device_.Unmap(*base + 4 * page_, 4 * page_, 4 * page_).ok());
+  ASSERT_TRUE(device_.Map(*base + 4 * page_, 4 * page_, page_).ok()) << "now in small ones";
+  ASSERT_TRUE(device_.Unmap(*base + 4 * page_, 4 * page_, page_).ok());
+  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_TRUE(device_.ReleaseReservation(*base).ok());
+}
+
+TEST_P(DeviceContractTest, SegmentsAndPagesShareTheMemory) {
+  const std::uint64_t before = FreeBytes();
+  const absl::StatusOr<std::uint64_t> segment = device_.AllocateSegment(2 * page_);
+  const absl::StatusOr<std::uint64_t> base = device_.Reserve(TooManyBytes());
+  ASSERT_TRUE(segment.ok() && base.ok()) << segment.status() << base.status();
+  const std::uint64_t too_many = RoundUp(FreeBytes() + 1, page_);
+  EXPECT_TRUE(absl::IsResourceExhausted(device_.Map(*base, too_many, page_))) << "fits an empty device only";
+  ASSERT_TRUE(device_.Map(*base, 3 * page_, page_).ok());
+  EXPECT_LE(FreeBytes() + 5 * page_, before);
+  ASSERT_TRUE(device_.FreeSegment(*segment).ok());
+  ASSERT_TRUE(device_.Unmap(*base, 3 * page_, page_).ok());
+  EXPECT_TRUE(device_.ReleaseReservation(*base).ok());
+  EXPECT_EQ(FreeBytes(), before);
 }
 
 }  // namespace ashlar::device

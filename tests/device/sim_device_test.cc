@@ -25,9 +25,14 @@ SimDeviceOptions Capacity(std::uint64_t capacity_bytes) {
 }
 
 TestedDevice Tested(SimDeviceOptions options) {
+  const bool is_immediate = options.events_complete_immediately;
   auto device = std::make_unique<SimDevice>(std::move(options));
   SimDevice* sim = device.get();
-  return {std::move(device), kPage, {Stream{0}, Stream{7}}, [sim] { sim->CompleteAllWork(); }};
+  return {.device = std::move(device),
+          .page_bytes = kPage,
+          .streams = {Stream{0}, Stream{7}},
+          .finish_work = [sim] { sim->CompleteAllWork(); },
+          .work_waits = !is_immediate};
 }
 
 TestedDevice MakeAscending() { return Tested(Capacity(kGiB)); }

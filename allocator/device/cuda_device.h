@@ -1,0 +1,102 @@
+// A CUDA device behind the device seam: cudaMalloc for segments, the driver's virtual memory for expandable ones,
+// pooled events. No kernel, no CUDA header: a program that includes this compiles without the toolkit.
+//
+//   absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Open({.ordinal = 1});
+//   core::CachingAllocator allocator(device->get(), policy::Options{});
+//
+// Streams are cudaStream_t handles as integers; 0 is the device's legacy default stream. A stream of another device, or
+// one that its owner destroyed, is synchronised instead of waited for by event: slower, and right. Streams must not be
+// under capture.
+// Errors: kResourceExhausted is device memory that CUDA says is exhausted (cudaMalloc, cuMemCreate, cuMemMap,
+// cuMemSetAccess); kInternal is any other failed call, by name, code and text; kUnimplemented is Reserve on a device
+// without virtual memory management. What a failure leaves behind: allocator/device/device.h.
+// The current device of the calling thread is after each call what it was before.
+// Destruction returns all memory that is still out: the device outlives every use of it.
+// Thread rule: any thread, but calls are serialised by the allocator that owns the device.
+#ifndef ASHLAR_ALLOCATOR_DEVICE_CUDA_DEVICE_H_
+#define ASHLAR_ALLOCATOR_DEVICE_CUDA_DEVICE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "allocator/device/cuda_api.h"
+#include "allocator/device/cuda_events.h"
+#include "allocator/device/cuda_vmm.h"
+#include "allocator/device/device.h"
+
+namespace ashlar::device {
+
+struct CudaDeviceOptions {
+  int ordinal = 0;
+  // How the pages of expandable segments can be shared with other processes. It is decided when a page is created:
+  // a page without a handle type can never be exported.
+  bool posix_fd_handles = false;
+  bool fabric_handles = false;
+  // Pages that a network card may reach directly (allocFlags.gpuDirectRDMACapable).
+  bool gpu_direct_rdma = false;
+};
+
+class CudaDevice final : public Device {
+ public:
+  // kUnimplemented, kUnavailable: no CUDA here, see SystemCudaApi. kInvalidArgument: no such device.
+  // kFailedPrecondition: the device lacks what the options ask for. Retains the device's primary context.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Open(const CudaDeviceOptions& options);
+  // The same over another CUDA, which outlives the device.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> OpenWith(CudaApi* api, const CudaDeviceOptions& options);
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  absl::StatusOr<std::uint64_t> AllocateSegment(std::uint64_t size_bytes) override;
+  absl::Status FreeSegment(std::uint64_t address) override;
+  absl::StatusOr<std::uint64_t> Reserve(std::uint64_t size_bytes) override;
+  absl::Status ReleaseReservation(std::uint64_t address) override;
+  absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override;
+  absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override;
+  // Where cudaMemGetInfo fails: 0 free, the total of the start, and last_error().
+  MemoryInfo GetMemoryInfo() override;
+  DeviceEvent RecordEvent(Stream stream) override;
+  bool QueryEvent(const DeviceEvent& event) override;
+  absl::Status SynchronizeEvent(const DeviceEvent& event) override;
+  absl::Status SynchronizeStream(Stream stream) override;
+
+  // What a page of an expandable segment must be a multiple of, as the driver says; 0 = the device has no virtual
+  // memory management.
+  std::uint64_t granularity_bytes() const { return granularity_bytes_; }
+  // Memory that CUDA refused to take back; tried again before memory is obtained the next time.
+  std::uint64_t unreturned_bytes() const { return unreturned_segment_bytes_ + vmm_.leftover_bytes(); }
+  // The last error of a call, also of one that was made up for; OK = none so far.
+  const absl::Status& last_error() const { return last_error_; }
+
+ private:
+  struct Facts {
+    CudaMemoryKind kind = {};
+    CudaContext context{};
+    std::uint64_t granularity_bytes = 0;
+    std::uint64_t total_bytes = 0;
+  };
+  CudaDevice(CudaApi* api, const Facts& facts);
+  static absl::Status ReadFacts(CudaApi& api, Facts& facts);
+
+  absl::Status Noted(absl::Status status);
+  absl::Status ReturnSegment(std::uint64_t address, std::uint64_t size_bytes);
+  void ReturnLeftovers();
+  void ReturnAll();
+
+  CudaApi& api_;
+  const int ordinal_;
+  const CudaContext context_;
+  const std::uint64_t granularity_bytes_;
+  const std::uint64_t total_bytes_;
+  absl::Status last_error_;
+  CudaVmm vmm_;
+  CudaEvents events_;
+  std::map<std::uint64_t, std::uint64_t> segments_;             // address -> size
+  std::map<std::uint64_t, std::uint64_t> unreturned_segments_;  // that cudaFree did not take
+  std::uint64_t unreturned_segment_bytes_ = 0;
+};
+
+}  // namespace ashlar::device
+
+#endif  // ASHLAR_ALLOCATOR_DEVICE_CUDA_DEVICE_H_

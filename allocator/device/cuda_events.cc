@@ -1,0 +1,124 @@
+#include "allocator/device/cuda_events.h"
+
+#include <algorithm>
+
+#include "allocator/base/check.h"
+#include "allocator/device/cuda_call.h"
+
+namespace ashlar::device {
+
+bool CudaEvents::TryRecord(Entry& entry, Stream stream) {
+  if (idle_.empty()) {
+    CudaEvent created{};
+    const int code = api_.EventCreate(&created);
+    if (code != kCudaSuccess) {
+      last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaEventCreateWithFlags");
+      return false;
+    }
+    idle_.push_back(created);
+  }
+  if (const int code = api_.EventRecord(idle_.back(), stream); code != kCudaSuccess) {
+    last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaEventRecord");
+    return false;
+  }
+  entry.event = idle_.back();
+  idle_.pop_back();
+  return true;
+}
+
+DeviceEvent CudaEvents::Record(Stream stream) {
+  const DeviceEvent event{stream, ++sequence_};
+  Entry entry{event.sequence, {}};
+  if (!TryRecord(entry, stream)) {
+    absl::Status status = SynchronizeStream(stream);
+    if (status.ok()) return event;  // not in the queue: done
+    last_error_ = std::move(status);
+  }
+  queues_[Handle(stream)].push_back(entry);
+  return event;
+}
+
+DeviceEvent CudaEvents::Postpone(Stream stream) {
+  const DeviceEvent event{stream, ++sequence_};
+  queues_[Handle(stream)].push_back({event.sequence, {}});
+  return event;
+}
+
+// nullptr when the event is known to be done.
+CudaEvents::Entry* CudaEvents::Find(const DeviceEvent& event) {
+  const auto it = queues_.find(Handle(event.stream));
+  if (it == queues_.end() || it->second.empty() || event.sequence < it->second.front().sequence) return nullptr;
+  Queue& queue = it->second;
+  if (queue.front().sequence == event.sequence) [[likely]]
+    return &queue.front();
+  const auto before = [](const Entry& entry, std::uint64_t sequence) { return entry.sequence < sequence; };
+  const auto found = std::lower_bound(queue.begin(), queue.end(), event.sequence, before);
+  ASHLAR_CHECK(found != queue.end() && found->sequence == event.sequence);
+  return &*found;
+}
+
+// A stream's work is in order: what was recorded up to `last_sequence` is done as well.
+void CudaEvents::Retire(Stream stream, std::uint64_t last_sequence) {
+  const auto it = queues_.find(Handle(stream));
+  if (it == queues_.end()) return;
+  Queue& queue = it->second;
+  while (!queue.empty() && queue.front().sequence <= last_sequence) {
+    if (queue.front().event.has_value()) idle_.push_back(*queue.front().event);
+    queue.pop_front();
+  }
+}
+
+bool CudaEvents::Query(const DeviceEvent& event) {
+  Entry* entry = Find(event);
+  if (entry == nullptr) return true;
+  if (!entry->event.has_value() && !TryRecord(*entry, event.stream)) return false;
+  const int code = api_.EventQuery(*entry->event);
+  if (code == kCudaErrorNotReady) {
+    api_.GetLastError();  // the runtime keeps this answer as its last error
+    return false;
+  }
+  if (code != kCudaSuccess) {
+    last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaEventQuery");
+    return false;
+  }
+  Retire(event.stream, event.sequence);
+  return true;
+}
+
+absl::Status CudaEvents::Synchronize(const DeviceEvent& event) {
+  Entry* entry = Find(event);
+  if (entry == nullptr) return absl::OkStatus();
+  if (!entry->event.has_value() && !TryRecord(*entry, event.stream)) return SynchronizeStream(event.stream);
+  absl::Status status = RuntimeStatus(api_, ordinal_, api_.EventSynchronize(*entry->event), "cudaEventSynchronize");
+  if (status.ok()) Retire(event.stream, event.sequence);
+  return status;
+}
+
+absl::Status CudaEvents::SynchronizeStream(Stream stream) {
+  int code = api_.StreamSynchronize(stream);
+  absl::Status status = RuntimeStatus(api_, ordinal_, code, "cudaStreamSynchronize");
+  if (code == kCudaErrorInvalidHandle) {
+    // The program destroyed the stream; its work goes on, and is the device's.
+    last_error_ = status;
+    code = api_.DeviceSynchronize();
+    status = RuntimeStatus(api_, ordinal_, code, "cudaDeviceSynchronize");
+  }
+  if (status.ok()) Retire(stream, sequence_);
+  return status;
+}
+
+void CudaEvents::DestroyAll() {
+  for (auto& [stream, queue] : queues_) {
+    for (const Entry& entry : queue) {
+      if (entry.event.has_value()) idle_.push_back(*entry.event);
+    }
+  }
+  queues_.clear();
+  for (const CudaEvent event : idle_) {
+    const int code = api_.EventDestroy(event);
+    if (code != kCudaSuccess) last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaEventDestroy");
+  }
+  idle_.clear();
+}
+
+}  // namespace ashlar::device

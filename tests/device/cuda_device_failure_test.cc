@@ -1,0 +1,233 @@
+// What the CUDA device does when a CUDA call fails: the status, what is left behind, and how it is made up for.
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "allocator/device/cuda_device.h"
+#include "gtest/gtest.h"
+#include "tests/fake_cuda/fake_cuda.h"
+
+namespace ashlar::device {
+namespace {
+
+constexpr std::uint64_t kPage = 2 * kMiB;
+constexpr int kUnknown = 999;  // cudaErrorUnknown
+
+class CudaDeviceFailureTest : public testing::Test {
+ protected:
+  CudaDeviceFailureTest() { cuda_.MakeCurrent(cuda_.ContextOf(0)); }
+  void TearDown() override { EXPECT_EQ(cuda_.last_error(), kCudaSuccess) << "the runtime's last error is not ours"; }
+
+  // Of a device call whose first CUDA call is cuCtxGetCurrent, the call behind `n` others fails.
+  void FailAfterContext(std::uint64_t n, int code) { cuda_.FailCall(n + 1, code); }
+
+  FakeCuda cuda_{{.device_count = 2, .capacity_bytes = 64 * kMiB}};
+  std::unique_ptr<CudaDevice> device_ = *CudaDevice::OpenWith(&cuda_, {.ordinal = 0});
+};
+
+TEST_F(CudaDeviceFailureTest, OutOfMemoryNamesTheCallAndTheReason) {
+  const absl::Status status = device_->AllocateSegment(65 * kMiB).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(status.message(),
+            "cudaMalloc(65.00 MiB) failed on CUDA device 0: cudaErrorMemoryAllocation: out of memory");
+}
+
+TEST_F(CudaDeviceFailureTest, OnlyExhaustionIsOutOfMemory) {
+  FailAfterContext(0, kUnknown);
+  const absl::Status status = device_->AllocateSegment(kPage).status();
+  EXPECT_TRUE(absl::IsInternal(status));
+  EXPECT_EQ(status.message(),
+            "cudaMalloc(2.00 MiB) failed on CUDA device 0: fakeRuntimeError999: an error of the "
+            "fake runtime");
+  EXPECT_EQ(device_->last_error(), status);
+  FailAfterContext(0, kCudaErrorMemoryAllocation);
+  EXPECT_TRUE(absl::IsInternal(device_->Reserve(kPage).status())) << "addresses are no device memory";
+  cuda_.FailCall(0, kCudaErrorMemoryAllocation);
+  EXPECT_TRUE(absl::IsInternal(device_->AllocateSegment(kPage).status())) << "nor is a context";
+  EXPECT_EQ(cuda_.used_bytes(), 0u);
+}
+
+TEST_F(CudaDeviceFailureTest, MapIsAllOrNothingAtEachOfItsCalls) {
+  const std::uint64_t base = *device_->Reserve(4 * kPage);
+  for (const int code : {kUnknown, kCudaErrorMemoryAllocation}) {
+    for (std::uint64_t n = 0; n < 9; ++n) {  // 4 x cuMemCreate, 4 x cuMemMap, cuMemSetAccess
+      FailAfterContext(n, code);
+      const absl::Status status = device_->Map(base, 4 * kPage, kPage);
+      ASSERT_TRUE(cuda_.has_failed());
+      EXPECT_EQ(absl::IsResourceExhausted(status), code == kCudaErrorMemoryAllocation) << n << ": " << status;
+      EXPECT_NE(status.message().find(n < 4   ? "cuMemCreate"
+                                      : n < 8 ? "cuMemMap"
+                                              : "cuMemSetAccess"),
+                absl::string_view::npos)
+          << status;
+      EXPECT_EQ(cuda_.used_bytes(), 0u) << n;
+      EXPECT_EQ(device_->unreturned_bytes(), 0u) << n;
+      for (std::uint64_t page = 0; page < 4; ++page) EXPECT_FALSE(cuda_.IsAccessible(base + page * kPage));
+    }
+  }
+  EXPECT_TRUE(device_->Map(base, 4 * kPage, kPage).ok());
+}
+
+TEST_F(CudaDeviceFailureTest, ASegmentThatWasNotTakenIsReturnedLater) {
+  const std::uint64_t segment = *device_->AllocateSegment(4 * kPage);
+  FailAfterContext(0, kUnknown);
+  EXPECT_TRUE(absl::IsInternal(device_->FreeSegment(segment)));
+  EXPECT_EQ(cuda_.failed_call(), "cudaFree");
+  EXPECT_EQ(device_->unreturned_bytes(), 4 * kPage);
+  EXPECT_EQ(cuda_.used_bytes(), 4 * kPage);
+  ASSERT_TRUE(device_->AllocateSegment(kPage).ok());
+  EXPECT_EQ(device_->unreturned_bytes(), 0u);
+  EXPECT_EQ(cuda_.used_bytes(), kPage);
+}
+
+TEST_F(CudaDeviceFailureTest, ASegmentWithoutAContextIsReturnedLater) {
+  const std::uint64_t segment = *device_->AllocateSegment(kPage);
+  cuda_.FailCall(0, kUnknown);
+  EXPECT_TRUE(absl::IsInternal(device_->FreeSegment(segment)));
+  EXPECT_EQ(cuda_.failed_call(), "cuCtxGetCurrent");
+  EXPECT_EQ(device_->unreturned_bytes(), kPage);
+  ASSERT_TRUE(device_->Reserve(kPage).ok());
+  EXPECT_EQ(device_->unreturned_bytes(), 0u);
+}
+
+TEST_F(CudaDeviceFailureTest, APageThatWasNotTakenIsReturnedLater) {
+  const std::uint64_t base = *device_->Reserve(4 * kPage);
+  for (std::uint64_t n = 0; n < 8; ++n) {  // cuMemUnmap, cuMemRelease, four times
+    ASSERT_TRUE(device_->Map(base, 4 * kPage, kPage).ok());
+    FailAfterContext(n, kUnknown);
+    EXPECT_TRUE(absl::IsInternal(device_->Unmap(base, 4 * kPage, kPage)));
+    EXPECT_EQ(cuda_.failed_call(), n % 2 == 0 ? "cuMemUnmap" : "cuMemRelease");
+    EXPECT_EQ(device_->unreturned_bytes(), kPage);
+    EXPECT_EQ(cuda_.used_bytes(), kPage) << "the others went";
+  }
+  EXPECT_TRUE(device_->ReleaseReservation(base).ok()) << "a handle is left, but no page";
+  EXPECT_EQ(device_->unreturned_bytes(), kPage);
+  ASSERT_TRUE(device_->AllocateSegment(kPage).ok());
+  EXPECT_EQ(device_->unreturned_bytes(), 0u);
+}
+
+TEST_F(CudaDeviceFailureTest, APageThatStaysMappedCannotBeMappedAgain) {
+  const std::uint64_t base = *device_->Reserve(2 * kPage);
+  ASSERT_TRUE(device_->Map(base, 2 * kPage, kPage).ok());
+  FailAfterContext(0, kUnknown);
+  EXPECT_FALSE(device_->Unmap(base, kPage, kPage).ok());
+  FailAfterContext(0, kUnknown);
+  const absl::Status status = device_->Map(base, kPage, kPage);
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_EQ(cuda_.failed_call(), "cuMemUnmap") << "it was tried again";
+  EXPECT_TRUE(device_->Map(base, kPage, kPage).ok()) << "and again";
+  EXPECT_EQ(cuda_.used_bytes(), 2 * kPage);
+}
+
+TEST_F(CudaDeviceFailureTest, AReservationThatWasNotTakenIsReturnedLater) {
+  const std::uint64_t base = *device_->Reserve(2 * kPage);
+  FailAfterContext(0, kUnknown);
+  EXPECT_TRUE(absl::IsInternal(device_->ReleaseReservation(base)));
+  EXPECT_EQ(cuda_.live_reservations(), 1u);
+  const std::uint64_t other = *device_->Reserve(2 * kPage);
+  EXPECT_EQ(cuda_.live_reservations(), 1u);
+  ASSERT_TRUE(device_->Map(other, kPage, kPage).ok());
+  FailAfterContext(0, kUnknown);
+  EXPECT_FALSE(device_->Unmap(other, kPage, kPage).ok());
+  EXPECT_TRUE(absl::IsInternal(device_->ReleaseReservation(other))) << "a page of it is still mapped";
+  ASSERT_TRUE(device_->AllocateSegment(kPage).ok());
+  EXPECT_EQ(cuda_.live_reservations(), 0u);
+  EXPECT_EQ(cuda_.used_bytes(), kPage);
+}
+
+TEST_F(CudaDeviceFailureTest, AnEventThatCannotBeRecordedIsWaitedFor) {
+  const DeviceEvent earlier = device_->RecordEvent(Stream{3});
+  for (const std::uint64_t n : {0, 1}) {
+    FailAfterContext(n, kUnknown);
+    const DeviceEvent event = device_->RecordEvent(Stream{3});
+    EXPECT_EQ(cuda_.failed_call(), n == 0 ? "cudaEventCreateWithFlags" : "cudaEventRecord");
+    EXPECT_TRUE(device_->QueryEvent(event)) << "its stream was synchronised";
+    EXPECT_TRUE(device_->QueryEvent(earlier));
+    for (int i = 0; i < 2; ++i) device_->RecordEvent(Stream{4});  // so that the pool is empty
+  }
+}
+
+TEST_F(CudaDeviceFailureTest, AnEventThatCannotEvenBeWaitedForIsRecordedLater) {
+  cuda_.FailFrom(1, kUnknown);
+  const DeviceEvent event = device_->RecordEvent(Stream{3});
+  EXPECT_FALSE(device_->QueryEvent(event));
+  EXPECT_FALSE(device_->SynchronizeEvent(event).ok());
+  cuda_.StopFailing();
+  EXPECT_FALSE(device_->QueryEvent(event)) << "recorded only now";
+  cuda_.CompleteAllWork();
+  EXPECT_TRUE(device_->QueryEvent(event));
+}
+
+TEST_F(CudaDeviceFailureTest, AnEventWithoutAContextIsRecordedLater) {
+  cuda_.FailCall(0, kUnknown);
+  const DeviceEvent event = device_->RecordEvent(Stream{3});
+  EXPECT_FALSE(device_->QueryEvent(event));
+  EXPECT_TRUE(device_->SynchronizeEvent(event).ok());
+  EXPECT_TRUE(device_->QueryEvent(event));
+}
+
+TEST_F(CudaDeviceFailureTest, AFailedQueryOrSynchroniseProvesNothing) {
+  const DeviceEvent event = device_->RecordEvent(Stream{3});
+  cuda_.CompleteAllWork();
+  FailAfterContext(0, kCudaErrorIllegalAddress);
+  EXPECT_FALSE(device_->QueryEvent(event));
+  EXPECT_NE(device_->last_error().message().find("cudaEventQuery failed"), absl::string_view::npos);
+  FailAfterContext(0, kCudaErrorIllegalAddress);
+  EXPECT_TRUE(absl::IsInternal(device_->SynchronizeEvent(event)));
+  FailAfterContext(0, kCudaErrorIllegalAddress);
+  EXPECT_TRUE(absl::IsInternal(device_->SynchronizeStream(Stream{3})));
+  EXPECT_TRUE(device_->QueryEvent(event));
+}
+
+TEST_F(CudaDeviceFailureTest, MemoryInfoThatIsNotToBeHad) {
+  FailAfterContext(0, kUnknown);
+  const MemoryInfo info = device_->GetMemoryInfo();
+  EXPECT_EQ(info.total_bytes, 64 * kMiB);
+  EXPECT_EQ(info.free_bytes, 0u);
+  EXPECT_FALSE(device_->last_error().ok());
+  EXPECT_EQ(device_->GetMemoryInfo().free_bytes, 64 * kMiB);
+}
+
+TEST_F(CudaDeviceFailureTest, OpeningLeavesNothingBehindAtEachOfItsCalls) {
+  cuda_.MakeCurrent(CudaContext{});
+  std::uint64_t failures = 0;
+  for (std::uint64_t n = 0;; ++n) {
+    cuda_.FailCall(n, kUnknown);
+    const absl::StatusOr<std::unique_ptr<CudaDevice>> device =
+        CudaDevice::OpenWith(&cuda_, {.ordinal = 1, .posix_fd_handles = true});
+    if (!cuda_.has_failed()) break;
+    ++failures;
+    EXPECT_TRUE(absl::IsInternal(device.status())) << cuda_.failed_call() << ": " << device.status();
+    EXPECT_FALSE(cuda_.HasContext(1)) << cuda_.failed_call();
+    const bool is_restored = cuda_.current() == CudaContext{} || cuda_.failed_call() == "cuCtxPopCurrent";
+    EXPECT_TRUE(is_restored) << cuda_.failed_call();
+    cuda_.MakeCurrent(CudaContext{});
+  }
+  cuda_.StopFailing();
+  EXPECT_EQ(failures, 9u);
+}
+
+// A kernel of the program wrote where it may not: from now on every call answers so.
+TEST_F(CudaDeviceFailureTest, ABrokenContextIsSurvived) {
+  const std::uint64_t segment = *device_->AllocateSegment(kPage);
+  const std::uint64_t base = *device_->Reserve(4 * kPage);
+  ASSERT_TRUE(device_->Map(base, 2 * kPage, kPage).ok());
+  const DeviceEvent event = device_->RecordEvent(Stream{3});
+  cuda_.FailFrom(0, kCudaErrorIllegalAddress);
+  EXPECT_FALSE(device_->QueryEvent(event));
+  EXPECT_FALSE(device_->SynchronizeEvent(event).ok());
+  EXPECT_TRUE(absl::IsInternal(device_->AllocateSegment(kPage).status()));
+  EXPECT_TRUE(absl::IsInternal(device_->Map(base + 2 * kPage, kPage, kPage)));
+  EXPECT_FALSE(device_->FreeSegment(segment).ok());
+  EXPECT_FALSE(device_->Unmap(base, 2 * kPage, kPage).ok());
+  EXPECT_FALSE(device_->ReleaseReservation(base).ok());
+  EXPECT_EQ(device_->unreturned_bytes(), 3 * kPage);
+  cuda_.StopFailing();  // no real context comes back; the fake one does, to see that nothing was forgotten
+  ASSERT_TRUE(device_->AllocateSegment(kPage).ok());
+  EXPECT_EQ(device_->unreturned_bytes(), 0u);
+  EXPECT_EQ(cuda_.used_bytes(), kPage);
+  EXPECT_EQ(cuda_.live_reservations(), 0u);
+}
+
+}  // namespace
+}  // namespace ashlar::device
