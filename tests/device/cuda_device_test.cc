@@ -36,7 +36,10 @@ TestedDevice MakeImmediate() {
                 0, 64 * kKiB);
 }
 
-INSTANTIATE_TEST_SUITE_P(CudaOverFake, DeviceContractTest, testing::Values(MakeCuda, MakeSecondOfThree, MakeImmediate));
+INSTANTIATE_TEST_SUITE_P(CudaOverFake, DeviceContractTest,
+                         testing::Values(DeviceMaker{"only_device", MakeCuda},
+                                         DeviceMaker{"second_of_three", MakeSecondOfThree},
+                                         DeviceMaker{"immediate", MakeImmediate}));
 
 std::unique_ptr<CudaDevice> Open(FakeCuda& cuda, int ordinal = 0) {
   return *CudaDevice::OpenWith(&cuda, {.ordinal = ordinal});

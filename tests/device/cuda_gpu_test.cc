@@ -51,7 +51,7 @@ TestedDevice MakeGpu() {
           .finish_work = [] { Check(cudaDeviceSynchronize()); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, DeviceContractTest, testing::Values(MakeGpu));
+INSTANTIATE_TEST_SUITE_P(Gpu, DeviceContractTest, testing::Values(DeviceMaker{"first_device", MakeGpu}));
 
 class CudaGpuTest : public testing::Test {
  protected:

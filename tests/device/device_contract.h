@@ -1,7 +1,8 @@
 // What every device must do, as a suite: a new device earns its place by instantiating it.
 //
 //   TestedDevice MakeSim() { ... }
-//   INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest, testing::Values(MakeSim));
+//   INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest, testing::Values(DeviceMaker{"plain", MakeSim}),
+//   DeviceMaker::Name);
 //
 // The suite needs 64 pages of memory, and assumes that nobody else takes or returns memory of the device
 // meanwhile.
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +34,13 @@ struct TestedDevice {
   std::string skip_reason = {};            // not empty: the device is not the one to test, which is not here
 };
 
-class DeviceContractTest : public testing::TestWithParam<TestedDevice (*)()> {
+struct DeviceMaker {
+  const char* name = "";  // ctest shows it
+  TestedDevice (*make)() = nullptr;
+};
+inline void PrintTo(const DeviceMaker& maker, std::ostream* out) { *out << maker.name; }
+
+class DeviceContractTest : public testing::TestWithParam<DeviceMaker> {
  protected:
   void SetUp() override {
     if (!tested_.skip_reason.empty()) GTEST_SKIP() << tested_.skip_reason;
@@ -42,7 +50,7 @@ class DeviceContractTest : public testing::TestWithParam<TestedDevice (*)()> {
   // More than the device can ever give, in whole pages.
   std::uint64_t TooManyBytes() { return RoundUp(TotalBytes(), page_) + page_; }
 
-  TestedDevice tested_ = GetParam()();
+  TestedDevice tested_ = GetParam().make();
   Device& device_ = *tested_.device;
   const std::uint64_t page_ = tested_.page_bytes;
 };

@@ -46,7 +46,9 @@ TestedDevice MakeFineGrained() {
   return Tested(options, 64 * kKiB);
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, DeviceContractTest, testing::Values(MakeHost, MakeControlled, MakeFineGrained));
+INSTANTIATE_TEST_SUITE_P(Host, DeviceContractTest,
+                         testing::Values(DeviceMaker{"immediate", MakeHost}, DeviceMaker{"controlled", MakeControlled},
+                                         DeviceMaker{"fine_grained", MakeFineGrained}));
 
 char* Memory(std::uint64_t address) { return reinterpret_cast<char*>(static_cast<std::uintptr_t>(address)); }
 

@@ -47,7 +47,10 @@ TestedDevice MakeImmediate() {
   return Tested(options);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest, testing::Values(MakeAscending, MakeDescending, MakeImmediate));
+INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest,
+                         testing::Values(DeviceMaker{"ascending", MakeAscending},
+                                         DeviceMaker{"descending", MakeDescending},
+                                         DeviceMaker{"immediate", MakeImmediate}));
 
 TEST(SimDeviceTest, TheLowestAddressThatHasRoom) {
   SimDevice device(Capacity(kGiB));
