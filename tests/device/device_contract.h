@@ -1,8 +1,7 @@
 // What every device must do, as a suite: a new device earns its place by instantiating it.
 //
 //   TestedDevice MakeSim() { ... }
-//   INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest, testing::Values(DeviceMaker{"plain", MakeSim}),
-//   DeviceMaker::Name);
+//   INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest, testing::Values(DeviceMaker{"plain", MakeSim}));
 //
 // The suite needs 64 pages of memory, and assumes that nobody else takes or returns memory of the device
 // meanwhile.
