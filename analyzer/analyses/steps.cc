@@ -57,7 +57,13 @@ std::string PhaseOf(const Steps& steps, timeline::EventIndex event) {
     if (innermost == nullptr || length(phase) < length(*innermost)) innermost = &phase;
   }
   std::string out;
-  if (const std::optional<std::size_t> step = StepAt(steps, event)) out = absl::StrCat("step ", *step + 1);
+  if (const std::optional<std::size_t> step = StepAt(steps, event)) {
+    out = absl::StrCat("step ", *step + 1);
+  } else if (!steps.steps.empty() && event < steps.steps.front().begin) {
+    out = "before step 1";
+  } else if (!steps.steps.empty() && event >= steps.steps.back().end) {
+    out = absl::StrCat("after step ", steps.steps.size());
+  }
   if (innermost != nullptr) absl::StrAppend(&out, out.empty() ? "" : ", ", innermost->name);
   return out;
 }

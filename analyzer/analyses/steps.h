@@ -50,8 +50,8 @@ Steps FindSteps(const timeline::Timeline& timeline, const trace::StackTable* sta
 // Index in steps.steps of the step around an event.
 std::optional<std::size_t> StepAt(const Steps& steps, timeline::EventIndex event);
 
-// "step 12, backward": the step around an event, counted from 1 in the window, and the innermost phase; what is not
-// known is left out, so empty where neither is.
+// "step 12, backward": the step around an event, counted from 1 in the window, and the innermost phase; outside of the
+// whole steps "before step 1" or "after step 14". What is not known is left out, so empty where neither is.
 std::string PhaseOf(const Steps& steps, timeline::EventIndex event);
 
 }  // namespace ashlar::analyses

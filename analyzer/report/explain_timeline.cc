@@ -167,6 +167,7 @@ void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& 
   SetPeaks(timeline, out);
   SetStacks(state, context.stacks, out);
   out.pins = DescribePins(*causes.input().pins, *causes.input().steps, context.stacks);
+  out.program = ViewProgram(*causes.input().steps, moment, context.stacks);
   if (has_oom) {
     out.failure = DescribeFailure(*causes.input().failed, timeline, context.stacks);
     JudgeOom(timeline, state, context, moment, out);

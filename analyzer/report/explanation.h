@@ -19,6 +19,7 @@
 #include "analyzer/remedies/what_if.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/report/failure_lines.h"
+#include "analyzer/report/program_view.h"
 
 namespace ashlar::report {
 
@@ -51,6 +52,7 @@ struct Explanation {
   std::vector<analyses::LabelledStack> stacks;
   std::optional<FailureLines> failure;  // of the last out-of-memory error of a trace
   PinLines pins;
+  ProgramView program;
   std::optional<replay::Fidelity> fidelity;
   std::string replayed_as;  // version, order, settings; empty without a replay
   std::vector<remedies::WhatIfRow> what_if;

@@ -178,6 +178,7 @@ std::string ToText(const Explanation& e) {
   AppendStacks(e, out);
   AppendFailure(e.failure, out);
   AppendPins(e.pins, out);
+  AppendProgram(e.program, out);
   AppendWhatIf(e, out);
   if (!e.next_step.empty()) {
     AppendSection("NEXT", "", out);

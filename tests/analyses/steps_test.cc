@@ -198,8 +198,8 @@ TEST(StepsTest, TheEndsOfOptimizerStepsAreSteps) {
   ASSERT_EQ(steps.phases.size(), 6u);
   EXPECT_EQ(PhaseOf(steps, ends[0]), "step 1, forward");
   EXPECT_EQ(PhaseOf(steps, ends[1] - 1), "step 1, Optimizer.step#AdamW.step");
-  EXPECT_EQ(PhaseOf(steps, 0), "forward");
-  EXPECT_EQ(PhaseOf(steps, ends[2]), "");
+  EXPECT_EQ(PhaseOf(steps, 0), "before step 1, forward");
+  EXPECT_EQ(PhaseOf(steps, ends[2]), "after step 2");
 }
 
 TEST(StepsTest, PhasesFromStacks) {

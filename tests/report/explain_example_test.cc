@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/report/example_training.h"
 #include "tests/report/printed.h"
+#include "tests/report/recording.h"
 
 namespace ashlar::tests {
 namespace {
@@ -23,6 +24,22 @@ report::Explanation MustExplain(const report::ExplainOptions& options) {
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(FileBytes(kExampleFile));
   EXPECT_TRUE(snapshot.ok()) << snapshot.status();
   const absl::StatusOr<report::Explanation> explanation = report::ExplainSnapshot(*snapshot, options);
+  EXPECT_TRUE(explanation.ok()) << explanation.status();
+  return *explanation;
+}
+
+// Twelve equal steps of five requests, each of which keeps one of 3 MiB.
+trace::Snapshot LeakingTraining() {
+  Recording run("", 4 * kGiB);
+  for (int step = 0; step < 12; ++step) {
+    for (int i = 1; i < 5; ++i) run.Free(run.Allocate(static_cast<std::uint64_t>(20 * i) * kMiB));
+    run.Allocate(3 * kMiB);
+  }
+  return run.Finish();
+}
+
+report::Explanation MustExplainSnapshot(const trace::Snapshot& snapshot) {
+  const absl::StatusOr<report::Explanation> explanation = report::ExplainSnapshot(snapshot, {});
   EXPECT_TRUE(explanation.ok()) << explanation.status();
   return *explanation;
 }
@@ -70,8 +87,28 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   ExpectSound(MustExplain({}), schema);
   ExpectSound(MustExplain(WithCapacity(12 * kGiB)), schema);
-  // With this one file every object of the schema was printed: none is there for nothing.
+  ExpectSound(MustExplainSnapshot(LeakingTraining()), schema);
+  // With these two every object of the schema was printed: none is there for nothing.
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+}
+
+TEST(ExplainExampleTest, TheStepsOfTheExample) {
+  const report::ProgramView program = MustExplain({}).program;
+  EXPECT_EQ(program.steps.source, analyses::StepSource::kPeriod);
+  EXPECT_EQ(program.steps.steps.size(), 14u);
+  EXPECT_EQ(program.moment, "after step 14, forward");
+  EXPECT_TRUE(program.leaks.empty());
+}
+
+TEST(ExplainExampleTest, ALeakIsShownToTheByte) {
+  const report::Explanation explanation = MustExplainSnapshot(LeakingTraining());
+  ASSERT_EQ(explanation.program.leaks.size(), 1u);
+  EXPECT_EQ(explanation.program.leaks[0].bytes_per_step, 3 * kMiB);
+  EXPECT_EQ(explanation.program.leaks[0].bytes, 33 * kMiB);  // of the last step it is not known
+  const std::string text = report::ToText(explanation);
+  EXPECT_THAT(text, HasSubstr("  12 whole steps of about 14 events, from event 0 to "));
+  EXPECT_THAT(text, HasSubstr("  by sizes alone"));
+  EXPECT_THAT(text, HasSubstr("each step leaves behind    3.00 MiB  no stack recorded: 33.00 MiB in 11 blocks"));
 }
 
 // A capacity that cannot be is named and left out, not calculated with.
