@@ -261,7 +261,15 @@ void CloseLast(const Search& search, Cuts& cuts) {
   std::vector<std::uint32_t> counts;
   const std::size_t common =
       period::CommonRequests(search.grams, {cuts.back(), end}, {cuts[cuts.size() - 2], cuts.back()}, counts);
-  if (static_cast<double>(common) >= kLeastRegularity * (end - cuts.back())) cuts.push_back(end);
+  // A step shorter than an n-gram has none at the end of the sequence: it is compared request by request.
+  const auto& requests = search.sequence.requests;
+  std::size_t equal = 0;
+  for (std::uint32_t at = cuts.back(); at < end; ++at) {
+    const std::uint32_t before = cuts[cuts.size() - 2] + (at - cuts.back());
+    if (before < cuts.back() && requests[at].token == requests[before].token) ++equal;
+  }
+  const double needed = kLeastRegularity * (end - cuts.back());
+  if (static_cast<double>(std::max(common, equal)) >= needed) cuts.push_back(end);
 }
 
 Cuts Refine(const Search& search, const Level& level) {

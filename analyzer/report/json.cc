@@ -127,55 +127,57 @@ Json PinsJson(const PinLines& pins) {
   return {{"lines", List(pins.lines, PinJson)},
           {"other_blame_bytes", pins.other_blame_bytes},
           {"other_blocks", pins.other_blocks}};
-  Json ProgramJson(const ProgramView& view) {
-    const bool is_period = view.steps.source == analyses::StepSource::kPeriod;
-    return {{"steps_source", std::string(StepSourceName(view.steps.source))},
-            {"steps_told_from_sizes", view.steps.told_from_sizes},
-            {"regularity", is_period ? Json(view.steps.regularity) : Json(nullptr)},
-            {"moment", TextOrNull(view.moment)},
-            {"steps", List(view.steps.steps, RangeJson)},
-            {"phases", List(view.steps.phases, PhaseJson)},
-            {"leaks", List(view.leaks, LeakJson)}};
-  }
+}
 
-  Json Document(const Explanation& e) {
-    Json out;
-    out["source"] = e.source;
-    out["headline"] = e.headline;
-    out["verdict"] = std::string(analyses::VerdictName(e.verdict));
-    out["verdict_certain"] = e.verdict_certain;
-    out["evidence"] = e.evidence;
-    out["moment"] = TextOrNull(e.moment);
-    out["accounting"] = AccountingJson(e.accounting);
-    out["tried_bytes"] = OrNull(e.tried_bytes);
-    out["request_bytes"] = OrNull(e.request_bytes);
-    out["request_interval_bytes"] = Interval(e.request_interval);
-    out["headroom_bytes"] = e.headroom.has_value() ? Json(e.headroom->value_bytes) : Json(nullptr);
-    out["headroom_interval_bytes"] = Interval(e.headroom);
-    out["peak"] = {{"allocated_bytes", OrNull(e.peak.allocated_bytes)},
-                   {"active_bytes", OrNull(e.peak.active_bytes)},
-                   {"reserved_bytes", OrNull(e.peak.reserved_bytes)},
-                   {"utilisation", OrNull(e.peak.utilisation)}};
-    out["stacks"] = List(e.stacks, StackJson);
-    out["failure"] = FailureJson(e.failure);
-    out["pins"] = PinsJson(e.pins);
-    out["stacks"] = List(e.stacks, [](const analyses::LabelledStack& row) -> Json {
-      return {{"bytes", row.bytes}, {"blocks", row.blocks}, {"label", row.label}};
-    });
-    out["program"] = ProgramJson(e.program);
-    out["fidelity"] = FidelityJson(e.fidelity);
-    out["replayed_as"] = TextOrNull(e.replayed_as);
-    out["what_if_capacity_bytes"] = OrNull(e.what_if_capacity_bytes);
-    out["what_if"] = List(e.what_if, WhatIfJson);
-    out["paste"] = OrNull(e.advice.paste);
-    out["advice"] = TextOrNull(e.advice.sentence);
-    out["next_step"] = TextOrNull(e.next_step);
-    out["next_lines"] = e.next_lines;
-    out["notes"] = List(e.notes, [](const trace::Note& note) -> Json {
-      return {{"name", note.name}, {"message", note.message}, {"count", note.count}};
-    });
-    return out;
-  }
+Json ProgramJson(const ProgramView& view) {
+  const bool is_period = view.steps.source == analyses::StepSource::kPeriod;
+  return {{"steps_source", std::string(StepSourceName(view.steps.source))},
+          {"steps_told_from_sizes", view.steps.told_from_sizes},
+          {"regularity", is_period ? Json(view.steps.regularity) : Json(nullptr)},
+          {"moment", TextOrNull(view.moment)},
+          {"steps", List(view.steps.steps, RangeJson)},
+          {"phases", List(view.steps.phases, PhaseJson)},
+          {"leaks", List(view.leaks, LeakJson)}};
+}
+
+Json Document(const Explanation& e) {
+  Json out;
+  out["source"] = e.source;
+  out["headline"] = e.headline;
+  out["verdict"] = std::string(analyses::VerdictName(e.verdict));
+  out["verdict_certain"] = e.verdict_certain;
+  out["evidence"] = e.evidence;
+  out["moment"] = TextOrNull(e.moment);
+  out["accounting"] = AccountingJson(e.accounting);
+  out["tried_bytes"] = OrNull(e.tried_bytes);
+  out["request_bytes"] = OrNull(e.request_bytes);
+  out["request_interval_bytes"] = Interval(e.request_interval);
+  out["headroom_bytes"] = e.headroom.has_value() ? Json(e.headroom->value_bytes) : Json(nullptr);
+  out["headroom_interval_bytes"] = Interval(e.headroom);
+  out["peak"] = {{"allocated_bytes", OrNull(e.peak.allocated_bytes)},
+                 {"active_bytes", OrNull(e.peak.active_bytes)},
+                 {"reserved_bytes", OrNull(e.peak.reserved_bytes)},
+                 {"utilisation", OrNull(e.peak.utilisation)}};
+  out["stacks"] = List(e.stacks, StackJson);
+  out["failure"] = FailureJson(e.failure);
+  out["pins"] = PinsJson(e.pins);
+  out["stacks"] = List(e.stacks, [](const analyses::LabelledStack& row) -> Json {
+    return {{"bytes", row.bytes}, {"blocks", row.blocks}, {"label", row.label}};
+  });
+  out["program"] = ProgramJson(e.program);
+  out["fidelity"] = FidelityJson(e.fidelity);
+  out["replayed_as"] = TextOrNull(e.replayed_as);
+  out["what_if_capacity_bytes"] = OrNull(e.what_if_capacity_bytes);
+  out["what_if"] = List(e.what_if, WhatIfJson);
+  out["paste"] = OrNull(e.advice.paste);
+  out["advice"] = TextOrNull(e.advice.sentence);
+  out["next_step"] = TextOrNull(e.next_step);
+  out["next_lines"] = e.next_lines;
+  out["notes"] = List(e.notes, [](const trace::Note& note) -> Json {
+    return {{"name", note.name}, {"message", note.message}, {"count", note.count}};
+  });
+  return out;
+}
 
 }  // namespace
 

@@ -106,7 +106,7 @@ TEST(ExplainExampleTest, ALeakIsShownToTheByte) {
   EXPECT_EQ(explanation.program.leaks[0].bytes_per_step, 3 * kMiB);
   EXPECT_EQ(explanation.program.leaks[0].bytes, 33 * kMiB);  // of the last step it is not known
   const std::string text = report::ToText(explanation);
-  EXPECT_THAT(text, HasSubstr("  12 whole steps of about 14 events, from event 0 to "));
+  EXPECT_THAT(text, HasSubstr("  12 whole steps of about 13 events, from event 1 to "));
   EXPECT_THAT(text, HasSubstr("  by sizes alone"));
   EXPECT_THAT(text, HasSubstr("each step leaves behind    3.00 MiB  no stack recorded: 33.00 MiB in 11 blocks"));
 }
