@@ -213,6 +213,27 @@ TEST(CudaFaultInjectionTest, NoBlockIsReusedWithoutProof) {
   EXPECT_EQ(allocator.pending_event_count(), 0u);
 }
 
+// Pages go only after their stream: one that cannot be waited for keeps them, and they serve the next request.
+TEST(CudaFaultInjectionTest, NoPageIsUnmappedWithoutItsStream) {
+  FakeCuda cuda({.capacity_bytes = 64 * kMiB});
+  const std::unique_ptr<CudaDevice> device = *CudaDevice::OpenWith(&cuda, {.ordinal = 0});
+  CachingAllocator allocator(device.get(), *policy::ParseConf("expandable_segments:True", policy::Compat::kTorch210));
+  cuda.MakeCurrent(cuda.ContextOf(0));
+  allocator.Free(*allocator.Allocate(30 * kMiB, Stream{0}));
+  const std::uint64_t held_bytes = cuda.used_bytes();
+  cuda.FailCall(1, kUnknown);  // behind cuCtxGetCurrent
+  allocator.EmptyCache();
+  EXPECT_EQ(cuda.failed_call(), "cudaStreamSynchronize");
+  EXPECT_TRUE(absl::IsInternal(allocator.TakeDeviceError()));
+  EXPECT_EQ(cuda.calls_of("cuMemUnmap"), 0u);
+  EXPECT_EQ(cuda.used_bytes(), held_bytes);
+  EXPECT_TRUE(allocator.Validate().ok()) << allocator.Validate();
+  allocator.Free(*allocator.Allocate(30 * kMiB, Stream{0}));
+  EXPECT_EQ(cuda.used_bytes(), held_bytes) << "from the cache";
+  allocator.EmptyCache();
+  EXPECT_EQ(cuda.used_bytes(), 0u);
+}
+
 // The device says that its memory is exhausted while the ladder could not give back what it holds: that is the error.
 TEST(CudaFaultInjectionTest, OutOfMemoryIsSaidOnlyAfterTheWholeLadder) {
   FakeCuda cuda({.capacity_bytes = 64 * kMiB});
