@@ -84,8 +84,25 @@ void Add(std::vector<std::string>& sentences, std::string sentence) {
   if (!sentence.empty()) sentences.push_back(std::move(sentence));
 }
 
+// What is needed against total - outside.
+std::string CeilingSentence(const OomMessageVerdict& verdict) {
+  const OomAccounting& parts = verdict.accounting;
+  if (!parts.outside_bytes || !parts.allocated_bytes || !parts.total_bytes || !verdict.tried_bytes) return "";
+  return absl::StrCat("Allocated ", FormatBytes(*parts.allocated_bytes), " and the request make ",
+                      FormatBytes(*parts.allocated_bytes + *verdict.tried_bytes), "; this allocator can hold at most ",
+                      FormatBytes(*parts.total_bytes - *parts.outside_bytes), ".");
+}
+
 void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
+  const std::optional<std::uint64_t>& total = verdict.accounting.total_bytes;
+  const std::optional<std::uint64_t>& allocated = verdict.accounting.allocated_bytes;
+  if (!verdict.headroom && total && allocated && *verdict.tried_bytes <= *total) {
+    Add(out, absl::StrCat("Capacity: ", FormatBytes(*allocated), " allocated and ", message.tried->printed,
+                          " more are above the ", FormatBytes(*total),
+                          " that the device has; no allocator setting can help."));
+    return;
+  }
   if (!verdict.headroom) {
     Add(out, absl::StrCat("Capacity: ", message.tried->printed, " is more than the device can give",
                           verdict.accounting.total_bytes
@@ -96,12 +113,7 @@ void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
   }
   Add(out, absl::StrCat("Capacity: even with no holes at all it is short by ", PrintLess(verdict.headroom->value_bytes),
                         ", so no allocator setting can help."));
-  if (verdict.accounting.outside_bytes && verdict.accounting.allocated_bytes) {
-    const std::uint64_t ceiling = *verdict.accounting.total_bytes - *verdict.accounting.outside_bytes;
-    Add(out, absl::StrCat("Allocated ", FormatBytes(*verdict.accounting.allocated_bytes), " and the request make ",
-                          FormatBytes(*verdict.accounting.allocated_bytes + *verdict.tried_bytes),
-                          "; this allocator can hold at most ", FormatBytes(ceiling), "."));
-  }
+  Add(out, CeilingSentence(verdict));
   Add(out, WrongLever(message, verdict));
 }
 
@@ -134,6 +146,7 @@ void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
                "Fragmentation: with no holes at all the request fits with ", Print(spare.value_bytes), " to spare; ",
                under_limit ? absl::StrCat("the holes fill the ", message.limit->printed, " allowed.")
                            : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
+  if (!under_limit) Add(out, CeilingSentence(verdict));
   Add(out, GapSentence(message, verdict));
   if (!under_limit) Add(out, PrivatePoolSentence(verdict));
   if (message.processes.empty() && verdict.outside && verdict.outside->value_bytes > verdict.gap->value_bytes) {
@@ -195,26 +208,76 @@ void WriteUnknown(const OomMessage& message, OomMessageVerdict& verdict) {
   } else {
     Add(out, absl::StrCat("Unknown: ", message.tried->printed, " could not be had, and ",
                           message.free ? absl::StrCat(message.free->printed, " was free; ") : "",
-                          "how much the allocator held in holes is not in this message."));
+                          verdict.gap ? absl::StrCat(Print(verdict.gap->value_bytes),
+                                                     " were held in holes; what the device had free")
+                                      : "how much the allocator held in holes",
+                          " is not in this message."));
   }
   if (message.truncated) Add(out, "The message is cut: paste it whole, to the last line, for a verdict.");
 }
 
+constexpr absl::string_view kSnapshotStep =
+    "To see which tensors hold the memory and which pin the holes, record a snapshot: the first line at the start of "
+    "the program, the second right after the failure. Then run ashlar explain snapshot.pickle.";
+constexpr absl::string_view kStatisticsStep =
+    "This message cannot tell which arrays hold the memory. Have the allocator tell it: run the line below right "
+    "before "
+    "the step that fails, and read it together with this message.";
+
+constexpr absl::string_view kOldTorchStep =
+    "To see which tensors hold the memory and which pin the holes, run the program under PyTorch 2.1 or later (this "
+    "version records no snapshots), the first line at its start, the second right after the failure. Then run ashlar "
+    "explain snapshot.pickle.";
+
+std::vector<std::string> TorchLines() {
+  return {"torch.cuda.memory._record_memory_history(max_entries=100000)",
+          "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+}
+
+struct NextStep {
+  absl::string_view family;  // of messages, by its beginning
+  absl::string_view step;
+  std::vector<std::string> lines;  // of Python
+};
+
+// As the projects' own documentation names them. The first that fits counts.
+const std::vector<NextStep>& NextSteps() {
+  static const auto& steps = *new std::vector<NextStep>{
+      {"pt-npu",
+       kSnapshotStep,
+       {"torch.npu.memory._record_memory_history(max_entries=100000)",
+        "torch.npu.memory._dump_snapshot(\"snapshot.pickle\")"}},
+      {"pt-cached", kOldTorchStep, TorchLines()},
+      {"pt-pre-1.0", kOldTorchStep, TorchLines()},
+      {"pt-xpu", kStatisticsStep, {"print(torch.xpu.memory_stats())"}},
+      {"pt-mps", kStatisticsStep, {"print(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())"}},
+      {"pt-", kSnapshotStep, TorchLines()},
+      {"jax-xla", kStatisticsStep, {"jax.profiler.save_device_memory_profile(\"memory.prof\")"}},
+      {"tf-bfc", kStatisticsStep, {"print(tf.config.experimental.get_memory_info(\"GPU:0\"))"}},
+      {"cupy",
+       kStatisticsStep,
+       {"pool = cupy.get_default_memory_pool()", "print(pool.used_bytes(), pool.total_bytes())"}},
+      {"rmm",
+       "This message cannot tell which arrays hold the memory. Have every allocation logged: run the lines below at "
+       "the "
+       "start of the program, and read the log together with this message.",
+       {"log = rmm.mr.LoggingResourceAdaptor(rmm.mr.get_current_device_resource(), log_file_name=\"rmm.csv\")",
+        "rmm.mr.set_current_device_resource(log)"}},
+      {"",
+       "This message cannot tell which tensors hold the memory. Log the allocator's own statistics before the step "
+       "that "
+       "fails, and read them together with this message.",
+       {}}};
+  return steps;
+}
+
 void WriteNextStep(const OomMessage& message, OomMessageVerdict& verdict) {
-  const bool torch = absl::StartsWith(message.family, "pt-");
-  const bool other_backend = message.family == "pt-xpu" || message.family == "pt-npu" || message.family == "pt-mps";
-  if (!torch || other_backend) {
-    verdict.next_step =
-        "This message cannot tell which tensors hold the memory. Log the allocator's own statistics before "
-        "the step that fails, and read them together with this message.";
+  for (const NextStep& next : NextSteps()) {
+    if (!absl::StartsWith(message.family, next.family)) continue;
+    verdict.next_step = std::string(next.step);
+    verdict.next_lines = next.lines;
     return;
   }
-  verdict.next_step =
-      "To see which tensors hold the memory and which pin the holes, record a snapshot: the first line at "
-      "the start of the program, the second right after the failure. Then run ashlar explain "
-      "snapshot.pickle.";
-  verdict.next_lines = {"torch.cuda.memory._record_memory_history(max_entries=100000)",
-                        "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
 }
 
 }  // namespace

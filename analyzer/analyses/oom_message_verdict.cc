@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/oom_message_evidence.h"
 
@@ -58,6 +59,7 @@ class Judge {
     ReadOthers();
     FillAccounting();
     Decide();
+    NameUnknown();
     verdict_.tried_meaning = oom::TriedMeaning(message_);
     oom::WriteEvidence(message_, verdict_);
     return std::move(verdict_);
@@ -133,6 +135,21 @@ class Judge {
                                              " outside may include another process or an earlier run "
                                              "(a context alone is 0.5 to 1.8 GiB): not in this message"));
     }
+  }
+
+  // Everything that the arithmetic would have used and the message does not tell.
+  void NameUnknown() {
+    std::vector<std::string> unknown;
+    const auto name = [&unknown](bool is_known, const char* what) {
+      if (!is_known) unknown.push_back(what);
+    };
+    name(tried_.has_value(), "the size asked for");
+    name(total_.has_value(), "the device's capacity");
+    name(free_.has_value(), "what the device had free");
+    name(allocated_.has_value(), "what was allocated");
+    name(reserved_.has_value(), "what was reserved");
+    name(verdict_.outside.has_value(), "what is outside this allocator");
+    if (!unknown.empty()) Note("not_told", absl::StrCat("not in this message: ", absl::StrJoin(unknown, ", ")));
   }
 
   // The failing process, where the message calls it by number only (containers): the largest that can hold what is

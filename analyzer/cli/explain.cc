@@ -43,10 +43,7 @@ absl::StatusOr<Explanations> ExplainTrace(const std::string& bytes, const report
 }
 
 absl::StatusOr<Explanations> ExplainText(const std::string& bytes, const report::ExplainOptions& options) {
-  Explanations out;
-  for (const readers::OomMessage& message : readers::FindOomMessages(bytes)) {
-    out.push_back(report::ExplainMessage(message, options));
-  }
+  Explanations out = report::ExplainMessages(readers::FindOomMessages(bytes), options);
   if (!out.empty()) return out;
   return absl::InvalidArgumentError(
       absl::StrCat("this is ", readers::InputKindName(readers::Sniff(bytes)),

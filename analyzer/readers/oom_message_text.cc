@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/readers/oom_message_prefix.h"
 
 namespace ashlar::readers::oom {
 namespace {
@@ -133,6 +134,11 @@ SqueezedText::SqueezedText(absl::string_view raw, std::size_t base) : raw_(raw),
       ++at;
       continue;
     }
+    if (const std::size_t prefix = line_start ? LinePrefixLength(raw.substr(at)) : 0; prefix > 0) {
+      dropped = true;
+      at += prefix;
+      continue;
+    }
     if (dropped && !squeezed_.empty() && IsDigit(squeezed_.back()) && IsDigit(raw[at])) {
       squeezed_.push_back(' ');
       offsets_.push_back(static_cast<std::uint32_t>(at));
@@ -147,13 +153,10 @@ SqueezedText::SqueezedText(absl::string_view raw, std::size_t base) : raw_(raw),
 std::string SqueezedText::Raw(std::size_t begin, std::size_t end) const {
   std::string out;
   if (begin >= end || end > offsets_.size()) return out;
-  const std::size_t last = offsets_[end - 1] + std::size_t{1};
-  for (const char c : raw_.substr(offsets_[begin], last - offsets_[begin])) {
-    if (!IsBlank(c)) {
-      out.push_back(c);
-    } else if (!out.empty() && out.back() != ' ') {
-      out.push_back(' ');
-    }
+  for (std::size_t i = begin; i < end; ++i) {
+    const bool follows_a_gap = i > begin && offsets_[i] > offsets_[i - 1] + 1;
+    if (follows_a_gap && out.back() != ' ' && squeezed_[i] != ' ') out.push_back(' ');
+    out.push_back(squeezed_[i]);
   }
   return out;
 }

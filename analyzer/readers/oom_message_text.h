@@ -1,6 +1,6 @@
-// The text under an OOM message, as the family parsers read it: white space, line prefixes (#, >, |), terminal colours
-// and escaped line ends are squeezed out, so that a message reads the same however it was wrapped. A position in the
-// squeezed text maps back to the byte it came from.
+// The text under an OOM message, as the family parsers read it: white space, line prefixes (#, >, | and those of
+// oom_message_prefix.h), terminal colours and escaped line ends are squeezed out, so that a message reads the same
+// however it was wrapped. A position in the squeezed text maps back to the byte it came from.
 //
 //   "# CUDA out of memory.\n# Tried to allocate 2.00 GiB"  ->  "CUDAoutofmemory.Triedtoallocate2.00GiB"
 //
@@ -29,7 +29,7 @@ class SqueezedText {
   std::size_t OffsetOf(std::size_t at) const {
     return at < offsets_.size() ? base_ + offsets_[at] : base_ + raw_.size();
   }
-  // The raw text of squeezed [begin, end), white space collapsed to single blanks.
+  // The text of squeezed [begin, end) with a blank wherever something was left out.
   std::string Raw(std::size_t begin, std::size_t end) const;
 
  private:

@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
@@ -33,6 +35,9 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
 absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
 
 Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options);
+
+// One for each different message, in the order of the first ones; what stands several times is counted in a note.
+std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> messages, const ExplainOptions& options);
 
 }  // namespace ashlar::report
 

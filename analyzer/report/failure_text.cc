@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
@@ -7,7 +9,7 @@
 namespace ashlar::report {
 namespace {
 
-constexpr std::size_t kPinLabelWidth = 28;
+constexpr std::size_t kPinColumns = 79;  // of a line of 130, what is left for a label and since when its blocks live
 constexpr std::size_t kPhaseWidth = 20;
 constexpr std::size_t kReleaseLabelWidth = 40;
 
@@ -90,10 +92,17 @@ void AppendFailure(const std::optional<FailureLines>& failure, std::string& out)
 void AppendPins(const PinLines& pins, std::string& out) {
   if (pins.lines.empty()) return;
   absl::StrAppend(&out, "\nWHAT PINS THE HOLES   (each hole on the blocks that bound it, smaller ones more)\n");
+  std::size_t longest = 0;
+  std::size_t most = kReleaseLabelWidth;
   for (const PinLine& line : pins.lines) {
-    out += absl::StrFormat("  %11s  behind %12s of %11s  %-28s  %s\n", FormatBytes(line.blame_bytes),
-                           Blocks(line.blocks, ""), FormatBytes(line.size_bytes),
-                           Shortened(Printable(line.label), kPinLabelWidth), Since(line));
+    longest = std::max(longest, line.label.size());
+    most = std::min(most, kPinColumns - 2 - Since(line).size());
+  }
+  const std::size_t width = std::min(longest, most);
+  for (const PinLine& line : pins.lines) {
+    out += absl::StrFormat("  %11s  behind %12s of %11s  %-*s  %s\n", FormatBytes(line.blame_bytes),
+                           Blocks(line.blocks, ""), FormatBytes(line.size_bytes), static_cast<int>(width),
+                           Shortened(Printable(line.label), most), Since(line));
   }
   if (pins.other_blocks > 0) {
     out += absl::StrFormat("  %11s  behind %12s elsewhere\n", FormatBytes(pins.other_blame_bytes),

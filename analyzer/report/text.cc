@@ -74,8 +74,11 @@ void AppendAccounting(const Explanation& e, std::string& out) {
   const OomAccounting& a = e.accounting;
   const std::optional<std::uint64_t> whole = a.total_bytes.has_value() ? a.total_bytes : a.reserved_bytes;
   if (!whole.has_value()) return;
+  const bool has_parts = a.allocated_bytes.has_value() || a.stranded_bytes.has_value() || a.outside_bytes.has_value() ||
+                         a.free_bytes.has_value();
   AppendSection(absl::StrCat("WHERE ", FormatBytes(*whole), a.total_bytes.has_value() ? "" : " RESERVED", " WENT"),
                 absl::StrCat("at ", e.moment), out);
+  if (!has_parts) out += "  not in this message\n";
   std::uint64_t most = 0;
   for (const auto& part : {a.live_bytes.has_value() ? a.live_bytes : a.allocated_bytes, a.stranded_bytes,
                            a.whole_free_bytes, a.private_pool_bytes, a.outside_bytes, a.free_bytes}) {

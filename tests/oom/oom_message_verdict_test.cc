@@ -86,6 +86,7 @@ TEST(OomMessageVerdictTest, FragmentationSaysByHowMuch) {
   const OomMessageVerdict verdict = Judge(kCutV100);
   EXPECT_THAT(Words(verdict), HasSubstr("fits with 1.26 GiB to spare"));
   EXPECT_THAT(Words(verdict), HasSubstr("misses it by 18.56 MiB"));
+  EXPECT_THAT(Words(verdict), HasSubstr("make 13.37 GiB; this allocator can hold at most 14.64 GiB"));
   EXPECT_DOUBLE_EQ(Rounded(verdict.missing->value_bytes, kMebi), 18.56);
   const OomMessageVerdict colab = Judge(kColabBert);
   EXPECT_THAT(Words(colab), HasSubstr("fits with 363.82 MiB to spare"));
@@ -239,7 +240,60 @@ TEST(OomMessageVerdictTest, WhatToDoNextIsExact) {
             (std::vector<std::string>{"torch.cuda.memory._record_memory_history(max_entries=100000)",
                                       "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"}));
   EXPECT_FALSE(verdict.next_step.empty());
-  EXPECT_TRUE(Judge(kJax).next_lines.empty());
+  EXPECT_EQ(Judge(kHip).next_lines, verdict.next_lines);  // the same names there
+  EXPECT_EQ(Judge(kNpu).next_lines.at(1), "torch.npu.memory._dump_snapshot(\"snapshot.pickle\")");
+  EXPECT_THAT(Judge(kCached).next_step, HasSubstr("PyTorch 2.1 or later"));  // 1.3 records no snapshots
+  EXPECT_EQ(Judge(kJax).next_lines.at(0), "jax.profiler.save_device_memory_profile(\"memory.prof\")");
+  for (const char* text : kAll) {
+    const OomMessageVerdict any = Judge(text);
+    EXPECT_FALSE(any.next_step.empty()) << text;
+    const readers::OomMessage message = readers::FindOomMessages(text).at(0);
+    const bool has_no_lines = message.family == "paddle" || message.family == "ggml" || message.family == "numba";
+    EXPECT_EQ(any.next_lines.empty(), has_no_lines) << text;
+  }
+}
+
+std::string NoteText(const OomMessageVerdict& verdict, const std::string& name) {
+  for (const trace::Note& note : verdict.notes) {
+    if (note.name == name) return note.message;
+  }
+  return "";
+}
+
+TEST(OomMessageVerdictTest, WhatIsNotToldIsNamed) {
+  EXPECT_FALSE(HasNote(Judge(kCutV100), "not_told"));
+  EXPECT_EQ(NoteText(Judge(kJax), "not_told"),
+            "not in this message: the device's capacity, what the device had free, what was allocated, what was "
+            "reserved, what is outside this allocator");
+  EXPECT_THAT(NoteText(Judge(kPlain), "not_told"), HasSubstr("the size asked for"));
+  // Every figure is known or named, in every family.
+  for (const char* text : kAll) {
+    const OomMessageVerdict verdict = Judge(text);
+    const std::string named = NoteText(verdict, "not_told");
+    const auto is_named = [&named](const char* what) { return named.find(what) != std::string::npos; };
+    EXPECT_EQ(verdict.tried_bytes.has_value(), !is_named("asked for")) << text;
+    EXPECT_EQ(verdict.accounting.total_bytes.has_value(), !is_named("capacity")) << text;
+    EXPECT_EQ(verdict.accounting.free_bytes.has_value(), !is_named("free")) << text;
+    EXPECT_EQ(verdict.accounting.allocated_bytes.has_value(), !is_named("was allocated")) << text;
+    EXPECT_EQ(verdict.outside.has_value(), !is_named("outside")) << text;
+  }
+}
+
+TEST(OomMessageVerdictTest, ImpossibleFiguresAreNamedAndNotReasonedWith) {
+  const OomMessageVerdict wrapped = Judge(
+      "CUDA out of memory. Tried to allocate 3.74 GiB. GPU 0 has a total capacity of 4.00 GiB of which "
+      "17179869184.00 GiB is free. Of the allocated memory 1.20 GiB is allocated by PyTorch, and 844.14 MiB is "
+      "reserved by PyTorch but unallocated.");
+  EXPECT_EQ(wrapped.kind, OomVerdict::kCapacity);
+  EXPECT_THAT(Words(wrapped), HasSubstr("1.20 GiB allocated and 3.74 GiB more are above the 4.00 GiB"));
+  EXPECT_THAT(NoteText(wrapped, "impossible_figure"), HasSubstr("17179869184.00 GiB (free) cannot be memory"));
+  EXPECT_FALSE(wrapped.accounting.free_bytes.has_value());
+  const OomMessageVerdict more_free = Judge(
+      "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 4.00 GiB total capacity; 1.00 GiB already allocated; "
+      "5.00 GiB free; 2.00 GiB reserved in total by PyTorch)");
+  EXPECT_EQ(more_free.kind, OomVerdict::kUnknown);
+  EXPECT_THAT(NoteText(more_free, "impossible_figure"), HasSubstr("5.00 GiB free is more than the total capacity"));
+  EXPECT_THAT(Words(more_free), HasSubstr("1.00 GiB were held in holes; what the device had free is not in this"));
 }
 
 }  // namespace

@@ -114,6 +114,22 @@ TEST(ExplainMessageTest, EveryFamilyIsSound) {
   }
 }
 
+TEST(ExplainMessageTest, WhatIsRepeatedIsCounted) {
+  const std::string first = oom_messages::kTabularT4;
+  const std::string second = oom_messages::kColabBert;
+  const std::vector<readers::OomMessage> found =
+      readers::FindOomMessages(first + "\n" + second + "\nretry\n" + first + "\n" + first + "\n");
+  ASSERT_EQ(found.size(), 4u);
+  const std::vector<report::Explanation> explanations = report::ExplainMessages(found, {});
+  ASSERT_EQ(explanations.size(), 2u);
+  EXPECT_EQ(explanations[0].verdict, report::OomVerdict::kCapacity);
+  ASSERT_FALSE(explanations[0].notes.empty());
+  EXPECT_EQ(explanations[0].notes.back().name, "repeated");
+  EXPECT_EQ(explanations[0].notes.back().count, 3u);
+  EXPECT_THAT(report::ToText(explanations[0]), HasSubstr("stands in the text (3)"));
+  EXPECT_THAT(report::ToJson({explanations[1]}), testing::Not(HasSubstr("repeated")));
+}
+
 TEST(ExplainMessageTest, SeveralMessagesAreAnArray) {
   const std::string log = std::string(oom_messages::kTabularT4) + "\n\nretrying\n\n" + oom_messages::kColabBert + "\n";
   std::vector<report::Explanation> explanations;
