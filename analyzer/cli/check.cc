@@ -1,6 +1,5 @@
 #include "analyzer/cli/check.h"
 
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,13 +46,6 @@ absl::StatusOr<report::CheckLimits> ReadLimits(const CheckFlags& flags) {
   out.max_ooms = flags.max_ooms;
   if (!out.IsEmpty()) return out;
   return absl::InvalidArgumentError("check needs a limit, such as --max-reserved 14GiB; see ashlar check --help");
-}
-
-bool WriteFile(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return false;
-  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  return std::fclose(file) == 0 && is_written;
 }
 
 int Run(const CheckFlags& flags) {

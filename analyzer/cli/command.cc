@@ -34,14 +34,18 @@ absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& o
 }  // namespace
 
 void AddReplayFlags(CLI::App& app, ReplayFlags& flags) {
+  AddPolicyFlags(app, flags);
+  app.add_option("--capacity", flags.capacity, "memory of the device, such as 16GiB");
+  app.add_option("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
+}
+
+void AddPolicyFlags(CLI::App& app, ReplayFlags& flags) {
   app.add_option("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-latest");
   app.add_option("--free-order", flags.free_order,
                  "order of equally big free blocks: address, per-block-counter, per-segment-counter");
   app.add_option("--segment-addresses", flags.segment_addresses,
                  "where the simulated device puts segments: ascending (default) or descending");
   app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
-  app.add_option("--capacity", flags.capacity, "memory of the device, such as 16GiB");
-  app.add_option("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
   app.add_option("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
 }
 
@@ -89,6 +93,13 @@ int FailInput(const std::string& input, const absl::Status& status) {
 absl::Status NoSnapshotFlags(const ReplayFlags& flags) {
   if (!flags.device.has_value()) return absl::OkStatus();
   return absl::OutOfRangeError("--device needs a snapshot: this input has one device only");
+}
+
+bool WriteFile(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return false;
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return std::fclose(file) == 0 && is_written;
 }
 
 bool Print(const std::string& text) {

@@ -29,6 +29,8 @@ struct ReplayFlags {
 };
 
 void AddReplayFlags(CLI::App& app, ReplayFlags& flags);
+// Those that do not limit the memory.
+void AddPolicyFlags(CLI::App& app, ReplayFlags& flags);
 
 // The flags checked and read; errors name the flag.
 absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags);
@@ -42,6 +44,9 @@ int FailInput(const std::string& input, const absl::Status& status);
 
 // OutOfRange where a flag that only a snapshot has a use for is given with something else.
 absl::Status NoSnapshotFlags(const ReplayFlags& flags);
+
+// The whole file anew; false when that fails.
+bool WriteFile(const std::string& path, const std::string& text);
 
 // Writes to stdout; false (with a line on stderr) when that fails.
 bool Print(const std::string& text);

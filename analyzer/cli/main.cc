@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "analyzer/cli/bound.h"
 #include "analyzer/cli/check.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/diff.h"
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
   ashlar::cli::AddReplay(program, run);
   ashlar::cli::AddCheck(program, run);
   ashlar::cli::AddDiff(program, run);
+  ashlar::cli::AddBound(program, run);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

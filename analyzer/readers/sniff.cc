@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "analyzer/readers/minimalloc_csv.h"
 
 namespace ashlar::readers {
 namespace {
@@ -67,6 +68,7 @@ InputKind Sniff(absl::string_view bytes) {
   if (IsBinaryPickle(bytes)) return InputKind::kPickle;
   const absl::string_view text = bytes.substr(start);
   if (IsPlainTrace(text)) return InputKind::kPlainTrace;
+  if (IsMinimallocCsv(text)) return InputKind::kPackingCsv;
   if (IsJsonObject(text)) return InputKind::kJson;
   if (IsOomText(text)) return InputKind::kOomText;  // before '[': "[rank0]: ... out of memory" is a log
   if (IsTextPickle(bytes)) return InputKind::kTextPickle;
@@ -83,6 +85,8 @@ absl::string_view InputKindName(InputKind kind) {
       return "a pickle of protocol 0 or 1";
     case InputKind::kPlainTrace:
       return "a plain request trace";
+    case InputKind::kPackingCsv:
+      return "a packing problem (CSV)";
     case InputKind::kOomText:
       return "an out-of-memory message";
     case InputKind::kJson:

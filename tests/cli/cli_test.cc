@@ -82,7 +82,7 @@ TEST_F(CliTest, UnreadableInputsAreThree) {
       Write("hostile.pickle", std::string("\x80\x02") + "cos\nsystem\n(X\x04" + std::string(3, '\0') + "echotR.");
   const std::string note = Write("note.log", "nothing of interest\n");
   const std::string bad = Write("bad.txt", "a 1 512 0\nf 1\n  zz 3\n");
-  for (const std::string command : {"explain ", "replay ", "check --max-ooms 0 "}) {
+  for (const std::string command : {"explain ", "replay ", "check --max-ooms 0 ", "bound "}) {
     SCOPED_TRACE(command);
     ExpectError(Run(command + folder_ + "none"), 3, {folder_ + "none", "No such file"});
     ExpectError(Run(command + folder_), 3, {"folder"});
@@ -173,8 +173,24 @@ TEST_F(CliTest, TwoTracesDiffer) {
   ExpectError(Run("diff " + a + " " + folder_ + "none"), 3, {"none", "No such file"});
 }
 
+TEST_F(CliTest, ABoundAndItsCertificate) {
+  const std::string trace = Write("trace.txt", kTrace);
+  const std::string certificate = folder_ + "certificate.csv";
+  const Result text = Run("bound " + trace + " --csv " + certificate);
+  EXPECT_EQ(text.code, 0) << text.error;
+  EXPECT_THAT(text.out, HasSubstr("equals the bound"));
+  const nlohmann::json json = nlohmann::json::parse(Run("bound --json " + certificate).out);
+  EXPECT_EQ(json["given_packing"], 1048577 + 512);
+  EXPECT_EQ(json["packing"], json["given_packing"]);
+  ExpectError(Run("bound " + trace + " --seconds -1"), 2, {"--seconds", "-1"});
+  ExpectError(Run("bound " + trace + " --capacity 1GiB"), 2, {"--capacity"});
+  ExpectError(Run("bound " + trace + " --csv " + folder_ + "none/x"), 3, {"--csv", "cannot write"});
+  ExpectError(Run("bound " + Write("bad.csv", "id,lower,upper,size\na,0,9,x\n")), 3, {"bad.csv", "2:7", "'x'"});
+}
+
 TEST_F(CliTest, HelpAndVersionAreFine) {
-  for (const char* arguments : {"--help", "explain --help", "replay --help", "check --help", "diff --help"}) {
+  for (const char* arguments :
+       {"--help", "explain --help", "replay --help", "check --help", "diff --help", "bound --help"}) {
     const Result result = Run(arguments);
     EXPECT_EQ(result.code, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: ashlar"));

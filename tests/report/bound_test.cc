@@ -1,0 +1,94 @@
+// The bound of hand-made traces with numbers worked out by hand; text, JSON and schema agree; a certificate that comes
+// with a problem is checked.
+#include <string>
+
+#include "analyzer/report/bound_report.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/report/printed.h"
+
+namespace ashlar::tests {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+report::BoundReport MustBound(const std::string& trace, const report::ExplainOptions& options = {}) {
+  const absl::StatusOr<report::TracedRun> run = report::TraceBytes(trace, options);
+  EXPECT_TRUE(run.ok()) << run.status();
+  absl::StatusOr<report::BoundReport> bound = report::BoundOfTrace("x", *run, 1'000'000);
+  EXPECT_TRUE(bound.ok()) << bound.status();
+  return *std::move(bound);
+}
+
+json ExpectSoundBound(const report::BoundReport& report, SchemaCheck& schema) {
+  const json document = json::parse(report::ToJson(report));
+  schema.Check(document);
+  EXPECT_THAT(schema.errors(), IsEmpty());
+  ExpectFitsOneScreen(report::ToText(report));
+  EXPECT_LE(document["lower_bound"], document["packing"]);
+  return document;
+}
+
+SchemaCheck BoundSchema() { return SchemaCheck(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/bound.schema.json"))); }
+
+// 30 MiB, freed, then 31 MiB: 31 are needed at one time; PyTorch's cache holds both segments, 30 and 32. Expandable
+// segments of 20 MiB pages hold 40 once.
+TEST(BoundTest, HandMadeNumbers) {
+  SchemaCheck schema = BoundSchema();
+  EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
+  const report::BoundReport report = MustBound("a 1 31457280 0\nf 1\na 2 32505856 0\n");
+  const json document = ExpectSoundBound(report, schema);
+  EXPECT_EQ(document["lower_bound"], 31 * kMiB);
+  EXPECT_EQ(document["packing"], 31 * kMiB);
+  EXPECT_EQ(document["packing_is_optimal"], true);
+  EXPECT_EQ(document["reserved"], 62 * kMiB);
+  EXPECT_EQ(document["reserved_above_bound"], 1.0);
+  bool is_seen = false;
+  for (const json& row : document["what_if"]) {
+    if (row["conf"] != "expandable_segments:True") continue;
+    is_seen = true;
+    EXPECT_EQ(row["peak_reserved_bytes"], 40 * kMiB);
+    EXPECT_DOUBLE_EQ(row["gap_closed"].get<double>(), 22.0 / 31);
+  }
+  EXPECT_TRUE(is_seen);
+  EXPECT_THAT(report::ToText(report), HasSubstr("closes 71 % of the gap: 22.00 MiB of 31.00 MiB"));
+  EXPECT_EQ(report.problem.offsets.size(), 2u);
+}
+
+TEST(BoundTest, TheExample) {
+  SchemaCheck schema = BoundSchema();
+  const report::BoundReport report = MustBound(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
+  const json document = ExpectSoundBound(report, schema);
+  EXPECT_EQ(document["packing_is_optimal"], true);
+  EXPECT_GT(document["reserved"], document["packing"]);
+}
+
+TEST(BoundTest, NothingAliveIsNoDivisionByZero) {
+  SchemaCheck schema = BoundSchema();
+  const json document = ExpectSoundBound(MustBound("y\n"), schema);
+  EXPECT_EQ(document["lower_bound"], 0);
+  EXPECT_TRUE(document["reserved_above_bound"].is_null());
+}
+
+TEST(BoundTest, AProblemsOwnOffsetsAreChecked) {
+  SchemaCheck schema = BoundSchema();
+  readers::PackingProblem problem{{"a", "b"}, {{0, 3, 4}, {2, 9, 5}}, {6, 0}};
+  const absl::StatusOr<report::BoundReport> good = report::BoundOfProblem("x", problem, 1000);
+  ASSERT_TRUE(good.ok()) << good.status();
+  const json document = ExpectSoundBound(*good, schema);
+  EXPECT_EQ(document["unit"], "units");
+  EXPECT_EQ(document["given_packing"], 10);
+  EXPECT_EQ(document["packing"], 9);
+  EXPECT_TRUE(document["reserved"].is_null());
+  problem.offsets = {4, 0};
+  const absl::Status bad = report::BoundOfProblem("x", problem, 1000).status();
+  EXPECT_THAT(std::string(bad.message()), HasSubstr("buffers 0 and 1 are alive together and overlap"));
+  problem.offsets = {UINT64_MAX, 0};
+  EXPECT_FALSE(report::BoundOfProblem("x", problem, 1000).ok());
+}
+
+}  // namespace
+}  // namespace ashlar::tests
