@@ -12,6 +12,7 @@
 #include "analyzer/cli/diff.h"
 #include "analyzer/cli/explain.h"
 #include "analyzer/cli/replay.h"
+#include "analyzer/cli/sweep.h"
 
 int main(int argc, char** argv) {
   CLI::App program("Explains GPU memory: replays allocation traces through a caching allocator's own code.", "ashlar");
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   ashlar::cli::AddCheck(program, run);
   ashlar::cli::AddDiff(program, run);
   ashlar::cli::AddBound(program, run);
+  ashlar::cli::AddSweep(program, run);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -35,13 +35,6 @@ struct Context {
   const report::ExplainOptions& options;
 };
 
-absl::StatusOr<policy::Options> PolicyOf(const report::ExplainOptions& options) {
-  const policy::Compat compat = options.wishes.compat.value_or(policy::Compat::kTorch210);
-  absl::StatusOr<policy::Options> out = policy::ParseConf(options.wishes.conf.value_or(""), compat);
-  if (out.ok() && options.wishes.free_order.has_value()) out->free_order = *options.wishes.free_order;
-  return out;
-}
-
 report::ReplayReport ReportOf(const policy::Options& options, std::string source) {
   report::ReplayReport out;
   out.source = std::move(source);
@@ -126,7 +119,7 @@ absl::StatusOr<report::ReplayReport> ReplayBytes(const std::string& bytes, const
   if (absl::Status status = NoSnapshotFlags(context.flags.replay); !status.ok()) return status;
   const absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(bytes);
   if (!requests.ok()) return requests.status();
-  const absl::StatusOr<policy::Options> options = PolicyOf(context.options);
+  const absl::StatusOr<policy::Options> options = remedies::WishedOptions(context.options.wishes);
   if (!options.ok()) return options.status();
   return ReplayCold(*requests, *options, context,
                     absl::StrCat("request trace, ", FormatCount(requests->requests.size()), " requests"), log);

@@ -1,7 +1,7 @@
 // What other settings would have done: the same requests replayed from an empty allocator under each of them.
 //
 //   std::vector<WhatIfRow> rows = *RunWhatIfs(requests, {.baseline = options, .capacity_bytes = 16 * kGiB});
-//   Advice advice = Advise(rows);
+//   Advice advice = Advise(rows);  // advice.h
 //
 // Every row, the baseline's too, starts empty and gets segment addresses by the simulated device's rule, so that rows
 // can be compared with each other.
@@ -17,6 +17,8 @@
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/options.h"
 #include "allocator/trace/request.h"
+#include "analyzer/remedies/request_sizes.h"
+#include "analyzer/remedies/risk.h"
 
 namespace ashlar::remedies {
 
@@ -40,26 +42,29 @@ struct WhatIfRow {
   std::uint64_t peak_reserved_bytes = 0;
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t ooms = 0;          // rejections by throw_on_cudamalloc_oom among them
-  std::uint64_t retries = 0;       // times the cache was returned on the way to new memory
   std::uint64_t driver_calls = 0;  // calls that obtain or return memory
   std::uint64_t cost_ns = 0;       // of the device's calls, by the simulated device's cost model
+  std::uint64_t retries = 0;       // allocations that had the whole cache returned before they tried again
   std::optional<bool> feasible;    // no request failed; nullopt where the capacity is not known
+  std::vector<Risk> risks;         // what speaks against the setting
 };
 
-// One replay under `options`, with the capacity, the limit and the device of `settings`.
+// One replay under `options`, with the capacity, the limit and the device of `settings`; its risks are left empty. Safe
+// from several threads at once.
 absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
                                     const policy::Options& options);
 
-// The baseline's row first, then one a conf that differs from it. Fails when a conf cannot be parsed.
+// The same with its risks, for requests of these `sizes`. Safe from several threads at once.
+absl::StatusOr<WhatIfRow> ReplayUnder(const trace::RequestTrace& requests, const std::vector<RequestSize>& sizes,
+                                      const WhatIfSettings& settings, const policy::Options& options);
+
+// The name of a baseline: its conf where that says what is replayed, else the settings as a conf of their own (a
+// program can change them after start).
+std::string BaselineConf(const policy::Options& baseline);
+
+// The baseline's row first, then one a conf that decides otherwise. Standard confs keep what a recorded conf says
+// besides. Fails when a conf cannot be parsed.
 absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings);
-
-struct Advice {
-  std::optional<std::string> paste;  // the line for the shell
-  std::string sentence;              // what it would do, or that nothing here helps
-};
-
-// The row that fits with the lowest peak; where all fit (or the capacity is not known) a row is worth it from 2 % on.
-Advice Advise(const std::vector<WhatIfRow>& rows);
 
 }  // namespace ashlar::remedies
 

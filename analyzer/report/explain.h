@@ -12,6 +12,7 @@
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/readers/oom_message.h"
+#include "analyzer/remedies/what_if_input.h"
 #include "analyzer/replay/recorded_replay.h"
 #include "analyzer/report/explanation.h"
 
@@ -24,6 +25,9 @@ struct ExplainOptions {
   replay::ReplayWishes wishes;
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
 };
+
+// Where and under which limits to replay.
+remedies::ReplayLimits LimitsOf(const ExplainOptions& options);
 
 // The wished device, else the one that holds most. OutOfRange where the snapshot has no such device.
 absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished);

@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/report/explain_timeline.h"
 #include "analyzer/report/traced_run.h"
@@ -12,19 +11,13 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   if (!run.ok()) return run.status();
 
   Explanation out;
-  remedies::WhatIfSettings settings;
-  settings.baseline = run->options;
-  settings.capacity_bytes = options.capacity_bytes;
-  settings.memory_fraction = options.memory_fraction;
-  settings.device.address_order = options.segment_addresses;
-
+  const remedies::WhatIfInput input = remedies::InputOf(requests, run->options, LimitsOf(options));
   out.source = DescribeRequests(requests);
-  out.replayed_as = absl::StrCat("replayed as ", policy::CompatName(run->options.compat), ", equal free blocks in ",
-                                 policy::FreeOrderName(run->options.free_order), " order");
+  out.replayed_as = input.replayed_as;
   TimelineContext context{&run->options, nullptr, options.capacity_bytes, std::nullopt, {}};
   if (options.capacity_bytes.has_value()) context.outside_bytes = 0;
   ExplainTimeline(run->timeline, context, out);
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(requests, settings);
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(input.requests, input.settings);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.what_if_capacity_bytes = options.capacity_bytes;

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/report/explain_timeline.h"
@@ -65,38 +64,22 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::
     out.advice.sentence = "what other settings would have done is not in this trace: it has no allocations to replay";
     return absl::OkStatus();
   }
-  remedies::WhatIfSettings settings;
-  settings.baseline = recorded.options;
-  settings.memory_fraction = options.memory_fraction;
-  settings.device.address_order = options.segment_addresses;
-  settings.capacity_bytes = CapacityAtOom(observed);
-  if (!settings.capacity_bytes.has_value()) settings.capacity_bytes = options.capacity_bytes;
-  out.what_if_capacity_bytes = settings.capacity_bytes;
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
-      remedies::RunWhatIfs(WhatIfRequests(recorded.program, settings.capacity_bytes.has_value()), settings);
+  const remedies::WhatIfInput input = remedies::InputOf(recorded, observed, LimitsOf(options));
+  out.what_if_capacity_bytes = input.settings.capacity_bytes;
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(input.requests, input.settings);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.advice = remedies::Advise(out.what_if);
-  const std::uint64_t cold = out.what_if.front().peak_reserved_bytes;
-  const std::uint64_t record = observed.reserved_peak().bytes;
-  if (cold != record) {
-    AddNote("cold_replay_differs",
-            absl::StrFormat("replayed from an empty allocator the recorded settings peak at %s reserved, the record at "
-                            "%s: what was cached before the window is not in this trace",
-                            FormatBytes(cold), FormatBytes(record)),
-            1, out);
-  }
-  if (!observed.oom_events().empty() && out.what_if.front().ooms == 0) {
-    AddNote(
-        "oom_not_reproduced",
-        "replayed from an empty allocator the recorded settings do not run out of memory: fragmentation from before "
-        "the window took part, so a what-if that fits proves little here",
-        1, out);
-  }
+  const std::vector<trace::Note> notes = remedies::BaselineNotes(input, out.what_if.front());
+  out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   return absl::OkStatus();
 }
 
 }  // namespace
+
+remedies::ReplayLimits LimitsOf(const ExplainOptions& options) {
+  return {options.capacity_bytes, options.memory_fraction, options.segment_addresses};
+}
 
 absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished) {
   if (!wished.has_value()) return replay::BusiestDevice(snapshot);

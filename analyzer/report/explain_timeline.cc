@@ -140,15 +140,6 @@ void JudgeWithoutOom(const timeline::Timeline& timeline, Explanation& out) {
 
 }  // namespace
 
-std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline) {
-  if (timeline.oom_events().empty()) return std::nullopt;
-  const timeline::EventIndex moment = timeline.oom_events().back();
-  const std::uint64_t free_bytes = timeline.events()[static_cast<std::size_t>(moment)].address;
-  const std::uint64_t reserved = timeline.TotalsAfter(moment).reserved_bytes;
-  if (free_bytes > UINT64_MAX / 2 - reserved) return std::nullopt;
-  return reserved + free_bytes;
-}
-
 void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out) {
   const timeline::EventIndex moment = analyses::MomentOf(timeline);
   analyses::CauseFacts facts;

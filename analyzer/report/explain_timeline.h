@@ -10,6 +10,7 @@
 #include "allocator/policy/options.h"
 #include "allocator/trace/snapshot.h"
 #include "allocator/trace/stack_table.h"
+#include "analyzer/remedies/what_if_input.h"
 #include "analyzer/report/explanation.h"
 #include "analyzer/timeline/timeline.h"
 
@@ -26,8 +27,7 @@ struct TimelineContext {
 // Fills everything but source, fidelity and what-ifs.
 void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out);
 
-// What the allocator could hold at most when it ran out of memory: reserved + free on the device at that moment.
-std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline);
+using remedies::CapacityAtOom;
 
 }  // namespace ashlar::report
 

@@ -16,6 +16,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/analyses/live_stacks.h"
 #include "analyzer/analyses/oom_message_verdict.h"
+#include "analyzer/remedies/advice.h"
 #include "analyzer/remedies/what_if.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/report/failure_lines.h"

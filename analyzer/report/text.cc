@@ -9,16 +9,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
 
 namespace ashlar::report {
 namespace {
 
 constexpr std::size_t kBarCells = 36;
-constexpr std::size_t kTextWidth = 100;
 constexpr std::size_t kLabelWidth = 90;
 
 // A bar of eighths: full cells, then one partial.
@@ -31,29 +30,6 @@ std::string Bar(std::uint64_t bytes, std::uint64_t most) {
   std::string out;
   for (std::size_t i = 0; i < eighths / 8; ++i) out += "█";
   return out + kEighths[eighths % 8];
-}
-
-void AppendWrapped(const std::string& text, std::size_t indent, std::string& out) {
-  std::size_t column = indent;
-  bool is_first = true;
-  for (const absl::string_view whole_word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    const std::string word = Shortened(Printable(std::string(whole_word)), kTextWidth);
-    if (!is_first && column + 1 + word.size() > kTextWidth) {
-      absl::StrAppend(&out, "\n", std::string(indent, ' '));
-      column = indent;
-      is_first = true;
-    }
-    absl::StrAppend(&out, is_first ? "" : " ", word);
-    column += word.size() + (is_first ? 0 : 1);
-    is_first = false;
-  }
-  out += "\n";
-}
-
-void AppendSection(absl::string_view title, absl::string_view remark, std::string& out) {
-  absl::StrAppend(&out, "\n", title);
-  if (!remark.empty()) absl::StrAppend(&out, "   (", remark, ")");
-  out += "\n";
 }
 
 void AppendPart(absl::string_view name, const std::optional<std::uint64_t>& bytes, std::uint64_t most,

@@ -88,10 +88,8 @@ absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, con
 }
 
 absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ExplainOptions& options) {
-  const policy::Compat compat = options.wishes.compat.value_or(policy::Compat::kTorch210);
-  absl::StatusOr<policy::Options> policy_options = policy::ParseConf(options.wishes.conf.value_or(""), compat);
+  absl::StatusOr<policy::Options> policy_options = remedies::WishedOptions(options.wishes);
   if (!policy_options.ok()) return policy_options.status();
-  if (options.wishes.free_order.has_value()) policy_options->free_order = *options.wishes.free_order;
   replay::RequestReplayOptions replay_options{*policy_options, {}, options.memory_fraction};
   replay_options.device.address_order = options.segment_addresses;
   replay_options.device.capacity_bytes = options.capacity_bytes.value_or(remedies::kAmpleCapacityBytes);
@@ -110,17 +108,6 @@ std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun&
 
 std::string DescribeRequests(const trace::RequestTrace& requests) {
   return absl::StrCat("request trace, ", FormatCount(requests.requests.size()), " requests, replayed");
-}
-
-trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known) {
-  trace::RequestTrace out = program.requests;
-  if (!is_capacity_known) return out;
-  out.requests.clear();
-  for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
-    if (program.answers[i].release != replay::Release::kMaybeLadder)
-      out.requests.push_back(program.requests.requests[i]);
-  }
-  return out;
 }
 
 absl::StatusOr<TracedRun> TraceBytes(absl::string_view bytes, const ExplainOptions& options) {

@@ -16,6 +16,7 @@
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/remedies/what_if.h"
+#include "analyzer/remedies/what_if_input.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/timeline/timeline.h"
 
@@ -45,9 +46,7 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
 std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run);
 std::string DescribeRequests(const trace::RequestTrace& requests);
 
-// What the program asked for, as the input of what-ifs. Where the capacity is known the allocator's own releases come
-// by themselves.
-trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known);
+using remedies::WhatIfRequests;
 
 // Inclusive; equal where the trace tells the number.
 struct CountSpan {

@@ -277,6 +277,53 @@ TEST_F(CliTest, AFailureIsAResultNotAnError) {
   EXPECT_TRUE(json["paste"].is_null());
 }
 
+TEST_F(CliTest, SweepAnswersForOneTraceAndForSeveral) {
+  const std::string trace = Write("trace.txt", kTrace);
+  const std::string fragmenting = Write("fragmenting.txt", "a 1 104857600 0\nf 1\na 2 12582912 0\na 3 104857600 0\n");
+  const Result one = Run("sweep " + fragmenting + " --capacity 1GiB");
+  EXPECT_EQ(one.code, 0) << one.error;
+  EXPECT_THAT(one.error, IsEmpty());  // no progress where there is no terminal
+  EXPECT_THAT(one.out, AllOf(StartsWith("SWEEP "), HasSubstr("PASTE   export PYTORCH_CUDA_ALLOC_CONF="),
+                             HasSubstr("fragmenting.txt: request trace, 4 requests")));
+  for (const char* jobs : {"1", "2", "7"}) {
+    EXPECT_EQ(Run("sweep " + fragmenting + " --capacity 1GiB --jobs " + jobs).out, one.out) << jobs;
+  }
+  const nlohmann::json both = nlohmann::json::parse(Run("sweep --json " + trace + " " + fragmenting).out);
+  EXPECT_EQ(both["traces"].size(), 2u);
+  EXPECT_EQ(both["rows"][0]["traces"].size(), 2u);
+  const nlohmann::json piped = nlohmann::json::parse(Run("sweep --json - " + fragmenting, "< " + trace).out);
+  EXPECT_EQ(piped["rows"], both["rows"]);
+}
+
+TEST_F(CliTest, SweepTakesGivenConfs) {
+  const std::string trace = Write("trace.txt", kTrace);
+  const std::string confs = Write("confs.txt", "# two\nmax_split_size_mb:64\n\nexpandable_segments:True\n");
+  const Result listed = Run("sweep --json " + trace + " --confs 'max_split_size_mb:64;expandable_segments:True'");
+  EXPECT_EQ(listed.code, 0) << listed.error;
+  const nlohmann::json json = nlohmann::json::parse(listed.out);
+  EXPECT_EQ(json["rows"].size(), 3u);  // with the recorded settings, which are the defaults
+  EXPECT_EQ(json["is_search"], false);
+  EXPECT_EQ(Run("sweep --json " + trace + " --confs " + confs).out, listed.out);
+  EXPECT_EQ(nlohmann::json::parse(Run("sweep --json " + trace + " --budget 3").out)["is_complete"], false);
+  EXPECT_EQ(Run("sweep " + trace + " --seconds 5 --rows 1").code, 0);
+}
+
+TEST_F(CliTest, SweepRefusesInOneLine) {
+  const std::string trace = Write("trace.txt", kTrace);
+  ExpectError(Run("sweep"), 2, {"traces"});
+  ExpectError(Run("sweep " + folder_ + "none"), 3, {"No such file"});
+  ExpectError(Run("sweep " + trace + " " + Write("note.log", "nothing\n")), 3, {"note.log", "not a PyTorch"});
+  ExpectError(Run("sweep '" + std::string(kMessage) + "'"), 3, {"not a PyTorch memory snapshot or a request trace"});
+  ExpectError(Run("sweep - -", "< /dev/null"), 2, {"standard input"});
+  ExpectError(Run("sweep " + trace + " --confs max_split_size_mb:1"), 2, {"max_split_size_mb", "'1'"});
+  ExpectError(Run("sweep " + trace + " --confs ' ; '"), 2, {"--confs", "no conf"});
+  ExpectError(Run("sweep " + trace + " --confs frob:1 --compat torch-2.6"), 2, {"'frob'", "torch-2.6"});
+  ExpectError(Run("sweep " + trace + " --jobs 0"), 2, {"--jobs"});
+  ExpectError(Run("sweep " + trace + " --budget 0"), 2, {"--budget"});
+  ExpectError(Run("sweep " + trace + " --seconds 0"), 2, {"--seconds"});
+  ExpectError(Run("sweep " + trace + " --device 0"), 2, {"--device needs a snapshot"});
+}
+
 TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   const std::string trace = Write("trace.txt", kTrace);

@@ -5,31 +5,21 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/remedies/advice.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/remedies/request_list.h"
 
 namespace ashlar::remedies {
 namespace {
 
 using testing::HasSubstr;
-
-class Requests {
- public:
-  std::uint32_t Allocate(std::uint64_t bytes) {
-    trace_.requests.push_back({bytes, Stream{0}, trace_.id_count, trace::RequestKind::kAlloc, 0});
-    return trace_.id_count++;
-  }
-  void Free(std::uint32_t id) { trace_.requests.push_back({0, Stream{0}, id, trace::RequestKind::kFree, 0}); }
-  const trace::RequestTrace& trace() const { return trace_; }
-
- private:
-  trace::RequestTrace trace_;
-};
+using tests::RequestList;
 
 // Big blocks are cut by small ones that stay, so that the same sizes, asked again, need new segments. A block of 100
 // MiB goes back whole under max_split_size_mb:64, and pages go back under expandable segments.
 trace::RequestTrace Fragmenting() {
-  Requests out;
+  RequestList out;
   for (int round = 0; round < 4; ++round) {
     const std::uint32_t big = out.Allocate(100 * kMiB);
     out.Free(big);
@@ -116,7 +106,7 @@ TEST(WhatIfTest, WithoutACapacityFeasibleIsNotKnown) {
 }
 
 TEST(WhatIfTest, WhereNothingIsGainedNothingIsPasted) {
-  Requests requests;
+  RequestList requests;
   for (int i = 0; i < 10; ++i) requests.Allocate(20 * kMiB);
   const Advice advice = Advise(MustRun(requests.trace(), "", kGiB));
   EXPECT_FALSE(advice.paste.has_value());
@@ -125,7 +115,7 @@ TEST(WhatIfTest, WhereNothingIsGainedNothingIsPasted) {
 
 TEST(WhatIfTest, TheDefaultsCanBeTheRemedy) {
   // 33 MiB requests become 40 MiB under four divisions: the setting itself is the trouble.
-  Requests requests;
+  RequestList requests;
   for (int i = 0; i < 10; ++i) requests.Allocate(33 * kMiB);
   const std::vector<WhatIfRow> rows = MustRun(requests.trace(), "roundup_power2_divisions:4", 350 * kMiB, {""});
   EXPECT_EQ(rows.front().feasible, false);

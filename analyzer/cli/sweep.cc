@@ -1,0 +1,164 @@
+#include "analyzer/cli/sweep.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "allocator/base/units.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/report/sweep_report.h"
+
+namespace ashlar::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostThreads = 256;
+
+struct SweepFlags {
+  std::vector<std::string> inputs;
+  std::optional<std::string> confs;
+  std::optional<std::uint64_t> budget;
+  std::optional<double> seconds;
+  std::optional<std::uint64_t> jobs;
+  std::uint64_t rows = 12;
+  bool json = false;
+  ReplayFlags replay;
+};
+
+// A file with a conf a line (an empty line or # begins nothing), or the confs themselves with semicolons between.
+absl::StatusOr<std::vector<std::string>> ReadConfs(const std::string& given) {
+  std::error_code ignored;
+  std::string text = given;
+  const bool is_file = std::filesystem::is_regular_file(given, ignored);
+  if (is_file) {
+    absl::StatusOr<std::string> bytes = readers::ReadInput(given);
+    if (!bytes.ok()) return bytes.status();
+    text = *std::move(bytes);
+  }
+  std::vector<std::string> out;
+  for (const absl::string_view part : absl::StrSplit(text, is_file ? '\n' : ';')) {
+    const absl::string_view conf = absl::StripAsciiWhitespace(part);
+    if (conf.empty() || conf.front() == '#') continue;
+    out.push_back(conf == "default" ? "" : std::string(conf));
+  }
+  if (out.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", given, "' has no conf: give confs with ; between, or a file with one a line"));
+  }
+  return out;
+}
+
+absl::StatusOr<remedies::SweepOptions> ReadSweepFlags(const SweepFlags& flags) {
+  remedies::SweepOptions out;
+  if (flags.confs.has_value()) {
+    absl::StatusOr<std::vector<std::string>> confs = ReadConfs(*flags.confs);
+    if (!confs.ok()) {
+      return absl::Status(confs.status().code(), absl::StrCat("--confs: ", confs.status().message()));
+    }
+    out.confs = *std::move(confs);
+  }
+  if (flags.budget == 0) return absl::InvalidArgumentError("--budget: at least 1 replay");
+  out.budget_replays = flags.budget.value_or(0);
+  if (flags.jobs.has_value() && (*flags.jobs == 0 || *flags.jobs > kMostThreads)) {
+    return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not between 1 and ", kMostThreads));
+  }
+  out.threads = static_cast<std::size_t>(flags.jobs.value_or(0));
+  if (flags.seconds.has_value() && !(*flags.seconds > 0)) {
+    return absl::InvalidArgumentError("--seconds: more than 0");
+  }
+  return out;
+}
+
+// One line on a terminal, from the first second on.
+class Progress {
+ public:
+  Progress() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (is_shown_) std::fputs("\r\033[K", stderr);
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void Show(std::uint64_t replays) {
+    const Clock::time_point now = Clock::now();
+    if (!is_terminal_ || now - shown_ < std::chrono::seconds(is_shown_ ? 0 : 1)) return;
+    if (is_shown_ && now - shown_ < std::chrono::milliseconds(100)) return;
+    std::fprintf(stderr, "\r\033[K%s replays", FormatCount(replays).c_str());
+    std::fflush(stderr);
+    is_shown_ = true;
+    shown_ = now;
+  }
+
+ private:
+  bool is_terminal_;
+  bool is_shown_ = false;
+  Clock::time_point shown_ = Clock::now();
+};
+
+absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies::WhatIfInput>& inputs,
+                                                      remedies::SweepOptions options, std::optional<double> seconds) {
+  Progress progress;
+  options.progress = [&progress](std::uint64_t replays) { progress.Show(replays); };
+  if (seconds.has_value()) {
+    const Clock::time_point begin = Clock::now();
+    options.should_stop = [begin, limit = std::chrono::duration<double>(*seconds)] {
+      return Clock::now() - begin >= limit;
+    };
+  }
+  return remedies::RunSweep(inputs, options);
+}
+
+int Run(const SweepFlags& flags) {
+  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  if (!options.ok()) return Fail(kUsage, options.status());
+  const absl::StatusOr<remedies::SweepOptions> sweep = ReadSweepFlags(flags);
+  if (!sweep.ok()) return Fail(kUsage, sweep.status());
+  if (std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 1) {
+    return Fail(kUsage, absl::InvalidArgumentError("standard input (-) can be one trace only"));
+  }
+  report::SweepReport report;
+  for (const std::string& name : flags.inputs) {
+    const absl::StatusOr<std::string> bytes = readers::ReadInput(name);
+    if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
+    absl::StatusOr<remedies::WhatIfInput> input = report::ReadSweepInput(name, *bytes, *options);
+    if (!input.ok()) return FailInput(name, input.status());
+    report.inputs.push_back(*std::move(input));
+  }
+  absl::StatusOr<remedies::SweepResult> result = RunWithProgress(report.inputs, *sweep, flags.seconds);
+  if (!result.ok()) return Fail(kUsage, result.status());
+  report.result = *std::move(result);
+  report.rows_shown = static_cast<std::size_t>(flags.rows);
+  return Print(flags.json ? report::ToJson(report) : report::ToText(report)) ? kOk : kUnreadable;
+}
+
+}  // namespace
+
+void AddSweep(CLI::App& program, std::function<int()>& run) {
+  CLI::App* app = program.add_subcommand("sweep", "search the settings that serve one trace or several best");
+  auto flags = std::make_shared<SweepFlags>();
+  app->add_option("traces", flags->inputs, "snapshots or request traces; - is standard input")->required();
+  app->add_option("--confs", flags->confs, "only these: a file with one a line, or a list with ; between");
+  app->add_option("--budget", flags->budget, "how many replays the search may take (default: by the traces' length)");
+  app->add_option("--seconds", flags->seconds,
+                  "end the search after this time; the result then depends on the machine");
+  app->add_option("--jobs", flags->jobs, "threads (default: one a core); the result does not depend on it");
+  app->add_option("--rows", flags->rows, "rows of the table (default 12); --json has all");
+  app->add_flag("--json", flags->json, "print JSON (docs/sweep.schema.json)");
+  AddReplayFlags(*app, flags->replay);
+  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,123 @@
+#include "analyzer/remedies/advice.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+#include "analyzer/remedies/settings_space.h"
+
+namespace ashlar::remedies {
+namespace {
+
+std::string NothingFits(const WhatIfRow& closest, const WhatIfRow& baseline, const std::string& settings) {
+  std::string out = absl::StrCat("none of ", settings, " would have made it fit");
+  if (closest.ooms < baseline.ooms) {
+    absl::StrAppend(&out, "; ", NameOf(closest.conf), " comes closest (", FormatCount(closest.ooms),
+                    " failed requests, not ", FormatCount(baseline.ooms), ")");
+  }
+  return out;
+}
+
+std::string Keep(const WhatIfRow& baseline, const std::string& settings) {
+  std::string out = absl::StrCat("none of ", settings, " lowers the peak of reserved memory by 2 % or more");
+  if (WorstLevel(baseline.risks) == RiskLevel::kNotRecommended) {
+    absl::StrAppend(&out, "; yet ", NameOf(baseline.conf), " is not recommended: ", CautionsOf(baseline.risks));
+  }
+  return out;
+}
+
+// Of the rows that fit and may be advised, else of those that may be advised, else of all; 0: nothing was reserved.
+std::uint64_t LowestPeak(absl::Span<const absl::Span<const WhatIfRow>> settings, std::size_t trace) {
+  for (int pass = 0; pass < 3; ++pass) {
+    std::optional<std::uint64_t> lowest;
+    for (const absl::Span<const WhatIfRow> rows : settings) {
+      const WhatIfRow& row = rows[trace];
+      if (pass < 1 && row.ooms > 0) continue;
+      if (pass < 2 && WorstLevel(row.risks) == RiskLevel::kNotRecommended) continue;
+      lowest = std::min(lowest.value_or(row.peak_reserved_bytes), row.peak_reserved_bytes);
+    }
+    if (lowest.has_value()) return *lowest;
+  }
+  return 0;
+}
+
+void AddTrace(const WhatIfRow& row, std::uint64_t lowest, bool is_first, Score& score) {
+  const double peak = static_cast<double>(row.peak_reserved_bytes);
+  const double regret = lowest == 0 ? 0 : peak / static_cast<double>(lowest) - 1;
+  score.regret = is_first ? regret : std::max(score.regret, regret);
+  score.failing_traces += row.ooms > 0 ? 1 : 0;
+  score.ooms += row.ooms;
+  score.cost_ns += row.cost_ns;
+  score.driver_calls += row.driver_calls;
+  score.risk = std::max(score.risk, WorstLevel(row.risks));
+  score.keys = std::max(score.keys, KeyCount(row.conf));
+  score.conf = row.conf;
+}
+
+std::string Seconds(std::uint64_t ns) { return absl::StrFormat("%.1f s", static_cast<double>(ns) / 1e9); }
+
+}  // namespace
+
+std::string PasteLine(const std::string& conf) {
+  return conf.empty() ? "unset PYTORCH_CUDA_ALLOC_CONF" : absl::StrCat("export PYTORCH_CUDA_ALLOC_CONF=", conf);
+}
+
+std::string NameOf(const std::string& conf) { return conf.empty() ? "the default settings" : conf; }
+
+std::string CautionsOf(const std::vector<Risk>& risks) {
+  std::string out;
+  for (const Risk& risk : risks) {
+    if (risk.level < RiskLevel::kCaution) continue;
+    absl::StrAppend(&out, out.empty() ? "" : "; ", risk.sentence, " (", risk.source, ")");
+  }
+  return out;
+}
+
+std::vector<Score> ScoresOf(absl::Span<const absl::Span<const WhatIfRow>> settings) {
+  std::vector<Score> out(settings.size());
+  const std::size_t traces = settings.empty() ? 0 : settings.front().size();
+  for (std::size_t trace = 0; trace < traces; ++trace) {
+    const std::uint64_t lowest = LowestPeak(settings, trace);
+    for (std::size_t i = 0; i < settings.size(); ++i) AddTrace(settings[i][trace], lowest, trace == 0, out[i]);
+  }
+  return out;
+}
+
+Advice Advise(const std::vector<WhatIfRow>& rows, const std::string& settings) {
+  if (rows.empty()) return {};
+  const auto is_baseline = [](const WhatIfRow& row) { return row.is_baseline; };
+  const auto recorded = std::find_if(rows.begin(), rows.end(), is_baseline);
+  const std::size_t position = recorded == rows.end() ? 0 : static_cast<std::size_t>(recorded - rows.begin());
+  const WhatIfRow& baseline = rows[position];
+  std::vector<absl::Span<const WhatIfRow>> columns;
+  for (const WhatIfRow& row : rows) columns.push_back(absl::MakeConstSpan(&row, 1));
+  const Choice choice = Choose(ScoresOf(columns), position);
+  const WhatIfRow& row = rows[choice.row];
+  Advice out;
+  switch (choice.kind) {
+    case ChoiceKind::kNothingFits:
+      return {std::nullopt, NothingFits(row, baseline, settings)};
+    case ChoiceKind::kKeep:
+      return {std::nullopt, Keep(baseline, settings)};
+    case ChoiceKind::kFits:
+      out.sentence = absl::StrCat(NameOf(row.conf), " would have fitted: peak reserved ",
+                                  FormatBytes(row.peak_reserved_bytes), ", no request fails");
+      break;
+    case ChoiceKind::kLowersPeak:
+      out.sentence = absl::StrFormat("%s lowers the peak of reserved memory by %s (%.1f %%)", NameOf(row.conf),
+                                     FormatBytes(baseline.peak_reserved_bytes - row.peak_reserved_bytes),
+                                     choice.saved_share * 100);
+      break;
+    case ChoiceKind::kLowersStall:
+      out.sentence = absl::StrCat(NameOf(row.conf), " needs no more memory and spends about ", Seconds(row.cost_ns),
+                                  " in the driver, not ", Seconds(baseline.cost_ns));
+      break;
+  }
+  out.paste = PasteLine(row.conf);
+  const std::string cautions = CautionsOf(row.risks);
+  if (!cautions.empty()) absl::StrAppend(&out.sentence, "; its price: ", cautions);
+  return out;
+}
+
+}  // namespace ashlar::remedies

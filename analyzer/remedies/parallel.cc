@@ -1,0 +1,26 @@
+#include "analyzer/remedies/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace ashlar::remedies {
+
+std::size_t ThreadCount(std::size_t wished) {
+  if (wished > 0) return wished;
+  return std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+}
+
+void RunInParallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& job) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) job(i);
+  };
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(work);
+  work();
+  for (std::thread& thread : others) thread.join();
+}
+
+}  // namespace ashlar::remedies

@@ -1,0 +1,57 @@
+// Which of several settings is best: one order and one rule of choice for every command that gives advice.
+//
+// Order: settings under which fewer traces fail come first, then fewer failed requests, then settings that are not
+// known to be bad (risk.h), then a lower peak of reserved memory, a lower estimated cost of the driver's calls, fewer
+// calls, less risk, fewer keys, and last the conf's own text, so that no two are equal.
+//
+// Choice: never a setting known to be bad. Of the settings whose peak is within 1 % of the lowest the least risky are
+// taken, of those the ones that cost at most 0.1 s more than the cheapest, of those the one with the fewest keys, then
+// the lowest peak: a figure tuned to one trace is not worth a stall, nor a key. Where the recorded settings fit,
+// another is worth it from 2 % of the peak on, or where it halves an estimated stall of 0.1 s or more.
+#ifndef ASHLAR_ANALYZER_REMEDIES_RANKING_H_
+#define ASHLAR_ANALYZER_REMEDIES_RANKING_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/remedies/risk.h"
+
+namespace ashlar::remedies {
+
+inline constexpr double kAlikeShare = 0.01;
+inline constexpr double kWorthwhileShare = 0.02;
+inline constexpr std::uint64_t kWorthwhileStallNs = 100'000'000;
+
+struct Score {
+  std::size_t failing_traces = 0;
+  std::uint64_t ooms = 0;
+  double regret = 0;  // of the peak against the lowest: 0.05 = 5 % above it; of several traces the worst
+  std::uint64_t cost_ns = 0;
+  std::uint64_t driver_calls = 0;
+  RiskLevel risk = RiskLevel::kNone;
+  std::size_t keys = 0;
+  std::string conf;
+};
+
+bool RanksBefore(const Score& a, const Score& b);
+
+// Those that no other is at least as good as in failures, peak, cost and risk, and better in one. Of several with the
+// same figures only the first in rank.
+std::vector<bool> ParetoBest(const std::vector<Score>& scores);
+
+enum class ChoiceKind : std::uint8_t { kKeep, kFits, kLowersPeak, kLowersStall, kNothingFits };
+
+struct Choice {
+  ChoiceKind kind = ChoiceKind::kKeep;
+  std::size_t row = 0;     // the setting to use; where nothing fits the one that comes closest
+  double saved_share = 0;  // of the baseline's peak
+};
+
+// `baseline` is a position in `scores`, which is not empty.
+Choice Choose(const std::vector<Score>& scores, std::size_t baseline);
+
+}  // namespace ashlar::remedies
+
+#endif  // ASHLAR_ANALYZER_REMEDIES_RANKING_H_

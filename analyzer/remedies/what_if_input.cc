@@ -1,0 +1,94 @@
+#include "analyzer/remedies/what_if_input.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::remedies {
+namespace {
+
+WhatIfSettings SettingsOf(const policy::Options& baseline, const ReplayLimits& limits) {
+  WhatIfSettings out;
+  out.baseline = baseline;
+  out.capacity_bytes = limits.capacity_bytes;
+  out.memory_fraction = limits.memory_fraction;
+  out.device.address_order = limits.segment_addresses;
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline) {
+  if (timeline.oom_events().empty()) return std::nullopt;
+  const timeline::EventIndex moment = timeline.oom_events().back();
+  const std::uint64_t free_bytes = timeline.events()[static_cast<std::size_t>(moment)].address;
+  const std::uint64_t reserved = timeline.TotalsAfter(moment).reserved_bytes;
+  if (free_bytes > UINT64_MAX / 2 - reserved) return std::nullopt;
+  return reserved + free_bytes;
+}
+
+trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known) {
+  trace::RequestTrace out = program.requests;
+  if (!is_capacity_known) return out;
+  out.requests.clear();
+  for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
+    if (program.answers[i].release == replay::Release::kMaybeLadder) continue;
+    out.requests.push_back(program.requests.requests[i]);
+  }
+  return out;
+}
+
+WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
+                    const ReplayLimits& limits) {
+  WhatIfInput out;
+  out.settings = SettingsOf(recorded.options, limits);
+  const std::optional<std::uint64_t> at_oom = CapacityAtOom(observed);
+  if (at_oom.has_value()) out.settings.capacity_bytes = at_oom;
+  out.requests = WhatIfRequests(recorded.program, out.settings.capacity_bytes.has_value());
+  if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
+  out.replayed_as = recorded.guess;
+  out.recorded_peak_reserved_bytes = observed.reserved_peak().bytes;
+  out.has_recorded_oom = !observed.oom_events().empty();
+  return out;
+}
+
+WhatIfInput InputOf(const trace::RequestTrace& requests, const policy::Options& baseline, const ReplayLimits& limits) {
+  WhatIfInput out;
+  out.requests = requests;
+  out.settings = SettingsOf(baseline, limits);
+  out.source = absl::StrCat("request trace, ", FormatCount(requests.requests.size()), " requests");
+  out.replayed_as = absl::StrCat("replayed as ", policy::CompatName(baseline.compat), ", equal free blocks in ",
+                                 policy::FreeOrderName(baseline.free_order), " order");
+  return out;
+}
+
+absl::StatusOr<policy::Options> WishedOptions(const replay::ReplayWishes& wishes) {
+  absl::StatusOr<policy::Options> out =
+      policy::ParseConf(wishes.conf.value_or(""), wishes.compat.value_or(policy::Compat::kTorch210));
+  if (out.ok() && wishes.free_order.has_value()) out->free_order = *wishes.free_order;
+  return out;
+}
+
+std::vector<trace::Note> BaselineNotes(const WhatIfInput& input, const WhatIfRow& baseline) {
+  std::vector<trace::Note> out;
+  const std::optional<std::uint64_t> record = input.recorded_peak_reserved_bytes;
+  if (record.has_value() && baseline.peak_reserved_bytes != *record) {
+    out.push_back({"cold_replay_differs",
+                   absl::StrFormat("replayed from an empty allocator the recorded settings peak at %s reserved, the "
+                                   "record at %s: what was cached before the window is not in this trace",
+                                   FormatBytes(baseline.peak_reserved_bytes), FormatBytes(*record)),
+                   1});
+  }
+  if (input.has_recorded_oom && baseline.ooms == 0) {
+    out.push_back(
+        {"oom_not_reproduced",
+         "replayed from an empty allocator the recorded settings do not run out of memory: fragmentation from "
+         "before the window took part, so a what-if that fits proves little here",
+         1});
+  }
+  return out;
+}
+
+}  // namespace ashlar::remedies

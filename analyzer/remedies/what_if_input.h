@@ -1,0 +1,60 @@
+// From what a reader found to what can be replayed under other settings: the requests, the settings they were recorded
+// under, the capacity, and how well the recorded run is reproduced. Shared by every command that tries settings.
+//
+//   WhatIfInput input = InputOf(recorded, observed, {.capacity_bytes = 16 * kGiB});
+//   std::vector<WhatIfRow> rows = *RunWhatIfs(input.requests, input.settings);
+#ifndef ASHLAR_ANALYZER_REMEDIES_WHAT_IF_INPUT_H_
+#define ASHLAR_ANALYZER_REMEDIES_WHAT_IF_INPUT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/remedies/what_if.h"
+#include "analyzer/replay/fidelity.h"
+#include "analyzer/replay/recorded_replay.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::remedies {
+
+struct ReplayLimits {
+  std::optional<std::uint64_t> capacity_bytes = {};  // used where the record does not tell it
+  std::optional<double> memory_fraction = {};
+  device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
+};
+
+struct WhatIfInput {
+  std::string name = {};    // of the file
+  std::string source = {};  // "PyTorch snapshot, device 0, 9,670 events"
+  trace::RequestTrace requests = {};
+  WhatIfSettings settings = {};
+  std::optional<replay::Fidelity> fidelity = {};                   // nullopt: no recorded allocation to compare with
+  std::string replayed_as = {};                                    // version and order, and what spoke for them
+  std::optional<std::uint64_t> recorded_peak_reserved_bytes = {};  // in the record's own window
+  bool has_recorded_oom = false;
+  std::vector<trace::Note> notes = {};  // of the input itself
+};
+
+// What the allocator could hold at most when it ran out of memory: reserved + free on the device at that moment.
+std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline);
+
+// What the program asked for. Where the capacity is known the allocator's own releases are left out: they come by
+// themselves.
+trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known);
+
+WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
+                    const ReplayLimits& limits);
+WhatIfInput InputOf(const trace::RequestTrace& requests, const policy::Options& baseline, const ReplayLimits& limits);
+
+// What a request trace, which records no settings, is replayed under: what is wished, else torch-2.10 without a conf.
+absl::StatusOr<policy::Options> WishedOptions(const replay::ReplayWishes& wishes);
+
+// How the baseline's row differs from the record, where it does.
+std::vector<trace::Note> BaselineNotes(const WhatIfInput& input, const WhatIfRow& baseline);
+
+}  // namespace ashlar::remedies
+
+#endif  // ASHLAR_ANALYZER_REMEDIES_WHAT_IF_INPUT_H_

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+#include "analyzer/report/layout.h"
+#include "analyzer/report/printable.h"
+#include "analyzer/report/sweep_report.h"
+
+namespace ashlar::report {
+namespace {
+
+using remedies::SweepResult;
+using remedies::SweepRow;
+
+// A row of the table: the first of those that come out alike, and how many others do.
+struct Shown {
+  const SweepRow* row = nullptr;
+  std::size_t alike = 0;
+};
+
+bool StandsAlone(const SweepRow& row) { return row.is_baseline || row.is_default || row.is_recommended; }
+
+bool IsAlike(const SweepRow& a, const SweepRow& b) {
+  const auto figures = [](const SweepRow& row) {
+    return std::tuple(row.score.ooms, row.score.regret, row.score.cost_ns, row.score.driver_calls, row.retries);
+  };
+  return figures(a) == figures(b) && a.score.risk == b.score.risk;
+}
+
+std::vector<Shown> RowsToShow(const SweepReport& report) {
+  std::vector<Shown> groups;
+  for (const SweepRow& row : report.result.rows) {
+    const bool joins =
+        report.result.is_search && !groups.empty() && !StandsAlone(row) && IsAlike(*groups.back().row, row);
+    if (joins) {
+      ++groups.back().alike;
+    } else {
+      groups.push_back({&row, 0});
+    }
+  }
+  if (!report.result.is_search) return groups;
+  std::vector<Shown> out;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const SweepRow& row = *groups[i].row;
+    if (i < report.rows_shown || StandsAlone(row) || row.is_pareto_best) out.push_back(groups[i]);
+  }
+  return out;
+}
+
+std::string ConfText(const SweepReport& report, const SweepRow& row) {
+  if (row.is_baseline && report.result.recorded_confs_differ) return "as recorded, each its own";
+  return row.conf.empty() ? "default" : row.conf;
+}
+
+std::string Outcome(const SweepReport& report, const SweepRow& row) {
+  if (row.score.failing_traces == 0) return row.traces.front().feasible.has_value() ? "fits" : "";
+  const std::string ooms = absl::StrCat(FormatCount(row.score.ooms), " OOM");
+  if (report.inputs.size() == 1) return ooms;
+  return absl::StrCat(ooms, " in ", row.score.failing_traces, " of ", report.inputs.size());
+}
+
+int OutcomeWidth(const SweepReport& report) {
+  std::size_t width = 0;
+  for (const SweepRow& row : report.result.rows) width = std::max(width, Outcome(report, row).size());
+  return static_cast<int>(width);
+}
+
+std::string Remark(const Shown& shown) {
+  const SweepRow& row = *shown.row;
+  std::string out;
+  const auto add = [&out](const std::string& text) { absl::StrAppend(&out, out.empty() ? "" : ", ", text); };
+  if (row.is_baseline) add("as recorded");
+  for (const remedies::Risk& risk : row.risks) {
+    if (risk.level >= remedies::RiskLevel::kCaution) add(risk.name);
+  }
+  if (shown.alike > 0) add(absl::StrCat(shown.alike, " more do the same"));
+  return out.empty() ? "" : absl::StrCat("   (", out, ")");
+}
+
+std::string Stall(std::uint64_t ns) { return absl::StrFormat("%.1f ms", static_cast<double>(ns) / 1e6); }
+
+void AppendRow(const SweepReport& report, const Shown& shown, std::string& out) {
+  const SweepRow& row = *shown.row;
+  const std::string peak = report.inputs.size() == 1 ? FormatBytes(row.traces.front().peak_reserved_bytes)
+                                                     : absl::StrFormat("%+.1f %%", row.score.regret * 100);
+  out += absl::StrFormat("%s%s %11s  %8s  %10s  %-*s  %s%s\n", row.is_recommended ? ">" : " ",
+                         row.is_pareto_best ? "*" : " ", peak, FormatCount(row.score.driver_calls),
+                         Stall(row.score.cost_ns), OutcomeWidth(report), Outcome(report, row), ConfText(report, row),
+                         Remark(shown));
+}
+
+std::string HowMany(const SweepReport& report) {
+  const SweepResult& result = report.result;
+  const std::size_t traces = report.inputs.size();
+  std::string out = absl::StrCat(FormatCount(result.rows.size()), " settings");
+  if (traces > 1) absl::StrAppend(&out, " on ", traces, " traces");
+  absl::StrAppend(&out, ", ", FormatCount(result.replays), " replays");
+  if (!result.is_search) return absl::StrCat(out, ": those that were given");
+  if (result.is_complete) return absl::StrCat(out, ": every setting of the space");
+  absl::StrAppend(&out, ": of a space of ", FormatCount(result.space_size), " a coarse grid, then around the best");
+  if (result.is_stopped) absl::StrAppend(&out, "; stopped by --seconds");
+  return out;
+}
+
+void AppendTable(const SweepReport& report, std::string& out) {
+  AppendSection("SETTINGS", "best first; > recommended, * none is better in everything; from an empty allocator", out);
+  out += absl::StrFormat("   %11s  %8s  %10s  %-*s  setting\n", report.inputs.size() == 1 ? "peak" : "worst peak",
+                         "calls", "stall", OutcomeWidth(report), "");
+  std::size_t hidden = report.result.rows.size();
+  for (const Shown& shown : RowsToShow(report)) {
+    AppendRow(report, shown, out);
+    hidden -= 1 + shown.alike;
+  }
+  if (hidden > 0) absl::StrAppend(&out, "   ", FormatCount(hidden), " more in --json\n");
+}
+
+// What the table names: risks of the rows that are shown.
+void AppendRisks(const SweepReport& report, std::string& out) {
+  std::vector<const remedies::Risk*> risks;
+  for (const Shown& shown : RowsToShow(report)) {
+    for (const remedies::Risk& risk : shown.row->risks) {
+      const bool counts = risk.level >= remedies::RiskLevel::kCaution || shown.row->is_recommended;
+      const auto same = [&risk](const remedies::Risk* other) { return other->name == risk.name; };
+      if (counts && std::none_of(risks.begin(), risks.end(), same)) risks.push_back(&risk);
+    }
+  }
+  if (risks.empty()) return;
+  AppendSection("WHAT SPEAKS AGAINST", "", out);
+  for (const remedies::Risk* risk : risks) {
+    const bool is_bad = risk->level == remedies::RiskLevel::kNotRecommended;
+    out += "  ";
+    AppendWrapped(
+        absl::StrCat(risk->name, is_bad ? ", not recommended" : "", ": ", risk->sentence, " (", risk->source, ")"), 4,
+        out);
+  }
+}
+
+std::string TraceOutcome(const remedies::WhatIfRow& row) {
+  if (row.ooms > 0) return absl::StrCat(FormatCount(row.ooms), " OOM");
+  return row.feasible.has_value() ? "fits" : "";
+}
+
+// Without the folder: the text has one line for it.
+std::string FileName(const remedies::WhatIfInput& input) {
+  return Printable(input.name.substr(input.name.find_last_of('/') + 1));
+}
+
+// The row that was chosen, trace by trace.
+void AppendEachTrace(const SweepReport& report, std::string& out) {
+  if (report.inputs.size() < 2) return;
+  const SweepRow& row = report.result.rows[report.result.choice.row];
+  const SweepRow& baseline = report.result.rows[report.result.baseline];
+  AppendSection("EACH TRACE", absl::StrCat("as recorded -> ", ConfText(report, row)), out);
+  for (std::size_t i = 0; i < report.inputs.size(); ++i) {
+    std::string line =
+        absl::StrFormat("  %-40s peak %11s -> %11s   calls %7s -> %7s   %s", Shortened(FileName(report.inputs[i]), 40),
+                        FormatBytes(baseline.traces[i].peak_reserved_bytes),
+                        FormatBytes(row.traces[i].peak_reserved_bytes), FormatCount(baseline.traces[i].driver_calls),
+                        FormatCount(row.traces[i].driver_calls), TraceOutcome(row.traces[i]));
+    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+}
+
+void AppendNotes(const SweepReport& report, std::string& out) {
+  AppendSection("NOTES", "", out);
+  for (std::size_t i = 0; i < report.inputs.size(); ++i) {
+    out += "  ";
+    AppendWrapped(absl::StrCat(FileName(report.inputs[i]), ": ", report.inputs[i].source), 4, out);
+    for (const trace::Note& note : NotesOf(report, i)) {
+      out += "  - ";
+      AppendWrapped(note.count > 1 ? absl::StrCat(note.message, " (", FormatCount(note.count), ")") : note.message, 4,
+                    out);
+    }
+  }
+}
+
+}  // namespace
+
+std::string ToText(const SweepReport& report) {
+  std::string out = absl::StrCat("SWEEP   ", HowMany(report), "\nANSWER  ");
+  AppendWrapped(report.result.advice.sentence, 8, out);
+  if (report.result.advice.paste.has_value()) {
+    absl::StrAppend(&out, "PASTE   ", Printable(*report.result.advice.paste), "\n");
+  }
+  AppendTable(report, out);
+  AppendRisks(report, out);
+  AppendEachTrace(report, out);
+  AppendNotes(report, out);
+  return out;
+}
+
+}  // namespace ashlar::report
