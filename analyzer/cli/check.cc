@@ -18,6 +18,7 @@ struct CheckFlags {
   std::string max_reserved;
   std::optional<double> min_utilisation;
   std::optional<std::uint64_t> max_retries;
+  std::string max_leak_per_step;
   std::optional<std::uint64_t> max_ooms;
   std::string junit;
   bool json = false;
@@ -35,6 +36,10 @@ absl::Status ReadBytes(const char* flag, const std::string& text, std::optional<
 absl::StatusOr<report::CheckLimits> ReadLimits(const CheckFlags& flags) {
   report::CheckLimits out;
   if (absl::Status status = ReadBytes("--max-reserved", flags.max_reserved, out.max_reserved_bytes); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = ReadBytes("--max-leak-per-step", flags.max_leak_per_step, out.max_leak_bytes_per_step);
+      !status.ok()) {
     return status;
   }
   if (flags.min_utilisation.has_value() && !(*flags.min_utilisation >= 0 && *flags.min_utilisation <= 1)) {
@@ -73,6 +78,7 @@ void AddCheck(CLI::App& program, std::function<int()>& run) {
   app->add_option("--min-utilisation", flags->min_utilisation, "peak allocated / peak reserved, 0 to 1");
   app->add_option("--max-retries", flags->max_retries, "requests that had to return the cache first")
       ->check(CLI::NonNegativeNumber);
+  app->add_option("--max-leak-per-step", flags->max_leak_per_step, "bytes that a step leaves behind, such as 1MiB");
   app->add_option("--max-ooms", flags->max_ooms, "requests that failed")->check(CLI::NonNegativeNumber);
   app->add_option("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
   app->add_flag("--json", flags->json, "print JSON (docs/check.schema.json)");

@@ -16,6 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kReasonWidth = 100;
+
 // A limit as given may be as large as 64 bits hold.
 std::uint64_t Whole(double value) { return value >= 0x1p63 ? UINT64_MAX : static_cast<std::uint64_t>(value); }
 
@@ -61,7 +63,8 @@ std::string ToText(const CheckReport& report) {
     const std::string measured = row.measured.has_value() ? Figure(row.unit, *row.measured) : "-";
     out += absl::StrFormat("  %-18s limit %11s  measured %11s  %s", row.name, Figure(row.unit, row.limit), measured,
                            row.verdict == CheckVerdict::kNotInTrace ? row.reason : verdict);
-    if (row.verdict == CheckVerdict::kBroken && !row.reason.empty()) absl::StrAppend(&out, ": ", row.reason);
+    if (row.verdict == CheckVerdict::kBroken && !row.reason.empty())
+      absl::StrAppend(&out, ": ", Shortened(Printable(row.reason), kReasonWidth));
     out += "\n";
   }
   if (report.Passed()) return out + absl::StrFormat("PASSED  every limit holds (%d)\n", report.rows.size());

@@ -5,10 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/analyses/live_stacks.h"
+#include "analyzer/analyses/steps.h"
 
 namespace ashlar::report {
 namespace {
 
+constexpr std::size_t kLeastSteps = 2;
 constexpr char kOneState[] = "the file has one state, not how it came about";
 constexpr char kNoCapacity[] =
     "a request trace does not say how much memory the device has: give --capacity, such as 16GiB";
@@ -66,6 +69,26 @@ CheckRow CheckRetries(const TracedRun& run, std::uint64_t limit) {
   return row;
 }
 
+CheckRow CheckLeak(const TracedRun& run, std::uint64_t limit) {
+  CheckRow row{"max-leak-per-step", CheckUnit::kBytes, static_cast<double>(limit)};
+  const analyses::Steps steps = analyses::FindSteps(run.timeline, &run.stacks, run.annotations);
+  if (steps.steps.size() < kLeastSteps) {
+    row.reason = absl::StrCat("not in this trace: ", steps.steps.size(),
+                              " whole steps were found, which is too few to tell a leak");
+    return row;
+  }
+  std::uint64_t leaked = 0;
+  for (const analyses::Leak& leak : steps.leaks) leaked += leak.bytes_per_step;
+  std::string reason;
+  if (!steps.leaks.empty()) {
+    const analyses::Leak& most = steps.leaks.front();
+    reason = absl::StrCat("over ", FormatCount(steps.steps.size()), " steps; most, ", FormatBytes(most.bytes_per_step),
+                          ", by ", analyses::StackLabel(run.stacks, most.stack));
+  }
+  Decide(leaked <= limit, static_cast<double>(leaked), std::move(reason), row);
+  return row;
+}
+
 CheckRow CheckOoms(const TracedRun& run, std::uint64_t limit) {
   CheckRow row{"max-ooms", CheckUnit::kCount, static_cast<double>(limit)};
   if (!run.has_events || !run.can_fail) {
@@ -91,6 +114,7 @@ CheckReport CheckTrace(std::string input, const TracedRun& run, const CheckLimit
   if (limits.max_reserved_bytes) out.rows.push_back(CheckReserved(run, *limits.max_reserved_bytes));
   if (limits.min_utilisation) out.rows.push_back(CheckUtilisation(run, *limits.min_utilisation));
   if (limits.max_retries) out.rows.push_back(CheckRetries(run, *limits.max_retries));
+  if (limits.max_leak_bytes_per_step) out.rows.push_back(CheckLeak(run, *limits.max_leak_bytes_per_step));
   if (limits.max_ooms) out.rows.push_back(CheckOoms(run, *limits.max_ooms));
   return out;
 }

@@ -16,9 +16,12 @@ struct CheckLimits {
   std::optional<std::uint64_t> max_reserved_bytes = {};
   std::optional<double> min_utilisation = {};  // peak allocated / peak reserved
   std::optional<std::uint64_t> max_retries = {};
+  std::optional<std::uint64_t> max_leak_bytes_per_step = {};  // of all stacks together, the median step's
   std::optional<std::uint64_t> max_ooms = {};
 
-  bool IsEmpty() const { return !max_reserved_bytes && !min_utilisation && !max_retries && !max_ooms; }
+  bool IsEmpty() const {
+    return !max_reserved_bytes && !min_utilisation && !max_retries && !max_leak_bytes_per_step && !max_ooms;
+  }
 };
 
 enum class CheckVerdict : std::uint8_t { kHolds, kBroken, kNotInTrace };

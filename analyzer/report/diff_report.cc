@@ -1,9 +1,11 @@
 #include "analyzer/report/diff_report.h"
 
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/analyses/steps.h"
 
 namespace ashlar::report {
 namespace {
@@ -31,6 +33,17 @@ std::string Describe(const TracedRun& run, DiffMoment moment, timeline::EventInd
   return absl::StrCat(what, ", event ", FormatCount(static_cast<std::uint64_t>(event)));
 }
 
+// Only named phases: the number of a step says nothing about the other recording.
+std::function<std::string(timeline::EventIndex)> PhasesOf(const analyses::Steps& steps) {
+  if (steps.phases.empty()) return {};
+  return [&steps](timeline::EventIndex event) -> std::string {
+    const std::string place = analyses::PhaseOf(steps, event);  // "step 12, backward"
+    if (!analyses::StepAt(steps, event).has_value()) return steps.steps.empty() ? place : "outside of whole steps";
+    const std::size_t comma = place.find(", ");
+    return comma == std::string::npos ? "" : place.substr(comma + 2);
+  };
+}
+
 void NoteSide(const DiffInput& side, const TracedRun& run, std::vector<trace::Note>& notes) {
   if (run.stacks.stack_count() == 0) {
     notes.push_back({"no_stacks", absl::StrCat(side.name, ": call stacks are not in this trace"), 1});
@@ -54,7 +67,11 @@ absl::StatusOr<DiffReport> MakeDiff(const std::string& a_name, const TracedRun& 
   DiffReport out;
   out.a = {a_name, a.source, Describe(a, moment, *a_event)};
   out.b = {b_name, b.source, Describe(b, moment, *b_event)};
-  out.diff = analyses::DiffStates({&a.timeline, *a_event, &a.stacks}, {&b.timeline, *b_event, &b.stacks});
+  const analyses::Steps a_steps = analyses::FindSteps(a.timeline, &a.stacks, a.annotations);
+  const analyses::Steps b_steps = analyses::FindSteps(b.timeline, &b.stacks, b.annotations);
+  out.diff = analyses::DiffStates({&a.timeline, *a_event, &a.stacks, PhasesOf(a_steps)},
+                                  {&b.timeline, *b_event, &b.stacks, PhasesOf(b_steps)});
+  out.has_phases = !a_steps.phases.empty() || !b_steps.phases.empty();
   out.has_stacks = a.stacks.stack_count() + b.stacks.stack_count() > 0;
   NoteSide(out.a, a, out.notes);
   NoteSide(out.b, b, out.notes);

@@ -109,6 +109,20 @@ TEST(CheckTest, WhatTheTraceCannotAnswerDoesNotPass) {
   EXPECT_EQ(VerdictOn(tight, {.max_ooms = 0}), CheckVerdict::kBroken);
 }
 
+// Ten steps that each allocate three blocks, free two and keep one of 1 MiB.
+TEST(CheckTest, LeakPerStep) {
+  std::string trace;
+  for (int step = 0; step < 10; ++step) {
+    const auto id = [step](int i) { return std::to_string(step * 10 + i); };
+    trace += "a " + id(1) + " 3000000 0\na " + id(2) + " 1048576 0\na " + id(3) + " 5000000 0\n";
+    trace += "f " + id(3) + "\nf " + id(1) + "\n";
+  }
+  const report::TracedRun run = MustTrace(trace);
+  EXPECT_EQ(VerdictOn(run, {.max_leak_bytes_per_step = kMiB}), CheckVerdict::kHolds);
+  EXPECT_EQ(VerdictOn(run, {.max_leak_bytes_per_step = kMiB - 1}), CheckVerdict::kBroken);
+  EXPECT_EQ(VerdictOn(MustTrace("a 1 100 0\n"), {.max_leak_bytes_per_step = kMiB}), CheckVerdict::kNotInTrace);
+}
+
 TEST(CheckTest, NothingReservedHasNoUtilisation) {
   const report::TracedRun run = MustTrace("y\n");
   EXPECT_EQ(VerdictOn(run, {.min_utilisation = 0.5}), CheckVerdict::kNotInTrace);
