@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "allocator/policy/size_rule.h"
 #include "analyzer/analyses/live_stacks.h"
+#include "analyzer/analyses/program_causes.h"
 
 namespace ashlar::analyses {
 
@@ -15,6 +16,13 @@ absl::Span<const CauseDetector> Detectors() {
       {CauseKind::kCapacity, CauseNeeds::kAnything, DetectCapacity},
       {CauseKind::kPinnedSegment, CauseNeeds::kState, DetectPinnedSegment},
       {CauseKind::kGrowingSizes, CauseNeeds::kEvents, DetectGrowingSizes},
+      {CauseKind::kLogitsSpike, CauseNeeds::kStacks, DetectLogitsSpike},
+      {CauseKind::kOptimizerState, CauseNeeds::kStacks, DetectOptimizerState},
+      {CauseKind::kOptimizerTemporaries, CauseNeeds::kStacks, DetectOptimizerTemporaries},
+      {CauseKind::kGraphKeptAlive, CauseNeeds::kSteps, DetectGraphKeptAlive},
+      {CauseKind::kEvalWithoutNoGrad, CauseNeeds::kStacks, DetectEvalWithoutNoGrad},
+      {CauseKind::kEvalAccumulates, CauseNeeds::kStacks, DetectEvalAccumulates},
+      {CauseKind::kLoadedTwice, CauseNeeds::kStacks, DetectLoadedTwice},
       {CauseKind::kRecordStream, CauseNeeds::kEvents, DetectRecordStream},
       {CauseKind::kStreamsDoNotShare, CauseNeeds::kEvents, DetectStreamsDoNotShare},
       {CauseKind::kPrivatePools, CauseNeeds::kState, DetectPrivatePools},
@@ -27,6 +35,9 @@ absl::Span<const CauseDetector> Detectors() {
       {CauseKind::kOtherProcess, CauseNeeds::kAnything, DetectOtherProcess},
       {CauseKind::kOtherRanksContexts, CauseNeeds::kAnything, DetectOtherRanksContexts},
       {CauseKind::kWorkspaces, CauseNeeds::kAnything, DetectWorkspaces},
+      {CauseKind::kGradientsKept, CauseNeeds::kStacks, DetectGradientsKept},
+      {CauseKind::kRankImbalance, CauseNeeds::kAnything, DetectRankImbalance},
+      {CauseKind::kCacheBetweenPhases, CauseNeeds::kStacks, DetectCacheBetweenPhases},
   };
   return kDetectors;
 }

@@ -251,12 +251,12 @@ Cuts Vote(const Search& search, const std::vector<Voter>& voters, const Cuts& qu
   return out;
 }
 
-// Closes the last step, if what follows the last cut is one.
-void CloseLast(const Search& search, Cuts& cuts) {
-  if (cuts.size() < 2) return;
+// Closes the last step, if what follows the last cut is one; false if it is not.
+bool CloseLast(const Search& search, Cuts& cuts) {
+  if (cuts.size() < 2) return false;
   const std::uint32_t median = period::MedianInterval(cuts);
   const std::size_t rest = search.Count() - cuts.back();
-  if (static_cast<double>(rest) < 0.9 * median) return;
+  if (rest == 0 || static_cast<double>(rest) < 0.9 * median) return false;
   const auto end = static_cast<std::uint32_t>(cuts.back() + std::min<std::size_t>(rest, median));
   std::vector<std::uint32_t> counts;
   const std::size_t common =
@@ -269,7 +269,9 @@ void CloseLast(const Search& search, Cuts& cuts) {
     if (before < cuts.back() && requests[at].token == requests[before].token) ++equal;
   }
   const double needed = kLeastRegularity * (end - cuts.back());
-  if (static_cast<double>(std::max(common, equal)) >= needed) cuts.push_back(end);
+  if (static_cast<double>(std::max(common, equal)) < needed) return false;
+  cuts.push_back(end);
+  return true;
 }
 
 Cuts Refine(const Search& search, const Level& level) {
@@ -277,7 +279,7 @@ Cuts Refine(const Search& search, const Level& level) {
   if (places.empty()) return level.cuts;
   const Cuts quiet = QuietestPlace(search, places);
   Cuts cuts = Vote(search, Voters(search, places, quiet), quiet);
-  CloseLast(search, cuts);
+  while (CloseLast(search, cuts)) continue;  // of steps shorter than an n-gram the last few were not seen
   // The vote must not lose what the anchor had.
   const double before = level.regularity * (level.cuts.back() - level.cuts.front());
   const double after = cuts.size() < 3 ? 0 : period::Regularity(search.grams, cuts) * (cuts.back() - cuts.front());

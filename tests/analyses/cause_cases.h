@@ -23,12 +23,14 @@ struct HealthyCase {
   std::function<SeededInput()> make;  // nothing may be found
 };
 
-std::vector<SeededCase> DeviceCases();    // the device and what lies outside: cause_cases_device.cc
-std::vector<SeededCase> HoleCases();      // holes and pieces: cause_cases_holes.cc
-std::vector<SeededCase> PoolCases();      // streams, pools, retries, pending frees: cause_cases_pools.cc
-std::vector<SeededCase> SettingsCases();  // rounding, split limits: cause_cases_settings.cc
-std::vector<SeededCase> AllSeeded();      // all of them
-std::vector<HealthyCase> AllHealthy();
+std::vector<SeededCase> DeviceCases();       // the device and what lies outside: cause_cases_device.cc
+std::vector<SeededCase> HoleCases();         // holes and pieces: cause_cases_holes.cc
+std::vector<SeededCase> PoolCases();         // streams, pools, retries, pending frees: cause_cases_pools.cc
+std::vector<SeededCase> SettingsCases();     // rounding, split limits: cause_cases_settings.cc
+std::vector<SeededCase> ProgramCases();      // what the program keeps: cause_cases_program.cc
+std::vector<SeededCase> AllSeeded();         // all of them
+std::vector<HealthyCase> HealthyPrograms();  // cause_cases_program.cc
+std::vector<HealthyCase> AllHealthy();       // all of them
 
 }  // namespace ashlar::tests
 

@@ -140,7 +140,7 @@ SeededInput GraphPoolInUse() {
 }  // namespace
 
 std::vector<HealthyCase> AllHealthy() {
-  return {
+  std::vector<HealthyCase> out = {
       {"training, fixed sizes", [] { return Training("", 16, 64 * kMiB, 100 * kMiB); }},
       {"training, large layers", [] { return Training("", 4, 700 * kMiB, 900 * kMiB); }},
       {"training, expandable", [] { return Training("expandable_segments:True", 16, 64 * kMiB, 100 * kMiB); }},
@@ -155,11 +155,13 @@ std::vector<HealthyCase> AllHealthy() {
       {"train, then evaluate", TrainThenEvaluate},
       {"CUDA graph pool in use", GraphPoolInUse},
   };
+  for (HealthyCase& program : HealthyPrograms()) out.push_back(std::move(program));
+  return out;
 }
 
 std::vector<SeededCase> AllSeeded() {
   std::vector<SeededCase> out;
-  for (std::vector<SeededCase> (*list)() : {DeviceCases, HoleCases, PoolCases, SettingsCases}) {
+  for (std::vector<SeededCase> (*list)() : {DeviceCases, HoleCases, PoolCases, ProgramCases, SettingsCases}) {
     for (SeededCase& seeded : list()) out.push_back(std::move(seeded));
   }
   return out;
