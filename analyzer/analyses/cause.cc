@@ -44,9 +44,6 @@ constexpr CauseText kTexts[kCauseCount] = {
 
 const CauseText& TextOf(CauseKind kind) { return kTexts[static_cast<std::size_t>(kind)]; }
 
-constexpr char kRecordHistory[] =
-    "a snapshot recorded with torch.cuda.memory._record_memory_history() running would tell";
-
 // What `needs` asks for and is not there; empty where nothing is missing.
 std::string MissingFor(CauseNeeds needs, const CauseInput& input) {
   if (needs == CauseNeeds::kAnything) return "";

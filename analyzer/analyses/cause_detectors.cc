@@ -14,7 +14,7 @@ namespace ashlar::analyses {
 absl::Span<const CauseDetector> Detectors() {
   static constexpr CauseDetector kDetectors[] = {
       {CauseKind::kCapacity, CauseNeeds::kAnything, DetectCapacity},
-      {CauseKind::kPinnedSegment, CauseNeeds::kState, DetectPinnedSegment},
+      {CauseKind::kPinnedSegment, CauseNeeds::kAnything, DetectPinnedSegment},
       {CauseKind::kGrowingSizes, CauseNeeds::kEvents, DetectGrowingSizes},
       {CauseKind::kLogitsSpike, CauseNeeds::kStacks, DetectLogitsSpike},
       {CauseKind::kOptimizerState, CauseNeeds::kStacks, DetectOptimizerState},
@@ -25,7 +25,7 @@ absl::Span<const CauseDetector> Detectors() {
       {CauseKind::kLoadedTwice, CauseNeeds::kStacks, DetectLoadedTwice},
       {CauseKind::kRecordStream, CauseNeeds::kEvents, DetectRecordStream},
       {CauseKind::kStreamsDoNotShare, CauseNeeds::kEvents, DetectStreamsDoNotShare},
-      {CauseKind::kPrivatePools, CauseNeeds::kState, DetectPrivatePools},
+      {CauseKind::kPrivatePools, CauseNeeds::kAnything, DetectPrivatePools},
       {CauseKind::kSmallLargeSplit, CauseNeeds::kState, DetectSmallLargeSplit},
       {CauseKind::kMediumRequests, CauseNeeds::kState, DetectMediumRequests},
       {CauseKind::kRetryStorm, CauseNeeds::kEvents, DetectRetryStorm},

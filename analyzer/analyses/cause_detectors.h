@@ -67,6 +67,10 @@ CauseFinding Found(CauseKind kind, Confidence confidence, std::uint64_t bytes);
 CauseFinding Absent(CauseKind kind, std::string counter_evidence);
 CauseFinding NotInTrace(CauseKind kind, std::string missing);
 
+// What would tell where there is no recorded window.
+inline constexpr char kRecordHistory[] =
+    "a snapshot recorded with torch.cuda.memory._record_memory_history() running would tell";
+
 // --- what several ask ---
 // Whether a program can feel that many bytes: at least 32 MiB and 5 % of what is reserved at the moment; after an
 // out-of-memory error also whatever would have let the request pass.

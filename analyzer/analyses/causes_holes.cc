@@ -132,10 +132,25 @@ void WeighAgainstFailure(const CauseInput& input, std::uint64_t segment_bytes, C
   }
 }
 
+// The error is raised only after every segment without a block in use went back, so what a message reports as reserved
+// and not allocated lies behind such blocks. Which they are it does not say.
+CauseFinding PinnedOfMessage(const OomMessageVerdict& verdict) {
+  const CauseKind kind = CauseKind::kPinnedSegment;
+  const std::optional<std::uint64_t>& stranded = verdict.accounting.stranded_bytes;
+  if (verdict.kind != OomVerdict::kFragmentation || !stranded.has_value()) return NotInTrace(kind, kRecordHistory);
+  CauseFinding out = Found(kind, Confidence::kPossible, *stranded);
+  out.evidence.push_back(absl::StrCat(FormatBytes(*stranded), " are reserved and not allocated after the cache has ",
+                                      "returned what it could: they lie behind blocks in use"));
+  out.counter_evidence.push_back("which blocks, and how small and old they are, is not in this message");
+  return out;
+}
+
 }  // namespace
 
 CauseFinding DetectPinnedSegment(const CauseInput& input) {
   const CauseKind kind = CauseKind::kPinnedSegment;
+  if (input.message_verdict != nullptr) return PinnedOfMessage(*input.message_verdict);
+  if (input.state == nullptr) return NotInTrace(kind, kRecordHistory);
   const std::optional<EventIndex> lifetime = CommonLifetime(*input.timeline);
   CauseFinding out = Found(kind, lifetime.has_value() ? Confidence::kLikely : Confidence::kPossible, 0);
   HoleSum sum;

@@ -59,12 +59,7 @@ bool IsContext(std::uint64_t bytes) { return kLeastContextBytes <= bytes && byte
 
 // What the message tells of each other process.
 std::vector<std::uint64_t> NamedProcesses(const CauseInput& input) {
-  std::vector<std::uint64_t> out;
-  if (input.message == nullptr) return out;
-  for (const readers::ProcessUse& process : input.message->processes) {
-    if (!process.is_this_process && process.used.has_value()) out.push_back(process.used->MiddleBytes());
-  }
-  return out;
+  return input.message_verdict == nullptr ? std::vector<std::uint64_t>{} : input.message_verdict->other_processes;
 }
 
 // Several processes, each with no more than a context: ranks that never chose another device.
@@ -128,8 +123,6 @@ CauseFinding DetectOtherProcess(const CauseInput& input) {
     out.evidence.push_back(absl::StrCat("the message names ", FormatCount(named.size()),
                                         named.size() == 1 ? " other process with " : " other processes with together ",
                                         FormatBytes(out.bytes)));
-    out.counter_evidence.push_back(
-        "inside a container a process sees itself under a foreign number, so a named one may be this one");
     return out;
   }
   const std::optional<Outside> outside = OutsideOf(input);

@@ -99,6 +99,21 @@ PoolSum PrivatePools(const CauseInput& input) {
   return out;
 }
 
+CauseFinding PoolsOfMessage(const OomMessageVerdict& verdict) {
+  const CauseKind kind = CauseKind::kPrivatePools;
+  const std::optional<std::uint64_t>& free = verdict.accounting.private_pool_bytes;
+  if (!free.has_value())
+    return NotInTrace(kind, "newer versions of PyTorch name private pools in the message, and a snapshot would tell");
+  const std::string sentence =
+      absl::StrCat(FormatBytes(*free), " are free in private pools and can serve no request ", "from outside");
+  const bool is_enough = verdict.missing.has_value() &&
+                         *free >= static_cast<std::uint64_t>(std::max<std::int64_t>(verdict.missing->value_bytes, 1));
+  if (!is_enough || *free < kLeastMaterialBytes) return Absent(kind, sentence);
+  CauseFinding out = Found(kind, Confidence::kLikely, *free);
+  out.evidence.push_back(sentence);
+  return out;
+}
+
 }  // namespace
 
 CauseFinding DetectStreamsDoNotShare(const CauseInput& input) {
@@ -125,6 +140,8 @@ CauseFinding DetectStreamsDoNotShare(const CauseInput& input) {
 
 CauseFinding DetectPrivatePools(const CauseInput& input) {
   const CauseKind kind = CauseKind::kPrivatePools;
+  if (input.message_verdict != nullptr) return PoolsOfMessage(*input.message_verdict);
+  if (input.state == nullptr) return NotInTrace(kind, kRecordHistory);
   const PoolSum sum = PrivatePools(input);
   if (sum.pools == 0) return Absent(kind, "there are no private pools");
   const std::string sentence = absl::StrCat(

@@ -176,6 +176,7 @@ class Judge {
     for (const ProcessUse& process : message_.processes) {
       if (process.is_this_process || &process == own || !process.used) continue;
       sum = sum + SpanOf(*process.used);
+      verdict_.other_processes.push_back(process.used->MiddleBytes());
       any = true;
     }
     if (any) verdict_.others = sum;

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/load_trace.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/oom_message.h"
 #include "analyzer/readers/plain_trace.h"
@@ -20,6 +22,8 @@ namespace {
 struct ExplainFlags {
   std::string input;
   bool json = false;
+  std::string device_used;
+  std::vector<std::string> ranks;
   ReplayFlags replay;
 };
 
@@ -72,9 +76,30 @@ std::string Render(const Explanations& explanations, bool as_json) {
   return out;
 }
 
+// The peaks of another rank's file.
+absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank) {
+  const absl::StatusOr<report::TracedRun> run = LoadTrace(file, {}, {});
+  if (!run.ok()) return run.status();
+  return analyses::RankPeak{rank, run->timeline.allocated_peak().bytes, run->timeline.reserved_peak().bytes};
+}
+
+absl::Status ReadDeviceUsed(const std::string& text, report::ExplainOptions& options) {
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::uint64_t> used = ParseBytes(text);
+  if (!used.ok()) return absl::InvalidArgumentError(absl::StrCat("--device-used: ", used.status().message()));
+  options.device_used_bytes = *used;
+  return absl::OkStatus();
+}
+
 int Run(const ExplainFlags& flags) {
-  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
+  if (absl::Status status = ReadDeviceUsed(flags.device_used, *options); !status.ok()) return Fail(kUsage, status);
+  for (const std::string& file : flags.ranks) {
+    const absl::StatusOr<analyses::RankPeak> peak = ReadRank(file, static_cast<int>(options->other_ranks.size()) + 1);
+    if (!peak.ok()) return FailLoad(peak.status());
+    options->other_ranks.push_back(*peak);
+  }
   const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, flags.replay, *options);
@@ -89,6 +114,10 @@ void AddExplain(CLI::App& program, std::function<int()>& run) {
   auto flags = std::make_shared<ExplainFlags>();
   app->add_option("input", flags->input, "a file, or - for standard input")->required();
   app->add_flag("--json", flags->json, "print JSON (docs/explain.schema.json)");
+  app->add_option("--device-used", flags->device_used,
+                  "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB");
+  app->add_option("--rank", flags->ranks, "the file of another rank of the same job; give it once for each")
+      ->allow_extra_args(false);
   AddReplayFlags(*app, flags->replay);
   app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
 }

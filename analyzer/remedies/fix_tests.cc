@@ -27,6 +27,7 @@ struct Change {
   std::function<RequestTrace(const RequestTrace&)> requests = {};
   std::optional<policy::Options> options = {};
   std::uint64_t more_capacity_bytes = 0;
+  bool proves = true;  // false: it takes other causes away as well
 };
 
 class FixTester {
@@ -42,9 +43,11 @@ class FixTester {
       absl::StatusOr<FixTest> fix = Run(change, out.finding);
       if (!fix.ok()) return fix.status();
       if (!out.fix.has_value() || fix->removes_symptom) out.fix = *std::move(fix);
-      if (out.fix->removes_symptom) break;
+      if (!out.fix->removes_symptom) continue;
+      if (change.proves) out.finding.confidence = Confidence::kProven;
+      break;
     }
-    if (out.fix.has_value()) Weigh(out);
+    if (out.fix.has_value() && !out.fix->removes_symptom) Weigh(out);
     return out;
   }
 
@@ -55,7 +58,7 @@ class FixTester {
       case CauseKind::kPinnedSegment:
       case CauseKind::kSmallLargeSplit:
       case CauseKind::kMediumRequests:
-        return Listed({Apart(finding), Expandable()});
+        return Listed({Apart(finding), Expandable(/*proves=*/finding.kind == CauseKind::kMediumRequests)});
       case CauseKind::kGrowingSizes:
       case CauseKind::kNotExpandable:
       case CauseKind::kRetryStorm:
@@ -105,14 +108,14 @@ class FixTester {
                   .requests = [ids = *std::move(ids)](const RequestTrace& r) { return WithoutBlocks(r, ids); }};
   }
 
-  std::optional<Change> Expandable() const {
+  std::optional<Change> Expandable(bool proves = true) const {
     if (settings_.baseline.compat == policy::Compat::kTorch113 || settings_.baseline.expandable_segments) {
       return std::nullopt;
     }
     policy::Options options = settings_.baseline;
     options.expandable_segments = true;
     options.conf = kExpandable;
-    return Change{.what = kExpandable, .conf = kExpandable, .options = options};
+    return Change{.what = kExpandable, .conf = kExpandable, .options = options, .proves = proves};
   }
 
   std::optional<Change> Unrounded() const {
@@ -216,13 +219,10 @@ class FixTester {
     }
   }
 
+  // Of a fix that removed nothing.
   static void Weigh(TestedCause& tested) {
     const FixTest& fix = *tested.fix;
     CauseFinding& finding = tested.finding;
-    if (fix.removes_symptom) {
-      finding.confidence = Confidence::kProven;
-      return;
-    }
     if (!fix.shows_symptom) {
       finding.counter_evidence.push_back(
           "replayed from an empty allocator the symptom does not show: what came before the window took part");

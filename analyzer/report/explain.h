@@ -21,7 +21,9 @@ namespace ashlar::report {
 struct ExplainOptions {
   std::optional<std::uint64_t> capacity_bytes;  // of the device
   std::optional<double> memory_fraction;
-  std::optional<int> device;  // of a snapshot; default: the one that holds most
+  std::optional<int> device;                            // of a snapshot; default: the one that holds most
+  std::optional<std::uint64_t> device_used_bytes = {};  // by all processes together, as nvidia-smi shows it
+  std::vector<analyses::RankPeak> other_ranks = {};     // of the same job
   replay::ReplayWishes wishes;
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
 };

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/report/explain.h"
+#include "analyzer/report/explain_causes.h"
 #include "analyzer/report/json.h"
 
 namespace ashlar::report {
@@ -38,6 +39,7 @@ Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOpti
   out.next_lines = verdict.next_lines;
   out.notes = verdict.notes;
   out.advice.sentence = "what other settings would have done is not in this message: it needs a recorded snapshot";
+  AddCauses(message, verdict, out);
   return out;
 }
 

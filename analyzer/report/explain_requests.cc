@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "analyzer/report/explain.h"
+#include "analyzer/report/explain_causes.h"
 #include "analyzer/report/explain_timeline.h"
 #include "analyzer/report/traced_run.h"
 
@@ -22,6 +23,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   out.what_if = *std::move(rows);
   out.what_if_capacity_bytes = options.capacity_bytes;
   out.advice = remedies::Advise(out.what_if);
+  if (absl::Status status = AddCauses(requests, *run, options, out); !status.ok()) return status;
   if (!options.capacity_bytes.has_value()) {
     out.notes.push_back({"capacity_unknown",
                          "a request trace does not say how much memory the device has; give --capacity 16GiB to see "

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/report/explain.h"
+#include "analyzer/report/explain_causes.h"
 #include "analyzer/report/explain_timeline.h"
 #include "analyzer/report/traced_run.h"
 
@@ -105,6 +106,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   NoteProgram(recorded.program, out);
   NoteReleases(recorded.program, out);
   if (absl::Status status = AddWhatIfs(recorded, observed, options, out); !status.ok()) return status;
+  if (absl::Status status = AddCauses(snapshot, *run, options, out); !status.ok()) return status;
   out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;
 }

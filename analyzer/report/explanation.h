@@ -14,9 +14,11 @@
 
 #include "allocator/core/accounting.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/cause.h"
 #include "analyzer/analyses/live_stacks.h"
 #include "analyzer/analyses/oom_message_verdict.h"
 #include "analyzer/remedies/advice.h"
+#include "analyzer/remedies/fix_tests.h"
 #include "analyzer/remedies/what_if.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/report/failure_lines.h"
@@ -33,6 +35,13 @@ struct PeakFigures {
   std::optional<std::uint64_t> active_bytes;
   std::optional<std::uint64_t> reserved_bytes;
   std::optional<double> utilisation;  // peak allocated / peak reserved
+};
+
+// One of the causes looked for, and the replay that took it away.
+struct ExplainedCause {
+  analyses::CauseFinding finding;
+  std::optional<remedies::FixTest> fix = {};  // nullopt: not found, or no replay can take it away
+  std::vector<std::string> lines = {};        // of the program, most bytes first
 };
 
 struct Explanation {
@@ -54,6 +63,7 @@ struct Explanation {
   std::optional<FailureLines> failure;  // of the last out-of-memory error of a trace
   PinLines pins;
   ProgramView program;
+  std::vector<ExplainedCause> causes;  // found ones first
   std::optional<replay::Fidelity> fidelity;
   std::string replayed_as;  // version, order, settings; empty without a replay
   std::vector<remedies::WhatIfRow> what_if;

@@ -68,6 +68,38 @@ Json LeakJson(const LeakLine& leak) {
       {"label", leak.label}, {"bytes_per_step", leak.bytes_per_step}, {"blocks", leak.blocks}, {"bytes", leak.bytes}};
 }
 
+Json FixRowJson(const remedies::WhatIfRow& row) {
+  return {{"peak_reserved_bytes", row.peak_reserved_bytes},
+          {"ooms", row.ooms},
+          {"retries", row.retries},
+          {"driver_calls", row.driver_calls}};
+}
+
+Json FixJson(const std::optional<remedies::FixTest>& fix) {
+  if (!fix.has_value()) return nullptr;
+  return {{"change", fix->change},
+          {"is_setting", fix->is_setting},
+          {"before", FixRowJson(fix->before)},
+          {"after", FixRowJson(fix->after)},
+          {"shows_symptom", fix->shows_symptom},
+          {"removes_symptom", fix->removes_symptom}};
+}
+
+Json CauseJson(const ExplainedCause& cause) {
+  const analyses::CauseFinding& finding = cause.finding;
+  const bool is_found = finding.finding == analyses::Finding::kFound;
+  return {{"name", std::string(analyses::CauseName(finding.kind))},
+          {"sentence", std::string(analyses::CauseSentence(finding.kind))},
+          {"finding", std::string(analyses::FindingName(finding.finding))},
+          {"confidence", is_found ? Json(std::string(analyses::ConfidenceName(finding.confidence))) : Json(nullptr)},
+          {"bytes", is_found ? Json(finding.bytes) : Json(nullptr)},
+          {"evidence", finding.evidence},
+          {"counter_evidence", finding.counter_evidence},
+          {"missing", TextOrNull(finding.missing)},
+          {"lines", cause.lines},
+          {"fix", FixJson(cause.fix)}};
+}
+
 template <typename Rows, typename ToRow>
 Json List(const Rows& rows, ToRow to_row) {
   Json out = Json::array();
@@ -161,10 +193,8 @@ Json Document(const Explanation& e) {
   out["stacks"] = List(e.stacks, StackJson);
   out["failure"] = FailureJson(e.failure);
   out["pins"] = PinsJson(e.pins);
-  out["stacks"] = List(e.stacks, [](const analyses::LabelledStack& row) -> Json {
-    return {{"bytes", row.bytes}, {"blocks", row.blocks}, {"label", row.label}};
-  });
   out["program"] = ProgramJson(e.program);
+  out["causes"] = List(e.causes, CauseJson);
   out["fidelity"] = FidelityJson(e.fidelity);
   out["replayed_as"] = TextOrNull(e.replayed_as);
   out["what_if_capacity_bytes"] = OrNull(e.what_if_capacity_bytes);

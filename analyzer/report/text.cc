@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -18,6 +20,11 @@ namespace ashlar::report {
 namespace {
 
 constexpr std::size_t kBarCells = 36;
+constexpr std::size_t kMostCauses = 3;
+constexpr std::size_t kMostCauseLines = 6;
+constexpr std::size_t kMostCauseLinesOfFailure = 4;  // beside why it failed
+constexpr std::size_t kCauseIndent = 6;
+constexpr std::size_t kFixWidth = 119;
 constexpr std::size_t kLabelWidth = 90;
 
 // A bar of eighths: full cells, then one partial.
@@ -34,7 +41,7 @@ std::string Bar(std::uint64_t bytes, std::uint64_t most) {
 
 void AppendPart(absl::string_view name, const std::optional<std::uint64_t>& bytes, std::uint64_t most,
                 const std::string& remark, std::string& out) {
-  if (!bytes.has_value()) return;
+  if (bytes.value_or(0) == 0) return;
   std::string line = absl::StrFormat("  %-20s %11s  %s", name, FormatBytes(*bytes), Bar(*bytes, most));
   if (!remark.empty()) absl::StrAppend(&line, line.back() == ' ' ? "" : "  ", remark);
   absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
@@ -69,12 +76,68 @@ void AppendAccounting(const Explanation& e, std::string& out) {
   AppendPart("pending frees", a.pending_bytes, most, "", out);
   AppendPart("pinned holes", a.stranded_bytes, most, PinRemark(e), out);
   AppendPart("whole-free segments", a.whole_free_bytes, most, "cached; the allocator can return them", out);
-  if (a.private_pool_bytes.value_or(0) > 0) AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
+  AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
   AppendPart("outside", a.outside_bytes, most, "CUDA context, other libraries and processes", out);
   AppendPart("free on the device", a.free_bytes, most, "", out);
   if (e.peak.utilisation.has_value()) {
     out += absl::StrFormat("  utilisation %.1f %%: peak allocated %s of peak reserved %s\n", *e.peak.utilisation * 100,
                            FormatBytes(*e.peak.allocated_bytes), FormatBytes(*e.peak.reserved_bytes));
+  }
+}
+
+std::string FixRemark(const remedies::FixTest& fix) {
+  const auto change = [](std::uint64_t before, std::uint64_t after, const char* what) {
+    return before == after ? "" : absl::StrCat(", ", FormatCount(before), " -> ", FormatCount(after), what);
+  };
+  return absl::StrCat(fix.change, ": peak ", FormatBytes(fix.before.peak_reserved_bytes), " -> ",
+                      FormatBytes(fix.after.peak_reserved_bytes),
+                      change(fix.before.ooms, fix.after.ooms, " failed requests"),
+                      change(fix.before.retries, fix.after.retries, " retries"),
+                      fix.removes_symptom ? ""
+                      : fix.shows_symptom ? "; the symptom stays"
+                                          : "; proves nothing here");
+}
+
+// The remarks on the fixes of the causes shown; one that was told already is not told again.
+std::vector<std::string> FixRemarks(const Explanation& e, std::size_t shown) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < shown; ++i) {
+    std::string remark = e.causes[i].fix.has_value() ? FixRemark(*e.causes[i].fix) : "";
+    const bool is_told = std::find(out.begin(), out.end(), remark) != out.end();
+    out.push_back(is_told ? "" : std::move(remark));
+  }
+  return out;
+}
+
+// A line for each cause; the lines that are left take the fixes, then what speaks for the surest causes.
+void AppendCauses(const Explanation& e, std::string& out) {
+  std::size_t found = 0;
+  for (const ExplainedCause& cause : e.causes) found += cause.finding.finding == analyses::Finding::kFound;
+  if (found == 0) return;
+  const std::size_t shown = std::min(found, kMostCauses);
+  AppendSection("WHY",
+                found > shown ? absl::StrCat("the surest ", shown, " of ", found, " causes found; --json has them all")
+                              : "causes found, the surest first",
+                out);
+  std::vector<std::string> fixes = FixRemarks(e, shown);
+  std::size_t lines_left = (e.failure.has_value() ? kMostCauseLinesOfFailure : kMostCauseLines) - shown;
+  for (std::string& fix : fixes) {
+    if (lines_left == 0) fix.clear();
+    lines_left -= fix.empty() ? 0 : 1;
+  }
+  for (std::size_t i = 0; i < shown; ++i) {
+    const analyses::CauseFinding& finding = e.causes[i].finding;
+    out += absl::StrFormat("  %11s  %-8s  %s\n", FormatBytes(finding.bytes),
+                           analyses::ConfidenceName(finding.confidence), analyses::CauseSentence(finding.kind));
+    std::string evidence(kCauseIndent, ' ');
+    AppendWrapped(finding.evidence.front(), kCauseIndent, evidence);
+    const auto lines = static_cast<std::size_t>(std::count(evidence.begin(), evidence.end(), '\n'));
+    if (lines <= lines_left) {
+      out += evidence;
+      lines_left -= lines;
+    }
+    if (fixes[i].empty()) continue;
+    absl::StrAppend(&out, std::string(kCauseIndent, ' '), "fix: ", Shortened(Printable(fixes[i]), kFixWidth), "\n");
   }
 }
 
@@ -154,6 +217,7 @@ std::string ToText(const Explanation& e) {
   if (e.evidence.empty()) absl::StrAppend(&out, verdict, "\n");
   if (!e.verdict_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
   AppendAccounting(e, out);
+  AppendCauses(e, out);
   AppendStacks(e, out);
   AppendFailure(e.failure, out);
   AppendPins(e.pins, out);

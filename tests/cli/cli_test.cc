@@ -158,6 +158,25 @@ TEST_F(CliTest, ACheckThatFailsIsOne) {
   ExpectError(Run("check " + trace + " --max-ooms 0 --junit " + folder_ + "none/x"), 3, {"--junit", "cannot write"});
 }
 
+TEST_F(CliTest, WhatLiesOutsideIsToldBesideTheTrace) {
+  const std::string example = "'" + std::string(kExample) + "'";
+  const auto finding = [](const Result& result, const std::string& name) {
+    for (const nlohmann::json& cause : nlohmann::json::parse(result.out)["causes"]) {
+      if (cause["name"] == name) return cause;
+    }
+    return nlohmann::json();
+  };
+  EXPECT_EQ(finding(Run("explain --json " + example), "other_process")["finding"], "not_in_trace");
+  // 30 GiB in use, of which this process held at most 11.22 GiB.
+  const nlohmann::json other = finding(Run("explain --json --device-used 30GiB " + example), "other_process");
+  EXPECT_EQ(other["finding"], "found");
+  EXPECT_NEAR(other["bytes"].get<double>() / (1 << 30), 30 - 11.22 - 2, 0.01);
+  EXPECT_EQ(Run("explain " + example + " --rank " + example + " --rank " + example).code, 0);
+  ExpectError(Run("explain " + example + " --device-used x"), 2, {"--device-used", "'x'"});
+  ExpectError(Run("explain " + example + " --rank " + folder_ + "none"), 3, {"none", "No such file"});
+  ExpectError(Run("explain " + example + " --rank " + std::string(kMessage)), 3, {"oom_message.txt"});
+}
+
 TEST_F(CliTest, TwoTracesDiffer) {
   const std::string a = Write("a.txt", kTrace);
   const std::string b = Write("b.txt", std::string(kTrace) + "a 4 30000000 0\n");

@@ -99,8 +99,7 @@ inline void ExpectTextShows(const nlohmann::json& json, const std::string& text)
   const nlohmann::json& parts = json["accounting"];
   for (const auto& [key, value] : parts.items()) {
     const bool is_sum = key == "reserved_bytes" || (key == "allocated_bytes" && !parts["live_bytes"].is_null());
-    const bool is_left_out = key == "private_pool_bytes" && value == 0;
-    if (value.is_null() || is_sum || is_left_out) continue;
+    if (value.is_null() || is_sum || value == 0) continue;
     EXPECT_THAT(text, HasSubstr(FormatBytes(value.get<std::uint64_t>()))) << key;
   }
   if (!json["peak"]["utilisation"].is_null()) {
@@ -116,6 +115,16 @@ inline void ExpectTextShows(const nlohmann::json& json, const std::string& text)
                               line.find(FormatCount(row["driver_calls"].get<std::uint64_t>())) != line.npos);
     }
     EXPECT_TRUE(is_shown) << row << " is not in\n" << text;
+  }
+  std::size_t shown_causes = 0;
+  for (const nlohmann::json& cause : json["causes"]) {
+    if (cause["finding"] != "found" || ++shown_causes > 3) continue;
+    EXPECT_THAT(text, HasSubstr(FormatBytes(cause["bytes"].get<std::uint64_t>()) + "  " +
+                                cause["confidence"].get<std::string>()));
+    if (cause["fix"].is_null() || shown_causes > 1) continue;
+    for (const char* row : {"before", "after"}) {
+      EXPECT_THAT(text, HasSubstr(FormatBytes(cause["fix"][row]["peak_reserved_bytes"].get<std::uint64_t>())));
+    }
   }
   for (const nlohmann::json& row : json["stacks"]) {
     EXPECT_THAT(text, HasSubstr(FormatBytes(row["bytes"].get<std::uint64_t>())));

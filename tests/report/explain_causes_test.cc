@@ -1,0 +1,69 @@
+// Causes as `ashlar explain` shows them: in the text within one screen, in the JSON all of them by the schema.
+#include <string>
+
+#include "analyzer/report/explain.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/analyses/cause_cases.h"
+#include "tests/report/printed.h"
+
+namespace ashlar::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+report::Explanation MustExplain(const SeededInput& input) {
+  report::ExplainOptions options;
+  options.capacity_bytes = input.total_bytes;
+  options.device_used_bytes = input.device_used_bytes;
+  if (!input.ranks.empty()) options.other_ranks.assign(input.ranks.begin() + 1, input.ranks.end());
+  absl::StatusOr<report::Explanation> out = report::ExplainSnapshot(input.snapshot, options);
+  EXPECT_TRUE(out.ok()) << out.status();
+  return *std::move(out);
+}
+
+TEST(ExplainCausesTest, EverySeededCauseIsShown) {
+  SchemaCheck schema(ExplainSchema());
+  for (const SeededCase& seeded : AllSeeded()) {
+    SCOPED_TRACE(seeded.name);
+    const report::Explanation explanation = MustExplain(seeded.make());
+    const nlohmann::json json = ExpectSound(explanation, schema);
+    EXPECT_EQ(json["causes"].size(), explanation.causes.size());
+    const std::string text = report::ToText(explanation);
+    EXPECT_THAT(text, HasSubstr("\nWHY"));
+    bool is_found = false;
+    for (const nlohmann::json& cause : json["causes"]) {
+      is_found =
+          is_found || (cause["name"] == std::string(analyses::CauseName(seeded.truth)) && cause["finding"] == "found");
+      EXPECT_EQ(cause["finding"] == "found", !cause["bytes"].is_null());
+      EXPECT_EQ(cause["finding"] == "not_in_trace", !cause["missing"].is_null());
+      if (cause["finding"] == "found") {
+        EXPECT_FALSE(cause["evidence"].empty());
+      }
+      if (cause["finding"] == "absent") {
+        EXPECT_FALSE(cause["counter_evidence"].empty());
+      }
+    }
+    EXPECT_TRUE(is_found);
+  }
+}
+
+TEST(ExplainCausesTest, AHealthyProgramHasNoWhy) {
+  SchemaCheck schema(ExplainSchema());
+  for (const HealthyCase& healthy : AllHealthy()) {
+    SCOPED_TRACE(healthy.name);
+    const report::Explanation explanation = MustExplain(healthy.make());
+    ExpectSound(explanation, schema);
+    EXPECT_THAT(report::ToText(explanation), Not(HasSubstr("\nWHY")));
+  }
+}
+
+TEST(ExplainCausesTest, AProvenFixIsShownWithItsFigures) {
+  const std::string text = report::ToText(MustExplain(PoolCases().front().make()));
+  EXPECT_THAT(text, HasSubstr("Freed blocks wait for another stream"));
+  EXPECT_THAT(text, HasSubstr("fix: frees that wait for no stream: peak 614.00 MiB -> 314.00 MiB"));
+}
+
+}  // namespace
+}  // namespace ashlar::tests
