@@ -49,6 +49,7 @@ absl::Status Add(const timeline::Timeline& timeline, analyses::CauseFacts facts,
   absl::StatusOr<std::vector<remedies::TestedCause>> tested = remedies::TestFixes(
       analyses::FindCauses(context.input()), context.input(), requests, SettingsOf(*facts.options, options, out));
   if (!tested.ok()) return tested.status();
+  out.program_remedies = remedies::ProgramRemedies(*tested);
   for (remedies::TestedCause& cause : *tested) out.causes.push_back(Explained(std::move(cause), facts.stacks));
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "analyzer/analyses/oom_message_verdict.h"
 #include "analyzer/remedies/advice.h"
 #include "analyzer/remedies/fix_tests.h"
+#include "analyzer/remedies/program_remedies.h"
 #include "analyzer/remedies/what_if.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/report/failure_lines.h"
@@ -63,7 +64,8 @@ struct Explanation {
   std::optional<FailureLines> failure;  // of the last out-of-memory error of a trace
   PinLines pins;
   ProgramView program;
-  std::vector<ExplainedCause> causes;  // found ones first
+  std::vector<ExplainedCause> causes;                     // found ones first
+  std::vector<remedies::ProgramRemedy> program_remedies;  // most bytes first
   std::optional<replay::Fidelity> fidelity;
   std::string replayed_as;  // version, order, settings; empty without a replay
   std::vector<remedies::WhatIfRow> what_if;

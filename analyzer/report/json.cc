@@ -172,6 +172,15 @@ Json ProgramJson(const ProgramView& view) {
           {"leaks", List(view.leaks, LeakJson)}};
 }
 
+Json ProgramRemedyJson(const remedies::ProgramRemedy& remedy) {
+  return {{"cause", std::string(analyses::CauseName(remedy.cause))},
+          {"sentence", remedy.sentence},
+          {"python", remedy.python},
+          {"bytes", remedy.bytes},
+          {"replayed_bytes", OrNull(remedy.replayed_bytes)},
+          {"is_proven", remedy.is_proven}};
+}
+
 Json Document(const Explanation& e) {
   Json out;
   out["source"] = e.source;
@@ -195,6 +204,7 @@ Json Document(const Explanation& e) {
   out["pins"] = PinsJson(e.pins);
   out["program"] = ProgramJson(e.program);
   out["causes"] = List(e.causes, CauseJson);
+  out["program_remedies"] = List(e.program_remedies, ProgramRemedyJson);
   out["fidelity"] = FidelityJson(e.fidelity);
   out["replayed_as"] = TextOrNull(e.replayed_as);
   out["what_if_capacity_bytes"] = OrNull(e.what_if_capacity_bytes);

@@ -109,6 +109,21 @@ std::vector<std::string> FixRemarks(const Explanation& e, std::size_t shown) {
   return out;
 }
 
+// The one with most bytes.
+void AppendProgramRemedy(const Explanation& e, std::string& out) {
+  if (e.program_remedies.empty()) return;
+  const remedies::ProgramRemedy& remedy = e.program_remedies.front();
+  const std::size_t more = e.program_remedies.size() - 1;
+  AppendSection("IN THE PROGRAM",
+                absl::StrCat("against ", analyses::CauseName(remedy.cause),
+                             more == 0 ? "" : absl::StrCat("; --json has ", more, " more")),
+                out);
+  const std::string replayed =
+      remedy.is_proven ? absl::StrCat(" (replayed: ", FormatBytes(*remedy.replayed_bytes), " off the peak)") : "";
+  absl::StrAppend(&out, absl::StrFormat("  %11s  ", FormatBytes(remedy.bytes)), remedy.sentence, replayed, "\n");
+  for (const std::string& line : remedy.python) absl::StrAppend(&out, std::string(15, ' '), line, "\n");
+}
+
 // A line for each cause; the lines that are left take the fixes, then what speaks for the surest causes.
 void AppendCauses(const Explanation& e, std::string& out) {
   std::size_t found = 0;
@@ -218,6 +233,7 @@ std::string ToText(const Explanation& e) {
   if (!e.verdict_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
   AppendAccounting(e, out);
   AppendCauses(e, out);
+  AppendProgramRemedy(e, out);
   AppendStacks(e, out);
   AppendFailure(e.failure, out);
   AppendPins(e.pins, out);
