@@ -161,7 +161,8 @@ TEST_F(CliTest, ACheckThatFailsIsOne) {
 TEST_F(CliTest, WhatLiesOutsideIsToldBesideTheTrace) {
   const std::string example = "'" + std::string(kExample) + "'";
   const auto finding = [](const Result& result, const std::string& name) {
-    for (const nlohmann::json& cause : nlohmann::json::parse(result.out)["causes"]) {
+    const nlohmann::json document = nlohmann::json::parse(result.out);
+    for (const nlohmann::json& cause : document["causes"]) {
       if (cause["name"] == name) return cause;
     }
     return nlohmann::json();

@@ -2,6 +2,7 @@
 // requests do what their names say, on hand-made lists.
 #include "analyzer/remedies/fix_tests.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -101,7 +102,8 @@ TEST(FixTestsTest, TheFixOfEachSeededCauseRemovesItsSymptom) {
   }
 }
 
-// Whatever a detector would say of a healthy program, no replay confirms it.
+// Whatever a detector would say of a healthy program, that a quarter of what it reserves is too much, no replay
+// confirms it. (Some gain a few percent by expandable segments all the same.)
 TEST(FixTestsTest, NoFixHelpsAHealthyProgram) {
   for (const tests::HealthyCase& healthy : tests::AllHealthy()) {
     SCOPED_TRACE(healthy.name);
@@ -112,7 +114,7 @@ TEST(FixTestsTest, NoFixHelpsAHealthyProgram) {
       CauseFinding claim;
       claim.kind = absent.kind;
       claim.finding = Finding::kFound;
-      claim.bytes = 256 * kMiB;
+      claim.bytes = std::max(256 * kMiB, diagnosis.timeline().reserved_peak().bytes / 4);
       claim.blocks = {0};
       claims.push_back(claim);
     }
