@@ -43,7 +43,7 @@ TEST(ProgramRemediesTest, OnlyWhatIsFoundAndSureAndTheProgramsOwn) {
 
 TEST(ProgramRemediesTest, AReplayedChangeSaysWhatItTookOffThePeak) {
   TestedCause cause = Cause(CauseKind::kStreamsDoNotShare, Confidence::kProven, 100);
-  cause.fix = FixTest{.change = "all requests on one stream"};
+  cause.fix.emplace().change = "all requests on one stream";
   cause.fix->before.peak_reserved_bytes = 1000;
   cause.fix->after.peak_reserved_bytes = 700;
   cause.fix->shows_symptom = cause.fix->removes_symptom = true;

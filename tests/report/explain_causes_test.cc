@@ -1,4 +1,5 @@
 // Causes as `ashlar explain` shows them: in the text within one screen, in the JSON all of them by the schema.
+#include <map>
 #include <string>
 
 #include "analyzer/report/explain.h"
@@ -56,6 +57,29 @@ TEST(ExplainCausesTest, AHealthyProgramHasNoWhy) {
     const report::Explanation explanation = MustExplain(healthy.make());
     ExpectSound(explanation, schema);
     EXPECT_THAT(report::ToText(explanation), Not(HasSubstr("\nWHY")));
+  }
+}
+
+// Every cause that the program can mend says how, wherever it is found as likely or proven; the text shows one.
+TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
+  std::map<std::string, int> offered;
+  for (const SeededCase& seeded : AllSeeded()) {
+    SCOPED_TRACE(seeded.name);
+    const report::Explanation explanation = MustExplain(seeded.make());
+    const std::string text = report::ToText(explanation);
+    EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.program_remedies.empty());
+    for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {
+      ++offered[std::string(analyses::CauseName(remedy.cause))];
+    }
+    if (explanation.program_remedies.empty()) continue;
+    const remedies::ProgramRemedy& first = explanation.program_remedies.front();
+    EXPECT_THAT(text, HasSubstr(first.sentence));
+    for (const std::string& line : first.python) EXPECT_THAT(text, HasSubstr(line));
+  }
+  for (const char* cause :
+       {"logits_spike", "graph_kept_alive", "eval_without_no_grad", "eval_accumulates", "loaded_twice",
+        "optimizer_temporaries", "gradients_kept", "cache_between_phases", "streams_do_not_share", "record_stream"}) {
+    EXPECT_GT(offered[cause], 0) << cause;
   }
 }
 

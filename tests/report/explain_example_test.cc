@@ -8,6 +8,7 @@
 #include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/analyses/cause_cases.h"
 #include "tests/report/example_training.h"
 #include "tests/report/printed.h"
 #include "tests/report/recording.h"
@@ -88,7 +89,8 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   ExpectSound(MustExplain({}), schema);
   ExpectSound(MustExplain(WithCapacity(12 * kGiB)), schema);
   ExpectSound(MustExplainSnapshot(LeakingTraining()), schema);
-  // With these two every object of the schema was printed: none is there for nothing.
+  ExpectSound(MustExplainSnapshot(PoolCases().front().make().snapshot), schema);
+  // With these every object of the schema was printed: none is there for nothing.
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
 }
 
