@@ -1,5 +1,5 @@
-# The tests consumer.*: install this build into a folder, then build and run tests/consumer against it, and once more
-# with the source tree as a subproject.
+# The tests consumer.*: install this build into a folder, then build and run tests/consumer and the example of the
+# documents against it, and the former once more with the source tree as a subproject.
 set(consumer_dir ${PROJECT_BINARY_DIR}/consumer)
 set(consumer_settings -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
                       -DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS} -DASHLAR_CUDA=${ASHLAR_CUDA})
@@ -21,5 +21,12 @@ if(ASHLAR_INSTALL)
            '${CMAKE_COMMAND}' --install '${PROJECT_BINARY_DIR}' --prefix '${consumer_dir}/prefix'")
   ashlar_consumer_test(find_package -DCMAKE_PREFIX_PATH=${consumer_dir}/prefix)
   set_tests_properties(consumer.install PROPERTIES LABELS consumer FIXTURES_SETUP ashlar_installed)
-  set_tests_properties(consumer.find_package PROPERTIES FIXTURES_REQUIRED ashlar_installed)
+  add_test(NAME consumer.example
+           COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${PROJECT_SOURCE_DIR}/docs/examples/allocate
+                   ${consumer_dir}/example --build-generator ${CMAKE_GENERATOR} --build-noclean
+                   --build-options ${consumer_settings} -DCMAKE_PREFIX_PATH=${consumer_dir}/prefix
+                   --test-command ${consumer_dir}/example/allocate)
+  set_tests_properties(consumer.example PROPERTIES LABELS consumer TIMEOUT 900 PASS_REGULAR_EXPRESSION
+                       "200 requests took 2 device calls, 320.00 MiB\nout of memory: 4.00 TiB requested")
+  set_tests_properties(consumer.find_package consumer.example PROPERTIES FIXTURES_REQUIRED ashlar_installed)
 endif()
