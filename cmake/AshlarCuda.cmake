@@ -1,8 +1,10 @@
-# Finds the CUDA toolkit. Sets ASHLAR_HAVE_CUDA; where it is ON, the target CUDA::cudart_static exists and a folder may
+# Finds the CUDA toolkit, and nvcc where kernels are built. Sets ASHLAR_HAVE_CUDA; where it is ON, the target CUDA::cudart_static exists and a folder may
 # add its CUDA sources:
 #   if(ASHLAR_HAVE_CUDA)
 #     target_sources(ashlar_allocator PRIVATE cuda_api_system.cc)
 #   endif()
+# Sets ASHLAR_HAVE_NVCC; where it is ON, the language CUDA is enabled, and a target of .cu files calls
+#   ashlar_configure_cuda_target(target)
 # Nothing links libcuda: the driver's calls are looked up through the runtime, so that a program starts without a driver.
 set(ASHLAR_CUDA AUTO CACHE STRING "Build the CUDA parts: AUTO (where the toolkit is found), ON (required) or OFF")
 set_property(CACHE ASHLAR_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -28,3 +30,35 @@ else()
     message(STATUS "CUDA: no toolkit >= ${ASHLAR_CUDA_MINIMUM} found, building without (ASHLAR_CUDA=AUTO)")
   endif()
 endif()
+
+# Device code takes nvcc minutes and a sanitizer sees none of it, so only plain builds have it. A project that takes us
+# in with add_subdirectory asks for it.
+set(ASHLAR_CUDA_KERNELS ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Compile device code where nvcc is found")
+set(ASHLAR_HAVE_NVCC OFF)
+if(ASHLAR_HAVE_CUDA AND ASHLAR_CUDA_KERNELS AND NOT ASHLAR_SANITIZE AND NOT ASHLAR_FUZZ)
+  if(NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80)  # and its PTX, which later devices compile when they load it; 70 and 75 on request
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
+    set(ASHLAR_HAVE_NVCC ON)
+    message(STATUS "CUDA: device code for ${CMAKE_CUDA_ARCHITECTURES} by ${CMAKE_CUDA_COMPILER}")
+  endif()
+endif()
+
+# Flags of a target that has .cu files.
+function(ashlar_configure_cuda_target target)
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;--expt-relaxed-constexpr;--extended-lambda>")
+  if(ASHLAR_WERROR)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
+  endif()
+endfunction()

@@ -1,15 +1,15 @@
-# Install rules and the CMake package: find_package(ashlar) gives ashlar::allocator and ashlar::analyzer.
+# Install rules and the CMake package: find_package(ashlar) gives ashlar::allocator, ashlar::kernels and ashlar::analyzer.
 # tests/consumer holds this to its word.
 include(CMakePackageConfigHelpers)
 
 set(ASHLAR_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ashlar)
 
-install(TARGETS ashlar_allocator ashlar_analyzer EXPORT ashlarTargets
+install(TARGETS ashlar_allocator ashlar_kernels ashlar_analyzer EXPORT ashlarTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET ashlar_program)
   install(TARGETS ashlar_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-foreach(folder allocator analyzer)
+foreach(folder allocator kernels analyzer)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${ASHLAR_INSTALL_INCLUDEDIR}
           FILES_MATCHING PATTERN "*.h")
 endforeach()

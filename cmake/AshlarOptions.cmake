@@ -27,17 +27,18 @@ if(ASHLAR_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
                       "use `cmake --preset fuzz`, or set CMAKE_CXX_COMPILER=clang++")
 endif()
 
-# Sets warnings and sanitizers on one of our targets.
+# Sets warnings and sanitizers on one of our targets; nvcc has flags of its own (AshlarCuda.cmake).
 function(ashlar_configure_target target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-                         $<$<BOOL:${ASHLAR_WERROR}>:-Werror>)
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion>"
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ASHLAR_WERROR}>>:-Werror>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 warns falsely inside std::string's own code at -O2 (GCC bug 105651).
-    target_compile_options(${target} PRIVATE -Wno-restrict)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # With -fPIC, gcc inlines no function that another library could replace, unless told so; clang always does.
-    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
   endif()
   if(ASHLAR_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)

@@ -1,0 +1,67 @@
+// The arithmetic of a workload, in three worlds with one signature: CUDA kernels, host loops, and a dry run that
+// checks and counts but touches no data. An op is a value (elementwise.h, linear.h, attention.h, loss.h, optimizer.h)
+// that names its operands, all allocated by the caller; `Run` checks it and does it.
+//
+//   HostOps ops(&workspace);
+//   absl::Status done = ops.Run(Softmax{.in = scores, .is_causal = true, .scale = 0.125, .out = probabilities});
+//
+// Errors: kInvalidArgument for sizes, dtypes or strides that the op does not take, naming the op, the operand and what
+// it takes; nothing was done then. kResourceExhausted where scratch could not be had; kOutOfRange for an index outside
+// its table (host only). Other codes are the device's.
+// Order and threads: an Ops works on one stream in the order of the calls; CUDA ops return before their work is done.
+// One thread at a time.
+#ifndef ASHLAR_KERNELS_OPS_OPS_H_
+#define ASHLAR_KERNELS_OPS_OPS_H_
+
+#include "absl/status/status.h"
+#include "kernels/ops/attention.h"
+#include "kernels/ops/elementwise.h"
+#include "kernels/ops/linear.h"
+#include "kernels/ops/loss.h"
+#include "kernels/ops/optimizer.h"
+#include "kernels/ops/workspace.h"
+
+// Every op, once: the worlds declare their methods from this list.
+#define ASHLAR_FOR_EACH_OP(X)                                                                                          \
+  X(Fill)                                                                                                              \
+  X(Arange) X(Copy) X(Unary) X(UnaryBackward) X(Affine) X(Binary) X(AddProduct) X(Compare) X(Where) X(MaskedFill)      \
+      X(Reduce) X(MaxAlong) X(Gather) X(ScatterAdd) X(MatMul) X(LayerNorm) X(LayerNormBackward) X(RmsNorm)             \
+          X(RmsNormBackward) X(Rotary) X(Softmax) X(SoftmaxBackward) X(Dropout) X(DropoutBackward) X(TiledAttention)   \
+              X(TiledAttentionBackward) X(Embedding) X(EmbeddingBackward) X(CountTargets) X(NllLoss)                   \
+                  X(NllLossBackward) X(CrossEntropy) X(CrossEntropyBackward) X(AdamW) X(AdamW8Bit) X(Sgd) X(Adafactor) \
+                      X(ClipNorm) X(Unscale)
+
+namespace ashlar::ops {
+
+// Whether an op takes its operands (checks.cc): kInvalidArgument, one line, if not.
+#define ASHLAR_DECLARE_CHECK(Op) absl::Status Check(const Op& op);
+ASHLAR_FOR_EACH_OP(ASHLAR_DECLARE_CHECK)
+#undef ASHLAR_DECLARE_CHECK
+
+class Ops {
+ public:
+  explicit Ops(Workspace* workspace) : workspace_(workspace) {}
+  Ops(const Ops&) = delete;
+  Ops& operator=(const Ops&) = delete;
+  virtual ~Ops() = default;
+
+  template <typename Op>
+  absl::Status Run(const Op& op) {
+    if (absl::Status status = Check(op); !status.ok()) return status;
+    return Do(op);
+  }
+
+ protected:
+#define ASHLAR_DECLARE_DO(Op) virtual absl::Status Do(const Op& op) = 0;
+  ASHLAR_FOR_EACH_OP(ASHLAR_DECLARE_DO)
+#undef ASHLAR_DECLARE_DO
+
+  Workspace* workspace() const { return workspace_; }
+
+ private:
+  Workspace* workspace_;
+};
+
+}  // namespace ashlar::ops
+
+#endif  // ASHLAR_KERNELS_OPS_OPS_H_
