@@ -1,0 +1,178 @@
+// One thread: ping-pong, batches freed newest or oldest first, steady states, and the tail of single pairs.
+#include <array>
+#include <chrono>
+
+#include "bench/answers.h"
+#include "bench/patterns.h"
+
+namespace ashlar::bench {
+namespace {
+
+// The request varies, the rounded size does not.
+template <typename Subject>
+void PingPong(benchmark::State& state) {
+  if (!IsVerified(state)) return;
+  const auto size_bytes = static_cast<std::uint64_t>(state.range(0));
+  Rng rng(1);
+  std::array<std::uint64_t, 1024> sizes;
+  for (std::uint64_t& size : sizes) size = size_bytes - rng.Below(500);
+  Subject subject;
+  std::size_t i = 0;
+  for (auto _ : state) {
+    auto handle = subject.Allocate(sizes[i++ % sizes.size()]);
+    benchmark::DoNotOptimize(handle);
+    subject.Free(handle);
+  }
+  CheckLive(state, subject, {}, {});
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+
+constexpr std::size_t kBatch = 64;
+
+// 64 live blocks of mixed sizes, freed newest first or oldest first; 64 different batches in turn.
+template <typename Subject>
+void Batch(benchmark::State& state, bool newest_first) {
+  if (!IsVerified(state)) return;
+  Rng rng(2);
+  std::vector<std::uint64_t> sizes(64 * kBatch);
+  for (std::uint64_t& size : sizes) size = RandomSize(rng);
+  Subject subject;
+  std::array<typename Subject::Handle, kBatch> live;
+  std::size_t batch = 0;
+  for (auto _ : state) {
+    const std::uint64_t* size = &sizes[batch++ % 64 * kBatch];
+    for (std::size_t i = 0; i < kBatch; ++i) live[i] = subject.Allocate(size[i]);
+    benchmark::DoNotOptimize(live.data());
+    for (std::size_t i = 0; i < kBatch; ++i) subject.Free(live[newest_first ? kBatch - 1 - i : i]);
+  }
+  CheckLive(state, subject, {}, {});
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kBatch));
+}
+template <typename Subject>
+void Lifo(benchmark::State& state) {
+  Batch<Subject>(state, true);
+}
+template <typename Subject>
+void Fifo(benchmark::State& state) {
+  Batch<Subject>(state, false);
+}
+
+constexpr std::array<std::uint64_t, 9> kFixedSizes = {512,      4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB,
+                                                      1 * kMiB, 2 * kMiB, 4 * kMiB,  8 * kMiB};
+
+// `count` blocks live; a random one is freed, then one of random size allocated in its place.
+template <typename Subject>
+class SteadyState {
+ public:
+  SteadyState(std::uint64_t count, bool fixed) : program_(std::size_t{1} << 18), sizes_(count), live_(count) {
+    Rng rng(3);
+    const auto random_size = [&] { return fixed ? kFixedSizes[rng.Below(kFixedSizes.size())] : RandomSize(rng); };
+    for (Turn& turn : program_) turn = {random_size(), static_cast<std::uint32_t>(rng.Below(count))};
+    for (std::uint64_t& size : sizes_) size = random_size();
+    for (std::size_t i = 0; i < count; ++i) live_[i] = subject_.Allocate(sizes_[i]);
+    for (std::uint64_t i = 0; i < 2 * count; ++i) Step();  // the fragmentation of a warm process
+  }
+  void Step() {
+    const Turn& turn = program_[at_++ % program_.size()];
+    subject_.Free(live_[turn.victim]);
+    live_[turn.victim] = subject_.Allocate(turn.bytes);
+    sizes_[turn.victim] = turn.bytes;
+  }
+  void Finish(benchmark::State& state) {
+    CheckLive(state, subject_, live_, sizes_);
+    for (const auto& handle : live_) subject_.Free(handle);
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+  }
+
+ private:
+  struct Turn {
+    std::uint64_t bytes;
+    std::uint32_t victim;
+  };
+  std::vector<Turn> program_;
+  std::vector<std::uint64_t> sizes_;
+  Subject subject_;
+  std::vector<typename Subject::Handle> live_;
+  std::size_t at_ = 0;
+};
+
+template <typename Subject, bool kFixed>
+void Steady(benchmark::State& state) {
+  if (!IsVerified(state)) return;
+  SteadyState<Subject> steady(static_cast<std::uint64_t>(state.range(0)), kFixed);
+  for (auto _ : state) steady.Step();
+  steady.Finish(state);
+}
+template <typename Subject>
+void SteadyFixed(benchmark::State& state) {
+  Steady<Subject, true>(state);
+}
+template <typename Subject>
+void SteadyVarying(benchmark::State& state) {
+  Steady<Subject, false>(state);
+}
+
+// The slowest pairs of a steady state, the clock's own cost included.
+template <typename Subject>
+void Tail(benchmark::State& state) {
+  if (!IsVerified(state)) return;
+  SteadyState<Subject> steady(static_cast<std::uint64_t>(state.range(0)), false);
+  std::vector<std::int64_t> times_ns;
+  times_ns.reserve(static_cast<std::size_t>(state.max_iterations));
+  using Clock = std::chrono::steady_clock;
+  for (auto _ : state) {
+    const Clock::time_point begin = Clock::now();
+    steady.Step();
+    times_ns.push_back(std::chrono::nanoseconds(Clock::now() - begin).count());
+  }
+  steady.Finish(state);
+  std::sort(times_ns.begin(), times_ns.end());
+  const auto count = static_cast<double>(times_ns.size());
+  const auto percentile = [&](double p) {
+    return static_cast<double>(times_ns[std::min(times_ns.size() - 1, static_cast<std::size_t>(p / 100 * count))]);
+  };
+  for (const auto& [name, p] : {std::pair{"p50", 50.0}, {"p99", 99.0}, {"p99.9", 99.9}, {"p99.99", 99.99}}) {
+    state.counters[name] = percentile(p);
+  }
+}
+
+// What events cost, to those that record one at every free; ours must make no call.
+template <typename Subject>
+void EventsPingPong(benchmark::State& state) {
+  if (!IsVerified(state)) return;
+  Subject subject;
+  for (auto _ : state) subject.Free(subject.Allocate(64 * kKiB));
+  if constexpr (std::is_base_of_v<Ours, Subject>) {
+    if (subject.EventCalls() != 0) state.SkipWithError("wrong answer: a cache hit called the device");
+  }
+  CheckLive(state, subject, {}, {});
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+
+#define ASHLAR_BENCH_SUBJECTS(pattern)                                                        \
+  {                                                                                           \
+    {"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>},                   \
+        {"ours_expandable", pattern<OursExpandable>}, {"ours_private", pattern<OursPrivate>}, \
+        {"set", pattern<SetEngine>},                                                          \
+        ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2)                                       \
+            ASHLAR_BENCH_CUB_SUBJECT("cub8", pattern, Cub8){"tlsf", pattern<Tlsf>},           \
+        {"malloc", pattern<Malloc>},                                                          \
+  }
+
+}  // namespace
+
+void RegisterOneThread() {
+  const std::vector<std::int64_t> counts = {1'000, 10'000, 100'000};
+  Register("ping_pong", ASHLAR_BENCH_SUBJECTS(PingPong), 1, {4 * kKiB, 1 * kMiB, 64 * kMiB});
+  Register("lifo_64", ASHLAR_BENCH_SUBJECTS(Lifo), kBatch, {});
+  Register("fifo_64", ASHLAR_BENCH_SUBJECTS(Fifo), kBatch, {});
+  Register("steady_fixed", ASHLAR_BENCH_SUBJECTS(SteadyFixed), 1, counts);
+  Register("steady_varying", ASHLAR_BENCH_SUBJECTS(SteadyVarying), 1, counts);
+  Register("tail_varying", ASHLAR_BENCH_SUBJECTS(Tail), 1, {10'000});
+  Register("events_300ns",
+           {{"ours", EventsPingPong<OursByAddress>},
+            ASHLAR_BENCH_CUB_SUBJECT("cub2", EventsPingPong, Cub2Events300){"set", EventsPingPong<SetEngine>}},
+           10, {});
+}
+
+}  // namespace ashlar::bench
