@@ -1,0 +1,130 @@
+#include "kernels/autograd/engine.h"
+
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "kernels/autograd/cast.h"
+#include "kernels/autograd/node.h"
+#include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/reduce.h"
+#include "kernels/autograd/views.h"
+
+namespace ashlar::kernels {
+namespace {
+
+class Pass {
+ public:
+  explicit Pass(Context& context)
+      : context_(context), number_(context.NextPass()), no_grad_(context), thread_(context) {}
+
+  void Run(const Ref<Node>& root, std::uint32_t output, Tensor grad) {
+    CountDependencies(root.get());
+    root->arrived[output] = std::move(grad);
+    ready_.push(root);
+    while (!ready_.empty()) {
+      const Ref<Node> node = ready_.top();
+      ready_.pop();
+      RunNode(*node);
+    }
+  }
+
+ private:
+  struct IsOlder {
+    bool operator()(const Ref<Node>& a, const Ref<Node>& b) const { return a->sequence < b->sequence; }
+  };
+  using Tensors = absl::InlinedVector<Tensor, 2>;
+
+  // Every node that can be reached, and how many gradients it waits for.
+  void CountDependencies(Node* root) {
+    std::vector<Node*> open;
+    Enter(root, open);
+    while (!open.empty()) {
+      Node* node = open.back();
+      open.pop_back();
+      for (const Edge& edge : node->next) {
+        if (!edge.node) continue;
+        if (edge.node->pass != number_) Enter(edge.node.get(), open);
+        ++edge.node->dependencies;
+      }
+    }
+  }
+
+  void Enter(Node* node, std::vector<Node*>& open) {
+    node->pass = number_;
+    node->dependencies = 0;
+    node->arrived.clear();
+    node->arrived.resize(node->expected.size());
+    open.push_back(node);
+  }
+
+  void RunNode(Node& node) {
+    Tensors out(node.next.size());
+    {
+      Tensors arrived(std::make_move_iterator(node.arrived.begin()), std::make_move_iterator(node.arrived.end()));
+      node.arrived.clear();
+      bool is_any = false;
+      for (const Tensor& grad : arrived) is_any = is_any || grad.defined();
+      if (is_any) node.Run(context_, absl::MakeSpan(arrived), absl::MakeSpan(out));
+      for (std::size_t i = 0; i < out.size(); ++i) Fit(node.next[i], out[i]);
+      for (Tensor& grad : arrived) grad.reset();
+    }
+    node.ReleaseSaved();
+    for (std::size_t i = 0; i < out.size(); ++i) Deliver(node.next[i], out[i]);
+    for (Tensor& grad : out) grad.reset();
+  }
+
+  // Of the sizes and dtype that the next node expects.
+  static void Fit(const Edge& edge, Tensor& grad) {
+    if (!edge.node || !grad.defined()) return;
+    const Node::Expected& expected = edge.node->expected[edge.input];
+    if (grad.sizes() != expected.sizes) grad = SumTo(grad, expected.sizes);
+    if (grad.dtype() != expected.dtype) grad = Cast(grad, expected.dtype);
+  }
+
+  void Deliver(const Edge& edge, Tensor& grad) {
+    if (!edge.node) return;
+    if (grad.defined()) Add(edge.node->arrived[edge.input], grad);
+    if (--edge.node->dependencies == 0) ready_.push(edge.node);
+  }
+
+  void Add(Tensor& held, Tensor& grad) {
+    if (!held.defined()) {
+      held = std::move(grad);
+    } else if (CanAddInto(held)) {
+      if (context_.computes()) {
+        context_.Do(ops::Binary{ops::BinaryKind::kAdd, held.view(), grad.view(), 1, held.view()});
+      }
+    } else {
+      held = kernels::Add(held, grad);
+    }
+  }
+
+  // Dense, nobody's view, and held by nobody else: the tensor nor its storage.
+  bool CanAddInto(const Tensor& held) const {
+    return context_.framework().gradients_add_in_place && IsDense(held.layout()) && held.use_count() == 1 &&
+           !held.body().is_view && held.storage().use_count() == 1;
+  }
+
+  Context& context_;
+  std::uint64_t number_;
+  NoGrad no_grad_;
+  BackwardThread thread_;
+  std::priority_queue<Ref<Node>, std::vector<Ref<Node>>, IsOlder> ready_;
+};
+
+}  // namespace
+
+void Backward(const Tensor& output) {
+  const Tensor one = Empty(output.context(), output.sizes(), output.dtype());
+  if (output.context().computes()) output.context().Do(ops::Fill{one.view(), 1});
+  Backward(output, one);
+}
+
+void Backward(const Tensor& output, Tensor grad) {
+  const Edge root = EdgeOf(output);
+  if (!root.node) return;
+  Pass(output.context()).Run(root.node, root.input, std::move(grad));
+}
+
+}  // namespace ashlar::kernels

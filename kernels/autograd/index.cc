@@ -1,0 +1,116 @@
+#include "kernels/autograd/index.h"
+
+#include <algorithm>
+
+#include "kernels/autograd/node.h"
+#include "kernels/autograd/views.h"
+
+namespace ashlar::kernels {
+namespace {
+
+constexpr std::int64_t kMostUnsorted = 3072;  // embedding_dense_backward_cuda: above, indices are sorted
+constexpr std::int64_t kPartialRows = 10;     // rows a partial segment sums (NROWS_PER_THREAD)
+
+Tensor Indices(Context& context, std::int64_t n) { return Empty(context, {n}, DType::kInt64); }
+Tensor Bytes(Context& context, std::uint64_t n) {
+  return Empty(context, {static_cast<std::int64_t>(n)}, DType::kUint8);
+}
+
+Tensor Lookup(const Tensor& weight, const Tensor& indices) {
+  Context& context = weight.context();
+  Dims sizes = indices.sizes();
+  sizes.push_back(weight.size(1));
+  Tensor out = Empty(context, std::move(sizes), weight.dtype());
+  if (context.computes()) context.Do(ops::Embedding{weight.view(), indices.view(), out.view()});
+  return out;
+}
+
+void SumRows(Context& context, const Tensor& grad, const Tensor& indices, const Tensor& out) {
+  if (!context.computes()) return;
+  const Tensor rows = Contiguous(grad);
+  context.Do(ops::EmbeddingBackward{rows.view(), indices.view(), -1, false, out.view()});
+}
+
+void SortScratch(Context& context, std::int64_t n) {
+  const Tensor sorted = Indices(context, n);
+  const Tensor original = Indices(context, n);
+  const Tensor range = Indices(context, n);
+  const Tensor scratch = Bytes(context, SortScratchBytes(n));
+}
+
+// The dense gradient, and what the sorted path holds until it has summed the segments.
+Tensor EmbeddingGradient(Context& context, const Tensor& grad, const Tensor& indices, const Dims& table) {
+  Tensor out = Zeros(context, table, grad.dtype());
+  const std::int64_t n = indices.elements();
+  if (n > kMostUnsorted) {
+    const Tensor sorted = Indices(context, n);
+    const Tensor original = Indices(context, n);
+    {
+      const Tensor range = Indices(context, n);
+      const Tensor scratch = Bytes(context, SortScratchBytes(n));
+    }
+    const std::int64_t most_segments = std::min(n, table[0]);
+    const Tensor offsets = Indices(context, n);
+    const Tensor partials_of = Indices(context, most_segments);
+    const Tensor partial_begin = Indices(context, most_segments);
+    const std::int64_t most_partials = n / kPartialRows + most_segments;
+    const Tensor partial_offsets = Indices(context, most_partials);
+    const Tensor partial_sums = Empty(context, {most_partials, table[1]}, DType::kFloat32);
+  }
+  SumRows(context, grad, indices, out);
+  return out;
+}
+
+// index_put with accumulation: the index wrapped, made linear, sorted.
+Tensor IndexGradient(Context& context, const Tensor& grad, const Tensor& indices, const Dims& table) {
+  Tensor out = Zeros(context, table, grad.dtype());
+  const std::int64_t n = indices.elements();
+  Tensor wrapped = Indices(context, n);
+  const Tensor linear = Indices(context, n);
+  wrapped.reset();
+  SortScratch(context, n);
+  SumRows(context, grad, indices, out);
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t SortScratchBytes(std::int64_t n) { return n <= 2048 ? 1 : static_cast<std::uint64_t>(16 * n + 6655); }
+
+Tensor Embedding(const Tensor& weight, const Tensor& indices_in) {
+  const Tensor indices = Contiguous(indices_in);
+  Tensor out = Lookup(weight, indices);
+  if (Records(weight)) {
+    Record("EmbeddingBackward", out, {weight}, {Detach(indices)}, [table = weight.sizes()](Gradients& g) {
+      g.out[0] = EmbeddingGradient(g.context, g.grad, g.saved[0], table);
+    });
+  }
+  return out;
+}
+
+Tensor IndexRows(const Tensor& weight, const Tensor& indices) {
+  Tensor out = Lookup(weight, indices);
+  if (Records(weight)) {
+    Record("IndexBackward", out, {weight}, {Detach(indices)},
+           [table = weight.sizes()](Gradients& g) { g.out[0] = IndexGradient(g.context, g.grad, g.saved[0], table); });
+  }
+  return out;
+}
+
+Tensor Gather(const Tensor& x, const Tensor& index) {
+  Context& context = x.context();
+  const int dim = static_cast<int>(x.rank()) - 1;
+  Tensor out = Empty(context, index.sizes(), x.dtype());
+  if (context.computes()) context.Do(ops::Gather{x.view(), dim, index.view(), out.view()});
+  if (Records(x)) {
+    Record("GatherBackward", out, {x}, {Detach(index), Detach(x)}, [dim](Gradients& g) {
+      g.out[0] = Zeros(g.context, g.saved[1].sizes(), g.grad.dtype());
+      if (g.context.computes()) {
+        g.context.Do(ops::ScatterAdd{g.grad.view(), dim, g.saved[0].view(), g.out[0].view()});
+      }
+    });
+  }
+  return out;
+}
+
+}  // namespace ashlar::kernels

@@ -1,0 +1,27 @@
+// Lookups by index: rows of a table, and one element a row. Their gradients are dense.
+#ifndef ASHLAR_KERNELS_AUTOGRAD_INDEX_H_
+#define ASHLAR_KERNELS_AUTOGRAD_INDEX_H_
+
+#include <cstdint>
+
+#include "kernels/tensor/tensor.h"
+
+namespace ashlar::kernels {
+
+// nn.Embedding: rows of weight (V, D) by indices (int64) of any sizes. Backward up to 3072 indices: the dense gradient
+// alone; above, sort and segment scratch (Embedding.cu, EmbeddingBackwardKernel.cu).
+Tensor Embedding(const Tensor& weight, const Tensor& indices);
+
+// weight[indices]: the same values by advanced indexing, whose backward sorts always (Indexing.cu, index_put).
+Tensor IndexRows(const Tensor& weight, const Tensor& indices);
+
+// x.gather(dim, index) for the last dim; backward scatters into zeros and needs its whole input until then.
+Tensor Gather(const Tensor& x, const Tensor& index);
+
+// Bytes that cub::DeviceRadixSort takes for n pairs: 1 where one block sorts all. Seen in recorded traces of
+// PyTorch 2.11 (n = 512 to 4096).
+std::uint64_t SortScratchBytes(std::int64_t n);
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_AUTOGRAD_INDEX_H_

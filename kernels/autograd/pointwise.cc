@@ -1,0 +1,222 @@
+#include "kernels/autograd/pointwise.h"
+
+#include "kernels/autograd/cast.h"
+#include "kernels/autograd/node.h"
+
+namespace ashlar::kernels {
+namespace {
+
+using ops::BinaryKind;
+using ops::UnaryKind;
+
+Tensor ResultOf(const Tensor& a, const Tensor& b, DType dtype) {
+  const Layout* const operands[] = {&a.layout(), &b.layout()};
+  return EmptyStrided(a.context(), ElementwiseLayout(operands), dtype);
+}
+
+Tensor Binary(BinaryKind kind, const Tensor& a, const Tensor& b) {
+  Tensor out = ResultOf(a, b, Promoted(a, b));
+  if (a.context().computes()) a.context().Do(ops::Binary{kind, a.view(), b.view(), 1, out.view()});
+  return out;
+}
+
+Tensor Affine(const Tensor& x, double scale, double shift) {
+  Tensor out = EmptyLike(x);
+  if (x.context().computes()) x.context().Do(ops::Affine{x.view(), scale, shift, out.view()});
+  return out;
+}
+
+Tensor UnaryBackward(UnaryKind kind, const Tensor& grad, const Tensor& saved) {
+  Tensor out = ResultOf(grad, saved, grad.dtype());
+  if (grad.context().computes()) {
+    grad.context().Do(ops::UnaryBackward{kind, grad.view(), saved.view(), out.view()});
+  }
+  return out;
+}
+
+// The formulas of PyTorch make temporaries where one op of ours computes the gradient at once; they are allocated all
+// the same.
+Tensor GradientOf(UnaryKind kind, const Tensor& grad, const Tensor& saved) {
+  if (kind == UnaryKind::kRsqrt) {  // -0.5 * grad * result.pow(3), right operand first
+    Tensor cube = EmptyLike(saved);
+    Tensor half = EmptyLike(grad);
+    Tensor out = UnaryBackward(kind, grad, saved);
+    Release(half, cube);
+    return out;
+  }
+  if (kind == UnaryKind::kSqrt) {  // grad / (2 * result)
+    const Tensor doubled = EmptyLike(saved);
+    return UnaryBackward(kind, grad, saved);
+  }
+  return UnaryBackward(kind, grad, saved);
+}
+
+bool IsFloatListed(UnaryKind kind, const Framework& framework) {
+  switch (kind) {
+    case UnaryKind::kExp:
+    case UnaryKind::kLog:
+    case UnaryKind::kRsqrt:
+    case UnaryKind::kReciprocal:
+      return true;
+    case UnaryKind::kGelu:
+    case UnaryKind::kGeluTanh:
+      return framework.gelu_autocasts_to_float;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Tensor Add(const Tensor& a, const Tensor& b) {
+  Tensor out = Binary(BinaryKind::kAdd, a, b);
+  if (Records(a, b)) {
+    Record("AddBackward", out, {a, b}, {}, [](Gradients& g) {
+      if (g.Needs(0)) g.out[0] = g.grad;
+      if (g.Needs(1)) g.out[1] = g.grad;
+    });
+  }
+  return out;
+}
+
+Tensor Sub(const Tensor& a, const Tensor& b) {
+  Tensor out = Binary(BinaryKind::kSubtract, a, b);
+  if (Records(a, b)) {
+    Record("SubBackward", out, {a, b}, {}, [](Gradients& g) {
+      if (g.Needs(1)) g.out[1] = Neg(g.grad);
+      if (g.Needs(0)) g.out[0] = g.grad;
+    });
+  }
+  return out;
+}
+
+Tensor Mul(const Tensor& a, const Tensor& b) {
+  Tensor out = Binary(BinaryKind::kMultiply, a, b);
+  if (Records(a, b)) {
+    Record("MulBackward", out, {a, b}, {Keep(a.requires_grad(), b), Keep(b.requires_grad(), a)}, [](Gradients& g) {
+      if (g.Needs(1)) g.out[1] = Mul(g.grad, g.saved[1]);
+      if (g.Needs(0)) g.out[0] = Mul(g.grad, g.saved[0]);
+    });
+  }
+  return out;
+}
+
+Tensor Div(const Tensor& a, const Tensor& b) {
+  Tensor out = Binary(BinaryKind::kDivide, a, b);
+  if (Records(a, b)) {
+    Record("DivBackward", out, {a, b}, {Detach(b), Keep(b.requires_grad(), a)}, [](Gradients& g) {
+      const Tensor& divisor = g.saved[0];
+      if (g.Needs(1)) {  // -grad * ((a / b) / b)
+        Tensor quotient = Div(g.saved[1], divisor);
+        Tensor again = Div(quotient, divisor);
+        Tensor negated = Neg(g.grad);
+        g.out[1] = Mul(negated, again);
+        Release(negated, again, quotient);
+      }
+      if (g.Needs(0)) g.out[0] = Div(g.grad, divisor);
+    });
+  }
+  return out;
+}
+
+Tensor AddScalar(const Tensor& x, double shift) {
+  Tensor out = Affine(x, 1, shift);
+  if (Records(x)) Record("AddBackward", out, {x}, {}, [](Gradients& g) { g.out[0] = g.grad; });
+  return out;
+}
+
+Tensor MulScalar(const Tensor& x, double scale) {
+  Tensor out = Affine(x, scale, 0);
+  if (Records(x)) {
+    Record("MulBackward", out, {x}, {}, [scale](Gradients& g) { g.out[0] = MulScalar(g.grad, scale); });
+  }
+  return out;
+}
+
+Tensor DivScalar(const Tensor& x, double divisor) {
+  Tensor out = Affine(x, 1 / divisor, 0);
+  if (Records(x)) {
+    Record("DivBackward", out, {x}, {}, [divisor](Gradients& g) { g.out[0] = DivScalar(g.grad, divisor); });
+  }
+  return out;
+}
+
+Tensor Neg(const Tensor& x) {
+  Tensor out = Affine(x, -1, 0);
+  if (Records(x)) Record("NegBackward", out, {x}, {}, [](Gradients& g) { g.out[0] = Neg(g.grad); });
+  return out;
+}
+
+Tensor Square(const Tensor& input) {
+  const Tensor x = ForFloat(input);
+  Tensor out = EmptyLike(x);
+  if (x.context().computes()) x.context().Do(ops::Unary{UnaryKind::kSquare, x.view(), out.view()});
+  if (Records(x)) {
+    Record("PowBackward", out, {x}, {Detach(x)}, [](Gradients& g) {  // grad * (2 * x.pow(1))
+      Tensor power = EmptyLike(g.saved[0]);
+      Tensor doubled = MulScalar(g.saved[0], 2);
+      g.out[0] = Mul(g.grad, doubled);
+      Release(doubled, power);
+    });
+  }
+  return out;
+}
+
+Tensor Unary(UnaryKind kind, const Tensor& input) {
+  Context& context = input.context();
+  Tensor x = IsFloatListed(kind, context.framework()) ? ForFloat(input) : input;
+  Tensor out = EmptyLike(x);
+  if (context.computes()) context.Do(ops::Unary{kind, x.view(), out.view()});
+  if (Records(x)) {
+    Record(ops::NameOf(kind), out, {x}, {Detach(ops::SavesResult(kind) ? out : x)},
+           [kind](Gradients& g) { g.out[0] = GradientOf(kind, g.grad, g.saved[0]); });
+  }
+  return out;
+}
+
+Tensor WhereOrValue(const Tensor& mask, const Tensor& x, double value) {
+  Context& context = x.context();
+  Tensor scalar = Empty(context, {}, x.dtype());
+  const Layout* const operands[] = {&mask.layout(), &x.layout()};
+  Tensor out = EmptyStrided(context, ElementwiseLayout(operands), x.dtype());
+  if (context.computes()) {
+    context.Do(ops::Fill{scalar.view(), value});
+    context.Do(ops::Where{mask.view(), x.view(), scalar.view(), out.view()});
+  }
+  scalar.reset();
+  if (Records(x)) {
+    Record("WhereBackward", out, {x}, {Detach(mask)},
+           [](Gradients& g) { g.out[0] = WhereOrValue(g.saved[0], g.grad, 0); });
+  }
+  return out;
+}
+
+Tensor MaskedFill(const Tensor& x, const Tensor& mask, double value) {
+  Context& context = x.context();
+  const Layout* const operands[] = {&mask.layout(), &x.layout()};
+  Tensor out = EmptyStrided(context, ElementwiseLayout(operands), x.dtype());
+  if (context.computes()) context.Do(ops::MaskedFill{x.view(), mask.view(), value, out.view()});
+  if (Records(x)) {
+    Record("MaskedFillBackward", out, {x}, {Detach(mask)},
+           [](Gradients& g) { g.out[0] = MaskedFill(g.grad, g.saved[0], 0); });
+  }
+  return out;
+}
+
+Tensor Compare(ops::CompareKind kind, const Tensor& a, const Tensor& b) {
+  Tensor out = ResultOf(a, b, DType::kBool);
+  if (a.context().computes()) a.context().Do(ops::Compare{kind, a.view(), b.view(), out.view()});
+  return out;
+}
+
+void AddInPlace(const Tensor& x, const Tensor& y, double scale) {
+  if (x.context().computes()) {
+    x.context().Do(ops::Binary{BinaryKind::kAdd, x.view(), y.view(), scale, x.view()});
+  }
+}
+
+void MulInPlace(const Tensor& x, double scale) {
+  if (x.context().computes()) x.context().Do(ops::Affine{x.view(), scale, 0, x.view()});
+}
+
+}  // namespace ashlar::kernels

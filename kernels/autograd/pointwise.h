@@ -1,0 +1,41 @@
+// Operations of one element at a time, with the graph behind them. Sizes broadcast; the result's dtype is the wider of
+// the operands' (a tensor without dims and a number do not widen); its strides follow the operands' order of dims. What
+// is saved and what backward allocates, in which order: derivatives.yaml and FunctionsManual.cpp of PyTorch 2.6.
+#ifndef ASHLAR_KERNELS_AUTOGRAD_POINTWISE_H_
+#define ASHLAR_KERNELS_AUTOGRAD_POINTWISE_H_
+
+#include "kernels/ops/elementwise.h"
+#include "kernels/tensor/tensor.h"
+
+namespace ashlar::kernels {
+
+Tensor Add(const Tensor& a, const Tensor& b);
+Tensor Sub(const Tensor& a, const Tensor& b);
+Tensor Mul(const Tensor& a, const Tensor& b);
+Tensor Div(const Tensor& a, const Tensor& b);
+
+Tensor AddScalar(const Tensor& x, double shift);
+Tensor MulScalar(const Tensor& x, double scale);
+Tensor DivScalar(const Tensor& x, double divisor);
+Tensor Neg(const Tensor& x);
+Tensor Square(const Tensor& x);  // pow(x, 2)
+
+// Of the kinds that are one operation forward and one backward: exp, log, sigmoid, tanh, relu, silu, gelu. Sqrt and
+// rsqrt make temporaries backward. Autocast computes exp, log and rsqrt in float32.
+Tensor Unary(ops::UnaryKind kind, const Tensor& x);
+
+// mask ? x : value; `value` is a tensor of one element for the call.
+Tensor WhereOrValue(const Tensor& mask, const Tensor& x, double value);
+// mask ? value : x; the mask broadcasts.
+Tensor MaskedFill(const Tensor& x, const Tensor& mask, double value);
+
+// The mask is a bool tensor, no gradient.
+Tensor Compare(ops::CompareKind kind, const Tensor& a, const Tensor& b);
+
+// x += y and x *= scale, where the values lie; no graph.
+void AddInPlace(const Tensor& x, const Tensor& y, double scale = 1);
+void MulInPlace(const Tensor& x, double scale);
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_AUTOGRAD_POINTWISE_H_

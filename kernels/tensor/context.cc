@@ -1,0 +1,43 @@
+#include "kernels/tensor/context.h"
+
+#include <cstring>
+
+namespace ashlar::kernels {
+
+void Context::Upload(void* to, const void* from, std::size_t bytes) {
+  if (!upload_) {
+    std::memcpy(to, from, bytes);
+  } else if (absl::Status status = upload_(to, from, bytes); !status.ok()) {
+    memory_.Fail(std::move(status));
+  }
+}
+
+ops::RandomKey Context::Draw(std::int64_t elements) {
+  const ops::RandomKey key = random_;
+  random_.offset += static_cast<std::uint64_t>((elements + 3) / 4);  // four words a counter
+  return key;
+}
+
+void Context::NeedProductWorkspace() {
+  if (!framework_.has_cublas_workspace) return;
+  for (const Workspace& workspace : workspaces_) {
+    if (workspace.is_backward_thread == is_backward_thread_ && workspace.stream == memory_.stream()) return;
+  }
+  Tensor bytes =
+      Empty(*this, {static_cast<std::int64_t>(gpu_.cublas_workspace_bytes)}, DType::kUint8, Part::kLibraries);
+  workspaces_.push_back({is_backward_thread_, memory_.stream(), std::move(bytes)});
+}
+
+Autocast::Autocast(Context& context, bool enabled, DType dtype)
+    : context_(context), before_(context.autocasts_), dtype_before_(context.autocast_dtype_) {
+  context.autocasts_ = enabled;
+  if (enabled) context.autocast_dtype_ = dtype;
+}
+
+Autocast::~Autocast() {
+  context_.autocasts_ = before_;
+  context_.autocast_dtype_ = dtype_before_;
+  if (!before_) context_.cast_cache_.clear();
+}
+
+}  // namespace ashlar::kernels

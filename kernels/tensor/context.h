@@ -1,0 +1,142 @@
+// What a run carries along: the memory, whose behaviour to show, how to compute, and the modes that Python keeps per
+// thread (gradients, autocast).
+//
+//   Context context(&allocator, Stream{0}, *FrameworkOf("2.6"), *GpuNamed("A100"));
+//   const NoGrad no_grad(context);
+//
+// One thread.
+#ifndef ASHLAR_KERNELS_TENSOR_CONTEXT_H_
+#define ASHLAR_KERNELS_TENSOR_CONTEXT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "kernels/ops/ops.h"
+#include "kernels/tensor/framework.h"
+#include "kernels/tensor/memory.h"
+#include "kernels/tensor/tensor.h"
+
+namespace ashlar::kernels {
+
+class Context {
+ public:
+  Context(core::CachingAllocator* allocator, Stream stream, Framework framework, Gpu gpu)
+      : memory_(allocator, stream), framework_(framework), gpu_(gpu) {}
+
+  Memory& memory() { return memory_; }
+  const Framework& framework() const { return framework_; }
+  const Gpu& gpu() const { return gpu_; }
+
+  // Without one, nothing is computed: a dry run.
+  void set_ops(ops::Ops* ops) { ops_ = ops; }
+  bool computes() const { return ops_ != nullptr && memory_.ok(); }
+  template <typename Op>
+  void Do(const Op& op) {
+    if (absl::Status status = ops_->Run(op); !status.ok()) memory_.Fail(std::move(status));
+  }
+
+  // Host bytes to the device's memory; as a plain copy where none is set.
+  using UploadFunction = std::function<absl::Status(void* to, const void* from, std::size_t bytes)>;
+  void set_upload(UploadFunction upload) { upload_ = std::move(upload); }
+  void Upload(void* to, const void* from, std::size_t bytes);
+
+  // Creation numbers of the graph's nodes: backward runs the youngest first.
+  std::uint64_t NextSequence() { return sequence_++; }
+  // Passes of the backward engine, of which one may run inside another (a recomputed segment).
+  std::uint64_t NextPass() { return ++pass_; }
+  // Random numbers for `elements` elements: a key that no other draw shares.
+  ops::RandomKey Draw(std::int64_t elements);
+  void Seed(std::uint64_t seed) { random_ = {seed, 0}; }
+  const ops::RandomKey& random() const { return random_; }
+  void set_random(ops::RandomKey random) { random_ = random; }
+
+  bool grad_enabled() const { return grad_enabled_; }
+  bool autocasts() const { return autocasts_; }
+  DType autocast_dtype() const { return autocast_dtype_; }
+
+  // The library workspace of the current thread and stream, made at its first product and kept for good.
+  void NeedProductWorkspace();
+
+ private:
+  friend class GradMode;
+  friend class Autocast;
+  friend class BackwardThread;
+  friend Tensor AutocastTo(const Tensor& tensor, DType dtype);
+  struct Workspace {
+    bool is_backward_thread;
+    Stream stream;
+    Tensor bytes;
+  };
+
+  Memory memory_;
+  Framework framework_;
+  Gpu gpu_;
+  ops::Ops* ops_ = nullptr;
+  UploadFunction upload_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t pass_ = 0;
+  ops::RandomKey random_;
+  bool grad_enabled_ = true;
+  bool is_backward_thread_ = false;
+  bool autocasts_ = false;
+  DType autocast_dtype_ = DType::kFloat32;
+  absl::flat_hash_map<const TensorBody*, Tensor> cast_cache_;  // leaf -> its copy in the autocast dtype
+  std::vector<Workspace> workspaces_;
+};
+
+// Sets whether operations are recorded, for a scope.
+class GradMode {
+ public:
+  GradMode(Context& context, bool enabled) : context_(context), before_(context.grad_enabled_) {
+    context.grad_enabled_ = enabled;
+  }
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+  ~GradMode() { context_.grad_enabled_ = before_; }
+
+ private:
+  Context& context_;
+  bool before_;
+};
+
+class NoGrad : public GradMode {
+ public:
+  explicit NoGrad(Context& context) : GradMode(context, false) {}
+};
+
+// Products in `dtype` for a scope; the outermost one's end empties the cache of cast weights.
+class Autocast {
+ public:
+  Autocast(Context& context, bool enabled, DType dtype);
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+  ~Autocast();
+
+ private:
+  Context& context_;
+  bool before_;
+  DType dtype_before_;
+};
+
+// PyTorch runs backward on a thread of its own, with library handles of its own.
+class BackwardThread {
+ public:
+  explicit BackwardThread(Context& context) : context_(context), before_(context.is_backward_thread_) {
+    context.is_backward_thread_ = true;
+  }
+  BackwardThread(const BackwardThread&) = delete;
+  BackwardThread& operator=(const BackwardThread&) = delete;
+  ~BackwardThread() { context_.is_backward_thread_ = before_; }
+
+ private:
+  Context& context_;
+  bool before_;
+};
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_TENSOR_CONTEXT_H_

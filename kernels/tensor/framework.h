@@ -1,0 +1,47 @@
+// What differs between versions of PyTorch in what an eager step allocates, and what depends on the GPU and on the
+// libraries. Each switch says where it was read.
+#ifndef ASHLAR_KERNELS_TENSOR_FRAMEWORK_H_
+#define ASHLAR_KERNELS_TENSOR_FRAMEWORK_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::kernels {
+
+// The switches' defaults are those of a version from 2.4 to 2.6.
+struct Framework {
+  bool softmax_saves_input = false;             // <= 1.10, log_softmax too (PyTorch pull request 65242)
+  bool softmax_backward_product_first = false;  // <= 1.10: grad * result before the output
+  bool gelu_autocasts_to_float = false;         // <= 1.10 (pull request 59639)
+  bool linear_adds_bias_after = false;          // <= 1.11, inputs of 3 dims and more: matmul, then + bias (pull 72728)
+  bool addmm_has_lt_workspace = true;           // from 1.13: 1 MiB for a cublasLt call with a bias
+  bool zero_grad_keeps_gradients = false;       // < 2.0: zeroed in place (optimizer.py 1.13, 2.6)
+  bool gradients_add_in_place = true;           // > 2.0: two gradients that meet (input_buffer.cpp 1.13, 2.6)
+  bool has_cublas_workspace = true;             // >= 2.0: from the allocator, not the driver (CublasHandlePool.cpp)
+  bool layer_norm_has_partial_sums = true;      // >= 2.0: two (32, d) buffers when there are 128 rows or more
+  bool optimizers_are_foreach = true;           // >= 2.0, on CUDA (optimizer.py)
+  int foreach_adamw_lists = 1;                  // full lists of temporaries: 2 in 1.13, 1 in 2.6 (adamw.py)
+  bool caches_casts_without_grad = true;        // 1.13 and 2.6 do, recorded traces of 2.11 do not (autocast_mode.cpp)
+  bool math_attention_in_float = true;          // >= 2.5: half inputs are converted (attention.cpp)
+};
+
+// "1.10", "1.13", "2.6", "2.11". Errors name the text and the form.
+absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version);
+
+struct Gpu {
+  absl::string_view name;
+  std::int64_t sm_count = 0;
+  std::int64_t threads_per_sm = 0;
+  std::uint64_t cublas_workspace_bytes = 0;  // one a (thread, stream); 32 MiB on sm_90, else 8,519,680 bytes
+  std::uint64_t memory_bytes = 0;            // as sold
+};
+
+// "V100", "T4", "A100", "H100", "H200". Errors list them.
+absl::StatusOr<Gpu> GpuNamed(absl::string_view name);
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_TENSOR_FRAMEWORK_H_
