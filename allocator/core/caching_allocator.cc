@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
+#include "allocator/core/oom_report.h"
 #include "allocator/core/world.h"
 
 namespace ashlar::core {
@@ -271,11 +273,16 @@ absl::Status CachingAllocator::OutOfMemory(const policy::Plan& plan) {
     ++stats_.num_ooms;
     Emit(trace::Action::kOom, info.free_bytes, plan.rounded_bytes, plan.stream, *plan.pool);
   }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "out of memory: ", FormatBytes(plan.request_bytes), " requested (a segment of ", FormatBytes(plan.segment_bytes),
-      growth_ == Growth::kRejected ? ", rejected by throw_on_cudamalloc_oom" : "", "), device free ",
-      FormatBytes(info.free_bytes), " of ", FormatBytes(info.total_bytes), ", reserved ",
-      FormatBytes(heap_.reserved_bytes())));
+  FailedAllocation failed{plan.request_bytes, plan.rounded_bytes, plan.segment_bytes, plan.stream, plan.pool->id};
+  failed.device_free_bytes = info.free_bytes;
+  failed.device_total_bytes = info.total_bytes;
+  failed.limit_bytes = limit_bytes_;
+  failed.is_rejected = growth_ == Growth::kRejected;
+  std::string text = OomMessage(failed, heap_.reserved_bytes());
+  if (!reports_failures_) return absl::ResourceExhaustedError(text);
+  const OomReport report = MakeOomReport(failed, SegmentsNow(), options());
+  for (const std::string& line : OomLines(report)) absl::StrAppend(&text, "\n", line);
+  return absl::ResourceExhaustedError(text);
 }
 
 }  // namespace ashlar::core

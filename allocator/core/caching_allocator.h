@@ -10,12 +10,12 @@
 //   allocator.RecordStream(*block, Stream{7});  // stream 7 uses it too
 //   allocator.Free(*block);                     // reused once stream 7's work so far is done
 //
-// Errors: kResourceExhausted is out of memory, after the whole ladder (one line: requested, device, reserved, largest
-// free block); anything else is the device's own. Where the ladder could not synchronise or return memory, its failure
-// is that error, not out of memory. Calls that answer nothing (EmptyCache ...) leave theirs in TakeDeviceError.
-// Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
-// thread than the one that allocated it. What the cache serves takes one lock, of its (stream, pool, size class); see
-// docs/threads.md.
+// Errors: kResourceExhausted is out of memory, after the whole ladder, with at most 12 lines on where every byte is
+// (oom_report.h), the first of them a message by itself; anything else is the device's own. Where the ladder could not
+// synchronise or return memory, its failure is that error, not out of memory. Calls that answer nothing (EmptyCache
+// ...) leave theirs in TakeDeviceError. Threads: any thread may call anything at any time, but for what says otherwise.
+// A block may be freed by another thread than the one that allocated it. What the cache serves takes one lock, of its
+// (stream, pool, size class); see docs/threads.md.
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 
@@ -91,6 +91,9 @@ class CachingAllocator {
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);
 
+  // Whether an out-of-memory error carries the report. A replay, which fails often and reads its own states, says no.
+  void SetFailureReports(bool wanted);
+
   // The first error that the device gave, since the last asked, to a call that answers nothing: EmptyCache,
   // CollectGarbage, an Allocate that succeeded all the same. What was pending stays pending; what could not be returned
   // is the device's to return.
@@ -165,6 +168,7 @@ class CachingAllocator {
   void UpdateInactiveSplit(const policy::Lane& lane, const policy::SplitCounts& before);
   absl::Status SetFraction(double fraction);
   absl::Status OutOfMemory(const policy::Plan& plan);
+  std::vector<trace::SnapshotSegment> SegmentsNow() const;
   void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
             const policy::Pool& pool, std::uint64_t block_size_bytes = 0);
 
@@ -183,6 +187,7 @@ class CachingAllocator {
   std::optional<std::uint64_t> limit_bytes_;
   std::uint64_t total_bytes_ = 0;
   trace::EventSink* sink_ = nullptr;
+  bool reports_failures_ = true;
   Growth growth_ = Growth::kDone;  // why the last growth failed
   absl::Status device_error_;
   absl::Status unreported_error_;

@@ -48,6 +48,10 @@ void AppendMappedRanges(const policy::Segment& segment, std::vector<trace::Snaps
 
 std::vector<trace::SnapshotSegment> CachingAllocator::Segments() const {
   const World world(*this);
+  return SegmentsNow();
+}
+
+std::vector<trace::SnapshotSegment> CachingAllocator::SegmentsNow() const {
   std::vector<trace::SnapshotSegment> out;
   for (const auto& [address, segment] : heap_.segments()) AppendMappedRanges(*segment, out);
   return out;

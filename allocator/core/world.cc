@@ -153,6 +153,11 @@ void CachingAllocator::SetSink(trace::EventSink* sink) {
   world.ChooseMode(*this);
 }
 
+void CachingAllocator::SetFailureReports(bool wanted) {
+  const World world(*this);
+  reports_failures_ = wanted;
+}
+
 absl::Status CachingAllocator::TakeDeviceError() {
   const World world(*this);
   return std::exchange(unreported_error_, absl::OkStatus());

@@ -5,10 +5,7 @@
 //
 //   segment | A 2 MiB |   free 12 MiB   | B 6 MiB |                  9 MiB on A, 3 MiB on B
 //
-// The rule: a hole belongs to the blocks that bound it, at most two, for only their release makes it grow; between two
-// it is shared inversely to their sizes, for the smaller one holds it for less use. A hole at the edge of its segment
-// belongs to the one block that bounds it. Shares are whole bytes: the lower block's is rounded down, the upper one
-// gets the rest. A block between two others bounds no hole and gets no blame.
+// The rule for one segment is the live allocator's own: allocator/core/hole_blame.h.
 //
 // Pure functions; sizes are bytes.
 #ifndef ASHLAR_ANALYZER_ANALYSES_PIN_BLAME_H_

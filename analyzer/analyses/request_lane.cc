@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "allocator/policy/servable_size.h"
 #include "allocator/policy/size_rule.h"
 
 namespace ashlar::analyses {
@@ -29,41 +30,31 @@ bool RequestLane::IsServedBy(const timeline::State& state) const {
   });
 }
 
-// A small request is at most 1 MiB, a large one more.
-std::uint64_t RequestLane::OfItsClass(std::uint64_t run_bytes) const {
-  if (is_small_) return std::min(run_bytes, policy::kSmallMaxBytes);
-  return run_bytes > policy::kSmallMaxBytes ? run_bytes : 0;
-}
-
 std::uint64_t RequestLane::LargestCached(const timeline::State& state) const {
   std::uint64_t largest = 0;
   for (const timeline::StateSegment& segment : state.segments) {
     if (!Owns(segment)) continue;
     for (const timeline::FreeRange& run : timeline::FreeRanges(segment)) largest = std::max(largest, run.size_bytes);
   }
-  return OfItsClass(largest);
+  return policy::LargestInRun(is_small_, largest);
+}
+
+std::uint64_t RequestLane::TailOf(const timeline::State& state) const {
+  std::uint64_t tail = 0;
+  for (const timeline::StateSegment& segment : state.segments) {
+    if (!Owns(segment) || !segment.is_expandable) continue;
+    const std::uint64_t end = segment.blocks.empty() ? segment.address : segment.blocks.back().End();
+    tail = std::max(tail, segment.End() - end);
+  }
+  return tail;
 }
 
 std::uint64_t RequestLane::LargestFresh(const timeline::State& state, std::uint64_t free_bytes) const {
-  if (options().expandable_segments) {
-    std::uint64_t tail = 0;  // free bytes that the new pages continue
-    for (const timeline::StateSegment& segment : state.segments) {
-      if (!Owns(segment) || !segment.is_expandable) continue;
-      const std::uint64_t end = segment.blocks.empty() ? segment.address : segment.blocks.back().End();
-      tail = std::max(tail, segment.End() - end);
-    }
-    const std::uint64_t pages = RoundDown(free_bytes, page_bytes_);
-    return pages == 0 ? 0 : OfItsClass(tail + pages);
-  }
-  if (is_small_) return free_bytes >= policy::kSmallSegmentBytes ? policy::kSmallMaxBytes : 0;
-  const std::uint64_t fitted = RoundDown(free_bytes, policy::kRoundLargeBytes);
-  if (fitted >= policy::kMinLargeBytes) return fitted;
-  return free_bytes >= options().large_segment_bytes ? policy::kMinLargeBytes - policy::kMinBlockBytes : 0;
+  return policy::LargestFromDevice(is_small_, free_bytes, TailOf(state), options());
 }
 
 bool RequestLane::IsServedFresh(const timeline::State& state, std::uint64_t free_bytes) const {
-  if (options().expandable_segments) return LargestFresh(state, free_bytes) >= rounded_bytes_;
-  return free_bytes >= segment_bytes_;
+  return policy::IsServedFromDevice(rounded_bytes_, free_bytes, TailOf(state), options());
 }
 
 }  // namespace ashlar::analyses

@@ -32,14 +32,13 @@ class RequestLane {
   // The greatest rounded size of its size class that a free run of its lane serves; 0 when there is none.
   std::uint64_t LargestCached(const timeline::State& state) const;
   // The same from `free_bytes` of the device, by a new segment or by growing an expandable one of its lane.
-  // It may be greater than a request that is refused: 18 MiB of the device serve a request of 12 MiB, not one of 5 MiB,
-  // whose segment has 20.
   std::uint64_t LargestFresh(const timeline::State& state, std::uint64_t free_bytes) const;
   // Whether the request itself can be had that way.
   bool IsServedFresh(const timeline::State& state, std::uint64_t free_bytes) const;
 
  private:
-  std::uint64_t OfItsClass(std::uint64_t run_bytes) const;
+  // The most free bytes at the end of an expandable segment, which new pages would continue.
+  std::uint64_t TailOf(const timeline::State& state) const;
 
   std::uint64_t rounded_bytes_;
   Stream stream_;

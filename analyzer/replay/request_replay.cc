@@ -8,6 +8,7 @@ namespace ashlar::replay {
 
 RequestReplay::RequestReplay(RequestReplayOptions options)
     : device_(std::move(options.device)), allocator_(&device_, std::move(options.policy)) {
+  allocator_.SetFailureReports(false);
   if (options.memory_fraction.has_value()) setup_ = allocator_.SetMemoryFraction(*options.memory_fraction);
 }
 

@@ -56,7 +56,9 @@ class WarmReplayer {
         events_(timeline::EventsOf(snapshot, program.device)),
         reservations_(FindReservations(program, events_, options, hints.device_total_bytes)),
         allocator_(&device_, OptionsOf(options)),
-        sink_(program.start, device_) {}
+        sink_(program.start, device_) {
+    allocator_.SetFailureReports(false);
+  }
 
   absl::StatusOr<WarmReplay> Run() {
     // Ages count only while there is a limit; this one is never reached.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
+#include "allocator/core/oom_report.h"
 #include "allocator/policy/size_rule.h"
 #include "analyzer/analyses/cause_context.h"
 #include "analyzer/analyses/live_stacks.h"
@@ -81,6 +83,18 @@ std::uint64_t LeastRequest(std::uint64_t rounded, const policy::Options& options
   return low;
 }
 
+OomVerdict VerdictOf(core::OomKind kind) {
+  switch (kind) {
+    case core::OomKind::kCapacity:
+      return OomVerdict::kCapacity;
+    case core::OomKind::kFragmentation:
+      return OomVerdict::kFragmentation;
+    case core::OomKind::kLimit:
+      return OomVerdict::kLimit;
+  }
+  return OomVerdict::kUnknown;
+}
+
 // Judges the last out-of-memory error. With F free on the device, the allocator could hold reserved + F; the request
 // needs a segment unless a hole serves it, so without any holes there would be reserved + F - allocated for it.
 void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, const TimelineContext& context,
@@ -91,29 +105,18 @@ void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, 
   const std::uint64_t segment = policy::SegmentBytes(std::max<std::uint64_t>(rounded, 1), *context.options);
   out.tried_bytes = segment;
   out.request_interval = ByteSpan{Signed(LeastRequest(rounded, *context.options)), Signed(rounded), Signed(rounded)};
-  const std::int64_t holdable = Signed(*out.accounting.reserved_bytes + free_bytes);
-  const std::int64_t headroom = holdable - Signed(*out.accounting.allocated_bytes) - Signed(segment);
+  const core::OomJudgement judgement =
+      core::JudgeOom(*out.accounting.reserved_bytes, *out.accounting.allocated_bytes, free_bytes, segment);
+  const std::int64_t headroom = judgement.headroom_bytes;
   out.headroom = ByteSpan{headroom, headroom, headroom};
   const std::uint64_t largest =
       analyses::LargestFreeBytes(state, event.stream, policy::IsSmall(rounded), event.pool.value_or(PoolId{}));
   out.headline =
       absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment), ": ",
                    FormatBytes(rounded), " requested, the largest free block it could use is ", FormatBytes(largest));
-  if (headroom < 0) {
-    out.verdict = OomVerdict::kCapacity;
-    out.evidence.push_back(absl::StrCat("capacity: even without holes the request is short by ",
-                                        FormatSignedBytes(-headroom), "; no allocator setting can help"));
-  } else if (free_bytes >= segment) {
-    out.verdict = OomVerdict::kLimit;
-    out.evidence.push_back(absl::StrCat("limit: the device still had ", FormatBytes(free_bytes),
-                                        " free for a segment of ", FormatBytes(segment),
-                                        "; a memory fraction or another limit stopped it"));
-  } else {
-    out.verdict = OomVerdict::kFragmentation;
-    out.evidence.push_back(
-        absl::StrCat("fragmentation: without holes the request fits with ", FormatSignedBytes(headroom), " to spare"));
-    out.evidence.push_back(absl::StrCat("the free memory misses the new segment of ", FormatBytes(segment), " by ",
-                                        FormatBytes(segment - free_bytes)));
+  out.verdict = VerdictOf(judgement.kind);
+  for (std::string& sentence : core::OomSentences(judgement, free_bytes, segment)) {
+    out.evidence.push_back(std::move(sentence));
   }
 }
 

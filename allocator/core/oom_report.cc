@@ -1,0 +1,221 @@
+#include "allocator/core/oom_report.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "allocator/core/hole_blame.h"
+#include "allocator/policy/servable_size.h"
+#include "allocator/policy/size_rule.h"
+
+namespace ashlar::core {
+namespace {
+
+constexpr std::size_t kMostPins = 3;
+
+std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
+
+std::vector<Occupied> BlocksInUse(const trace::SnapshotSegment& segment) {
+  std::vector<Occupied> out;
+  for (const trace::SnapshotBlock& block : segment.blocks) {
+    if (block.state != trace::BlockState::kFree) out.push_back({block.address, block.size_bytes});
+  }
+  return out;
+}
+
+// What the walk over the segments finds out for one request.
+class Finder {
+ public:
+  Finder(const FailedAllocation& failed, const policy::Options& options, OomReport& out)
+      : failed_(failed), options_(options), is_small_(policy::IsSmall(failed.rounded_bytes)), out_(out) {}
+
+  void Visit(const trace::SnapshotSegment& segment) {
+    const std::vector<Occupied> blocks = BlocksInUse(segment);
+    if (segment.pool.IsDefault()) AddPins(segment, blocks);
+    if (segment.is_small_pool != is_small_ || segment.pool != failed_.pool) return;
+    const std::uint64_t run = LargestRun(segment, blocks);
+    if (segment.stream != failed_.stream) {
+      out_.largest_other_stream_bytes = std::max(out_.largest_other_stream_bytes, run);
+      return;
+    }
+    if (segment.is_expandable && !options_.expandable_segments) return;  // passed over while the option is off
+    cached_run_ = std::max(cached_run_, run);
+    if (!segment.is_expandable) return;
+    const std::uint64_t end = blocks.empty() ? segment.address : blocks.back().End();
+    tail_ = std::max(tail_, segment.address + segment.size_bytes - end);
+  }
+
+  void Finish() {
+    const std::uint64_t free_bytes = failed_.device_free_bytes;
+    out_.largest_cached_bytes = policy::LargestInRun(is_small_, cached_run_);
+    out_.largest_servable_bytes = out_.largest_cached_bytes;
+    if (policy::IsServedFromDevice(failed_.rounded_bytes, free_bytes, tail_, options_)) return;
+    out_.largest_servable_bytes =
+        std::max(out_.largest_cached_bytes, policy::LargestFromDevice(is_small_, free_bytes, tail_, options_));
+  }
+
+ private:
+  static std::uint64_t LargestRun(const trace::SnapshotSegment& segment, absl::Span<const Occupied> blocks) {
+    std::uint64_t largest = 0;
+    std::uint64_t at = segment.address;
+    for (const Occupied& block : blocks) {
+      largest = std::max(largest, block.address - at);
+      at = block.End();
+    }
+    return std::max(largest, segment.address + segment.size_bytes - at);
+  }
+
+  void AddPins(const trace::SnapshotSegment& segment, absl::Span<const Occupied> blocks) {
+    const std::vector<std::uint64_t> blame =
+        BlameOfBlocks(segment.address, segment.address + segment.size_bytes, blocks);
+    for (std::size_t i = 0; i < blame.size(); ++i) {
+      if (blame[i] == 0) continue;
+      ++out_.pin_count;
+      AddPin({blocks[i].address, blocks[i].size_bytes, blame[i], segment.stream});
+    }
+  }
+
+  // Segments come by address, so equal ones stay in that order.
+  void AddPin(const HolePin& pin) {
+    const auto less = std::find_if(out_.pins.begin(), out_.pins.end(),
+                                   [&](const HolePin& other) { return other.blame_bytes < pin.blame_bytes; });
+    if (less == out_.pins.end() && out_.pins.size() == kMostPins) return;
+    out_.pins.insert(less, pin);
+    if (out_.pins.size() > kMostPins) out_.pins.pop_back();
+  }
+
+  const FailedAllocation& failed_;
+  const policy::Options& options_;
+  const bool is_small_;
+  OomReport& out_;
+  std::uint64_t cached_run_ = 0;
+  std::uint64_t tail_ = 0;
+};
+
+// What of the world, rather than of the cache, stood in the way; empty = nothing that is known.
+std::string Circumstance(const OomReport& report) {
+  const FailedAllocation& failed = report.failed;
+  if (failed.limit_bytes.has_value()) {
+    return absl::StrCat("limit: this allocator may hold ", FormatBytes(*failed.limit_bytes), " of the device in all");
+  }
+  const std::int64_t short_bytes = -report.judgement.headroom_bytes;
+  if (report.outside_bytes.has_value() && short_bytes > 0 && Signed(*report.outside_bytes) >= short_bytes) {
+    return absl::StrCat("outside: it would fit without the ", FormatBytes(*report.outside_bytes),
+                        " that the CUDA context, libraries and other processes hold");
+  }
+  if (report.largest_other_stream_bytes >= failed.rounded_bytes) {
+    return absl::StrCat("streams: another stream has ", FormatBytes(report.largest_other_stream_bytes),
+                        " free in one piece; streams do not share what the cache holds");
+  }
+  return "";
+}
+
+std::string PoolText(const FailedAllocation& failed) {
+  std::string out = policy::IsSmall(failed.rounded_bytes) ? "small pool" : "large pool";
+  if (!failed.pool.IsDefault()) absl::StrAppend(&out, " of (", failed.pool.first, ", ", failed.pool.second, ")");
+  return out;
+}
+
+std::string Counted(std::uint64_t count, absl::string_view noun) {
+  return absl::StrCat(FormatCount(count), " ", noun, count == 1 ? "" : "s");
+}
+
+void AppendParts(const OomReport& report, std::vector<std::string>& out) {
+  const Accounting& parts = report.parts;
+  out.push_back(
+      report.outside_bytes.has_value()
+          ? absl::StrCat("where ", FormatBytes(report.failed.device_total_bytes), " went (parts sum exactly):")
+          : absl::StrCat("where ", FormatBytes(parts.reserved_bytes), " of this allocator went:"));
+  const std::string allocated =
+      parts.live_bytes.has_value()
+          ? absl::StrCat("live ", FormatBytes(*parts.live_bytes), ", rounding ", FormatBytes(*parts.rounding_bytes))
+          : absl::StrCat("live and rounding ", FormatBytes(parts.allocated_bytes));
+  out.push_back(absl::StrCat("  ", allocated, ", pending ", FormatBytes(parts.pending_bytes), ", pinned holes ",
+                             FormatBytes(parts.stranded_bytes), " in ",
+                             Counted(parts.stranded_segment_count, "segment"), " behind ",
+                             Counted(parts.pinning_block_count, "block")));
+  out.push_back(absl::StrCat("  whole-free ", FormatBytes(parts.whole_free_bytes), ", private pools ",
+                             FormatBytes(parts.private_pool_bytes), ", outside ",
+                             report.outside_bytes.has_value() ? FormatBytes(*report.outside_bytes) : "not known",
+                             ", free on the device ", FormatBytes(report.failed.device_free_bytes)));
+}
+
+void AppendPins(const OomReport& report, std::vector<std::string>& out) {
+  if (report.pins.empty()) return;
+  out.push_back(absl::StrCat("what pins the holes, the worst of ", Counted(report.pin_count, "block"), ":"));
+  for (const HolePin& pin : report.pins) {
+    out.push_back(absl::StrCat("  ", FormatBytes(pin.blame_bytes), " behind ", FormatBytes(pin.size_bytes), " at 0x",
+                               absl::Hex(pin.address), ", stream ", Handle(pin.stream)));
+  }
+}
+
+}  // namespace
+
+OomJudgement JudgeOom(std::uint64_t reserved_bytes, std::uint64_t allocated_bytes, std::uint64_t device_free_bytes,
+                      std::uint64_t segment_bytes) {
+  OomJudgement out;
+  out.headroom_bytes = Signed(reserved_bytes + device_free_bytes) - Signed(allocated_bytes) - Signed(segment_bytes);
+  if (out.headroom_bytes >= 0) {
+    out.kind = device_free_bytes >= segment_bytes ? OomKind::kLimit : OomKind::kFragmentation;
+  }
+  return out;
+}
+
+std::vector<std::string> OomSentences(const OomJudgement& judgement, std::uint64_t device_free_bytes,
+                                      std::uint64_t segment_bytes) {
+  const std::int64_t headroom = judgement.headroom_bytes;
+  switch (judgement.kind) {
+    case OomKind::kCapacity:
+      return {absl::StrCat("capacity: even without holes the request is short by ", FormatSignedBytes(-headroom),
+                           "; no allocator setting can help")};
+    case OomKind::kLimit:
+      return {absl::StrCat("limit: the device still had ", FormatBytes(device_free_bytes), " free for a segment of ",
+                           FormatBytes(segment_bytes), "; a memory fraction or another limit stopped it")};
+    case OomKind::kFragmentation:
+      return {
+          absl::StrCat("fragmentation: without holes the request fits with ", FormatSignedBytes(headroom), " to spare"),
+          absl::StrCat("the free memory misses the new segment of ", FormatBytes(segment_bytes), " by ",
+                       FormatBytes(segment_bytes - device_free_bytes))};
+  }
+  return {};
+}
+
+OomReport MakeOomReport(const FailedAllocation& failed, absl::Span<const trace::SnapshotSegment> segments,
+                        const policy::Options& options) {
+  OomReport out;
+  out.failed = failed;
+  out.parts = Account(segments);
+  const std::uint64_t accounted = out.parts.reserved_bytes + failed.device_free_bytes;
+  if (failed.device_total_bytes >= accounted) out.outside_bytes = failed.device_total_bytes - accounted;
+  out.judgement =
+      JudgeOom(out.parts.reserved_bytes, out.parts.allocated_bytes, failed.device_free_bytes, failed.segment_bytes);
+  Finder finder(failed, options, out);
+  for (const trace::SnapshotSegment& segment : segments) finder.Visit(segment);
+  finder.Finish();
+  return out;
+}
+
+std::string OomMessage(const FailedAllocation& failed, std::uint64_t reserved_bytes) {
+  return absl::StrCat("out of memory: ", FormatBytes(failed.request_bytes), " requested (a segment of ",
+                      FormatBytes(failed.segment_bytes),
+                      failed.is_rejected ? ", rejected by throw_on_cudamalloc_oom" : "", "), device free ",
+                      FormatBytes(failed.device_free_bytes), " of ", FormatBytes(failed.device_total_bytes),
+                      ", reserved ", FormatBytes(reserved_bytes));
+}
+
+std::vector<std::string> OomLines(const OomReport& report) {
+  const FailedAllocation& failed = report.failed;
+  std::vector<std::string> out;
+  out.push_back(absl::StrCat(
+      "verdict: ",
+      absl::StrJoin(OomSentences(report.judgement, failed.device_free_bytes, failed.segment_bytes), "; ")));
+  if (std::string text = Circumstance(report); !text.empty()) out.push_back(std::move(text));
+  out.push_back(absl::StrCat("largest size that would have been served: ", FormatBytes(report.largest_servable_bytes),
+                             " (from the cache ", FormatBytes(report.largest_cached_bytes), "), stream ",
+                             Handle(failed.stream), ", ", PoolText(failed)));
+  AppendParts(report, out);
+  AppendPins(report, out);
+  return out;
+}
+
+}  // namespace ashlar::core
