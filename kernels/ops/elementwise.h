@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/ops/kinds.h"
 #include "kernels/ops/view.h"
 
 namespace ashlar::ops {
@@ -33,22 +34,6 @@ struct Copy {
   View out;
 };
 
-enum class UnaryKind : std::uint8_t {
-  kNegate,
-  kAbs,
-  kSquare,
-  kSqrt,
-  kRsqrt,
-  kReciprocal,
-  kExp,
-  kLog,
-  kSigmoid,
-  kTanh,
-  kRelu,
-  kSilu,
-  kGelu,      // x * Phi(x), by erf
-  kGeluTanh,  // its approximation by tanh (Hendrycks, Gimpel, arXiv 1606.08415)
-};
 const char* NameOf(UnaryKind kind);
 // True where the gradient is computed from the result, false where from the input (AUTOGRAD: what is saved).
 bool SavesResult(UnaryKind kind);
@@ -79,7 +64,6 @@ struct Affine {
   View out;
 };
 
-enum class BinaryKind : std::uint8_t { kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum };
 const char* NameOf(BinaryKind kind);
 
 // out = left (kind) scale * right; `scale` for add and subtract only.
@@ -102,8 +86,6 @@ struct AddProduct {
   bool is_quotient = false;
   View out;
 };
-
-enum class CompareKind : std::uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
 
 // out = left (kind) right, bool. Any dtype; integers are compared as such if both are, else as float.
 struct Compare {
@@ -131,8 +113,6 @@ struct MaskedFill {
   double value = 0;
   View out;
 };
-
-enum class ReduceKind : std::uint8_t { kSum, kMean, kMaximum, kMinimum };
 
 // Reduces `in` to the sizes of `out`, which broadcast to in's: dims that `out` lacks or has as 1 are reduced. Sums are
 // float, in an order that depends on the sizes alone. An empty reduction: sum 0, mean NaN, maximum -inf, minimum inf.

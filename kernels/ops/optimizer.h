@@ -44,15 +44,15 @@ struct AdamW {
 struct AdamW8BitTensor {
   View parameter;
   View gradient;
-  View first;        // uint8 codes of kSignedMap8Bit
+  View first;        // uint8 codes of SignedMap8Bit()
   View first_scale;  // float32, the largest magnitude of each block of kBlock8Bit elements
-  View second;       // uint8 codes of kUnsignedMap8Bit
+  View second;       // uint8 codes of UnsignedMap8Bit()
   View second_scale;
 };
 inline constexpr std::int64_t kBlock8Bit = 2048;
 
 // AdamW whose states are block-wise 8-bit codes (Dettmers et al., arXiv 2110.02861). States start as the code of 0
-// (kZeroCode8Bit of quantize.h) with scales 0.
+// (kSignedZeroCode and kUnsignedZeroCode of quantize.h) with scales 0.
 struct AdamW8Bit {
   static constexpr char kName[] = "adamw_8bit";
   absl::Span<const AdamW8BitTensor> tensors;

@@ -14,10 +14,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
+#include "kernels/ops/kinds.h"
 
 namespace ashlar::ops {
-
-enum class DType : std::uint8_t { kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUint8, kBool };
 
 std::int64_t SizeOf(DType dtype);       // bytes of an element
 absl::string_view NameOf(DType dtype);  // "float32", "bfloat16", "int64", "bool", ...

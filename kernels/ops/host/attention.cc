@@ -1,0 +1,201 @@
+// Tiled attention on the host: scores live in a tile of keys, the softmax is kept up to date as tiles come (Milakov,
+// Gimelshein, arXiv 1805.02867; Rabe, Staats, arXiv 2112.05682; Dao et al., arXiv 2205.14135).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/ops/host/floats.h"
+#include "kernels/ops/host/host_ops.h"
+#include "kernels/ops/philox.h"
+
+namespace ashlar::ops {
+namespace {
+
+using host::RowAt;
+
+constexpr std::int64_t kTile = 64;  // keys
+constexpr std::int64_t kMostHead = 256;
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+// In eight lanes, so that it vectorises; the same order on every machine.
+float Dot(const float* a, const float* b, std::int64_t count) {
+  float lanes[8] = {};
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (int k = 0; k < 8; ++k) lanes[k] += a[i + k] * b[i + k];
+  }
+  for (; i < count; ++i) lanes[0] += a[i] * b[i];
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+void AddScaled(float* to, float factor, const float* from, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
+}
+
+// What one (batch, key head) needs of the inputs.
+struct Head {
+  const AttentionInputs& in;
+  std::int64_t batch = 0;
+  std::int64_t heads = in.query.sizes[1];
+  std::int64_t group = in.query.sizes[1] / in.key.sizes[1];  // query heads of a key head
+  std::int64_t most_queries = in.query.sizes[2];
+  std::int64_t most_keys = in.key.sizes[2];
+  std::int64_t size = in.query.sizes[3];
+  std::int64_t queries = Length(in.query_lengths, most_queries);
+  std::int64_t keys = Length(in.key_lengths, most_keys);
+  float scale = static_cast<float>(in.scale);
+  std::uint32_t threshold = DropThreshold(in.dropout_p);
+  float keep_factor = static_cast<float>(1 / (1 - in.dropout_p));
+
+  std::int64_t Length(const std::optional<View>& lengths, std::int64_t most) const {
+    if (!lengths) return most;
+    return std::clamp<std::int64_t>(host::LoadInteger(RowAt(*lengths, 0), batch), 0, most);
+  }
+  // Keys that a query sees.
+  std::int64_t Seen(std::int64_t query) const {
+    return in.is_causal ? std::clamp<std::int64_t>(query + keys - queries + 1, 0, keys) : keys;
+  }
+  // 0 or 1 / (1 - p).
+  float Keep(std::int64_t head, std::int64_t query, std::int64_t key) const {
+    if (threshold == 0) return 1;
+    const std::int64_t i = ((batch * heads + head) * most_queries + query) * most_keys + key;
+    const PhiloxWords words = PhiloxAt(in.random.seed, in.random.offset + static_cast<std::uint64_t>(i) / 4);
+    return IsKept(words.word[i % 4], threshold) ? keep_factor : 0;
+  }
+};
+
+std::int64_t OffsetOf(const View& view, std::int64_t batch, std::int64_t head, std::int64_t row) {
+  return batch * view.strides[0] + head * view.strides[1] + row * view.strides[2];
+}
+
+// Rows [0, rows) of one head as floats, one after the other.
+void LoadRows(const View& view, std::int64_t batch, std::int64_t head, std::int64_t rows, float* to) {
+  const std::int64_t size = view.sizes[3];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const float* from = host::Load(RowAt(view, OffsetOf(view, batch, head, i)), 0, size, to + i * size);
+    if (from != to + i * size) std::copy(from, from + size, to + i * size);
+  }
+}
+
+void StoreRows(const View& view, std::int64_t batch, std::int64_t head, const float* from) {
+  const std::int64_t size = view.sizes[3];
+  for (std::int64_t i = 0; i < view.sizes[2]; ++i) {
+    host::Store(RowAt(view, OffsetOf(view, batch, head, i)), 0, size, from + i * size);
+  }
+}
+
+// One query against its keys: `out` gets the mean of the values, and the log-sum-exp returns.
+float Attend(const Head& head, std::int64_t h, std::int64_t query, const float* q, const float* keys,
+             const float* values, float* out) {
+  float most = kNothing;
+  float sum = 0;
+  std::fill(out, out + head.size, 0.0f);
+  const std::int64_t seen = head.Seen(query);
+  for (std::int64_t begin = 0; begin < seen; begin += kTile) {
+    const std::int64_t count = std::min(kTile, seen - begin);
+    float scores[kTile];
+    float highest = most;
+    for (std::int64_t j = 0; j < count; ++j) {
+      scores[j] = head.scale * Dot(q, keys + (begin + j) * head.size, head.size);
+      highest = std::max(highest, scores[j]);
+    }
+    const float decay = std::exp(most - highest);  // 0 in the first tile
+    sum *= decay;
+    for (std::int64_t d = 0; d < head.size; ++d) out[d] *= decay;
+    most = highest;
+    for (std::int64_t j = 0; j < count; ++j) {
+      const float weight = std::exp(scores[j] - most);
+      sum += weight;
+      AddScaled(out, weight * head.Keep(h, query, begin + j), values + (begin + j) * head.size, head.size);
+    }
+  }
+  if (seen == 0) return kNothing;
+  for (std::int64_t d = 0; d < head.size; ++d) out[d] /= sum;
+  return most + std::log(sum);
+}
+
+}  // namespace
+
+absl::Status HostOps::Do(const TiledAttention& op) {
+  const AttentionInputs& in = op.inputs;
+  const std::int64_t size = in.query.sizes[3];
+  const std::int64_t most_keys = in.key.sizes[2];
+  absl::StatusOr<Scratch> scratch =
+      Scratch::Take(workspace(), 2 * static_cast<std::uint64_t>(most_keys * size) * sizeof(float));
+  if (!scratch.ok()) return scratch.status();
+  float* keys = scratch->floats();
+  float* values = keys + most_keys * size;
+  for (std::int64_t batch = 0; batch < in.query.sizes[0]; ++batch) {
+    const Head head = {.in = in, .batch = batch};
+    for (std::int64_t h = 0; h < head.heads; ++h) {
+      if (h % head.group == 0) {
+        LoadRows(in.key, batch, h / head.group, head.keys, keys);
+        LoadRows(in.value, batch, h / head.group, head.keys, values);
+      }
+      for (std::int64_t i = 0; i < head.most_queries; ++i) {
+        float out[kMostHead] = {};
+        float buffer[kMostHead];
+        float log_sum = kNothing;
+        if (i < head.queries) {
+          const float* q = host::Load(RowAt(in.query, OffsetOf(in.query, batch, h, i)), 0, size, buffer);
+          log_sum = Attend(head, h, i, q, keys, values, out);
+        }
+        host::Store(RowAt(op.out, OffsetOf(op.out, batch, h, i)), 0, size, out);
+        static_cast<float*>(op.log_sum_exp.data)[(batch * head.heads + h) * head.most_queries + i] = log_sum;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::Do(const TiledAttentionBackward& op) {
+  const AttentionInputs& in = op.inputs;
+  const std::int64_t size = in.query.sizes[3];
+  const std::int64_t most_keys = in.key.sizes[2];
+  const std::int64_t matrix = most_keys * size;
+  absl::StatusOr<Scratch> scratch = Scratch::Take(workspace(), 4 * static_cast<std::uint64_t>(matrix) * sizeof(float));
+  if (!scratch.ok()) return scratch.status();
+  float* keys = scratch->floats();
+  float* values = keys + matrix;
+  float* grad_keys = values + matrix;
+  float* grad_values = grad_keys + matrix;
+  for (std::int64_t batch = 0; batch < in.query.sizes[0]; ++batch) {
+    const Head head = {.in = in, .batch = batch};
+    for (std::int64_t h = 0; h < head.heads; ++h) {
+      if (h % head.group == 0) {
+        LoadRows(in.key, batch, h / head.group, head.keys, keys);
+        LoadRows(in.value, batch, h / head.group, head.keys, values);
+        std::fill(grad_keys, grad_keys + 2 * matrix, 0.0f);
+      }
+      for (std::int64_t i = 0; i < head.most_queries; ++i) {
+        float buffers[3][kMostHead];
+        float grad_query[kMostHead] = {};
+        if (i < head.queries) {
+          const float* q = host::Load(RowAt(in.query, OffsetOf(in.query, batch, h, i)), 0, size, buffers[0]);
+          const float* g = host::Load(RowAt(op.grad, OffsetOf(op.grad, batch, h, i)), 0, size, buffers[1]);
+          const float* y = host::Load(RowAt(op.out, OffsetOf(op.out, batch, h, i)), 0, size, buffers[2]);
+          const float delta = Dot(g, y, size);
+          const float log_sum =
+              static_cast<const float*>(op.log_sum_exp.data)[(batch * head.heads + h) * head.most_queries + i];
+          for (std::int64_t j = 0; j < head.Seen(i); ++j) {
+            const float* k = keys + j * size;
+            const float keep = head.Keep(h, i, j);
+            const float weight = std::exp(head.scale * Dot(q, k, size) - log_sum);
+            const float slope = head.scale * weight * (Dot(g, values + j * size, size) * keep - delta);
+            AddScaled(grad_query, slope, k, size);
+            AddScaled(grad_keys + j * size, slope, q, size);
+            AddScaled(grad_values + j * size, weight * keep, g, size);
+          }
+        }
+        host::Store(RowAt(op.grad_query, OffsetOf(op.grad_query, batch, h, i)), 0, size, grad_query);
+      }
+      if ((h + 1) % head.group == 0) {
+        StoreRows(op.grad_key, batch, h / head.group, grad_keys);
+        StoreRows(op.grad_value, batch, h / head.group, grad_values);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::ops
