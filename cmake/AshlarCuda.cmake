@@ -31,6 +31,15 @@ else()
   endif()
 endif()
 
+set(ASHLAR_HAVE_NVTX OFF)  # the header that names blocks to compute-sanitizer
+if(ASHLAR_HAVE_CUDA)
+  foreach(folder ${CUDAToolkit_INCLUDE_DIRS})
+    if(EXISTS ${folder}/nvtx3/nvToolsExtMem.h)
+      set(ASHLAR_HAVE_NVTX ON)
+    endif()
+  endforeach()
+endif()
+
 # Device code takes nvcc minutes and a sanitizer sees none of it, so only plain builds have it. A project that takes us
 # in with add_subdirectory asks for it.
 set(ASHLAR_CUDA_KERNELS ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Compile device code where nvcc is found")
