@@ -1,7 +1,6 @@
 #include "allocator/core/caching_allocator.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -15,77 +14,70 @@ namespace {
 
 std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 
-bool IsLate(policy::Compat compat) {
-  return compat == policy::Compat::kTorch210 || compat == policy::Compat::kTorchLatest;
-}
-
 }  // namespace
 
-CachingAllocator::CachingAllocator(device::Device* device, policy::Options options)
-    : device_(device), heap_(std::move(options)), total_bytes_(device->GetMemoryInfo().total_bytes) {
-  const std::optional<double> fraction = heap_.options().per_process_memory_fraction;
-  if (fraction.has_value()) ASHLAR_CHECK(SetFraction(*fraction).ok());
-  is_serial_.store(CountsAges(), std::memory_order_relaxed);
-}
-
-absl::Status CachingAllocator::SetFraction(double fraction) {
-  if (!(fraction >= 0 && fraction <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("a memory fraction of ", fraction, " is not in 0 to 1"));
-  }
-  const double limit = fraction * static_cast<double>(total_bytes_);
-  if (!IsLate(options().compat)) {
-    limit_bytes_ = static_cast<std::uint64_t>(limit);
-  } else if (fraction < 1) {
-    limit_bytes_ = static_cast<std::uint64_t>(std::llround(limit));
-  } else {
-    limit_bytes_.reset();
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Block*> CachingAllocator::AllocateInWorld(const policy::Request& request, NamedBy name) {
+// Nothing in the cache fits: first who can give memory back is asked, then who wants to know is told, both without a
+// lock; what was found before is void after each.
+absl::StatusOr<Block*> CachingAllocator::AllocateInWorld(policy::Request request, NamedBy name) {
   std::vector<std::function<bool()>> callbacks;
   {
-    World world(*this);
-    PollInWorld();
-    if (!request.pool.IsDefault()) heap_.Pair(request.pool);
-    policy::Plan plan = heap_.MakePlan(request);
-    if (CountsAges()) policy::Heap::Tick(plan);
-    if (plan.block != nullptr) {
-      const policy::Lane& lane = *plan.block->segment->lane;
-      const policy::SplitCounts before = lane.inactive_split;
-      Block* block = heap_.Commit(plan);
-      UpdateInactiveSplit(lane, before);
-      return HandOut(block, plan, name);
-    }
-    if (callbacks_.empty()) {
-      Block* block = Search(plan, false);
-      if (block == nullptr) return OutOfMemory(plan);
-      return HandOut(block, plan, name);
-    }
+    const World world(*this);
+    if (absl::Status status = BeginRequest(world, request); !status.ok()) return status;
+    policy::Plan plan = SearchedPlan(request);
+    const bool is_alone = callbacks_.empty() && !soft_limit_.IsCrossing(heap_.reserved_bytes(), plan.segment_bytes);
+    if (plan.block != nullptr || is_alone) return Serve(world, plan, name);
     callbacks = callbacks_;
   }
   bool is_freed = false;
   for (const std::function<bool()>& callback : callbacks) is_freed |= callback();
-  World world(*this);
+  std::function<void()> tell;
+  {
+    const World world(*this);
+    policy::Plan plan = is_freed ? SearchedPlan(request) : MissedPlan(request);
+    if (plan.block == nullptr) tell = soft_limit_.Begin(heap_.reserved_bytes(), plan.segment_bytes);
+    if (tell == nullptr) return Serve(world, plan, name);
+  }
+  tell();
+  const World world(*this);
+  soft_limit_.End();
+  policy::Plan plan = SearchedPlan(request);
+  return Serve(world, plan, name);
+}
+
+absl::Status CachingAllocator::BeginRequest(const World& world, policy::Request& request) {
+  if (!lost_.ok()) return lost_;
+  request.pool = routes_.Route(request.pool, request.stream);
+  PollInWorld(world);
+  return lost_;
+}
+
+policy::Plan CachingAllocator::SearchedPlan(const policy::Request& request) {
+  heap_.Pair(request.pool);
+  const policy::Plan plan = heap_.MakePlan(request);
+  if (CountsAges()) policy::Heap::Tick(plan);
+  return plan;
+}
+
+policy::Plan CachingAllocator::MissedPlan(const policy::Request& request) {
   policy::Plan plan = heap_.SizesOf(request);
   plan.pair = &heap_.Pair(request.pool);
   plan.pool = policy::IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
-  Block* block = Search(plan, is_freed);
-  if (block == nullptr) return OutOfMemory(plan);
-  return HandOut(block, plan, name);
+  return plan;
 }
 
-// The rungs behind the first miss. Returns the block placed, nullptr when the last rung failed.
-Block* CachingAllocator::Search(policy::Plan& plan, bool is_freed) {
-  if (is_freed) {
-    plan = heap_.MakePlan({plan.request_bytes, plan.stream, plan.pool->id});
-    if (CountsAges()) policy::Heap::Tick(plan);
-    if (plan.block != nullptr) heap_.TakeFree(plan.block);
-  }
+absl::StatusOr<Block*> CachingAllocator::Serve(const World& world, policy::Plan& plan, NamedBy name) {
+  if (Block* block = Search(plan); block != nullptr) return HandOut(block, plan, name);
+  if (growth_ == Growth::kDeviceError) NoteLoss(world);
+  return OutOfMemory(plan);
+}
+
+// The block that was found, or the rungs behind the miss. Returns the block placed, nullptr when the last rung failed.
+Block* CachingAllocator::Search(policy::Plan& plan) {
   Block* fresh = plan.block;
-  if (fresh == nullptr) {
-    if (CountsAges()) CollectGarbage();
+  if (fresh != nullptr) {
+    heap_.TakeFree(fresh);
+  } else {
+    if (CountsAges() && routes_.captures() == 0) CollectGarbage();
     fresh = Grow(plan);
   }
   if (fresh == nullptr) return nullptr;
@@ -100,7 +92,9 @@ Block* CachingAllocator::Grow(const policy::Plan& plan) {
   Block* block = NewSegment(plan);
   if (block != nullptr || growth_ != Growth::kOutOfMemory) return block;
   block = SearchOverflow(plan);
-  return block != nullptr ? block : GrowAfterReleasing(plan);
+  if (block == nullptr) block = Borrow(plan);
+  if (block != nullptr || routes_.captures() > 0) return block;
+  return GrowAfterReleasing(plan);
 }
 
 Block* CachingAllocator::GrowAfterReleasing(const policy::Plan& plan) {
@@ -109,16 +103,22 @@ Block* CachingAllocator::GrowAfterReleasing(const policy::Plan& plan) {
     if (Block* block = NewSegment(plan); block != nullptr || growth_ == Growth::kDeviceError) return block;
     is_rejected = growth_ == Growth::kRejected;
   }
-  const absl::Status released = ReleaseCached(plan.pair);
+  if (options().sync_just_enough) return GrowAfterFewWaits(plan);
+  absl::Status released = SynchronizeEvents();
+  if (options().search_after_sync) {
+    if (Block* found = SearchAgain(plan); found != nullptr) return AfterFailedRelease(found, released);
+  }
+  released.Update(ReturnCached(plan.pair));
   ++stats_.num_alloc_retries;
   Block* block = NewSegment(plan);
-  if (!released.ok()) return AfterFailedRelease(block, released);
-  if (block == nullptr && is_rejected && growth_ == Growth::kOutOfMemory) growth_ = Growth::kRejected;
-  return block;
+  if (block == nullptr && is_rejected && released.ok() && growth_ == Growth::kOutOfMemory)
+    return Fail(Growth::kRejected);
+  return AfterFailedRelease(block, released);
 }
 
 // Out of memory is said only when everything that the cache holds was returned.
 Block* CachingAllocator::AfterFailedRelease(Block* block, const absl::Status& released) {
+  if (released.ok()) return block;
   if (block != nullptr || growth_ != Growth::kOutOfMemory) {
     unreported_error_.Update(released);
     return block;
@@ -181,6 +181,7 @@ Block* CachingAllocator::HandOut(Block* block, const policy::Plan& plan, NamedBy
   if (lane.owner == nullptr) BindEngine(lane);
   Engine& engine = EngineOf(*block);
   engine.recent_uses = kRecentWorlds;
+  if (lane.stream != plan.stream) AddRecordedStream(block, plan.stream);  // borrowed
   if (name == NamedBy::kAddress) {
     engine.pointers.Insert(block);
     pages_.Enter(block->address, &engine);
@@ -193,7 +194,7 @@ Block* CachingAllocator::HandOut(Block* block, const policy::Plan& plan, NamedBy
   stats_.active_bytes.Add(is_small, size_bytes);
   stats_.requested_bytes.Add(is_small, Signed(plan.request_bytes));
   if (block->size_bytes >= options().max_split_size_bytes) stats_.oversize_allocations.Add(1);
-  Emit(trace::Action::kAlloc, block->address, plan.request_bytes, plan.stream, *lane.pool, block->size_bytes);
+  Emit(trace::Action::kAlloc, block->address, plan.request_bytes, lane.stream, *lane.pool, block->size_bytes);
   return block;
 }
 
@@ -214,15 +215,21 @@ void CachingAllocator::FreeInWorld(Block* block) {
   }
   policy::Heap::MarkPending(block);
   const auto recorded = engine.recorded_streams.find(block);
-  for (const Stream stream : recorded->second) {
-    pending_.Add(device_->RecordEvent(stream), block);
-    ++block->pending_events;
-  }
+  const absl::InlinedVector<Stream, 2> streams = std::move(recorded->second);
   engine.recorded_streams.erase(recorded);
   block->has_recorded_streams = false;
+  if (routes_.captures() == 0) return WaitForStreams(block, streams);
+  block->pending_events = static_cast<std::uint32_t>(streams.size());
+  deferred_.emplace_back(block, streams);
 }
 
-void CachingAllocator::FinishFree(Block* block) {
+void CachingAllocator::WaitForStreams(Block* block, const absl::InlinedVector<Stream, 2>& streams) {
+  block->pending_events = static_cast<std::uint32_t>(streams.size());
+  for (const Stream stream : streams) pending_.Add(device_->RecordEvent(stream), block);
+}
+
+// The free block that it is part of from now on.
+Block* CachingAllocator::FinishFree(Block* block) {
   const policy::Lane& lane = *block->segment->lane;
   const bool is_small = lane.pool->is_small;
   stats_.active.Subtract(is_small, 1);
@@ -231,8 +238,9 @@ void CachingAllocator::FinishFree(Block* block) {
   Emit(trace::Action::kFreeCompleted, block->address, block->requested_bytes, lane.stream, *lane.pool,
        block->size_bytes);
   const policy::SplitCounts before = lane.inactive_split;
-  heap_.Release(block);
+  Block* merged = heap_.Release(block);
   UpdateInactiveSplit(lane, before);
+  return merged;
 }
 
 void CachingAllocator::UpdateInactiveSplit(const policy::Lane& lane, const policy::SplitCounts& before) {
@@ -241,9 +249,16 @@ void CachingAllocator::UpdateInactiveSplit(const policy::Lane& lane, const polic
   stats_.inactive_split_bytes.Add(lane.pool->is_small, now.bytes - before.bytes);
 }
 
-void CachingAllocator::PollInWorld() {
-  if (pending_.size() == 0) return;
+void CachingAllocator::PollInWorld(const World& world) {
+  if (pending_.size() == 0 || routes_.captures() > 0) return;
   pending_.Poll(*device_, [this](Block* block) { FinishFree(block); });
+  if (pending_.size() != 0) NoteLoss(world);
+}
+
+void CachingAllocator::NoteLoss(const World& world) {
+  if (!lost_.ok()) return;
+  lost_ = device_->Lost();
+  world.ChooseMode(*this);
 }
 
 absl::Status CachingAllocator::SynchronizeEvents() {
@@ -279,6 +294,7 @@ absl::Status CachingAllocator::OutOfMemory(const policy::Plan& plan) {
   failed.limit_bytes = limit_bytes_;
   failed.is_rejected = growth_ == Growth::kRejected;
   std::string text = OomMessage(failed, heap_.reserved_bytes());
+  if (routes_.captures() > 0) text += "; a graph is being captured: nothing could be waited for or returned";
   if (!reports_failures_) return absl::ResourceExhaustedError(text);
   const OomReport report = MakeOomReport(failed, SegmentsNow(), options());
   for (const std::string& line : OomLines(report)) absl::StrAppend(&text, "\n", line);

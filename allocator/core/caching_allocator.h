@@ -1,7 +1,10 @@
 // The ladder: serves requests from the heap and, when it has nothing, from the device, rung by rung:
 //
-//   finished events -> reuse -> callbacks -> collect garbage -> new segment -> overflow pools
-//     -> release oversize blocks, new segment -> synchronise, release everything, new segment -> out of memory
+//   finished events -> reuse -> callbacks -> collect garbage -> new segment -> overflow pools (-> borrow)
+//     -> release oversize blocks, new segment -> synchronise (-> reuse), release everything, new segment -> out of
+//     memory
+//
+// The rungs in brackets, and others, are beyond PyTorch: options (docs/settings.md), off unless asked for.
 //
 //   device::SimDevice device({.capacity_bytes = 16 * kGiB});
 //   CachingAllocator allocator(&device, *policy::ParseConf("max_split_size_mb:128", policy::Compat::kTorch210));
@@ -13,17 +16,23 @@
 // Errors: kResourceExhausted is out of memory, after the whole ladder, with at most 12 lines on where every byte is
 // (oom_report.h), the first of them a message by itself; anything else is the device's own. Where the ladder could not
 // synchronise or return memory, its failure is that error, not out of memory. Calls that answer nothing (EmptyCache
-// ...) leave theirs in TakeDeviceError. Threads: any thread may call anything at any time, but for what says otherwise.
-// A block may be freed by another thread than the one that allocated it. What the cache serves takes one lock, of its
-// (stream, pool, size class); see docs/threads.md.
+// ...) leave theirs in TakeDeviceError. Where the device is lost (reset, or this is a forked child), every Allocate
+// answers that from then on, frees only keep books, and nothing is returned; docs/misuse.md has what happens when.
+//
+// Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
+// thread than the one that allocated it. What the cache serves takes one lock, of its (stream, pool, size class); see
+// docs/threads.md.
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,6 +42,8 @@
 #include "allocator/core/engine_table.h"
 #include "allocator/core/page_directory.h"
 #include "allocator/core/pending_frees.h"
+#include "allocator/core/pool_routes.h"
+#include "allocator/core/soft_limit.h"
 #include "allocator/core/stats.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
@@ -48,6 +59,7 @@ class CachingAllocator {
  public:
   // The device outlives the allocator. Segments are not returned at destruction: the device's owner decides.
   CachingAllocator(device::Device* device, policy::Options options);
+  ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
@@ -55,14 +67,14 @@ class CachingAllocator {
   // A block of at least `bytes`; nullptr for 0 bytes, which is no request at all.
   absl::StatusOr<Block*> Allocate(std::uint64_t bytes, Stream stream, PoolId pool = {});
   // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path.
-  void Free(Block* block);
+  void Free(Block* block) noexcept;
   // `stream` uses the block too: once freed, it waits for that stream's work so far.
-  void RecordStream(Block* block, Stream stream);
+  void RecordStream(Block* block, Stream stream) noexcept;
 
   // --- addresses, for callers that hold nothing else ---
   absl::StatusOr<std::uint64_t> AllocateAddress(std::uint64_t bytes, Stream stream, PoolId pool = {});
   // False when no live block begins there.
-  bool FreeAddress(std::uint64_t address);
+  bool FreeAddress(std::uint64_t address) noexcept;
 
   // Completes the frees whose events are done; every Allocate does this first.
   void PollEvents();
@@ -74,18 +86,45 @@ class CachingAllocator {
   // this by itself, with the target that the memory fraction sets.
   void CollectGarbage(std::uint64_t target_bytes);
 
+  // --- limits (limits.cc) ---
   // At most `fraction` of the device's memory; [0, 1].
   absl::Status SetMemoryFraction(double fraction);
-  // The limit in bytes, if there is one.
+  // At most so many bytes reserved, beside the fraction; nothing = no such limit.
+  void SetMemoryLimit(std::optional<std::uint64_t> bytes);
+  // The lower of the two limits in bytes, if there is one.
   std::optional<std::uint64_t> limit_bytes() const;
+  // `callback` is told before a request takes what is reserved from at most `bytes` to above: once for each crossing,
+  // and no lock is held, so it may use this allocator; what it frees is searched before memory is obtained.
+  void SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback);
+  // For the soft limit of the settings.
+  void SetSoftLimitCallback(SoftLimitCallback callback);
 
   // Called when nothing in the cache fits; true = something was freed, search again. It may use this allocator.
   void AddFreeMemoryCallback(std::function<bool()> callback);
 
-  // Private pools: created on first use; `use_on_oom` and `no_split` as in PyTorch's MemPool.
+  // --- private pools (pools.cc) ---
+  // Made on first use, with one user; `use_on_oom` and `no_split` as in PyTorch's MemPool.
   void ConfigurePool(PoolId pool, bool use_on_oom, bool no_split);
-  // The pool's user is gone; EmptyCache and the ladder may return what is free in it.
+  // A new pool with one user, under an id that no pool had before.
+  PoolId CreatePool();
+  // One user more, and one less. What is free in a pool stays there while it has users; then EmptyCache, EmptyPool and
+  // the ladder may return it.
+  void RetainPool(PoolId pool);
   void ReleasePool(PoolId pool);
+  std::uint64_t PoolUseCount(PoolId pool) const;
+  // Synchronises every pending free and returns what is whole-free in this pool. kFailedPrecondition while it has
+  // users.
+  absl::Status EmptyPool(PoolId pool);
+  // From now on requests for the default pool go to this one, if `filter` accepts their stream; of several routes the
+  // youngest that accepts. The pool has one user more, whom ReleasePool ends. The filter runs in the requesting thread,
+  // under the allocator's lock: it must not use the allocator. kFailedPrecondition: the pool has a route already.
+  //
+  // With RouteKind::kCapture, until EndPool, no call to the device waits, returns memory or names an event: a request
+  // that the cache and new memory cannot serve is out of memory, and frees that wait for other streams begin to wait
+  // when the last capture ends.
+  absl::Status BeginPool(PoolId pool, StreamFilter filter, RouteKind kind = RouteKind::kPlain);
+  // kFailedPrecondition: the pool has no route.
+  absl::Status EndPool(PoolId pool);
 
   // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
   // While there is a sink, all threads share one lock.
@@ -130,17 +169,26 @@ class CachingAllocator {
   Engine& EngineOf(const Block& block) const { return *static_cast<Engine*>(block.segment->lane->owner); }
 
   // --- everything else, in the World ---
-  absl::StatusOr<Block*> AllocateInWorld(const policy::Request& request, NamedBy name);
+  absl::StatusOr<Block*> AllocateInWorld(policy::Request request, NamedBy name);
+  absl::Status BeginRequest(const World& world, policy::Request& request);
+  policy::Plan SearchedPlan(const policy::Request& request);
+  policy::Plan MissedPlan(const policy::Request& request);
+  absl::StatusOr<Block*> Serve(const World& world, policy::Plan& plan, NamedBy name);
   Block* HandOut(Block* block, const policy::Plan& plan, NamedBy name);
   void FreeInWorld(Block* block);
   Block* TakeByAddress(std::uint64_t address);
-  void PollInWorld();
+  void PollInWorld(const World& world);
+  // Asks the device, after it failed, whether it is lost.
+  void NoteLoss(const World& world);
   void BindEngine(policy::Lane& lane);
   void UnbindEngines(const policy::Pool& pool);
 
-  Block* Search(policy::Plan& plan, bool is_freed);
+  Block* Search(policy::Plan& plan);
   Block* Grow(const policy::Plan& plan);
   Block* GrowAfterReleasing(const policy::Plan& plan);
+  Block* GrowAfterFewWaits(const policy::Plan& plan);
+  Block* SearchAgain(const policy::Plan& plan);
+  Block* Borrow(const policy::Plan& plan);
   Block* AfterFailedRelease(Block* block, const absl::Status& released);
   Block* NewSegment(const policy::Plan& plan);
   Block* GrowExpandable(const policy::Plan& plan);
@@ -159,14 +207,29 @@ class CachingAllocator {
   // `in_use`: the pool a request is under way in, which stays even when nothing is left of it.
   // The first error of the device; what can be released is released all the same.
   absl::Status ReleaseCached(const policy::PoolPair* in_use);
+  absl::Status ReturnCached(const policy::PoolPair* in_use);
+  // A private pool's; returns the next of them.
+  using PrivatePairs = std::map<PoolId, std::unique_ptr<policy::PoolPair>>;
+  PrivatePairs::iterator ReturnPrivate(PrivatePairs::iterator at, const policy::PoolPair* in_use, absl::Status& status);
+  // Why nothing may be returned now, if so.
+  absl::Status CannotReturn(const char* call) const;
   absl::Status ReleasePoolBlocks(policy::Pool& pool);
   absl::Status ReleaseSegment(Block* whole);
   absl::Status UnmapBlock(Block* block);
 
-  void FinishFree(Block* block);
+  Block* FinishFree(Block* block);
+  void WaitForStreams(Block* block, const absl::InlinedVector<Stream, 2>& streams);
+  void AddRecordedStream(Block* block, Stream stream);
   absl::Status SynchronizeEvents();
   void UpdateInactiveSplit(const policy::Lane& lane, const policy::SplitCounts& before);
   absl::Status SetFraction(double fraction);
+  void SetLimit();
+  void AddPoolUser(PoolId pool);
+  bool WantsSerial() const;
+
+  // What a fork does to the allocators of the process (fork.cc): those that have joined.
+  class Forks;
+  void JoinForks();
   absl::Status OutOfMemory(const policy::Plan& plan);
   std::vector<trace::SnapshotSegment> SegmentsNow() const;
   void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
@@ -184,13 +247,20 @@ class CachingAllocator {
   mutable Stats stats_;
   PendingFrees pending_;
   std::vector<std::function<bool()>> callbacks_;
-  std::optional<std::uint64_t> limit_bytes_;
+  PoolRoutes routes_;
+  std::vector<std::pair<Block*, absl::InlinedVector<Stream, 2>>> deferred_;  // frees that begin to wait after a capture
+  std::uint64_t last_pool_ = 0;
+  SoftLimit soft_limit_;
+  std::optional<std::uint64_t> fraction_limit_bytes_;
+  std::optional<std::uint64_t> memory_limit_bytes_;
+  std::optional<std::uint64_t> limit_bytes_;  // the lower of both
   std::uint64_t total_bytes_ = 0;
   trace::EventSink* sink_ = nullptr;
   bool reports_failures_ = true;
   Growth growth_ = Growth::kDone;  // why the last growth failed
   absl::Status device_error_;
   absl::Status unreported_error_;
+  absl::Status lost_;  // what the device said when it was lost
 };
 
 }  // namespace ashlar::core

@@ -80,7 +80,7 @@ absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream st
   return AllocateInWorld(request, NamedBy::kPointer);
 }
 
-void CachingAllocator::Free(Block* block) {
+void CachingAllocator::Free(Block* block) noexcept {
   if (block == nullptr) return;
   if (TryFree(block)) [[likely]]
     return;
@@ -99,7 +99,7 @@ absl::StatusOr<std::uint64_t> CachingAllocator::AllocateAddress(std::uint64_t by
   return (*block)->address;
 }
 
-bool CachingAllocator::FreeAddress(std::uint64_t address) {
+bool CachingAllocator::FreeAddress(std::uint64_t address) noexcept {
   Engine* engine = is_serial_.load(std::memory_order_acquire) ? nullptr : pages_.Find(address);
   if (engine != nullptr) {
     const std::lock_guard<SpinLock> lock(engine->lock);
@@ -126,20 +126,21 @@ Block* CachingAllocator::TakeByAddress(std::uint64_t address) {
   return lane.owner == nullptr ? nullptr : static_cast<Engine*>(lane.owner)->pointers.Take(address);
 }
 
-void CachingAllocator::RecordStream(Block* block, Stream stream) {
+// Under the engine's lock, or in the World.
+void CachingAllocator::AddRecordedStream(Block* block, Stream stream) {
+  absl::InlinedVector<Stream, 2>& streams = EngineOf(*block).recorded_streams[block];
+  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+  block->has_recorded_streams = true;
+}
+
+void CachingAllocator::RecordStream(Block* block, Stream stream) noexcept {
   if (stream == block->segment->lane->stream) return;
-  Engine& engine = EngineOf(*block);
-  const auto record = [&] {
-    absl::InlinedVector<Stream, 2>& streams = engine.recorded_streams[block];
-    if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
-    block->has_recorded_streams = true;
-  };
   {
-    const std::lock_guard<SpinLock> lock(engine.lock);
-    if (!is_serial_.load(std::memory_order_relaxed)) return record();
+    const std::lock_guard<SpinLock> lock(EngineOf(*block).lock);
+    if (!is_serial_.load(std::memory_order_relaxed)) return AddRecordedStream(block, stream);
   }
   const World world(*this);
-  record();
+  AddRecordedStream(block, stream);
 }
 
 }  // namespace ashlar::core

@@ -43,6 +43,32 @@ class PendingFrees {
     return first_error;
   }
 
+  // The same for the events of one block alone, and what is done with them: what their streams were given before.
+  template <typename Finished>
+  absl::Status SynchronizeBlock(device::Device& device, const policy::Block* block, Finished finished) {
+    for (auto& [stream, queue] : queues_) {
+      std::size_t count = queue.size();
+      while (count > 0 && queue[count - 1].block != block) --count;
+      if (count == 0) continue;
+      if (absl::Status status = device.SynchronizeEvent(queue[count - 1].event); !status.ok()) return status;
+      for (; count > 0; --count) PopFront(queue, finished);
+    }
+    return absl::OkStatus();
+  }
+
+  // The same for the event that was recorded first. Not to be called when there is none.
+  template <typename Finished>
+  absl::Status SynchronizeOldest(device::Device& device, Finished finished) {
+    std::deque<Item>* oldest = nullptr;
+    for (auto& [stream, queue] : queues_) {
+      if (queue.empty()) continue;
+      if (oldest == nullptr || queue.front().event.sequence < oldest->front().event.sequence) oldest = &queue;
+    }
+    if (absl::Status status = device.SynchronizeEvent(oldest->front().event); !status.ok()) return status;
+    PopFront(*oldest, finished);
+    return absl::OkStatus();
+  }
+
   std::size_t size() const { return size_; }
 
  private:

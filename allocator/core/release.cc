@@ -1,9 +1,24 @@
 // The ladder's releasing rungs: garbage collection, oversize blocks, the whole cache.
-#include <algorithm>
+#include <iterator>
 
+#include "absl/strings/str_cat.h"
 #include "allocator/core/caching_allocator.h"
 
 namespace ashlar::core {
+namespace {
+
+// Reservations whose first page could not be had; in a pool without users nobody will ask for it again.
+std::vector<Block*> EmptyReservations(const policy::Pool& pool) {
+  std::vector<Block*> out;
+  for (const std::unique_ptr<policy::Lane>& lane : pool.lanes) {
+    for (const auto& [address, unmapped] : lane->unmapped) {
+      if (!unmapped->IsSplit()) out.push_back(unmapped);
+    }
+  }
+  return out;
+}
+
+}  // namespace
 
 bool CachingAllocator::CountsAges() const {
   return limit_bytes_.has_value() && options().garbage_collection_threshold > 0;
@@ -26,26 +41,44 @@ bool CachingAllocator::ReleaseOversize(const policy::Plan& plan) {
   return victims.enough;
 }
 
+absl::Status CachingAllocator::CannotReturn(const char* call) const {
+  if (routes_.captures() == 0) return lost_;
+  return absl::FailedPreconditionError(
+      absl::StrCat(call, " would wait for the device while a graph is being captured: call it after EndPool"));
+}
+
 absl::Status CachingAllocator::ReleaseCached(const policy::PoolPair* in_use) {
   absl::Status status = SynchronizeEvents();
-  status.Update(ReleasePoolBlocks(heap_.default_pair().large));
+  status.Update(ReturnCached(in_use));
+  return status;
+}
+
+absl::Status CachingAllocator::ReturnCached(const policy::PoolPair* in_use) {
+  absl::Status status = ReleasePoolBlocks(heap_.default_pair().large);
   status.Update(ReleasePoolBlocks(heap_.default_pair().small));
   for (auto it = heap_.private_pairs().begin(); it != heap_.private_pairs().end();) {
-    policy::PoolPair& pair = *it->second;
-    if (pair.use_count > 0) {
-      ++it;
-      continue;
-    }
-    status.Update(ReleasePoolBlocks(pair.small));
-    status.Update(ReleasePoolBlocks(pair.large));
-    const bool is_gone = &pair != in_use && pair.small.segment_count == 0 && pair.large.segment_count == 0;
-    if (is_gone) {
-      UnbindEngines(pair.small);
-      UnbindEngines(pair.large);
-    }
-    it = is_gone ? heap_.private_pairs().erase(it) : std::next(it);
+    it = it->second->use_count > 0 ? std::next(it) : ReturnPrivate(it, in_use, status);
   }
   return status;
+}
+
+CachingAllocator::PrivatePairs::iterator CachingAllocator::ReturnPrivate(PrivatePairs::iterator at,
+                                                                         const policy::PoolPair* in_use,
+                                                                         absl::Status& status) {
+  policy::PoolPair& pair = *at->second;
+  status.Update(ReleasePoolBlocks(pair.small));
+  status.Update(ReleasePoolBlocks(pair.large));
+  if (&pair == in_use) return std::next(at);
+  for (policy::Pool* pool : {&pair.small, &pair.large}) {
+    for (Block* reservation : EmptyReservations(*pool)) {
+      status.Update(device_->ReleaseReservation(reservation->address));
+      heap_.RemoveReservation(reservation);
+    }
+  }
+  if (pair.small.segment_count + pair.large.segment_count > 0) return std::next(at);
+  UnbindEngines(pair.small);
+  UnbindEngines(pair.large);
+  return heap_.private_pairs().erase(at);
 }
 
 absl::Status CachingAllocator::ReleasePoolBlocks(policy::Pool& pool) {

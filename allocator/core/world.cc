@@ -55,6 +55,10 @@ CachingAllocator::World::~World() {
   allocator_.mutex_.unlock();
 }
 
+bool CachingAllocator::WantsSerial() const {
+  return sink_ != nullptr || CountsAges() || !routes_.empty() || !lost_.ok();
+}
+
 bool CachingAllocator::World::IsSerial() const { return allocator_.is_serial_.load(std::memory_order_relaxed); }
 
 void CachingAllocator::World::LockEngines() const {
@@ -70,7 +74,7 @@ void CachingAllocator::World::UnlockEngines() const {
 
 // The mode changes while every engine is locked: one that is locked later sees the new one.
 void CachingAllocator::World::ChooseMode(CachingAllocator& allocator) const {
-  const bool wants_serial = allocator.sink_ != nullptr || allocator.CountsAges();
+  const bool wants_serial = allocator.WantsSerial();
   if (wants_serial == IsSerial()) return;
   if (!wants_serial) LockEngines();
   allocator.is_serial_.store(wants_serial, std::memory_order_release);
@@ -116,30 +120,23 @@ void CachingAllocator::UnbindEngines(const policy::Pool& pool) {
 
 void CachingAllocator::EmptyCache() {
   const World world(*this);
-  unreported_error_.Update(ReleaseCached(nullptr));
+  absl::Status status = CannotReturn("EmptyCache");
+  if (status.ok()) status = ReleaseCached(nullptr);
+  if (!status.ok()) NoteLoss(world);
+  unreported_error_.Update(status);
 }
 
 void CachingAllocator::CollectGarbage(std::uint64_t target_bytes) {
   const World world(*this);
-  ReleaseVictims(target_bytes);
+  const absl::Status status = CannotReturn("CollectGarbage");
+  unreported_error_.Update(status);
+  if (status.ok()) ReleaseVictims(target_bytes);
 }
 
 void CachingAllocator::PollEvents() {
   if (pending_count_.load(std::memory_order_acquire) == 0) return;
   const World world(*this);
-  PollInWorld();
-}
-
-absl::Status CachingAllocator::SetMemoryFraction(double fraction) {
-  const World world(*this);
-  absl::Status status = SetFraction(fraction);
-  world.ChooseMode(*this);
-  return status;
-}
-
-std::optional<std::uint64_t> CachingAllocator::limit_bytes() const {
-  const World world(*this);
-  return limit_bytes_;
+  PollInWorld(world);
 }
 
 void CachingAllocator::AddFreeMemoryCallback(std::function<bool()> callback) {
@@ -166,20 +163,6 @@ absl::Status CachingAllocator::TakeDeviceError() {
 Stats CachingAllocator::stats() const {
   const World world(*this);
   return stats_;
-}
-
-void CachingAllocator::ConfigurePool(PoolId pool, bool use_on_oom, bool no_split) {
-  const World world(*this);
-  policy::PoolPair& pair = heap_.Pair(pool);
-  pair.use_on_oom = use_on_oom;
-  pair.no_split = no_split;
-}
-
-void CachingAllocator::ReleasePool(PoolId pool) {
-  const World world(*this);
-  policy::PoolPair& pair = heap_.Pair(pool);
-  if (pair.use_count > 0) --pair.use_count;
-  if (pair.use_count == 0) pair.no_split = false;
 }
 
 }  // namespace ashlar::core

@@ -16,7 +16,8 @@ class CachingAllocator::World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Serial while there is a sink (events need one order) or ages are counted (each request ages the whole pool).
+  // Serial while there is a sink (events need one order), ages are counted (each request ages the whole pool), requests
+  // are routed to private pools, or the device is lost.
   void ChooseMode(CachingAllocator& allocator) const;
 
  private:

@@ -23,10 +23,12 @@ inline constexpr int kCudaErrorMemoryAllocation = 2;
 inline constexpr int kCudaErrorUnloading = 4;  // cudaErrorCudartUnloading, CUDA_ERROR_DEINITIALIZED
 inline constexpr int kCudaErrorNoDevice = 100;
 inline constexpr int kCudaErrorInvalidDevice = 101;
+inline constexpr int kCudaErrorInvalidContext = 201;  // cudaErrorDeviceUninitialized, CUDA_ERROR_INVALID_CONTEXT
 inline constexpr int kCudaErrorInvalidHandle = 400;
 inline constexpr int kCudaErrorNotFound = 500;
 inline constexpr int kCudaErrorNotReady = 600;
 inline constexpr int kCudaErrorIllegalAddress = 700;
+inline constexpr int kCudaErrorContextDestroyed = 709;  // cudaErrorContextIsDestroyed
 
 // CU_DEVICE_ATTRIBUTE_...
 enum class CudaAttribute : int {
@@ -34,6 +36,13 @@ enum class CudaAttribute : int {
   kPosixFdHandles = 103,           // ..._HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
   kGpuDirectRdmaWithVmm = 110,     // ..._GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
   kFabricHandles = 128,            // ..._HANDLE_TYPE_FABRIC_SUPPORTED
+};
+
+// cudaStreamCaptureMode: which calls break a capture that is under way somewhere.
+enum class CudaCaptureMode : int {
+  kGlobal = 0,
+  kThreadLocal = 1,
+  kRelaxed = 2,
 };
 
 // Opaque: what the driver calls CUcontext, cudaEvent_t and CUmemGenericAllocationHandle.
@@ -58,14 +67,17 @@ class CudaApi {
   virtual int Malloc(std::uint64_t* address, std::uint64_t size_bytes) = 0;           // cudaMalloc
   virtual int Free(std::uint64_t address) = 0;                                        // cudaFree
   virtual int MemGetInfo(std::uint64_t* free_bytes, std::uint64_t* total_bytes) = 0;  // cudaMemGetInfo
-  virtual int EventCreate(CudaEvent* event) = 0;                // cudaEventCreateWithFlags(cudaEventDisableTiming)
-  virtual int EventDestroy(CudaEvent event) = 0;                // cudaEventDestroy
-  virtual int EventRecord(CudaEvent event, Stream stream) = 0;  // cudaEventRecord
-  virtual int EventQuery(CudaEvent event) = 0;                  // cudaEventQuery
-  virtual int EventSynchronize(CudaEvent event) = 0;            // cudaEventSynchronize
-  virtual int StreamSynchronize(Stream stream) = 0;             // cudaStreamSynchronize
-  virtual int DeviceSynchronize() = 0;                          // cudaDeviceSynchronize
-  virtual int GetLastError() = 0;                               // cudaGetLastError, which clears it
+  virtual int EventCreate(CudaEvent* event) = 0;                    // cudaEventCreateWithFlags(cudaEventDisableTiming)
+  virtual int EventDestroy(CudaEvent event) = 0;                    // cudaEventDestroy
+  virtual int EventRecord(CudaEvent event, Stream stream) = 0;      // cudaEventRecord
+  virtual int EventQuery(CudaEvent event) = 0;                      // cudaEventQuery
+  virtual int EventSynchronize(CudaEvent event) = 0;                // cudaEventSynchronize
+  virtual int StreamSynchronize(Stream stream) = 0;                 // cudaStreamSynchronize
+  virtual int StreamWaitEvent(Stream stream, CudaEvent event) = 0;  // cudaStreamWaitEvent, no flags
+  // cudaThreadExchangeStreamCaptureMode: sets the thread's mode and returns the one before.
+  virtual int ExchangeCaptureMode(CudaCaptureMode* mode) = 0;
+  virtual int DeviceSynchronize() = 0;  // cudaDeviceSynchronize
+  virtual int GetLastError() = 0;       // cudaGetLastError, which clears it
   // "cudaErrorMemoryAllocation: out of memory", by cudaGetErrorName and cudaGetErrorString.
   virtual std::string RuntimeErrorText(int code) = 0;
 
@@ -73,6 +85,7 @@ class CudaApi {
   virtual int PrimaryContextRetain(CudaContext* context, int ordinal) = 0;         // cuDevicePrimaryCtxRetain
   virtual int PrimaryContextRelease(int ordinal) = 0;                              // cuDevicePrimaryCtxRelease
   virtual int ContextGetCurrent(CudaContext* context) = 0;                         // cuCtxGetCurrent
+  virtual int ContextGetId(CudaContext context, std::uint64_t* id) = 0;            // cuCtxGetId
   virtual int ContextPush(CudaContext context) = 0;                                // cuCtxPushCurrent
   virtual int ContextPop(CudaContext* context) = 0;                                // cuCtxPopCurrent
   virtual int GetAttribute(int* value, CudaAttribute attribute, int ordinal) = 0;  // cuDeviceGetAttribute

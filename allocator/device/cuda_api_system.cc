@@ -20,6 +20,13 @@ static_assert(cudaErrorNoDevice == kCudaErrorNoDevice && CUDA_ERROR_NO_DEVICE ==
 static_assert(cudaErrorInvalidDevice == kCudaErrorInvalidDevice);
 static_assert(cudaErrorInvalidResourceHandle == kCudaErrorInvalidHandle);
 static_assert(cudaErrorSymbolNotFound == kCudaErrorNotFound && CUDA_ERROR_NOT_FOUND == kCudaErrorNotFound);
+static_assert(cudaErrorDeviceUninitialized == kCudaErrorInvalidContext);
+static_assert(CUDA_ERROR_INVALID_CONTEXT == kCudaErrorInvalidContext);
+static_assert(cudaErrorContextIsDestroyed == kCudaErrorContextDestroyed);
+static_assert(CUDA_ERROR_CONTEXT_IS_DESTROYED == kCudaErrorContextDestroyed);
+static_assert(cudaStreamCaptureModeGlobal == static_cast<int>(CudaCaptureMode::kGlobal));
+static_assert(cudaStreamCaptureModeThreadLocal == static_cast<int>(CudaCaptureMode::kThreadLocal));
+static_assert(cudaStreamCaptureModeRelaxed == static_cast<int>(CudaCaptureMode::kRelaxed));
 static_assert(cudaErrorNotReady == kCudaErrorNotReady && cudaErrorIllegalAddress == kCudaErrorIllegalAddress);
 static_assert(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ==
               static_cast<int>(CudaAttribute::kVirtualMemoryManagement));
@@ -45,6 +52,7 @@ struct DriverCalls {
   PFN_cuDevicePrimaryCtxRetain_v7000 primary_retain = nullptr;
   PFN_cuDevicePrimaryCtxRelease_v11000 primary_release = nullptr;
   PFN_cuCtxGetCurrent_v4000 get_current = nullptr;
+  PFN_cuCtxGetId_v12000 get_id = nullptr;
   PFN_cuCtxPushCurrent_v4000 push_current = nullptr;
   PFN_cuCtxPopCurrent_v4000 pop_current = nullptr;
   PFN_cuMemGetAllocationGranularity_v10020 get_granularity = nullptr;
@@ -95,6 +103,7 @@ absl::StatusOr<DriverCalls> FindAll() {
   status.Update(Find("cuDevicePrimaryCtxRetain", 7000, &calls.primary_retain));
   status.Update(Find("cuDevicePrimaryCtxRelease", 11000, &calls.primary_release));
   status.Update(Find("cuCtxGetCurrent", 4000, &calls.get_current));
+  status.Update(Find("cuCtxGetId", 12000, &calls.get_id));
   status.Update(Find("cuCtxPushCurrent", 4000, &calls.push_current));
   status.Update(Find("cuCtxPopCurrent", 4000, &calls.pop_current));
   status.Update(Find("cuMemGetAllocationGranularity", 10020, &calls.get_granularity));
@@ -162,6 +171,15 @@ class SystemApi final : public CudaApi {
   int EventQuery(CudaEvent event) override { return cudaEventQuery(ToCuda(event)); }
   int EventSynchronize(CudaEvent event) override { return cudaEventSynchronize(ToCuda(event)); }
   int StreamSynchronize(Stream stream) override { return cudaStreamSynchronize(ToCuda(stream)); }
+  int StreamWaitEvent(Stream stream, CudaEvent event) override {
+    return cudaStreamWaitEvent(ToCuda(stream), ToCuda(event), 0);
+  }
+  int ExchangeCaptureMode(CudaCaptureMode* mode) override {
+    auto exchanged = static_cast<cudaStreamCaptureMode>(*mode);
+    const cudaError_t code = cudaThreadExchangeStreamCaptureMode(&exchanged);
+    *mode = static_cast<CudaCaptureMode>(exchanged);
+    return code;
+  }
   int DeviceSynchronize() override { return cudaDeviceSynchronize(); }
   int GetLastError() override { return cudaGetLastError(); }
   std::string RuntimeErrorText(int code) override { return RuntimeText(static_cast<cudaError_t>(code)); }
@@ -183,6 +201,12 @@ class SystemApi final : public CudaApi {
     CUcontext current = nullptr;
     const CUresult code = driver_.get_current(&current);
     *context = CudaContext{Number(current)};
+    return code;
+  }
+  int ContextGetId(CudaContext context, std::uint64_t* id) override {
+    unsigned long long found = 0;
+    const CUresult code = driver_.get_id(ToCuda(context), &found);
+    *id = found;
     return code;
   }
   int ContextPush(CudaContext context) override { return driver_.push_current(ToCuda(context)); }

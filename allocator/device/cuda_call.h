@@ -12,28 +12,58 @@ namespace ashlar::device {
 enum class OutOfMemoryMeans : std::uint8_t { kDeviceMemory, kSomethingElse };
 
 // "cudaMalloc(20.00 MiB) failed on CUDA device 0: cudaErrorMemoryAllocation: out of memory". kResourceExhausted for
-// device memory that is proven to be exhausted, else kInternal. A runtime call's failure is cleared from the runtime's
+// device memory that is proven to be exhausted, kDataLoss where CUDA says that the context is destroyed or the runtime
+// shut down (nothing allocated before is left), else kInternal. A runtime call's failure is cleared from the runtime's
 // last error, which belongs to the program around us.
 absl::Status RuntimeStatus(CudaApi& api, int ordinal, int code, absl::string_view call,
                            OutOfMemoryMeans means = OutOfMemoryMeans::kSomethingElse);
 absl::Status DriverStatus(CudaApi& api, int ordinal, int code, absl::string_view call,
                           OutOfMemoryMeans means = OutOfMemoryMeans::kSomethingElse);
 
+// While it exists, a call of this thread that obtains memory breaks no capture that is under way on any stream. Where
+// the mode cannot be set, the call is made all the same.
+class RelaxedCaptureScope {
+ public:
+  RelaxedCaptureScope(CudaApi& api, int ordinal, absl::Status* last_error);
+  ~RelaxedCaptureScope();
+  RelaxedCaptureScope(const RelaxedCaptureScope&) = delete;
+  RelaxedCaptureScope& operator=(const RelaxedCaptureScope&) = delete;
+
+ private:
+  bool Exchange();
+
+  CudaApi& api_;
+  int ordinal_;
+  absl::Status* last_error_;
+  CudaCaptureMode mode_ = CudaCaptureMode::kRelaxed;
+  bool is_set_ = false;
+};
+
+// A device's primary context, as it was found: after cudaDeviceReset its handle stands for another, or for none.
+struct KnownContext {
+  CudaContext context{};
+  std::uint64_t id = 0;
+};
+
 // Makes a device's primary context current in this thread, and the one before it again at the end; makes no call but
 // cuCtxGetCurrent where it is current already. The thread's device is pushed and popped, never set: cudaSetDevice back
 // to a device that the program has not used yet would create a context there.
 class CudaContextScope {
  public:
-  // `restore_error` receives the error of the pop; then the device's context stays current.
-  CudaContextScope(CudaApi& api, CudaContext context, int ordinal, absl::Status* restore_error);
+  // `refused`, if not OK, is the status, and no call is made. `restore_error` receives the error of the pop; then the
+  // device's context stays current.
+  CudaContextScope(CudaApi& api, const KnownContext& known, int ordinal, const absl::Status& refused,
+                   absl::Status* restore_error);
   ~CudaContextScope();
   CudaContextScope(const CudaContextScope&) = delete;
   CudaContextScope& operator=(const CudaContextScope&) = delete;
 
-  // Not OK: the context is not current, and no call should be made.
+  // Not OK: the context is not current, or not the one that was known, and no call should be made.
   const absl::Status& status() const { return status_; }
 
  private:
+  void Check(const KnownContext& known);
+
   CudaApi& api_;
   int ordinal_;
   absl::Status* restore_error_;

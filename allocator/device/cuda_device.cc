@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
 #include "allocator/device/cuda_call.h"
+#include "allocator/device/fork_count.h"
 
 namespace ashlar::device {
 namespace {
@@ -53,7 +54,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::OpenWith(CudaApi* api, c
   if (absl::Status status = CheckOptions(*api, options); !status.ok()) return status;
   Facts facts;
   facts.kind = {options.ordinal, options.posix_fd_handles, options.fabric_handles, options.gpu_direct_rdma};
-  const int code = api->PrimaryContextRetain(&facts.context, options.ordinal);
+  const int code = api->PrimaryContextRetain(&facts.context.context, options.ordinal);
   if (code != kCudaSuccess) return DriverStatus(*api, options.ordinal, code, "cuDevicePrimaryCtxRetain");
   if (absl::Status status = ReadFacts(*api, facts); !status.ok()) {
     api->PrimaryContextRelease(options.ordinal);
@@ -65,8 +66,10 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::OpenWith(CudaApi* api, c
 absl::Status CudaDevice::ReadFacts(CudaApi& api, Facts& facts) {
   const int ordinal = facts.kind.ordinal;
   absl::Status restored;
+  const int answer = api.ContextGetId(facts.context.context, &facts.context.id);
+  if (answer != kCudaSuccess) return DriverStatus(api, ordinal, answer, "cuCtxGetId");
   {
-    const CudaContextScope scope(api, facts.context, ordinal, &restored);
+    const CudaContextScope scope(api, facts.context, ordinal, absl::OkStatus(), &restored);
     if (!scope.status().ok()) return scope.status();
     std::uint64_t free_bytes = 0;
     const int code = api.MemGetInfo(&free_bytes, &facts.total_bytes);
@@ -74,8 +77,8 @@ absl::Status CudaDevice::ReadFacts(CudaApi& api, Facts& facts) {
     const absl::StatusOr<bool> has_vmm = Has(api, CudaAttribute::kVirtualMemoryManagement, ordinal);
     if (!has_vmm.ok()) return has_vmm.status();
     if (*has_vmm) {
-      const int answer = api.GetGranularity(&facts.granularity_bytes, facts.kind);
-      if (answer != kCudaSuccess) return DriverStatus(api, ordinal, answer, "cuMemGetAllocationGranularity");
+      const int found = api.GetGranularity(&facts.granularity_bytes, facts.kind);
+      if (found != kCudaSuccess) return DriverStatus(api, ordinal, found, "cuMemGetAllocationGranularity");
     }
   }
   return restored;
@@ -87,16 +90,32 @@ CudaDevice::CudaDevice(CudaApi* api, const Facts& facts)
       context_(facts.context),
       granularity_bytes_(facts.granularity_bytes),
       total_bytes_(facts.total_bytes),
+      fork_count_(ForkCount()),
       vmm_(api, facts.kind, facts.granularity_bytes),
       events_(api, facts.kind.ordinal, &last_error_) {}
 
 CudaDevice::~CudaDevice() {
   {
-    const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+    const CudaContextScope scope = Enter();
     if (scope.status().ok()) ReturnAll();
+    Noted(scope.status()).IgnoreError();
   }
-  // Without a context (the driver is gone, at the end of the program) the last release returns what is left.
-  api_.PrimaryContextRelease(ordinal_);
+  // The last release returns what is left. What is lost is not ours to release.
+  if (Lost().ok()) api_.PrimaryContextRelease(ordinal_);
+}
+
+absl::Status CudaDevice::Lost() const {
+  if (!lost_.ok()) return lost_;
+  if (absl::IsDataLoss(last_error_)) return last_error_;
+  if (fork_count_ == ForkCount()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("CUDA device ", ordinal_,
+                                          " was opened before a fork, and CUDA does not work ",
+                                          "in the child: open it after the fork, or start the child with exec"));
+}
+
+CudaContextScope CudaDevice::Enter() {
+  lost_ = Lost();
+  return CudaContextScope(api_, context_, ordinal_, lost_, &last_error_);
 }
 
 void CudaDevice::ReturnAll() {
@@ -114,9 +133,10 @@ absl::Status CudaDevice::Noted(absl::Status status) {
 }
 
 absl::StatusOr<std::uint64_t> CudaDevice::AllocateSegment(std::uint64_t size_bytes) {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   if (!scope.status().ok()) return Noted(scope.status());
   ReturnLeftovers();
+  const RelaxedCaptureScope relaxed(api_, ordinal_, &last_error_);
   std::uint64_t address = 0;
   if (const int code = api_.Malloc(&address, size_bytes); code != kCudaSuccess) {
     return Noted(RuntimeStatus(api_, ordinal_, code, absl::StrCat("cudaMalloc(", FormatBytes(size_bytes), ")"),
@@ -131,7 +151,7 @@ absl::Status CudaDevice::FreeSegment(std::uint64_t address) {
   ASHLAR_CHECK(it != segments_.end());
   const std::uint64_t size_bytes = it->second;
   segments_.erase(it);
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   if (scope.status().ok()) return Noted(ReturnSegment(address, size_bytes));
   unreturned_segments_.emplace(address, size_bytes);
   unreturned_segment_bytes_ += size_bytes;
@@ -148,6 +168,7 @@ absl::Status CudaDevice::ReturnSegment(std::uint64_t address, std::uint64_t size
 
 // Stops at the first that fails again; whoever wanted memory finds out by itself whether there is enough.
 void CudaDevice::ReturnLeftovers() {
+  if (is_capturing_) return;
   absl::Status status;
   while (status.ok() && !unreturned_segments_.empty()) {
     const auto [address, size_bytes] = *unreturned_segments_.begin();
@@ -163,60 +184,76 @@ absl::StatusOr<std::uint64_t> CudaDevice::Reserve(std::uint64_t size_bytes) {
     return absl::UnimplementedError(
         absl::StrCat("CUDA device ", ordinal_, " has no virtual memory management: leave out expandable_segments"));
   }
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   if (!scope.status().ok()) return Noted(scope.status());
   ReturnLeftovers();
+  const RelaxedCaptureScope relaxed(api_, ordinal_, &last_error_);
   absl::StatusOr<std::uint64_t> address = vmm_.Reserve(size_bytes);
   Noted(address.status()).IgnoreError();
   return address;
 }
 
 absl::Status CudaDevice::ReleaseReservation(std::uint64_t address) {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
+  if (absl::IsDataLoss(scope.status())) {
+    vmm_.LoseReservation(address);
+    return Noted(scope.status());
+  }
   Noted(scope.status()).IgnoreError();  // cuMemAddressFree takes no context: it is made all the same
   return Noted(vmm_.ReleaseReservation(address));
 }
 
 absl::Status CudaDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   if (!scope.status().ok()) return Noted(scope.status());
   ReturnLeftovers();
+  const RelaxedCaptureScope relaxed(api_, ordinal_, &last_error_);
   return Noted(vmm_.Map(address, size_bytes, page_bytes));
 }
 
 absl::Status CudaDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
+  if (absl::IsDataLoss(scope.status())) {
+    vmm_.LosePages(address, size_bytes, page_bytes);
+    return Noted(scope.status());
+  }
   Noted(scope.status()).IgnoreError();  // cuMemUnmap and cuMemRelease take no context either
   return Noted(vmm_.Unmap(address, size_bytes, page_bytes));
 }
 
 MemoryInfo CudaDevice::GetMemoryInfo() {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   MemoryInfo info{0, total_bytes_};
   if (!Noted(scope.status()).ok()) return info;
+  const RelaxedCaptureScope relaxed(api_, ordinal_, &last_error_);
   MemoryInfo now;
   const int code = api_.MemGetInfo(&now.free_bytes, &now.total_bytes);
   return Noted(RuntimeStatus(api_, ordinal_, code, "cudaMemGetInfo")).ok() ? now : info;
 }
 
 DeviceEvent CudaDevice::RecordEvent(Stream stream) {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   return Noted(scope.status()).ok() ? events_.Record(stream) : events_.Postpone(stream);
 }
 
 bool CudaDevice::QueryEvent(const DeviceEvent& event) {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   return Noted(scope.status()).ok() && events_.Query(event);
 }
 
 absl::Status CudaDevice::SynchronizeEvent(const DeviceEvent& event) {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   return Noted(scope.status().ok() ? events_.Synchronize(event) : scope.status());
 }
 
 absl::Status CudaDevice::SynchronizeStream(Stream stream) {
-  const CudaContextScope scope(api_, context_, ordinal_, &last_error_);
+  const CudaContextScope scope = Enter();
   return Noted(scope.status().ok() ? events_.SynchronizeStream(stream) : scope.status());
+}
+
+absl::Status CudaDevice::MakeStreamWait(Stream stream, Stream awaited) {
+  const CudaContextScope scope = Enter();
+  return Noted(scope.status().ok() ? events_.MakeStreamWait(stream, awaited) : scope.status());
 }
 
 }  // namespace ashlar::device

@@ -6,10 +6,12 @@
 //
 // Streams are cudaStream_t handles as integers; 0 is the device's legacy default stream. A stream of another device, or
 // one that its owner destroyed, is synchronised instead of waited for by event: slower, and right. Streams must not be
-// under capture.
+// under capture, but for what SetCapturing allows; memory is obtained in relaxed capture mode, which breaks no capture.
 // Errors: kResourceExhausted is device memory that CUDA says is exhausted (cudaMalloc, cuMemCreate, cuMemMap,
-// cuMemSetAccess); kInternal is any other failed call, by name, code and text; kUnimplemented is Reserve on a device
-// without virtual memory management. What a failure leaves behind: allocator/device/device.h.
+// cuMemSetAccess); kDataLoss, from then on for every call, which makes none to CUDA: the device was reset, the runtime
+// is shut down, or this is a forked child (Lost); kInternal is any other failed call, by name, code and text;
+// kUnimplemented is Reserve on a device without virtual memory management. What a failure leaves behind:
+// allocator/device/device.h.
 // The current device of the calling thread is after each call what it was before.
 // Destruction returns all memory that is still out: the device outlives every use of it.
 // Thread rule: any thread, but calls are serialised by the allocator that owns the device.
@@ -21,6 +23,7 @@
 #include <memory>
 
 #include "allocator/device/cuda_api.h"
+#include "allocator/device/cuda_call.h"
 #include "allocator/device/cuda_events.h"
 #include "allocator/device/cuda_vmm.h"
 #include "allocator/device/device.h"
@@ -60,6 +63,9 @@ class CudaDevice final : public Device {
   bool QueryEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeStream(Stream stream) override;
+  absl::Status MakeStreamWait(Stream stream, Stream awaited) override;
+  void SetCapturing(bool is_capturing) override { is_capturing_ = is_capturing; }
+  absl::Status Lost() const override;
 
   // What a page of an expandable segment must be a multiple of, as the driver says; 0 = the device has no virtual
   // memory management.
@@ -72,13 +78,15 @@ class CudaDevice final : public Device {
  private:
   struct Facts {
     CudaMemoryKind kind = {};
-    CudaContext context{};
+    KnownContext context;
     std::uint64_t granularity_bytes = 0;
     std::uint64_t total_bytes = 0;
   };
   CudaDevice(CudaApi* api, const Facts& facts);
   static absl::Status ReadFacts(CudaApi& api, Facts& facts);
 
+  // Every call begins with it.
+  CudaContextScope Enter();
   absl::Status Noted(absl::Status status);
   absl::Status ReturnSegment(std::uint64_t address, std::uint64_t size_bytes);
   void ReturnLeftovers();
@@ -86,10 +94,13 @@ class CudaDevice final : public Device {
 
   CudaApi& api_;
   const int ordinal_;
-  const CudaContext context_;
+  const KnownContext context_;
   const std::uint64_t granularity_bytes_;
   const std::uint64_t total_bytes_;
+  const std::uint64_t fork_count_;  // of the process that opened the device
+  absl::Status lost_;
   absl::Status last_error_;
+  bool is_capturing_ = false;
   CudaVmm vmm_;
   CudaEvents events_;
   std::map<std::uint64_t, std::uint64_t> segments_;             // address -> size

@@ -107,6 +107,16 @@ absl::Status CudaEvents::SynchronizeStream(Stream stream) {
   return status;
 }
 
+absl::Status CudaEvents::MakeStreamWait(Stream stream, Stream awaited) {
+  Entry entry;
+  if (!TryRecord(entry, awaited)) return SynchronizeStream(awaited);
+  const int code = api_.StreamWaitEvent(stream, *entry.event);
+  idle_.push_back(*entry.event);  // the wait holds what was recorded, whatever is recorded into the event later
+  if (code == kCudaSuccess) return absl::OkStatus();
+  last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaStreamWaitEvent");
+  return SynchronizeStream(awaited);
+}
+
 void CudaEvents::DestroyAll() {
   for (auto& [stream, queue] : queues_) {
     for (const Entry& entry : queue) {

@@ -33,6 +33,8 @@ class CudaEvents {
   bool Query(const DeviceEvent& event);
   absl::Status Synchronize(const DeviceEvent& event);
   absl::Status SynchronizeStream(Stream stream);
+  // A wait that cannot be given to the stream is made up for: the caller waits instead.
+  absl::Status MakeStreamWait(Stream stream, Stream awaited);
 
   // Destroys all events, done or not. What was recorded and not yet known to be done is done for Query.
   void DestroyAll();

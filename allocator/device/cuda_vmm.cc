@@ -119,6 +119,23 @@ absl::Status CudaVmm::Unmap(std::uint64_t address, std::uint64_t size_bytes, std
   return first_error;
 }
 
+void CudaVmm::LosePages(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
+  for (std::uint64_t at = address; at < address + size_bytes; at += page_bytes) {
+    const auto it = pages_.find(at);
+    ASHLAR_CHECK(it != pages_.end());
+    leftover_pages_.emplace(at, it->second);
+    leftover_bytes_ += it->second.size_bytes;
+    pages_.erase(it);
+  }
+}
+
+void CudaVmm::LoseReservation(std::uint64_t address) {
+  const auto it = reservations_.find(address);
+  ASHLAR_CHECK(it != reservations_.end());
+  leftover_ranges_.insert(*it);
+  reservations_.erase(it);
+}
+
 absl::Status CudaVmm::ReturnPage(std::uint64_t address, const Page& page) {
   const int code = api_.MemUnmap(address, page.size_bytes);
   if (code == kCudaSuccess) return ReturnHandle(page);

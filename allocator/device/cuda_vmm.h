@@ -28,6 +28,10 @@ class CudaVmm {
   absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
   absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
 
+  // The device is lost: these are leftovers without a call.
+  void LoseReservation(std::uint64_t address);
+  void LosePages(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
+
   // Stops at the first that fails again.
   absl::Status ReturnLeftovers();
   std::uint64_t leftover_bytes() const { return leftover_bytes_; }

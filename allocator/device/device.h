@@ -6,6 +6,7 @@
 //              Map / Unmap                              cuMemCreate + cuMemMap + cuMemSetAccess, a handle a page
 //   memory     GetMemoryInfo                            cudaMemGetInfo
 //   events     RecordEvent / QueryEvent / ...           cudaEventRecord / cudaEventQuery / cudaEventSynchronize
+//              MakeStreamWait                           cudaEventRecord, cudaStreamWaitEvent
 //
 // Errors: kResourceExhausted means out of device memory and nothing else; the allocator then walks its ladder. Any
 // other code is a device error and is passed to the caller unchanged. What a failure leaves behind:
@@ -14,6 +15,7 @@
 //                                              could not return and tries again before it obtains memory the next time
 //   RecordEvent, QueryEvent                    an event that is not done, at worst one that only a synchronise finishes
 //   SynchronizeEvent, SynchronizeStream        nothing is proven done
+//   MakeStreamWait                             nothing waits
 // Thread rule: calls are serialised by the allocator that owns the device's memory.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_
 #define ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_
@@ -31,7 +33,7 @@ struct MemoryInfo {
   std::uint64_t total_bytes = 0;
 };
 
-// A point in a stream's work, as returned by RecordEvent.
+// A point in a stream's work, as returned by RecordEvent. Sequences rise over all streams.
 struct DeviceEvent {
   Stream stream{};
   std::uint64_t sequence = 0;
@@ -62,6 +64,15 @@ class Device {
   // Waits for the event, or for all work of the stream so far.
   virtual absl::Status SynchronizeEvent(const DeviceEvent& event) = 0;
   virtual absl::Status SynchronizeStream(Stream stream) = 0;
+  // What `stream` is given from now on runs after what `awaited` was given so far; the caller does not wait.
+  virtual absl::Status MakeStreamWait(Stream stream, Stream awaited) = 0;
+
+  // While a stream is being captured into a graph, the allocator makes no call that returns memory, waits, or names an
+  // event, and the device makes none on its own account.
+  virtual void SetCapturing(bool is_capturing) = 0;
+
+  // Not OK, once and for good: what this device gave out is no longer there, as the text says why.
+  virtual absl::Status Lost() const { return absl::OkStatus(); }
 };
 
 }  // namespace ashlar::device

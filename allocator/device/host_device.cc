@@ -167,4 +167,9 @@ absl::Status HostDevice::SynchronizeStream(Stream stream) {
   return absl::OkStatus();
 }
 
+absl::Status HostDevice::MakeStreamWait(Stream stream, Stream awaited) {
+  if (!options_.events_complete_immediately) clock_.Wait(stream, awaited);
+  return absl::OkStatus();
+}
+
 }  // namespace ashlar::device

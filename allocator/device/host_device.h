@@ -52,6 +52,8 @@ class HostDevice final : public Device {
   bool QueryEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeStream(Stream stream) override;
+  absl::Status MakeStreamWait(Stream stream, Stream awaited) override;
+  void SetCapturing(bool) override {}  // host work is never captured
 
   // All work recorded so far, on every stream, is done.
   void CompleteAllWork() { clock_.FinishAll(); }

@@ -104,6 +104,7 @@ absl::Status SimDevice::AdoptMapping(std::uint64_t address, std::uint64_t size_b
 }
 
 absl::Status SimDevice::FreeSegment(std::uint64_t address) {
+  ASHLAR_CHECK(!is_capturing_);
   ++calls_.segment_free;
   cost_ns_ += options_.cost.segment_free_ns;
   const auto it = segments_.find(address);
@@ -166,6 +167,7 @@ absl::Status SimDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std
 }
 
 absl::Status SimDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
+  ASHLAR_CHECK(!is_capturing_);
   Reservation* reservation = FindReservation(address, size_bytes);
   ASHLAR_CHECK_LE(size_bytes, reservation->mapped_bytes);
   reservation->unmapped.Give(address, size_bytes);
@@ -179,26 +181,38 @@ absl::Status SimDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, s
 MemoryInfo SimDevice::GetMemoryInfo() { return {FreeBytes(), options_.capacity_bytes}; }
 
 DeviceEvent SimDevice::RecordEvent(Stream stream) {
+  ASHLAR_CHECK(!is_capturing_);
   ++calls_.record_event;
   cost_ns_ += options_.cost.event_ns;
   return clock_.Record(stream);
 }
 
 bool SimDevice::QueryEvent(const DeviceEvent& event) {
+  ASHLAR_CHECK(!is_capturing_);
   ++calls_.query_event;
   cost_ns_ += options_.cost.event_ns;
   return options_.events_complete_immediately || clock_.IsDone(event);
 }
 
 absl::Status SimDevice::SynchronizeEvent(const DeviceEvent& event) {
+  ASHLAR_CHECK(!is_capturing_);
   ++calls_.synchronize;
   clock_.FinishEvent(event);
   return absl::OkStatus();
 }
 
 absl::Status SimDevice::SynchronizeStream(Stream stream) {
+  ASHLAR_CHECK(!is_capturing_);
   ++calls_.synchronize;
   clock_.FinishStream(stream);
+  return absl::OkStatus();
+}
+
+absl::Status SimDevice::MakeStreamWait(Stream stream, Stream awaited) {
+  ASHLAR_CHECK(!is_capturing_);
+  ++calls_.stream_wait;
+  cost_ns_ += options_.cost.event_ns;
+  if (!options_.events_complete_immediately) clock_.Wait(stream, awaited);
   return absl::OkStatus();
 }
 

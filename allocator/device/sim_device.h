@@ -6,6 +6,7 @@
 //                       fit of AddressOrder at or above `base_address`
 //   Reserve(n)          the same rule at or above `base_address` + 2^44; charges nothing
 //   Map                 charges the mapped bytes or fails with nothing mapped
+//   SetCapturing        until it ends, calls that return memory, wait or name an event abort
 //   QueryEvent          true if recorded before the last CompleteAllWork, or covered by a synchronise or
 //                       CompleteStream, or `events_complete_immediately`
 //
@@ -56,6 +57,7 @@ struct DeviceCalls {
   std::uint64_t record_event = 0;
   std::uint64_t query_event = 0;
   std::uint64_t synchronize = 0;
+  std::uint64_t stream_wait = 0;
   // Calls that obtain or return memory.
   std::uint64_t MemoryCalls() const { return segment_alloc + segment_free + map_pages + unmap_pages; }
 };
@@ -75,6 +77,8 @@ class SimDevice final : public Device {
   bool QueryEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeStream(Stream stream) override;
+  absl::Status MakeStreamWait(Stream stream, Stream awaited) override;
+  void SetCapturing(bool is_capturing) override { is_capturing_ = is_capturing; }
 
   // All work recorded so far, on every stream, is done.
   void CompleteAllWork();
@@ -118,6 +122,7 @@ class SimDevice final : public Device {
   std::uint64_t cost_ns_ = 0;
   DeviceCalls calls_;
   bool refuses_memory_ = false;
+  bool is_capturing_ = false;
   std::optional<std::uint64_t> fail_in_;
   absl::Status fail_status_;
 };

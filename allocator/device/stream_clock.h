@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "allocator/device/device.h"
@@ -27,15 +29,38 @@ class StreamClock {
     return it != done_.end() && event.sequence <= it->second;
   }
 
+  // What `stream` records from now on is done only after the event, or after what `awaited` was given so far.
+  void WaitFor(Stream stream, const DeviceEvent& event) { waits_[Handle(stream)].push_back({++sequence_, event}); }
+  void Wait(Stream stream, Stream awaited) { WaitFor(stream, Record(awaited)); }
+
+  // What an event waits for is done before it.
   void FinishEvent(const DeviceEvent& event) {
-    std::uint64_t& done = done_[Handle(event.stream)];
-    done = std::max(done, event.sequence);
+    std::vector<DeviceEvent> unfinished = {event};
+    while (!unfinished.empty()) {
+      const DeviceEvent next = unfinished.back();
+      unfinished.pop_back();
+      std::uint64_t& done = done_[Handle(next.stream)];
+      done = std::max(done, next.sequence);
+      std::deque<WaitPoint>& waits = waits_[Handle(next.stream)];
+      for (; !waits.empty() && waits.front().sequence <= next.sequence; waits.pop_front()) {
+        unfinished.push_back(waits.front().event);
+      }
+    }
   }
-  void FinishStream(Stream stream) { done_[Handle(stream)] = sequence_; }
-  void FinishAll() { done_everywhere_ = sequence_; }
+  void FinishStream(Stream stream) { FinishEvent({stream, sequence_}); }
+  void FinishAll() {
+    done_everywhere_ = sequence_;
+    waits_.clear();
+  }
 
  private:
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> done_;  // stream handle -> last sequence that is done
+  struct WaitPoint {
+    std::uint64_t sequence = 0;
+    DeviceEvent event;
+  };
+
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> done_;           // stream handle -> last sequence that is done
+  absl::flat_hash_map<std::uint64_t, std::deque<WaitPoint>> waits_;  // stream handle -> what it waits for, oldest first
   std::uint64_t sequence_ = 0;
   std::uint64_t done_everywhere_ = 0;
 };

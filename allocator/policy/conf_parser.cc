@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -129,15 +130,6 @@ absl::Status ReadLargeSegment(const Setting& setting, Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status ReadSplitLimit(const Setting& setting, const Options& options, std::uint64_t& out) {
-  const bool late = IsLate(options.compat);
-  const absl::StatusOr<std::uint64_t> bytes =
-      ReadMebibytes(setting, late ? options.large_segment_bytes / kMiB : 20, late);
-  if (!bytes.ok()) return bytes.status();
-  out = *bytes;
-  return absl::OkStatus();
-}
-
 absl::Status ReadThreshold(const Setting& setting, Options& options) {
   constexpr absl::string_view kAllowed = "use a number between 0 and 1, both exclusive";
   const absl::StatusOr<double> value = ReadNumber(setting, kAllowed);
@@ -181,10 +173,45 @@ absl::Status ReadBypass(const Setting& setting, Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status ReadFlag(const Setting& setting, bool& out) {
+absl::Status ReadSoftFraction(const Setting& setting, Options& options) {
+  constexpr absl::string_view kAllowed = "use a number above 0, up to 1";
+  const absl::StatusOr<double> value = ReadNumber(setting, kAllowed);
+  if (!value.ok()) return value.status();
+  if (*value <= 0 || *value > 1) return Bad(setting, kAllowed);
+  options.soft_limit_fraction = *value;
+  return absl::OkStatus();
+}
+
+template <bool Options::*kFlag>
+absl::Status ReadFlag(const Setting& setting, Options& options) {
   const absl::StatusOr<bool> value = ReadBool(setting);
   if (!value.ok()) return value.status();
-  out = *value;
+  options.*kFlag = *value;
+  return absl::OkStatus();
+}
+
+template <std::uint64_t Options::*kBytes>
+absl::Status ReadSplitLimit(const Setting& setting, Options& options) {
+  const bool late = IsLate(options.compat);
+  const absl::StatusOr<std::uint64_t> bytes =
+      ReadMebibytes(setting, late ? options.large_segment_bytes / kMiB : 20, late);
+  if (!bytes.ok()) return bytes.status();
+  options.*kBytes = *bytes;
+  return absl::OkStatus();
+}
+
+template <std::optional<std::uint64_t> Options::*kBytes>
+absl::Status ReadLimit(const Setting& setting, Options& options) {
+  const absl::StatusOr<std::uint64_t> bytes = ReadMebibytes(setting, 0, false);
+  if (!bytes.ok()) return bytes.status();
+  options.*kBytes = *bytes;
+  return absl::OkStatus();
+}
+
+absl::Status ReadOrder(const Setting& setting, Options& options) {
+  const absl::StatusOr<FreeOrder> order = ParseFreeOrder(setting.value);
+  if (!order.ok()) return Bad(setting, order.status().message());
+  options.free_order = *order;
   return absl::OkStatus();
 }
 
@@ -196,48 +223,130 @@ absl::Status ReadBackend(const Setting& setting, Options& options) {
   return Bad(setting, "use native");
 }
 
-// Keys that change where nothing lands: read for form, then noted.
-bool IsWithoutEffect(const Setting& setting, Compat compat) {
-  static constexpr absl::string_view kKeys[] = {
-      "release_lock_on_cudamalloc",    "pinned_use_cuda_host_register",  "pinned_num_register_threads",
-      "pinned_use_background_threads", "pinned_reserve_segment_size_mb", "graph_capture_record_stream_reuse",
-      "pinned_use_hip_host_register",  "release_lock_on_hipmalloc",      "expandable_segments_reserve_by_class",
-      "use_cuda_host_register"};
-  if (compat == Compat::kTorch113) return false;
-  return std::find(std::begin(kKeys), std::end(kKeys), setting.key) != std::end(kKeys);
+// Changes where nothing lands: noted.
+absl::Status ReadNothing(const Setting& setting, Options& options) {
+  options.notes.push_back(absl::StrCat(setting.key, ": accepted, changes no decision here"));
+  return absl::OkStatus();
 }
 
-absl::Status Apply(const Setting& setting, Options& options) {
-  const Compat compat = options.compat;
-  const bool since_26 = compat != Compat::kTorch113;
-  const bool late = IsLate(compat);
-  if (setting.key == "max_split_size_mb") return ReadSplitLimit(setting, options, options.max_split_size_bytes);
-  if (setting.key == "garbage_collection_threshold") return ReadThreshold(setting, options);
-  if (setting.key == "roundup_power2_divisions") return ReadDivisions(setting, options);
-  if (setting.key == "backend") return ReadBackend(setting, options);
-  if (!since_26 && setting.key == "roundup_bypass_threshold_mb") return ReadBypass(setting, options);
-  if (since_26 && setting.key == "expandable_segments") return ReadFlag(setting, options.expandable_segments);
-  if (since_26 && setting.key == "max_non_split_rounding_mb") {
-    return ReadSplitLimit(setting, options, options.max_non_split_rounding_bytes);
+// Read before all others, wherever it stands.
+absl::Status ReadEarlier(const Setting&, Options&) { return absl::OkStatus(); }
+
+enum class KnownTo : std::uint8_t { kAll, k113, kSince26, kLate, kUs };
+
+struct Key {
+  absl::string_view name;
+  KnownTo known_to;
+  absl::Status (*read)(const Setting&, Options&);
+};
+
+constexpr Key kKeys[] = {
+    {"max_split_size_mb", KnownTo::kAll, ReadSplitLimit<&Options::max_split_size_bytes>},
+    {"garbage_collection_threshold", KnownTo::kAll, ReadThreshold},
+    {"roundup_power2_divisions", KnownTo::kAll, ReadDivisions},
+    {"backend", KnownTo::kAll, ReadBackend},
+    {"roundup_bypass_threshold_mb", KnownTo::k113, ReadBypass},
+    {"expandable_segments", KnownTo::kSince26, ReadFlag<&Options::expandable_segments>},
+    {"max_non_split_rounding_mb", KnownTo::kSince26, ReadSplitLimit<&Options::max_non_split_rounding_bytes>},
+    {"large_segment_size_mb", KnownTo::kLate, ReadEarlier},
+    {"throw_on_cudamalloc_oom", KnownTo::kLate, ReadFlag<&Options::throw_on_cudamalloc_oom>},
+    {"per_process_memory_fraction", KnownTo::kLate, ReadFraction},
+    {"expandable_segments_reserve", KnownTo::kLate, ReadReserve},
+    {"release_lock_on_cudamalloc", KnownTo::kSince26, ReadNothing},
+    {"pinned_use_cuda_host_register", KnownTo::kSince26, ReadNothing},
+    {"pinned_num_register_threads", KnownTo::kSince26, ReadNothing},
+    {"pinned_use_background_threads", KnownTo::kSince26, ReadNothing},
+    {"pinned_reserve_segment_size_mb", KnownTo::kSince26, ReadNothing},
+    {"graph_capture_record_stream_reuse", KnownTo::kSince26, ReadNothing},
+    {"pinned_use_hip_host_register", KnownTo::kSince26, ReadNothing},
+    {"release_lock_on_hipmalloc", KnownTo::kSince26, ReadNothing},
+    {"expandable_segments_reserve_by_class", KnownTo::kSince26, ReadNothing},
+    {"use_cuda_host_register", KnownTo::kSince26, ReadNothing},
+    {"compat", KnownTo::kUs, ReadEarlier},
+    {"free_order", KnownTo::kUs, ReadOrder},
+    {"search_after_sync", KnownTo::kUs, ReadFlag<&Options::search_after_sync>},
+    {"sync_just_enough", KnownTo::kUs, ReadFlag<&Options::sync_just_enough>},
+    {"borrow_across_streams", KnownTo::kUs, ReadFlag<&Options::borrow_across_streams>},
+    {"memory_limit_mb", KnownTo::kUs, ReadLimit<&Options::memory_limit_bytes>},
+    {"soft_limit_mb", KnownTo::kUs, ReadLimit<&Options::soft_limit_bytes>},
+    {"soft_limit_fraction", KnownTo::kUs, ReadSoftFraction},
+};
+
+bool Knows(KnownTo known_to, Compat compat, Keys keys) {
+  switch (known_to) {
+    case KnownTo::kAll:
+      return true;
+    case KnownTo::k113:
+      return compat == Compat::kTorch113;
+    case KnownTo::kSince26:
+      return compat != Compat::kTorch113;
+    case KnownTo::kLate:
+      return IsLate(compat);
+    case KnownTo::kUs:
+      return keys == Keys::kAshlar;
   }
-  if (late && setting.key == "large_segment_size_mb") return absl::OkStatus();  // read first
-  if (late && setting.key == "throw_on_cudamalloc_oom") return ReadFlag(setting, options.throw_on_cudamalloc_oom);
-  if (late && setting.key == "per_process_memory_fraction") return ReadFraction(setting, options);
-  if (late && setting.key == "expandable_segments_reserve") return ReadReserve(setting, options);
-  if (IsWithoutEffect(setting, compat)) {
-    options.notes.push_back(absl::StrCat(setting.key, ": accepted, changes no decision here"));
-    return absl::OkStatus();
+  return false;
+}
+
+// Levenshtein's: insertions, deletions and replacements that make one of the other.
+std::size_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j < row.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", setting.key, "' is no setting of ", CompatName(compat), " (value '", setting.value, "')"));
+  return row.back();
+}
+
+// "; did you mean 'max_split_size_mb'?" where a key that may be used here is near.
+std::string DidYouMean(absl::string_view wrong, Compat compat, Keys keys) {
+  absl::string_view nearest;
+  std::size_t least = wrong.size() / 3 + 2;
+  for (const Key& key : kKeys) {
+    if (!Knows(key.known_to, compat, keys)) continue;
+    const std::size_t distance = EditDistance(wrong, key.name);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = key.name;
+  }
+  return nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?");
+}
+
+absl::Status Apply(const Setting& setting, Keys keys, Options& options) {
+  for (const Key& key : kKeys) {
+    if (key.name == setting.key && Knows(key.known_to, options.compat, keys)) return key.read(setting, options);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", setting.key, "' is no setting of ", CompatName(options.compat),
+                                                 " (value '", setting.value, "')",
+                                                 DidYouMean(setting.key, options.compat, keys)));
+}
+
+absl::StatusOr<Compat> ReadCompat(const std::vector<Setting>& settings, Compat otherwise) {
+  for (const Setting& setting : settings) {
+    if (setting.key != "compat") continue;
+    const absl::StatusOr<Compat> compat = ParseCompat(setting.value);
+    if (!compat.ok()) return Bad(setting, compat.status().message());
+    otherwise = *compat;
+  }
+  return otherwise;
 }
 
 }  // namespace
 
-absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat) {
+absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys keys) {
   absl::StatusOr<std::vector<Setting>> settings = SplitConf(conf);
   if (!settings.ok()) return settings.status();
   Options options;
+  if (keys == Keys::kAshlar) {
+    const absl::StatusOr<Compat> named = ReadCompat(*settings, compat);
+    if (!named.ok()) return named.status();
+    compat = *named;
+  }
   options.compat = compat;
   options.free_order = DefaultFreeOrder(compat);
   options.conf = std::string(conf);
@@ -246,9 +355,17 @@ absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat) {
     if (absl::Status status = ReadLargeSegment(setting, options); !status.ok()) return status;
   }
   for (const Setting& setting : *settings) {
-    if (absl::Status status = Apply(setting, options); !status.ok()) return status;
+    if (absl::Status status = Apply(setting, keys, options); !status.ok()) return status;
   }
   return options;
+}
+
+std::vector<KeyInfo> AllKeys() {
+  std::vector<KeyInfo> out;
+  for (const Key& key : kKeys) {
+    out.push_back({key.name, key.known_to == KnownTo::kUs, key.read != ReadNothing});
+  }
+  return out;
 }
 
 }  // namespace ashlar::policy

@@ -122,6 +122,11 @@ class Heap {
   Block* Place(const Plan& plan, Block* block);
   // Looks for the plan's request in another pool pair (overflow); expandable blocks are passed over there.
   Block* FindInOverflow(const Plan& plan, PoolPair& pair) const;
+  // The smallest block of other streams in the plan's pool that may serve it; of equals the lower stream's.
+  Block* FindInOtherLane(const Plan& plan) const;
+  // Blocks waiting for events that, with what is free beside them, would serve the plan from its lane: those with the
+  // fewest events, of equals the lowest. Empty when there are none.
+  std::vector<Block*> FewestPending(const Plan& plan) const;
 
   // --- returns ---
   // The caller freed the block; it waits for events.

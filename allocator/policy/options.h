@@ -1,4 +1,5 @@
-// The settings of the allocation policy: a version of PyTorch to be exact with, and what PYTORCH_CUDA_ALLOC_CONF says.
+// The settings of the allocation policy: a version of PyTorch to be exact with, what PYTORCH_CUDA_ALLOC_CONF says, and
+// what goes beyond PyTorch, which is off unless asked for. docs/settings.md has every key.
 //
 //   absl::StatusOr<Options> options = ParseConf("max_split_size_mb:128,garbage_collection_threshold:0.8",
 //                                               Compat::kTorch210);
@@ -61,6 +62,15 @@ struct Options {
   std::uint64_t roundup_bypass_threshold_bytes = kUnlimited;  // 1.13 only: above it round to 512 only
   std::optional<double> per_process_memory_fraction;
   ExpandableReserve expandable_reserve;
+
+  // Beyond PyTorch; with all of them off, every decision is PyTorch's.
+  bool search_after_sync = false;                   // the last rung looks into the cache once the events are done
+  bool sync_just_enough = false;                    // and waits for as few of them as it can
+  bool borrow_across_streams = false;               // idle blocks of another stream, before anything is released
+  std::optional<std::uint64_t> memory_limit_bytes;  // of reserved memory, beside per_process_memory_fraction
+  std::optional<std::uint64_t> soft_limit_bytes;    // crossing it is told before memory is obtained
+  std::optional<double> soft_limit_fraction;        // the same, of the device's memory; the lower one counts
+
   std::string conf;                // as given
   std::vector<std::string> notes;  // keys that are accepted and change no decision, values that are ignored
 };
@@ -68,7 +78,21 @@ struct Options {
 // The free-set order a version uses by default.
 FreeOrder DefaultFreeOrder(Compat compat);
 
-absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat);
+// Which keys a text may use.
+enum class Keys : std::uint8_t {
+  kTorch,   // those of the version of PyTorch, and no others
+  kAshlar,  // ours beside them: what is beyond PyTorch, and `compat`, which says the version to be exact with
+};
+
+absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys keys = Keys::kTorch);
+
+// Every key that some version knows, ours last.
+struct KeyInfo {
+  absl::string_view name;
+  bool is_ours = false;
+  bool has_effect = true;  // false: accepted, and changes no decision
+};
+std::vector<KeyInfo> AllKeys();
 
 // "torch-1.13", "torch-2.6", "torch-2.10", "torch-latest".
 absl::string_view CompatName(Compat compat);

@@ -60,6 +60,8 @@ class RecordedDevice final : public device::Device {
   bool QueryEvent(const device::DeviceEvent& event) override { return sim_.QueryEvent(event); }
   absl::Status SynchronizeEvent(const device::DeviceEvent& event) override { return sim_.SynchronizeEvent(event); }
   absl::Status SynchronizeStream(Stream stream) override { return sim_.SynchronizeStream(stream); }
+  absl::Status MakeStreamWait(Stream stream, Stream awaited) override { return sim_.MakeStreamWait(stream, awaited); }
+  void SetCapturing(bool is_capturing) override { sim_.SetCapturing(is_capturing); }
 
  private:
   bool IsOutOfMemory();

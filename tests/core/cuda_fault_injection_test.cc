@@ -62,7 +62,7 @@ class FaultyCuda {
     other_ = *CudaDevice::OpenWith(&cuda_, {.ordinal = 0});
     device_ = *CudaDevice::OpenWith(&cuda_, {.ordinal = ordinal});
     ordinal_ = ordinal;
-    allocator_.emplace(device_.get(), *policy::ParseConf(program.conf, program.compat));
+    allocator_.emplace(device_.get(), *policy::ParseConf(program.conf, program.compat, policy::Keys::kAshlar));
   }
 
   // False when the program has no call number `call`.
@@ -164,7 +164,9 @@ TEST(CudaFaultInjectionTest, EachCallOfAWrittenProgram) {
                                        "cudaEventQuery",
                                        "cudaEventSynchronize",
                                        "cudaStreamSynchronize",
+                                       "cudaThreadExchangeStreamCaptureMode",
                                        "cuCtxGetCurrent",
+                                       "cuCtxGetId",
                                        "cuCtxPushCurrent",
                                        "cuCtxPopCurrent",
                                        "cuMemAddressReserve",
@@ -176,6 +178,22 @@ TEST(CudaFaultInjectionTest, EachCallOfAWrittenProgram) {
                                        "cuMemRelease"};
     for (const std::string& name : all) EXPECT_TRUE(failed.contains(name)) << name << " never failed: prove nothing";
   }
+}
+
+// Two streams share what is left of a segment: each borrows from the other.
+TEST(CudaFaultInjectionTest, EachCallOfBorrowing) {
+  Program program;
+  program.conf = "borrow_across_streams:True,sync_just_enough:True";
+  program.capacity_bytes = 40 * kMiB;
+  for (std::uint32_t id = 0; id < 8; ++id) {
+    program.ops.push_back({Op::kAlloc, id, (id < 2 ? 3 : 8) * kMiB, id % 2 * 7, 0});
+    if (id >= 4) program.ops.push_back({Op::kFree, id - 2, 0, 0, 0});
+    if (id == 5) program.ops.push_back({Op::kComplete, 0, 0, 0, 0});
+  }
+  for (std::uint32_t id = 8; id < 11; ++id) program.ops.push_back({Op::kAlloc, id, 9 * kMiB, 0, 0});
+  std::set<std::string> failed;
+  FailEachCall(program, 0, kUnknown, failed);
+  EXPECT_TRUE(failed.contains("cudaStreamWaitEvent"));
 }
 
 TEST(CudaFaultInjectionTest, EachCallOfRandomPrograms) {
@@ -221,7 +239,7 @@ TEST(CudaFaultInjectionTest, NoPageIsUnmappedWithoutItsStream) {
   cuda.MakeCurrent(cuda.ContextOf(0));
   allocator.Free(*allocator.Allocate(30 * kMiB, Stream{0}));
   const std::uint64_t held_bytes = cuda.used_bytes();
-  cuda.FailCall(1, kUnknown);  // behind cuCtxGetCurrent
+  cuda.FailWork(0, kUnknown);
   allocator.EmptyCache();
   EXPECT_EQ(cuda.failed_call(), "cudaStreamSynchronize");
   EXPECT_TRUE(absl::IsInternal(allocator.TakeDeviceError()));

@@ -21,7 +21,7 @@ class FaultyRun {
       : program_(program),
         failure_(failure),
         device_(Options(program)),
-        allocator_(&device_, *policy::ParseConf(program.conf, program.compat)) {
+        allocator_(&device_, *policy::ParseConf(program.conf, program.compat, policy::Keys::kAshlar)) {
     device_.FailCall(failing_call, failure);
   }
 

@@ -38,7 +38,7 @@ class WritingRun {
   explicit WritingRun(const Program& program)
       : program_(program),
         device_(Options(program)),
-        allocator_(&device_, *policy::ParseConf(program.conf, program.compat)) {}
+        allocator_(&device_, *policy::ParseConf(program.conf, program.compat, policy::Keys::kAshlar)) {}
 
   void Run() {
     for (std::size_t i = 0; i < program_.ops.size() && !testing::Test::HasFailure(); ++i) {

@@ -56,6 +56,14 @@ class LockedDevice final : public device::Device {
     const std::lock_guard<std::mutex> lock(mutex_);
     return device_.SynchronizeStream(stream);
   }
+  absl::Status MakeStreamWait(Stream stream, Stream awaited) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return device_.MakeStreamWait(stream, awaited);
+  }
+  void SetCapturing(bool is_capturing) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    device_.SetCapturing(is_capturing);
+  }
 
   void CompleteAllWork() {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -132,7 +132,8 @@ std::string StateText(const model::Model& model) {
 class Pair {
  public:
   explicit Pair(const Program& program)
-      : options_(*policy::ParseConf(program.conf, program.compat)), device_(DeviceOptions(program)) {
+      : options_(*policy::ParseConf(program.conf, program.compat, policy::Keys::kAshlar)),
+        device_(DeviceOptions(program)) {
     if (program.free_order) options_.free_order = *program.free_order;
     allocator_ = std::make_unique<CachingAllocator>(&device_, options_);
     model_ = std::make_unique<model::Model>(

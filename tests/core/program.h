@@ -37,8 +37,8 @@ struct Program {
   std::uint64_t capacity_bytes = 0;
   bool events_complete_immediately = false;
   bool descending_addresses = false;
-  // Without a recorder the lanes serve requests each by itself, and what they did is added up only when it is asked for:
-  // then addresses are compared after each step, everything else at the end.
+  // Without a recorder the lanes serve requests each by itself, and what they did is added up only when it is asked
+  // for: then addresses are compared after each step, everything else at the end.
   bool is_recorded = true;
   std::vector<Op> ops;
 };

@@ -100,7 +100,13 @@ TEST_P(ThreadsTest, RandomPrograms) {
   device::SimDeviceOptions options;
   options.capacity_bytes = setting.capacity_bytes;
   LockedDevice device(options);
-  CachingAllocator allocator(&device, *policy::ParseConf(setting.conf, policy::Compat::kTorch210));
+  CachingAllocator allocator(&device,
+                             *policy::ParseConf(setting.conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
+  std::atomic<int> crossings{0};
+  allocator.SetSoftLimitCallback([&](const SoftLimitCrossing&) {
+    ++crossings;
+    allocator.EmptyCache();
+  });
   Ledger ledger;
   if (setting.has_recorder) allocator.SetSink(&ledger);
   Clock clock;
@@ -128,6 +134,8 @@ TEST_P(ThreadsTest, RandomPrograms) {
   const Stats stats = allocator.stats();
   EXPECT_EQ(stats.allocation.all().allocated, static_cast<std::int64_t>(lives.size()));
   EXPECT_EQ(stats.num_ooms, failures);
+  EXPECT_EQ(crossings > 0, allocator.options().soft_limit_bytes.has_value());
+  EXPECT_LE(allocator.heap().private_pairs().size(), 3u) << "pools by handle are gone";
   EXPECT_EQ(failures > 0, setting.capacity_bytes < kGiB) << failures << " requests ran out of memory";
   EXPECT_EQ(stats.allocation.all().current, 0);
   EXPECT_EQ(stats.allocated_bytes.all().current, 0);
@@ -146,12 +154,14 @@ TEST_P(ThreadsTest, RandomPrograms) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, ThreadsTest,
-                         testing::Values(Setting{"", 4 * kGiB, false}, Setting{"", 120 * kMiB, false},
-                                         Setting{"", 120 * kMiB, true},
-                                         Setting{"expandable_segments:True", 120 * kMiB, false},
-                                         Setting{"max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB, false},
-                                         Setting{"garbage_collection_threshold:0.5", 160 * kMiB, false}));
+INSTANTIATE_TEST_SUITE_P(
+    Settings, ThreadsTest,
+    testing::Values(Setting{"", 4 * kGiB, false}, Setting{"", 120 * kMiB, false}, Setting{"", 120 * kMiB, true},
+                    Setting{"expandable_segments:True", 120 * kMiB, false},
+                    Setting{"max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB, false},
+                    Setting{"garbage_collection_threshold:0.5", 160 * kMiB, false},
+                    Setting{"search_after_sync:True,borrow_across_streams:True", 120 * kMiB, false},
+                    Setting{"sync_just_enough:True,borrow_across_streams:True,soft_limit_mb:90", 120 * kMiB, false}));
 
 // Without record_stream the peak has bounds from both sides: it is at least what was surely live at once, and at most
 // what may have been. Every thread keeps to its own stream, so that nothing but the shares of the peak is between them.

@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/user_pool.h"
 #include "gtest/gtest.h"
 #include "tests/core/locked_device.h"
 
@@ -102,9 +104,28 @@ class Worker {
         EXPECT_GE(segment.address, end);
         end = segment.address + segment.size_bytes;
       }
+    } else if (dice < 998) {
+      UsePool();
     } else {
       EXPECT_EQ(allocator_.Validate(), absl::OkStatus());
     }
+  }
+
+  // This thread's requests go to a pool of its own, every other time as a graph capture sends them.
+  void UsePool() {
+    const UserPool pool(allocator_);
+    const StreamFilter mine = [self = std::this_thread::get_id()](Stream) {
+      return std::this_thread::get_id() == self;
+    };
+    const RouteKind kind = rng_.Below(2) == 0 ? RouteKind::kPlain : RouteKind::kCapture;
+    EXPECT_EQ(allocator_.BeginPool(pool.id(), mine, kind), absl::OkStatus());
+    for (int i = 0; i < 8; ++i) {
+      Allocate();
+      if (rng_.Below(2) == 0) FreeOne();
+      if (rng_.Below(4) == 0) Record();
+    }
+    EXPECT_EQ(allocator_.EndPool(pool.id()), absl::OkStatus());
+    allocator_.ReleasePool(pool.id());
   }
 
   Stream RandomStream() {
@@ -114,7 +135,7 @@ class Worker {
 
   void Allocate() {
     const std::uint64_t bytes = rng_.Below(3) == 0 ? rng_.Between(1, 6 * kMiB) : rng_.Between(1, 64 * kKiB);
-    const PoolId pool{0, rng_.Below(8) == 0 ? rng_.Between(1, 3) : 0};
+    const PoolId pool = rng_.Below(8) == 0 ? PoolId{7, rng_.Between(1, 3)} : PoolId{};
     Held held;
     held.life.requested_bytes = bytes;
     held.life.asked = clock_.Next();
@@ -154,6 +175,8 @@ class Worker {
   }
 
   void Free(Held held) {
+    const bool tries_inside = rng_.Below(16) == 0;  // where nothing begins
+    EXPECT_FALSE(tries_inside && allocator_.FreeAddress(held.life.address + 1));
     held.life.to = clock_.Next();
     if (held.block != nullptr) {
       allocator_.Free(held.block);

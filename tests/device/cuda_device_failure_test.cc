@@ -18,8 +18,8 @@ class CudaDeviceFailureTest : public testing::Test {
   CudaDeviceFailureTest() { cuda_.MakeCurrent(cuda_.ContextOf(0)); }
   void TearDown() override { EXPECT_EQ(cuda_.last_error(), kCudaSuccess) << "the runtime's last error is not ours"; }
 
-  // Of a device call whose first CUDA call is cuCtxGetCurrent, the call behind `n` others fails.
-  void FailAfterContext(std::uint64_t n, int code) { cuda_.FailCall(n + 1, code); }
+  // Of the calls that do something, once the context is current, the one behind `n` others fails.
+  void FailAfterContext(std::uint64_t n, int code) { cuda_.FailWork(n, code); }
 
   FakeCuda cuda_{{.device_count = 2, .capacity_bytes = 64 * kMiB}};
   std::unique_ptr<CudaDevice> device_ = *CudaDevice::OpenWith(&cuda_, {.ordinal = 0});
@@ -84,7 +84,7 @@ TEST_F(CudaDeviceFailureTest, ASegmentWithoutAContextIsReturnedLater) {
   const std::uint64_t segment = *device_->AllocateSegment(kPage);
   cuda_.FailCall(0, kUnknown);
   EXPECT_TRUE(absl::IsInternal(device_->FreeSegment(segment)));
-  EXPECT_EQ(cuda_.failed_call(), "cuCtxGetCurrent");
+  EXPECT_EQ(cuda_.failed_call(), "cuCtxGetId");
   EXPECT_EQ(device_->unreturned_bytes(), kPage);
   ASSERT_TRUE(device_->Reserve(kPage).ok());
   EXPECT_EQ(device_->unreturned_bytes(), 0u);
@@ -148,7 +148,7 @@ TEST_F(CudaDeviceFailureTest, AnEventThatCannotBeRecordedIsWaitedFor) {
 }
 
 TEST_F(CudaDeviceFailureTest, AnEventThatCannotEvenBeWaitedForIsRecordedLater) {
-  cuda_.FailFrom(1, kUnknown);
+  cuda_.FailFrom(2, kUnknown);
   const DeviceEvent event = device_->RecordEvent(Stream{3});
   EXPECT_FALSE(device_->QueryEvent(event));
   EXPECT_FALSE(device_->SynchronizeEvent(event).ok());
@@ -204,7 +204,7 @@ TEST_F(CudaDeviceFailureTest, OpeningLeavesNothingBehindAtEachOfItsCalls) {
     cuda_.MakeCurrent(CudaContext{});
   }
   cuda_.StopFailing();
-  EXPECT_EQ(failures, 9u);
+  EXPECT_EQ(failures, 11u);
 }
 
 // A kernel of the program wrote where it may not: from now on every call answers so.

@@ -209,6 +209,7 @@ TEST(CudaDeviceTest, DestructionReturnsEverything) {
 }
 
 TEST(CudaDeviceDeathTest, Misuse) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // in a forked child the device would be lost
   FakeCuda cuda{FakeCudaOptions{}};
   const std::unique_ptr<CudaDevice> device = Open(cuda);
   EXPECT_DEATH(device->FreeSegment(kPage).IgnoreError(), "cuda_device");

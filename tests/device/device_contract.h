@@ -170,6 +170,31 @@ TEST_P(DeviceContractTest, EventsAreNotDoneBeforeTheWorkIs) {
   tested_.finish_work();
 }
 
+TEST_P(DeviceContractTest, AStreamWaitsForWhatAnotherWasGiven) {
+  const DeviceEvent before = device_.RecordEvent(tested_.streams[0]);
+  ASSERT_TRUE(device_.MakeStreamWait(tested_.streams[1], tested_.streams[0]).ok());
+  const DeviceEvent behind = device_.RecordEvent(tested_.streams[1]);
+  const DeviceEvent later = device_.RecordEvent(tested_.streams[0]);
+  EXPECT_TRUE(!tested_.work_waits || !device_.QueryEvent(behind));
+  ASSERT_TRUE(device_.SynchronizeEvent(behind).ok());
+  EXPECT_TRUE(device_.QueryEvent(before)) << "what it waited for is done";
+  EXPECT_TRUE(!tested_.work_waits || !device_.QueryEvent(later)) << "what came after the wait need not be";
+  ASSERT_TRUE(device_.MakeStreamWait(tested_.streams[0], tested_.streams[1]).ok());
+  ASSERT_TRUE(device_.SynchronizeStream(tested_.streams[0]).ok()) << "waits in both directions end";
+  EXPECT_TRUE(device_.QueryEvent(later));
+}
+
+TEST_P(DeviceContractTest, MemoryIsToBeHadDuringACapture) {
+  const std::uint64_t before = FreeBytes();
+  device_.SetCapturing(true);
+  const absl::StatusOr<std::uint64_t> segment = device_.AllocateSegment(page_);
+  device_.SetCapturing(false);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  EXPECT_TRUE(device_.FreeSegment(*segment).ok());
+  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_EQ(device_.Lost(), absl::OkStatus());
+}
+
 TEST_P(DeviceContractTest, EventsStayDone) {
   std::vector<DeviceEvent> events;
   for (std::size_t round = 0; round < 4; ++round) {

@@ -37,37 +37,6 @@ FakeCuda::~FakeCuda() {
   for (const PerDevice& device : devices_) Require(device.retain_count == 0, call, "a primary context is retained");
 }
 
-void FakeCuda::FailCall(std::uint64_t n, int code) {
-  fail_at_ = calls_ + n;
-  fail_code_ = code;
-  fails_for_good_ = false;
-  has_failed_ = false;
-}
-
-void FakeCuda::FailFrom(std::uint64_t n, int code) {
-  FailCall(n, code);
-  fails_for_good_ = true;
-}
-
-void FakeCuda::StopFailing() {
-  fail_at_.reset();
-  fails_for_good_ = false;
-}
-
-std::uint64_t FakeCuda::calls_of(const std::string& name) const {
-  const auto it = call_counts_.find(name);
-  return it == call_counts_.end() ? 0 : it->second;
-}
-
-std::optional<int> FakeCuda::Fails(const char* call) {
-  const std::uint64_t index = calls_++;
-  ++call_counts_[call];
-  if (!fail_at_.has_value() || index < *fail_at_ || (index > *fail_at_ && !fails_for_good_)) return std::nullopt;
-  if (!has_failed_) failed_call_ = call;
-  has_failed_ = true;
-  return fail_code_;
-}
-
 // A runtime call's answer is also its last error until that is read.
 int FakeCuda::Runtime(int code) {
   if (code != kCudaSuccess) last_error_ = code;
@@ -98,6 +67,8 @@ int FakeCuda::GetDeviceCount(int* count) {
 
 int FakeCuda::Malloc(std::uint64_t* address, std::uint64_t size_bytes) {
   if (const auto code = Fails("cudaMalloc")) return Runtime(*code);
+  const bool breaks_capture = is_capturing_ && capture_mode_ != CudaCaptureMode::kRelaxed;
+  Require(!breaks_capture, "cudaMalloc", "a stream is being captured, and the thread's capture mode is not relaxed");
   const int ordinal = CurrentDevice("cudaMalloc");
   if (size_bytes > options_.capacity_bytes) return Runtime(kCudaErrorMemoryAllocation);
   const std::uint64_t charged = RoundUp(size_bytes, options_.granularity_bytes);
@@ -110,6 +81,7 @@ int FakeCuda::Malloc(std::uint64_t* address, std::uint64_t size_bytes) {
 
 int FakeCuda::Free(std::uint64_t address) {
   if (const auto code = Fails("cudaFree")) return Runtime(*code);
+  RequireNoCapture("cudaFree");
   CurrentDevice("cudaFree");
   const auto it = segments_.find(address);
   Require(it != segments_.end(), "cudaFree", absl::StrCat(absl::Hex(address), " is not allocated"));
@@ -148,22 +120,22 @@ int FakeCuda::EventDestroy(CudaEvent event) {
 
 int FakeCuda::EventRecord(CudaEvent event, Stream stream) {
   if (const auto code = Fails("cudaEventRecord")) return Runtime(*code);
+  RequireNoCapture("cudaEventRecord");
   Event& recorded = LiveEvent("cudaEventRecord", event);
   if (destroyed_.contains(stream)) return Runtime(kCudaErrorInvalidHandle);
   const auto device = stream_device_.find(stream);
   if (device != stream_device_.end() && device->second != recorded.ordinal) return Runtime(kCudaErrorInvalidHandle);
-  recorded = {recorded.ordinal, true, stream, ++sequence_};
+  recorded = {recorded.ordinal, true, clock_.Record(stream)};
   return kCudaSuccess;
 }
 
 bool FakeCuda::IsDone(const Event& event) const {
-  if (options_.events_complete_immediately || event.sequence <= done_everywhere_) return true;
-  const auto it = done_.find(event.stream);
-  return it != done_.end() && event.sequence <= it->second;
+  return options_.events_complete_immediately || clock_.IsDone(event.point);
 }
 
 int FakeCuda::EventQuery(CudaEvent event) {
   if (const auto code = Fails("cudaEventQuery")) return Runtime(*code);
+  RequireNoCapture("cudaEventQuery");
   const Event& queried = LiveEvent("cudaEventQuery", event);
   Require(queried.is_recorded, "cudaEventQuery", "this event was never recorded: it would answer done");
   return IsDone(queried) ? kCudaSuccess : Runtime(kCudaErrorNotReady);
@@ -171,25 +143,47 @@ int FakeCuda::EventQuery(CudaEvent event) {
 
 int FakeCuda::EventSynchronize(CudaEvent event) {
   if (const auto code = Fails("cudaEventSynchronize")) return Runtime(*code);
+  RequireNoCapture("cudaEventSynchronize");
   const Event& waited = LiveEvent("cudaEventSynchronize", event);
   Require(waited.is_recorded, "cudaEventSynchronize", "this event was never recorded: it would not wait");
-  std::uint64_t& done = done_[waited.stream];
-  done = std::max(done, waited.sequence);
+  clock_.FinishEvent(waited.point);
   return kCudaSuccess;
 }
 
 int FakeCuda::StreamSynchronize(Stream stream) {
   if (const auto code = Fails("cudaStreamSynchronize")) return Runtime(*code);
+  RequireNoCapture("cudaStreamSynchronize");
   CurrentDevice("cudaStreamSynchronize");
   if (destroyed_.contains(stream)) return Runtime(kCudaErrorInvalidHandle);
-  done_[stream] = sequence_;
+  clock_.FinishStream(stream);
   return kCudaSuccess;
+}
+
+int FakeCuda::StreamWaitEvent(Stream stream, CudaEvent event) {
+  if (const auto code = Fails("cudaStreamWaitEvent")) return Runtime(*code);
+  RequireNoCapture("cudaStreamWaitEvent");
+  const Event& waited = LiveEvent("cudaStreamWaitEvent", event);
+  Require(waited.is_recorded, "cudaStreamWaitEvent", "this event was never recorded: nothing would wait");
+  if (destroyed_.contains(stream)) return Runtime(kCudaErrorInvalidHandle);
+  if (!options_.events_complete_immediately) clock_.WaitFor(stream, waited.point);
+  return kCudaSuccess;
+}
+
+int FakeCuda::ExchangeCaptureMode(CudaCaptureMode* mode) {
+  if (const auto code = Fails("cudaThreadExchangeStreamCaptureMode")) return Runtime(*code);
+  std::swap(*mode, capture_mode_);
+  return kCudaSuccess;
+}
+
+void FakeCuda::RequireNoCapture(const char* call) const {
+  Require(!is_capturing_, call, "a stream is being captured, which this call breaks");
 }
 
 int FakeCuda::DeviceSynchronize() {
   if (const auto code = Fails("cudaDeviceSynchronize")) return Runtime(*code);
+  RequireNoCapture("cudaDeviceSynchronize");
   CurrentDevice("cudaDeviceSynchronize");
-  done_everywhere_ = sequence_;
+  clock_.FinishAll();
   return kCudaSuccess;
 }
 
@@ -205,7 +199,8 @@ std::string FakeCuda::RuntimeErrorText(int code) {
 int FakeCuda::PrimaryContextRetain(CudaContext* context, int ordinal) {
   if (const auto code = Fails("cuDevicePrimaryCtxRetain")) return *code;
   if (ordinal < 0 || ordinal >= options_.device_count) return kCudaErrorInvalidDevice;
-  ++devices_[static_cast<std::size_t>(ordinal)].retain_count;
+  PerDevice& device = devices_[static_cast<std::size_t>(ordinal)];
+  if (device.retain_count++ == 0) device.context_id = next_id_++;
   *context = ContextOf(ordinal);
   return kCudaSuccess;
 }
@@ -221,6 +216,15 @@ int FakeCuda::ContextGetCurrent(CudaContext* context) {
   if (const auto code = Fails("cuCtxGetCurrent")) return *code;
   *context = current();
   return kCudaSuccess;
+}
+
+int FakeCuda::ContextGetId(CudaContext context, std::uint64_t* id) {
+  if (const auto code = Fails("cuCtxGetId")) return *code;
+  for (int ordinal = 0; ordinal < options_.device_count; ++ordinal) {
+    *id = devices_[static_cast<std::size_t>(ordinal)].context_id;
+    if (context == ContextOf(ordinal)) return *id == 0 ? kCudaErrorContextDestroyed : kCudaSuccess;
+  }
+  Misuse("cuCtxGetId", "this is no device's context");
 }
 
 int FakeCuda::ContextPush(CudaContext context) {
@@ -325,6 +329,7 @@ int FakeCuda::MemMap(std::uint64_t address, std::uint64_t size_bytes, CudaHandle
 
 int FakeCuda::MemUnmap(std::uint64_t address, std::uint64_t size_bytes) {
   if (const auto code = Fails("cuMemUnmap")) return *code;
+  RequireNoCapture("cuMemUnmap");
   const auto it = mappings_.find(address);
   const bool is_mapped = it != mappings_.end() && it->second.size_bytes == size_bytes;
   Require(is_mapped, "cuMemUnmap", "this range is not mapped as a whole");

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "allocator/device/cuda_api.h"
+#include "allocator/device/stream_clock.h"
 
 namespace ashlar::device {
 
@@ -41,6 +42,8 @@ class FakeCuda final : public CudaApi {
   // The call number `n` from now (0 = the next) answers `code` and does nothing. The calls that read or make texts of
   // errors do not count.
   void FailCall(std::uint64_t n, int code);
+  // The same, counting only calls that do something: not cuCtxGetCurrent, cuCtxGetId and the capture mode.
+  void FailWork(std::uint64_t n, int code);
   // Every call from the call number `n` on answers `code`: a context that is broken for good.
   void FailFrom(std::uint64_t n, int code);
   void StopFailing();
@@ -56,7 +59,12 @@ class FakeCuda final : public CudaApi {
   CudaContext ContextOf(int ordinal) const { return CudaContext{0xc000u + static_cast<unsigned>(ordinal)}; }
   bool HasContext(int ordinal) const { return devices_[static_cast<std::size_t>(ordinal)].retain_count > 0; }
 
-  void CompleteAllWork() { done_everywhere_ = sequence_; }
+  void CompleteAllWork() { clock_.FinishAll(); }
+  // cudaDeviceReset: everything of that device is gone, and so is its context; `is_remade`: somebody has used the
+  // device since, and a new context has the old one's handle.
+  void ResetDevice(int ordinal, bool is_remade);
+  // A stream of the program is being captured, in the mode that forbids most.
+  void SetCapturing(bool is_capturing) { is_capturing_ = is_capturing; }
   void DestroyStream(Stream stream) { destroyed_.insert(stream); }
   // The stream is of that device; others are of any.
   void PutStreamOn(Stream stream, int ordinal) { stream_device_[stream] = ordinal; }
@@ -79,12 +87,15 @@ class FakeCuda final : public CudaApi {
   int EventQuery(CudaEvent event) override;
   int EventSynchronize(CudaEvent event) override;
   int StreamSynchronize(Stream stream) override;
+  int StreamWaitEvent(Stream stream, CudaEvent event) override;
+  int ExchangeCaptureMode(CudaCaptureMode* mode) override;
   int DeviceSynchronize() override;
   int GetLastError() override;
   std::string RuntimeErrorText(int code) override;
   int PrimaryContextRetain(CudaContext* context, int ordinal) override;
   int PrimaryContextRelease(int ordinal) override;
   int ContextGetCurrent(CudaContext* context) override;
+  int ContextGetId(CudaContext context, std::uint64_t* id) override;
   int ContextPush(CudaContext context) override;
   int ContextPop(CudaContext* context) override;
   int GetAttribute(int* value, CudaAttribute attribute, int ordinal) override;
@@ -102,6 +113,7 @@ class FakeCuda final : public CudaApi {
   struct PerDevice {
     std::uint64_t used_bytes = 0;
     int retain_count = 0;
+    std::uint64_t context_id = 0;
   };
   struct Segment {
     std::uint64_t charged_bytes = 0;
@@ -121,14 +133,15 @@ class FakeCuda final : public CudaApi {
   struct Event {
     int ordinal = 0;
     bool is_recorded = false;
-    Stream stream{};
-    std::uint64_t sequence = 0;
+    DeviceEvent point;
   };
 
   // The failure that this call was told to answer, if any.
   std::optional<int> Fails(const char* call);
   int Runtime(int code);
   int CurrentDevice(const char* call) const;
+  // Aborts where the call breaks a capture.
+  void RequireNoCapture(const char* call) const;
   Event& LiveEvent(const char* call, CudaEvent event);
   bool IsDone(const Event& event) const;
   bool Charge(int ordinal, std::uint64_t size_bytes);
@@ -142,16 +155,17 @@ class FakeCuda final : public CudaApi {
   std::map<std::uint64_t, Mapping> mappings_;
   std::map<CudaHandle, Memory> memory_;
   std::map<CudaEvent, Event> events_;
-  std::map<Stream, std::uint64_t> done_;
+  StreamClock clock_;
   std::set<Stream> destroyed_;
   std::map<Stream, int> stream_device_;
   std::map<std::string, std::uint64_t> call_counts_;
   std::uint64_t next_address_ = std::uint64_t{1} << 40;
   std::uint64_t next_id_ = 1;
-  std::uint64_t sequence_ = 0;
-  std::uint64_t done_everywhere_ = 0;
+  bool is_capturing_ = false;
+  CudaCaptureMode capture_mode_ = CudaCaptureMode::kGlobal;
   std::uint64_t calls_ = 0;
   std::optional<std::uint64_t> fail_at_;
+  std::optional<std::uint64_t> fail_in_work_;  // calls that do something before the one that fails
   bool fails_for_good_ = false;
   int fail_code_ = 0;
   bool has_failed_ = false;

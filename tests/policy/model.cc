@@ -35,6 +35,7 @@ void Counter::Change(bool is_small, std::int64_t amount) {
 }
 
 Model::Model(const policy::Options& options, const DeviceSettings& device) : options_(options), device_(device) {
+  limit_ = options.memory_limit_bytes;
   if (options.per_process_memory_fraction) SetMemoryFraction(*options.per_process_memory_fraction);
 }
 
@@ -150,24 +151,141 @@ std::optional<std::uint64_t> Model::Allocate(std::uint64_t bytes, Stream stream,
   Answer answer = NewSegment(need, &block);
   if (answer == Answer::kOk) return Place(block, need);
   if (answer == Answer::kRejected) return fail(true);
-  if (pool.IsDefault()) {
-    for (const auto& [id, settings] : private_pools_) {
-      if (!settings.use_on_oom) continue;
-      block = FindFree(need, {id, need.pool.is_small}, true);
-      if (block != nullptr) return Place(block, need);
-    }
-  }
+  block = FindInOverflow(need);
+  if (block == nullptr) block = FindInOtherStreams(need);
+  if (block != nullptr) return Place(block, need);
   bool was_rejected = false;
   if (ReleaseAvailable(need)) {
     answer = NewSegment(need, &block);
     if (answer == Answer::kOk) return Place(block, need);
     was_rejected |= answer == Answer::kRejected;
   }
-  ReleaseCached();
+  if (options_.sync_just_enough) {
+    answer = GrowAfterFewWaits(need, &block);
+    if (answer == Answer::kOk) return Place(block, need);
+    return fail(answer == Answer::kRejected);
+  }
+  ProcessEvents(true);
+  ++stats_.sync_all;
+  if (options_.search_after_sync) block = FindAfterWaiting(need);
+  if (block != nullptr) return Place(block, need);
+  ReturnCached(need.pool.id);
   ++stats_.retries;
   answer = NewSegment(need, &block);
   if (answer == Answer::kOk) return Place(block, need);
   return fail(was_rejected || answer == Answer::kRejected);
+}
+
+Block* Model::FindInOverflow(const Need& need) {
+  if (!need.pool.id.IsDefault()) return nullptr;
+  for (const auto& [id, settings] : private_pools_) {
+    if (!settings.use_on_oom) continue;
+    if (Block* block = FindFree(need, {id, need.pool.is_small}, true); block != nullptr) return block;
+  }
+  return nullptr;
+}
+
+// The smallest block that would serve the request if it were of that stream; of equals the lowest stream's.
+Block* Model::FindInOtherStreams(const Need& need) {
+  Block* best = nullptr;
+  if (!options_.borrow_across_streams) return best;
+  std::set<std::uint64_t> streams;
+  for (const auto& [address, segment] : segments_) streams.insert(segment.stream);
+  for (const std::uint64_t stream : streams) {
+    Need as_theirs = need;
+    as_theirs.stream = stream;
+    Block* block = stream == need.stream ? nullptr : FindFree(as_theirs, need.pool, false);
+    if (block != nullptr && (best == nullptr || block->size < best->size)) best = block;
+  }
+  return best;
+}
+
+Block* Model::FindAfterWaiting(const Need& need) {
+  Block* block = FindFree(need, need.pool, false);
+  if (block == nullptr) block = FindInOverflow(need);
+  return block != nullptr ? block : FindInOtherStreams(need);
+}
+
+// Every stretch of free and waiting blocks is looked at; the shortest from each beginning that is large enough counts.
+std::vector<std::uint64_t> Model::FewestWaits(const Need& need) {
+  std::vector<std::uint64_t> best;
+  int best_events = 0;
+  for (auto& [address, first] : blocks_) {
+    if (SegmentOf(first).pool != need.pool || SegmentOf(first).stream != need.stream) continue;
+    std::vector<std::uint64_t> waits;
+    std::uint64_t size = 0;
+    int events = 0;
+    Block* last = nullptr;
+    for (Block* at = &first; at != nullptr && size < need.size; at = Next(*at)) {
+      if (at->state != State::kFree && at->state != State::kPending) break;
+      if (at->state == State::kPending) waits.push_back(at->address);
+      events += at->waiting_events;
+      size += at->size;
+      last = at;
+    }
+    if (size < need.size || events == 0) continue;
+    if (const Block* before = Previous(first); before != nullptr && before->state == State::kFree) size += before->size;
+    if (const Block* behind = Next(*last); behind != nullptr && behind->state == State::kFree) size += behind->size;
+    const std::uint64_t max_split = options_.max_split_size_bytes;
+    if (need.size < max_split && size >= max_split) continue;
+    if (need.size >= max_split && size >= need.size + options_.max_non_split_rounding_bytes) continue;
+    if (!best.empty() && events >= best_events) continue;
+    best = waits;
+    best_events = events;
+  }
+  return best;
+}
+
+void Model::FinishHead(std::vector<Waiting>& queue) {
+  Block& block = blocks_.at(queue.front().block);
+  queue.erase(queue.begin());
+  if (--block.waiting_events == 0) FinishFree(&block);
+}
+
+// A stream's events are done in order: those before the block's are done with it.
+void Model::WaitForBlock(std::uint64_t address) {
+  for (auto& [stream, queue] : waiting_) {
+    std::size_t count = queue.size();
+    while (count > 0 && queue[count - 1].block != address) --count;
+    if (count > 0) MarkDone(stream, queue[count - 1].sequence);
+    for (; count > 0; --count) FinishHead(queue);
+  }
+}
+
+void Model::MarkDone(std::uint64_t stream, std::uint64_t sequence) {
+  done_[stream] = std::max(done_[stream], sequence);
+  for (const StreamWait& wait : stream_waits_) {
+    if (wait.stream == stream && wait.sequence < sequence && done_[wait.awaited] < wait.sequence) {
+      MarkDone(wait.awaited, wait.sequence);
+    }
+  }
+}
+
+Model::Answer Model::GrowAfterFewWaits(const Need& need, Block** out) {
+  for (const std::uint64_t address : FewestWaits(need)) WaitForBlock(address);
+  may_return_ = true;
+  for (;;) {
+    *out = FindAfterWaiting(need);
+    if (*out != nullptr) return Answer::kOk;
+    if (may_return_) {
+      ReturnCached(need.pool.id);
+      ++stats_.retries;
+      const Answer answer = NewSegment(need, out);
+      if (answer != Answer::kOutOfMemory) return answer;
+    }
+    std::vector<Waiting>* oldest = nullptr;
+    std::uint64_t its_stream = 0;
+    for (auto& [stream, queue] : waiting_) {
+      if (queue.empty()) continue;
+      if (oldest != nullptr && queue.front().sequence > oldest->front().sequence) continue;
+      oldest = &queue;
+      its_stream = stream;
+    }
+    if (oldest == nullptr) return Answer::kOutOfMemory;
+    may_return_ = false;
+    MarkDone(its_stream, oldest->front().sequence);
+    FinishHead(*oldest);
+  }
 }
 
 std::uint64_t Model::Fail(const Need& need, bool is_rejection) {
@@ -199,6 +317,10 @@ std::uint64_t Model::Place(Block* block, const Need& need) {
   }
   block->state = State::kLive;
   block->requested = need.request;
+  if (segment.stream != need.stream) {  // borrowed
+    block->recorded_streams.insert(need.stream);
+    stream_waits_.push_back({need.stream, segment.stream, ++sequence_});
+  }
   const bool is_small = segment.pool.is_small;
   stats_.allocation.Change(is_small, 1);
   stats_.active.Change(is_small, 1);
@@ -207,7 +329,7 @@ std::uint64_t Model::Place(Block* block, const Need& need) {
   stats_.requested_bytes.Change(is_small, S(need.request));
   if (block->size >= options_.max_split_size_bytes) stats_.oversize_allocations.Change(is_small, 1);
   RecountInactiveSplit();
-  Emit(Action::kAlloc, block->address, need.request, need.stream, segment.pool.id, block->size);
+  Emit(Action::kAlloc, block->address, need.request, segment.stream, segment.pool.id, block->size);
   return block->address;
 }
 
@@ -373,17 +495,34 @@ bool Model::ReleaseAvailable(const Need& need) {
   return released >= key_size;
 }
 
-void Model::EmptyCache() { ReleaseCached(); }
-
-void Model::ReleaseCached() {
+void Model::EmptyCache() {
   ProcessEvents(true);
   ++stats_.sync_all;
+  ReturnCached(PoolId{});
+}
+
+// `in_use`: the pool that a request is under way in.
+void Model::ReturnCached(PoolId in_use) {
   ReleasePoolBlocks({PoolId{}, false});
   ReleasePoolBlocks({PoolId{}, true});
   for (const auto& [id, pool] : private_pools_) {
     if (pool.users > 0) continue;
     ReleasePoolBlocks({id, true});
     ReleasePoolBlocks({id, false});
+    if (id != in_use) ReleaseEmptyReservations(id);
+  }
+}
+
+void Model::ReleaseEmptyReservations(PoolId pool) {
+  for (auto it = segments_.begin(); it != segments_.end();) {
+    const std::uint64_t address = it->first;
+    const bool is_empty = it->second.pool.id == pool && it->second.expandable &&
+                          blocks_.at(address).state == State::kUnmapped && blocks_.at(address).size == it->second.size;
+    ++it;
+    if (!is_empty) continue;
+    blocks_.erase(address);
+    segments_.erase(address);
+    taken_[1].erase(address);
   }
 }
 
@@ -420,6 +559,7 @@ void Model::UnmapPages(Block* block) {
   const std::uint64_t block_end = block->address + block->size;
   const std::uint64_t end = block_end - (block_end - base) % segment.page;
   if (begin >= end) return;
+  MarkDone(segment.stream, sequence_);  // the stream is waited for
   const std::uint64_t number = block->number;
   const std::uint64_t block_begin = block->address;
   blocks_.erase(block_begin);
@@ -473,11 +613,10 @@ void Model::ProcessEvents(bool is_synchronising) {
   for (auto& [stream, queue] : waiting_) {
     while (!queue.empty()) {
       const Waiting head = queue.front();
-      const bool is_done = is_synchronising || device_.events_complete_immediately || head.sequence <= completed_;
+      const bool is_done = is_synchronising || device_.events_complete_immediately ||
+                           head.sequence <= std::max(completed_, done_[stream]);
       if (!is_done) break;
-      queue.erase(queue.begin());
-      Block& block = blocks_.at(head.block);
-      if (--block.waiting_events == 0) FinishFree(&block);
+      FinishHead(queue);
     }
   }
 }
@@ -495,6 +634,7 @@ void Model::FinishFree(Block* block) {
   block = Merge(block, Previous(*block));
   block = Merge(block, Next(*block));
   block->inserted = clocks_[segment.pool];
+  may_return_ |= !IsSplit(*block) || segment.expandable;
   RecountInactiveSplit();
 }
 
@@ -532,6 +672,7 @@ void Model::SetMemoryFraction(double fraction) {
   const double limit = fraction * static_cast<double>(device_.capacity_bytes);
   limit_ = static_cast<std::uint64_t>(IsLate() ? std::floor(limit + 0.5) : limit);
   if (IsLate() && fraction >= 1.0) limit_.reset();
+  if (options_.memory_limit_bytes) limit_ = std::min(limit_.value_or(policy::kUnlimited), *options_.memory_limit_bytes);
 }
 
 void Model::ConfigurePool(PoolId pool, bool use_on_oom, bool no_split) {

@@ -124,6 +124,12 @@ class Model {
     std::uint64_t block = 0;
   };
 
+  struct StreamWait {
+    std::uint64_t stream = 0;
+    std::uint64_t awaited = 0;
+    std::uint64_t sequence = 0;
+  };
+
   bool IsLate() const;
   std::uint64_t Rounded(std::uint64_t request) const;
   Need MakeNeed(std::uint64_t bytes, std::uint64_t stream, PoolId pool) const;
@@ -139,6 +145,14 @@ class Model {
   std::vector<Block*> FreeBlocksOf(const PoolKey& pool, std::uint64_t stream);
 
   Block* FindFree(const Need& need, const PoolKey& pool, bool is_overflow);
+  // Beyond PyTorch: the cache once more after waiting, blocks of other streams, and as few waits as will do.
+  Block* FindInOverflow(const Need& need);
+  Block* FindInOtherStreams(const Need& need);
+  Block* FindAfterWaiting(const Need& need);
+  std::vector<std::uint64_t> FewestWaits(const Need& need);
+  void WaitForBlock(std::uint64_t address);
+  void MarkDone(std::uint64_t stream, std::uint64_t sequence);
+  Answer GrowAfterFewWaits(const Need& need, Block** out);
   std::uint64_t Room(const Block& block);
   Answer NewSegment(const Need& need, Block** out);
   Answer Grow(const Need& need, Block** out);
@@ -151,12 +165,14 @@ class Model {
 
   void CollectGarbage();
   bool ReleaseAvailable(const Need& need);
-  void ReleaseCached();
+  void ReleaseEmptyReservations(PoolId pool);
+  void ReturnCached(PoolId in_use);
   void ReleasePoolBlocks(const PoolKey& pool);
   void ReleaseWhole(Block* block);
   void UnmapPages(Block* block);
   void ProcessEvents(bool is_synchronising);
   void FinishFree(Block* block);
+  void FinishHead(std::vector<Waiting>& queue);
   Block* Merge(Block* block, Block* neighbour);
   Block* AddBlock(std::uint64_t address, std::uint64_t size, std::uint64_t segment, State state);
   void RecountInactiveSplit();
@@ -177,6 +193,9 @@ class Model {
   std::uint64_t used_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t completed_ = 0;
+  std::map<std::uint64_t, std::uint64_t> done_;  // by stream: the last event that was waited for
+  std::vector<StreamWait> stream_waits_;         // a stream's events after `sequence` come after the awaited's before
+  bool may_return_ = false;                      // a free left a whole segment, or pages
   std::uint64_t next_segment_number_ = 1;
   std::uint64_t next_block_number_ = 1;
   Stats stats_;

@@ -1,0 +1,61 @@
+// fork() while other threads use allocators: every allocator stands still meanwhile, so that the child's copy is whole.
+// What the child may do with it is the device's to say: simulated and host memory is its own, a CUDA device is lost.
+#include <pthread.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "allocator/core/caching_allocator.h"
+#include "allocator/core/world.h"
+#include "allocator/device/fork_count.h"
+
+namespace ashlar::core {
+
+class CachingAllocator::Forks {
+ public:
+  // Never destroyed: allocators may outlive static destruction.
+  static Forks& Instance() {
+    static Forks& forks = *new Forks;
+    return forks;
+  }
+
+  void Add(CachingAllocator* allocator) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    allocators_.push_back(allocator);
+  }
+  void Remove(CachingAllocator* allocator) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    allocators_.erase(std::find(allocators_.begin(), allocators_.end(), allocator));
+  }
+
+ private:
+  Forks() {
+    device::ForkCount();  // counts from now on, and before AfterInChild asks devices
+    pthread_atfork([] { Instance().Before(); }, [] { Instance().After(); }, [] { Instance().AfterInChild(); });
+  }
+
+  void Before() {
+    mutex_.lock();
+    for (const CachingAllocator* allocator : allocators_) worlds_.push_back(std::make_unique<World>(*allocator));
+  }
+  void After() {
+    worlds_.clear();
+    mutex_.unlock();
+  }
+  void AfterInChild() {
+    for (std::size_t i = 0; i < worlds_.size(); ++i) allocators_[i]->NoteLoss(*worlds_[i]);
+    After();
+  }
+
+  std::mutex mutex_;
+  std::vector<CachingAllocator*> allocators_;   // as they were made
+  std::vector<std::unique_ptr<World>> worlds_;  // theirs, while a fork is under way
+};
+
+void CachingAllocator::JoinForks() { Forks::Instance().Add(this); }
+
+CachingAllocator::~CachingAllocator() { Forks::Instance().Remove(this); }
+
+}  // namespace ashlar::core

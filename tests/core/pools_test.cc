@@ -1,0 +1,193 @@
+// Private pools: which requests go to them, who keeps their memory, and what a graph capture forbids. The simulated
+// device aborts on every call that would break a capture.
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "allocator/core/caching_allocator.h"
+#include "allocator/core/user_pool.h"
+#include "allocator/device/cuda_device.h"
+#include "allocator/device/sim_device.h"
+#include "gtest/gtest.h"
+#include "tests/fake_cuda/fake_cuda.h"
+
+namespace ashlar::core {
+namespace {
+
+constexpr PoolId kGraph{1, 0};
+
+StreamFilter Only(Stream wanted) {
+  return [wanted](Stream stream) { return stream == wanted; };
+}
+
+device::SimDeviceOptions Capacity(std::uint64_t bytes) {
+  device::SimDeviceOptions options;
+  options.capacity_bytes = bytes;
+  return options;
+}
+
+PoolId PoolOf(const Block* block) { return block->segment->lane->pool->id; }
+
+TEST(PoolsTest, RequestsOfAStreamAreRouted) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  allocator.Free(*allocator.Allocate(kMiB, Stream{3}));  // something to hit
+  ASSERT_TRUE(allocator.BeginPool(kGraph, Only(Stream{3})).ok());
+  Block* routed = *allocator.Allocate(kMiB, Stream{3});
+  EXPECT_EQ(PoolOf(routed), kGraph) << "though the cache would have served it";
+  EXPECT_EQ(PoolOf(*allocator.Allocate(kMiB, Stream{4})), PoolId{});
+  EXPECT_EQ(PoolOf(*allocator.Allocate(kMiB, Stream{3}, PoolId{0, 9})), (PoolId{0, 9})) << "named pools stay";
+  ASSERT_TRUE(allocator.EndPool(kGraph).ok());
+  EXPECT_EQ(PoolOf(*allocator.Allocate(kMiB, Stream{3})), PoolId{});
+  allocator.Free(routed);
+  EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+}
+
+TEST(PoolsTest, TheYoungestRouteCountsAndAPoolHasOne) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  const PoolId inner{2, 0};
+  ASSERT_TRUE(allocator.BeginPool(kGraph, Only(Stream{3})).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(allocator.BeginPool(kGraph, Only(Stream{4}))));
+  ASSERT_TRUE(allocator.BeginPool(inner, Only(Stream{3})).ok());
+  EXPECT_EQ(PoolOf(*allocator.Allocate(1, Stream{3})), inner);
+  ASSERT_TRUE(allocator.EndPool(inner).ok());
+  EXPECT_EQ(PoolOf(*allocator.Allocate(1, Stream{3})), kGraph);
+  EXPECT_TRUE(absl::IsFailedPrecondition(allocator.EndPool(inner)));
+  EXPECT_TRUE(absl::IsInvalidArgument(allocator.BeginPool({}, Only(Stream{3}))));
+  ASSERT_TRUE(allocator.EndPool(kGraph).ok());
+}
+
+TEST(PoolsTest, MemoryStaysWhileThePoolHasUsers) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  const PoolId pool = allocator.CreatePool();
+  EXPECT_EQ(allocator.PoolUseCount(pool), 1u);
+  ASSERT_TRUE(allocator.BeginPool(pool, Only(Stream{0})).ok());
+  allocator.Free(*allocator.Allocate(20 * kMiB, Stream{0}));
+  ASSERT_TRUE(allocator.EndPool(pool).ok());
+  EXPECT_EQ(allocator.PoolUseCount(pool), 2u) << "the graph holds its addresses";
+  allocator.EmptyCache();
+  EXPECT_EQ(device.used_bytes(), 20 * kMiB);
+  allocator.ReleasePool(pool);
+  EXPECT_TRUE(absl::IsFailedPrecondition(allocator.EmptyPool(pool)));
+  allocator.RetainPool(pool);
+  allocator.ReleasePool(pool);
+  allocator.ReleasePool(pool);
+  EXPECT_EQ(allocator.PoolUseCount(pool), 0u);
+  EXPECT_TRUE(allocator.EmptyPool(pool).ok());
+  EXPECT_EQ(device.used_bytes(), 0u);
+  EXPECT_TRUE(allocator.EmptyPool(pool).ok()) << "there is none any more";
+  EXPECT_NE(allocator.CreatePool(), pool);
+}
+
+TEST(PoolsTest, AUserPoolIsAHandle) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  Block* block = nullptr;
+  {
+    UserPool outer(allocator);
+    UserPool pool(allocator, {.no_split = true});
+    {
+      const PoolScope around(outer);
+      const PoolScope scope(pool);
+      block = *allocator.Allocate(5 * kMiB, Stream{0});
+      EXPECT_EQ(PoolOf(block), pool.id());
+      EXPECT_EQ(block->size_bytes, 20 * kMiB) << "a whole segment";
+      std::thread([&] { EXPECT_EQ(PoolOf(*allocator.Allocate(1, Stream{0})), PoolId{}); }).join();
+      allocator.Free(*allocator.Allocate(kMiB, Stream{0}));
+    }
+    EXPECT_EQ(PoolOf(*allocator.Allocate(1, Stream{0})), PoolId{});
+    EXPECT_EQ(device.used_bytes(), 24 * kMiB);
+  }
+  EXPECT_EQ(device.used_bytes(), 22 * kMiB) << "what was free in the pool went with the handle";
+  allocator.Free(block);
+  allocator.EmptyCache();
+  EXPECT_EQ(device.used_bytes(), 2 * kMiB) << "the default pool's two blocks are left";
+  EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+}
+
+// Everything that would synchronise without a capture: pending frees, a full device, a limit with garbage collection,
+// oversize blocks to release, and the calls that return memory.
+TEST(PoolsTest, ACaptureNeverSynchronises) {
+  for (const char* conf :
+       {"", "expandable_segments:True", "max_split_size_mb:21", "garbage_collection_threshold:0.2,memory_limit_mb:60",
+        "search_after_sync:True,borrow_across_streams:True", "sync_just_enough:True"}) {
+    SCOPED_TRACE(conf);
+    device::SimDevice device(Capacity(64 * kMiB));
+    CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
+    Block* pending = *allocator.Allocate(22 * kMiB, Stream{0});
+    allocator.RecordStream(pending, Stream{7});
+    allocator.Free(pending);
+    allocator.Free(*allocator.Allocate(2 * kMiB, Stream{5}));
+    const device::DeviceCalls before = device.calls();
+
+    ASSERT_TRUE(allocator.BeginPool(kGraph, Only(Stream{0}), RouteKind::kCapture).ok());
+    Block* captured = *allocator.Allocate(kMiB, Stream{0});
+    allocator.RecordStream(captured, Stream{7});
+    allocator.Free(captured);
+    EXPECT_NE(*allocator.Allocate(kMiB, Stream{0}), captured) << "it waits until the capture is over";
+    const absl::Status refused = allocator.Allocate(40 * kMiB, Stream{0}).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    EXPECT_NE(refused.message().find("a graph is being captured"), absl::string_view::npos) << refused;
+    allocator.PollEvents();
+    allocator.EmptyCache();
+    EXPECT_TRUE(absl::IsFailedPrecondition(allocator.TakeDeviceError()));
+    allocator.CollectGarbage(kMiB);
+    EXPECT_TRUE(absl::IsFailedPrecondition(allocator.TakeDeviceError()));
+    EXPECT_TRUE(absl::IsFailedPrecondition(allocator.EmptyPool(kGraph)));
+    EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+    EXPECT_EQ(device.calls().record_event, before.record_event);
+    EXPECT_EQ(device.calls().synchronize, before.synchronize);
+    ASSERT_TRUE(allocator.EndPool(kGraph).ok());
+
+    EXPECT_EQ(device.calls().record_event, before.record_event + 1) << "the deferred free begins to wait";
+    EXPECT_TRUE(allocator.Allocate(40 * kMiB, Stream{0}).ok()) << "now the ladder may wait and return";
+    EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+  }
+}
+
+TEST(PoolsTest, FreesWaitUntilTheLastCaptureEnds) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  Block* block = *allocator.Allocate(kMiB, Stream{0});
+  allocator.RecordStream(block, Stream{7});
+  ASSERT_TRUE(allocator.BeginPool({1, 0}, Only(Stream{1}), RouteKind::kCapture).ok());
+  ASSERT_TRUE(allocator.BeginPool({2, 0}, Only(Stream{2}), RouteKind::kCapture).ok());
+  allocator.Free(block);
+  ASSERT_TRUE(allocator.EndPool({1, 0}).ok());
+  EXPECT_EQ(allocator.pending_event_count(), 0u);
+  EXPECT_EQ(allocator.stats().active.all().current, 1) << "pending all the same";
+  ASSERT_TRUE(allocator.EndPool({2, 0}).ok());
+  EXPECT_EQ(allocator.pending_event_count(), 1u);
+  device.CompleteAllWork();
+  allocator.PollEvents();
+  EXPECT_EQ(allocator.stats().active.all().current, 0);
+}
+
+// The same over CUDA's calls: memory is obtained in relaxed capture mode, and leftovers wait.
+TEST(PoolsTest, CudaCallsBreakNoCapture) {
+  device::FakeCuda cuda({.capacity_bytes = 64 * kMiB});
+  const std::unique_ptr<device::CudaDevice> device = *device::CudaDevice::OpenWith(&cuda, {.ordinal = 0});
+  cuda.MakeCurrent(cuda.ContextOf(0));
+  CachingAllocator allocator(device.get(), policy::Options{});
+  allocator.Free(*allocator.Allocate(20 * kMiB, Stream{5}));
+  cuda.FailWork(0, 999);
+  allocator.EmptyCache();
+  ASSERT_EQ(cuda.failed_call(), "cudaFree");
+  ASSERT_TRUE(allocator.BeginPool(kGraph, Only(Stream{0}), RouteKind::kCapture).ok());
+  cuda.SetCapturing(true);
+  Block* block = *allocator.Allocate(20 * kMiB, Stream{0});
+  allocator.RecordStream(block, Stream{5});
+  allocator.Free(block);
+  EXPECT_TRUE(absl::IsResourceExhausted(allocator.Allocate(40 * kMiB, Stream{0}).status()));
+  EXPECT_EQ(device->unreturned_bytes(), 20 * kMiB);
+  cuda.SetCapturing(false);
+  ASSERT_TRUE(allocator.EndPool(kGraph).ok());
+  EXPECT_TRUE(allocator.Allocate(40 * kMiB, Stream{0}).ok());
+  EXPECT_EQ(device->unreturned_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace ashlar::core
