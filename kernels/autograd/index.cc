@@ -61,15 +61,28 @@ Tensor EmbeddingGradient(Context& context, const Tensor& grad, const Tensor& ind
   return out;
 }
 
-// index_put with accumulation: the index wrapped, made linear, sorted.
-Tensor IndexGradient(Context& context, const Tensor& grad, const Tensor& indices, const Dims& table) {
-  Tensor out = Zeros(context, table, grad.dtype());
-  const std::int64_t n = indices.elements();
+// What index_put with accumulation holds: the index wrapped, made linear, sorted.
+void IndexPutScratch(Context& context, std::int64_t n) {
   Tensor wrapped = Indices(context, n);
   const Tensor linear = Indices(context, n);
   wrapped.reset();
   SortScratch(context, n);
+}
+
+Tensor IndexGradient(Context& context, const Tensor& grad, const Tensor& indices, const Dims& table) {
+  Tensor out = Zeros(context, table, grad.dtype());
+  IndexPutScratch(context, indices.elements());
   SumRows(context, grad, indices, out);
+  return out;
+}
+
+// `ids` repeated over the other dims of `sizes`.
+ops::View Along(const Tensor& ids, std::size_t dim, const Dims& sizes) {
+  ops::View out = ids.view();
+  const std::int64_t stride = out.strides[0];
+  out.sizes = sizes;
+  out.strides.assign(sizes.size(), 0);
+  out.strides[dim] = stride;
   return out;
 }
 
@@ -77,12 +90,11 @@ Tensor IndexGradient(Context& context, const Tensor& grad, const Tensor& indices
 
 std::uint64_t SortScratchBytes(std::int64_t n) { return n <= 2048 ? 1 : static_cast<std::uint64_t>(16 * n + 6655); }
 
-Tensor Embedding(const Tensor& weight, const Tensor& indices_in) {
-  const Tensor indices = Contiguous(indices_in);
-  Tensor out = Lookup(weight, indices);
+Tensor Embedding(const Tensor& weight, const Tensor& indices) {
+  Tensor out = Lookup(weight, Contiguous(indices));
   if (Records(weight)) {
     Record("EmbeddingBackward", out, {weight}, {Detach(indices)}, [table = weight.sizes()](Gradients& g) {
-      g.out[0] = EmbeddingGradient(g.context, g.grad, g.saved[0], table);
+      g.out[0] = EmbeddingGradient(g.context, g.grad, Contiguous(g.saved[0]), table);
     });
   }
   return out;
@@ -93,6 +105,27 @@ Tensor IndexRows(const Tensor& weight, const Tensor& indices) {
   if (Records(weight)) {
     Record("IndexBackward", out, {weight}, {Detach(indices)},
            [table = weight.sizes()](Gradients& g) { g.out[0] = IndexGradient(g.context, g.grad, g.saved[0], table); });
+  }
+  return out;
+}
+
+Tensor IndexDim(const Tensor& x, std::int64_t dim, const Tensor& ids) {
+  Context& context = x.context();
+  const std::size_t at = DimIndex(dim, x.sizes().size());
+  Dims sizes = x.sizes();
+  sizes[at] = ids.elements();
+  Tensor out = Empty(context, sizes, x.dtype());
+  if (context.computes()) {
+    context.Do(ops::Gather{x.view(), static_cast<int>(at), Along(ids, at, sizes), out.view()});
+  }
+  if (Records(x)) {
+    Record("IndexBackward", out, {x}, {Detach(ids)}, [whole = x.sizes(), at](Gradients& g) {
+      g.out[0] = Zeros(g.context, whole, g.grad.dtype());
+      IndexPutScratch(g.context, g.saved[0].elements());
+      if (!g.context.computes()) return;
+      const ops::View index = Along(g.saved[0], at, g.grad.sizes());
+      g.context.Do(ops::ScatterAdd{g.grad.view(), static_cast<int>(at), index, g.out[0].view()});
+    });
   }
   return out;
 }

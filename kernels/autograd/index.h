@@ -15,6 +15,9 @@ Tensor Embedding(const Tensor& weight, const Tensor& indices);
 // weight[indices]: the same values by advanced indexing, whose backward sorts always (Indexing.cu, index_put).
 Tensor IndexRows(const Tensor& weight, const Tensor& indices);
 
+// x[:, ids] for the dim: advanced indexing by a list (int64, one dim); backward as above.
+Tensor IndexDim(const Tensor& x, std::int64_t dim, const Tensor& ids);
+
 // x.gather(dim, index) for the last dim; backward scatters into zeros and needs its whole input until then.
 Tensor Gather(const Tensor& x, const Tensor& index);
 

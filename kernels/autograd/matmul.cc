@@ -147,17 +147,8 @@ Tensor Linear(const Tensor& input, const Tensor& weight_in, const Tensor& bias_i
   if (bias.defined() && !context.framework().linear_adds_bias_after && IsContiguous(x.layout())) {
     return View(Addmm(bias, View(x, Flat(x)), weight_t), WithLast(x, weight.sizes()[0]));
   }
-  Tensor out = Matmul(x, weight_t);
-  if (!bias.defined()) return out;
-  // In place: the sum is the product's own tensor, with the addition's node behind it.
-  AddInPlace(out, bias);
-  if (!Records(out, bias)) return out;
-  Tensor sum = Detach(out);
-  Record("AddBackward", sum, {out, bias}, {}, [](Gradients& g) {
-    if (g.Needs(0)) g.out[0] = g.grad;
-    if (g.Needs(1)) g.out[1] = g.grad;
-  });
-  return sum;
+  const Tensor out = Matmul(x, weight_t);
+  return bias.defined() ? AddTo(out, bias) : out;
 }
 
 Tensor Matmul(const Tensor& a_in, const Tensor& b_in) {

@@ -209,6 +209,17 @@ Tensor Compare(ops::CompareKind kind, const Tensor& a, const Tensor& b) {
   return out;
 }
 
+Tensor AddTo(const Tensor& x, const Tensor& y) {
+  AddInPlace(x, y);
+  if (!Records(x, y)) return x;
+  Tensor sum = Detach(x);
+  Record("AddBackward", sum, {x, y}, {}, [](Gradients& g) {
+    if (g.Needs(0)) g.out[0] = g.grad;
+    if (g.Needs(1)) g.out[1] = g.grad;
+  });
+  return sum;
+}
+
 void AddInPlace(const Tensor& x, const Tensor& y, double scale) {
   if (x.context().computes()) {
     x.context().Do(ops::Binary{BinaryKind::kAdd, x.view(), y.view(), scale, x.view()});

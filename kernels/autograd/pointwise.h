@@ -32,6 +32,9 @@ Tensor MaskedFill(const Tensor& x, const Tensor& mask, double value);
 // The mask is a bool tensor, no gradient.
 Tensor Compare(ops::CompareKind kind, const Tensor& a, const Tensor& b);
 
+// x += y with a graph: the same storage, to go on with in place of x.
+Tensor AddTo(const Tensor& x, const Tensor& y);
+
 // x += y and x *= scale, where the values lie; no graph.
 void AddInPlace(const Tensor& x, const Tensor& y, double scale = 1);
 void MulInPlace(const Tensor& x, double scale);

@@ -13,7 +13,7 @@ namespace {
 
 void Upload(const Tensor& tensor, absl::Span<const float> values) {
   ASHLAR_CHECK(tensor.dtype() == DType::kFloat32 && IsContiguous(tensor.layout()));
-  tensor.context().Upload(tensor.view().data, values.data(), values.size() * sizeof(float));
+  tensor.context().CopyBytes(tensor.view().data, values.data(), values.size() * sizeof(float));
 }
 
 }  // namespace
@@ -53,11 +53,11 @@ void FillIds(const Tensor& tensor, absl::Span<const std::int64_t> values) {
   if (!context.computes()) return;
   ASHLAR_CHECK(tensor.elements() == static_cast<std::int64_t>(values.size()));
   if (tensor.dtype() == DType::kInt64) {
-    return context.Upload(tensor.view().data, values.data(), values.size() * sizeof(std::int64_t));
+    return context.CopyBytes(tensor.view().data, values.data(), values.size() * sizeof(std::int64_t));
   }
   ASHLAR_CHECK(tensor.dtype() == DType::kInt32);
   const std::vector<std::int32_t> narrow(values.begin(), values.end());
-  context.Upload(tensor.view().data, narrow.data(), narrow.size() * sizeof(std::int32_t));
+  context.CopyBytes(tensor.view().data, narrow.data(), narrow.size() * sizeof(std::int32_t));
 }
 
 }  // namespace ashlar::kernels

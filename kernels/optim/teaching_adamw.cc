@@ -27,7 +27,7 @@ Tensor BlendSquare(double a, const Tensor& x, double b, const Tensor& y) {
 
 }  // namespace
 
-TeachingAdamW::TeachingAdamW(const Parameters& parameters, Options options)
+TeachingAdamW::TeachingAdamW(const Parameters& parameters, const OptimizerOptions& options)
     : parameters_(parameters), options_(options), states_(parameters.all().size()) {}
 
 void TeachingAdamW::Step() {

@@ -6,22 +6,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/nn/parameters.h"
+#include "kernels/optim/optimizer.h"
 
 namespace ashlar::kernels {
 
-class TeachingAdamW {
+class TeachingAdamW final : public Optimizer {
  public:
-  struct Options {
-    double learning_rate = 1e-3;
-    double beta1 = 0.9;
-    double beta2 = 0.999;
-    double epsilon = 1e-8;
-    double weight_decay = 0.01;
-  };
-  // The parameters outlive it.
-  TeachingAdamW(const Parameters& parameters, Options options);
-  void Step();
+  TeachingAdamW(const Parameters& parameters, const OptimizerOptions& options);
+  void Step() override;
 
  private:
   struct State {
@@ -29,7 +21,7 @@ class TeachingAdamW {
     std::int64_t step = 1;
   };
   const Parameters& parameters_;
-  Options options_;
+  OptimizerOptions options_;
   std::vector<State> states_;
 };
 

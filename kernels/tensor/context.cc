@@ -4,10 +4,10 @@
 
 namespace ashlar::kernels {
 
-void Context::Upload(void* to, const void* from, std::size_t bytes) {
-  if (!upload_) {
+void Context::CopyBytes(void* to, const void* from, std::size_t bytes) {
+  if (!copy_) {
     std::memcpy(to, from, bytes);
-  } else if (absl::Status status = upload_(to, from, bytes); !status.ok()) {
+  } else if (absl::Status status = copy_(to, from, bytes); !status.ok()) {
     memory_.Fail(std::move(status));
   }
 }

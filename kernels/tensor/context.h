@@ -39,10 +39,10 @@ class Context {
     if (absl::Status status = ops_->Run(op); !status.ok()) memory_.Fail(std::move(status));
   }
 
-  // Host bytes to the device's memory; as a plain copy where none is set.
-  using UploadFunction = std::function<absl::Status(void* to, const void* from, std::size_t bytes)>;
-  void set_upload(UploadFunction upload) { upload_ = std::move(upload); }
-  void Upload(void* to, const void* from, std::size_t bytes);
+  // Bytes between host and device memory, in the order of the stream; a plain copy where none is set.
+  using CopyFunction = std::function<absl::Status(void* to, const void* from, std::size_t bytes)>;
+  void set_copy(CopyFunction copy) { copy_ = std::move(copy); }
+  void CopyBytes(void* to, const void* from, std::size_t bytes);
 
   // Creation numbers of the graph's nodes: backward runs the youngest first.
   std::uint64_t NextSequence() { return sequence_++; }
@@ -76,7 +76,7 @@ class Context {
   Framework framework_;
   Gpu gpu_;
   ops::Ops* ops_ = nullptr;
-  UploadFunction upload_;
+  CopyFunction copy_;
   std::uint64_t sequence_ = 0;
   std::uint64_t pass_ = 0;
   ops::RandomKey random_;

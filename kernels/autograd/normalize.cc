@@ -1,0 +1,108 @@
+#include "kernels/autograd/normalize.h"
+
+#include "kernels/autograd/cast.h"
+#include "kernels/autograd/node.h"
+#include "kernels/autograd/views.h"
+
+namespace ashlar::kernels {
+namespace {
+
+constexpr std::int64_t kPartRows = 32;   // rows of partial sums of the norm's weight gradients
+constexpr std::int64_t kManyRows = 128;  // from here on they are used
+
+void LayerNormGradient(Gradients& g) {
+  // Freed in this order: bias, input, mean, rstd, weight.
+  const Tensor &bias = g.saved[0], &in = g.saved[1], &mean = g.saved[2], &rstd = g.saved[3], &weight = g.saved[4];
+  const Tensor grad = Contiguous(g.grad);
+  const std::int64_t width = in.sizes().back();
+  if (g.Needs(0)) g.out[0] = EmptyLike(in);
+  if (g.Needs(1)) g.out[1] = EmptyLike(weight);
+  if (g.Needs(2)) g.out[2] = EmptyLike(bias);
+  if (g.context.framework().layer_norm_has_partial_sums && (g.Needs(1) || g.Needs(2)) &&
+      in.elements() / width >= kManyRows) {
+    const Tensor of_weight = Empty(g.context, {kPartRows, width}, DType::kFloat32);
+    const Tensor of_bias = Empty(g.context, {kPartRows, width}, DType::kFloat32);
+  }
+  if (!g.context.computes()) return;
+  ops::LayerNormBackward op{grad.view(), in.view(), weight.view(), mean.view(), rstd.view(), {}, {}, {}};
+  if (g.Needs(0)) op.grad_in = g.out[0].view();
+  if (g.Needs(1)) op.grad_weight = g.out[1].view();
+  if (g.Needs(2)) op.grad_bias = g.out[2].view();
+  g.context.Do(op);
+}
+
+Tensor SoftmaxGradient(Context& context, const Tensor& grad_in, const Tensor& result, DType dtype, bool is_log) {
+  const Tensor grad = Contiguous(grad_in);
+  // The plain softmax multiplies first, into a tensor that is gone at the end.
+  const bool has_product = !is_log, is_first = context.framework().softmax_backward_product_first;
+  Tensor product;
+  if (has_product && is_first) product = EmptyLike(grad);
+  Tensor out = EmptyLike(result, dtype);
+  if (has_product && !is_first) product = EmptyLike(grad);
+  if (context.computes()) {
+    context.Do(ops::SoftmaxBackward{grad.view(), result.view(), is_log, 1, out.view()});
+  }
+  return out;
+}
+
+Tensor SoftmaxOf(const Tensor& input, bool is_log) {
+  Context& context = input.context();
+  // Half is read by the kernel as it is, bfloat16 is cast first.
+  const bool casts_inside = context.autocasts() && input.dtype() == DType::kFloat16;
+  const Tensor x = Contiguous(casts_inside ? input : ForFloat(input));
+  Tensor out = casts_inside ? EmptyLike(x, DType::kFloat32) : EmptyLike(x);
+  if (context.computes()) context.Do(ops::Softmax{x.view(), {}, false, is_log, 1, out.view()});
+  if (Records(x)) {
+    Record(is_log ? "LogSoftmaxBackward" : "SoftmaxBackward", out, {x},
+           {Detach(out), Keep(context.framework().softmax_saves_input, x)}, [dtype = x.dtype(), is_log](Gradients& g) {
+             g.out[0] = SoftmaxGradient(g.context, g.grad, g.saved[0], dtype, is_log);
+           });
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor LayerNorm(const Tensor& x_in, const Tensor& weight_in, const Tensor& bias_in, double epsilon) {
+  Context& context = x_in.context();
+  const Tensor bias = ForFloat(bias_in), weight = ForFloat(weight_in), x = Contiguous(ForFloat(x_in));
+  Tensor out = EmptyLike(x);
+  const std::int64_t rows = x.elements() / x.sizes().back();
+  const Tensor mean = Empty(context, {rows}, DType::kFloat32);
+  const Tensor rstd = Empty(context, {rows}, DType::kFloat32);
+  if (context.computes()) {
+    context.Do(ops::LayerNorm{x.view(), weight.view(), bias.view(), epsilon, out.view(), mean.view(), rstd.view()});
+  }
+  if (Records(x, weight, bias)) {
+    Record("NativeLayerNormBackward", out, {x, weight, bias},
+           {Detach(bias), Detach(x), Detach(mean), Detach(rstd), Detach(weight)}, LayerNormGradient);
+  }
+  return out;
+}
+
+Tensor Softmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false); }
+
+Tensor LogSoftmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/true); }
+
+Tensor Dropout(const Tensor& x_in, double p) {
+  if (p == 0) return x_in;
+  Context& context = x_in.context();
+  const Tensor x = Contiguous(x_in);
+  Tensor out = EmptyLike(x);
+  const Tensor mask = Empty(context, x.sizes(), DType::kBool);
+  if (context.computes()) {
+    context.Do(ops::Dropout{x.view(), p, context.Draw(x.elements()), out.view(), mask.view()});
+  }
+  if (Records(x)) {
+    Record("DropoutBackward", out, {x}, {Detach(mask)}, [p](Gradients& g) {
+      const Tensor grad = Contiguous(g.grad);
+      g.out[0] = EmptyLike(grad);
+      if (g.context.computes()) {
+        g.context.Do(ops::DropoutBackward{grad.view(), g.saved[0].view(), p, g.out[0].view()});
+      }
+    });
+  }
+  return out;
+}
+
+}  // namespace ashlar::kernels

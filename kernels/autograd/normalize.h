@@ -1,0 +1,20 @@
+// Layer norm, softmax and dropout, as PyTorch's fused kernels save and free (layer_norm_kernel.cu, SoftMax.cu,
+// Dropout.cu). Autocast computes the norm and softmax in float32.
+#ifndef ASHLAR_KERNELS_AUTOGRAD_NORMALIZE_H_
+#define ASHLAR_KERNELS_AUTOGRAD_NORMALIZE_H_
+
+#include "kernels/tensor/tensor.h"
+
+namespace ashlar::kernels {
+
+// Over the last dim.
+Tensor LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon);
+Tensor Softmax(const Tensor& x);
+Tensor LogSoftmax(const Tensor& x);
+
+// The tensor itself where p is 0.
+Tensor Dropout(const Tensor& x, double p);
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_AUTOGRAD_NORMALIZE_H_

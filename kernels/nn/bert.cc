@@ -1,0 +1,188 @@
+#include "kernels/nn/bert.h"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/autograd/checkpoint.h"
+#include "kernels/autograd/loss.h"
+#include "kernels/autograd/matmul.h"
+#include "kernels/autograd/normalize.h"
+#include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/views.h"
+#include "kernels/nn/fill.h"
+
+namespace ashlar::kernels {
+namespace {
+
+Tensor BufferOfIds(Context& context, std::int64_t length, bool counts) {
+  Tensor out = Empty(context, {1, length}, DType::kInt64, Part::kWeights);
+  std::vector<std::int64_t> values(static_cast<std::size_t>(length), 0);
+  if (counts) std::iota(values.begin(), values.end(), 0);
+  FillIds(out, values);
+  return out;
+}
+
+}  // namespace
+
+BertConfig BertLarge() {
+  BertConfig config;
+  config.hidden_size = 1024;
+  config.num_hidden_layers = 24;
+  config.num_attention_heads = 16;
+  config.intermediate_size = 4096;
+  return config;
+}
+
+BertModel::BertModel(Parameters& parameters, const std::string& prefix, const BertConfig& config, Options options)
+    : context_(parameters.context()), config_(config), options_(options) {
+  const std::int64_t d = config.hidden_size, f = config.intermediate_size;
+  const double deviation = config.initializer_range;
+  const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out) {
+    return LinearLayer(parameters, absl::StrCat(prefix, name), in, out, deviation);
+  };
+  const auto norm = [&](const std::string& name) {
+    return LayerNormLayer(parameters, absl::StrCat(prefix, name), d, config.layer_norm_eps);
+  };
+  const auto embedding = [&](const std::string& name, std::int64_t rows) {
+    return EmbeddingLayer(parameters, absl::StrCat(prefix, "embeddings.", name), rows, d, deviation);
+  };
+  word_ = embedding("word_embeddings", config.vocab_size);
+  position_ = embedding("position_embeddings", config.max_position_embeddings);
+  type_ = embedding("token_type_embeddings", config.type_vocab_size);
+  embedding_norm_ = norm("embeddings.LayerNorm");
+  position_ids_ = BufferOfIds(context_, config.max_position_embeddings, /*counts=*/true);
+  type_ids_ = BufferOfIds(context_, config.max_position_embeddings, /*counts=*/false);
+  for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    const std::string at = absl::StrCat("encoder.layer.", i, ".");
+    Layer layer;
+    layer.query = linear(at + "attention.self.query", d, d);
+    layer.key = linear(at + "attention.self.key", d, d);
+    layer.value = linear(at + "attention.self.value", d, d);
+    layer.attention_dense = linear(at + "attention.output.dense", d, d);
+    layer.attention_norm = norm(at + "attention.output.LayerNorm");
+    layer.intermediate = linear(at + "intermediate.dense", d, f);
+    layer.output = linear(at + "output.dense", f, d);
+    layer.output_norm = norm(at + "output.LayerNorm");
+    layers_.push_back(std::move(layer));
+  }
+  if (options.has_pooler) pooler_ = linear("pooler.dense", d, d);
+}
+
+BertModel::Output BertModel::Forward(const Tensor& ids) const {
+  Tensor mask = Mask(ids.size(0), ids.size(1));
+  Tensor words = word_(ids);
+  Tensor hidden = Embed(words);
+  words.reset();
+  return Encode(hidden, mask);
+}
+
+BertModel::Output BertModel::ForwardEmbedded(const Tensor& embedded) const {
+  Tensor mask = Mask(embedded.size(0), embedded.size(1));
+  Tensor hidden = Embed(embedded);
+  return Encode(hidden, mask);
+}
+
+Tensor BertModel::Embed(const Tensor& words) const {
+  const std::int64_t batch = words.size(0), length = words.size(1);
+  const Tensor type_ids = Expand(Slice(type_ids_, 1, 0, length), {batch, length});
+  Tensor types = type_(type_ids);
+  Tensor sum = Add(words, types);
+  Tensor positions = position_(Slice(position_ids_, 1, 0, length));
+  sum = AddTo(sum, positions);
+  Tensor normed = embedding_norm_(sum);
+  sum = std::move(normed);
+  Tensor out = Dropout(sum, dropout(config_.hidden_dropout_prob));
+  Release(sum, types, positions);
+  return out;
+}
+
+// (1 - mask) * -10000, (B, 1, 1, S).
+Tensor BertModel::Mask(std::int64_t batch, std::int64_t length) const {
+  Tensor ones = Empty(context_, {batch, length}, DType::kFloat32);
+  if (context_.computes()) context_.Do(ops::Fill{ones.view(), 1});
+  Tensor inverted = AddScalar(Neg(View(ones, {batch, 1, 1, length})), 1);
+  return MulScalar(inverted, -10'000);
+}
+
+BertModel::Output BertModel::Encode(const Tensor& embedded, const Tensor& mask) const {
+  Tensor hidden = embedded;
+  for (const Layer& layer : layers_) {
+    if (options_.is_checkpointed && options_.is_training) {
+      hidden = Checkpoint(hidden, [this, &layer, mask](const Tensor& in) { return RunLayer(layer, in, mask); });
+    } else {
+      hidden = RunLayer(layer, hidden, mask);
+    }
+  }
+  Output out{hidden, {}};
+  if (!options_.has_pooler) return out;
+  const Tensor first = Select(hidden, 1, 0);
+  const Tensor projected = pooler_(first);
+  out.pooled = Unary(ops::UnaryKind::kTanh, projected);
+  return out;
+}
+
+Tensor BertModel::AttendSelf(const Layer& layer, const Tensor& hidden, const Tensor& mask) const {
+  const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
+  const std::int64_t heads = config_.num_attention_heads;
+  const auto by_head = [&](const Tensor& projected) {
+    return Permute(View(projected, {batch, length, heads, width / heads}), {0, 2, 1, 3});
+  };
+  Tensor mixed_query = layer.query(hidden);
+  Tensor key = by_head(layer.key(hidden));
+  Tensor value = by_head(layer.value(hidden));
+  Tensor query = by_head(mixed_query);
+  Tensor scores = Matmul(query, Transpose(key, -1, -2));
+  scores = DivScalar(scores, std::sqrt(static_cast<double>(width / heads)));
+  scores = Add(scores, mask);
+  Tensor probabilities = Softmax(scores);
+  probabilities = Dropout(probabilities, dropout(config_.attention_probs_dropout_prob));
+  Tensor context = Matmul(probabilities, value);
+  context = Contiguous(Permute(context, {0, 2, 1, 3}));
+  Tensor out = View(context, {batch, length, width});
+  Release(mixed_query, key, value, query, scores, probabilities, context);
+  return out;
+}
+
+Tensor BertModel::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& mask) const {
+  const double p = dropout(config_.hidden_dropout_prob);
+  const auto join = [p](const LinearLayer& dense, const LayerNormLayer& norm, const Tensor& x, const Tensor& residual) {
+    Tensor states = dense(x);
+    states = Dropout(states, p);
+    Tensor sum = Add(states, residual);
+    Tensor out = norm(sum);
+    sum.reset();
+    states.reset();
+    return out;
+  };
+  Tensor context = AttendSelf(layer, hidden, mask);
+  Tensor attended = join(layer.attention_dense, layer.attention_norm, context, hidden);
+  context.reset();
+  Tensor raised = layer.intermediate(attended);
+  raised = Unary(ops::UnaryKind::kGelu, raised);
+  Tensor out = join(layer.output, layer.output_norm, raised, attended);
+  Release(raised, attended);
+  return out;
+}
+
+BertClassifier::BertClassifier(Parameters& parameters, const BertConfig& config, std::int64_t labels,
+                               BertModel::Options options)
+    : dropout_(options.is_training ? config.hidden_dropout_prob : 0),
+      bert_(parameters, "bert.", config, options),
+      classifier_(parameters, "classifier", config.hidden_size, labels, config.initializer_range) {}
+
+Tensor BertClassifier::Logits(const Tensor& ids) const {
+  const BertModel::Output out = bert_.Forward(ids);
+  const Tensor pooled = Dropout(out.pooled, dropout_);
+  return classifier_(pooled);
+}
+
+Tensor BertClassifier::Loss(const Tensor& ids, const Tensor& labels) const {
+  const BertModel::Output out = bert_.Forward(ids);
+  const Tensor pooled = Dropout(out.pooled, dropout_);
+  const Tensor logits = classifier_(pooled);
+  return CrossEntropy(logits, labels);
+}
+
+}  // namespace ashlar::kernels

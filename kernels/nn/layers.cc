@@ -1,0 +1,31 @@
+#include "kernels/nn/layers.h"
+
+#include "absl/strings/str_cat.h"
+#include "kernels/autograd/index.h"
+#include "kernels/autograd/matmul.h"
+#include "kernels/autograd/normalize.h"
+
+namespace ashlar::kernels {
+
+LinearLayer::LinearLayer(Parameters& parameters, absl::string_view name, std::int64_t in, std::int64_t out,
+                         double deviation, bool has_bias)
+    : weight_(parameters.New(absl::StrCat(name, ".weight"), {out, in}, Init::Normal(deviation))) {
+  if (has_bias) bias_ = parameters.New(absl::StrCat(name, ".bias"), {out}, Init::Zero());
+}
+
+Tensor LinearLayer::operator()(const Tensor& x) const { return Linear(x, weight_, bias_); }
+
+LayerNormLayer::LayerNormLayer(Parameters& parameters, absl::string_view name, std::int64_t width, double epsilon)
+    : weight_(parameters.New(absl::StrCat(name, ".weight"), {width}, Init::One())),
+      bias_(parameters.New(absl::StrCat(name, ".bias"), {width}, Init::Zero())),
+      epsilon_(epsilon) {}
+
+Tensor LayerNormLayer::operator()(const Tensor& x) const { return LayerNorm(x, weight_, bias_, epsilon_); }
+
+EmbeddingLayer::EmbeddingLayer(Parameters& parameters, absl::string_view name, std::int64_t rows, std::int64_t width,
+                               double deviation)
+    : weight_(parameters.New(absl::StrCat(name, ".weight"), {rows, width}, Init::Normal(deviation))) {}
+
+Tensor EmbeddingLayer::operator()(const Tensor& indices) const { return Embedding(weight_, indices); }
+
+}  // namespace ashlar::kernels

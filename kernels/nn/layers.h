@@ -1,0 +1,50 @@
+// The layers of torch.nn that models here are made of: parameters by PyTorch's names and a call.
+#ifndef ASHLAR_KERNELS_NN_LAYERS_H_
+#define ASHLAR_KERNELS_NN_LAYERS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "kernels/nn/parameters.h"
+
+namespace ashlar::kernels {
+
+class LinearLayer {
+ public:
+  LinearLayer() = default;
+  LinearLayer(Parameters& parameters, absl::string_view name, std::int64_t in, std::int64_t out, double deviation,
+              bool has_bias = true);
+  Tensor operator()(const Tensor& x) const;
+  const Tensor& weight() const { return weight_; }
+
+ private:
+  Tensor weight_, bias_;
+};
+
+class LayerNormLayer {
+ public:
+  LayerNormLayer() = default;
+  LayerNormLayer(Parameters& parameters, absl::string_view name, std::int64_t width, double epsilon);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Tensor weight_, bias_;
+  double epsilon_ = 0;
+};
+
+class EmbeddingLayer {
+ public:
+  EmbeddingLayer() = default;
+  EmbeddingLayer(Parameters& parameters, absl::string_view name, std::int64_t rows, std::int64_t width,
+                 double deviation);
+  Tensor operator()(const Tensor& indices) const;
+  const Tensor& weight() const { return weight_; }
+
+ private:
+  Tensor weight_;
+};
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_NN_LAYERS_H_

@@ -1,0 +1,102 @@
+#include "kernels/nn/tabformer.h"
+
+#include <numeric>
+
+#include "kernels/autograd/index.h"
+#include "kernels/autograd/loss.h"
+#include "kernels/autograd/matmul.h"
+#include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/views.h"
+#include "kernels/nn/fill.h"
+
+namespace ashlar::kernels {
+namespace {
+
+constexpr double kDeviation = 0.02;
+constexpr double kEpsilon = 1e-12;
+
+BertConfig BertOf(const TabFormerConfig& config) {
+  BertConfig bert;
+  bert.vocab_size = config.vocabulary();
+  bert.hidden_size = config.field_width * config.columns();
+  bert.num_hidden_layers = config.layers;
+  bert.num_attention_heads = config.columns();
+  bert.intermediate_size = config.inner;
+  bert.hidden_dropout_prob = bert.attention_probs_dropout_prob = config.dropout;
+  return bert;
+}
+
+// A Python list of ids as the index it becomes on the device.
+Tensor IdList(Context& context, std::int64_t begin, std::int64_t count, std::int64_t step) {
+  Tensor out = Empty(context, {count}, DType::kInt64);
+  if (context.computes()) {
+    context.Do(ops::Arange{out.view(), static_cast<double>(begin), static_cast<double>(step)});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::int64_t TabFormerConfig::vocabulary() const {
+  return std::accumulate(column_sizes.begin(), column_sizes.end(), std::int64_t{0});
+}
+
+TabFormer::TabFormer(Parameters& parameters, const TabFormerConfig& config)
+    : context_(parameters.context()),
+      config_(config),
+      fields_(parameters, "tab_embeddings.word_embeddings", config.vocabulary(), config.field_width, kDeviation),
+      field_encoder_(parameters, "tab_embeddings.transformer_encoder.layers.0", config.field_width, config.field_heads,
+                     config.field_width, config.dropout),
+      projection_(parameters, "tab_embeddings.lin_proj", config.field_width * config.columns(),
+                  config.field_width * config.columns(), kDeviation),
+      bert_(parameters, "tb_model.bert.", BertOf(config), {.has_pooler = false}),
+      decoder_bias_(parameters.New("tb_model.cls.predictions.bias", {config.vocabulary()}, Init::Zero())),
+      head_dense_(parameters, "tb_model.cls.predictions.transform.dense", config.field_width,
+                  config.field_width * config.columns(), kDeviation),
+      head_norm_(parameters, "tb_model.cls.predictions.transform.LayerNorm", config.field_width * config.columns(),
+                 kEpsilon) {}
+
+Tensor TabFormer::EmbedRows(const Tensor& ids) const {
+  const std::int64_t batch = ids.size(0), rows = ids.size(1), columns = ids.size(2);
+  Tensor embeds = fields_(ids);
+  embeds = Permute(View(embeds, {batch * rows, columns, config_.field_width}), {1, 0, 2});
+  embeds = field_encoder_(embeds);
+  embeds = View(Contiguous(Permute(embeds, {1, 0, 2})), {batch, rows, columns * config_.field_width});
+  return projection_(embeds);
+}
+
+// hidden (B, rows, columns x field_width), seen as a token a field.
+Tensor TabFormer::Logits(const Tensor& hidden) const {
+  const Tensor tokens = View(hidden, {hidden.size(0), config_.rows * config_.columns(), config_.field_width});
+  Tensor states = head_dense_(tokens);
+  states = Unary(ops::UnaryKind::kGelu, states);
+  states = head_norm_(states);
+  return Linear(states, bert_.word_embeddings(), decoder_bias_);
+}
+
+Tensor TabFormer::ColumnLoss(const Tensor& logits, const Tensor& labels, std::int64_t column,
+                             std::int64_t first_id) const {
+  const std::int64_t categories = config_.column_sizes[static_cast<std::size_t>(column)];
+  const Tensor positions = IdList(context_, column, config_.rows, config_.columns());
+  const Tensor ids = IdList(context_, first_id, categories, 1);
+  Tensor of_column = IndexDim(logits, 1, positions);
+  of_column = IndexDim(of_column, 2, ids);
+  const Tensor wanted = Contiguous(Select(labels, 2, column));
+  return CrossEntropy(View(of_column, {-1, categories}), View(wanted, {-1}));
+}
+
+Tensor TabFormer::Loss(const Tensor& ids, const Tensor& labels) const {
+  const Tensor rows = EmbedRows(ids);
+  const BertModel::Output out = bert_.ForwardEmbedded(rows);
+  const Tensor logits = Logits(out.hidden);
+  Tensor total;
+  std::int64_t first_id = 0;
+  for (std::int64_t column = 0; column < config_.columns(); ++column) {
+    const Tensor loss = ColumnLoss(logits, labels, column, first_id);
+    total = total.defined() ? Add(total, loss) : AddScalar(loss, 0);
+    first_id += config_.column_sizes[static_cast<std::size_t>(column)];
+  }
+  return total;
+}
+
+}  // namespace ashlar::kernels

@@ -1,0 +1,52 @@
+// TabFormer's hierarchical BERT over tables (IBM, github.com/IBM/TabFormer): each of a row's columns is a token of a
+// small vocabulary, a field encoder joins a row's columns, BERT reads the rows, and each column's loss looks at the
+// logits of that column's categories. The logits have the whole vocabulary's width.
+#ifndef ASHLAR_KERNELS_NN_TABFORMER_H_
+#define ASHLAR_KERNELS_NN_TABFORMER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/nn/bert.h"
+#include "kernels/nn/encoder_layer.h"
+
+namespace ashlar::kernels {
+
+struct TabFormerConfig {
+  std::vector<std::int64_t> column_sizes;  // categories of each column; their sum is the vocabulary
+  std::int64_t rows = 10;                  // of a sequence
+  std::int64_t field_width = 64;
+  std::int64_t field_heads = 8;
+  std::int64_t layers = 12;
+  std::int64_t inner = 3072;
+  double dropout = 0.1;
+
+  std::int64_t columns() const { return static_cast<std::int64_t>(column_sizes.size()); }
+  std::int64_t vocabulary() const;
+};
+
+class TabFormer {
+ public:
+  TabFormer(Parameters& parameters, const TabFormerConfig& config);
+  // ids and labels (B, rows, columns) int64, labels counted within their column; the sum of the columns' losses.
+  Tensor Loss(const Tensor& ids, const Tensor& labels) const;
+
+ private:
+  Tensor EmbedRows(const Tensor& ids) const;
+  Tensor Logits(const Tensor& hidden) const;
+  Tensor ColumnLoss(const Tensor& logits, const Tensor& labels, std::int64_t column, std::int64_t first_id) const;
+
+  Context& context_;
+  TabFormerConfig config_;
+  EmbeddingLayer fields_;
+  EncoderLayer field_encoder_;
+  LinearLayer projection_;
+  BertModel bert_;
+  Tensor decoder_bias_;
+  LinearLayer head_dense_;
+  LayerNormLayer head_norm_;
+};
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_NN_TABFORMER_H_

@@ -1,0 +1,40 @@
+#include "kernels/optim/optimizer.h"
+
+#include "absl/strings/str_cat.h"
+#include "kernels/optim/adafactor.h"
+#include "kernels/optim/adamw.h"
+#include "kernels/optim/adamw_8bit.h"
+#include "kernels/optim/sgd.h"
+#include "kernels/optim/teaching_adamw.h"
+
+namespace ashlar::kernels {
+
+std::vector<Turn> TurnsOf(const Parameters& parameters, double weight_decay) {
+  std::vector<Turn> out;
+  for (const bool decays : {true, false}) {
+    for (const Parameter& parameter : parameters.all()) {
+      if ((parameter.tensor.rank() > 1) == decays) out.push_back({&parameter, decays ? weight_decay : 0});
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(absl::string_view name, const Parameters& parameters,
+                                                         const OptimizerOptions& options) {
+  const auto adamw = [&](AdamWKind kind) { return std::make_unique<AdamW>(kind, parameters, options); };
+  const bool is_foreach = parameters.context().framework().optimizers_are_foreach;
+  if (name == "adamw") return adamw(is_foreach ? AdamWKind::kForeach : AdamWKind::kLoop);
+  if (name == "adamw-hf") return adamw(AdamWKind::kHuggingFace);
+  if (name == "adamw-loop") return adamw(AdamWKind::kLoop);
+  if (name == "adamw-foreach") return adamw(AdamWKind::kForeach);
+  if (name == "adamw-fused") return adamw(AdamWKind::kFused);
+  if (name == "adamw-8bit") return std::make_unique<AdamW8Bit>(parameters, options);
+  if (name == "adamw-teaching") return std::make_unique<TeachingAdamW>(parameters, options);
+  if (name == "adafactor") return std::make_unique<Adafactor>(parameters, options);
+  if (name == "sgd") return std::make_unique<Sgd>(parameters, options);
+  return absl::InvalidArgumentError(absl::StrCat("there is no optimizer '", name,
+                                                 "': adamw, adamw-hf, adamw-loop, adamw-foreach, adamw-fused, ",
+                                                 "adamw-8bit, adamw-teaching, adafactor, sgd"));
+}
+
+}  // namespace ashlar::kernels
