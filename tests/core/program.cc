@@ -213,10 +213,22 @@ class Pair {
         allocator_->ConfigurePool(Id(op.pool), (op.value & 1) != 0, (op.value & 2) != 0);
         return "";
       case Op::kReleasePool:
-        if (!released_pools_.insert(op.pool).second) return "";
+        if (routed_pools_.contains(op.pool) || !released_pools_.insert(op.pool).second) return "";
         model_->ReleasePool(Id(op.pool));
         allocator_->ReleasePool(Id(op.pool));
         return "";
+      case Op::kBeginPool: {
+        if (released_pools_.contains(op.pool) || !routed_pools_.insert(op.pool).second) return "";
+        const bool is_capture = (op.value & 1) != 0;
+        model_->BeginPool(Id(op.pool), Stream{op.stream}, is_capture);
+        const auto filter = [wanted = Stream{op.stream}](Stream stream) { return stream == wanted; };
+        const RouteKind kind = is_capture ? RouteKind::kCapture : RouteKind::kPlain;
+        return allocator_->BeginPool(Id(op.pool), filter, kind).ok() ? "" : "the product refuses the route";
+      }
+      case Op::kEndPool:
+        if (routed_pools_.erase(op.pool) == 0) return "";
+        model_->EndPool(Id(op.pool));
+        return allocator_->EndPool(Id(op.pool)).ok() ? "" : "the product knows of no route";
       case Op::kSetFraction: {
         const double fraction = static_cast<double>(op.value) / 1000;
         model_->SetMemoryFraction(fraction);
@@ -245,14 +257,15 @@ class Pair {
   std::unique_ptr<model::Model> model_;
   std::map<std::uint32_t, Block*> live_;
   std::set<std::uint64_t> released_pools_;
+  std::set<std::uint64_t> routed_pools_;
   bool is_recorded_ = true;
 };
 
 // ---- printing ----
 
 std::string OpText(const Op& op) {
-  constexpr const char* kNames[] = {"kAlloc",      "kFree",          "kRecord",      "kComplete",
-                                    "kEmptyCache", "kConfigurePool", "kReleasePool", "kSetFraction"};
+  constexpr const char* kNames[] = {"kAlloc",         "kFree",        "kRecord",      "kComplete",  "kEmptyCache",
+                                    "kConfigurePool", "kReleasePool", "kSetFraction", "kBeginPool", "kEndPool"};
   return absl::StrCat("{Op::", kNames[op.kind], ", ", op.id, ", ", op.value, ", ", op.stream, ", ", op.pool, "}");
 }
 

@@ -22,6 +22,8 @@ struct Op {
     kConfigurePool,  // `pool`: value & 1 = use_on_oom, value & 2 = no_split
     kReleasePool,    // `pool`; later requests in it are ignored
     kSetFraction,    // `value` thousandths of the device's memory
+    kBeginPool,      // default-pool requests on `stream` go to `pool`; value & 1 = a graph is captured meanwhile
+    kEndPool,        // `pool`
   };
   Kind kind = kAlloc;
   std::uint32_t id = 0;

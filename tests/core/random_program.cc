@@ -137,6 +137,11 @@ class ProgramMaker {
     if (dice < 94) return Add({Op::kComplete, 0, 0, 0, 0});
     if (dice < 96) return Add({Op::kEmptyCache, 0, 0, 0, 0});
     if (dice < 97 && rng_.Below(4) == 0) return AddFraction();
+    if (dice < 98 && has_pools_ && rng_.Below(2) == 0) {
+      const bool is_end = rng_.Below(2) == 0;
+      const Op::Kind kind = is_end ? Op::kEndPool : Op::kBeginPool;
+      return Add({kind, 0, rng_.Below(2), RandomStream(), rng_.Between(1, 4)});
+    }
     if (dice < 99 && has_pools_) {
       const bool is_release = rng_.Below(4) == 0;
       Add({is_release ? Op::kReleasePool : Op::kConfigurePool, 0, rng_.Below(4), 0, rng_.Between(1, 4)});

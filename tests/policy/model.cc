@@ -136,13 +136,18 @@ Block* Model::FindFree(const Need& need, const PoolKey& pool, bool is_overflow) 
 
 std::optional<std::uint64_t> Model::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
   if (bytes == 0) return 0;
-  ProcessEvents(false);
+  if (pool.IsDefault()) {
+    for (const Route& route : routes_) {
+      if (route.stream == Handle(stream)) pool = route.pool;
+    }
+  }
+  if (!IsCapturing()) ProcessEvents(false);
   if (!pool.IsDefault()) private_pools_[pool];
   const Need need = MakeNeed(bytes, Handle(stream), pool);
   if (AgesCount()) ++clocks_[need.pool];
   Block* block = FindFree(need, need.pool, false);
   if (block != nullptr) return Place(block, need);
-  if (AgesCount()) CollectGarbage();
+  if (AgesCount() && !IsCapturing()) CollectGarbage();
 
   const auto fail = [&](bool is_rejection) -> std::optional<std::uint64_t> {
     Fail(need, is_rejection);
@@ -154,6 +159,7 @@ std::optional<std::uint64_t> Model::Allocate(std::uint64_t bytes, Stream stream,
   block = FindInOverflow(need);
   if (block == nullptr) block = FindInOtherStreams(need);
   if (block != nullptr) return Place(block, need);
+  if (IsCapturing()) return fail(false);
   bool was_rejected = false;
   if (ReleaseAvailable(need)) {
     answer = NewSegment(need, &block);
@@ -188,7 +194,7 @@ Block* Model::FindInOverflow(const Need& need) {
 // The smallest block that would serve the request if it were of that stream; of equals the lowest stream's.
 Block* Model::FindInOtherStreams(const Need& need) {
   Block* best = nullptr;
-  if (!options_.borrow_across_streams) return best;
+  if (!options_.borrow_across_streams || IsCapturing()) return best;
   std::set<std::uint64_t> streams;
   for (const auto& [address, segment] : segments_) streams.insert(segment.stream);
   for (const std::uint64_t stream : streams) {
@@ -318,7 +324,7 @@ std::uint64_t Model::Place(Block* block, const Need& need) {
   block->state = State::kLive;
   block->requested = need.request;
   if (segment.stream != need.stream) {  // borrowed
-    block->recorded_streams.insert(need.stream);
+    Record(*block, need.stream);
     stream_waits_.push_back({need.stream, segment.stream, ++sequence_});
   }
   const bool is_small = segment.pool.is_small;
@@ -496,6 +502,7 @@ bool Model::ReleaseAvailable(const Need& need) {
 }
 
 void Model::EmptyCache() {
+  if (IsCapturing()) return;
   ProcessEvents(true);
   ++stats_.sync_all;
   ReturnCached(PoolId{});
@@ -586,7 +593,18 @@ void Model::UnmapPages(Block* block) {
 
 void Model::RecordStream(std::uint64_t address, Stream stream) {
   Block& block = blocks_.at(address);
-  if (SegmentOf(block).stream != Handle(stream)) block.recorded_streams.insert(Handle(stream));
+  if (SegmentOf(block).stream != Handle(stream)) Record(block, Handle(stream));
+}
+
+void Model::Record(Block& block, std::uint64_t stream) {
+  for (const std::uint64_t recorded : block.recorded_streams) {
+    if (recorded == stream) return;
+  }
+  block.recorded_streams.push_back(stream);
+}
+
+bool Model::IsCapturing() const {
+  return std::any_of(routes_.begin(), routes_.end(), [](const Route& route) { return route.is_capture; });
 }
 
 void Model::Free(std::uint64_t address) {
@@ -602,10 +620,16 @@ void Model::Free(std::uint64_t address) {
     return;
   }
   block.state = State::kPending;
-  for (const std::uint64_t stream : block.recorded_streams) {
-    waiting_[stream].push_back({++sequence_, address});
-    ++block.waiting_events;
+  block.waiting_events = static_cast<int>(block.recorded_streams.size());
+  if (IsCapturing()) {
+    deferred_.push_back(address);
+  } else {
+    WaitForStreams(block);
   }
+}
+
+void Model::WaitForStreams(Block& block) {
+  for (const std::uint64_t stream : block.recorded_streams) waiting_[stream].push_back({++sequence_, block.address});
   block.recorded_streams.clear();
 }
 
@@ -684,6 +708,22 @@ void Model::ReleasePool(PoolId pool) {
   PrivatePool& settings = private_pools_[pool];
   if (settings.users > 0) --settings.users;
   if (settings.users == 0) settings.no_split = false;
+}
+
+void Model::BeginPool(PoolId pool, Stream stream, bool is_capture) {
+  if (private_pools_.contains(pool)) {
+    ++private_pools_[pool].users;
+  } else {
+    private_pools_[pool];
+  }
+  routes_.push_back({pool, Handle(stream), is_capture});
+}
+
+void Model::EndPool(PoolId pool) {
+  const bool was_capturing = IsCapturing();
+  std::erase_if(routes_, [pool](const Route& route) { return route.pool == pool; });
+  if (!was_capturing || IsCapturing()) return;
+  for (const std::uint64_t address : std::exchange(deferred_, {})) WaitForStreams(blocks_.at(address));
 }
 
 // ---- the device ----

@@ -61,7 +61,7 @@ struct Block {
   std::uint64_t number = 0;    // of the block object
   std::uint64_t inserted = 0;  // the pool's clock when it joined the free set
   State state = State::kFree;
-  std::set<std::uint64_t> recorded_streams;
+  std::vector<std::uint64_t> recorded_streams;  // in the order they were recorded
   int waiting_events = 0;
 };
 
@@ -99,6 +99,8 @@ class Model {
   void SetMemoryFraction(double fraction);
   void ConfigurePool(PoolId pool, bool use_on_oom, bool no_split);
   void ReleasePool(PoolId pool);
+  void BeginPool(PoolId pool, Stream stream, bool is_capture);
+  void EndPool(PoolId pool);
 
   std::vector<Event> TakeEvents();
   const Stats& stats() const { return stats_; }
@@ -124,6 +126,11 @@ class Model {
     std::uint64_t block = 0;
   };
 
+  struct Route {
+    PoolId pool;
+    std::uint64_t stream = 0;
+    bool is_capture = false;
+  };
   struct StreamWait {
     std::uint64_t stream = 0;
     std::uint64_t awaited = 0;
@@ -131,6 +138,9 @@ class Model {
   };
 
   bool IsLate() const;
+  bool IsCapturing() const;
+  void Record(Block& block, std::uint64_t stream);
+  void WaitForStreams(Block& block);
   std::uint64_t Rounded(std::uint64_t request) const;
   Need MakeNeed(std::uint64_t bytes, std::uint64_t stream, PoolId pool) const;
   bool AgesCount() const { return limit_.has_value() && options_.garbage_collection_threshold > 0; }
@@ -188,6 +198,8 @@ class Model {
   std::map<PoolKey, std::uint64_t> clocks_;
   std::map<PoolId, PrivatePool> private_pools_;
   std::map<std::uint64_t, std::vector<Waiting>> waiting_;  // by stream, oldest first
+  std::vector<Route> routes_;                              // the youngest is the last
+  std::vector<std::uint64_t> deferred_;                    // blocks freed during a capture that other streams use
   std::optional<std::uint64_t> limit_;
   std::map<std::uint64_t, std::uint64_t> taken_[2];  // the device's address ranges: segments, reservations
   std::uint64_t used_ = 0;
