@@ -29,18 +29,19 @@ void PingPong(benchmark::State& state) {
 
 constexpr std::size_t kBatch = 64;
 
-// 64 live blocks of mixed sizes, freed newest first or oldest first; 64 different batches in turn.
+// 64 live blocks of mixed sizes, freed newest first or oldest first; range(0) different batches in turn.
 template <typename Subject>
 void Batch(benchmark::State& state, bool newest_first) {
   if (!IsVerified(state)) return;
   Rng rng(2);
-  std::vector<std::uint64_t> sizes(64 * kBatch);
+  const auto batches = static_cast<std::size_t>(state.range(0));
+  std::vector<std::uint64_t> sizes(batches * kBatch);
   for (std::uint64_t& size : sizes) size = RandomSize(rng);
   Subject subject;
   std::array<typename Subject::Handle, kBatch> live;
   std::size_t batch = 0;
   for (auto _ : state) {
-    const std::uint64_t* size = &sizes[batch++ % 64 * kBatch];
+    const std::uint64_t* size = &sizes[batch++ % batches * kBatch];
     for (std::size_t i = 0; i < kBatch; ++i) live[i] = subject.Allocate(size[i]);
     benchmark::DoNotOptimize(live.data());
     for (std::size_t i = 0; i < kBatch; ++i) subject.Free(live[newest_first ? kBatch - 1 - i : i]);
@@ -164,8 +165,8 @@ void EventsPingPong(benchmark::State& state) {
 void RegisterOneThread() {
   const std::vector<std::int64_t> counts = {1'000, 10'000, 100'000};
   Register("ping_pong", ASHLAR_BENCH_SUBJECTS(PingPong), 1, {4 * kKiB, 1 * kMiB, 64 * kMiB});
-  Register("lifo_64", ASHLAR_BENCH_SUBJECTS(Lifo), kBatch, {});
-  Register("fifo_64", ASHLAR_BENCH_SUBJECTS(Fifo), kBatch, {});
+  Register("lifo_64", ASHLAR_BENCH_SUBJECTS(Lifo), kBatch, {1, 64});
+  Register("fifo_64", ASHLAR_BENCH_SUBJECTS(Fifo), kBatch, {1, 64});
   Register("steady_fixed", ASHLAR_BENCH_SUBJECTS(SteadyFixed), 1, counts);
   Register("steady_varying", ASHLAR_BENCH_SUBJECTS(SteadyVarying), 1, counts);
   Register("tail_varying", ASHLAR_BENCH_SUBJECTS(Tail), 1, {10'000});

@@ -20,7 +20,7 @@
 // answers that from then on, frees only keep books, and nothing is returned; docs/misuse.md has what happens when.
 //
 // Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
-// thread than the one that allocated it. What the cache serves takes one lock, of its (stream, pool, size class); see
+// thread than the one that allocated it. What the cache serves takes one lock, of its (stream, pool); see
 // docs/threads.md.
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
@@ -142,7 +142,17 @@ class CachingAllocator {
   const policy::Options& options() const { return heap_.options(); }
   std::size_t pending_event_count() const { return pending_count_.load(std::memory_order_acquire); }
   // Only while no other thread uses the allocator.
-  const policy::Heap& heap() const { return heap_; }
+  const policy::Heap& heap() const;
+
+  // What was done so far, as counts that are the same on every machine; a call of this counts too.
+  struct PathCosts {
+    std::uint64_t worlds = 0;        // times everything stood still
+    std::uint64_t engine_locks = 0;  // those the Worlds took included
+    std::uint64_t index_probes = 0;  // entries of free sets looked at
+    std::uint64_t cuts = 0;          // blocks cut in two
+    std::uint64_t joins = 0;         // blocks that became part of a neighbour
+  };
+  PathCosts path_costs() const;
 
   // The state as a snapshot's segments, by address.
   std::vector<trace::SnapshotSegment> Segments() const;
@@ -165,7 +175,10 @@ class CachingAllocator {
   // nullptr or false: the request needs the World.
   Block* TryAllocate(const policy::Request& request, NamedBy name);
   bool TryFree(Block* block);
+  bool TryFreeAddress(std::uint64_t address);
   bool TryFreeLocked(Engine& engine, Block* block);
+  static bool TryUndo(Engine& engine, const LifoLog::Entry& newest);
+  Block* Repeat(Engine& engine, std::uint64_t bytes, bool is_named);
   Engine& EngineOf(const Block& block) const { return *static_cast<Engine*>(block.segment->lane->owner); }
 
   // --- everything else, in the World ---
@@ -239,11 +252,13 @@ class CachingAllocator {
   policy::Heap heap_;  // a lane belongs to its engine's lock, the rest to the World
   EngineTable engines_;
   PageDirectory pages_;
+  const bool logs_;  // undoing an allocation leads back to the same state: not so while blocks are numbered
   std::atomic<bool> is_serial_{false};                 // no engine may serve on its own; changes in the World
   mutable std::atomic<std::size_t> pending_count_{0};  // pending_.size() when the World was left
   mutable std::mutex mutex_;                           // the World's
 
   // The World's.
+  mutable std::uint64_t worlds_ = 0;
   mutable Stats stats_;
   PendingFrees pending_;
   std::vector<std::function<bool()>> callbacks_;

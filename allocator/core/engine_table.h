@@ -1,4 +1,4 @@
-// The engines of an allocator, found without a lock by (pool, stream, size class). Engines are added by one thread at
+// The engines of an allocator, found without a lock by (pool, stream). Engines are added by one thread at
 // a time and never removed; what grows is copied, and the old table stays for those who read it just then.
 #ifndef ASHLAR_ALLOCATOR_CORE_ENGINE_TABLE_H_
 #define ASHLAR_ALLOCATOR_CORE_ENGINE_TABLE_H_
@@ -30,7 +30,7 @@ class EngineTable {
   Engine& FindOrAdd(const EngineKey& key, bool lock_new) {
     if (Engine* engine = Find(key); engine != nullptr) return *engine;
     engines_.push_back(std::make_unique<Engine>(key));
-    if (lock_new) engines_.back()->lock.lock();
+    if (lock_new) engines_.back()->world_way = engines_.back()->lock.Lock();
     if (2 * engines_.size() > all_slots_.back()->mask) {
       Publish(2 * (all_slots_.back()->mask + 1));
     } else {
@@ -52,7 +52,7 @@ class EngineTable {
   };
 
   static std::size_t HashOf(const EngineKey& key) {
-    std::uint64_t hash = Handle(key.stream) * 2 + (key.is_small ? 1 : 0);
+    std::uint64_t hash = Handle(key.stream);
     hash ^= (key.pool.first * 0x9e3779b97f4a7c15u) ^ (key.pool.second * 0xc2b2ae3d27d4eb4fu);
     hash *= 0x9e3779b97f4a7c15u;
     return static_cast<std::size_t>(hash >> 32);

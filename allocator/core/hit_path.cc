@@ -18,57 +18,118 @@ absl::Status TooLarge(std::uint64_t bytes) {
 
 }  // namespace
 
+// Nothing about the log's blocks has changed since they were allocated, so each free leads back one state. The callers'
+// requests are counted already.
+void Engine::ReleaseUndone() {
+  // Each is freed next to blocks that are freed after it: those are live until then.
+  log.ForEachUndone([](LifoLog::Entry& entry) { entry.block->state = policy::BlockState::kLive; });
+  while (log.has_undone()) {
+    LifoLog::Entry& entry = log.Top();
+    Side& side = SideOf(entry.block->is_small);
+    Count(entry);
+    if (entry.is_named) pointers.Take(entry.address);
+    const policy::Heap::ReleaseEffect effect = policy::Heap::EffectOfRelease(*entry.block);
+    side.Add({-1, -entry.block_bytes, 0, effect.splits.blocks, effect.splits.bytes});
+    policy::Heap::ReleaseAs(*side.lane, entry.block, effect);
+    log.DropTop();
+  }
+}
+
+// The request that the log's last free undid, once more: the sums were there before, but for what was asked.
+Block* CachingAllocator::Repeat(Engine& engine, std::uint64_t bytes, bool is_named) {
+  LifoLog::Entry& entry = *engine.log.Undone();
+  Side& side = engine.SideOf(entry.block->is_small);
+  const std::int64_t requested = side.change[kRequestedBytes] + Signed(bytes);
+  const std::int64_t other = engine.sides[0].change[kRequestedBytes] + engine.sides[1].change[kRequestedBytes];
+  if (requested > side.room[kRequestedBytes] || other + Signed(bytes) > engine.room[kRequestedBytes]) return nullptr;
+  side.change[kRequestedBytes] = requested;
+  side.increases[kRequestedBytes] += Signed(bytes);
+  if (entry.is_named != is_named) [[unlikely]] {
+    if (is_named) {
+      engine.pointers.Insert(entry.block);
+      pages_.Enter(entry.address, &engine);
+    } else {
+      engine.pointers.Take(entry.address);
+    }
+    entry.is_named = is_named;
+  }
+  ++entry.repeats;
+  entry.block->requested_bytes = bytes;
+  entry.block->state = policy::BlockState::kLive;
+  engine.log.StepForward();
+  return entry.block;
+}
+
 Block* CachingAllocator::TryAllocate(const policy::Request& request, NamedBy name) {
   if (is_serial_.load(std::memory_order_acquire) || pending_count_.load(std::memory_order_acquire) != 0) return nullptr;
-  policy::Plan plan = heap_.SizesOf(request);
-  Engine* engine = engines_.Find({request.pool, request.stream, policy::IsSmall(plan.rounded_bytes)});
+  Engine* engine = engines_.Find({request.pool, request.stream});
   if (engine == nullptr) return nullptr;
-  const std::lock_guard<SpinLock> lock(engine->lock);
-  if (is_serial_.load(std::memory_order_relaxed) || engine->lane == nullptr) return nullptr;
-  heap_.PlanIn(*engine->lane, plan);
-  // The sizes that max_split_size singles out have statistics of their own.
-  if (plan.block == nullptr || plan.block->size_bytes >= options().max_split_size_bytes) return nullptr;
-  const policy::Heap::CommitEffect effect = heap_.EffectOfCommit(plan);
-  EngineStats& stats = engine->stats;
-  if (!stats.blocks.HasRoom(1) || !stats.block_bytes.HasRoom(Signed(effect.block_bytes)) ||
-      !stats.requested_bytes.HasRoom(Signed(plan.request_bytes)) || !stats.split_blocks.HasRoom(effect.splits.blocks) ||
-      !stats.split_bytes.HasRoom(effect.splits.bytes)) {
-    return nullptr;
+  const std::uint64_t rounded_bytes = heap_.Rounded(request.bytes);
+  const bool is_small = policy::IsSmall(rounded_bytes);
+  const bool is_named = name == NamedBy::kAddress;
+  Side& side = engine->SideOf(is_small);
+  const BiasedLock::Guard guard(engine->lock);
+  if (is_serial_.load(std::memory_order_relaxed) || side.lane == nullptr) return nullptr;
+  if (const LifoLog::Entry* undone = engine->log.Undone(); undone != nullptr) {
+    if (undone->rounded_bytes == rounded_bytes) return Repeat(*engine, request.bytes, is_named);
+    engine->ReleaseUndone();
   }
-  Block* block = heap_.Commit(plan);
-  stats.blocks.Add(1);
-  stats.block_bytes.Add(Signed(effect.block_bytes));
-  stats.requested_bytes.Add(Signed(plan.request_bytes));
-  stats.split_blocks.Add(effect.splits.blocks);
-  stats.split_bytes.Add(effect.splits.bytes);
-  if (name == NamedBy::kAddress) {
+  policy::Lane& lane = *side.lane;
+  Block* block = heap_.FindIn(lane, rounded_bytes);
+  // The sizes that max_split_size singles out have statistics of their own.
+  if (block == nullptr || block->size_bytes >= options().max_split_size_bytes) return nullptr;
+  if (is_named) engine->pointers.Prefetch(block->address);
+  const policy::Heap::PlaceEffect effect = heap_.EffectOf(*block, rounded_bytes, *lane.pool);
+  const Changes changes = {1, Signed(effect.block_bytes), Signed(request.bytes), effect.splits.blocks,
+                           effect.splits.bytes};
+  if (!engine->HasRoom(is_small, changes)) return nullptr;
+  block = heap_.CommitAs(lane, block, effect, request.bytes);
+  side.Add(changes);
+  if (is_named) {
     engine->pointers.Insert(block);
     pages_.Enter(block->address, engine);
   }
+  if (logs_) {
+    LifoLog::Entry& entry = engine->log.Append([engine](LifoLog::Entry& oldest) { engine->Count(oldest); });
+    entry = {block, block->address, rounded_bytes, changes[kBlockBytes], changes[kSplitBlocks], changes[kSplitBytes],
+             0,     is_named};
+  }
   return block;
+}
+
+// Under the engine's lock: a free of the newest allocation, which only steps back.
+bool CachingAllocator::TryUndo(Engine& engine, const LifoLog::Entry& newest) {
+  if (newest.block->has_recorded_streams) return false;
+  Side& side = engine.SideOf(newest.block->is_small);
+  side.change[kRequestedBytes] -= Signed(newest.block->requested_bytes);
+  newest.block->state = policy::BlockState::kFree;
+  engine.log.StepBack();
+  return true;
 }
 
 // Under the engine's lock. A free raises nothing but the counts of inactive split blocks.
 bool CachingAllocator::TryFreeLocked(Engine& engine, Block* block) {
   ASHLAR_CHECK(block->state == policy::BlockState::kLive);
   if (block->has_recorded_streams || block->size_bytes >= options().max_split_size_bytes) return false;
-  EngineStats& stats = engine.stats;
-  const policy::SplitCounts splits = policy::Heap::EffectOfRelease(*block);
-  if (!stats.split_blocks.HasRoom(splits.blocks) || !stats.split_bytes.HasRoom(splits.bytes)) return false;
-  stats.blocks.Add(-1);
-  stats.block_bytes.Add(-Signed(block->size_bytes));
-  stats.requested_bytes.Add(-Signed(block->requested_bytes));
-  stats.split_blocks.Add(splits.blocks);
-  stats.split_bytes.Add(splits.bytes);
-  heap_.Release(block);
+  Side& side = engine.SideOf(block->is_small);
+  engine.EmptyLog();
+  const policy::Heap::ReleaseEffect effect = policy::Heap::EffectOfRelease(*block);
+  const Changes changes = {-1, -Signed(block->size_bytes), -Signed(block->requested_bytes), effect.splits.blocks,
+                           effect.splits.bytes};
+  if (!engine.HasRoom(block->is_small, changes)) return false;
+  side.Add(changes);
+  policy::Heap::ReleaseAs(*side.lane, block, effect);
   return true;
 }
 
 bool CachingAllocator::TryFree(Block* block) {
   if (is_serial_.load(std::memory_order_acquire)) return false;
   Engine& engine = EngineOf(*block);
-  const std::lock_guard<SpinLock> lock(engine.lock);
-  return !is_serial_.load(std::memory_order_relaxed) && TryFreeLocked(engine, block);
+  const BiasedLock::Guard guard(engine.lock);
+  if (is_serial_.load(std::memory_order_relaxed)) return false;
+  const LifoLog::Entry* newest = engine.log.Newest();
+  if (newest != nullptr && newest->block == block) return TryUndo(engine, *newest);
+  return TryFreeLocked(engine, block);
 }
 
 absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
@@ -99,18 +160,30 @@ absl::StatusOr<std::uint64_t> CachingAllocator::AllocateAddress(std::uint64_t by
   return (*block)->address;
 }
 
-bool CachingAllocator::FreeAddress(std::uint64_t address) noexcept {
-  Engine* engine = is_serial_.load(std::memory_order_acquire) ? nullptr : pages_.Find(address);
-  if (engine != nullptr) {
-    const std::lock_guard<SpinLock> lock(engine->lock);
-    if (!is_serial_.load(std::memory_order_relaxed)) {
-      Block* block = engine->pointers.Find(address);
-      if (block != nullptr && TryFreeLocked(*engine, block)) {
-        engine->pointers.Take(address);
-        return true;
-      }
-    }
+bool CachingAllocator::TryFreeAddress(std::uint64_t address) {
+  if (is_serial_.load(std::memory_order_acquire)) return false;
+  Engine* engine = pages_.Find(address);
+  if (engine == nullptr) return false;
+  engine->pointers.Prefetch(address);
+  const BiasedLock::Guard guard(engine->lock);
+  if (is_serial_.load(std::memory_order_relaxed)) return false;
+  const LifoLog::Entry* newest = engine->log.Newest();
+  if (newest != nullptr && newest->address == address && newest->is_named) return TryUndo(*engine, *newest);
+  PointerMap::Found found = engine->pointers.Find(address);
+  // A block that the log holds back is in the map and not live.
+  if (found.block == nullptr || found.block->state != policy::BlockState::kLive) return false;
+  if (engine->log.has_undone()) {
+    engine->ReleaseUndone();
+    found = engine->pointers.Find(address);
   }
+  if (!TryFreeLocked(*engine, found.block)) return false;
+  engine->pointers.Erase(found);
+  return true;
+}
+
+bool CachingAllocator::FreeAddress(std::uint64_t address) noexcept {
+  if (TryFreeAddress(address)) [[likely]]
+    return true;
   const World world(*this);
   Block* block = TakeByAddress(address);
   if (block == nullptr) return false;
@@ -136,7 +209,7 @@ void CachingAllocator::AddRecordedStream(Block* block, Stream stream) {
 void CachingAllocator::RecordStream(Block* block, Stream stream) noexcept {
   if (stream == block->segment->lane->stream) return;
   {
-    const std::lock_guard<SpinLock> lock(EngineOf(*block).lock);
+    const BiasedLock::Guard guard(EngineOf(*block).lock);
     if (!is_serial_.load(std::memory_order_relaxed)) return AddRecordedStream(block, stream);
   }
   const World world(*this);

@@ -29,7 +29,10 @@ std::optional<std::uint64_t> SoftLimitBytes(const policy::Options& options, std:
 }  // namespace
 
 CachingAllocator::CachingAllocator(device::Device* device, policy::Options options)
-    : device_(device), heap_(std::move(options)), total_bytes_(device->GetMemoryInfo().total_bytes) {
+    : device_(device),
+      heap_(std::move(options)),
+      logs_(heap_.options().free_order != policy::FreeOrder::kPerBlockCounter),
+      total_bytes_(device->GetMemoryInfo().total_bytes) {
   memory_limit_bytes_ = heap_.options().memory_limit_bytes;
   SetLimit();
   const std::optional<double> fraction = heap_.options().per_process_memory_fraction;

@@ -1,5 +1,5 @@
 // From an address to the engine that handed it out, without a lock: a two-level table over pages of 2 MiB, the size
-// of the smallest segment. An entry is a hint: it may be missing (an address above 2^47, a page that two engines
+// of the smallest segment. An entry is a hint: it may be missing (an address above 2^48, a page that two engines
 // share) and it may be out of date, so who asks looks in the engine under its lock, and in the segments if it is not
 // there.
 #ifndef ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
@@ -43,7 +43,7 @@ class PageDirectory {
  private:
   static constexpr int kPageBits = 21;
   static constexpr std::uint64_t kLeafPages = 8192;  // 16 GiB of addresses
-  static constexpr std::uint64_t kLeaves = 8192;     // 2^47 bytes of addresses
+  static constexpr std::uint64_t kLeaves = 16384;    // 2^48 bytes of addresses
   using Leaf = std::array<std::atomic<Engine*>, kLeafPages>;
 
   Leaf& LeafOf(std::uint64_t page) {

@@ -8,39 +8,42 @@ namespace {
 
 // What the engine's own sums hold goes to the allocator's.
 void Fold(Engine& engine, Stats& stats) {
-  EngineStats& own = engine.stats;
-  const bool is_small = engine.key.is_small;
-  const auto fold = [is_small](EngineStat& from, PoolStat& to) {
-    to.Fold(is_small, from.change, from.increases);
-    from = {};  // no room either, until it is dealt
-  };
-  if (own.blocks.increases != 0 || own.blocks.change != 0) engine.recent_uses = kRecentWorlds;
-  stats.active.Fold(is_small, own.blocks.change, own.blocks.increases);
-  stats.active_bytes.Fold(is_small, own.block_bytes.change, own.block_bytes.increases);
-  fold(own.blocks, stats.allocation);
-  fold(own.block_bytes, stats.allocated_bytes);
-  fold(own.requested_bytes, stats.requested_bytes);
-  fold(own.split_blocks, stats.inactive_split);
-  fold(own.split_bytes, stats.inactive_split_bytes);
+  for (const bool is_small : {false, true}) {
+    Side& side = engine.SideOf(is_small);
+    const auto fold = [&side, is_small](EngineStat of, PoolStat& to) {
+      to.Fold(is_small, side.change[of], side.increases[of]);
+    };
+    if (side.increases[kBlocks] != 0 || side.change[kBlocks] != 0) engine.recent_uses = kRecentWorlds;
+    fold(kBlocks, stats.allocation);
+    fold(kBlocks, stats.active);
+    fold(kBlockBytes, stats.allocated_bytes);
+    fold(kBlockBytes, stats.active_bytes);
+    fold(kRequestedBytes, stats.requested_bytes);
+    fold(kSplitBlocks, stats.inactive_split);
+    fold(kSplitBytes, stats.inactive_split_bytes);
+    side.change = side.increases = side.room = {};  // no room either, until it is dealt
+  }
+  engine.room = {};
 }
 
-struct Sharers {
-  std::int64_t all = 0;
-  std::int64_t small = 0;
-  std::int64_t large = 0;
-};
+// The room below the peaks of one size class, or of both.
+Changes Slack(const Stats& stats, PoolKind kind) {
+  const auto slack = [kind](const PoolStat& stat) { return stat[kind].Slack(); };
+  return {std::min(slack(stats.allocation), slack(stats.active)),
+          std::min(slack(stats.allocated_bytes), slack(stats.active_bytes)), slack(stats.requested_bytes),
+          slack(stats.inactive_split), slack(stats.inactive_split_bytes)};
+}
 
-// An equal share of the room below the peak over all and below the peak of the engine's size class.
-std::int64_t Share(const PoolStat& stat, bool is_small, const Sharers& sharers) {
-  const std::int64_t of_all = stat.all().Slack() / sharers.all;
-  const Stat& kind = stat[is_small ? PoolKind::kSmall : PoolKind::kLarge];
-  return std::min(of_all, kind.Slack() / (is_small ? sharers.small : sharers.large));
+Changes Share(Changes slack, std::int64_t sharers) {
+  for (std::int64_t& room : slack) room /= sharers;
+  return slack;
 }
 
 }  // namespace
 
 CachingAllocator::World::World(const CachingAllocator& allocator) : allocator_(allocator) {
   allocator_.mutex_.lock();
+  ++allocator_.worlds_;
   if (!IsSerial()) LockEngines();
 }
 
@@ -63,13 +66,14 @@ bool CachingAllocator::World::IsSerial() const { return allocator_.is_serial_.lo
 
 void CachingAllocator::World::LockEngines() const {
   for (const std::unique_ptr<Engine>& engine : allocator_.engines_.engines()) {
-    engine->lock.lock();
+    engine->world_way = engine->lock.Lock();
+    engine->EmptyLog();
     Fold(*engine, allocator_.stats_);
   }
 }
 
 void CachingAllocator::World::UnlockEngines() const {
-  for (const std::unique_ptr<Engine>& engine : allocator_.engines_.engines()) engine->lock.unlock();
+  for (const std::unique_ptr<Engine>& engine : allocator_.engines_.engines()) engine->lock.Unlock(engine->world_way);
 }
 
 // The mode changes while every engine is locked: one that is locked later sees the new one.
@@ -81,40 +85,34 @@ void CachingAllocator::World::ChooseMode(CachingAllocator& allocator) const {
   if (wants_serial) UnlockEngines();
 }
 
-// Engines that were not used for a while get none, so that the others seldom come back for more.
+// Equal shares. Engines that were not used for a while get none, so that the others seldom come back for more.
 void CachingAllocator::World::DealRoom() const {
-  Sharers sharers;
   const auto& engines = allocator_.engines_.engines();
+  std::int64_t sharers = 0;
+  for (const std::unique_ptr<Engine>& engine : engines) sharers += engine->recent_uses != 0;
+  if (sharers == 0) return;
+  const Stats& stats = allocator_.stats_;
+  const Changes all = Share(Slack(stats, PoolKind::kAll), sharers);
+  const Changes small = Share(Slack(stats, PoolKind::kSmall), sharers);
+  const Changes large = Share(Slack(stats, PoolKind::kLarge), sharers);
   for (const std::unique_ptr<Engine>& engine : engines) {
     if (engine->recent_uses == 0) continue;
-    ++sharers.all;
-    ++(engine->key.is_small ? sharers.small : sharers.large);
-  }
-  const Stats& stats = allocator_.stats_;
-  for (const std::unique_ptr<Engine>& owned : engines) {
-    Engine& engine = *owned;
-    if (engine.recent_uses == 0) continue;
-    --engine.recent_uses;
-    const bool is_small = engine.key.is_small;
-    const auto share = [&](const PoolStat& stat) { return Share(stat, is_small, sharers); };
-    engine.stats.blocks.room = std::min(share(stats.allocation), share(stats.active));
-    engine.stats.block_bytes.room = std::min(share(stats.allocated_bytes), share(stats.active_bytes));
-    engine.stats.requested_bytes.room = share(stats.requested_bytes);
-    engine.stats.split_blocks.room = share(stats.inactive_split);
-    engine.stats.split_bytes.room = share(stats.inactive_split_bytes);
+    --engine->recent_uses;
+    engine->room = all;
+    engine->SideOf(true).room = small;
+    engine->SideOf(false).room = large;
   }
 }
 
 void CachingAllocator::BindEngine(policy::Lane& lane) {
-  Engine& engine = engines_.FindOrAdd({lane.pool->id, lane.stream, lane.pool->is_small},
-                                      !is_serial_.load(std::memory_order_relaxed));
-  engine.lane = &lane;
+  Engine& engine = engines_.FindOrAdd({lane.pool->id, lane.stream}, !is_serial_.load(std::memory_order_relaxed));
+  engine.SideOf(lane.pool->is_small).lane = &lane;
   lane.owner = &engine;
 }
 
 void CachingAllocator::UnbindEngines(const policy::Pool& pool) {
   for (const std::unique_ptr<policy::Lane>& lane : pool.lanes) {
-    if (lane->owner != nullptr) static_cast<Engine*>(lane->owner)->lane = nullptr;
+    if (lane->owner != nullptr) static_cast<Engine*>(lane->owner)->SideOf(pool.is_small).lane = nullptr;
   }
 }
 
@@ -158,6 +156,30 @@ void CachingAllocator::SetFailureReports(bool wanted) {
 absl::Status CachingAllocator::TakeDeviceError() {
   const World world(*this);
   return std::exchange(unreported_error_, absl::OkStatus());
+}
+
+CachingAllocator::PathCosts CachingAllocator::path_costs() const {
+  const World world(*this);
+  PathCosts out;
+  out.worlds = worlds_;
+  for (const std::unique_ptr<Engine>& engine : engines_.engines()) out.engine_locks += engine->lock.times_taken();
+  const auto add = [&out](const policy::PoolPair& pair) {
+    for (const policy::Pool* pool : {&pair.small, &pair.large}) {
+      for (const std::unique_ptr<policy::Lane>& lane : pool->lanes) {
+        out.index_probes += lane->free.probes();
+        out.cuts += lane->cuts;
+        out.joins += lane->joins;
+      }
+    }
+  };
+  add(heap_.default_pair());
+  for (const auto& [id, pair] : heap_.private_pairs()) add(*pair);
+  return out;
+}
+
+const policy::Heap& CachingAllocator::heap() const {
+  const World world(*this);  // what the engines' logs hold back becomes real
+  return heap_;
 }
 
 Stats CachingAllocator::stats() const {

@@ -49,6 +49,8 @@ struct alignas(64) Block {
   std::uint32_t pending_events = 0;
   BlockState state = BlockState::kFree;
   bool has_recorded_streams = false;
+  bool is_expandable = false;  // as its segment,
+  bool is_small = false;       // as its pool: the hot path touches neither
 
   bool IsSplit() const { return prev != nullptr || next != nullptr; }
   std::uint64_t End() const { return address + size_bytes; }

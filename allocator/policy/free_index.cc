@@ -23,20 +23,22 @@ bool FreeIndex::Before(const Entry& a, const Entry& b) {
 }
 
 // How many entries, from the front, are not before `key`.
-std::size_t FreeIndex::CountNotBefore(const Chunk& entries, const Entry& key) {
+std::size_t FreeIndex::CountNotBefore(const Chunk& entries, const Entry& key) const {
   const Entry* base = entries.data();
   std::size_t left = entries.size();
   while (left > 1) {
+    ++probes_;
     const std::size_t half = left / 2;
     base += Before(base[half - 1], key) ? 0 : half;
     left -= half;
   }
+  ++probes_;
   const bool counts_last = left == 1 && !Before(*base, key);
   return static_cast<std::size_t>(base - entries.data()) + counts_last;
 }
 
 // Chunks and entries are descending: the answer is the last entry that is not before `key`.
-FreeIndex::Position FreeIndex::LowerBound(const Bin& bin, const Entry& key) {
+FreeIndex::Position FreeIndex::LowerBound(const Bin& bin, const Entry& key) const {
   std::size_t chunk = bin.greater.size();
   std::size_t count = CountNotBefore(bin.least, key);
   if (count == 0 && chunk > 0) {

@@ -37,6 +37,8 @@ class FreeIndex {
   bool Contains(const Block* block) const;
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  // Entries that searches looked at so far: what the index costs beyond its bitmap.
+  std::uint64_t probes() const { return probes_; }
 
  private:
   struct Entry {
@@ -72,11 +74,11 @@ class FreeIndex {
   static std::size_t BinOf(std::uint64_t size_bytes);
   static bool Before(const Entry& a, const Entry& b);
   // The position of the first entry in order that is not before `key`, or the bin's end as {chunks, 0}.
-  static Position LowerBound(const Bin& bin, const Entry& key);
+  Position LowerBound(const Bin& bin, const Entry& key) const;
   // The first and last entry in order of a bin that is not empty.
   static Block* FirstOf(const Bin& bin) { return bin.least.back().block; }
   static Block* LastOf(const Bin& bin) { return bin[0].front().block; }
-  static std::size_t CountNotBefore(const Chunk& entries, const Entry& key);
+  std::size_t CountNotBefore(const Chunk& entries, const Entry& key) const;
   static void Halve(Bin& bin, std::size_t chunk);
   // A chunk has become empty.
   void DropEmpty(std::size_t bin, std::size_t chunk);
@@ -90,6 +92,7 @@ class FreeIndex {
   std::array<std::uint64_t, kWordCount> words_{};
   std::uint32_t summary_ = 0;  // bit w: words_[w] is not 0
   std::size_t size_ = 0;
+  mutable std::uint64_t probes_ = 0;
 };
 
 }  // namespace ashlar::policy

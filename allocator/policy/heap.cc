@@ -21,7 +21,10 @@ std::unique_ptr<PoolPair> NewPair(PoolId id) {
 
 }  // namespace
 
-Heap::Heap(Options options) : options_(std::move(options)), default_pair_(NewPair({})) {}
+Heap::Heap(Options options) : options_(std::move(options)), default_pair_(NewPair({})) {
+  const auto& divisions = options_.roundup_power2_divisions;
+  rounds_to_granules_ = std::all_of(divisions.begin(), divisions.end(), [](std::uint64_t d) { return d == 0; });
+}
 
 Heap::~Heap() = default;
 
@@ -56,7 +59,7 @@ Lane& Heap::LaneOf(Pool& pool, Stream stream) {
 Plan Heap::SizesOf(const Request& request) const {
   Plan plan;
   plan.request_bytes = request.bytes;
-  plan.rounded_bytes = RoundedBytes(request.bytes, options_);
+  plan.rounded_bytes = Rounded(request.bytes);
   plan.segment_bytes = SegmentBytes(plan.rounded_bytes, options_);
   plan.stream = request.stream;
   return plan;
@@ -68,20 +71,14 @@ Plan Heap::MakePlan(const Request& request) const {
   if (plan.pair == nullptr) return plan;
   plan.pool = IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
   const Lane* lane = FindLane(*plan.pool, request.stream);
-  if (lane != nullptr) plan.block = FindFree(*lane, plan.rounded_bytes);
+  if (lane != nullptr) plan.block = FindIn(*lane, plan.rounded_bytes);
   return plan;
 }
 
-void Heap::PlanIn(Lane& lane, Plan& plan) const {
-  plan.pool = lane.pool;
-  plan.pair = lane.pool->pair;
-  plan.block = FindFree(lane, plan.rounded_bytes);
-}
-
 // Best fit looks at one candidate only: the first in order that is large enough.
-Block* Heap::FindFree(const Lane& lane, std::uint64_t rounded_bytes) const {
+Block* Heap::FindIn(const Lane& lane, std::uint64_t rounded_bytes) const {
   Block* candidate = lane.free.FirstAtLeast(rounded_bytes);
-  if (candidate != nullptr && candidate->segment->is_expandable) candidate = SkipByExpandableRules(lane, candidate);
+  if (candidate != nullptr && candidate->is_expandable) candidate = SkipByExpandableRules(lane, candidate);
   if (candidate == nullptr || !MayServe(rounded_bytes, candidate->size_bytes)) return nullptr;
   return candidate;
 }
@@ -108,61 +105,63 @@ Block* Heap::Commit(const Plan& plan) {
   return Place(plan, plan.block);
 }
 
-void Heap::TakeFree(Block* block) { block->segment->lane->free.Erase(block); }
-
-bool Heap::ShouldSplit(const Plan& plan, const Block& block) const {
-  const std::uint64_t remaining = block.size_bytes - plan.rounded_bytes;
-  const Pool& pool = *block.segment->lane->pool;  // of the block: an overflow pool serves requests of other pools
+bool Heap::ShouldSplit(std::uint64_t rounded_bytes, std::uint64_t block_bytes, const Pool& pool) const {
+  const std::uint64_t remaining = block_bytes - rounded_bytes;
   if (pool.pair->no_split) return false;
   if (pool.is_small || options_.expandable_segments) return remaining >= kMinBlockBytes;
-  return plan.rounded_bytes < options_.max_split_size_bytes && remaining > kSmallMaxBytes;
+  return rounded_bytes < options_.max_split_size_bytes && remaining > kSmallMaxBytes;
 }
 
-Heap::CommitEffect Heap::EffectOfCommit(const Plan& plan) const {
-  const Block& block = *plan.block;
-  const bool splits = ShouldSplit(plan, block);
-  CommitEffect out{splits ? plan.rounded_bytes : block.size_bytes, {}};
-  if (block.segment->is_expandable) return out;
+Heap::PlaceEffect Heap::EffectOf(const Block& block, std::uint64_t rounded_bytes, const Pool& pool) const {
+  PlaceEffect out;
+  out.cuts = ShouldSplit(rounded_bytes, block.size_bytes, pool);
+  out.block_bytes = out.cuts ? rounded_bytes : block.size_bytes;
+  if (block.is_expandable) return out;
   const auto taken_bytes = static_cast<std::int64_t>(out.block_bytes);
   const auto rest_bytes = static_cast<std::int64_t>(block.size_bytes - out.block_bytes);
   if (block.IsSplit()) {
-    out.splits = {splits ? 0 : -1, -taken_bytes};
-  } else if (splits) {
+    out.splits = {out.cuts ? 0 : -1, -taken_bytes};
+  } else if (out.cuts) {
     out.splits = {1, rest_bytes};
   }
   return out;
 }
 
+Block* Heap::CommitAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) {
+  lane.free.Erase(block);
+  return PlaceAs(lane, block, effect, request_bytes);
+}
+
+// A block's own pool decides: an overflow pool serves requests of other pools.
 Block* Heap::Place(const Plan& plan, Block* block) {
-  SplitCounts& counts = block->segment->lane->inactive_split;
-  const bool was_split = block->IsSplit();
-  const bool counted = !block->segment->is_expandable;
-  if (ShouldSplit(plan, *block)) {
+  Lane& lane = *block->segment->lane;
+  return PlaceAs(lane, block, EffectOf(*block, plan.rounded_bytes, *lane.pool), plan.request_bytes);
+}
+
+Block* Heap::PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) const {
+  if (effect.cuts) {
     Block* rest = block;
-    block = Split(rest, plan.rounded_bytes);
-    InsertFree(rest);
-    if (counted && was_split) counts.bytes -= static_cast<std::int64_t>(block->size_bytes);
-    if (counted && !was_split) {
-      counts.bytes += static_cast<std::int64_t>(rest->size_bytes);
-      ++counts.blocks;
-    }
-  } else if (counted && was_split) {
-    counts.bytes -= static_cast<std::int64_t>(block->size_bytes);
-    --counts.blocks;
+    block = Split(lane, rest, effect.block_bytes);
+    InsertFree(lane, rest);
   }
+  lane.inactive_split.Add(effect.splits);
   block->state = BlockState::kLive;
-  block->requested_bytes = plan.request_bytes;
+  block->requested_bytes = request_bytes;
   return block;
 }
 
 // Cuts the low `low_bytes` off as a block of its own, which is returned; `block` keeps the rest and its rank.
-Block* Heap::Split(Block* block, std::uint64_t low_bytes) {
-  Block* low = block->segment->lane->slabs.New();
+Block* Heap::Split(Lane& lane, Block* block, std::uint64_t low_bytes) const {
+  ++lane.cuts;
+  Block* low = lane.slabs.New();
   low->address = block->address;
   low->size_bytes = low_bytes;
   low->segment = block->segment;
   low->state = block->state;
-  low->rank = RankForNewBlock(*block->segment);
+  low->is_expandable = block->is_expandable;
+  low->is_small = block->is_small;
+  // But for the counter of blocks, all blocks of a segment have its rank.
+  low->rank = options_.free_order == FreeOrder::kPerBlockCounter ? lane.next_block_rank++ : block->rank;
   low->prev = block->prev;
   low->next = block;
   if (low->prev != nullptr) {
@@ -176,46 +175,58 @@ Block* Heap::Split(Block* block, std::uint64_t low_bytes) {
   return low;
 }
 
-SplitCounts Heap::EffectOfRelease(const Block& block) {
-  SplitCounts out;
-  if (block.segment->is_expandable) return out;
-  const bool joins_prev = block.prev != nullptr && block.prev->state == BlockState::kFree;
-  const bool joins_next = block.next != nullptr && block.next->state == BlockState::kFree;
-  const Block* low = joins_prev ? block.prev : &block;
-  const Block* high = joins_next ? block.next : &block;
+Heap::ReleaseEffect Heap::EffectOfRelease(const Block& block) {
+  __builtin_prefetch(block.prev);
+  __builtin_prefetch(block.next);
+  ReleaseEffect out;
+  out.joins_prev = block.prev != nullptr && block.prev->state == BlockState::kFree;
+  out.joins_next = block.next != nullptr && block.next->state == BlockState::kFree;
+  if (block.is_expandable) return out;
+  const Block* low = out.joins_prev ? block.prev : &block;
+  const Block* high = out.joins_next ? block.next : &block;
   const bool is_split = low->prev != nullptr || high->next != nullptr;
   // The neighbours' bytes leave the count and come back as part of the merged block, if that still shares a segment.
-  out.blocks = (is_split ? 1 : 0) - (joins_prev ? 1 : 0) - (joins_next ? 1 : 0);
-  const std::uint64_t neighbours = (joins_prev ? low->size_bytes : 0) + (joins_next ? high->size_bytes : 0);
-  out.bytes = is_split ? static_cast<std::int64_t>(block.size_bytes) : -static_cast<std::int64_t>(neighbours);
+  out.splits.blocks = (is_split ? 1 : 0) - (out.joins_prev ? 1 : 0) - (out.joins_next ? 1 : 0);
+  const std::uint64_t neighbours = (out.joins_prev ? low->size_bytes : 0) + (out.joins_next ? high->size_bytes : 0);
+  out.splits.bytes = is_split ? static_cast<std::int64_t>(block.size_bytes) : -static_cast<std::int64_t>(neighbours);
   return out;
 }
 
-Block* Heap::Release(Block* block) {
-  SplitCounts& counts = block->segment->lane->inactive_split;
-  const bool counted = !block->segment->is_expandable;
-  block->state = BlockState::kFree;
-  for (Block* neighbour : {block->prev, block->next}) {
-    const std::uint64_t neighbour_bytes = neighbour == nullptr ? 0 : neighbour->size_bytes;
-    if (MergeWith(block, neighbour) && counted) {
-      --counts.blocks;
-      counts.bytes -= static_cast<std::int64_t>(neighbour_bytes);
-    }
+// The block becomes part of the one before it rather than the other way round: that touches one record less. The
+// rank is the freed block's, as if it had stayed.
+Block* Heap::ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& effect) {
+  lane.joins += static_cast<std::uint64_t>(effect.joins_next) + static_cast<std::uint64_t>(effect.joins_prev);
+  if (effect.joins_next) {
+    Block* next = block->next;
+    lane.free.Erase(next);
+    block->size_bytes += next->size_bytes;
+    block->next = next->next;
+    if (block->next != nullptr) block->next->prev = block;
+    lane.slabs.Delete(next);
   }
-  InsertFree(block);
-  if (counted && block->IsSplit()) {
-    ++counts.blocks;
-    counts.bytes += static_cast<std::int64_t>(block->size_bytes);
+  if (effect.joins_prev) {
+    Block* prev = block->prev;
+    lane.free.Erase(prev);
+    prev->size_bytes += block->size_bytes;
+    prev->rank = block->rank;
+    prev->next = block->next;
+    if (prev->next != nullptr) prev->next->prev = prev;
+    lane.slabs.Delete(block);
+    block = prev;
   }
+  InsertFree(lane, block);
+  lane.inactive_split.Add(effect.splits);
   return block;
 }
 
-bool Heap::MergeWith(Block* block, Block* other) {
-  if (other == nullptr || other->state != block->state) return false;
+void Heap::MergeWith(Block* block, Block* other) {
+  if (other == nullptr || other->state != block->state) return;
+  Lane& lane = *block->segment->lane;
+  ++lane.joins;
   if (other->state == BlockState::kFree) {
-    TakeFree(other);
+    lane.free.Erase(other);
   } else {
-    block->segment->lane->unmapped.erase(other->address);
+    lane.unmapped.erase(other->address);
   }
   if (block->prev == other) {
     block->address = other->address;
@@ -230,14 +241,13 @@ bool Heap::MergeWith(Block* block, Block* other) {
     if (block->next != nullptr) block->next->prev = block;
   }
   block->size_bytes += other->size_bytes;
-  block->segment->lane->slabs.Delete(other);
-  return true;
+  lane.slabs.Delete(other);
 }
 
-void Heap::InsertFree(Block* block) {
+void Heap::InsertFree(Lane& lane, Block* block) {
   block->state = BlockState::kFree;
-  block->freed_at = block->segment->lane->pool->clock;
-  block->segment->lane->free.Insert(block);
+  block->freed_at = lane.pool->clock;
+  lane.free.Insert(block);
 }
 
 std::uint64_t Heap::RankForNewBlock(const Segment& segment) const {
@@ -265,6 +275,7 @@ Segment* Heap::NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_
   block->address = address;
   block->size_bytes = size_bytes;
   block->segment = segment;
+  block->is_small = lane.pool->is_small;
   block->rank = RankForNewBlock(*segment);
   segment->first = block;
   return segment;
@@ -292,11 +303,12 @@ std::vector<Block*> Heap::Restore(const Request& lane_of, bool is_small, bool is
   for (const KnownBlock& known : blocks) total_bytes += known.size_bytes;
   Segment* segment = NewSegment(LaneOf(is_small ? pair.small : pair.large, lane_of.stream), address, total_bytes);
   segment->is_expandable = is_expandable;
+  segment->first->is_expandable = is_expandable;
   segment->page_bytes = PageBytes(is_small, options_);
   std::vector<Block*> out;
   Block* rest = segment->first;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    Block* block = i + 1 == blocks.size() ? rest : Split(rest, blocks[i].size_bytes);
+    Block* block = i + 1 == blocks.size() ? rest : Split(*segment->lane, rest, blocks[i].size_bytes);
     block->state = blocks[i].state;
     block->requested_bytes = blocks[i].requested_bytes;
     out.push_back(block);
@@ -309,10 +321,9 @@ std::vector<Block*> Heap::Restore(const Request& lane_of, bool is_small, bool is
     }
     reserved_bytes_ += block->size_bytes;
     if (block->state != BlockState::kFree) continue;
-    InsertFree(block);
+    InsertFree(*segment->lane, block);
     if (is_expandable || !block->IsSplit()) continue;
-    ++counts.blocks;
-    counts.bytes += static_cast<std::int64_t>(block->size_bytes);
+    counts.Add({1, static_cast<std::int64_t>(block->size_bytes)});
   }
   return out;
 }

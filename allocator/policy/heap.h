@@ -35,10 +35,15 @@ struct PoolPair;
 struct SplitCounts {
   std::int64_t blocks = 0;
   std::int64_t bytes = 0;
+
+  void Add(const SplitCounts& change) {
+    blocks += change.blocks;
+    bytes += change.bytes;
+  }
 };
 
 // The part of a pool that one stream uses. No block ever changes lanes, and what a request changes on its way through
-// PlanIn, Commit and Release is its lane alone: that is what lets different lanes serve different threads.
+// CommitAs and ReleaseAs is its lane alone: that is what lets different lanes serve different threads.
 struct Lane {
   Stream stream{};
   Pool* pool = nullptr;
@@ -47,7 +52,9 @@ struct Lane {
   SplitCounts inactive_split;
   BlockSlabs slabs;
   std::uint64_t next_block_rank = 1;
-  void* owner = nullptr;  // the caller's own
+  std::uint64_t cuts = 0;   // blocks cut in two so far,
+  std::uint64_t joins = 0;  // and blocks that became part of another
+  void* owner = nullptr;    // the caller's own
 };
 
 struct Pool {
@@ -100,18 +107,27 @@ class Heap {
   const Options& options() const { return options_; }
 
   // --- requests ---
+  // What a request takes: its size by the rounding rule.
+  std::uint64_t Rounded(std::uint64_t request_bytes) const {
+    if (!rounds_to_granules_) return RoundedBytes(request_bytes, options_);
+    return request_bytes < kMinBlockBytes ? kMinBlockBytes : RoundUp(request_bytes, kMinBlockBytes);
+  }
   // The sizes of a request, which depend on the options alone.
   Plan SizesOf(const Request& request) const;
   // The plan's pool is nullptr while nobody has made the request's private pool by Pair().
   Plan MakePlan(const Request& request) const;
-  // Completes the sizes of a request by the lane that serves it; touches nothing else.
-  void PlanIn(Lane& lane, Plan& plan) const;
-  // What Commit of this plan will hand out, and add to the lane's counts of inactive split blocks.
-  struct CommitEffect {
+  // The free block of the lane that serves a request of this rounded size, nullptr if none does. FindIn, EffectOf,
+  // CommitAs and ReleaseAs are what a request needs that the cache serves: they touch nothing but the lane.
+  Block* FindIn(const Lane& lane, std::uint64_t rounded_bytes) const;
+  // What placing a request in a block of the pool will hand out, and add to the counts of inactive split blocks.
+  struct PlaceEffect {
     std::uint64_t block_bytes = 0;
+    bool cuts = false;
     SplitCounts splits;
   };
-  CommitEffect EffectOfCommit(const Plan& plan) const;
+  PlaceEffect EffectOf(const Block& block, std::uint64_t rounded_bytes, const Pool& pool) const;
+  // Takes the free block out of the lane's set and places a request in it, as EffectOf said.
+  Block* CommitAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes);
   // Whether a free block of this size may serve the request at all.
   bool MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const;
   // Counts one search in the pool's clock; call before MakePlan's result is used, only while garbage is collected.
@@ -131,10 +147,16 @@ class Heap {
   // --- returns ---
   // The caller freed the block; it waits for events.
   static void MarkPending(Block* block) { block->state = BlockState::kPending; }
-  // What Release of this block will add to the lane's counts of inactive split blocks.
-  static SplitCounts EffectOfRelease(const Block& block);
+  // What Release of this block will merge, and add to the lane's counts of inactive split blocks.
+  struct ReleaseEffect {
+    bool joins_prev = false;
+    bool joins_next = false;
+    SplitCounts splits;
+  };
+  static ReleaseEffect EffectOfRelease(const Block& block);
   // The block is free now: merges and joins the free set. Returns the merged block.
-  Block* Release(Block* block);
+  static Block* Release(Block* block) { return ReleaseAs(*block->segment->lane, block, EffectOfRelease(*block)); }
+  static Block* ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& effect);
 
   // --- segments ---
   // A new segment of the plan's lane as one block that is in no set yet.
@@ -171,7 +193,7 @@ class Heap {
   // Forgets a reservation that is wholly unmapped.
   void RemoveReservation(Block* unmapped);
   // Takes a free block out of its set without placing anything (growth ends here).
-  void TakeFree(Block* block);
+  static void TakeFree(Block* block) { block->segment->lane->free.Erase(block); }
 
   // --- pools ---
   // Made on first use.
@@ -204,17 +226,18 @@ class Heap {
  private:
   Lane* FindLane(const Pool& pool, Stream stream) const;
   Lane& LaneOf(Pool& pool, Stream stream);
-  Block* FindFree(const Lane& lane, std::uint64_t rounded_bytes) const;
   Block* SkipByExpandableRules(const Lane& lane, Block* candidate) const;
-  Block* Split(Block* block, std::uint64_t low_bytes);
-  void InsertFree(Block* block);
-  // Merges `other` into `block` when both may merge; true when it did.
-  bool MergeWith(Block* block, Block* other);
-  bool ShouldSplit(const Plan& plan, const Block& block) const;
+  Block* Split(Lane& lane, Block* block, std::uint64_t low_bytes) const;
+  Block* PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) const;
+  static void InsertFree(Lane& lane, Block* block);
+  // Merges `other` into `block` when both may merge.
+  static void MergeWith(Block* block, Block* other);
+  bool ShouldSplit(std::uint64_t rounded_bytes, std::uint64_t block_bytes, const Pool& pool) const;
   std::uint64_t RankForNewBlock(const Segment& segment) const;
   Segment* NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_bytes);
 
   Options options_;
+  bool rounds_to_granules_ = false;  // no request is rounded to anything but 512 bytes
   std::unique_ptr<PoolPair> default_pair_;
   std::map<PoolId, std::unique_ptr<PoolPair>> private_pairs_;
   std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;

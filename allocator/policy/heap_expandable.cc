@@ -31,10 +31,10 @@ bool HasRoom(const Block* block, std::uint64_t wanted_bytes) {
 // expandable blocks that an earlier setting left.
 Block* Heap::SkipByExpandableRules(const Lane& lane, Block* candidate) const {
   if (!options_.expandable_segments) {
-    while (candidate != nullptr && candidate->segment->is_expandable) candidate = lane.free.Next(candidate);
+    while (candidate != nullptr && candidate->is_expandable) candidate = lane.free.Next(candidate);
     return candidate;
   }
-  while (candidate->segment->is_expandable) {
+  while (candidate->is_expandable) {
     Block* next = lane.free.Next(candidate);
     if (next == nullptr || Room(*next) >= Room(*candidate)) break;
     candidate = next;
@@ -58,6 +58,7 @@ Block* Heap::AddReservation(const Plan& plan, std::uint64_t address, std::uint64
   Segment* segment = NewSegment(lane, address, size_bytes);
   segment->is_expandable = true;
   segment->page_bytes = page_bytes;
+  segment->first->is_expandable = true;
   segment->first->state = BlockState::kUnmapped;
   lane.unmapped.emplace(address, segment->first);
   return segment->first;
@@ -71,7 +72,7 @@ Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes) {
   Block* mapped = unmapped;
   if (size_bytes < unmapped->size_bytes) {
     // The low part is the block that was there (it keeps its rank); the rest is new.
-    mapped = Split(unmapped, size_bytes);
+    mapped = Split(lane, unmapped, size_bytes);
     std::swap(mapped->rank, unmapped->rank);
     lane.unmapped.emplace(unmapped->address, unmapped);
   }
@@ -79,7 +80,7 @@ Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes) {
   reserved_bytes_ += size_bytes;
   MergeWith(mapped, mapped->prev);
   MergeWith(mapped, mapped->next);
-  InsertFree(mapped);
+  InsertFree(lane, mapped);
   return mapped;
 }
 
@@ -95,13 +96,13 @@ Block* Heap::MarkUnmapped(Block* block, const AddressRange& range) {
   TakeFree(block);
   const std::uint64_t head_bytes = range.address - block->address;
   const std::uint64_t tail_bytes = block->End() - (range.address + range.size_bytes);
-  if (head_bytes > 0) InsertFree(Split(block, head_bytes));
+  if (head_bytes > 0) InsertFree(lane, Split(lane, block, head_bytes));
   Block* middle = block;
   if (tail_bytes > 0) {
     // The middle is the block that was there (it keeps its rank); the tail is new.
-    middle = Split(block, range.size_bytes);
+    middle = Split(lane, block, range.size_bytes);
     std::swap(middle->rank, block->rank);
-    InsertFree(block);
+    InsertFree(lane, block);
   }
   middle->state = BlockState::kUnmapped;
   reserved_bytes_ -= range.size_bytes;

@@ -51,7 +51,7 @@ Block* Heap::FindInOtherLane(const Plan& plan) const {
   Block* best = nullptr;
   for (const std::unique_ptr<Lane>& lane : plan.pool->lanes) {
     if (lane->stream == plan.stream) continue;
-    Block* candidate = FindFree(*lane, plan.rounded_bytes);
+    Block* candidate = FindIn(*lane, plan.rounded_bytes);
     if (candidate != nullptr && (best == nullptr || candidate->size_bytes < best->size_bytes)) best = candidate;
   }
   return best;

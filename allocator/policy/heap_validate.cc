@@ -43,7 +43,7 @@ absl::Status CheckBlock(const Segment& segment, const Block& block, const Block*
 absl::Status Heap::Validate() const {
   std::uint64_t reserved = 0;
   std::map<const Lane*, LaneCounts> lanes;
-    std::uint64_t last_end = 0;
+  std::uint64_t last_end = 0;
   for (const auto& [address, segment] : segments_) {
     if (address < last_end) return absl::InternalError(absl::StrCat("the segment at ", address, " overlaps"));
     last_end = address + segment->size_bytes;

@@ -1,5 +1,5 @@
-// What fixed workloads cost, as exact counts: device calls, segments, blocks cut and merged, retries and peaks. A
-// change of any number is a change of behaviour or of speed and has to be meant.
+// What fixed workloads cost, as exact counts: device calls, segments, blocks cut and merged, locks, searches, retries
+// and peaks. A change of any number is a change of behaviour or of speed and has to be meant.
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
@@ -19,6 +19,7 @@ struct Cost {
   std::uint64_t segment_alloc, segment_free, map_pages, unmap_pages;
   std::uint64_t record_event, query_event, synchronize;
   std::uint64_t splits, merges;
+  std::uint64_t worlds, locks, probes;
   std::uint64_t retries, ooms;
   std::uint64_t peak_reserved_mib, peak_allocated_mib;  // rounded up
   bool operator==(const Cost&) const = default;
@@ -27,10 +28,10 @@ struct Cost {
 std::ostream& operator<<(std::ostream& out, const Cost& c) {
   return out << absl::StrCat("{", c.segment_alloc, ", ", c.segment_free, ", ", c.map_pages, ", ", c.unmap_pages, ", ",
                              c.record_event, ", ", c.query_event, ", ", c.synchronize, ", ", c.splits, ", ", c.merges,
-                             ", ", c.retries, ", ", c.ooms, ", ", c.peak_reserved_mib, ", ", c.peak_allocated_mib, "}");
+                             ", ", c.worlds, ", ", c.locks, ", ", c.probes, ", ", c.retries, ", ", c.ooms, ", ", c.peak_reserved_mib, ", ", c.peak_allocated_mib, "}");
 }
 
-// Runs a workload and counts; cuts and joins are seen as changes in the number of blocks.
+// Runs a workload and counts.
 class Meter {
  public:
   Meter(const std::string& conf, std::uint64_t capacity_bytes)
@@ -38,23 +39,15 @@ class Meter {
         allocator_(&device_, *policy::ParseConf(conf, policy::Compat::kTorch210)) {}
 
   Block* Allocate(std::uint64_t bytes, std::uint64_t stream = 0) {
-    const std::uint64_t segments = Segments();
-    const std::size_t blocks = BlockCount();
-    const absl::StatusOr<Block*> block = allocator_.Allocate(bytes, Stream{stream});
-    if (Segments() == segments && BlockCount() > blocks) ++splits_;
-    if (Segments() == segments + 1 && BlockCount() > blocks + 1) ++splits_;
-    return block.ok() ? *block : nullptr;
+    return allocator_.Allocate(bytes, Stream{stream}).value_or(nullptr);
   }
-  void Free(Block* block) {
-    const std::size_t blocks = BlockCount();
-    if (block != nullptr) allocator_.Free(block);
-    merges_ += blocks - BlockCount();
-  }
+  void Free(Block* block) { allocator_.Free(block); }
   void Use(Block* block, std::uint64_t stream) { allocator_.RecordStream(block, Stream{stream}); }
   void FinishWork() { device_.CompleteAllWork(); }
   void EmptyCache() { allocator_.EmptyCache(); }
 
   Cost Result() const {
+    const CachingAllocator::PathCosts costs = allocator_.path_costs();
     const device::DeviceCalls& calls = device_.calls();
     const Stats& stats = allocator_.stats();
     return {calls.segment_alloc,
@@ -64,8 +57,11 @@ class Meter {
             calls.record_event,
             calls.query_event,
             calls.synchronize,
-            splits_,
-            merges_,
+            costs.cuts,
+            costs.joins,
+            costs.worlds,
+            costs.engine_locks,
+            costs.index_probes,
             stats.num_alloc_retries,
             stats.num_ooms,
             Mebibytes(stats.reserved_bytes),
@@ -81,24 +77,32 @@ class Meter {
   static std::uint64_t Mebibytes(const PoolStat& stat) {
     return (static_cast<std::uint64_t>(stat.all().peak) + kMiB - 1) / kMiB;
   }
-  std::uint64_t Segments() const { return allocator_.heap().segments().size(); }
-  std::size_t BlockCount() const {
-    std::size_t count = 0;
-    for (const auto& [address, segment] : allocator_.heap().segments()) {
-      for (const Block* block = segment->first; block != nullptr; block = block->next) ++count;
-    }
-    return count;
-  }
-
   device::SimDevice device_;
   CachingAllocator allocator_;
-  std::uint64_t splits_ = 0;
-  std::uint64_t merges_ = 0;
 };
 
 // 1,000 times one block of 4 KiB: one segment, one cut and one join a round, no further call.
 void AllocateAndFree(Meter& meter) {
   for (int i = 0; i < 1000; ++i) meter.Free(meter.Allocate(4096));
+}
+
+// 100 times 64 blocks of mixed sizes, the newest freed first: from the second time on the log of each stream's engine
+// serves, which searches, cuts and joins nothing.
+void NewestFreedFirst(Meter& meter) {
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Block*> blocks;
+    for (std::uint64_t i = 0; i < 64; ++i) blocks.push_back(meter.Allocate(512 << (i * 5 % 14)));
+    for (; !blocks.empty(); blocks.pop_back()) meter.Free(blocks.back());
+  }
+}
+
+// The same, the oldest freed first.
+void OldestFreedFirst(Meter& meter) {
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Block*> blocks;
+    for (std::uint64_t i = 0; i < 64; ++i) blocks.push_back(meter.Allocate(512 << (i * 5 % 14)));
+    for (Block* block : blocks) meter.Free(block);
+  }
 }
 
 // Ten training steps: activations in order, freed in reverse while gradients come, the same sizes each step.
@@ -153,20 +157,24 @@ struct Case {
 
 TEST(CostTest, FixedWorkloadsCostExactlyThis) {
   // segments: made, freed; pages: mapped, unmapped; events: recorded, queried, synchronised; blocks: cut, joined;
-  // retries, out of memory; peaks in MiB: reserved, allocated.
+  // Worlds, engine locks, entries of free sets looked at; retries, out of memory; peaks in MiB: reserved, allocated.
   const Case cases[] = {
       // clang-format off
-      {"allocate and free", AllocateAndFree, "", 1024, {1, 0, 0, 0, 0, 0, 0, 1000, 1000, 0, 0, 2, 1}},
-      {"allocate and free", AllocateAndFree, "expandable_segments:True", 1024, {0, 0, 1, 0, 0, 0, 0, 1000, 1000, 0, 0, 2, 1}},
-      {"training steps", TrainingSteps, "", 4096, {16, 0, 0, 0, 0, 0, 0, 503, 483, 0, 0, 300, 255}},
-      {"training steps", TrainingSteps, "max_split_size_mb:32", 4096, {16, 0, 0, 0, 0, 0, 0, 503, 483, 0, 0, 300, 255}},
-      {"training steps", TrainingSteps, "expandable_segments:True", 4096, {0, 0, 14, 0, 0, 0, 0, 724, 700, 0, 0, 280, 244}},
-      {"training steps", TrainingSteps, "roundup_power2_divisions:4", 4096, {19, 0, 0, 0, 0, 0, 0, 514, 490, 0, 0, 346, 293}},
-      {"random replace", RandomReplace, "", 900, {189, 50, 0, 0, 0, 0, 0, 3402, 3160, 36, 25, 900, 796}},
-      {"random replace", RandomReplace, "max_split_size_mb:21", 900, {350, 150, 0, 0, 0, 0, 0, 3362, 3137, 39, 16, 900, 835}},
-      {"random replace", RandomReplace, "expandable_segments:True", 900, {0, 0, 100, 17, 0, 0, 13, 3911, 3624, 20, 19, 898, 794}},
-      {"two streams", TwoStreams, "", 1024, {3, 3, 0, 0, 256, 480, 16, 241, 0, 0, 0, 60, 3}},
-      {"two streams", TwoStreams, "expandable_segments:True", 1024, {0, 0, 3, 3, 256, 480, 17, 241, 0, 0, 0, 60, 3}},
+      {"allocate and free", AllocateAndFree, "", 1024, {1, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2001, 0, 0, 0, 2, 1}},
+      {"allocate and free", AllocateAndFree, "expandable_segments:True", 1024, {0, 0, 1, 0, 0, 0, 0, 3, 2, 2, 2001, 1, 0, 0, 2, 1}},
+      {"newest freed first", NewestFreedFirst, "", 1024, {7, 0, 0, 0, 0, 0, 0, 120, 120, 65, 12864, 0, 0, 0, 50, 34}},
+      {"newest freed first", NewestFreedFirst, "expandable_segments:True", 1024, {0, 0, 7, 0, 0, 0, 0, 133, 131, 65, 12864, 178, 0, 0, 50, 34}},
+      {"oldest freed first", OldestFreedFirst, "", 1024, {7, 0, 0, 0, 0, 0, 0, 6000, 6000, 93, 12892, 1200, 0, 0, 50, 34}},
+      {"oldest freed first", OldestFreedFirst, "expandable_segments:True", 1024, {0, 0, 7, 0, 0, 0, 0, 6405, 6403, 65, 12864, 6450, 0, 0, 50, 34}},
+      {"training steps", TrainingSteps, "", 4096, {16, 0, 0, 0, 0, 0, 0, 503, 483, 92, 1555, 661, 0, 0, 300, 255}},
+      {"training steps", TrainingSteps, "max_split_size_mb:32", 4096, {16, 0, 0, 0, 0, 0, 0, 503, 483, 92, 1555, 661, 0, 0, 300, 255}},
+      {"training steps", TrainingSteps, "expandable_segments:True", 4096, {0, 0, 14, 0, 0, 0, 0, 738, 713, 75, 1538, 1221, 0, 0, 280, 244}},
+      {"training steps", TrainingSteps, "roundup_power2_divisions:4", 4096, {19, 0, 0, 0, 0, 0, 0, 514, 490, 92, 1555, 1600, 0, 0, 346, 293}},
+      {"random replace", RandomReplace, "", 900, {189, 50, 0, 0, 0, 0, 0, 3406, 3160, 687, 8464, 17539, 36, 25, 900, 796}},
+      {"random replace", RandomReplace, "max_split_size_mb:21", 900, {350, 150, 0, 0, 0, 0, 0, 3366, 3137, 978, 8763, 18563, 39, 16, 900, 835}},
+      {"random replace", RandomReplace, "expandable_segments:True", 900, {0, 0, 100, 17, 0, 0, 13, 4023, 3728, 440, 8224, 12586, 20, 19, 898, 794}},
+      {"two streams", TwoStreams, "", 1024, {3, 3, 0, 0, 256, 480, 16, 256, 256, 514, 1026, 82, 0, 0, 60, 3}},
+      {"two streams", TwoStreams, "expandable_segments:True", 1024, {0, 0, 3, 3, 256, 480, 17, 259, 259, 514, 1026, 255, 0, 0, 60, 3}},
       // clang-format on
   };
   for (const Case& c : cases) {
