@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "allocator/device/cost_table.h"
 #include "gtest/gtest.h"
 #include "tests/device/device_contract.h"
 
@@ -235,6 +237,31 @@ TEST(SimDeviceDeathTest, UnmapsOnlyWhatIsMapped) {
   EXPECT_DEATH(device.Unmap(base, 2 * kPage, kPage).IgnoreError(), "sim_device");
   EXPECT_DEATH(device.ReleaseReservation(base).IgnoreError(), "sim_device") << "memory is behind it";
   EXPECT_DEATH(device.ReleaseReservation(base + kPage).IgnoreError(), "sim_device");
+}
+
+TEST(CostTableTest, ReadsWhatItPrints) {
+  CostModel costs;
+  costs.segment_alloc_ns = 1;
+  costs.event_ns = 18446744073709551615u;
+  const absl::StatusOr<CostModel> read = ReadCosts(absl::StrCat("# a GPU\n", PrintCosts(costs)));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(PrintCosts(*read), PrintCosts(costs));
+}
+
+TEST(CostTableTest, WhatIsNotNamedKeepsItsDefault) {
+  const absl::StatusOr<CostModel> read = ReadCosts("\n  map_page_ns\t7  # measured\n\n");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->map_page_ns, 7u);
+  EXPECT_EQ(read->segment_alloc_ns, CostModel{}.segment_alloc_ns);
+}
+
+TEST(CostTableTest, BadLinesAreNamed) {
+  for (const char* text : {"event_ns 1\nevent_ns 2\n", "event_ns 1\nlaunch_ns 2\n", "event_ns 1\nreserve_ns -2\n",
+                           "event_ns 1\nreserve_ns\n", "event_ns 1\nreserve_ns 2 ns\n"}) {
+    const absl::Status status = ReadCosts(text).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
+    EXPECT_EQ(status.message().substr(0, 8), "line 2: ") << status;
+  }
 }
 
 }  // namespace
