@@ -132,6 +132,11 @@ Block* CachingAllocator::Fail(Growth growth) {
   return nullptr;
 }
 
+Block* CachingAllocator::Refused(std::uint64_t bytes) {
+  EmitFact(trace::FactKind::kRefused, bytes);
+  return Fail(Growth::kOutOfMemory);
+}
+
 bool CachingAllocator::IsAboveLimit(std::uint64_t segment_bytes) const {
   return limit_bytes_.has_value() && heap_.reserved_bytes() + segment_bytes > *limit_bytes_;
 }
@@ -145,12 +150,12 @@ bool CachingAllocator::IsRejected(std::uint64_t segment_bytes) const {
 }
 
 Block* CachingAllocator::NewSegment(const policy::Plan& plan) {
-  if (IsAboveLimit(plan.segment_bytes)) return Fail(Growth::kOutOfMemory);
+  if (IsAboveLimit(plan.segment_bytes)) return Refused(plan.segment_bytes);
   if (IsRejected(plan.segment_bytes)) return Fail(Growth::kRejected);
   if (options().expandable_segments) return GrowExpandable(plan);
   absl::StatusOr<std::uint64_t> address = device_->AllocateSegment(plan.segment_bytes);
   if (!address.ok()) {
-    if (absl::IsResourceExhausted(address.status())) return Fail(Growth::kOutOfMemory);
+    if (absl::IsResourceExhausted(address.status())) return Refused(plan.segment_bytes);
     device_error_ = address.status();
     return Fail(Growth::kDeviceError);
   }
@@ -277,6 +282,10 @@ void CachingAllocator::Emit(trace::Action action, std::uint64_t address, std::ui
   event.stream = stream;
   event.pool = pool.id;
   sink_->OnEvent(event, block_size_bytes);
+}
+
+void CachingAllocator::EmitFact(trace::FactKind kind, std::uint64_t bytes) {
+  if (sink_ != nullptr) sink_->OnFact(kind, bytes);
 }
 
 absl::Status CachingAllocator::OutOfMemory(const policy::Plan& plan) {

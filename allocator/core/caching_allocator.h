@@ -35,6 +35,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/base/units.h"
@@ -93,6 +94,8 @@ class CachingAllocator {
   void SetMemoryLimit(std::optional<std::uint64_t> bytes);
   // The lower of the two limits in bytes, if there is one.
   std::optional<std::uint64_t> limit_bytes() const;
+  // Of the device, as it said when the allocator was made.
+  std::uint64_t device_total_bytes() const { return total_bytes_; }
   // `callback` is told before a request takes what is reserved from at most `bytes` to above: once for each crossing,
   // and no lock is held, so it may use this allocator; what it frees is searched before memory is obtained.
   void SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback);
@@ -133,6 +136,11 @@ class CachingAllocator {
   // Whether an out-of-memory error carries the report. A replay, which fails often and reads its own states, says no.
   void SetFailureReports(bool wanted);
 
+  // Runs `look` while no other thread is inside and no decision is made: what it sees, SegmentsNow() and limit
+  // included, is one moment, between two events of the sink. `look` may call what says that it may be called there,
+  // nothing else.
+  void WhileStill(absl::FunctionRef<void()> look) const;
+
   // The first error that the device gave, since the last asked, to a call that answers nothing: EmptyCache,
   // CollectGarbage, an Allocate that succeeded all the same. What was pending stays pending; what could not be returned
   // is the device's to return.
@@ -156,6 +164,10 @@ class CachingAllocator {
 
   // The state as a snapshot's segments, by address.
   std::vector<trace::SnapshotSegment> Segments() const;
+  // The same, only from within WhileStill.
+  std::vector<trace::SnapshotSegment> SegmentsNow() const;
+  std::vector<trace::ReservedRange> ReservationsNow() const;
+  std::optional<std::uint64_t> LimitNow() const { return limit_bytes_; }
 
   // Takes over a state that exists on the device already. Returns the blocks in the given order.
   std::vector<Block*> RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
@@ -213,6 +225,7 @@ class CachingAllocator {
   bool IsRejected(std::uint64_t segment_bytes) const;
   bool CountsAges() const;
   Block* Fail(Growth growth);
+  Block* Refused(std::uint64_t bytes);  // out of memory, as the device or the limit says
 
   void CollectGarbage();
   void ReleaseVictims(std::uint64_t target_bytes);
@@ -244,7 +257,7 @@ class CachingAllocator {
   class Forks;
   void JoinForks();
   absl::Status OutOfMemory(const policy::Plan& plan);
-  std::vector<trace::SnapshotSegment> SegmentsNow() const;
+  void EmitFact(trace::FactKind kind, std::uint64_t bytes);
   void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
             const policy::Pool& pool, std::uint64_t block_size_bytes = 0);
 
@@ -269,7 +282,7 @@ class CachingAllocator {
   std::optional<std::uint64_t> fraction_limit_bytes_;
   std::optional<std::uint64_t> memory_limit_bytes_;
   std::optional<std::uint64_t> limit_bytes_;  // the lower of both
-  std::uint64_t total_bytes_ = 0;
+  std::uint64_t total_bytes_ = 0;  // never changes
   trace::EventSink* sink_ = nullptr;
   bool reports_failures_ = true;
   Growth growth_ = Growth::kDone;  // why the last growth failed

@@ -29,7 +29,7 @@ Block* CachingAllocator::MapBlock(Block* unmapped, std::uint64_t wanted_bytes) {
   const std::uint64_t address = unmapped->address;
   const std::uint64_t size_bytes = RoundUp(wanted_bytes, segment.page_bytes);
   if (absl::Status status = device_->Map(address, size_bytes, segment.page_bytes); !status.ok()) {
-    if (absl::IsResourceExhausted(status)) return Fail(Growth::kOutOfMemory);
+    if (absl::IsResourceExhausted(status)) return Refused(size_bytes);
     device_error_ = status;
     return Fail(Growth::kDeviceError);
   }
@@ -58,7 +58,7 @@ Block* CachingAllocator::NewReservation(const policy::Plan& plan) {
   const bool keeps_short_ones = options().compat == policy::Compat::kTorch26;
   absl::StatusOr<std::uint64_t> address = device_->Reserve(size_bytes);
   if (!address.ok()) {
-    if (absl::IsResourceExhausted(address.status())) return Fail(Growth::kOutOfMemory);
+    if (absl::IsResourceExhausted(address.status())) return Refused(size_bytes);
     device_error_ = address.status();
     return Fail(Growth::kDeviceError);
   }

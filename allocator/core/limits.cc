@@ -63,6 +63,7 @@ void CachingAllocator::SetLimit() { limit_bytes_ = Lower(fraction_limit_bytes_, 
 absl::Status CachingAllocator::SetMemoryFraction(double fraction) {
   const World world(*this);
   absl::Status status = SetFraction(fraction);
+  if (status.ok()) EmitFact(trace::FactKind::kLimit, limit_bytes_.value_or(trace::kNoLimit));
   world.ChooseMode(*this);
   return status;
 }
@@ -71,6 +72,7 @@ void CachingAllocator::SetMemoryLimit(std::optional<std::uint64_t> bytes) {
   const World world(*this);
   memory_limit_bytes_ = bytes;
   SetLimit();
+  EmitFact(trace::FactKind::kLimit, limit_bytes_.value_or(trace::kNoLimit));
   world.ChooseMode(*this);
 }
 

@@ -64,6 +64,7 @@ absl::Status CachingAllocator::EmptyPool(PoolId pool) {
     return absl::FailedPreconditionError(
         absl::StrCat(Name(pool), " has ", at->second->use_count, " users, who may still reach what is free in it"));
   }
+  EmitFact(trace::FactKind::kEmptyCache, 0);
   absl::Status status = SynchronizeEvents();
   ReturnPrivate(at, nullptr, status);
   if (!status.ok()) NoteLoss(world);

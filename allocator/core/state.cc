@@ -57,6 +57,14 @@ std::vector<trace::SnapshotSegment> CachingAllocator::SegmentsNow() const {
   return out;
 }
 
+std::vector<trace::ReservedRange> CachingAllocator::ReservationsNow() const {
+  std::vector<trace::ReservedRange> out;
+  for (const auto& [address, segment] : heap_.segments()) {
+    if (segment->is_expandable) out.push_back({address, segment->size_bytes});
+  }
+  return out;
+}
+
 std::vector<Block*> CachingAllocator::RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
                                                      std::uint64_t address,
                                                      const std::vector<policy::Heap::KnownBlock>& known) {

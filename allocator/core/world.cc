@@ -119,7 +119,10 @@ void CachingAllocator::UnbindEngines(const policy::Pool& pool) {
 void CachingAllocator::EmptyCache() {
   const World world(*this);
   absl::Status status = CannotReturn("EmptyCache");
-  if (status.ok()) status = ReleaseCached(nullptr);
+  if (status.ok()) {
+    EmitFact(trace::FactKind::kEmptyCache, 0);
+    status = ReleaseCached(nullptr);
+  }
   if (!status.ok()) NoteLoss(world);
   unreported_error_.Update(status);
 }
@@ -151,6 +154,11 @@ void CachingAllocator::SetSink(trace::EventSink* sink) {
 void CachingAllocator::SetFailureReports(bool wanted) {
   const World world(*this);
   reports_failures_ = wanted;
+}
+
+void CachingAllocator::WhileStill(absl::FunctionRef<void()> look) const {
+  const World world(*this);
+  look();
 }
 
 absl::Status CachingAllocator::TakeDeviceError() {

@@ -50,8 +50,9 @@ struct Event {
   Stream stream{};
   std::int64_t time_us = kNoTime;  // microseconds of the recorder's clock, kNoTime where the trace has none
   StackId stack = kNoStack;
-  std::uint32_t file_byte = kNoByte;  // where its record begins in the file it was read from, for error messages
-  std::optional<PoolId> pool;  // where the trace names one (PyTorch entries do from 2026 on)
+  std::uint64_t block_size_bytes = 0;  // kAlloc, kFree*: what the block spans, where the record says; else 0
+  std::uint32_t file_byte = kNoByte;   // where its record begins in the file it was read from, for error messages
+  std::optional<PoolId> pool;          // where the trace names one (PyTorch entries do from 2026 on)
 };
 
 }  // namespace ashlar::trace

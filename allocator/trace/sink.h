@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "allocator/trace/event.h"
+#include "allocator/trace/fact.h"
 
 namespace ashlar::trace {
 
@@ -13,6 +14,8 @@ class EventSink {
   virtual ~EventSink() = default;
   // `block_size_bytes`: what the block spans, for kAlloc and kFree*; 0 otherwise.
   virtual void OnEvent(const Event& event, std::uint64_t block_size_bytes) = 0;
+  // What lay between two decisions; `bytes` as FactKind says.
+  virtual void OnFact(FactKind /*kind*/, std::uint64_t /*bytes*/) {}
 };
 
 }  // namespace ashlar::trace

@@ -6,6 +6,7 @@
 #ifndef ASHLAR_ALLOCATOR_TRACE_SNAPSHOT_H_
 #define ASHLAR_ALLOCATOR_TRACE_SNAPSHOT_H_
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/trace/event.h"
+#include "allocator/trace/fact.h"
 #include "allocator/trace/stack_table.h"
 
 namespace ashlar::trace {
@@ -81,12 +83,35 @@ struct Annotation {
   std::int64_t time_us = kNoTime;
 };
 
+struct ReservedRange {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+
+  auto operator<=>(const ReservedRange&) const = default;
+};
+
+// What a recording of our own says beside the events (allocator/core/recorder.h): no guess is left about these.
+struct RecordingInfo {
+  std::string compat;      // whose rules, as policy::CompatName prints it
+  std::string free_order;  // of equally big free blocks, as policy::FreeOrderName prints it
+  int device = 0;          // the one that was recorded
+  std::uint64_t device_total_bytes = 0;
+  std::optional<std::uint64_t> limit_bytes;  // when recording began; changes are facts
+  bool is_complete = false;                  // it was ended, not cut off
+  std::uint64_t events_before = 0;           // that a ring no longer had
+  std::vector<Fact> facts;                   // oldest first
+  std::vector<ReservedRange> reservations;   // around expandable segments, at the times that it holds the state of
+
+  bool operator==(const RecordingInfo&) const = default;
+};
+
 struct Snapshot {
   std::vector<SnapshotSegment> segments;          // by device, then address
   std::vector<std::vector<Event>> device_traces;  // index = device; oldest first
   std::vector<Annotation> annotations;            // in the file's order; empty before PyTorch 2.5
   StackTable stacks;
   std::optional<RecordedSettings> settings;
+  std::optional<RecordingInfo> recording;  // nullopt: another allocator's, or converted from such
   Traits traits;
   std::vector<Note> notes;
 };

@@ -11,8 +11,8 @@
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/oom_message.h"
 #include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
-#include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/text.h"
 
@@ -34,8 +34,8 @@ absl::StatusOr<Explanations> One(absl::StatusOr<report::Explanation> explanation
   return Explanations{*std::move(explanation)};
 }
 
-absl::StatusOr<Explanations> ExplainPickle(const std::string& bytes, const report::ExplainOptions& options) {
-  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
+absl::StatusOr<Explanations> ExplainRecorded(const std::string& bytes, const report::ExplainOptions& options) {
+  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
   if (!snapshot.ok()) return snapshot.status();
   return One(report::ExplainSnapshot(*snapshot, options));
 }
@@ -58,9 +58,7 @@ absl::StatusOr<Explanations> ExplainText(const std::string& bytes, const report:
 absl::StatusOr<Explanations> ExplainBytes(const std::string& bytes, const ReplayFlags& flags,
                                           const report::ExplainOptions& options) {
   const readers::InputKind kind = readers::Sniff(bytes);
-  if (kind == readers::InputKind::kPickle || kind == readers::InputKind::kTextPickle) {
-    return ExplainPickle(bytes, options);
-  }
+  if (readers::IsSnapshot(kind)) return ExplainRecorded(bytes, options);
   if (kind != readers::InputKind::kPlainTrace) return ExplainText(bytes, options);
   if (absl::Status status = NoSnapshotFlags(flags); !status.ok()) return status;
   return ExplainTrace(bytes, options);

@@ -9,6 +9,7 @@
 #include "analyzer/cli/bound.h"
 #include "analyzer/cli/check.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/convert.h"
 #include "analyzer/cli/diff.h"
 #include "analyzer/cli/explain.h"
 #include "analyzer/cli/replay.h"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   ashlar::cli::AddDiff(program, run);
   ashlar::cli::AddBound(program, run);
   ashlar::cli::AddSweep(program, run);
+  ashlar::cli::AddConvert(program, run);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -9,12 +9,13 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
-#include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/replay/event_log.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/report/replay_report.h"
+#include "analyzer/report/traced_run.h"
 #include "analyzer/timeline/observed.h"
 
 namespace ashlar::cli {
@@ -69,14 +70,14 @@ absl::StatusOr<report::ReplayReport> ReplayCold(const trace::RequestTrace& reque
 
 absl::StatusOr<report::ReplayReport> ReplaySnapshot(const std::string& bytes, const Context& context,
                                                     std::string& log_text) {
-  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
+  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
   if (!snapshot.ok()) return snapshot.status();
   const absl::StatusOr<int> chosen = report::ChooseDevice(*snapshot, context.options.device);
   if (!chosen.ok()) return chosen.status();
   const int device = *chosen;
   absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(*snapshot, device, context.options.wishes);
   if (!recorded.ok()) return recorded.status();
-  const std::string source = absl::StrCat("PyTorch snapshot, ", snapshot->traits.generation, ", device ", device);
+  const std::string source = report::DescribeSource(*snapshot, device);
   const trace::Note guess{"replayed_as", recorded->guess, 1};
   absl::StatusOr<timeline::Timeline> observed =
       timeline::MakeObservedTimeline(*snapshot, device, replay::SizeRuleOf(recorded->options));
@@ -106,9 +107,7 @@ absl::StatusOr<report::ReplayReport> ReplaySnapshot(const std::string& bytes, co
 
 absl::StatusOr<report::ReplayReport> ReplayBytes(const std::string& bytes, const Context& context, std::string& log) {
   const readers::InputKind kind = readers::Sniff(bytes);
-  if (kind == readers::InputKind::kPickle || kind == readers::InputKind::kTextPickle) {
-    return ReplaySnapshot(bytes, context, log);
-  }
+  if (readers::IsSnapshot(kind)) return ReplaySnapshot(bytes, context, log);
   if (kind != readers::InputKind::kPlainTrace && kind != readers::InputKind::kEmpty) {
     return absl::InvalidArgumentError(
         absl::StrCat("this is ", readers::InputKindName(kind), ", not a PyTorch memory snapshot or a request trace"));

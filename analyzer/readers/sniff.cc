@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "allocator/trace/codec.h"
 #include "analyzer/readers/minimalloc_csv.h"
 
 namespace ashlar::readers {
@@ -66,6 +67,7 @@ InputKind Sniff(absl::string_view bytes) {
   const std::size_t start = bytes.find_first_not_of(kSpace);
   if (start == absl::string_view::npos) return InputKind::kEmpty;
   if (IsBinaryPickle(bytes)) return InputKind::kPickle;
+  if (trace::IsRecording(bytes)) return InputKind::kRecording;
   const absl::string_view text = bytes.substr(start);
   if (IsPlainTrace(text)) return InputKind::kPlainTrace;
   if (IsMinimallocCsv(text)) return InputKind::kPackingCsv;
@@ -83,6 +85,8 @@ absl::string_view InputKindName(InputKind kind) {
       return "a pickle (PyTorch snapshot)";
     case InputKind::kTextPickle:
       return "a pickle of protocol 0 or 1";
+    case InputKind::kRecording:
+      return "a recording";
     case InputKind::kPlainTrace:
       return "a plain request trace";
     case InputKind::kPackingCsv:

@@ -10,6 +10,7 @@ enum class InputKind {
   kEmpty,
   kPickle,      // protocol 2 or later: perhaps a PyTorch snapshot
   kTextPickle,  // protocol 0 or 1: nothing we read writes it
+  kRecording,   // of our own (allocator/trace/codec.h)
   kPlainTrace,  // "a 1 512 0" lines
   kPackingCsv,  // "id,lower,upper,size": a packing problem
   kOomText,     // an out-of-memory message, or a log that holds one

@@ -60,7 +60,15 @@ void ApplyValues(const trace::RecordedSettings& settings, policy::Options& optio
 
 }  // namespace
 
+bool IsRecordedCompat(const trace::Snapshot& snapshot, policy::Compat compat) {
+  return snapshot.recording.has_value() && snapshot.recording->compat == policy::CompatName(compat);
+}
+
 policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
+  if (snapshot.recording.has_value()) {
+    const absl::StatusOr<policy::Compat> recorded = policy::ParseCompat(snapshot.recording->compat);
+    if (recorded.ok()) return *recorded;
+  }
   if (!snapshot.settings.has_value()) {
     const bool is_old = snapshot.device_traces.empty() && !snapshot.traits.has_requested_bytes;
     return is_old ? policy::Compat::kTorch113 : policy::Compat::kTorch26;
@@ -79,6 +87,11 @@ absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot,
                         absl::StrCat("the settings recorded in the snapshot: ", options.status().message()));
   }
   if (snapshot.settings.has_value()) ApplyValues(*snapshot.settings, *options);
+  if (IsRecordedCompat(snapshot, compat)) {
+    const absl::StatusOr<policy::FreeOrder> order = policy::ParseFreeOrder(snapshot.recording->free_order);
+    if (!order.ok()) return order.status();
+    options->free_order = *order;
+  }
   return options;
 }
 

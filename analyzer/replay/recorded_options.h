@@ -9,12 +9,16 @@
 
 namespace ashlar::replay {
 
-// The version whose rules the snapshot's fields point to. Which order free blocks had cannot be told from fields.
+// The version whose rules the snapshot's fields point to. Which order free blocks had cannot be told from fields. A
+// recording of our own says both.
 policy::Compat GuessCompat(const trace::Snapshot& snapshot);
 
 // The recorded settings under `compat`; the defaults where the snapshot has none. Values win over the recorded conf
 // string, as a program can change them after start.
 absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot, policy::Compat compat);
+
+// Whether this is the version that a recording of our own says it ran as.
+bool IsRecordedCompat(const trace::Snapshot& snapshot, policy::Compat compat);
 
 // What the timeline must know of the policy.
 timeline::BlockSizeRule SizeRuleOf(const policy::Options& options);

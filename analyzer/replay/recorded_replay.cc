@@ -11,9 +11,12 @@ namespace ashlar::replay {
 namespace {
 
 // Orders worth trying, the likeliest first. Before the counters came there was only the address.
-std::vector<policy::FreeOrder> OrdersToTry(policy::Compat compat, const ReplayWishes& wishes) {
+std::vector<policy::FreeOrder> OrdersToTry(const trace::Snapshot& snapshot, const policy::Options& options,
+                                           const ReplayWishes& wishes) {
   using policy::FreeOrder;
+  const policy::Compat compat = options.compat;
   if (wishes.free_order.has_value()) return {*wishes.free_order};
+  if (IsRecordedCompat(snapshot, compat)) return {options.free_order};
   if (wishes.compat.has_value()) return {policy::DefaultFreeOrder(compat)};
   if (compat != policy::Compat::kTorch210) return {FreeOrder::kAddress};
   return {FreeOrder::kAddress, FreeOrder::kPerSegmentCounter, FreeOrder::kPerBlockCounter};
@@ -21,15 +24,20 @@ std::vector<policy::FreeOrder> OrdersToTry(policy::Compat compat, const ReplayWi
 
 absl::StatusOr<policy::Options> OptionsFor(const trace::Snapshot& snapshot, policy::Compat compat,
                                            const ReplayWishes& wishes) {
-  return wishes.conf.has_value() ? policy::ParseConf(*wishes.conf, compat) : RecordedOptions(snapshot, compat);
+  absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
+  if (!wishes.conf.has_value()) return recorded;
+  absl::StatusOr<policy::Options> out = policy::ParseConf(*wishes.conf, compat);
+  if (out.ok() && recorded.ok() && IsRecordedCompat(snapshot, compat)) out->free_order = recorded->free_order;
+  return out;
 }
 
 std::string GuessSentence(const trace::Snapshot& snapshot, const policy::Options& options, const ReplayWishes& wishes,
                           bool has_allocations) {
-  std::string out =
-      absl::StrCat("replayed as ", policy::CompatName(options.compat),
-                   wishes.compat.has_value() ? " (as asked)"
-                                             : absl::StrCat(" (the file's fields: ", snapshot.traits.generation, ")"));
+  std::string out = absl::StrCat("replayed as ", policy::CompatName(options.compat),
+                                 wishes.compat.has_value() ? " (as asked)"
+                                 : IsRecordedCompat(snapshot, options.compat)
+                                     ? " (as recorded)"
+                                     : absl::StrCat(" (the file's fields: ", snapshot.traits.generation, ")"));
   absl::StrAppend(&out, ", equal free blocks in ", policy::FreeOrderName(options.free_order), " order");
   if (!has_allocations) absl::StrAppend(&out, "; no recorded allocation to check it with");
   return out;
@@ -65,11 +73,13 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
   absl::StatusOr<SnapshotProgram> program =
       MakeProgram(snapshot, device, SizeRuleOf(recorded.ok() ? *recorded : *options));
   if (!program.ok()) return program.status();
+  WarmReplayHints hints;
+  if (snapshot.recording.has_value()) hints.device_total_bytes = snapshot.recording->device_total_bytes;
   std::optional<WarmReplay> best;
   policy::FreeOrder best_order = options->free_order;
-  for (const policy::FreeOrder order : OrdersToTry(compat, wishes)) {
+  for (const policy::FreeOrder order : OrdersToTry(snapshot, *options, wishes)) {
     options->free_order = order;
-    absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, *program, *options);
+    absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, *program, *options, hints);
     if (!warm.ok()) return warm.status();
     const bool is_exact = warm->fidelity.matched == warm->fidelity.total;
     if (!best.has_value() || warm->fidelity.matched > best->fidelity.matched) {
@@ -80,7 +90,8 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
   }
   options->free_order = best_order;
   // Only the latest version orders by segment.
-  if (!wishes.compat.has_value() && best_order == policy::FreeOrder::kPerSegmentCounter) {
+  if (!wishes.compat.has_value() && !snapshot.recording.has_value() &&
+      best_order == policy::FreeOrder::kPerSegmentCounter) {
     options->compat = policy::Compat::kTorchLatest;
   }
   std::string guess = GuessSentence(snapshot, *options, wishes, best->fidelity.total > 0);

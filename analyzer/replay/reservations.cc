@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/policy/size_rule.h"
+#include "analyzer/timeline/rewind.h"
 
 namespace ashlar::replay {
 namespace {
@@ -59,6 +60,37 @@ bool BelongsTo(const Reservation& reservation, const MappedRange& range, std::ui
   return range.segment == nullptr || reservation.ranges.empty() || reservation.ranges.back()->End() != range.begin;
 }
 
+struct RecordedReservation {
+  trace::ReservedRange range;
+  std::optional<LaneId> lane;  // of what it holds in the end; nullopt: it was gone
+};
+
+std::vector<RecordedReservation> RecordedReservations(const trace::Snapshot& snapshot, int device) {
+  std::vector<RecordedReservation> out;
+  if (!snapshot.recording.has_value()) return out;
+  for (const trace::ReservedRange& range : snapshot.recording->reservations) {
+    RecordedReservation& reservation = out.emplace_back(RecordedReservation{range, std::nullopt});
+    for (const trace::SnapshotSegment& segment : snapshot.segments) {
+      if (!segment.is_expandable || segment.device != device || segment.address < range.address) continue;
+      if (segment.address - range.address >= range.size_bytes) continue;
+      reservation.lane = LaneId{Handle(segment.stream), segment.is_small_pool, segment.pool};
+    }
+  }
+  return out;
+}
+
+// Where the recorded reservation begins that holds the range; the range itself where there is none.
+std::uint64_t BeginOf(const MappedRange& range, const std::vector<RecordedReservation>& recorded) {
+  std::uint64_t begin = range.begin;
+  for (const RecordedReservation& reservation : recorded) {
+    const std::uint64_t address = reservation.range.address;
+    if (range.begin < address || range.begin - address >= reservation.range.size_bytes) continue;
+    if (reservation.lane == range.lane) return address;
+    if (!reservation.lane.has_value()) begin = address;
+  }
+  return begin;
+}
+
 // The size every reservation has, where the device's memory is known (policy: 9/8 of it, unless the settings say).
 std::optional<std::uint64_t> KnownSize(const policy::Options& options, std::optional<std::uint64_t> total_bytes) {
   if (!total_bytes.has_value()) return std::nullopt;
@@ -74,14 +106,18 @@ std::optional<std::uint64_t> KnownSize(const policy::Options& options, std::opti
 
 }  // namespace
 
-Reservations FindReservations(const SnapshotProgram& program, const std::vector<trace::Event>& events,
+Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotProgram& program,
                               const policy::Options& options, std::optional<std::uint64_t> device_total_bytes) {
   Reservations out;
+  const std::vector<RecordedReservation> recorded = RecordedReservations(snapshot, program.device);
+  const std::vector<trace::Event>& events = timeline::EventsOf(snapshot, program.device);
   const std::optional<std::uint64_t> known = KnownSize(options, device_total_bytes);
   for (const MappedRange& range : MappedRanges(program, events, options)) {
     const std::uint64_t page_bytes = policy::PageBytes(range.lane.is_small_pool, options);
     if (out.all.empty() || !BelongsTo(out.all.back(), range, page_bytes, known)) {
-      out.all.push_back({.lane = range.lane, .begin = range.begin});
+      const std::uint64_t begin = BeginOf(range, recorded);
+      const bool is_free = out.all.empty() || out.all.back().end <= begin;  // else it came later, in another's place
+      out.all.push_back({.lane = range.lane, .begin = is_free ? begin : range.begin});
     }
     Reservation& reservation = out.all.back();
     reservation.end = std::max(reservation.end, range.end);

@@ -4,7 +4,8 @@
 //
 //   lane 1  |mapped|   |mapped|      lane 2  |mapped|          two reservations, the first ends where the second begins
 //
-// What cannot be told: how far a reservation goes beyond what was mapped. It is taken to reach to the next one.
+// What cannot be told, unless the record names it: how far a reservation goes beyond what was mapped. It is taken to
+// reach to the next one.
 #ifndef ASHLAR_ANALYZER_REPLAY_RESERVATIONS_H_
 #define ASHLAR_ANALYZER_REPLAY_RESERVATIONS_H_
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "allocator/policy/options.h"
+#include "allocator/trace/snapshot.h"
 #include "analyzer/replay/snapshot_program.h"
 #include "analyzer/timeline/start_state.h"
 
@@ -39,7 +41,8 @@ struct Reservations {
 };
 
 // `device_total_bytes`: the recording device's memory, which sets the size of a reservation; nullopt where unknown.
-Reservations FindReservations(const SnapshotProgram& program, const std::vector<trace::Event>& events,
+// Where `snapshot` is a recording of our own it names the reservations of its states.
+Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotProgram& program,
                               const policy::Options& options, std::optional<std::uint64_t> device_total_bytes);
 
 }  // namespace ashlar::replay

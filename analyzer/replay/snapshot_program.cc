@@ -1,6 +1,7 @@
 #include "analyzer/replay/snapshot_program.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -28,10 +29,23 @@ bool IsPassive(Action action) {
 
 class ProgramMaker {
  public:
-  ProgramMaker(const std::vector<Event>& events, const timeline::Timeline& observed) : events_(events) {
+  // `facts`: what our own recordings say besides, where this is one; else nullptr.
+  ProgramMaker(const std::vector<Event>& events, const timeline::Timeline& observed,
+               const std::vector<trace::Fact>* facts)
+      : events_(events), has_facts_(facts != nullptr) {
+    if (facts != nullptr) {
+      is_fact_before_.assign(events.size() + 1, false);
+      is_empty_cache_before_ = is_fact_before_;
+      for (const trace::Fact& fact : *facts) {
+        if (fact.event > events.size()) continue;
+        is_fact_before_[fact.event] = true;
+        if (fact.kind == trace::FactKind::kEmptyCache) is_empty_cache_before_[fact.event] = true;
+      }
+    }
     for (const timeline::BlockSpan& block : observed.blocks()) {
       if (block.alloc_event >= 0 && !block.pool.IsDefault()) private_pools_[block.alloc_event] = block.pool;
     }
+    FindCompletions();
   }
 
   SnapshotProgram Make(timeline::StartState start) {
@@ -45,6 +59,43 @@ class ProgramMaker {
   }
 
  private:
+  // Which event completes a free that waits. Frees that wait in one run of the ladder complete in the order of the
+  // streams they wait for: numbered by that event, they complete as recorded.
+  void FindCompletions() {
+    for (std::size_t i = events_.size(); i-- > 0;) {
+      const Event& event = events_[i];
+      if (event.action == Action::kFreeCompleted) {
+        if (i > 0 && IsFreedAtOnce(i - 1)) {
+          --i;
+        } else {
+          first_completions_[event.address] = i;
+        }
+      } else if (event.action == Action::kFreeRequested) {
+        const auto it = first_completions_.find(event.address);
+        if (it == first_completions_.end()) continue;
+        completions_[i] = it->second;
+        first_completions_.erase(it);
+      }
+    }
+  }
+
+  // Whether it is recorded that something lay between event `i` and the one before.
+  bool IsFactBefore(std::size_t i) const { return has_facts_ && is_fact_before_[i]; }
+
+  bool IsFreedAtOnce(std::size_t i) const {
+    return !IsFactBefore(i + 1) && events_[i].action == Action::kFreeRequested && i + 1 < events_.size() &&
+           events_[i + 1].action == Action::kFreeCompleted && events_[i + 1].address == events_[i].address;
+  }
+
+  // The stream that the free of event `i` waits for; nullopt: a free before the window, of the block at `address`.
+  Stream WaitStream(std::optional<std::size_t> i, std::uint64_t address, std::uint32_t id) const {
+    const auto of_event = i.has_value() ? completions_.find(*i) : completions_.end();
+    if (of_event != completions_.end()) return Stream{kFirstWaitStream + of_event->second};
+    const auto first = i.has_value() ? first_completions_.end() : first_completions_.find(address);
+    if (first != first_completions_.end()) return Stream{kFirstWaitStream + first->second};
+    return Stream{kFirstWaitStream + events_.size() + id};  // never, in this window
+  }
+
   void AddStartBlocks() {
     for (const timeline::StateSegment& segment : program_.start.segments) {
       for (const timeline::StateBlock& block : segment.blocks) {
@@ -61,7 +112,7 @@ class ProgramMaker {
     }
     for (const timeline::StateSegment& segment : program_.start.segments) {
       for (const timeline::StateBlock& block : segment.blocks) {
-        if (block.state == trace::BlockState::kPending) FreeAndWait(block.address, {});
+        if (block.state == trace::BlockState::kPending) FreeAndWait(std::nullopt, block.address, {});
       }
     }
     program_.start_count = program_.requests.requests.size();
@@ -129,15 +180,13 @@ class ProgramMaker {
 
   void AddFree(std::size_t i) {
     const Event& event = events_[i];
-    const bool is_at_once = i + 1 < events_.size() && events_[i + 1].action == Action::kFreeCompleted &&
-                            events_[i + 1].address == event.address;
-    if (!is_at_once) return FreeAndWait(event.address, AnswerOf(i));
+    if (!IsFreedAtOnce(i)) return FreeAndWait(i, event.address, AnswerOf(i));
     Add({.id = ids_[event.address], .kind = RequestKind::kFree}, AnswerOf(i));
   }
 
-  void FreeAndWait(std::uint64_t address, const RecordedAnswer& answer) {
+  void FreeAndWait(std::optional<std::size_t> i, std::uint64_t address, const RecordedAnswer& answer) {
     const std::uint32_t id = ids_[address];
-    const Stream wait{kFirstWaitStream + id};
+    const Stream wait = WaitStream(i, address, id);
     waits_[address] = wait;
     Add({.stream = wait, .id = id, .kind = RequestKind::kRecordStream}, WithoutSegments(answer.event));
     Add({.id = id, .kind = RequestKind::kFree}, answer);
@@ -155,14 +204,27 @@ class ProgramMaker {
   void AddRelease(std::size_t i) {
     if (HasGrown(i)) return;  // the ladder of the request that grew, on its way to more
     std::size_t next = i + 1;
-    while (next < events_.size() && IsPassive(events_[next].action)) ++next;
-    if (next < events_.size() && IsRelease(events_[next].action)) return;  // the last of the run stands for it
-    const bool is_maybe_ladder =
-        next < events_.size() && (IsGrowth(events_[next].action) || events_[next].action == Action::kOom);
+    bool is_run_over = IsFactBefore(next);
+    for (; next < events_.size() && IsPassive(events_[next].action); ++next) is_run_over |= IsFactBefore(next + 1);
+    const bool is_asked_for = IsEmptyCache(i);
+    // The last of the run stands for it; a call's releases and the ladder's are two runs.
+    if (next < events_.size() && IsRelease(events_[next].action) && !(is_run_over && is_asked_for)) return;
+    const bool is_maybe_ladder = !is_asked_for && next < events_.size() &&
+                                 (IsGrowth(events_[next].action) || events_[next].action == Action::kOom);
     ++(is_maybe_ladder ? program_.maybe_releases : program_.user_releases);
     RecordedAnswer answer = is_maybe_ladder ? WithoutSegments(static_cast<std::int64_t>(i)) : AnswerOf(i);
     answer.release = is_maybe_ladder ? Release::kMaybeLadder : Release::kUserCall;
     Add({.kind = RequestKind::kEmptyCache}, answer);
+  }
+
+  // Whether it is recorded that the release whose last event is `i` was asked for.
+  bool IsEmptyCache(std::size_t i) const {
+    if (!has_facts_) return false;
+    for (std::size_t first = i + 1; first-- > static_cast<std::size_t>(segments_from_);) {
+      if (is_empty_cache_before_[first]) return true;
+      if (is_fact_before_[first]) return false;
+    }
+    return false;
   }
 
   // Whether the request under way has grown before event `i`. Amortised: each event is looked at once.
@@ -195,15 +257,20 @@ class ProgramMaker {
   }
 
   const std::vector<Event>& events_;
+  const bool has_facts_;
+  std::vector<bool> is_fact_before_ = {};         // index = event
+  std::vector<bool> is_empty_cache_before_ = {};  // of these
   SnapshotProgram program_;
   std::uint32_t next_id_ = 0;
   std::int64_t segments_from_ = 0;
   std::int64_t grown_from_ = 0;  // the segments_from_ that has_grown_ is about
   std::size_t looked_to_ = 0;
   bool has_grown_ = false;
-  absl::flat_hash_map<std::int64_t, PoolId> private_pools_;  // allocation's event -> its pool
-  absl::flat_hash_map<std::uint64_t, std::uint32_t> ids_;    // block address -> the last id placed there
-  absl::flat_hash_map<std::uint64_t, Stream> waits_;         // pending block's address -> the stream it waits for
+  absl::flat_hash_map<std::int64_t, PoolId> private_pools_;            // allocation's event -> its pool
+  absl::flat_hash_map<std::uint64_t, std::uint32_t> ids_;              // block address -> the last id placed there
+  absl::flat_hash_map<std::size_t, std::size_t> completions_;          // event of a free -> event that completes it
+  absl::flat_hash_map<std::uint64_t, std::size_t> first_completions_;  // address -> of a free before the window
+  absl::flat_hash_map<std::uint64_t, Stream> waits_;  // pending block's address -> the stream it waits for
 };
 
 }  // namespace
@@ -214,7 +281,9 @@ absl::StatusOr<SnapshotProgram> MakeProgram(const trace::Snapshot& snapshot, int
   if (!start.ok()) return start.status();
   absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(snapshot, device, rule);
   if (!observed.ok()) return observed.status();
-  return ProgramMaker(timeline::EventsOf(snapshot, device), *observed).Make(*std::move(start));
+  const bool has_facts = snapshot.recording.has_value() && snapshot.recording->device == device;
+  return ProgramMaker(timeline::EventsOf(snapshot, device), *observed, has_facts ? &snapshot.recording->facts : nullptr)
+      .Make(*std::move(start));
 }
 
 }  // namespace ashlar::replay

@@ -54,7 +54,7 @@ class WarmReplayer {
       : snapshot_(snapshot),
         program_(program),
         events_(timeline::EventsOf(snapshot, program.device)),
-        reservations_(FindReservations(program, events_, options, hints.device_total_bytes)),
+        reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
         allocator_(&device_, OptionsOf(options)),
         sink_(program.start, device_) {
     allocator_.SetFailureReports(false);

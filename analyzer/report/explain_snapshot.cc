@@ -45,7 +45,9 @@ void NoteProgram(const replay::SnapshotProgram& program, Explanation& out) {
   }
 }
 
-void NoteReleases(const replay::SnapshotProgram& program, Explanation& out) {
+// A recording of our own says what was called.
+void NoteReleases(const replay::SnapshotProgram& program, bool is_recording, Explanation& out) {
+  if (is_recording) return;
   if (program.user_releases > 0) {
     AddNote("empty_cache_told_from_frees", "empty_cache calls, told from segments that were freed",
             program.user_releases, out);
@@ -104,7 +106,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   out.replayed_as = recorded.guess;
   if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
   NoteProgram(recorded.program, out);
-  NoteReleases(recorded.program, out);
+  NoteReleases(recorded.program, snapshot.recording.has_value(), out);
   if (absl::Status status = AddWhatIfs(recorded, observed, options, out); !status.ok()) return status;
   if (absl::Status status = AddCauses(snapshot, *run, options, out); !status.ok()) return status;
   out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());

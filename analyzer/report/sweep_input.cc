@@ -4,8 +4,8 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
-#include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/report/sweep_report.h"
 #include "analyzer/report/traced_run.h"
 
@@ -20,7 +20,7 @@ bool HasAllocation(const trace::RequestTrace& requests) {
 }
 
 absl::StatusOr<remedies::WhatIfInput> FromSnapshot(absl::string_view bytes, const ExplainOptions& options) {
-  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
+  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
   if (!snapshot.ok()) return snapshot.status();
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(*snapshot, options);
   if (!run.ok()) return run.status();
@@ -62,7 +62,7 @@ std::string FidelitySentence(const replay::Fidelity& fidelity) {
 absl::StatusOr<remedies::WhatIfInput> ReadSweepInput(const std::string& name, absl::string_view bytes,
                                                      const ExplainOptions& options) {
   const readers::InputKind kind = readers::Sniff(bytes);
-  const bool is_snapshot = kind == readers::InputKind::kPickle || kind == readers::InputKind::kTextPickle;
+  const bool is_snapshot = readers::IsSnapshot(kind);
   if (!is_snapshot && kind != readers::InputKind::kPlainTrace) {
     return absl::InvalidArgumentError(
         absl::StrCat("this is ", readers::InputKindName(kind), ", not a PyTorch memory snapshot or a request trace"));

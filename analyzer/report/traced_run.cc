@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
-#include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/replay/timeline_sink.h"
@@ -40,7 +40,7 @@ trace::RequestTrace ServedRequests(const replay::SnapshotProgram& program) {
 }
 
 absl::StatusOr<TracedRun> TraceSnapshot(absl::string_view bytes, const ExplainOptions& options) {
-  absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes);
+  absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
   if (!snapshot.ok()) return snapshot.status();
   absl::StatusOr<ObservedRun> run = ObserveSnapshot(*snapshot, options);
   if (!run.ok()) return run.status();
@@ -101,8 +101,13 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
   return ReplayedRun{*std::move(policy_options), *std::move(replayed), replay.allocator().stats().num_alloc_retries};
 }
 
+std::string DescribeSource(const trace::Snapshot& snapshot, int device) {
+  if (snapshot.recording.has_value()) return absl::StrCat("recording, device ", device);
+  return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", device);
+}
+
 std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run) {
-  return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", run.device, ", ",
+  return absl::StrCat(DescribeSource(snapshot, run.device), ", ",
                       FormatCount(static_cast<std::uint64_t>(run.timeline.event_count())), " events");
 }
 
@@ -112,9 +117,7 @@ std::string DescribeRequests(const trace::RequestTrace& requests) {
 
 absl::StatusOr<TracedRun> TraceBytes(absl::string_view bytes, const ExplainOptions& options) {
   const readers::InputKind kind = readers::Sniff(bytes);
-  if (kind == readers::InputKind::kPickle || kind == readers::InputKind::kTextPickle) {
-    return TraceSnapshot(bytes, options);
-  }
+  if (readers::IsSnapshot(kind)) return TraceSnapshot(bytes, options);
   if (kind == readers::InputKind::kPlainTrace) return TraceRequests(bytes, options);
   return absl::InvalidArgumentError(
       absl::StrCat("this is ", readers::InputKindName(kind), ", not a PyTorch memory snapshot or a request trace"));

@@ -42,7 +42,9 @@ struct ReplayedRun {
 // Under the wished settings; default: torch-2.10, no conf, memory that no trace fills.
 absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
 
-// "PyTorch snapshot, annotations (2.5 on), device 0, 9,670 events"; "request trace, 812 requests, replayed".
+// "PyTorch snapshot, annotations (2.5 on), device 0"; "recording, device 0".
+std::string DescribeSource(const trace::Snapshot& snapshot, int device);
+// The same, and ", 9,670 events"; "request trace, 812 requests, replayed".
 std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run);
 std::string DescribeRequests(const trace::RequestTrace& requests);
 

@@ -147,7 +147,8 @@ class Rewinder {
   }
 
   absl::Status UndoFreeCompleted(const trace::Event& event) {
-    std::uint64_t size_bytes = rule_.rounded_bytes(event.size_bytes);
+    const bool is_size_known = event.block_size_bytes > 0;
+    std::uint64_t size_bytes = is_size_known ? event.block_size_bytes : rule_.rounded_bytes(event.size_bytes);
     SegmentRange* segment = picture().SegmentAround(event.address);
     if (segment != nullptr) {
       if (!segment->is_pool_known) segment->is_small_pool = size_bytes <= rule_.small_max_bytes;
@@ -163,7 +164,7 @@ class Rewinder {
                 .size_bytes = size_bytes,
                 .requested_bytes = event.size_bytes,
                 .state = trace::BlockState::kPending,
-                .size_is_minimum = true});
+                .size_is_minimum = !is_size_known});
   }
 
   absl::Status UndoSegmentAlloc(const trace::Event& event, EventFacts& facts) {

@@ -1,10 +1,8 @@
 // The program itself, from the outside: exit codes (0 fine, 2 usage, 3 unreadable input), one line for every error, the
 // same bytes every time.
-#include <sys/wait.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,12 +12,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/cli/program_run.h"
 
 namespace ashlar {
 namespace {
 
 using testing::AllOf;
-using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -28,52 +26,6 @@ constexpr char kExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickl
 constexpr char kMessage[] = ASHLAR_SOURCE_DIR "/docs/examples/oom_message.txt";
 // Two requests of the large pool, one of the small; the first is reused.
 constexpr char kTrace[] = "a 1 1048577 0\nf 1\na 2 1048577 0\na 3 512 7\n";
-
-struct Result {
-  int code = -1;
-  std::string out;
-  std::string error;
-};
-
-std::string FileBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-class CliTest : public testing::Test {
- protected:
-  CliTest() {
-    folder_ = testing::TempDir() + "ashlar_cli_" + testing::UnitTest::GetInstance()->current_test_info()->name() + "/";
-    std::filesystem::create_directories(folder_);
-  }
-  ~CliTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string Write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(folder_ + name, std::ios::binary) << bytes;
-    return folder_ + name;
-  }
-
-  // `redirect` may say where standard input comes from or output goes.
-  Result Run(const std::string& arguments, const std::string& redirect = "") const {
-    const std::string command = std::string("'") + ASHLAR_PROGRAM + "' " + arguments + " > '" + folder_ + "out' 2> '" +
-                                folder_ + "error' " + redirect;
-    const int status = std::system(command.c_str());
-    Result result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, FileBytes(folder_ + "out"),
-                  FileBytes(folder_ + "error")};
-    return result;
-  }
-
-  std::string folder_;
-};
-
-// One line on standard error, nothing on standard output.
-void ExpectError(const Result& result, int code, const std::vector<std::string>& parts) {
-  EXPECT_EQ(result.code, code) << result.error;
-  EXPECT_THAT(result.out, IsEmpty());
-  EXPECT_THAT(result.error, AllOf(StartsWith("ashlar: "), EndsWith("\n")));
-  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
-  for (const std::string& part : parts) EXPECT_THAT(result.error, HasSubstr(part));
-}
 
 TEST_F(CliTest, UnreadableInputsAreThree) {
   const std::string example = FileBytes(kExample);

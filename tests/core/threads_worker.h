@@ -66,8 +66,13 @@ class Worker {
   Worker(int index, std::uint64_t seed, CachingAllocator& allocator, LockedDevice& device, Clock& clock, Mailbox& mail)
       : index_(index), rng_(seed), allocator_(allocator), device_(device), clock_(clock), mail_(mail) {}
 
-  void Run(int steps) {
+  // No pools of its own and no graph captures from now on.
+  void KeepToSharedPools() { uses_own_pools_ = false; }
+  void RunSteps(int steps) {
     for (int i = 0; i < steps; ++i) Step();
+  }
+  void Run(int steps) {
+    RunSteps(steps);
     while (!held_.empty()) FreeOne();
   }
   void FreeMail() {
@@ -105,7 +110,7 @@ class Worker {
         end = segment.address + segment.size_bytes;
       }
     } else if (dice < 998) {
-      UsePool();
+      if (uses_own_pools_) UsePool();
     } else {
       EXPECT_EQ(allocator_.Validate(), absl::OkStatus());
     }
@@ -208,6 +213,7 @@ class Worker {
   std::vector<Held> held_;
   std::vector<Life> lives_;
   std::uint64_t failures_ = 0;
+  bool uses_own_pools_ = true;
 };
 
 }  // namespace ashlar::core

@@ -5,9 +5,11 @@
 #include <ostream>
 #include <string>
 
+#include "allocator/trace/codec.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch_snapshot_writer.h"
 #include "tests/shared_dir.h"
 
 namespace ashlar::readers {
@@ -164,6 +166,9 @@ TEST_P(TorchCorpusTest, CountsWhatPythonCounts) {
   EXPECT_EQ(got.line_sum, want.line_sum);
   EXPECT_EQ(got.annotations, want.annotations);
   EXPECT_EQ(got.settings, want.settings);
+  const auto recoded = trace::Decode(trace::Encode(*snapshot));
+  ASSERT_TRUE(recoded.ok()) << recoded.status();
+  EXPECT_EQ(WriteTorchSnapshot(*recoded), WriteTorchSnapshot(*snapshot));
   for (const trace::Note& note : snapshot->notes) ADD_FAILURE() << note.name << ": " << note.message;
 }
 

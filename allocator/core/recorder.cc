@@ -1,0 +1,236 @@
+#include "allocator/core/recorder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/core/recorded_head.h"
+#include "allocator/trace/codec_settings.h"
+
+namespace ashlar::core {
+namespace {
+
+using trace::codec::ChunkKind;
+using trace::codec::StateAt;
+
+// A clock is read for every so many events: an event's time is that of at most so many events before.
+constexpr int kEventsOfOneTime = 64;
+
+std::uint64_t NextSerial() {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::int64_t WallMicroseconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+bool IsSegmentEvent(trace::Action action) {
+  return action >= trace::Action::kSegmentAlloc && action <= trace::Action::kOom;
+}
+
+}  // namespace
+
+struct Recorder::RingContent {
+  std::vector<Chunk> definitions;
+  std::vector<Chunk> head;
+  std::vector<Chunk> state;
+  std::vector<Chunk> events;
+  std::vector<Chunk> end;
+};
+
+absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(CachingAllocator* allocator, const std::string& path,
+                                                           RecorderOptions options) {
+  auto file = std::make_unique<ChunkFile>(path);
+  if (!file->status().ok()) return file->status();
+  std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options), std::move(file)));
+  recorder->Begin();
+  if (absl::Status status = recorder->status(); !status.ok()) return status;
+  return recorder;
+}
+
+std::unique_ptr<Recorder> Recorder::Ring(CachingAllocator* allocator, RecorderOptions options) {
+  std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options), nullptr));
+  recorder->Begin();
+  return recorder;
+}
+
+Recorder::Recorder(CachingAllocator* allocator, RecorderOptions options, std::unique_ptr<ChunkFile> file)
+    : allocator_(allocator),
+      options_(std::move(options)),
+      serial_(NextSerial()),
+      begin_us_(WallMicroseconds()),
+      begin_(std::chrono::steady_clock::now()),
+      file_(std::move(file)),
+      encoder_(options_.chunk_bytes, [this](ChunkKind kind, absl::string_view payload) { Take(kind, payload); }) {}
+
+// Between the two calls the allocator may decide something; that is part of the state then.
+void Recorder::Begin() {
+  allocator_->SetSink(this);
+  allocator_->WhileStill([this] {
+    trace::codec::PutHead(RecordedHeadOf(*allocator_, options_.device), encoder_);
+    encoder_.SetDevice(options_.device);
+    if (file_ != nullptr) {
+      PutState(StateAt::kStart);
+    }
+    encoder_.Seal();
+    target_ = nullptr;
+    time_us_ = begin_us_;
+    ReadClock();
+    is_recording_ = true;
+  });
+  AddScopeListener(this);
+}
+
+void Recorder::PutState(StateAt when) {
+  std::vector<trace::SnapshotSegment> segments = allocator_->SegmentsNow();
+  for (trace::SnapshotSegment& segment : segments) segment.device = options_.device;
+  encoder_.AddReservations(allocator_->ReservationsNow());
+  trace::codec::PutSegments(when, segments, encoder_);
+}
+
+Recorder::~Recorder() { Finish().IgnoreError(); }
+
+absl::Status Recorder::Finish() {
+  RemoveScopeListener(this);
+  absl::Status status;
+  bool was_recording = false;
+  allocator_->WhileStill([&] {
+    was_recording = std::exchange(is_recording_, false);
+    if (file_ == nullptr) return;
+    if (was_recording) {
+      PutState(StateAt::kEnd);
+      encoder_.End(encoder_.event_count());
+    }
+    status = file_->Close();
+  });
+  if (was_recording) allocator_->SetSink(nullptr);
+  return status;
+}
+
+absl::Status Recorder::Flush() {
+  absl::Status status;
+  allocator_->WhileStill([&] {
+    if (file_ == nullptr) return;
+    if (is_recording_) encoder_.Seal();
+    status = file_->status();
+  });
+  return status;
+}
+
+absl::Status Recorder::status() const {
+  absl::Status status;
+  allocator_->WhileStill([&] {
+    if (file_ != nullptr) status = file_->status();
+  });
+  return status;
+}
+
+std::uint64_t Recorder::event_count() const {
+  std::uint64_t count = 0;
+  allocator_->WhileStill([&] { count = encoder_.event_count(); });
+  return count;
+}
+
+void Recorder::ReadClock() {
+  const auto passed = std::chrono::steady_clock::now() - begin_;
+  const std::int64_t now = begin_us_ + std::chrono::duration_cast<std::chrono::microseconds>(passed).count();
+  time_us_ = std::max(time_us_, now);
+  events_to_clock_ = kEventsOfOneTime;
+}
+
+void Recorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) {
+  if (!is_recording_) return;
+  if (--events_to_clock_ < 0 || IsSegmentEvent(event.action)) ReadClock();
+  encoder_.Add(event, block_size_bytes, time_us_, StackNow(event));
+}
+
+void Recorder::OnFact(trace::FactKind kind, std::uint64_t bytes) {
+  if (is_recording_) encoder_.AddFact(kind, bytes);
+}
+
+// A mark has a time of its own, later than every event before it: that is how it is placed among them.
+void Recorder::OnScope(bool is_begin, absl::string_view name) {
+  allocator_->WhileStill([&] {
+    if (!is_recording_) return;
+    ++time_us_;
+    ReadClock();
+    encoder_.AddMark(is_begin ? "START" : "END", name, time_us_);
+  });
+}
+
+trace::StackId Recorder::StackNow(const trace::Event& event) {
+  if (!options_.stack_of) [[likely]]
+    return scopes_cache.owner == serial_ ? scopes_cache.stack : ScopeStack();
+  const trace::StackId stack = options_.stack_of(event, stacks_);
+  encoder_.DefineStacks(stacks_);
+  return stack;
+}
+
+trace::StackId Recorder::ScopeStack() {
+  trace::StackId stack = trace::kNoStack;
+  const std::vector<std::string>& scopes = ScopesOfThread();
+  if (!scopes.empty()) {
+    std::vector<trace::FrameId> frames;
+    for (auto name = scopes.rbegin(); name != scopes.rend(); ++name) {
+      frames.push_back(stacks_.InternFrame("scope", 0, *name));
+    }
+    stack = stacks_.InternStack(frames);
+    encoder_.DefineStacks(stacks_);
+  }
+  scopes_cache = {serial_, stack};
+  return stack;
+}
+
+void Recorder::Take(ChunkKind kind, absl::string_view payload) {
+  if (file_ != nullptr) return file_->Write(payload);
+  Chunk chunk{std::make_shared<const std::string>(payload), 0};
+  if (kind == ChunkKind::kDefinitions) return definitions_.push_back(std::move(chunk));
+  if (target_ != nullptr) return target_->push_back(std::move(chunk));
+  chunk.event_count = encoder_.event_count() - std::exchange(handed_over_events_, encoder_.event_count());
+  ring_bytes_ += payload.size();
+  ring_events_ += chunk.event_count;
+  ring_.push_back(std::move(chunk));
+  while (ring_bytes_ > options_.ring_bytes && ring_.size() > 1) {
+    ring_bytes_ -= ring_.front().payload->size();
+    ring_events_ -= ring_.front().event_count;
+    ring_.pop_front();
+  }
+}
+
+// The state stands before the events that led to it: a file that was cut off then still has it. Definitions come first
+// of all, in the order in which they were made: that is how they are numbered.
+Recorder::RingContent Recorder::Content() {
+  RingContent out;
+  encoder_.Seal();
+  target_ = &out.state;
+  encoder_.AddSetting(trace::codec::SettingOf::kRecording, "events_before",
+                      absl::StrCat(encoder_.event_count() - ring_events_));
+  PutState(StateAt::kEnd);
+  encoder_.Seal();
+  target_ = &out.end;
+  encoder_.End(ring_events_);
+  target_ = nullptr;
+  out.definitions = definitions_;
+  out.head = head_;
+  out.events.assign(ring_.begin(), ring_.end());
+  return out;
+}
+
+absl::Status Recorder::Write(const std::string& path) {
+  if (file_ != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("this recording goes to ", file_->path(), "; flush it instead"));
+  }
+  RingContent content;
+  allocator_->WhileStill([&] { content = Content(); });
+  ChunkFile file(path);
+  for (const std::vector<Chunk>* part :
+       {&content.definitions, &content.head, &content.state, &content.events, &content.end}) {
+    for (const Chunk& chunk : *part) file.Write(*chunk.payload);
+  }
+  return file.Close();
+}
+
+}  // namespace ashlar::core

@@ -1,0 +1,123 @@
+// Records what an allocator decides and what the world answered, cheaply enough to leave on, into a file or a bounded
+// ring:
+//
+//   absl::StatusOr<std::unique_ptr<Recorder>> file = Recorder::ToFile(&allocator, "run.ashlar");
+//   std::unique_ptr<Recorder> ring = Recorder::Ring(&allocator, {.ring_bytes = 64 * kMiB});
+//   ...
+//   absl::Status status = ring->Write("last.ashlar");   // ring: the last events, any number of times
+//   absl::Status status = (*file)->Finish();            // file: its end; the destructor does it too
+//
+// `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/recorder.md). What is recorded replays
+// to the same decisions. A file holds the state it began in, a ring the state it ends in; both give every event in
+// between.
+//
+// A process that is killed loses the chunk that was being filled, nothing before. When the file cannot be written any
+// more the recording ends, and status() says why; the allocator goes on.
+//
+// Threads: everything may be called by any thread. While a recorder is there all threads of the allocator share one
+// lock (docs/threads.md). The allocator outlives the recorder, and has no other sink meanwhile.
+#ifndef ASHLAR_ALLOCATOR_CORE_RECORDER_H_
+#define ASHLAR_ALLOCATOR_CORE_RECORDER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "allocator/base/units.h"
+#include "allocator/core/caching_allocator.h"
+#include "allocator/core/chunk_file.h"
+#include "allocator/core/scope.h"
+#include "allocator/trace/encoder.h"
+#include "allocator/trace/sink.h"
+#include "allocator/trace/stack_table.h"
+
+namespace ashlar::core {
+
+// The call stack of a decision, interned in `stacks`; asked on the thread that caused it, under the allocator's lock:
+// it must not use the allocator or open a scope, and be quick.
+using StackOf = std::function<trace::StackId(const trace::Event& event, trace::StackTable& stacks)>;
+
+struct RecorderOptions {
+  std::uint64_t ring_bytes = 64 * kMiB;  // of a ring: events up to here; stacks and names are kept besides
+  std::size_t chunk_bytes = 64 * kKiB;   // what a killed process loses at most, and what a ring drops at once
+  int device = 0;                        // the number that the recording calls it by
+  StackOf stack_of = {};                 // nothing: the open scopes of the thread (scope.h)
+};
+
+class Recorder final : public trace::EventSink, private ScopeListener {
+ public:
+  // Errors name the file.
+  static absl::StatusOr<std::unique_ptr<Recorder>> ToFile(CachingAllocator* allocator, const std::string& path,
+                                                          RecorderOptions options = {});
+  static std::unique_ptr<Recorder> Ring(CachingAllocator* allocator, RecorderOptions options = {});
+  ~Recorder() override;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Of a ring: what it holds, as a whole recording. Waits for nothing but the disk: the allocator stands still only
+  // while its segments are copied. FailedPrecondition for a recorder that has a file.
+  absl::Status Write(const std::string& path);
+  // Of a file: everything so far is in it afterwards.
+  absl::Status Flush();
+  // Records no more; a file gets its end. The first error of all.
+  absl::Status Finish();
+
+  // The first error of the file; ok for a ring.
+  absl::Status status() const;
+  std::uint64_t event_count() const;  // recorded so far, those that a ring has dropped included
+
+  void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
+  void OnFact(trace::FactKind kind, std::uint64_t bytes) override;
+
+ private:
+  struct Chunk {
+    std::shared_ptr<const std::string> payload;
+    std::uint64_t event_count = 0;
+  };
+  struct RingContent;
+
+  Recorder(CachingAllocator* allocator, RecorderOptions options, std::unique_ptr<ChunkFile> file);
+
+  void Begin();
+  void PutState(trace::codec::StateAt when);
+  void OnScope(bool is_begin, absl::string_view name) override;
+  void Take(trace::codec::ChunkKind kind, absl::string_view payload);
+  RingContent Content();
+  void ReadClock();
+  trace::StackId StackNow(const trace::Event& event);
+  trace::StackId ScopeStack();
+
+  CachingAllocator* const allocator_;
+  const RecorderOptions options_;
+  const std::uint64_t serial_;  // no other recorder of the process has it
+  const std::int64_t begin_us_;
+  const std::chrono::steady_clock::time_point begin_;
+
+  // All below: only while the allocator stands still, or in a call from it.
+  bool is_recording_ = false;
+  int events_to_clock_ = 0;
+  std::int64_t time_us_ = 0;
+  trace::StackTable stacks_;
+  std::unique_ptr<ChunkFile> file_;  // nullptr: a ring
+  // A ring's. What is handed over goes to `*target_`, definitions always to definitions_.
+  std::vector<Chunk> definitions_;
+  std::vector<Chunk> head_;
+  std::deque<Chunk> ring_;
+  std::vector<Chunk>* target_ = &head_;  // nullptr: ring_
+  std::uint64_t ring_bytes_ = 0;
+  std::uint64_t ring_events_ = 0;
+  std::uint64_t handed_over_events_ = 0;
+  trace::codec::Encoder encoder_;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_RECORDER_H_

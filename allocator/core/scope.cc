@@ -1,0 +1,81 @@
+#include "allocator/core/scope.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace ashlar::core {
+namespace {
+
+std::atomic<int> listener_count{0};
+
+struct Listeners {
+  std::mutex mutex;
+  std::vector<ScopeListener*> all;
+};
+
+// Never destroyed: threads may outlive main().
+Listeners& TheListeners() {
+  static auto* const listeners = new Listeners();
+  return *listeners;
+}
+
+std::vector<std::string>& MutableScopesOfThread() {
+  thread_local std::vector<std::string> scopes;
+  return scopes;
+}
+
+void Tell(bool is_begin, absl::string_view name) {
+  Listeners& listeners = TheListeners();
+  const std::lock_guard<std::mutex> lock(listeners.mutex);
+  for (ScopeListener* listener : listeners.all) listener->OnScope(is_begin, name);
+}
+
+}  // namespace
+
+constinit thread_local ScopesCache scopes_cache;
+
+void BeginScope(absl::string_view name) {
+  MutableScopesOfThread().emplace_back(name);
+  scopes_cache.owner = 0;
+  Tell(true, name);
+}
+
+void EndScope() {
+  std::vector<std::string>& scopes = MutableScopesOfThread();
+  if (scopes.empty()) return;
+  const std::string name = std::move(scopes.back());
+  scopes.pop_back();
+  scopes_cache.owner = 0;
+  Tell(false, name);
+}
+
+Scope::Scope(absl::string_view name) {
+  if (listener_count.load(std::memory_order_relaxed) == 0) return;
+  BeginScope(name);
+  is_open_ = true;
+}
+
+Scope::~Scope() {
+  if (is_open_) EndScope();
+}
+
+const std::vector<std::string>& ScopesOfThread() { return MutableScopesOfThread(); }
+
+void AddScopeListener(ScopeListener* listener) {
+  Listeners& listeners = TheListeners();
+  const std::lock_guard<std::mutex> lock(listeners.mutex);
+  listeners.all.push_back(listener);
+  listener_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+void RemoveScopeListener(ScopeListener* listener) {
+  Listeners& listeners = TheListeners();
+  const std::lock_guard<std::mutex> lock(listeners.mutex);
+  const auto it = std::find(listeners.all.begin(), listeners.all.end(), listener);
+  if (it == listeners.all.end()) return;
+  listeners.all.erase(it);
+  listener_count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace ashlar::core

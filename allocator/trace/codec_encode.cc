@@ -1,0 +1,56 @@
+// A whole snapshot as a recording.
+#include <string>
+
+#include "allocator/trace/chunk_bytes.h"
+#include "allocator/trace/codec.h"
+#include "allocator/trace/codec_settings.h"
+#include "allocator/trace/encoder.h"
+
+namespace ashlar::trace {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
+
+// Facts stand where they happened, in their device's events.
+void PutTrace(const Snapshot& snapshot, std::size_t device, codec::Encoder& encoder) {
+  const bool has_facts = snapshot.recording.has_value() && snapshot.recording->device == static_cast<int>(device);
+  const std::vector<Event>& events = snapshot.device_traces[device];
+  std::size_t next_fact = 0;
+  const auto put_facts = [&](std::uint64_t until) {
+    if (!has_facts) return;
+    const std::vector<Fact>& facts = snapshot.recording->facts;
+    for (; next_fact < facts.size() && facts[next_fact].event <= until; ++next_fact) {
+      encoder.AddFact(facts[next_fact].kind, facts[next_fact].bytes);
+    }
+  };
+  encoder.SetDevice(static_cast<int>(device));
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    put_facts(i);
+    encoder.Add(events[i], events[i].block_size_bytes, events[i].time_us, events[i].stack);
+  }
+  put_facts(events.size());
+}
+
+}  // namespace
+
+std::string Encode(const Snapshot& snapshot) {
+  codec::ChunkBytes chunks;
+  std::string out = chunks.FileHeader();
+  codec::Encoder encoder(kChunkBytes, [&](codec::ChunkKind, absl::string_view payload) {
+    out += chunks.HeaderOf(payload);
+    out.append(payload.data(), payload.size());
+  });
+  codec::PutHead(snapshot, encoder, snapshot.recording.has_value() && !snapshot.recording->is_complete);
+  encoder.DefineStacks(snapshot.stacks);
+  if (snapshot.recording.has_value()) encoder.AddReservations(snapshot.recording->reservations);
+  codec::PutSegments(codec::StateAt::kEnd, snapshot.segments, encoder);
+  for (std::size_t device = 0; device < snapshot.device_traces.size(); ++device) PutTrace(snapshot, device, encoder);
+  for (const Annotation& mark : snapshot.annotations) {
+    encoder.SetDevice(mark.device);
+    encoder.AddMark(mark.stage, mark.name, mark.time_us);
+  }
+  encoder.End(encoder.event_count());
+  return out;
+}
+
+}  // namespace ashlar::trace

@@ -1,0 +1,138 @@
+// The bytes of a recording, shared by encoder.h and decoder.cc. Private to the codec; docs/recorder.md has the tables.
+//
+//   file    | magic "ASHLARTR" | version | header checksum | chunk | chunk | ... | chunk with the record kEnd |
+//   chunk   | magic | payload bytes | number | checksum | payload: records, never cut between two chunks |
+//
+// All integers are little-endian. A chunk's number is its position in the file, from 0, and is part of its checksum.
+// What is relative in a record (addresses, times, sizes) is relative to the record before it in the same chunk; a chunk
+// begins with address 0, size 0, time 0, stream 0, no stack, no pool and device 0. So a chunk can be read without the
+// ones before it, but for texts, frames and stacks, which are numbered over the whole file in the order of their
+// definition.
+//
+// A record begins with one byte. Its low four bits below kOther: an event with that action, whose size and place follow
+// in as few bytes as they need (EventBytes). kOther: the high four bits are the RecordKind.
+#ifndef ASHLAR_ALLOCATOR_TRACE_CODEC_FORMAT_H_
+#define ASHLAR_ALLOCATOR_TRACE_CODEC_FORMAT_H_
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/strings/string_view.h"
+#include "allocator/base/fingerprint.h"
+
+namespace ashlar::trace::codec {
+
+static_assert(std::endian::native == std::endian::little, "the codec writes integers as they lie in memory");
+
+inline constexpr absl::string_view kMagic = "ASHLARTR";
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
+
+struct FileHeader {
+  char magic[8];
+  std::uint64_t version;
+  std::uint64_t checksum;  // of the two before
+};
+static_assert(sizeof(FileHeader) == 24);
+
+struct ChunkHeader {
+  std::uint32_t magic;
+  std::uint32_t payload_bytes;
+  std::uint64_t number;
+  std::uint64_t checksum;  // of the three before and the payload
+};
+static_assert(sizeof(ChunkHeader) == 24);
+
+inline constexpr unsigned kOther = 0xf;
+
+// Fields in their order; v = LEB128, z = zigzag LEB128, ids are numbers of definitions.
+enum class RecordKind : std::uint8_t {
+  kTime,     // z microseconds since the last time
+  kNoTime,   // the following events have none
+  kStream,   // v handle
+  kPool,     // v 0: the following events name none; v 1: v first, v second
+  kStack,    // v id + 1; 0: none
+  kDevice,   // v number
+  kText,     // v length, bytes: defines the next text
+  kFrame,    // v text of the file, v text of the function, z line: defines the next frame
+  kFrames,   // v count, v frames innermost first: defines the next stack
+  kMark,     // v text of the stage, v text of the name: an annotation at the last time
+  kFact,     // v FactKind, v bytes
+  kSegment,  // v StateAt, v address, v size, v stream, v flags (1 small, 2 expandable), v pool first, v second, v stack
+             // + 1
+  kBlock,    // v size, v state, v requested + 1 (0: not known), v stack + 1: the next block of the last segment
+  kSetting,  // v SettingOf, v text of the key, v text of the value
+  kEnd,      // v events in all: nothing follows
+  kReserved,  // v address, v size: a reservation around expandable segments
+};
+
+// When a recorded state was: before the first event or after the last.
+enum class StateAt : std::uint8_t { kStart, kEnd };
+
+// Whose value a kSetting record is: the allocator's (PyTorch's names), the recording's own.
+enum class SettingOf : std::uint8_t { kAllocator, kRecording };
+
+// An event's record: the byte of the action, with the sign of the move and how the block size is given, a byte with the
+// lengths of place and size, then place, size and spare, each in that many bytes.
+//   place   |address - the last event's address|, rotated right by 9 bits: blocks lie at multiples of 512
+//   size    size_bytes ^ the last event's size_bytes
+//   spare   block size - size rounded up to 512; only with kHasBlock
+inline constexpr unsigned kMovesDown = 0x10;
+inline constexpr unsigned kHasBlock = 0x20;
+inline constexpr int kSpareShift = 6;
+inline constexpr std::array<std::uint8_t, 4> kSpareBytes = {0, 2, 4, 8};
+inline constexpr int kPlaceShift = 9;
+
+constexpr std::uint64_t RoundUpToBlock(std::uint64_t bytes) { return (bytes + 511) & ~std::uint64_t{511}; }
+constexpr unsigned BytesOf(std::uint64_t value) {
+  return (static_cast<unsigned>(64 - std::countl_zero(value)) + 7) / 8;
+}
+constexpr std::uint64_t Zigzag(std::int64_t value) {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+constexpr std::int64_t Unzigzag(std::uint64_t value) {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+}
+
+// 64 bits over whole words, the last one filled with zeros. Each step is a bijection of the state and of the word, so
+// that any change within one aligned word is always noticed; other changes are missed once in 2^64.
+inline std::uint64_t Checksum(const std::array<std::uint64_t, 2>& head, absl::string_view bytes) {
+  std::array<Fingerprint, 4> lanes;  // four chains at once: one alone waits for its multiplications
+  lanes[0].Add(head[0]);
+  lanes[1].Add(head[1]);
+  std::size_t at = 0;
+  std::array<std::uint64_t, 4> words;
+  for (; at + sizeof(words) <= bytes.size(); at += sizeof(words)) {
+    std::memcpy(words.data(), bytes.data() + at, sizeof(words));
+    for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i].Add(words[i]);
+  }
+  words = {};
+  if (at < bytes.size()) std::memcpy(words.data(), bytes.data() + at, bytes.size() - at);
+  Fingerprint all;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    lanes[i].Add(words[i]);
+    all.Add(lanes[i].value());
+  }
+  return all.value();
+}
+
+inline FileHeader MakeFileHeader() {
+  FileHeader header{};
+  std::memcpy(header.magic, kMagic.data(), sizeof(header.magic));
+  header.version = kVersion;
+  header.checksum = Checksum({0, 0}, {reinterpret_cast<const char*>(&header), 16});
+  return header;
+}
+
+inline ChunkHeader MakeChunkHeader(std::uint64_t number, absl::string_view payload) {
+  ChunkHeader header{kChunkMagic, static_cast<std::uint32_t>(payload.size()), number, 0};
+  header.checksum = Checksum({std::uint64_t{header.magic} << 32 | header.payload_bytes, number}, payload);
+  return header;
+}
+
+}  // namespace ashlar::trace::codec
+
+#endif  // ASHLAR_ALLOCATOR_TRACE_CODEC_FORMAT_H_

@@ -1,0 +1,162 @@
+#include "allocator/trace/codec_settings.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace ashlar::trace::codec {
+namespace {
+
+constexpr std::uint64_t kMostDevices = 4096;
+
+const char* SegmentsKey(StateAt when) { return when == StateAt::kStart ? "segments_at_start" : "segments_at_end"; }
+
+struct Flag {
+  const char* key;
+  bool Traits::*trait;
+};
+constexpr Flag kTraits[] = {
+    {"has_time", &Traits::has_time},
+    {"has_stacks", &Traits::has_stacks},
+    {"has_requested_bytes", &Traits::has_requested_bytes},
+    {"has_pool_ids", &Traits::has_pool_ids},
+    {"has_settings", &Traits::has_settings},
+    {"has_block_addresses", &Traits::has_block_addresses},
+};
+
+// Takes values out of a map, so that what is left is what nobody knows.
+class Values {
+ public:
+  explicit Values(std::map<std::string, std::string> values) : values_(std::move(values)) {}
+
+  std::optional<std::string> Text(const std::string& key) {
+    const auto it = values_.find(key);
+    if (it == values_.end()) return std::nullopt;
+    std::string value = std::move(it->second);
+    values_.erase(it);
+    return value;
+  }
+  bool Flag(const std::string& key) { return Text(key) == "1"; }
+  std::optional<std::uint64_t> Number(const std::string& key) {
+    const std::optional<std::string> text = Text(key);
+    std::uint64_t value = 0;
+    if (!text.has_value()) return std::nullopt;
+    if (!absl::SimpleAtoi(*text, &value)) Reject(key, *text);
+    return value;
+  }
+  double Fraction(const std::string& key) {
+    const std::string text = Text(key).value_or("0");
+    double value = 0;
+    if (!absl::SimpleAtod(text, &value)) Reject(key, text);
+    return value;
+  }
+  void Reject(const std::string& key, const std::string& value) {
+    status_.Update(absl::DataLossError(absl::StrCat("the recording's ", key, " is '", value, "', which cannot be")));
+  }
+
+  const std::map<std::string, std::string>& rest() const { return values_; }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  std::map<std::string, std::string> values_;
+  absl::Status status_;
+};
+
+RecordedSettings ReadSettings(std::map<std::string, std::string> allocator_values, Values& values) {
+  RecordedSettings out;
+  out.conf = values.Text("conf").value_or("");
+  out.max_split_size_bytes = values.Number("max_split_size_bytes");
+  out.garbage_collection_threshold = values.Fraction("garbage_collection_threshold");
+  out.expandable_segments = values.Flag("expandable_segments");
+  out.values = std::move(allocator_values);
+  return out;
+}
+
+RecordingInfo ReadRecording(Values& values) {
+  RecordingInfo out;
+  out.compat = values.Text("compat").value_or("");
+  out.free_order = values.Text("free_order").value_or("");
+  const std::uint64_t device = values.Number("device").value_or(0);
+  if (device >= kMostDevices) values.Reject("device", absl::StrCat(device));
+  out.device = static_cast<int>(device % kMostDevices);
+  out.device_total_bytes = values.Number("device_total_bytes").value_or(0);
+  out.limit_bytes = values.Number("limit_bytes");
+  out.events_before = values.Number("events_before").value_or(0);
+  out.is_complete = !values.Flag("was_incomplete");
+  return out;
+}
+
+}  // namespace
+
+bool RecordedHead::HasSegmentsAt(StateAt when) const { return recording_values.count(SegmentsKey(when)) > 0; }
+
+absl::Status RecordedHead::Apply(Snapshot& out) {
+  Values values(std::move(recording_values));
+  recording_values.clear();
+  for (const StateAt when : {StateAt::kStart, StateAt::kEnd}) {
+    if (values.Flag(SegmentsKey(when))) recording_values[SegmentsKey(when)] = "1";
+  }
+  const std::uint64_t devices = values.Number("devices").value_or(0);
+  if (devices > kMostDevices) values.Reject("devices", absl::StrCat(devices));
+  if (devices <= kMostDevices && devices > out.device_traces.size()) out.device_traces.resize(devices);
+  for (const Flag& flag : kTraits) out.traits.*flag.trait = values.Flag(flag.key);
+  out.traits.generation = values.Text("generation").value_or("");
+  if (values.Flag("is_recording")) {
+    out.recording = ReadRecording(values);
+    out.recording->facts = std::move(facts);
+    // A recording says them at its start and at its end.
+    std::sort(reservations.begin(), reservations.end());
+    reservations.erase(std::unique(reservations.begin(), reservations.end()), reservations.end());
+    out.recording->reservations = std::move(reservations);
+  }
+  if (out.traits.has_settings) out.settings = ReadSettings(std::move(allocator_values), values);
+  for (const auto& [key, value] : values.rest()) {
+    out.notes.push_back({"unknown_setting",
+                         absl::StrCat("the recording says ", key, " = ", value, ", which this version does not know"),
+                         1});
+  }
+  return values.status();
+}
+
+void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete) {
+  const auto put = [&encoder](absl::string_view key, absl::string_view value) {
+    encoder.AddSetting(SettingOf::kRecording, key, value);
+  };
+  put("devices", absl::StrCat(head.device_traces.size()));
+  for (const Flag& flag : kTraits) {
+    const bool is_set = flag.trait == &Traits::has_settings ? head.settings.has_value() : head.traits.*flag.trait;
+    if (is_set) put(flag.key, "1");
+  }
+  if (!head.traits.generation.empty()) put("generation", head.traits.generation);
+  if (head.recording.has_value()) {
+    const RecordingInfo& recording = *head.recording;
+    put("is_recording", "1");
+    put("compat", recording.compat);
+    put("free_order", recording.free_order);
+    put("device", absl::StrCat(recording.device));
+    put("device_total_bytes", absl::StrCat(recording.device_total_bytes));
+    if (recording.limit_bytes.has_value()) put("limit_bytes", absl::StrCat(*recording.limit_bytes));
+    if (was_incomplete) put("was_incomplete", "1");
+    if (recording.events_before > 0) put("events_before", absl::StrCat(recording.events_before));
+  }
+  if (!head.settings.has_value()) return;
+  const RecordedSettings& settings = *head.settings;
+  put("conf", settings.conf);
+  if (settings.max_split_size_bytes.has_value()) {
+    put("max_split_size_bytes", absl::StrCat(*settings.max_split_size_bytes));
+  }
+  put("garbage_collection_threshold", absl::StrFormat("%.17g", settings.garbage_collection_threshold));
+  if (settings.expandable_segments) put("expandable_segments", "1");
+  for (const auto& [key, value] : settings.values) encoder.AddSetting(SettingOf::kAllocator, key, value);
+}
+
+void PutSegments(StateAt when, absl::Span<const SnapshotSegment> segments, Encoder& encoder) {
+  encoder.AddSetting(SettingOf::kRecording, SegmentsKey(when), "1");
+  encoder.AddSegments(when, segments);
+}
+
+}  // namespace ashlar::trace::codec

@@ -1,0 +1,39 @@
+// What a recording says of itself, as pairs of texts: the settings, what it knows, what was recorded. Private to the
+// codec.
+#ifndef ASHLAR_ALLOCATOR_TRACE_CODEC_SETTINGS_H_
+#define ASHLAR_ALLOCATOR_TRACE_CODEC_SETTINGS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "allocator/trace/codec_format.h"
+#include "allocator/trace/encoder.h"
+#include "allocator/trace/snapshot.h"
+
+namespace ashlar::trace::codec {
+
+// As read.
+struct RecordedHead {
+  std::map<std::string, std::string> allocator_values;
+  std::map<std::string, std::string> recording_values;
+  std::vector<Fact> facts;
+  std::vector<ReservedRange> reservations;
+
+  bool HasSegmentsAt(StateAt when) const;
+  // Sets settings, traits and recording of `out`, and as many device traces as were recorded. DataLoss names the value
+  // that cannot be; what this version does not know becomes a note.
+  absl::Status Apply(Snapshot& out);
+};
+
+// All of `head` but its events, segments, annotations and stacks. `was_incomplete`: this is a copy of a recording that
+// was cut off.
+void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete = false);
+// From here on the recording holds the segments of that moment.
+void PutSegments(StateAt when, absl::Span<const SnapshotSegment> segments, Encoder& encoder);
+
+}  // namespace ashlar::trace::codec
+
+#endif  // ASHLAR_ALLOCATOR_TRACE_CODEC_SETTINGS_H_

@@ -1,0 +1,390 @@
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/trace/codec.h"
+#include "allocator/trace/codec_format.h"
+#include "allocator/trace/codec_settings.h"
+#include "allocator/trace/state_after.h"
+
+namespace ashlar::trace {
+namespace codec {
+namespace {
+
+constexpr std::uint64_t kMostDevices = 4096;
+
+// The bytes of one chunk; a read past their end fails and stays failed.
+class Bytes {
+ public:
+  Bytes(absl::string_view all, std::size_t begin, std::size_t size) : begin_(all.data()), at_(all.data() + begin) {
+    end_ = at_ + size;
+  }
+  bool IsEmpty() const { return at_ == end_; }
+  bool ok() const { return ok_; }
+  void Fail() { ok_ = false; }
+  std::uint64_t offset() const { return static_cast<std::uint64_t>(at_ - begin_); }
+
+  unsigned Byte() { return Has(1) ? static_cast<unsigned char>(*at_++) : 0; }
+  // The next `size` <= 8 bytes as one integer.
+  std::uint64_t Word(unsigned size) {
+    std::uint64_t value = 0;
+    if (!Has(size)) return 0;
+    std::memcpy(&value, at_, size);
+    at_ += size;
+    return value;
+  }
+  std::uint64_t Varint() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const unsigned byte = Byte();
+      value |= std::uint64_t{byte & 0x7f} << shift;
+      if ((byte & 0x80) == 0) return value;
+    }
+    ok_ = false;
+    return 0;
+  }
+  absl::string_view Text(std::uint64_t size) {
+    if (!Has(size)) return {};
+    const absl::string_view text(at_, size);
+    at_ += size;
+    return text;
+  }
+  // A varint below `limit`.
+  std::uint64_t Below(std::uint64_t limit) {
+    const std::uint64_t value = Varint();
+    if (value >= limit) ok_ = false;
+    return ok_ ? value : 0;
+  }
+
+ private:
+  bool Has(std::uint64_t size) {
+    if (size <= static_cast<std::uint64_t>(end_ - at_)) return ok_;
+    ok_ = false;
+    at_ = end_;
+    return false;
+  }
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  bool ok_ = true;
+};
+
+class Decoder {
+ public:
+  explicit Decoder(absl::string_view bytes) : bytes_(bytes) {}
+
+  absl::StatusOr<Snapshot> Run() {
+    if (absl::Status status = ReadFileHeader(); !status.ok()) return status;
+    std::string damage;
+    while (damage.empty() && at_ < bytes_.size() && !is_ended_) damage = ReadChunk();
+    if (damage.empty() && !is_ended_) damage = absl::StrCat("it ends at byte ", at_, " without its end");
+    if (damage.empty() && at_ < bytes_.size()) {
+      AddNote("trailing_bytes", "bytes behind the end of the recording, which are not read", bytes_.size() - at_);
+    }
+    return Finish(damage);
+  }
+
+ private:
+  absl::Status ReadFileHeader() {
+    FileHeader header{};
+    if (!IsRecording(bytes_))
+      return absl::InvalidArgumentError("this is no recording: it does not begin with ASHLARTR");
+    if (bytes_.size() < sizeof(header)) {
+      return absl::DataLossError(absl::StrCat("the recording ends at byte ", bytes_.size(), ", within its header"));
+    }
+    std::memcpy(&header, bytes_.data(), sizeof(header));
+    if (header.checksum != Checksum({0, 0}, bytes_.substr(0, 16))) {
+      return absl::DataLossError("the recording's header (byte 0) does not have its checksum");
+    }
+    if (header.version != kVersion) {
+      return absl::InvalidArgumentError(absl::StrCat("a recording of version ", header.version,
+                                                     "; this program reads version ", kVersion, ": use a newer one"));
+    }
+    at_ = sizeof(header);
+    return absl::OkStatus();
+  }
+
+  // Empty, or what is wrong.
+  std::string ReadChunk() {
+    const std::string name = absl::StrCat("chunk ", next_chunk_, " (byte ", at_, ") ");
+    ChunkHeader header{};
+    if (bytes_.size() - at_ < sizeof(header)) return name + "is cut off within its header";
+    std::memcpy(&header, bytes_.data() + at_, sizeof(header));
+    if (header.magic != kChunkMagic) return name + "does not begin as a chunk does";
+    if (header.payload_bytes > bytes_.size() - at_ - sizeof(header)) {
+      return absl::StrCat(name, "is cut off, or its size is damaged: it says ", header.payload_bytes, " bytes");
+    }
+    const absl::string_view payload = bytes_.substr(at_ + sizeof(header), header.payload_bytes);
+    const ChunkHeader right = MakeChunkHeader(header.number, payload);
+    if (right.checksum != header.checksum) return name + "does not have its checksum";
+    if (header.number != next_chunk_) return absl::StrCat(name, "has the number ", header.number);
+    if (std::string wrong = ReadRecords(payload); !wrong.empty()) return name + wrong;
+    ++next_chunk_;
+    at_ += sizeof(header) + payload.size();
+    return "";
+  }
+
+  std::string ReadRecords(absl::string_view payload) {
+    Bytes in(bytes_, static_cast<std::size_t>(payload.data() - bytes_.data()), payload.size());
+    last_time_us_ = 0;
+    event_ = {};
+    device_ = 0;
+    while (!in.IsEmpty()) {
+      const std::uint64_t offset = in.offset();
+      const unsigned first = in.Byte();
+      if ((first & kOther) != kOther) {
+        ReadEvent(first, offset, in);
+      } else if (!ReadOther(static_cast<RecordKind>(first >> 4), in)) {
+        return absl::StrCat("has a record at byte ", offset, " that cannot be");
+      }
+      if (!in.ok()) return absl::StrCat("has a record at byte ", offset, " that cannot be");
+    }
+    return "";
+  }
+
+  void ReadEvent(unsigned first, std::uint64_t offset, Bytes& in) {
+    const unsigned lengths = in.Byte();
+    const unsigned place_bytes = lengths & 0xf;
+    const unsigned size_bytes = lengths >> 4;
+    if ((first & kOther) > static_cast<unsigned>(Action::kUnknown) || place_bytes > 8 || size_bytes > 8) {
+      return in.Fail();
+    }
+    const std::uint64_t move = std::rotl(in.Word(place_bytes), kPlaceShift);
+    event_.action = static_cast<Action>(first & kOther);
+    event_.address += (first & kMovesDown) != 0 ? 0 - move : move;
+    event_.size_bytes ^= in.Word(size_bytes);
+    const std::uint64_t spare = in.Word(kSpareBytes[first >> kSpareShift]);
+    event_.block_size_bytes = (first & kHasBlock) != 0 ? RoundUpToBlock(event_.size_bytes) + spare : 0;
+    event_.file_byte = static_cast<std::uint32_t>(std::min<std::uint64_t>(offset, kNoByte));
+    if (in.ok()) Trace().push_back(event_);
+  }
+
+  bool ReadOther(RecordKind kind, Bytes& in) {
+    switch (kind) {
+      case RecordKind::kTime:
+        last_time_us_ += static_cast<std::uint64_t>(Unzigzag(in.Varint()));
+        event_.time_us = static_cast<std::int64_t>(last_time_us_);
+        return true;
+      case RecordKind::kNoTime:
+        event_.time_us = kNoTime;
+        return true;
+      case RecordKind::kStream:
+        event_.stream = Stream{in.Varint()};
+        return true;
+      case RecordKind::kPool:
+        event_.pool.reset();
+        if (in.Below(2) == 1) event_.pool = ReadPool(in);
+        return true;
+      case RecordKind::kStack:
+        event_.stack = ReadStack(in);
+        return true;
+      case RecordKind::kDevice:
+        device_ = in.Below(kMostDevices);
+        return true;
+      case RecordKind::kText:
+        texts_.emplace_back(in.Text(in.Varint()));
+        return true;
+      case RecordKind::kFrame:
+        return ReadFrame(in);
+      case RecordKind::kFrames:
+        return ReadFrames(in);
+      case RecordKind::kMark:
+        return ReadMark(in);
+      case RecordKind::kFact:
+        return ReadFact(in);
+      case RecordKind::kSegment:
+        return ReadSegment(in);
+      case RecordKind::kBlock:
+        return ReadBlock(in);
+      case RecordKind::kSetting:
+        return ReadSetting(in);
+      case RecordKind::kEnd:
+        is_ended_ = in.Varint() == EventCount() && in.IsEmpty();
+        return is_ended_;
+      case RecordKind::kReserved:
+        head_.reservations.push_back({in.Varint(), 0});
+        head_.reservations.back().size_bytes = in.Varint();
+        return true;
+    }
+    return false;
+  }
+
+  PoolId ReadPool(Bytes& in) {
+    const std::uint64_t first = in.Varint();
+    return {first, in.Varint()};
+  }
+
+  StackId ReadStack(Bytes& in) {
+    const std::uint64_t plus_one = in.Below(out_.stacks.stack_count() + 1);
+    return plus_one == 0 ? kNoStack : static_cast<StackId>(plus_one - 1);
+  }
+
+  absl::string_view ReadText(Bytes& in) {
+    const std::uint64_t id = in.Below(texts_.size());
+    return in.ok() ? texts_[id] : absl::string_view();
+  }
+
+  // Definitions are numbered as the table numbers them: equal ones would shift the numbers.
+  bool ReadFrame(Bytes& in) {
+    const absl::string_view file = ReadText(in);
+    const absl::string_view function = ReadText(in);
+    const std::int64_t line = Unzigzag(in.Varint());
+    const std::size_t next = out_.stacks.frame_count();
+    return in.ok() && out_.stacks.InternFrame(file, line, function) == next;
+  }
+
+  bool ReadFrames(Bytes& in) {
+    std::vector<FrameId> frames;
+    for (std::uint64_t count = in.Varint(); count > 0 && in.ok(); --count) {
+      frames.push_back(static_cast<FrameId>(in.Below(out_.stacks.frame_count())));
+    }
+    const std::size_t next = out_.stacks.stack_count();
+    return in.ok() && out_.stacks.InternStack(frames) == next;
+  }
+
+  bool ReadMark(Bytes& in) {
+    Annotation mark;
+    mark.stage = std::string(ReadText(in));
+    mark.name = std::string(ReadText(in));
+    mark.device = static_cast<int>(device_);
+    mark.time_us = event_.time_us;
+    if (in.ok()) out_.annotations.push_back(std::move(mark));
+    return in.ok();
+  }
+
+  bool ReadFact(Bytes& in) {
+    const auto kind = static_cast<FactKind>(in.Below(static_cast<std::uint64_t>(FactKind::kLimit) + 1));
+    const std::uint64_t bytes = in.Varint();
+    if (in.ok()) head_.facts.push_back({kind, bytes, Trace().size()});
+    return in.ok();
+  }
+
+  bool ReadSegment(Bytes& in) {
+    const auto when = static_cast<StateAt>(in.Below(2));
+    SnapshotSegment segment;
+    segment.device = static_cast<int>(device_);
+    segment.address = in.Varint();
+    segment.size_bytes = in.Varint();
+    segment.stream = Stream{in.Varint()};
+    const std::uint64_t flags = in.Below(4);
+    segment.is_small_pool = (flags & 1) != 0;
+    segment.is_expandable = (flags & 2) != 0;
+    segment.pool = ReadPool(in);
+    segment.stack = ReadStack(in);
+    open_segments_ = when == StateAt::kStart ? &start_ : &end_;
+    if (in.ok()) open_segments_->push_back(std::move(segment));
+    return in.ok();
+  }
+
+  bool ReadBlock(Bytes& in) {
+    if (open_segments_ == nullptr) return false;
+    SnapshotSegment& segment = open_segments_->back();
+    const SnapshotBlock* last = segment.blocks.empty() ? nullptr : &segment.blocks.back();
+    SnapshotBlock block;
+    block.address = last == nullptr ? segment.address : last->address + last->size_bytes;
+    block.size_bytes = in.Varint();
+    block.state = static_cast<BlockState>(in.Below(3));
+    const std::uint64_t requested = in.Varint();
+    if (requested > 0) block.requested_bytes = requested - 1;
+    block.stack = ReadStack(in);
+    const std::uint64_t room = segment.size_bytes - (block.address - segment.address);
+    if (!in.ok() || block.size_bytes == 0 || block.size_bytes > room) return false;
+    segment.blocks.push_back(block);
+    return true;
+  }
+
+  bool ReadSetting(Bytes& in) {
+    const auto whose = static_cast<SettingOf>(in.Below(2));
+    const absl::string_view key = ReadText(in);
+    const absl::string_view value = ReadText(in);
+    if (!in.ok()) return false;
+    if (whose == SettingOf::kAllocator) {
+      head_.allocator_values[std::string(key)] = std::string(value);
+    } else {
+      head_.recording_values[std::string(key)] = std::string(value);
+    }
+    return true;
+  }
+
+  std::vector<Event>& Trace() {
+    if (out_.device_traces.size() <= device_) out_.device_traces.resize(device_ + 1);
+    return out_.device_traces[device_];
+  }
+
+  std::uint64_t EventCount() const {
+    std::uint64_t count = 0;
+    for (const std::vector<Event>& events : out_.device_traces) count += events.size();
+    return count;
+  }
+
+  void AddNote(absl::string_view name, std::string message, std::uint64_t count) {
+    out_.notes.push_back({std::string(name), std::move(message), count});
+  }
+
+  absl::StatusOr<Snapshot> Finish(const std::string& damage) {
+    if (next_chunk_ == 0) return absl::DataLossError(absl::StrCat("nothing of the recording is whole: ", damage));
+    if (absl::Status status = head_.Apply(out_); !status.ok()) return status;
+    if (out_.recording.has_value()) out_.recording->is_complete &= damage.empty();
+    if (!damage.empty()) {
+      const std::uint64_t rest = bytes_.size() - at_;
+      AddNote(rest == 0 ? "unfinished" : "damaged",
+              absl::StrCat("the recording is not whole: ", damage, "; the ", next_chunk_, " chunks before it are shown",
+                           rest == 0 ? "" : absl::StrCat(", ", rest, " bytes are not")),
+              1);
+    }
+    if (absl::Status status = SetSegments(!damage.empty()); !status.ok()) return status;
+    FillStacks();
+    return std::move(out_);
+  }
+
+  // Of a recording that is not whole the end state is missing, or, written first by a ring, the events that led to it.
+  absl::Status SetSegments(bool is_damaged) {
+    if (head_.HasSegmentsAt(StateAt::kEnd) && (!is_damaged || !head_.HasSegmentsAt(StateAt::kStart))) {
+      out_.segments = std::move(end_);
+      if (is_damaged && EventCount() > 0) {
+        AddNote("events_dropped", "events that are not shown, as the last ones before the final segments are missing",
+                EventCount());
+        for (std::vector<Event>& events : out_.device_traces) events.clear();
+        if (out_.recording.has_value()) out_.recording->facts.clear();
+      }
+      return CheckSegments(out_.segments);
+    }
+    if (absl::Status status = CheckSegments(start_); !status.ok()) return status;
+    return StateAfter(std::move(start_), out_.device_traces, out_.segments);
+  }
+
+  // The allocator itself keeps no stacks: a block's is that of the event that made it.
+  void FillStacks() {
+    if (!out_.recording.has_value() || out_.stacks.stack_count() == 0) return;
+    FillBlockStacks(out_.device_traces, out_.segments);
+  }
+
+  const absl::string_view bytes_;
+  std::size_t at_ = 0;
+  std::uint64_t next_chunk_ = 0;
+  bool is_ended_ = false;
+  std::uint64_t last_time_us_ = 0;
+  Event event_;  // what the next event's record changes
+  std::uint64_t device_ = 0;
+  std::vector<absl::string_view> texts_;
+  std::vector<SnapshotSegment> start_;
+  std::vector<SnapshotSegment> end_;
+  std::vector<SnapshotSegment>* open_segments_ = nullptr;
+  RecordedHead head_;
+  Snapshot out_;
+};
+
+}  // namespace
+}  // namespace codec
+
+bool IsRecording(absl::string_view bytes) { return bytes.substr(0, codec::kMagic.size()) == codec::kMagic; }
+
+absl::StatusOr<Snapshot> Decode(absl::string_view bytes) { return codec::Decoder(bytes).Run(); }
+
+}  // namespace ashlar::trace

@@ -1,0 +1,191 @@
+#include "allocator/trace/encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ashlar::trace::codec {
+namespace {
+
+constexpr std::size_t kLeastChunkBytes = 1024;
+constexpr std::size_t kMostDefinitionBytes = std::size_t{1} << 20;  // handed over early from here on
+
+char FirstByte(RecordKind kind) { return static_cast<char>(kOther | static_cast<unsigned>(kind) << 4); }
+
+void AppendVarint(std::uint64_t value, std::string& out) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+
+// An id that may be none.
+std::uint64_t PlusOne(StackId stack) { return stack == kNoStack ? 0 : std::uint64_t{stack} + 1; }
+
+}  // namespace
+
+Encoder::Encoder(std::size_t chunk_bytes, Output output)
+    : output_(std::move(output)), buffer_(std::max(chunk_bytes, kLeastChunkBytes)) {
+  last_begin_ = buffer_.data() + buffer_.size() - kMostRecordBytes;
+  BeginChunk();
+}
+
+void Encoder::BeginChunk() {
+  context_ = Context{};
+  at_ = buffer_.data();
+  if (device_ != 0) {
+    Put(RecordKind::kDevice);
+    PutVarint(static_cast<std::uint64_t>(device_));
+  }
+  begin_ = at_;
+}
+
+void Encoder::Begin(RecordKind kind) {
+  if (at_ > last_begin_) Seal();
+  Put(kind);
+}
+
+void Encoder::PutVarint(std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) *at_++ = static_cast<char>(value | 0x80);
+  *at_++ = static_cast<char>(value);
+}
+
+void Encoder::SetContext(const Event& event, std::int64_t time_us, StackId stack) {
+  SetTime(time_us);
+  if (event.stream != context_.stream) {
+    Put(RecordKind::kStream);
+    PutVarint(Handle(event.stream));
+    context_.stream = event.stream;
+  }
+  if (event.pool != context_.pool) {
+    Put(RecordKind::kPool);
+    PutVarint(event.pool.has_value() ? 1 : 0);
+    if (event.pool.has_value()) {
+      PutVarint(event.pool->first);
+      PutVarint(event.pool->second);
+    }
+    context_.pool = event.pool;
+  }
+  if (stack != context_.stack) {
+    Put(RecordKind::kStack);
+    PutVarint(PlusOne(stack));
+    context_.stack = stack;
+  }
+}
+
+void Encoder::SetTime(std::int64_t time_us) {
+  if (time_us == context_.time_us) return;
+  context_.time_us = time_us;
+  if (time_us == kNoTime) return Put(RecordKind::kNoTime);
+  Put(RecordKind::kTime);
+  PutVarint(Zigzag(static_cast<std::int64_t>(static_cast<std::uint64_t>(time_us) -
+                                             static_cast<std::uint64_t>(context_.last_time_us))));
+  context_.last_time_us = time_us;
+}
+
+void Encoder::SetDevice(int device) {
+  if (device == device_) return;
+  Begin(RecordKind::kDevice);
+  PutVarint(static_cast<std::uint64_t>(device));
+  device_ = device;
+}
+
+std::uint64_t Encoder::TextId(absl::string_view text) {
+  if (definitions_.size() > kMostDefinitionBytes) HandOverDefinitions();
+  const auto [it, is_new] = text_ids_.try_emplace(std::string(text), text_ids_.size());
+  if (is_new) {
+    definitions_ += FirstByte(RecordKind::kText);
+    AppendVarint(text.size(), definitions_);
+    definitions_.append(text.data(), text.size());
+  }
+  return it->second;
+}
+
+void Encoder::DefineStacks(const StackTable& stacks) {
+  for (; defined_frames_ < stacks.frame_count(); ++defined_frames_) {
+    const Frame& frame = stacks.frame(static_cast<FrameId>(defined_frames_));
+    const std::uint64_t file = TextId(frame.file);
+    const std::uint64_t function = TextId(frame.function);
+    definitions_ += FirstByte(RecordKind::kFrame);
+    AppendVarint(file, definitions_);
+    AppendVarint(function, definitions_);
+    AppendVarint(Zigzag(frame.line), definitions_);
+  }
+  for (; defined_stacks_ < stacks.stack_count(); ++defined_stacks_) {
+    const absl::Span<const FrameId> frames = stacks.stack(static_cast<StackId>(defined_stacks_));
+    definitions_ += FirstByte(RecordKind::kFrames);
+    AppendVarint(frames.size(), definitions_);
+    for (const FrameId frame : frames) AppendVarint(frame, definitions_);
+  }
+}
+
+void Encoder::AddMark(absl::string_view stage, absl::string_view name, std::int64_t time_us) {
+  const std::uint64_t stage_id = TextId(stage);
+  const std::uint64_t name_id = TextId(name);
+  if (at_ > last_begin_) Seal();
+  SetTime(time_us);
+  Put(RecordKind::kMark);
+  PutVarint(stage_id);
+  PutVarint(name_id);
+}
+
+void Encoder::AddFact(FactKind kind, std::uint64_t bytes) {
+  Begin(RecordKind::kFact);
+  PutVarint(static_cast<std::uint64_t>(kind));
+  PutVarint(bytes);
+}
+
+void Encoder::AddSegments(StateAt when, absl::Span<const SnapshotSegment> segments) {
+  for (const SnapshotSegment& segment : segments) {
+    SetDevice(segment.device);
+    Begin(RecordKind::kSegment);
+    PutVarint(static_cast<std::uint64_t>(when));
+    PutVarint(segment.address);
+    PutVarint(segment.size_bytes);
+    PutVarint(Handle(segment.stream));
+    PutVarint((segment.is_small_pool ? 1u : 0u) | (segment.is_expandable ? 2u : 0u));
+    PutVarint(segment.pool.first);
+    PutVarint(segment.pool.second);
+    PutVarint(PlusOne(segment.stack));
+    for (const SnapshotBlock& block : segment.blocks) {
+      Begin(RecordKind::kBlock);
+      PutVarint(block.size_bytes);
+      PutVarint(static_cast<std::uint64_t>(block.state));
+      PutVarint(block.requested_bytes.has_value() ? *block.requested_bytes + 1 : 0);
+      PutVarint(PlusOne(block.stack));
+    }
+  }
+}
+
+void Encoder::AddReservations(absl::Span<const ReservedRange> reservations) {
+  for (const ReservedRange& range : reservations) {
+    Begin(RecordKind::kReserved);
+    PutVarint(range.address);
+    PutVarint(range.size_bytes);
+  }
+}
+
+void Encoder::AddSetting(SettingOf whose, absl::string_view key, absl::string_view value) {
+  const std::uint64_t key_id = TextId(key);
+  const std::uint64_t value_id = TextId(value);
+  Begin(RecordKind::kSetting);
+  PutVarint(static_cast<std::uint64_t>(whose));
+  PutVarint(key_id);
+  PutVarint(value_id);
+}
+
+void Encoder::HandOverDefinitions() {
+  if (!definitions_.empty()) output_(ChunkKind::kDefinitions, definitions_);
+  definitions_.clear();
+}
+
+void Encoder::Seal() {
+  HandOverDefinitions();
+  if (at_ != begin_) output_(ChunkKind::kRecords, {buffer_.data(), static_cast<std::size_t>(at_ - buffer_.data())});
+  BeginChunk();
+}
+
+void Encoder::End(std::uint64_t event_count) {
+  Begin(RecordKind::kEnd);
+  PutVarint(event_count);
+  Seal();
+}
+
+}  // namespace ashlar::trace::codec

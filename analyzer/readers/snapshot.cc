@@ -1,0 +1,16 @@
+#include "analyzer/readers/snapshot.h"
+
+#include "allocator/trace/codec.h"
+#include "analyzer/readers/torch_snapshot.h"
+
+namespace ashlar::readers {
+
+bool IsSnapshot(InputKind kind) {
+  return kind == InputKind::kPickle || kind == InputKind::kTextPickle || kind == InputKind::kRecording;
+}
+
+absl::StatusOr<trace::Snapshot> ReadSnapshot(absl::string_view bytes) {
+  return trace::IsRecording(bytes) ? trace::Decode(bytes) : ReadTorchSnapshot(bytes);
+}
+
+}  // namespace ashlar::readers

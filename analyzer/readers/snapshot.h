@@ -1,0 +1,19 @@
+// Reads any file that holds a snapshot: PyTorch's pickle, or a recording of our own.
+#ifndef ASHLAR_ANALYZER_READERS_SNAPSHOT_H_
+#define ASHLAR_ANALYZER_READERS_SNAPSHOT_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/readers/sniff.h"
+
+namespace ashlar::readers {
+
+// Whether inputs of this kind are for ReadSnapshot.
+bool IsSnapshot(InputKind kind);
+
+absl::StatusOr<trace::Snapshot> ReadSnapshot(absl::string_view bytes);
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_SNAPSHOT_H_

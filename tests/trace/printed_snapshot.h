@@ -1,0 +1,91 @@
+// Every field of a snapshot as text, one line a thing, so that two are compared with a difference that can be read.
+// Notes, and where in its file an event lay, are left out.
+#ifndef ASHLAR_TESTS_TRACE_PRINTED_SNAPSHOT_H_
+#define ASHLAR_TESTS_TRACE_PRINTED_SNAPSHOT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/trace/snapshot.h"
+
+namespace ashlar::trace {
+
+inline std::string Printed(const std::optional<std::uint64_t>& value) {
+  return value.has_value() ? absl::StrCat(*value) : "-";
+}
+
+inline std::string PrintedStack(const Snapshot& snapshot, StackId stack) {
+  if (stack == kNoStack) return "no stack";
+  std::string out = "stack";
+  for (const FrameId id : snapshot.stacks.stack(stack)) {
+    const Frame& frame = snapshot.stacks.frame(id);
+    absl::StrAppend(&out, " ", frame.file, ":", frame.line, ":", frame.function);
+  }
+  return out;
+}
+
+inline std::string PrintedEvent(const Snapshot& snapshot, const Event& event) {
+  return absl::StrCat(ActionName(event.action), " ", event.address, " ", event.size_bytes, " in ",
+                      event.block_size_bytes, " stream ", Handle(event.stream), " at ", event.time_us, " pool ",
+                      event.pool.has_value() ? absl::StrCat(event.pool->first, "/", event.pool->second) : "-", " ",
+                      PrintedStack(snapshot, event.stack), "\n");
+}
+
+inline std::string PrintedSegments(const Snapshot& snapshot) {
+  std::string out;
+  for (const SnapshotSegment& s : snapshot.segments) {
+    absl::StrAppend(&out, "segment ", s.device, " ", s.address, " ", s.size_bytes, " stream ", Handle(s.stream),
+                    " small ");
+    absl::StrAppend(&out, s.is_small_pool, " expandable ", s.is_expandable, " pool ", s.pool.first, "/", s.pool.second,
+                    " ", PrintedStack(snapshot, s.stack), "\n");
+    for (const SnapshotBlock& b : s.blocks) {
+      absl::StrAppend(&out, "  block ", b.address, " ", b.size_bytes, " requested ", Printed(b.requested_bytes),
+                      " state ", static_cast<int>(b.state), " ", PrintedStack(snapshot, b.stack), "\n");
+    }
+  }
+  return out;
+}
+
+inline std::string PrintedEvents(const Snapshot& snapshot) {
+  std::string out;
+  for (const std::vector<Event>& events : snapshot.device_traces) {
+    absl::StrAppend(&out, "trace of ", events.size(), "\n");
+    for (const Event& event : events) out += PrintedEvent(snapshot, event);
+  }
+  return out;
+}
+
+inline std::string PrintedSnapshot(const Snapshot& snapshot) {
+  std::string out = PrintedSegments(snapshot) + PrintedEvents(snapshot);
+  for (const Annotation& a : snapshot.annotations) {
+    absl::StrAppend(&out, "annotation ", a.stage, " ", a.name, " ", a.device, " ", a.time_us, "\n");
+  }
+  if (snapshot.settings.has_value()) {
+    const RecordedSettings& s = *snapshot.settings;
+    absl::StrAppend(&out, "settings ", s.conf, " ", Printed(s.max_split_size_bytes), " ",
+                    absl::StrFormat("%a", s.garbage_collection_threshold), " ", s.expandable_segments, "\n");
+    for (const auto& [key, value] : s.values) absl::StrAppend(&out, "  ", key, "=", value, "\n");
+  }
+  if (snapshot.recording.has_value()) {
+    const RecordingInfo& r = *snapshot.recording;
+    absl::StrAppend(&out, "recording ", r.compat, " ", r.free_order, " ", r.device, " ", r.device_total_bytes, " ");
+    absl::StrAppend(&out, Printed(r.limit_bytes), " ", r.is_complete, " ", r.events_before, "\n");
+    for (const ReservedRange& range : r.reservations) {
+      absl::StrAppend(&out, "  reserved ", range.address, " ", range.size_bytes, "\n");
+    }
+    for (const Fact& f : r.facts) {
+      absl::StrAppend(&out, "  fact ", static_cast<int>(f.kind), " ", f.bytes, " before ", f.event, "\n");
+    }
+  }
+  const Traits& t = snapshot.traits;
+  absl::StrAppend(&out, "traits ", t.has_time, t.has_stacks, t.has_requested_bytes, t.has_pool_ids, t.has_settings,
+                  t.has_block_addresses, " ", t.generation, "\n");
+  return out;
+}
+
+}  // namespace ashlar::trace
+
+#endif  // ASHLAR_TESTS_TRACE_PRINTED_SNAPSHOT_H_
