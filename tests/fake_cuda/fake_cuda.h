@@ -7,7 +7,7 @@
 //   auto device = CudaDevice::OpenWith(&cuda, {.ordinal = 1});
 //
 // Memory is charged by the granularity and addresses are never used twice, so that a stale one is always misuse. There
-// is no memory behind an address. The current context is the fake's, not the thread's: one thread.
+// is no memory behind an address. The current context is the fake's, not the thread's: one thread at a time.
 #ifndef ASHLAR_TESTS_FAKE_CUDA_FAKE_CUDA_H_
 #define ASHLAR_TESTS_FAKE_CUDA_FAKE_CUDA_H_
 
