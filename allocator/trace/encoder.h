@@ -3,7 +3,7 @@
 // as a chunk of their own, so that a ring may drop old events and keep every definition.
 //
 //   Encoder encoder(64 * kKiB, [&](ChunkKind, absl::string_view payload) { file.Write(payload); });
-//   encoder.Add(event, block_size_bytes, time_us, stack);      // about 8 bytes, about 5 ns; allocates nothing
+//   encoder.Add(event, block_size_bytes, time_us, stack);      // 2 to 6 bytes; allocates nothing
 //   encoder.Seal();
 //
 // Not thread-safe. `output` is called on the thread that fills the chunk.
