@@ -1,6 +1,6 @@
 // Optimizer steps in place. Tensors are contiguous; parameters and gradients of any float dtype, states float32 unless
 // said. A list is one launch for as many tensors as a kernel's arguments hold, so a list of one is the per-parameter
-// form and a long list the multi-tensor one; none needs memory. Arithmetic is float.
+// form and a long list the multi-tensor one (AdamW8Bit is a launch a tensor). Arithmetic is float.
 #ifndef ASHLAR_KERNELS_OPS_OPTIMIZER_H_
 #define ASHLAR_KERNELS_OPS_OPTIMIZER_H_
 

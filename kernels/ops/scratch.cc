@@ -5,7 +5,8 @@
 namespace ashlar::ops {
 namespace {
 
-constexpr std::int64_t kLeastPart = 1024;        // elements that a part sums at least
+constexpr std::int64_t kLeastPart = 256;        // elements that a part sums at least
+constexpr std::int64_t kMostParts = 1024;          // of an output
 constexpr std::int64_t kMostPartials = 262'144;  // floats of partial sums, or one an output
 constexpr std::int64_t kMostNormParts = 256;
 constexpr std::int64_t kNormRows = 32;  // that a part sums at least
@@ -24,7 +25,7 @@ ReduceParts PartsOf(const Reduce& op) {
   if (plan.outputs == 0) return plan;
   plan.reduced = ElementCount(op.in.sizes) / plan.outputs;
   plan.parts = std::min(Blocks(plan.reduced, kLeastPart), std::max<std::int64_t>(kMostPartials / plan.outputs, 1));
-  plan.parts = std::max<std::int64_t>(plan.parts, 1);
+  plan.parts = std::clamp<std::int64_t>(plan.parts, 1, kMostParts);
   return plan;
 }
 

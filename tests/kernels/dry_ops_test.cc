@@ -39,16 +39,16 @@ TEST(DryOpsTest, TouchesNothingAndTakesWhatCudaWould) {
     EXPECT_TRUE(
         ops.Run(Unary{.kind = UnaryKind::kGelu, .in = Untouchable({4096, 768}), .out = Untouchable({4096, 768})}).ok());
     EXPECT_TRUE(workspace.taken.empty());
-    // A column sum of 4,096 rows: four parts a column.
+    // A column sum of 4,096 rows: 16 parts a column.
     EXPECT_TRUE(
         ops.Run(Reduce{.kind = ReduceKind::kSum, .in = Untouchable({4096, 768}), .out = Untouchable({768})}).ok());
-    EXPECT_EQ(workspace.taken, (std::vector<std::uint64_t>{768 * 4 * 4}));
+    EXPECT_EQ(workspace.taken, (std::vector<std::uint64_t>{768 * 16 * 4}));
     EXPECT_EQ(workspace.in_use, 0);
     // The workspace of cuBLAS, once.
     const MatMul product = {.left = Untouchable({8, 16}), .right = Untouchable({16, 4}), .out = Untouchable({8, 4})};
     EXPECT_TRUE(ops.Run(product).ok());
     EXPECT_TRUE(ops.Run(product).ok());
-    EXPECT_EQ(workspace.taken, (std::vector<std::uint64_t>{768 * 4 * 4, kCublasWorkspaceBytes}));
+    EXPECT_EQ(workspace.taken, (std::vector<std::uint64_t>{768 * 16 * 4, kCublasWorkspaceBytes}));
     EXPECT_EQ(workspace.in_use, 1);
   }
   EXPECT_EQ(workspace.in_use, 0);

@@ -1,0 +1,52 @@
+// CudaOps: from ops to launches. Its parts: elementwise_ops.cc, row_ops.cc, matmul_ops.cc, list_ops.cc.
+#ifndef ASHLAR_KERNELS_OPS_CUDA_CUDA_WORLD_H_
+#define ASHLAR_KERNELS_OPS_CUDA_CUDA_WORLD_H_
+
+#include <initializer_list>
+#include <memory>
+
+#include "kernels/ops/cuda/cublas.h"
+#include "kernels/ops/cuda/cuda_ops.h"
+#include "kernels/ops/cuda/launch.h"
+#include "kernels/ops/ops.h"
+
+namespace ashlar::ops::cuda {
+
+class CudaOps final : public Ops {
+ public:
+  CudaOps(Workspace* workspace, CudaOpsOptions options)
+      : Ops(workspace), options_(options), stream_(reinterpret_cast<cudaStream_t>(Handle(options.stream))) {}
+
+ protected:
+#define ASHLAR_OVERRIDE_DO(Op) absl::Status Do(const Op& op) override;
+  ASHLAR_FOR_EACH_OP(ASHLAR_OVERRIDE_DO)
+#undef ASHLAR_OVERRIDE_DO
+
+ private:
+  absl::Status OpenCublasOnce();
+
+  CudaOpsOptions options_;
+  cudaStream_t stream_;
+  Scratch cublas_workspace_;
+  std::unique_ptr<Cublas> cublas_;
+};
+
+// "softmax: cudaErrorInvalidValue: invalid argument".
+absl::Status LaunchStatus(const char* op, cudaError_t error);
+
+Array ArrayOf(const View& view);
+Array ArrayOf(const std::optional<View>& view);  // nothing: data nullptr
+inline float* FloatsOf(const View& view) { return static_cast<float*>(view.data); }
+
+// Operands of `sizes`, which each broadcasts to, merged; the first is the output.
+Strided WalkOf(const Dims& sizes, std::initializer_list<const View*> operands);
+
+struct RowShape {
+  std::int64_t rows;
+  std::int64_t size;  // of the last dim
+};
+RowShape RowShapeOf(const View& view);
+
+}  // namespace ashlar::ops::cuda
+
+#endif  // ASHLAR_KERNELS_OPS_CUDA_CUDA_WORLD_H_
