@@ -1,0 +1,122 @@
+#include "analyzer/estimate/model_file.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "analyzer/estimate/families.h"
+#include "analyzer/estimate/own_families.h"
+
+namespace ashlar::estimate {
+namespace {
+
+using Json = ConfigKeys::Json;
+
+constexpr double kMostElements = 1e15;
+constexpr std::int64_t kMostLayers = 100'000;
+
+absl::StatusOr<Json> ParseObject(absl::string_view bytes) {
+  try {
+    Json json = Json::parse(bytes.begin(), bytes.end());
+    if (json.is_object()) return json;
+    return absl::InvalidArgumentError("this is JSON, but not an object: a config.json begins with {");
+  } catch (const Json::parse_error& error) {
+    const absl::string_view before = bytes.substr(0, error.byte > 0 ? error.byte - 1 : 0);
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const std::size_t newline = before.rfind('\n');
+    const std::size_t column = before.size() - (newline == absl::string_view::npos ? 0 : newline + 1) + 1;
+    return absl::InvalidArgumentError(
+        absl::StrCat(line, ":", column, ": this is not JSON here; give a Hugging Face config.json or a model file"));
+  }
+}
+
+std::string KnownFamilies() {
+  std::string out;
+  for (const Family& family : Families()) absl::StrAppend(&out, family.model_type, ", ");
+  return out + "tabformer, parameters";
+}
+
+// No description may make more parameters than a program can hold in mind.
+absl::Status CheckLayers(const Json& json) {
+  for (const char* key : {"num_hidden_layers", "n_layers", "n_layer", "num_layers", "num_decoder_layers", "layers"}) {
+    const auto found = json.find(key);
+    if (found != json.end() && found->is_number_unsigned() && found->get<std::uint64_t>() > kMostLayers) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", key, "\" is above ", kMostLayers));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSize(const Model& model) {
+  double elements = 0;
+  for (const ModelParameter& parameter : model.parameters) {
+    double count = 1;
+    for (const std::int64_t size : parameter.sizes) count *= static_cast<double>(size);
+    elements += count;
+  }
+  if (elements <= kMostElements) return absl::OkStatus();
+  return absl::InvalidArgumentError("the description makes over 10^15 parameters");
+}
+
+void NoteDefaults(const ConfigKeys& keys, Model& model) {
+  if (keys.defaults().empty()) return;
+  model.notes.push_back({"defaults",
+                         absl::StrCat("missing keys have the defaults of ", model.family, ": ",
+                                      absl::StrJoin(keys.defaults(), ", ")),
+                         keys.defaults().size()});
+}
+
+void Describe(const Family& family, const ModelFileOptions& options, ConfigKeys& keys, Model& model) {
+  model.architecture = options.architecture.empty() ? keys.Architecture() : options.architecture;
+  if (model.architecture.empty()) {
+    model.architecture = std::string(family.bare);
+    model.notes.push_back({"no_architecture",
+                           absl::StrCat("\"architectures\" names none: taken as ", family.bare,
+                                        ", without a head; --architecture says otherwise"),
+                           1});
+  }
+  family.describe(keys, model);
+}
+
+}  // namespace
+
+absl::StatusOr<Model> ReadModel(absl::string_view bytes, const ModelFileOptions& options) {
+  const absl::StatusOr<Json> json = ParseObject(bytes);
+  if (!json.ok()) return json.status();
+  if (absl::Status status = CheckLayers(*json); !status.ok()) return status;
+  ConfigKeys keys(*json);
+  Model model;
+  model.family = keys.Text("model_type", "");
+  if (!keys.status().ok()) return keys.status();
+  const auto family = std::find_if(Families().begin(), Families().end(),
+                                   [&](const Family& known) { return known.model_type == model.family; });
+  if (family != Families().end()) {
+    Describe(*family, options, keys, model);
+  } else if (!model.family.empty() && !options.architecture.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--architecture does not go with model_type '", model.family, "'"));
+  } else if (model.family == "tabformer") {
+    DescribeTabFormer(*json, keys, model);
+  } else if (model.family == "parameters") {
+    DescribeParameters(*json, keys, model);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        model.family.empty() ? "\"model_type\" is missing" : absl::StrCat("model_type '", model.family, "' is not known"),
+        ": known are ", KnownFamilies(), "; a list of names and shapes is \"parameters\" (docs/estimate.md)"));
+  }
+  if (!keys.status().ok()) return keys.status();
+  if (absl::Status status = CheckSize(model); !status.ok()) return status;
+  NoteDefaults(keys, model);
+  return model;
+}
+
+absl::StatusOr<Model> ModelOfCount(std::int64_t parameters) {
+  if (parameters < 1 || static_cast<double>(parameters) > kMostElements) {
+    return absl::InvalidArgumentError(absl::StrCat("--parameters: ", parameters, " is not from 1 to 10^15"));
+  }
+  Model model;
+  model.family = "parameters";
+  model.parameters.push_back({"all parameters", {parameters}});
+  return model;
+}
+
+}  // namespace ashlar::estimate

@@ -1,0 +1,73 @@
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "analyzer/estimate/families.h"
+#include "analyzer/estimate/parameter_list.h"
+
+namespace ashlar::estimate {
+namespace {
+
+struct T5Config {
+  std::int64_t width, head_width, heads, inner, buckets;
+  bool is_gated;
+};
+
+void AddAttention(const T5Config& config, const std::string& name, bool has_position_bias, ParameterList& list) {
+  const std::int64_t all_heads = config.heads * config.head_width;
+  for (const absl::string_view part : {".q", ".k", ".v"}) {
+    list.Linear(absl::StrCat(name, part), config.width, all_heads, /*has_bias=*/false);
+  }
+  list.Linear(name + ".o", all_heads, config.width, /*has_bias=*/false);
+  if (has_position_bias) list.Embedding(name + ".relative_attention_bias", config.buckets, config.heads);
+}
+
+void AddStack(const T5Config& config, const std::string& name, std::int64_t layers, bool is_decoder,
+              ParameterList& list) {
+  list.Tie(name + ".embed_tokens.weight", "shared.weight");
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const std::string block = absl::StrCat(name, ".block.", i, ".layer.");
+    AddAttention(config, block + "0.SelfAttention", i == 0, list);
+    list.RmsNorm(block + "0.layer_norm", config.width);
+    if (is_decoder) {
+      AddAttention(config, block + "1.EncDecAttention", false, list);
+      list.RmsNorm(block + "1.layer_norm", config.width);
+    }
+    const std::string feed = absl::StrCat(block, is_decoder ? 2 : 1);
+    list.Linear(feed + (config.is_gated ? ".DenseReluDense.wi_0" : ".DenseReluDense.wi"), config.width, config.inner,
+                /*has_bias=*/false);
+    if (config.is_gated) list.Linear(feed + ".DenseReluDense.wi_1", config.width, config.inner, /*has_bias=*/false);
+    list.Linear(feed + ".DenseReluDense.wo", config.inner, config.width, /*has_bias=*/false);
+    list.RmsNorm(feed + ".layer_norm", config.width);
+  }
+  list.RmsNorm(name + ".final_layer_norm", config.width);
+}
+
+}  // namespace
+
+void DescribeT5(ConfigKeys& keys, Model& model) {
+  static constexpr absl::string_view kKnown[] = {"T5Model", "T5ForConditionalGeneration", "T5EncoderModel",
+                                                 "T5WithLMHeadModel"};
+  const absl::string_view kind = kKnown[ArchitectureOf(model, kKnown, keys)];
+  const std::int64_t vocabulary = keys.Count("vocab_size", 32'128);
+  T5Config config{};
+  config.width = keys.Count("d_model", 512);
+  config.head_width = keys.Count("d_kv", 64);
+  config.inner = keys.Count("d_ff", 2048);
+  const std::int64_t layers = keys.Count("num_layers", 6);
+  const std::int64_t decoder_layers = keys.CountOr("num_decoder_layers", layers);
+  config.heads = keys.Count("num_heads", 8);
+  config.buckets = keys.Count("relative_attention_num_buckets", 32);
+  config.is_gated = absl::StartsWith(keys.Text("feed_forward_proj", "relu"), "gated-");
+  ParameterList list(model);
+  list.Embedding("shared", vocabulary, config.width);
+  AddStack(config, "encoder", layers, /*is_decoder=*/false, list);
+  if (kind != "T5EncoderModel") AddStack(config, "decoder", decoder_layers, /*is_decoder=*/true, list);
+  if (kind == "T5ForConditionalGeneration" || kind == "T5WithLMHeadModel") {
+    if (keys.Flag("tie_word_embeddings", true)) {
+      list.Tie("lm_head.weight", "shared.weight");
+    } else {
+      list.Linear("lm_head", config.width, vocabulary, /*has_bias=*/false);
+    }
+  }
+}
+
+}  // namespace ashlar::estimate
