@@ -8,11 +8,13 @@
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/estimate/model_file.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/oom_message.h"
 #include "analyzer/readers/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
+#include "analyzer/report/explain_model.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/text.h"
 
@@ -24,6 +26,7 @@ struct ExplainFlags {
   bool json = false;
   std::string device_used;
   std::vector<std::string> ranks;
+  std::string model;
   ReplayFlags replay;
 };
 
@@ -89,6 +92,17 @@ absl::Status ReadDeviceUsed(const std::string& text, report::ExplainOptions& opt
   return absl::OkStatus();
 }
 
+// Which tensors of the model, if one is given, have the size of the request that failed.
+absl::Status AddModel(const std::string& file, Explanations& explanations) {
+  if (file.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+  if (!bytes.ok()) return bytes.status();
+  const absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {});
+  if (!model.ok()) return absl::Status(model.status().code(), absl::StrCat(file, ": ", model.status().message()));
+  for (report::Explanation& explanation : explanations) report::AddModel(*model, explanation);
+  return absl::OkStatus();
+}
+
 int Run(const ExplainFlags& flags) {
   absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
@@ -100,8 +114,9 @@ int Run(const ExplainFlags& flags) {
   }
   const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  const absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, flags.replay, *options);
+  absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, flags.replay, *options);
   if (!explanations.ok()) return FailInput(flags.input, explanations.status());
+  if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
   return Print(Render(*explanations, flags.json)) ? kOk : kUnreadable;
 }
 
@@ -116,6 +131,8 @@ void AddExplain(CLI::App& program, std::function<int()>& run) {
                   "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB");
   app->add_option("--rank", flags->ranks, "the file of another rank of the same job; give it once for each")
       ->allow_extra_args(false);
+  app->add_option("--model", flags->model,
+                  "the model that ran, as for estimate: names its tensors of the failed request's size");
   AddReplayFlags(*app, flags->replay);
   app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
 }

@@ -11,6 +11,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/convert.h"
 #include "analyzer/cli/diff.h"
+#include "analyzer/cli/estimate.h"
 #include "analyzer/cli/explain.h"
 #include "analyzer/cli/replay.h"
 #include "analyzer/cli/sweep.h"
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
   ashlar::cli::AddBound(program, run);
   ashlar::cli::AddSweep(program, run);
   ashlar::cli::AddConvert(program, run);
+  ashlar::cli::AddEstimate(program, run);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -22,6 +22,21 @@ BertBody ReadBody(ConfigKeys& keys, std::int64_t vocabulary) {
   return out;
 }
 
+// The keys once more, as the workload program takes them.
+kernels::BertConfig ProgramOf(const BertBody& body, ConfigKeys& keys) {
+  kernels::BertConfig out;
+  out.vocab_size = body.vocabulary;
+  out.hidden_size = body.width;
+  out.num_hidden_layers = body.layers;
+  out.num_attention_heads = keys.CountOr("num_attention_heads", 12);
+  out.intermediate_size = body.inner;
+  out.max_position_embeddings = body.positions;
+  out.type_vocab_size = body.types;
+  out.hidden_dropout_prob = keys.Share("hidden_dropout_prob", 0.1);
+  out.attention_probs_dropout_prob = keys.Share("attention_probs_dropout_prob", 0.1);
+  return out;
+}
+
 void AddBertPredictions(const BertBody& config, bool is_tied, ParameterList& list) {
   list.Add("cls.predictions.bias", {config.vocabulary});
   list.Linear("cls.predictions.transform.dense", config.width, config.width);
@@ -56,10 +71,15 @@ void AddBertBody(const BertBody& body, bool has_pooler, ParameterList& list) {
 }
 
 void DescribeBert(ConfigKeys& keys, Model& model) {
-  static constexpr absl::string_view kKnown[] = {
-      "BertModel",        "BertForSequenceClassification", "BertForMaskedLM",
-      "BertLMHeadModel",  "BertForPreTraining",            "BertForNextSentencePrediction",
-      "BertForMultipleChoice", "BertForTokenClassification", "BertForQuestionAnswering"};
+  static constexpr absl::string_view kKnown[] = {"BertModel",
+                                                 "BertForSequenceClassification",
+                                                 "BertForMaskedLM",
+                                                 "BertLMHeadModel",
+                                                 "BertForPreTraining",
+                                                 "BertForNextSentencePrediction",
+                                                 "BertForMultipleChoice",
+                                                 "BertForTokenClassification",
+                                                 "BertForQuestionAnswering"};
   const absl::string_view kind = kKnown[ArchitectureOf(model, kKnown, keys)];
   const BertBody config = ReadBody(keys, 30'522);
   model.max_positions = config.positions;
@@ -76,6 +96,8 @@ void DescribeBert(ConfigKeys& keys, Model& model) {
   if (kind == "BertForPreTraining" || kind == "BertForNextSentencePrediction") {
     list.Linear("cls.seq_relationship", config.width, 2);
   }
+  if (kind == "BertForSequenceClassification")
+    model.program = BertClassifierConfig{ProgramOf(config, keys), keys.Labels()};
   if (kind == "BertForMultipleChoice") list.Linear("classifier", config.width, 1);
   if (kind == "BertForSequenceClassification" || kind == "BertForTokenClassification") {
     list.Linear("classifier", config.width, keys.Labels());
@@ -85,11 +107,11 @@ void DescribeBert(ConfigKeys& keys, Model& model) {
 
 void DescribeRoberta(ConfigKeys& keys, Model& model) {
   static constexpr absl::string_view kRoberta[] = {
-      "RobertaModel",   "RobertaForSequenceClassification", "RobertaForMaskedLM",
-      "RobertaForCausalLM", "RobertaForTokenClassification", "RobertaForQuestionAnswering"};
+      "RobertaModel",       "RobertaForSequenceClassification", "RobertaForMaskedLM",
+      "RobertaForCausalLM", "RobertaForTokenClassification",    "RobertaForQuestionAnswering"};
   static constexpr absl::string_view kXlm[] = {
-      "XLMRobertaModel",   "XLMRobertaForSequenceClassification", "XLMRobertaForMaskedLM",
-      "XLMRobertaForCausalLM", "XLMRobertaForTokenClassification", "XLMRobertaForQuestionAnswering"};
+      "XLMRobertaModel",       "XLMRobertaForSequenceClassification", "XLMRobertaForMaskedLM",
+      "XLMRobertaForCausalLM", "XLMRobertaForTokenClassification",    "XLMRobertaForQuestionAnswering"};
   const bool is_xlm = model.family == "xlm-roberta";
   const absl::string_view kind =
       kRoberta[ArchitectureOf(model, is_xlm ? absl::MakeConstSpan(kXlm) : absl::MakeConstSpan(kRoberta), keys)];

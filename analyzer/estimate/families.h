@@ -12,8 +12,8 @@
 namespace ashlar::estimate {
 
 struct Family {
-  absl::string_view model_type;          // as config.json has it
-  absl::string_view bare;                // the architecture where none is named
+  absl::string_view model_type;  // as config.json has it
+  absl::string_view bare;        // the architecture where none is named
   void (*describe)(ConfigKeys& keys, Model& model);
 };
 absl::Span<const Family> Families();

@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
+#include "kernels/nn/bert.h"
+#include "kernels/nn/tabformer.h"
 
 namespace ashlar::estimate {
 
@@ -31,14 +34,22 @@ struct Column {
   std::int64_t categories = 0;
 };
 
+// What the workload program of an architecture needs to know; nothing where there is no such program.
+struct BertClassifierConfig {
+  kernels::BertConfig bert;
+  std::int64_t labels = 2;
+};
+using ProgramConfig = std::variant<std::monostate, BertClassifierConfig, kernels::TabFormerConfig>;
+
 struct Model {
   std::string family;        // "bert"; "parameters" where only names and shapes, or only their number, are known
   std::string architecture;  // "BertForSequenceClassification"; empty without
   std::vector<ModelParameter> parameters;
   std::vector<TiedName> tied = {};
   std::vector<Column> columns = {};
-  std::optional<std::int64_t> max_positions = {};  // tokens that a sequence may have, where the model limits them
+  std::optional<std::int64_t> max_positions = {};    // tokens that a sequence may have, where the model limits them
   std::optional<std::int64_t> tokens_a_sample = {};  // where the description fixes them
+  ProgramConfig program = {};
   std::vector<trace::Note> notes = {};
 
   std::int64_t count() const;  // of elements of all parameters

@@ -60,10 +60,10 @@ absl::Status CheckSize(const Model& model) {
 
 void NoteDefaults(const ConfigKeys& keys, Model& model) {
   if (keys.defaults().empty()) return;
-  model.notes.push_back({"defaults",
-                         absl::StrCat("missing keys have the defaults of ", model.family, ": ",
-                                      absl::StrJoin(keys.defaults(), ", ")),
-                         keys.defaults().size()});
+  model.notes.push_back(
+      {"defaults",
+       absl::StrCat("missing keys have the defaults of ", model.family, ": ", absl::StrJoin(keys.defaults(), ", ")),
+       keys.defaults().size()});
 }
 
 void Describe(const Family& family, const ModelFileOptions& options, ConfigKeys& keys, Model& model) {
@@ -100,7 +100,8 @@ absl::StatusOr<Model> ReadModel(absl::string_view bytes, const ModelFileOptions&
     DescribeParameters(*json, keys, model);
   } else {
     return absl::InvalidArgumentError(absl::StrCat(
-        model.family.empty() ? "\"model_type\" is missing" : absl::StrCat("model_type '", model.family, "' is not known"),
+        model.family.empty() ? "\"model_type\" is missing"
+                             : absl::StrCat("model_type '", model.family, "' is not known"),
         ": known are ", KnownFamilies(), "; a list of names and shapes is \"parameters\" (docs/estimate.md)"));
   }
   if (!keys.status().ok()) return keys.status();

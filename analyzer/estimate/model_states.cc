@@ -52,7 +52,7 @@ absl::StatusOr<Precision> ParsePrecision(absl::string_view name) {
 
 const std::vector<absl::string_view>& OptimizerNames() {
   static const auto* const kNames =
-      new std::vector<absl::string_view>{"adamw",       "adamw-hf",  "adamw-loop", "adamw-foreach", "adamw-fused",
+      new std::vector<absl::string_view>{"adamw",      "adamw-hf",  "adamw-loop", "adamw-foreach", "adamw-fused",
                                          "adamw-8bit", "adafactor", "sgd",        "sgd-momentum"};
   return *kNames;
 }

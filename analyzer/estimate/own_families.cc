@@ -84,6 +84,15 @@ void DescribeTabFormer(const ConfigKeys::Json& object, ConfigKeys& keys, Model& 
   std::int64_t vocabulary = 0;
   for (const Column& column : model.columns) vocabulary += column.categories;
   model.tokens_a_sample = rows * columns;
+  kernels::TabFormerConfig program;
+  for (const Column& column : model.columns) program.column_sizes.push_back(column.categories);
+  program.rows = rows;
+  program.field_width = field;
+  program.field_heads = field_heads;
+  program.layers = layers;
+  program.inner = inner;
+  program.dropout = keys.Share("dropout", 0.1);
+  model.program = program;
   ParameterList list(model);
   list.set_prefix("tab_embeddings.");
   list.Embedding("word_embeddings", vocabulary, field);

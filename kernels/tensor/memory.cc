@@ -16,10 +16,10 @@ absl::string_view PartName(Part part) {
 
 core::Block* Memory::Allocate(std::uint64_t bytes, Part part) {
   if (bytes == 0 || !ok()) return nullptr;
+  requested_part_ = part;
   absl::StatusOr<core::Block*> block = allocator_->Allocate(bytes, stream_);
   if (!block.ok()) {
-    failure_ =
-        FailedRequest{bytes, {std::string(phase_), std::string(owner_), std::string(tensor_)}, live_bytes_, live_};
+    failure_ = FailedRequest{bytes, place(), live_bytes_, live_};
     status_ = block.status();
     return nullptr;
   }

@@ -64,6 +64,9 @@ class Memory {
   void set_owner(absl::string_view owner) { owner_ = owner; }
   void set_tensor(absl::string_view tensor) { tensor_ = tensor; }
   absl::string_view phase() const { return phase_; }
+  Place place() const { return {std::string(phase_), std::string(owner_), std::string(tensor_)}; }
+  // What the request under way is for, as a sink of the allocator's events may ask; afterwards that of the last one.
+  Part requested_part() const { return requested_part_; }
 
   // OK, out of memory (kResourceExhausted), or the device's own error; also what Fail was told.
   const absl::Status& status() const { return status_; }
@@ -83,6 +86,7 @@ class Memory {
   core::CachingAllocator* allocator_;
   Stream stream_;
   absl::string_view phase_, owner_, tensor_, peak_phase_;
+  Part requested_part_ = Part::kActivations;
   absl::Status status_;
   std::optional<FailedRequest> failure_;
   std::uint64_t live_bytes_ = 0;

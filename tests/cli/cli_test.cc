@@ -130,6 +130,29 @@ TEST_F(CliTest, WhatLiesOutsideIsToldBesideTheTrace) {
   ExpectError(Run("explain " + example + " --rank " + std::string(kMessage)), 3, {"oom_message.txt"});
 }
 
+TEST_F(CliTest, EstimatesAModel) {
+  const std::string models = ASHLAR_SOURCE_DIR "/tests/estimate/models/";
+  const std::string bert = models + "bert-base-uncased.json --architecture BertForSequenceClassification ";
+  const Result text = Run("estimate " + bert + "--seq 64");
+  EXPECT_EQ(text.code, 0) << text.error;
+  EXPECT_THAT(text.out, AllOf(StartsWith("ESTIMATE  BertForSequenceClassification, 109,483,778"), HasSubstr("PEAK")));
+  EXPECT_EQ(Run("estimate " + bert + "--seq 64").out, text.out);
+  const nlohmann::json document = nlohmann::json::parse(Run("estimate --json " + bert + "--capacity 2GiB").out);
+  EXPECT_EQ(document["ascending"]["fits"], false);
+  EXPECT_EQ(Run("estimate --parameters 1000").code, 0);
+  EXPECT_EQ(Run("estimate - --seq 8", "< " + models + "t5-small.json").code, 0);
+  ExpectError(Run("estimate"), 2, {"--parameters"});
+  ExpectError(Run("estimate --parameters 0"), 2, {"--parameters"});
+  ExpectError(Run("estimate " + bert + "--precision int4"), 2, {"--precision", "bf16"});
+  ExpectError(Run("estimate " + bert + "--batch 0"), 2, {"--batch"});
+  ExpectError(Run("estimate " + bert + "--capacity much"), 2, {"--capacity"});
+  ExpectError(Run("estimate " + folder_ + "none"), 3, {"none", "No such file"});
+  ExpectError(Run("estimate " + Write("bad.json", "{\n x")), 3, {"bad.json", "2:2"});
+  EXPECT_THAT(Run("explain '" + std::string(kMessage) + "' --model " + models + "gpt2.json").out,
+              HasSubstr("no parameter of GPT2LMHeadModel has the size"));
+  ExpectError(Run("explain '" + std::string(kMessage) + "' --model " + folder_ + "none"), 3, {"none"});
+}
+
 TEST_F(CliTest, TwoTracesDiffer) {
   const std::string a = Write("a.txt", kTrace);
   const std::string b = Write("b.txt", std::string(kTrace) + "a 4 30000000 0\n");

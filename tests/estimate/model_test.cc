@@ -64,8 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Published{"flan-t5-base", "", 247'577'856}, Published{"tabformer-small", "", 98'510'560},
                     Published{"tabformer-large", "", 874'326'757}),
     [](const testing::TestParamInfo<Published>& row) {
-      return absl::StrReplaceAll(std::string(row.param.file) + "_" + row.param.architecture,
-                                 {{"-", "_"}, {".", "_"}});
+      return absl::StrReplaceAll(std::string(row.param.file) + "_" + row.param.architecture, {{"-", "_"}, {".", "_"}});
     });
 
 TEST(ModelFile, NamesShapesAndOrderArePyTorchs) {
@@ -127,8 +126,7 @@ TEST(ModelFile, ErrorsSayWhereAndWhat) {
   EXPECT_THAT(error(R"({"model_type": "bert"})", "BertForPoetry"),
               AllOf(HasSubstr("'BertForPoetry'"), HasSubstr("BertForMaskedLM")));
   EXPECT_THAT(error(R"({"model_type": "tabformer"})"), HasSubstr("columns"));
-  EXPECT_THAT(error(R"({"model_type": "tabformer", "columns": [{"name": "a"}]})"),
-              HasSubstr("columns[0].categories"));
+  EXPECT_THAT(error(R"({"model_type": "tabformer", "columns": [{"name": "a"}]})"), HasSubstr("columns[0].categories"));
   EXPECT_THAT(error(R"({"model_type": "parameters", "parameters": [{"name": "a", "shape": [1, -2]}]})"),
               HasSubstr("parameters[0].shape"));
   EXPECT_FALSE(ModelOfCount(0).ok());
@@ -153,7 +151,8 @@ TEST(ModelStatesTest, BytesAParameter) {
 // Factored: 3.1 MiB for BERT-large, as a run of it holds.
 TEST(ModelStatesTest, AdafactorKeepsRowsAndColumns) {
   const Model model = ModelOf("bert-large-uncased", "BertForSequenceClassification");
-  const double mib = static_cast<double>(TrainingStates(model, Precision::kFloat32, "adafactor").optimizer_bytes) / kMiB;
+  const double mib =
+      static_cast<double>(TrainingStates(model, Precision::kFloat32, "adafactor").optimizer_bytes) / kMiB;
   EXPECT_NEAR(mib, 3.1, 0.05);
 }
 

@@ -1,0 +1,114 @@
+#include "analyzer/cli/estimate.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/estimate/model_file.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/report/estimate_report.h"
+
+namespace ashlar::cli {
+namespace {
+
+constexpr std::uint64_t kMostModelBytes = 64 * kMiB;
+
+struct EstimateFlags {
+  std::string input;
+  std::optional<std::int64_t> parameters;
+  std::string architecture;
+  std::string precision = "fp32";
+  bool is_inference = false;
+  std::string capacity;
+  std::string context;
+  bool json = false;
+  estimate::EstimateOptions options;
+};
+
+absl::Status ReadSize(const char* flag, const std::string& text, std::optional<std::uint64_t>& out) {
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::uint64_t> bytes = ParseBytes(text);
+  if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", bytes.status().message()));
+  if (*bytes > remedies::kAmpleCapacityBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": '", text, "' is above ", FormatBytes(remedies::kAmpleCapacityBytes)));
+  }
+  out = *bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags) {
+  estimate::EstimateOptions out = flags.options;
+  out.run.is_training = !flags.is_inference;
+  const absl::StatusOr<estimate::Precision> precision = estimate::ParsePrecision(flags.precision);
+  if (!precision.ok()) return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
+  out.run.precision = *precision;
+  if (absl::Status status = ReadSize("--capacity", flags.capacity, out.capacity_bytes); !status.ok()) return status;
+  if (absl::Status status = ReadSize("--context", flags.context, out.context_bytes); !status.ok()) return status;
+  if (flags.input.empty() == !flags.parameters.has_value()) {
+    return absl::InvalidArgumentError("give a model file, or --parameters N; see ashlar estimate --help");
+  }
+  return out;
+}
+
+// A file that cannot be read or understood is an unreadable input.
+absl::StatusOr<estimate::Model> ReadModelOf(const EstimateFlags& flags) {
+  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input, kMostModelBytes);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {flags.architecture});
+  if (model.ok()) return model;
+  return absl::Status(model.status().code(), absl::StrCat(flags.input, ": ", model.status().message()));
+}
+
+int Run(const EstimateFlags& flags) {
+  const absl::StatusOr<estimate::EstimateOptions> options = ReadOptions(flags);
+  if (!options.ok()) return Fail(kUsage, options.status());
+  absl::StatusOr<estimate::Model> model =
+      flags.parameters.has_value() ? estimate::ModelOfCount(*flags.parameters) : ReadModelOf(flags);
+  if (!model.ok()) return Fail(flags.parameters.has_value() ? kUsage : kUnreadable, model.status());
+  absl::StatusOr<estimate::Estimate> estimate = estimate::EstimateMemory(*std::move(model), *options);
+  if (!estimate.ok()) return Fail(kUsage, estimate.status());
+  const report::EstimateReport report{flags.input, *std::move(estimate)};
+  return Print(flags.json ? report::ToJson(report) : report::ToText(report)) ? kOk : kUnreadable;
+}
+
+void AddRunFlags(CLI::App& app, EstimateFlags& flags) {
+  estimate::DryRunOptions& run = flags.options.run;
+  app.add_option("--batch", run.batch, "samples of a batch (default 8)");
+  app.add_option("--seq", flags.options.tokens, "tokens of a sample (default: the most the model takes, up to 512)");
+  app.add_option("--accumulation", run.accumulation, "batches of a step (default 1)");
+  app.add_option("--precision", flags.precision, "fp32 (default), fp16 or bf16: autocast, weights stay in fp32");
+  app.add_option("--optimizer", run.optimizer,
+                 "adamw (default), adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adafactor, sgd, "
+                 "sgd-momentum");
+  app.add_flag("--checkpointing", run.is_checkpointed, "each layer's activations are recomputed in backward");
+  app.add_flag("--inference", flags.is_inference, "forward passes without gradients, not training");
+  app.add_option("--steps", run.steps, "optimizer steps, or forward passes, to run (default 3; 0: the weights alone)");
+  app.add_option("--torch", run.torch_version, "whose behaviour: 1.10 to 2.11 (default 2.6)");
+}
+
+}  // namespace
+
+void AddEstimate(CLI::App& program, std::function<int()>& run) {
+  CLI::App* app = program.add_subcommand("estimate", "the memory of a training or inference run before it starts");
+  auto flags = std::make_shared<EstimateFlags>();
+  app->add_option("model", flags->input,
+                  "a Hugging Face config.json or a model file (docs/estimate.md), or - for stdin");
+  app->add_option("--parameters", flags->parameters, "in place of a file: how many parameters the model has");
+  app->add_option("--architecture", flags->architecture,
+                  "in place of the file's, such as BertForSequenceClassification");
+  AddRunFlags(*app, *flags);
+  app->add_option("--device", flags->options.device, "a GPU by name, such as V100-16GB or A100-40GB");
+  app->add_option("--capacity", flags->capacity, "memory of the device, such as 16GiB, in place of the table's");
+  app->add_option("--context", flags->context, "what the CUDA context takes of it, such as 500MiB");
+  app->add_option("--gpu", flags->options.gpu, "whose library buffers: V100, T4, A100, H100, H200");
+  app->add_option("--conf", flags->options.run.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
+  app->add_flag("--json", flags->json, "print JSON (docs/estimate.schema.json)");
+  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,71 @@
+// The dry run of a model: its training steps or forward passes over a simulated device, every tensor allocated and
+// freed as eager PyTorch does, without arithmetic, through the allocator with PyTorch's decisions.
+//
+//   absl::StatusOr<DryRun> run = RunDry(model, options, device::AddressOrder::kAscending);
+//   run->peak_reserved_bytes;
+#ifndef ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_H_
+#define ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "allocator/device/address_space.h"
+#include "analyzer/estimate/model.h"
+#include "analyzer/estimate/model_states.h"
+#include "analyzer/estimate/peak_recorder.h"
+
+namespace ashlar::estimate {
+
+struct DryRunOptions {
+  bool is_training = true;
+  std::int64_t steps = 3;  // optimizer steps, or forward passes; 0: the weights alone
+  std::int64_t batch = 8;
+  std::int64_t tokens = 512;  // a sample; not for models whose description fixes it
+  std::int64_t accumulation = 1;
+  bool is_checkpointed = false;
+  Precision precision = Precision::kFloat32;
+  std::string optimizer = "adamw";
+  std::string torch_version = "2.6";
+  std::string gpu = "A100";                          // of kernels::GpuNamed: sizes of library buffers
+  std::string conf = {};                             // as for PYTORCH_CUDA_ALLOC_CONF
+  std::optional<std::uint64_t> capacity_bytes = {};  // that the allocator may have; nullopt: it never runs out
+};
+
+// Requested bytes alive at one moment, by what they are for. They sum to what was requested and not freed.
+struct MomentParts {
+  std::uint64_t weights = 0;
+  std::uint64_t gradients = 0;
+  std::uint64_t optimizer = 0;
+  std::uint64_t saved_activations = 0;  // made in a forward pass and kept for backward
+  std::uint64_t temporaries = 0;        // other activations: gradients of them, recomputed ones, scratch of kernels
+  std::uint64_t batch = 0;
+  std::uint64_t libraries = 0;  // workspaces kept for good
+  std::uint64_t total() const {
+    return weights + gradients + optimizer + saved_activations + temporaries + batch + libraries;
+  }
+};
+
+struct DryRun {
+  bool fits = true;                // false: a request failed, and the run ended there
+  PeakMoment moment;               // of the greatest need; of the failed request where one failed
+  MomentParts parts;               // then
+  std::uint64_t failed_bytes = 0;  // the request that failed
+  std::uint64_t peak_requested_bytes = 0;
+  std::uint64_t peak_allocated_bytes = 0;
+  std::uint64_t peak_reserved_bytes = 0;
+  std::uint64_t reserved_bytes = 0;  // at the peak; when a request failed, what was reserved then
+  std::uint64_t requests = 0;
+  std::int64_t parameters = 0;  // of the program that ran
+};
+
+// Empty where there is a program for what is asked, else one sentence that says which there is none for.
+std::string WhyNoDryRun(const Model& model, const DryRunOptions& options);
+
+// FailedPrecondition with WhyNoDryRun; InvalidArgument, naming the flag, for a version, a GPU or settings unknown.
+absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order);
+
+}  // namespace ashlar::estimate
+
+#endif  // ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_H_

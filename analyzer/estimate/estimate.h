@@ -1,0 +1,81 @@
+// The memory of a training or inference run before it starts: the model's parameters and what stands out among them,
+// what weights, gradients and optimizer states take, and, where there is a program for the model, its dry run.
+//
+//   absl::StatusOr<Model> model = ReadModel(bytes, {});
+//   absl::StatusOr<Estimate> estimate = EstimateMemory(*model, {.run = {.batch = 4}, .device = "V100-16GB"});
+#ifndef ASHLAR_ANALYZER_ESTIMATE_ESTIMATE_H_
+#define ASHLAR_ANALYZER_ESTIMATE_ESTIMATE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "analyzer/estimate/dry_run.h"
+#include "analyzer/estimate/model.h"
+#include "analyzer/estimate/model_states.h"
+
+namespace ashlar::estimate {
+
+struct EstimateOptions {
+  DryRunOptions run = {};                            // its capacity and gpu follow from what is below
+  std::optional<std::int64_t> tokens = {};           // a sample; nullopt: the most the model takes, 512 at most
+  std::string device = {};                           // of the table of devices
+  std::optional<std::uint64_t> capacity_bytes = {};  // of the whole device; in place of the table's
+  std::optional<std::uint64_t> context_bytes = {};   // of the CUDA context; in place of the table's
+  std::string gpu = {};                              // whose library buffers; in place of the device's
+};
+
+// The parameters of one layer, in the model's order.
+struct LayerSum {
+  std::string name;
+  std::int64_t parameters = 0;
+  std::int64_t tensors = 0;
+};
+
+// A tensor that holds a fifth of all parameters or more.
+struct Outlier {
+  std::string name;
+  std::vector<std::int64_t> sizes;
+  std::int64_t parameters = 0;
+  bool is_embedding = false;
+  // Of an embedding: all parameters with as many rows, it included, since they grow with it.
+  std::int64_t parameters_of_its_rows = 0;
+  // The column that most of its rows come from, where columns are known, and the model without that column.
+  std::optional<Column> column = {};
+  std::int64_t parameters_without_column = 0;
+};
+
+struct Estimate {
+  Model model;
+  DryRunOptions run;
+  std::vector<LayerSum> layers;
+  std::vector<Outlier> outliers;
+  std::vector<ModelStates> states;  // what was asked for first, then others to compare with
+  std::uint64_t rule_of_thumb_bytes = 0;
+
+  std::string device;                                // empty: none was named
+  std::optional<std::uint64_t> capacity_bytes = {};  // of the whole device
+  std::string capacity_source;
+  std::uint64_t context_bytes = 0;
+  std::string context_source;
+  std::uint64_t driver_bytes = 0;  // libraries' workspaces that the driver gives, outside context and allocator
+
+  std::string no_dry_run;                // why there is none; then the runs are missing
+  std::optional<DryRun> ascending = {};  // segment addresses in either order: a driver's order is not known before
+  std::optional<DryRun> descending = {};
+
+  // What the device shows at the peak of a run, or when a request failed.
+  std::uint64_t DeviceBytes(const DryRun& of) const { return context_bytes + driver_bytes + of.reserved_bytes; }
+};
+
+std::vector<LayerSum> SumLayers(const Model& model);
+std::vector<Outlier> FindOutliers(const Model& model);
+
+// InvalidArgument names the flag.
+absl::StatusOr<Estimate> EstimateMemory(Model model, const EstimateOptions& options);
+
+}  // namespace ashlar::estimate
+
+#endif  // ASHLAR_ANALYZER_ESTIMATE_ESTIMATE_H_

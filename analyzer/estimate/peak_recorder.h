@@ -1,0 +1,70 @@
+// Watches a run's requests for the moment of its greatest need, and which of the activations alive then were saved for
+// backward: born in a forward pass and alive when it had ended.
+//
+//   PeakRecorder recorder(context.memory());
+//   allocator.SetSink(&recorder);
+//   ... the run ...
+//   recorder.peak().place; recorder.SavedBytesAtPeak();
+//
+// One thread. About 40 bytes a request.
+#ifndef ASHLAR_ANALYZER_ESTIMATE_PEAK_RECORDER_H_
+#define ASHLAR_ANALYZER_ESTIMATE_PEAK_RECORDER_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/trace/sink.h"
+#include "kernels/tensor/memory.h"
+
+namespace ashlar::estimate {
+
+// The request at which a run's need was greatest, or which failed.
+struct PeakMoment {
+  std::uint64_t event = 0;          // counted in requests and frees from the run's begin
+  std::uint64_t request_bytes = 0;  // of the request made there
+  std::int64_t step = 0;            // from 1; 0: before the first
+  kernels::Place place;
+  std::uint64_t device_free_bytes = 0;  // of a request that failed
+};
+
+class PeakRecorder final : public trace::EventSink {
+ public:
+  explicit PeakRecorder(const kernels::Memory& memory) : memory_(memory) {}
+
+  void set_step(std::int64_t step) { step_ = step; }
+  void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
+
+  // Of the failed request where one failed.
+  const PeakMoment& peak() const { return peak_; }
+  std::uint64_t SavedBytesAtPeak() const;
+  std::uint64_t events() const { return event_; }
+
+ private:
+  struct Block {
+    std::uint64_t size_bytes;
+    std::uint64_t born, died;              // events
+    std::uint32_t born_phase, died_phase;  // counted changes of phase
+    bool is_of_forward;                    // an activation, made in a forward pass
+  };
+  void OnAllocate(const trace::Event& event);
+  void OnFree(const trace::Event& event);
+  void SetPeak(std::uint64_t request_bytes, std::uint64_t device_free_bytes);
+
+  const kernels::Memory& memory_;
+  std::int64_t step_ = 0;
+  std::string phase_;
+  std::uint32_t phase_number_ = 0;
+  std::uint64_t event_ = 0;
+  std::uint64_t live_bytes_ = 0;
+  std::uint64_t peak_bytes_ = 0;
+  bool failed_ = false;
+  PeakMoment peak_;
+  std::vector<Block> blocks_;
+  std::unordered_map<std::uint64_t, std::size_t> live_;  // address -> index in blocks_
+};
+
+}  // namespace ashlar::estimate
+
+#endif  // ASHLAR_ANALYZER_ESTIMATE_PEAK_RECORDER_H_

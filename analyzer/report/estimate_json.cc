@@ -1,0 +1,129 @@
+#include <optional>
+#include <string>
+
+#include "analyzer/report/estimate_report.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using estimate::DryRun;
+using estimate::Estimate;
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json ToJson(const estimate::Outlier& outlier) {
+  Json out = {{"name", outlier.name},
+              {"shape", outlier.sizes},
+              {"parameters", outlier.parameters},
+              {"is_embedding", outlier.is_embedding},
+              {"parameters_of_its_rows", outlier.is_embedding ? Json(outlier.parameters_of_its_rows) : Json(nullptr)},
+              {"column", nullptr},
+              {"column_categories", nullptr},
+              {"parameters_without_column", nullptr}};
+  if (outlier.column.has_value()) {
+    out["column"] = outlier.column->name;
+    out["column_categories"] = outlier.column->categories;
+    out["parameters_without_column"] = outlier.parameters_without_column;
+  }
+  return out;
+}
+
+Json ToJson(const estimate::ModelStates& states) {
+  return {{"optimizer", TextOrNull(states.optimizer)}, {"precision", std::string(PrecisionName(states.precision))},
+          {"weights_bytes", states.weights_bytes},     {"gradients_bytes", states.gradients_bytes},
+          {"optimizer_bytes", states.optimizer_bytes}, {"total_bytes", states.total()}};
+}
+
+Json PartsJson(const Estimate& of, const DryRun& run) {
+  return {{"weights_bytes", run.parts.weights},
+          {"optimizer_bytes", run.parts.optimizer},
+          {"gradients_bytes", run.parts.gradients},
+          {"saved_activations_bytes", run.parts.saved_activations},
+          {"temporaries_bytes", run.parts.temporaries},
+          {"batch_bytes", run.parts.batch},
+          {"libraries_bytes", run.parts.libraries},
+          {"rounding_and_cache_bytes", run.reserved_bytes - run.parts.total()},
+          {"driver_bytes", of.driver_bytes},
+          {"context_bytes", of.context_bytes}};
+}
+
+Json RunJson(const Estimate& of, const std::optional<DryRun>& run) {
+  if (!run.has_value()) return nullptr;
+  return {{"fits", run->fits},
+          {"device_bytes", of.DeviceBytes(*run)},
+          {"peak_requested_bytes", run->peak_requested_bytes},
+          {"peak_allocated_bytes", run->peak_allocated_bytes},
+          {"peak_reserved_bytes", run->peak_reserved_bytes},
+          {"failed_bytes", run->fits ? Json(nullptr) : Json(run->failed_bytes)},
+          {"requests", run->requests},
+          {"moment",
+           {{"step", run->moment.step},
+            {"phase", run->moment.place.phase},
+            {"parameter", TextOrNull(run->moment.place.owner)},
+            {"tensor", TextOrNull(run->moment.place.tensor)},
+            {"request_bytes", run->moment.request_bytes}}},
+          {"parts", PartsJson(of, *run)}};
+}
+
+Json AskedJson(const Estimate& of) {
+  return {{"mode", of.run.is_training ? "training" : "inference"},
+          {"steps", of.run.steps},
+          {"batch", of.run.batch},
+          {"tokens", of.run.tokens},
+          {"accumulation", of.run.accumulation},
+          {"is_checkpointed", of.run.is_checkpointed},
+          {"precision", std::string(PrecisionName(of.run.precision))},
+          {"optimizer", of.run.is_training ? Json(of.run.optimizer) : Json(nullptr)},
+          {"torch", of.run.torch_version},
+          {"gpu", of.run.gpu},
+          {"conf", of.run.conf}};
+}
+
+Json ModelJson(const Estimate& of) {
+  Json out = {{"family", of.model.family},      {"architecture", TextOrNull(of.model.architecture)},
+              {"parameters", of.model.count()}, {"layers", Json::array()},
+              {"tied", Json::array()},          {"outliers", Json::array()}};
+  for (const estimate::LayerSum& layer : of.layers) {
+    out["layers"].push_back({{"name", layer.name}, {"parameters", layer.parameters}, {"tensors", layer.tensors}});
+  }
+  for (const estimate::TiedName& tied : of.model.tied) {
+    out["tied"].push_back({{"name", tied.name}, {"of", tied.of}});
+  }
+  for (const estimate::Outlier& outlier : of.outliers) out["outliers"].push_back(ToJson(outlier));
+  return out;
+}
+
+}  // namespace
+
+std::string ToJson(const EstimateReport& report) {
+  const Estimate& of = report.estimate;
+  Json out = {{"input", report.input},
+              {"model", ModelJson(of)},
+              {"asked", AskedJson(of)},
+              {"states", Json::array()},
+              {"rule_of_thumb_bytes", of.rule_of_thumb_bytes},
+              {"device",
+               {{"name", TextOrNull(of.device)},
+                {"capacity_bytes", OrNull(of.capacity_bytes)},
+                {"capacity_source", TextOrNull(of.capacity_source)},
+                {"context_bytes", of.context_bytes},
+                {"context_source", of.context_source}}},
+              {"no_dry_run", TextOrNull(of.no_dry_run)},
+              {"ascending", RunJson(of, of.ascending)},
+              {"descending", RunJson(of, of.descending)},
+              {"notes", Json::array()}};
+  for (const estimate::ModelStates& states : of.states) out["states"].push_back(ToJson(states));
+  for (const trace::Note& note : of.model.notes) {
+    out["notes"].push_back({{"name", note.name}, {"message", note.message}, {"count", note.count}});
+  }
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ashlar::report

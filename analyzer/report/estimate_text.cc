@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "allocator/base/units.h"
+#include "analyzer/report/estimate_report.h"
+#include "analyzer/report/layout.h"
+#include "analyzer/report/printable.h"
+
+namespace ashlar::report {
+namespace {
+
+using estimate::DryRun;
+using estimate::Estimate;
+using estimate::LayerSum;
+using estimate::ModelStates;
+using estimate::Outlier;
+
+constexpr std::size_t kMostLayerLines = 14;
+constexpr std::size_t kMostOutliers = 2;
+constexpr std::size_t kNameWidth = 44;
+
+std::string Count(std::int64_t count) { return FormatCount(static_cast<std::uint64_t>(count)); }
+
+std::string Percent(std::int64_t part, std::int64_t whole) {
+  return absl::StrFormat("%.1f %%",
+                         100 * static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(whole, 1)));
+}
+
+// "encoder.layer." of "encoder.layer.3"; empty where the name does not end in a number.
+std::string Stem(const std::string& name) {
+  std::size_t end = name.size();
+  while (end > 0 && absl::ascii_isdigit(static_cast<unsigned char>(name[end - 1]))) --end;
+  return end == name.size() ? "" : name.substr(0, end);
+}
+
+// Layers next to each other that differ in their number alone, as one line.
+struct LayerLine {
+  const LayerSum* first;
+  const LayerSum* last;
+  std::int64_t layers = 1;
+};
+
+std::vector<LayerLine> LayerLines(const std::vector<LayerSum>& layers) {
+  std::vector<LayerLine> out;
+  for (const LayerSum& layer : layers) {
+    const std::string stem = Stem(layer.name);
+    if (!out.empty() && !stem.empty() && Stem(out.back().last->name) == stem &&
+        out.back().first->parameters == layer.parameters) {
+      out.back().last = &layer;
+      ++out.back().layers;
+    } else {
+      out.push_back({&layer, &layer});
+    }
+  }
+  return out;
+}
+
+std::string Asked(const Estimate& of) {
+  std::string out = of.run.is_training ? "training" : "inference";
+  absl::StrAppend(&out, ", batch ", of.run.batch, " x ", of.run.tokens, " tokens");
+  if (of.run.accumulation > 1) absl::StrAppend(&out, ", ", of.run.accumulation, " batches a step");
+  absl::StrAppend(&out, ", ", PrecisionName(of.run.precision));
+  if (of.run.is_training) absl::StrAppend(&out, ", ", of.run.optimizer);
+  if (of.run.is_checkpointed) absl::StrAppend(&out, ", checkpointed");
+  absl::StrAppend(&out, ", torch ", of.run.torch_version);
+  if (of.capacity_bytes.has_value()) {
+    absl::StrAppend(&out, ", on ", of.device.empty() ? "a device" : of.device, " of ", FormatBytes(*of.capacity_bytes));
+  }
+  return out;
+}
+
+void AppendParameters(const Estimate& of, std::string& out) {
+  AppendSection("PARAMETERS", absl::StrCat(Count(of.model.count()), ", by layer"), out);
+  const std::vector<LayerLine> lines = LayerLines(of.layers);
+  const std::int64_t all = of.model.count();
+  std::int64_t shown = 0;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMostLayerLines); ++i) {
+    const LayerLine& line = lines[i];
+    std::string name = line.first->name;
+    if (line.layers > 1) absl::StrAppend(&name, " .. ", line.last->name.substr(Stem(line.last->name).size()));
+    std::string count = Count(line.first->parameters);
+    if (line.layers > 1) count = absl::StrCat(line.layers, " x ", count);
+    shown += line.first->parameters * line.layers;
+    out += absl::StrFormat("  %-44s %18s  %7s\n", Shortened(Printable(name), kNameWidth), count,
+                           Percent(line.first->parameters * line.layers, all));
+  }
+  if (lines.size() > kMostLayerLines) {
+    out += absl::StrFormat("  %-44s %18s  %7s\n", absl::StrCat(lines.size() - kMostLayerLines, " more"),
+                           Count(all - shown), Percent(all - shown, all));
+  }
+  for (const estimate::TiedName& tied : of.model.tied) {
+    out += absl::StrFormat("  %s is %s, counted once\n", Shortened(Printable(tied.name), 50),
+                           Shortened(Printable(tied.of), 60));
+  }
+}
+
+void AppendOutliers(const Estimate& of, std::string& out) {
+  const std::int64_t all = of.model.count();
+  for (std::size_t i = 0; i < std::min(of.outliers.size(), kMostOutliers); ++i) {
+    const Outlier& outlier = of.outliers[i];
+    std::string text =
+        absl::StrCat(Percent(outlier.parameters, all), " of all parameters are one ",
+                     outlier.is_embedding ? absl::StrCat("embedding of ", Count(outlier.sizes[0]), " rows")
+                                          : absl::StrCat("tensor of ", Count(outlier.parameters)),
+                     ": ", outlier.name);
+    if (outlier.parameters_of_its_rows > outlier.parameters) {
+      absl::StrAppend(&text, "; ", Percent(outlier.parameters_of_its_rows, all), " grow with these rows");
+    }
+    if (outlier.column.has_value()) {
+      absl::StrAppend(&text, "; ", Count(outlier.column->categories), " of the rows come from ", outlier.column->name,
+                      ": without it the model has ", Count(outlier.parameters_without_column), " parameters");
+    }
+    out += "  ";
+    AppendWrapped(text, 2, out);
+  }
+}
+
+void AppendStates(const Estimate& of, std::string& out) {
+  AppendSection("MODEL STATES", "weights, gradients, optimizer states: bytes a parameter, and in all", out);
+  const auto parameters = static_cast<double>(of.model.count());
+  for (const ModelStates& states : of.states) {
+    const std::string name =
+        absl::StrCat(states.optimizer.empty() ? "inference" : states.optimizer, ", ", PrecisionName(states.precision));
+    std::string line =
+        absl::StrFormat("  %-20s %6.2f  %12s   weights %s", name, static_cast<double>(states.total()) / parameters,
+                        FormatBytes(states.total()), FormatBytes(states.weights_bytes));
+    if (!states.optimizer.empty()) {
+      absl::StrAppend(&line, ", gradients ", FormatBytes(states.gradients_bytes), ", optimizer ",
+                      FormatBytes(states.optimizer_bytes));
+    }
+    if (&states == &of.states.front()) line += "   <- asked for";
+    out += line + "\n";
+  }
+  out += absl::StrFormat("  %-20s %6s  %12s   16 bytes a parameter + 4 bytes a token + 2 GiB, to compare with\n",
+                         "rule of thumb", "", FormatBytes(of.rule_of_thumb_bytes));
+}
+
+std::string PlaceText(const DryRun& run) {
+  const estimate::PeakMoment& moment = run.moment;
+  std::string out = moment.step > 0 ? absl::StrCat("step ", moment.step, ", ") : "";
+  absl::StrAppend(&out, moment.place.phase);
+  if (!moment.place.tensor.empty()) absl::StrAppend(&out, ", ", moment.place.tensor);
+  if (!moment.place.owner.empty()) absl::StrAppend(&out, " of ", moment.place.owner);
+  return out;
+}
+
+void AppendPart(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {
+  out += absl::StrFormat("  %-22s %12s%s\n", name, FormatBytes(bytes), remark.empty() ? "" : "   " + remark);
+}
+
+void AppendParts(const Estimate& of, const DryRun& run, std::string& out) {
+  const estimate::MomentParts& parts = run.parts;
+  AppendPart("weights", parts.weights, "", out);
+  AppendPart("optimizer states", parts.optimizer, "", out);
+  AppendPart("gradients", parts.gradients, "", out);
+  AppendPart("saved activations", parts.saved_activations, "kept from forward for backward", out);
+  AppendPart("temporaries", parts.temporaries, "gradients of activations, recomputed ones, scratch", out);
+  AppendPart("batch, libraries", parts.batch + parts.libraries, "", out);
+  AppendPart("rounding and cache", run.reserved_bytes - parts.total(), "of the allocator", out);
+  if (of.driver_bytes > 0) AppendPart("from the driver", of.driver_bytes, "cuBLAS workspaces, before torch 2", out);
+  AppendPart("CUDA context", of.context_bytes, of.context_source, out);
+  AppendPart("= on the device", of.DeviceBytes(run), "", out);
+}
+
+std::string FitText(const Estimate& of, const DryRun& run) {
+  if (!run.fits) return absl::StrCat("   fails at ", FormatBytes(run.failed_bytes));
+  if (!of.capacity_bytes.has_value()) return "";
+  return absl::StrCat("   fits, ", FormatBytes(*of.capacity_bytes - of.DeviceBytes(run)), " to spare");
+}
+
+void AppendRuns(const Estimate& of, std::string& out) {
+  const DryRun& run = *of.ascending;
+  const std::string title = run.fits ? "PEAK" : "WHEN IT FAILS";
+  AppendSection(title,
+                absl::StrCat("dry run, ", of.run.steps, " steps, ", FormatCount(run.requests),
+                             " requests: every tensor, no arithmetic"),
+                out);
+  AppendParts(of, run, out);
+  out += "  ";
+  AppendWrapped(run.fits ? absl::StrCat("reached in ", PlaceText(run), ", at a request of ",
+                                        FormatBytes(run.moment.request_bytes))
+                         : absl::StrCat("does not fit: ", FormatBytes(run.failed_bytes), " more in ", PlaceText(run)),
+                2, out);
+  AppendSection("THE DRIVER'S ADDRESSES", "which segment a request splits depends on them: both orders", out);
+  for (const auto& [name, order] : {std::pair("ascending", &of.ascending), std::pair("descending", &of.descending)}) {
+    const DryRun& one = **order;
+    out += absl::StrFormat("  %-11s on the device %12s, reserved %12s, allocated %12s%s\n", name,
+                           FormatBytes(of.DeviceBytes(one)), FormatBytes(one.peak_reserved_bytes),
+                           FormatBytes(one.peak_allocated_bytes), FitText(of, one));
+  }
+}
+
+}  // namespace
+
+std::string ToText(const EstimateReport& report) {
+  const Estimate& of = report.estimate;
+  std::string out =
+      absl::StrCat("ESTIMATE  ", of.model.architecture.empty() ? of.model.family : Printable(of.model.architecture),
+                   ", ", Count(of.model.count()), " parameters\n          ", Asked(of), "\n");
+  AppendParameters(of, out);
+  AppendOutliers(of, out);
+  AppendStates(of, out);
+  if (of.no_dry_run.empty()) {
+    AppendRuns(of, out);
+  } else {
+    out += "\n";
+    AppendWrapped(of.no_dry_run, 0, out);
+    AppendPart("CUDA context", of.context_bytes, of.context_source, out);
+    AppendPart("= at least", of.context_bytes + of.states.front().total(), "context and model states", out);
+  }
+  for (const trace::Note& note : of.model.notes) {
+    out += "note: ";
+    AppendWrapped(note.message, 6, out);
+  }
+  return out;
+}
+
+}  // namespace ashlar::report

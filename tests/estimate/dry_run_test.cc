@@ -1,0 +1,240 @@
+// The dry run behind the estimate: measured rows, a posted failure, sums, and the parts at the peak against closed
+// forms.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "allocator/core/caching_allocator.h"
+#include "allocator/device/sim_device.h"
+#include "analyzer/estimate/devices.h"
+#include "analyzer/estimate/estimate.h"
+#include "gmock/gmock.h"
+#include "tests/estimate/model_file.h"
+
+namespace ashlar::estimate {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kClassifier[] = "BertForSequenceClassification";
+
+Estimate MustEstimate(Model model, const EstimateOptions& options) {
+  absl::StatusOr<Estimate> estimate = EstimateMemory(std::move(model), options);
+  EXPECT_TRUE(estimate.ok()) << estimate.status();
+  return estimate.ok() ? *std::move(estimate) : Estimate();
+}
+
+std::string ErrorOf(const EstimateOptions& options) {
+  const absl::Status status = EstimateMemory(ModelOf("bert-base-uncased", kClassifier), options).status();
+  EXPECT_FALSE(status.ok());
+  return std::string(status.message());
+}
+
+// The description's parameters are those that the program makes: two lists that know nothing of each other.
+void ExpectSameParameters(const Model& model, const kernels::Parameters& parameters) {
+  ASSERT_EQ(parameters.all().size(), model.parameters.size());
+  for (std::size_t i = 0; i < model.parameters.size(); ++i) {
+    const kernels::Parameter& made = parameters.all()[i];
+    EXPECT_EQ(made.name, model.parameters[i].name);
+    const std::vector<std::int64_t> sizes(made.tensor.sizes().begin(), made.tensor.sizes().end());
+    EXPECT_EQ(sizes, model.parameters[i].sizes) << made.name;
+  }
+}
+
+struct World {
+  device::SimDevice device{{}};
+  core::CachingAllocator allocator{&device, *policy::ParseConf("", policy::Compat::kTorch210)};
+  kernels::Context context{&allocator, Stream{0}, *kernels::FrameworkOf("2.6"), *kernels::GpuNamed("A100")};
+};
+
+TEST(DryRunTest, DescriptionsAgreeWithPrograms) {
+  World world;
+  {
+    kernels::Parameters parameters(world.context);
+    const Model model = ModelOf("bert-large-uncased", kClassifier);
+    const auto& config = std::get<BertClassifierConfig>(model.program);
+    const kernels::BertClassifier program(parameters, config.bert, config.labels, {});
+    ExpectSameParameters(model, parameters);
+  }
+  kernels::Parameters parameters(world.context);
+  const Model model = ModelOf("tabformer-small");
+  const kernels::TabFormer program(parameters, std::get<kernels::TabFormerConfig>(model.program));
+  ExpectSameParameters(model, parameters);
+}
+
+// NVML on a V100, Hugging Face's "Performance and Scalability" (2022).
+struct Row {
+  const char* name;
+  double measured_mib;
+  std::int64_t steps = 3;
+  std::int64_t batch = 4;
+  std::int64_t accumulation = 1;
+  bool is_checkpointed = false;
+  Precision precision = Precision::kFloat32;
+  const char* optimizer = "adamw-hf";
+};
+
+class MeasuredRow : public testing::TestWithParam<Row> {};
+
+TEST_P(MeasuredRow, IsWithinOnePercent) {
+  const Row& row = GetParam();
+  EstimateOptions options;
+  options.run.steps = row.steps;
+  options.run.batch = row.batch;
+  options.run.accumulation = row.accumulation;
+  options.run.is_checkpointed = row.is_checkpointed;
+  options.run.precision = row.precision;
+  options.run.optimizer = row.optimizer;
+  options.run.torch_version = "1.10";
+  options.device = "v100-16gb";
+  const Estimate estimate = MustEstimate(ModelOf("bert-large-uncased", kClassifier), options);
+  for (const std::optional<DryRun>* run : {&estimate.ascending, &estimate.descending}) {
+    ASSERT_TRUE(run->has_value());
+    const double shown_mib = static_cast<double>(estimate.DeviceBytes(**run)) / kMiB;
+    EXPECT_NEAR(shown_mib, row.measured_mib, 0.01 * row.measured_mib);
+    EXPECT_TRUE((*run)->fits);
+    EXPECT_EQ((*run)->parts.total(), (*run)->peak_requested_bytes);
+    EXPECT_LE((*run)->peak_requested_bytes, (*run)->peak_allocated_bytes);
+    EXPECT_LE((*run)->peak_allocated_bytes, (*run)->peak_reserved_bytes);
+    EXPECT_EQ((*run)->parameters, estimate.model.count());
+  }
+  EXPECT_EQ(estimate.ascending->peak_allocated_bytes, estimate.descending->peak_allocated_bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , MeasuredRow,
+    testing::Values(
+        Row{.name = "Weights", .measured_mib = 2631, .steps = 0}, Row{.name = "AdamW", .measured_mib = 14949},
+        Row{.name = "Accumulation", .measured_mib = 8681, .batch = 1, .accumulation = 4},
+        Row{.name = "Checkpointing", .measured_mib = 6775, .batch = 1, .accumulation = 4, .is_checkpointed = true},
+        Row{.name = "Half", .measured_mib = 13939, .precision = Precision::kFloat16Mixed},
+        Row{.name = "HalfCheckpointing",
+            .measured_mib = 7275,
+            .batch = 1,
+            .accumulation = 4,
+            .is_checkpointed = true,
+            .precision = Precision::kFloat16Mixed},
+        Row{.name = "Adafactor", .measured_mib = 12295, .optimizer = "adafactor"},
+        Row{.name = "HalfCheckpointingAdafactor",
+            .measured_mib = 4847,
+            .batch = 1,
+            .accumulation = 4,
+            .is_checkpointed = true,
+            .precision = Precision::kFloat16Mixed,
+            .optimizer = "adafactor"},
+        Row{.name = "AdamW8Bit", .measured_mib = 13085, .optimizer = "adamw-8bit"}),
+    [](const testing::TestParamInfo<Row>& row) { return row.param.name; });
+
+// A layer of BERT keeps N d 34 + N f 8 + B H S^2 13 bytes in torch 1.10, counted from its modules; the run peaks when
+// the backward of the last layer has begun, the states of the first step beside it.
+TEST(DryRunTest, PartsAtThePeak) {
+  EstimateOptions options;
+  options.run.batch = 4;
+  options.run.torch_version = "1.10";
+  options.run.optimizer = "adamw-hf";
+  const Estimate estimate = MustEstimate(ModelOf("bert-large-uncased", kClassifier), options);
+  const DryRun& run = *estimate.ascending;
+  const double n = 4 * 512, d = 1024, f = 4096, scores = 4.0 * 16 * 512 * 512;
+  const double saved = 24 * (n * d * 34 + n * f * 8 + scores * 13);
+  EXPECT_NEAR(static_cast<double>(run.parts.saved_activations), saved, 0.01 * saved);
+  const auto parameters = static_cast<std::uint64_t>(estimate.model.count());
+  const std::uint64_t buffers = 2 * 512 * 8;  // position and type ids, int64
+  EXPECT_EQ(run.parts.weights, 4 * parameters + buffers);
+  EXPECT_EQ(run.parts.gradients, 4 * parameters);  // kept, zeroed, from the first step
+  EXPECT_EQ(run.parts.optimizer, 8 * parameters);
+  EXPECT_EQ(run.moment.step, 2);
+  EXPECT_EQ(run.moment.place.phase, "backward");
+  // What shapes alone tell of the states is what the run holds.
+  EXPECT_EQ(estimate.states.front().total() + buffers, run.parts.weights + run.parts.gradients + run.parts.optimizer);
+}
+
+// From torch 2 on gradients are freed between steps.
+TEST(DryRunTest, NewerFrameworksFreeGradients) {
+  EstimateOptions options;
+  options.run.batch = 4;
+  const Estimate estimate = MustEstimate(ModelOf("bert-large-uncased", kClassifier), options);
+  EXPECT_LT(estimate.ascending->parts.gradients, 4 * static_cast<std::uint64_t>(estimate.model.count()));
+  EXPECT_EQ(estimate.driver_bytes, 0u);
+  EXPECT_GT(estimate.ascending->parts.libraries, 0u);
+}
+
+TEST(DryRunTest, InferenceKeepsNothing) {
+  EstimateOptions options;
+  options.run.is_training = false;
+  const Estimate estimate = MustEstimate(ModelOf("bert-base-uncased", kClassifier), options);
+  const DryRun& run = *estimate.ascending;
+  EXPECT_EQ(run.parts.gradients + run.parts.optimizer + run.parts.saved_activations, 0u);
+  EXPECT_EQ(run.parts.total(), run.peak_requested_bytes);
+  // Scores of one layer, 8 x 12 x 512 x 512 floats, three times at most.
+  EXPECT_LT(run.parts.temporaries, 4u * 8 * 12 * 512 * 512 * 4);
+  EXPECT_EQ(run.moment.place.phase, "forward");
+}
+
+// "Tried to allocate 2.69 GiB (GPU 0; 14.76 GiB total capacity; 12.32 GiB already allocated)".
+TEST(DryRunTest, ThePostedFailureOfTheTabularBert) {
+  EstimateOptions options;
+  options.run.batch = 8;
+  options.run.optimizer = "adamw-hf";
+  options.run.torch_version = "1.10";
+  options.device = "T4";
+  const Estimate estimate = MustEstimate(ModelOf("tabformer-large"), options);
+  const DryRun& run = *estimate.ascending;
+  EXPECT_FALSE(run.fits);
+  EXPECT_EQ(run.failed_bytes, 2'888'081'664u);
+  EXPECT_EQ(run.moment.step, 1);
+  EXPECT_EQ(run.moment.place.phase, "optimizer step");
+  EXPECT_EQ(run.moment.place.owner, "tb_model.bert.embeddings.word_embeddings.weight");
+  EXPECT_EQ(run.moment.place.tensor, "sqrt(exp_avg_sq)");
+  EXPECT_NEAR(static_cast<double>(run.parts.total()) / kGiB, 12.32, 0.002 * 12.32);
+  EXPECT_LE(estimate.DeviceBytes(run), *estimate.capacity_bytes);
+  EXPECT_GE(run.reserved_bytes, run.parts.total());
+  ASSERT_EQ(estimate.outliers.size(), 1u);
+  EXPECT_EQ(estimate.outliers[0].column->name, "visitor_id");
+  EXPECT_EQ(estimate.outliers[0].parameters, 722'020'416);
+  EXPECT_EQ(estimate.outliers[0].parameters_without_column, 95'898'496 + 897 * 214);
+  options.run.batch = 1;  // no help
+  EXPECT_EQ(MustEstimate(ModelOf("tabformer-large"), options).ascending->failed_bytes, 2'888'081'664u);
+  options.run.batch = 8;
+  EXPECT_TRUE(MustEstimate(ModelOf("tabformer-small"), options).ascending->fits);
+}
+
+TEST(DryRunTest, WithoutAProgramItSaysSo) {
+  const Estimate estimate = MustEstimate(ModelOf("gemma-2b"), {});
+  EXPECT_THAT(estimate.no_dry_run, HasSubstr("no dry run for GemmaForCausalLM yet"));
+  EXPECT_FALSE(estimate.ascending.has_value());
+  EXPECT_EQ(estimate.states.front().total(), std::uint64_t{16} * 2'506'172'416);
+  EXPECT_THAT(MustEstimate(ModelOf("bert-base-uncased"), {}).no_dry_run, HasSubstr(kClassifier));
+}
+
+TEST(DryRunTest, OutliersAndLayers) {
+  const Model model = ModelOf("bert-large-uncased", kClassifier);
+  EXPECT_TRUE(FindOutliers(model).empty());
+  const std::vector<LayerSum> layers = SumLayers(model);
+  ASSERT_EQ(layers.size(), 1u + 24 + 1 + 1);
+  EXPECT_EQ(layers[1].parameters, 12'596'224);
+  std::int64_t sum = 0;
+  for (const LayerSum& layer : layers) sum += layer.parameters;
+  EXPECT_EQ(sum, model.count());
+  const std::vector<Outlier> gemma = FindOutliers(ModelOf("gemma-2b"));
+  ASSERT_EQ(gemma.size(), 1u);
+  EXPECT_TRUE(gemma[0].is_embedding);
+  EXPECT_FALSE(gemma[0].column.has_value());
+}
+
+TEST(DryRunTest, ErrorsNameTheFlag) {
+  EXPECT_THAT(ErrorOf({.run = {.batch = 0}}), HasSubstr("--batch: 0"));
+  EXPECT_THAT(ErrorOf({.run = {.optimizer = "adam"}}), AllOf(HasSubstr("--optimizer"), HasSubstr("adafactor")));
+  EXPECT_THAT(ErrorOf({.run = {.torch_version = "new"}}), HasSubstr("--torch"));
+  EXPECT_THAT(ErrorOf({.run = {.conf = "frob:1"}}), HasSubstr("--conf"));
+  EXPECT_THAT(ErrorOf({.tokens = 513}), HasSubstr("--seq: 513"));
+  EXPECT_THAT(ErrorOf({.device = "Z80"}), AllOf(HasSubstr("--device"), HasSubstr("A100-40GB")));
+  EXPECT_THAT(ErrorOf({.capacity_bytes = kGiB}), HasSubstr("--capacity"));
+  EXPECT_THAT(ErrorOf({.gpu = "Z80"}), HasSubstr("--gpu"));
+  const absl::Status status = EstimateMemory(ModelOf("tabformer-small"), {.tokens = 3}).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("130 tokens"));
+}
+
+}  // namespace
+}  // namespace ashlar::estimate

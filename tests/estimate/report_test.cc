@@ -1,0 +1,95 @@
+// The estimate as it is printed: the JSON keeps to its schema, its parts sum, the text shows the same numbers.
+#include <string>
+
+#include "analyzer/readers/oom_message.h"
+#include "analyzer/report/estimate_report.h"
+#include "analyzer/report/explain_model.h"
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "tests/estimate/model_file.h"
+#include "tests/report/printed.h"
+
+namespace ashlar::tests {
+namespace {
+
+using estimate::EstimateOptions;
+using estimate::Model;
+using estimate::ModelOf;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Printed {
+  json document;
+  std::string text;
+};
+
+Printed MustPrint(Model model, const EstimateOptions& options, SchemaCheck& schema) {
+  absl::StatusOr<estimate::Estimate> estimate = EstimateMemory(std::move(model), options);
+  EXPECT_TRUE(estimate.ok()) << estimate.status();
+  const report::EstimateReport report{"x", *std::move(estimate)};
+  Printed out{json::parse(ToJson(report)), ToText(report)};
+  schema.Check(out.document);
+  EXPECT_THAT(schema.errors(), IsEmpty());
+  ExpectFitsOneScreen(out.text);
+  for (const char* order : {"ascending", "descending"}) {
+    const json& run = out.document[order];
+    if (run.is_null()) continue;
+    std::uint64_t sum = 0;
+    for (const json& part : run["parts"]) sum += part.get<std::uint64_t>();
+    EXPECT_EQ(sum, run["device_bytes"].get<std::uint64_t>());
+    EXPECT_THAT(out.text, HasSubstr(FormatBytes(sum)));
+  }
+  const json& shown = out.document["ascending"];
+  const json parts = shown.is_null() ? json::object() : shown["parts"];
+  for (const auto& [name, part] : parts.items()) {
+    if (name == "batch_bytes" || name == "libraries_bytes" || part == 0) continue;
+    EXPECT_THAT(out.text, HasSubstr(FormatBytes(part.get<std::uint64_t>()))) << name;
+  }
+  for (const json& states : out.document["states"]) {
+    EXPECT_THAT(out.text, HasSubstr(FormatBytes(states["total_bytes"].get<std::uint64_t>())));
+  }
+  return out;
+}
+
+TEST(EstimateReportTest, TextJsonAndSchemaAgree) {
+  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/estimate.schema.json")));
+  EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
+  EstimateOptions options;
+  options.run.optimizer = "adamw-hf";
+  options.run.torch_version = "1.10";
+  options.device = "T4";
+  const Printed tabular = MustPrint(ModelOf("tabformer-large"), options, schema);
+  EXPECT_THAT(tabular.text, AllOf(HasSubstr("82.6 % of all parameters are one embedding of 867,813 rows"),
+                                  HasSubstr("does not fit"), HasSubstr("sqrt(exp_avg_sq)")));
+  const Printed bert = MustPrint(ModelOf("bert-base-uncased", "BertForSequenceClassification"), options, schema);
+  EXPECT_THAT(bert.text, AllOf(HasSubstr("12 x 7,087,872"), HasSubstr("to spare")));
+  EXPECT_THAT(MustPrint(ModelOf("gemma-2b"), {}, schema).text, HasSubstr("no dry run for GemmaForCausalLM yet"));
+  EXPECT_THAT(MustPrint(*estimate::ModelOfCount(1'000'000'000), {}, schema).text, HasSubstr("1,000,000,000"));
+  MustPrint(ModelOf("bert-base-uncased", "BertForMaskedLM"), {}, schema);
+  const absl::StatusOr<Model> sparse = estimate::ReadModel(R"({"model_type": "gpt2"})", {});
+  EXPECT_THAT(MustPrint(*sparse, {}, schema).text, HasSubstr("vocab_size 50257"));
+  EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+}
+
+// "Tried to allocate 2.69 GiB" of the tabular BERT is one float32 tensor of its word embeddings.
+TEST(ExplainModelTest, NamesTheTensorOfTheFailedSize) {
+  const std::string text =
+      "RuntimeError: CUDA out of memory. Tried to allocate 2.69 GiB (GPU 0; 14.76 GiB total capacity; 12.32 GiB "
+      "already "
+      "allocated; 835.88 MiB free; 13.06 GiB reserved in total by PyTorch)";
+  const std::vector<readers::OomMessage> messages = readers::FindOomMessages(text);
+  ASSERT_EQ(messages.size(), 1u);
+  report::Explanation explanation = report::ExplainMessage(messages[0], {});
+  report::AddModel(ModelOf("tabformer-large"), explanation);
+  EXPECT_THAT(explanation.evidence.back(),
+              AllOf(HasSubstr("tb_model.bert.embeddings.word_embeddings.weight"), HasSubstr("867,813 x 832"),
+                    HasSubstr("82.6 % of all parameters"), HasSubstr("visitor_id")));
+  report::Explanation other = report::ExplainMessage(messages[0], {});
+  report::AddModel(ModelOf("bert-base-uncased"), other);
+  EXPECT_THAT(other.evidence.back(), HasSubstr("no parameter of BertModel has the size"));
+}
+
+}  // namespace
+}  // namespace ashlar::tests
