@@ -8,6 +8,7 @@ namespace {
 constexpr std::int64_t kMostCount = 2'147'483'647;
 
 std::string Shown(const ConfigKeys::Json& value) {
+  if (value.is_structured()) return absl::StrCat("an ", value.type_name());
   const std::string text = value.dump(-1, ' ', true, ConfigKeys::Json::error_handler_t::replace);
   return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }

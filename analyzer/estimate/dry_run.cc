@@ -138,6 +138,23 @@ policy::Compat CompatOf(const std::string& torch_version) {
   return is_read && minor <= 7 ? policy::Compat::kTorch26 : policy::Compat::kTorch210;
 }
 
+// Sizes stay far within 64 bits: the largest tensor of a step is scores, inner activations or logits.
+absl::Status CheckLargestTensor(const Model& model, const DryRunOptions& options) {
+  constexpr double kMostElements = 1e15;
+  const double tokens = static_cast<double>(options.batch) * static_cast<double>(options.tokens);
+  double widest = 0;
+  if (const auto* bert = std::get_if<BertClassifierConfig>(&model.program)) {
+    widest = std::max(static_cast<double>(bert->bert.num_attention_heads) * static_cast<double>(options.tokens),
+                      static_cast<double>(std::max(bert->bert.intermediate_size, bert->bert.hidden_size)));
+  }
+  if (const auto* table = std::get_if<kernels::TabFormerConfig>(&model.program)) {
+    widest = static_cast<double>(std::max(table->vocabulary(), table->inner));
+  }
+  if (tokens * widest <= kMostElements) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--batch: ", options.batch, " x ", options.tokens, " tokens make a tensor of over 10^15 elements"));
+}
+
 absl::Status Named(const char* flag, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", status.message()));
 }
@@ -156,6 +173,7 @@ std::string WhyNoDryRun(const Model& model, const DryRunOptions& options) {
 
 absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order) {
   if (std::string why = WhyNoDryRun(model, options); !why.empty()) return absl::FailedPreconditionError(why);
+  if (absl::Status status = CheckLargestTensor(model, options); !status.ok()) return status;
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(options.torch_version);
   if (!framework.ok()) return Named("--torch", framework.status());
   const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);

@@ -232,6 +232,11 @@ TEST(DryRunTest, ErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf({.device = "Z80"}), AllOf(HasSubstr("--device"), HasSubstr("A100-40GB")));
   EXPECT_THAT(ErrorOf({.capacity_bytes = kGiB}), HasSubstr("--capacity"));
   EXPECT_THAT(ErrorOf({.gpu = "Z80"}), HasSubstr("--gpu"));
+  const absl::StatusOr<Model> endless = ReadModel(
+      R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], "max_position_embeddings": 90000000})",
+      {});
+  const absl::Status huge = EstimateMemory(*endless, {.run = {.batch = 1000000}, .tokens = 90'000'000}).status();
+  EXPECT_THAT(std::string(huge.message()), AllOf(HasSubstr("--batch"), HasSubstr("10^15")));
   const absl::Status status = EstimateMemory(ModelOf("tabformer-small"), {.tokens = 3}).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("130 tokens"));
 }

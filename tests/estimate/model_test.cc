@@ -133,6 +133,29 @@ TEST(ModelFile, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(ModelOfCount(7)->count(), 7);
 }
 
+TEST(ModelFile, DamagedFilesGiveAModelOrOneLine) {
+  for (const char* name : {"bert-base-uncased", "gpt2", "gemma-2b", "t5-small", "tabformer-small"}) {
+    const std::string good = ModelText(name);
+    for (std::size_t i = 0; i < good.size(); ++i) {
+      std::string bad = good;
+      bad[i] = static_cast<char>(bad[i] ^ (1 << (i % 7)));
+      for (const std::string& text : {bad, good.substr(0, i)}) {
+        const absl::StatusOr<Model> model = ReadModel(text, {});
+        if (model.ok()) {
+          EXPECT_GT(model->count(), 0);
+        } else {
+          EXPECT_EQ(std::count(model.status().message().begin(), model.status().message().end(), '\n'), 0);
+        }
+      }
+    }
+  }
+  const std::string deep(100'000, '[');
+  const std::string closed = deep + std::string(deep.size(), ']');
+  EXPECT_THAT(
+      std::string(ReadModel("{\"model_type\": \"bert\", \"vocab_size\": " + closed + "}", {}).status().message()),
+      HasSubstr("\"vocab_size\": an array"));
+}
+
 // Bytes a parameter of the cases that people measure: 4 + 8 + 4, with a half copy 6 + 8 + 4.
 TEST(ModelStatesTest, BytesAParameter) {
   const Model model = *ModelOfCount(1'000'000);
