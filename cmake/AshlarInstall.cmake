@@ -1,4 +1,5 @@
-# Install rules and the CMake package: find_package(ashlar) gives ashlar::allocator, ashlar::kernels and ashlar::analyzer.
+# Install rules and the CMake package: find_package(ashlar) gives ashlar::allocator, ashlar::kernels and ashlar::analyzer,
+# with ashlar::adapters_nvtx where there is NVTX.
 # tests/consumer holds this to its word.
 include(CMakePackageConfigHelpers)
 
@@ -6,6 +7,9 @@ set(ASHLAR_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ashlar)
 
 install(TARGETS ashlar_allocator ashlar_kernels ashlar_analyzer EXPORT ashlarTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET ashlar_adapters_nvtx)
+  install(TARGETS ashlar_adapters_nvtx EXPORT ashlarTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(TARGET ashlar_program)
   install(TARGETS ashlar_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
