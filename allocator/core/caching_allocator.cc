@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
+#include "allocator/core/oom_dump.h"
 #include "allocator/core/oom_report.h"
+#include "allocator/core/recorded_head.h"
 #include "allocator/core/world.h"
 
 namespace ashlar::core {
@@ -307,7 +309,20 @@ absl::Status CachingAllocator::OutOfMemory(const policy::Plan& plan) {
   if (!reports_failures_) return absl::ResourceExhaustedError(text);
   const OomReport report = MakeOomReport(failed, SegmentsNow(), options());
   for (const std::string& line : OomLines(report)) absl::StrAppend(&text, "\n", line);
+  const auto write = [&](const std::string& path) { return WriteFailure(failed, path); };
+  if (const auto line = DumpOom(write); line.has_value()) absl::StrAppend(&text, "\n", *line);
   return absl::ResourceExhaustedError(text);
+}
+
+// What a ring kept has the request as its last event; but one that was rejected is no event.
+absl::Status CachingAllocator::WriteFailure(const FailedAllocation& failed, const std::string& path) const {
+  if (sink_ != nullptr && !failed.is_rejected) {
+    if (const auto kept = sink_->WriteKept(path); kept.has_value()) return *kept;
+  }
+  trace::Snapshot state = RecordedHeadOf(*this, 0);
+  state.segments = SegmentsNow();
+  state.recording->reservations = ReservationsNow();
+  return WriteFailedState(std::move(state), failed, path);
 }
 
 }  // namespace ashlar::core

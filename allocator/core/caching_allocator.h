@@ -55,6 +55,7 @@
 namespace ashlar::core {
 
 using policy::Block;
+struct FailedAllocation;
 
 class CachingAllocator {
  public:
@@ -257,6 +258,7 @@ class CachingAllocator {
   class Forks;
   void JoinForks();
   absl::Status OutOfMemory(const policy::Plan& plan);
+  absl::Status WriteFailure(const FailedAllocation& failed, const std::string& path) const;
   void EmitFact(trace::FactKind kind, std::uint64_t bytes);
   void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
             const policy::Pool& pool, std::uint64_t block_size_bytes = 0);

@@ -15,6 +15,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 
 #include "allocator/device/nvtx_memory.h"
 #include "allocator/trace/sink.h"
@@ -27,6 +29,12 @@ class NvtxPools final : public trace::EventSink {
   explicit NvtxPools(trace::EventSink* next = nullptr) : next_(next) {}
 
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
+  void OnFact(trace::FactKind kind, std::uint64_t bytes) override {
+    if (next_ != nullptr) next_->OnFact(kind, bytes);
+  }
+  std::optional<absl::Status> WriteKept(const std::string& path) override {
+    return next_ == nullptr ? std::nullopt : next_->WriteKept(path);
+  }
 
  private:
   struct Pool {

@@ -225,6 +225,15 @@ absl::Status Recorder::Write(const std::string& path) {
   }
   RingContent content;
   allocator_->WhileStill([&] { content = Content(); });
+  return WriteContent(content, path);
+}
+
+std::optional<absl::Status> Recorder::WriteKept(const std::string& path) {
+  if (file_ != nullptr || !is_recording_) return std::nullopt;
+  return WriteContent(Content(), path);
+}
+
+absl::Status Recorder::WriteContent(const RingContent& content, const std::string& path) {
   ChunkFile file(path);
   for (const std::vector<Chunk>* part :
        {&content.definitions, &content.head, &content.state, &content.events, &content.end}) {

@@ -76,6 +76,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
 
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
   void OnFact(trace::FactKind kind, std::uint64_t bytes) override;
+  std::optional<absl::Status> WriteKept(const std::string& path) override;
 
  private:
   struct Chunk {
@@ -91,6 +92,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   void OnScope(bool is_begin, absl::string_view name) override;
   void Take(trace::codec::ChunkKind kind, absl::string_view payload);
   RingContent Content();
+  static absl::Status WriteContent(const RingContent& content, const std::string& path);
   void ReadClock();
   trace::StackId StackNow(const trace::Event& event);
   trace::StackId ScopeStack();

@@ -3,7 +3,10 @@
 #define ASHLAR_ALLOCATOR_TRACE_SINK_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "absl/status/status.h"
 #include "allocator/trace/event.h"
 #include "allocator/trace/fact.h"
 
@@ -16,6 +19,9 @@ class EventSink {
   virtual void OnEvent(const Event& event, std::uint64_t block_size_bytes) = 0;
   // What lay between two decisions; `bytes` as FactKind says.
   virtual void OnFact(FactKind /*kind*/, std::uint64_t /*bytes*/) {}
+  // Into a file: what the sink has kept of the last events, with the state as it is. Asked when a request has failed,
+  // while the allocator stands still. nullopt: it keeps none.
+  virtual std::optional<absl::Status> WriteKept(const std::string& /*path*/) { return std::nullopt; }
 };
 
 }  // namespace ashlar::trace

@@ -61,6 +61,13 @@ void NoteReleases(const replay::SnapshotProgram& program, bool is_recording, Exp
   }
 }
 
+// A recording of our own knows the device.
+std::optional<std::uint64_t> TotalOf(const trace::Snapshot& snapshot, const ExplainOptions& options) {
+  if (options.capacity_bytes.has_value() || !snapshot.recording.has_value()) return options.capacity_bytes;
+  const std::uint64_t total = snapshot.recording->device_total_bytes;
+  return total == 0 ? std::nullopt : std::optional(total);
+}
+
 absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
                         const ExplainOptions& options, Explanation& out) {
   if (recorded.warm.fidelity.total == 0) {
@@ -100,7 +107,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   const timeline::Timeline& observed = run->timeline;
   if (!options.device.has_value()) NoteOtherDevices(snapshot, run->device, out);
   out.source = DescribeSnapshot(snapshot, *run);
-  TimelineContext context{&recorded.options, &snapshot.stacks, options.capacity_bytes, std::nullopt,
+  TimelineContext context{&recorded.options, &snapshot.stacks, TotalOf(snapshot, options), std::nullopt,
                           snapshot.annotations};
   ExplainTimeline(observed, context, out);
   out.replayed_as = recorded.guess;
