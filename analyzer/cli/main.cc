@@ -14,6 +14,7 @@
 #include "analyzer/cli/estimate.h"
 #include "analyzer/cli/explain.h"
 #include "analyzer/cli/replay.h"
+#include "analyzer/cli/run.h"
 #include "analyzer/cli/sweep.h"
 
 int main(int argc, char** argv) {
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   ashlar::cli::AddSweep(program, run);
   ashlar::cli::AddConvert(program, run);
   ashlar::cli::AddEstimate(program, run);
+  ashlar::cli::AddRun(program, run);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

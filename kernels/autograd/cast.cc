@@ -9,9 +9,9 @@ Tensor AutocastTo(const Tensor& tensor, DType dtype) {
   const bool is_cached = tensor.dtype() == DType::kFloat32 && tensor.requires_grad() && !tensor.body().made_by &&
                          (context.grad_enabled() || context.framework().caches_casts_without_grad);
   if (!is_cached) return Cast(tensor, dtype);
-  Tensor& copy = context.cast_cache_[&tensor.body()];
-  if (!copy.defined()) copy = Cast(tensor, dtype);
-  return copy;
+  const auto [it, is_new] = context.cast_index_.try_emplace(&tensor.body(), context.cast_copies_.size());
+  if (is_new) context.cast_copies_.push_back(Cast(tensor, dtype));
+  return context.cast_copies_[it->second];
 }
 
 Tensor Cast(const Tensor& tensor, DType dtype) {

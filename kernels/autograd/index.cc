@@ -26,8 +26,8 @@ Tensor Lookup(const Tensor& weight, const Tensor& indices) {
 }
 
 void SumRows(Context& context, const Tensor& grad, const Tensor& indices, const Tensor& out) {
-  if (!context.computes()) return;
   const Tensor rows = Contiguous(grad);
+  if (!context.computes()) return;
   context.Do(ops::EmbeddingBackward{rows.view(), indices.view(), -1, false, out.view()});
 }
 

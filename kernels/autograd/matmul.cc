@@ -76,27 +76,6 @@ Tensor RecordedProduct(const char* name, const Tensor& a, const Tensor& b) {
   return out;
 }
 
-// bias + x weight^T in one call. Gradients of x, of the weight, then of the bias, which the engine sums.
-Tensor Addmm(const Tensor& bias, const Tensor& x, const Tensor& weight_t) {
-  Context& context = x.context();
-  Tensor out = Empty(context, {x.sizes()[0], weight_t.sizes()[1]}, x.dtype());
-  if (context.framework().addmm_has_lt_workspace) {
-    const Tensor workspace = Empty(context, {static_cast<std::int64_t>(kMiB)}, DType::kUint8);
-    context.NeedProductWorkspace();
-  }
-  Multiply(x, weight_t, bias, out);
-  if (Records(bias, x, weight_t)) {
-    Record("AddmmBackward", out, {bias, x, weight_t},
-           {Keep(weight_t.requires_grad(), x), Keep(x.requires_grad(), weight_t)},
-           [left = x.layout(), right = weight_t.layout()](Gradients& g) {
-             if (g.Needs(1)) g.out[1] = LeftGradient(g.grad, g.saved[1], left);
-             if (g.Needs(2)) g.out[2] = RightGradient(g.saved[0], g.grad, right);
-             if (g.Needs(0)) g.out[0] = g.grad;
-           });
-  }
-  return out;
-}
-
 Dims Flat(const Tensor& x) { return {-1, x.sizes().back()}; }
 
 Dims WithLast(const Tensor& x, std::int64_t last) {
@@ -135,6 +114,28 @@ Tensor Mm(const Tensor& a, const Tensor& b) {
 Tensor Bmm(const Tensor& a, const Tensor& b) {
   const Tensor right = ForProduct(b), left = ForProduct(a);
   return RecordedProduct("BmmBackward", left, right);
+}
+
+// Gradients of x, of the weight, then of the bias, which the engine sums.
+Tensor Addmm(const Tensor& bias_in, const Tensor& a, const Tensor& b) {
+  const Tensor weight_t = ForProduct(b), x = ForProduct(a), bias = ForProduct(bias_in);
+  Context& context = x.context();
+  Tensor out = Empty(context, {x.sizes()[0], weight_t.sizes()[1]}, x.dtype());
+  if (context.framework().addmm_has_lt_workspace) {
+    const Tensor workspace = Empty(context, {static_cast<std::int64_t>(kMiB)}, DType::kUint8);
+    context.NeedProductWorkspace();
+  }
+  Multiply(x, weight_t, bias, out);
+  if (Records(bias, x, weight_t)) {
+    Record("AddmmBackward", out, {bias, x, weight_t},
+           {Keep(weight_t.requires_grad(), x), Keep(x.requires_grad(), weight_t)},
+           [left = x.layout(), right = weight_t.layout()](Gradients& g) {
+             if (g.Needs(1)) g.out[1] = LeftGradient(g.grad, g.saved[1], left);
+             if (g.Needs(2)) g.out[2] = RightGradient(g.saved[0], g.grad, right);
+             if (g.Needs(0)) g.out[0] = g.grad;
+           });
+  }
+  return out;
 }
 
 Tensor Linear(const Tensor& input, const Tensor& weight_in, const Tensor& bias_in) {

@@ -11,6 +11,9 @@ namespace ashlar::kernels {
 Tensor Mm(const Tensor& a, const Tensor& b);   // (M, K) x (K, N), contiguous
 Tensor Bmm(const Tensor& a, const Tensor& b);  // (B, M, K) x (B, K, N), contiguous
 
+// bias (N) + a (M, K) x b (K, N) in one call, where cublasLt takes a workspace of its own (from torch 1.13).
+Tensor Addmm(const Tensor& bias, const Tensor& a, const Tensor& b);
+
 // x (.., K) times weight (N, K) transposed, plus bias (N) where it is defined.
 Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 

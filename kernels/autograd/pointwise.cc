@@ -51,6 +51,25 @@ Tensor GradientOf(UnaryKind kind, const Tensor& grad, const Tensor& saved) {
   return UnaryBackward(kind, grad, saved);
 }
 
+// grad * (exponent * x.pow(exponent - 1)), for exponents 2 and 3.
+void RecordPower(const Tensor& x, Tensor& out, int exponent) {
+  if (!Records(x)) return;
+  Record("PowBackward", out, {x}, {Detach(x)}, [exponent](Gradients& g) {
+    const Tensor& base = g.saved[0];
+    Tensor power = EmptyLike(base);
+    if (g.context.computes()) {
+      if (exponent == 2) {
+        g.context.Do(ops::Copy{base.view(), power.view()});
+      } else {
+        g.context.Do(ops::Unary{UnaryKind::kSquare, base.view(), power.view()});
+      }
+    }
+    Tensor scaled = MulScalar(power, exponent);
+    g.out[0] = Mul(g.grad, scaled);
+    Release(scaled, power);
+  });
+}
+
 bool IsFloatListed(UnaryKind kind, const Framework& framework) {
   switch (kind) {
     case UnaryKind::kExp:
@@ -151,14 +170,18 @@ Tensor Square(const Tensor& input) {
   const Tensor x = ForFloat(input);
   Tensor out = EmptyLike(x);
   if (x.context().computes()) x.context().Do(ops::Unary{UnaryKind::kSquare, x.view(), out.view()});
-  if (Records(x)) {
-    Record("PowBackward", out, {x}, {Detach(x)}, [](Gradients& g) {  // grad * (2 * x.pow(1))
-      Tensor power = EmptyLike(g.saved[0]);
-      Tensor doubled = MulScalar(g.saved[0], 2);
-      g.out[0] = Mul(g.grad, doubled);
-      Release(doubled, power);
-    });
+  RecordPower(x, out, 2);
+  return out;
+}
+
+Tensor Cube(const Tensor& input) {
+  const Tensor x = ForFloat(input);
+  Tensor out = EmptyLike(x);
+  if (x.context().computes()) {
+    x.context().Do(ops::Unary{UnaryKind::kSquare, x.view(), out.view()});
+    x.context().Do(ops::Binary{BinaryKind::kMultiply, out.view(), x.view(), 1, out.view()});
   }
+  RecordPower(x, out, 3);
   return out;
 }
 

@@ -19,6 +19,7 @@ Tensor MulScalar(const Tensor& x, double scale);
 Tensor DivScalar(const Tensor& x, double divisor);
 Tensor Neg(const Tensor& x);
 Tensor Square(const Tensor& x);  // pow(x, 2)
+Tensor Cube(const Tensor& x);    // pow(x, 3)
 
 // Of the kinds that are one operation forward and one backward: exp, log, sigmoid, tanh, relu, silu, gelu. Sqrt and
 // rsqrt make temporaries backward. Autocast computes exp, log and rsqrt in float32.

@@ -12,7 +12,6 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr double kDeviation = 0.02;
 constexpr double kEpsilon = 1e-12;
 
 BertConfig BertOf(const TabFormerConfig& config) {
@@ -22,6 +21,7 @@ BertConfig BertOf(const TabFormerConfig& config) {
   bert.num_hidden_layers = config.layers;
   bert.num_attention_heads = config.columns();
   bert.intermediate_size = config.inner;
+  bert.initializer_range = config.initializer_range;
   bert.hidden_dropout_prob = bert.attention_probs_dropout_prob = config.dropout;
   return bert;
 }
@@ -44,15 +44,16 @@ std::int64_t TabFormerConfig::vocabulary() const {
 TabFormer::TabFormer(Parameters& parameters, const TabFormerConfig& config)
     : context_(parameters.context()),
       config_(config),
-      fields_(parameters, "tab_embeddings.word_embeddings", config.vocabulary(), config.field_width, kDeviation),
+      fields_(parameters, "tab_embeddings.word_embeddings", config.vocabulary(), config.field_width,
+              config.initializer_range),
       field_encoder_(parameters, "tab_embeddings.transformer_encoder.layers.0", config.field_width, config.field_heads,
                      config.field_width, config.dropout),
       projection_(parameters, "tab_embeddings.lin_proj", config.field_width * config.columns(),
-                  config.field_width * config.columns(), kDeviation),
+                  config.field_width * config.columns(), config.initializer_range),
       bert_(parameters, "tb_model.bert.", BertOf(config), {.has_pooler = false}),
       decoder_bias_(parameters.New("tb_model.cls.predictions.bias", {config.vocabulary()}, Init::Zero())),
       head_dense_(parameters, "tb_model.cls.predictions.transform.dense", config.field_width,
-                  config.field_width * config.columns(), kDeviation),
+                  config.field_width * config.columns(), config.initializer_range),
       head_norm_(parameters, "tb_model.cls.predictions.transform.LayerNorm", config.field_width * config.columns(),
                  kEpsilon) {}
 

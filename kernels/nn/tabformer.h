@@ -20,6 +20,7 @@ struct TabFormerConfig {
   std::int64_t layers = 12;
   std::int64_t inner = 3072;
   double dropout = 0.1;
+  double initializer_range = 0.02;
 
   std::int64_t columns() const { return static_cast<std::int64_t>(column_sizes.size()); }
   std::int64_t vocabulary() const;

@@ -37,7 +37,10 @@ Autocast::Autocast(Context& context, bool enabled, DType dtype)
 Autocast::~Autocast() {
   context_.autocasts_ = before_;
   context_.autocast_dtype_ = dtype_before_;
-  if (!before_) context_.cast_cache_.clear();
+  if (before_) return;
+  for (Tensor& copy : context_.cast_copies_) copy.reset();
+  context_.cast_copies_.clear();
+  context_.cast_index_.clear();
 }
 
 }  // namespace ashlar::kernels

@@ -84,7 +84,8 @@ class Context {
   bool is_backward_thread_ = false;
   bool autocasts_ = false;
   DType autocast_dtype_ = DType::kFloat32;
-  absl::flat_hash_map<const TensorBody*, Tensor> cast_cache_;  // leaf -> its copy in the autocast dtype
+  absl::flat_hash_map<const TensorBody*, std::size_t> cast_index_;  // leaf -> its copy in the autocast dtype
+  std::vector<Tensor> cast_copies_;                                 // in the order they were made, and end
   std::vector<Workspace> workspaces_;
 };
 

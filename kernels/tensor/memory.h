@@ -67,6 +67,7 @@ class Memory {
   Place place() const { return {std::string(phase_), std::string(owner_), std::string(tensor_)}; }
   // What the request under way is for, as a sink of the allocator's events may ask; afterwards that of the last one.
   Part requested_part() const { return requested_part_; }
+  absl::string_view owner() const { return owner_; }
 
   // OK, out of memory (kResourceExhausted), or the device's own error; also what Fail was told.
   const absl::Status& status() const { return status_; }

@@ -1,0 +1,224 @@
+#include "analyzer/cli/run.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/cli/run_capture.h"
+#include "analyzer/readers/torch_snapshot_writer.h"
+#include "kernels/workloads/workload.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar::cli {
+namespace {
+
+using kernels::Workload;
+
+struct RunFlags {
+  std::string device = "sim";
+  std::string capacity = "16GiB";
+  std::string conf;
+  std::string compat = "torch-2.10";
+  std::string torch = "2.6";
+  std::string gpu = "A100";
+  std::string segment_addresses = "ascending";
+  std::uint64_t seed = 0;
+  std::string capture;
+  bool json = false;
+  std::map<std::string, std::string> workload;  // its own flags, as given
+};
+
+absl::Status Named(const char* flag, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
+}
+
+absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
+  kernels::WorldOptions out;
+  const absl::StatusOr<kernels::DeviceKind> kind = kernels::ParseDeviceKind(flags.device);
+  if (!kind.ok()) return Named("--device", kind.status());
+  const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
+  if (!capacity.ok()) return Named("--capacity", capacity.status());
+  const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
+  if (!compat.ok()) return Named("--compat", compat.status());
+  absl::StatusOr<policy::Options> options = policy::ParseConf(flags.conf, *compat);
+  if (!options.ok()) return Named("--conf", options.status());
+  const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(flags.torch);
+  if (!framework.ok()) return Named("--torch", framework.status());
+  const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(flags.gpu);
+  if (!gpu.ok()) return Named("--gpu", gpu.status());
+  if (flags.segment_addresses != "ascending" && flags.segment_addresses != "descending") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--segment-addresses: '", flags.segment_addresses, "' is neither ascending nor descending"));
+  }
+  out.kind = *kind;
+  out.capacity_bytes = *capacity;
+  out.allocator = *std::move(options);
+  out.address_order =
+      flags.segment_addresses == "descending" ? device::AddressOrder::kDescending : device::AddressOrder::kAscending;
+  out.framework = *framework;
+  out.gpu = *gpu;
+  out.seed = flags.seed;
+  return out;
+}
+
+// On stderr, from a second on, and only where somebody sees it.
+class ProgressLine {
+ public:
+  void Show(const kernels::Progress& progress) {
+    using Clock = std::chrono::steady_clock;
+    if (isatty(fileno(stderr)) == 0 || Clock::now() - shown_ < std::chrono::seconds(1)) return;
+    shown_ = Clock::now();
+    is_there_ = true;
+    std::fprintf(stderr, "\r%lld of %lld steps", static_cast<long long>(progress.step),
+                 static_cast<long long>(progress.steps));
+  }
+  ~ProgressLine() {
+    if (is_there_) std::fprintf(stderr, "\r\033[K");
+  }
+
+ private:
+  std::chrono::steady_clock::time_point shown_ = std::chrono::steady_clock::now();
+  bool is_there_ = false;
+};
+
+struct Outcome {
+  std::int64_t steps_done = 0;
+  std::vector<double> losses;
+  absl::Status status;
+};
+
+std::string Bytes(std::uint64_t bytes) { return absl::StrFormat("%12s", FormatBytes(bytes)); }
+
+std::string ToText(const RunFlags& flags, const Workload& workload, kernels::World& world, const Outcome& outcome) {
+  const kernels::Memory& memory = world.context().memory();
+  const core::Stats stats = world.allocator().stats();
+  std::string out = absl::StrCat(workload.name, " on ", flags.device, ", ", flags.capacity, ", settings '", flags.conf,
+                                 "', rules of ", flags.compat, ", as PyTorch ", flags.torch, " allocates\n");
+  absl::StrAppend(&out, "steps done      ", outcome.steps_done, "\n");
+  if (!outcome.losses.empty()) {
+    absl::StrAppendFormat(&out, "loss            %.6f -> %.6f\n", outcome.losses.front(), outcome.losses.back());
+  }
+  absl::StrAppend(&out, "peak requested ", Bytes(memory.peak_bytes()), "  in ", memory.peak_phase(), "\n");
+  for (std::size_t i = 0; i < kernels::kPartCount; ++i) {
+    if (memory.peak_by_part()[i] == 0) continue;
+    absl::StrAppend(&out, absl::StrFormat("  %-13s", kernels::PartName(static_cast<kernels::Part>(i))),
+                    Bytes(memory.peak_by_part()[i]), "\n");
+  }
+  absl::StrAppend(&out, "peak allocated ", Bytes(static_cast<std::uint64_t>(stats.allocated_bytes.all().peak)), "\n");
+  absl::StrAppend(&out, "peak reserved  ", Bytes(static_cast<std::uint64_t>(stats.reserved_bytes.all().peak)), "\n");
+  if (const auto& failure = memory.failure()) {
+    absl::StrAppend(&out, "OUT OF MEMORY   ", FormatBytes(failure->bytes), " requested in ", failure->place.phase);
+    if (!failure->place.owner.empty()) absl::StrAppend(&out, ", ", failure->place.owner);
+    if (!failure->place.tensor.empty()) absl::StrAppend(&out, ", ", failure->place.tensor);
+    absl::StrAppend(&out, ", with ", FormatBytes(failure->live_bytes), " live\n");
+  }
+  if (!flags.capture.empty()) absl::StrAppend(&out, "captured        ", flags.capture, "\n");
+  return out;
+}
+
+std::string ToJson(const RunFlags& flags, const Workload& workload, kernels::World& world, const Outcome& outcome) {
+  const kernels::Memory& memory = world.context().memory();
+  const core::Stats stats = world.allocator().stats();
+  nlohmann::ordered_json out = {{"workload", std::string(workload.name)},
+                                {"device", flags.device},
+                                {"conf", flags.conf},
+                                {"compat", flags.compat},
+                                {"torch", flags.torch},
+                                {"steps_done", outcome.steps_done},
+                                {"losses", outcome.losses},
+                                {"peak_requested_bytes", memory.peak_bytes()},
+                                {"peak_phase", std::string(memory.peak_phase())},
+                                {"peak_allocated_bytes", stats.allocated_bytes.all().peak},
+                                {"peak_reserved_bytes", stats.reserved_bytes.all().peak},
+                                {"out_of_memory", nullptr}};
+  for (std::size_t i = 0; i < kernels::kPartCount; ++i) {
+    const std::string part(kernels::PartName(static_cast<kernels::Part>(i)));
+    out["peak_by_part_bytes"][part] = memory.peak_by_part()[i];
+  }
+  if (const auto& failure = memory.failure()) {
+    out["out_of_memory"] = {{"requested_bytes", failure->bytes},
+                            {"live_bytes", failure->live_bytes},
+                            {"phase", failure->place.phase},
+                            {"owner", failure->place.owner},
+                            {"tensor", failure->place.tensor}};
+  }
+  return out.dump(2) + "\n";
+}
+
+Outcome RunIn(const Workload& workload, kernels::World& world, kernels::Flags& flags) {
+  Outcome out;
+  ProgressLine line;
+  out.status = workload.run(world, flags, [&](const kernels::Progress& progress) {
+    out.steps_done = progress.step;
+    if (progress.loss) out.losses.push_back(*progress.loss);
+    line.Show(progress);
+  });
+  return out;
+}
+
+int Run(const RunFlags& flags, const Workload& workload) {
+  const absl::StatusOr<kernels::WorldOptions> options = WorldOf(flags);
+  if (!options.ok()) return Fail(kUsage, options.status());
+  kernels::Flags own(workload.flags);
+  for (const auto& [name, value] : flags.workload) own.Set(name, value);
+  const absl::StatusOr<std::unique_ptr<kernels::World>> world = kernels::World::Make(*options);
+  if (!world.ok()) return Fail(kUsage, world.status());
+  std::optional<RunCapture> capture;
+  if (!flags.capture.empty()) capture.emplace(**world, std::string(workload.name));
+  const Outcome outcome = RunIn(workload, **world, own);
+  const bool is_out_of_memory = outcome.status.code() == absl::StatusCode::kResourceExhausted;
+  if (!outcome.status.ok() && !is_out_of_memory) return Fail(kUsage, outcome.status);
+  if (capture && !WriteFile(flags.capture, readers::WriteTorchSnapshot(capture->Snapshot()))) {
+    return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("cannot write ", flags.capture)));
+  }
+  const std::string text =
+      flags.json ? ToJson(flags, workload, **world, outcome) : ToText(flags, workload, **world, outcome);
+  if (!Print(text)) return kUnreadable;
+  return is_out_of_memory ? kCheckFailed : kOk;
+}
+
+void AddCommonFlags(CLI::App& app, RunFlags& flags) {
+  app.add_option("--device", flags.device, "sim (allocations alone) or host (with arithmetic, in host memory)");
+  app.add_option("--capacity", flags.capacity, "all the memory that the allocator may have, such as 16GiB");
+  app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
+  app.add_option("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-latest");
+  app.add_option("--torch", flags.torch, "which version of PyTorch's tape and optimizers, such as 1.10 or 2.6");
+  app.add_option("--gpu", flags.gpu, "whose kernels' buffers: V100, T4, A100, H100, H200");
+  app.add_option("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending or descending");
+  app.add_option("--seed", flags.seed, "of lengths, tokens and first weights");
+  app.add_option("--capture", flags.capture, "writes what happened as a PyTorch snapshot, for ashlar explain");
+  app.add_flag("--json", flags.json, "print JSON (docs/run.md)");
+}
+
+}  // namespace
+
+void AddRun(CLI::App& program, std::function<int()>& run) {
+  CLI::App* app = program.add_subcommand("run", "run a workload through the allocator and capture it");
+  app->require_subcommand(1);
+  for (const Workload& workload : kernels::Workloads()) {
+    CLI::App* one = app->add_subcommand(std::string(workload.name), std::string(workload.summary));
+    auto flags = std::make_shared<RunFlags>();
+    AddCommonFlags(*one, *flags);
+    for (const kernels::FlagSpec& spec : workload.flags) {
+      const std::string name(spec.name);
+      one->add_option_function<std::string>(
+             "--" + name, [flags, name](const std::string& value) { flags->workload[name] = value; },
+             absl::StrCat(spec.help, " (", spec.value, ")"))
+          ->group("Workload");
+    }
+    one->callback([flags, &workload, &run] { run = [flags, &workload] { return Run(*flags, workload); }; });
+  }
+}
+
+}  // namespace ashlar::cli

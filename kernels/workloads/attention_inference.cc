@@ -1,0 +1,131 @@
+// Decoding with a growing key-value cache: requests of ragged lengths come and go, and each token's keys and values are
+// joined to the cache by a copy, as `torch.cat` does: a new tensor a little larger than the one that is then freed.
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/autograd/views.h"
+#include "kernels/nn/fill.h"
+#include "kernels/workloads/batches.h"
+#include "kernels/workloads/workload.h"
+
+namespace ashlar::kernels {
+namespace {
+
+constexpr FlagSpec kFlags[] = {
+    {"layers", "8", "each with a cache of its own"},
+    {"heads", "8", "of attention"},
+    {"depth", "64", "of a head, at most 256"},
+    {"requests", "32", "to serve"},
+    {"slots", "4", "requests served at a time"},
+    {"prompts", "skewed:32-512", "tokens of a prompt: 512, uniform:16-512 or skewed:16-512"},
+    {"answers", "skewed:16-256", "tokens generated, likewise"},
+};
+
+struct Shape {
+  std::int64_t layers, heads, depth;
+};
+
+struct Request {
+  std::vector<Tensor> keys, values;  // a layer: (1, H, S, D)
+  std::int64_t left = 0;             // tokens to generate
+};
+
+class Decoder {
+ public:
+  Decoder(Context& context, const Shape& shape) : context_(context), shape_(shape) {}
+
+  Request Begin(std::int64_t prompt, std::int64_t answer) {
+    Request request;
+    request.left = answer;
+    for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
+      request.keys.push_back(Projected(prompt));
+      request.values.push_back(Projected(prompt));
+      const Tensor query = Projected(prompt);
+      const Tensor out = Attend(query, request.keys.back(), request.values.back());
+    }
+    return request;
+  }
+
+  void Token(Request& request) {
+    for (std::size_t layer = 0; layer < request.keys.size(); ++layer) {
+      const Tensor query = Projected(1);
+      request.keys[layer] = Joined(request.keys[layer], Projected(1));
+      request.values[layer] = Joined(request.values[layer], Projected(1));
+      const Tensor out = Attend(query, request.keys[layer], request.values[layer]);
+    }
+    --request.left;
+  }
+
+ private:
+  // What a projection of the hidden state gives, made up.
+  Tensor Projected(std::int64_t length) {
+    Tensor out = Empty(context_, {1, shape_.heads, length, shape_.depth}, DType::kFloat32);
+    FillNormal(out, 0, 1);
+    return out;
+  }
+
+  static Tensor Joined(const Tensor& cache, const Tensor& token) {
+    const Tensor parts[] = {cache, token};
+    return Cat(parts, 2);
+  }
+
+  // Tiled: the scores are never stored.
+  Tensor Attend(const Tensor& query, const Tensor& key, const Tensor& value) {
+    Tensor out = EmptyLike(query);
+    const Tensor log_sum_exp = Empty(context_, {1, shape_.heads, query.size(2)}, DType::kFloat32);
+    if (context_.computes()) {
+      ops::AttentionInputs inputs{query.view(), key.view(), value.view()};
+      inputs.scale = 1 / std::sqrt(static_cast<double>(shape_.depth));
+      inputs.is_causal = true;
+      context_.Do(ops::TiledAttention{inputs, out.view(), log_sum_exp.view()});
+    }
+    return out;
+  }
+
+  Context& context_;
+  Shape shape_;
+};
+
+absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
+  Context& context = world.context();
+  const Shape shape{flags.Int("layers", 1, 1000), flags.Int("heads", 1, 1024), flags.Int("depth", 1, 256)};
+  const std::int64_t requests = flags.Int("requests", 0, 1'000'000'000);
+  const auto slots = static_cast<std::size_t>(flags.Int("slots", 1, 1 << 20));
+  const std::uint64_t seed = context.random().seed;
+  absl::StatusOr<LengthSource> prompts = LengthSource::Parse(flags.Text("prompts"), seed);
+  absl::StatusOr<LengthSource> answers = LengthSource::Parse(flags.Text("answers"), seed + 1);
+  if (!prompts.ok()) return prompts.status();
+  if (!answers.ok()) return answers.status();
+  if (!flags.status().ok()) return flags.status();
+
+  const NoGrad no_grad(context);
+  context.memory().set_phase("decoding");
+  Decoder decoder(context, shape);
+  std::vector<Request> served;
+  std::int64_t begun = 0, done = 0;
+  while (done < requests && context.memory().ok()) {
+    while (served.size() < slots && begun < requests) {
+      const std::int64_t prompt = prompts->Next();
+      served.push_back(decoder.Begin(prompt, answers->Next()));
+      ++begun;
+    }
+    for (std::size_t i = 0; i < served.size() && context.memory().ok();) {
+      decoder.Token(served[i]);
+      if (served[i].left > 0) {
+        ++i;
+        continue;
+      }
+      served.erase(served.begin() + static_cast<std::ptrdiff_t>(i));
+      on_progress({++done, requests});
+    }
+  }
+  return context.memory().status();
+}
+
+}  // namespace
+
+const Workload kAttentionInference = {"attention_inference",
+                                      "decodes ragged requests, each with a growing key-value cache", kFlags, Run};
+
+}  // namespace ashlar::kernels

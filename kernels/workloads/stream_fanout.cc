@@ -1,0 +1,48 @@
+// Two streams: one makes batches and hands them to the other, which is still reading them when they are freed. Each is
+// marked by record_stream, so its memory waits for the reader's work.
+#include "kernels/autograd/reduce.h"
+#include "kernels/autograd/views.h"
+#include "kernels/nn/fill.h"
+#include "kernels/workloads/batches.h"
+#include "kernels/workloads/workload.h"
+
+namespace ashlar::kernels {
+namespace {
+
+constexpr FlagSpec kFlags[] = {
+    {"steps", "500", "batches"},
+    {"width", "1024", "of a row"},
+    {"lengths", "skewed:64-4096", "rows of a batch: 512, uniform:16-512 or skewed:16-512"},
+};
+
+constexpr Stream kMaker{0};
+constexpr Stream kReader{1};
+
+absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
+  Context& context = world.context();
+  Memory& memory = context.memory();
+  const std::int64_t steps = flags.Int("steps", 0, 1'000'000'000), width = flags.Int("width", 1, 1 << 20);
+  absl::StatusOr<LengthSource> lengths = LengthSource::Parse(flags.Text("lengths"), context.random().seed);
+  if (!lengths.ok()) return lengths.status();
+  if (!flags.status().ok()) return flags.status();
+
+  const NoGrad no_grad(context);
+  memory.set_phase("fan-out");
+  for (std::int64_t step = 0; step < steps && memory.ok(); ++step) {
+    memory.set_stream(kMaker);
+    const Tensor batch = Empty(context, {lengths->Next(), width}, DType::kFloat32);
+    FillNormal(batch, 1, 0);
+    memory.set_stream(kReader);
+    const Tensor sum = Sum(batch, 0, /*keeps_dim=*/false);
+    if (batch.storage().block() != nullptr) world.allocator().RecordStream(batch.storage().block(), kReader);
+    on_progress({step + 1, steps});
+  }
+  memory.set_stream(kMaker);
+  return memory.status();
+}
+
+}  // namespace
+
+const Workload kStreamFanout = {"stream_fanout", "two streams share batches, with record_stream", kFlags, Run};
+
+}  // namespace ashlar::kernels

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""The loop, closed: a workload that computes on the host runs out of a small memory, its capture is explained, the
+setting that is recommended is applied, and the same run goes to its end and learns.
+
+    loop_test.py ASHLAR
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+RUN = ["run", "gpt_training", "--device", "host", "--model", "tiny", "--batch", "16", "--lengths", "uniform:16-256",
+       "--steps", "4", "--learning-rate", "0.003", "--capacity", "144MiB", "--json"]
+
+
+def ashlar(program, *arguments, code=0):
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, f"{arguments}: exit code {done.returncode}, not {code}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def main(program):
+    with tempfile.TemporaryDirectory() as folder:
+        capture = os.path.join(folder, "run.pickle")
+        failed = json.loads(ashlar(program, *RUN, "--capture", capture, code=1))
+        assert failed["out_of_memory"]["phase"] in ("forward", "backward"), failed
+        explained = ashlar(program, "explain", capture)
+    assert "VERDICT        fragmentation" in explained, explained
+    recommended = re.search(r"^PASTE  export PYTORCH_CUDA_ALLOC_CONF=(\S+)$", explained, re.MULTILINE)
+    assert recommended, explained
+    fits = json.loads(ashlar(program, *RUN, "--conf", recommended[1]))
+    assert fits["out_of_memory"] is None and fits["steps_done"] == 4, fits
+    assert fits["losses"][-1] < fits["losses"][0], fits
+    again = json.loads(ashlar(program, *RUN, "--conf", recommended[1]))
+    assert again["losses"] == fits["losses"], "the same run gave other losses"
+    print(f"out of memory in {failed['out_of_memory']['phase']}; with {recommended[1]} loss {fits['losses']}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

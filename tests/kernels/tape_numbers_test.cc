@@ -1,0 +1,224 @@
+// The tape with arithmetic, on host memory: gradients of whole models against finite differences, training that learns,
+// and the same allocations as without arithmetic.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/base/rng.h"
+#include "kernels/autograd/engine.h"
+#include "kernels/nn/bert.h"
+#include "kernels/nn/fill.h"
+#include "kernels/nn/gpt2.h"
+#include "kernels/nn/tabformer.h"
+#include "kernels/nn/teaching_transformer.h"
+#include "kernels/workloads/training.h"
+#include "kernels/workloads/world.h"
+#include "tests/kernels/step_recorder.h"
+
+namespace ashlar::kernels {
+namespace {
+
+std::unique_ptr<World> MakeWorld(DeviceKind kind, std::uint64_t seed = 1, const char* torch = "2.6") {
+  return *World::Make({.kind = kind,
+                       .capacity_bytes = 512 * kMiB,
+                       .framework = *FrameworkOf(torch),
+                       .gpu = *GpuNamed("A100"),
+                       .seed = seed});
+}
+
+Tensor Ids(Context& context, Dims sizes, std::int64_t below, std::uint64_t seed) {
+  Tensor out = Empty(context, sizes, DType::kInt64, Part::kBatch);
+  std::vector<std::int64_t> values(static_cast<std::size_t>(ops::ElementCount(sizes)));
+  Rng rng(seed);
+  for (std::int64_t& value : values) value = static_cast<std::int64_t>(rng.Below(static_cast<std::uint64_t>(below)));
+  FillIds(out, values);
+  return out;
+}
+
+absl::Span<float> Values(const Tensor& tensor) {
+  return {static_cast<float*>(tensor.view().data), static_cast<std::size_t>(tensor.elements())};
+}
+
+// A small model of each kind: its parameters are made in the given list, and the loss of one fixed batch is returned.
+using LossOf = std::function<Tensor()>;
+struct Model {
+  const char* name;
+  std::function<LossOf(Parameters&)> make;
+};
+
+LossOf Teaching(Parameters& parameters) {
+  const TeachingConfig config{.vocabulary = 11, .context_length = 6, .width = 8, .layers = 2, .heads = 2, .inner = 12};
+  const auto model = std::make_shared<TeachingTransformer>(parameters, config);
+  Context& context = parameters.context();
+  return [model, &context] {
+    const Tensor ids = Ids(context, {2, 6}, 11, 3), targets = Ids(context, {2, 6}, 11, 4);
+    const Tensor logits = model->Forward(ids);
+    return TeachingCrossEntropy(logits, targets);
+  };
+}
+
+LossOf Bert(Parameters& parameters) {
+  BertConfig config;
+  config.vocab_size = 17;
+  config.hidden_size = 8;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 12;
+  config.max_position_embeddings = 7;
+  config.initializer_range = 0.3;
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0;
+  const auto model = std::make_shared<BertClassifier>(parameters, config, 3, BertModel::Options{});
+  Context& context = parameters.context();
+  return [model, &context] {
+    const Tensor ids = Ids(context, {2, 5}, 17, 3), labels = Ids(context, {2}, 3, 4);
+    return model->Loss(ids, labels);
+  };
+}
+
+LossOf CheckpointedGpt2(Parameters& parameters, bool is_checkpointed) {
+  Gpt2Config config;
+  config.vocab_size = 13;
+  config.n_positions = 8;
+  config.n_embd = 8;
+  config.n_layer = 2;
+  config.n_head = 2;
+  config.initializer_range = 0.3;
+  config.resid_pdrop = config.embd_pdrop = config.attn_pdrop = 0;
+  const auto model = std::make_shared<Gpt2>(parameters, config, Gpt2::Options{.is_checkpointed = is_checkpointed});
+  Context& context = parameters.context();
+  return [model, &context] {
+    const Tensor ids = Ids(context, {2, 6}, 13, 3);
+    return model->Loss(ids);
+  };
+}
+LossOf Gpt(Parameters& parameters) { return CheckpointedGpt2(parameters, false); }
+LossOf GptCheckpointed(Parameters& parameters) { return CheckpointedGpt2(parameters, true); }
+
+LossOf Tab(Parameters& parameters) {
+  TabFormerConfig config;
+  config.column_sizes = {3, 5, 4};
+  config.rows = 2;
+  config.field_width = 4;
+  config.field_heads = 2;
+  config.layers = 1;
+  config.inner = 6;
+  config.dropout = 0;
+  config.initializer_range = 0.5;
+  const auto model = std::make_shared<TabFormer>(parameters, config);
+  Context& context = parameters.context();
+  return [model, &context] {
+    const Tensor ids = Ids(context, {2, 2, 3}, 12, 3), labels = Ids(context, {2, 2, 3}, 3, 4);
+    return model->Loss(ids, labels);
+  };
+}
+
+const Model kModels[] = {
+    {"Teaching", Teaching}, {"Bert", Bert}, {"Gpt", Gpt}, {"GptCheckpointed", GptCheckpointed}, {"Tab", Tab}};
+
+class TapeNumbers : public testing::TestWithParam<Model> {};
+std::string NameOf(const testing::TestParamInfo<Model>& model) { return model.param.name; }
+
+// Along a random direction in each parameter: (L(p + e v) - L(p - e v)) / 2e against the gradient's product with v.
+TEST_P(TapeNumbers, GradientsAgreeWithFiniteDifferences) {
+  const std::unique_ptr<World> world = MakeWorld(DeviceKind::kHost);
+  Context& context = world->context();
+  Parameters parameters(context);
+  const LossOf loss_of = GetParam().make(parameters);
+  const auto value = [&] {
+    const NoGrad no_grad(context);
+    const Tensor loss = loss_of();
+    return static_cast<double>(Values(loss)[0]);
+  };
+  {
+    const Tensor loss = loss_of();
+    Backward(loss);
+  }
+  ASSERT_TRUE(context.memory().ok()) << context.memory().status();
+  Rng rng(7);
+  for (const Parameter& parameter : parameters.all()) {
+    const absl::Span<float> values = Values(parameter.tensor);
+    const std::vector<float> before(values.begin(), values.end());
+    std::vector<double> direction(values.size());
+    double product = 0;
+    const Tensor grad = parameter.tensor.grad();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      direction[i] = 2 * rng.Unit() - 1;
+      if (grad.defined()) product += direction[i] * static_cast<double>(Values(grad)[i]);
+    }
+    constexpr double kStep = 5e-3;
+    const auto at = [&](double step) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>(static_cast<double>(before[i]) + step * direction[i]);
+      }
+      return value();
+    };
+    const double difference = (at(kStep) - at(-kStep)) / (2 * kStep);
+    std::copy(before.begin(), before.end(), values.begin());
+    EXPECT_NEAR(product, difference, 3e-4 + 0.01 * std::abs(difference)) << parameter.name;
+  }
+}
+
+struct Trained {
+  std::vector<double> losses;
+  std::vector<StepEvent> events;
+};
+
+Trained Train(const Model& model, DeviceKind kind, std::optional<DType> autocast, const char* optimizer) {
+  const std::unique_ptr<World> world = MakeWorld(kind);
+  StepEvents events;
+  world->allocator().SetSink(&events);
+  Parameters parameters(world->context());
+  const LossOf loss_of = model.make(parameters);
+  Training training(
+      parameters,
+      {.accumulation = 2, .autocast = autocast, .optimizer = optimizer, .optimizer_options = {.learning_rate = 0.02}});
+  Trained out;
+  const absl::Status status = training.Run(8, loss_of, [&](std::int64_t, std::optional<double> loss) {
+    if (loss) out.losses.push_back(*loss);
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  world->allocator().SetSink(nullptr);
+  out.events = events.list();
+  return out;
+}
+
+TEST_P(TapeNumbers, TrainingLearnsTheSameEachTime) {
+  const Trained once = Train(GetParam(), DeviceKind::kHost, {}, "adamw");
+  const Trained again = Train(GetParam(), DeviceKind::kHost, {}, "adamw");
+  ASSERT_EQ(once.losses.size(), 8u);
+  EXPECT_LT(once.losses.back(), 0.9 * once.losses.front());
+  EXPECT_EQ(once.losses, again.losses);  // to the bit
+}
+
+TEST_P(TapeNumbers, HalfPrecisionLearns) {
+  const Trained half = Train(GetParam(), DeviceKind::kHost, DType::kBFloat16, "adamw-fused");
+  EXPECT_LT(half.losses.back(), 0.95 * half.losses.front());
+}
+
+TEST_P(TapeNumbers, TheAllocatorSeesTheSameWithoutArithmetic) {
+  for (const std::optional<DType> autocast : {std::optional<DType>(), std::optional(DType::kBFloat16)}) {
+    const Trained host = Train(GetParam(), DeviceKind::kHost, autocast, "adamw-hf");
+    const Trained sim = Train(GetParam(), DeviceKind::kSim, autocast, "adamw-hf");
+    ASSERT_GT(sim.events.size(), 1000u);
+    EXPECT_EQ(host.events, sim.events);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, TapeNumbers, testing::ValuesIn(kModels), NameOf);
+
+TEST(Optimizers, EachLearns) {
+  for (const char* optimizer :
+       {"adamw", "adamw-hf", "adamw-loop", "adamw-fused", "adamw-8bit", "adamw-teaching", "adafactor", "sgd"}) {
+    const Trained trained = Train(kModels[2], DeviceKind::kHost, {}, optimizer);
+    EXPECT_LT(trained.losses.back(), trained.losses.front()) << optimizer;
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::kernels
