@@ -4,7 +4,10 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <atomic>
+#include <deque>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "allocator/core/scope.h"
 
@@ -68,9 +71,12 @@ int PushEx(const nvtxEventAttributes_t* attributes) { return Push(NameOf(attribu
 int DomainPushEx(nvtxDomainHandle_t, const nvtxEventAttributes_t* attributes) { return Push(NameOf(attributes)); }
 int DomainPop(nvtxDomainHandle_t) { return Pop(); }
 
-// NVTX has no call that gives a string back: they live as long as the program.
-nvtxStringHandle_t Register(const std::string& text) {
-  return reinterpret_cast<nvtxStringHandle_t>(new std::string(text));
+// NVTX has no call that gives a string back: they live as long as the program, which may use them to its very end.
+nvtxStringHandle_t Register(std::string text) {
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const strings = new std::deque<std::string>;  // never moves them
+  const std::lock_guard lock(*mutex);
+  return reinterpret_cast<nvtxStringHandle_t>(&strings->emplace_back(std::move(text)));
 }
 nvtxStringHandle_t RegisterA(nvtxDomainHandle_t, const char* text) { return Register(text == nullptr ? "" : text); }
 nvtxStringHandle_t RegisterW(nvtxDomainHandle_t, const wchar_t* text) { return Register(Narrow(text)); }
