@@ -201,6 +201,7 @@ absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, 
       Infer(context, *program, options, recorder);
     }
   }
+  allocator.SetSink(nullptr);  // what the context frees at its end is no part of the run
   const kernels::Memory& memory = context.memory();
   const std::optional<kernels::FailedRequest>& failure = memory.failure();
   if (!memory.ok() && !failure.has_value()) return memory.status();
