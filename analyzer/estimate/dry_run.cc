@@ -9,6 +9,7 @@
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/options.h"
+#include "analyzer/estimate/program.h"
 #include "kernels/workloads/training.h"
 
 namespace ashlar::estimate {
@@ -16,66 +17,9 @@ namespace {
 
 using kernels::Context;
 using kernels::DType;
-using kernels::Empty;
 using kernels::Part;
-using kernels::Tensor;
 
 constexpr std::uint64_t kAmpleBytes = std::uint64_t{1} << 46;
-
-// A model that was built: what a step asks of it.
-class Program {
- public:
-  virtual ~Program() = default;
-  virtual Tensor Loss() = 0;   // of a new batch
-  virtual void Forward() = 0;  // of a new batch, nothing kept
-};
-
-class BertProgram final : public Program {
- public:
-  BertProgram(kernels::Parameters& parameters, const BertClassifierConfig& config, const DryRunOptions& options)
-      : context_(parameters.context()),
-        options_(options),
-        model_(parameters, config.bert, config.labels,
-               {.is_checkpointed = options.is_checkpointed, .is_training = options.is_training}) {}
-  Tensor Loss() override {
-    const Tensor ids = Ids();
-    return model_.Loss(ids, Empty(context_, {options_.batch}, DType::kInt64, Part::kBatch));
-  }
-  void Forward() override { model_.Logits(Ids()); }
-
- private:
-  Tensor Ids() { return Empty(context_, {options_.batch, options_.tokens}, DType::kInt64, Part::kBatch); }
-  Context& context_;
-  const DryRunOptions& options_;
-  kernels::BertClassifier model_;
-};
-
-class TabFormerProgram final : public Program {
- public:
-  TabFormerProgram(kernels::Parameters& parameters, const kernels::TabFormerConfig& config,
-                   const DryRunOptions& options)
-      : context_(parameters.context()),
-        sizes_({options.batch, config.rows, config.columns()}),
-        model_(parameters, config) {}
-  Tensor Loss() override {
-    const Tensor ids = Empty(context_, sizes_, DType::kInt64, Part::kBatch);
-    return model_.Loss(ids, Empty(context_, sizes_, DType::kInt64, Part::kBatch));
-  }
-  void Forward() override { Loss(); }
-
- private:
-  Context& context_;
-  kernels::Dims sizes_;
-  kernels::TabFormer model_;
-};
-
-std::unique_ptr<Program> MakeProgram(kernels::Parameters& parameters, const Model& model,
-                                     const DryRunOptions& options) {
-  if (const auto* bert = std::get_if<BertClassifierConfig>(&model.program)) {
-    return std::make_unique<BertProgram>(parameters, *bert, options);
-  }
-  return std::make_unique<TabFormerProgram>(parameters, std::get<kernels::TabFormerConfig>(model.program), options);
-}
 
 std::optional<DType> AutocastOf(Precision precision) {
   if (precision == Precision::kFloat16Mixed) return DType::kFloat16;
@@ -99,8 +43,9 @@ void Train(const kernels::Parameters& parameters, Program& program, const DryRun
            PeakRecorder& recorder) {
   kernels::Training training(parameters, TrainingOf(options));
   recorder.set_step(1);
+  const BatchShape shape{options.batch, options.tokens};
   const absl::Status status = training.Run(
-      options.steps, [&] { return program.Loss(); },
+      options.steps, [&] { return program.Loss(shape); },
       [&](std::int64_t step, std::optional<double>) { recorder.set_step(step + 1); });
   if (!status.ok()) parameters.context().memory().Fail(status);
 }
@@ -108,11 +53,12 @@ void Train(const kernels::Parameters& parameters, Program& program, const DryRun
 void Infer(Context& context, Program& program, const DryRunOptions& options, PeakRecorder& recorder) {
   const kernels::NoGrad no_grad(context);
   const std::optional<DType> autocast = AutocastOf(options.precision);
+  const BatchShape shape{options.batch, options.tokens};
   context.memory().set_phase("forward");
   for (std::int64_t step = 1; step <= options.steps; ++step) {
     recorder.set_step(step);
     const kernels::Autocast scope(context, autocast.has_value(), autocast.value_or(DType::kFloat16));
-    program.Forward();
+    program.Forward(shape);
   }
 }
 
@@ -138,19 +84,11 @@ policy::Compat CompatOf(const std::string& torch_version) {
   return is_read && minor <= 7 ? policy::Compat::kTorch26 : policy::Compat::kTorch210;
 }
 
-// Sizes stay far within 64 bits: the largest tensor of a step is scores, inner activations or logits.
+// Sizes stay far within 64 bits.
 absl::Status CheckLargestTensor(const Model& model, const DryRunOptions& options) {
   constexpr double kMostElements = 1e15;
   const double tokens = static_cast<double>(options.batch) * static_cast<double>(options.tokens);
-  double widest = 0;
-  if (const auto* bert = std::get_if<BertClassifierConfig>(&model.program)) {
-    widest = std::max(static_cast<double>(bert->bert.num_attention_heads) * static_cast<double>(options.tokens),
-                      static_cast<double>(std::max(bert->bert.intermediate_size, bert->bert.hidden_size)));
-  }
-  if (const auto* table = std::get_if<kernels::TabFormerConfig>(&model.program)) {
-    widest = static_cast<double>(std::max(table->vocabulary(), table->inner));
-  }
-  if (tokens * widest <= kMostElements) return absl::OkStatus();
+  if (tokens * WidestTensor(model, options) <= kMostElements) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--batch: ", options.batch, " x ", options.tokens, " tokens make a tensor of over 10^15 elements"));
 }
@@ -161,18 +99,8 @@ absl::Status Named(const char* flag, const absl::Status& status) {
 
 }  // namespace
 
-std::string WhyNoDryRun(const Model& model, const DryRunOptions& options) {
-  const bool is_tabformer = std::holds_alternative<kernels::TabFormerConfig>(model.program);
-  if (is_tabformer && options.is_checkpointed) return "no dry run of tabformer with checkpointing yet";
-  if (is_tabformer && !options.is_training) return "no dry run of inference for tabformer yet";
-  if (!std::holds_alternative<std::monostate>(model.program)) return {};
-  const std::string what = model.architecture.empty() ? "a list of parameters" : model.architecture;
-  return absl::StrCat("no dry run for ", what, " yet: printed from parameters only, without activations",
-                      model.family == "bert" ? "; --architecture BertForSequenceClassification has one" : "");
-}
-
 absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order) {
-  if (std::string why = WhyNoDryRun(model, options); !why.empty()) return absl::FailedPreconditionError(why);
+  if (std::string why = WhyNoProgram(model, options); !why.empty()) return absl::FailedPreconditionError(why);
   if (absl::Status status = CheckLargestTensor(model, options); !status.ok()) return status;
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(options.torch_version);
   if (!framework.ok()) return Named("--torch", framework.status());

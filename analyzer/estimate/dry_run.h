@@ -7,31 +7,15 @@
 #define ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "allocator/device/address_space.h"
+#include "analyzer/estimate/dry_run_options.h"
 #include "analyzer/estimate/model.h"
-#include "analyzer/estimate/model_states.h"
 #include "analyzer/estimate/peak_recorder.h"
 
 namespace ashlar::estimate {
-
-struct DryRunOptions {
-  bool is_training = true;
-  std::int64_t steps = 3;  // optimizer steps, or forward passes; 0: the weights alone
-  std::int64_t batch = 8;
-  std::int64_t tokens = 512;  // a sample; not for models whose description fixes it
-  std::int64_t accumulation = 1;
-  bool is_checkpointed = false;
-  Precision precision = Precision::kFloat32;
-  std::string optimizer = "adamw";
-  std::string torch_version = "2.6";
-  std::string gpu = "A100";                          // of kernels::GpuNamed: sizes of library buffers
-  std::string conf = {};                             // as for PYTORCH_CUDA_ALLOC_CONF
-  std::optional<std::uint64_t> capacity_bytes = {};  // that the allocator may have; nullopt: it never runs out
-};
 
 // Requested bytes alive at one moment, by what they are for. They sum to what was requested and not freed.
 struct MomentParts {
@@ -60,10 +44,8 @@ struct DryRun {
   std::int64_t parameters = 0;  // of the program that ran
 };
 
-// Empty where there is a program for what is asked, else one sentence that says which there is none for.
-std::string WhyNoDryRun(const Model& model, const DryRunOptions& options);
-
-// FailedPrecondition with WhyNoDryRun; InvalidArgument, naming the flag, for a version, a GPU or settings unknown.
+// FailedPrecondition with WhyNoProgram (program.h); InvalidArgument, naming the flag, for a version, a GPU or settings
+// unknown.
 absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order);
 
 }  // namespace ashlar::estimate

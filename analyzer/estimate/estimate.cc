@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/estimate/devices.h"
+#include "analyzer/estimate/program.h"
 
 namespace ashlar::estimate {
 namespace {
@@ -127,7 +128,7 @@ absl::Status SetRuns(Estimate& out) {
     }
     out.run.capacity_bytes = *out.capacity_bytes - outside;
   }
-  out.no_dry_run = WhyNoDryRun(out.model, out.run);
+  out.no_dry_run = WhyNoProgram(out.model, out.run);
   if (!out.no_dry_run.empty()) return absl::OkStatus();
   for (const auto& [order, run] : {std::pair(device::AddressOrder::kAscending, &out.ascending),
                                    std::pair(device::AddressOrder::kDescending, &out.descending)}) {

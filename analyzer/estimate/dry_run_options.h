@@ -1,0 +1,36 @@
+// What a dry run runs: how many steps of which batches, how trained, under which framework, GPU and settings.
+#ifndef ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_OPTIONS_H_
+#define ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "analyzer/estimate/model_states.h"
+
+namespace ashlar::estimate {
+
+// One batch: its samples, all of `tokens` tokens (padded to them).
+struct BatchShape {
+  std::int64_t batch = 1;
+  std::int64_t tokens = 1;
+};
+
+struct DryRunOptions {
+  bool is_training = true;
+  std::int64_t steps = 3;  // optimizer steps, or forward passes; 0: the weights alone
+  std::int64_t batch = 8;
+  std::int64_t tokens = 512;  // a sample; not for models whose description fixes it
+  std::int64_t accumulation = 1;
+  bool is_checkpointed = false;
+  Precision precision = Precision::kFloat32;
+  std::string optimizer = "adamw";
+  std::string torch_version = "2.6";
+  std::string gpu = "A100";                          // of kernels::GpuNamed: sizes of library buffers
+  std::string conf = {};                             // as for PYTORCH_CUDA_ALLOC_CONF
+  std::optional<std::uint64_t> capacity_bytes = {};  // that the allocator may have; nullopt: it never runs out
+};
+
+}  // namespace ashlar::estimate
+
+#endif  // ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_OPTIONS_H_

@@ -1,0 +1,47 @@
+// A model that was built to be run without arithmetic: what a step of a dry run asks of it.
+//
+//   std::unique_ptr<Program> program = MakeProgram(parameters, model, options);
+//   kernels::Tensor loss = program->Loss({.batch = 8, .tokens = 512});
+#ifndef ASHLAR_ANALYZER_ESTIMATE_PROGRAM_H_
+#define ASHLAR_ANALYZER_ESTIMATE_PROGRAM_H_
+
+#include <memory>
+#include <string>
+
+#include "analyzer/estimate/dry_run_options.h"
+#include "analyzer/estimate/model.h"
+#include "kernels/nn/parameters.h"
+
+namespace ashlar::estimate {
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  // Of a new batch of that shape, which it allocates; a model whose description fixes its tokens ignores theirs.
+  virtual kernels::Tensor Loss(const BatchShape& shape) = 0;
+  virtual void Forward(const BatchShape& shape) = 0;  // nothing kept
+};
+
+// Empty where there is a program for what is asked, else one sentence that says which there is none for.
+std::string WhyNoProgram(const Model& model, const DryRunOptions& options);
+
+// Of a model that WhyNoProgram has nothing against. `options` outlives it.
+std::unique_ptr<Program> MakeProgram(kernels::Parameters& parameters, const Model& model, const DryRunOptions& options);
+
+// Elements a token of the widest tensor of a step: scores, inner activations or logits.
+double WidestTensor(const Model& model, const DryRunOptions& options);
+
+// The programs of single families, each in its own file.
+std::unique_ptr<Program> MakeProgramOf(const BertClassifierConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options);
+std::unique_ptr<Program> MakeProgramOf(const kernels::TabFormerConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options);
+double WidestTensorOf(const BertClassifierConfig& config, const DryRunOptions& options);
+double WidestTensorOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
+// Empty, or why this one cannot run what is asked.
+std::string WhyNoProgramOf(const BertClassifierConfig& config, const DryRunOptions& options);
+std::string WhyNoProgramOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
+
+}  // namespace ashlar::estimate
+
+#endif  // ASHLAR_ANALYZER_ESTIMATE_PROGRAM_H_

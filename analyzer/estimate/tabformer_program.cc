@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "analyzer/estimate/program.h"
+
+namespace ashlar::estimate {
+namespace {
+
+using kernels::Context;
+using kernels::DType;
+using kernels::Empty;
+using kernels::Part;
+using kernels::Tensor;
+
+class TabFormerProgram final : public Program {
+ public:
+  TabFormerProgram(kernels::Parameters& parameters, const kernels::TabFormerConfig& config)
+      : context_(parameters.context()), rows_(config.rows), columns_(config.columns()), model_(parameters, config) {}
+  Tensor Loss(const BatchShape& shape) override {
+    const kernels::Dims sizes = {shape.batch, rows_, columns_};
+    const Tensor ids = Empty(context_, sizes, DType::kInt64, Part::kBatch);
+    return model_.Loss(ids, Empty(context_, sizes, DType::kInt64, Part::kBatch));
+  }
+  void Forward(const BatchShape& shape) override { Loss(shape); }
+
+ private:
+  Context& context_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  kernels::TabFormer model_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> MakeProgramOf(const kernels::TabFormerConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions&) {
+  return std::make_unique<TabFormerProgram>(parameters, config);
+}
+
+double WidestTensorOf(const kernels::TabFormerConfig& config, const DryRunOptions&) {
+  return static_cast<double>(std::max(config.vocabulary(), config.inner));
+}
+
+std::string WhyNoProgramOf(const kernels::TabFormerConfig&, const DryRunOptions& options) {
+  if (options.is_checkpointed) return "no dry run of tabformer with checkpointing yet";
+  if (!options.is_training) return "no dry run of inference for tabformer yet";
+  return {};
+}
+
+}  // namespace ashlar::estimate
