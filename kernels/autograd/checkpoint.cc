@@ -49,4 +49,8 @@ Tensor Checkpoint(const Tensor& in, Segment segment) {
   return out;
 }
 
+void WantGradient(Tensor& embedded) {
+  if (embedded.context().grad_enabled() && !embedded.requires_grad()) embedded.set_requires_grad(true);
+}
+
 }  // namespace ashlar::kernels

@@ -5,7 +5,8 @@
 //
 // Forward runs without a graph. Backward runs the segment again with one, under the autocast of the first time and with
 // its random numbers, and then a backward of its own, so that one segment's activations exist at a time.
-// The input must want a gradient, else the segment's parameters get none.
+// The input must want a gradient, else the segment's parameters get none: where frozen embeddings come before the
+// segments, WantGradient makes their output want one.
 #ifndef ASHLAR_KERNELS_AUTOGRAD_CHECKPOINT_H_
 #define ASHLAR_KERNELS_AUTOGRAD_CHECKPOINT_H_
 
@@ -18,6 +19,10 @@ namespace ashlar::kernels {
 using Segment = std::function<Tensor(const Tensor& in)>;
 
 Tensor Checkpoint(const Tensor& in, Segment segment);
+
+// What enable_input_require_grads of transformers does to the output of the word embeddings. Its gradient is kept as
+// long as it is.
+void WantGradient(Tensor& embedded);
 
 }  // namespace ashlar::kernels
 

@@ -73,6 +73,7 @@ BertModel::BertModel(Parameters& parameters, const std::string& prefix, const Be
 BertModel::Output BertModel::Forward(const Tensor& ids) const {
   Tensor mask = Mask(ids.size(0), ids.size(1));
   Tensor words = word_(ids);
+  if (options_.is_checkpointed && options_.is_training) WantGradient(words);
   Tensor hidden = Embed(words);
   words.reset();
   return Encode(hidden, mask);

@@ -119,6 +119,7 @@ Tensor Gpt2::Logits(const Tensor& ids) const {
   const Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
   if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
   Tensor words = tokens_(ids);
+  if (options_.is_checkpointed && options_.is_training) WantGradient(words);
   Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
   hidden = Dropout(hidden, dropout(config_.embd_pdrop));

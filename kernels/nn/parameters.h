@@ -3,6 +3,13 @@
 //
 //   Parameters parameters(context);
 //   Tensor weight = parameters.New("layers.0.attn.q_proj.weight", {1024, 1024}, Init::Normal(0.02));
+//
+// Frozen ones need no gradient, as after requires_grad_(False): the graph saves nothing for it, and optimizers leave
+// them out.
+//
+//   Parameters parameters(context, {.frozen = {"embeddings", "encoder.layer.*.attention"}});
+//   BertModel bert(parameters, ...);
+//   if (absl::Status status = parameters.CheckFrozen(); !status.ok()) return status;
 #ifndef ASHLAR_KERNELS_NN_PARAMETERS_H_
 #define ASHLAR_KERNELS_NN_PARAMETERS_H_
 
@@ -10,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "kernels/tensor/context.h"
 #include "kernels/tensor/tensor.h"
 
@@ -29,17 +38,32 @@ struct Parameter {
   Tensor tensor;
 };
 
+// Whether `pattern` names the parameter or a module it is in: a run of whole parts between dots, anywhere in the name,
+// in which * stands for any characters of a part. "layer.1" is in "encoder.layer.1.output.dense.weight", and not in
+// "encoder.layer.10.output.dense.weight".
+bool IsNamedBy(absl::string_view name, absl::string_view pattern);
+
+struct ParameterOptions {
+  std::vector<std::string> frozen = {};  // patterns, as IsNamedBy takes them
+};
+
 class Parameters {
  public:
-  explicit Parameters(Context& context) : context_(context) {}
+  explicit Parameters(Context& context, ParameterOptions options = {});
 
   Tensor New(std::string name, Dims sizes, Init init);
   const std::vector<Parameter>& all() const { return all_; }
   std::int64_t count() const;  // of elements
+  // Once all are made: a pattern that names none of them, or patterns that leave nothing to train, are an error that
+  // says what there is.
+  absl::Status CheckFrozen() const;
   Context& context() const { return context_; }
 
  private:
+  std::string Modules() const;
+
   Context& context_;
+  ParameterOptions options_;
   std::vector<Parameter> all_;
 };
 

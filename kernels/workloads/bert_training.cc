@@ -38,7 +38,7 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
   if (!flags.status().ok()) return flags.status();
 
   context.memory().set_phase("model");
-  Parameters parameters(context);
+  Parameters parameters(context, ParameterOptionsOf(flags));
   const BertClassifier model(parameters, *config, labels, {.is_checkpointed = is_checkpointed});
   Rng rng(context.random().seed);
   return RunTraining(

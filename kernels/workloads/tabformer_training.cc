@@ -73,7 +73,7 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
   if (!flags.status().ok()) return flags.status();
 
   context.memory().set_phase("model");
-  Parameters parameters(context);
+  Parameters parameters(context, ParameterOptionsOf(flags));
   const TabFormer model(parameters, config);
   Rng rng(context.random().seed);
   return RunTraining(

@@ -1,8 +1,15 @@
 #include "kernels/workloads/training_flags.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace ashlar::kernels {
+
+ParameterOptions ParameterOptionsOf(const Flags& flags) {
+  const std::string& freeze = flags.Text("freeze");
+  if (freeze.empty()) return {};
+  return {.frozen = absl::StrSplit(freeze, ',')};
+}
 
 TrainingOptions TrainingOptionsOf(Flags& flags) {
   TrainingOptions out;
@@ -26,6 +33,9 @@ absl::Status RunTraining(const Parameters& parameters, Flags& flags, const Train
   const std::int64_t steps = flags.Int("steps", 0, 1'000'000'000);
   const TrainingOptions options = TrainingOptionsOf(flags);
   if (!flags.status().ok()) return flags.status();
+  if (const absl::Status frozen = parameters.CheckFrozen(); !frozen.ok()) {
+    return absl::Status(frozen.code(), absl::StrCat("--freeze: ", frozen.message()));
+  }
   Training training(parameters, options);
   return training.Run(steps, loss, [&](std::int64_t step, std::optional<double> value) {
     on_progress({step, steps, value});

@@ -10,7 +10,7 @@
 
 namespace ashlar::kernels {
 
-inline constexpr std::array<FlagSpec, 7> kTrainingFlags = {{
+inline constexpr std::array<FlagSpec, 8> kTrainingFlags = {{
     {"steps", "3", "optimizer steps"},
     {"batch", "4", "sequences of a micro-batch"},
     {"accumulation", "1", "micro-batches of a step"},
@@ -19,6 +19,7 @@ inline constexpr std::array<FlagSpec, 7> kTrainingFlags = {{
      "adamw, adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adamw-teaching, adafactor, sgd"},
     {"learning-rate", "0.001", "of the optimizer"},
     {"clip-norm", "1", "largest norm of all gradients; 0: not clipped"},
+    {"freeze", "", "parameters that are not trained, by parts of their names: embeddings,encoder.layer.*.attention"},
 }};
 
 template <std::size_t N>
@@ -29,6 +30,8 @@ constexpr std::array<FlagSpec, N + kTrainingFlags.size()> WithTrainingFlags(cons
   return out;
 }
 
+// Of the model that is made next.
+ParameterOptions ParameterOptionsOf(const Flags& flags);
 TrainingOptions TrainingOptionsOf(Flags& flags);
 
 // `steps` of training on the losses of `loss`.

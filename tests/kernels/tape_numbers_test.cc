@@ -2,14 +2,17 @@
 // and the same allocations as without arithmetic.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "allocator/base/rng.h"
 #include "kernels/autograd/engine.h"
 #include "kernels/nn/bert.h"
@@ -50,6 +53,7 @@ using LossOf = std::function<Tensor()>;
 struct Model {
   const char* name;
   std::function<LossOf(Parameters&)> make;
+  const char* frozen;  // names some of its parameters, at the bottom, in the middle and at the top
 };
 
 LossOf Teaching(Parameters& parameters) {
@@ -119,7 +123,11 @@ LossOf Tab(Parameters& parameters) {
 }
 
 const Model kModels[] = {
-    {"Teaching", Teaching}, {"Bert", Bert}, {"Gpt", Gpt}, {"GptCheckpointed", GptCheckpointed}, {"Tab", Tab}};
+    {"Teaching", Teaching, "*embedding*,layers.0,layers.1.*.*.weight"},
+    {"Bert", Bert, "embeddings,layer.0,layer.1.attention.self,LayerNorm,classifier.weight"},
+    {"Gpt", Gpt, "wte,wpe,h.0.attn,h.1.mlp.c_fc"},
+    {"GptCheckpointed", GptCheckpointed, "wte,wpe,h.0,h.1.mlp.c_fc"},
+    {"Tab", Tab, "tab_embeddings.word_embeddings,word_embeddings,layers.0.linear1,layer.0.*.*.query,transform"}};
 
 class TapeNumbers : public testing::TestWithParam<Model> {};
 std::string NameOf(const testing::TestParamInfo<Model>& model) { return model.param.name; }
@@ -162,6 +170,52 @@ TEST_P(TapeNumbers, GradientsAgreeWithFiniteDifferences) {
     std::copy(before.begin(), before.end(), values.begin());
     EXPECT_NEAR(product, difference, 3e-4 + 0.01 * std::abs(difference)) << parameter.name;
   }
+}
+
+// What is left to train gets the same bits as when all is trained, and the rest stays as it was.
+TEST_P(TapeNumbers, FrozenParametersChangeNoOtherGradient) {
+  using Bits = std::vector<float>;
+  struct Run {
+    std::vector<std::string> names;
+    std::vector<std::optional<Bits>> gradients;
+    std::vector<Bits> before, after;
+  };
+  const auto run = [](std::vector<std::string> frozen) {
+    const std::unique_ptr<World> world = MakeWorld(DeviceKind::kHost);
+    Context& context = world->context();
+    Parameters parameters(context, {.frozen = std::move(frozen)});
+    const LossOf loss_of = GetParam().make(parameters);
+    EXPECT_TRUE(parameters.CheckFrozen().ok()) << parameters.CheckFrozen();
+    const auto bits = [](const Tensor& tensor) { return Bits(Values(tensor).begin(), Values(tensor).end()); };
+    Run out;
+    for (const Parameter& parameter : parameters.all()) out.before.push_back(bits(parameter.tensor));
+    {
+      const Tensor loss = loss_of();
+      Backward(loss);
+    }
+    for (const Parameter& parameter : parameters.all()) {
+      const Tensor grad = parameter.tensor.grad();
+      out.names.push_back(parameter.name);
+      out.gradients.push_back(grad.defined() ? std::optional(bits(grad)) : std::nullopt);
+    }
+    Training training(parameters, {.optimizer = "adamw"});
+    EXPECT_TRUE(training.Run(2, loss_of).ok());
+    for (const Parameter& parameter : parameters.all()) out.after.push_back(bits(parameter.tensor));
+    return out;
+  };
+  const std::vector<std::string> frozen = absl::StrSplit(GetParam().frozen, ',');
+  const Run all = run({}), some = run(frozen);
+  std::size_t frozen_count = 0, trained_count = 0;
+  for (std::size_t i = 0; i < all.names.size(); ++i) {
+    SCOPED_TRACE(all.names[i]);
+    const bool is_frozen = std::any_of(frozen.begin(), frozen.end(),
+                                       [&](const std::string& pattern) { return IsNamedBy(all.names[i], pattern); });
+    ++(is_frozen ? frozen_count : trained_count);
+    EXPECT_EQ(some.gradients[i], is_frozen ? std::nullopt : all.gradients[i]);
+    EXPECT_EQ(some.before[i] == some.after[i], is_frozen || !all.gradients[i]);
+  }
+  EXPECT_GT(frozen_count, 3u);
+  EXPECT_GT(trained_count, 3u);
 }
 
 struct Trained {

@@ -32,7 +32,8 @@ const std::vector<Small>& SmallRuns() {
         {"slots", "2"},
         {"prompts", "skewed:2-20"},
         {"answers", "uniform:1-9"}}},
-      {"bert_training", {{"model", "tiny"}, {"lengths", "uniform:4-16"}, {"steps", "2"}, {"batch", "2"}}},
+      {"bert_training",
+       {{"model", "tiny"}, {"lengths", "uniform:4-16"}, {"steps", "2"}, {"batch", "2"}, {"freeze", "embeddings"}}},
       {"embedding_serving", {{"rows", "50"}, {"width", "8"}, {"requests", "40"}, {"lengths", "uniform:1-30"}}},
       {"gpt_training",
        {{"model", "tiny"}, {"lengths", "12"}, {"steps", "2"}, {"batch", "2"}, {"checkpointing", "true"}}},
@@ -113,6 +114,11 @@ TEST(Flags, SayWhatDoesNotFit) {
                                                {"bert_training", "lengths", "600", "512 positions"},
                                                {"bert_training", "model", "no/such.json", "no/such.json"},
                                                {"bert_training", "optimizer", "adam", "there is no optimizer 'adam'"},
+                                               {"bert_training", "freeze", "embeddings,embed",
+                                                "--freeze: 'embed' is in no parameter's name; the model has "
+                                                "bert.embeddings, bert.encoder, bert.pooler, classifier"},
+                                               {"gpt_training", "freeze", "transformer", "nothing is left to train"},
+                                               {"tabformer_training", "freeze", "rows", "tab_embeddings.lin_proj"},
                                                {"tabformer_training", "columns", "3,x", "'x'"},
                                                {"gpt_training", "checkpointing", "maybe", "--checkpointing 'maybe'"}}) {
     const Ran ran = RunOn(DeviceKind::kSim, {name.c_str(), {{flag, value}}}, 64 * kGiB);
