@@ -3,8 +3,11 @@
 #include <cstdio>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "allocator/trace/codec.h"
+#include "analyzer/readers/torch_snapshot_writer.h"
 
 namespace ashlar::cli {
 namespace {
@@ -100,6 +103,14 @@ bool WriteFile(const std::string& path, const std::string& text) {
   if (file == nullptr) return false;
   const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   return std::fclose(file) == 0 && is_written;
+}
+
+absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapshot) {
+  const bool is_recording = absl::EndsWith(path, ".ashlar");
+  if (WriteFile(path, is_recording ? trace::Encode(snapshot) : readers::WriteTorchSnapshot(snapshot))) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat("cannot write ", path));
 }
 
 bool Print(const std::string& text) {

@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "allocator/trace/snapshot.h"
 #include "analyzer/report/explain.h"
 
 namespace ashlar::cli {
@@ -47,6 +48,10 @@ absl::Status NoSnapshotFlags(const ReplayFlags& flags);
 
 // The whole file anew; false when that fails.
 bool WriteFile(const std::string& path, const std::string& text);
+
+// A captured run as a file: our own recording where the name ends in .ashlar, which keeps the version of the rules too,
+// else a PyTorch snapshot. Unavailable when that fails.
+absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapshot);
 
 // Writes to stdout; false (with a line on stderr) when that fails.
 bool Print(const std::string& text);

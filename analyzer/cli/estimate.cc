@@ -9,6 +9,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/estimate/model_file.h"
+#include "analyzer/estimate/run_capture.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/report/estimate_report.h"
 
@@ -25,6 +26,7 @@ struct EstimateFlags {
   bool is_inference = false;
   std::string capacity;
   std::string context;
+  std::string capture;
   bool json = false;
   estimate::EstimateOptions options;
 };
@@ -65,13 +67,23 @@ absl::StatusOr<estimate::Model> ReadModelOf(const EstimateFlags& flags) {
 }
 
 int Run(const EstimateFlags& flags) {
-  const absl::StatusOr<estimate::EstimateOptions> options = ReadOptions(flags);
+  absl::StatusOr<estimate::EstimateOptions> options = ReadOptions(flags);
   if (!options.ok()) return Fail(kUsage, options.status());
+  estimate::RunCapture capture("estimate");
+  if (!flags.capture.empty()) options->observer = &capture;
   absl::StatusOr<estimate::Model> model =
       flags.parameters.has_value() ? estimate::ModelOfCount(*flags.parameters) : ReadModelOf(flags);
   if (!model.ok()) return Fail(flags.parameters.has_value() ? kUsage : kUnreadable, model.status());
   absl::StatusOr<estimate::Estimate> estimate = estimate::EstimateMemory(*std::move(model), *options);
   if (!estimate.ok()) return Fail(kUsage, estimate.status());
+  if (!flags.capture.empty()) {
+    if (!estimate->no_dry_run.empty()) {
+      return Fail(kUsage, absl::InvalidArgumentError(absl::StrCat("--capture: ", estimate->no_dry_run)));
+    }
+    if (absl::Status status = WriteCapture(flags.capture, capture.snapshot()); !status.ok()) {
+      return Fail(kUnreadable, status);
+    }
+  }
   const report::EstimateReport report{flags.input, *std::move(estimate)};
   return Print(flags.json ? report::ToJson(report) : report::ToText(report)) ? kOk : kUnreadable;
 }
@@ -107,6 +119,9 @@ void AddEstimate(CLI::App& program, std::function<int()>& run) {
   app->add_option("--context", flags->context, "what the CUDA context takes of it, such as 500MiB");
   app->add_option("--gpu", flags->options.gpu, "whose library buffers: V100, T4, A100, H100, H200");
   app->add_option("--conf", flags->options.run.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
+  app->add_option("--capture", flags->capture,
+                  "writes the dry run, for explain, replay, sweep and check: a PyTorch snapshot, or our recording "
+                  "(.ashlar)");
   app->add_flag("--json", flags->json, "print JSON (docs/estimate.schema.json)");
   app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
 }

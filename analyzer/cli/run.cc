@@ -15,8 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
-#include "analyzer/cli/run_capture.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/estimate/run_capture.h"
 #include "kernels/workloads/workload.h"
 #include "nlohmann/json.hpp"
 
@@ -174,13 +173,20 @@ int Run(const RunFlags& flags, const Workload& workload) {
   for (const auto& [name, value] : flags.workload) own.Set(name, value);
   const absl::StatusOr<std::unique_ptr<kernels::World>> world = kernels::World::Make(*options);
   if (!world.ok()) return Fail(kUsage, world.status());
-  std::optional<RunCapture> capture;
-  if (!flags.capture.empty()) capture.emplace(**world, std::string(workload.name));
+  estimate::RunCapture capture{std::string(workload.name)};
+  if (!flags.capture.empty()) {
+    capture.OnBegin((*world)->allocator(), (*world)->context().memory());
+    (*world)->allocator().SetSink(&capture);
+  }
   const Outcome outcome = RunIn(workload, **world, own);
+  (*world)->allocator().SetSink(nullptr);
   const bool is_out_of_memory = outcome.status.code() == absl::StatusCode::kResourceExhausted;
   if (!outcome.status.ok() && !is_out_of_memory) return Fail(kUsage, outcome.status);
-  if (capture && !WriteFile(flags.capture, readers::WriteTorchSnapshot(capture->Snapshot()))) {
-    return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("cannot write ", flags.capture)));
+  if (!flags.capture.empty()) {
+    capture.OnEnd();
+    if (absl::Status status = WriteCapture(flags.capture, capture.snapshot()); !status.ok()) {
+      return Fail(kUnreadable, status);
+    }
   }
   const std::string text =
       flags.json ? ToJson(flags, workload, **world, outcome) : ToText(flags, workload, **world, outcome);
@@ -197,7 +203,8 @@ void AddCommonFlags(CLI::App& app, RunFlags& flags) {
   app.add_option("--gpu", flags.gpu, "whose kernels' buffers: V100, T4, A100, H100, H200");
   app.add_option("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending or descending");
   app.add_option("--seed", flags.seed, "of lengths, tokens and first weights");
-  app.add_option("--capture", flags.capture, "writes what happened as a PyTorch snapshot, for ashlar explain");
+  app.add_option("--capture", flags.capture,
+                 "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)");
   app.add_flag("--json", flags.json, "print JSON (docs/run.md)");
 }
 

@@ -42,11 +42,13 @@ kernels::TrainingOptions TrainingOf(const DryRunOptions& options) {
 void Train(const kernels::Parameters& parameters, Program& program, const DryRunOptions& options,
            PeakRecorder& recorder) {
   kernels::Training training(parameters, TrainingOf(options));
-  recorder.set_step(1);
+  if (options.steps > 0) recorder.BeginStep(1);
   const BatchShape shape{options.batch, options.tokens};
   const absl::Status status = training.Run(
       options.steps, [&] { return program.Loss(shape); },
-      [&](std::int64_t step, std::optional<double>) { recorder.set_step(step + 1); });
+      [&](std::int64_t step, std::optional<double>) {
+        if (step < options.steps) recorder.BeginStep(step + 1);
+      });
   if (!status.ok()) parameters.context().memory().Fail(status);
 }
 
@@ -56,7 +58,7 @@ void Infer(Context& context, Program& program, const DryRunOptions& options, Pea
   const BatchShape shape{options.batch, options.tokens};
   context.memory().set_phase("forward");
   for (std::int64_t step = 1; step <= options.steps; ++step) {
-    recorder.set_step(step);
+    recorder.BeginStep(step);
     const kernels::Autocast scope(context, autocast.has_value(), autocast.value_or(DType::kFloat16));
     program.Forward(shape);
   }
@@ -99,7 +101,8 @@ absl::Status Named(const char* flag, const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order) {
+absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order,
+                              RunObserver* observer) {
   if (std::string why = WhyNoProgram(model, options); !why.empty()) return absl::FailedPreconditionError(why);
   if (absl::Status status = CheckLargestTensor(model, options); !status.ok()) return status;
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(options.torch_version);
@@ -115,7 +118,8 @@ absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, 
   device::SimDevice device(device_options);
   core::CachingAllocator allocator(&device, *settings);
   Context context(&allocator, Stream{0}, *framework, *gpu);
-  PeakRecorder recorder(context.memory());
+  PeakRecorder recorder(context.memory(), observer);
+  if (observer != nullptr) observer->OnBegin(allocator, context.memory());
   allocator.SetSink(&recorder);
   DryRun out;
   {
@@ -128,8 +132,9 @@ absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, 
     } else {
       Infer(context, *program, options, recorder);
     }
+    allocator.SetSink(nullptr);  // what is freed at the end is no part of the run
+    if (observer != nullptr) observer->OnEnd();
   }
-  allocator.SetSink(nullptr);  // what the context frees at its end is no part of the run
   const kernels::Memory& memory = context.memory();
   const std::optional<kernels::FailedRequest>& failure = memory.failure();
   if (!memory.ok() && !failure.has_value()) return memory.status();

@@ -14,6 +14,7 @@
 #include "analyzer/estimate/dry_run_options.h"
 #include "analyzer/estimate/model.h"
 #include "analyzer/estimate/peak_recorder.h"
+#include "analyzer/estimate/run_observer.h"
 
 namespace ashlar::estimate {
 
@@ -45,8 +46,9 @@ struct DryRun {
 };
 
 // FailedPrecondition with WhyNoProgram (program.h); InvalidArgument, naming the flag, for a version, a GPU or settings
-// unknown.
-absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order);
+// unknown. `observer`, which may be nullptr, is told every decision (run_capture.h makes a snapshot of them).
+absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order,
+                              RunObserver* observer = nullptr);
 
 }  // namespace ashlar::estimate
 

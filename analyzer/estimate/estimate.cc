@@ -113,7 +113,7 @@ absl::Status SetDevice(const EstimateOptions& options, Estimate& out) {
   return absl::OkStatus();
 }
 
-absl::Status SetRuns(Estimate& out) {
+absl::Status SetRuns(RunObserver* observer, Estimate& out) {
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(out.run.torch_version);
   if (!framework.ok()) return absl::InvalidArgumentError(absl::StrCat("--torch: ", framework.status().message()));
   if (!framework->has_cublas_workspace && out.run.steps > 0) {
@@ -132,7 +132,8 @@ absl::Status SetRuns(Estimate& out) {
   if (!out.no_dry_run.empty()) return absl::OkStatus();
   for (const auto& [order, run] : {std::pair(device::AddressOrder::kAscending, &out.ascending),
                                    std::pair(device::AddressOrder::kDescending, &out.descending)}) {
-    absl::StatusOr<DryRun> dry = RunDry(out.model, out.run, order);
+    const bool is_observed = order == device::AddressOrder::kAscending;
+    absl::StatusOr<DryRun> dry = RunDry(out.model, out.run, order, is_observed ? observer : nullptr);
     if (!dry.ok()) return dry.status();
     *run = *std::move(dry);
   }
@@ -182,7 +183,7 @@ absl::StatusOr<Estimate> EstimateMemory(Model model, const EstimateOptions& opti
   out.states = StatesOf(model, out.run);
   out.rule_of_thumb_bytes = RuleOfThumb(model, out.run.batch, out.run.tokens);
   out.model = std::move(model);
-  if (absl::Status status = SetRuns(out); !status.ok()) return status;
+  if (absl::Status status = SetRuns(options.observer, out); !status.ok()) return status;
   return out;
 }
 

@@ -25,6 +25,7 @@ struct EstimateOptions {
   std::optional<std::uint64_t> capacity_bytes = {};  // of the whole device; in place of the table's
   std::optional<std::uint64_t> context_bytes = {};   // of the CUDA context; in place of the table's
   std::string gpu = {};                              // whose library buffers; in place of the device's
+  RunObserver* observer = nullptr;                   // of the run with ascending addresses, where there is one
 };
 
 // The parameters of one layer, in the model's order.

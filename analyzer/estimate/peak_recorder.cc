@@ -4,7 +4,17 @@
 
 namespace ashlar::estimate {
 
-void PeakRecorder::OnEvent(const trace::Event& event, std::uint64_t) {
+void PeakRecorder::BeginStep(std::int64_t step) {
+  step_ = step;
+  if (observer_ != nullptr) observer_->OnStep(step);
+}
+
+void PeakRecorder::OnFact(trace::FactKind kind, std::uint64_t bytes) {
+  if (observer_ != nullptr) observer_->OnFact(kind, bytes);
+}
+
+void PeakRecorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) {
+  if (observer_ != nullptr) observer_->OnEvent(event, block_size_bytes);
   if (memory_.phase() != phase_) {
     phase_ = std::string(memory_.phase());
     ++phase_number_;

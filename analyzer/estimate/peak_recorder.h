@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "allocator/trace/sink.h"
+#include "analyzer/estimate/run_observer.h"
 #include "kernels/tensor/memory.h"
 
 namespace ashlar::estimate {
@@ -31,10 +32,13 @@ struct PeakMoment {
 
 class PeakRecorder final : public trace::EventSink {
  public:
-  explicit PeakRecorder(const kernels::Memory& memory) : memory_(memory) {}
+  // `observer` is told everything too; it may be nullptr.
+  explicit PeakRecorder(const kernels::Memory& memory, RunObserver* observer = nullptr)
+      : memory_(memory), observer_(observer) {}
 
-  void set_step(std::int64_t step) { step_ = step; }
+  void BeginStep(std::int64_t step);
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
+  void OnFact(trace::FactKind kind, std::uint64_t bytes) override;
 
   // Of the failed request where one failed.
   const PeakMoment& peak() const { return peak_; }
@@ -53,6 +57,7 @@ class PeakRecorder final : public trace::EventSink {
   void SetPeak(std::uint64_t request_bytes, std::uint64_t device_free_bytes);
 
   const kernels::Memory& memory_;
+  RunObserver* observer_;
   std::int64_t step_ = 0;
   std::string phase_;
   std::uint32_t phase_number_ = 0;

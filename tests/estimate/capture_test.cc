@@ -1,0 +1,93 @@
+// A dry run that was captured is a trace like any other: written, read and replayed it decides the same, and its
+// steps, phases and parts have their names.
+#include <string>
+
+#include "allocator/trace/codec.h"
+#include "analyzer/analyses/steps.h"
+#include "analyzer/estimate/dry_run.h"
+#include "analyzer/estimate/run_capture.h"
+#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/report/traced_run.h"
+#include "gmock/gmock.h"
+#include "tests/estimate/model_file.h"
+
+namespace ashlar::estimate {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr char kClassifier[] = "BertForSequenceClassification";
+
+DryRun MustRun(const DryRunOptions& options, RunCapture& capture) {
+  const absl::StatusOr<DryRun> run =
+      RunDry(ModelOf("bert-base-uncased", kClassifier), options, device::AddressOrder::kAscending, &capture);
+  EXPECT_TRUE(run.ok()) << run.status();
+  return run.ok() ? *run : DryRun();
+}
+
+report::ObservedRun MustObserve(const trace::Snapshot& snapshot) {
+  absl::StatusOr<report::ObservedRun> run = report::ObserveSnapshot(snapshot, {});
+  EXPECT_TRUE(run.ok()) << run.status();
+  return *std::move(run);
+}
+
+void ExpectSameRun(const report::ObservedRun& observed, const DryRun& run) {
+  EXPECT_EQ(observed.timeline.reserved_peak().bytes, run.peak_reserved_bytes);
+  EXPECT_EQ(observed.timeline.allocated_peak().bytes, run.peak_allocated_bytes);
+  EXPECT_TRUE(observed.recorded.warm.fidelity.IsExact());
+}
+
+TEST(RunCaptureTest, ReplaysToTheSameDecisionsUnderEachVersion) {
+  for (const char* torch : {"1.10", "2.6", "2.11"}) {
+    RunCapture capture("estimate");
+    const DryRun run = MustRun({.batch = 2, .tokens = 128, .torch_version = torch}, capture);
+    const absl::StatusOr<trace::Snapshot> own = trace::Decode(trace::Encode(capture.snapshot()));
+    ASSERT_TRUE(own.ok()) << own.status();
+    ExpectSameRun(MustObserve(*own), run);
+    const absl::StatusOr<trace::Snapshot> torchs =
+        readers::ReadTorchSnapshot(readers::WriteTorchSnapshot(capture.snapshot()));
+    ASSERT_TRUE(torchs.ok()) << torchs.status();
+    ExpectSameRun(MustObserve(*torchs), run);
+  }
+}
+
+TEST(RunCaptureTest, NamesStepsPhasesAndParts) {
+  RunCapture capture("estimate");
+  MustRun({.steps = 4, .batch = 2, .tokens = 128, .optimizer = "adamw-hf"}, capture);
+  const trace::Snapshot& snapshot = capture.snapshot();
+  const report::ObservedRun observed = MustObserve(snapshot);
+  const analyses::Steps steps = analyses::FindSteps(observed.timeline, {}, snapshot.annotations);
+  EXPECT_EQ(steps.source, analyses::StepSource::kAnnotations);
+  EXPECT_EQ(steps.steps.size(), 4u);
+  std::vector<std::string> stacks;
+  for (const trace::Event& event : snapshot.device_traces[0]) {
+    if (event.action != trace::Action::kAlloc) continue;
+    std::string names;
+    for (const trace::FrameId frame : snapshot.stacks.stack(event.stack)) {
+      names += snapshot.stacks.frame(frame).function + "|";
+    }
+    stacks.push_back(names);
+  }
+  EXPECT_THAT(stacks, AllOf(Contains("weights|model|"), Contains("activations|backward|"), Contains("batch|forward|"),
+                            Contains(HasSubstr("sqrt(exp_avg_sq)|bert.pooler.dense.weight|"))));
+}
+
+TEST(RunCaptureTest, AFailureIsInTheRecord) {
+  RunCapture capture("estimate");
+  const DryRun run = MustRun({.batch = 8, .capacity_bytes = 2 * kGiB}, capture);
+  ASSERT_FALSE(run.fits);
+  std::size_t failures = 0;
+  for (const trace::Event& event : capture.snapshot().device_traces[0]) {
+    if (event.action != trace::Action::kOom) continue;
+    ++failures;
+    EXPECT_EQ(event.address, run.moment.device_free_bytes);
+    EXPECT_GE(event.size_bytes, run.failed_bytes);
+  }
+  EXPECT_EQ(failures, 1u);
+}
+
+}  // namespace
+}  // namespace ashlar::estimate
