@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/model_flags.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/run_capture.h"
 #include "analyzer/readers/input_file.h"
@@ -28,6 +29,7 @@ struct EstimateFlags {
   std::string context;
   std::string capture;
   bool json = false;
+  ModelFlags model;
   estimate::EstimateOptions options;
 };
 
@@ -46,6 +48,7 @@ absl::Status ReadSize(const char* flag, const std::string& text, std::optional<s
 absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags) {
   estimate::EstimateOptions out = flags.options;
   out.run.is_training = !flags.is_inference;
+  out.run.switches = SwitchesOf(flags.model);
   const absl::StatusOr<estimate::Precision> precision = estimate::ParsePrecision(flags.precision);
   if (!precision.ok()) return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
   out.run.precision = *precision;
@@ -92,6 +95,7 @@ void AddRunFlags(CLI::App& app, EstimateFlags& flags) {
   estimate::DryRunOptions& run = flags.options.run;
   app.add_option("--batch", run.batch, "samples of a batch (default 8)");
   app.add_option("--seq", flags.options.tokens, "tokens of a sample (default: the most the model takes, up to 512)");
+  app.add_option("--target-seq", run.target_tokens, "tokens of a target, of an encoder-decoder (default: as --seq)");
   app.add_option("--accumulation", run.accumulation, "batches of a step (default 1)");
   app.add_option("--precision", flags.precision, "fp32 (default), fp16 or bf16: autocast, weights stay in fp32");
   app.add_option("--optimizer", run.optimizer,
@@ -114,6 +118,7 @@ void AddEstimate(CLI::App& program, std::function<int()>& run) {
   app->add_option("--architecture", flags->architecture,
                   "in place of the file's, such as BertForSequenceClassification");
   AddRunFlags(*app, *flags);
+  AddModelFlags(*app, flags->model);
   app->add_option("--device", flags->options.device, "a GPU by name, such as V100-16GB or A100-40GB");
   app->add_option("--capacity", flags->capacity, "memory of the device, such as 16GiB, in place of the table's");
   app->add_option("--context", flags->context, "what the CUDA context takes of it, such as 500MiB");

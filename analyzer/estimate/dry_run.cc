@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/options.h"
+#include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/program.h"
 #include "kernels/workloads/training.h"
 
@@ -43,7 +46,7 @@ void Train(const kernels::Parameters& parameters, Program& program, const DryRun
            PeakRecorder& recorder) {
   kernels::Training training(parameters, TrainingOf(options));
   if (options.steps > 0) recorder.BeginStep(1);
-  const BatchShape shape{options.batch, options.tokens};
+  const BatchShape shape{options.batch, options.tokens, options.target_tokens};
   const absl::Status status = training.Run(
       options.steps, [&] { return program.Loss(shape); },
       [&](std::int64_t step, std::optional<double>) {
@@ -55,7 +58,7 @@ void Train(const kernels::Parameters& parameters, Program& program, const DryRun
 void Infer(Context& context, Program& program, const DryRunOptions& options, PeakRecorder& recorder) {
   const kernels::NoGrad no_grad(context);
   const std::optional<DType> autocast = AutocastOf(options.precision);
-  const BatchShape shape{options.batch, options.tokens};
+  const BatchShape shape{options.batch, options.tokens, options.target_tokens};
   context.memory().set_phase("forward");
   for (std::int64_t step = 1; step <= options.steps; ++step) {
     recorder.BeginStep(step);
@@ -95,14 +98,25 @@ absl::Status CheckLargestTensor(const Model& model, const DryRunOptions& options
       absl::StrCat("--batch: ", options.batch, " x ", options.tokens, " tokens make a tensor of over 10^15 elements"));
 }
 
+std::vector<std::string> OnHost(const Model& model) {
+  std::vector<std::string> out;
+  for (const ModelParameter& parameter : model.parameters) {
+    if (parameter.is_on_host) out.push_back(parameter.name);
+  }
+  return out;
+}
+
 absl::Status Named(const char* flag, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", status.message()));
 }
 
 }  // namespace
 
-absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, device::AddressOrder order,
+absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& options, device::AddressOrder order,
                               RunObserver* observer) {
+  const absl::StatusOr<Model> switched = SwitchedModel(described, options.switches);
+  if (!switched.ok()) return switched.status();
+  const Model& model = *switched;
   if (std::string why = WhyNoProgram(model, options); !why.empty()) return absl::FailedPreconditionError(why);
   if (absl::Status status = CheckLargestTensor(model, options); !status.ok()) return status;
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(options.torch_version);
@@ -123,7 +137,7 @@ absl::StatusOr<DryRun> RunDry(const Model& model, const DryRunOptions& options, 
   allocator.SetSink(&recorder);
   DryRun out;
   {
-    kernels::Parameters parameters(context);
+    kernels::Parameters parameters(context, {.frozen = model.switches.frozen, .on_host = OnHost(model)});
     context.memory().set_phase("model");
     const std::unique_ptr<Program> program = MakeProgram(parameters, model, options);
     out.parameters = parameters.count();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "analyzer/estimate/model_states.h"
+#include "analyzer/estimate/model_switches.h"
 
 namespace ashlar::estimate {
 
@@ -14,17 +15,20 @@ namespace ashlar::estimate {
 struct BatchShape {
   std::int64_t batch = 1;
   std::int64_t tokens = 1;
+  std::int64_t target_tokens = 0;  // of an encoder-decoder's decoder; 0: as many
 };
 
 struct DryRunOptions {
   bool is_training = true;
   std::int64_t steps = 3;  // optimizer steps, or forward passes; 0: the weights alone
   std::int64_t batch = 8;
-  std::int64_t tokens = 512;  // a sample; not for models whose description fixes it
+  std::int64_t tokens = 512;       // a sample; not for models whose description fixes it
+  std::int64_t target_tokens = 0;  // of an encoder-decoder's decoder; 0: as many
   std::int64_t accumulation = 1;
   bool is_checkpointed = false;
   Precision precision = Precision::kFloat32;
   std::string optimizer = "adamw";
+  ModelSwitches switches = {};  // the model is described again with them where it was described without
   std::string torch_version = "2.6";
   std::string gpu = "A100";                          // of kernels::GpuNamed: sizes of library buffers
   std::string conf = {};                             // as for PYTORCH_CUDA_ALLOC_CONF

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/estimate/devices.h"
+#include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/program.h"
 
 namespace ashlar::estimate {
@@ -68,7 +69,7 @@ absl::Status CheckRun(const Model& model, const EstimateOptions& options) {
   const DryRunOptions& run = options.run;
   for (const absl::Status& status :
        {Check("--batch", run.batch, 1, kMostBatch), Check("--accumulation", run.accumulation, 1, 1024),
-        Check("--steps", run.steps, 0, kMostSteps)}) {
+        Check("--target-seq", run.target_tokens, 0, kMostBatch), Check("--steps", run.steps, 0, kMostSteps)}) {
     if (!status.ok()) return status;
   }
   if (absl::Status status = CheckOptimizer(run.optimizer); !status.ok()) {
@@ -171,7 +172,10 @@ std::vector<Outlier> FindOutliers(const Model& model) {
   return out;
 }
 
-absl::StatusOr<Estimate> EstimateMemory(Model model, const EstimateOptions& options) {
+absl::StatusOr<Estimate> EstimateMemory(Model described, const EstimateOptions& options) {
+  absl::StatusOr<Model> switched = SwitchedModel(described, options.run.switches);
+  if (!switched.ok()) return switched.status();
+  Model model = *std::move(switched);
   if (absl::Status status = CheckRun(model, options); !status.ok()) return status;
   Estimate out;
   out.run = options.run;

@@ -74,8 +74,8 @@ struct Estimate {
 std::vector<LayerSum> SumLayers(const Model& model);
 std::vector<Outlier> FindOutliers(const Model& model);
 
-// InvalidArgument names the flag.
-absl::StatusOr<Estimate> EstimateMemory(Model model, const EstimateOptions& options);
+// Of the model described again with the run's switches. InvalidArgument names the flag.
+absl::StatusOr<Estimate> EstimateMemory(Model described, const EstimateOptions& options);
 
 }  // namespace ashlar::estimate
 

@@ -4,6 +4,7 @@
 #define ASHLAR_ANALYZER_ESTIMATE_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/estimate/model_switches.h"
 #include "kernels/nn/bert.h"
 #include "kernels/nn/tabformer.h"
 
@@ -19,7 +21,10 @@ namespace ashlar::estimate {
 struct ModelParameter {
   std::string name;
   std::vector<std::int64_t> sizes;
+  bool is_frozen = false;      // without gradient and optimizer states
+  bool is_on_host = false;     // with its gradient and states: none of them on the device
   std::int64_t count() const;  // of elements
+  bool is_trained_on_device() const { return !is_frozen && !is_on_host; }
 };
 
 // A name that is another parameter's tensor: counted with that one.
@@ -41,6 +46,12 @@ struct BertClassifierConfig {
 };
 using ProgramConfig = std::variant<std::monostate, BertClassifierConfig, kernels::TabFormerConfig>;
 
+// What a model was read from.
+struct ModelSource {
+  std::string bytes;
+  std::string architecture;  // in place of the file's; empty without
+};
+
 struct Model {
   std::string family;        // "bert"; "parameters" where only names and shapes, or only their number, are known
   std::string architecture;  // "BertForSequenceClassification"; empty without
@@ -51,6 +62,8 @@ struct Model {
   std::optional<std::int64_t> tokens_a_sample = {};  // where the description fixes them
   ProgramConfig program = {};
   std::vector<trace::Note> notes = {};
+  ModelSwitches switches = {};                          // that it was described with
+  std::shared_ptr<const ModelSource> source = nullptr;  // null where only a number of parameters was given
 
   std::int64_t count() const;  // of elements of all parameters
 };

@@ -1,6 +1,8 @@
 #include "analyzer/estimate/model_file.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -80,14 +82,16 @@ void Describe(const Family& family, const ModelFileOptions& options, ConfigKeys&
 
 }  // namespace
 
-absl::StatusOr<Model> ReadModel(absl::string_view bytes, const ModelFileOptions& options) {
-  const absl::StatusOr<Json> json = ParseObject(bytes);
-  if (!json.ok()) return json.status();
-  if (absl::Status status = CheckLayers(*json); !status.ok()) return status;
-  ConfigKeys keys(*json);
+namespace {
+
+absl::StatusOr<Model> ReadObject(Json json, const ModelFileOptions& options) {
+  ConfigKeys keys(json);
   Model model;
   model.family = keys.Text("model_type", "");
+  model.switches = options.switches;
   if (!keys.status().ok()) return keys.status();
+  if (absl::Status status = SetKeys(options.switches, model.family, json); !status.ok()) return status;
+  if (absl::Status status = CheckLayers(json); !status.ok()) return status;
   const auto family = std::find_if(Families().begin(), Families().end(),
                                    [&](const Family& known) { return known.model_type == model.family; });
   if (family != Families().end()) {
@@ -95,9 +99,9 @@ absl::StatusOr<Model> ReadModel(absl::string_view bytes, const ModelFileOptions&
   } else if (!model.family.empty() && !options.architecture.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--architecture does not go with model_type '", model.family, "'"));
   } else if (model.family == "tabformer") {
-    DescribeTabFormer(*json, keys, model);
+    DescribeTabFormer(json, keys, model);
   } else if (model.family == "parameters") {
-    DescribeParameters(*json, keys, model);
+    DescribeParameters(json, keys, model);
   } else {
     return absl::InvalidArgumentError(absl::StrCat(
         model.family.empty() ? "\"model_type\" is missing"
@@ -107,7 +111,41 @@ absl::StatusOr<Model> ReadModel(absl::string_view bytes, const ModelFileOptions&
   if (!keys.status().ok()) return keys.status();
   if (absl::Status status = CheckSize(model); !status.ok()) return status;
   NoteDefaults(keys, model);
+  if (absl::Status status = MarkParameters(model); !status.ok()) return status;
   return model;
+}
+
+// That input and output embeddings are one or two means something only where there are both.
+absl::Status CheckTies(const Json& json, ModelFileOptions options, const Model& model) {
+  if (!options.switches.ties_embeddings.has_value()) return absl::OkStatus();
+  const bool ties = *options.switches.ties_embeddings;
+  options.switches.ties_embeddings = !ties;
+  options.switches.has_host_embeddings = false;
+  const absl::StatusOr<Model> other = ReadObject(json, options);
+  if (!other.ok()) return other.status();
+  if (other->tied.size() != model.tied.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      ties ? "--tie" : "--untie", ": ", model.architecture.empty() ? "a list of parameters" : model.architecture,
+      " has no output embeddings that could be its input embeddings"));
+}
+
+}  // namespace
+
+absl::StatusOr<Model> ReadModel(absl::string_view bytes, const ModelFileOptions& options) {
+  const absl::StatusOr<Json> json = ParseObject(bytes);
+  if (!json.ok()) return json.status();
+  absl::StatusOr<Model> model = ReadObject(*json, options);
+  if (!model.ok()) return model;
+  if (absl::Status status = CheckTies(*json, options, *model); !status.ok()) return status;
+  model->source = std::make_shared<const ModelSource>(ModelSource{std::string(bytes), options.architecture});
+  return model;
+}
+
+absl::StatusOr<Model> SwitchedModel(const Model& model, const ModelSwitches& switches) {
+  if (switches == model.switches) return model;
+  if (model.source != nullptr) return ReadModel(model.source->bytes, {model.source->architecture, switches});
+  return absl::InvalidArgumentError(
+      absl::StrCat("of a model of which only --parameters is known nothing can be changed: ", SwitchesText(switches)));
 }
 
 absl::StatusOr<Model> ModelOfCount(std::int64_t parameters) {

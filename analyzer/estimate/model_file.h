@@ -16,11 +16,15 @@ namespace ashlar::estimate {
 
 struct ModelFileOptions {
   std::string architecture = {};  // in place of the file's
+  ModelSwitches switches = {};    // changes to what the file says
 };
 
 // InvalidArgument, one line: line and column where the text is not JSON, else the key and what it should be; the known
 // families where model_type is none of them.
 absl::StatusOr<Model> ReadModel(absl::string_view bytes, const ModelFileOptions& options);
+
+// The model with these switches in place of those it was described with. Errors name the flag.
+absl::StatusOr<Model> SwitchedModel(const Model& model, const ModelSwitches& switches);
 
 // A model of which only this is known. From 1 to 10^15.
 absl::StatusOr<Model> ModelOfCount(std::int64_t parameters);

@@ -66,15 +66,21 @@ absl::Status CheckOptimizer(absl::string_view name) {
 ModelStates InferenceStates(const Model& model, Precision precision) {
   ModelStates out;
   out.precision = precision;
-  out.weights_bytes = static_cast<std::uint64_t>(model.count()) * (IsMixed(precision) ? kFloat + kHalf : kFloat);
+  for (const ModelParameter& parameter : model.parameters) {
+    if (!parameter.is_on_host)
+      out.weights_bytes += Elements(parameter) * (IsMixed(precision) ? kFloat + kHalf : kFloat);
+  }
   return out;
 }
 
 ModelStates TrainingStates(const Model& model, Precision precision, absl::string_view optimizer) {
   ModelStates out = InferenceStates(model, precision);
   out.optimizer = std::string(optimizer);
-  out.gradients_bytes = kFloat * static_cast<std::uint64_t>(model.count());
-  for (const ModelParameter& parameter : model.parameters) out.optimizer_bytes += StateBytes(parameter, optimizer);
+  for (const ModelParameter& parameter : model.parameters) {
+    if (!parameter.is_trained_on_device()) continue;
+    out.gradients_bytes += kFloat * Elements(parameter);
+    out.optimizer_bytes += StateBytes(parameter, optimizer);
+  }
   return out;
 }
 

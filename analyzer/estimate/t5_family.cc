@@ -7,7 +7,7 @@ namespace ashlar::estimate {
 namespace {
 
 struct T5Config {
-  std::int64_t width, head_width, heads, inner, buckets;
+  std::int64_t vocabulary, width, head_width, heads, inner, buckets;
   bool is_gated;
 };
 
@@ -20,9 +20,13 @@ void AddAttention(const T5Config& config, const std::string& name, bool has_posi
   if (has_position_bias) list.Embedding(name + ".relative_attention_bias", config.buckets, config.heads);
 }
 
-void AddStack(const T5Config& config, const std::string& name, std::int64_t layers, bool is_decoder,
+void AddStack(const T5Config& config, const std::string& name, std::int64_t layers, bool is_decoder, bool is_shared,
               ParameterList& list) {
-  list.Tie(name + ".embed_tokens.weight", "shared.weight");
+  if (is_shared) {
+    list.Tie(name + ".embed_tokens.weight", "shared.weight");
+  } else {
+    list.Embedding(name + ".embed_tokens", config.vocabulary, config.width);
+  }
   for (std::int64_t i = 0; i < layers; ++i) {
     const std::string block = absl::StrCat(name, ".block.", i, ".layer.");
     AddAttention(config, block + "0.SelfAttention", i == 0, list);
@@ -47,8 +51,8 @@ void DescribeT5(ConfigKeys& keys, Model& model) {
   static constexpr absl::string_view kKnown[] = {"T5Model", "T5ForConditionalGeneration", "T5EncoderModel",
                                                  "T5WithLMHeadModel"};
   const absl::string_view kind = kKnown[ArchitectureOf(model, kKnown, keys)];
-  const std::int64_t vocabulary = keys.Count("vocab_size", 32'128);
   T5Config config{};
+  config.vocabulary = keys.Count("vocab_size", 32'128);
   config.width = keys.Count("d_model", 512);
   config.head_width = keys.Count("d_kv", 64);
   config.inner = keys.Count("d_ff", 2048);
@@ -58,14 +62,15 @@ void DescribeT5(ConfigKeys& keys, Model& model) {
   config.buckets = keys.Count("relative_attention_num_buckets", 32);
   config.is_gated = absl::StartsWith(keys.Text("feed_forward_proj", "relu"), "gated-");
   ParameterList list(model);
-  list.Embedding("shared", vocabulary, config.width);
-  AddStack(config, "encoder", layers, /*is_decoder=*/false, list);
-  if (kind != "T5EncoderModel") AddStack(config, "decoder", decoder_layers, /*is_decoder=*/true, list);
+  const bool is_shared = model.switches.shares_embeddings.value_or(true);
+  if (is_shared) list.Embedding("shared", config.vocabulary, config.width);
+  AddStack(config, "encoder", layers, /*is_decoder=*/false, is_shared, list);
+  if (kind != "T5EncoderModel") AddStack(config, "decoder", decoder_layers, /*is_decoder=*/true, is_shared, list);
   if (kind == "T5ForConditionalGeneration" || kind == "T5WithLMHeadModel") {
     if (keys.Flag("tie_word_embeddings", true)) {
-      list.Tie("lm_head.weight", "shared.weight");
+      list.Tie("lm_head.weight", is_shared ? "shared.weight" : "decoder.embed_tokens.weight");
     } else {
-      list.Linear("lm_head", config.width, vocabulary, /*has_bias=*/false);
+      list.Linear("lm_head", config.width, config.vocabulary, /*has_bias=*/false);
     }
   }
 }

@@ -72,24 +72,48 @@ Json RunJson(const Estimate& of, const std::optional<DryRun>& run) {
           {"parts", PartsJson(of, *run)}};
 }
 
+Json ChangesJson(const estimate::ModelSwitches& switches) {
+  return {{"vocabulary", OrNull(switches.vocabulary)},
+          {"layers", OrNull(switches.layers)},
+          {"width", OrNull(switches.width)},
+          {"ties_embeddings", OrNull(switches.ties_embeddings)},
+          {"shares_embeddings", OrNull(switches.shares_embeddings)},
+          {"frozen", switches.frozen},
+          {"has_host_embeddings", switches.has_host_embeddings}};
+}
+
+// Elements of the parameters that are marked so.
+std::int64_t Marked(const estimate::Model& model, bool estimate::ModelParameter::*mark) {
+  std::int64_t out = 0;
+  for (const estimate::ModelParameter& parameter : model.parameters) out += parameter.*mark ? parameter.count() : 0;
+  return out;
+}
+
 Json AskedJson(const Estimate& of) {
   return {{"mode", of.run.is_training ? "training" : "inference"},
           {"steps", of.run.steps},
           {"batch", of.run.batch},
           {"tokens", of.run.tokens},
+          {"target_tokens", of.run.target_tokens},
           {"accumulation", of.run.accumulation},
           {"is_checkpointed", of.run.is_checkpointed},
           {"precision", std::string(PrecisionName(of.run.precision))},
           {"optimizer", of.run.is_training ? Json(of.run.optimizer) : Json(nullptr)},
           {"torch", of.run.torch_version},
           {"gpu", of.run.gpu},
-          {"conf", of.run.conf}};
+          {"conf", of.run.conf},
+          {"changes", ChangesJson(of.model.switches)}};
 }
 
 Json ModelJson(const Estimate& of) {
-  Json out = {{"family", of.model.family},      {"architecture", TextOrNull(of.model.architecture)},
-              {"parameters", of.model.count()}, {"layers", Json::array()},
-              {"tied", Json::array()},          {"outliers", Json::array()}};
+  Json out = {{"family", of.model.family},
+              {"architecture", TextOrNull(of.model.architecture)},
+              {"parameters", of.model.count()},
+              {"frozen_parameters", Marked(of.model, &estimate::ModelParameter::is_frozen)},
+              {"host_parameters", Marked(of.model, &estimate::ModelParameter::is_on_host)},
+              {"layers", Json::array()},
+              {"tied", Json::array()},
+              {"outliers", Json::array()}};
   for (const estimate::LayerSum& layer : of.layers) {
     out["layers"].push_back({{"name", layer.name}, {"parameters", layer.parameters}, {"tensors", layer.tensors}});
   }

@@ -68,6 +68,9 @@ std::string Asked(const Estimate& of) {
   absl::StrAppend(&out, ", ", PrecisionName(of.run.precision));
   if (of.run.is_training) absl::StrAppend(&out, ", ", of.run.optimizer);
   if (of.run.is_checkpointed) absl::StrAppend(&out, ", checkpointed");
+  if (const std::string changes = SwitchesText(of.model.switches); !changes.empty()) {
+    absl::StrAppend(&out, ", ", Shortened(Printable(changes), 60));
+  }
   absl::StrAppend(&out, ", torch ", of.run.torch_version);
   if (of.capacity_bytes.has_value()) {
     absl::StrAppend(&out, ", on ", of.device.empty() ? "a device" : of.device, " of ", FormatBytes(*of.capacity_bytes));
@@ -98,6 +101,16 @@ void AppendParameters(const Estimate& of, std::string& out) {
     out += absl::StrFormat("  %s is %s, counted once\n", Shortened(Printable(tied.name), 50),
                            Shortened(Printable(tied.of), 60));
   }
+}
+
+void AppendSetAside(const Estimate& of, std::string& out) {
+  std::int64_t frozen = 0, on_host = 0;
+  for (const estimate::ModelParameter& parameter : of.model.parameters) {
+    if (parameter.is_frozen) frozen += parameter.count();
+    if (parameter.is_on_host) on_host += parameter.count();
+  }
+  if (frozen > 0) absl::StrAppend(&out, "  ", Count(frozen), " frozen: no gradients, no optimizer states\n");
+  if (on_host > 0) absl::StrAppend(&out, "  ", Count(on_host), " on the host, with their gradients and states\n");
 }
 
 void AppendOutliers(const Estimate& of, std::string& out) {
@@ -204,6 +217,7 @@ std::string ToText(const EstimateReport& report) {
       absl::StrCat("ESTIMATE  ", of.model.architecture.empty() ? of.model.family : Printable(of.model.architecture),
                    ", ", Count(of.model.count()), " parameters\n          ", Asked(of), "\n");
   AppendParameters(of, out);
+  AppendSetAside(of, out);
   AppendOutliers(of, out);
   AppendStates(of, out);
   if (of.no_dry_run.empty()) {

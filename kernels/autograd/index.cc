@@ -100,6 +100,15 @@ Tensor Embedding(const Tensor& weight, const Tensor& indices) {
   return out;
 }
 
+Tensor FromHost(const Tensor& indices, std::int64_t width, bool is_trained) {
+  Context& context = indices.context();
+  Dims sizes = indices.sizes();
+  sizes.push_back(width);
+  Tensor out = Zeros(context, std::move(sizes), DType::kFloat32);
+  if (is_trained && context.grad_enabled()) Record("ToHostBackward", out, {}, {}, [](Gradients&) {});
+  return out;
+}
+
 Tensor IndexRows(const Tensor& weight, const Tensor& indices) {
   Tensor out = Lookup(weight, indices);
   if (Records(weight)) {

@@ -12,6 +12,10 @@ namespace ashlar::kernels {
 // alone; above, sort and segment scratch (Embedding.cu, EmbeddingBackwardKernel.cu).
 Tensor Embedding(const Tensor& weight, const Tensor& indices);
 
+// The rows that a table of that width on the host has for the indices, copied over; where it is trained their gradient
+// is copied back, and takes nothing of the device. Rows are zero where there is arithmetic.
+Tensor FromHost(const Tensor& indices, std::int64_t width, bool is_trained);
+
 // weight[indices]: the same values by advanced indexing, whose backward sorts always (Indexing.cu, index_put).
 Tensor IndexRows(const Tensor& weight, const Tensor& indices);
 

@@ -24,8 +24,15 @@ Tensor LayerNormLayer::operator()(const Tensor& x) const { return LayerNorm(x, w
 
 EmbeddingLayer::EmbeddingLayer(Parameters& parameters, absl::string_view name, std::int64_t rows, std::int64_t width,
                                double deviation)
-    : weight_(parameters.New(absl::StrCat(name, ".weight"), {rows, width}, Init::Normal(deviation))) {}
+    : width_(width) {
+  const std::string weight = absl::StrCat(name, ".weight");
+  is_on_host_ = parameters.IsOnHost(weight);
+  is_trained_ = !parameters.IsFrozen(weight);
+  if (!is_on_host_) weight_ = parameters.New(weight, {rows, width}, Init::Normal(deviation));
+}
 
-Tensor EmbeddingLayer::operator()(const Tensor& indices) const { return Embedding(weight_, indices); }
+Tensor EmbeddingLayer::operator()(const Tensor& indices) const {
+  return is_on_host_ ? FromHost(indices, width_, is_trained_) : Embedding(weight_, indices);
+}
 
 }  // namespace ashlar::kernels

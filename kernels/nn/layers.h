@@ -33,16 +33,19 @@ class LayerNormLayer {
   double epsilon_ = 0;
 };
 
+// A table on the host (Parameters::Options) looks its rows up there, and only they come to the device.
 class EmbeddingLayer {
  public:
   EmbeddingLayer() = default;
   EmbeddingLayer(Parameters& parameters, absl::string_view name, std::int64_t rows, std::int64_t width,
                  double deviation);
   Tensor operator()(const Tensor& indices) const;
-  const Tensor& weight() const { return weight_; }
+  const Tensor& weight() const { return weight_; }  // none on the host
 
  private:
   Tensor weight_;
+  std::int64_t width_ = 0;
+  bool is_on_host_ = false, is_trained_ = false;
 };
 
 }  // namespace ashlar::kernels

@@ -45,10 +45,18 @@ Parameters::Parameters(Context& context, ParameterOptions options) : context_(co
 Tensor Parameters::New(std::string name, Dims sizes, Init init) {
   Tensor tensor = Empty(context_, std::move(sizes), DType::kFloat32, Part::kWeights);
   if (context_.computes()) FillNormal(tensor, init.mean, init.deviation);
-  tensor.set_requires_grad(std::none_of(options_.frozen.begin(), options_.frozen.end(),
-                                        [&](const std::string& pattern) { return IsNamedBy(name, pattern); }));
+  tensor.set_requires_grad(!IsFrozen(name));
   all_.push_back({std::move(name), tensor});
   return tensor;
+}
+
+bool Parameters::IsFrozen(absl::string_view name) const {
+  return std::any_of(options_.frozen.begin(), options_.frozen.end(),
+                     [&](const std::string& pattern) { return IsNamedBy(name, pattern); });
+}
+
+bool Parameters::IsOnHost(absl::string_view name) const {
+  return std::find(options_.on_host.begin(), options_.on_host.end(), name) != options_.on_host.end();
 }
 
 std::int64_t Parameters::count() const {

@@ -44,7 +44,8 @@ struct Parameter {
 bool IsNamedBy(absl::string_view name, absl::string_view pattern);
 
 struct ParameterOptions {
-  std::vector<std::string> frozen = {};  // patterns, as IsNamedBy takes them
+  std::vector<std::string> frozen = {};   // patterns, as IsNamedBy takes them
+  std::vector<std::string> on_host = {};  // whole names: tables that a module looks up on the host, and makes none of
 };
 
 class Parameters {
@@ -54,6 +55,8 @@ class Parameters {
   Tensor New(std::string name, Dims sizes, Init init);
   const std::vector<Parameter>& all() const { return all_; }
   std::int64_t count() const;  // of elements
+  bool IsFrozen(absl::string_view name) const;
+  bool IsOnHost(absl::string_view name) const;
   // Once all are made: a pattern that names none of them, or patterns that leave nothing to train, are an error that
   // says what there is.
   absl::Status CheckFrozen() const;
