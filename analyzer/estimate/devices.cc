@@ -10,19 +10,47 @@ namespace {
 // A total as an out-of-memory message prints it, in GiB with two decimals.
 constexpr std::uint64_t Printed(double gib) { return static_cast<std::uint64_t>(gib * 1024) * kMiB; }
 
-// V100: 1343 MiB with a probe tensor's segment of 2 MiB (Hugging Face, "Performance and Scalability", 2022). T4: total
-// - reserved - free of a posted out-of-memory message (14.76 GiB, 13.06 GiB, 835.88 MiB) less 18 MiB of cuBLAS
-// workspaces.
-constexpr DeviceFacts kDevices[] = {
-    {"V100-16GB", Printed(15.78), "a posted out-of-memory message", "V100", 1341 * kMiB,
-     "measured with NVML (Hugging Face, 2022)"},
-    {"T4", Printed(14.76), "a posted out-of-memory message", "T4", 887 * kMiB,
-     "from a posted out-of-memory message"},
-    {"A100-40GB", Printed(39.50), "github.com/TianheWu/CoSeR issue 10", "A100"},
-    {"A100-80GB", Printed(79.25), "github.com/levihsu/OOTDiffusion issue 235", "A100"},
-    {"H100-80GB", Printed(79.11), "github.com/vllm-project/vllm issue 27508", "H100"},
-    {"RTX3090", Printed(23.70), "github.com/GaoLii/DSP issue 10", "A100"},
-    {"RTX4090", Printed(23.65), "github.com/tloen/llama-int8 issue 7", "A100"}};
+// Eager: V100: 1343 MiB with a probe tensor's segment of 2 MiB (Hugging Face, "Performance and Scalability", 2022). T4:
+// total - reserved - free of a posted message (14.76 GiB, 13.06 GiB, 835.88 MiB) less 18 MiB of cuBLAS workspaces.
+// Lazy: out-of-memory messages of torch 2.1 and later, posted by users: what "this process has" less what is allocated
+// and what is reserved but unallocated; to 10 MiB, since the message prints GiB with two decimals.
+constexpr DeviceFacts kDevices[] = {{"V100-16GB",
+                                     Printed(15.78),
+                                     "a posted out-of-memory message",
+                                     "V100",
+                                     {1341 * kMiB, "measured with NVML (Hugging Face, 2022)"},
+                                     {366 * kMiB, "github.com/meta-llama/llama issue 918, with NCCL"}},
+                                    {"T4",
+                                     Printed(14.76),
+                                     "a posted out-of-memory message",
+                                     "T4",
+                                     {887 * kMiB, "from a posted out-of-memory message"},
+                                     {137 * kMiB, "github.com/tsugumi-sys/SA-ConvLSTM-Pytorch issue 22"}},
+                                    {"A100-40GB",
+                                     Printed(39.50),
+                                     "github.com/TianheWu/CoSeR issue 10",
+                                     "A100",
+                                     {},
+                                     {501 * kMiB, "github.com/TianheWu/CoSeR issue 10"}},
+                                    {"A100-80GB",
+                                     Printed(79.25),
+                                     "github.com/levihsu/OOTDiffusion issue 235",
+                                     "A100",
+                                     {},
+                                     {409 * kMiB, "github.com/HiDream-ai/VAREdit issue 6"}},
+                                    {"H100-80GB", Printed(79.11), "github.com/vllm-project/vllm issue 27508", "H100"},
+                                    {"RTX3090",
+                                     Printed(23.70),
+                                     "github.com/GaoLii/DSP issue 10",
+                                     "A100",
+                                     {},
+                                     {258 * kMiB, "github.com/Tencent-Hunyuan/HY-Motion-1.0 issue 3"}},
+                                    {"RTX4090",
+                                     Printed(23.65),
+                                     "github.com/tloen/llama-int8 issue 7",
+                                     "A100",
+                                     {},
+                                     {473 * kMiB, "github.com/pinokiofactory/flux-webui issue 11"}}};
 
 }  // namespace
 
@@ -36,6 +64,6 @@ absl::StatusOr<DeviceFacts> DeviceNamed(absl::string_view name) {
       absl::StrCat("'", name, "' is not in the table: ", known, "; or leave it out and give --capacity"));
 }
 
-DeviceFacts ReferenceDevice() { return kDevices[0]; }
+DeviceFacts ReferenceDevice(bool is_lazy) { return *DeviceNamed(is_lazy ? "A100-40GB" : "V100-16GB"); }
 
 }  // namespace ashlar::estimate

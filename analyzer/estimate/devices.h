@@ -11,20 +11,26 @@
 
 namespace ashlar::estimate {
 
+// What a process takes outside the allocator; no bytes where there is no source.
+struct ContextFacts {
+  std::optional<std::uint64_t> bytes = {};
+  absl::string_view source = {};
+};
+
 struct DeviceFacts {
   absl::string_view name;
   std::uint64_t total_bytes = 0;
   absl::string_view total_source;
-  absl::string_view gpu;  // whose library buffers: a name of kernels::GpuNamed
-  std::optional<std::uint64_t> context_bytes = {};
-  absl::string_view context_source = {};
+  absl::string_view gpu;            // whose library buffers: a name of kernels::GpuNamed
+  ContextFacts eager_context = {};  // every kernel loaded when the context is made: before torch 1.13
+  ContextFacts lazy_context = {};   // each when it is first called (CUDA_MODULE_LOADING=LAZY): from torch 1.13 on
 };
 
 // "V100-16GB", "T4", "A100-40GB", ... in any case of letters. Errors list them.
 absl::StatusOr<DeviceFacts> DeviceNamed(absl::string_view name);
 
-// What a context is taken to need where the table has no measurement: the V100's.
-DeviceFacts ReferenceDevice();
+// Whose context stands for those that the table does not have: the V100's before torch 1.13, the A100's since.
+DeviceFacts ReferenceDevice(bool is_lazy);
 
 }  // namespace ashlar::estimate
 

@@ -83,25 +83,35 @@ absl::Status CheckRun(const Model& model, const EstimateOptions& options) {
   return Check("--seq", *options.tokens, 1, model.max_positions.value_or(kMostBatch));
 }
 
+// The context of the named device, else of the one that stands for it.
+void SetContext(const std::optional<DeviceFacts>& named, bool is_lazy, Estimate& out) {
+  const auto of = [&](const DeviceFacts& facts) { return is_lazy ? facts.lazy_context : facts.eager_context; };
+  if (named.has_value() && of(*named).bytes.has_value()) {
+    out.context_bytes = *of(*named).bytes;
+    out.context_source = std::string(of(*named).source);
+    return;
+  }
+  const DeviceFacts reference = ReferenceDevice(is_lazy);
+  out.context_bytes = *of(reference).bytes;
+  out.context_source = absl::StrCat("that of ", reference.name, ", ", of(reference).source, "; or give --context");
+}
+
 // The device's memory and what of it the allocator cannot have.
-absl::Status SetDevice(const EstimateOptions& options, Estimate& out) {
-  DeviceFacts facts = ReferenceDevice();
-  const bool is_named = !options.device.empty();
-  if (is_named) {
+absl::Status SetDevice(const EstimateOptions& options, const kernels::Framework& framework, Estimate& out) {
+  std::optional<DeviceFacts> device;
+  if (!options.device.empty()) {
     const absl::StatusOr<DeviceFacts> named = DeviceNamed(options.device);
     if (!named.ok()) return absl::InvalidArgumentError(absl::StrCat("--device: ", named.status().message()));
-    facts = *named;
-    out.device = std::string(facts.name);
-    out.capacity_bytes = facts.total_bytes;
-    out.capacity_source = std::string(facts.total_source);
-    out.run.gpu = std::string(facts.gpu);
+    device = *named;
+    out.device = std::string(device->name);
+    out.capacity_bytes = device->total_bytes;
+    out.capacity_source = std::string(device->total_source);
+    out.run.gpu = std::string(device->gpu);
   }
-  const DeviceFacts reference = ReferenceDevice();
-  out.context_bytes = facts.context_bytes.value_or(*reference.context_bytes);
-  out.context_source =
-      is_named && facts.context_bytes.has_value()
-          ? std::string(facts.context_source)
-          : absl::StrCat("a ", reference.name, "'s, ", reference.context_source, "; or give --context");
+  SetContext(device, framework.loads_kernels_lazily, out);
+  if (!framework.has_cublas_workspace && out.run.steps > 0) {
+    out.driver_bytes = out.run.is_training ? kDriverBytesTraining : kDriverBytesInference;
+  }
   if (options.capacity_bytes.has_value()) {
     out.capacity_bytes = options.capacity_bytes;
     out.capacity_source = "--capacity";
@@ -115,11 +125,6 @@ absl::Status SetDevice(const EstimateOptions& options, Estimate& out) {
 }
 
 absl::Status SetRuns(RunObserver* observer, Estimate& out) {
-  const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(out.run.torch_version);
-  if (!framework.ok()) return absl::InvalidArgumentError(absl::StrCat("--torch: ", framework.status().message()));
-  if (!framework->has_cublas_workspace && out.run.steps > 0) {
-    out.driver_bytes = out.run.is_training ? kDriverBytesTraining : kDriverBytesInference;
-  }
   const std::uint64_t outside = out.context_bytes + out.driver_bytes;
   if (out.capacity_bytes.has_value()) {
     if (*out.capacity_bytes <= outside) {
@@ -181,7 +186,9 @@ absl::StatusOr<Estimate> EstimateMemory(Model described, const EstimateOptions& 
   out.run = options.run;
   const std::int64_t longest = std::min(model.max_positions.value_or(kMostDefaultTokens), kMostDefaultTokens);
   out.run.tokens = model.tokens_a_sample.value_or(options.tokens.value_or(longest));
-  if (absl::Status status = SetDevice(options, out); !status.ok()) return status;
+  const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(out.run.torch_version);
+  if (!framework.ok()) return absl::InvalidArgumentError(absl::StrCat("--torch: ", framework.status().message()));
+  if (absl::Status status = SetDevice(options, *framework, out); !status.ok()) return status;
   out.layers = SumLayers(model);
   out.outliers = FindOutliers(model);
   out.states = StatesOf(model, out.run);

@@ -25,6 +25,7 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
   out.gelu_autocasts_to_float = !since(1, 11);
   out.linear_adds_bias_after = !since(1, 12);
   out.addmm_has_lt_workspace = since(1, 13);
+  out.loads_kernels_lazily = since(1, 13);
   out.zero_grad_keeps_gradients = !since(2, 0);
   out.gradients_add_in_place = since(2, 1);
   out.has_cublas_workspace = since(2, 0);
@@ -39,11 +40,11 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
 absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
   // SMs and threads of an SM: the vendor's data sheets. The workspace: getChosenWorkspaceSize, CublasHandlePool.cpp.
   constexpr std::uint64_t kUsual = 8'519'680, kHopper = 33'554'432;
-  static constexpr Gpu kGpus[] = {{"V100", 80, 2048, kUsual, 16 * kGiB},
-                                  {"T4", 40, 1024, kUsual, 16 * kGiB},
-                                  {"A100", 108, 2048, kUsual, 80 * kGiB},
-                                  {"H100", 132, 2048, kHopper, 80 * kGiB},
-                                  {"H200", 132, 2048, kHopper, 141 * kGiB}};
+  static constexpr Gpu kGpus[] = {{"V100", 80, 2048, kUsual},
+                                  {"T4", 40, 1024, kUsual},
+                                  {"A100", 108, 2048, kUsual},
+                                  {"H100", 132, 2048, kHopper},
+                                  {"H200", 132, 2048, kHopper}};
   std::string known;
   for (const Gpu& gpu : kGpus) {
     if (gpu.name == name) return gpu;

@@ -18,6 +18,7 @@ struct Framework {
   bool gelu_autocasts_to_float = false;         // <= 1.10 (pull request 59639)
   bool linear_adds_bias_after = false;          // <= 1.11, inputs of 3 dims and more: matmul, then + bias (pull 72728)
   bool addmm_has_lt_workspace = true;           // from 1.13: 1 MiB for a cublasLt call with a bias
+  bool loads_kernels_lazily = true;             // from 1.13: a smaller CUDA context (pull request 86509)
   bool zero_grad_keeps_gradients = false;       // < 2.0: zeroed in place (optimizer.py 1.13, 2.6)
   bool gradients_add_in_place = true;           // > 2.0: two gradients that meet (input_buffer.cpp 1.13, 2.6)
   bool has_cublas_workspace = true;             // >= 2.0: from the allocator, not the driver (CublasHandlePool.cpp)
@@ -36,7 +37,6 @@ struct Gpu {
   std::int64_t sm_count = 0;
   std::int64_t threads_per_sm = 0;
   std::uint64_t cublas_workspace_bytes = 0;  // one a (thread, stream); 32 MiB on sm_90, else 8,519,680 bytes
-  std::uint64_t memory_bytes = 0;            // as sold
 };
 
 // "V100", "T4", "A100", "H100", "H200". Errors list them.

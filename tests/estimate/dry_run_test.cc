@@ -223,6 +223,23 @@ TEST(DryRunTest, OutliersAndLayers) {
   EXPECT_FALSE(gemma[0].column.has_value());
 }
 
+// Messages posted by users; a device that none was found for takes another's, and says so.
+TEST(DryRunTest, TheContextFollowsDeviceAndVersion) {
+  const auto context_of = [](const char* device, const char* torch) {
+    EstimateOptions options;
+    options.run = {.steps = 0, .batch = 1, .torch_version = torch};
+    options.device = device;
+    const Estimate estimate = *EstimateMemory(ModelOf("bert-base-uncased"), options);
+    return std::pair(estimate.context_bytes / kMiB, estimate.context_source);
+  };
+  EXPECT_EQ(context_of("T4", "1.12").first, 887u);
+  EXPECT_EQ(context_of("T4", "1.13").first, 137u);
+  EXPECT_EQ(context_of("V100-16GB", "1.10").first, 1341u);
+  EXPECT_THAT(context_of("A100-80GB", "1.10"), testing::Pair(1341u, HasSubstr("that of V100-16GB")));
+  EXPECT_THAT(context_of("H100-80GB", "2.6"), testing::Pair(501u, HasSubstr("that of A100-40GB")));
+  EXPECT_THAT(context_of("", "2.6"), testing::Pair(501u, HasSubstr("--context")));
+}
+
 TEST(DryRunTest, ErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf({.run = {.batch = 0}}), HasSubstr("--batch: 0"));
   EXPECT_THAT(ErrorOf({.run = {.optimizer = "adam"}}), AllOf(HasSubstr("--optimizer"), HasSubstr("adafactor")));
@@ -230,7 +247,7 @@ TEST(DryRunTest, ErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf({.run = {.conf = "frob:1"}}), HasSubstr("--conf"));
   EXPECT_THAT(ErrorOf({.tokens = 513}), HasSubstr("--seq: 513"));
   EXPECT_THAT(ErrorOf({.device = "Z80"}), AllOf(HasSubstr("--device"), HasSubstr("A100-40GB")));
-  EXPECT_THAT(ErrorOf({.capacity_bytes = kGiB}), HasSubstr("--capacity"));
+  EXPECT_THAT(ErrorOf({.capacity_bytes = 256 * kMiB}), HasSubstr("--capacity"));
   EXPECT_THAT(ErrorOf({.gpu = "Z80"}), HasSubstr("--gpu"));
   const absl::StatusOr<Model> endless = ReadModel(
       R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], "max_position_embeddings": 90000000})",
