@@ -45,11 +45,12 @@ Tensor SoftmaxGradient(Context& context, const Tensor& grad_in, const Tensor& re
   return out;
 }
 
-Tensor SoftmaxOf(const Tensor& input, bool is_log) {
+Tensor SoftmaxOf(const Tensor& input, bool is_log, bool in_float) {
   Context& context = input.context();
   // Half is read by the kernel as it is, bfloat16 is cast first.
-  const bool casts_inside = context.autocasts() && input.dtype() == DType::kFloat16;
-  const Tensor x = Contiguous(casts_inside ? input : ForFloat(input));
+  const bool widens = in_float || context.autocasts();
+  const bool casts_inside = widens && input.dtype() == DType::kFloat16;
+  const Tensor x = Contiguous(widens && !casts_inside ? Cast(input, DType::kFloat32) : input);
   Tensor out = casts_inside ? EmptyLike(x, DType::kFloat32) : EmptyLike(x);
   if (context.computes()) context.Do(ops::Softmax{x.view(), {}, false, is_log, 1, out.view()});
   if (Records(x)) {
@@ -80,9 +81,11 @@ Tensor LayerNorm(const Tensor& x_in, const Tensor& weight_in, const Tensor& bias
   return out;
 }
 
-Tensor Softmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false); }
+Tensor Softmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false, /*in_float=*/false); }
 
-Tensor LogSoftmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/true); }
+Tensor SoftmaxInFloat(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false, /*in_float=*/true); }
+
+Tensor LogSoftmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/true, /*in_float=*/false); }
 
 Tensor Dropout(const Tensor& x_in, double p) {
   if (p == 0) return x_in;

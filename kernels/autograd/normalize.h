@@ -11,6 +11,8 @@ namespace ashlar::kernels {
 Tensor LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon);
 Tensor Softmax(const Tensor& x);
 Tensor LogSoftmax(const Tensor& x);
+// softmax(x, dtype=float32): half is read by the kernel as it is, bfloat16 is cast first.
+Tensor SoftmaxInFloat(const Tensor& x);
 
 // The tensor itself where p is 0.
 Tensor Dropout(const Tensor& x, double p);

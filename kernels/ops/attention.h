@@ -64,7 +64,8 @@ struct DropoutBackward {
 // What forward and backward share. query (B, H, Sq, D), key and value (B, Hkv, Sk, D), H a multiple of Hkv (query head
 // h reads head h / (H / Hkv)); any strides but 1 in the last dim; one float dtype; D at most 256. Lengths (B), int32:
 // rows of the batch's b-th sequence; what lies behind them is not read, and its results are 0. Causal: query i sees
-// keys up to i + key_length - query_length.
+// keys up to i + key_length - query_length. A bias, of any float dtype, broadcasts to (B, H, Sq, Sk) and is added to the
+// scaled scores; -inf hides a key. CUDA has none yet.
 struct AttentionInputs {
   View query;
   View key;
@@ -75,6 +76,7 @@ struct AttentionInputs {
   bool is_causal = false;
   double dropout_p = 0;
   RandomKey random = {};
+  std::optional<View> bias = {};
 };
 
 // out (B, H, Sq, D), any strides but 1 in the last dim; log_sum_exp (B, H, Sq) float32 contiguous, -inf for a query

@@ -178,6 +178,10 @@ Operands& CheckInputs(Operands& operands, const AttentionInputs& in) {
   operands.That(in.query.sizes[3] <= kMostHeadDim, absl::StrCat("a head has at most ", kMostHeadDim, " elements"));
   CheckLengths(operands, "query_lengths", in.query_lengths, in.query.sizes[0]);
   CheckLengths(operands, "key_lengths", in.key_lengths, in.query.sizes[0]);
+  if (in.bias) {
+    operands.Float("bias", *in.bias);
+    operands.Broadcasts("bias", *in.bias, {in.query.sizes[0], heads, in.query.sizes[2], in.key.sizes[2]});
+  }
   return operands.That(in.dropout_p >= 0 && in.dropout_p < 1, "dropout_p must be in [0, 1)");
 }
 

@@ -34,17 +34,20 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
   out.foreach_adamw_lists = since(2, 0) ? 1 : 2;
   out.caches_casts_without_grad = !since(2, 7);
   out.math_attention_in_float = since(2, 5);
+  out.math_attention_softmax_is_safe = since(2, 5);
+  out.attention_masks_by_where = since(2, 5);
+  out.attention_seeds_on_device = since(2, 7);
   return out;
 }
 
 absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
   // SMs and threads of an SM: the vendor's data sheets. The workspace: getChosenWorkspaceSize, CublasHandlePool.cpp.
   constexpr std::uint64_t kUsual = 8'519'680, kHopper = 33'554'432;
-  static constexpr Gpu kGpus[] = {{"V100", 80, 2048, kUsual},
-                                  {"T4", 40, 1024, kUsual},
-                                  {"A100", 108, 2048, kUsual},
-                                  {"H100", 132, 2048, kHopper},
-                                  {"H200", 132, 2048, kHopper}};
+  static constexpr Gpu kGpus[] = {{"V100", 70, 80, 2048, kUsual},
+                                  {"T4", 75, 40, 1024, kUsual},
+                                  {"A100", 80, 108, 2048, kUsual},
+                                  {"H100", 90, 132, 2048, kHopper},
+                                  {"H200", 90, 132, 2048, kHopper}};
   std::string known;
   for (const Gpu& gpu : kGpus) {
     if (gpu.name == name) return gpu;

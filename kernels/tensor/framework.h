@@ -27,6 +27,9 @@ struct Framework {
   int foreach_adamw_lists = 1;                  // full lists of temporaries: 2 in 1.13, 1 in 2.6 (adamw.py)
   bool caches_casts_without_grad = true;        // 1.13 and 2.6 do, recorded traces of 2.11 do not (autocast_mode.cpp)
   bool math_attention_in_float = true;          // >= 2.5: half inputs are converted (attention.cpp)
+  bool math_attention_softmax_is_safe = true;   // >= 2.5: rows with nothing left are found and zeroed (attention.cpp)
+  bool attention_masks_by_where = true;         // >= 2.5: a bool mask becomes a bias by one where (attention.cpp)
+  bool attention_seeds_on_device = false;       // >= 2.7: two, of FlashAttention (flash_api.cpp)
 };
 
 // "1.10", "1.13", "2.6", "2.11". Errors name the text and the form.
@@ -34,6 +37,7 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version);
 
 struct Gpu {
   absl::string_view name;
+  int compute_capability = 0;  // 80 for 8.0
   std::int64_t sm_count = 0;
   std::int64_t threads_per_sm = 0;
   std::uint64_t cublas_workspace_bytes = 0;  // one a (thread, stream); 32 MiB on sm_90, else 8,519,680 bytes

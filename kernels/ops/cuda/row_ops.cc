@@ -1,4 +1,5 @@
 // CudaOps: norms, softmax, dropout, attention, embedding and losses.
+#include "absl/strings/str_cat.h"
 #include "kernels/ops/cuda/cuda_world.h"
 #include "kernels/ops/philox.h"
 #include "kernels/ops/scratch.h"
@@ -174,13 +175,20 @@ AttentionArguments AttentionOf(const AttentionInputs& in, const View& out, const
   return arguments;
 }
 
+absl::Status CheckBias(const char* op, const AttentionInputs& in) {
+  if (!in.bias) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(op, ": a bias of the scores is added on the host alone"));
+}
+
 }  // namespace
 
 absl::Status CudaOps::Do(const TiledAttention& op) {
+  if (absl::Status status = CheckBias(op.kName, op.inputs); !status.ok()) return status;
   return LaunchStatus(op.kName, LaunchAttention(AttentionOf(op.inputs, op.out, op.log_sum_exp), stream_));
 }
 
 absl::Status CudaOps::Do(const TiledAttentionBackward& op) {
+  if (absl::Status status = CheckBias(op.kName, op.inputs); !status.ok()) return status;
   absl::StatusOr<Scratch> scratch = Scratch::Take(workspace(), ScratchBytes(op));
   if (!scratch.ok()) return scratch.status();
   AttentionArguments arguments = AttentionOf(op.inputs, op.out, op.log_sum_exp);

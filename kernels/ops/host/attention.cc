@@ -46,6 +46,8 @@ struct Head {
   float scale = static_cast<float>(in.scale);
   std::uint32_t threshold = DropThreshold(in.dropout_p);
   float keep_factor = static_cast<float>(1 / (1 - in.dropout_p));
+  std::optional<View> bias = in.bias ? BroadcastTo(*in.bias, {in.query.sizes[0], heads, most_queries, most_keys})
+                                     : std::optional<View>();
 
   std::int64_t Length(const std::optional<View>& lengths, std::int64_t most) const {
     if (!lengths) return most;
@@ -54,6 +56,13 @@ struct Head {
   // Keys that a query sees.
   std::int64_t Seen(std::int64_t query) const {
     return in.is_causal ? std::clamp<std::int64_t>(query + keys - queries + 1, 0, keys) : keys;
+  }
+  // Added to a scaled score.
+  float Bias(std::int64_t head, std::int64_t query, std::int64_t key) const {
+    if (!bias) return 0;
+    const Dims& step = bias->strides;
+    const std::int64_t at = batch * step[0] + head * step[1] + query * step[2] + key * step[3];
+    return static_cast<float>(host::LoadNumber(RowAt(*bias, 0), at));
   }
   // 0 or 1 / (1 - p).
   float Keep(std::int64_t head, std::int64_t query, std::int64_t key) const {
@@ -96,9 +105,10 @@ float Attend(const Head& head, std::int64_t h, std::int64_t query, const float* 
     float scores[kTile];
     float highest = most;
     for (std::int64_t j = 0; j < count; ++j) {
-      scores[j] = head.scale * Dot(q, keys + (begin + j) * head.size, head.size);
+      scores[j] = head.scale * Dot(q, keys + (begin + j) * head.size, head.size) + head.Bias(h, query, begin + j);
       highest = std::max(highest, scores[j]);
     }
+    if (highest == kNothing) continue;             // a bias hides the whole tile
     const float decay = std::exp(most - highest);  // 0 in the first tile
     sum *= decay;
     for (std::int64_t d = 0; d < head.size; ++d) out[d] *= decay;
@@ -109,7 +119,7 @@ float Attend(const Head& head, std::int64_t h, std::int64_t query, const float* 
       AddScaled(out, weight * head.Keep(h, query, begin + j), values + (begin + j) * head.size, head.size);
     }
   }
-  if (seen == 0) return kNothing;
+  if (sum == 0) return kNothing;
   for (std::int64_t d = 0; d < head.size; ++d) out[d] /= sum;
   return most + std::log(sum);
 }
@@ -180,7 +190,8 @@ absl::Status HostOps::Do(const TiledAttentionBackward& op) {
           for (std::int64_t j = 0; j < head.Seen(i); ++j) {
             const float* k = keys + j * size;
             const float keep = head.Keep(h, i, j);
-            const float weight = std::exp(head.scale * Dot(q, k, size) - log_sum);
+            const float score = head.scale * Dot(q, k, size) + head.Bias(h, i, j);
+            const float weight = score == kNothing ? 0 : std::exp(score - log_sum);
             const float slope = head.scale * weight * (Dot(g, values + j * size, size) * keep - delta);
             AddScaled(grad_query, slope, k, size);
             AddScaled(grad_keys + j * size, slope, q, size);
