@@ -109,8 +109,8 @@ std::int64_t WorkspaceOfEfficient(const Gpu& gpu, DType dtype, std::int64_t batc
   constexpr std::int64_t kLock = 4;  // words of 4 bytes
   const BackwardKernel kernel = KernelFor(gpu, dtype, head_size);
   const std::int64_t columns = std::min(kernel.query_block, kernel.most_head);
-  std::int64_t words = DivideUp(queries, kernel.query_block) * DivideUp(head_size, columns) *
-                       (kernel.query_block * columns + kLock);
+  std::int64_t words =
+      DivideUp(queries, kernel.query_block) * DivideUp(head_size, columns) * (kernel.query_block * columns + kLock);
   if (dtype != DType::kFloat32 && !kernel.keeps_in_registers) {
     std::int64_t splits = DivideUp(keys, kernel.key_block);
     if (batch * heads >= 256 && keys <= 2 * kernel.key_block) splits = 1;

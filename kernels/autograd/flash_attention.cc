@@ -57,9 +57,9 @@ void FlashGradient(Gradients& g, const FusedAttention& call, ops::RandomKey rand
     g.out[1] = Swapped(of_key);
     g.out[2] = Swapped(of_value);
     if (g.context.computes()) {
-      g.context.Do(ops::TiledAttentionBackward{InputsOf(query, key, value, call, random),
-                                               Swapped(out).view(), g.saved[kLogSumExp].view(), Swapped(grad).view(),
-                                               g.out[0].view(), g.out[1].view(), g.out[2].view()});
+      g.context.Do(ops::TiledAttentionBackward{InputsOf(query, key, value, call, random), Swapped(out).view(),
+                                               g.saved[kLogSumExp].view(), Swapped(grad).view(), g.out[0].view(),
+                                               g.out[1].view(), g.out[2].view()});
     }
     Release(wide_value, wide_key, accumulator, sums);
   }

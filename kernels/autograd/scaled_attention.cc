@@ -82,7 +82,8 @@ Tensor CausalMask(Context& context, std::int64_t queries, std::int64_t keys) {
   if (!context.computes()) return out;
   std::vector<std::uint8_t> sees(static_cast<std::size_t>(queries * keys), 0);
   for (std::int64_t query = 0; query < queries; ++query) {
-    for (std::int64_t key = 0; key <= query && key < keys; ++key) sees[static_cast<std::size_t>(query * keys + key)] = 1;
+    for (std::int64_t key = 0; key <= query && key < keys; ++key)
+      sees[static_cast<std::size_t>(query * keys + key)] = 1;
   }
   context.CopyBytes(out.view().data, sees.data(), sees.size());
   return out;

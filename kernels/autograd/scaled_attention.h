@@ -1,5 +1,6 @@
-// torch.nn.functional.scaled_dot_product_attention: softmax(query key^T scale + mask) value, by the backend that PyTorch
-// takes, with what that one saves and allocates (aten/native/transformers/attention.cpp, cuda/sdp_utils.cpp, 2.6).
+// torch.nn.functional.scaled_dot_product_attention: softmax(query key^T scale + mask) value, by the backend that
+// PyTorch takes, with what that one saves and allocates (aten/native/transformers/attention.cpp,
+// cuda/sdp_utils.cpp, 2.6).
 //
 //   Tensor out = ScaledDotProductAttention(query, key, value, {}, {.is_causal = true});
 //
@@ -18,18 +19,18 @@ namespace ashlar::kernels {
 
 struct ScaledAttention {
   double dropout_p = 0;
-  bool is_causal = false;  // as many keys as queries, and no mask
+  bool is_causal = false;            // as many keys as queries, and no mask
   std::optional<double> scale = {};  // nullopt: 1 / sqrt(head size)
 };
 
 enum class AttentionBackend : std::uint8_t { kFlash, kEfficient, kMath };
 
-// FlashAttention for half and bfloat16 without a mask on Ampere and later; the memory-efficient kernel where the GPU has
-// the dtype and heads are of aligned sizes; else composed operations.
+// FlashAttention for half and bfloat16 without a mask on Ampere and later; the memory-efficient kernel where the GPU
+// has the dtype and heads are of aligned sizes; else composed operations.
 AttentionBackend BackendOf(const Gpu& gpu, DType dtype, std::int64_t head_size, bool has_mask);
 
-// query, key, value (B, H, S, D); the mask, where it is defined, bool (true: seen) or added, broadcasts to (B, H, S, Sk)
-// and wants no gradient.
+// query, key, value (B, H, S, D); the mask, where it is defined, bool (true: seen) or added, broadcasts to (B, H, S,
+// Sk) and wants no gradient.
 Tensor ScaledDotProductAttention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                                  const ScaledAttention& call);
 

@@ -1,12 +1,15 @@
-// GPT-2 as transformers runs it eagerly (models/gpt2/modeling_gpt2.py): packed attention weights, a causal mask buffer
-// a layer, the tanh gelu in plain Python, the head tied to the embedding, the loss over shifted logits.
+// GPT-2 as transformers 4.3x to 4.51 runs it (models/gpt2/modeling_gpt2.py; kernels/nn/transformers.h has what
+// differs): packed attention weights, a causal mask buffer a layer, the tanh gelu in plain Python; keys and values are
+// kept until the outputs end, as use_cache does, but not with checkpointing.
 #ifndef ASHLAR_KERNELS_NN_GPT2_H_
 #define ASHLAR_KERNELS_NN_GPT2_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "kernels/nn/decoder_head.h"
 #include "kernels/nn/layers.h"
+#include "kernels/nn/transformers.h"
 
 namespace ashlar::kernels {
 
@@ -17,11 +20,13 @@ struct Gpt2Config {
   std::int64_t n_embd = 768;
   std::int64_t n_layer = 12;
   std::int64_t n_head = 12;
+  std::int64_t n_inner = 0;  // 0: four times n_embd
   double resid_pdrop = 0.1;
   double embd_pdrop = 0.1;
   double attn_pdrop = 0.1;
   double layer_norm_epsilon = 1e-5;
   double initializer_range = 0.02;
+  bool is_tied = true;
 };
 
 class Gpt2 {
@@ -29,13 +34,18 @@ class Gpt2 {
   struct Options {
     bool is_checkpointed = false;  // each layer
     bool is_training = true;       // dropout
+    DecoderHead head = DecoderHead::kLanguageModel;
+    std::int64_t labels = 2;  // of a classifier
+    Attention attention = Attention::kEager;
+    Transformers transformers = {};
   };
   Gpt2(Parameters& parameters, const Gpt2Config& config, Options options);
 
-  // ids (B, S) int64; logits (B, S, vocabulary).
-  Tensor Logits(const Tensor& ids) const;
+  // ids (B, S) int64; labels (B, S), of a classifier (B). Not without a head.
+  Tensor Loss(const Tensor& ids, const Tensor& labels) const;
   // The mean cross-entropy of each next token.
-  Tensor Loss(const Tensor& ids) const;
+  Tensor Loss(const Tensor& ids) const { return Loss(ids, ids); }
+  void Forward(const Tensor& ids) const;
 
  private:
   struct Projection {  // transformers' Conv1D: weight (in, out)
@@ -49,8 +59,17 @@ class Gpt2 {
     LayerNormLayer norm_mlp;
     Projection mlp, mlp_out;
   };
-  Tensor RunLayer(const Layer& layer, const Tensor& hidden) const;
-  Tensor Attend(const Layer& layer, const Tensor& hidden) const;
+  struct Output {
+    Tensor hidden;
+    std::vector<Tensor> cache;  // keys and values of all layers
+  };
+  Output Run(const Tensor& ids) const;
+  Tensor RunLayer(const Layer& layer, const Tensor& hidden, std::vector<Tensor>* cache) const;
+  Tensor Attend(const Layer& layer, const Tensor& hidden, std::vector<Tensor>* cache) const;
+  // query, key, value (B, H, S, D); the result (B, S, H D).
+  Tensor AttendEagerly(const Layer& layer, const Tensor& query, const Tensor& key, const Tensor& value,
+                       Tensor& weights) const;
+  Tensor AttendFused(const Tensor& query, const Tensor& key, const Tensor& value) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 
   Context& context_;
@@ -59,6 +78,7 @@ class Gpt2 {
   EmbeddingLayer tokens_, positions_;
   std::vector<Layer> layers_;
   LayerNormLayer final_norm_;
+  DecoderTop top_;
 };
 
 }  // namespace ashlar::kernels

@@ -43,7 +43,7 @@ bool IsNamedBy(absl::string_view name, absl::string_view pattern) {
 Parameters::Parameters(Context& context, ParameterOptions options) : context_(context), options_(std::move(options)) {}
 
 Tensor Parameters::New(std::string name, Dims sizes, Init init) {
-  Tensor tensor = Empty(context_, std::move(sizes), DType::kFloat32, Part::kWeights);
+  Tensor tensor = Empty(context_, std::move(sizes), options_.dtype, Part::kWeights);
   if (context_.computes()) FillNormal(tensor, init.mean, init.deviation);
   tensor.set_requires_grad(!IsFrozen(name));
   all_.push_back({std::move(name), tensor});

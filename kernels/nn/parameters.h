@@ -46,6 +46,7 @@ bool IsNamedBy(absl::string_view name, absl::string_view pattern);
 struct ParameterOptions {
   std::vector<std::string> frozen = {};   // patterns, as IsNamedBy takes them
   std::vector<std::string> on_host = {};  // whole names: tables that a module looks up on the host, and makes none of
+  DType dtype = DType::kFloat32;          // of all; another one is a model in pure half precision
 };
 
 class Parameters {

@@ -64,8 +64,8 @@ struct DropoutBackward {
 // What forward and backward share. query (B, H, Sq, D), key and value (B, Hkv, Sk, D), H a multiple of Hkv (query head
 // h reads head h / (H / Hkv)); any strides but 1 in the last dim; one float dtype; D at most 256. Lengths (B), int32:
 // rows of the batch's b-th sequence; what lies behind them is not read, and its results are 0. Causal: query i sees
-// keys up to i + key_length - query_length. A bias, of any float dtype, broadcasts to (B, H, Sq, Sk) and is added to the
-// scaled scores; -inf hides a key. CUDA has none yet.
+// keys up to i + key_length - query_length. A bias, of any float dtype, broadcasts to (B, H, Sq, Sk) and is added to
+// the scaled scores; -inf hides a key. CUDA has none yet.
 struct AttentionInputs {
   View query;
   View key;

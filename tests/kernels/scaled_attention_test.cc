@@ -112,13 +112,12 @@ TEST(ScaledAttention, NumbersAndGradientsAreThoseOfTheComposedOperations) {
           if (is_reference) {
             for (Tensor& t : by_head) t = Cast(t, DType::kFloat32);
           }
-          const Tensor out = is_reference ? Reference(by_head[0], by_head[1], by_head[2], kind, mask)
-                                          : ScaledDotProductAttention(by_head[0], by_head[1], by_head[2],
-                                                                      has_mask && c.dtype != DType::kFloat32 &&
-                                                                              kind == kBias
-                                                                          ? Cast(mask, c.dtype)
-                                                                          : mask,
-                                                                      {.is_causal = kind == kCausal});
+          const Tensor out =
+              is_reference ? Reference(by_head[0], by_head[1], by_head[2], kind, mask)
+                           : ScaledDotProductAttention(
+                                 by_head[0], by_head[1], by_head[2],
+                                 has_mask && c.dtype != DType::kFloat32 && kind == kBias ? Cast(mask, c.dtype) : mask,
+                                 {.is_causal = kind == kCausal});
           results[is_reference].push_back(Numbers(out));
           Backward(MeanOfAll(Square(Cast(out, DType::kFloat32))));
           for (Tensor& leaf : leaves) {
@@ -132,7 +131,8 @@ TEST(ScaledAttention, NumbersAndGradientsAreThoseOfTheComposedOperations) {
           double largest = 0;
           for (const float x : results[1][which]) largest = std::max(largest, std::abs(static_cast<double>(x)));
           for (std::size_t i = 0; i < results[0][which].size(); ++i) {
-            ASSERT_NEAR(results[0][which][i], results[1][which][i], exact * std::max(largest, 1e-3)) << which << " " << i;
+            ASSERT_NEAR(results[0][which][i], results[1][which][i], exact * std::max(largest, 1e-3))
+                << which << " " << i;
           }
         }
       }

@@ -46,8 +46,8 @@ struct Head {
   float scale = static_cast<float>(in.scale);
   std::uint32_t threshold = DropThreshold(in.dropout_p);
   float keep_factor = static_cast<float>(1 / (1 - in.dropout_p));
-  std::optional<View> bias = in.bias ? BroadcastTo(*in.bias, {in.query.sizes[0], heads, most_queries, most_keys})
-                                     : std::optional<View>();
+  std::optional<View> bias =
+      in.bias ? BroadcastTo(*in.bias, {in.query.sizes[0], heads, most_queries, most_keys}) : std::optional<View>();
 
   std::int64_t Length(const std::optional<View>& lengths, std::int64_t most) const {
     if (!lengths) return most;

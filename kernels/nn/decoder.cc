@@ -1,0 +1,263 @@
+#include "kernels/nn/decoder.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/autograd/cast.h"
+#include "kernels/autograd/checkpoint.h"
+#include "kernels/autograd/matmul.h"
+#include "kernels/autograd/normalize.h"
+#include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/reduce.h"
+#include "kernels/autograd/scaled_attention.h"
+#include "kernels/autograd/views.h"
+#include "kernels/nn/causal_mask.h"
+
+namespace ashlar::kernels {
+namespace {
+
+using ops::UnaryKind;
+
+// x times rsqrt(mean(x^2) + epsilon), in float.
+Tensor Normalized(const Tensor& x, double epsilon) {
+  Tensor variance;
+  {
+    const Tensor square = Square(x);
+    variance = Mean(square, -1, /*keeps_dim=*/true);
+  }
+  Tensor shifted = AddScalar(variance, epsilon);
+  Tensor scale = Unary(UnaryKind::kRsqrt, shifted);
+  shifted.reset();
+  Tensor out = Mul(x, scale);
+  scale.reset();
+  return out;
+}
+
+}  // namespace
+
+Tensor Decoder::Norm::operator()(const Tensor& x) const {
+  Tensor wide = Cast(x, DType::kFloat32);
+  Tensor normalized = Normalized(wide, epsilon);
+  wide.reset();
+  if (!adds_one) {
+    const Tensor narrow = Cast(normalized, x.dtype());
+    return Mul(weight, narrow);
+  }
+  const Tensor factor = AddScalar(Cast(weight, DType::kFloat32), 1);
+  normalized = Mul(normalized, factor);
+  return Cast(normalized, x.dtype());
+}
+
+Decoder::Norm Decoder::NewNorm(Parameters& parameters, const std::string& name) const {
+  const bool adds_one = config_.family == DecoderFamily::kGemma;
+  return {parameters.New(name + ".weight", {config_.width}, adds_one ? Init::Zero() : Init::One()),
+          config_.norm_epsilon, adds_one};
+}
+
+Decoder::Layer Decoder::NewLayer(Parameters& parameters, const std::string& name) const {
+  const std::int64_t width = config_.width, queries = config_.heads * config_.head_width;
+  const std::int64_t keys = config_.key_heads * config_.head_width;
+  const auto linear = [&](const char* part, std::int64_t in, std::int64_t out, bool has_bias) {
+    return LinearLayer(parameters, absl::StrCat(name, part), in, out, config_.initializer_range, has_bias);
+  };
+  Layer out;
+  out.query = linear(".self_attn.q_proj", width, queries, config_.has_input_bias);
+  out.key = linear(".self_attn.k_proj", width, keys, config_.has_input_bias);
+  out.value = linear(".self_attn.v_proj", width, keys, config_.has_input_bias);
+  out.output = linear(".self_attn.o_proj", queries, width, config_.has_output_bias);
+  if (!rotates_once()) out.rotary = RotaryEmbedding(context_, config_.head_width, config_.theta);
+  out.gate = linear(".mlp.gate_proj", width, config_.inner, config_.has_mlp_bias);
+  out.up = linear(".mlp.up_proj", width, config_.inner, config_.has_mlp_bias);
+  out.down = linear(".mlp.down_proj", config_.inner, width, config_.has_mlp_bias);
+  out.norm_attention = NewNorm(parameters, name + ".input_layernorm");
+  out.norm_feed_forward = NewNorm(parameters, name + ".post_attention_layernorm");
+  return out;
+}
+
+Decoder::Decoder(Parameters& parameters, const DecoderConfig& config, const Options& options)
+    : context_(parameters.context()), config_(config), options_(options) {
+  const std::string prefix = options.head == DecoderHead::kNone ? "" : "model.";
+  tokens_ =
+      EmbeddingLayer(parameters, prefix + "embed_tokens", config.vocabulary, config.width, config.initializer_range);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    layers_.push_back(NewLayer(parameters, absl::StrCat(prefix, "layers.", i)));
+  }
+  final_norm_ = NewNorm(parameters, prefix + "norm");
+  if (rotates_once()) rotary_ = RotaryEmbedding(context_, config.head_width, config.theta);
+  top_ = DecoderTop(parameters,
+                    {.head = options.head,
+                     .vocabulary = config.vocabulary,
+                     .width = config.width,
+                     .labels = options.labels,
+                     .is_tied = config.is_tied,
+                     .deviation = config.initializer_range,
+                     .own_loss = OwnLoss::kFloat,
+                     .transformers = options.transformers},
+                    tokens_.weight());
+}
+
+bool Decoder::rotates_once() const {
+  return config_.family == DecoderFamily::kLlama ? options_.transformers.llama_rotates_once
+                                                 : options_.transformers.all_rotate_once;
+}
+
+Tensor Decoder::RepeatKeys(const Tensor& x) const {
+  const std::int64_t groups = config_.heads / config_.key_heads;
+  if (groups == 1) return x;
+  const std::int64_t batch = x.size(0), length = x.size(2), width = x.size(3);
+  const Tensor expanded = Expand(Unsqueeze(x, 2), {batch, config_.key_heads, groups, length, width});
+  return Reshape(expanded, {batch, config_.heads, length, width});
+}
+
+// (B, H, S, D) to (B, S, H, D).
+Tensor Decoder::AttendEagerly(const Tensor& query, Tensor& key_in, Tensor& value_in, const Tensor& mask,
+                              Tensor& held) const {
+  const Tensor key = RepeatKeys(key_in), value = RepeatKeys(value_in);
+  if (!options_.transformers.attention_is_function) {
+    key_in = key;
+    value_in = value;
+  }
+  Tensor weights = Matmul(query, Transpose(key, 2, 3));
+  weights = MulScalar(weights, 1 / std::sqrt(static_cast<double>(config_.head_width)));
+  weights = Add(weights, Slice(mask, 3, 0, key.size(2)));
+  weights = SoftmaxInFloat(weights);
+  weights = Cast(weights, query.dtype());
+  weights = Dropout(weights, dropout());
+  Tensor out = Matmul(weights, value);
+  out = Contiguous(Transpose(out, 1, 2));
+  held = weights;
+  return out;
+}
+
+Tensor Decoder::AttendFused(Tensor& query_in, Tensor& key_in, Tensor& value_in, const Tensor& mask_in) const {
+  Tensor query = query_in, key = RepeatKeys(key_in), value = RepeatKeys(value_in);
+  const Tensor mask = mask_in.defined() ? Slice(mask_in, 3, 0, key.size(2)) : mask_in;
+  const bool is_function = options_.transformers.attention_is_function;
+  if (is_function || mask.defined()) {
+    query = Contiguous(query);
+    key = Contiguous(key);
+    value = Contiguous(value);
+  }
+  if (!is_function) {
+    query_in = query;
+    key_in = key;
+    value_in = value;
+  }
+  const bool is_causal = !mask.defined() && query.size(2) > 1;
+  const Tensor out =
+      ScaledDotProductAttention(query, key, value, mask, {.dropout_p = dropout(), .is_causal = is_causal});
+  return Contiguous(Transpose(out, 1, 2));
+}
+
+Tensor Decoder::AttendFlash(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in) const {
+  const auto by_token = [&](const Tensor& t) {
+    const Tensor swapped = Transpose(t, 1, 2);
+    return t.dtype() == DType::kFloat32 ? Cast(swapped, context_.autocast_dtype()) : swapped;
+  };
+  const Tensor query = by_token(query_in), key = by_token(key_in), value = by_token(value_in);
+  return FlashAttention(query, key, value, {.dropout_p = dropout(), .is_causal = query.size(1) > 1});
+}
+
+Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const {
+  const std::int64_t batch = hidden.size(0), length = hidden.size(1);
+  const auto by_head = [&](const Tensor& projected) {
+    return Transpose(View(projected, {batch, length, -1, config_.head_width}), 1, 2);
+  };
+  Tensor query = by_head(layer.query(hidden));
+  Tensor key = by_head(layer.key(hidden));
+  Tensor value = by_head(layer.value(hidden));
+  const RotaryTables rotary = rotates_once() ? pass.rotary : layer.rotary(pass.positions, value.dtype());
+  {
+    Tensor turned_query = ApplyRotary(query, rotary), turned_key = ApplyRotary(key, rotary);
+    query = std::move(turned_query);
+    key = std::move(turned_key);
+  }
+  if (pass.cache != nullptr) {
+    pass.cache->push_back(Detach(key));
+    pass.cache->push_back(Detach(value));
+  }
+  Tensor out;
+  switch (options_.attention) {
+    case Attention::kEager:
+      out = AttendEagerly(query, key, value, pass.mask, held);
+      break;
+    case Attention::kSdpa:
+      out = AttendFused(query, key, value, pass.mask);
+      break;
+    case Attention::kFlash:
+      out = AttendFlash(query, key, value);
+      break;
+  }
+  out = Contiguous(Reshape(out, {batch, length, -1}));
+  out = layer.output(out);
+  Release(query, key, value);
+  if (!options_.transformers.attention_is_function) held.reset();
+  return out;
+}
+
+Tensor Decoder::FeedForward(const Layer& layer, const Tensor& x) const {
+  Tensor active;
+  {
+    const Tensor gated = layer.gate(x);
+    active = Unary(config_.family == DecoderFamily::kGemma ? UnaryKind::kGeluTanh : UnaryKind::kSilu, gated);
+  }
+  Tensor raised = layer.up(x);
+  Tensor product = Mul(active, raised);
+  Release(active, raised);
+  return layer.down(product);
+}
+
+Tensor Decoder::RunLayer(const Layer& layer, const Tensor& hidden, const Pass& pass) const {
+  Tensor weights;  // of eager attention, from 4.48
+  Tensor states = layer.norm_attention(hidden);
+  states = Attend(layer, states, pass, weights);
+  states = Add(hidden, states);
+  const Tensor residual = states;
+  states = layer.norm_feed_forward(states);
+  states = FeedForward(layer, states);
+  return Add(residual, states);
+}
+
+Decoder::Output Decoder::Run(const Tensor& ids) const {
+  const std::int64_t length = ids.size(1);
+  Output out;
+  Tensor embedded = tokens_(ids);
+  if (options_.is_checkpointed && options_.is_training) WantGradient(embedded);
+  Pass pass;
+  pass.cache = options_.is_checkpointed && options_.is_training ? nullptr : &out.cache;
+  const Tensor positions = Empty(context_, {length}, DType::kInt64);
+  if (context_.computes()) context_.Do(ops::Arange{positions.view(), 0, 1});
+  pass.positions = View(positions, {1, length});
+  // The fused kernels know a causal mask by a flag, but none of a window.
+  const bool is_windowed = config_.window.has_value() && length >= *config_.window;
+  if (options_.attention == Attention::kEager || (options_.attention == Attention::kSdpa && is_windowed)) {
+    pass.mask = CausalBias(context_, length, embedded.dtype(), config_.window);
+  }
+  Tensor hidden = embedded;
+  if (config_.family == DecoderFamily::kGemma) {
+    hidden = MulScalar(hidden, std::sqrt(static_cast<double>(config_.width)));
+  }
+  if (rotates_once()) pass.rotary = rotary_(pass.positions, hidden.dtype());
+  for (const Layer& layer : layers_) {
+    if (options_.is_checkpointed && options_.is_training) {
+      hidden = Checkpoint(hidden, [this, &layer, pass](const Tensor& in) { return RunLayer(layer, in, pass); });
+    } else {
+      hidden = RunLayer(layer, hidden, pass);
+    }
+  }
+  out.hidden = final_norm_(hidden);
+  return out;
+}
+
+Tensor Decoder::Loss(const Tensor& ids, const Tensor& labels) const {
+  const Output output = Run(ids);
+  return top_.Loss(output.hidden, labels);
+}
+
+void Decoder::Forward(const Tensor& ids) const {
+  const Output output = Run(ids);
+  (void)top_.Forward(output.hidden);
+}
+
+}  // namespace ashlar::kernels

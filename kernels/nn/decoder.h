@@ -1,0 +1,111 @@
+// Llama and what is built like it: qwen2, mistral, gemma (models/llama/modeling_llama.py and its kin in transformers
+// 4.38 to 4.51; kernels/nn/transformers.h has what differs). RMS norms in plain Python, rotary positions, keys and
+// values shared by groups of heads, a gated feed-forward; the keys and values are kept until the outputs end, as
+// use_cache does, but not with checkpointing.
+//
+//   Decoder model(parameters, config, {.head = DecoderHead::kLanguageModel});
+//   Tensor loss = model.Loss(ids, labels);
+#ifndef ASHLAR_KERNELS_NN_DECODER_H_
+#define ASHLAR_KERNELS_NN_DECODER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/nn/decoder_head.h"
+#include "kernels/nn/layers.h"
+#include "kernels/nn/rotary.h"
+#include "kernels/nn/transformers.h"
+
+namespace ashlar::kernels {
+
+enum class DecoderFamily : std::uint8_t { kLlama, kQwen2, kMistral, kGemma };
+
+struct DecoderConfig {
+  DecoderFamily family = DecoderFamily::kLlama;
+  std::int64_t vocabulary = 32'000;
+  std::int64_t width = 4096;
+  std::int64_t inner = 11'008;
+  std::int64_t layers = 32;
+  std::int64_t heads = 32;
+  std::int64_t key_heads = 32;
+  std::int64_t head_width = 128;
+  std::optional<std::int64_t> window = {};  // tokens that a token sees, where it is limited
+  double dropout = 0;                       // of attention
+  double norm_epsilon = 1e-6;
+  double theta = 10'000;
+  double initializer_range = 0.02;
+  bool is_tied = false;
+  bool has_input_bias = false, has_output_bias = false, has_mlp_bias = false;
+};
+
+class Decoder {
+ public:
+  struct Options {
+    DecoderHead head = DecoderHead::kLanguageModel;
+    std::int64_t labels = 2;  // of a classifier
+    Attention attention = Attention::kSdpa;
+    Transformers transformers = {};
+    bool is_checkpointed = false;  // each layer
+    bool is_training = true;
+  };
+  Decoder(Parameters& parameters, const DecoderConfig& config, const Options& options);
+
+  // ids (B, S) int64; labels (B, S), of a classifier (B). Not without a head.
+  Tensor Loss(const Tensor& ids, const Tensor& labels) const;
+  // A forward pass, nothing kept.
+  void Forward(const Tensor& ids) const;
+
+ private:
+  struct Norm {
+    Tensor weight;
+    double epsilon = 0;
+    bool adds_one = false;  // gemma's: a weight of 0 keeps
+    Tensor operator()(const Tensor& x) const;
+  };
+  struct Layer {
+    LinearLayer query, key, value, output;
+    LinearLayer gate, up, down;
+    Norm norm_attention, norm_feed_forward;
+    RotaryEmbedding rotary;  // where layers rotate for themselves
+  };
+  // What a forward pass has beside the hidden states.
+  struct Pass {
+    Tensor positions;  // (1, S)
+    Tensor mask;       // (1, 1, S, S + 1), where one is given
+    RotaryTables rotary;
+    std::vector<Tensor>* cache;  // of keys and values; null: not kept
+  };
+  struct Output {
+    Tensor hidden;
+    std::vector<Tensor> cache;
+  };
+  Norm NewNorm(Parameters& parameters, const std::string& name) const;
+  Layer NewLayer(Parameters& parameters, const std::string& name) const;
+  Output Run(const Tensor& ids) const;
+  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Pass& pass) const;
+  // `held` gets what the layer holds to its end.
+  Tensor Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const;
+  // Up to 4.47 these are no functions: the caller's key and value become the repeated ones.
+  Tensor AttendEagerly(const Tensor& query, Tensor& key, Tensor& value, const Tensor& mask, Tensor& held) const;
+  Tensor AttendFused(Tensor& query, Tensor& key, Tensor& value, const Tensor& mask) const;
+  Tensor AttendFlash(const Tensor& query, const Tensor& key, const Tensor& value) const;
+  Tensor RepeatKeys(const Tensor& x) const;
+  Tensor FeedForward(const Layer& layer, const Tensor& x) const;
+  double dropout() const { return options_.is_training ? config_.dropout : 0; }
+  bool rotates_once() const;
+
+  Context& context_;
+  DecoderConfig config_;
+  Options options_;
+  EmbeddingLayer tokens_;
+  std::vector<Layer> layers_;
+  Norm final_norm_;
+  RotaryEmbedding rotary_;
+  DecoderTop top_;
+};
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_NN_DECODER_H_

@@ -1,0 +1,89 @@
+#include "kernels/nn/decoder_head.h"
+
+#include <vector>
+
+#include "allocator/base/check.h"
+#include "kernels/autograd/cast.h"
+#include "kernels/autograd/index.h"
+#include "kernels/autograd/loss.h"
+#include "kernels/autograd/matmul.h"
+#include "kernels/autograd/views.h"
+#include "kernels/nn/fill.h"
+
+namespace ashlar::kernels {
+namespace {
+
+// nn.functional.pad(labels, (0, 1), value=-100)[..., 1:].contiguous(): the last token has nothing to say.
+Tensor ShiftedLabels(const Tensor& labels) {
+  Context& context = labels.context();
+  const std::int64_t batch = labels.size(0), length = labels.size(1);
+  const Tensor padded = Empty(context, {batch, length + 1}, DType::kInt64);
+  if (context.computes()) {
+    context.Do(ops::Fill{padded.view(), static_cast<double>(ops::kIgnoreIndex)});
+    context.Do(ops::Copy{labels.view(), Alias(padded, {labels.sizes(), padded.strides()}, 0).view()});
+  }
+  return Contiguous(Slice(padded, 1, 1, length + 1));
+}
+
+Tensor NextTokenLoss(const Tensor& logits, const Tensor& labels, bool copies_logits) {
+  if (!copies_logits) {
+    const Tensor shifted = ShiftedLabels(labels);
+    return CrossEntropy(View(logits, {-1, logits.size(-1)}), View(shifted, {-1}));
+  }
+  const std::int64_t length = logits.size(1);
+  const Tensor shifted = Contiguous(Slice(logits, 1, 0, length - 1));
+  const Tensor next = Contiguous(Slice(labels, 1, 1, length));
+  return CrossEntropy(View(shifted, {-1, shifted.size(-1)}), View(next, {-1}));
+}
+
+// logits (B, S, C): those of each sequence's last token, (B, C).
+Tensor LastOfEach(const Tensor& logits) {
+  Context& context = logits.context();
+  const std::int64_t batch = logits.size(0), length = logits.size(1);
+  const Tensor rows = Empty(context, {batch}, DType::kInt64);
+  std::vector<std::int64_t> last;
+  for (std::int64_t i = 0; i < batch; ++i) last.push_back((i + 1) * length - 1);
+  FillIds(rows, last);
+  return IndexRows(View(logits, {batch * length, logits.size(-1)}), rows);
+}
+
+}  // namespace
+
+DecoderTop::DecoderTop(Parameters& parameters, const Config& config, const Tensor& embedding) : config_(config) {
+  const Init init = Init::Normal(config.deviation);
+  if (config.head == DecoderHead::kClassifier) {
+    weight_ = parameters.New("score.weight", {config.labels, config.width}, init);
+  } else if (config.head == DecoderHead::kLanguageModel) {
+    weight_ = config.is_tied ? embedding : parameters.New("lm_head.weight", {config.vocabulary, config.width}, init);
+  }
+}
+
+Tensor DecoderTop::Logits(const Tensor& hidden) const {
+  const Tensor logits = Linear(hidden, weight_, {});
+  const bool widens = config_.head == DecoderHead::kLanguageModel && config_.own_loss == OwnLoss::kFloat &&
+                      config_.transformers.casts_logits_always;
+  return widens ? Cast(logits, DType::kFloat32) : logits;
+}
+
+Tensor DecoderTop::Forward(const Tensor& hidden) const {
+  if (config_.head == DecoderHead::kNone) return hidden;
+  const Tensor logits = Logits(hidden);
+  return config_.head == DecoderHead::kClassifier ? LastOfEach(logits) : logits;
+}
+
+Tensor DecoderTop::Loss(const Tensor& hidden, const Tensor& labels) const {
+  ASHLAR_CHECK(config_.head != DecoderHead::kNone);
+  Tensor logits = Logits(hidden);
+  if (config_.head == DecoderHead::kClassifier) {
+    const Tensor pooled = LastOfEach(logits);
+    return CrossEntropy(pooled, labels);
+  }
+  if (config_.transformers.loss_is_function) {  // which casts for itself: its caller holds the narrow ones
+    const Tensor wide = Cast(logits, DType::kFloat32);
+    return NextTokenLoss(wide, labels, config_.transformers.loss_copies_logits);
+  }
+  if (config_.own_loss != OwnLoss::kAsTheyAre) logits = Cast(logits, DType::kFloat32);
+  return NextTokenLoss(logits, labels, config_.transformers.loss_copies_logits);
+}
+
+}  // namespace ashlar::kernels

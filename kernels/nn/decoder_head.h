@@ -1,0 +1,52 @@
+// What stands on a decoder in transformers: nothing, a language model's head with the loss of each next token, or a
+// class for each sequence, read at its last token.
+#ifndef ASHLAR_KERNELS_NN_DECODER_HEAD_H_
+#define ASHLAR_KERNELS_NN_DECODER_HEAD_H_
+
+#include <cstdint>
+
+#include "kernels/nn/parameters.h"
+#include "kernels/nn/transformers.h"
+
+namespace ashlar::kernels {
+
+enum class DecoderHead : std::uint8_t { kNone, kLanguageModel, kClassifier };
+
+// What a family did with its logits up to 4.45, when each had a loss of its own.
+enum class OwnLoss : std::uint8_t {
+  kAsTheyAre,  // gpt2
+  kInFloat,    // gpt_neo: for the loss
+  kFloat       // llama and its kin: always
+};
+
+class DecoderTop {
+ public:
+  DecoderTop() = default;
+  struct Config {
+    DecoderHead head = DecoderHead::kLanguageModel;
+    std::int64_t vocabulary = 1;
+    std::int64_t width = 1;
+    std::int64_t labels = 2;  // of a classifier
+    bool is_tied = false;
+    double deviation = 0.02;  // of the first weights
+    OwnLoss own_loss = OwnLoss::kAsTheyAre;
+    Transformers transformers = {};
+  };
+  // "lm_head.weight", or the embedding where it is tied; "score.weight".
+  DecoderTop(Parameters& parameters, const Config& config, const Tensor& embedding);
+
+  // hidden (B, S, D), which the caller holds; labels (B, S), of a classifier (B).
+  Tensor Loss(const Tensor& hidden, const Tensor& labels) const;
+  // Logits (B, S, vocabulary) or (B, labels); the hidden states themselves where there is no head.
+  Tensor Forward(const Tensor& hidden) const;
+
+ private:
+  Tensor Logits(const Tensor& hidden) const;
+
+  Config config_;
+  Tensor weight_;
+};
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_NN_DECODER_HEAD_H_

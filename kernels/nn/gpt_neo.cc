@@ -1,0 +1,143 @@
+#include "kernels/nn/gpt_neo.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/autograd/cast.h"
+#include "kernels/autograd/checkpoint.h"
+#include "kernels/autograd/matmul.h"
+#include "kernels/autograd/normalize.h"
+#include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/views.h"
+#include "kernels/nn/causal_mask.h"
+#include "kernels/nn/gelu_new.h"
+
+namespace ashlar::kernels {
+
+GptNeo::GptNeo(Parameters& parameters, const GptNeoConfig& config, const Options& options)
+    : context_(parameters.context()), config_(config), options_(options) {
+  const std::int64_t d = config.width;
+  const double deviation = config.initializer_range;
+  const std::string prefix = options.head == DecoderHead::kNone ? "" : "transformer.";
+  tokens_ = EmbeddingLayer(parameters, prefix + "wte", config.vocabulary, d, deviation);
+  positions_ = EmbeddingLayer(parameters, prefix + "wpe", config.positions, d, deviation);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const std::string at = absl::StrCat(prefix, "h.", i, ".");
+    const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, bool has_bias) {
+      return LinearLayer(parameters, absl::StrCat(at, name), in, out, deviation, has_bias);
+    };
+    const auto index = static_cast<std::size_t>(i);
+    const bool is_local = index < config.is_local.size() && config.is_local[index];
+    Layer layer;
+    layer.norm_attention = LayerNormLayer(parameters, at + "ln_1", d, config.norm_epsilon);
+    layer.mask = CausalBuffer(context_, config.positions,
+                              is_local ? std::optional(config.window) : std::optional<std::int64_t>());
+    layer.key = linear("attn.attention.k_proj", d, d, false);
+    layer.value = linear("attn.attention.v_proj", d, d, false);
+    layer.query = linear("attn.attention.q_proj", d, d, false);
+    layer.output = linear("attn.attention.out_proj", d, d, true);
+    layer.norm_feed_forward = LayerNormLayer(parameters, at + "ln_2", d, config.norm_epsilon);
+    layer.raise = linear("mlp.c_fc", d, config.inner, true);
+    layer.lower = linear("mlp.c_proj", config.inner, d, true);
+    layers_.push_back(std::move(layer));
+  }
+  final_norm_ = LayerNormLayer(parameters, prefix + "ln_f", d, config.norm_epsilon);
+  top_ = DecoderTop(parameters,
+                    {.head = options.head,
+                     .vocabulary = config.vocabulary,
+                     .width = d,
+                     .labels = options.labels,
+                     .is_tied = config.is_tied,
+                     .deviation = deviation,
+                     .own_loss = OwnLoss::kInFloat,
+                     .transformers = options.transformers},
+                    tokens_.weight());
+}
+
+// Scores and softmax in float, the weights in the values' dtype.
+Tensor GptNeo::Weigh(const Layer& layer, const Tensor& query_in, const Tensor& key_in, DType dtype,
+                     const Tensor& bias) const {
+  const Tensor query = Cast(query_in, DType::kFloat32), key = Cast(key_in, DType::kFloat32);
+  const std::int64_t length = query.size(2);
+  Tensor weights = Matmul(query, Transpose(key, -1, -2));
+  const Tensor mask = Slice(Slice(layer.mask, 2, 0, length), 3, 0, length);
+  weights = WhereOrValue(mask, weights, std::numeric_limits<float>::lowest());
+  if (bias.defined()) weights = Add(weights, Slice(bias, 3, 0, length));
+  weights = Softmax(weights);
+  weights = Cast(weights, dtype);
+  return Dropout(weights, dropout(config_.attention_dropout));
+}
+
+Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const {
+  const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
+  const auto by_head = [&](const Tensor& projected) {
+    return Permute(View(projected, {batch, length, config_.heads, width / config_.heads}), {0, 2, 1, 3});
+  };
+  Tensor query = by_head(layer.query(hidden));
+  Tensor key = by_head(layer.key(hidden));
+  Tensor value = by_head(layer.value(hidden));
+  if (cache != nullptr) {
+    cache->push_back(Detach(key));
+    cache->push_back(Detach(value));
+  }
+  Tensor weights = Weigh(layer, query, key, value.dtype(), bias);
+  Tensor out = Matmul(weights, value);
+  out = View(Contiguous(Permute(out, {0, 2, 1, 3})), {batch, length, width});
+  out = layer.output(out);
+  out = Dropout(out, dropout(config_.residual_dropout));
+  Release(query, key, value, weights);
+  return out;
+}
+
+Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias,
+                        std::vector<Tensor>* cache) const {
+  Tensor states = layer.norm_attention(hidden);
+  const Tensor attended = Attend(layer, states, bias, cache);
+  states = Add(attended, hidden);
+  const Tensor residual = states;
+  states = layer.norm_feed_forward(states);
+  Tensor fed = layer.raise(states);
+  fed = GeluNew(fed);
+  fed = layer.lower(fed);
+  fed = Dropout(fed, dropout(config_.residual_dropout));
+  return Add(residual, fed);
+}
+
+GptNeo::Output GptNeo::Run(const Tensor& ids) const {
+  const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
+  const std::int64_t length = ids.size(1);
+  Output out;
+  const Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
+  if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
+  Tensor words = tokens_(ids);
+  if (is_checkpointed) WantGradient(words);
+  Tensor bias;
+  if (options_.transformers.gpt_neo_adds_mask) bias = CausalBias(context_, length, words.dtype());
+  const Tensor places = positions_(position_ids);
+  Tensor hidden = Add(words, places);
+  hidden = Dropout(hidden, dropout(config_.embedding_dropout));
+  for (const Layer& layer : layers_) {
+    if (is_checkpointed) {
+      hidden =
+          Checkpoint(hidden, [this, &layer, bias](const Tensor& in) { return RunLayer(layer, in, bias, nullptr); });
+    } else {
+      hidden = RunLayer(layer, hidden, bias, &out.cache);
+    }
+  }
+  out.hidden = final_norm_(hidden);
+  return out;
+}
+
+Tensor GptNeo::Loss(const Tensor& ids, const Tensor& labels) const {
+  const Output output = Run(ids);
+  return top_.Loss(output.hidden, labels);
+}
+
+void GptNeo::Forward(const Tensor& ids) const {
+  const Output output = Run(ids);
+  (void)top_.Forward(output.hidden);
+}
+
+}  // namespace ashlar::kernels

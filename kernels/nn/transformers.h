@@ -1,0 +1,37 @@
+// What differs between versions of transformers in what its models allocate. A version of PyTorch stands for the
+// transformers of its time: 2.1 for 4.37, 2.2 for 4.38, 2.3 for 4.41, 2.4 for 4.44, 2.5 for 4.46, 2.6 for 4.48, 2.7 and
+// later for 4.51; earlier ones for 4.3x. The defaults of the switches are 4.48's.
+#ifndef ASHLAR_KERNELS_NN_TRANSFORMERS_H_
+#define ASHLAR_KERNELS_NN_TRANSFORMERS_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace ashlar::kernels {
+
+// attn_implementation: all scores in plain Python, torch's scaled dot-product attention, or the package flash_attn.
+enum class Attention : std::uint8_t { kEager, kSdpa, kFlash };
+absl::string_view AttentionName(Attention attention);  // "eager", "sdpa", "flash"
+// Errors list the names.
+absl::StatusOr<Attention> ParseAttention(absl::string_view name);
+
+struct Transformers {
+  bool prefers_sdpa = true;           // where a family has it: from 4.36 with torch 2.1.1
+  bool gpt2_has_sdpa = true;          // 4.42
+  bool gpt_neo_adds_mask = true;      // 4.37: a causal mask is added to scores that are masked already
+  bool llama_rotates_once = true;     // 4.43: cosines and sines are made by the model, in the hidden states' dtype
+  bool all_rotate_once = true;        // 4.48: in qwen2, mistral and gemma too
+  bool attention_is_function = true;  // 4.48: sdpa gets contiguous copies, eager returns its weights to the layer
+  bool casts_logits_always = false;   // up to 4.45: to float, also without labels
+  bool loss_is_function = true;       // 4.46: to float in the loss, for gpt2 too
+  bool loss_copies_logits = true;     // up to 4.50: without the last token, where labels are shifted now
+};
+
+// Of the version of PyTorch: "2.6". Errors are FrameworkOf's.
+absl::StatusOr<Transformers> TransformersFor(absl::string_view torch_version);
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_NN_TRANSFORMERS_H_
