@@ -1,10 +1,15 @@
 // bert, roberta (and xlm-roberta), distilbert.
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "analyzer/estimate/families.h"
 #include "analyzer/estimate/parameter_list.h"
 
 namespace ashlar::estimate {
 namespace {
+
+using kernels::EncoderTask;
 
 // Keys that bert and roberta share.
 BertBody ReadBody(ConfigKeys& keys, std::int64_t vocabulary) {
@@ -34,6 +39,38 @@ kernels::BertConfig ProgramOf(const BertBody& body, ConfigKeys& keys) {
   out.type_vocab_size = body.types;
   out.hidden_dropout_prob = keys.Share("hidden_dropout_prob", 0.1);
   out.attention_probs_dropout_prob = keys.Share("attention_probs_dropout_prob", 0.1);
+  return out;
+}
+
+// By the class's name behind the family's: "ForMaskedLM".
+EncoderTask TaskOf(absl::string_view kind) {
+  static constexpr std::pair<absl::string_view, EncoderTask> kTasks[] = {
+      {"ForSequenceClassification", EncoderTask::kSequence},
+      {"ForTokenClassification", EncoderTask::kTokens},
+      {"ForQuestionAnswering", EncoderTask::kSpan},
+      {"ForMaskedLM", EncoderTask::kMaskedLanguage},
+      {"ForCausalLM", EncoderTask::kCausalLanguage},
+      {"LMHeadModel", EncoderTask::kCausalLanguage},
+      {"ForPreTraining", EncoderTask::kPreTraining},
+      {"ForNextSentencePrediction", EncoderTask::kNextSentence},
+      {"ForMultipleChoice", EncoderTask::kChoice}};
+  for (const auto& [ending, task] : kTasks) {
+    if (absl::EndsWith(kind, ending)) return task;
+  }
+  return EncoderTask::kNone;
+}
+
+kernels::EncoderHead HeadOf(absl::string_view kind, ConfigKeys& keys, Model& model) {
+  kernels::EncoderHead out;
+  out.task = TaskOf(kind);
+  if (out.task == EncoderTask::kSequence || out.task == EncoderTask::kTokens) out.labels = keys.Labels();
+  out.ties_decoder = keys.Flag("tie_word_embeddings", true);
+  if (out.task == EncoderTask::kNone) {
+    model.notes.push_back({"loss", "a model without a head has no loss: trained by the mean of what it returns", 1});
+  }
+  if (out.task == EncoderTask::kChoice) {
+    model.notes.push_back({"choices", "the batch counts sequences: samples times choices", 1});
+  }
   return out;
 }
 
@@ -96,8 +133,9 @@ void DescribeBert(ConfigKeys& keys, Model& model) {
   if (kind == "BertForPreTraining" || kind == "BertForNextSentencePrediction") {
     list.Linear("cls.seq_relationship", config.width, 2);
   }
-  if (kind == "BertForSequenceClassification")
-    model.program = BertClassifierConfig{ProgramOf(config, keys), keys.Labels()};
+  if (!keys.Flag("is_decoder", false)) {
+    model.program = BertProgramConfig{ProgramOf(config, keys), HeadOf(kind, keys, model)};
+  }
   if (kind == "BertForMultipleChoice") list.Linear("classifier", config.width, 1);
   if (kind == "BertForSequenceClassification" || kind == "BertForTokenClassification") {
     list.Linear("classifier", config.width, keys.Labels());
@@ -117,6 +155,9 @@ void DescribeRoberta(ConfigKeys& keys, Model& model) {
       kRoberta[ArchitectureOf(model, is_xlm ? absl::MakeConstSpan(kXlm) : absl::MakeConstSpan(kRoberta), keys)];
   const BertBody config = ReadBody(keys, is_xlm ? 30'522 : 50'265);
   model.max_positions = config.positions > 2 ? config.positions - 2 : config.positions;  // counted from padding_idx + 1
+  if (!keys.Flag("is_decoder", false)) {
+    model.program = BertProgramConfig{ProgramOf(config, keys), HeadOf(kind, keys, model), 1};
+  }
   ParameterList list(model);
   list.set_prefix(kind == "RobertaModel" ? "" : "roberta.");
   AddBertBody(config, kind == "RobertaModel", list);
@@ -150,6 +191,13 @@ void DescribeDistilBert(ConfigKeys& keys, Model& model) {
   const std::int64_t inner = keys.Count("hidden_dim", 3072), positions = keys.Count("max_position_embeddings", 512);
   if (width % heads != 0) keys.Fail(absl::StrCat("\"dim\" ", width, " is not a multiple of \"n_heads\" ", heads));
   model.max_positions = positions;
+  DistilBertProgramConfig program;
+  program.bert = {vocabulary, width, layers, heads, inner, positions, keys.Share("dropout", 0.1)};
+  program.bert.attention_dropout = keys.Share("attention_dropout", 0.1);
+  program.bert.qa_dropout = keys.Share("qa_dropout", 0.1);
+  program.bert.seq_classif_dropout = keys.Share("seq_classif_dropout", 0.2);
+  program.head = HeadOf(kind, keys, model);
+  model.program = program;
   ParameterList list(model);
   list.set_prefix(kind == "DistilBertModel" ? "" : "distilbert.");
   list.Embedding("embeddings.word_embeddings", vocabulary, width);

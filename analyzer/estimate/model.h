@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/estimate/model_switches.h"
-#include "kernels/nn/bert.h"
+#include "kernels/nn/encoder_task.h"
 #include "kernels/nn/tabformer.h"
 
 namespace ashlar::estimate {
@@ -40,11 +40,17 @@ struct Column {
 };
 
 // What the workload program of an architecture needs to know; nothing where there is no such program.
-struct BertClassifierConfig {
+struct BertProgramConfig {
   kernels::BertConfig bert;
-  std::int64_t labels = 2;
+  kernels::EncoderHead head;
+  std::optional<std::int64_t> padding_id = {};  // of roberta and xlm-roberta
 };
-using ProgramConfig = std::variant<std::monostate, BertClassifierConfig, kernels::TabFormerConfig>;
+struct DistilBertProgramConfig {
+  kernels::DistilBertConfig bert;
+  kernels::EncoderHead head;
+};
+using ProgramConfig =
+    std::variant<std::monostate, BertProgramConfig, DistilBertProgramConfig, kernels::TabFormerConfig>;
 
 // What a model was read from.
 struct ModelSource {

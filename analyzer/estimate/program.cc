@@ -28,8 +28,7 @@ T OfProgram(const Model& model, T none, const Of& of) {
 std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   const std::string what = model.architecture.empty() ? "a list of parameters" : model.architecture;
   return OfProgram(model,
-                   absl::StrCat("no dry run for ", what, " yet: printed from parameters only, without activations",
-                                model.family == "bert" ? "; --architecture BertForSequenceClassification has one" : ""),
+                   absl::StrCat("no dry run for ", what, " yet: printed from parameters only, without activations"),
                    [&](const auto& config) { return WhyNoProgramOf(config, options); });
 }
 

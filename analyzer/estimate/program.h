@@ -32,14 +32,18 @@ std::unique_ptr<Program> MakeProgram(kernels::Parameters& parameters, const Mode
 double WidestTensor(const Model& model, const DryRunOptions& options);
 
 // The programs of single families, each in its own file.
-std::unique_ptr<Program> MakeProgramOf(const BertClassifierConfig& config, kernels::Parameters& parameters,
+std::unique_ptr<Program> MakeProgramOf(const BertProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options);
+std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, kernels::Parameters& parameters,
                                        const DryRunOptions& options);
 std::unique_ptr<Program> MakeProgramOf(const kernels::TabFormerConfig& config, kernels::Parameters& parameters,
                                        const DryRunOptions& options);
-double WidestTensorOf(const BertClassifierConfig& config, const DryRunOptions& options);
+double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options);
+double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions& options);
 double WidestTensorOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
 // Empty, or why this one cannot run what is asked.
-std::string WhyNoProgramOf(const BertClassifierConfig& config, const DryRunOptions& options);
+std::string WhyNoProgramOf(const BertProgramConfig& config, const DryRunOptions& options);
+std::string WhyNoProgramOf(const DistilBertProgramConfig& config, const DryRunOptions& options);
 std::string WhyNoProgramOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
 
 }  // namespace ashlar::estimate

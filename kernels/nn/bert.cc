@@ -72,25 +72,56 @@ BertModel::BertModel(Parameters& parameters, const std::string& prefix, const Be
 
 BertModel::Output BertModel::Forward(const Tensor& ids) const {
   Tensor mask = Mask(ids.size(0), ids.size(1));
+  const Tensor position_ids = PositionIds(ids);
   Tensor words = word_(ids);
   if (options_.is_checkpointed && options_.is_training) WantGradient(words);
-  Tensor hidden = Embed(words);
+  Tensor hidden = Embed(words, position_ids);
   words.reset();
   return Encode(hidden, mask);
 }
 
 BertModel::Output BertModel::ForwardEmbedded(const Tensor& embedded) const {
   Tensor mask = Mask(embedded.size(0), embedded.size(1));
-  Tensor hidden = Embed(embedded);
+  Tensor hidden = Embed(embedded, Slice(position_ids_, 1, 0, embedded.size(1)));
   return Encode(hidden, mask);
 }
 
-Tensor BertModel::Embed(const Tensor& words) const {
+// create_position_ids_from_input_ids: cumsum(ids != padding) * (ids != padding) + padding.
+Tensor BertModel::PositionIds(const Tensor& ids) const {
+  const std::int64_t batch = ids.size(0), length = ids.size(1);
+  if (!options_.padding_id.has_value()) return Slice(position_ids_, 1, 0, length);
+  const auto make = [&](DType dtype) { return Empty(context_, {batch, length}, dtype); };
+  Tensor mask;
+  {
+    const Tensor differs = make(DType::kBool);
+    mask = make(DType::kInt32);
+  }
+  Tensor sum = make(DType::kInt64);
+  Tensor counts = make(DType::kInt32);  // type_as(mask)
+  sum.reset();
+  Tensor shifted = make(DType::kInt32);  // + past_key_values_length
+  counts.reset();
+  Tensor product = make(DType::kInt32);
+  shifted.reset();
+  Tensor wide = make(DType::kInt64);
+  Tensor out = make(DType::kInt64);
+  Release(wide, product, mask);
+  if (context_.computes()) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(batch * length));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = *options_.padding_id + 1 + static_cast<std::int64_t>(i) % length;
+    }
+    FillIds(out, values);
+  }
+  return out;
+}
+
+Tensor BertModel::Embed(const Tensor& words, const Tensor& position_ids) const {
   const std::int64_t batch = words.size(0), length = words.size(1);
   const Tensor type_ids = Expand(Slice(type_ids_, 1, 0, length), {batch, length});
   Tensor types = type_(type_ids);
   Tensor sum = Add(words, types);
-  Tensor positions = position_(Slice(position_ids_, 1, 0, length));
+  Tensor positions = position_(position_ids);
   sum = AddTo(sum, positions);
   Tensor normed = embedding_norm_(sum);
   sum = std::move(normed);

@@ -1,5 +1,5 @@
 // BERT as transformers 4.1x runs it eagerly (models/bert/modeling_bert.py): attention with all scores, fp32 mask, and
-// the lifetimes of its Python locals.
+// the lifetimes of its Python locals. RoBERTa is the same but for its position ids (models/roberta).
 //
 //   BertModel bert(parameters, "bert.", config, {.is_checkpointed = true});
 //   BertModel::Output out = bert.Forward(ids);
@@ -7,6 +7,7 @@
 #define ASHLAR_KERNELS_NN_BERT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ class BertModel {
     bool has_pooler = true;
     bool is_checkpointed = false;  // each layer
     bool is_training = true;       // dropout
+    // RoBERTa: positions are counted over the tokens that are not this one, from the number after it. Where there is
+    // arithmetic, no token is.
+    std::optional<std::int64_t> padding_id = {};
   };
   struct Output {
     Tensor hidden;  // (B, S, hidden_size)
@@ -58,7 +62,8 @@ class BertModel {
     LinearLayer intermediate, output;
     LayerNormLayer output_norm;
   };
-  Tensor Embed(const Tensor& words) const;
+  Tensor Embed(const Tensor& words, const Tensor& position_ids) const;
+  Tensor PositionIds(const Tensor& ids) const;
   Tensor Mask(std::int64_t batch, std::int64_t length) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;
   Tensor AttendSelf(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;

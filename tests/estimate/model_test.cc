@@ -90,9 +90,10 @@ TEST(ModelFile, MissingKeysHaveTheFamilysDefaultsAndAreNoted) {
   const absl::StatusOr<Model> model = ReadModel(R"({"model_type": "bert", "hidden_size": 768})", {});
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->count(), 109'482'240);
-  ASSERT_EQ(model->notes.size(), 2u);
+  ASSERT_EQ(model->notes.size(), 3u);
   EXPECT_THAT(model->notes[0].message, HasSubstr("taken as BertModel"));
-  EXPECT_THAT(model->notes[1].message, AllOf(HasSubstr("vocab_size 30522"), Not(HasSubstr("hidden_size"))));
+  EXPECT_THAT(model->notes[1].message, HasSubstr("has no loss"));
+  EXPECT_THAT(model->notes[2].message, AllOf(HasSubstr("vocab_size 30522"), Not(HasSubstr("hidden_size"))));
   EXPECT_EQ(ReadModel(R"({"model_type": "mistral", "architectures": ["MistralForCausalLM"]})", {})->count(),
             7'241'732'096);
 }

@@ -1,0 +1,80 @@
+// bert, roberta, xlm-roberta and distilbert, with any of their heads.
+#include <algorithm>
+#include <utility>
+
+#include "analyzer/estimate/program.h"
+
+namespace ashlar::estimate {
+namespace {
+
+using kernels::Context;
+using kernels::DType;
+using kernels::Empty;
+using kernels::EncoderTask;
+using kernels::Part;
+using kernels::Tensor;
+
+class EncoderProgram final : public Program {
+ public:
+  EncoderProgram(Context& context, EncoderTask task, std::unique_ptr<kernels::EncoderForTask> model)
+      : context_(context), task_(task), model_(std::move(model)) {}
+  Tensor Loss(const BatchShape& shape) override {
+    const Tensor ids = Ids(shape);
+    const kernels::TaskLabels labels = kernels::EmptyLabels(context_, task_, shape.batch, shape.tokens);
+    return model_->Loss(ids, labels);
+  }
+  void Forward(const BatchShape& shape) override { model_->Forward(Ids(shape)); }
+
+ private:
+  Tensor Ids(const BatchShape& shape) {
+    return Empty(context_, {shape.batch, shape.tokens}, DType::kInt64, Part::kBatch);
+  }
+  Context& context_;
+  EncoderTask task_;
+  std::unique_ptr<kernels::EncoderForTask> model_;
+};
+
+// Scores, inner activations or logits.
+double Widest(std::int64_t heads, std::int64_t inner, std::int64_t width, std::int64_t vocabulary, EncoderTask task,
+              const DryRunOptions& options) {
+  const bool has_logits =
+      task == EncoderTask::kMaskedLanguage || task == EncoderTask::kCausalLanguage || task == EncoderTask::kPreTraining;
+  return std::max(static_cast<double>(heads) * static_cast<double>(options.tokens),
+                  static_cast<double>(std::max({inner, width, has_logits ? vocabulary : 0})));
+}
+
+}  // namespace
+
+std::unique_ptr<Program> MakeProgramOf(const BertProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options) {
+  const auto make = config.padding_id.has_value() ? kernels::MakeRoberta : kernels::MakeBert;
+  return std::make_unique<EncoderProgram>(parameters.context(), config.head.task,
+                                          make(parameters, config.bert, config.head,
+                                               {.is_checkpointed = options.is_checkpointed,
+                                                .is_training = options.is_training,
+                                                .padding_id = config.padding_id}));
+}
+
+std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options) {
+  return std::make_unique<EncoderProgram>(
+      parameters.context(), config.head.task,
+      kernels::MakeDistilBert(parameters, config.bert, config.head,
+                              {.is_checkpointed = options.is_checkpointed, .is_training = options.is_training}));
+}
+
+double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options) {
+  const kernels::BertConfig& bert = config.bert;
+  return Widest(bert.num_attention_heads, bert.intermediate_size, bert.hidden_size, bert.vocab_size, config.head.task,
+                options);
+}
+
+double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions& options) {
+  const kernels::DistilBertConfig& bert = config.bert;
+  return Widest(bert.n_heads, bert.hidden_dim, bert.dim, bert.vocab_size, config.head.task, options);
+}
+
+std::string WhyNoProgramOf(const BertProgramConfig&, const DryRunOptions&) { return {}; }
+std::string WhyNoProgramOf(const DistilBertProgramConfig&, const DryRunOptions&) { return {}; }
+
+}  // namespace ashlar::estimate
