@@ -157,7 +157,7 @@ class CachingAllocator {
   struct PathCosts {
     std::uint64_t worlds = 0;        // times everything stood still
     std::uint64_t engine_locks = 0;  // those the Worlds took included
-    std::uint64_t index_probes = 0;  // entries of free sets looked at
+    std::uint64_t index_probes = 0;  // bins of free sets looked at, and lists behind them
     std::uint64_t cuts = 0;          // blocks cut in two
     std::uint64_t joins = 0;         // blocks that became part of a neighbour
   };
@@ -187,8 +187,10 @@ class CachingAllocator {
   // --- served from the cache, under one engine's lock (hit_path.cc) ---
   // nullptr or false: the request needs the World.
   Block* TryAllocate(const policy::Request& request, NamedBy name);
+  Block* TryAllocateIn(Engine& engine, const policy::Request& request, std::uint64_t rounded_bytes, bool is_named);
   bool TryFree(Block* block);
   bool TryFreeAddress(std::uint64_t address);
+  bool TryFreeFound(Engine& engine, std::uint64_t address);
   bool TryFreeLocked(Engine& engine, Block* block);
   static bool TryUndo(Engine& engine, const LifoLog::Entry& newest);
   Block* Repeat(Engine& engine, std::uint64_t bytes, bool is_named);
@@ -284,7 +286,7 @@ class CachingAllocator {
   std::optional<std::uint64_t> fraction_limit_bytes_;
   std::optional<std::uint64_t> memory_limit_bytes_;
   std::optional<std::uint64_t> limit_bytes_;  // the lower of both
-  std::uint64_t total_bytes_ = 0;  // never changes
+  std::uint64_t total_bytes_ = 0;             // never changes
   trace::EventSink* sink_ = nullptr;
   bool reports_failures_ = true;
   Growth growth_ = Growth::kDone;  // why the last growth failed

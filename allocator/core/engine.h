@@ -32,16 +32,9 @@ using Changes = std::array<std::int64_t, kEngineStats>;
 // One size class of an engine. The sums are those since they were last folded into the allocator's statistics.
 struct Side {
   policy::Lane* lane = nullptr;  // nullptr while nobody uses the pool
-  Changes change{};
+  Changes left{};                // of its share of the room, never negative: what was dealt minus all changes
   Changes increases{};
-  Changes room{};  // `change` stays at or below it
-
-  void Add(const Changes& amounts) {
-    for (int i = 0; i < kEngineStats; ++i) {
-      change[i] += amounts[i];
-      increases[i] += amounts[i] > 0 ? amounts[i] : 0;
-    }
-  }
+  Changes dealt{};
 };
 
 // How many times the World is left before an engine that nobody uses gets no more room.
@@ -59,7 +52,7 @@ struct alignas(128) Engine {
   explicit Engine(const EngineKey& its_key) : key(its_key) {}
 
   BiasedLock lock;
-  Changes room{};             // the sum of both sides' changes stays at or below it
+  Changes left{};             // of the room for both sides together
   std::array<Side, 2> sides;  // large, small
   PointerMap pointers;        // of blocks handed out by address
   LifoLog log;                // of both sides, since peaks are of both; empty whenever the World is entered
@@ -69,16 +62,50 @@ struct alignas(128) Engine {
   BiasedLock::Way world_way = BiasedLock::Way::kShared;  // how the World took the lock
 
   Side& SideOf(bool is_small) { return sides[is_small ? 1 : 0]; }
-  // Whether these changes keep the sums below their peaks, without a branch for each.
-  bool HasRoom(bool is_small, const Changes& amounts) const {
-    const Side& side = sides[is_small ? 1 : 0];
-    const Side& other = sides[is_small ? 0 : 1];
-    std::int64_t lacking = 0;  // negative when any room is
-    for (int i = 0; i < kEngineStats; ++i) {
-      const std::int64_t sum = side.change[i] + amounts[i];
-      lacking |= (side.room[i] - sum) | (room[i] - other.change[i] - sum);
+  // An allocation goes to the sums, if these stay below their peaks: without a branch for each.
+  bool CountAllocation(Side& side, std::int64_t block_bytes, std::int64_t requested_bytes,
+                       const policy::SplitCounts& splits) {
+    const std::array<std::int64_t, 3> amounts = {1, block_bytes, requested_bytes};
+    std::int64_t lacking = Lacking(side, splits);
+    for (int i = 0; i < kSplitBlocks; ++i) lacking |= (side.left[i] - amounts[i]) | (left[i] - amounts[i]);
+    if (lacking < 0) return false;
+    for (int i = 0; i < kSplitBlocks; ++i) {
+      side.left[i] -= amounts[i];
+      left[i] -= amounts[i];
+      side.increases[i] += amounts[i];
     }
-    return lacking >= 0;
+    CountSplits(side, splits);
+    return true;
+  }
+  // A free raises nothing but the counts of inactive split blocks.
+  bool CountFree(Side& side, std::int64_t block_bytes, std::int64_t requested_bytes,
+                 const policy::SplitCounts& splits) {
+    if (Lacking(side, splits) < 0) return false;
+    CountFreeUnchecked(side, block_bytes, requested_bytes, splits);
+    return true;
+  }
+  // A free that leads back to sums that were there before.
+  void CountFreeUnchecked(Side& side, std::int64_t block_bytes, std::int64_t requested_bytes,
+                          const policy::SplitCounts& splits) {
+    const std::array<std::int64_t, 3> amounts = {1, block_bytes, requested_bytes};
+    for (int i = 0; i < kSplitBlocks; ++i) {
+      side.left[i] += amounts[i];
+      left[i] += amounts[i];
+    }
+    CountSplits(side, splits);
+  }
+  // Negative when there is no room for them.
+  std::int64_t Lacking(const Side& side, const policy::SplitCounts& splits) const {
+    return (side.left[kSplitBlocks] - splits.blocks) | (left[kSplitBlocks] - splits.blocks) |
+           (side.left[kSplitBytes] - splits.bytes) | (left[kSplitBytes] - splits.bytes);
+  }
+  void CountSplits(Side& side, const policy::SplitCounts& splits) {
+    side.left[kSplitBlocks] -= splits.blocks;
+    left[kSplitBlocks] -= splits.blocks;
+    side.left[kSplitBytes] -= splits.bytes;
+    left[kSplitBytes] -= splits.bytes;
+    side.increases[kSplitBlocks] += splits.blocks > 0 ? splits.blocks : 0;
+    side.increases[kSplitBytes] += splits.bytes > 0 ? splits.bytes : 0;
   }
   // What the entry's repeats did goes to the sums.
   void Count(LifoLog::Entry& entry) {

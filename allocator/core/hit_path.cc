@@ -6,6 +6,7 @@
 #include "allocator/base/check.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/world.h"
+#include "allocator/policy/heap_steps.h"
 
 namespace ashlar::core {
 namespace {
@@ -29,7 +30,7 @@ void Engine::ReleaseUndone() {
     Count(entry);
     if (entry.is_named) pointers.Take(entry.address);
     const policy::Heap::ReleaseEffect effect = policy::Heap::EffectOfRelease(*entry.block);
-    side.Add({-1, -entry.block_bytes, 0, effect.splits.blocks, effect.splits.bytes});
+    CountFreeUnchecked(side, entry.block_bytes, 0, effect.splits);
     policy::Heap::ReleaseAs(*side.lane, entry.block, effect);
     log.DropTop();
   }
@@ -39,10 +40,9 @@ void Engine::ReleaseUndone() {
 Block* CachingAllocator::Repeat(Engine& engine, std::uint64_t bytes, bool is_named) {
   LifoLog::Entry& entry = *engine.log.Undone();
   Side& side = engine.SideOf(entry.block->is_small);
-  const std::int64_t requested = side.change[kRequestedBytes] + Signed(bytes);
-  const std::int64_t other = engine.sides[0].change[kRequestedBytes] + engine.sides[1].change[kRequestedBytes];
-  if (requested > side.room[kRequestedBytes] || other + Signed(bytes) > engine.room[kRequestedBytes]) return nullptr;
-  side.change[kRequestedBytes] = requested;
+  if (Signed(bytes) > side.left[kRequestedBytes] || Signed(bytes) > engine.left[kRequestedBytes]) return nullptr;
+  side.left[kRequestedBytes] -= Signed(bytes);
+  engine.left[kRequestedBytes] -= Signed(bytes);
   side.increases[kRequestedBytes] += Signed(bytes);
   if (entry.is_named != is_named) [[unlikely]] {
     if (is_named) {
@@ -53,7 +53,7 @@ Block* CachingAllocator::Repeat(Engine& engine, std::uint64_t bytes, bool is_nam
     }
     entry.is_named = is_named;
   }
-  ++entry.repeats;
+  engine.log.CountRepeat(entry);
   entry.block->requested_bytes = bytes;
   entry.block->state = policy::BlockState::kLive;
   engine.log.StepForward();
@@ -65,34 +65,38 @@ Block* CachingAllocator::TryAllocate(const policy::Request& request, NamedBy nam
   Engine* engine = engines_.Find({request.pool, request.stream});
   if (engine == nullptr) return nullptr;
   const std::uint64_t rounded_bytes = heap_.Rounded(request.bytes);
-  const bool is_small = policy::IsSmall(rounded_bytes);
   const bool is_named = name == NamedBy::kAddress;
-  Side& side = engine->SideOf(is_small);
   const BiasedLock::Guard guard(engine->lock);
-  if (is_serial_.load(std::memory_order_relaxed) || side.lane == nullptr) return nullptr;
+  if (is_serial_.load(std::memory_order_relaxed)) return nullptr;
   if (const LifoLog::Entry* undone = engine->log.Undone(); undone != nullptr) {
+    // The entry has its lane.
     if (undone->rounded_bytes == rounded_bytes) return Repeat(*engine, request.bytes, is_named);
     engine->ReleaseUndone();
   }
+  return TryAllocateIn(*engine, request, rounded_bytes, is_named);
+}
+
+// Under the engine's lock. Not a part of its caller, nor TryFreeFound of its own: the log's steps stay short.
+[[gnu::noinline]] Block* CachingAllocator::TryAllocateIn(Engine& engine, const policy::Request& request,
+                                                         std::uint64_t rounded_bytes, bool is_named) {
+  Side& side = engine.SideOf(policy::IsSmall(rounded_bytes));
+  if (side.lane == nullptr) return nullptr;
   policy::Lane& lane = *side.lane;
   Block* block = heap_.FindIn(lane, rounded_bytes);
   // The sizes that max_split_size singles out have statistics of their own.
   if (block == nullptr || block->size_bytes >= options().max_split_size_bytes) return nullptr;
-  if (is_named) engine->pointers.Prefetch(block->address);
+  if (is_named) engine.pointers.Prefetch(block->address);
   const policy::Heap::PlaceEffect effect = heap_.EffectOf(*block, rounded_bytes, *lane.pool);
-  const Changes changes = {1, Signed(effect.block_bytes), Signed(request.bytes), effect.splits.blocks,
-                           effect.splits.bytes};
-  if (!engine->HasRoom(is_small, changes)) return nullptr;
+  const std::int64_t block_bytes = Signed(effect.block_bytes);
+  if (!engine.CountAllocation(side, block_bytes, Signed(request.bytes), effect.splits)) return nullptr;
   block = heap_.CommitAs(lane, block, effect, request.bytes);
-  side.Add(changes);
   if (is_named) {
-    engine->pointers.Insert(block);
-    pages_.Enter(block->address, engine);
+    engine.pointers.Insert(block);
+    pages_.Enter(block->address, &engine);
   }
   if (logs_) {
-    LifoLog::Entry& entry = engine->log.Append([engine](LifoLog::Entry& oldest) { engine->Count(oldest); });
-    entry = {block, block->address, rounded_bytes, changes[kBlockBytes], changes[kSplitBlocks], changes[kSplitBytes],
-             0,     is_named};
+    LifoLog::Entry& entry = engine.log.Append([&engine](LifoLog::Entry& oldest) { engine.Count(oldest); });
+    entry = {block, block->address, rounded_bytes, block_bytes, effect.splits.blocks, effect.splits.bytes, 0, is_named};
   }
   return block;
 }
@@ -101,23 +105,21 @@ Block* CachingAllocator::TryAllocate(const policy::Request& request, NamedBy nam
 bool CachingAllocator::TryUndo(Engine& engine, const LifoLog::Entry& newest) {
   if (newest.block->has_recorded_streams) return false;
   Side& side = engine.SideOf(newest.block->is_small);
-  side.change[kRequestedBytes] -= Signed(newest.block->requested_bytes);
+  side.left[kRequestedBytes] += Signed(newest.block->requested_bytes);
+  engine.left[kRequestedBytes] += Signed(newest.block->requested_bytes);
   newest.block->state = policy::BlockState::kFree;
   engine.log.StepBack();
   return true;
 }
 
-// Under the engine's lock. A free raises nothing but the counts of inactive split blocks.
+// Under the engine's lock.
 bool CachingAllocator::TryFreeLocked(Engine& engine, Block* block) {
   ASHLAR_CHECK(block->state == policy::BlockState::kLive);
   if (block->has_recorded_streams || block->size_bytes >= options().max_split_size_bytes) return false;
   Side& side = engine.SideOf(block->is_small);
   engine.EmptyLog();
   const policy::Heap::ReleaseEffect effect = policy::Heap::EffectOfRelease(*block);
-  const Changes changes = {-1, -Signed(block->size_bytes), -Signed(block->requested_bytes), effect.splits.blocks,
-                           effect.splits.bytes};
-  if (!engine.HasRoom(block->is_small, changes)) return false;
-  side.Add(changes);
+  if (!engine.CountFree(side, Signed(block->size_bytes), Signed(block->requested_bytes), effect.splits)) return false;
   policy::Heap::ReleaseAs(*side.lane, block, effect);
   return true;
 }
@@ -169,15 +171,19 @@ bool CachingAllocator::TryFreeAddress(std::uint64_t address) {
   if (is_serial_.load(std::memory_order_relaxed)) return false;
   const LifoLog::Entry* newest = engine->log.Newest();
   if (newest != nullptr && newest->address == address && newest->is_named) return TryUndo(*engine, *newest);
-  PointerMap::Found found = engine->pointers.Find(address);
+  return TryFreeFound(*engine, address);
+}
+
+[[gnu::noinline]] bool CachingAllocator::TryFreeFound(Engine& engine, std::uint64_t address) {
+  PointerMap::Found found = engine.pointers.Find(address);
   // A block that the log holds back is in the map and not live.
   if (found.block == nullptr || found.block->state != policy::BlockState::kLive) return false;
-  if (engine->log.has_undone()) {
-    engine->ReleaseUndone();
-    found = engine->pointers.Find(address);
+  if (engine.log.has_undone()) {
+    engine.ReleaseUndone();
+    found = engine.pointers.Find(address);
   }
-  if (!TryFreeLocked(*engine, found.block)) return false;
-  engine->pointers.Erase(found);
+  if (!TryFreeLocked(engine, found.block)) return false;
+  engine.pointers.Erase(found);
   return true;
 }
 

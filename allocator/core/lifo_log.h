@@ -41,6 +41,11 @@ class LifoLog {
   void StepBack() { --depth_; }
   void StepForward() { ++depth_; }
 
+  void CountRepeat(Entry& entry) {
+    ++entry.repeats;
+    has_repeats_ = true;
+  }
+
   bool empty() const { return bottom_ == top_; }
   bool has_undone() const { return depth_ != top_; }
   template <typename Visit>
@@ -58,11 +63,12 @@ class LifoLog {
     depth_ = ++top_;
     return entries_[(top_ - 1) % kEntries];
   }
-  // Forgets every entry, which stay allocated.
+  // Forgets every entry, which stay allocated; `drop` takes those that were repeated, and maybe others.
   template <typename Drop>
   void Clear(Drop drop) {
-    for (; bottom_ != top_; ++bottom_) drop(entries_[bottom_ % kEntries]);
-    depth_ = top_;
+    for (; has_repeats_ && bottom_ != top_; ++bottom_) drop(entries_[bottom_ % kEntries]);
+    has_repeats_ = false;
+    bottom_ = depth_ = top_;
   }
 
  private:
@@ -71,6 +77,7 @@ class LifoLog {
   std::uint32_t bottom_ = 0;  // these count on and wrap
   std::uint32_t depth_ = 0;
   std::uint32_t top_ = 0;
+  bool has_repeats_ = false;  // an entry may have been repeated
   std::array<Entry, kEntries> entries_;
 };
 

@@ -4,12 +4,14 @@
 #ifndef ASHLAR_ALLOCATOR_CORE_POINTER_MAP_H_
 #define ASHLAR_ALLOCATOR_CORE_POINTER_MAP_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <utility>
 
 #include "allocator/base/check.h"
+#include "allocator/base/huge_array.h"
 #include "allocator/policy/block.h"
 
 namespace ashlar::core {
@@ -98,9 +100,10 @@ class PointerMap {
   }
 
   void Grow(std::size_t count) {
-    auto slots = std::make_unique<std::uint64_t[]>(count);
+    HugeArray<std::uint64_t> slots(count);
+    std::fill_n(slots.get(), count, 0);
     const std::size_t mask = count - 1;
-    for (std::size_t i = 0; slots_ != nullptr && i <= mask_; ++i) {
+    for (std::size_t i = 0; slots_.get() != nullptr && i <= mask_; ++i) {
       if (slots_[i] == 0) continue;
       const std::uint64_t hash = HashOf(BlockOf(slots_[i])->address);
       std::size_t to = hash & mask;
@@ -113,7 +116,7 @@ class PointerMap {
     shown_mask_.store(mask, std::memory_order_relaxed);
   }
 
-  std::unique_ptr<std::uint64_t[]> slots_;
+  HugeArray<std::uint64_t> slots_;
   std::size_t mask_ = 0;
   std::size_t size_ = 0;
   // The same table for Prefetch, which may see a pair that does not belong together: an address is all it makes of it.

@@ -11,9 +11,9 @@ void Fold(Engine& engine, Stats& stats) {
   for (const bool is_small : {false, true}) {
     Side& side = engine.SideOf(is_small);
     const auto fold = [&side, is_small](EngineStat of, PoolStat& to) {
-      to.Fold(is_small, side.change[of], side.increases[of]);
+      to.Fold(is_small, side.dealt[of] - side.left[of], side.increases[of]);
     };
-    if (side.increases[kBlocks] != 0 || side.change[kBlocks] != 0) engine.recent_uses = kRecentWorlds;
+    if (side.increases[kBlocks] != 0 || side.left[kBlocks] != side.dealt[kBlocks]) engine.recent_uses = kRecentWorlds;
     fold(kBlocks, stats.allocation);
     fold(kBlocks, stats.active);
     fold(kBlockBytes, stats.allocated_bytes);
@@ -21,9 +21,9 @@ void Fold(Engine& engine, Stats& stats) {
     fold(kRequestedBytes, stats.requested_bytes);
     fold(kSplitBlocks, stats.inactive_split);
     fold(kSplitBytes, stats.inactive_split_bytes);
-    side.change = side.increases = side.room = {};  // no room either, until it is dealt
+    side.left = side.increases = side.dealt = {};  // no room either, until it is dealt
   }
-  engine.room = {};
+  engine.left = {};
 }
 
 // The room below the peaks of one size class, or of both.
@@ -98,9 +98,9 @@ void CachingAllocator::World::DealRoom() const {
   for (const std::unique_ptr<Engine>& engine : engines) {
     if (engine->recent_uses == 0) continue;
     --engine->recent_uses;
-    engine->room = all;
-    engine->SideOf(true).room = small;
-    engine->SideOf(false).room = large;
+    engine->left = all;
+    engine->SideOf(true).left = engine->SideOf(true).dealt = small;
+    engine->SideOf(false).left = engine->SideOf(false).dealt = large;
   }
 }
 

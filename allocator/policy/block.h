@@ -48,9 +48,11 @@ struct alignas(64) Block {
   std::uint64_t rank = 0;  // decides between equal sizes before the address does
   std::uint32_t pending_events = 0;
   BlockState state = BlockState::kFree;
-  bool has_recorded_streams = false;
-  bool is_expandable = false;  // as its segment,
-  bool is_small = false;       // as its pool: the hot path touches neither
+  bool has_recorded_streams : 1 = false;
+  bool is_expandable : 1 = false;  // as its segment,
+  bool is_small : 1 = false;       // as its pool: the hot path touches neither
+  bool prev_is_free = false;       // whether the neighbours are in the free set:
+  bool next_is_free = false;       // a free between live blocks need not read them
 
   bool IsSplit() const { return prev != nullptr || next != nullptr; }
   std::uint64_t End() const { return address + size_bytes; }

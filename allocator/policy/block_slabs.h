@@ -1,13 +1,14 @@
-// Memory for a lane's block records: slabs that double up to 64 KiB and never shrink; deleted records are reused, the
-// youngest first. Not thread-safe.
+// Memory for a lane's block records: slabs that double up to 2 MiB, a huge page, and never shrink; deleted records are
+// reused, the youngest first. Not thread-safe.
 #ifndef ASHLAR_ALLOCATOR_POLICY_BLOCK_SLABS_H_
 #define ASHLAR_ALLOCATOR_POLICY_BLOCK_SLABS_H_
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
+#include <new>
 #include <vector>
 
+#include "allocator/base/huge_array.h"
 #include "allocator/policy/block.h"
 
 namespace ashlar::policy {
@@ -26,18 +27,18 @@ class BlockSlabs {
 
  private:
   static constexpr std::size_t kFirstSlabBlocks = 16;
-  static constexpr std::size_t kMostSlabBlocks = 1024;
+  static constexpr std::size_t kMostSlabBlocks = (std::size_t{1} << 21) / sizeof(Block);
 
   Block* NewInSlab() {
     if (used_ == slab_blocks_) {
       slab_blocks_ = slabs_.empty() ? kFirstSlabBlocks : std::min(2 * slab_blocks_, kMostSlabBlocks);
-      slabs_.push_back(std::make_unique<Block[]>(slab_blocks_));
+      slabs_.emplace_back(slab_blocks_);
       used_ = 0;
     }
-    return &slabs_.back()[used_++];
+    return new (&slabs_.back()[used_++]) Block{};
   }
 
-  std::vector<std::unique_ptr<Block[]>> slabs_;
+  std::vector<HugeArray<Block>> slabs_;
   std::size_t slab_blocks_ = 0;  // of the last slab
   std::size_t used_ = 0;         // blocks of the last slab that were ever handed out
   std::vector<Block*> unused_;

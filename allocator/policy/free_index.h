@@ -1,33 +1,94 @@
 // The free blocks of one lane in the order (size, rank, address), ascending: exact best fit.
 //
-// Log-linear bins (32 a doubling, in units of 512 bytes) with a two-level bitmap; a bin is a short list of sorted
-// chunks, so that thousands of equal sizes stay cheap. Nearly all bins have one chunk only, which lies in the bin:
+// Log-linear bins (32 a doubling, in units of 512 bytes) with a two-level bitmap. A bin is two cache lines: the keys of
+// its seven least blocks, in no order, and the blocks; what is greater lies in chunks behind them:
 //
-//   bitmap   ..1....1.......        size 5,632 -> bin 11 -> greater: | 5632 #9 |  least: | 5632 #4 |   descending: the
-//                                                                                  first in order is at the very back
+//   bitmap   ..1....1.......        size 5,632 -> bin 11 -> | #4 #9 #2  -  -  -  - | 3 |   greater: none
+//                                                           | block block block    |
 //
-// Insert and Erase cost a few cache lines; FirstAtLeast is at most two bins. tests/policy compares every answer with
-// std::set. Not thread-safe.
+// All seven keys are looked at each time, without a branch: how many there are cannot be predicted, and sorting them
+// would cost more. A key is the size in its bin and the address, which is the order itself, or the size and the rank;
+// where keys do not tell (equal ranks, sizes of no whole unit, sizes or addresses too large for a key) the blocks do.
+// tests/policy compares every answer with std::set. Not thread-safe, searches included.
 #ifndef ASHLAR_ALLOCATOR_POLICY_FREE_INDEX_H_
 #define ASHLAR_ALLOCATOR_POLICY_FREE_INDEX_H_
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
+#include "allocator/base/check.h"
 #include "allocator/policy/block.h"
+#include "allocator/policy/free_chunks.h"
 
 namespace ashlar::policy {
 
 class FreeIndex {
  public:
+  enum class Ranks : bool { kZero, kAny };  // what ranks the blocks have
+  explicit FreeIndex(Ranks ranks = Ranks::kAny) : has_ranks_(ranks == Ranks::kAny), may_tie_(has_ranks_) {}
+  FreeIndex(const FreeIndex&) = delete;
+  FreeIndex& operator=(const FreeIndex&) = delete;
+
   // The block must not be in the index; its size, rank and address must not change while it is.
-  void Insert(Block* block);
-  void Erase(const Block* block);
+  void Insert(Block* block) {
+    const std::uint64_t granules = block->size_bytes >> kGranuleBits;
+    const std::size_t b = BinOf(granules);
+    const std::uint64_t key = KeyOf(*block, granules);
+    may_tie_ |= !IsOwn(key);
+    Bin& bin = MakeBin(b);
+    ++size_;
+    words_[b / 64] |= std::uint64_t{1} << (b % 64);
+    summary_ |= std::uint32_t{1} << (b / 64);
+    if (bin.count == kLineEntries || bin.greater != nullptr) [[unlikely]]
+      return InsertBeside(bin, {key, block});
+    bin.keys[bin.count] = key;
+    bin.blocks[bin.count] = block;
+    ++bin.count;
+  }
+
+  void Erase(const Block* block) {
+    Bin* bin = last_found_.bin;
+    std::size_t at = last_found_.at;
+    if (bin->blocks[at] != block) {
+      bin = &BinAt(BinOf(block->size_bytes >> kGranuleBits));
+      const std::uint32_t mask = MaskOf(*bin, block);
+      if (mask == 0) [[unlikely]]
+        return EraseGreater(*bin, block);
+      at = static_cast<std::size_t>(std::countr_zero(mask));
+    }
+    --size_;
+    const std::uint32_t last = --bin->count;
+    bin->keys[at] = bin->keys[last];
+    bin->blocks[at] = bin->blocks[last];
+    bin->keys[last] = kNoKey;
+    bin->blocks[last] = nullptr;
+    if (last == 0) Refill(*bin, BinOf(block->size_bytes >> kGranuleBits));
+  }
 
   // The first block in order whose size is at least `size_bytes`; nullptr when there is none.
-  Block* FirstAtLeast(std::uint64_t size_bytes) const;
+  Block* FirstAtLeast(std::uint64_t size_bytes) const {
+    if (may_tie_) [[unlikely]]
+      return FirstAtLeastByBlocks(size_bytes);
+    // All sizes are whole units.
+    const std::uint64_t granules = (size_bytes + kGranuleBytes - 1) >> kGranuleBits;
+    const std::size_t b = BinOf(granules);
+    if (!IsEmptyBin(b)) {
+      Bin& bin = BinAt(b);
+      const std::uint64_t key = SizeKey(granules);
+      const std::size_t at = LeastFrom(bin, key);
+      if (bin.keys[at] >= key && bin.keys[at] != kNoKey) return Found(bin, at);
+      if (bin.greater != nullptr) [[unlikely]] {
+        ++probes_;
+        const FreeEntry* entry = bin.greater->LeastOf([key](const FreeEntry& e) { return e.key >= key; });
+        if (entry != nullptr) return entry->block;
+      }
+    }
+    const std::size_t next = NextBin(b + 1);
+    return next == kBinCount ? nullptr : Found(BinAt(next), LeastFrom(BinAt(next), 0));
+  }
   // Neighbours in order of a block that is in the index; nullptr at the ends.
   Block* Next(const Block* block) const;
   Block* Previous(const Block* block) const;
@@ -37,61 +98,135 @@ class FreeIndex {
   bool Contains(const Block* block) const;
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // Entries that searches looked at so far: what the index costs beyond its bitmap.
+  // Lines and lists of chunks that searches looked at so far: what the index costs beyond its bitmap.
   std::uint64_t probes() const { return probes_; }
 
  private:
-  struct Entry {
-    // Constructors, so that an entry is made in its place: copying one that was just written stalls.
-    Entry(std::uint64_t size, std::uint64_t its_rank, std::uint64_t at, Block* its_block)
-        : size_bytes(size), rank(its_rank), address(at), block(its_block) {}
-    explicit Entry(const Block* of) : Entry(of->size_bytes, of->rank, of->address, const_cast<Block*>(of)) {}
-
-    std::uint64_t size_bytes;
-    std::uint64_t rank;
-    std::uint64_t address;
-    Block* block;
-  };
-  using Chunk = std::vector<Entry>;
-  struct Bin {
-    Chunk least;                 // empty only if the bin is
-    std::vector<Chunk> greater;  // none of them is empty
-
-    std::size_t size() const { return greater.size() + 1; }
-    Chunk& operator[](std::size_t i) { return i < greater.size() ? greater[i] : least; }
-    const Chunk& operator[](std::size_t i) const { return i < greater.size() ? greater[i] : least; }
-  };
-  struct Position {
-    std::size_t chunk;
-    std::size_t index;
-  };
-
+  static constexpr int kGranuleBits = 9;
+  static constexpr std::uint64_t kGranuleBytes = std::uint64_t{1} << kGranuleBits;
   static constexpr std::size_t kBinsPerDoubling = 32;
-  static constexpr std::size_t kChunkEntries = 64;
   static constexpr std::size_t kBinCount = 64 * 28;  // sizes up to 2^63
   static constexpr std::size_t kWordCount = kBinCount / 64;
+  static constexpr std::uint32_t kLineEntries = 7;
+  static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
+  static constexpr std::uint64_t kLastKey = kNoKey - 1;  // of all that is too large for a key
+  static constexpr int kLowBits = 44;                    // of a key: the address in granules, or the rank
+  static constexpr std::uint64_t kMostLow = (std::uint64_t{1} << kLowBits) - 1;
+  static constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << (64 - kLowBits)) - 2;
 
-  static std::size_t BinOf(std::uint64_t size_bytes);
-  static bool Before(const Entry& a, const Entry& b);
-  // The position of the first entry in order that is not before `key`, or the bin's end as {chunks, 0}.
-  Position LowerBound(const Bin& bin, const Entry& key) const;
-  // The first and last entry in order of a bin that is not empty.
-  static Block* FirstOf(const Bin& bin) { return bin.least.back().block; }
-  static Block* LastOf(const Bin& bin) { return bin[0].front().block; }
-  std::size_t CountNotBefore(const Chunk& entries, const Entry& key) const;
-  static void Halve(Bin& bin, std::size_t chunk);
-  // A chunk has become empty.
-  void DropEmpty(std::size_t bin, std::size_t chunk);
+  struct alignas(128) Bin {
+    Bin() { keys.fill(kNoKey); }
+
+    std::array<std::uint64_t, kLineEntries> keys;
+    std::uint32_t count = 0;  // 0 only if the bin is empty
+    std::array<Block*, kLineEntries> blocks{};
+    std::unique_ptr<FreeChunks> greater;  // nullptr when there are none
+  };
+  static_assert(sizeof(Bin) == 128);
+  using Group = std::array<Bin, 64>;
+  // Where a block was seen last; nothing need be true of it any more.
+  struct Seen {
+    Bin* bin;
+    std::size_t at;
+  };
+
+  static std::size_t BinOf(std::uint64_t granules) {
+    const int shift = ShiftOf(granules);
+    return kBinsPerDoubling * static_cast<std::size_t>(shift) + (granules >> shift);
+  }
+  // A bin holds 2 to this many sizes.
+  static int ShiftOf(std::uint64_t granules) {
+    return static_cast<int>(std::bit_width(granules | (kBinsPerDoubling - 1))) - 5 - (granules >= kBinsPerDoubling);
+  }
+  // The least key that a block of so many granules may have.
+  static std::uint64_t SizeKey(std::uint64_t granules) {
+    const std::uint64_t offset = granules & ((std::uint64_t{1} << ShiftOf(granules)) - 1);
+    return offset > kMostOffset ? kLastKey : offset << kLowBits;
+  }
+  // Blocks of different keys are in the order of their keys.
+  std::uint64_t KeyOf(const Block& block, std::uint64_t granules) const {
+    std::uint64_t low = has_ranks_ ? block.rank : block.address >> kGranuleBits;
+    const bool is_whole = (block.size_bytes & (kGranuleBytes - 1)) == 0;
+    if (!is_whole || low > kMostLow) [[unlikely]]
+      low = kMostLow;
+    const std::uint64_t base = SizeKey(granules);
+    return base == kLastKey ? base : base | low;
+  }
+  // Whether no other block has this key.
+  static bool IsOwn(std::uint64_t key) { return key != kLastKey && (key & kMostLow) != kMostLow; }
+
+  // The place of the least key that is at least `from`, if there is one; else any place.
+  std::size_t LeastFrom(const Bin& bin, std::uint64_t from) const {
+    ++probes_;
+    // Lesser keys wrap around to the far end.
+    std::uint64_t least = bin.keys[0] - from;
+    std::size_t at = 0;
+    for (std::size_t i = 1; i < kLineEntries; ++i) {
+      const std::uint64_t distance = bin.keys[i] - from;
+      at = distance < least ? i : at;
+      least = distance < least ? distance : least;
+    }
+    return at;
+  }
+  static std::uint32_t MaskOf(const Bin& bin, const Block* block) {
+    std::uint32_t mask = 0;
+    for (std::uint32_t i = 0; i < kLineEntries; ++i) mask |= std::uint32_t{bin.blocks[i] == block} << i;
+    return mask;
+  }
+  Block* Found(Bin& bin, std::size_t at) const {
+    last_found_ = {&bin, at};
+    return bin.blocks[at];
+  }
+
+  Bin& BinAt(std::size_t b) const { return (*groups_[b / 64])[b % 64]; }
+  Bin& MakeBin(std::size_t b) {
+    std::unique_ptr<Group>& group = groups_[b / 64];
+    if (group == nullptr) [[unlikely]]
+      group = std::make_unique<Group>();
+    return (*group)[b % 64];
+  }
+  // The line is full, or there are greater blocks.
+  void InsertBeside(Bin& bin, const FreeEntry& entry);
+  void EraseGreater(Bin& bin, const Block* block);
+  // The line of the bin has become empty.
+  void Refill(Bin& bin, std::size_t b) {
+    if (bin.greater != nullptr) [[unlikely]]
+      return RefillFromGreater(bin);
+    words_[b / 64] &= ~(std::uint64_t{1} << (b % 64));
+    if (words_[b / 64] == 0) summary_ &= ~(std::uint32_t{1} << (b / 64));
+  }
+  static void RefillFromGreater(Bin& bin);
+  // As FirstAtLeast, whatever the sizes and keys are.
+  Block* FirstAtLeastByBlocks(std::uint64_t size_bytes) const;
+  // The first and last block in order of a bin that is not empty.
+  Block* FirstOf(const Bin& bin) const;
+  static Block* LastOf(const Bin& bin);
+  FreeEntry EntryOf(const Block* block) const {
+    return {KeyOf(*block, block->size_bytes >> kGranuleBits), const_cast<Block*>(block)};
+  }
 
   // The nearest bin with a block at or after `bin` (before or at, for Previous); kBinCount when there is none.
-  std::size_t NextBin(std::size_t bin) const;
+  std::size_t NextBin(std::size_t bin) const {
+    if (bin >= kBinCount) return kBinCount;
+    const std::size_t word = bin / 64;
+    const std::uint64_t here = words_[word] & (~std::uint64_t{0} << (bin % 64));
+    if (here != 0) return word * 64 + static_cast<std::size_t>(std::countr_zero(here));
+    const std::uint64_t later = std::uint64_t{summary_} & (~std::uint64_t{1} << word);
+    if (later == 0) return kBinCount;
+    const auto next = static_cast<std::size_t>(std::countr_zero(later));
+    return next * 64 + static_cast<std::size_t>(std::countr_zero(words_[next]));
+  }
   std::size_t PreviousBin(std::size_t bin) const;
   bool IsEmptyBin(std::size_t bin) const { return (words_[bin / 64] >> (bin % 64) & 1) == 0; }
 
-  std::vector<Bin> bins_ = std::vector<Bin>(kBinCount);
+  std::array<std::unique_ptr<Group>, kWordCount> groups_;  // made when one of its bins is first used
   std::array<std::uint64_t, kWordCount> words_{};
   std::uint32_t summary_ = 0;  // bit w: words_[w] is not 0
+  bool has_ranks_;
+  bool may_tie_;  // two keys may be equal, or hide a size of no whole unit
   std::size_t size_ = 0;
+  Bin nothing_;
+  mutable Seen last_found_{&nothing_, 0};
   mutable std::uint64_t probes_ = 0;
 };
 

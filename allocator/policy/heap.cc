@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "allocator/base/check.h"
+#include "allocator/policy/heap_steps.h"
 
 namespace ashlar::policy {
 
@@ -50,10 +51,9 @@ Lane& Heap::LaneOf(Pool& pool, Stream stream) {
   if (Lane* lane = FindLane(pool, stream); lane != nullptr) return *lane;
   const auto at = std::partition_point(pool.lanes.begin(), pool.lanes.end(),
                                        [stream](const auto& lane) { return Handle(lane->stream) < Handle(stream); });
-  const auto lane = pool.lanes.insert(at, std::make_unique<Lane>());
-  (*lane)->stream = stream;
-  (*lane)->pool = &pool;
-  return **lane;
+  const bool is_by_address = options_.free_order == FreeOrder::kAddress;
+  const auto ranks = is_by_address ? FreeIndex::Ranks::kZero : FreeIndex::Ranks::kAny;
+  return **pool.lanes.insert(at, std::make_unique<Lane>(stream, &pool, ranks));
 }
 
 Plan Heap::SizesOf(const Request& request) const {
@@ -75,19 +75,8 @@ Plan Heap::MakePlan(const Request& request) const {
   return plan;
 }
 
-// Best fit looks at one candidate only: the first in order that is large enough.
-Block* Heap::FindIn(const Lane& lane, std::uint64_t rounded_bytes) const {
-  Block* candidate = lane.free.FirstAtLeast(rounded_bytes);
-  if (candidate != nullptr && candidate->is_expandable) candidate = SkipByExpandableRules(lane, candidate);
-  if (candidate == nullptr || !MayServe(rounded_bytes, candidate->size_bytes)) return nullptr;
-  return candidate;
-}
-
 bool Heap::MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const {
-  if (block_bytes < rounded_bytes) return false;
-  const std::uint64_t max_split = options_.max_split_size_bytes;
-  if (rounded_bytes < max_split) return block_bytes < max_split || max_split == kUnlimited;
-  return block_bytes - rounded_bytes < options_.max_non_split_rounding_bytes;
+  return MayServeBy(options_, rounded_bytes, block_bytes);
 }
 
 Block* Heap::FindInOverflow(const Plan& plan, PoolPair& pair) const {
@@ -100,124 +89,26 @@ Block* Heap::FindInOverflow(const Plan& plan, PoolPair& pair) const {
   return candidate;
 }
 
+void Heap::TakeFree(Block* block) {
+  block->segment->lane->free.Erase(block);
+  TellNeighbours(*block, false);
+}
+
 Block* Heap::Commit(const Plan& plan) {
   TakeFree(plan.block);
   return Place(plan, plan.block);
 }
 
-bool Heap::ShouldSplit(std::uint64_t rounded_bytes, std::uint64_t block_bytes, const Pool& pool) const {
-  const std::uint64_t remaining = block_bytes - rounded_bytes;
-  if (pool.pair->no_split) return false;
-  if (pool.is_small || options_.expandable_segments) return remaining >= kMinBlockBytes;
-  return rounded_bytes < options_.max_split_size_bytes && remaining > kSmallMaxBytes;
-}
-
-Heap::PlaceEffect Heap::EffectOf(const Block& block, std::uint64_t rounded_bytes, const Pool& pool) const {
-  PlaceEffect out;
-  out.cuts = ShouldSplit(rounded_bytes, block.size_bytes, pool);
-  out.block_bytes = out.cuts ? rounded_bytes : block.size_bytes;
-  if (block.is_expandable) return out;
-  const auto taken_bytes = static_cast<std::int64_t>(out.block_bytes);
-  const auto rest_bytes = static_cast<std::int64_t>(block.size_bytes - out.block_bytes);
-  if (block.IsSplit()) {
-    out.splits = {out.cuts ? 0 : -1, -taken_bytes};
-  } else if (out.cuts) {
-    out.splits = {1, rest_bytes};
-  }
-  return out;
-}
-
-Block* Heap::CommitAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) {
-  lane.free.Erase(block);
-  return PlaceAs(lane, block, effect, request_bytes);
-}
-
 // A block's own pool decides: an overflow pool serves requests of other pools.
 Block* Heap::Place(const Plan& plan, Block* block) {
   Lane& lane = *block->segment->lane;
-  return PlaceAs(lane, block, EffectOf(*block, plan.rounded_bytes, *lane.pool), plan.request_bytes);
+  Block* placed = PlaceAs(lane, block, EffectOf(*block, plan.rounded_bytes, *lane.pool), plan.request_bytes);
+  // What was cut off is free again.
+  if (placed != block && block->next != nullptr) block->next->prev_is_free = true;
+  return placed;
 }
 
-Block* Heap::PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) const {
-  if (effect.cuts) {
-    Block* rest = block;
-    block = Split(lane, rest, effect.block_bytes);
-    InsertFree(lane, rest);
-  }
-  lane.inactive_split.Add(effect.splits);
-  block->state = BlockState::kLive;
-  block->requested_bytes = request_bytes;
-  return block;
-}
-
-// Cuts the low `low_bytes` off as a block of its own, which is returned; `block` keeps the rest and its rank.
-Block* Heap::Split(Lane& lane, Block* block, std::uint64_t low_bytes) const {
-  ++lane.cuts;
-  Block* low = lane.slabs.New();
-  low->address = block->address;
-  low->size_bytes = low_bytes;
-  low->segment = block->segment;
-  low->state = block->state;
-  low->is_expandable = block->is_expandable;
-  low->is_small = block->is_small;
-  // But for the counter of blocks, all blocks of a segment have its rank.
-  low->rank = options_.free_order == FreeOrder::kPerBlockCounter ? lane.next_block_rank++ : block->rank;
-  low->prev = block->prev;
-  low->next = block;
-  if (low->prev != nullptr) {
-    low->prev->next = low;
-  } else {
-    block->segment->first = low;
-  }
-  block->prev = low;
-  block->address += low_bytes;
-  block->size_bytes -= low_bytes;
-  return low;
-}
-
-Heap::ReleaseEffect Heap::EffectOfRelease(const Block& block) {
-  __builtin_prefetch(block.prev);
-  __builtin_prefetch(block.next);
-  ReleaseEffect out;
-  out.joins_prev = block.prev != nullptr && block.prev->state == BlockState::kFree;
-  out.joins_next = block.next != nullptr && block.next->state == BlockState::kFree;
-  if (block.is_expandable) return out;
-  const Block* low = out.joins_prev ? block.prev : &block;
-  const Block* high = out.joins_next ? block.next : &block;
-  const bool is_split = low->prev != nullptr || high->next != nullptr;
-  // The neighbours' bytes leave the count and come back as part of the merged block, if that still shares a segment.
-  out.splits.blocks = (is_split ? 1 : 0) - (out.joins_prev ? 1 : 0) - (out.joins_next ? 1 : 0);
-  const std::uint64_t neighbours = (out.joins_prev ? low->size_bytes : 0) + (out.joins_next ? high->size_bytes : 0);
-  out.splits.bytes = is_split ? static_cast<std::int64_t>(block.size_bytes) : -static_cast<std::int64_t>(neighbours);
-  return out;
-}
-
-// The block becomes part of the one before it rather than the other way round: that touches one record less. The
-// rank is the freed block's, as if it had stayed.
-Block* Heap::ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& effect) {
-  lane.joins += static_cast<std::uint64_t>(effect.joins_next) + static_cast<std::uint64_t>(effect.joins_prev);
-  if (effect.joins_next) {
-    Block* next = block->next;
-    lane.free.Erase(next);
-    block->size_bytes += next->size_bytes;
-    block->next = next->next;
-    if (block->next != nullptr) block->next->prev = block;
-    lane.slabs.Delete(next);
-  }
-  if (effect.joins_prev) {
-    Block* prev = block->prev;
-    lane.free.Erase(prev);
-    prev->size_bytes += block->size_bytes;
-    prev->rank = block->rank;
-    prev->next = block->next;
-    if (prev->next != nullptr) prev->next->prev = prev;
-    lane.slabs.Delete(block);
-    block = prev;
-  }
-  InsertFree(lane, block);
-  lane.inactive_split.Add(effect.splits);
-  return block;
-}
+Block* Heap::Release(Block* block) { return ReleaseAs(*block->segment->lane, block, EffectOfRelease(*block)); }
 
 void Heap::MergeWith(Block* block, Block* other) {
   if (other == nullptr || other->state != block->state) return;
@@ -231,6 +122,7 @@ void Heap::MergeWith(Block* block, Block* other) {
   if (block->prev == other) {
     block->address = other->address;
     block->prev = other->prev;
+    block->prev_is_free = other->prev_is_free;
     if (block->prev != nullptr) {
       block->prev->next = block;
     } else {
@@ -238,16 +130,12 @@ void Heap::MergeWith(Block* block, Block* other) {
     }
   } else {
     block->next = other->next;
+    block->next_is_free = other->next_is_free;
     if (block->next != nullptr) block->next->prev = block;
   }
+  TellNeighbours(*block, false);
   block->size_bytes += other->size_bytes;
   lane.slabs.Delete(other);
-}
-
-void Heap::InsertFree(Lane& lane, Block* block) {
-  block->state = BlockState::kFree;
-  block->freed_at = lane.pool->clock;
-  lane.free.Insert(block);
 }
 
 std::uint64_t Heap::RankForNewBlock(const Segment& segment) const {

@@ -45,8 +45,10 @@ struct SplitCounts {
 // The part of a pool that one stream uses. No block ever changes lanes, and what a request changes on its way through
 // CommitAs and ReleaseAs is its lane alone: that is what lets different lanes serve different threads.
 struct Lane {
-  Stream stream{};
-  Pool* pool = nullptr;
+  Lane(Stream its_stream, Pool* its_pool, FreeIndex::Ranks ranks) : stream(its_stream), pool(its_pool), free(ranks) {}
+
+  const Stream stream;
+  Pool* const pool;
   FreeIndex free;
   std::map<std::uint64_t, Block*> unmapped;  // by address
   SplitCounts inactive_split;
@@ -117,7 +119,7 @@ class Heap {
   // The plan's pool is nullptr while nobody has made the request's private pool by Pair().
   Plan MakePlan(const Request& request) const;
   // The free block of the lane that serves a request of this rounded size, nullptr if none does. FindIn, EffectOf,
-  // CommitAs and ReleaseAs are what a request needs that the cache serves: they touch nothing but the lane.
+  // CommitAs and ReleaseAs are what a request needs that the cache serves (heap_steps.h): they touch the lane alone.
   Block* FindIn(const Lane& lane, std::uint64_t rounded_bytes) const;
   // What placing a request in a block of the pool will hand out, and add to the counts of inactive split blocks.
   struct PlaceEffect {
@@ -155,7 +157,7 @@ class Heap {
   };
   static ReleaseEffect EffectOfRelease(const Block& block);
   // The block is free now: merges and joins the free set. Returns the merged block.
-  static Block* Release(Block* block) { return ReleaseAs(*block->segment->lane, block, EffectOfRelease(*block)); }
+  static Block* Release(Block* block);
   static Block* ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& effect);
 
   // --- segments ---
@@ -193,7 +195,7 @@ class Heap {
   // Forgets a reservation that is wholly unmapped.
   void RemoveReservation(Block* unmapped);
   // Takes a free block out of its set without placing anything (growth ends here).
-  static void TakeFree(Block* block) { block->segment->lane->free.Erase(block); }
+  static void TakeFree(Block* block);
 
   // --- pools ---
   // Made on first use.
@@ -230,6 +232,8 @@ class Heap {
   Block* Split(Lane& lane, Block* block, std::uint64_t low_bytes) const;
   Block* PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) const;
   static void InsertFree(Lane& lane, Block* block);
+  static void InsertAlone(Lane& lane, Block* block);
+  static void TellNeighbours(const Block& block, bool is_free);
   // Merges `other` into `block` when both may merge.
   static void MergeWith(Block* block, Block* other);
   bool ShouldSplit(std::uint64_t rounded_bytes, std::uint64_t block_bytes, const Pool& pool) const;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "allocator/base/check.h"
-#include "allocator/policy/heap.h"
+#include "allocator/policy/heap_steps.h"
 
 namespace ashlar::policy {
 namespace {

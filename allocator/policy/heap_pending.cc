@@ -2,7 +2,7 @@
 #include <limits>
 #include <vector>
 
-#include "allocator/policy/heap.h"
+#include "allocator/policy/heap_steps.h"
 
 namespace ashlar::policy {
 namespace {

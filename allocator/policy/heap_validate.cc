@@ -25,6 +25,11 @@ absl::Status CheckBlock(const Segment& segment, const Block& block, const Block*
   if (block.segment != &segment) return absl::InternalError("a block names another segment");
   if (block.address != expected_address) return Wrong(block, "does not follow its neighbour");
   if (block.prev != prev) return Wrong(block, "its prev is not its neighbour");
+  const bool prev_is_free = prev != nullptr && prev->state == BlockState::kFree;
+  const bool next_is_free = block.next != nullptr && block.next->state == BlockState::kFree;
+  if (block.prev_is_free != prev_is_free || block.next_is_free != next_is_free) {
+    return Wrong(block, "is wrong about a neighbour");
+  }
   if (block.size_bytes == 0) return Wrong(block, "is empty");
   if (prev != nullptr && prev->state == block.state && IsFreeKind(block.state)) return Wrong(block, "did not merge");
   const Lane& lane = *segment.lane;
