@@ -41,7 +41,7 @@ class HugeArray {
   }
   struct Deleter {
     std::size_t bytes = 0;
-    void operator()(T* items) const { ::operator delete(items, bytes, AlignmentOf(bytes)); }
+    void operator()(T* items) const { ::operator delete(items, AlignmentOf(bytes)); }
   };
 
   std::unique_ptr<T, Deleter> items_;
