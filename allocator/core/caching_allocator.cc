@@ -18,6 +18,21 @@ std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(byte
 
 }  // namespace
 
+// Also where the callback throws: what it throws is the request's answer, and the next crossing is told again.
+class CachingAllocator::TellingEnd {
+ public:
+  explicit TellingEnd(CachingAllocator& allocator) : allocator_(allocator) {}
+  ~TellingEnd() {
+    const World world(allocator_);
+    allocator_.soft_limit_.End();
+  }
+  TellingEnd(const TellingEnd&) = delete;
+  TellingEnd& operator=(const TellingEnd&) = delete;
+
+ private:
+  CachingAllocator& allocator_;
+};
+
 // Nothing in the cache fits: first who can give memory back is asked, then who wants to know is told, both without a
 // lock; what was found before is void after each.
 absl::StatusOr<Block*> CachingAllocator::AllocateInWorld(policy::Request request, NamedBy name) {
@@ -37,13 +52,24 @@ absl::StatusOr<Block*> CachingAllocator::AllocateInWorld(policy::Request request
     const World world(*this);
     policy::Plan plan = is_freed ? SearchedPlan(request) : MissedPlan(request);
     if (plan.block == nullptr) tell = soft_limit_.Begin(heap_.reserved_bytes(), plan.segment_bytes);
-    if (tell == nullptr) return Serve(world, plan, name);
+    if (tell == nullptr) {
+      if (!is_freed) EmitFact(trace::FactKind::kMissed, 0);
+      return Serve(world, plan, name);
+    }
   }
-  tell();
+  {
+    const TellingEnd end(*this);
+    tell();
+  }
   const World world(*this);
-  soft_limit_.End();
   policy::Plan plan = SearchedPlan(request);
   return Serve(world, plan, name);
+}
+
+absl::StatusOr<Block*> CachingAllocator::AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool) {
+  const World world(*this);
+  policy::Plan plan = MissedPlan({bytes, stream, pool});
+  return Serve(world, plan, NamedBy::kPointer);
 }
 
 absl::Status CachingAllocator::BeginRequest(const World& world, policy::Request& request) {
@@ -189,6 +215,9 @@ Block* CachingAllocator::HandOut(Block* block, const policy::Plan& plan, NamedBy
   Engine& engine = EngineOf(*block);
   engine.recent_uses = kRecentWorlds;
   if (lane.stream != plan.stream) AddRecordedStream(block, plan.stream);  // borrowed
+  if (lane.stream != plan.stream || lane.pool != plan.pool) {
+    EmitFact(trace::FactKind::kAsked, Handle(plan.stream), plan.pool->id);
+  }
   if (name == NamedBy::kAddress) {
     engine.pointers.Insert(block);
     pages_.Enter(block->address, &engine);
@@ -286,11 +315,20 @@ void CachingAllocator::Emit(trace::Action action, std::uint64_t address, std::ui
   sink_->OnEvent(event, block_size_bytes);
 }
 
-void CachingAllocator::EmitFact(trace::FactKind kind, std::uint64_t bytes) {
-  if (sink_ != nullptr) sink_->OnFact(kind, bytes);
+void CachingAllocator::EmitFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
+  if (sink_ != nullptr) sink_->OnFact(kind, bytes, pool);
+}
+
+void CachingAllocator::EmitUsers(PoolId pool) {
+  const policy::PoolPair* pair = heap_.FindPair(pool);
+  EmitFact(trace::FactKind::kPoolUsers, pair == nullptr ? 0 : pair->use_count, pool);
 }
 
 absl::Status CachingAllocator::OutOfMemory(const policy::Plan& plan) {
+  if (growth_ != Growth::kOutOfMemory) {
+    EmitFact(trace::FactKind::kAsked, Handle(plan.stream), plan.pool->id);
+    EmitFact(trace::FactKind::kGaveUp, plan.request_bytes);
+  }
   if (growth_ == Growth::kDeviceError) return device_error_;
   const device::MemoryInfo info = device_->GetMemoryInfo();
   if (growth_ == Growth::kRejected) {
@@ -307,7 +345,10 @@ absl::Status CachingAllocator::OutOfMemory(const policy::Plan& plan) {
   std::string text = OomMessage(failed, heap_.reserved_bytes());
   if (routes_.captures() > 0) text += "; a graph is being captured: nothing could be waited for or returned";
   if (!reports_failures_) return absl::ResourceExhaustedError(text);
-  const OomReport report = MakeOomReport(failed, SegmentsNow(), options());
+  OomReport report = MakeOomReport(failed, SegmentsNow(), options());
+  for (HolePin& pin : report.pins) {
+    if (sink_ != nullptr) pin.place = sink_->PlaceOf(pin.address);
+  }
   for (const std::string& line : OomLines(report)) absl::StrAppend(&text, "\n", line);
   const auto write = [&](const std::string& path) { return WriteFailure(failed, path); };
   if (const auto line = DumpOom(write); line.has_value()) absl::StrAppend(&text, "\n", *line);

@@ -32,6 +32,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,7 @@
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
 #include "allocator/policy/options.h"
+#include "allocator/trace/fact.h"
 #include "allocator/trace/sink.h"
 #include "allocator/trace/snapshot.h"
 
@@ -68,6 +70,8 @@ class CachingAllocator {
   // --- blocks ---
   // A block of at least `bytes`; nullptr for 0 bytes, which is no request at all.
   absl::StatusOr<Block*> Allocate(std::uint64_t bytes, Stream stream, PoolId pool = {});
+  // For replays: one that was searched for before, and is not searched for again (a callback has run since).
+  absl::StatusOr<Block*> AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool);
   // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path.
   void Free(Block* block) noexcept;
   // `stream` uses the block too: once freed, it waits for that stream's work so far.
@@ -98,12 +102,14 @@ class CachingAllocator {
   // Of the device, as it said when the allocator was made.
   std::uint64_t device_total_bytes() const { return total_bytes_; }
   // `callback` is told before a request takes what is reserved from at most `bytes` to above: once for each crossing,
-  // and no lock is held, so it may use this allocator; what it frees is searched before memory is obtained.
+  // and no lock is held, so it may use this allocator; what it frees is searched before memory is obtained. What it
+  // throws comes out of the request, which has changed nothing.
   void SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback);
   // For the soft limit of the settings.
   void SetSoftLimitCallback(SoftLimitCallback callback);
 
-  // Called when nothing in the cache fits; true = something was freed, search again. It may use this allocator.
+  // Called when nothing in the cache fits; true = something was freed, search again. It may use this allocator. What it
+  // throws comes out of the request, which has changed nothing.
   void AddFreeMemoryCallback(std::function<bool()> callback);
 
   // --- private pools (pools.cc) ---
@@ -167,7 +173,10 @@ class CachingAllocator {
   std::vector<trace::SnapshotSegment> Segments() const;
   // The same, only from within WhileStill.
   std::vector<trace::SnapshotSegment> SegmentsNow() const;
+  // Oldest first, but for segments by address.
   std::vector<trace::ReservedRange> ReservationsNow() const;
+  trace::RecordedStart StartNow() const;
+  std::vector<trace::Fact> PoolsNow() const;  // routes, users and traits, as the facts that lead there
   std::optional<std::uint64_t> LimitNow() const { return limit_bytes_; }
 
   // Takes over a state that exists on the device already. Returns the blocks in the given order.
@@ -183,6 +192,7 @@ class CachingAllocator {
 
   // Everything stands still while one of these exists (world.cc).
   class World;
+  class TellingEnd;  // of a soft limit's callback
 
   // --- served from the cache, under one engine's lock (hit_path.cc) ---
   // nullptr or false: the request needs the World.
@@ -261,7 +271,8 @@ class CachingAllocator {
   void JoinForks();
   absl::Status OutOfMemory(const policy::Plan& plan);
   absl::Status WriteFailure(const FailedAllocation& failed, const std::string& path) const;
-  void EmitFact(trace::FactKind kind, std::uint64_t bytes);
+  void EmitFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool = {});
+  void EmitUsers(PoolId pool);
   void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
             const policy::Pool& pool, std::uint64_t block_size_bytes = 0);
 
@@ -273,6 +284,7 @@ class CachingAllocator {
   std::atomic<bool> is_serial_{false};                 // no engine may serve on its own; changes in the World
   mutable std::atomic<std::size_t> pending_count_{0};  // pending_.size() when the World was left
   mutable std::mutex mutex_;                           // the World's
+  mutable std::atomic<std::thread::id> inside_{};      // the thread that is in the World
 
   // The World's.
   mutable std::uint64_t worlds_ = 0;

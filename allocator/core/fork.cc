@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "allocator/base/check.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/world.h"
 #include "allocator/device/fork_count.h"
@@ -56,6 +57,9 @@ class CachingAllocator::Forks {
 
 void CachingAllocator::JoinForks() { Forks::Instance().Add(this); }
 
-CachingAllocator::~CachingAllocator() { Forks::Instance().Remove(this); }
+CachingAllocator::~CachingAllocator() {
+  ASHLAR_CHECK(inside_.load(std::memory_order_relaxed) == std::thread::id());
+  Forks::Instance().Remove(this);
+}
 
 }  // namespace ashlar::core

@@ -66,7 +66,9 @@ Block* CachingAllocator::NewReservation(const policy::Plan& plan) {
     unreported_error_.Update(device_->ReleaseReservation(*address));
     return Fail(Growth::kOutOfMemory);
   }
-  return heap_.AddReservation(plan, *address, size_bytes, page_bytes);
+  Block* block = heap_.AddReservation(plan, *address, size_bytes, page_bytes);
+  EmitFact(trace::FactKind::kReserved, *address);
+  return block;
 }
 
 absl::Status CachingAllocator::UnmapBlock(Block* block) {

@@ -29,8 +29,11 @@ class NvtxPools final : public trace::EventSink {
   explicit NvtxPools(trace::EventSink* next = nullptr) : next_(next) {}
 
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
-  void OnFact(trace::FactKind kind, std::uint64_t bytes) override {
-    if (next_ != nullptr) next_->OnFact(kind, bytes);
+  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override {
+    if (next_ != nullptr) next_->OnFact(kind, bytes, pool);
+  }
+  std::string PlaceOf(std::uint64_t address) const override {
+    return next_ == nullptr ? std::string() : next_->PlaceOf(address);
   }
   std::optional<absl::Status> WriteKept(const std::string& path) override {
     return next_ == nullptr ? std::nullopt : next_->WriteKept(path);

@@ -71,7 +71,7 @@ class Finder {
     for (std::size_t i = 0; i < blame.size(); ++i) {
       if (blame[i] == 0) continue;
       ++out_.pin_count;
-      AddPin({blocks[i].address, blocks[i].size_bytes, blame[i], segment.stream});
+      AddPin({blocks[i].address, blocks[i].size_bytes, blame[i], segment.stream, {}});
     }
   }
 
@@ -145,7 +145,8 @@ void AppendPins(const OomReport& report, std::vector<std::string>& out) {
   out.push_back(absl::StrCat("what pins the holes, the worst of ", Counted(report.pin_count, "block"), ":"));
   for (const HolePin& pin : report.pins) {
     out.push_back(absl::StrCat("  ", FormatBytes(pin.blame_bytes), " behind ", FormatBytes(pin.size_bytes), " at 0x",
-                               absl::Hex(pin.address), ", stream ", Handle(pin.stream)));
+                               absl::Hex(pin.address), ", stream ", Handle(pin.stream),
+                               pin.place.empty() ? "" : ", from ", pin.place));
   }
 }
 

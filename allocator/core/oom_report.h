@@ -65,6 +65,7 @@ struct HolePin {
   std::uint64_t size_bytes = 0;
   std::uint64_t blame_bytes = 0;
   Stream stream{};
+  std::string place = {};  // where it was allocated; empty: not known
 };
 
 struct OomReport {

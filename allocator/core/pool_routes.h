@@ -43,6 +43,12 @@ class PoolRoutes {
     return true;
   }
 
+  // From the oldest on: visit(PoolId, RouteKind).
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const OpenRoute& route : routes_) visit(route.pool, route.kind);
+  }
+
   // Where a request goes: the youngest route that accepts its stream.
   PoolId Route(PoolId pool, Stream stream) const {
     if (!pool.IsDefault()) return pool;

@@ -17,6 +17,8 @@ void CachingAllocator::ConfigurePool(PoolId pool, bool use_on_oom, bool no_split
   policy::PoolPair& pair = heap_.Pair(pool);
   pair.use_on_oom = use_on_oom;
   pair.no_split = no_split;
+  EmitFact(trace::FactKind::kPoolTraits,
+           (use_on_oom ? trace::kUsesOnOom : 0) + (no_split ? trace::kNoSplit : 0), pool);
 }
 
 PoolId CachingAllocator::CreatePool() {
@@ -26,6 +28,7 @@ PoolId CachingAllocator::CreatePool() {
     pool = {0, ++last_pool_};
   } while (heap_.FindPair(pool) != nullptr);
   heap_.Pair(pool);
+  EmitUsers(pool);
   return pool;
 }
 
@@ -40,6 +43,7 @@ void CachingAllocator::AddPoolUser(PoolId pool) {
 void CachingAllocator::RetainPool(PoolId pool) {
   const World world(*this);
   AddPoolUser(pool);
+  EmitUsers(pool);
 }
 
 void CachingAllocator::ReleasePool(PoolId pool) {
@@ -47,6 +51,7 @@ void CachingAllocator::ReleasePool(PoolId pool) {
   policy::PoolPair& pair = heap_.Pair(pool);
   if (pair.use_count > 0) --pair.use_count;
   if (pair.use_count == 0) pair.no_split = false;
+  EmitUsers(pool);
 }
 
 std::uint64_t CachingAllocator::PoolUseCount(PoolId pool) const {
@@ -64,7 +69,7 @@ absl::Status CachingAllocator::EmptyPool(PoolId pool) {
     return absl::FailedPreconditionError(
         absl::StrCat(Name(pool), " has ", at->second->use_count, " users, who may still reach what is free in it"));
   }
-  EmitFact(trace::FactKind::kEmptyCache, 0);
+  EmitFact(trace::FactKind::kEmptyPool, 0, pool);
   absl::Status status = SynchronizeEvents();
   ReturnPrivate(at, nullptr, status);
   if (!status.ok()) NoteLoss(world);
@@ -79,6 +84,7 @@ absl::Status CachingAllocator::BeginPool(PoolId pool, StreamFilter filter, Route
     return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has a route already: EndPool ends it"));
   }
   AddPoolUser(pool);
+  EmitFact(trace::FactKind::kPoolBegin, kind == RouteKind::kCapture ? 1 : 0, pool);
   world.ChooseMode(*this);
   if (!was_capturing && routes_.captures() > 0) device_->SetCapturing(true);
   return absl::OkStatus();
@@ -88,6 +94,7 @@ absl::Status CachingAllocator::EndPool(PoolId pool) {
   const World world(*this);
   const bool was_capturing = routes_.captures() > 0;
   if (!routes_.Close(pool)) return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has no route"));
+  EmitFact(trace::FactKind::kPoolEnd, 0, pool);
   world.ChooseMode(*this);
   if (was_capturing && routes_.captures() == 0) {
     device_->SetCapturing(false);

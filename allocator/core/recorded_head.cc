@@ -57,6 +57,7 @@ trace::Snapshot RecordedHeadOf(const CachingAllocator& allocator, int device) {
   out.recording->device = device;
   out.recording->device_total_bytes = allocator.device_total_bytes();
   out.recording->limit_bytes = allocator.LimitNow();
+  out.recording->has_calls = true;
   return out;
 }
 

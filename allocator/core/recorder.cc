@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "allocator/core/recorded_head.h"
 #include "allocator/trace/codec_settings.h"
 
@@ -16,6 +17,13 @@ using trace::codec::StateAt;
 
 // A clock is read for every so many events: an event's time is that of at most so many events before.
 constexpr int kEventsOfOneTime = 64;
+
+// Of Recorder::places_: 1 MiB.
+constexpr int kPlaceBits = 16;
+std::size_t PlaceIndex(std::uint64_t address) {
+  return static_cast<std::size_t>(((address >> 9) * 0x9e3779b97f4a7c15) >> (64 - kPlaceBits));
+}
+constexpr std::size_t kMostNames = 6;  // of a stack, in one line
 
 std::uint64_t NextSerial() {
   static std::atomic<std::uint64_t> next{1};
@@ -72,11 +80,10 @@ void Recorder::Begin() {
   allocator_->WhileStill([this] {
     trace::codec::PutHead(RecordedHeadOf(*allocator_, options_.device), encoder_);
     encoder_.SetDevice(options_.device);
-    if (file_ != nullptr) {
-      PutState(StateAt::kStart);
-    }
+    if (file_ != nullptr) PutStart();
     encoder_.Seal();
     target_ = nullptr;
+    standing_ = StandingNow();
     time_us_ = begin_us_;
     ReadClock();
     is_recording_ = true;
@@ -84,11 +91,33 @@ void Recorder::Begin() {
   AddScopeListener(this);
 }
 
-void Recorder::PutState(StateAt when) {
+void Recorder::PutStart() {
+  trace::RecordedStart start = allocator_->StartNow();
+  for (trace::SnapshotSegment& segment : start.segments) segment.device = options_.device;
+  trace::codec::PutStart(start.reservations, &start.segments, encoder_);
+  for (const trace::Fact& fact : allocator_->PoolsNow()) PutFact(fact);
+}
+
+void Recorder::PutEnd() {
   std::vector<trace::SnapshotSegment> segments = allocator_->SegmentsNow();
   for (trace::SnapshotSegment& segment : segments) segment.device = options_.device;
   encoder_.AddReservations(allocator_->ReservationsNow());
-  trace::codec::PutSegments(when, segments, encoder_);
+  trace::codec::PutSegments(StateAt::kEnd, segments, encoder_);
+}
+
+std::shared_ptr<const Recorder::Standing> Recorder::StandingNow() const {
+  if (file_ != nullptr) return nullptr;
+  Standing standing{allocator_->LimitNow(), allocator_->PoolsNow(), {}};
+  if (allocator_->options().free_order == policy::FreeOrder::kPerSegmentCounter) {
+    standing.start = allocator_->StartNow();  // for the order of the segments; what is in them, the events lead back to
+    for (trace::SnapshotSegment& segment : standing.start.segments) {
+      segment.device = options_.device;
+      segment.blocks.clear();
+    }
+  } else {
+    standing.start.reservations = allocator_->ReservationsNow();
+  }
+  return std::make_shared<const Standing>(std::move(standing));
 }
 
 Recorder::~Recorder() { Finish().IgnoreError(); }
@@ -101,7 +130,7 @@ absl::Status Recorder::Finish() {
     was_recording = std::exchange(is_recording_, false);
     if (file_ == nullptr) return;
     if (was_recording) {
-      PutState(StateAt::kEnd);
+      PutEnd();
       encoder_.End(encoder_.event_count());
     }
     status = file_->Close();
@@ -144,11 +173,32 @@ void Recorder::ReadClock() {
 void Recorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) {
   if (!is_recording_) return;
   if (--events_to_clock_ < 0 || IsSegmentEvent(event.action)) ReadClock();
-  encoder_.Add(event, block_size_bytes, time_us_, StackNow(event));
+  const trace::StackId stack = StackNow(event);
+  if (event.action == trace::Action::kAlloc && (stack != trace::kNoStack || !places_.empty())) {
+    KeepPlace(event.address, stack);
+  }
+  encoder_.Add(event, block_size_bytes, time_us_, stack);
 }
 
-void Recorder::OnFact(trace::FactKind kind, std::uint64_t bytes) {
-  if (is_recording_) encoder_.AddFact(kind, bytes);
+void Recorder::KeepPlace(std::uint64_t address, trace::StackId stack) {
+  if (places_.empty()) places_.resize(std::size_t{1} << kPlaceBits);
+  places_[PlaceIndex(address)] = {address, stack};
+}
+
+std::string Recorder::PlaceOf(std::uint64_t address) const {
+  if (places_.empty()) return "";
+  const Place& place = places_[PlaceIndex(address)];
+  if (place.address != address || place.stack == trace::kNoStack) return "";
+  std::vector<absl::string_view> names;
+  for (const trace::FrameId frame : stacks_.stack(place.stack)) {
+    if (names.size() == kMostNames) break;
+    names.push_back(stacks_.frame(frame).function);
+  }
+  return absl::StrJoin(names, " < ");
+}
+
+void Recorder::OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
+  if (is_recording_) encoder_.AddFact(kind, bytes, pool);
 }
 
 // A mark has a time of its own, later than every event before it: that is how it is placed among them.
@@ -186,10 +236,11 @@ trace::StackId Recorder::ScopeStack() {
 
 void Recorder::Take(ChunkKind kind, absl::string_view payload) {
   if (file_ != nullptr) return file_->Write(payload);
-  Chunk chunk{std::make_shared<const std::string>(payload), 0};
+  Chunk chunk{std::make_shared<const std::string>(payload), 0, nullptr};
   if (kind == ChunkKind::kDefinitions) return definitions_.push_back(std::move(chunk));
   if (target_ != nullptr) return target_->push_back(std::move(chunk));
   chunk.event_count = encoder_.event_count() - std::exchange(handed_over_events_, encoder_.event_count());
+  chunk.before = std::exchange(standing_, StandingNow());
   ring_bytes_ += payload.size();
   ring_events_ += chunk.event_count;
   ring_.push_back(std::move(chunk));
@@ -208,7 +259,12 @@ Recorder::RingContent Recorder::Content() {
   target_ = &out.state;
   encoder_.AddSetting(trace::codec::SettingOf::kRecording, "events_before",
                       absl::StrCat(encoder_.event_count() - ring_events_));
-  PutState(StateAt::kEnd);
+  const std::shared_ptr<const Standing>& standing = ring_.empty() ? standing_ : ring_.front().before;
+  trace::codec::PutStart(standing->start.reservations, nullptr, encoder_);
+  encoder_.AddSegments(StateAt::kStart, standing->start.segments);
+  PutEnd();
+  PutFact({trace::FactKind::kLimit, standing->limit_bytes.value_or(trace::kNoLimit)});
+  for (const trace::Fact& fact : standing->pools) PutFact(fact);
   encoder_.Seal();
   target_ = &out.end;
   encoder_.End(ring_events_);

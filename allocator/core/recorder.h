@@ -75,20 +75,36 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   std::uint64_t event_count() const;  // recorded so far, those that a ring has dropped included
 
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
-  void OnFact(trace::FactKind kind, std::uint64_t bytes) override;
+  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override;
+  std::string PlaceOf(std::uint64_t address) const override;
   std::optional<absl::Status> WriteKept(const std::string& path) override;
 
  private:
+  // What the events of a chunk do not say themselves.
+  struct Standing {
+    std::optional<std::uint64_t> limit_bytes;
+    std::vector<trace::Fact> pools;
+    trace::RecordedStart start;
+  };
   struct Chunk {
     std::shared_ptr<const std::string> payload;
     std::uint64_t event_count = 0;
+    std::shared_ptr<const Standing> before;  // of a ring's events: what stood when the chunk began
+  };
+  // Where the block was allocated that was placed at an address last.
+  struct Place {
+    std::uint64_t address = 0;
+    trace::StackId stack = trace::kNoStack;
   };
   struct RingContent;
 
   Recorder(CachingAllocator* allocator, RecorderOptions options, std::unique_ptr<ChunkFile> file);
 
   void Begin();
-  void PutState(trace::codec::StateAt when);
+  void PutStart();
+  void PutEnd();
+  void PutFact(const trace::Fact& fact) { encoder_.AddFact(fact.kind, fact.bytes, fact.pool); }
+  std::shared_ptr<const Standing> StandingNow() const;
   void OnScope(bool is_begin, absl::string_view name) override;
   void Take(trace::codec::ChunkKind kind, absl::string_view payload);
   RingContent Content();
@@ -96,6 +112,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   void ReadClock();
   trace::StackId StackNow(const trace::Event& event);
   trace::StackId ScopeStack();
+  void KeepPlace(std::uint64_t address, trace::StackId stack);
 
   CachingAllocator* const allocator_;
   const RecorderOptions options_;
@@ -108,12 +125,14 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   int events_to_clock_ = 0;
   std::int64_t time_us_ = 0;
   trace::StackTable stacks_;
+  std::vector<Place> places_;  // by a hash of the address, where newer ones displace older; empty: no stack so far
   std::unique_ptr<ChunkFile> file_;  // nullptr: a ring
   // A ring's. What is handed over goes to `*target_`, definitions always to definitions_.
   std::vector<Chunk> definitions_;
   std::vector<Chunk> head_;
   std::deque<Chunk> ring_;
   std::vector<Chunk>* target_ = &head_;  // nullptr: ring_
+  std::shared_ptr<const Standing> standing_;  // when the chunk that is being filled began
   std::uint64_t ring_bytes_ = 0;
   std::uint64_t ring_events_ = 0;
   std::uint64_t handed_over_events_ = 0;

@@ -1,4 +1,5 @@
 // The allocator's state: as a snapshot's segments, rebuilt from a known one, and checked.
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -19,6 +20,16 @@ trace::SnapshotBlock ToSnapshotBlock(const Block& block) {
   out.state = block.state == BlockState::kLive      ? trace::BlockState::kLive
               : block.state == BlockState::kPending ? trace::BlockState::kPending
                                                     : trace::BlockState::kFree;
+  return out;
+}
+
+// In the order in which they were obtained.
+std::vector<const policy::Segment*> ByAge(const policy::Heap& heap, bool expandable_only = false) {
+  std::vector<const policy::Segment*> out;
+  for (const auto& [address, segment] : heap.segments()) {
+    if (segment->is_expandable || !expandable_only) out.push_back(segment.get());
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->rank < b->rank; });
   return out;
 }
 
@@ -59,8 +70,35 @@ std::vector<trace::SnapshotSegment> CachingAllocator::SegmentsNow() const {
 
 std::vector<trace::ReservedRange> CachingAllocator::ReservationsNow() const {
   std::vector<trace::ReservedRange> out;
-  for (const auto& [address, segment] : heap_.segments()) {
-    if (segment->is_expandable) out.push_back({address, segment->size_bytes});
+  for (const policy::Segment* segment : ByAge(heap_, /*expandable_only=*/true)) {
+    const policy::Pool& pool = *segment->lane->pool;
+    out.push_back({segment->address, segment->size_bytes,
+                   trace::ReservedRange::Lane{segment->lane->stream, pool.is_small, pool.id}});
+  }
+  return out;
+}
+
+trace::RecordedStart CachingAllocator::StartNow() const {
+  trace::RecordedStart out;
+  out.has_segments = true;
+  for (const policy::Segment* segment : ByAge(heap_)) AppendMappedRanges(*segment, out.segments);
+  out.reservations = ReservationsNow();
+  return out;
+}
+
+std::vector<trace::Fact> CachingAllocator::PoolsNow() const {
+  std::vector<trace::Fact> out;
+  const auto add = [&out](trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
+    out.push_back({kind, bytes, 0, pool});
+  };
+  routes_.ForEach([&](PoolId pool, RouteKind kind) {
+    add(trace::FactKind::kPoolBegin, kind == RouteKind::kCapture ? 1 : 0, pool);
+  });
+  for (const auto& [id, pair] : heap_.private_pairs()) {
+    add(trace::FactKind::kPoolUsers, pair->use_count, id);
+    const std::uint64_t traits =
+        (pair->use_on_oom ? trace::kUsesOnOom : 0) + (pair->no_split ? trace::kNoSplit : 0);
+    if (traits != 0) add(trace::FactKind::kPoolTraits, traits, id);
   }
   return out;
 }

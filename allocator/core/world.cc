@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocator/base/check.h"
+
 namespace ashlar::core {
 namespace {
 
@@ -42,7 +44,11 @@ Changes Share(Changes slack, std::int64_t sharers) {
 }  // namespace
 
 CachingAllocator::World::World(const CachingAllocator& allocator) : allocator_(allocator) {
+  const std::thread::id self = std::this_thread::get_id();
+  // A sink's or a filter's call into the allocator, or its fork, would wait for itself.
+  ASHLAR_CHECK(allocator_.inside_.load(std::memory_order_relaxed) != self);
   allocator_.mutex_.lock();
+  allocator_.inside_.store(self, std::memory_order_relaxed);
   ++allocator_.worlds_;
   if (!IsSerial()) LockEngines();
 }
@@ -55,6 +61,7 @@ CachingAllocator::World::~World() {
     DealRoom();
     UnlockEngines();
   }
+  allocator_.inside_.store({}, std::memory_order_relaxed);
   allocator_.mutex_.unlock();
 }
 
@@ -131,7 +138,9 @@ void CachingAllocator::CollectGarbage(std::uint64_t target_bytes) {
   const World world(*this);
   const absl::Status status = CannotReturn("CollectGarbage");
   unreported_error_.Update(status);
-  if (status.ok()) ReleaseVictims(target_bytes);
+  if (!status.ok()) return;
+  EmitFact(trace::FactKind::kCollectGarbage, target_bytes);
+  ReleaseVictims(target_bytes);
 }
 
 void CachingAllocator::PollEvents() {

@@ -20,7 +20,7 @@ void PutTrace(const Snapshot& snapshot, std::size_t device, codec::Encoder& enco
     if (!has_facts) return;
     const std::vector<Fact>& facts = snapshot.recording->facts;
     for (; next_fact < facts.size() && facts[next_fact].event <= until; ++next_fact) {
-      encoder.AddFact(facts[next_fact].kind, facts[next_fact].bytes);
+      encoder.AddFact(facts[next_fact].kind, facts[next_fact].bytes, facts[next_fact].pool);
     }
   };
   encoder.SetDevice(static_cast<int>(device));
@@ -42,7 +42,13 @@ std::string Encode(const Snapshot& snapshot) {
   });
   codec::PutHead(snapshot, encoder, snapshot.recording.has_value() && !snapshot.recording->is_complete);
   encoder.DefineStacks(snapshot.stacks);
-  if (snapshot.recording.has_value()) encoder.AddReservations(snapshot.recording->reservations);
+  if (snapshot.recording.has_value()) {
+    if (const auto& start = snapshot.recording->start; start.has_value()) {
+      codec::PutStart(start->reservations, start->has_segments ? &start->segments : nullptr, encoder);
+      if (!start->has_segments) encoder.AddSegments(codec::StateAt::kStart, start->segments);
+    }
+    encoder.AddReservations(snapshot.recording->reservations);
+  }
   codec::PutSegments(codec::StateAt::kEnd, snapshot.segments, encoder);
   for (std::size_t device = 0; device < snapshot.device_traces.size(); ++device) PutTrace(snapshot, device, encoder);
   for (const Annotation& mark : snapshot.annotations) {

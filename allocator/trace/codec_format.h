@@ -28,7 +28,9 @@ namespace ashlar::trace::codec {
 static_assert(std::endian::native == std::endian::little, "the codec writes integers as they lie in memory");
 
 inline constexpr absl::string_view kMagic = "ASHLARTR";
-inline constexpr std::uint32_t kVersion = 1;
+// 2: facts may name a pool, reservations their lane. Files of version 1 are read too.
+inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kOldestVersion = 1;
 inline constexpr std::uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 
 struct FileHeader {
@@ -60,13 +62,14 @@ enum class RecordKind : std::uint8_t {
   kFrame,    // v text of the file, v text of the function, z line: defines the next frame
   kFrames,   // v count, v frames innermost first: defines the next stack
   kMark,     // v text of the stage, v text of the name: an annotation at the last time
-  kFact,     // v FactKind, v bytes
+  kFact,     // v FactKind, v bytes; where the kind names a pool also v first, v second
   kSegment,  // v StateAt, v address, v size, v stream, v flags (1 small, 2 expandable), v pool first, v second, v stack
              // + 1
   kBlock,    // v size, v state, v requested + 1 (0: not known), v stack + 1: the next block of the last segment
   kSetting,  // v SettingOf, v text of the key, v text of the value
   kEnd,      // v events in all: nothing follows
-  kReserved,  // v address, v size: a reservation around expandable segments
+  kReserved,  // v address, v size, from version 2 on v lane (0: not known, 1: large, 2: small) and, of a known one,
+              // v stream, v pool first, v second: a reservation around expandable segments
 };
 
 // When a recorded state was: before the first event or after the last.

@@ -87,6 +87,7 @@ RecordingInfo ReadRecording(Values& values) {
   out.limit_bytes = values.Number("limit_bytes");
   out.events_before = values.Number("events_before").value_or(0);
   out.is_complete = !values.Flag("was_incomplete");
+  out.has_calls = values.Flag("has_calls");
   return out;
 }
 
@@ -108,6 +109,13 @@ absl::Status RecordedHead::Apply(Snapshot& out) {
   if (values.Flag("is_recording")) {
     out.recording = ReadRecording(values);
     out.recording->facts = std::move(facts);
+    if (values.Flag(std::string(kReservationsAtStart))) {
+      RecordedStart& at_start = out.recording->start.emplace();
+      const auto end = reservations.begin() + static_cast<std::ptrdiff_t>(start_reservations);
+      at_start.reservations.assign(reservations.begin(), end);
+      at_start.has_segments = HasSegmentsAt(StateAt::kStart);
+      at_start.segments = std::move(start);
+    }
     // A recording says them at its start and at its end.
     std::sort(reservations.begin(), reservations.end());
     reservations.erase(std::unique(reservations.begin(), reservations.end()), reservations.end());
@@ -141,6 +149,7 @@ void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete) {
     put("device_total_bytes", absl::StrCat(recording.device_total_bytes));
     if (recording.limit_bytes.has_value()) put("limit_bytes", absl::StrCat(*recording.limit_bytes));
     if (was_incomplete) put("was_incomplete", "1");
+    if (recording.has_calls) put("has_calls", "1");
     if (recording.events_before > 0) put("events_before", absl::StrCat(recording.events_before));
   }
   if (!head.settings.has_value()) return;
@@ -152,6 +161,13 @@ void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete) {
   put("garbage_collection_threshold", absl::StrFormat("%.17g", settings.garbage_collection_threshold));
   if (settings.expandable_segments) put("expandable_segments", "1");
   for (const auto& [key, value] : settings.values) encoder.AddSetting(SettingOf::kAllocator, key, value);
+}
+
+void PutStart(absl::Span<const ReservedRange> reservations, const std::vector<SnapshotSegment>* segments,
+              Encoder& encoder) {
+  encoder.AddReservations(reservations);
+  encoder.AddSetting(SettingOf::kRecording, kReservationsAtStart, "1");
+  if (segments != nullptr) PutSegments(StateAt::kStart, *segments, encoder);
 }
 
 void PutSegments(StateAt when, absl::Span<const SnapshotSegment> segments, Encoder& encoder) {

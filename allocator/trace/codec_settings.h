@@ -21,6 +21,8 @@ struct RecordedHead {
   std::map<std::string, std::string> recording_values;
   std::vector<Fact> facts;
   std::vector<ReservedRange> reservations;
+  std::size_t start_reservations = 0;      // the first of them
+  std::vector<SnapshotSegment> start;      // as they stand in the file
 
   bool HasSegmentsAt(StateAt when) const;
   // Sets settings, traits and recording of `out`, and as many device traces as were recorded. DataLoss names the value
@@ -31,6 +33,11 @@ struct RecordedHead {
 // All of `head` but its events, segments, annotations and stacks. `was_incomplete`: this is a copy of a recording that
 // was cut off.
 void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete = false);
+// The setting behind the reservations of the start.
+inline constexpr absl::string_view kReservationsAtStart = "reservations_at_start";
+// The state in which the recording begins; nullptr: its segments are not known.
+void PutStart(absl::Span<const ReservedRange> reservations, const std::vector<SnapshotSegment>* segments,
+              Encoder& encoder);
 // From here on the recording holds the segments of that moment.
 void PutSegments(StateAt when, absl::Span<const SnapshotSegment> segments, Encoder& encoder);
 

@@ -10,6 +10,7 @@
 #include "allocator/trace/codec.h"
 #include "allocator/trace/codec_format.h"
 #include "allocator/trace/codec_settings.h"
+#include "allocator/trace/record_bytes.h"
 #include "allocator/trace/state_after.h"
 
 namespace ashlar::trace {
@@ -17,63 +18,6 @@ namespace codec {
 namespace {
 
 constexpr std::uint64_t kMostDevices = 4096;
-
-// The bytes of one chunk; a read past their end fails and stays failed.
-class Bytes {
- public:
-  Bytes(absl::string_view all, std::size_t begin, std::size_t size) : begin_(all.data()), at_(all.data() + begin) {
-    end_ = at_ + size;
-  }
-  bool IsEmpty() const { return at_ == end_; }
-  bool ok() const { return ok_; }
-  void Fail() { ok_ = false; }
-  std::uint64_t offset() const { return static_cast<std::uint64_t>(at_ - begin_); }
-
-  unsigned Byte() { return Has(1) ? static_cast<unsigned char>(*at_++) : 0; }
-  // The next `size` <= 8 bytes as one integer.
-  std::uint64_t Word(unsigned size) {
-    std::uint64_t value = 0;
-    if (!Has(size)) return 0;
-    std::memcpy(&value, at_, size);
-    at_ += size;
-    return value;
-  }
-  std::uint64_t Varint() {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const unsigned byte = Byte();
-      value |= std::uint64_t{byte & 0x7f} << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    ok_ = false;
-    return 0;
-  }
-  absl::string_view Text(std::uint64_t size) {
-    if (!Has(size)) return {};
-    const absl::string_view text(at_, size);
-    at_ += size;
-    return text;
-  }
-  // A varint below `limit`.
-  std::uint64_t Below(std::uint64_t limit) {
-    const std::uint64_t value = Varint();
-    if (value >= limit) ok_ = false;
-    return ok_ ? value : 0;
-  }
-
- private:
-  bool Has(std::uint64_t size) {
-    if (size <= static_cast<std::uint64_t>(end_ - at_)) return ok_;
-    ok_ = false;
-    at_ = end_;
-    return false;
-  }
-
-  const char* begin_;
-  const char* at_;
-  const char* end_;
-  bool ok_ = true;
-};
 
 class Decoder {
  public:
@@ -102,10 +46,12 @@ class Decoder {
     if (header.checksum != Checksum({0, 0}, bytes_.substr(0, 16))) {
       return absl::DataLossError("the recording's header (byte 0) does not have its checksum");
     }
-    if (header.version != kVersion) {
+    if (header.version < kOldestVersion || header.version > kVersion) {
       return absl::InvalidArgumentError(absl::StrCat("a recording of version ", header.version,
-                                                     "; this program reads version ", kVersion, ": use a newer one"));
+                                                     "; this program reads versions ", kOldestVersion, " to ", kVersion,
+                                                     ": use a newer one"));
     }
+    version_ = header.version;
     at_ = sizeof(header);
     return absl::OkStatus();
   }
@@ -208,11 +154,24 @@ class Decoder {
         is_ended_ = in.Varint() == EventCount() && in.IsEmpty();
         return is_ended_;
       case RecordKind::kReserved:
-        head_.reservations.push_back({in.Varint(), 0});
-        head_.reservations.back().size_bytes = in.Varint();
-        return true;
+        return ReadReservation(in);
     }
     return false;
+  }
+
+  bool ReadReservation(Bytes& in) {
+    ReservedRange range;
+    range.address = in.Varint();
+    range.size_bytes = in.Varint();
+    const std::uint64_t lane = version_ < 2 ? 0 : in.Below(3);
+    if (lane != 0) {
+      range.lane.emplace();
+      range.lane->is_small_pool = lane == 2;
+      range.lane->stream = Stream{in.Varint()};
+      range.lane->pool = ReadPool(in);
+    }
+    if (in.ok()) head_.reservations.push_back(range);
+    return in.ok();
   }
 
   PoolId ReadPool(Bytes& in) {
@@ -259,9 +218,13 @@ class Decoder {
   }
 
   bool ReadFact(Bytes& in) {
-    const auto kind = static_cast<FactKind>(in.Below(static_cast<std::uint64_t>(FactKind::kLimit) + 1));
-    const std::uint64_t bytes = in.Varint();
-    if (in.ok()) head_.facts.push_back({kind, bytes, Trace().size()});
+    const FactKind last = version_ < 2 ? FactKind::kLimit : kLastFactKind;
+    Fact fact;
+    fact.kind = static_cast<FactKind>(in.Below(static_cast<std::uint64_t>(last) + 1));
+    fact.bytes = in.Varint();
+    if (NamesPool(fact.kind)) fact.pool = ReadPool(in);
+    fact.event = Trace().size();
+    if (in.ok()) head_.facts.push_back(fact);
     return in.ok();
   }
 
@@ -304,6 +267,9 @@ class Decoder {
     const absl::string_view key = ReadText(in);
     const absl::string_view value = ReadText(in);
     if (!in.ok()) return false;
+    if (whose == SettingOf::kRecording && key == kReservationsAtStart) {
+      head_.start_reservations = head_.reservations.size();
+    }
     if (whose == SettingOf::kAllocator) {
       head_.allocator_values[std::string(key)] = std::string(value);
     } else {
@@ -328,7 +294,10 @@ class Decoder {
   }
 
   absl::StatusOr<Snapshot> Finish(const std::string& damage) {
+    head_.start = start_;
     if (next_chunk_ == 0) return absl::DataLossError(absl::StrCat("nothing of the recording is whole: ", damage));
+    std::vector<SnapshotSegment> by_address = start_;
+    if (absl::Status status = CheckSegments(by_address); !status.ok()) return status;
     if (absl::Status status = head_.Apply(out_); !status.ok()) return status;
     if (out_.recording.has_value()) out_.recording->is_complete &= damage.empty();
     if (!damage.empty()) {
@@ -367,6 +336,7 @@ class Decoder {
 
   const absl::string_view bytes_;
   std::size_t at_ = 0;
+  std::uint64_t version_ = kVersion;
   std::uint64_t next_chunk_ = 0;
   bool is_ended_ = false;
   std::uint64_t last_time_us_ = 0;

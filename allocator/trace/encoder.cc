@@ -24,6 +24,7 @@ std::uint64_t PlusOne(StackId stack) { return stack == kNoStack ? 0 : std::uint6
 Encoder::Encoder(std::size_t chunk_bytes, Output output)
     : output_(std::move(output)), buffer_(std::max(chunk_bytes, kLeastChunkBytes)) {
   last_begin_ = buffer_.data() + buffer_.size() - kMostRecordBytes;
+  early_end_ = last_begin_ - buffer_.size() / 4;
   BeginChunk();
 }
 
@@ -35,6 +36,10 @@ void Encoder::BeginChunk() {
     PutVarint(static_cast<std::uint64_t>(device_));
   }
   begin_ = at_;
+}
+
+void Encoder::SealBefore(Action action) {
+  if (at_ > last_begin_ || action == Action::kFreeRequested) Seal();
 }
 
 void Encoder::Begin(RecordKind kind) {
@@ -126,10 +131,13 @@ void Encoder::AddMark(absl::string_view stage, absl::string_view name, std::int6
   PutVarint(name_id);
 }
 
-void Encoder::AddFact(FactKind kind, std::uint64_t bytes) {
+void Encoder::AddFact(FactKind kind, std::uint64_t bytes, PoolId pool) {
   Begin(RecordKind::kFact);
   PutVarint(static_cast<std::uint64_t>(kind));
   PutVarint(bytes);
+  if (!NamesPool(kind)) return;
+  PutVarint(pool.first);
+  PutVarint(pool.second);
 }
 
 void Encoder::AddSegments(StateAt when, absl::Span<const SnapshotSegment> segments) {
@@ -159,6 +167,11 @@ void Encoder::AddReservations(absl::Span<const ReservedRange> reservations) {
     Begin(RecordKind::kReserved);
     PutVarint(range.address);
     PutVarint(range.size_bytes);
+    PutVarint(!range.lane.has_value() ? 0 : range.lane->is_small_pool ? 2 : 1);
+    if (!range.lane.has_value()) continue;
+    PutVarint(Handle(range.lane->stream));
+    PutVarint(range.lane->pool.first);
+    PutVarint(range.lane->pool.second);
   }
 }
 

@@ -34,15 +34,16 @@ class Encoder {
  public:
   using Output = std::function<void(ChunkKind kind, absl::string_view payload)>;
 
-  // A chunk of records has at most `chunk_bytes` (1 KiB or more) of payload.
+  // A chunk of records has at most `chunk_bytes` (1 KiB or more) of payload. If one can, it ends before a free that is
+  // requested: there no request is under way.
   Encoder(std::size_t chunk_bytes, Output output);
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
   // `event` but for its time, stack and block size, which stand beside it. The stack is one that was defined.
   void Add(const Event& event, std::uint64_t block_size_bytes, std::int64_t time_us, StackId stack) {
-    if (at_ > last_begin_) [[unlikely]]
-      Seal();
+    if (at_ > early_end_) [[unlikely]]
+      SealBefore(event.action);
     if (event.stream != context_.stream || time_us != context_.time_us || stack != context_.stack ||
         event.pool != context_.pool) [[unlikely]] {
       SetContext(event, time_us, stack);
@@ -54,7 +55,7 @@ class Encoder {
   void SetDevice(int device);
   // An annotation; `time_us` may be kNoTime.
   void AddMark(absl::string_view stage, absl::string_view name, std::int64_t time_us);
-  void AddFact(FactKind kind, std::uint64_t bytes);
+  void AddFact(FactKind kind, std::uint64_t bytes, PoolId pool);
   void AddSegments(StateAt when, absl::Span<const SnapshotSegment> segments);
   void AddReservations(absl::Span<const ReservedRange> reservations);
   void AddSetting(SettingOf whose, absl::string_view key, absl::string_view value);
@@ -116,6 +117,7 @@ class Encoder {
   // A record for which room is made first.
   void Begin(RecordKind kind);
   void BeginChunk();
+  void SealBefore(Action action);
   std::uint64_t TextId(absl::string_view text);
   void HandOverDefinitions();
 
@@ -124,6 +126,7 @@ class Encoder {
   char* begin_ = nullptr;  // where the first record of the chunk goes, behind the one that names the device
   char* at_ = nullptr;
   char* last_begin_ = nullptr;  // a record that begins here or before has room
+  char* early_end_ = nullptr;   // behind this the chunk ends as soon as it can end well
   Context context_;
   int device_ = 0;
   std::uint64_t event_count_ = 0;

@@ -17,8 +17,11 @@ class EventSink {
   virtual ~EventSink() = default;
   // `block_size_bytes`: what the block spans, for kAlloc and kFree*; 0 otherwise.
   virtual void OnEvent(const Event& event, std::uint64_t block_size_bytes) = 0;
-  // What lay between two decisions; `bytes` as FactKind says.
-  virtual void OnFact(FactKind /*kind*/, std::uint64_t /*bytes*/) {}
+  // What lay between two decisions; `bytes` and `pool` as FactKind says.
+  virtual void OnFact(FactKind /*kind*/, std::uint64_t /*bytes*/, PoolId /*pool*/) {}
+  // Where the live block at `address` was allocated, innermost first ("layer < forward"); empty: not known. Asked as
+  // WriteKept is.
+  virtual std::string PlaceOf(std::uint64_t /*address*/) const { return {}; }
   // Into a file: what the sink has kept of the last events, with the state as it is. Asked when a request has failed,
   // while the allocator stands still. nullopt: it keeps none.
   virtual std::optional<absl::Status> WriteKept(const std::string& /*path*/) { return std::nullopt; }

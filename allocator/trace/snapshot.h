@@ -34,6 +34,8 @@ struct SnapshotBlock {
   std::optional<std::uint64_t> requested_bytes;
   BlockState state = BlockState::kFree;
   StackId stack = kNoStack;
+
+  bool operator==(const SnapshotBlock&) const = default;
 };
 
 struct SnapshotSegment {
@@ -46,6 +48,8 @@ struct SnapshotSegment {
   PoolId pool;
   StackId stack = kNoStack;
   std::vector<SnapshotBlock> blocks;
+
+  bool operator==(const SnapshotSegment&) const = default;
 };
 
 // The settings the recording allocator ran under. Absent before PyTorch 2.3.
@@ -87,7 +91,26 @@ struct ReservedRange {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
 
+  // Whose it is; nullopt where the recording does not say.
+  struct Lane {
+    Stream stream{};
+    bool is_small_pool = false;
+    PoolId pool;
+
+    auto operator<=>(const Lane&) const = default;
+  };
+  std::optional<Lane> lane = {};
+
   auto operator<=>(const ReservedRange&) const = default;
+};
+
+// The state in which a recording begins.
+struct RecordedStart {
+  std::vector<SnapshotSegment> segments;    // in the order in which they were obtained
+  bool has_segments = false;                // else they are a ring's: their order at most, without blocks
+  std::vector<ReservedRange> reservations;  // around expandable segments, in that order
+
+  bool operator==(const RecordedStart&) const = default;
 };
 
 // What a recording of our own says beside the events (allocator/core/recorder.h): no guess is left about these.
@@ -100,7 +123,9 @@ struct RecordingInfo {
   bool is_complete = false;                  // it was ended, not cut off
   std::uint64_t events_before = 0;           // that a ring no longer had
   std::vector<Fact> facts;                   // oldest first
+  bool has_calls = false;                    // the facts name every call, refusal and reservation
   std::vector<ReservedRange> reservations;   // around expandable segments, at the times that it holds the state of
+  std::optional<RecordedStart> start;        // nullopt: the recording does not say, or says it through its events
 
   bool operator==(const RecordingInfo&) const = default;
 };

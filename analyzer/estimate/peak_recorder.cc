@@ -9,8 +9,8 @@ void PeakRecorder::BeginStep(std::int64_t step) {
   if (observer_ != nullptr) observer_->OnStep(step);
 }
 
-void PeakRecorder::OnFact(trace::FactKind kind, std::uint64_t bytes) {
-  if (observer_ != nullptr) observer_->OnFact(kind, bytes);
+void PeakRecorder::OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
+  if (observer_ != nullptr) observer_->OnFact(kind, bytes, pool);
 }
 
 void PeakRecorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) {

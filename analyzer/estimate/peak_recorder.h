@@ -38,7 +38,7 @@ class PeakRecorder final : public trace::EventSink {
 
   void BeginStep(std::int64_t step);
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
-  void OnFact(trace::FactKind kind, std::uint64_t bytes) override;
+  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override;
 
   // Of the failed request where one failed.
   const PeakMoment& peak() const { return peak_; }

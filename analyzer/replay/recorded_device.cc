@@ -17,6 +17,11 @@ bool IsGrowth(const Event& event) {
   return event.action == Action::kSegmentAlloc || event.action == Action::kSegmentMap;
 }
 
+// What the device is asked for next, or refuses.
+bool IsAnswer(const Event& event) {
+  return IsGrowth(event) || event.action == Action::kOom || event.action == Action::kAnnotate;
+}
+
 bool IsSame(const Event& a, const Event& b) {
   // A completed free is known by its block alone.
   return a.action == b.action && a.address == b.address &&
@@ -41,12 +46,32 @@ void RecordedDevice::Begin(std::deque<Event> script, std::optional<std::uint64_t
   script_ = std::move(script);
   oom_free_bytes_ = oom_free_bytes;
   refusals_ = 0;
+  is_logged_ = gives_up_ = false;
+}
+
+void RecordedDevice::BeginLogged(std::deque<Event> script, std::optional<std::uint64_t> oom_free_bytes, bool gives_up) {
+  Begin(std::move(script), oom_free_bytes);
+  is_logged_ = true;
+  gives_up_ = gives_up;
+}
+
+void RecordedDevice::SawRefusal() {
+  const auto it = std::find_if(script_.begin(), script_.end(), IsAnswer);
+  if (it != script_.end() && it->action == Action::kOom) script_.erase(it);
 }
 
 void RecordedDevice::Saw(const Event& event) {
-  const auto growth = std::find_if(script_.begin(), script_.end(), IsGrowth);
+  const auto growth = std::find_if(script_.begin(), script_.end(), IsAnswer);
   const auto it = std::find_if(script_.begin(), growth, [&](const Event& e) { return IsSame(e, event); });
   if (it != growth) script_.erase(it);
+}
+
+absl::Status RecordedDevice::Refusal() {
+  if (!is_logged_) return IsOutOfMemory() ? OutOfMemory() : absl::OkStatus();
+  while (!script_.empty() && !IsAnswer(script_.front())) script_.pop_front();
+  if (!script_.empty()) return script_.front().action == Action::kOom ? OutOfMemory() : absl::OkStatus();
+  if (gives_up_) return absl::UnknownError("the device failed, as recorded");
+  return oom_free_bytes_.has_value() ? OutOfMemory() : absl::OkStatus();
 }
 
 bool RecordedDevice::IsOutOfMemory() {
@@ -60,7 +85,7 @@ bool RecordedDevice::IsOutOfMemory() {
 }
 
 absl::StatusOr<std::uint64_t> RecordedDevice::AllocateSegment(std::uint64_t size_bytes) {
-  if (IsOutOfMemory()) return OutOfMemory();
+  if (absl::Status refused = Refusal(); !refused.ok()) return refused;
   if (!script_.empty() && script_.front().action == Action::kSegmentAlloc && script_.front().size_bytes == size_bytes) {
     next_address_ = script_.front().address;
     ++addresses_used_;
@@ -73,12 +98,13 @@ absl::StatusOr<std::uint64_t> RecordedDevice::AllocateSegment(std::uint64_t size
   return OutOfMemory();
 }
 
-// A reservation begins where the first of its pages is mapped.
+// Where the record does not say more, a reservation begins where the first of its pages is mapped.
 absl::StatusOr<std::uint64_t> RecordedDevice::Reserve(std::uint64_t size_bytes) {
-  if (IsOutOfMemory()) return OutOfMemory();
-  if (!script_.empty() && script_.front().action == Action::kSegmentMap) {
+  if (absl::Status refused = Refusal(); !refused.ok()) return refused;
+  if (!script_.empty() && script_.front().action == (is_logged_ ? Action::kAnnotate : Action::kSegmentMap)) {
     next_address_ = script_.front().address;
     ++addresses_used_;
+    if (is_logged_) script_.pop_front();
   }
   absl::StatusOr<std::uint64_t> address = sim_.Reserve(size_bytes);
   if (!address.ok() || bases_.insert(*address).second) return address;
@@ -87,7 +113,7 @@ absl::StatusOr<std::uint64_t> RecordedDevice::Reserve(std::uint64_t size_bytes) 
 }
 
 absl::Status RecordedDevice::Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) {
-  if (IsOutOfMemory()) return OutOfMemory();
+  if (absl::Status refused = Refusal(); !refused.ok()) return refused;
   if (size_bytes > kMostMappedBytes || sim_.used_bytes() > kMostMappedBytes - size_bytes) return OutOfMemory();
   if (!script_.empty() && script_.front().action == Action::kSegmentMap) script_.pop_front();
   return sim_.Map(address, size_bytes, page_bytes);

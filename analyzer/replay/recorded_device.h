@@ -25,6 +25,19 @@ namespace ashlar::replay {
 // More mapped memory than this is in no device; a record that says so is not followed (every page costs a record here).
 inline constexpr std::uint64_t kMostMappedBytes = std::uint64_t{1} << 43;
 
+// Stand in a script for what is no event: growth that was refused, an address range that was reserved.
+inline trace::Event RefusedAnswer() {
+  trace::Event answer;
+  answer.action = trace::Action::kOom;
+  return answer;
+}
+inline trace::Event ReservedAnswer(std::uint64_t address) {
+  trace::Event answer;
+  answer.action = trace::Action::kAnnotate;
+  answer.address = address;
+  return answer;
+}
+
 class RecordedDevice final : public device::Device {
  public:
   RecordedDevice();
@@ -32,8 +45,13 @@ class RecordedDevice final : public device::Device {
   // The segment events and completed frees recorded for the next request. For one that ran out of memory: the bytes
   // that were free then, else nullopt.
   void Begin(std::deque<trace::Event> script, std::optional<std::uint64_t> oom_free_bytes);
+  // The same, where the record says what was refused and reserved: RefusedAnswer and ReservedAnswer stand among the
+  // events. `gives_up`: in the end it failed with an error that is not out of memory.
+  void BeginLogged(std::deque<trace::Event> script, std::optional<std::uint64_t> oom_free_bytes, bool gives_up = false);
   // The replay made this decision.
   void Saw(const trace::Event& event);
+  // The device or a limit refused to grow.
+  void SawRefusal();
 
   // A segment or reservation that stood there before: nothing new begins there.
   void AddBase(std::uint64_t address) { bases_.insert(address); }
@@ -61,14 +79,19 @@ class RecordedDevice final : public device::Device {
   absl::Status SynchronizeEvent(const device::DeviceEvent& event) override { return sim_.SynchronizeEvent(event); }
   absl::Status SynchronizeStream(Stream stream) override { return sim_.SynchronizeStream(stream); }
   absl::Status MakeStreamWait(Stream stream, Stream awaited) override { return sim_.MakeStreamWait(stream, awaited); }
-  void SetCapturing(bool is_capturing) override { sim_.SetCapturing(is_capturing); }
+  // Nothing: work is completed where the record says so.
+  void SetCapturing(bool /*is_capturing*/) override {}
 
  private:
+  // Ok: the call is answered with what it asked for.
+  absl::Status Refusal();
   bool IsOutOfMemory();
 
   device::SimDevice sim_;
   std::deque<trace::Event> script_;
   std::optional<std::uint64_t> oom_free_bytes_;
+  bool is_logged_ = false;
+  bool gives_up_ = false;
   int refusals_ = 0;  // since Begin
   std::optional<std::uint64_t> next_address_;
   absl::flat_hash_set<std::uint64_t> bases_;  // of segments and reservations; only looked up

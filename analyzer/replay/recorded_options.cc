@@ -81,7 +81,8 @@ policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
 
 absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot, policy::Compat compat) {
   const std::string conf = snapshot.settings.has_value() ? snapshot.settings->conf : "";
-  absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat);
+  const policy::Keys keys = snapshot.recording.has_value() ? policy::Keys::kAshlar : policy::Keys::kTorch;
+  absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, keys);
   if (!options.ok()) {
     return absl::Status(options.status().code(),
                         absl::StrCat("the settings recorded in the snapshot: ", options.status().message()));

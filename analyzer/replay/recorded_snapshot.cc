@@ -14,7 +14,9 @@ class SnapshotSink final : public OpSink {
     events.push_back(event);
     events.back().block_size_bytes = block_size_bytes;
   }
-  void OnFact(trace::FactKind kind, std::uint64_t bytes) override { facts.push_back({kind, bytes, events.size()}); }
+  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override {
+    facts.push_back({kind, bytes, events.size(), pool});
+  }
 
   std::vector<trace::Event> events;
   std::vector<trace::Fact> facts;
@@ -35,6 +37,7 @@ absl::StatusOr<trace::Snapshot> RecordRequests(const trace::RequestTrace& reques
   });
   out.traits.has_time = out.traits.has_stacks = false;
   out.recording->is_complete = true;
+  out.recording->start.emplace().has_segments = true;  // of an empty allocator
   out.recording->facts = std::move(sink.facts);
   out.device_traces[0] = std::move(sink.events);
   return out;

@@ -104,7 +104,33 @@ std::optional<std::uint64_t> KnownSize(const policy::Options& options, std::opti
   return bytes;
 }
 
+// As the recording names them, in its order.
+Reservations KnownReservations(const trace::RecordedStart& recorded, const timeline::State& start,
+                               std::uint64_t size_bytes) {
+  Reservations out;
+  out.size_bytes = size_bytes;
+  for (const trace::ReservedRange& range : recorded.reservations) {
+    if (!range.lane.has_value() || range.address > kAddressEnd) continue;
+    Reservation& reservation = out.all.emplace_back();
+    reservation.lane = {Handle(range.lane->stream), range.lane->is_small_pool, range.lane->pool};
+    reservation.begin = range.address;
+    reservation.end = Room(range.address, range.size_bytes);
+    reservation.stands_at_start = true;
+    for (const StateSegment& segment : start.segments) {
+      const bool is_in = segment.address >= reservation.begin && segment.address < reservation.end;
+      if (segment.is_expandable && is_in) reservation.ranges.push_back(&segment);
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+const trace::RecordedStart* StartOf(const trace::Snapshot& snapshot, int device) {
+  const bool has_start = snapshot.recording.has_value() && snapshot.recording->device == device &&
+                         snapshot.recording->has_calls && snapshot.recording->start.has_value();
+  return has_start ? &*snapshot.recording->start : nullptr;
+}
 
 Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotProgram& program,
                               const policy::Options& options, std::optional<std::uint64_t> device_total_bytes) {
@@ -112,6 +138,9 @@ Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotPro
   const std::vector<RecordedReservation> recorded = RecordedReservations(snapshot, program.device);
   const std::vector<trace::Event>& events = timeline::EventsOf(snapshot, program.device);
   const std::optional<std::uint64_t> known = KnownSize(options, device_total_bytes);
+  if (const trace::RecordedStart* start = StartOf(snapshot, program.device); start != nullptr && known.has_value()) {
+    return KnownReservations(*start, program.start, *known);
+  }
   for (const MappedRange& range : MappedRanges(program, events, options)) {
     const std::uint64_t page_bytes = policy::PageBytes(range.lane.is_small_pool, options);
     if (out.all.empty() || !BelongsTo(out.all.back(), range, page_bytes, known)) {

@@ -28,20 +28,25 @@ struct LaneId {
   auto operator<=>(const LaneId&) const = default;
 };
 
+// The state in which the recording of `device` begins, as far as it says; nullptr where it says nothing.
+const trace::RecordedStart* StartOf(const trace::Snapshot& snapshot, int device);
+
 struct Reservation {
   LaneId lane;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::vector<const timeline::StateSegment*> ranges = {};  // mapped at the window's start, ascending; may be empty
+  bool stands_at_start = false;                            // known to, even where nothing is mapped
 };
 
 struct Reservations {
-  std::vector<Reservation> all;  // ascending
+  std::vector<Reservation> all;
   std::uint64_t size_bytes = 0;  // of a new one
 };
 
 // `device_total_bytes`: the recording device's memory, which sets the size of a reservation; nullopt where unknown.
-// Where `snapshot` is a recording of our own it names the reservations of its states.
+// Where `snapshot` is a recording of our own it names the reservations of its states; those of its start come in the
+// order in which they were made.
 Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotProgram& program,
                               const policy::Options& options, std::optional<std::uint64_t> device_total_bytes);
 

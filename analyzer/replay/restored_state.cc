@@ -1,5 +1,6 @@
 #include "analyzer/replay/restored_state.h"
 
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -49,12 +50,13 @@ class Restorer {
     const auto add_unmapped = [&blocks, &at](std::uint64_t end) {
       if (end > at) blocks.push_back({end - at, 0, policy::BlockState::kUnmapped});
     };
-    const StateSegment& first = *reservation.ranges.front();
-    const std::uint64_t page_bytes = policy::PageBytes(first.is_small_pool, allocator_.options());
+    const LaneId& lane = reservation.lane;
+    const std::uint64_t page_bytes = policy::PageBytes(lane.is_small_pool, allocator_.options());
     if (allocator_.heap().segments().count(reservation.begin) > 0) {
       return absl::InvalidArgumentError(absl::StrCat("a segment and a reservation both begin at ", reservation.begin));
     }
     absl::Status status = device_.AdoptReservation(reservation.begin, reservation.end - reservation.begin);
+    if (!status.ok()) return status;
     for (const StateSegment* range : reservation.ranges) {
       add_unmapped(range->address);
       const std::vector<KnownBlock> mapped = BlocksOf(*range);
@@ -63,12 +65,14 @@ class Restorer {
         return absl::InvalidArgumentError(absl::StrCat("the mapped range at ", range->address, " of ",
                                                        range->size_bytes, " bytes is more than any device has"));
       }
-      if (status.ok()) status = device_.AdoptMapping(range->address, range->size_bytes, page_bytes);
+      status = device_.AdoptMapping(range->address, range->size_bytes, page_bytes);
       if (!status.ok()) return status;
       at = range->End();
     }
     add_unmapped(reservation.end);
-    Keep(allocator_.RestoreSegment(LaneOf(first), first.is_small_pool, true, reservation.begin, blocks));
+    if (blocks.empty()) return absl::InvalidArgumentError("an empty reservation");
+    const policy::Request lane_of{.bytes = 0, .stream = Stream{lane.stream}, .pool = lane.pool};
+    Keep(allocator_.RestoreSegment(lane_of, lane.is_small_pool, true, reservation.begin, blocks));
     return absl::OkStatus();
   }
 
@@ -89,19 +93,35 @@ class Restorer {
 }  // namespace
 
 absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const Reservations& reservations,
-                                                       core::CachingAllocator& allocator, device::SimDevice& device) {
+                                                       core::CachingAllocator& allocator, device::SimDevice& device,
+                                                       const SegmentOrder& order) {
   Restorer restorer(allocator, device);
   absl::Status status;
+  std::vector<const StateSegment*> ordinary;
   for (const StateSegment& segment : state.segments) {
-    if (!segment.is_expandable) status.Update(restorer.RestoreOrdinary(segment));
+    if (!segment.is_expandable) ordinary.push_back(&segment);
   }
+  const auto age = [&order](const StateSegment* segment) {
+    const auto it = order.find(segment->address);
+    return it == order.end() ? order.size() : it->second;
+  };
+  std::stable_sort(ordinary.begin(), ordinary.end(), [&](const auto* a, const auto* b) { return age(a) < age(b); });
+  for (const StateSegment* segment : ordinary) status.Update(restorer.RestoreOrdinary(*segment));
   for (const Reservation& reservation : reservations.all) {
-    if (!reservation.ranges.empty()) status.Update(restorer.RestoreReservation(reservation));
+    if (!reservation.ranges.empty() || reservation.stands_at_start) {
+      status.Update(restorer.RestoreReservation(reservation));
+    }
   }
   if (!status.ok()) return status;
   std::vector<core::Block*> out;
   for (const StateSegment& segment : state.segments) {
-    for (const timeline::StateBlock& block : segment.blocks) out.push_back(restorer.live().at(block.address));
+    for (const timeline::StateBlock& block : segment.blocks) {
+      const auto it = restorer.live().find(block.address);
+      if (it == restorer.live().end()) {
+        return absl::InvalidArgumentError(absl::StrCat("no reservation holds the block at ", block.address));
+      }
+      out.push_back(it->second);
+    }
   }
   return out;
 }

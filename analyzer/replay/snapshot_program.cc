@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "analyzer/replay/reservations.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
 
@@ -39,7 +40,9 @@ class ProgramMaker {
       for (const trace::Fact& fact : *facts) {
         if (fact.event > events.size()) continue;
         is_fact_before_[fact.event] = true;
-        if (fact.kind == trace::FactKind::kEmptyCache) is_empty_cache_before_[fact.event] = true;
+        const bool returns = fact.kind == trace::FactKind::kEmptyCache || fact.kind == trace::FactKind::kEmptyPool ||
+                             fact.kind == trace::FactKind::kCollectGarbage;
+        if (returns) is_empty_cache_before_[fact.event] = true;
       }
     }
     for (const timeline::BlockSpan& block : observed.blocks()) {
@@ -273,11 +276,84 @@ class ProgramMaker {
   absl::flat_hash_map<std::uint64_t, Stream> waits_;  // pending block's address -> the stream it waits for
 };
 
+timeline::StateSegment ToStateSegment(const trace::SnapshotSegment& segment) {
+  timeline::StateSegment out{.address = segment.address,
+                             .size_bytes = segment.size_bytes,
+                             .stream = segment.stream,
+                             .is_small_pool = segment.is_small_pool,
+                             .is_expandable = segment.is_expandable,
+                             .pool = segment.pool,
+                             .stack = segment.stack};
+  for (const trace::SnapshotBlock& block : segment.blocks) {
+    if (block.state == trace::BlockState::kFree) continue;
+    out.blocks.push_back({.address = block.address,
+                          .size_bytes = block.size_bytes,
+                          .requested_bytes = block.requested_bytes,
+                          .state = block.state,
+                          .stack = block.stack});
+  }
+  return out;
+}
+
+// Mapped ranges of neighbouring reservations are one in a state that was rewound to.
+void CutAtReservations(const std::vector<trace::ReservedRange>& reservations, timeline::StartState& start) {
+  std::vector<timeline::StateSegment> cut;
+  for (timeline::StateSegment& segment : start.segments) {
+    timeline::StateSegment rest = std::move(segment);
+    for (const trace::ReservedRange& range : reservations) {
+      const bool begins_inside = range.address > rest.address && range.address < rest.End();
+      if (!rest.is_expandable || !begins_inside) continue;
+      timeline::StateSegment low = rest;
+      low.size_bytes = range.address - rest.address;
+      rest.size_bytes -= low.size_bytes;
+      rest.address = range.address;
+      const auto is_high = [&](const timeline::StateBlock& block) { return block.address >= range.address; };
+      low.blocks.erase(std::find_if(low.blocks.begin(), low.blocks.end(), is_high), low.blocks.end());
+      rest.blocks.erase(rest.blocks.begin(), std::find_if(rest.blocks.begin(), rest.blocks.end(), is_high));
+      cut.push_back(std::move(low));
+    }
+    cut.push_back(std::move(rest));
+  }
+  for (timeline::StateSegment& segment : cut) {
+    for (const trace::ReservedRange& range : reservations) {
+      if (!segment.is_expandable || !range.lane.has_value()) continue;
+      if (segment.address < range.address || segment.address - range.address >= range.size_bytes) continue;
+      segment.stream = range.lane->stream;
+      segment.is_small_pool = range.lane->is_small_pool;
+      segment.pool = range.lane->pool;
+    }
+  }
+  start.segments = std::move(cut);
+}
+
+// As the recording says, else what its events lead back to.
+absl::StatusOr<timeline::StartState> FirstState(const trace::Snapshot& snapshot, int device,
+                                                const timeline::BlockSizeRule& rule) {
+  const trace::RecordedStart* recorded = StartOf(snapshot, device);
+  if (recorded == nullptr || !recorded->has_segments) {
+    absl::StatusOr<timeline::StartState> start = timeline::Rewind(snapshot, device, rule);
+    if (start.ok() && recorded != nullptr) {
+      std::vector<trace::ReservedRange> ascending = recorded->reservations;
+      std::sort(ascending.begin(), ascending.end());
+      CutAtReservations(ascending, *start);
+    }
+    return start;
+  }
+  timeline::StartState out;
+  out.device = device;
+  for (const trace::SnapshotSegment& segment : recorded->segments) {
+    if (segment.device == device) out.segments.push_back(ToStateSegment(segment));
+  }
+  std::sort(out.segments.begin(), out.segments.end(),
+            [](const timeline::StateSegment& a, const timeline::StateSegment& b) { return a.address < b.address; });
+  return out;
+}
+
 }  // namespace
 
 absl::StatusOr<SnapshotProgram> MakeProgram(const trace::Snapshot& snapshot, int device,
                                             const timeline::BlockSizeRule& rule) {
-  absl::StatusOr<timeline::StartState> start = timeline::Rewind(snapshot, device, rule);
+  absl::StatusOr<timeline::StartState> start = FirstState(snapshot, device, rule);
   if (!start.ok()) return start.status();
   absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(snapshot, device, rule);
   if (!observed.ok()) return observed.status();

@@ -44,6 +44,16 @@ bool IsRelease(Action action) { return action == Action::kSegmentFree || action 
 
 SegmentDecision DecisionOf(const Event& event) { return {event.action, event.address, event.size_bytes}; }
 
+void CompareDecisions(std::vector<SegmentDecision> recorded, std::vector<SegmentDecision> replayed,
+                      Fidelity& fidelity) {
+  std::sort(recorded.begin(), recorded.end());
+  std::sort(replayed.begin(), replayed.end());
+  std::vector<SegmentDecision> same;
+  std::set_intersection(recorded.begin(), recorded.end(), replayed.begin(), replayed.end(), std::back_inserter(same));
+  fidelity.segments_matched += same.size();
+  fidelity.segments_total += recorded.size() + replayed.size() - same.size();
+}
+
 void ReleaseUsedPools(absl::Span<const Event> released, PoolId asking, core::CachingAllocator& allocator) {
   for (const Event& event : released) {
     const policy::Segment* segment = SegmentAround(event.address, allocator.heap());

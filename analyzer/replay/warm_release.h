@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/trace/event.h"
+#include "analyzer/replay/fidelity.h"
 
 namespace ashlar::replay {
 
@@ -18,6 +19,8 @@ using SegmentDecision = std::tuple<trace::Action, std::uint64_t, std::uint64_t>;
 bool IsSegmentEvent(trace::Action action);
 bool IsRelease(trace::Action action);
 SegmentDecision DecisionOf(const trace::Event& event);
+// Adds to `fidelity` what one request decided, in whatever order, against what was recorded.
+void CompareDecisions(std::vector<SegmentDecision> recorded, std::vector<SegmentDecision> replayed, Fidelity& fidelity);
 
 // Tells the allocator that private pools whose segments were released had lost their users. `asking`: the pool of the
 // request that the release may have made room for; it may release its own oversize segments while in use.

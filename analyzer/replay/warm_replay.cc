@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "absl/status/status.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/policy/size_rule.h"
+#include "analyzer/replay/log_replay.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/replay/reservations.h"
 #include "analyzer/replay/restored_state.h"
@@ -279,13 +279,7 @@ class WarmReplayer {
     if (answer.event < 0) return;
     std::vector<SegmentDecision> recorded;
     for (const Event& event : Recorded(answer, IsSegmentEvent)) recorded.push_back(DecisionOf(event));
-    std::vector<SegmentDecision> replayed = std::exchange(sink_.decisions, {});
-    std::sort(recorded.begin(), recorded.end());
-    std::sort(replayed.begin(), replayed.end());
-    std::vector<SegmentDecision> same;
-    std::set_intersection(recorded.begin(), recorded.end(), replayed.begin(), replayed.end(), std::back_inserter(same));
-    fidelity_.segments_matched += same.size();
-    fidelity_.segments_total += recorded.size() + replayed.size() - same.size();
+    CompareDecisions(std::move(recorded), std::exchange(sink_.decisions, {}), fidelity_);
   }
 
   absl::StatusOr<WarmReplay> Finish() {
@@ -327,6 +321,7 @@ class WarmReplayer {
 
 absl::StatusOr<WarmReplay> RunWarmReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
                                          const policy::Options& options, const WarmReplayHints& hints) {
+  if (NamesCalls(snapshot, program.device)) return RunLogReplay(snapshot, program, options, hints);
   return WarmReplayer(snapshot, program, options, hints).Run();
 }
 

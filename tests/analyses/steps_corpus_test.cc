@@ -1,10 +1,8 @@
 // What the steps of the recorded files are, read from their stacks by hand. Printed as a table, with stacks and by
 // sizes alone.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/timeline/observed.h"
 #include "gtest/gtest.h"
+#include "tests/corpus_files.h"
 #include "tests/shared_dir.h"
 #include "tests/timeline/story.h"
 
@@ -29,16 +28,6 @@ const std::map<std::string, std::size_t>& WholeSteps() {
   return *kSteps;
 }
 
-std::vector<std::string> CorpusFiles() {
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(*SharedDir() + "/corpus")) {
-    const std::string name = entry.path().string();
-    if (name.size() > 18 && name.substr(name.size() - 10) == ".pickle.gz") files.push_back(name);
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 const char* SourceName(StepSource source) {
   return source == StepSource::kNone ? "none" : source == StepSource::kPeriod ? "period" : "annotations";
 }
@@ -47,7 +36,7 @@ TEST(StepsCorpusTest, OnlyTheFileThatRecordsSeveralStepsHasThem) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   std::printf("%-10s %8s | %-11s %5s %6s %6s %6s | sizes alone: %-6s %5s %6s\n", "file", "events", "source", "steps",
               "regul.", "leaks", "phases", "source", "steps", "regul.");
-  for (const std::string& file : CorpusFiles()) {
+  for (const std::string& file : SnapshotFiles()) {
     const std::string digits = file.substr(file.size() - 18, 8);
     const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();

@@ -1,5 +1,6 @@
 // The rungs beyond PyTorch's ladder: a program that fails, or waits for all, without one of them, and does not with it.
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -179,6 +180,32 @@ TEST(LadderTest, WhatASoftLimitsCallbackFreesIsUsedBeforeTheHardLimitRefuses) {
   EXPECT_TRUE(allocator.Allocate(60 * kMiB, Stream{1}).ok()) << "a second crossing, and the hard limit holds";
   EXPECT_EQ(told, 2);
   EXPECT_LE(allocator.stats().reserved_bytes.all().peak, static_cast<std::int64_t>(100 * kMiB));
+}
+
+// What a callback throws is the request's answer; the allocator is as before, and tells the next crossing.
+TEST(LadderTest, ACallbackThatThrowsEndsItsRequestAlone) {
+  device::SimDevice device{Capacity(kGiB)};
+  CachingAllocator allocator(&device, Conf("soft_limit_mb:50"));
+  int told = 0;
+  allocator.SetSoftLimitCallback([&](const SoftLimitCrossing&) {
+    if (++told < 3) throw std::runtime_error("too much");
+  });
+  Block* first = *allocator.Allocate(40 * kMiB, Stream{0});
+  for (int i = 1; i <= 2; ++i) {
+    EXPECT_THROW((void)allocator.Allocate(20 * kMiB, Stream{0}), std::runtime_error);
+    EXPECT_EQ(told, i);
+    EXPECT_EQ(allocator.stats().reserved_bytes.all().current, static_cast<std::int64_t>(40 * kMiB));
+    EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+  }
+  EXPECT_TRUE(allocator.Allocate(20 * kMiB, Stream{0}).ok());
+  EXPECT_EQ(told, 3);
+
+  allocator.AddFreeMemoryCallback([]() -> bool { throw std::runtime_error("nothing to give"); });
+  EXPECT_THROW((void)allocator.AllocateAddress(20 * kMiB, Stream{0}), std::runtime_error);
+  EXPECT_EQ(allocator.stats().allocation.all().current, 2);
+  EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+  allocator.Free(first);
+  EXPECT_TRUE(allocator.Allocate(40 * kMiB, Stream{0}).ok()) << "from the cache: nobody is asked";
 }
 
 // Random programs on four streams over a device that is nearly full: whatever is handed to a stream, what other streams

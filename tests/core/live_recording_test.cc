@@ -43,8 +43,6 @@ TEST_P(LiveRecordingTest, ReplaysToTheSameDecisions) {
   Mailbox mail;
   std::vector<Worker> workers;
   for (int i = 0; i < kThreads; ++i) workers.emplace_back(i, i + 1, allocator, device, clock, mail);
-  // What a graph capture forbids meanwhile is not recorded.
-  for (Worker& worker : workers) worker.KeepToSharedPools();
   std::atomic<int> warm{0};
   std::atomic<bool> is_recorded{live.warm_up_steps == 0};
   const std::string path = TempFile(live.name);
@@ -90,7 +88,9 @@ INSTANTIATE_TEST_SUITE_P(Settings, LiveRecordingTest,
                                               160 * kMiB},
                                          Live{"expandable", "expandable_segments:True", 120 * kMiB},
                                          Live{"latest", "", 140 * kMiB, 0, policy::Compat::kTorchLatest},
-                                         Live{"from_the_middle", "", 140 * kMiB, 300}),
+                                         Live{"from_the_middle", "", 140 * kMiB, 300},
+                                         Live{"expandable_from_the_middle", "expandable_segments:True", 140 * kMiB,
+                                              300}),
                          [](const auto& tested) { return tested.param.name; });
 
 // Over host memory the addresses are the kernel's: the recording says which.

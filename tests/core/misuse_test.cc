@@ -10,7 +10,9 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -250,6 +252,70 @@ TEST(MisuseDeathTest, ABlockFreedTwiceStopsTheProcess) {
     allocator.Free(block);
     EXPECT_DEATH(allocator.Free(block), "check failed: block->state == policy::BlockState::kLive");
   }
+}
+
+// Calls something on the first event.
+class CallingSink final : public trace::EventSink {
+ public:
+  explicit CallingSink(std::function<void()> call) : call_(std::move(call)) {}
+  void OnEvent(const trace::Event&, std::uint64_t) override { call_(); }
+
+ private:
+  std::function<void()> call_;
+};
+
+TEST(MisuseDeathTest, ACallFromWithinASinkOrFilterStopsTheProcess) {
+  constexpr char kCheck[] = "check failed: allocator_.inside_.load";
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  const std::vector<std::function<void()>> calls = {
+      [&] { (void)allocator.Allocate(512, Stream{0}); },
+      [&] { allocator.EmptyCache(); },
+      [] {
+        if (fork() == 0) _exit(0);
+      },
+  };
+  for (const std::function<void()>& call : calls) {
+    CallingSink sink(call);
+    EXPECT_DEATH(
+        {
+          allocator.SetSink(&sink);
+          (void)allocator.Allocate(2 * kMiB, Stream{0});
+        },
+        kCheck);
+    EXPECT_DEATH(
+        {
+          const StreamFilter filter = [&call](Stream) {
+            call();
+            return false;
+          };
+          if (allocator.BeginPool({0, 9}, filter).ok()) (void)allocator.Allocate(2 * kMiB, Stream{0});
+        },
+        kCheck);
+  }
+}
+
+TEST(MisuseDeathTest, DestructionWithAThreadInTheWorldStopsTheProcess) {
+  EXPECT_DEATH(
+      {
+        device::SimDevice device({});
+        std::optional<CachingAllocator> allocator(std::in_place, &device, policy::Options{});
+        allocator->WhileStill([&] { allocator.reset(); });
+      },
+      "check failed: inside_.load");
+}
+
+TEST(MisuseDeathTest, WhatASinkThrowsFromAFreeStopsTheProcess) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  Block* block = *allocator.Allocate(2 * kMiB, Stream{0});
+  CallingSink sink([] { throw std::runtime_error("no"); });
+  EXPECT_DEATH(
+      {
+        allocator.SetSink(&sink);
+        allocator.Free(block);
+      },
+      "terminate called");
 }
 
 }  // namespace

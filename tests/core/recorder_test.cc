@@ -29,8 +29,7 @@ namespace {
 // A program of one thread, the same for the same seed.
 class Program {
  public:
-  Program(CachingAllocator& allocator, device::SimDevice& device, bool empties_cache)
-      : allocator_(allocator), device_(device), empties_cache_(empties_cache) {}
+  Program(CachingAllocator& allocator, device::SimDevice& device) : allocator_(allocator), device_(device) {}
 
   void Run(int steps) {
     for (int i = 0; i < steps; ++i) Step();
@@ -50,23 +49,20 @@ class Program {
       blocks_.pop_back();
     } else if (dice < 98) {
       device_.CompleteAllWork();
-    } else if (empties_cache_) {
+    } else {
       allocator_.EmptyCache();
     }
   }
 
   CachingAllocator& allocator_;
   device::SimDevice& device_;
-  const bool empties_cache_;
   Rng rng_{5};
   std::vector<Block*> blocks_;
 };
 
 struct Rig {
-  explicit Rig(const std::string& conf = "", std::uint64_t capacity_bytes = 400 * kMiB, bool empties_cache = true)
-      : device({.capacity_bytes = capacity_bytes}),
-        allocator(&device, Options(conf)),
-        program(allocator, device, empties_cache) {}
+  explicit Rig(const std::string& conf = "", std::uint64_t capacity_bytes = 400 * kMiB)
+      : device({.capacity_bytes = capacity_bytes}), allocator(&device, Options(conf)), program(allocator, device) {}
   device::SimDevice device;
   CachingAllocator allocator;
   Program program;
@@ -96,11 +92,9 @@ TEST(RecorderTest, ACutOffRecordingLeadsToTheState) {
   }
 }
 
-// Expandable segments here never go: a ring does not say where those were that came and went while it ran.
 TEST(RecorderTest, ARingKeepsTheLastEventsAndReplaysThem) {
   for (const char* conf : {"", "expandable_segments:True"}) {
-    const bool is_expandable = conf[0] != '\0';
-    Rig rig(conf, is_expandable ? 64 * kGiB : 400 * kMiB, /*empties_cache=*/!is_expandable);
+    Rig rig(conf);
     const std::string path = TempFile("ring");
     const std::unique_ptr<Recorder> recorder =
         Recorder::Ring(&rig.allocator, {.ring_bytes = 8 * kKiB, .chunk_bytes = 1024});
@@ -185,6 +179,22 @@ TEST(RecorderTest, AKilledProcessLosesAtMostTheLastChunk) {
   std::remove(path.c_str());
 }
 
+// As version 1 wrote them, both begun in the middle of a run.
+TEST(RecorderTest, RecordingsOfVersion1AreReadAndReplayed) {
+  for (const char* name : {"v1_plain", "v1_expandable"}) {
+    const std::string bytes = BytesOf(absl::StrCat(ASHLAR_SOURCE_DIR "/tests/core/recordings/", name, ".ashlar"));
+    ASSERT_GT(bytes.size(), 1000u) << name;
+    ASSERT_EQ(bytes[8], 1) << name;
+    const absl::StatusOr<trace::Snapshot> read = trace::Decode(bytes);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(read->notes.empty());
+    EXPECT_FALSE(read->recording->has_calls);
+    EXPECT_FALSE(read->recording->start.has_value());
+    EXPECT_GT(read->device_traces[0].size(), 200u);
+    ExpectReplaysExactly(*read);
+  }
+}
+
 TEST(RecorderTest, ScopesArePhasesAndStacks) {
   Rig rig;
   const std::string path = TempFile("scopes");
@@ -235,6 +245,32 @@ TEST(RecorderTest, ScopesArePhasesAndStacks) {
   std::remove(path.c_str());
 }
 
+// The error names the scopes that the pins come from, and that of a later block where one was freed before.
+TEST(RecorderTest, AFailureNamesTheScopesOfItsPins) {
+  Rig rig("", 64 * kMiB);
+  const std::unique_ptr<Recorder> ring = Recorder::Ring(&rig.allocator, {.ring_bytes = 1024});
+  std::vector<Block*> blocks;
+  {
+    ASHLAR_SCOPE("forward");
+    ASHLAR_SCOPE("layer");
+    for (int i = 0; i < 3; ++i) blocks.push_back(*rig.allocator.Allocate(10 * kMiB, Stream{0}));
+    blocks.push_back(*rig.allocator.Allocate(3 * kMiB, Stream{0}));
+  }
+  for (std::size_t i = 0; i < 3; ++i) rig.allocator.Free(blocks[i]);
+  rig.allocator.EmptyCache();
+  for (int i = 0; i < 300; ++i) rig.allocator.Free(*rig.allocator.Allocate(1000, Stream{0}));  // the ring forgets it
+  rig.allocator.EmptyCache();
+  const absl::Status failed = rig.allocator.Allocate(50 * kMiB, Stream{0}).status();
+  const std::uint64_t address = blocks.back()->address;
+  const std::string pin = absl::StrCat("behind 3.00 MiB at 0x", absl::Hex(address), ", stream 0");
+  EXPECT_TRUE(absl::StrContains(failed.message(), absl::StrCat(pin, ", from layer < forward"))) << failed;
+  rig.allocator.Free(blocks.back());
+  ASSERT_EQ((*rig.allocator.Allocate(3 * kMiB, Stream{0}))->address, address) << "the same place, in no scope";
+  const absl::Status again = rig.allocator.Allocate(50 * kMiB, Stream{0}).status();
+  EXPECT_TRUE(absl::StrContains(again.message(), pin)) << again;
+  EXPECT_FALSE(absl::StrContains(again.message(), ", from ")) << again;
+}
+
 TEST(RecorderTest, StacksAreTheCallersOwn) {
   Rig rig;
   const std::string path = TempFile("stacks");
@@ -274,7 +310,8 @@ TEST(RecorderTest, SaysWhatTheWorldAnswered) {
   const absl::StatusOr<trace::Snapshot> read = trace::Decode(BytesOf(path));
   ASSERT_TRUE(read.ok()) << read.status();
   using trace::FactKind;
-  const std::vector<trace::Fact> expected = {{FactKind::kLimit, 32 * kMiB, 0},
+  const std::vector<trace::Fact> expected = {{FactKind::kLimit, trace::kNoLimit, 0},  // when the ring began
+                                             {FactKind::kLimit, 32 * kMiB, 0},
                                              {FactKind::kRefused, 30 * kMiB, 2},
                                              {FactKind::kRefused, 30 * kMiB, 2},
                                              {FactKind::kEmptyCache, 0, 5}};

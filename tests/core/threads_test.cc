@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,10 +23,12 @@ namespace {
 constexpr int kThreads = 8;
 
 struct Setting {
+  const char* name;
   std::string conf;
   std::uint64_t capacity_bytes;
   bool has_recorder;
 };
+std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
 
 // At no time do two blocks that were surely live share a byte.
 void ExpectDisjoint(const std::vector<Life>& lives) {
@@ -156,12 +159,15 @@ TEST_P(ThreadsTest, RandomPrograms) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, ThreadsTest,
-    testing::Values(Setting{"", 4 * kGiB, false}, Setting{"", 120 * kMiB, false}, Setting{"", 120 * kMiB, true},
-                    Setting{"expandable_segments:True", 120 * kMiB, false},
-                    Setting{"max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB, false},
-                    Setting{"garbage_collection_threshold:0.5", 160 * kMiB, false},
-                    Setting{"search_after_sync:True,borrow_across_streams:True", 120 * kMiB, false},
-                    Setting{"sync_just_enough:True,borrow_across_streams:True,soft_limit_mb:90", 120 * kMiB, false}));
+    testing::Values(Setting{"roomy", "", 4 * kGiB, false}, Setting{"tight", "", 120 * kMiB, false},
+                    Setting{"recorded", "", 120 * kMiB, true},
+                    Setting{"expandable", "expandable_segments:True", 120 * kMiB, false},
+                    Setting{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB, false},
+                    Setting{"garbage", "garbage_collection_threshold:0.5", 160 * kMiB, false},
+                    Setting{"borrow", "search_after_sync:True,borrow_across_streams:True", 120 * kMiB, false},
+                    Setting{"soft_limit", "sync_just_enough:True,borrow_across_streams:True,soft_limit_mb:90",
+                            120 * kMiB, false}),
+    [](const auto& tested) { return tested.param.name; });
 
 // Without record_stream the peak has bounds from both sides: it is at least what was surely live at once, and at most
 // what may have been. Every thread keeps to its own stream, so that nothing but the shares of the peak is between them.

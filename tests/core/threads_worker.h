@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "allocator/core/user_pool.h"
 #include "gtest/gtest.h"
 #include "tests/core/locked_device.h"
+#include "tests/mailbox.h"
 
 namespace ashlar::core {
 
@@ -42,24 +43,7 @@ class Clock {
   std::atomic<std::uint64_t> now_{1};
 };
 
-class Mailbox {
- public:
-  void Give(const Held& held) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    held_.push_back(held);
-  }
-  bool Take(Held& out) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (held_.empty()) return false;
-    out = held_.back();
-    held_.pop_back();
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Held> held_;
-};
+using Mailbox = tests::Mailbox<Held>;
 
 class Worker {
  public:
@@ -76,7 +60,7 @@ class Worker {
     while (!held_.empty()) FreeOne();
   }
   void FreeMail() {
-    for (Held held; mail_.Take(held);) Free(held);
+    while (const std::optional<Held> held = mail_.Take()) Free(*held);
   }
 
   const std::vector<Life>& lives() const { return lives_; }
@@ -168,8 +152,7 @@ class Worker {
 
   void FreeOne() {
     if (held_.empty()) {
-      Held held;
-      if (mail_.Take(held)) Free(held);
+      if (const std::optional<Held> held = mail_.Take()) Free(*held);
       return;
     }
     const std::size_t at = rng_.Below(held_.size());
@@ -200,7 +183,7 @@ class Worker {
 
   void PassOn() {
     if (held_.empty()) return;
-    mail_.Give(held_.back());
+    mail_.Put(held_.back());
     held_.pop_back();
   }
 

@@ -1,12 +1,13 @@
 #include "tests/gpu/stress.h"
 
 #include <atomic>
-#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "allocator/base/rng.h"
+#include "tests/mailbox.h"
 
 namespace ashlar::tests {
 namespace {
@@ -18,29 +19,9 @@ struct Held {
   Stream stream{};
 };
 
-// Blocks on their way from one thread to another.
-class Mailbox {
- public:
-  void Put(const Held& held) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    held_.push_back(held);
-  }
-  bool Take(Held& held) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (held_.empty()) return false;
-    held = held_.back();
-    held_.pop_back();
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Held> held_;
-};
-
 class Worker {
  public:
-  Worker(core::CachingAllocator& allocator, Stamps& stamps, Mailbox& mailbox, const StressPlan& plan, int number)
+  Worker(core::CachingAllocator& allocator, Stamps& stamps, Mailbox<Held>& mailbox, const StressPlan& plan, int number)
       : allocator_(allocator),
         stamps_(stamps),
         mailbox_(mailbox),
@@ -63,13 +44,14 @@ class Worker {
       } else if (what < 9) {
         mailbox_.Put(TakeOne());
       }
-      if (Held held; rng_.Below(8) == 0 && mailbox_.Take(held)) CheckAndFreeElsewhere(held, result_.handed_over);
+      if (rng_.Below(8) != 0) continue;
+      if (const std::optional<Held> held = mailbox_.Take()) CheckAndFreeElsewhere(*held, result_.handed_over);
     }
     while (!held_.empty()) Free(TakeOne());
   }
 
   void FreeMailbox() {
-    for (Held held; mailbox_.Take(held);) CheckAndFreeElsewhere(held, result_.handed_over);
+    while (const std::optional<Held> held = mailbox_.Take()) CheckAndFreeElsewhere(*held, result_.handed_over);
   }
 
   const StressResult& result() const { return result_; }
@@ -123,7 +105,7 @@ class Worker {
 
   core::CachingAllocator& allocator_;
   Stamps& stamps_;
-  Mailbox& mailbox_;
+  Mailbox<Held>& mailbox_;
   const StressPlan& plan_;
   Rng rng_;
   std::uint32_t next_value_;
@@ -135,7 +117,7 @@ class Worker {
 }  // namespace
 
 StressResult RunStress(core::CachingAllocator& allocator, Stamps& stamps, const StressPlan& plan) {
-  Mailbox mailbox;
+  Mailbox<Held> mailbox;
   std::vector<Worker> workers;
   workers.reserve(static_cast<std::size_t>(plan.threads));
   for (int i = 0; i < plan.threads; ++i) workers.emplace_back(allocator, stamps, mailbox, plan, i);

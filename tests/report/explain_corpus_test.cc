@@ -1,7 +1,5 @@
 // Recorded files of real programs: the accounting holds to the byte at the start, at the peak and at the end, and every
 // explanation is sound.
-#include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,21 +10,12 @@
 #include "analyzer/report/explain.h"
 #include "analyzer/timeline/observed.h"
 #include "gtest/gtest.h"
+#include "tests/corpus_files.h"
 #include "tests/report/printed.h"
 #include "tests/shared_dir.h"
 
 namespace ashlar::tests {
 namespace {
-
-std::vector<std::string> CorpusFiles() {
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(*SharedDir() + "/corpus")) {
-    const std::string name = entry.path().string();
-    if (name.size() > 10 && name.substr(name.size() - 10) == ".pickle.gz") files.push_back(name);
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 trace::Snapshot MustRead(const std::string& file) {
   const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
@@ -99,7 +88,7 @@ void ExpectEnd(const timeline::Timeline& timeline, const trace::Snapshot& snapsh
 
 TEST(ExplainCorpusTest, EveryByteIsAccountedAtStartPeakAndEnd) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
-  for (const std::string& file : CorpusFiles()) {
+  for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);
     const trace::Snapshot snapshot = MustRead(file);
     const absl::StatusOr<policy::Options> options = replay::RecordedOptions(snapshot, replay::GuessCompat(snapshot));
@@ -118,7 +107,7 @@ TEST(ExplainCorpusTest, EveryByteIsAccountedAtStartPeakAndEnd) {
 TEST(ExplainCorpusTest, EveryExplanationIsSound) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   SchemaCheck schema(ExplainSchema());
-  for (const std::string& file : CorpusFiles()) {
+  for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);
     const trace::Snapshot snapshot = MustRead(file);
     const absl::StatusOr<report::Explanation> explanation = report::ExplainSnapshot(snapshot, {});

@@ -1,8 +1,6 @@
 // Every recorded file must rewind, agree with its own final segments, and follow the rule throughout. The figures of
 // the table were counted by a separate program (a plain forward and backward walk over the same files).
-#include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -14,6 +12,7 @@
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
 #include "gtest/gtest.h"
+#include "tests/corpus_files.h"
 #include "tests/shared_dir.h"
 #include "tests/timeline/story.h"
 
@@ -47,18 +46,6 @@ const std::map<std::string, Figures>& Expected() {
   return *kExpected;
 }
 
-std::vector<std::string> CorpusFiles() {
-  std::vector<std::string> files;
-  const std::optional<std::string> shared = SharedDir();
-  if (!shared) return files;
-  for (const auto& entry : std::filesystem::directory_iterator(*shared + "/corpus")) {
-    const std::string name = entry.path().string();
-    if (name.size() > 10 && name.substr(name.size() - 10) == ".pickle.gz") files.push_back(name);
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 std::string Digits(const std::string& file) { return file.substr(file.size() - 18, 8); }
 
 trace::Snapshot MustRead(const std::string& file) {
@@ -71,7 +58,7 @@ trace::Snapshot MustRead(const std::string& file) {
 
 TEST(TimelineCorpusTest, EveryFileRewindsAndValidates) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
-  for (const std::string& file : CorpusFiles()) {
+  for (const std::string& file : SnapshotFiles()) {
     const trace::Snapshot snapshot = MustRead(file);
     const absl::StatusOr<Timeline> timeline = MakeObservedTimeline(snapshot, 0, TorchRule());
     ASSERT_TRUE(timeline.ok()) << file << ": " << timeline.status();
@@ -92,19 +79,19 @@ TEST(TimelineCorpusTest, EveryFileRewindsAndValidates) {
 TEST(TimelineCorpusTest, AForeignTraceIsRefused) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   std::vector<trace::Snapshot> snapshots;
-  for (const std::string& file : CorpusFiles()) snapshots.push_back(MustRead(file));
+  for (const std::string& file : SnapshotFiles()) snapshots.push_back(MustRead(file));
   for (std::size_t i = 1; i < snapshots.size(); ++i) {
     trace::Snapshot mixed = snapshots[i];
     mixed.device_traces = snapshots[i - 1].device_traces;
     if (EventsOf(mixed, 0).size() < 2) continue;
-    EXPECT_EQ(Rewind(mixed, 0, TorchRule()).status().code(), absl::StatusCode::kFailedPrecondition) << CorpusFiles()[i];
+    EXPECT_EQ(Rewind(mixed, 0, TorchRule()).status().code(), absl::StatusCode::kFailedPrecondition) << SnapshotFiles()[i];
   }
 }
 
 // A trace that has one event twice, or lost a free_completed, contradicts itself.
 TEST(TimelineCorpusTest, ADoubledOrLostEventIsSeen) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
-  for (const std::string& file : CorpusFiles()) {
+  for (const std::string& file : SnapshotFiles()) {
     const trace::Snapshot snapshot = MustRead(file);
     const std::size_t count = EventsOf(snapshot, 0).size();
     if (count < 90) continue;

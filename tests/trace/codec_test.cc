@@ -94,6 +94,29 @@ void AddSegments(Rng& rng, Snapshot& out) {
   }
 }
 
+ReservedRange AnyRange(Rng& rng, std::uint64_t address) {
+  ReservedRange range{address, AnyNumber(rng)};
+  if (rng.Below(2) == 0) {
+    range.lane = ReservedRange::Lane{Stream{AnyNumber(rng)}, rng.Below(2) == 0, {AnyNumber(rng), rng.Below(9)}};
+  }
+  return range;
+}
+
+// Of the recording's own device; the end says its reservations too.
+void AddStart(Rng& rng, RecordingInfo& info) {
+  RecordedStart& start = info.start.emplace();
+  start.reservations = info.reservations;
+  std::reverse(start.reservations.begin(), start.reservations.end());
+  start.has_segments = rng.Below(2) == 0;
+  for (std::uint64_t i = rng.Below(4); i > 0; --i) {  // the highest first: their order is their age
+    SnapshotSegment& segment = start.segments.emplace_back();
+    segment.device = info.device;
+    segment.address = i << 32;
+    segment.size_bytes = rng.Between(1, 9) * kMiB;
+    segment.blocks.push_back({segment.address, segment.size_bytes, {}});
+  }
+}
+
 Snapshot AnySnapshot(std::uint64_t seed) {
   Rng rng(seed);
   Snapshot out;
@@ -123,12 +146,16 @@ Snapshot AnySnapshot(std::uint64_t seed) {
     info.is_complete = rng.Below(3) > 0;
     info.events_before = AnyNumber(rng);
     for (std::uint64_t at = 0, count = rng.Below(4); count > 0; --count) {
-      info.reservations.push_back({at += 1 + AnyNumber(rng) / 8, AnyNumber(rng)});
+      info.reservations.push_back(AnyRange(rng, at += 1 + AnyNumber(rng) / 8));
     }
     const std::size_t events = out.device_traces[static_cast<std::size_t>(info.device)].size();
     for (std::uint64_t at = 0; at <= events && info.facts.size() < 50; at += rng.Below(events / 20 + 2)) {
-      info.facts.push_back({static_cast<FactKind>(rng.Below(3)), AnyNumber(rng), at});
+      Fact fact{static_cast<FactKind>(rng.Below(static_cast<std::uint64_t>(kLastFactKind) + 1)), AnyNumber(rng), at};
+      if (NamesPool(fact.kind)) fact.pool = {AnyNumber(rng), AnyNumber(rng)};
+      info.facts.push_back(fact);
     }
+    info.has_calls = rng.Below(2) == 0;
+    if (rng.Below(2) == 0) AddStart(rng, info);
   }
   return out;
 }
@@ -265,7 +292,7 @@ TEST(CodecTest, SaysWhatIsWrong) {
   ASSERT_TRUE(read.ok());
   EXPECT_TRUE(absl::StrContains(read->notes[0].message, "is cut off")) << read->notes[0].message;
   std::string newer = bytes;
-  newer[8] = 2;
+  newer[8] = 3;
   EXPECT_TRUE(absl::StrContains(Decode(newer).status().message(), "checksum")) << Decode(newer).status();
 }
 

@@ -73,11 +73,26 @@ inline std::string PrintedSnapshot(const Snapshot& snapshot) {
     const RecordingInfo& r = *snapshot.recording;
     absl::StrAppend(&out, "recording ", r.compat, " ", r.free_order, " ", r.device, " ", r.device_total_bytes, " ");
     absl::StrAppend(&out, Printed(r.limit_bytes), " ", r.is_complete, " ", r.events_before, "\n");
-    for (const ReservedRange& range : r.reservations) {
-      absl::StrAppend(&out, "  reserved ", range.address, " ", range.size_bytes, "\n");
+    const auto add_range = [&out](const char* what, const ReservedRange& range) {
+      absl::StrAppend(&out, what, range.address, " ", range.size_bytes);
+      if (range.lane.has_value()) {
+        absl::StrAppend(&out, " lane ", Handle(range.lane->stream), " ", range.lane->is_small_pool, " ",
+                        range.lane->pool.first, " ", range.lane->pool.second);
+      }
+      out += "\n";
+    };
+    absl::StrAppend(&out, "  calls ", r.has_calls, "\n");
+    for (const ReservedRange& range : r.reservations) add_range("  reserved ", range);
+    if (r.start.has_value()) {
+      absl::StrAppend(&out, "  start ", r.start->has_segments, "\n");
+      for (const ReservedRange& range : r.start->reservations) add_range("  reserved at start ", range);
+      for (const SnapshotSegment& segment : r.start->segments) {
+        absl::StrAppend(&out, "  at start ", segment.address, " ", segment.size_bytes, " ", segment.blocks.size(), "\n");
+      }
     }
     for (const Fact& f : r.facts) {
-      absl::StrAppend(&out, "  fact ", static_cast<int>(f.kind), " ", f.bytes, " before ", f.event, "\n");
+      absl::StrAppend(&out, "  fact ", static_cast<int>(f.kind), " ", f.bytes, " before ", f.event, " pool ",
+                      f.pool.first, " ", f.pool.second, "\n");
     }
   }
   const Traits& t = snapshot.traits;

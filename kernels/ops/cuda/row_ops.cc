@@ -5,6 +5,31 @@
 #include "kernels/ops/scratch.h"
 
 namespace ashlar::ops::cuda {
+namespace {
+
+// A layer norm has a bias and a mean besides.
+template <typename Op>
+absl::Status DoNormBackward(const Op& op, const Array& grad_bias, const float* mean, Workspace* workspace,
+                            cudaStream_t stream) {
+  const auto [rows, size] = RowShapeOf(op.in);
+  absl::StatusOr<Scratch> scratch = Scratch::Take(workspace, ScratchBytes(op));
+  if (!scratch.ok()) return scratch.status();
+  const NormBackwardArguments arguments = {.rows = rows,
+                                           .size = size,
+                                           .grad = ArrayOf(op.grad),
+                                           .in = ArrayOf(op.in),
+                                           .weight = ArrayOf(op.weight),
+                                           .grad_in = ArrayOf(op.grad_in),
+                                           .grad_weight = ArrayOf(op.grad_weight),
+                                           .grad_bias = grad_bias,
+                                           .mean = mean,
+                                           .rstd = FloatsOf(op.rstd),
+                                           .partial = scratch->floats(),
+                                           .parts = NormParts(rows)};
+  return LaunchStatus(op.kName, LaunchNormBackward(arguments, stream));
+}
+
+}  // namespace
 
 absl::Status CudaOps::Do(const LayerNorm& op) {
   const auto [rows, size] = RowShapeOf(op.in);
@@ -35,41 +60,11 @@ absl::Status CudaOps::Do(const RmsNorm& op) {
 }
 
 absl::Status CudaOps::Do(const LayerNormBackward& op) {
-  const auto [rows, size] = RowShapeOf(op.in);
-  absl::StatusOr<Scratch> scratch = Scratch::Take(workspace(), ScratchBytes(op));
-  if (!scratch.ok()) return scratch.status();
-  const NormBackwardArguments arguments = {.rows = rows,
-                                           .size = size,
-                                           .grad = ArrayOf(op.grad),
-                                           .in = ArrayOf(op.in),
-                                           .weight = ArrayOf(op.weight),
-                                           .grad_in = ArrayOf(op.grad_in),
-                                           .grad_weight = ArrayOf(op.grad_weight),
-                                           .grad_bias = ArrayOf(op.grad_bias),
-                                           .mean = FloatsOf(op.mean),
-                                           .rstd = FloatsOf(op.rstd),
-                                           .partial = scratch->floats(),
-                                           .parts = NormParts(rows)};
-  return LaunchStatus(op.kName, LaunchNormBackward(arguments, stream_));
+  return DoNormBackward(op, ArrayOf(op.grad_bias), FloatsOf(op.mean), workspace(), stream_);
 }
 
 absl::Status CudaOps::Do(const RmsNormBackward& op) {
-  const auto [rows, size] = RowShapeOf(op.in);
-  absl::StatusOr<Scratch> scratch = Scratch::Take(workspace(), ScratchBytes(op));
-  if (!scratch.ok()) return scratch.status();
-  const NormBackwardArguments arguments = {.rows = rows,
-                                           .size = size,
-                                           .grad = ArrayOf(op.grad),
-                                           .in = ArrayOf(op.in),
-                                           .weight = ArrayOf(op.weight),
-                                           .grad_in = ArrayOf(op.grad_in),
-                                           .grad_weight = ArrayOf(op.grad_weight),
-                                           .grad_bias = {},
-                                           .mean = nullptr,
-                                           .rstd = FloatsOf(op.rstd),
-                                           .partial = scratch->floats(),
-                                           .parts = NormParts(rows)};
-  return LaunchStatus(op.kName, LaunchNormBackward(arguments, stream_));
+  return DoNormBackward(op, {}, nullptr, workspace(), stream_);
 }
 
 absl::Status CudaOps::Do(const Rotary& op) {

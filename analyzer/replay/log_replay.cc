@@ -1,0 +1,386 @@
+#include "analyzer/replay/log_replay.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "allocator/core/caching_allocator.h"
+#include "analyzer/replay/recorded_device.h"
+#include "analyzer/replay/reservations.h"
+#include "analyzer/replay/restored_state.h"
+#include "analyzer/replay/timeline_sink.h"
+#include "analyzer/replay/warm_release.h"
+#include "analyzer/timeline/observed.h"
+#include "analyzer/timeline/rewind.h"
+
+namespace ashlar::replay {
+namespace {
+
+using trace::Action;
+using trace::Event;
+using trace::Fact;
+using trace::FactKind;
+
+// Streams that stand for "whatever this free waits for" have handles no framework uses.
+constexpr std::uint64_t kFirstWaitStream = std::uint64_t{1} << 63;
+
+class LogSink final : public trace::EventSink {
+ public:
+  LogSink(timeline::StartState start, RecordedDevice& device) : timeline_(std::move(start)), device_(device) {}
+  void OnEvent(const Event& event, std::uint64_t block_size_bytes) override {
+    if (IsSegmentEvent(event.action)) decisions.push_back(DecisionOf(event));
+    device_.Saw(event);
+    timeline_.OnEvent(event, block_size_bytes);
+  }
+  void OnFact(FactKind kind, std::uint64_t /*bytes*/, PoolId /*pool*/) override {
+    if (kind == FactKind::kRefused) device_.SawRefusal();
+  }
+  TimelineSink& timeline() { return timeline_; }
+
+  std::vector<SegmentDecision> decisions;
+
+ private:
+  TimelineSink timeline_;
+  RecordedDevice& device_;
+};
+
+class LogReplayer {
+ public:
+  LogReplayer(const trace::Snapshot& snapshot, const SnapshotProgram& program, const policy::Options& options,
+              const WarmReplayHints& hints)
+      : snapshot_(snapshot),
+        program_(program),
+        events_(timeline::EventsOf(snapshot, program.device)),
+        facts_(snapshot.recording->facts),
+        reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
+        allocator_(&device_, OptionsOf(options)),
+        sink_(program.start, device_) {
+    allocator_.SetFailureReports(false);
+    FindCompletions();
+  }
+
+  absl::StatusOr<WarmReplay> Run() {
+    if (snapshot_.recording->limit_bytes.has_value()) allocator_.SetMemoryLimit(snapshot_.recording->limit_bytes);
+    if (absl::Status status = Restore(); !status.ok()) return status;
+    allocator_.SetSink(&sink_);
+    while (HasFact() || next_event_ < events_.size()) Step();
+    return Finish();
+  }
+
+ private:
+  // The reservation's size is the recording device's, not the simulated one's.
+  policy::Options OptionsOf(policy::Options options) const {
+    options.expandable_reserve = {};
+    options.expandable_reserve.bytes = reservations_.size_bytes;
+    return options;
+  }
+
+  // Frees that wait in one run of the ladder complete in the order of the streams they wait for: numbered by the event
+  // that completes them, they complete as recorded.
+  void FindCompletions() {
+    absl::flat_hash_map<std::uint64_t, std::size_t> completed;
+    for (std::size_t i = events_.size(); i-- > 0;) {
+      const Event& event = events_[i];
+      if (event.action == Action::kFreeCompleted) completed[event.address] = i;
+      if (event.action != Action::kFreeRequested) continue;
+      const auto it = completed.find(event.address);
+      if (it == completed.end()) continue;
+      completions_[i] = it->second;
+      completed.erase(it);
+    }
+    first_completions_ = std::move(completed);
+  }
+
+  absl::Status Restore() {
+    SegmentOrder order;
+    if (const trace::RecordedStart* recorded = StartOf(snapshot_, program_.device); recorded != nullptr) {
+      for (const trace::SnapshotSegment& segment : recorded->segments) order.emplace(segment.address, order.size());
+    }
+    const absl::StatusOr<std::vector<core::Block*>> start =
+        RestoreState(program_.start, reservations_, allocator_, device_.simulated(), order);
+    if (!start.ok()) return start.status();
+    for (const auto& [address, segment] : allocator_.heap().segments()) device_.AddBase(address);
+    std::size_t next = 0;
+    for (const timeline::StateSegment& segment : program_.start.segments) {
+      for (const timeline::StateBlock& block : segment.blocks) {
+        blocks_[block.address] = (*start)[next++];
+        if (block.state != trace::BlockState::kPending) continue;
+        const auto it = first_completions_.find(block.address);
+        FreeAndWait(block.address, it == first_completions_.end() ? std::nullopt : std::optional(it->second));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether the next thing recorded is a fact.
+  bool HasFact() const { return next_fact_ < facts_.size() && facts_[next_fact_].event <= next_event_; }
+
+  void Step() {
+    if (HasFact() && trace::IsCall(facts_[next_fact_].kind)) return Call(facts_[next_fact_++]);
+    if (!HasFact()) {
+      const Event& event = events_[next_event_];
+      sink_.timeline().SetOrigin(event.stack, event.time_us);
+      if (event.action == Action::kFreeRequested) return Free();
+      if (event.action == Action::kFreeCompleted) {
+        ++next_event_;
+        return Complete(event.address);
+      }
+      if (event.action != Action::kAlloc && event.action != Action::kOom && !IsSegmentEvent(event.action)) {
+        ++next_event_;
+        return;
+      }
+    }
+    Request();
+  }
+
+  void Call(const Fact& fact) {
+    const auto no_stream = [](Stream) { return false; };  // requests name the pool that they were routed to
+    const std::size_t first = next_event_;
+    switch (fact.kind) {
+      case FactKind::kLimit:
+        return allocator_.SetMemoryLimit(fact.bytes == trace::kNoLimit ? std::nullopt : std::optional(fact.bytes));
+      case FactKind::kPoolUsers:
+        return SetUsers(fact.pool, fact.bytes);
+      case FactKind::kPoolTraits:
+        return allocator_.ConfigurePool(fact.pool, (fact.bytes & trace::kUsesOnOom) != 0,
+                                        (fact.bytes & trace::kNoSplit) != 0);
+      case FactKind::kPoolBegin:
+        // A ring may say twice what stood when it began.
+        return allocator_
+            .BeginPool(fact.pool, no_stream, fact.bytes == 1 ? core::RouteKind::kCapture : core::RouteKind::kPlain)
+            .IgnoreError();
+      case FactKind::kPoolEnd:
+        return allocator_.EndPool(fact.pool).IgnoreError();
+      case FactKind::kCollectGarbage:
+        SetOriginOfNext();
+        allocator_.CollectGarbage(fact.bytes);
+        SkipReleases(std::nullopt);
+        return Compare(first);
+      case FactKind::kEmptyCache:
+      case FactKind::kEmptyPool:
+        SetOriginOfNext();
+        if (fact.kind == FactKind::kEmptyCache) {
+          allocator_.EmptyCache();
+        } else {
+          allocator_.EmptyPool(fact.pool).IgnoreError();
+        }
+        while (IsNext(Action::kFreeCompleted)) Complete(events_[next_event_++].address);
+        SkipReleases(fact.kind == FactKind::kEmptyPool ? std::optional(fact.pool) : std::nullopt);
+        return Compare(first);
+      default:
+        return;
+    }
+  }
+
+  void SetOriginOfNext() {
+    if (next_event_ >= events_.size()) return;
+    sink_.timeline().SetOrigin(events_[next_event_].stack, events_[next_event_].time_us);
+  }
+
+  void SetUsers(PoolId pool, std::uint64_t users) {
+    if (users > kMostUsers) return;
+    while (allocator_.PoolUseCount(pool) < users) allocator_.RetainPool(pool);
+    while (allocator_.PoolUseCount(pool) > users) allocator_.ReleasePool(pool);
+  }
+
+  bool IsNext(Action action) const {
+    return !HasFact() && next_event_ < events_.size() && events_[next_event_].action == action;
+  }
+
+  void SkipReleases(std::optional<PoolId> of_pool) {
+    while (IsNext(Action::kSegmentFree) || IsNext(Action::kSegmentUnmap)) {
+      if (of_pool.has_value() && events_[next_event_].pool != of_pool) return;
+      ++next_event_;
+    }
+  }
+
+  void Free() {
+    const std::size_t event = next_event_++;
+    const std::uint64_t address = events_[event].address;
+    if (IsNext(Action::kFreeCompleted) && events_[next_event_].address == address) {
+      ++next_event_;
+      if (const auto it = blocks_.find(address); it != blocks_.end()) {
+        core::Block* block = it->second;
+        blocks_.erase(it);
+        allocator_.Free(block);
+        if (borrowed_.count(address) > 0) FinishBorrowed(address);
+      }
+      return;
+    }
+    const auto it = completions_.find(event);
+    FreeAndWait(address, it == completions_.end() ? std::nullopt : std::optional(it->second));
+  }
+
+  // `completion`: the event that completes it; nullopt: none in this recording.
+  void FreeAndWait(std::uint64_t address, std::optional<std::size_t> completion) {
+    const auto it = blocks_.find(address);
+    if (it == blocks_.end()) return;
+    const Stream wait{kFirstWaitStream + completion.value_or(events_.size() + never_++)};
+    core::Block* block = it->second;
+    blocks_.erase(it);
+    allocator_.RecordStream(block, wait);
+    allocator_.Free(block);
+    waits_[address] = wait;
+  }
+
+  // The recorded free of the block there is completed; it may be in the replay already.
+  void Complete(std::uint64_t address) {
+    const auto it = waits_.find(address);
+    if (it == waits_.end()) return;
+    device_.simulated().CompleteStream(it->second);
+    waits_.erase(it);
+    FinishBorrowed(address);
+  }
+
+  // What was borrowed waits for the borrower's stream too.
+  void FinishBorrowed(std::uint64_t address) {
+    if (const auto it = borrowed_.find(address); it != borrowed_.end()) {
+      device_.simulated().CompleteStream(it->second);
+      borrowed_.erase(it);
+    }
+    allocator_.PollEvents();
+  }
+
+  // Everything from here to the event that answers the request.
+  void Request() {
+    const std::size_t first = next_event_;
+    std::deque<Event> script;
+    std::optional<Fact> asked;
+    bool is_missed = false;
+    while (HasFact() || next_event_ < events_.size()) {
+      if (HasFact()) {
+        const Fact& fact = facts_[next_fact_];
+        if (trace::IsCall(fact.kind)) break;  // the request has no end
+        ++next_fact_;
+        if (fact.kind == FactKind::kGaveUp) return GiveUp(first, fact.bytes, asked, std::move(script), is_missed);
+        if (fact.kind == FactKind::kAsked) asked = fact;
+        is_missed |= fact.kind == FactKind::kMissed;
+        if (fact.kind == FactKind::kRefused) script.push_back(RefusedAnswer());
+        if (fact.kind == FactKind::kReserved) script.push_back(ReservedAnswer(fact.bytes));
+        continue;
+      }
+      const Event& event = events_[next_event_];
+      if (event.action == Action::kFreeRequested) break;
+      ++next_event_;
+      if (event.action == Action::kAlloc || event.action == Action::kOom) {
+        return Allocate(first, event, asked, std::move(script), is_missed);
+      }
+      script.push_back(event);
+    }
+    CompleteAll(first);
+    Compare(first);
+  }
+
+  void Allocate(std::size_t first, const Event& event, const std::optional<Fact>& asked, std::deque<Event> script,
+                bool is_missed) {
+    const PoolId pool = asked.has_value() ? asked->pool : event.pool.value_or(PoolId{});
+    const Stream stream = asked.has_value() ? Stream{asked->bytes} : event.stream;
+    const bool is_oom = event.action == Action::kOom;
+    sink_.timeline().SetOrigin(event.stack, event.time_us);
+    device_.BeginLogged(std::move(script), is_oom ? std::optional(event.address) : std::nullopt);
+    core::Block* block = Ask(event.size_bytes, stream, pool, is_missed);
+    const std::uint64_t address = block != nullptr ? block->address : 0;
+    const std::uint64_t recorded = is_oom ? 0 : event.address;
+    CompleteAll(first);
+    if (block != nullptr) {
+      const std::uint64_t name = is_oom ? address : recorded;
+      blocks_[name] = block;
+      if (asked.has_value() && stream != block->segment->lane->stream) borrowed_[name] = stream;
+    }
+    ++fidelity_.total;
+    if (address == recorded) {
+      ++fidelity_.matched;
+    } else if (!fidelity_.first_mismatch.has_value()) {
+      fidelity_.first_mismatch = Mismatch{static_cast<std::int64_t>(next_event_) - 1, recorded, address};
+    }
+    Compare(first);
+  }
+
+  void GiveUp(std::size_t first, std::uint64_t bytes, const std::optional<Fact>& asked, std::deque<Event> script,
+              bool is_missed) {
+    if (!asked.has_value()) return;
+    device_.BeginLogged(std::move(script), std::nullopt, /*gives_up=*/true);
+    core::Block* block = Ask(bytes, Stream{asked->bytes}, asked->pool, is_missed);
+    if (block != nullptr) allocator_.Free(block);
+    CompleteAll(first);
+    Compare(first);
+  }
+
+  core::Block* Ask(std::uint64_t bytes, Stream stream, PoolId pool, bool is_missed) {
+    core::Block* block = nullptr;
+    if (bytes > 0 && bytes <= policy::kMaxRequestBytes) {
+      absl::StatusOr<core::Block*> answer = is_missed ? allocator_.AllocateMissed(bytes, stream, pool)
+                                                      : allocator_.Allocate(bytes, stream, pool);
+      if (answer.ok()) block = *answer;
+    }
+    device_.BeginLogged({}, std::nullopt);
+    return block;
+  }
+
+  // The frees that the record completed since event `first`.
+  void CompleteAll(std::size_t first) {
+    for (std::size_t i = first; i < next_event_; ++i) {
+      if (events_[i].action == Action::kFreeCompleted) Complete(events_[i].address);
+    }
+  }
+
+  // Ends a step: its segment decisions against the recorded ones since event `first`.
+  void Compare(std::size_t first) {
+    std::vector<SegmentDecision> recorded;
+    for (std::size_t i = first; i < next_event_; ++i) {
+      if (IsSegmentEvent(events_[i].action)) recorded.push_back(DecisionOf(events_[i]));
+    }
+    CompareDecisions(std::move(recorded), std::exchange(sink_.decisions, {}), fidelity_);
+  }
+
+  absl::StatusOr<WarmReplay> Finish() {
+    allocator_.SetSink(nullptr);
+    absl::StatusOr<timeline::Timeline> made = sink_.timeline().Finish();
+    if (!made.ok()) return made.status();
+    const absl::Status final_state = timeline::CheckAgainstFinalState(made->StateAt(made->last_event()), snapshot_);
+    fidelity_.final_state_matches = final_state.ok();
+    fidelity_.final_state_difference = std::string(final_state.message());
+    fidelity_.tails_inferred = program_.start.inferred_tails;
+    fidelity_.segment_addresses_used = device_.addresses_used();
+    return WarmReplay{fidelity_, *std::move(made), allocator_.stats(), device_.simulated().calls()};
+  }
+
+  static constexpr std::uint64_t kMostUsers = 1 << 20;  // a damaged record must not count for hours
+
+  const trace::Snapshot& snapshot_;
+  const SnapshotProgram& program_;
+  const std::vector<Event>& events_;
+  const std::vector<Fact>& facts_;
+  Reservations reservations_;
+  RecordedDevice device_;
+  core::CachingAllocator allocator_;
+  LogSink sink_;
+  std::size_t next_event_ = 0;
+  std::size_t next_fact_ = 0;
+  // By recorded address.
+  absl::flat_hash_map<std::uint64_t, core::Block*> blocks_;  // live ones
+  absl::flat_hash_map<std::uint64_t, Stream> waits_;         // pending ones, and the stream each waits for
+  absl::flat_hash_map<std::uint64_t, Stream> borrowed_;      // and the borrower's stream
+  absl::flat_hash_map<std::size_t, std::size_t> completions_;  // event of a free -> event that completes it
+  absl::flat_hash_map<std::uint64_t, std::size_t> first_completions_;  // address -> of a free before the recording
+  std::uint64_t never_ = 0;  // frees so far that the recording does not complete
+  Fidelity fidelity_;
+};
+
+}  // namespace
+
+bool NamesCalls(const trace::Snapshot& snapshot, int device) {
+  return snapshot.recording.has_value() && snapshot.recording->has_calls && snapshot.recording->device == device;
+}
+
+absl::StatusOr<WarmReplay> RunLogReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+                                        const policy::Options& options, const WarmReplayHints& hints) {
+  return LogReplayer(snapshot, program, options, hints).Run();
+}
+
+}  // namespace ashlar::replay

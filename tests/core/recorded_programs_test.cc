@@ -1,0 +1,177 @@
+// Random programs of one thread, recorded from some moment on into a file and into a ring: pools, graph captures,
+// callbacks that allocate, and the state they have led to when the recorder comes. What a seed does is the same every
+// time.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/rng.h"
+#include "allocator/core/recorder.h"
+#include "allocator/core/user_pool.h"
+#include "allocator/trace/codec.h"
+#include "tests/core/locked_device.h"
+#include "tests/core/recorded_file.h"
+#include "tests/core/threads_worker.h"
+
+namespace ashlar::core {
+namespace {
+
+struct Recorded {
+  const char* name;
+  const char* conf;
+  std::uint64_t capacity_bytes;
+  policy::Compat compat = policy::Compat::kTorch210;
+};
+std::ostream& operator<<(std::ostream& out, const Recorded& recorded) { return out << recorded.name; }
+
+// What Workers do, and around it pools that several requests share, of which some are captures, and callbacks.
+class RecordedProgram {
+ public:
+  RecordedProgram(const Recorded& recorded, std::uint64_t seed)
+      : rng_(seed),
+        device_({.capacity_bytes = recorded.capacity_bytes}),
+        allocator_(&device_, *policy::ParseConf(recorded.conf, recorded.compat, policy::Keys::kAshlar)) {
+    for (int i = 0; i < 4; ++i) workers_.emplace_back(i, rng_.Below(1 << 30), allocator_, device_, clock_, mail_);
+    if (rng_.Below(2) == 0) allocator_.AddFreeMemoryCallback([this] { return Callback(); });
+    if (rng_.Below(4) == 0) {
+      allocator_.SetSoftLimit(recorded.capacity_bytes / 2, [this](const auto&) { Callback(); });
+    }
+  }
+  ~RecordedProgram() {
+    if (open_ != nullptr) ClosePool();
+  }
+  RecordedProgram(const RecordedProgram&) = delete;
+  RecordedProgram& operator=(const RecordedProgram&) = delete;
+
+  void Run(std::uint64_t steps) {
+    for (; steps > 0; --steps) {
+      const std::uint64_t dice = rng_.Below(100);
+      if (dice < 2) {
+        open_ == nullptr ? OpenPool() : ClosePool();
+      } else if (dice == 2 && !pools_.empty()) {
+        pools_.erase(pools_.begin() + static_cast<std::ptrdiff_t>(rng_.Below(pools_.size())));
+      } else if (dice == 3) {
+        allocator_.SetMemoryLimit(rng_.Below(3) == 0 ? std::nullopt : std::optional(rng_.Between(60, 200) * kMiB));
+      } else {
+        workers_[rng_.Below(workers_.size())].RunSteps(1);
+      }
+    }
+  }
+
+  CachingAllocator& allocator() { return allocator_; }
+
+ private:
+  void OpenPool() {
+    if (pools_.size() < 3 && rng_.Below(2) == 0) {
+      pools_.push_back(std::make_unique<UserPool>(
+          allocator_, PoolTraits{.use_on_oom = rng_.Below(2) == 0, .no_split = rng_.Below(3) == 0}));
+    }
+    if (pools_.empty()) return;
+    open_ = pools_[rng_.Below(pools_.size())].get();
+    open_id_ = open_->id();
+    const std::uint64_t which = rng_.Below(3);
+    const RouteKind kind = rng_.Below(2) == 0 ? RouteKind::kPlain : RouteKind::kCapture;
+    EXPECT_EQ(allocator_.BeginPool(open_id_, [which](Stream stream) { return Handle(stream) % 3 == which; }, kind),
+              absl::OkStatus());
+  }
+  void ClosePool() {
+    EXPECT_EQ(allocator_.EndPool(open_id_), absl::OkStatus());
+    allocator_.ReleasePool(open_id_);
+    open_ = nullptr;
+  }
+
+  // Frees or not, says so or not, and uses the allocator.
+  bool Callback() {
+    if (callback_depth_ > 0) return false;
+    ++callback_depth_;
+    if (!kept_.empty() && rng_.Below(2) == 0) {
+      allocator_.Free(kept_.back());
+      kept_.pop_back();
+    }
+    const absl::StatusOr<Block*> block = allocator_.Allocate(rng_.Between(1, 3 * kMiB), Stream{rng_.Below(3)});
+    if (block.ok()) kept_.push_back(*block);
+    --callback_depth_;
+    return rng_.Below(2) == 0;
+  }
+
+  Rng rng_;
+  LockedDevice device_;
+  CachingAllocator allocator_;
+  Clock clock_;
+  Mailbox mail_;
+  std::vector<Worker> workers_;
+  std::vector<std::unique_ptr<UserPool>> pools_;
+  UserPool* open_ = nullptr;  // may be gone; its id is not
+  PoolId open_id_;
+  int callback_depth_ = 0;
+  std::vector<Block*> kept_;
+};
+
+trace::Snapshot Read(const std::string& path) {
+  const absl::StatusOr<trace::Snapshot> read = trace::Decode(BytesOf(path));
+  EXPECT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(!read.ok() || read->notes.empty()) << read->notes.front().message;
+  return read.value_or(trace::Snapshot{});
+}
+
+class RecordedProgramTest : public testing::TestWithParam<Recorded> {};
+
+TEST_P(RecordedProgramTest, AFileBegunInTheMiddleReplays) {
+  const std::string path = TempFile(GetParam().name);
+  for (std::uint64_t seed = 1; seed <= 16 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RecordedProgram program(GetParam(), seed);
+    Rng rng(seed + 1000);
+    program.Run(rng.Below(1500));
+    std::unique_ptr<Recorder> recorder = *Recorder::ToFile(&program.allocator(), path, {.chunk_bytes = 4096});
+    program.Run(rng.Between(1, 1500));
+    ASSERT_EQ(recorder->Finish(), absl::OkStatus());
+    const trace::Snapshot read = Read(path);
+    ExpectReplaysExactly(read);
+    // A copy says the same.
+    const absl::StatusOr<trace::Snapshot> copy = trace::Decode(trace::Encode(read));
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    EXPECT_EQ(*copy->recording, *read.recording);
+  }
+  std::remove(path.c_str());
+}
+
+TEST_P(RecordedProgramTest, ARingReplays) {
+  const std::string path = TempFile(GetParam().name);
+  for (std::uint64_t seed = 1; seed <= 10 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RecordedProgram program(GetParam(), seed);
+    Rng rng(seed + 1000);
+    program.Run(rng.Below(1000));
+    const std::unique_ptr<Recorder> ring =
+        Recorder::Ring(&program.allocator(), {.ring_bytes = 4 * kKiB, .chunk_bytes = 1024});
+    program.Run(rng.Between(1, 2500));
+    ASSERT_EQ(ring->Write(path), absl::OkStatus());
+    ExpectReplaysExactly(Read(path));
+  }
+  std::remove(path.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, RecordedProgramTest,
+    testing::Values(Recorded{"plain", "", 120 * kMiB}, Recorded{"expandable", "expandable_segments:True", 120 * kMiB},
+                    Recorded{"roomy_expandable", "expandable_segments:True", 4 * kGiB},
+                    Recorded{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB},
+                    Recorded{"latest", "", 140 * kMiB, policy::Compat::kTorchLatest},
+                    Recorded{"latest_expandable", "expandable_segments:True", 140 * kMiB, policy::Compat::kTorchLatest},
+                    Recorded{"old_expandable", "expandable_segments:True", 140 * kMiB, policy::Compat::kTorch26},
+                    Recorded{"search_after_sync", "search_after_sync:True", 100 * kMiB},
+                    Recorded{"borrow", "borrow_across_streams:True", 100 * kMiB},
+                    Recorded{"sync_just_enough", "sync_just_enough:True", 100 * kMiB},
+                    Recorded{"rejects", "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.8", 100 * kMiB},
+                    Recorded{"garbage", "garbage_collection_threshold:0.5", 140 * kMiB}),
+    [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace ashlar::core
