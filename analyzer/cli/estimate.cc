@@ -24,6 +24,7 @@ struct EstimateFlags {
   std::optional<std::int64_t> parameters;
   std::string architecture;
   std::string precision = "fp32";
+  std::string attention;
   bool is_inference = false;
   std::string capacity;
   std::string context;
@@ -52,6 +53,11 @@ absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags
   const absl::StatusOr<estimate::Precision> precision = estimate::ParsePrecision(flags.precision);
   if (!precision.ok()) return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
   out.run.precision = *precision;
+  if (!flags.attention.empty()) {
+    const absl::StatusOr<kernels::Attention> attention = kernels::ParseAttention(flags.attention);
+    if (!attention.ok()) return absl::InvalidArgumentError(absl::StrCat("--attention: ", attention.status().message()));
+    out.run.attention = *attention;
+  }
   if (absl::Status status = ReadSize("--capacity", flags.capacity, out.capacity_bytes); !status.ok()) return status;
   if (absl::Status status = ReadSize("--context", flags.context, out.context_bytes); !status.ok()) return status;
   if (flags.input.empty() == !flags.parameters.has_value()) {
@@ -97,7 +103,11 @@ void AddRunFlags(CLI::App& app, EstimateFlags& flags) {
   app.add_option("--seq", flags.options.tokens, "tokens of a sample (default: the most the model takes, up to 512)");
   app.add_option("--target-seq", run.target_tokens, "tokens of a target, of an encoder-decoder (default: as --seq)");
   app.add_option("--accumulation", run.accumulation, "batches of a step (default 1)");
-  app.add_option("--precision", flags.precision, "fp32 (default), fp16 or bf16: autocast, weights stay in fp32");
+  app.add_option(
+      "--precision", flags.precision,
+      "fp32 (default); fp16 or bf16: autocast, weights stay in fp32; fp16-pure or bf16-pure: the whole model");
+  app.add_option("--attention", flags.attention,
+                 "eager, sdpa or flash (default: what transformers of the torch version takes)");
   app.add_option("--optimizer", run.optimizer,
                  "adamw (default), adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adafactor, sgd, "
                  "sgd-momentum");

@@ -1,4 +1,7 @@
 // gpt2, gpt_neo, and the llama-shaped: llama, qwen2, mistral, gemma.
+#include <optional>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "analyzer/estimate/families.h"
 #include "analyzer/estimate/parameter_list.h"
@@ -6,8 +9,7 @@
 namespace ashlar::estimate {
 namespace {
 
-// What stands on a decoder: nothing, a language model's head, or a classifier without bias.
-enum class Head { kNone, kLanguageModel, kClassifier };
+using Head = kernels::DecoderHead;  // a classifier's has no bias
 
 void AddHead(Head head, const char* embeddings, std::int64_t vocabulary, std::int64_t width, bool is_tied,
              ConfigKeys& keys, ParameterList& list) {
@@ -22,13 +24,25 @@ void AddHead(Head head, const char* embeddings, std::int64_t vocabulary, std::in
 }
 
 struct LlamaConfig {
-  std::int64_t vocabulary, width, inner, layers, heads, key_heads, head_width, positions;
-  bool is_tied;
-  bool has_input_bias = false, has_output_bias = false, has_mlp_bias = false;
+  kernels::DecoderConfig decoder;
+  std::int64_t positions = 0;
 };
 
-// Defaults of `out` stand where a key is missing.
-LlamaConfig ReadLlama(ConfigKeys& keys, LlamaConfig out) {
+using Kind = kernels::DecoderFamily;
+LlamaConfig Defaults(kernels::DecoderConfig decoder, std::int64_t positions) {
+  decoder.is_tied = decoder.family == Kind::kGemma;
+  return {decoder, positions};
+}
+
+// Tokens that a token sees; nullopt where there is no limit, or none is given.
+std::optional<std::int64_t> Window(ConfigKeys& keys) {
+  const std::int64_t window = keys.CountOr("sliding_window", 0);
+  return window == 0 ? std::nullopt : std::optional(window);
+}
+
+// Defaults of `config` stand where a key is missing.
+LlamaConfig ReadLlama(ConfigKeys& keys, LlamaConfig config) {
+  kernels::DecoderConfig& out = config.decoder;
   const std::int64_t default_heads = out.heads;
   out.vocabulary = keys.Count("vocab_size", out.vocabulary);
   out.width = keys.Count("hidden_size", out.width);
@@ -38,7 +52,7 @@ LlamaConfig ReadLlama(ConfigKeys& keys, LlamaConfig out) {
   // Llama's missing key means as many as heads; the others have a number of their own.
   out.key_heads = out.key_heads == 0 ? keys.CountOr("num_key_value_heads", out.heads)
                                      : keys.Count("num_key_value_heads", out.key_heads);
-  out.positions = keys.Count("max_position_embeddings", out.positions);
+  config.positions = keys.Count("max_position_embeddings", config.positions);
   if (out.head_width != 0) {
     out.head_width = keys.Count("head_dim", out.head_width);
   } else {
@@ -49,14 +63,16 @@ LlamaConfig ReadLlama(ConfigKeys& keys, LlamaConfig out) {
                            " nor with \"num_key_value_heads\" ", out.key_heads));
   }
   out.is_tied = keys.Flag("tie_word_embeddings", out.is_tied);
-  return out;
+  out.dropout = keys.Share("attention_dropout", 0);
+  return config;
 }
 
-void AddLlama(const LlamaConfig& config, Head head, ConfigKeys& keys, Model& model) {
-  model.max_positions = config.positions;
+void AddLlama(const LlamaConfig& of, Head head, std::string activation, ConfigKeys& keys, Model& model) {
+  const kernels::DecoderConfig& config = of.decoder;
+  model.max_positions = of.positions;
+  model.program = LlamaProgramConfig{config, head, keys.Labels(), std::move(activation)};
   ParameterList list(model);
-  const std::string prefix = head == Head::kNone ? "" : "model.";
-  list.set_prefix(prefix);
+  list.set_prefix(head == Head::kNone ? "" : "model.");
   list.Embedding("embed_tokens", config.vocabulary, config.width);
   const std::int64_t queries = config.heads * config.head_width, values = config.key_heads * config.head_width;
   for (std::int64_t i = 0; i < config.layers; ++i) {
@@ -107,7 +123,13 @@ void DescribeGpt2(ConfigKeys& keys, Model& model) {
     list.Conv1D(layer + ".mlp.c_proj", inner, width);
   }
   list.LayerNorm("ln_f", width);
-  AddHead(head, "transformer.wte.weight", vocabulary, width, keys.Flag("tie_word_embeddings", true), keys, list);
+  kernels::Gpt2Config config{vocabulary, positions, width, layers, heads, inner};
+  config.is_tied = keys.Flag("tie_word_embeddings", true);
+  config.resid_pdrop = keys.Share("resid_pdrop", config.resid_pdrop);
+  config.embd_pdrop = keys.Share("embd_pdrop", config.embd_pdrop);
+  config.attn_pdrop = keys.Share("attn_pdrop", config.attn_pdrop);
+  model.program = Gpt2ProgramConfig{config, head, keys.Labels(), keys.Text("activation_function", "gelu_new")};
+  AddHead(head, "transformer.wte.weight", vocabulary, width, config.is_tied, keys, list);
 }
 
 void DescribeGptNeo(ConfigKeys& keys, Model& model) {
@@ -137,34 +159,44 @@ void DescribeGptNeo(ConfigKeys& keys, Model& model) {
     list.Linear(layer + ".mlp.c_proj", inner, width);
   }
   list.LayerNorm("ln_f", width);
-  AddHead(head, "transformer.wte.weight", vocabulary, width, keys.Flag("tie_word_embeddings", true), keys, list);
+  kernels::GptNeoConfig config{vocabulary, positions, width, layers, heads, inner};
+  config.is_tied = keys.Flag("tie_word_embeddings", true);
+  config.residual_dropout = keys.Share("resid_dropout", 0);
+  config.embedding_dropout = keys.Share("embed_dropout", 0);
+  config.attention_dropout = keys.Share("attention_dropout", 0);
+  model.program = GptNeoProgramConfig{config, head, keys.Labels(), keys.Text("activation_function", "gelu_new")};
+  AddHead(head, "transformer.wte.weight", vocabulary, width, config.is_tied, keys, list);
 }
 
 void DescribeLlama(ConfigKeys& keys, Model& model) {
   const Head head = HeadOf("Llama", keys, model);
-  LlamaConfig config = ReadLlama(keys, {32'000, 4096, 11'008, 32, 32, 0, 0, 2048, false});
-  config.has_input_bias = config.has_output_bias = keys.Flag("attention_bias", false);
-  config.has_mlp_bias = keys.Flag("mlp_bias", false);
-  AddLlama(config, head, keys, model);
+  LlamaConfig config = ReadLlama(keys, Defaults({Kind::kLlama, 32'000, 4096, 11'008, 32, 32, 0, 0}, 2048));
+  config.decoder.has_input_bias = config.decoder.has_output_bias = keys.Flag("attention_bias", false);
+  config.decoder.has_mlp_bias = keys.Flag("mlp_bias", false);
+  AddLlama(config, head, keys.Text("hidden_act", "silu"), keys, model);
 }
 
 void DescribeQwen2(ConfigKeys& keys, Model& model) {
   const Head head = HeadOf("Qwen2", keys, model);
-  LlamaConfig config = ReadLlama(keys, {151'936, 4096, 22'016, 32, 32, 32, 0, 32'768, false});
-  config.has_input_bias = true;
-  AddLlama(config, head, keys, model);
+  LlamaConfig config = ReadLlama(keys, Defaults({Kind::kQwen2, 151'936, 4096, 22'016, 32, 32, 32, 0}, 32'768));
+  config.decoder.has_input_bias = true;
+  if (keys.Flag("use_sliding_window", false)) config.decoder.window = Window(keys);
+  AddLlama(config, head, keys.Text("hidden_act", "silu"), keys, model);
 }
 
 void DescribeMistral(ConfigKeys& keys, Model& model) {
   const Head head = HeadOf("Mistral", keys, model);
-  AddLlama(ReadLlama(keys, {32'000, 4096, 14'336, 32, 32, 8, 0, 131'072, false}), head, keys, model);
+  LlamaConfig config = ReadLlama(keys, Defaults({Kind::kMistral, 32'000, 4096, 14'336, 32, 32, 8, 0}, 131'072));
+  config.decoder.window = Window(keys);
+  AddLlama(config, head, keys.Text("hidden_act", "silu"), keys, model);
 }
 
+// "hidden_act" of its files is not what runs.
 void DescribeGemma(ConfigKeys& keys, Model& model) {
   const Head head = HeadOf("Gemma", keys, model);
-  LlamaConfig config = ReadLlama(keys, {256'000, 3072, 24'576, 28, 16, 16, 256, 8192, true});
-  config.has_input_bias = config.has_output_bias = keys.Flag("attention_bias", false);
-  AddLlama(config, head, keys, model);
+  LlamaConfig config = ReadLlama(keys, Defaults({Kind::kGemma, 256'000, 3072, 24'576, 28, 16, 16, 256}, 8192));
+  config.decoder.has_input_bias = config.decoder.has_output_bias = keys.Flag("attention_bias", false);
+  AddLlama(config, head, keys.Text("hidden_activation", "gelu_pytorch_tanh"), keys, model);
 }
 
 }  // namespace ashlar::estimate

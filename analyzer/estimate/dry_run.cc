@@ -30,6 +30,11 @@ std::optional<DType> AutocastOf(Precision precision) {
   return std::nullopt;
 }
 
+DType WeightsOf(Precision precision) {
+  if (precision == Precision::kFloat16Pure) return DType::kFloat16;
+  return precision == Precision::kBFloat16Pure ? DType::kBFloat16 : DType::kFloat32;
+}
+
 // The optimizers' own defaults of weight decay: none for SGD.
 kernels::TrainingOptions TrainingOf(const DryRunOptions& options) {
   kernels::TrainingOptions out;
@@ -137,7 +142,8 @@ absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& optio
   allocator.SetSink(&recorder);
   DryRun out;
   {
-    kernels::Parameters parameters(context, {.frozen = model.switches.frozen, .on_host = OnHost(model)});
+    kernels::Parameters parameters(
+        context, {.frozen = model.switches.frozen, .on_host = OnHost(model), .dtype = WeightsOf(options.precision)});
     context.memory().set_phase("model");
     const std::unique_ptr<Program> program = MakeProgram(parameters, model, options);
     out.parameters = parameters.count();

@@ -8,6 +8,7 @@
 
 #include "analyzer/estimate/model_states.h"
 #include "analyzer/estimate/model_switches.h"
+#include "kernels/nn/transformers.h"
 
 namespace ashlar::estimate {
 
@@ -27,6 +28,7 @@ struct DryRunOptions {
   std::int64_t accumulation = 1;
   bool is_checkpointed = false;
   Precision precision = Precision::kFloat32;
+  std::optional<kernels::Attention> attention = {};  // nullopt: what transformers of the torch version takes
   std::string optimizer = "adamw";
   ModelSwitches switches = {};  // the model is described again with them where it was described without
   std::string torch_version = "2.6";

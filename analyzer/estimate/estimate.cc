@@ -135,6 +135,7 @@ absl::Status SetRuns(RunObserver* observer, Estimate& out) {
     out.run.capacity_bytes = *out.capacity_bytes - outside;
   }
   out.no_dry_run = WhyNoProgram(out.model, out.run);
+  if (!out.run.attention.has_value()) out.run.attention = DefaultAttention(out.model, out.run);
   if (!out.no_dry_run.empty()) return absl::OkStatus();
   for (const auto& [order, run] : {std::pair(device::AddressOrder::kAscending, &out.ascending),
                                    std::pair(device::AddressOrder::kDescending, &out.descending)}) {

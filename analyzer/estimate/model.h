@@ -13,7 +13,10 @@
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/estimate/model_switches.h"
+#include "kernels/nn/decoder.h"
 #include "kernels/nn/encoder_task.h"
+#include "kernels/nn/gpt2.h"
+#include "kernels/nn/gpt_neo.h"
 #include "kernels/nn/tabformer.h"
 
 namespace ashlar::estimate {
@@ -49,8 +52,18 @@ struct DistilBertProgramConfig {
   kernels::DistilBertConfig bert;
   kernels::EncoderHead head;
 };
-using ProgramConfig =
-    std::variant<std::monostate, BertProgramConfig, DistilBertProgramConfig, kernels::TabFormerConfig>;
+template <typename Config>
+struct DecoderProgramConfig {
+  Config decoder;
+  kernels::DecoderHead head = kernels::DecoderHead::kNone;
+  std::int64_t labels = 2;      // of a classifier
+  std::string activation = {};  // as the description names it
+};
+using LlamaProgramConfig = DecoderProgramConfig<kernels::DecoderConfig>;
+using Gpt2ProgramConfig = DecoderProgramConfig<kernels::Gpt2Config>;
+using GptNeoProgramConfig = DecoderProgramConfig<kernels::GptNeoConfig>;
+using ProgramConfig = std::variant<std::monostate, BertProgramConfig, DistilBertProgramConfig, kernels::TabFormerConfig,
+                                   LlamaProgramConfig, Gpt2ProgramConfig, GptNeoProgramConfig>;
 
 // What a model was read from.
 struct ModelSource {

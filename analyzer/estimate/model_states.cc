@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint64_t kFloat = 4, kHalf = 2;
 constexpr std::uint64_t kSmallest8Bit = 4096, kBlock8Bit = 2048;  // elements; bitsandbytes 0.26
 
+std::uint64_t ElementBytes(Precision precision) { return IsPure(precision) ? kHalf : kFloat; }
 std::uint64_t Elements(const ModelParameter& parameter) { return static_cast<std::uint64_t>(parameter.count()); }
 
 std::uint64_t AdamW8BitBytes(std::uint64_t elements) {
@@ -28,26 +29,29 @@ std::uint64_t AdafactorBytes(const ModelParameter& parameter) {
   return kFloat * (elements / columns + elements / rows);
 }
 
-std::uint64_t StateBytes(const ModelParameter& parameter, absl::string_view optimizer) {
+// `element` is a parameter's size; Adafactor and the 8-bit states are what they are for any.
+std::uint64_t StateBytes(const ModelParameter& parameter, absl::string_view optimizer, std::uint64_t element) {
   if (optimizer == "sgd") return 0;
-  if (optimizer == "sgd-momentum") return kFloat * Elements(parameter);
+  if (optimizer == "sgd-momentum") return element * Elements(parameter);
   if (optimizer == "adafactor") return AdafactorBytes(parameter);
   if (optimizer == "adamw-8bit") return AdamW8BitBytes(Elements(parameter));
-  return 2 * kFloat * Elements(parameter);
+  return 2 * element * Elements(parameter);
 }
 
 }  // namespace
 
 absl::string_view PrecisionName(Precision precision) {
-  constexpr absl::string_view kNames[] = {"fp32", "fp16", "bf16"};
+  constexpr absl::string_view kNames[] = {"fp32", "fp16", "bf16", "fp16-pure", "bf16-pure"};
   return kNames[static_cast<std::size_t>(precision)];
 }
 
 absl::StatusOr<Precision> ParsePrecision(absl::string_view name) {
-  for (const Precision precision : {Precision::kFloat32, Precision::kFloat16Mixed, Precision::kBFloat16Mixed}) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kFloat16Mixed, Precision::kBFloat16Mixed,
+                                    Precision::kFloat16Pure, Precision::kBFloat16Pure}) {
     if (name == PrecisionName(precision)) return precision;
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is none of fp32, fp16, bf16 (the last two: autocast)"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", name, "' is none of fp32, fp16, bf16 (autocast), fp16-pure, bf16-pure"));
 }
 
 const std::vector<absl::string_view>& OptimizerNames() {
@@ -66,9 +70,9 @@ absl::Status CheckOptimizer(absl::string_view name) {
 ModelStates InferenceStates(const Model& model, Precision precision) {
   ModelStates out;
   out.precision = precision;
+  const std::uint64_t copies = IsMixed(precision) ? kHalf : 0;
   for (const ModelParameter& parameter : model.parameters) {
-    if (!parameter.is_on_host)
-      out.weights_bytes += Elements(parameter) * (IsMixed(precision) ? kFloat + kHalf : kFloat);
+    if (!parameter.is_on_host) out.weights_bytes += Elements(parameter) * (ElementBytes(precision) + copies);
   }
   return out;
 }
@@ -78,8 +82,8 @@ ModelStates TrainingStates(const Model& model, Precision precision, absl::string
   out.optimizer = std::string(optimizer);
   for (const ModelParameter& parameter : model.parameters) {
     if (!parameter.is_trained_on_device()) continue;
-    out.gradients_bytes += kFloat * Elements(parameter);
-    out.optimizer_bytes += StateBytes(parameter, optimizer);
+    out.gradients_bytes += ElementBytes(precision) * Elements(parameter);
+    out.optimizer_bytes += StateBytes(parameter, optimizer, ElementBytes(precision));
   }
   return out;
 }

@@ -16,11 +16,17 @@
 namespace ashlar::estimate {
 
 // Mixed (autocast): float32 weights and a 16-bit copy of them, float32 gradients.
-enum class Precision : std::uint8_t { kFloat32, kFloat16Mixed, kBFloat16Mixed };
-absl::string_view PrecisionName(Precision precision);  // "fp32", "fp16", "bf16"
+// Pure: the model itself is 16-bit, with gradients and states.
+enum class Precision : std::uint8_t { kFloat32, kFloat16Mixed, kBFloat16Mixed, kFloat16Pure, kBFloat16Pure };
+absl::string_view PrecisionName(Precision precision);  // "fp32", "fp16", "bf16", "fp16-pure", "bf16-pure"
 // Errors list the names.
 absl::StatusOr<Precision> ParsePrecision(absl::string_view name);
-constexpr bool IsMixed(Precision precision) { return precision != Precision::kFloat32; }
+constexpr bool IsMixed(Precision precision) {
+  return precision == Precision::kFloat16Mixed || precision == Precision::kBFloat16Mixed;
+}
+constexpr bool IsPure(Precision precision) {
+  return precision == Precision::kFloat16Pure || precision == Precision::kBFloat16Pure;
+}
 
 struct ModelStates {
   std::string optimizer;  // empty: inference

@@ -23,10 +23,33 @@ T OfProgram(const Model& model, T none, const Of& of) {
       model.program);
 }
 
+// What runs in every precision and with each attention.
+bool IsDecoder(const Model& model) {
+  return std::holds_alternative<LlamaProgramConfig>(model.program) ||
+         std::holds_alternative<Gpt2ProgramConfig>(model.program) ||
+         std::holds_alternative<GptNeoProgramConfig>(model.program);
+}
+
 }  // namespace
+
+std::optional<kernels::Attention> DefaultAttention(const Model& model, const DryRunOptions& options) {
+  const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
+  if (!versions.ok() || !IsDecoder(model)) return std::nullopt;
+  const bool has_fused = std::holds_alternative<LlamaProgramConfig>(model.program)
+                             ? versions->prefers_sdpa
+                             : std::holds_alternative<Gpt2ProgramConfig>(model.program) && versions->gpt2_has_sdpa;
+  return has_fused ? kernels::Attention::kSdpa : kernels::Attention::kEager;
+}
 
 std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   const std::string what = model.architecture.empty() ? "a list of parameters" : model.architecture;
+  if (!std::holds_alternative<std::monostate>(model.program) && !IsDecoder(model)) {
+    if (IsPure(options.precision)) return absl::StrCat("no dry run for ", what, " in pure half precision yet");
+    if (options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
+      return absl::StrCat("no dry run for ", what, " with ", kernels::AttentionName(*options.attention),
+                          " attention yet: --attention eager has one");
+    }
+  }
   return OfProgram(model,
                    absl::StrCat("no dry run for ", what, " yet: printed from parameters only, without activations"),
                    [&](const auto& config) { return WhyNoProgramOf(config, options); });

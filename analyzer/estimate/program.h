@@ -6,6 +6,7 @@
 #define ASHLAR_ANALYZER_ESTIMATE_PROGRAM_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "analyzer/estimate/dry_run_options.h"
@@ -25,6 +26,9 @@ class Program {
 // Empty where there is a program for what is asked, else one sentence that says which there is none for.
 std::string WhyNoProgram(const Model& model, const DryRunOptions& options);
 
+// How the program attends where the options leave it open; nullopt for one that attends in one way alone.
+std::optional<kernels::Attention> DefaultAttention(const Model& model, const DryRunOptions& options);
+
 // Of a model that WhyNoProgram has nothing against. `options` outlives it.
 std::unique_ptr<Program> MakeProgram(kernels::Parameters& parameters, const Model& model, const DryRunOptions& options);
 
@@ -38,10 +42,22 @@ std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, ke
                                        const DryRunOptions& options);
 std::unique_ptr<Program> MakeProgramOf(const kernels::TabFormerConfig& config, kernels::Parameters& parameters,
                                        const DryRunOptions& options);
+std::unique_ptr<Program> MakeProgramOf(const LlamaProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options);
+std::unique_ptr<Program> MakeProgramOf(const Gpt2ProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options);
+std::unique_ptr<Program> MakeProgramOf(const GptNeoProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options);
+double WidestTensorOf(const LlamaProgramConfig& config, const DryRunOptions& options);
+double WidestTensorOf(const Gpt2ProgramConfig& config, const DryRunOptions& options);
+double WidestTensorOf(const GptNeoProgramConfig& config, const DryRunOptions& options);
 double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options);
 double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions& options);
 double WidestTensorOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
 // Empty, or why this one cannot run what is asked.
+std::string WhyNoProgramOf(const LlamaProgramConfig& config, const DryRunOptions& options);
+std::string WhyNoProgramOf(const Gpt2ProgramConfig& config, const DryRunOptions& options);
+std::string WhyNoProgramOf(const GptNeoProgramConfig& config, const DryRunOptions& options);
 std::string WhyNoProgramOf(const BertProgramConfig& config, const DryRunOptions& options);
 std::string WhyNoProgramOf(const DistilBertProgramConfig& config, const DryRunOptions& options);
 std::string WhyNoProgramOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);

@@ -98,6 +98,7 @@ Json AskedJson(const Estimate& of) {
           {"accumulation", of.run.accumulation},
           {"is_checkpointed", of.run.is_checkpointed},
           {"precision", std::string(PrecisionName(of.run.precision))},
+          {"attention", of.run.attention ? Json(std::string(AttentionName(*of.run.attention))) : Json(nullptr)},
           {"optimizer", of.run.is_training ? Json(of.run.optimizer) : Json(nullptr)},
           {"torch", of.run.torch_version},
           {"gpu", of.run.gpu},

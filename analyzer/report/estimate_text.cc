@@ -66,6 +66,7 @@ std::string Asked(const Estimate& of) {
   absl::StrAppend(&out, ", batch ", of.run.batch, " x ", of.run.tokens, " tokens");
   if (of.run.accumulation > 1) absl::StrAppend(&out, ", ", of.run.accumulation, " batches a step");
   absl::StrAppend(&out, ", ", PrecisionName(of.run.precision));
+  if (of.run.attention.has_value()) absl::StrAppend(&out, ", ", AttentionName(*of.run.attention), " attention");
   if (of.run.is_training) absl::StrAppend(&out, ", ", of.run.optimizer);
   if (of.run.is_checkpointed) absl::StrAppend(&out, ", checkpointed");
   if (const std::string changes = SwitchesText(of.model.switches); !changes.empty()) {

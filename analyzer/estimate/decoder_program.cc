@@ -1,0 +1,152 @@
+// The programs of decoders: GPT-2, GPT-Neo, and llama's kin.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/check.h"
+#include "analyzer/estimate/program.h"
+
+namespace ashlar::estimate {
+namespace {
+
+using kernels::Attention;
+using kernels::Context;
+using kernels::DecoderHead;
+using kernels::DType;
+using kernels::Empty;
+using kernels::Part;
+using kernels::Tensor;
+
+template <typename Module>
+class DecoderProgram final : public Program {
+ public:
+  template <typename Config>
+  DecoderProgram(kernels::Parameters& parameters, const Config& config, DecoderHead head,
+                 const typename Module::Options& options)
+      : context_(parameters.context()), head_(head), module_(parameters, config, options) {}
+  Tensor Loss(const BatchShape& shape) override {
+    const Tensor ids = Ids({shape.batch, shape.tokens});
+    const bool has_classes = head_ == DecoderHead::kClassifier;
+    return module_.Loss(ids, has_classes ? Ids({shape.batch}) : Ids({shape.batch, shape.tokens}));
+  }
+  void Forward(const BatchShape& shape) override { module_.Forward(Ids({shape.batch, shape.tokens})); }
+
+ private:
+  Tensor Ids(kernels::Dims sizes) { return Empty(context_, std::move(sizes), DType::kInt64, Part::kBatch); }
+  Context& context_;
+  DecoderHead head_;
+  Module module_;
+};
+
+kernels::Transformers VersionsOf(const DryRunOptions& options) {
+  const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
+  return versions.ok() ? *versions : kernels::Transformers();
+}
+
+// What all modules' options have.
+template <typename Module, typename Config>
+typename Module::Options OptionsOf(const DecoderProgramConfig<Config>& config, const DryRunOptions& options) {
+  typename Module::Options out;
+  out.head = config.head;
+  out.labels = config.labels;
+  out.transformers = VersionsOf(options);
+  out.is_checkpointed = options.is_checkpointed;
+  out.is_training = options.is_training;
+  return out;
+}
+
+double Widest(std::int64_t heads, std::int64_t inner, std::int64_t vocabulary, const DryRunOptions& options) {
+  return std::max(static_cast<double>(heads) * static_cast<double>(options.tokens),
+                  static_cast<double>(std::max(inner, vocabulary)));
+}
+
+// What no decoder can do; `trained` is the architecture with a language model's head, `activation` the family's.
+template <typename Config>
+std::string WhyNot(const DecoderProgramConfig<Config>& config, const DryRunOptions& options, const char* trained,
+                   const char* activation) {
+  if (options.is_training && config.head == DecoderHead::kNone) {
+    return absl::StrCat("no dry run of training without a head, which has no loss: --architecture ", trained,
+                        " has one, --inference runs this one");
+  }
+  if (!config.activation.empty() && config.activation != activation) {
+    return absl::StrCat("no dry run with the activation '", config.activation, "' yet: this family has ", activation);
+  }
+  const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);
+  if (options.attention == Attention::kFlash && options.precision == Precision::kFloat32) {
+    return "FlashAttention has no fp32: give --precision bf16, fp16, bf16-pure or fp16-pure, or --attention sdpa";
+  }
+  if (options.attention == Attention::kFlash && gpu.ok() && gpu->compute_capability < 80) {
+    return absl::StrCat("FlashAttention 2 does not run on a ", gpu->name, ": give --attention sdpa or eager");
+  }
+  if (IsPure(options.precision) && options.is_training && options.optimizer == "adafactor") {
+    return "no dry run of adafactor in pure half precision yet, which makes float copies of its own";
+  }
+  if (IsPure(options.precision) && options.switches.has_host_embeddings) {
+    return "no dry run of embeddings on the host in pure half precision yet";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Program> MakeProgramOf(const LlamaProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options) {
+  auto of_module = OptionsOf<kernels::Decoder>(config, options);
+  of_module.attention =
+      options.attention.value_or(of_module.transformers.prefers_sdpa ? Attention::kSdpa : Attention::kEager);
+  return std::make_unique<DecoderProgram<kernels::Decoder>>(parameters, config.decoder, config.head, of_module);
+}
+
+std::unique_ptr<Program> MakeProgramOf(const Gpt2ProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options) {
+  auto of_module = OptionsOf<kernels::Gpt2>(config, options);
+  of_module.attention =
+      options.attention.value_or(of_module.transformers.gpt2_has_sdpa ? Attention::kSdpa : Attention::kEager);
+  return std::make_unique<DecoderProgram<kernels::Gpt2>>(parameters, config.decoder, config.head, of_module);
+}
+
+std::unique_ptr<Program> MakeProgramOf(const GptNeoProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options) {
+  return std::make_unique<DecoderProgram<kernels::GptNeo>>(parameters, config.decoder, config.head,
+                                                           OptionsOf<kernels::GptNeo>(config, options));
+}
+
+double WidestTensorOf(const LlamaProgramConfig& config, const DryRunOptions& options) {
+  return Widest(config.decoder.heads, config.decoder.inner, config.decoder.vocabulary, options);
+}
+
+double WidestTensorOf(const Gpt2ProgramConfig& config, const DryRunOptions& options) {
+  const std::int64_t inner = std::max(config.decoder.n_inner, 4 * config.decoder.n_embd);
+  return Widest(config.decoder.n_head, inner, config.decoder.vocab_size, options);
+}
+
+double WidestTensorOf(const GptNeoProgramConfig& config, const DryRunOptions& options) {
+  return Widest(config.decoder.heads, config.decoder.inner, config.decoder.vocabulary, options);
+}
+
+std::string WhyNoProgramOf(const LlamaProgramConfig& config, const DryRunOptions& options) {
+  switch (config.decoder.family) {
+    case kernels::DecoderFamily::kLlama:
+      return WhyNot(config, options, "LlamaForCausalLM", "silu");
+    case kernels::DecoderFamily::kQwen2:
+      return WhyNot(config, options, "Qwen2ForCausalLM", "silu");
+    case kernels::DecoderFamily::kMistral:
+      return WhyNot(config, options, "MistralForCausalLM", "silu");
+    case kernels::DecoderFamily::kGemma:
+      return WhyNot(config, options, "GemmaForCausalLM", "gelu_pytorch_tanh");
+  }
+  return {};
+}
+
+std::string WhyNoProgramOf(const Gpt2ProgramConfig& config, const DryRunOptions& options) {
+  return WhyNot(config, options, "GPT2LMHeadModel", "gelu_new");
+}
+
+std::string WhyNoProgramOf(const GptNeoProgramConfig& config, const DryRunOptions& options) {
+  if (options.attention.value_or(Attention::kEager) != Attention::kEager) {
+    return "GPT-Neo has no fused attention in the transformers followed here: --attention eager";
+  }
+  return WhyNot(config, options, "GPTNeoForCausalLM", "gelu_new");
+}
+
+}  // namespace ashlar::estimate
