@@ -17,6 +17,7 @@
 #include "kernels/nn/encoder_task.h"
 #include "kernels/nn/gpt2.h"
 #include "kernels/nn/gpt_neo.h"
+#include "kernels/nn/t5.h"
 #include "kernels/nn/tabformer.h"
 
 namespace ashlar::estimate {
@@ -52,6 +53,10 @@ struct DistilBertProgramConfig {
   kernels::DistilBertConfig bert;
   kernels::EncoderHead head;
 };
+struct T5ProgramConfig {
+  kernels::T5Config t5;
+  kernels::T5Head head = kernels::T5Head::kLanguage;
+};
 template <typename Config>
 struct DecoderProgramConfig {
   Config decoder;
@@ -62,8 +67,9 @@ struct DecoderProgramConfig {
 using LlamaProgramConfig = DecoderProgramConfig<kernels::DecoderConfig>;
 using Gpt2ProgramConfig = DecoderProgramConfig<kernels::Gpt2Config>;
 using GptNeoProgramConfig = DecoderProgramConfig<kernels::GptNeoConfig>;
-using ProgramConfig = std::variant<std::monostate, BertProgramConfig, DistilBertProgramConfig, kernels::TabFormerConfig,
-                                   LlamaProgramConfig, Gpt2ProgramConfig, GptNeoProgramConfig>;
+using ProgramConfig =
+    std::variant<std::monostate, BertProgramConfig, DistilBertProgramConfig, T5ProgramConfig, kernels::TabFormerConfig,
+                 LlamaProgramConfig, Gpt2ProgramConfig, GptNeoProgramConfig>;
 
 // What a model was read from.
 struct ModelSource {

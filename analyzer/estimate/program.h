@@ -40,6 +40,8 @@ std::unique_ptr<Program> MakeProgramOf(const BertProgramConfig& config, kernels:
                                        const DryRunOptions& options);
 std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, kernels::Parameters& parameters,
                                        const DryRunOptions& options);
+std::unique_ptr<Program> MakeProgramOf(const T5ProgramConfig& config, kernels::Parameters& parameters,
+                                       const DryRunOptions& options);
 std::unique_ptr<Program> MakeProgramOf(const kernels::TabFormerConfig& config, kernels::Parameters& parameters,
                                        const DryRunOptions& options);
 std::unique_ptr<Program> MakeProgramOf(const LlamaProgramConfig& config, kernels::Parameters& parameters,
@@ -53,6 +55,7 @@ double WidestTensorOf(const Gpt2ProgramConfig& config, const DryRunOptions& opti
 double WidestTensorOf(const GptNeoProgramConfig& config, const DryRunOptions& options);
 double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options);
 double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions& options);
+double WidestTensorOf(const T5ProgramConfig& config, const DryRunOptions& options);
 double WidestTensorOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
 // Empty, or why this one cannot run what is asked.
 std::string WhyNoProgramOf(const LlamaProgramConfig& config, const DryRunOptions& options);
@@ -60,6 +63,7 @@ std::string WhyNoProgramOf(const Gpt2ProgramConfig& config, const DryRunOptions&
 std::string WhyNoProgramOf(const GptNeoProgramConfig& config, const DryRunOptions& options);
 std::string WhyNoProgramOf(const BertProgramConfig& config, const DryRunOptions& options);
 std::string WhyNoProgramOf(const DistilBertProgramConfig& config, const DryRunOptions& options);
+std::string WhyNoProgramOf(const T5ProgramConfig& config, const DryRunOptions& options);
 std::string WhyNoProgramOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
 
 }  // namespace ashlar::estimate

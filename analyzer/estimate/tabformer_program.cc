@@ -13,14 +13,20 @@ using kernels::Tensor;
 
 class TabFormerProgram final : public Program {
  public:
-  TabFormerProgram(kernels::Parameters& parameters, const kernels::TabFormerConfig& config)
-      : context_(parameters.context()), rows_(config.rows), columns_(config.columns()), model_(parameters, config) {}
+  TabFormerProgram(kernels::Parameters& parameters, const kernels::TabFormerConfig& config,
+                   const DryRunOptions& options)
+      : context_(parameters.context()),
+        rows_(config.rows),
+        columns_(config.columns()),
+        model_(parameters, config, {.is_checkpointed = options.is_checkpointed, .is_training = options.is_training}) {}
   Tensor Loss(const BatchShape& shape) override {
     const kernels::Dims sizes = {shape.batch, rows_, columns_};
     const Tensor ids = Empty(context_, sizes, DType::kInt64, Part::kBatch);
     return model_.Loss(ids, Empty(context_, sizes, DType::kInt64, Part::kBatch));
   }
-  void Forward(const BatchShape& shape) override { Loss(shape); }
+  void Forward(const BatchShape& shape) override {
+    model_.Forward(Empty(context_, {shape.batch, rows_, columns_}, DType::kInt64, Part::kBatch));
+  }
 
  private:
   Context& context_;
@@ -32,18 +38,14 @@ class TabFormerProgram final : public Program {
 }  // namespace
 
 std::unique_ptr<Program> MakeProgramOf(const kernels::TabFormerConfig& config, kernels::Parameters& parameters,
-                                       const DryRunOptions&) {
-  return std::make_unique<TabFormerProgram>(parameters, config);
+                                       const DryRunOptions& options) {
+  return std::make_unique<TabFormerProgram>(parameters, config, options);
 }
 
 double WidestTensorOf(const kernels::TabFormerConfig& config, const DryRunOptions&) {
   return static_cast<double>(std::max(config.vocabulary(), config.inner));
 }
 
-std::string WhyNoProgramOf(const kernels::TabFormerConfig&, const DryRunOptions& options) {
-  if (options.is_checkpointed) return "no dry run of tabformer with checkpointing yet";
-  if (!options.is_training) return "no dry run of inference for tabformer yet";
-  return {};
-}
+std::string WhyNoProgramOf(const kernels::TabFormerConfig&, const DryRunOptions&) { return {}; }
 
 }  // namespace ashlar::estimate

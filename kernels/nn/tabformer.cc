@@ -41,16 +41,17 @@ std::int64_t TabFormerConfig::vocabulary() const {
   return std::accumulate(column_sizes.begin(), column_sizes.end(), std::int64_t{0});
 }
 
-TabFormer::TabFormer(Parameters& parameters, const TabFormerConfig& config)
+TabFormer::TabFormer(Parameters& parameters, const TabFormerConfig& config, TabFormerOptions options)
     : context_(parameters.context()),
       config_(config),
       fields_(parameters, "tab_embeddings.word_embeddings", config.vocabulary(), config.field_width,
               config.initializer_range),
       field_encoder_(parameters, "tab_embeddings.transformer_encoder.layers.0", config.field_width, config.field_heads,
-                     config.field_width, config.dropout),
+                     config.field_width, options.is_training ? config.dropout : 0),
       projection_(parameters, "tab_embeddings.lin_proj", config.field_width * config.columns(),
                   config.field_width * config.columns(), config.initializer_range),
-      bert_(parameters, "tb_model.bert.", BertOf(config), {.has_pooler = false}),
+      bert_(parameters, "tb_model.bert.", BertOf(config),
+            {.has_pooler = false, .is_checkpointed = options.is_checkpointed, .is_training = options.is_training}),
       decoder_bias_(parameters.New("tb_model.cls.predictions.bias", {config.vocabulary()}, Init::Zero())),
       head_dense_(parameters, "tb_model.cls.predictions.transform.dense", config.field_width,
                   config.field_width * config.columns(), config.initializer_range),
@@ -84,6 +85,12 @@ Tensor TabFormer::ColumnLoss(const Tensor& logits, const Tensor& labels, std::in
   of_column = IndexDim(of_column, 2, ids);
   const Tensor wanted = Contiguous(Select(labels, 2, column));
   return CrossEntropy(View(of_column, {-1, categories}), View(wanted, {-1}));
+}
+
+void TabFormer::Forward(const Tensor& ids) const {
+  const Tensor rows = EmbedRows(ids);
+  const BertModel::Output out = bert_.ForwardEmbedded(rows);
+  Logits(out.hidden);
 }
 
 Tensor TabFormer::Loss(const Tensor& ids, const Tensor& labels) const {

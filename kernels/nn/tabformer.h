@@ -26,11 +26,18 @@ struct TabFormerConfig {
   std::int64_t vocabulary() const;
 };
 
+struct TabFormerOptions {
+  bool is_checkpointed = false;  // each layer of BERT
+  bool is_training = true;       // dropout
+};
+
 class TabFormer {
  public:
-  TabFormer(Parameters& parameters, const TabFormerConfig& config);
+  TabFormer(Parameters& parameters, const TabFormerConfig& config, TabFormerOptions options = {});
   // ids and labels (B, rows, columns) int64, labels counted within their column; the sum of the columns' losses.
   Tensor Loss(const Tensor& ids, const Tensor& labels) const;
+  // The logits of the whole vocabulary, which end with the call.
+  void Forward(const Tensor& ids) const;
 
  private:
   Tensor EmbedRows(const Tensor& ids) const;

@@ -1,0 +1,288 @@
+#include "kernels/nn/t5.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/autograd/cast.h"
+#include "kernels/autograd/loss.h"
+#include "kernels/autograd/matmul.h"
+#include "kernels/autograd/normalize.h"
+#include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/reduce.h"
+#include "kernels/autograd/views.h"
+#include "kernels/nn/gelu_new.h"
+#include "kernels/nn/t5_buckets.h"
+
+namespace ashlar::kernels {
+namespace {
+
+using ops::UnaryKind;
+
+constexpr double kDeviation = 0.05;
+
+Tensor Activated(T5Config::Activation activation, const Tensor& x) {
+  switch (activation) {
+    case T5Config::Activation::kRelu:
+      return Unary(UnaryKind::kRelu, x);
+    case T5Config::Activation::kGelu:
+      return Unary(UnaryKind::kGelu, x);
+    case T5Config::Activation::kGeluNew:
+      return GeluNew(x);
+    case T5Config::Activation::kSilu:
+      return Unary(UnaryKind::kSilu, x);
+  }
+  return x;
+}
+
+}  // namespace
+
+T5::Attention T5::NewAttention(Parameters& parameters, const std::string& name, const char* attention,
+                               bool has_bias) const {
+  const std::int64_t d = config_.d_model, inner = config_.num_heads * config_.d_kv;
+  const std::string at = absl::StrCat(name, ".", attention, ".");
+  const auto linear = [&](const char* part, std::int64_t in, std::int64_t out) {
+    return LinearLayer(parameters, at + part, in, out, kDeviation, /*has_bias=*/false);
+  };
+  Attention out;
+  out.query = linear("q", d, inner);
+  out.key = linear("k", d, inner);
+  out.value = linear("v", d, inner);
+  out.out = linear("o", inner, d);
+  out.has_bias = has_bias;
+  if (has_bias) {
+    out.bias = EmbeddingLayer(parameters, at + "relative_attention_bias", config_.relative_attention_num_buckets,
+                              config_.num_heads, kDeviation);
+  }
+  out.norm = parameters.New(name + ".layer_norm.weight", {d}, Init::One());
+  return out;
+}
+
+T5::Stack T5::NewStack(Parameters& parameters, const std::string& name, std::int64_t layers,
+                       const EmbeddingLayer* tokens) const {
+  const std::int64_t d = config_.d_model, f = config_.d_ff;
+  Stack out;
+  out.is_decoder = name == "decoder";
+  out.tokens = tokens != nullptr
+                   ? *tokens
+                   : EmbeddingLayer(parameters, name + ".embed_tokens", config_.vocab_size, d, kDeviation);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const std::string at = absl::StrCat(name, ".block.", i, ".layer.");
+    Block block;
+    block.self = NewAttention(parameters, at + "0", "SelfAttention", /*has_bias=*/i == 0);
+    if (out.is_decoder) block.cross = NewAttention(parameters, at + "1", "EncDecAttention", /*has_bias=*/false);
+    const std::string feed = absl::StrCat(at, out.is_decoder ? 2 : 1);
+    const auto linear = [&](const char* part, std::int64_t in, std::int64_t width) {
+      return LinearLayer(parameters, absl::StrCat(feed, ".DenseReluDense.", part), in, width, kDeviation,
+                         /*has_bias=*/false);
+    };
+    block.raise = linear(config_.is_gated ? "wi_0" : "wi", d, f);
+    if (config_.is_gated) block.gate = linear("wi_1", d, f);
+    block.lower = linear("wo", f, d);
+    block.norm = parameters.New(feed + ".layer_norm.weight", {d}, Init::One());
+    out.blocks.push_back(std::move(block));
+  }
+  out.final_norm = parameters.New(name + ".final_layer_norm.weight", {d}, Init::One());
+  return out;
+}
+
+T5::T5(Parameters& parameters, const T5Config& config, Options options)
+    : context_(parameters.context()), config_(config), options_(options) {
+  if (config.shares_embeddings) {
+    shared_ = EmbeddingLayer(parameters, "shared", config.vocab_size, config.d_model, 1);
+  }
+  const EmbeddingLayer* tokens = config.shares_embeddings ? &shared_ : nullptr;
+  encoder_ = NewStack(parameters, "encoder", config.num_layers, tokens);
+  if (options.head != T5Head::kEncoder) decoder_ = NewStack(parameters, "decoder", config.num_decoder_layers, tokens);
+  if (options.head != T5Head::kLanguage) return;
+  head_ = config.is_tied ? decoder_.tokens.weight()
+                         : parameters.New("lm_head.weight", {config.vocab_size, config.d_model}, Init::Normal(1));
+}
+
+// T5LayerNorm: x rsqrt(mean(x^2) + epsilon) in float32, times the weight.
+Tensor T5::NormInPython(const Tensor& x, const Tensor& weight) const {
+  const Tensor wide = Cast(x, DType::kFloat32);
+  Tensor square = Square(wide);
+  Tensor variance = Mean(square, -1, /*keeps_dim=*/true);
+  square.reset();
+  Tensor shifted = AddScalar(variance, config_.layer_norm_epsilon);
+  Tensor root = Unary(UnaryKind::kRsqrt, shifted);
+  shifted.reset();
+  Tensor scaled = Mul(x, root);
+  root.reset();
+  Tensor out = Mul(weight, scaled);
+  Release(scaled, variance);
+  return out;
+}
+
+// (1, H, queries, keys), a view of the looked-up rows.
+Tensor T5::PositionBias(const Attention& attention, const Stack& stack, std::int64_t queries, std::int64_t keys) const {
+  const Buckets buckets =
+      RelativeBuckets(context_, {queries, keys, config_.relative_attention_num_buckets,
+                                 config_.relative_attention_max_distance, /*is_bidirectional=*/!stack.is_decoder});
+  const Tensor values = attention.bias(buckets.index);
+  return Unsqueeze(Permute(values, {2, 0, 1}), 0);
+}
+
+Tensor T5::Attend(const Attention& attention, const Stack& stack, const Tensor& hidden, const Tensor& source,
+                  const Tensor& mask, Tensor& bias, std::vector<Tensor>* cache) const {
+  const std::int64_t batch = hidden.size(0), queries = hidden.size(1), keys = source.size(1);
+  const auto by_head = [&](const Tensor& projected) {
+    return Transpose(View(projected, {batch, -1, config_.num_heads, config_.d_kv}), 1, 2);
+  };
+  Tensor query = by_head(attention.query(hidden));
+  Tensor key = by_head(attention.key(source));
+  Tensor value = by_head(attention.value(source));
+  Tensor scores = Matmul(query, Transpose(key, 3, 2));
+  if (!bias.defined()) {
+    bias = attention.has_bias ? PositionBias(attention, stack, queries, keys)
+                              : Zeros(context_, {1, config_.num_heads, queries, keys}, scores.dtype());
+    bias = Add(bias, mask);
+  }
+  scores = AddTo(scores, bias);
+  Tensor weights;
+  {
+    const Tensor wide = Cast(scores, DType::kFloat32);
+    weights = Softmax(wide);
+  }
+  weights = Cast(weights, scores.dtype());
+  weights = Dropout(weights, dropout());
+  Tensor out;
+  {
+    Tensor attended = Matmul(weights, value);
+    out = View(Contiguous(Transpose(attended, 1, 2)), {batch, queries, config_.num_heads * config_.d_kv});
+  }
+  out = attention.out(out);
+  if (cache != nullptr) {
+    cache->push_back(key);
+    cache->push_back(value);
+  }
+  Release(query, key, value, scores, weights);
+  return out;
+}
+
+// T5LayerSelfAttention and, with `encoded`, T5LayerCrossAttention.
+Tensor T5::AttendLayer(const Attention& attention, const Stack& stack, const Tensor& hidden, const Tensor& encoded,
+                       const Tensor& mask, Tensor& bias, std::vector<Tensor>* cache) const {
+  Tensor normed = NormInPython(hidden, attention.norm);
+  const Tensor attended = Attend(attention, stack, normed, encoded.defined() ? encoded : normed, mask, bias, cache);
+  const Tensor dropped = Dropout(attended, dropout());
+  return Add(hidden, dropped);
+}
+
+// T5LayerFF. The output projection is kept in float32: in half its input is cast there, and back by autocast.
+Tensor T5::FeedForward(const Block& block, const Tensor& hidden) const {
+  Tensor forwarded = NormInPython(hidden, block.norm);
+  {
+    Tensor states = Activated(config_.activation, block.raise(forwarded));
+    Tensor active, linear;  // of a gated one, to the end
+    if (config_.is_gated) {
+      active = states;
+      linear = block.gate(forwarded);
+      states = Mul(active, linear);
+    }
+    states = Dropout(states, dropout());
+    states = Cast(states, DType::kFloat32);
+    forwarded = block.lower(states);
+  }
+  const Tensor dropped = Dropout(forwarded, dropout());
+  return Add(hidden, dropped);
+}
+
+Tensor T5::RunBlock(const Stack& stack, const Block& block, const Tensor& hidden, Shared& shared) const {
+  const Tensor attended = AttendLayer(block.self, stack, hidden, {}, shared.mask, shared.bias, shared.cache);
+  if (!stack.is_decoder) return FeedForward(block, attended);
+  const Tensor crossed =
+      AttendLayer(block.cross, stack, attended, shared.encoded, shared.encoded_mask, shared.cross_bias, shared.cache);
+  return FeedForward(block, crossed);
+}
+
+Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& encoded, std::vector<Tensor>* cache) const {
+  const Tensor embedded = stack.tokens(ids);
+  const Tensor ones = Ones(ids.size(0), ids.size(1));
+  Shared shared;
+  shared.mask = stack.is_decoder ? CausalMask(ones) : Inverted(View(ones, {ids.size(0), 1, 1, ids.size(1)}));
+  shared.encoded = encoded;
+  shared.cache = cache;
+  if (encoded.defined()) {
+    shared.encoded_mask =
+        Inverted(View(Ones(encoded.size(0), encoded.size(1)), {encoded.size(0), 1, 1, encoded.size(1)}));
+  }
+  Tensor hidden = Dropout(embedded, dropout());
+  for (const Block& block : stack.blocks) hidden = RunBlock(stack, block, hidden, shared);
+  hidden = NormInPython(hidden, stack.final_norm);
+  return Dropout(hidden, dropout());
+}
+
+Tensor T5::Ones(std::int64_t batch, std::int64_t length) const {
+  Tensor out = Empty(context_, {batch, length}, DType::kFloat32);
+  if (context_.computes()) context_.Do(ops::Fill{out.view(), 1});
+  return out;
+}
+
+// (1 - mask) * lowest
+Tensor T5::Inverted(const Tensor& mask) const {
+  const Tensor inverted = AddScalar(MulScalar(mask, -1), 1);
+  return MulScalar(inverted, std::numeric_limits<float>::lowest());
+}
+
+// (B, 1, T, T): create_extended_attention_mask_for_decoder.
+Tensor T5::CausalMask(const Tensor& ones) const {
+  const std::int64_t batch = ones.size(0), length = ones.size(1);
+  Tensor places = Empty(context_, {length}, DType::kInt64);
+  if (context_.computes()) context_.Do(ops::Arange{places.view(), 0, 1});
+  Tensor sees;
+  {
+    const Tensor repeated = Contiguous(Expand(View(places, {1, 1, length}), {batch, length, length}));
+    const Tensor compared = Compare(ops::CompareKind::kLessEqual, repeated, View(places, {1, length, 1}));
+    sees = Cast(compared, DType::kFloat32);
+  }
+  Tensor mask = Mul(View(sees, {batch, 1, length, length}), View(ones, {batch, 1, 1, length}));
+  Release(places, sees);
+  return Inverted(mask);
+}
+
+// _shift_right: zeros, the labels but for the last behind the start token, padding for what is ignored.
+Tensor T5::Shifted(const Tensor& labels) const {
+  Tensor out = Zeros(context_, labels.sizes(), DType::kInt64);
+  {
+    const Tensor clone = Empty(context_, {labels.size(0), labels.size(1) - 1}, DType::kInt64);
+    if (context_.computes() && labels.size(1) > 1) {
+      context_.Do(ops::Copy{Slice(labels, 1, 0, labels.size(1) - 1).view(), clone.view()});
+      context_.Do(ops::Copy{clone.view(), Slice(out, 1, 1, labels.size(1)).view()});
+    }
+  }
+  const Tensor is_ignored = Empty(context_, labels.sizes(), DType::kBool);
+  return out;
+}
+
+T5::Output T5::Run(const Tensor& ids, const Tensor& targets) const {
+  Output out;
+  out.encoded = RunStack(encoder_, ids, {}, nullptr);
+  if (options_.head == T5Head::kEncoder) return out;
+  const Tensor decoder_ids = options_.head == T5Head::kLanguage ? Shifted(targets) : targets;
+  out.hidden = RunStack(decoder_, decoder_ids, out.encoded, &out.cache);
+  return out;
+}
+
+Tensor T5::Logits(const Tensor& hidden) const {
+  if (!config_.is_tied) return Linear(hidden, head_, {});
+  const Tensor scaled = MulScalar(hidden, 1 / std::sqrt(static_cast<double>(config_.d_model)));
+  return Linear(scaled, head_, {});
+}
+
+void T5::Forward(const Tensor& ids, const Tensor& targets) const {
+  const Output out = Run(ids, targets);
+  if (options_.head == T5Head::kLanguage) Logits(out.hidden);
+}
+
+Tensor T5::Loss(const Tensor& ids, const Tensor& targets) const {
+  const Output out = Run(ids, targets);
+  if (options_.head == T5Head::kEncoder) return MeanOfAll(out.encoded);
+  if (options_.head == T5Head::kNone) return Add(MeanOfAll(out.hidden), MeanOfAll(out.encoded));
+  const Tensor logits = Logits(out.hidden);
+  return CrossEntropy(View(logits, {-1, config_.vocab_size}), View(targets, {-1}));
+}
+
+}  // namespace ashlar::kernels

@@ -1,0 +1,127 @@
+// What a layer of T5 saves, counted by hand from its modules, and the buckets of its positions.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "kernels/autograd/engine.h"
+#include "kernels/nn/t5.h"
+#include "kernels/nn/t5_buckets.h"
+#include "kernels/workloads/world.h"
+
+namespace ashlar::kernels {
+namespace {
+
+constexpr std::uint64_t kBatch = 4, kLength = 64, kWidth = 32, kHeads = 4, kHeadWidth = 16, kInner = 256;
+constexpr std::uint64_t kAll = kHeads * kHeadWidth;  // what the heads have together
+
+struct Case {
+  std::int64_t encoder = 2, decoder = 2;
+  std::int64_t batch = kBatch;
+  std::optional<DType> autocast = {};
+  bool is_gated = false;
+  T5Head head = T5Head::kLanguage;
+};
+
+struct Live {
+  std::uint64_t saved, activations, gradients, weights;
+};
+
+Live LiveOf(const Case& of) {
+  const std::unique_ptr<World> world =
+      *World::Make({.capacity_bytes = 16 * kGiB, .framework = *FrameworkOf("2.6"), .gpu = *GpuNamed("V100")});
+  Context& context = world->context();
+  T5Config config;
+  config.vocab_size = 1000;
+  config.d_model = kWidth;
+  config.d_kv = kHeadWidth;
+  config.d_ff = kInner;
+  config.num_heads = kHeads;
+  config.num_layers = of.encoder;
+  config.num_decoder_layers = of.decoder;
+  config.is_gated = of.is_gated;
+  if (of.is_gated) config.activation = T5Config::Activation::kGeluNew;
+  Parameters parameters(context);
+  const T5 model(parameters, config, {.head = of.head});
+  const Tensor ids = Empty(context, {of.batch, kLength}, DType::kInt64, Part::kBatch);
+  const Tensor targets = Empty(context, {of.batch, kLength}, DType::kInt64, Part::kBatch);
+  const auto live = [&](Part part) { return context.memory().live_by_part()[static_cast<std::size_t>(part)]; };
+  Live out{};
+  Tensor loss;
+  {
+    const Autocast scope(context, of.autocast.has_value(), of.autocast.value_or(DType::kFloat16));
+    loss = model.Loss(ids, targets);
+  }
+  out.saved = live(Part::kActivations);
+  Backward(loss);
+  loss.reset();
+  out.activations = live(Part::kActivations);
+  out.gradients = live(Part::kGradients);
+  out.weights = live(Part::kWeights);
+  return out;
+}
+
+std::uint64_t SavedByAnEncoderLayer(Case of) {
+  const std::uint64_t two = LiveOf(of).saved;
+  of.encoder = 3;
+  return LiveOf(of).saved - two;
+}
+std::uint64_t SavedByADecoderLayer(Case of) {
+  const std::uint64_t two = LiveOf(of).saved;
+  of.decoder = 3;
+  return LiveOf(of).saved - two;
+}
+
+constexpr std::uint64_t kTokens = kBatch * kLength, kScores = kBatch * kHeads * kLength * kLength;
+
+// A norm keeps its root's reciprocal (4 bytes a token), the product with it and its own output (8 a unit), a sum 4, a
+// dropout mask 1; attention query, key, value and context (16), of a score the softmax, what dropout left and its mask
+// (9); relu's output, what dropout left and its mask (9).
+TEST(T5ClosedForms, LayersInFloat) {
+  EXPECT_EQ(SavedByAnEncoderLayer({}), kTokens * (kWidth * 26 + 8 + kAll * 16 + kInner * 9) + kScores * 9);
+  EXPECT_EQ(SavedByADecoderLayer({}), kTokens * (kWidth * 39 + 12 + kAll * 32 + kInner * 9) + kScores * 18);
+  EXPECT_EQ(SavedByAnEncoderLayer({.batch = 1}),
+            kLength * (kWidth * 26 + 8 + kAll * 16 + kInner * 9) + kHeads * kLength * kLength * 9);
+}
+
+// The tanh gelu in Python keeps x, x / 2, the tanh and 1 + it; the product its two sides.
+TEST(T5ClosedForms, AGatedLayer) {
+  EXPECT_EQ(SavedByAnEncoderLayer({.is_gated = true}),
+            kTokens * (kWidth * 26 + 8 + kAll * 16 + kInner * 29) + kScores * 9);
+}
+
+// Norms' outputs are kept as the half copies of the products (3 x 2 and 2), not themselves; the softmax in float, what
+// dropout left in half.
+TEST(T5ClosedForms, ALayerInHalf) {
+  const std::uint64_t weights = 2 * (4 * kWidth * kAll + 2 * kWidth * kInner);
+  EXPECT_EQ(SavedByAnEncoderLayer({.autocast = DType::kFloat16}),
+            kTokens * (kWidth * 26 + 8 + kAll * 8 + kInner * 5) + kScores * 7 + weights);
+}
+
+TEST(T5ClosedForms, AfterBackwardOnlyGradientsAreLeft) {
+  for (const T5Head head : {T5Head::kEncoder, T5Head::kNone, T5Head::kLanguage}) {
+    const Live live = LiveOf({.head = head});
+    EXPECT_EQ(live.activations, 0u);
+    EXPECT_EQ(live.gradients, live.weights);
+  }
+}
+
+// Eight exact distances on either side, then by logarithm up to 128: as the published function has it.
+TEST(T5Buckets, AreAsPublished) {
+  const BucketRule both{};
+  for (const auto& [relative, bucket] :
+       {std::pair(0, 0), std::pair(-7, 7), std::pair(-8, 8), std::pair(-12, 9), std::pair(-128, 15),
+        std::pair(-5000, 15), std::pair(1, 17), std::pair(7, 23), std::pair(8, 24), std::pair(300, 31)}) {
+    EXPECT_EQ(BucketOf(relative, both), bucket) << relative;
+  }
+  BucketRule past = both;
+  past.is_bidirectional = false;
+  for (const auto& [relative, bucket] : {std::pair(5, 0), std::pair(0, 0), std::pair(-15, 15), std::pair(-16, 16),
+                                         std::pair(-127, 31), std::pair(-128, 31)}) {
+    EXPECT_EQ(BucketOf(relative, past), bucket) << relative;
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::kernels
