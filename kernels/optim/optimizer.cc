@@ -6,6 +6,7 @@
 #include "kernels/optim/adamw_8bit.h"
 #include "kernels/optim/sgd.h"
 #include "kernels/optim/teaching_adamw.h"
+#include "kernels/optim/torch_adafactor.h"
 
 namespace ashlar::kernels {
 
@@ -31,10 +32,14 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(absl::string_view name,
   if (name == "adamw-8bit") return std::make_unique<AdamW8Bit>(parameters, options);
   if (name == "adamw-teaching") return std::make_unique<TeachingAdamW>(parameters, options);
   if (name == "adafactor") return std::make_unique<Adafactor>(parameters, options);
+  if (name == "adafactor-torch") {
+    if (parameters.context().framework().has_adafactor) return std::make_unique<TorchAdafactor>(parameters, options);
+    return absl::InvalidArgumentError("adafactor-torch: PyTorch has an Adafactor of its own from 2.5 on");
+  }
   if (name == "sgd") return std::make_unique<Sgd>(parameters, options);
   return absl::InvalidArgumentError(absl::StrCat("there is no optimizer '", name,
                                                  "': adamw, adamw-hf, adamw-loop, adamw-foreach, adamw-fused, ",
-                                                 "adamw-8bit, adamw-teaching, adafactor, sgd"));
+                                                 "adamw-8bit, adamw-teaching, adafactor, adafactor-torch, sgd"));
 }
 
 }  // namespace ashlar::kernels

@@ -42,8 +42,8 @@ struct Turn {
 std::vector<Turn> TurnsOf(const Parameters& parameters, double weight_decay);
 
 // "adamw-hf" (transformers 4.1x), "adamw" (torch; a loop or foreach, by the framework), "adamw-loop", "adamw-foreach",
-// "adamw-fused", "sgd", "adafactor" (transformers 4.1x), "adamw-8bit" (bitsandbytes 0.26), "adamw-teaching". The
-// parameters outlive it. Errors list the names.
+// "adamw-fused", "sgd", "adafactor" (transformers 4.1x), "adafactor-torch" (from PyTorch 2.5), "adamw-8bit"
+// (bitsandbytes 0.26), "adamw-teaching". The parameters outlive it. Errors list the names.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(absl::string_view name, const Parameters& parameters,
                                                          const OptimizerOptions& options);
 

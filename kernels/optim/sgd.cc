@@ -10,15 +10,22 @@ void Sgd::Step() {
   Context& context = parameters_.context();
   const NoGrad no_grad(context);
   const bool is_foreach = context.framework().optimizers_are_foreach;
+  const auto decayed_of = [&](const State& state) {  // the gradient + decay * the parameter
+    const Tensor grad = state.parameter->tensor.grad();
+    if (options_.weight_decay == 0 || !grad.defined()) return Tensor();
+    context.memory().set_owner(state.parameter->name);
+    return EmptyLike(grad);
+  };
   std::vector<Tensor> decayed;
   context.memory().set_tensor("decayed gradient");
+  if (is_foreach) {
+    for (const State& state : states_) decayed.push_back(decayed_of(state));
+  }
   for (State& state : states_) {
-    const Tensor grad = state.parameter->tensor.grad();
-    if (!grad.defined()) continue;
+    if (!state.parameter->tensor.grad().defined()) continue;
     context.memory().set_owner(state.parameter->name);
-    Tensor temporary = options_.weight_decay != 0 ? EmptyLike(grad) : Tensor();
+    const Tensor temporary = is_foreach ? Tensor() : decayed_of(state);
     Update(state);
-    if (is_foreach && temporary.defined()) decayed.push_back(std::move(temporary));
   }
   for (Tensor& temporary : decayed) temporary.reset();
   context.memory().set_owner({});

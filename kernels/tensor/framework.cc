@@ -31,7 +31,10 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
   out.has_cublas_workspace = since(2, 0);
   out.layer_norm_has_partial_sums = since(2, 0);
   out.optimizers_are_foreach = since(2, 0);
-  out.foreach_adamw_lists = since(2, 0) ? 1 : 2;
+  out.foreach_adamw_lists = since(2, 1) ? 1 : 2;
+  out.norms_are_foreach = since(2, 0);
+  out.foreach_norms_are_one_tensor = !since(2, 4);
+  out.has_adafactor = since(2, 5);
   out.caches_casts_without_grad = !since(2, 7);
   out.math_attention_in_float = since(2, 5);
   out.math_attention_softmax_is_safe = since(2, 5);

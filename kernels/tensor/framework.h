@@ -24,7 +24,10 @@ struct Framework {
   bool has_cublas_workspace = true;             // >= 2.0: from the allocator, not the driver (CublasHandlePool.cpp)
   bool layer_norm_has_partial_sums = true;      // >= 2.0: two (32, d) buffers when there are 128 rows or more
   bool optimizers_are_foreach = true;           // >= 2.0, on CUDA (optimizer.py)
-  int foreach_adamw_lists = 1;                  // full lists of temporaries: 2 in 1.13, 1 in 2.6 (adamw.py)
+  int foreach_adamw_lists = 1;                  // full lists of temporaries: 2 in 1.13 and 2.0, 1 in 2.6 (adamw.py)
+  bool norms_are_foreach = true;                // >= 2.0: clip_grad_norm_ in lists (clip_grad.py)
+  bool foreach_norms_are_one_tensor = false;    // < 2.4 or so: the norms are views (ForeachReduceOp.cu)
+  bool has_adafactor = true;                    // >= 2.5: PyTorch's own (_adafactor.py)
   bool caches_casts_without_grad = true;        // 1.13 and 2.6 do, recorded traces of 2.11 do not (autocast_mode.cpp)
   bool math_attention_in_float = true;          // >= 2.5: half inputs are converted (attention.cpp)
   bool math_attention_softmax_is_safe = true;   // >= 2.5: rows with nothing left are found and zeroed (attention.cpp)

@@ -73,6 +73,7 @@ void Training::Update() {
   const bool is_finite = options_.autocast != DType::kFloat16 || scaler_.Unscale(parameters_);
   if (options_.clip_norm > 0) ClipGradientNorm(parameters_, options_.clip_norm);
   if (is_finite) optimizer_->Step();
+  if (options_.autocast == DType::kFloat16) scaler_.Update();
   context_.memory().set_phase("between steps");
   ZeroGradients(parameters_);
 }

@@ -16,7 +16,8 @@ inline constexpr std::array<FlagSpec, 8> kTrainingFlags = {{
     {"accumulation", "1", "micro-batches of a step"},
     {"precision", "fp32", "fp32, or autocast to fp16 or bf16"},
     {"optimizer", "adamw",
-     "adamw, adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adamw-teaching, adafactor, sgd"},
+     "adamw, adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adamw-teaching, adafactor, "
+     "adafactor-torch, sgd"},
     {"learning-rate", "0.001", "of the optimizer"},
     {"clip-norm", "1", "largest norm of all gradients; 0: not clipped"},
     {"freeze", "", "parameters that are not trained, by parts of their names: embeddings,encoder.layer.*.attention"},

@@ -250,6 +250,7 @@ TEST(Frozen, HaveNoOptimizerState) {
            {"adamw-8bit", 100 * 64 * 2 + 2 * 4 * 4 + 2 * 256 * 4 + 50 * 8},
            {"adamw-teaching", kElements * 8},
            {"adafactor", (100 + 64 + 50) * 4},
+           {"adafactor-torch", (100 + 64 + 50) * 4},
            {"sgd", 0}}) {
     const std::unique_ptr<World> world = WorldOf();
     Context& context = world->context();
