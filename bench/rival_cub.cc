@@ -5,14 +5,30 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <mutex>
 
 #include "allocator/base/check.h"
 
 namespace ashlar::bench {
 namespace {
 
-std::atomic<std::uint64_t> next_address{std::uint64_t{1} << 40};
 std::atomic<int> event_ns{0};
+
+// The device's memory: what is out, of how much.
+struct FakeMemory {
+  std::mutex mutex;
+  std::uint64_t next_address = std::uint64_t{1} << 40;
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t used_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t calls = 0;
+  std::map<std::uint64_t, std::uint64_t> sizes;
+};
+FakeMemory& Memory() {
+  static auto* memory = new FakeMemory;
+  return *memory;
+}
 
 void SpendEventTime() {
   const int wanted = event_ns.load(std::memory_order_relaxed);
@@ -23,7 +39,25 @@ void SpendEventTime() {
 }
 
 cudaError_t FakeMalloc(void** address, std::size_t size_bytes) {
-  *address = reinterpret_cast<void*>(next_address.fetch_add(RoundUp(size_bytes, 512)));
+  FakeMemory& memory = Memory();
+  const std::lock_guard lock(memory.mutex);
+  ++memory.calls;
+  if (size_bytes > memory.capacity_bytes - memory.used_bytes) return cudaErrorMemoryAllocation;
+  *address = reinterpret_cast<void*>(memory.next_address);
+  memory.sizes[memory.next_address] = size_bytes;
+  memory.next_address += RoundUp(size_bytes, 512);
+  memory.used_bytes += size_bytes;
+  memory.peak_bytes = std::max(memory.peak_bytes, memory.used_bytes);
+  return cudaSuccess;
+}
+cudaError_t FakeFree(void* address) {
+  FakeMemory& memory = Memory();
+  const std::lock_guard lock(memory.mutex);
+  ++memory.calls;
+  const auto it = memory.sizes.find(reinterpret_cast<std::uint64_t>(address));
+  if (it == memory.sizes.end()) return cudaSuccess;  // of an object before the latest
+  memory.used_bytes -= it->second;
+  memory.sizes.erase(it);
   return cudaSuccess;
 }
 cudaError_t FakeEventCreate(cudaEvent_t* event, unsigned) {
@@ -50,7 +84,7 @@ cudaError_t FakeNothing() { return cudaSuccess; }
 #define cudaEventQuery(event) ::ashlar::bench::FakeOnEvent()
 #define cudaGetDevice ::ashlar::bench::FakeGetDevice
 #define cudaSetDevice(device) ::ashlar::bench::FakeNothing()
-#define cudaFree(address) ::ashlar::bench::FakeNothing()
+#define cudaFree ::ashlar::bench::FakeFree
 #define cudaEventDestroy(event) ::ashlar::bench::FakeNothing()
 #define cudaGetLastError() ::ashlar::bench::FakeNothing()
 #include <cub/util_allocator.cuh>
@@ -60,12 +94,17 @@ namespace ashlar::bench {
 
 struct RivalCub::Impl {
   explicit Impl(const RivalCubOptions& options)
-      : allocator(options.growth, options.min_bin, options.max_bin, cub::CachingDeviceAllocator::INVALID_SIZE) {}
+      : allocator(options.growth, options.min_bin, options.max_bin, options.most_cached_bytes) {}
   cub::CachingDeviceAllocator allocator;
 };
 
 RivalCub::RivalCub(RivalCubOptions options) : options_(options), impl_(std::make_unique<Impl>(options)) {
   event_ns.store(options.event_ns);
+  FakeMemory& memory = Memory();
+  const std::lock_guard lock(memory.mutex);
+  memory.capacity_bytes = options.capacity_bytes;
+  memory.used_bytes = memory.peak_bytes = memory.calls = 0;
+  memory.sizes.clear();
 }
 
 RivalCub::~RivalCub() = default;
@@ -73,7 +112,7 @@ RivalCub::~RivalCub() = default;
 std::uint64_t RivalCub::Allocate(std::uint64_t bytes, Stream stream) {
   void* address = nullptr;
   const auto handle = reinterpret_cast<cudaStream_t>(Handle(stream));
-  ASHLAR_CHECK(impl_->allocator.DeviceAllocate(0, &address, bytes, handle) == cudaSuccess);
+  if (impl_->allocator.DeviceAllocate(0, &address, bytes, handle) != cudaSuccess) return 0;
   return reinterpret_cast<std::uint64_t>(address);
 }
 
@@ -84,6 +123,21 @@ void RivalCub::Free(std::uint64_t address) {
 std::string RivalCub::Version() { return std::to_string(CUB_VERSION); }
 
 std::int64_t RivalCub::live_bytes() const { return static_cast<std::int64_t>(impl_->allocator.cached_bytes[0].live); }
+
+std::uint64_t RivalCub::reserved_bytes() {
+  const std::lock_guard lock(Memory().mutex);
+  return Memory().used_bytes;
+}
+
+std::uint64_t RivalCub::peak_reserved_bytes() {
+  const std::lock_guard lock(Memory().mutex);
+  return Memory().peak_bytes;
+}
+
+std::uint64_t RivalCub::driver_calls() {
+  const std::lock_guard lock(Memory().mutex);
+  return Memory().calls;
+}
 
 std::uint64_t RivalCub::BinBytes(std::uint64_t bytes) const {
   std::uint64_t bin_bytes = 1;

@@ -1,0 +1,318 @@
+// What settings of splitting and of segments cost on the requests of real programs. Each workload of kernels/workloads
+// runs once in simulation; what it asks of its allocator is then asked of each setting of ours, which decide as PyTorch
+// does, and of CUB's caching allocator, over devices that cost nothing.
+//
+//   split_policies [--brief] [--svg FILE]
+//
+// Prints a table a workload: peak of requested bytes / peak reserved (utilisation), peak reserved, calls of the driver
+// that obtain or return memory, time of a request. Every answer is checked: all requests are served, and no block
+// overlaps a live one. --brief: small models, which a test runs. Exit code 1: a wrong answer.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/core/caching_allocator.h"
+#include "allocator/device/sim_device.h"
+#include "allocator/trace/sink.h"
+#include "kernels/workloads/workload.h"
+#ifdef ASHLAR_BENCH_CUB
+#include "bench/rival_cub.h"
+#endif
+
+namespace ashlar::bench {
+namespace {
+
+constexpr std::uint64_t kCapacityBytes = 80 * kGiB;
+constexpr int kTimedPasses = 7;
+
+[[noreturn]] void Wrong(const std::string& what) {
+  std::fprintf(stderr, "split_policies: wrong answer: %s\n", what.c_str());
+  std::exit(1);
+}
+
+struct Program {
+  const char* workload;
+  std::vector<std::pair<const char*, const char*>> flags;
+};
+
+std::vector<Program> Programs(bool is_brief) {
+  if (is_brief) {
+    return {{"gpt_training", {{"model", "tiny"}, {"lengths", "uniform:16-256"}, {"batch", "8"}}},
+            {"embedding_serving", {{"rows", "50"}, {"width", "64"}, {"requests", "200"}}}};
+  }
+  return {{"bert_training", {{"model", "bert-base"}, {"lengths", "skewed:16-512"}, {"batch", "8"}, {"steps", "20"}}},
+          {"gpt_training", {{"model", "gpt2"}, {"lengths", "uniform:32-512"}, {"batch", "4"}, {"steps", "20"}}},
+          {"tabformer_training", {{"batch", "16"}, {"steps", "10"}}},
+          {"attention_inference", {}},
+          {"embedding_serving", {}}};
+}
+
+struct Request {
+  std::uint32_t id;
+  std::uint64_t bytes;  // 0: a free
+  Stream stream;
+};
+
+// What a workload asks, from its first request on; blocks may be live at the end.
+class Recorded final : public trace::EventSink {
+ public:
+  explicit Recorded(const Program& program) : name_(program.workload) {
+    const std::unique_ptr<kernels::World> world = *kernels::World::Make({.capacity_bytes = kCapacityBytes,
+                                                                         .framework = *kernels::FrameworkOf("2.6"),
+                                                                         .gpu = *kernels::GpuNamed("A100")});
+    const kernels::Workload& workload = *kernels::FindWorkload(program.workload);
+    kernels::Flags flags(workload.flags);
+    for (const auto& [flag, value] : program.flags) flags.Set(flag, value);
+    world->allocator().SetSink(this);
+    if (const absl::Status status = workload.run(*world, flags, [](const kernels::Progress&) {}); !status.ok()) {
+      Wrong(absl::StrCat(name_, ": ", status.message()));
+    }
+    world->allocator().SetSink(nullptr);
+    live_.clear();
+  }
+
+  void OnEvent(const trace::Event& event, std::uint64_t) override {
+    if (event.action == trace::Action::kAlloc) {
+      live_[event.address] = {allocations_, event.size_bytes};
+      requests_.push_back({allocations_++, event.size_bytes, event.stream});
+      live_bytes_ += event.size_bytes;
+      peak_requested_bytes_ = std::max(peak_requested_bytes_, live_bytes_);
+    } else if (event.action == trace::Action::kFreeRequested) {
+      const auto it = live_.find(event.address);
+      requests_.push_back({it->second.first, 0, event.stream});
+      live_bytes_ -= it->second.second;
+      live_.erase(it);
+    }
+  }
+
+  const std::string& name() const { return name_; }
+  const std::vector<Request>& requests() const { return requests_; }
+  std::uint32_t allocations() const { return allocations_; }
+  std::uint64_t peak_requested_bytes() const { return peak_requested_bytes_; }
+
+ private:
+  std::string name_;
+  std::vector<Request> requests_;
+  std::uint32_t allocations_ = 0;
+  std::uint64_t live_bytes_ = 0;
+  std::uint64_t peak_requested_bytes_ = 0;
+  std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> live_;
+};
+
+class Ours {
+ public:
+  explicit Ours(const char* conf) : allocator_(&device_, *policy::ParseConf(conf, policy::Compat::kTorch210)) {}
+  std::uint64_t Allocate(std::uint64_t bytes, Stream stream) {
+    const absl::StatusOr<std::uint64_t> address = allocator_.AllocateAddress(bytes, stream);
+    return address.ok() ? *address : 0;
+  }
+  void Free(std::uint64_t address) { allocator_.FreeAddress(address); }
+  std::uint64_t peak_reserved_bytes() const {
+    return static_cast<std::uint64_t>(allocator_.stats().reserved_bytes.all().peak);
+  }
+  std::uint64_t driver_calls() const { return device_.calls().MemoryCalls(); }
+
+ private:
+  device::SimDevice device_{{.capacity_bytes = kCapacityBytes, .events_complete_immediately = true}};
+  core::CachingAllocator allocator_;
+};
+
+struct Outcome {
+  std::uint64_t peak_reserved_bytes = 0;
+  std::uint64_t driver_calls = 0;
+  double ns_a_request = 0;
+};
+
+// Once with every block held against those that are live, then for the time, of which the shortest counts.
+template <typename Make>
+Outcome Serve(const Recorded& recorded, const std::string& name, const Make& make) {
+  std::vector<std::uint64_t> addresses(recorded.allocations());
+  Outcome out;
+  {
+    const auto subject = make();
+    std::map<std::uint64_t, std::uint64_t> live;  // begin -> end
+    std::uint64_t served = 0;
+    for (const Request& request : recorded.requests()) {
+      std::uint64_t& address = addresses[request.id];
+      if (request.bytes == 0) {
+        live.erase(address);
+        subject->Free(address);
+        continue;
+      }
+      address = subject->Allocate(request.bytes, request.stream);
+      if (address == 0) break;
+      ++served;
+      const auto next = live.lower_bound(address);
+      const bool meets_next = next != live.end() && next->first < address + request.bytes;
+      const bool meets_last = next != live.begin() && std::prev(next)->second > address;
+      if (meets_next || meets_last) Wrong(absl::StrCat(recorded.name(), ", ", name, ": two live blocks overlap"));
+      live[address] = address + request.bytes;
+    }
+    if (served != recorded.allocations()) {
+      Wrong(absl::StrCat(recorded.name(), ", ", name, ": ", served, " of ", recorded.allocations(), " requests"));
+    }
+    out.peak_reserved_bytes = subject->peak_reserved_bytes();
+    out.driver_calls = subject->driver_calls();
+    for (const auto& [address, end] : live) subject->Free(address);
+  }
+  if (out.peak_reserved_bytes < recorded.peak_requested_bytes()) {
+    Wrong(absl::StrCat(recorded.name(), ", ", name, ": reserved less than was requested"));
+  }
+  for (int pass = 0; pass < kTimedPasses; ++pass) {
+    const auto subject = make();
+    std::vector<bool> is_live(recorded.allocations());
+    const auto begin = std::chrono::steady_clock::now();
+    for (const Request& request : recorded.requests()) {
+      is_live[request.id] = request.bytes != 0;
+      if (request.bytes == 0) {
+        subject->Free(addresses[request.id]);
+      } else {
+        addresses[request.id] = subject->Allocate(request.bytes, request.stream);
+      }
+    }
+    const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
+    const double ns = time.count() / static_cast<double>(recorded.requests().size());
+    out.ns_a_request = pass == 0 ? ns : std::min(out.ns_a_request, ns);
+    for (std::uint32_t id = 0; id < recorded.allocations(); ++id) {
+      if (is_live[id]) subject->Free(addresses[id]);
+    }
+  }
+  return out;
+}
+
+struct Row {
+  std::string name;
+  bool is_ours;
+  Outcome outcome;
+};
+
+constexpr const char* kSettings[] = {"",
+                                     "max_split_size_mb:32",
+                                     "max_split_size_mb:64",
+                                     "max_split_size_mb:128",
+                                     "max_split_size_mb:256",
+                                     "max_split_size_mb:512",
+                                     "large_segment_size_mb:64",
+                                     "large_segment_size_mb:256",
+                                     "large_segment_size_mb:64,max_split_size_mb:256",
+                                     "roundup_power2_divisions:4",
+                                     "roundup_power2_divisions:4,max_split_size_mb:256",
+                                     "expandable_segments:True",
+                                     "expandable_segments:True,large_segment_size_mb:64"};
+
+std::vector<Row> RowsOf(const Recorded& recorded) {
+  std::vector<Row> out;
+  for (const char* conf : kSettings) {
+    const std::string name = *conf == '\0' ? "PyTorch's defaults" : conf;
+    out.push_back({name, true, Serve(recorded, name, [&] { return std::make_unique<Ours>(conf); })});
+  }
+#ifdef ASHLAR_BENCH_CUB
+  // Bins of powers of two up to 2 GiB, kept for good; and CUB's default object, which keeps 6 MB.
+  const std::pair<const char*, RivalCubOptions> kinds[] = {
+      {"CUB, powers of 2", {.capacity_bytes = kCapacityBytes}},
+      {"CUB, its defaults",
+       {.growth = 8, .min_bin = 3, .max_bin = 7, .most_cached_bytes = 6'291'455, .capacity_bytes = kCapacityBytes}}};
+  for (const auto& [name, options] : kinds) {
+    out.push_back({name, false, Serve(recorded, name, [&options] { return std::make_unique<RivalCub>(options); })});
+  }
+#endif
+  return out;
+}
+
+double Utilisation(const Recorded& recorded, const Row& row) {
+  return static_cast<double>(recorded.peak_requested_bytes()) / static_cast<double>(row.outcome.peak_reserved_bytes);
+}
+
+void PrintTable(const Recorded& recorded, const std::vector<Row>& rows) {
+  std::printf("\n%s: %zu requests and frees, at most %s requested\n\n", recorded.name().c_str(),
+              recorded.requests().size(), FormatBytes(recorded.peak_requested_bytes()).c_str());
+  std::printf("| setting | utilisation | peak reserved | driver calls | ns a request |\n|---|---|---|---|---|\n");
+  for (const Row& row : rows) {
+    std::printf("| %s | %.1f %% | %s | %llu | %.0f |\n", row.name.c_str(), 100 * Utilisation(recorded, row),
+                FormatBytes(row.outcome.peak_reserved_bytes).c_str(),
+                static_cast<unsigned long long>(row.outcome.driver_calls), row.outcome.ns_a_request);
+  }
+}
+
+// Bars of utilisation, a panel a workload.
+class Plot {
+ public:
+  void Add(const Recorded& recorded, const std::vector<Row>& rows) {
+    y_ += 34;
+    Text(16, y_, "start", 15, "#1b1b1b", absl::StrCat(recorded.name(), ": peak requested / peak reserved"));
+    y_ += 10;
+    for (const Row& row : rows) {
+      const double share = Utilisation(recorded, row);
+      y_ += 18;
+      Text(kLeft - 8, y_, "end", 12, "#444444", row.name);
+      absl::StrAppendFormat(&body_, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"13\" fill=\"%s\"/>\n", kLeft,
+                            y_ - 11, share * kWidth, row.is_ours ? "#5b8fc9" : "#e0a458");
+      Text(kLeft + static_cast<int>(share * kWidth) + 6, y_, "start", 12, "#1b1b1b",
+           absl::StrFormat("%.1f %%, %s", 100 * share, FormatBytes(row.outcome.peak_reserved_bytes)));
+    }
+  }
+  std::string Svg() const {
+    return absl::StrFormat(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\">\n"
+        "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n%s</svg>\n",
+        kLeft + kWidth + 160, y_ + 20, body_);
+  }
+
+ private:
+  static constexpr int kLeft = 370, kWidth = 400;
+  void Text(int x, int y, const char* anchor, int size, const char* color, const std::string& text) {
+    absl::StrAppendFormat(&body_, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\" font-size=\"%d\" fill=\"%s\">%s</text>\n",
+                          x, y, anchor, size, color, text);
+  }
+  int y_ = 0;
+  std::string body_;
+};
+
+int Main(int argc, char** argv) {
+  bool is_brief = false;
+  std::string svg;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--brief") {
+      is_brief = true;
+    } else if (argument == "--svg" && i + 1 < argc) {
+      svg = argv[++i];
+    } else {
+      std::fprintf(stderr, "split_policies: '%s' is not --brief or --svg FILE\n", argument.c_str());
+      return 2;
+    }
+  }
+#ifndef ASHLAR_BENCH_CUB
+  std::printf("CUB: skipped, no CUDA toolkit was found\n");
+#endif
+  std::printf("cudaMalloc, cudaMallocAsync, PyTorch: skipped, they need a GPU\n");
+  Plot plot;
+  for (const Program& program : Programs(is_brief)) {
+    const Recorded recorded(program);
+    const std::vector<Row> rows = RowsOf(recorded);
+    PrintTable(recorded, rows);
+    plot.Add(recorded, rows);
+  }
+  if (svg.empty()) return 0;
+  std::ofstream file(svg);
+  file << plot.Svg();
+  file.close();
+  if (!file) std::fprintf(stderr, "split_policies: cannot write %s\n", svg.c_str());
+  return file ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ashlar::bench
+
+int main(int argc, char** argv) { return ashlar::bench::Main(argc, argv); }
