@@ -5,19 +5,24 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/model_flags.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/run_capture.h"
 #include "analyzer/readers/input_file.h"
+#include "analyzer/remedies/shuffles.h"
 #include "analyzer/report/estimate_report.h"
 
 namespace ashlar::cli {
 namespace {
 
 constexpr std::uint64_t kMostModelBytes = 64 * kMiB;
+constexpr std::int64_t kMostShuffles = 100'000;
+constexpr std::uint64_t kMostThreads = 256;
 
 struct EstimateFlags {
   std::string input;
@@ -29,9 +34,15 @@ struct EstimateFlags {
   std::string capacity;
   std::string context;
   std::string capture;
+  std::string lengths;
+  std::string batching = "dynamic";
+  std::optional<std::int64_t> samples;
+  std::optional<std::int64_t> shuffles;
+  std::optional<std::uint64_t> jobs;
   bool json = false;
   ModelFlags model;
   estimate::EstimateOptions options;
+  const CLI::Option* steps = nullptr;
 };
 
 absl::Status ReadSize(const char* flag, const std::string& text, std::optional<std::uint64_t>& out) {
@@ -66,6 +77,47 @@ absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags
   return out;
 }
 
+absl::Status Named(const char* flag, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
+}
+
+// What needs lengths says so. A file's own faults are the file's.
+absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::EstimateOptions& out) {
+  if (flags.lengths.empty()) {
+    if (flags.samples.has_value() || flags.shuffles.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(flags.samples.has_value() ? "--samples" : "--shuffles",
+                                                     ": give --lengths too, such as mean:80,sd:40,max:512"));
+    }
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<estimate::Batching> batching = estimate::ParseBatching(flags.batching);
+  if (!batching.ok()) return Named("--batching", batching.status());
+  if (flags.shuffles.has_value() && (*flags.shuffles < 1 || *flags.shuffles > kMostShuffles)) {
+    return absl::InvalidArgumentError(absl::StrCat("--shuffles: ", *flags.shuffles, " is not from 1 to ", kMostShuffles));
+  }
+  if (flags.jobs.has_value() && (*flags.jobs < 1 || *flags.jobs > kMostThreads)) {
+    return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not from 1 to ", kMostThreads));
+  }
+  const estimate::LengthOptions options{flags.samples, out.seed};
+  absl::StatusOr<estimate::Lengths> lengths;
+  if (absl::StrContains(flags.lengths, ':') && absl::StrContains(flags.lengths, "m")) {
+    lengths = estimate::NormalLengths(flags.lengths, options);
+  } else {
+    const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.lengths, kMostModelBytes);
+    if (!bytes.ok()) return Named("--lengths", bytes.status());
+    lengths = estimate::ListedLengths(flags.lengths, *bytes, options);
+    if (absl::IsInvalidArgument(lengths.status())) {
+      return absl::InvalidArgumentError(absl::StrCat("--lengths: ", flags.lengths, ", ", lengths.status().message()));
+    }
+  }
+  if (absl::IsOutOfRange(lengths.status())) return Named("--samples", lengths.status());
+  if (!lengths.ok()) return Named("--lengths", lengths.status());
+  out.lengths = *std::move(lengths);
+  out.batching = *batching;
+  out.runs_an_epoch = !has_steps;
+  return absl::OkStatus();
+}
+
 // A file that cannot be read or understood is an unreadable input.
 absl::StatusOr<estimate::Model> ReadModelOf(const EstimateFlags& flags) {
   const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input, kMostModelBytes);
@@ -75,9 +127,28 @@ absl::StatusOr<estimate::Model> ReadModelOf(const EstimateFlags& flags) {
   return absl::Status(model.status().code(), absl::StrCat(flags.input, ": ", model.status().message()));
 }
 
+// What is asked for besides the estimate itself.
+absl::Status RunSimulations(const EstimateFlags& flags, report::EstimateReport& report) {
+  if (flags.shuffles.has_value()) {
+    ProgressLine line;
+    absl::StatusOr<remedies::ShuffleResult> shuffles = remedies::RunShuffles(
+        report.estimate,
+        {.shuffles = *flags.shuffles,
+         .seed = report.estimate.seed,
+         .threads = static_cast<std::size_t>(flags.jobs.value_or(0)),
+         .progress = [&](std::size_t done, std::size_t all) { line.Show(absl::StrCat(done, " of ", all, " runs")); }});
+    if (!shuffles.ok()) return Named("--shuffles", shuffles.status());
+    report.shuffles = *std::move(shuffles);
+  }
+  return absl::OkStatus();
+}
+
 int Run(const EstimateFlags& flags) {
   absl::StatusOr<estimate::EstimateOptions> options = ReadOptions(flags);
   if (!options.ok()) return Fail(kUsage, options.status());
+  if (absl::Status status = ReadLengths(flags, flags.steps->count() > 0, *options); !status.ok()) {
+    return Fail(absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ? kUsage : kUnreadable, status);
+  }
   estimate::RunCapture capture("estimate");
   if (!flags.capture.empty()) options->observer = &capture;
   absl::StatusOr<estimate::Model> model =
@@ -93,7 +164,8 @@ int Run(const EstimateFlags& flags) {
       return Fail(kUnreadable, status);
     }
   }
-  const report::EstimateReport report{flags.input, *std::move(estimate)};
+  report::EstimateReport report{flags.input, *std::move(estimate)};
+  if (absl::Status status = RunSimulations(flags, report); !status.ok()) return Fail(kUsage, status);
   return Print(flags.json ? report::ToJson(report) : report::ToText(report)) ? kOk : kUnreadable;
 }
 
@@ -113,8 +185,22 @@ void AddRunFlags(CLI::App& app, EstimateFlags& flags) {
                  "sgd-momentum");
   app.add_flag("--checkpointing", run.is_checkpointed, "each layer's activations are recomputed in backward");
   app.add_flag("--inference", flags.is_inference, "forward passes without gradients, not training");
-  app.add_option("--steps", run.steps, "optimizer steps, or forward passes, to run (default 3; 0: the weights alone)");
+  flags.steps = app.add_option("--steps", run.steps, "optimizer steps, or forward passes, to run (default 3, with "
+                 "--lengths an epoch, 20 at most; 0: the weights alone)");
   app.add_option("--torch", run.torch_version, "whose behaviour: 1.10 to 2.11 (default 2.6)");
+}
+
+void AddLengthFlags(CLI::App& app, EstimateFlags& flags) {
+  app.add_option("--lengths", flags.lengths,
+                 "tokens of the samples: mean:80,sd:40,max:512 (a normal distribution), or a file with one a line");
+  app.add_option("--batching", flags.batching,
+                 "of --lengths: fixed (padded to the longest there may be), dynamic (default; to the longest of the "
+                 "batch), uniform (samples of about one length together)");
+  app.add_option("--samples", flags.samples, "of an epoch (default 1000, or all of the file)");
+  app.add_option("--seed", flags.options.seed, "of lengths and shuffles (default 0)");
+  app.add_option("--shuffles", flags.shuffles,
+                 "how many orders of the samples to try, under each batching and the allocator's settings");
+  app.add_option("--jobs", flags.jobs, "threads (default: one a core); the result does not depend on it");
 }
 
 }  // namespace
@@ -129,6 +215,7 @@ void AddEstimate(CLI::App& program, std::function<int()>& run) {
                   "in place of the file's, such as BertForSequenceClassification");
   AddRunFlags(*app, *flags);
   AddModelFlags(*app, flags->model);
+  AddLengthFlags(*app, *flags);
   app->add_option("--device", flags->options.device, "a GPU by name, such as V100-16GB or A100-40GB");
   app->add_option("--capacity", flags->capacity, "memory of the device, such as 16GiB, in place of the table's");
   app->add_option("--context", flags->context, "what the CUDA context takes of it, such as 500MiB");

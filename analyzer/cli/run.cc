@@ -1,9 +1,5 @@
 #include "analyzer/cli/run.h"
 
-#include <unistd.h>
-
-#include <chrono>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/estimate/run_capture.h"
 #include "kernels/workloads/workload.h"
 #include "nlohmann/json.hpp"
@@ -70,26 +67,6 @@ absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
   out.seed = flags.seed;
   return out;
 }
-
-// On stderr, from a second on, and only where somebody sees it.
-class ProgressLine {
- public:
-  void Show(const kernels::Progress& progress) {
-    using Clock = std::chrono::steady_clock;
-    if (isatty(fileno(stderr)) == 0 || Clock::now() - shown_ < std::chrono::seconds(1)) return;
-    shown_ = Clock::now();
-    is_there_ = true;
-    std::fprintf(stderr, "\r%lld of %lld steps", static_cast<long long>(progress.step),
-                 static_cast<long long>(progress.steps));
-  }
-  ~ProgressLine() {
-    if (is_there_) std::fprintf(stderr, "\r\033[K");
-  }
-
- private:
-  std::chrono::steady_clock::time_point shown_ = std::chrono::steady_clock::now();
-  bool is_there_ = false;
-};
 
 struct Outcome {
   std::int64_t steps_done = 0;
@@ -161,7 +138,7 @@ Outcome RunIn(const Workload& workload, kernels::World& world, kernels::Flags& f
   out.status = workload.run(world, flags, [&](const kernels::Progress& progress) {
     out.steps_done = progress.step;
     if (progress.loss) out.losses.push_back(*progress.loss);
-    line.Show(progress);
+    line.Show(absl::StrCat(progress.step, " of ", progress.steps, " steps"));
   });
   return out;
 }

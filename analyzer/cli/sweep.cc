@@ -1,11 +1,8 @@
 #include "analyzer/cli/sweep.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -17,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/report/sweep_report.h"
 
@@ -82,36 +80,10 @@ absl::StatusOr<remedies::SweepOptions> ReadSweepFlags(const SweepFlags& flags) {
   return out;
 }
 
-// One line on a terminal, from the first second on.
-class Progress {
- public:
-  Progress() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
-  ~Progress() {
-    if (is_shown_) std::fputs("\r\033[K", stderr);
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void Show(std::uint64_t replays) {
-    const Clock::time_point now = Clock::now();
-    if (!is_terminal_ || now - shown_ < std::chrono::seconds(is_shown_ ? 0 : 1)) return;
-    if (is_shown_ && now - shown_ < std::chrono::milliseconds(100)) return;
-    std::fprintf(stderr, "\r\033[K%s replays", FormatCount(replays).c_str());
-    std::fflush(stderr);
-    is_shown_ = true;
-    shown_ = now;
-  }
-
- private:
-  bool is_terminal_;
-  bool is_shown_ = false;
-  Clock::time_point shown_ = Clock::now();
-};
-
 absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies::WhatIfInput>& inputs,
                                                       remedies::SweepOptions options, std::optional<double> seconds) {
-  Progress progress;
-  options.progress = [&progress](std::uint64_t replays) { progress.Show(replays); };
+  ProgressLine progress;
+  options.progress = [&progress](std::uint64_t replays) { progress.Show(absl::StrCat(FormatCount(replays), " replays")); };
   if (seconds.has_value()) {
     const Clock::time_point begin = Clock::now();
     options.should_stop = [begin, limit = std::chrono::duration<double>(*seconds)] {

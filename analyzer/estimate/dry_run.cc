@@ -47,13 +47,27 @@ kernels::TrainingOptions TrainingOf(const DryRunOptions& options) {
   return out;
 }
 
+// The batches of a run, one a call.
+class Batches {
+ public:
+  explicit Batches(const DryRunOptions& options) : options_(options) {}
+  BatchShape Next() {
+    if (options_.batches.empty()) return {options_.batch, options_.tokens, options_.target_tokens};
+    return options_.batches[next_++ % options_.batches.size()];
+  }
+
+ private:
+  const DryRunOptions& options_;
+  std::size_t next_ = 0;
+};
+
 void Train(const kernels::Parameters& parameters, Program& program, const DryRunOptions& options,
            PeakRecorder& recorder) {
   kernels::Training training(parameters, TrainingOf(options));
   if (options.steps > 0) recorder.BeginStep(1);
-  const BatchShape shape{options.batch, options.tokens, options.target_tokens};
+  Batches batches(options);
   const absl::Status status = training.Run(
-      options.steps, [&] { return program.Loss(shape); },
+      options.steps, [&] { return program.Loss(batches.Next()); },
       [&](std::int64_t step, std::optional<double>) {
         if (step < options.steps) recorder.BeginStep(step + 1);
       });
@@ -63,12 +77,12 @@ void Train(const kernels::Parameters& parameters, Program& program, const DryRun
 void Infer(Context& context, Program& program, const DryRunOptions& options, PeakRecorder& recorder) {
   const kernels::NoGrad no_grad(context);
   const std::optional<DType> autocast = AutocastOf(options.precision);
-  const BatchShape shape{options.batch, options.tokens, options.target_tokens};
+  Batches batches(options);
   context.memory().set_phase("forward");
   for (std::int64_t step = 1; step <= options.steps; ++step) {
     recorder.BeginStep(step);
     const kernels::Autocast scope(context, autocast.has_value(), autocast.value_or(DType::kFloat16));
-    program.Forward(shape);
+    program.Forward(batches.Next());
   }
 }
 
@@ -85,22 +99,18 @@ MomentParts PartsOf(const kernels::PartBytes& live, std::uint64_t saved) {
   return out;
 }
 
-policy::Compat CompatOf(const std::string& torch_version) {
-  const std::size_t dot = torch_version.find('.');
-  int major = 0, minor = 0;
-  const bool is_read = absl::SimpleAtoi(torch_version.substr(0, dot), &major) && dot != std::string::npos &&
-                       absl::SimpleAtoi(torch_version.substr(dot + 1), &minor);
-  if (is_read && major < 2) return policy::Compat::kTorch113;
-  return is_read && minor <= 7 ? policy::Compat::kTorch26 : policy::Compat::kTorch210;
-}
-
 // Sizes stay far within 64 bits.
 absl::Status CheckLargestTensor(const Model& model, const DryRunOptions& options) {
   constexpr double kMostElements = 1e15;
-  const double tokens = static_cast<double>(options.batch) * static_cast<double>(options.tokens);
-  if (tokens * WidestTensor(model, options) <= kMostElements) return absl::OkStatus();
+  DryRunOptions largest = options;
+  for (const BatchShape& shape : options.batches) {
+    largest.batch = std::max(largest.batch, shape.batch);
+    largest.tokens = std::max(largest.tokens, shape.tokens);
+  }
+  const double tokens = static_cast<double>(largest.batch) * static_cast<double>(largest.tokens);
+  if (tokens * WidestTensor(model, largest) <= kMostElements) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--batch: ", options.batch, " x ", options.tokens, " tokens make a tensor of over 10^15 elements"));
+      absl::StrCat("--batch: ", largest.batch, " x ", largest.tokens, " tokens make a tensor of over 10^15 elements"));
 }
 
 std::vector<std::string> OnHost(const Model& model) {
@@ -116,6 +126,15 @@ absl::Status Named(const char* flag, const absl::Status& status) {
 }
 
 }  // namespace
+
+policy::Compat CompatOf(const std::string& torch_version) {
+  const std::size_t dot = torch_version.find('.');
+  int major = 0, minor = 0;
+  const bool is_read = absl::SimpleAtoi(torch_version.substr(0, dot), &major) && dot != std::string::npos &&
+                       absl::SimpleAtoi(torch_version.substr(dot + 1), &minor);
+  if (is_read && major < 2) return policy::Compat::kTorch113;
+  return is_read && minor <= 7 ? policy::Compat::kTorch26 : policy::Compat::kTorch210;
+}
 
 absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& options, device::AddressOrder order,
                               RunObserver* observer) {

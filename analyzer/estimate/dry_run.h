@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/device/address_space.h"
+#include "allocator/policy/options.h"
 #include "analyzer/estimate/dry_run_options.h"
 #include "analyzer/estimate/model.h"
 #include "analyzer/estimate/peak_recorder.h"
@@ -44,6 +45,9 @@ struct DryRun {
   std::uint64_t requests = 0;
   std::int64_t parameters = 0;  // of the program that ran
 };
+
+// Whose rules the allocator of a version of PyTorch follows.
+policy::Compat CompatOf(const std::string& torch_version);
 
 // FailedPrecondition with WhyNoProgram (program.h); InvalidArgument, naming the flag, for a version, a GPU or settings
 // unknown. `observer`, which may be nullptr, is told every decision (run_capture.h makes a snapshot of them).

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analyzer/estimate/model_states.h"
 #include "analyzer/estimate/model_switches.h"
@@ -25,6 +26,7 @@ struct DryRunOptions {
   std::int64_t batch = 8;
   std::int64_t tokens = 512;       // a sample; not for models whose description fixes it
   std::int64_t target_tokens = 0;  // of an encoder-decoder's decoder; 0: as many
+  std::vector<BatchShape> batches = {};  // one after the other, then from the first again; empty: batch x tokens each
   std::int64_t accumulation = 1;
   bool is_checkpointed = false;
   Precision precision = Precision::kFloat32;

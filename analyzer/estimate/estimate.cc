@@ -60,6 +60,23 @@ std::vector<ModelStates> StatesOf(const Model& model, const DryRunOptions& run) 
   return out;
 }
 
+// The first epoch's batches, and how many steps of it are run.
+void SetLengths(const EstimateOptions& options, Estimate& out) {
+  if (!options.lengths.has_value()) return;
+  out.lengths = options.lengths;
+  out.batching = options.batching;
+  out.seed = options.seed;
+  const std::optional<std::int64_t> most =
+      options.tokens.has_value() ? options.tokens : out.model.max_positions;
+  if (most.has_value()) out.lengths->CutTo(*most);
+  if (options.tokens.has_value()) out.lengths->longest = *options.tokens;
+  out.run.tokens = out.lengths->longest;
+  out.run.batches = EpochOf(*out.lengths, out.batching, out.run.batch, out.seed);
+  const auto batches = static_cast<std::int64_t>(out.run.batches.size());
+  out.epoch_steps = std::max<std::int64_t>(batches / out.run.accumulation, 1);
+  if (options.runs_an_epoch) out.run.steps = std::min(out.epoch_steps, kMostEpochSteps);
+}
+
 absl::Status Check(const char* flag, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", value, " is not from ", least, " to ", most));
@@ -75,11 +92,13 @@ absl::Status CheckRun(const Model& model, const EstimateOptions& options) {
   if (absl::Status status = CheckOptimizer(run.optimizer); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--optimizer: ", status.message()));
   }
-  if (!options.tokens.has_value()) return absl::OkStatus();
+  if (!options.tokens.has_value() && !options.lengths.has_value()) return absl::OkStatus();
   if (model.tokens_a_sample.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("--seq: a sample of ", model.family, " has ", *model.tokens_a_sample,
+    const char* flag = options.tokens.has_value() ? "--seq" : "--lengths";
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": a sample of ", model.family, " has ", *model.tokens_a_sample,
                                                    " tokens, as its file says"));
   }
+  if (!options.tokens.has_value()) return absl::OkStatus();
   return Check("--seq", *options.tokens, 1, model.max_positions.value_or(kMostBatch));
 }
 
@@ -193,8 +212,9 @@ absl::StatusOr<Estimate> EstimateMemory(Model described, const EstimateOptions& 
   out.layers = SumLayers(model);
   out.outliers = FindOutliers(model);
   out.states = StatesOf(model, out.run);
-  out.rule_of_thumb_bytes = RuleOfThumb(model, out.run.batch, out.run.tokens);
   out.model = std::move(model);
+  SetLengths(options, out);
+  out.rule_of_thumb_bytes = RuleOfThumb(out.model, out.run.batch, out.run.tokens);
   if (absl::Status status = SetRuns(options.observer, out); !status.ok()) return status;
   return out;
 }

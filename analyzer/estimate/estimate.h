@@ -12,15 +12,24 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "analyzer/estimate/batching.h"
 #include "analyzer/estimate/dry_run.h"
+#include "analyzer/estimate/lengths.h"
 #include "analyzer/estimate/model.h"
 #include "analyzer/estimate/model_states.h"
 
 namespace ashlar::estimate {
 
+// An epoch's steps that are run where nobody says how many.
+inline constexpr std::int64_t kMostEpochSteps = 20;
+
 struct EstimateOptions {
   DryRunOptions run = {};                            // its capacity and gpu follow from what is below
   std::optional<std::int64_t> tokens = {};           // a sample; nullopt: the most the model takes, 512 at most
+  std::optional<Lengths> lengths = {};               // of samples that are not all of `tokens`; cut to them where given
+  Batching batching = Batching::kDynamic;            // of lengths
+  std::uint64_t seed = 0;                            // of the shuffle
+  bool runs_an_epoch = false;                        // run.steps: an epoch's, kMostEpochSteps at most
   std::string device = {};                           // of the table of devices
   std::optional<std::uint64_t> capacity_bytes = {};  // of the whole device; in place of the table's
   std::optional<std::uint64_t> context_bytes = {};   // of the CUDA context; in place of the table's
@@ -51,6 +60,10 @@ struct Outlier {
 struct Estimate {
   Model model;
   DryRunOptions run;
+  std::optional<Lengths> lengths = {};
+  Batching batching = Batching::kDynamic;
+  std::uint64_t seed = 0;
+  std::int64_t epoch_steps = 0;  // of the lengths
   std::vector<LayerSum> layers;
   std::vector<Outlier> outliers;
   std::vector<ModelStates> states;  // what was asked for first, then others to compare with

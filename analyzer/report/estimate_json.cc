@@ -89,12 +89,23 @@ std::int64_t Marked(const estimate::Model& model, bool estimate::ModelParameter:
   return out;
 }
 
+Json LengthsJson(const Estimate& of) {
+  if (!of.lengths.has_value()) return nullptr;
+  Json batches = Json::array();
+  for (const estimate::BatchShape& shape : of.run.batches) batches.push_back(shape.tokens);
+  return {{"text", of.lengths->text},         {"batching", std::string(BatchingName(of.batching))},
+          {"seed", of.seed},                  {"samples", of.lengths->samples.size()},
+          {"longest", of.lengths->longest},   {"samples_cut", of.lengths->cut},
+          {"epoch_steps", of.epoch_steps},    {"batch_tokens", batches}};
+}
+
 Json AskedJson(const Estimate& of) {
   return {{"mode", of.run.is_training ? "training" : "inference"},
           {"steps", of.run.steps},
           {"batch", of.run.batch},
           {"tokens", of.run.tokens},
           {"target_tokens", of.run.target_tokens},
+          {"lengths", LengthsJson(of)},
           {"accumulation", of.run.accumulation},
           {"is_checkpointed", of.run.is_checkpointed},
           {"precision", std::string(PrecisionName(of.run.precision))},
@@ -143,6 +154,7 @@ std::string ToJson(const EstimateReport& report) {
               {"no_dry_run", TextOrNull(of.no_dry_run)},
               {"ascending", RunJson(of, of.ascending)},
               {"descending", RunJson(of, of.descending)},
+              {"shuffles", report.shuffles.has_value() ? ShufflesJson(*report.shuffles) : Json(nullptr)},
               {"notes", Json::array()}};
   for (const estimate::ModelStates& states : of.states) out["states"].push_back(ToJson(states));
   for (const trace::Note& note : of.model.notes) {

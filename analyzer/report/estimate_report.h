@@ -2,16 +2,24 @@
 #ifndef ASHLAR_ANALYZER_REPORT_ESTIMATE_REPORT_H_
 #define ASHLAR_ANALYZER_REPORT_ESTIMATE_REPORT_H_
 
+#include <optional>
 #include <string>
 
 #include "analyzer/estimate/estimate.h"
+#include "analyzer/remedies/shuffles.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace ashlar::report {
 
 struct EstimateReport {
   std::string input;  // the name as given
   estimate::Estimate estimate;
+  std::optional<remedies::ShuffleResult> shuffles = {};  // where the report is about these: they are all that is shown
 };
+
+// Its sections, for terminals and as JSON.
+void AppendShuffles(const estimate::Estimate& of, const remedies::ShuffleResult& result, std::string& out);
+nlohmann::ordered_json ShufflesJson(const remedies::ShuffleResult& result);
 
 std::string ToText(const EstimateReport& report);
 std::string ToJson(const EstimateReport& report);  // docs/estimate.schema.json

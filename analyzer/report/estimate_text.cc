@@ -63,7 +63,12 @@ std::vector<LayerLine> LayerLines(const std::vector<LayerSum>& layers) {
 
 std::string Asked(const Estimate& of) {
   std::string out = of.run.is_training ? "training" : "inference";
-  absl::StrAppend(&out, ", batch ", of.run.batch, " x ", of.run.tokens, " tokens");
+  absl::StrAppend(&out, ", batch ", of.run.batch);
+  if (of.lengths.has_value()) {
+    absl::StrAppend(&out, ", lengths ", Printable(of.lengths->text), " in ", BatchingName(of.batching), " batches");
+  } else {
+    absl::StrAppend(&out, " x ", of.run.tokens, " tokens");
+  }
   if (of.run.accumulation > 1) absl::StrAppend(&out, ", ", of.run.accumulation, " batches a step");
   absl::StrAppend(&out, ", ", PrecisionName(of.run.precision));
   if (of.run.attention.has_value()) absl::StrAppend(&out, ", ", AttentionName(*of.run.attention), " attention");
@@ -164,6 +169,24 @@ std::string PlaceText(const DryRun& run) {
   return out;
 }
 
+void AppendLengths(const Estimate& of, std::string& out) {
+  if (!of.lengths.has_value()) return;
+  std::vector<std::uint64_t> tokens;
+  for (const estimate::BatchShape& shape : of.run.batches) tokens.push_back(static_cast<std::uint64_t>(shape.tokens));
+  const remedies::Quantiles spread = remedies::QuantilesOf(std::move(tokens));
+  AppendSection("LENGTHS", of.lengths->text, out);
+  std::string text = absl::StrCat(
+      Count(static_cast<std::int64_t>(of.lengths->samples.size())), " samples, ",
+      Count(static_cast<std::int64_t>(of.run.batches.size())), " batches padded to ", spread.least, " to ", spread.most,
+      " tokens (median ", spread.median, "); the first ", of.run.steps, " of an epoch's ", Count(of.epoch_steps),
+      " steps are run, shuffled with seed ", of.seed);
+  if (of.lengths->cut > 0) {
+    absl::StrAppend(&text, "; ", FormatCount(of.lengths->cut), " samples were longer and are cut to ", of.lengths->longest);
+  }
+  out += "  ";
+  AppendWrapped(text, 2, out);
+}
+
 void AppendPart(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {
   out += absl::StrFormat("  %-22s %12s%s\n", name, FormatBytes(bytes), remark.empty() ? "" : "   " + remark);
 }
@@ -217,10 +240,15 @@ std::string ToText(const EstimateReport& report) {
   std::string out =
       absl::StrCat("ESTIMATE  ", of.model.architecture.empty() ? of.model.family : Printable(of.model.architecture),
                    ", ", Count(of.model.count()), " parameters\n          ", Asked(of), "\n");
+  if (report.shuffles.has_value()) {
+    AppendShuffles(of, *report.shuffles, out);
+    return out;
+  }
   AppendParameters(of, out);
   AppendSetAside(of, out);
   AppendOutliers(of, out);
   AppendStates(of, out);
+  AppendLengths(of, out);
   if (of.no_dry_run.empty()) {
     AppendRuns(of, out);
   } else {

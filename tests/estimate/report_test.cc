@@ -53,6 +53,30 @@ Printed MustPrint(Model model, const EstimateOptions& options, SchemaCheck& sche
   return out;
 }
 
+void ExpectShufflesArePrinted(SchemaCheck& schema) {
+  EstimateOptions options;
+  options.run.batch = 4;
+  options.lengths = estimate::NormalLengths("mean:40,sd:30,max:600", {.samples = 20});
+  options.device = "T4";
+  options.capacity_bytes = 3 * kGiB;
+  options.runs_an_epoch = true;
+  absl::StatusOr<estimate::Estimate> estimate =
+      EstimateMemory(ModelOf("bert-base-uncased", "BertForSequenceClassification"), options);
+  ASSERT_TRUE(estimate.ok()) << estimate.status();
+  report::EstimateReport report{"x", *std::move(estimate)};
+  EXPECT_THAT(ToText(report), AllOf(HasSubstr("in dynamic batches"), HasSubstr("the first 5 of an epoch's 5 steps")));
+  report.shuffles = *remedies::RunShuffles(report.estimate, {.shuffles = 3, .threads = 1});
+  const json document = json::parse(ToJson(report));
+  schema.Check(document);
+  EXPECT_THAT(schema.errors(), IsEmpty());
+  const std::string text = ToText(report);
+  ExpectFitsOneScreen(text);
+  for (const json& row : document["shuffles"]["rows"]) {
+    if (row["peak_reserved_bytes"].is_null()) continue;
+    EXPECT_THAT(text, HasSubstr(FormatBytes(row["peak_reserved_bytes"]["p95"].get<std::uint64_t>())));
+  }
+}
+
 TEST(EstimateReportTest, TextJsonAndSchemaAgree) {
   SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/estimate.schema.json")));
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
@@ -71,6 +95,7 @@ TEST(EstimateReportTest, TextJsonAndSchemaAgree) {
   MustPrint(ModelOf("bert-base-uncased", "BertForMaskedLM"), {}, schema);
   const absl::StatusOr<Model> sparse = estimate::ReadModel(R"({"model_type": "gpt2"})", {});
   EXPECT_THAT(MustPrint(*sparse, {}, schema).text, HasSubstr("vocab_size 50257"));
+  ExpectShufflesArePrinted(schema);
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
 }
 
