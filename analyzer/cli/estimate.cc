@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,8 @@
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/run_capture.h"
 #include "analyzer/readers/input_file.h"
+#include "analyzer/remedies/fit.h"
+#include "analyzer/remedies/levers.h"
 #include "analyzer/remedies/shuffles.h"
 #include "analyzer/report/estimate_report.h"
 
@@ -39,10 +42,13 @@ struct EstimateFlags {
   std::optional<std::int64_t> samples;
   std::optional<std::int64_t> shuffles;
   std::optional<std::uint64_t> jobs;
+  bool levers = false;
+  std::vector<std::string> fit;  // a size or nothing
   bool json = false;
   ModelFlags model;
   estimate::EstimateOptions options;
   const CLI::Option* steps = nullptr;
+  const CLI::Option* fits = nullptr;
 };
 
 absl::Status ReadSize(const char* flag, const std::string& text, std::optional<std::uint64_t>& out) {
@@ -70,6 +76,12 @@ absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags
     out.run.attention = *attention;
   }
   if (absl::Status status = ReadSize("--capacity", flags.capacity, out.capacity_bytes); !status.ok()) return status;
+  if (!flags.fit.empty()) {
+    if (absl::Status status = ReadSize("--fit", flags.fit.front(), out.capacity_bytes); !status.ok()) return status;
+  }
+  if (flags.fits->count() > 0 && out.device.empty() && !out.capacity_bytes.has_value()) {
+    return absl::InvalidArgumentError("--fit: into how much? Give --fit 16GiB, --device or --capacity");
+  }
   if (absl::Status status = ReadSize("--context", flags.context, out.context_bytes); !status.ok()) return status;
   if (flags.input.empty() == !flags.parameters.has_value()) {
     return absl::InvalidArgumentError("give a model file, or --parameters N; see ashlar estimate --help");
@@ -83,6 +95,9 @@ absl::Status Named(const char* flag, const absl::Status& status) {
 
 // What needs lengths says so. A file's own faults are the file's.
 absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::EstimateOptions& out) {
+  if (flags.jobs.has_value() && (*flags.jobs < 1 || *flags.jobs > kMostThreads)) {
+    return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not from 1 to ", kMostThreads));
+  }
   if (flags.lengths.empty()) {
     if (flags.samples.has_value() || flags.shuffles.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(flags.samples.has_value() ? "--samples" : "--shuffles",
@@ -94,9 +109,6 @@ absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::E
   if (!batching.ok()) return Named("--batching", batching.status());
   if (flags.shuffles.has_value() && (*flags.shuffles < 1 || *flags.shuffles > kMostShuffles)) {
     return absl::InvalidArgumentError(absl::StrCat("--shuffles: ", *flags.shuffles, " is not from 1 to ", kMostShuffles));
-  }
-  if (flags.jobs.has_value() && (*flags.jobs < 1 || *flags.jobs > kMostThreads)) {
-    return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not from 1 to ", kMostThreads));
   }
   const estimate::LengthOptions options{flags.samples, out.seed};
   absl::StatusOr<estimate::Lengths> lengths;
@@ -129,16 +141,29 @@ absl::StatusOr<estimate::Model> ReadModelOf(const EstimateFlags& flags) {
 
 // What is asked for besides the estimate itself.
 absl::Status RunSimulations(const EstimateFlags& flags, report::EstimateReport& report) {
+  const auto threads = static_cast<std::size_t>(flags.jobs.value_or(0));
+  ProgressLine line;
   if (flags.shuffles.has_value()) {
-    ProgressLine line;
     absl::StatusOr<remedies::ShuffleResult> shuffles = remedies::RunShuffles(
         report.estimate,
         {.shuffles = *flags.shuffles,
          .seed = report.estimate.seed,
-         .threads = static_cast<std::size_t>(flags.jobs.value_or(0)),
+         .threads = threads,
          .progress = [&](std::size_t done, std::size_t all) { line.Show(absl::StrCat(done, " of ", all, " runs")); }});
     if (!shuffles.ok()) return Named("--shuffles", shuffles.status());
     report.shuffles = *std::move(shuffles);
+  }
+  if (flags.levers) {
+    absl::StatusOr<remedies::LeverResult> levers = remedies::RunLevers(report.estimate, threads);
+    if (!levers.ok()) return Named("--levers", levers.status());
+    report.levers = *std::move(levers);
+  }
+  if (flags.fits->count() > 0) {
+    absl::StatusOr<remedies::Fit> fit = remedies::FindFit(
+        report.estimate,
+        {.threads = threads, .progress = [&](std::size_t runs) { line.Show(absl::StrCat(runs, " sets of levers")); }});
+    if (!fit.ok()) return Named("--fit", fit.status());
+    report.fit = *std::move(fit);
   }
   return absl::OkStatus();
 }
@@ -190,7 +215,7 @@ void AddRunFlags(CLI::App& app, EstimateFlags& flags) {
   app.add_option("--torch", run.torch_version, "whose behaviour: 1.10 to 2.11 (default 2.6)");
 }
 
-void AddLengthFlags(CLI::App& app, EstimateFlags& flags) {
+void AddSimulationFlags(CLI::App& app, EstimateFlags& flags) {
   app.add_option("--lengths", flags.lengths,
                  "tokens of the samples: mean:80,sd:40,max:512 (a normal distribution), or a file with one a line");
   app.add_option("--batching", flags.batching,
@@ -200,6 +225,11 @@ void AddLengthFlags(CLI::App& app, EstimateFlags& flags) {
   app.add_option("--seed", flags.options.seed, "of lengths and shuffles (default 0)");
   app.add_option("--shuffles", flags.shuffles,
                  "how many orders of the samples to try, under each batching and the allocator's settings");
+  app.add_flag("--levers", flags.levers, "what each change people make would save, tried alone, and what it costs");
+  flags.fits = app.add_option("--fit", flags.fit,
+                              "the cheapest changes that make it fit into this much, or into --device, and the largest "
+                              "batch")
+                   ->expected(0, 1);
   app.add_option("--jobs", flags.jobs, "threads (default: one a core); the result does not depend on it");
 }
 
@@ -215,7 +245,7 @@ void AddEstimate(CLI::App& program, std::function<int()>& run) {
                   "in place of the file's, such as BertForSequenceClassification");
   AddRunFlags(*app, *flags);
   AddModelFlags(*app, flags->model);
-  AddLengthFlags(*app, *flags);
+  AddSimulationFlags(*app, *flags);
   app->add_option("--device", flags->options.device, "a GPU by name, such as V100-16GB or A100-40GB");
   app->add_option("--capacity", flags->capacity, "memory of the device, such as 16GiB, in place of the table's");
   app->add_option("--context", flags->context, "what the CUDA context takes of it, such as 500MiB");

@@ -155,6 +155,8 @@ std::string ToJson(const EstimateReport& report) {
               {"ascending", RunJson(of, of.ascending)},
               {"descending", RunJson(of, of.descending)},
               {"shuffles", report.shuffles.has_value() ? ShufflesJson(*report.shuffles) : Json(nullptr)},
+              {"levers", report.levers.has_value() ? LeversJson(*report.levers) : Json(nullptr)},
+              {"fit", report.fit.has_value() ? FitJson(*report.fit) : Json(nullptr)},
               {"notes", Json::array()}};
   for (const estimate::ModelStates& states : of.states) out["states"].push_back(ToJson(states));
   for (const trace::Note& note : of.model.notes) {

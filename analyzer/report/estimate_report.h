@@ -6,6 +6,8 @@
 #include <string>
 
 #include "analyzer/estimate/estimate.h"
+#include "analyzer/remedies/fit.h"
+#include "analyzer/remedies/levers.h"
 #include "analyzer/remedies/shuffles.h"
 #include "nlohmann/json_fwd.hpp"
 
@@ -14,11 +16,18 @@ namespace ashlar::report {
 struct EstimateReport {
   std::string input;  // the name as given
   estimate::Estimate estimate;
-  std::optional<remedies::ShuffleResult> shuffles = {};  // where the report is about these: they are all that is shown
+  // Where the report is about these they are all that the text shows.
+  std::optional<remedies::ShuffleResult> shuffles = {};
+  std::optional<remedies::LeverResult> levers = {};
+  std::optional<remedies::Fit> fit = {};
 };
 
 // Its sections, for terminals and as JSON.
 void AppendShuffles(const estimate::Estimate& of, const remedies::ShuffleResult& result, std::string& out);
+void AppendLevers(const remedies::LeverResult& result, std::string& out);
+void AppendFit(const remedies::Fit& fit, std::string& out);
+nlohmann::ordered_json LeversJson(const remedies::LeverResult& result);
+nlohmann::ordered_json FitJson(const remedies::Fit& fit);
 nlohmann::ordered_json ShufflesJson(const remedies::ShuffleResult& result);
 
 std::string ToText(const EstimateReport& report);

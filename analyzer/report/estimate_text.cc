@@ -240,10 +240,10 @@ std::string ToText(const EstimateReport& report) {
   std::string out =
       absl::StrCat("ESTIMATE  ", of.model.architecture.empty() ? of.model.family : Printable(of.model.architecture),
                    ", ", Count(of.model.count()), " parameters\n          ", Asked(of), "\n");
-  if (report.shuffles.has_value()) {
-    AppendShuffles(of, *report.shuffles, out);
-    return out;
-  }
+  if (report.shuffles.has_value()) AppendShuffles(of, *report.shuffles, out);
+  if (report.levers.has_value()) AppendLevers(*report.levers, out);
+  if (report.fit.has_value()) AppendFit(*report.fit, out);
+  if (report.shuffles.has_value() || report.levers.has_value() || report.fit.has_value()) return out;
   AppendParameters(of, out);
   AppendSetAside(of, out);
   AppendOutliers(of, out);

@@ -53,7 +53,7 @@ Printed MustPrint(Model model, const EstimateOptions& options, SchemaCheck& sche
   return out;
 }
 
-void ExpectShufflesArePrinted(SchemaCheck& schema) {
+void ExpectSimulationsArePrinted(SchemaCheck& schema) {
   EstimateOptions options;
   options.run.batch = 4;
   options.lengths = estimate::NormalLengths("mean:40,sd:30,max:600", {.samples = 20});
@@ -66,11 +66,20 @@ void ExpectShufflesArePrinted(SchemaCheck& schema) {
   report::EstimateReport report{"x", *std::move(estimate)};
   EXPECT_THAT(ToText(report), AllOf(HasSubstr("in dynamic batches"), HasSubstr("the first 5 of an epoch's 5 steps")));
   report.shuffles = *remedies::RunShuffles(report.estimate, {.shuffles = 3, .threads = 1});
+  const std::string text = ToText(report);
+  ExpectFitsOneScreen(text);
+  report.levers = *remedies::RunLevers(report.estimate, 1);
+  report.fit = *remedies::FindFit(report.estimate, {.threads = 1});
   const json document = json::parse(ToJson(report));
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
-  const std::string text = ToText(report);
-  ExpectFitsOneScreen(text);
+  report.shuffles.reset();
+  const std::string levers = ToText(report);
+  ExpectFitsOneScreen(levers);
+  for (const json& row : document["levers"]["rows"]) {
+    EXPECT_THAT(levers, HasSubstr(FormatBytes(row["device_bytes"].get<std::uint64_t>())));
+  }
+  EXPECT_THAT(levers, HasSubstr("FIT   (into 3.00 GiB"));
   for (const json& row : document["shuffles"]["rows"]) {
     if (row["peak_reserved_bytes"].is_null()) continue;
     EXPECT_THAT(text, HasSubstr(FormatBytes(row["peak_reserved_bytes"]["p95"].get<std::uint64_t>())));
@@ -95,7 +104,7 @@ TEST(EstimateReportTest, TextJsonAndSchemaAgree) {
   MustPrint(ModelOf("bert-base-uncased", "BertForMaskedLM"), {}, schema);
   const absl::StatusOr<Model> sparse = estimate::ReadModel(R"({"model_type": "gpt2"})", {});
   EXPECT_THAT(MustPrint(*sparse, {}, schema).text, HasSubstr("vocab_size 50257"));
-  ExpectShufflesArePrinted(schema);
+  ExpectSimulationsArePrinted(schema);
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
 }
 

@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "allocator/base/units.h"
+#include "analyzer/report/estimate_report.h"
+#include "analyzer/report/layout.h"
+#include "analyzer/report/printable.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using remedies::Fit;
+using remedies::LargestBatch;
+using remedies::LeverResult;
+using remedies::LeverRow;
+using remedies::LeverSet;
+using remedies::Measured;
+
+Json OrNull(std::optional<bool> value) { return value.has_value() ? Json(*value) : Json(nullptr); }
+
+std::string FitsText(std::optional<bool> fits) { return !fits.has_value() ? "" : *fits ? "fits" : "no"; }
+
+std::string Saved(std::int64_t bytes) {
+  if (bytes == 0) return "0 B";
+  return absl::StrCat(bytes < 0 ? "-" : "", FormatBytes(static_cast<std::uint64_t>(std::abs(bytes))));
+}
+
+void AppendBatch(const char* what, const LargestBatch& largest, std::string& out) {
+  std::string text = absl::StrCat("largest batch ", what, ": ");
+  if (largest.batch == 0) {
+    text += "none, not even 1";
+  } else {
+    absl::StrAppend(&text, largest.is_bounded ? "" : "more than ", largest.batch, ", ",
+                    FormatBytes(largest.device_bytes), " on the device");
+  }
+  absl::StrAppend(&text, "; ", largest.tried, " batches tried, ");
+  if (largest.exceptions.empty()) {
+    text += "none larger fits and none smaller fails";
+  } else {
+    absl::StrAppend(&text, "against that order: ", absl::StrJoin(largest.exceptions, ", "));
+  }
+  out += "  ";
+  AppendWrapped(text, 2, out);
+}
+
+std::string NamesOf(const LeverSet& set) {
+  return absl::StrJoin(set.levers, ", ",
+                       [](std::string* text, const remedies::Lever* lever) { text->append(lever->name); });
+}
+
+Json BatchJson(const LargestBatch& largest) {
+  return {{"batch", largest.batch},
+          {"device_bytes", largest.device_bytes},
+          {"tried", largest.tried},
+          {"is_bounded", largest.is_bounded},
+          {"exceptions", largest.exceptions}};
+}
+
+Json SetJson(const std::optional<LeverSet>& set) {
+  if (!set.has_value()) return nullptr;
+  Json out = {{"levers", Json::array()},
+              {"flags", set->flags},
+              {"price", set->price},
+              {"device_bytes", set->measured.device_bytes}};
+  for (const remedies::Lever* lever : set->levers) out["levers"].push_back(lever->name);
+  return out;
+}
+
+}  // namespace
+
+void AppendLevers(const LeverResult& result, std::string& out) {
+  AppendSection("LEVERS",
+                absl::StrCat("each alone, a dry run of its own; without any ", FormatBytes(result.asked.device_bytes),
+                             " on the device"),
+                out);
+  out += absl::StrFormat("  %11s %11s %-4s  %-40s %s\n", "saves", "leaves", "", "lever", "costs");
+  for (const LeverRow& row : result.rows) {
+    out += absl::StrFormat("  %11s %11s %-4s  %-40s %s\n", Saved(row.saved_bytes),
+                           FormatBytes(row.measured.device_bytes), FitsText(row.measured.fits),
+                           Shortened(row.lever->name, 40), Shortened(row.lever->costs, 58));
+  }
+  if (result.skipped.empty()) return;
+  out += "  ";
+  AppendWrapped(absl::StrCat("not for this run: ", absl::StrJoin(result.skipped, ", ",
+                                                                 [](std::string* text, const auto& skipped) {
+                                                                   text->append(skipped.lever->name);
+                                                                 })),
+                2, out);
+}
+
+void AppendFit(const Fit& fit, std::string& out) {
+  AppendSection("FIT", absl::StrCat("into ", FormatBytes(fit.capacity_bytes), ", with the driver's addresses in either order"),
+                out);
+  const bool fits = fit.asked.fits == true;
+  std::string text = absl::StrCat("as asked it ", fits ? "fits: " : "does not fit: ", FormatBytes(fit.asked.device_bytes),
+                                  " on the device");
+  if (fit.asked.device_bytes > fit.capacity_bytes) {
+    absl::StrAppend(&text, " in memory without end, ", FormatBytes(fit.asked.device_bytes - fit.capacity_bytes), " more",
+                    fits ? "; returning its cache makes room" : " than there is");
+  } else {
+    absl::StrAppend(&text, ", ", FormatBytes(fit.capacity_bytes - fit.asked.device_bytes), " to spare");
+  }
+  out += "  ";
+  AppendWrapped(text, 2, out);
+  AppendBatch("as asked", fit.largest, out);
+  if (fits) return;
+  if (!fit.cheapest.has_value()) {
+    text = absl::StrCat("nothing fits, of ", fit.sets_tried, " sets of levers that were tried");
+    if (fit.least.has_value()) {
+      absl::StrAppend(&text, ": least needs ", NamesOf(*fit.least), ", ", FormatBytes(fit.least->measured.device_bytes),
+                      ", short by ",
+                      FormatBytes(fit.least->measured.device_bytes - std::min(fit.capacity_bytes, fit.least->measured.device_bytes)));
+    }
+    out += "  ";
+    AppendWrapped(text, 2, out);
+    return;
+  }
+  out += "  ";
+  AppendWrapped(absl::StrCat("cheapest that fits: ", NamesOf(*fit.cheapest), ": ",
+                             FormatBytes(fit.cheapest->measured.device_bytes), " on the device (price ",
+                             fit.cheapest->price, ", ", fit.sets_tried, " sets tried)"),
+                2, out);
+  for (std::size_t i = 0; i < fit.cheapest->levers.size(); ++i) {
+    out += absl::StrFormat("    %-42s %s\n", fit.cheapest->flags[i], fit.cheapest->levers[i]->costs);
+  }
+  AppendBatch("with these", *fit.largest_cheapest, out);
+}
+
+Json LeversJson(const LeverResult& result) {
+  Json out = {{"device_bytes", result.asked.device_bytes},
+              {"fits", OrNull(result.asked.fits)},
+              {"rows", Json::array()},
+              {"skipped", Json::array()}};
+  for (const LeverRow& row : result.rows) {
+    out["rows"].push_back({{"lever", row.lever->name},
+                           {"flags", row.flags},
+                           {"costs", row.lever->costs},
+                           {"price", row.lever->price > 0 ? Json(row.lever->price) : Json(nullptr)},
+                           {"saved_bytes", row.saved_bytes},
+                           {"device_bytes", row.measured.device_bytes},
+                           {"fits", OrNull(row.measured.fits)}});
+  }
+  for (const remedies::LeverSkipped& skipped : result.skipped) {
+    out["skipped"].push_back({{"lever", skipped.lever->name}, {"why", skipped.why}});
+  }
+  return out;
+}
+
+Json FitJson(const Fit& fit) {
+  return {{"capacity_bytes", fit.capacity_bytes},
+          {"fits", fit.asked.fits == true},
+          {"device_bytes", fit.asked.device_bytes},
+          {"largest_batch", BatchJson(fit.largest)},
+          {"cheapest", SetJson(fit.cheapest)},
+          {"largest_batch_of_cheapest", fit.largest_cheapest.has_value() ? BatchJson(*fit.largest_cheapest) : Json(nullptr)},
+          {"least", SetJson(fit.least)},
+          {"sets_tried", fit.sets_tried}};
+}
+
+}  // namespace ashlar::report
