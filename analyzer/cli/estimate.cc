@@ -108,7 +108,8 @@ absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::E
   const absl::StatusOr<estimate::Batching> batching = estimate::ParseBatching(flags.batching);
   if (!batching.ok()) return Named("--batching", batching.status());
   if (flags.shuffles.has_value() && (*flags.shuffles < 1 || *flags.shuffles > kMostShuffles)) {
-    return absl::InvalidArgumentError(absl::StrCat("--shuffles: ", *flags.shuffles, " is not from 1 to ", kMostShuffles));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shuffles: ", *flags.shuffles, " is not from 1 to ", kMostShuffles));
   }
   const estimate::LengthOptions options{flags.samples, out.seed};
   absl::StatusOr<estimate::Lengths> lengths;
@@ -210,8 +211,9 @@ void AddRunFlags(CLI::App& app, EstimateFlags& flags) {
                  "sgd-momentum");
   app.add_flag("--checkpointing", run.is_checkpointed, "each layer's activations are recomputed in backward");
   app.add_flag("--inference", flags.is_inference, "forward passes without gradients, not training");
-  flags.steps = app.add_option("--steps", run.steps, "optimizer steps, or forward passes, to run (default 3, with "
-                 "--lengths an epoch, 20 at most; 0: the weights alone)");
+  flags.steps = app.add_option("--steps", run.steps,
+                               "optimizer steps, or forward passes, to run (default 3, with "
+                               "--lengths an epoch, 20 at most; 0: the weights alone)");
   app.add_option("--torch", run.torch_version, "whose behaviour: 1.10 to 2.11 (default 2.6)");
 }
 

@@ -83,7 +83,9 @@ absl::StatusOr<remedies::SweepOptions> ReadSweepFlags(const SweepFlags& flags) {
 absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies::WhatIfInput>& inputs,
                                                       remedies::SweepOptions options, std::optional<double> seconds) {
   ProgressLine progress;
-  options.progress = [&progress](std::uint64_t replays) { progress.Show(absl::StrCat(FormatCount(replays), " replays")); };
+  options.progress = [&progress](std::uint64_t replays) {
+    progress.Show(absl::StrCat(FormatCount(replays), " replays"));
+  };
   if (seconds.has_value()) {
     const Clock::time_point begin = Clock::now();
     options.should_stop = [begin, limit = std::chrono::duration<double>(*seconds)] {

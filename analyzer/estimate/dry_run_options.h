@@ -24,8 +24,8 @@ struct DryRunOptions {
   bool is_training = true;
   std::int64_t steps = 3;  // optimizer steps, or forward passes; 0: the weights alone
   std::int64_t batch = 8;
-  std::int64_t tokens = 512;       // a sample; not for models whose description fixes it
-  std::int64_t target_tokens = 0;  // of an encoder-decoder's decoder; 0: as many
+  std::int64_t tokens = 512;             // a sample; not for models whose description fixes it
+  std::int64_t target_tokens = 0;        // of an encoder-decoder's decoder; 0: as many
   std::vector<BatchShape> batches = {};  // one after the other, then from the first again; empty: batch x tokens each
   std::int64_t accumulation = 1;
   bool is_checkpointed = false;

@@ -66,8 +66,7 @@ void SetLengths(const EstimateOptions& options, Estimate& out) {
   out.lengths = options.lengths;
   out.batching = options.batching;
   out.seed = options.seed;
-  const std::optional<std::int64_t> most =
-      options.tokens.has_value() ? options.tokens : out.model.max_positions;
+  const std::optional<std::int64_t> most = options.tokens.has_value() ? options.tokens : out.model.max_positions;
   if (most.has_value()) out.lengths->CutTo(*most);
   if (options.tokens.has_value()) out.lengths->longest = *options.tokens;
   out.run.tokens = out.lengths->longest;
@@ -95,8 +94,8 @@ absl::Status CheckRun(const Model& model, const EstimateOptions& options) {
   if (!options.tokens.has_value() && !options.lengths.has_value()) return absl::OkStatus();
   if (model.tokens_a_sample.has_value()) {
     const char* flag = options.tokens.has_value() ? "--seq" : "--lengths";
-    return absl::InvalidArgumentError(absl::StrCat(flag, ": a sample of ", model.family, " has ", *model.tokens_a_sample,
-                                                   " tokens, as its file says"));
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": a sample of ", model.family, " has ",
+                                                   *model.tokens_a_sample, " tokens, as its file says"));
   }
   if (!options.tokens.has_value()) return absl::OkStatus();
   return Check("--seq", *options.tokens, 1, model.max_positions.value_or(kMostBatch));

@@ -27,7 +27,7 @@ class RequestList final : public RunObserver {
 
  private:
   trace::RequestTrace requests_;
-  std::vector<std::uint64_t> step_begins_;                  // the first request of each step
+  std::vector<std::uint64_t> step_begins_;                 // the first request of each step
   std::unordered_map<std::uint64_t, std::uint32_t> live_;  // address -> id
 };
 

@@ -50,9 +50,8 @@ std::vector<Set> SetsOf(const LeverResult& alone) {
   std::map<LeverGroup, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < Levers().size(); ++i) {
     const Lever& lever = Levers()[i];
-    const bool is_here = std::any_of(alone.rows.begin(), alone.rows.end(), [&](const LeverRow& row) {
-      return row.lever == &lever && row.saved_bytes > 0;
-    });
+    const bool is_here = std::any_of(alone.rows.begin(), alone.rows.end(),
+                                     [&](const LeverRow& row) { return row.lever == &lever && row.saved_bytes > 0; });
     if (lever.price > 0 && is_here) groups[lever.group].push_back(i);
   }
   std::vector<Set> out = {{}};

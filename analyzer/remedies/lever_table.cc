@@ -26,9 +26,7 @@ std::string Expandable(const Estimate&, Variant& variant) { return SetConf("expa
 std::string SplitLimit(const Estimate&, Variant& variant) { return SetConf("max_split_size_mb:128", variant); }
 std::string Roundup(const Estimate&, Variant& variant) { return SetConf("roundup_power2_divisions:8", variant); }
 
-bool IsAdamW(const std::string& optimizer) {
-  return absl::StartsWith(optimizer, "adamw") && optimizer != "adamw-8bit";
-}
+bool IsAdamW(const std::string& optimizer) { return absl::StartsWith(optimizer, "adamw") && optimizer != "adamw-8bit"; }
 bool IsForeach(const estimate::DryRunOptions& run) {
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(run.torch_version);
   return run.optimizer == "adamw-foreach" ||

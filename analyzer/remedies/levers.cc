@@ -80,8 +80,8 @@ absl::StatusOr<LeverResult> RunLevers(const Estimate& of, std::size_t threads) {
       out.skipped.push_back({&levers[i], std::string(attempt.measured.status().message())});
       continue;
     }
-    const auto saved = static_cast<std::int64_t>(asked->device_bytes) -
-                       static_cast<std::int64_t>(attempt.measured->device_bytes);
+    const auto saved =
+        static_cast<std::int64_t>(asked->device_bytes) - static_cast<std::int64_t>(attempt.measured->device_bytes);
     out.rows.push_back({&levers[i], std::move(attempt.flags), *attempt.measured, saved});
   }
   std::stable_sort(out.rows.begin(), out.rows.end(),

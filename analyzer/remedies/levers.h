@@ -55,8 +55,8 @@ absl::Span<const Lever> Levers();
 
 // What a variant takes.
 struct Measured {
-  std::uint64_t device_bytes = 0;    // as the device shows it, in memory without end
-  std::optional<bool> fits = {};     // in both orders; nullopt: no capacity is known
+  std::uint64_t device_bytes = 0;  // as the device shows it, in memory without end
+  std::optional<bool> fits = {};   // in both orders; nullopt: no capacity is known
 };
 absl::StatusOr<Measured> Measure(const estimate::Estimate& of, const Variant& variant);
 

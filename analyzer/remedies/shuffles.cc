@@ -63,9 +63,8 @@ absl::StatusOr<std::vector<Settings>> SettingsOf(const Estimate& of) {
   for (const std::string& conf : confs) {
     absl::StatusOr<policy::Options> options = policy::ParseConf(JoinConfs(conf, CarriedConf(of.run.conf)), compat);
     if (!options.ok()) continue;
-    const bool is_known = std::any_of(out.begin(), out.end(), [&](const Settings& known) {
-      return SameDecisions(known.options, *options);
-    });
+    const bool is_known = std::any_of(out.begin(), out.end(),
+                                      [&](const Settings& known) { return SameDecisions(known.options, *options); });
     if (!is_known) out.push_back({*std::move(options), conf == kThresholdConf});
   }
   return out;
@@ -137,7 +136,8 @@ ShuffleRow RowOf(const Estimate& of, const Settings& setting, std::size_t index,
   row.needs_fraction = setting.needs_fraction;
   const auto outcome = [index](const Run& run) -> const Outcome& { return run.outcomes[index]; };
   if (!setting.needs_fraction) {
-    row.reserved = Collect(runs, first, count, [&](const Run& run) { return std::optional(outcome(run).reserved_bytes); });
+    row.reserved =
+        Collect(runs, first, count, [&](const Run& run) { return std::optional(outcome(run).reserved_bytes); });
   }
   if (!of.run.capacity_bytes.has_value()) return row;
   row.failed = 0;

@@ -41,12 +41,12 @@ Quantiles QuantilesOf(std::vector<std::uint64_t> values);  // all 0 without valu
 // One way of batching under one setting.
 struct ShuffleRow {
   estimate::Batching batching = estimate::Batching::kFixed;
-  std::string conf;                             // as for PYTORCH_CUDA_ALLOC_CONF; empty: the default settings
-  bool is_asked = false;                        // the batching and the settings of the estimate
-  bool needs_fraction = false;                  // does nothing without set_per_process_memory_fraction: replayed with 1
-  std::optional<std::uint64_t> failed = {};     // shuffles in which a request failed; nullopt: capacity not known
-  std::optional<Quantiles> failed_step = {};    // of those, the step in which the first one failed, from 1
-  std::optional<Quantiles> reserved = {};       // peaks, in memory without end; nullopt with needs_fraction
+  std::string conf;                           // as for PYTORCH_CUDA_ALLOC_CONF; empty: the default settings
+  bool is_asked = false;                      // the batching and the settings of the estimate
+  bool needs_fraction = false;                // does nothing without set_per_process_memory_fraction: replayed with 1
+  std::optional<std::uint64_t> failed = {};   // shuffles in which a request failed; nullopt: capacity not known
+  std::optional<Quantiles> failed_step = {};  // of those, the step in which the first one failed, from 1
+  std::optional<Quantiles> reserved = {};     // peaks, in memory without end; nullopt with needs_fraction
 };
 
 // What does not depend on the settings.

@@ -93,10 +93,14 @@ Json LengthsJson(const Estimate& of) {
   if (!of.lengths.has_value()) return nullptr;
   Json batches = Json::array();
   for (const estimate::BatchShape& shape : of.run.batches) batches.push_back(shape.tokens);
-  return {{"text", of.lengths->text},         {"batching", std::string(BatchingName(of.batching))},
-          {"seed", of.seed},                  {"samples", of.lengths->samples.size()},
-          {"longest", of.lengths->longest},   {"samples_cut", of.lengths->cut},
-          {"epoch_steps", of.epoch_steps},    {"batch_tokens", batches}};
+  return {{"text", of.lengths->text},
+          {"batching", std::string(BatchingName(of.batching))},
+          {"seed", of.seed},
+          {"samples", of.lengths->samples.size()},
+          {"longest", of.lengths->longest},
+          {"samples_cut", of.lengths->cut},
+          {"epoch_steps", of.epoch_steps},
+          {"batch_tokens", batches}};
 }
 
 Json AskedJson(const Estimate& of) {

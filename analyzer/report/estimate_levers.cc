@@ -80,9 +80,9 @@ void AppendLevers(const LeverResult& result, std::string& out) {
                 out);
   out += absl::StrFormat("  %11s %11s %-4s  %-40s %s\n", "saves", "leaves", "", "lever", "costs");
   for (const LeverRow& row : result.rows) {
-    out += absl::StrFormat("  %11s %11s %-4s  %-40s %s\n", Saved(row.saved_bytes),
-                           FormatBytes(row.measured.device_bytes), FitsText(row.measured.fits),
-                           Shortened(row.lever->name, 40), Shortened(row.lever->costs, 58));
+    out +=
+        absl::StrFormat("  %11s %11s %-4s  %-40s %s\n", Saved(row.saved_bytes), FormatBytes(row.measured.device_bytes),
+                        FitsText(row.measured.fits), Shortened(row.lever->name, 40), Shortened(row.lever->costs, 58));
   }
   if (result.skipped.empty()) return;
   out += "  ";
@@ -94,14 +94,15 @@ void AppendLevers(const LeverResult& result, std::string& out) {
 }
 
 void AppendFit(const Fit& fit, std::string& out) {
-  AppendSection("FIT", absl::StrCat("into ", FormatBytes(fit.capacity_bytes), ", with the driver's addresses in either order"),
+  AppendSection("FIT",
+                absl::StrCat("into ", FormatBytes(fit.capacity_bytes), ", with the driver's addresses in either order"),
                 out);
   const bool fits = fit.asked.fits == true;
-  std::string text = absl::StrCat("as asked it ", fits ? "fits: " : "does not fit: ", FormatBytes(fit.asked.device_bytes),
-                                  " on the device");
+  std::string text = absl::StrCat(
+      "as asked it ", fits ? "fits: " : "does not fit: ", FormatBytes(fit.asked.device_bytes), " on the device");
   if (fit.asked.device_bytes > fit.capacity_bytes) {
-    absl::StrAppend(&text, " in memory without end, ", FormatBytes(fit.asked.device_bytes - fit.capacity_bytes), " more",
-                    fits ? "; returning its cache makes room" : " than there is");
+    absl::StrAppend(&text, " in memory without end, ", FormatBytes(fit.asked.device_bytes - fit.capacity_bytes),
+                    " more", fits ? "; returning its cache makes room" : " than there is");
   } else {
     absl::StrAppend(&text, ", ", FormatBytes(fit.capacity_bytes - fit.asked.device_bytes), " to spare");
   }
@@ -114,7 +115,8 @@ void AppendFit(const Fit& fit, std::string& out) {
     if (fit.least.has_value()) {
       absl::StrAppend(&text, ": least needs ", NamesOf(*fit.least), ", ", FormatBytes(fit.least->measured.device_bytes),
                       ", short by ",
-                      FormatBytes(fit.least->measured.device_bytes - std::min(fit.capacity_bytes, fit.least->measured.device_bytes)));
+                      FormatBytes(fit.least->measured.device_bytes -
+                                  std::min(fit.capacity_bytes, fit.least->measured.device_bytes)));
     }
     out += "  ";
     AppendWrapped(text, 2, out);
@@ -157,7 +159,8 @@ Json FitJson(const Fit& fit) {
           {"device_bytes", fit.asked.device_bytes},
           {"largest_batch", BatchJson(fit.largest)},
           {"cheapest", SetJson(fit.cheapest)},
-          {"largest_batch_of_cheapest", fit.largest_cheapest.has_value() ? BatchJson(*fit.largest_cheapest) : Json(nullptr)},
+          {"largest_batch_of_cheapest",
+           fit.largest_cheapest.has_value() ? BatchJson(*fit.largest_cheapest) : Json(nullptr)},
           {"least", SetJson(fit.least)},
           {"sets_tried", fit.sets_tried}};
 }

@@ -39,7 +39,8 @@ std::string RowText(const ShuffleRow& row, std::int64_t shuffles) {
   std::string out = absl::StrFormat("  %-8s %-36s %6s  %-13s", BatchingName(row.batching),
                                     Shortened(SettingsText(row), 36), failed, StepText(row.failed_step));
   if (row.reserved.has_value()) {
-    for (const std::uint64_t bytes : {row.reserved->least, row.reserved->median, row.reserved->p95, row.reserved->most}) {
+    for (const std::uint64_t bytes :
+         {row.reserved->least, row.reserved->median, row.reserved->p95, row.reserved->most}) {
       out += absl::StrFormat(" %11s", FormatBytes(bytes));
     }
   }
@@ -64,21 +65,21 @@ void AppendShuffles(const estimate::Estimate& of, const ShuffleResult& result, s
                                     FormatCount(static_cast<std::uint64_t>(result.epoch_steps)), " steps");
   AppendSection("SHUFFLES", remark, out);
   if (of.run.capacity_bytes.has_value()) {
-    absl::StrAppend(&out, "  ", FormatBytes(*of.run.capacity_bytes), " for the allocator: ",
-                    FormatBytes(*of.capacity_bytes), " less ", FormatBytes(of.context_bytes + of.driver_bytes),
-                    " outside of it\n");
+    absl::StrAppend(&out, "  ", FormatBytes(*of.run.capacity_bytes),
+                    " for the allocator: ", FormatBytes(*of.capacity_bytes), " less ",
+                    FormatBytes(of.context_bytes + of.driver_bytes), " outside of it\n");
   }
   for (const remedies::ShuffleBatching& batching : result.batchings) {
-    out += absl::StrFormat("  %-8s longest batch %llu to %llu tokens (median %llu), peak requested %s to %s (median %s)\n",
-                           BatchingName(batching.batching),
-                           static_cast<unsigned long long>(batching.padded_tokens.least),
-                           static_cast<unsigned long long>(batching.padded_tokens.most),
-                           static_cast<unsigned long long>(batching.padded_tokens.median),
-                           FormatBytes(batching.requested.least), FormatBytes(batching.requested.most),
-                           FormatBytes(batching.requested.median));
+    out += absl::StrFormat(
+        "  %-8s longest batch %llu to %llu tokens (median %llu), peak requested %s to %s (median %s)\n",
+        BatchingName(batching.batching), static_cast<unsigned long long>(batching.padded_tokens.least),
+        static_cast<unsigned long long>(batching.padded_tokens.most),
+        static_cast<unsigned long long>(batching.padded_tokens.median), FormatBytes(batching.requested.least),
+        FormatBytes(batching.requested.most), FormatBytes(batching.requested.median));
   }
   absl::StrAppendFormat(&out, "\n  %-8s %-36s %6s  %-13s %s\n", "batching", "settings",
-                        of.run.capacity_bytes.has_value() ? "fail" : "", of.run.capacity_bytes.has_value() ? "in step" : "",
+                        of.run.capacity_bytes.has_value() ? "fail" : "",
+                        of.run.capacity_bytes.has_value() ? "in step" : "",
                         "peak reserved, memory without end: least, median, 95 %, most");
   bool needs_fraction = false;
   const ShuffleRow* before = nullptr;

@@ -175,13 +175,14 @@ void AppendLengths(const Estimate& of, std::string& out) {
   for (const estimate::BatchShape& shape : of.run.batches) tokens.push_back(static_cast<std::uint64_t>(shape.tokens));
   const remedies::Quantiles spread = remedies::QuantilesOf(std::move(tokens));
   AppendSection("LENGTHS", of.lengths->text, out);
-  std::string text = absl::StrCat(
-      Count(static_cast<std::int64_t>(of.lengths->samples.size())), " samples, ",
-      Count(static_cast<std::int64_t>(of.run.batches.size())), " batches padded to ", spread.least, " to ", spread.most,
-      " tokens (median ", spread.median, "); the first ", of.run.steps, " of an epoch's ", Count(of.epoch_steps),
-      " steps are run, shuffled with seed ", of.seed);
+  std::string text =
+      absl::StrCat(Count(static_cast<std::int64_t>(of.lengths->samples.size())), " samples, ",
+                   Count(static_cast<std::int64_t>(of.run.batches.size())), " batches padded to ", spread.least, " to ",
+                   spread.most, " tokens (median ", spread.median, "); the first ", of.run.steps, " of an epoch's ",
+                   Count(of.epoch_steps), " steps are run, shuffled with seed ", of.seed);
   if (of.lengths->cut > 0) {
-    absl::StrAppend(&text, "; ", FormatCount(of.lengths->cut), " samples were longer and are cut to ", of.lengths->longest);
+    absl::StrAppend(&text, "; ", FormatCount(of.lengths->cut), " samples were longer and are cut to ",
+                    of.lengths->longest);
   }
   out += "  ";
   AppendWrapped(text, 2, out);

@@ -15,12 +15,14 @@
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/program.h"
 #include "gmock/gmock.h"
+#include "tests/documented_row.h"
 #include "tests/estimate/model_file.h"
 
 namespace ashlar::estimate {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 constexpr char kClassifier[] = "BertForSequenceClassification";
@@ -134,7 +136,8 @@ TEST(DryRunTest, EveryHeadRuns) {
 // NVML on a V100, Hugging Face's "Performance and Scalability" (2022).
 struct Row {
   const char* name;
-  double measured_mib;
+  const char* documented;  // the first cell of its row in docs/estimate.md
+  std::uint64_t measured_mib;
   std::int64_t steps = 3;
   std::int64_t batch = 4;
   std::int64_t accumulation = 1;
@@ -160,7 +163,7 @@ TEST_P(MeasuredRow, IsWithinOnePercent) {
   for (const std::optional<DryRun>* run : {&estimate.ascending, &estimate.descending}) {
     ASSERT_TRUE(run->has_value());
     const double shown_mib = static_cast<double>(estimate.DeviceBytes(**run)) / kMiB;
-    EXPECT_NEAR(shown_mib, row.measured_mib, 0.01 * row.measured_mib);
+    EXPECT_NEAR(shown_mib, static_cast<double>(row.measured_mib), 0.01 * static_cast<double>(row.measured_mib));
     EXPECT_TRUE((*run)->fits);
     EXPECT_EQ((*run)->parts.total(), (*run)->peak_requested_bytes);
     EXPECT_LE((*run)->peak_requested_bytes, (*run)->peak_allocated_bytes);
@@ -168,30 +171,51 @@ TEST_P(MeasuredRow, IsWithinOnePercent) {
     EXPECT_EQ((*run)->parameters, estimate.model.count());
   }
   EXPECT_EQ(estimate.ascending->peak_allocated_bytes, estimate.descending->peak_allocated_bytes);
+  EXPECT_THAT(tests::DocumentedRow(row.documented),
+              EndsWith(tests::ErrorCells(row.measured_mib, estimate.DeviceBytes(*estimate.ascending) / kMiB,
+                                         estimate.DeviceBytes(*estimate.descending) / kMiB)));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     , MeasuredRow,
     testing::Values(
-        Row{.name = "Weights", .measured_mib = 2631, .steps = 0}, Row{.name = "AdamW", .measured_mib = 14949},
-        Row{.name = "Accumulation", .measured_mib = 8681, .batch = 1, .accumulation = 4},
-        Row{.name = "Checkpointing", .measured_mib = 6775, .batch = 1, .accumulation = 4, .is_checkpointed = true},
-        Row{.name = "Half", .measured_mib = 13939, .precision = Precision::kFloat16Mixed},
+        Row{.name = "Weights", .documented = "weights alone", .measured_mib = 2631, .steps = 0},
+        Row{.name = "AdamW", .documented = "AdamW, batch 4", .measured_mib = 14949},
+        Row{.name = "Accumulation",
+            .documented = "batch 1, 4 batches a step",
+            .measured_mib = 8681,
+            .batch = 1,
+            .accumulation = 4},
+        Row{.name = "Checkpointing",
+            .documented = "and checkpointing",
+            .measured_mib = 6775,
+            .batch = 1,
+            .accumulation = 4,
+            .is_checkpointed = true},
+        Row{.name = "Half",
+            .documented = "batch 4, autocast fp16",
+            .measured_mib = 13939,
+            .precision = Precision::kFloat16Mixed},
         Row{.name = "HalfCheckpointing",
+            .documented = "batch 1, 4 a step, checkpointing, fp16",
             .measured_mib = 7275,
             .batch = 1,
             .accumulation = 4,
             .is_checkpointed = true,
             .precision = Precision::kFloat16Mixed},
-        Row{.name = "Adafactor", .measured_mib = 12295, .optimizer = "adafactor"},
+        Row{.name = "Adafactor", .documented = "Adafactor, batch 4", .measured_mib = 12295, .optimizer = "adafactor"},
         Row{.name = "HalfCheckpointingAdafactor",
+            .documented = "batch 1, 4 a step, checkpointing, fp16, Adafactor",
             .measured_mib = 4847,
             .batch = 1,
             .accumulation = 4,
             .is_checkpointed = true,
             .precision = Precision::kFloat16Mixed,
             .optimizer = "adafactor"},
-        Row{.name = "AdamW8Bit", .measured_mib = 13085, .optimizer = "adamw-8bit"}),
+        Row{.name = "AdamW8Bit",
+            .documented = "8-bit AdamW, batch 4",
+            .measured_mib = 13085,
+            .optimizer = "adamw-8bit"}),
     [](const testing::TestParamInfo<Row>& row) { return row.param.name; });
 
 // A layer of BERT keeps N d 34 + N f 8 + B H S^2 13 bytes in torch 1.10, counted from its modules; the run peaks when

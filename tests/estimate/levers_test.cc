@@ -1,10 +1,11 @@
 // Levers and what fits, against estimates made with the same flags, and against bytes counted by hand.
+#include "analyzer/remedies/levers.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "analyzer/remedies/fit.h"
-#include "analyzer/remedies/levers.h"
 #include "gmock/gmock.h"
 #include "tests/estimate/model_file.h"
 
@@ -115,7 +116,7 @@ TEST(LeversTest, SaveWhatIsCountedByHand) {
 TEST(LeversTest, PaddingIsALeverWhereLengthsAreKnown) {
   EstimateOptions options = Asked();
   options.tokens.reset();
-  options.lengths = estimate::NormalLengths("mean:60,sd:30,max:512", {.samples = 96});
+  options.lengths = *estimate::NormalLengths("mean:60,sd:30,max:512", {.samples = 96});
   options.batching = estimate::Batching::kFixed;
   options.runs_an_epoch = true;
   const LeverResult result = *RunLevers(MustEstimate(options), 2);
@@ -165,7 +166,9 @@ TEST(FitTest, TheCheapestSetFitsAndNoneThatIsCheaperDoes) {
         if (a.price == 0 || a.pull(of, cheaper).empty()) continue;
         if (is_pair && b.pull(of, cheaper).empty()) continue;
         if (a.price + (is_pair ? b.price : 0) >= price) continue;
-        EXPECT_EQ(Measure(of, cheaper)->fits, false) << a.name << ", " << b.name;
+        const absl::StatusOr<Measured> measured = Measure(of, cheaper);
+        if (!measured.ok()) continue;  // this version has no such setting
+        EXPECT_EQ(measured->fits, false) << a.name << ", " << b.name;
       }
     }
   }

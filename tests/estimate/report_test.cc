@@ -56,7 +56,7 @@ Printed MustPrint(Model model, const EstimateOptions& options, SchemaCheck& sche
 void ExpectSimulationsArePrinted(SchemaCheck& schema) {
   EstimateOptions options;
   options.run.batch = 4;
-  options.lengths = estimate::NormalLengths("mean:40,sd:30,max:600", {.samples = 20});
+  options.lengths = *estimate::NormalLengths("mean:40,sd:30,max:600", {.samples = 20});
   options.device = "T4";
   options.capacity_bytes = 3 * kGiB;
   options.runs_an_epoch = true;
