@@ -50,6 +50,7 @@ absl::StatusOr<CostModel> ReadCosts(absl::string_view text) {
     if (found == nullptr) return Bad(number, line, "no such key; device_cost prints all there are");
     out.*found->ns = ns;
   }
+  if (seen.empty()) return absl::InvalidArgumentError("there is no cost in it; device_cost prints such a table");
   return out;
 }
 

@@ -6,7 +6,7 @@
 //   ...
 //
 // A line is a key and nanoseconds; what # begins is a remark. What is not named keeps its default. InvalidArgument with
-// the line's number: an unknown key, a key that stands twice, no number.
+// the line's number: an unknown key, a key that stands twice, no number; or without any cost at all.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_COST_TABLE_H_
 #define ASHLAR_ALLOCATOR_DEVICE_COST_TABLE_H_
 

@@ -5,7 +5,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
+#include "allocator/device/cost_table.h"
+#include "analyzer/readers/input_file.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/readers/torch_snapshot_writer.h"
 
@@ -14,6 +17,22 @@ namespace {
 
 absl::Status Named(const char* flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
+}
+
+// A key of the conf that says the same as a flag stands for that flag.
+template <typename Rule>
+absl::Status TakeRule(absl::string_view conf, absl::string_view key, absl::string_view flag, Rule rule,
+                      std::optional<Rule>& out) {
+  bool is_named = false;
+  for (const absl::string_view item : absl::StrSplit(conf, ',')) {
+    is_named |= absl::StripAsciiWhitespace(item.substr(0, item.find(':'))) == key;
+  }
+  if (!is_named) return absl::OkStatus();
+  if (out.has_value() && *out != rule) {
+    return absl::InvalidArgumentError(absl::StrCat("--conf: its ", key, " is not that of ", flag, ": give one"));
+  }
+  out = rule;
+  return absl::OkStatus();
 }
 
 absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& out) {
@@ -29,9 +48,25 @@ absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& o
   }
   out.wishes.conf = flags.conf;
   // Read here once, so that a bad setting is a usage error before any work.
+  const std::string conf = flags.conf.value_or("");
   const policy::Compat compat = out.wishes.compat.value_or(policy::Compat::kTorch210);
-  const absl::StatusOr<policy::Options> options = policy::ParseConf(flags.conf.value_or(""), compat);
-  return options.ok() ? absl::OkStatus() : Named("--conf", options.status());
+  const absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, policy::Keys::kAshlar);
+  if (!options.ok()) return Named("--conf", options.status());
+  absl::Status status = TakeRule(conf, "compat", "--compat", options->compat, out.wishes.compat);
+  status.Update(TakeRule(conf, "free_order", "--free-order", options->free_order, out.wishes.free_order));
+  return status;
+}
+
+absl::Status ReadDeviceCosts(const std::string& file, report::ExplainOptions& out) {
+  if (file.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::string> text = readers::ReadInput(file);
+  if (!text.ok()) return Named("--device-costs", text.status());
+  const absl::StatusOr<device::CostModel> costs = device::ReadCosts(*text);
+  if (!costs.ok()) {
+    return absl::Status(costs.status().code(), absl::StrCat("--device-costs: ", file, ": ", costs.status().message()));
+  }
+  out.device_costs = *costs;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -40,6 +75,8 @@ void AddReplayFlags(CLI::App& app, ReplayFlags& flags) {
   AddPolicyFlags(app, flags);
   app.add_option("--capacity", flags.capacity, "memory of the device, such as 16GiB");
   app.add_option("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
+  app.add_option("--device-costs", flags.device_costs,
+                 "what the device's calls cost: a table as device_cost prints it");
 }
 
 void AddPolicyFlags(CLI::App& app, ReplayFlags& flags) {
@@ -48,7 +85,7 @@ void AddPolicyFlags(CLI::App& app, ReplayFlags& flags) {
                  "order of equally big free blocks: address, per-block-counter, per-segment-counter");
   app.add_option("--segment-addresses", flags.segment_addresses,
                  "where the simulated device puts segments: ascending (default) or descending");
-  app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
+  app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF");
   app.add_option("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
 }
 
@@ -74,6 +111,7 @@ absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags)
     return absl::InvalidArgumentError(
         absl::StrCat("--memory-fraction: ", *flags.memory_fraction, " is not between 0 and 1"));
   }
+  if (absl::Status status = ReadDeviceCosts(flags.device_costs, out); !status.ok()) return status;
   out.memory_fraction = flags.memory_fraction;
   out.device = flags.device;
   return out;

@@ -25,6 +25,7 @@ struct ReplayFlags {
   std::string segment_addresses;
   std::optional<std::string> conf;
   std::string capacity;
+  std::string device_costs;
   std::optional<double> memory_fraction;
   std::optional<int> device;
 };

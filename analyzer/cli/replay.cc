@@ -52,6 +52,7 @@ absl::StatusOr<report::ReplayReport> ReplayCold(const trace::RequestTrace& reque
   replay::RequestReplayOptions replay_options{options, {}, context.options.memory_fraction};
   replay_options.device.capacity_bytes = context.options.capacity_bytes.value_or(remedies::kAmpleCapacityBytes);
   replay_options.device.address_order = context.options.segment_addresses;
+  replay_options.device.cost = context.options.device_costs;
   replay_options.device.events_complete_immediately = context.flags.events_complete_immediately;
   replay::RequestReplay replay(std::move(replay_options));
   replay::EventLog log;

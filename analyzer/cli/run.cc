@@ -47,7 +47,7 @@ absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
   if (!capacity.ok()) return Named("--capacity", capacity.status());
   const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
   if (!compat.ok()) return Named("--compat", compat.status());
-  absl::StatusOr<policy::Options> options = policy::ParseConf(flags.conf, *compat);
+  absl::StatusOr<policy::Options> options = policy::ParseConf(flags.conf, *compat, policy::Keys::kAshlar);
   if (!options.ok()) return Named("--conf", options.status());
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(flags.torch);
   if (!framework.ok()) return Named("--torch", framework.status());

@@ -147,7 +147,8 @@ absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& optio
   if (!framework.ok()) return Named("--torch", framework.status());
   const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);
   if (!gpu.ok()) return Named("--gpu", gpu.status());
-  const absl::StatusOr<policy::Options> settings = policy::ParseConf(options.conf, CompatOf(options.torch_version));
+  const absl::StatusOr<policy::Options> settings =
+      policy::ParseConf(options.conf, CompatOf(options.torch_version), policy::Keys::kAshlar);
   if (!settings.ok()) return Named("--conf", settings.status());
 
   device::SimDeviceOptions device_options;

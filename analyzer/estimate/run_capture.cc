@@ -68,6 +68,7 @@ void RunCapture::OnEnd() {
     head = core::RecordedHeadOf(*allocator_, 0);
     head.segments = allocator_->SegmentsNow();
     head.recording->reservations = allocator_->ReservationsNow();
+    head.recording->start.emplace().has_segments = true;  // of an empty allocator
   });
   if (!HasLateKeys(allocator_->options().compat)) {
     for (const char* key : kLateKeys) head.settings->values.erase(key);

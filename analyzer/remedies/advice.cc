@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
@@ -60,7 +61,13 @@ std::string Seconds(std::uint64_t ns) { return absl::StrFormat("%.1f s", static_
 }  // namespace
 
 std::string PasteLine(const std::string& conf) {
-  return conf.empty() ? "unset PYTORCH_CUDA_ALLOC_CONF" : absl::StrCat("export PYTORCH_CUDA_ALLOC_CONF=", conf);
+  if (conf.empty()) return "unset PYTORCH_CUDA_ALLOC_CONF";
+  // Our own keys are read from our own variable.
+  bool has_ours = false;
+  for (const policy::KeyInfo& key : policy::AllKeys()) {
+    has_ours |= key.is_ours && absl::StrContains(absl::StrCat(",", conf), absl::StrCat(",", key.name, ":"));
+  }
+  return absl::StrCat(has_ours ? "export ASHLAR_CONF=" : "export PYTORCH_CUDA_ALLOC_CONF=", conf);
 }
 
 std::string NameOf(const std::string& conf) { return conf.empty() ? "the default settings" : conf; }

@@ -78,7 +78,8 @@ class Sweep {
   absl::StatusOr<Candidate> Parse(const std::string& conf) const {
     Candidate out{conf, {}};
     for (const WhatIfInput& input : inputs_) {
-      absl::StatusOr<policy::Options> options = policy::ParseConf(conf, input.settings.baseline.compat);
+      absl::StatusOr<policy::Options> options =
+          policy::ParseConf(conf, input.settings.baseline.compat, policy::Keys::kAshlar);
       if (!options.ok()) return options.status();
       options->free_order = input.settings.baseline.free_order;
       out.options.push_back(*std::move(options));
@@ -114,7 +115,8 @@ class Sweep {
       // A fraction of memory that is not known is no limit.
       if (!settings.capacity_bytes.has_value()) limits.has_memory_limit = false;
       // Only a limit that every offered conf keeps: the caller's, or one carried over from the recorded conf.
-      policy::Options probe = policy::ParseConf(carried_, settings.baseline.compat).value_or(policy::Options{});
+      policy::Options probe =
+          policy::ParseConf(carried_, settings.baseline.compat, policy::Keys::kAshlar).value_or(policy::Options{});
       probe.garbage_collection_threshold = 0.5;
       const std::vector<Risk> risks = RisksOf(probe, {}, settings.memory_fraction);
       for (const Risk& risk : risks) {

@@ -34,7 +34,8 @@ absl::StatusOr<WhatIfRow> ReplayUnder(const trace::RequestTrace& requests, const
 }
 
 std::string BaselineConf(const policy::Options& baseline) {
-  const absl::StatusOr<policy::Options> named = policy::ParseConf(baseline.conf, baseline.compat);
+  const absl::StatusOr<policy::Options> named =
+      policy::ParseConf(baseline.conf, baseline.compat, policy::Keys::kAshlar);
   if (named.ok() && SameDecisions(*named, baseline)) return baseline.conf;
   const std::optional<Setting> setting = SettingOf(baseline);
   return setting.has_value() ? JoinConfs(ConfOf(*setting), CarriedConf(baseline.conf)) : baseline.conf;
@@ -61,7 +62,8 @@ absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& req
   const bool is_standard = settings.confs.empty();
   const std::string carried = is_standard ? CarriedConf(settings.baseline.conf) : "";
   for (const std::string& conf : is_standard ? StandardConfs() : settings.confs) {
-    absl::StatusOr<policy::Options> options = policy::ParseConf(JoinConfs(conf, carried), settings.baseline.compat);
+    absl::StatusOr<policy::Options> options =
+        policy::ParseConf(JoinConfs(conf, carried), settings.baseline.compat, policy::Keys::kAshlar);
     if (!options.ok()) {
       // 1.13 has no expandable segments: a standard row that the version does not know is left out.
       if (is_standard) continue;

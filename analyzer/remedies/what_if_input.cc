@@ -15,6 +15,7 @@ WhatIfSettings SettingsOf(const policy::Options& baseline, const ReplayLimits& l
   out.capacity_bytes = limits.capacity_bytes;
   out.memory_fraction = limits.memory_fraction;
   out.device.address_order = limits.segment_addresses;
+  out.device.cost = limits.device_costs;
   return out;
 }
 
@@ -66,7 +67,8 @@ WhatIfInput InputOf(const trace::RequestTrace& requests, const policy::Options& 
 
 absl::StatusOr<policy::Options> WishedOptions(const replay::ReplayWishes& wishes) {
   absl::StatusOr<policy::Options> out =
-      policy::ParseConf(wishes.conf.value_or(""), wishes.compat.value_or(policy::Compat::kTorch210));
+      policy::ParseConf(wishes.conf.value_or(""), wishes.compat.value_or(policy::Compat::kTorch210),
+                        policy::Keys::kAshlar);
   if (out.ok() && wishes.free_order.has_value()) out->free_order = *wishes.free_order;
   return out;
 }

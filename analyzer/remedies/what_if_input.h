@@ -24,6 +24,7 @@ struct ReplayLimits {
   std::optional<std::uint64_t> capacity_bytes = {};  // used where the record does not tell it
   std::optional<double> memory_fraction = {};
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
+  device::CostModel device_costs = {};
 };
 
 struct WhatIfInput {

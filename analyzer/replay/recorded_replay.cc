@@ -26,7 +26,7 @@ absl::StatusOr<policy::Options> OptionsFor(const trace::Snapshot& snapshot, poli
                                            const ReplayWishes& wishes) {
   absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
   if (!wishes.conf.has_value()) return recorded;
-  absl::StatusOr<policy::Options> out = policy::ParseConf(*wishes.conf, compat);
+  absl::StatusOr<policy::Options> out = policy::ParseConf(*wishes.conf, compat, policy::Keys::kAshlar);
   if (out.ok() && recorded.ok() && IsRecordedCompat(snapshot, compat)) out->free_order = recorded->free_order;
   return out;
 }

@@ -26,6 +26,7 @@ struct ExplainOptions {
   std::vector<analyses::RankPeak> other_ranks = {};     // of the same job
   replay::ReplayWishes wishes;
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
+  device::CostModel device_costs = {};
 };
 
 // Where and under which limits to replay.

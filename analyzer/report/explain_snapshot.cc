@@ -88,7 +88,8 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::
 }  // namespace
 
 remedies::ReplayLimits LimitsOf(const ExplainOptions& options) {
-  return {options.capacity_bytes, options.memory_fraction, options.segment_addresses};
+  return {options.capacity_bytes, options.memory_fraction, options.segment_addresses,
+          options.device_costs};
 }
 
 absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished) {

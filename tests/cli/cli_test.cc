@@ -54,6 +54,33 @@ TEST_F(CliTest, ErrorsStayOneLine) {
   ExpectError(Run("'fro\nb'"), 2, {"fro"});
 }
 
+// What nothing but our own keys can say.
+TEST_F(CliTest, ConfTakesOurKeys) {
+  const std::string trace = Write("trace.txt", "a 1 20971520 0\nf 1\na 2 20971520 7\n");
+  const auto replay = [&](const std::string& flags) {
+    return nlohmann::json::parse(Run("replay --json " + trace + " " + flags).out);
+  };
+  EXPECT_EQ(replay("--conf memory_limit_mb:30")["cudaFree"], 1);
+  EXPECT_EQ(replay("--conf memory_limit_mb:30,borrow_across_streams:True")["cudaFree"], 0);
+  EXPECT_EQ(replay("--conf compat:torch-2.6")["compat"], "torch-2.6");
+  EXPECT_EQ(replay("--conf free_order:per-block-counter")["free_order"], "per-block-counter");
+  const nlohmann::json sweep = nlohmann::json::parse(
+      Run("sweep --json --capacity 30MiB " + trace + " --confs 'borrow_across_streams:True;search_after_sync:True'").out);
+  EXPECT_EQ(sweep["rows"].size(), 3u);
+}
+
+// Two requests of a segment each: the table's costs, added up.
+TEST_F(CliTest, DeviceCostsComeFromATable) {
+  const std::string trace = Write("trace.txt", "a 1 20971520 0\na 2 20971520 7\n");
+  const std::string costs = Write("costs", "# a GPU\nsegment_alloc_ns 1234567\n");
+  const nlohmann::json replay =
+      nlohmann::json::parse(Run("replay --json " + trace + " --device-costs " + costs).out);
+  EXPECT_EQ(replay["estimated_driver_ns"], 2 * 1234567);
+  const nlohmann::json sweep =
+      nlohmann::json::parse(Run("sweep --json " + trace + " --confs default --device-costs " + costs).out);
+  EXPECT_EQ(sweep["rows"][0]["traces"][0]["estimated_driver_ns"], 2 * 1234567);
+}
+
 TEST_F(CliTest, UsageErrorsAreTwo) {
   const std::string trace = Write("trace.txt", kTrace);
   const std::string example = std::string("'") + kExample + "'";
@@ -68,6 +95,13 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
     ExpectError(Run(command + trace + " --frob"), 2, {"--frob", "--help"});
     ExpectError(Run(command + trace + " " + trace), 2, {"--help"});
     ExpectError(Run(command + trace + " --conf max_split_size_mb:1"), 2, {"--conf", "max_split_size_mb", "'1'", "20"});
+    ExpectError(Run(command + trace + " --conf search_after_sink:True"), 2, {"--conf", "'search_after_sync'?"});
+    ExpectError(Run(command + trace + " --conf memory_limit_mb:none"), 2, {"--conf", "memory_limit_mb", "'none'"});
+    ExpectError(Run(command + trace + " --compat torch-2.6 --conf compat:torch-1.13"), 2, {"--conf", "--compat"});
+    ExpectError(Run(command + trace + " --device-costs " + folder_ + "none"), 2, {"--device-costs", "No such file"});
+    ExpectError(Run(command + trace + " --device-costs " + Write("bad_costs", "event_ns 1\nevents 2\n")), 2,
+                {"--device-costs", "bad_costs: line 2", "no such key"});
+    ExpectError(Run(command + trace + " --device-costs " + Write("no_costs", "# skipped\n")), 2, {"no cost in it"});
     ExpectError(Run(command + trace + " --conf garbage_collection_threshold:2"), 2, {"'2'", "between 0 and 1"});
     ExpectError(Run(command + trace + " --conf frob:1"), 2, {"--conf", "'frob'", "torch-2.10"});
     ExpectError(Run(command + trace + " --conf frob"), 2, {"--conf", "key:value"});

@@ -262,6 +262,7 @@ TEST(CostTableTest, BadLinesAreNamed) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
     EXPECT_EQ(status.message().substr(0, 8), "line 2: ") << status;
   }
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadCosts("# skipped: no GPU\n").status()));
 }
 
 }  // namespace
