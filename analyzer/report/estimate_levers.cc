@@ -82,7 +82,7 @@ void AppendLevers(const LeverResult& result, std::string& out) {
   for (const LeverRow& row : result.rows) {
     out +=
         absl::StrFormat("  %11s %11s %-4s  %-40s %s\n", Saved(row.saved_bytes), FormatBytes(row.measured.device_bytes),
-                        FitsText(row.measured.fits), Shortened(row.lever->name, 40), Shortened(row.lever->costs, 58));
+                        FitsText(row.measured.fits), Shortened(row.lever->name, 40), Shortened(row.lever->costs, 57));
   }
   if (result.skipped.empty()) return;
   out += "  ";

@@ -58,7 +58,7 @@ void ExpectSimulationsArePrinted(SchemaCheck& schema) {
   options.run.batch = 4;
   options.lengths = *estimate::NormalLengths("mean:40,sd:30,max:600", {.samples = 20});
   options.device = "T4";
-  options.capacity_bytes = 3 * kGiB;
+  options.capacity_bytes = 2 * kGiB;
   options.runs_an_epoch = true;
   absl::StatusOr<estimate::Estimate> estimate =
       EstimateMemory(ModelOf("bert-base-uncased", "BertForSequenceClassification"), options);
@@ -79,7 +79,7 @@ void ExpectSimulationsArePrinted(SchemaCheck& schema) {
   for (const json& row : document["levers"]["rows"]) {
     EXPECT_THAT(levers, HasSubstr(FormatBytes(row["device_bytes"].get<std::uint64_t>())));
   }
-  EXPECT_THAT(levers, HasSubstr("FIT   (into 3.00 GiB"));
+  EXPECT_THAT(levers, HasSubstr("FIT   (into 2.00 GiB"));
   for (const json& row : document["shuffles"]["rows"]) {
     if (row["peak_reserved_bytes"].is_null()) continue;
     EXPECT_THAT(text, HasSubstr(FormatBytes(row["peak_reserved_bytes"]["p95"].get<std::uint64_t>())));
