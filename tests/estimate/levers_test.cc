@@ -203,7 +203,8 @@ TEST(FitTest, SaysWhenNothingFits) {
   EXPECT_LT(fit.least->measured.device_bytes, fit.asked.device_bytes / 2);
   EXPECT_GT(fit.sets_tried, 50u);
   options.capacity_bytes.reset();
-  EXPECT_THAT(std::string(FindFit(MustEstimate(options, one_layer), {}).status().message()), HasSubstr("how much memory"));
+  EXPECT_THAT(std::string(FindFit(MustEstimate(options, one_layer), {}).status().message()),
+              HasSubstr("how much memory"));
 }
 
 }  // namespace
