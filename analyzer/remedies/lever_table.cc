@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "analyzer/estimate/program.h"
 #include "analyzer/remedies/levers.h"
 #include "analyzer/remedies/settings_space.h"
 #include "kernels/tensor/framework.h"
@@ -100,6 +101,14 @@ std::string Checkpoint(const Estimate&, Variant& variant) {
   return "--checkpointing";
 }
 
+// For a run that was asked to be eager where transformers of that time would not have been.
+std::string FusedAttention(const Estimate& of, Variant& variant) {
+  if (variant.run.attention != kernels::Attention::kEager) return "";
+  if (estimate::DefaultAttention(of.model, variant.run) != kernels::Attention::kSdpa) return "";
+  variant.run.attention = kernels::Attention::kSdpa;
+  return "--attention sdpa";
+}
+
 std::string HostEmbeddings(const Estimate&, Variant& variant) {
   if (variant.run.switches.has_host_embeddings) return "";
   variant.run.switches.has_host_embeddings = true;
@@ -182,6 +191,7 @@ constexpr Lever kLevers[] = {
     {kEmbeddings, 8, "frozen embeddings", "embeddings do not learn", FreezeEmbeddings},
     {kOptimizer, 9, "SGD with momentum", "no second moments: often worse for transformers", Momentum},
     {kOptimizer, 10, "SGD", "no moments: often much worse for transformers", Sgd},
+    {kAttention, 1, "fused attention", "nothing, where attention weights are not wanted themselves", FusedAttention},
     {kSequence, 12, "half as long sequences", "what is longer is cut", HalfSequence},
     {kModel, 0, "tied embeddings", "another model: input and output share a table", Tie},
     {kModel, 0, "embeddings shared by encoder and decoder", "another model", Share},

@@ -188,6 +188,26 @@ TEST(FitTest, TheLargestBatchFitsAndTheNextDoesNot) {
   EXPECT_FALSE(Fits(options));
 }
 
+TEST(LeversTest, FusedAttentionWhereItWasNotTaken) {
+  EstimateOptions options;
+  options.run.batch = 4;
+  options.run.switches.layers = 2;
+  options.run.switches.vocabulary = 1000;
+  options.tokens = 512;
+  const LeverResult fused = *RunLevers(MustEstimate(options, estimate::ModelOf("gpt2")), 2);
+  for (const LeverRow& row : fused.rows) EXPECT_NE(row.flags, "--attention sdpa");
+  options.run.attention = kernels::Attention::kEager;
+  const LeverResult eager = *RunLevers(MustEstimate(options, estimate::ModelOf("gpt2")), 2);
+  const auto row = std::find_if(eager.rows.begin(), eager.rows.end(),
+                                [](const LeverRow& of) { return of.flags == "--attention sdpa"; });
+  ASSERT_NE(row, eager.rows.end());
+  EXPECT_EQ(row->measured.device_bytes, fused.asked.device_bytes);
+  EXPECT_GT(row->saved_bytes, 0);
+  options.run.torch_version = "2.1";  // whose transformers has none for GPT-2
+  const LeverResult older = *RunLevers(MustEstimate(options, estimate::ModelOf("gpt2")), 2);
+  for (const LeverRow& of : older.rows) EXPECT_NE(of.flags, "--attention sdpa");
+}
+
 TEST(FitTest, SaysWhenNothingFits) {
   const estimate::Model one_layer = *estimate::ReadModel(
       R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], "num_hidden_layers": 1,
