@@ -165,10 +165,11 @@ class Decoder {
     range.size_bytes = in.Varint();
     const std::uint64_t lane = version_ < 2 ? 0 : in.Below(3);
     if (lane != 0) {
-      range.lane.emplace();
-      range.lane->is_small_pool = lane == 2;
-      range.lane->stream = Stream{in.Varint()};
-      range.lane->pool = ReadPool(in);
+      ReservedRange::Lane owner;
+      owner.is_small_pool = lane == 2;
+      owner.stream = Stream{in.Varint()};
+      owner.pool = ReadPool(in);
+      range.lane = owner;
     }
     if (in.ok()) head_.reservations.push_back(range);
     return in.ok();

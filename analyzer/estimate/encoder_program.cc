@@ -43,6 +43,11 @@ double Widest(std::int64_t heads, std::int64_t inner, std::int64_t width, std::i
                   static_cast<double>(std::max({inner, width, has_logits ? vocabulary : 0})));
 }
 
+std::string WhyNoAttention(const DryRunOptions& options) {
+  if (options.attention != kernels::Attention::kFlash) return {};
+  return "no dry run of an encoder with the package flash_attn yet: --attention eager and sdpa have one";
+}
+
 }  // namespace
 
 std::unique_ptr<Program> MakeProgramOf(const BertProgramConfig& config, kernels::Parameters& parameters,
@@ -52,6 +57,7 @@ std::unique_ptr<Program> MakeProgramOf(const BertProgramConfig& config, kernels:
                                           make(parameters, config.bert, config.head,
                                                {.is_checkpointed = options.is_checkpointed,
                                                 .is_training = options.is_training,
+                                                .has_sdpa = options.attention == kernels::Attention::kSdpa,
                                                 .padding_id = config.padding_id}));
 }
 
@@ -60,7 +66,9 @@ std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, ke
   return std::make_unique<EncoderProgram>(
       parameters.context(), config.head.task,
       kernels::MakeDistilBert(parameters, config.bert, config.head,
-                              {.is_checkpointed = options.is_checkpointed, .is_training = options.is_training}));
+                              {.is_checkpointed = options.is_checkpointed,
+                               .is_training = options.is_training,
+                               .has_sdpa = options.attention == kernels::Attention::kSdpa}));
 }
 
 double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options) {
@@ -74,7 +82,9 @@ double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions
   return Widest(bert.n_heads, bert.hidden_dim, bert.dim, bert.vocab_size, config.head.task, options);
 }
 
-std::string WhyNoProgramOf(const BertProgramConfig&, const DryRunOptions&) { return {}; }
-std::string WhyNoProgramOf(const DistilBertProgramConfig&, const DryRunOptions&) { return {}; }
+std::string WhyNoProgramOf(const BertProgramConfig&, const DryRunOptions& options) { return WhyNoAttention(options); }
+std::string WhyNoProgramOf(const DistilBertProgramConfig&, const DryRunOptions& options) {
+  return WhyNoAttention(options);
+}
 
 }  // namespace ashlar::estimate

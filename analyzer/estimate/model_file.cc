@@ -16,10 +16,17 @@ using Json = ConfigKeys::Json;
 
 constexpr double kMostElements = 1e15;
 constexpr std::int64_t kMostLayers = 100'000;
+constexpr int kMostDepth = 64;  // values are copied level by level
 
 absl::StatusOr<Json> ParseObject(absl::string_view bytes) {
   try {
-    Json json = Json::parse(bytes.begin(), bytes.end());
+    bool is_deep = false;
+    Json json = Json::parse(bytes.begin(), bytes.end(), [&](int depth, Json::parse_event_t, Json&) {
+      is_deep = is_deep || depth > kMostDepth;
+      return !is_deep;
+    });
+    if (is_deep)
+      return absl::InvalidArgumentError(absl::StrCat("JSON of over ", kMostDepth, " levels is no config.json"));
     if (json.is_object()) return json;
     return absl::InvalidArgumentError("this is JSON, but not an object: a config.json begins with {");
   } catch (const Json::parse_error& error) {

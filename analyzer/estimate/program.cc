@@ -23,6 +23,11 @@ T OfProgram(const Model& model, T none, const Of& of) {
       model.program);
 }
 
+bool IsEncoder(const Model& model) {
+  return std::holds_alternative<BertProgramConfig>(model.program) ||
+         std::holds_alternative<DistilBertProgramConfig>(model.program);
+}
+
 // What runs in every precision and with each attention.
 bool IsDecoder(const Model& model) {
   return std::holds_alternative<LlamaProgramConfig>(model.program) ||
@@ -34,10 +39,14 @@ bool IsDecoder(const Model& model) {
 
 std::optional<kernels::Attention> DefaultAttention(const Model& model, const DryRunOptions& options) {
   const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
-  if (!versions.ok() || !IsDecoder(model)) return std::nullopt;
-  const bool has_fused = std::holds_alternative<LlamaProgramConfig>(model.program)
-                             ? versions->prefers_sdpa
-                             : std::holds_alternative<Gpt2ProgramConfig>(model.program) && versions->gpt2_has_sdpa;
+  if (!versions.ok() || (!IsDecoder(model) && !IsEncoder(model))) return std::nullopt;
+  bool has_fused = false;
+  if (std::holds_alternative<LlamaProgramConfig>(model.program)) has_fused = versions->prefers_sdpa;
+  if (std::holds_alternative<Gpt2ProgramConfig>(model.program)) has_fused = versions->gpt2_has_sdpa;
+  if (std::holds_alternative<DistilBertProgramConfig>(model.program)) has_fused = versions->roberta_has_sdpa;
+  if (const auto* bert = std::get_if<BertProgramConfig>(&model.program)) {
+    has_fused = bert->padding_id.has_value() ? versions->roberta_has_sdpa : versions->bert_has_sdpa;
+  }
   return has_fused ? kernels::Attention::kSdpa : kernels::Attention::kEager;
 }
 
@@ -45,7 +54,7 @@ std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   const std::string what = model.architecture.empty() ? "a list of parameters" : model.architecture;
   if (!std::holds_alternative<std::monostate>(model.program) && !IsDecoder(model)) {
     if (IsPure(options.precision)) return absl::StrCat("no dry run for ", what, " in pure half precision yet");
-    if (options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
+    if (!IsEncoder(model) && options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
       return absl::StrCat("no dry run for ", what, " with ", kernels::AttentionName(*options.attention),
                           " attention yet: --attention eager has one");
     }

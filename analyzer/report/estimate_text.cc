@@ -240,7 +240,8 @@ std::string ToText(const EstimateReport& report) {
   const Estimate& of = report.estimate;
   std::string out =
       absl::StrCat("ESTIMATE  ", of.model.architecture.empty() ? of.model.family : Printable(of.model.architecture),
-                   ", ", Count(of.model.count()), " parameters\n          ", Asked(of), "\n");
+                   ", ", Count(of.model.count()), " parameters\n          ");
+  AppendWrapped(Asked(of), 10, out);
   if (report.shuffles.has_value()) AppendShuffles(of, *report.shuffles, out);
   if (report.levers.has_value()) AppendLevers(*report.levers, out);
   if (report.fit.has_value()) AppendFit(*report.fit, out);

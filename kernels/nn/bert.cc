@@ -10,6 +10,7 @@
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/normalize.h"
 #include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/fill.h"
 
@@ -134,6 +135,11 @@ Tensor BertModel::Embed(const Tensor& words, const Tensor& position_ids) const {
 Tensor BertModel::Mask(std::int64_t batch, std::int64_t length) const {
   Tensor ones = Empty(context_, {batch, length}, DType::kFloat32);
   if (context_.computes()) context_.Do(ops::Fill{ones.view(), 1});
+  if (options_.has_sdpa) {  // torch.all(mask == 1): then there is none
+    const Tensor is_one = Empty(context_, {batch, length}, DType::kBool);
+    Empty(context_, {1}, DType::kBool);
+    return {};
+  }
   Tensor inverted = AddScalar(Neg(View(ones, {batch, 1, 1, length})), 1);
   return MulScalar(inverted, -10'000);
 }
@@ -177,6 +183,24 @@ Tensor BertModel::AttendSelf(const Layer& layer, const Tensor& hidden, const Ten
   return out;
 }
 
+// The kernels lay their output out by token: the reshape after them is a view.
+Tensor BertModel::AttendFused(const Layer& layer, const Tensor& hidden) const {
+  const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
+  const std::int64_t heads = config_.num_attention_heads;
+  const auto by_head = [&](const Tensor& projected) {
+    return Permute(View(projected, {batch, length, heads, width / heads}), {0, 2, 1, 3});
+  };
+  Tensor query = by_head(layer.query(hidden));
+  Tensor key = by_head(layer.key(hidden));
+  Tensor value = by_head(layer.value(hidden));
+  Tensor context =
+      ScaledDotProductAttention(query, key, value, {}, {.dropout_p = dropout(config_.attention_probs_dropout_prob)});
+  context = Transpose(context, 1, 2);
+  Tensor out = View(Contiguous(context), {batch, length, width});
+  Release(query, key, value, context);
+  return out;
+}
+
 Tensor BertModel::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& mask) const {
   const double p = dropout(config_.hidden_dropout_prob);
   const auto join = [p](const LinearLayer& dense, const LayerNormLayer& norm, const Tensor& x, const Tensor& residual) {
@@ -188,7 +212,7 @@ Tensor BertModel::RunLayer(const Layer& layer, const Tensor& hidden, const Tenso
     states.reset();
     return out;
   };
-  Tensor context = AttendSelf(layer, hidden, mask);
+  Tensor context = options_.has_sdpa ? AttendFused(layer, hidden) : AttendSelf(layer, hidden, mask);
   Tensor attended = join(layer.attention_dense, layer.attention_norm, context, hidden);
   context.reset();
   Tensor raised = layer.intermediate(attended);

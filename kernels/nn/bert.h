@@ -37,6 +37,7 @@ class BertModel {
     bool has_pooler = true;
     bool is_checkpointed = false;  // each layer
     bool is_training = true;       // dropout
+    bool has_sdpa = false;  // BertSdpaSelfAttention (transformers 4.41 on): no scores, and no mask for full batches
     // RoBERTa: positions are counted over the tokens that are not this one, from the number after it. Where there is
     // arithmetic, no token is.
     std::optional<std::int64_t> padding_id = {};
@@ -67,6 +68,7 @@ class BertModel {
   Tensor Mask(std::int64_t batch, std::int64_t length) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;
   Tensor AttendSelf(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;
+  Tensor AttendFused(const Layer& layer, const Tensor& hidden) const;
   Output Encode(const Tensor& embedded, const Tensor& mask) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 

@@ -10,6 +10,7 @@
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/normalize.h"
 #include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/fill.h"
 
@@ -69,6 +70,11 @@ Tensor DistilBertModel::Forward(const Tensor& ids) const {
   Tensor mask = Empty(context_, {ids.size(0), ids.size(1)}, DType::kFloat32);
   if (context_.computes()) context_.Do(ops::Fill{mask.view(), 1});
   const Tensor embedded = Embed(ids);
+  if (options_.has_sdpa) {  // torch.all(mask == 1): then there is none
+    const Tensor is_one = Empty(context_, mask.sizes(), DType::kBool);
+    Empty(context_, {1}, DType::kBool);
+    mask.reset();
+  }
   Tensor hidden = embedded;
   for (const Layer& layer : layers_) {
     if (options_.is_checkpointed && options_.is_training) {
@@ -103,8 +109,24 @@ Tensor DistilBertModel::AttendSelf(const Layer& layer, const Tensor& x, const Te
   return context;
 }
 
+// The kernels lay their output out by token: contiguous() after the transpose is a view.
+Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x) const {
+  const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2), heads = config_.n_heads;
+  const auto by_head = [&](const Tensor& projected) {
+    return Transpose(View(projected, {batch, length, heads, width / heads}), 1, 2);
+  };
+  Tensor query = by_head(layer.query(x));
+  Tensor key = by_head(layer.key(x));
+  Tensor value = by_head(layer.value(x));
+  Tensor context = ScaledDotProductAttention(query, key, value, {}, {.dropout_p = dropout(config_.attention_dropout)});
+  context = View(Contiguous(Transpose(context, 1, 2)), {batch, length, width});
+  context = layer.out(context);
+  Release(query, key, value);
+  return context;
+}
+
 Tensor DistilBertModel::RunLayer(const Layer& layer, const Tensor& x, const Tensor& mask) const {
-  Tensor attended = AttendSelf(layer, x, mask);
+  Tensor attended = options_.has_sdpa ? AttendFused(layer, x) : AttendSelf(layer, x, mask);
   Tensor sum = Add(attended, x);
   attended = layer.attention_norm(sum);
   sum.reset();

@@ -34,6 +34,7 @@ class DistilBertModel {
   struct Options {
     bool is_checkpointed = false;  // each layer
     bool is_training = true;       // dropout
+    bool has_sdpa = false;         // DistilBertSdpaAttention (transformers 4.46 on)
   };
   DistilBertModel(Parameters& parameters, const std::string& prefix, const DistilBertConfig& config, Options options);
 
@@ -51,6 +52,7 @@ class DistilBertModel {
   };
   Tensor Embed(const Tensor& ids) const;
   Tensor AttendSelf(const Layer& layer, const Tensor& x, const Tensor& mask) const;
+  Tensor AttendFused(const Layer& layer, const Tensor& x) const;
   Tensor RunLayer(const Layer& layer, const Tensor& x, const Tensor& mask) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 

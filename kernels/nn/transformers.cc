@@ -40,6 +40,8 @@ absl::StatusOr<Transformers> TransformersFor(absl::string_view torch_version) {
   Transformers out;
   out.prefers_sdpa = since(1);
   out.gpt2_has_sdpa = since(4);
+  out.bert_has_sdpa = since(3);
+  out.roberta_has_sdpa = since(5);
   out.gpt_neo_adds_mask = since(1);
   out.llama_rotates_once = since(4);
   out.all_rotate_once = since(6);

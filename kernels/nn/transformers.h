@@ -20,6 +20,8 @@ absl::StatusOr<Attention> ParseAttention(absl::string_view name);
 struct Transformers {
   bool prefers_sdpa = true;           // where a family has it: from 4.36 with torch 2.1.1
   bool gpt2_has_sdpa = true;          // 4.42
+  bool bert_has_sdpa = true;          // 4.41 (pull request 28802)
+  bool roberta_has_sdpa = true;       // 4.45 (30510), distilbert 4.46
   bool gpt_neo_adds_mask = true;      // 4.37: a causal mask is added to scores that are masked already
   bool llama_rotates_once = true;     // 4.43: cosines and sines are made by the model, in the hidden states' dtype
   bool all_rotate_once = true;        // 4.48: in qwen2, mistral and gemma too

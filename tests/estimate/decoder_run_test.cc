@@ -124,7 +124,12 @@ TEST(DecoderRunTest, AttentionFollowsTheVersion) {
   EXPECT_EQ(of("gpt2", "2.3"), Attention::kEager);
   EXPECT_EQ(of("gpt2", "2.4"), Attention::kSdpa);
   EXPECT_EQ(of("gpt-neo-125m", "2.6"), Attention::kEager);
-  EXPECT_EQ(of("bert-base-uncased", "2.6"), std::nullopt);
+  EXPECT_EQ(of("bert-base-uncased", "2.2"), Attention::kEager);
+  EXPECT_EQ(of("bert-base-uncased", "2.3"), Attention::kSdpa);
+  EXPECT_EQ(of("roberta-base", "2.4"), Attention::kEager);
+  EXPECT_EQ(of("roberta-base", "2.5"), Attention::kSdpa);
+  EXPECT_EQ(of("distilbert-base-uncased", "2.5"), Attention::kSdpa);
+  EXPECT_EQ(of("t5-small", "2.6"), std::nullopt);
   const absl::StatusOr<Estimate> estimate = EstimateMemory(ModelOf("gpt2"), {.run = {.steps = 0}});
   EXPECT_EQ(estimate->run.attention, Attention::kSdpa);
 }
@@ -141,7 +146,8 @@ TEST(DecoderRunTest, WhatCannotRunSaysWhy) {
   EXPECT_THAT(WhyNoProgram(ModelOf("gpt-neo-125m"), {.attention = Attention::kSdpa}), HasSubstr("--attention eager"));
   const Model bert = ModelOf("bert-base-uncased", "BertForSequenceClassification");
   EXPECT_THAT(WhyNoProgram(bert, {.precision = Precision::kBFloat16Pure}), HasSubstr("pure half precision"));
-  EXPECT_THAT(WhyNoProgram(bert, {.attention = Attention::kSdpa}), HasSubstr("--attention eager"));
+  EXPECT_THAT(WhyNoProgram(bert, {.attention = Attention::kFlash}), HasSubstr("--attention eager"));
+  EXPECT_THAT(WhyNoProgram(ModelOf("t5-small"), {.attention = Attention::kSdpa}), HasSubstr("--attention eager"));
   const absl::StatusOr<Model> relu = ReadModel(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
       "hidden_act": "relu"})",
                                                {});

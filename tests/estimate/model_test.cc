@@ -154,7 +154,9 @@ TEST(ModelFile, DamagedFilesGiveAModelOrOneLine) {
   const std::string closed = deep + std::string(deep.size(), ']');
   EXPECT_THAT(
       std::string(ReadModel("{\"model_type\": \"bert\", \"vocab_size\": " + closed + "}", {}).status().message()),
-      HasSubstr("\"vocab_size\": an array"));
+      HasSubstr("over 64 levels"));
+  EXPECT_THAT(std::string(ReadModel(R"({"model_type": "bert", "vocab_size": [[1]]})", {}).status().message()),
+              HasSubstr("\"vocab_size\": an array"));
 }
 
 // Bytes a parameter of the cases that people measure: 4 + 8 + 4, with a half copy 6 + 8 + 4.

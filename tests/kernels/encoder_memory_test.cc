@@ -108,6 +108,35 @@ TEST(EncoderClosedForms, ADistilBertLayerInHalf) {
             kTokens * (kWidth * (8 + 8 + 8 + 1) + kInner * 4 + kStatistics + 1) + Scores(kBatch) * 7 + weights);
 }
 
+// The kernel keeps a float a row of each head in place of the scores (128 tokens need no padding), and its output is
+// what the next product keeps; query, key and value are kept as projected. BERT has one dropout mask more than
+// DistilBERT.
+TEST(EncoderClosedForms, FusedAttentionKeepsNoScores) {
+  const auto by_a_layer = [](const Case& of, const auto& saved) { return saved(of, 3) - saved(of, 2); };
+  const auto distilbert = [](const Case& of, std::int64_t layers) {
+    return LiveOf(of, EncoderTask::kSequence,
+                  [&](Parameters& parameters) {
+                    return MakeDistilBert(parameters, TinyDistilBert(layers), {EncoderTask::kSequence},
+                                          {.has_sdpa = true});
+                  })
+        .saved;
+  };
+  const auto bert = [](const Case& of, std::int64_t layers) {
+    return LiveOf(of, EncoderTask::kSequence,
+                  [&](Parameters& parameters) {
+                    return MakeBert(parameters, TinyBert(layers), {EncoderTask::kSequence}, {.has_sdpa = true});
+                  })
+        .saved;
+  };
+  constexpr std::uint64_t kRowSums = 4 * kHeads;
+  EXPECT_EQ(by_a_layer({}, distilbert), kTokens * (kWidth * 33 + kInner * 8 + kStatistics + kRowSums));
+  EXPECT_EQ(by_a_layer({}, bert), kTokens * (kWidth * 34 + kInner * 8 + kStatistics + kRowSums));
+  EXPECT_EQ(by_a_layer({.batch = 1}, bert), kLength * (kWidth * 34 + kInner * 8 + kStatistics + kRowSums));
+  const std::uint64_t weights = (4 * kWidth * kWidth + 2 * kWidth * kInner) * 2;
+  EXPECT_EQ(by_a_layer({.autocast = DType::kFloat16}, distilbert),
+            kTokens * (kWidth * 25 + kInner * 4 + kStatistics + kRowSums) + weights);
+}
+
 TEST(EncoderClosedForms, AfterBackwardOnlyGradientsAreLeft) {
   for (const EncoderTask task : {EncoderTask::kNone, EncoderTask::kSequence, EncoderTask::kTokens, EncoderTask::kSpan,
                                  EncoderTask::kMaskedLanguage}) {
@@ -115,7 +144,7 @@ TEST(EncoderClosedForms, AfterBackwardOnlyGradientsAreLeft) {
     EXPECT_EQ(live.activations, 0u);
     EXPECT_EQ(live.gradients, live.weights - 512 * 8);  // position ids
     const Live roberta = LiveOf({}, task, [&](Parameters& parameters) {
-      return MakeRoberta(parameters, TinyBert(2), {task}, {.padding_id = 1});
+      return MakeRoberta(parameters, TinyBert(2), {task}, {.has_sdpa = true, .padding_id = 1});
     });
     EXPECT_EQ(roberta.activations, 0u);
     EXPECT_EQ(roberta.gradients, roberta.weights - 2 * 512 * 8);  // and token types
