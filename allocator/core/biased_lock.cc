@@ -1,7 +1,10 @@
 #include "allocator/core/biased_lock.h"
 
 #include <algorithm>
+#include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #if defined(__linux__)
 #include <linux/membarrier.h>
@@ -30,24 +33,57 @@ bool CanBias() { return false; }
 void BarrierOnAllThreads() {}
 #endif
 
-std::atomic<std::uint64_t> last_thread{0};
+// The seats of threads that have ended. Never destroyed: threads may outlive static destruction.
+struct FreeSeats {
+  std::mutex mutex;
+  std::vector<Seat*> seats;
+};
+FreeSeats& TheFreeSeats() {
+  static FreeSeats& seats = *new FreeSeats;
+  return seats;
+}
 
 }  // namespace
 
-void BiasedLock::LockShared() {
-  if (this_thread == ~std::uint64_t{0}) this_thread = last_thread.fetch_add(1, std::memory_order_relaxed) + 1;
+Seat BiasedLock::nobodys_seat;
+
+// Gives the seat back when the thread ends. What the thread does after that, in other destructors, it does without one.
+class BiasedLock::SeatHolder {
+ public:
+  SeatHolder() {
+    FreeSeats& free = TheFreeSeats();
+    const std::lock_guard<std::mutex> lock(free.mutex);
+    if (free.seats.empty()) free.seats.push_back(new Seat);
+    seat_of_thread = free.seats.back();
+    free.seats.pop_back();
+  }
+  ~SeatHolder() {
+    FreeSeats& free = TheFreeSeats();
+    const std::lock_guard<std::mutex> lock(free.mutex);
+    free.seats.push_back(std::exchange(seat_of_thread, &nobodys_seat));
+  }
+};
+
+void BiasedLock::Enter() {
+  thread_local const SeatHolder holder;
+  Seat* const self = seat_of_thread;
   lock_.lock();
-  if (owner_.load(std::memory_order_relaxed) != 0) Revoke();
-  streak_ = last_ == this_thread ? streak_ + 1 : 1;
-  last_ = this_thread;
+  if (Seat* const owner = owner_.load(std::memory_order_relaxed); owner != nullptr && owner != self) Revoke(*owner);
+  streak_ = last_ == self ? streak_ + 1 : 1;
+  last_ = self;
   // From the next time on; until then this thread holds lock_.
-  if (streak_ >= wanted_streak_ && CanBias()) owner_.store(this_thread, std::memory_order_relaxed);
+  if (streak_ >= wanted_streak_ && self != &nobodys_seat && CanBias()) owner_.store(self, std::memory_order_relaxed);
 }
 
-void BiasedLock::Revoke() {
-  owner_.store(0, std::memory_order_relaxed);
+void BiasedLock::LockShared() {
+  Enter();
+  ++times_taken_;
+}
+
+void BiasedLock::Revoke(const Seat& owner) {
+  owner_.store(nullptr, std::memory_order_relaxed);
   BarrierOnAllThreads();
-  while (is_busy_.load(std::memory_order_acquire)) std::this_thread::yield();
+  while (owner.inside.load(std::memory_order_acquire) == this) std::this_thread::yield();
   streak_ = 0;
   wanted_streak_ = std::min(2 * wanted_streak_, kLongestStreak);
 }

@@ -5,11 +5,14 @@
 //
 //   const BiasedLock::Guard guard(engine.lock);
 //
-// Why it holds: the owner says that it is busy and then looks whether it still is the owner. Who revokes takes the
-// ownership and then looks whether the owner is busy. Between the two steps of the revoker stands membarrier(2), which
-// makes every running thread of the process pass a full barrier, so that at least one of the two sees the other. Where
-// the kernel has no private expedited membarrier (Linux before 4.14, other systems) nobody is ever biased to, and this
-// is a spin lock.
+// Why it holds: the owner says at its own seat that it is inside and then looks whether it still is the owner. Who
+// revokes takes the ownership and then looks at the seat of the owner. Between the two steps of the revoker stands
+// membarrier(2), which makes every running thread of the process pass a full barrier, so that at least one of the two
+// sees the other. A seat is written by its thread alone: one that was stopped between its two steps, for however long,
+// writes over nothing that a later owner has said. Where the kernel has no private expedited membarrier (Linux before
+// 4.14, other systems) nobody is ever biased to, and this is a spin lock.
+//
+// A thread is inside one lock in the biased way at a time; who takes several takes them by LockShared.
 #ifndef ASHLAR_ALLOCATOR_CORE_BIASED_LOCK_H_
 #define ASHLAR_ALLOCATOR_CORE_BIASED_LOCK_H_
 
@@ -20,9 +23,17 @@
 
 namespace ashlar::core {
 
+class BiasedLock;
+
+// Where a thread says which lock it is inside of. Goes to a new thread when its own has ended, and its locks with it.
+struct alignas(64) Seat {
+  std::atomic<const BiasedLock*> inside{nullptr};
+};
+
 class BiasedLock {
  public:
-  enum class Way : bool { kShared, kBiased };  // how it was taken, and has to be let go
+  // How it was taken, and has to be let go: at the seat of its owner, or nullptr for the shared way.
+  using Way = Seat*;
 
   // How often it was taken; for who holds it.
   std::uint64_t times_taken() const { return times_taken_; }
@@ -33,12 +44,16 @@ class BiasedLock {
     return way;
   }
   void Unlock(Way way) {
-    if (way == Way::kBiased) [[likely]] {
-      is_busy_.store(false, std::memory_order_release);
+    if (way != nullptr) [[likely]] {
+      way->inside.store(nullptr, std::memory_order_release);
     } else {
       lock_.unlock();
     }
   }
+
+  // The shared way, also for the owner, who stays it. To be let go by UnlockShared.
+  void LockShared();
+  void UnlockShared() { lock_.unlock(); }
 
   class Guard {
    public:
@@ -57,30 +72,32 @@ class BiasedLock {
   static constexpr std::uint64_t kLongestStreak = 4096;  // makes what a loss costs, 1 us or so, nothing for each use
 
   Way Take() {
-    const std::uint64_t self = this_thread;
-    if (owner_.load(std::memory_order_relaxed) == self) [[likely]] {
-      is_busy_.store(true, std::memory_order_relaxed);
+    Seat* const seat = seat_of_thread;
+    if (owner_.load(std::memory_order_relaxed) == seat) [[likely]] {
+      seat->inside.store(this, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);  // for the compiler; the revoker sees to the processor
-      if (owner_.load(std::memory_order_relaxed) == self) [[likely]]
-        return Way::kBiased;
-      is_busy_.store(false, std::memory_order_release);
+      if (owner_.load(std::memory_order_relaxed) == seat) [[likely]]
+        return seat;
+      seat->inside.store(nullptr, std::memory_order_release);
     }
-    LockShared();
-    return Way::kShared;
+    Enter();
+    return nullptr;
   }
-  void LockShared();
-  void Revoke();
+  void Enter();
+  void Revoke(const Seat& owner);
 
-  // A number of its own for each thread that ever took a lock the shared way; before, one that nobody has.
-  static constinit inline thread_local std::uint64_t this_thread = ~std::uint64_t{0};
+  class SeatHolder;
 
-  std::atomic<std::uint64_t> owner_{0};  // 0 = nobody; changes under lock_
-  std::atomic<bool> is_busy_{false};     // the owner is inside
+  static Seat nobodys_seat;  // of threads without one: the owner of nothing
+  // Set when the thread first takes a lock the shared way.
+  static constinit inline thread_local Seat* seat_of_thread = &nobodys_seat;
+
+  std::atomic<Seat*> owner_{nullptr};  // changes under lock_
   std::uint64_t times_taken_ = 0;
   SpinLock lock_;
   // Under lock_.
-  std::uint64_t last_ = 0;    // who took it the shared way last
-  std::uint64_t streak_ = 0;  // how often in a row
+  const Seat* last_ = nullptr;  // who took it the shared way last
+  std::uint64_t streak_ = 0;    // how often in a row
   std::uint64_t wanted_streak_ = kFirstStreak;
 };
 

@@ -58,8 +58,7 @@ struct alignas(128) Engine {
   LifoLog log;                // of both sides, since peaks are of both; empty whenever the World is entered
   absl::flat_hash_map<const policy::Block*, absl::InlinedVector<Stream, 2>> recorded_streams;
   const EngineKey key;
-  int recent_uses = 0;                                   // counts down while others are used
-  BiasedLock::Way world_way = BiasedLock::Way::kShared;  // how the World took the lock
+  int recent_uses = 0;  // counts down while others are used
 
   Side& SideOf(bool is_small) { return sides[is_small ? 1 : 0]; }
   // An allocation goes to the sums, if these stay below their peaks: without a branch for each.

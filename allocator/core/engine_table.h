@@ -30,7 +30,7 @@ class EngineTable {
   Engine& FindOrAdd(const EngineKey& key, bool lock_new) {
     if (Engine* engine = Find(key); engine != nullptr) return *engine;
     engines_.push_back(std::make_unique<Engine>(key));
-    if (lock_new) engines_.back()->world_way = engines_.back()->lock.Lock();
+    if (lock_new) engines_.back()->lock.LockShared();
     if (2 * engines_.size() > all_slots_.back()->mask) {
       Publish(2 * (all_slots_.back()->mask + 1));
     } else {

@@ -73,14 +73,14 @@ bool CachingAllocator::World::IsSerial() const { return allocator_.is_serial_.lo
 
 void CachingAllocator::World::LockEngines() const {
   for (const std::unique_ptr<Engine>& engine : allocator_.engines_.engines()) {
-    engine->world_way = engine->lock.Lock();
+    engine->lock.LockShared();
     engine->EmptyLog();
     Fold(*engine, allocator_.stats_);
   }
 }
 
 void CachingAllocator::World::UnlockEngines() const {
-  for (const std::unique_ptr<Engine>& engine : allocator_.engines_.engines()) engine->lock.Unlock(engine->world_way);
+  for (const std::unique_ptr<Engine>& engine : allocator_.engines_.engines()) engine->lock.UnlockShared();
 }
 
 // The mode changes while every engine is locked: one that is locked later sees the new one.

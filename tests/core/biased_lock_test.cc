@@ -1,7 +1,11 @@
 // Threads that come in bursts long enough to be given the bias, and take it from each other.
 #include "allocator/core/biased_lock.h"
 
+#include <pthread.h>
+
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -48,24 +52,88 @@ TEST(BiasedLockTest, OneThreadIsInsideAtATime) {
   EXPECT_EQ(count, kThreads * kTimes);
 }
 
+// A signal stops the thread between any two instructions and holds it there, for at most some milliseconds, while
+// another is given the bias and is inside.
+std::atomic<int> stops{0};
+std::atomic<int> goes{0};
+
+void HoldHere(int) {
+  const int stop = stops.fetch_add(1) + 1;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(4);
+  while (goes.load() < stop && std::chrono::steady_clock::now() < until) {
+  }
+}
+
+TEST(BiasedLockTest, AThreadMayBeStoppedAnywhere) {
+  struct sigaction hold {};
+  hold.sa_handler = HoldHere;
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGUSR1, &hold, &before), 0);
+  BiasedLock lock;
+  std::atomic<bool> is_over{false};
+  std::atomic<std::uint64_t> count{0};  // changes under the lock only
+  std::thread stopped([&] {
+    while (!is_over.load(std::memory_order_relaxed)) {
+      const BiasedLock::Guard guard(lock);
+      count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+  });
+  for (int i = 0; i < 60; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(300));  // so that the other is given the bias
+    const int stop = stops.load() + 1;
+    ASSERT_EQ(pthread_kill(stopped.native_handle(), SIGUSR1), 0);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(4);
+    while (stops.load() < stop && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    for (int burst = 0; burst < 5'000; ++burst) {
+      const BiasedLock::Guard guard(lock);
+    }
+    const BiasedLock::Guard guard(lock);
+    const std::uint64_t count_before = count.load();
+    goes.store(stop);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    EXPECT_EQ(count.load(), count_before) << "another thread is inside, after stop " << i;
+  }
+  is_over = true;
+  stopped.join();
+  ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+}
+
+// A thread that ends leaves what it was given to one that comes later, or to nobody.
+TEST(BiasedLockTest, ThreadsComeAndGo) {
+  BiasedLock lock;
+  std::uint64_t count = 0;
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] {
+      for (int n = 0; n < 5'000; ++n) {
+        const BiasedLock::Guard guard(lock);
+        ++count;
+      }
+    }).join();
+    if (i % 3 != 0) continue;
+    const BiasedLock::Guard guard(lock);
+    ++count;
+  }
+  EXPECT_EQ(count, 20u * 5'000u + 7);
+}
+
 // One thread is given the bias and keeps it through a thousand uses; another gets in at once, and the first again.
 TEST(BiasedLockTest, TheBiasMovesOn) {
   BiasedLock lock;
   const auto take = [&lock](int times) {
-    BiasedLock::Way way{};
+    BiasedLock::Way way = nullptr;
     for (int i = 0; i < times; ++i) {
       way = lock.Lock();
       lock.Unlock(way);
     }
     return way;
   };
-  EXPECT_EQ(take(1), BiasedLock::Way::kShared);
+  EXPECT_EQ(take(1), nullptr);
   const BiasedLock::Way after_many = take(1000);
-  BiasedLock::Way of_other{};
+  BiasedLock::Way of_other = nullptr;
   std::thread([&] { of_other = take(1); }).join();
-  EXPECT_EQ(of_other, BiasedLock::Way::kShared);
-  EXPECT_EQ(take(1), BiasedLock::Way::kShared);
-  EXPECT_EQ(take(1000), after_many);  // kBiased where the kernel allows it
+  EXPECT_EQ(of_other, nullptr);
+  EXPECT_EQ(take(1), nullptr);
+  EXPECT_EQ(take(1000), after_many);  // the bias, where the kernel allows it
 }
 
 }  // namespace
