@@ -10,6 +10,7 @@
 #include "allocator/core/oom_report.h"
 #include "allocator/core/recorded_head.h"
 #include "allocator/core/world.h"
+#include "allocator/trace/free_age.h"
 
 namespace ashlar::core {
 namespace {
@@ -37,12 +38,18 @@ class CachingAllocator::TellingEnd {
 // lock; what was found before is void after each.
 absl::StatusOr<Block*> CachingAllocator::AllocateInWorld(policy::Request request, NamedBy name) {
   std::vector<std::function<bool()>> callbacks;
+  const auto count_in_replay = [this](const policy::Plan& plan) {
+    if (CountsAges() && plan.pool == &heap_.default_pair().large) {
+      EmitFact(trace::FactKind::kMissed, trace::kSearchedHere);
+    }
+  };
   {
     const World world(*this);
     if (absl::Status status = BeginRequest(world, request); !status.ok()) return status;
     policy::Plan plan = SearchedPlan(request);
     const bool is_alone = callbacks_.empty() && !soft_limit_.IsCrossing(heap_.reserved_bytes(), plan.segment_bytes);
     if (plan.block != nullptr || is_alone) return Serve(world, plan, name);
+    count_in_replay(plan);
     callbacks = callbacks_;
   }
   bool is_freed = false;
@@ -56,6 +63,7 @@ absl::StatusOr<Block*> CachingAllocator::AllocateInWorld(policy::Request request
       if (!is_freed) EmitFact(trace::FactKind::kMissed, 0);
       return Serve(world, plan, name);
     }
+    if (is_freed) count_in_replay(plan);
   }
   {
     const TellingEnd end(*this);

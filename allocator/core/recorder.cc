@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/core/recorded_head.h"
 #include "allocator/trace/codec_settings.h"
+#include "allocator/trace/free_age.h"
 
 namespace ashlar::core {
 namespace {
@@ -108,11 +109,14 @@ void Recorder::PutEnd() {
 std::shared_ptr<const Recorder::Standing> Recorder::StandingNow() const {
   if (file_ != nullptr) return nullptr;
   Standing standing{allocator_->LimitNow(), allocator_->PoolsNow(), {}};
-  if (allocator_->options().free_order == policy::FreeOrder::kPerSegmentCounter) {
-    standing.start = allocator_->StartNow();  // for the order of the segments; what is in them, the events lead back to
+  const policy::Options& options = allocator_->options();
+  if (options.free_order == policy::FreeOrder::kPerSegmentCounter || options.garbage_collection_threshold > 0) {
+    // For the order of the segments and the ages; what else is in them, the events lead back to.
+    standing.start = allocator_->StartNow();
     for (trace::SnapshotSegment& segment : standing.start.segments) {
       segment.device = options_.device;
-      segment.blocks.clear();
+      const bool has_age = segment.blocks.size() == 1 && trace::FreeAgeOf(segment.blocks.front()).has_value();
+      if (!has_age) segment.blocks.clear();
     }
   } else {
     standing.start.reservations = allocator_->ReservationsNow();

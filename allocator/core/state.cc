@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/world.h"
+#include "allocator/trace/free_age.h"
 
 namespace ashlar::core {
 namespace {
@@ -81,7 +82,14 @@ std::vector<trace::ReservedRange> CachingAllocator::ReservationsNow() const {
 trace::RecordedStart CachingAllocator::StartNow() const {
   trace::RecordedStart out;
   out.has_segments = true;
-  for (const policy::Segment* segment : ByAge(heap_)) AppendMappedRanges(*segment, out.segments);
+  const policy::Pool& collected = heap_.default_pair().large;
+  for (const policy::Segment* segment : ByAge(heap_)) {
+    AppendMappedRanges(*segment, out.segments);
+    const bool is_whole_free = segment->first->state == BlockState::kFree && !segment->first->IsSplit();
+    if (options().garbage_collection_threshold > 0 && is_whole_free && segment->lane->pool == &collected) {
+      trace::SetFreeAge(out.segments.back().blocks.back(), collected.clock - segment->first->freed_at);
+    }
+  }
   out.reservations = ReservationsNow();
   return out;
 }

@@ -28,8 +28,8 @@ namespace ashlar::trace::codec {
 static_assert(std::endian::native == std::endian::little, "the codec writes integers as they lie in memory");
 
 inline constexpr absl::string_view kMagic = "ASHLARTR";
-// 2: facts may name a pool, reservations their lane. Files of version 1 are read too.
-inline constexpr std::uint32_t kVersion = 2;
+// 2: facts may name a pool, reservations their lane. 3: free blocks have ages (free_age.h). Older ones are read too.
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint32_t kOldestVersion = 1;
 inline constexpr std::uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 
@@ -65,7 +65,7 @@ enum class RecordKind : std::uint8_t {
   kFact,     // v FactKind, v bytes; where the kind names a pool also v first, v second
   kSegment,  // v StateAt, v address, v size, v stream, v flags (1 small, 2 expandable), v pool first, v second, v stack
              // + 1
-  kBlock,    // v size, v state, v requested + 1 (0: not known), v stack + 1: the next block of the last segment
+  kBlock,    // v size, v state, v requested (free_age.h of a free one) + 1 or 0, v stack + 1: the last segment's next
   kSetting,  // v SettingOf, v text of the key, v text of the value
   kEnd,      // v events in all: nothing follows
   kReserved,  // v address, v size, from version 2 on v lane (0: not known, 1: large, 2: small) and, of a known one,

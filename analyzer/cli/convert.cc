@@ -145,7 +145,8 @@ absl::StatusOr<Converted> SnapshotToTrace(const trace::Snapshot& snapshot, const
   const readers::PlainTrace trace = readers::WritePlainTrace(run->recorded.program.requests);
   Converted out{trace.text, {}};
   NoteOneDevice(snapshot, run->device, out);
-  out.Note(trace.pool_requests, "allocations in private pools, written as if in the default pool");
+  out.Note(trace.pool_requests,
+           "requests in private pools, written as if in the default pool; what emptied one is left out");
   out.Note(trace.stream_syncs, "frees that waited for one stream, written as done when the whole device is (y)");
   out.Note(run->recorded.program.start_count, "requests for blocks older than the trace, written first");
   return out;

@@ -26,7 +26,8 @@ PlainTrace WritePlainTrace(const trace::RequestTrace& requests) {
         out.text += "y\n";
         break;
       case trace::RequestKind::kEmptyCache:
-        out.text += "e\n";
+        if (request.pool == 0) out.text += "e\n";
+        if (request.pool != 0) ++out.pool_requests;
         break;
     }
   }

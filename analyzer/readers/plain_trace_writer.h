@@ -12,7 +12,7 @@ namespace ashlar::readers {
 struct PlainTrace {
   std::string text;
   // What the format has no letter for.
-  std::uint64_t pool_requests = 0;  // allocations in private pools, written as if in the default pool
+  std::uint64_t pool_requests = 0;  // in private pools, written as if in the default one; their emptying is left out
   std::uint64_t stream_syncs = 0;   // work of one stream that completed, written as the device's (y)
 };
 

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/trace/free_age.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/replay/reservations.h"
 #include "analyzer/replay/restored_state.h"
@@ -97,12 +98,8 @@ class LogReplayer {
   }
 
   absl::Status Restore() {
-    SegmentOrder order;
-    if (const trace::RecordedStart* recorded = StartOf(snapshot_, program_.device); recorded != nullptr) {
-      for (const trace::SnapshotSegment& segment : recorded->segments) order.emplace(segment.address, order.size());
-    }
-    const absl::StatusOr<std::vector<core::Block*>> start =
-        RestoreState(program_.start, reservations_, allocator_, device_.simulated(), order);
+    const absl::StatusOr<std::vector<core::Block*>> start = RestoreState(
+        program_.start, reservations_, allocator_, device_.simulated(), StartOf(snapshot_, program_.device));
     if (!start.ok()) return start.status();
     for (const auto& [address, segment] : allocator_.heap().segments()) device_.AddBase(address);
     std::size_t next = 0;
@@ -120,7 +117,20 @@ class LogReplayer {
   // Whether the next thing recorded is a fact.
   bool HasFact() const { return next_fact_ < facts_.size() && facts_[next_fact_].event <= next_event_; }
 
+  // A search whose request asks again later: it makes what is free older.
+  bool IsSearchNext() const {
+    const bool is_missed = HasFact() && facts_[next_fact_].kind == FactKind::kMissed;
+    return is_missed && facts_[next_fact_].bytes == trace::kSearchedHere;
+  }
+
+  void CountSearch() {
+    ++next_fact_;
+    const policy::Request large{.bytes = policy::kSmallMaxBytes + 1, .stream = {}, .pool = {}};
+    policy::Heap::Tick(allocator_.heap().MakePlan(large));
+  }
+
   void Step() {
+    if (IsSearchNext()) return CountSearch();
     if (HasFact() && trace::IsCall(facts_[next_fact_].kind)) return Call(facts_[next_fact_++]);
     if (!HasFact()) {
       const Event& event = events_[next_event_];
@@ -255,7 +265,7 @@ class LogReplayer {
     while (HasFact() || next_event_ < events_.size()) {
       if (HasFact()) {
         const Fact& fact = facts_[next_fact_];
-        if (trace::IsCall(fact.kind)) break;  // the request has no end
+        if (trace::IsCall(fact.kind) || IsSearchNext()) break;  // the request has no end
         ++next_fact_;
         if (fact.kind == FactKind::kGaveUp) return GiveUp(first, fact.bytes, asked, std::move(script), is_missed);
         if (fact.kind == FactKind::kAsked) asked = fact;

@@ -50,10 +50,18 @@ absl::Status RequestReplay::Step(const trace::Request& request, const trace::Req
       device_.CompleteStream(request.stream);
       return absl::OkStatus();
     case trace::RequestKind::kEmptyCache:
+      if (request.pool != 0) return EmptyPool(trace.pools[request.pool]);
       allocator_.EmptyCache();
       return absl::OkStatus();
   }
   return absl::OkStatus();
+}
+
+// Who empties a pool has left it; a list of requests says no more of users.
+absl::Status RequestReplay::EmptyPool(PoolId pool) {
+  if (pool.IsDefault()) return absl::OkStatus();  // its requests were moved to the default pool
+  while (allocator_.PoolUseCount(pool) > 0) allocator_.ReleasePool(pool);
+  return allocator_.EmptyPool(pool);
 }
 
 }  // namespace ashlar::replay

@@ -4,7 +4,8 @@
 //   absl::Status status = replay.Run(trace);        // out of memory is a result, not an error
 //   replay.allocator().stats().reserved_bytes.all().peak
 //
-// An allocation that runs out of memory kills its id: later requests on it are ignored.
+// An allocation that runs out of memory kills its id: later requests on it are ignored. kEmptyCache with another pool
+// than the first empties that one alone.
 #ifndef ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 
@@ -37,6 +38,7 @@ class RequestReplay {
 
  private:
   absl::Status Step(const trace::Request& request, const trace::RequestTrace& trace);
+  absl::Status EmptyPool(PoolId pool);
 
   device::SimDevice device_;
   core::CachingAllocator allocator_;

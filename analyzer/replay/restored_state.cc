@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/policy/size_rule.h"
+#include "allocator/trace/free_age.h"
 #include "analyzer/replay/recorded_device.h"
 
 namespace ashlar::replay {
@@ -33,9 +37,32 @@ policy::Request LaneOf(const StateSegment& segment) {
   return {.bytes = 0, .stream = segment.stream, .pool = segment.pool};
 }
 
+// By address; only looked up.
+using SegmentOrder = absl::flat_hash_map<std::uint64_t, std::size_t>;  // the how-manieth the segment was
+using FreeAges = absl::flat_hash_map<std::uint64_t, std::uint64_t>;
+
+FreeAges AgesOf(const trace::RecordedStart* recorded) {
+  FreeAges out;
+  if (recorded == nullptr) return out;
+  for (const trace::SnapshotSegment& segment : recorded->segments) {
+    for (const trace::SnapshotBlock& block : segment.blocks) {
+      if (const std::optional<std::uint64_t> age = trace::FreeAgeOf(block); age.has_value()) out[block.address] = *age;
+    }
+  }
+  return out;
+}
+
+SegmentOrder OrderOf(const trace::RecordedStart* recorded) {
+  SegmentOrder out;
+  if (recorded == nullptr) return out;
+  for (const trace::SnapshotSegment& segment : recorded->segments) out.emplace(segment.address, out.size());
+  return out;
+}
+
 class Restorer {
  public:
-  Restorer(core::CachingAllocator& allocator, device::SimDevice& device) : allocator_(allocator), device_(device) {}
+  Restorer(core::CachingAllocator& allocator, device::SimDevice& device, FreeAges ages)
+      : allocator_(allocator), device_(device), ages_(std::move(ages)) {}
 
   absl::Status RestoreOrdinary(const StateSegment& segment) {
     absl::Status status = device_.AdoptSegment(segment.address, segment.size_bytes);
@@ -82,11 +109,19 @@ class Restorer {
   void Keep(const std::vector<core::Block*>& blocks) {
     for (core::Block* block : blocks) {
       if (block->state == policy::BlockState::kLive) live_[block->address] = block;
+      if (block->state == policy::BlockState::kFree && !block->IsSplit()) SetAge(*block);
     }
+  }
+
+  // The clock has just begun, so that what is older than it counts from before its 0.
+  void SetAge(core::Block& block) const {
+    const auto age = ages_.find(block.address);
+    if (age != ages_.end()) block.freed_at = block.segment->lane->pool->clock - age->second;
   }
 
   core::CachingAllocator& allocator_;
   device::SimDevice& device_;
+  const FreeAges ages_;
   std::map<std::uint64_t, core::Block*> live_;
 };
 
@@ -94,18 +129,20 @@ class Restorer {
 
 absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const Reservations& reservations,
                                                        core::CachingAllocator& allocator, device::SimDevice& device,
-                                                       const SegmentOrder& order) {
-  Restorer restorer(allocator, device);
+                                                       const trace::RecordedStart* recorded) {
+  Restorer restorer(allocator, device, AgesOf(recorded));
+  const SegmentOrder order = OrderOf(recorded);
   absl::Status status;
   std::vector<const StateSegment*> ordinary;
   for (const StateSegment& segment : state.segments) {
     if (!segment.is_expandable) ordinary.push_back(&segment);
   }
-  const auto age = [&order](const StateSegment* segment) {
+  const auto position = [&order](const StateSegment* segment) {
     const auto it = order.find(segment->address);
     return it == order.end() ? order.size() : it->second;
   };
-  std::stable_sort(ordinary.begin(), ordinary.end(), [&](const auto* a, const auto* b) { return age(a) < age(b); });
+  std::stable_sort(ordinary.begin(), ordinary.end(),
+                   [&](const auto* a, const auto* b) { return position(a) < position(b); });
   for (const StateSegment* segment : ordinary) status.Update(restorer.RestoreOrdinary(*segment));
   for (const Reservation& reservation : reservations.all) {
     if (!reservation.ranges.empty() || reservation.stands_at_start) {

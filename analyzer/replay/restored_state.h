@@ -4,25 +4,23 @@
 
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
+#include "allocator/trace/snapshot.h"
 #include "analyzer/replay/reservations.h"
 #include "analyzer/timeline/start_state.h"
 
 namespace ashlar::replay {
 
-// Which segment was obtained as the how-manieth, by address; only looked up.
-using SegmentOrder = absl::flat_hash_map<std::uint64_t, std::size_t>;
-
 // Restores every segment at its address, free blocks where no block stands; expandable ranges inside their
 // reservations. Returns the occupied blocks in the state's order, all live (the caller makes pending ones pending).
 // InvalidArgument when the ranges cannot be those of one allocator.
-// Ordinary segments come in the given order, by address where it does not name them.
+// A recording's start says in which order ordinary segments were obtained (else it is that of their addresses) and how
+// long those that are wholly free have been so (else all for no time).
 absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const Reservations& reservations,
                                                        core::CachingAllocator& allocator, device::SimDevice& device,
-                                                       const SegmentOrder& order = {});
+                                                       const trace::RecordedStart* recorded = nullptr);
 
 }  // namespace ashlar::replay
 

@@ -36,13 +36,12 @@ class ProgramMaker {
       : events_(events), has_facts_(facts != nullptr) {
     if (facts != nullptr) {
       is_fact_before_.assign(events.size() + 1, false);
-      is_empty_cache_before_ = is_fact_before_;
       for (const trace::Fact& fact : *facts) {
         if (fact.event > events.size()) continue;
         is_fact_before_[fact.event] = true;
         const bool returns = fact.kind == trace::FactKind::kEmptyCache || fact.kind == trace::FactKind::kEmptyPool ||
                              fact.kind == trace::FactKind::kCollectGarbage;
-        if (returns) is_empty_cache_before_[fact.event] = true;
+        if (returns) emptied_before_[fact.event] = fact.pool;
       }
     }
     for (const timeline::BlockSpan& block : observed.blocks()) {
@@ -209,7 +208,8 @@ class ProgramMaker {
     std::size_t next = i + 1;
     bool is_run_over = IsFactBefore(next);
     for (; next < events_.size() && IsPassive(events_[next].action); ++next) is_run_over |= IsFactBefore(next + 1);
-    const bool is_asked_for = IsEmptyCache(i);
+    const std::optional<PoolId> emptied = EmptiedPool(i);
+    const bool is_asked_for = emptied.has_value();
     // The last of the run stands for it; a call's releases and the ladder's are two runs.
     if (next < events_.size() && IsRelease(events_[next].action) && !(is_run_over && is_asked_for)) return;
     const bool is_maybe_ladder = !is_asked_for && next < events_.size() &&
@@ -217,17 +217,18 @@ class ProgramMaker {
     ++(is_maybe_ladder ? program_.maybe_releases : program_.user_releases);
     RecordedAnswer answer = is_maybe_ladder ? WithoutSegments(static_cast<std::int64_t>(i)) : AnswerOf(i);
     answer.release = is_maybe_ladder ? Release::kMaybeLadder : Release::kUserCall;
-    Add({.kind = RequestKind::kEmptyCache}, answer);
+    Add({.kind = RequestKind::kEmptyCache, .pool = PoolIndex(emptied.value_or(PoolId{}))}, answer);
   }
 
-  // Whether it is recorded that the release whose last event is `i` was asked for.
-  bool IsEmptyCache(std::size_t i) const {
-    if (!has_facts_) return false;
+  // Where it is recorded that the release whose last event is `i` was asked for: the pool that was to be emptied, the
+  // default one for the whole cache.
+  std::optional<PoolId> EmptiedPool(std::size_t i) const {
+    if (!has_facts_) return std::nullopt;
     for (std::size_t first = i + 1; first-- > static_cast<std::size_t>(segments_from_);) {
-      if (is_empty_cache_before_[first]) return true;
-      if (is_fact_before_[first]) return false;
+      if (const auto it = emptied_before_.find(first); it != emptied_before_.end()) return it->second;
+      if (is_fact_before_[first]) return std::nullopt;
     }
-    return false;
+    return std::nullopt;
   }
 
   // Whether the request under way has grown before event `i`. Amortised: each event is looked at once.
@@ -262,7 +263,7 @@ class ProgramMaker {
   const std::vector<Event>& events_;
   const bool has_facts_;
   std::vector<bool> is_fact_before_ = {};         // index = event
-  std::vector<bool> is_empty_cache_before_ = {};  // of these
+  absl::flat_hash_map<std::size_t, PoolId> emptied_before_;  // event -> what a call of these emptied
   SnapshotProgram program_;
   std::uint32_t next_id_ = 0;
   std::int64_t segments_from_ = 0;

@@ -5,7 +5,8 @@
 //   event: free_requested, _completed    -> free id 17
 //   event: free_requested alone          -> record_stream on a stream of its own, free; that stream's work completes
 //                                           where the free_completed stands
-//   event: segment_free ...              -> empty_cache (or a release by the ladder: see Release)
+//   event: segment_free ...              -> empty_cache, of one pool where a recording says so (or a release by the
+//                                           ladder: see Release)
 //   event: segment_map, segment_unmap    -> nothing of its own: the ladder undoes a growth that did not succeed
 //   event: oom                           -> allocate, and fail
 //

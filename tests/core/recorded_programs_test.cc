@@ -3,6 +3,7 @@
 // time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <ostream>
@@ -14,7 +15,10 @@
 #include "allocator/base/rng.h"
 #include "allocator/core/recorder.h"
 #include "allocator/core/user_pool.h"
+#include "allocator/device/sim_device.h"
 #include "allocator/trace/codec.h"
+#include "analyzer/replay/recorded_replay.h"
+#include "analyzer/replay/request_replay.h"
 #include "tests/core/locked_device.h"
 #include "tests/core/recorded_file.h"
 #include "tests/core/threads_worker.h"
@@ -158,6 +162,64 @@ TEST_P(RecordedProgramTest, ARingReplays) {
   std::remove(path.c_str());
 }
 
+// Which of the segments that are free when the recording begins are returned is a matter of their ages alone: those that
+// are older than the mean, here all but the last that was freed.
+TEST(RecordedGarbageTest, AgesFromBeforeTheRecordingDecide) {
+  const std::string path = TempFile("ages");
+  for (const bool is_ring : {false, true}) {
+    device::SimDevice device({.capacity_bytes = 200 * kMiB});
+    CachingAllocator allocator(&device, Options("garbage_collection_threshold:0.7"));
+    ASSERT_EQ(allocator.SetMemoryFraction(0.9), absl::OkStatus());
+    allocator.Free(*allocator.Allocate(2 * kMiB, Stream{1}));
+    std::vector<Block*> blocks;
+    for (int i = 0; i < 4; ++i) blocks.push_back(*allocator.Allocate(30 * kMiB, Stream{0}));
+    std::vector<std::uint64_t> old;
+    for (std::size_t i : {2, 0, 3, 1}) {
+      if (old.size() < 3) old.push_back(blocks[i]->address);
+      allocator.Free(blocks[i]);
+      for (int search = 0; search < 10; ++search) allocator.Free(*allocator.Allocate(2 * kMiB, Stream{1}));
+    }
+    std::unique_ptr<Recorder> recorder = is_ring ? Recorder::Ring(&allocator) : *Recorder::ToFile(&allocator, path);
+    ASSERT_TRUE(allocator.Allocate(32 * kMiB, Stream{0}).ok());
+    ASSERT_EQ(is_ring ? recorder->Write(path) : recorder->Finish(), absl::OkStatus());
+    const trace::Snapshot read = Read(path);
+    std::vector<std::uint64_t> returned;
+    for (const trace::Event& event : read.device_traces.at(0)) {
+      if (event.action == trace::Action::kSegmentFree) returned.push_back(event.address);
+    }
+    std::sort(old.begin(), old.end());
+    EXPECT_EQ(returned, old);
+    ExpectReplaysExactly(read);
+  }
+  std::remove(path.c_str());
+}
+
+// A list of requests empties that pool alone too: replayed cold, it makes the recorded calls to the device.
+TEST(RecordedPoolTest, AColdReplayEmptiesTheOnePool) {
+  const std::string path = TempFile("one_pool");
+  device::SimDevice device({.capacity_bytes = kGiB});
+  CachingAllocator allocator(&device, Options(""));
+  std::unique_ptr<Recorder> recorder = *Recorder::ToFile(&allocator, path);
+  const PoolId pool{0, 7};
+  for (int round = 0; round < 3; ++round) {
+    allocator.Free(*allocator.Allocate(30 * kMiB, Stream{0}));
+    allocator.Free(*allocator.Allocate(40 * kMiB, Stream{0}, pool));
+    allocator.ReleasePool(pool);
+    ASSERT_EQ(allocator.EmptyPool(pool), absl::OkStatus());
+  }
+  ASSERT_EQ(recorder->Finish(), absl::OkStatus());
+  const absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(Read(path), 0);
+  ASSERT_TRUE(recorded.ok()) << recorded.status();
+  replay::RequestReplay cold(
+      {.policy = recorded->options, .device = {.capacity_bytes = kGiB}, .memory_fraction = {}});
+  ASSERT_EQ(cold.Run(recorded->program.requests), absl::OkStatus());
+  EXPECT_EQ(device.calls().MemoryCalls(), 1u + 2 * 3) << "30 MiB once, 40 MiB each round";
+  EXPECT_EQ(cold.device().calls().MemoryCalls(), device.calls().MemoryCalls());
+  EXPECT_EQ(cold.allocator().stats().reserved_bytes.all().current, static_cast<std::int64_t>(30 * kMiB));
+  EXPECT_EQ(cold.allocator().stats().reserved_bytes.all().peak, static_cast<std::int64_t>(70 * kMiB));
+  std::remove(path.c_str());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Settings, RecordedProgramTest,
     testing::Values(Recorded{"plain", "", 120 * kMiB}, Recorded{"expandable", "expandable_segments:True", 120 * kMiB},
@@ -170,7 +232,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Recorded{"borrow", "borrow_across_streams:True", 100 * kMiB},
                     Recorded{"sync_just_enough", "sync_just_enough:True", 100 * kMiB},
                     Recorded{"rejects", "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.8", 100 * kMiB},
-                    Recorded{"garbage", "garbage_collection_threshold:0.5", 140 * kMiB}),
+                    Recorded{"garbage", "garbage_collection_threshold:0.5", 140 * kMiB},
+                    Recorded{"much_garbage", "garbage_collection_threshold:0.4,per_process_memory_fraction:0.9",
+                             600 * kMiB},
+                    Recorded{"latest_garbage", "garbage_collection_threshold:0.3,per_process_memory_fraction:0.9",
+                             400 * kMiB, policy::Compat::kTorchLatest},
+                    Recorded{"expandable_garbage",
+                             "garbage_collection_threshold:0.3,per_process_memory_fraction:0.9,expandable_segments:True",
+                             300 * kMiB}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -195,6 +195,19 @@ TEST(RecorderTest, RecordingsOfVersion1AreReadAndReplayed) {
   }
 }
 
+// As version 2 wrote it, from the start of a run that collects garbage.
+TEST(RecorderTest, ARecordingOfVersion2IsReadAndReplayed) {
+  const std::string bytes = BytesOf(ASHLAR_SOURCE_DIR "/tests/core/recordings/v2.ashlar");
+  ASSERT_GT(bytes.size(), 1000u);
+  ASSERT_EQ(bytes[8], 2);
+  const absl::StatusOr<trace::Snapshot> read = trace::Decode(bytes);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->notes.empty());
+  EXPECT_TRUE(read->recording->has_calls);
+  EXPECT_GT(read->device_traces[0].size(), 200u);
+  ExpectReplaysExactly(*read);
+}
+
 TEST(RecorderTest, ScopesArePhasesAndStacks) {
   Rig rig;
   const std::string path = TempFile("scopes");

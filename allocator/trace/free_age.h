@@ -1,0 +1,27 @@
+// How long the free blocks of a recording's start have been free, as the number of searches of their pool since: what
+// garbage collection by age goes by. Kept of those that fill a segment, which are all that it asks about. A free block
+// has no request, so its age stands in that field; snapshots of other origin may hold anything there.
+#ifndef ASHLAR_ALLOCATOR_TRACE_FREE_AGE_H_
+#define ASHLAR_ALLOCATOR_TRACE_FREE_AGE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "allocator/trace/snapshot.h"
+
+namespace ashlar::trace {
+
+// Bytes of a kMissed fact. Such a one says nothing of the next event: the pool that garbage is collected from was
+// searched here, and the request asks again later, after callbacks. From version 3 of the file on.
+inline constexpr std::uint64_t kSearchedHere = 1;
+
+inline void SetFreeAge(SnapshotBlock& block, std::uint64_t searches) { block.requested_bytes = searches; }
+
+// Of a block of RecordedStart; nullopt: the recording does not say, or the block is not free.
+inline std::optional<std::uint64_t> FreeAgeOf(const SnapshotBlock& block) {
+  return block.state == BlockState::kFree ? block.requested_bytes : std::nullopt;
+}
+
+}  // namespace ashlar::trace
+
+#endif  // ASHLAR_ALLOCATOR_TRACE_FREE_AGE_H_
