@@ -42,6 +42,8 @@ trace::StackId RunCapture::StackNow(const trace::Event& event) {
   };
   add(place.tensor);
   add(place.owner);
+  add(place.operation);
+  add(place.module);
   if (event.action == trace::Action::kAlloc || event.action == trace::Action::kOom) {
     add(std::string(kernels::PartName(memory_->requested_part())));
   }

@@ -68,6 +68,8 @@ Json RunJson(const Estimate& of, const std::optional<DryRun>& run) {
             {"phase", run->moment.place.phase},
             {"parameter", TextOrNull(run->moment.place.owner)},
             {"tensor", TextOrNull(run->moment.place.tensor)},
+            {"module", TextOrNull(run->moment.place.module)},
+            {"operation", TextOrNull(run->moment.place.operation)},
             {"request_bytes", run->moment.request_bytes}}},
           {"parts", PartsJson(of, *run)}};
 }

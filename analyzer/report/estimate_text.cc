@@ -164,8 +164,12 @@ std::string PlaceText(const DryRun& run) {
   const estimate::PeakMoment& moment = run.moment;
   std::string out = moment.step > 0 ? absl::StrCat("step ", moment.step, ", ") : "";
   absl::StrAppend(&out, moment.place.phase);
-  if (!moment.place.tensor.empty()) absl::StrAppend(&out, ", ", moment.place.tensor);
-  if (!moment.place.owner.empty()) absl::StrAppend(&out, " of ", moment.place.owner);
+  const auto add = [&out](const std::string& what, const std::string& of) {
+    if (!what.empty()) absl::StrAppend(&out, ", ", Printable(what));
+    if (!of.empty()) absl::StrAppend(&out, what.empty() ? ", " : " of ", Printable(of));
+  };
+  add(moment.place.operation, moment.place.module);
+  add(moment.place.tensor, moment.place.owner);
   return out;
 }
 

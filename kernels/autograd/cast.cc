@@ -16,6 +16,7 @@ Tensor AutocastTo(const Tensor& tensor, DType dtype) {
 
 Tensor Cast(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
+  const InOperation in(tensor.context(), "to");
   Context& context = tensor.context();
   Tensor out = EmptyLike(tensor, dtype);
   if (context.computes()) context.Do(ops::Copy{tensor.view(), out.view()});

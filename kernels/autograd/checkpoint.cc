@@ -22,6 +22,7 @@ void RunAgain(Gradients& g, const Segment& segment, const Surroundings& surround
   g.context.set_random(surroundings.random);
   Tensor out;
   {
+    const InRecomputation again(g.context);
     const GradMode mode(g.context, true);
     const Autocast autocast(g.context, surroundings.autocasts, surroundings.autocast_dtype);
     out = segment(in);

@@ -59,6 +59,7 @@ class Pass {
   }
 
   void RunNode(Node& node) {
+    const InNode in(context_, node.module, node.name);
     Tensors out(node.next.size());
     {
       Tensors arrived(std::make_move_iterator(node.arrived.begin()), std::make_move_iterator(node.arrived.end()));

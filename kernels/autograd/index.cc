@@ -91,6 +91,7 @@ ops::View Along(const Tensor& ids, std::size_t dim, const Dims& sizes) {
 std::uint64_t SortScratchBytes(std::int64_t n) { return n <= 2048 ? 1 : static_cast<std::uint64_t>(16 * n + 6655); }
 
 Tensor Embedding(const Tensor& weight, const Tensor& indices) {
+  const InOperation in(weight.context(), "embedding");
   Tensor out = Lookup(weight, Contiguous(indices));
   if (Records(weight)) {
     Record("EmbeddingBackward", out, {weight}, {Detach(indices)}, [table = weight.sizes()](Gradients& g) {
@@ -101,6 +102,7 @@ Tensor Embedding(const Tensor& weight, const Tensor& indices) {
 }
 
 Tensor FromHost(const Tensor& indices, std::int64_t width, bool is_trained) {
+  const InOperation in(indices.context(), "to");
   Context& context = indices.context();
   Dims sizes = indices.sizes();
   sizes.push_back(width);
@@ -110,6 +112,7 @@ Tensor FromHost(const Tensor& indices, std::int64_t width, bool is_trained) {
 }
 
 Tensor IndexRows(const Tensor& weight, const Tensor& indices) {
+  const InOperation in(weight.context(), "index");
   Tensor out = Lookup(weight, indices);
   if (Records(weight)) {
     Record("IndexBackward", out, {weight}, {Detach(indices)},
@@ -119,6 +122,7 @@ Tensor IndexRows(const Tensor& weight, const Tensor& indices) {
 }
 
 Tensor IndexDim(const Tensor& x, std::int64_t dim, const Tensor& ids) {
+  const InOperation in(x.context(), "index");
   Context& context = x.context();
   const std::size_t at = DimIndex(dim, x.sizes().size());
   Dims sizes = x.sizes();
@@ -140,6 +144,7 @@ Tensor IndexDim(const Tensor& x, std::int64_t dim, const Tensor& ids) {
 }
 
 Tensor Gather(const Tensor& x, const Tensor& index) {
+  const InOperation in(x.context(), "gather");
   Context& context = x.context();
   const int dim = static_cast<int>(x.rank()) - 1;
   Tensor out = Empty(context, index.sizes(), x.dtype());

@@ -7,6 +7,7 @@
 namespace ashlar::kernels {
 
 Tensor NllLoss(const Tensor& input, const Tensor& targets) {
+  const InOperation in(input.context(), "nll_loss");
   Context& context = input.context();
   const Tensor x = ForFloat(input);
   Tensor loss = Empty(context, {}, DType::kFloat32);

@@ -107,17 +107,20 @@ Tensor InOrder(const Tensor& t, absl::string_view letters, absl::string_view ord
 }  // namespace
 
 Tensor Mm(const Tensor& a, const Tensor& b) {
+  const InOperation in(a.context(), "mm");
   const Tensor right = ForProduct(b), left = ForProduct(a);
   return RecordedProduct("MmBackward", left, right);
 }
 
 Tensor Bmm(const Tensor& a, const Tensor& b) {
+  const InOperation in(a.context(), "bmm");
   const Tensor right = ForProduct(b), left = ForProduct(a);
   return RecordedProduct("BmmBackward", left, right);
 }
 
 // Gradients of x, of the weight, then of the bias, which the engine sums.
 Tensor Addmm(const Tensor& bias_in, const Tensor& a, const Tensor& b) {
+  const InOperation in(a.context(), "addmm");
   const Tensor weight_t = ForProduct(b), x = ForProduct(a), bias = ForProduct(bias_in);
   Context& context = x.context();
   Tensor out = Empty(context, {x.sizes()[0], weight_t.sizes()[1]}, x.dtype());
@@ -171,6 +174,7 @@ Tensor Matmul(const Tensor& a_in, const Tensor& b_in) {
 }
 
 Tensor Einsum(absl::string_view equation, const Tensor& a_in, const Tensor& b_in) {
+  const InOperation in(a_in.context(), "einsum");
   const std::size_t comma = equation.find(','), arrow = equation.find("->");
   const absl::string_view of_a = equation.substr(0, comma), of_b = equation.substr(comma + 1, arrow - comma - 1);
   const absl::string_view of_out = equation.substr(arrow + 2);

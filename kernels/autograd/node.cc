@@ -13,6 +13,7 @@ class AccumulateGrad final : public Node {
       : Node("AccumulateGrad", std::numeric_limits<std::uint64_t>::max()), leaf_(std::move(leaf)) {
     expected.push_back({leaf_.sizes(), leaf_.dtype()});
     leaf_.body().accumulator = this;
+    module = leaf_.context().memory().module();
   }
   ~AccumulateGrad() override { leaf_.body().accumulator = nullptr; }
 

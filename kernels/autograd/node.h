@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/tensor/context.h"
 #include "kernels/tensor/tensor.h"
@@ -60,6 +61,7 @@ class Node : public Counted {
   virtual void ReleaseSaved();
 
   const char* name;
+  absl::string_view module = {};  // that recorded it
   std::uint64_t sequence;
   absl::InlinedVector<Edge, 2> next;          // by input
   absl::InlinedVector<Expected, 1> expected;  // by output
@@ -104,6 +106,7 @@ void Record(const char* name, absl::Span<Tensor* const> outputs,
             Function function) {
   Context& context = outputs[0]->context();
   Ref<Node> node(new FunctionNode<Function>(name, context.NextSequence(), std::move(function)));
+  node->module = context.memory().module();
   for (const Tensor& input : inputs) node->next.push_back(EdgeOf(input));
   node->saved.assign(saved.begin(), saved.end());
   Attach(node, outputs);
@@ -121,6 +124,7 @@ template <typename Function>
 void RecordMany(const char* name, Tensor& out, absl::Span<const Tensor> inputs, Function function) {
   Context& context = out.context();
   Ref<Node> node(new FunctionNode<Function>(name, context.NextSequence(), std::move(function)));
+  node->module = context.memory().module();
   for (const Tensor& input : inputs) node->next.push_back(EdgeOf(input));
   Tensor* const only = &out;
   Attach(node, absl::MakeConstSpan(&only, 1));

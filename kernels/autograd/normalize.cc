@@ -46,6 +46,7 @@ Tensor SoftmaxGradient(Context& context, const Tensor& grad_in, const Tensor& re
 }
 
 Tensor SoftmaxOf(const Tensor& input, bool is_log, bool in_float) {
+  const InOperation in(input.context(), is_log ? "log_softmax" : "softmax");
   Context& context = input.context();
   // Half is read by the kernel as it is, bfloat16 is cast first.
   const bool widens = in_float || context.autocasts();
@@ -65,6 +66,7 @@ Tensor SoftmaxOf(const Tensor& input, bool is_log, bool in_float) {
 }  // namespace
 
 Tensor LayerNorm(const Tensor& x_in, const Tensor& weight_in, const Tensor& bias_in, double epsilon) {
+  const InOperation in(x_in.context(), "layer_norm");
   Context& context = x_in.context();
   const Tensor bias = ForFloat(bias_in), weight = ForFloat(weight_in), x = Contiguous(ForFloat(x_in));
   Tensor out = EmptyLike(x);
@@ -88,6 +90,7 @@ Tensor SoftmaxInFloat(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false, /
 Tensor LogSoftmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/true, /*in_float=*/false); }
 
 Tensor Dropout(const Tensor& x_in, double p) {
+  const InOperation in(x_in.context(), "dropout");
   if (p == 0) return x_in;
   Context& context = x_in.context();
   const Tensor x = Contiguous(x_in);

@@ -70,6 +70,12 @@ void RecordPower(const Tensor& x, Tensor& out, int exponent) {
   });
 }
 
+absl::string_view UnaryName(UnaryKind kind) {
+  constexpr absl::string_view kNames[] = {"neg", "abs",     "pow",  "sqrt", "rsqrt", "reciprocal", "exp",
+                                          "log", "sigmoid", "tanh", "relu", "silu",  "gelu",       "gelu"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 bool IsFloatListed(UnaryKind kind, const Framework& framework) {
   switch (kind) {
     case UnaryKind::kExp:
@@ -88,6 +94,7 @@ bool IsFloatListed(UnaryKind kind, const Framework& framework) {
 }  // namespace
 
 Tensor Add(const Tensor& a, const Tensor& b) {
+  const InOperation in(a.context(), "add");
   Tensor out = Binary(BinaryKind::kAdd, a, b);
   if (Records(a, b)) {
     Record("AddBackward", out, {a, b}, {}, [](Gradients& g) {
@@ -99,6 +106,7 @@ Tensor Add(const Tensor& a, const Tensor& b) {
 }
 
 Tensor Sub(const Tensor& a, const Tensor& b) {
+  const InOperation in(a.context(), "sub");
   Tensor out = Binary(BinaryKind::kSubtract, a, b);
   if (Records(a, b)) {
     Record("SubBackward", out, {a, b}, {}, [](Gradients& g) {
@@ -110,6 +118,7 @@ Tensor Sub(const Tensor& a, const Tensor& b) {
 }
 
 Tensor Mul(const Tensor& a, const Tensor& b) {
+  const InOperation in(a.context(), "mul");
   Tensor out = Binary(BinaryKind::kMultiply, a, b);
   if (Records(a, b)) {
     Record("MulBackward", out, {a, b}, {Keep(a.requires_grad(), b), Keep(b.requires_grad(), a)}, [](Gradients& g) {
@@ -121,6 +130,7 @@ Tensor Mul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor Div(const Tensor& a, const Tensor& b) {
+  const InOperation in(a.context(), "div");
   Tensor out = Binary(BinaryKind::kDivide, a, b);
   if (Records(a, b)) {
     Record("DivBackward", out, {a, b}, {Detach(b), Keep(b.requires_grad(), a)}, [](Gradients& g) {
@@ -139,12 +149,14 @@ Tensor Div(const Tensor& a, const Tensor& b) {
 }
 
 Tensor AddScalar(const Tensor& x, double shift) {
+  const InOperation in(x.context(), "add");
   Tensor out = Affine(x, 1, shift);
   if (Records(x)) Record("AddBackward", out, {x}, {}, [](Gradients& g) { g.out[0] = g.grad; });
   return out;
 }
 
 Tensor MulScalar(const Tensor& x, double scale) {
+  const InOperation in(x.context(), "mul");
   Tensor out = Affine(x, scale, 0);
   if (Records(x)) {
     Record("MulBackward", out, {x}, {}, [scale](Gradients& g) { g.out[0] = MulScalar(g.grad, scale); });
@@ -153,6 +165,7 @@ Tensor MulScalar(const Tensor& x, double scale) {
 }
 
 Tensor DivScalar(const Tensor& x, double divisor) {
+  const InOperation in(x.context(), "div");
   Tensor out = Affine(x, 1 / divisor, 0);
   if (Records(x)) {
     Record("DivBackward", out, {x}, {}, [divisor](Gradients& g) { g.out[0] = DivScalar(g.grad, divisor); });
@@ -161,12 +174,14 @@ Tensor DivScalar(const Tensor& x, double divisor) {
 }
 
 Tensor Neg(const Tensor& x) {
+  const InOperation in(x.context(), "neg");
   Tensor out = Affine(x, -1, 0);
   if (Records(x)) Record("NegBackward", out, {x}, {}, [](Gradients& g) { g.out[0] = Neg(g.grad); });
   return out;
 }
 
 Tensor Square(const Tensor& input) {
+  const InOperation in(input.context(), "pow");
   const Tensor x = ForFloat(input);
   Tensor out = EmptyLike(x);
   if (x.context().computes()) x.context().Do(ops::Unary{UnaryKind::kSquare, x.view(), out.view()});
@@ -175,6 +190,7 @@ Tensor Square(const Tensor& input) {
 }
 
 Tensor Cube(const Tensor& input) {
+  const InOperation in(input.context(), "pow");
   const Tensor x = ForFloat(input);
   Tensor out = EmptyLike(x);
   if (x.context().computes()) {
@@ -186,6 +202,7 @@ Tensor Cube(const Tensor& input) {
 }
 
 Tensor Unary(UnaryKind kind, const Tensor& input) {
+  const InOperation in(input.context(), UnaryName(kind));
   Context& context = input.context();
   Tensor x = IsFloatListed(kind, context.framework()) ? ForFloat(input) : input;
   Tensor out = EmptyLike(x);
@@ -198,6 +215,7 @@ Tensor Unary(UnaryKind kind, const Tensor& input) {
 }
 
 Tensor WhereOrValue(const Tensor& mask, const Tensor& x, double value) {
+  const InOperation in(x.context(), "where");
   Context& context = x.context();
   Tensor scalar = Empty(context, {}, x.dtype());
   const Layout* const operands[] = {&mask.layout(), &x.layout()};
@@ -215,6 +233,7 @@ Tensor WhereOrValue(const Tensor& mask, const Tensor& x, double value) {
 }
 
 Tensor MaskedFill(const Tensor& x, const Tensor& mask, double value) {
+  const InOperation in(x.context(), "masked_fill");
   Context& context = x.context();
   const Layout* const operands[] = {&mask.layout(), &x.layout()};
   Tensor out = EmptyStrided(context, ElementwiseLayout(operands), x.dtype());
@@ -227,12 +246,14 @@ Tensor MaskedFill(const Tensor& x, const Tensor& mask, double value) {
 }
 
 Tensor Compare(ops::CompareKind kind, const Tensor& a, const Tensor& b) {
+  const InOperation in(a.context(), "compare");
   Tensor out = ResultOf(a, b, DType::kBool);
   if (a.context().computes()) a.context().Do(ops::Compare{kind, a.view(), b.view(), out.view()});
   return out;
 }
 
 Tensor AddTo(const Tensor& x, const Tensor& y) {
+  const InOperation in(x.context(), "add_");
   AddInPlace(x, y);
   if (!Records(x, y)) return x;
   Tensor sum = Detach(x);

@@ -45,6 +45,7 @@ Tensor Drop(const Tensor& x, std::size_t dim, bool keeps_dim) {
 }  // namespace
 
 Tensor Sum(const Tensor& input, std::int64_t dim, bool keeps_dim) {
+  const InOperation in(input.context(), "sum");
   const Tensor x = ForFloat(input);
   const std::size_t at = DimIndex(dim, x.sizes().size());
   Tensor out = Drop(Reduced(ReduceKind::kSum, x, WithOne(x, at)), at, keeps_dim);
@@ -58,6 +59,7 @@ Tensor Sum(const Tensor& input, std::int64_t dim, bool keeps_dim) {
 }
 
 Tensor Mean(const Tensor& x, std::int64_t dim, bool keeps_dim) {
+  const InOperation in(x.context(), "mean");
   const std::size_t at = DimIndex(dim, x.sizes().size());
   Tensor out = Drop(Reduced(ReduceKind::kMean, x, WithOne(x, at)), at, keeps_dim);
   if (Records(x)) {
@@ -71,6 +73,7 @@ Tensor Mean(const Tensor& x, std::int64_t dim, bool keeps_dim) {
 }
 
 Tensor MeanOfAll(const Tensor& x) {
+  const InOperation in(x.context(), "mean");
   Tensor reduced = Reduced(ReduceKind::kMean, x, Dims(x.sizes().size(), 1));
   Tensor out = Alias(reduced, {}, 0);
   out.body().is_view = false;
@@ -84,6 +87,7 @@ Tensor MeanOfAll(const Tensor& x) {
 }
 
 MaxResult Max(const Tensor& x, std::int64_t dim) {
+  const InOperation in(x.context(), "max");
   Context& context = x.context();
   const std::size_t at = DimIndex(dim, x.sizes().size());
   MaxResult out;

@@ -28,6 +28,7 @@ double ScaleOf(const Tensor& query, const ScaledAttention& call) {
 
 // constant_pad_nd with zeros at the end of the last dim; backward cuts a copy out.
 Tensor PadLastDim(const Tensor& x, std::int64_t to) {
+  const InOperation in(x.context(), "pad");
   const std::int64_t size = RoundUp(x.size(-1), to);
   if (size == x.size(-1)) return x;
   Context& context = x.context();
@@ -121,6 +122,7 @@ Tensor SafeSoftmax(const Tensor& x) {
 // _scaled_dot_product_attention_math.
 Tensor MathAttention(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in, const Tensor& mask_in,
                      const ScaledAttention& call) {
+  const InOperation in(query_in.context(), "scaled_dot_product_attention");
   Context& context = query_in.context();
   const bool widens = context.framework().math_attention_in_float && query_in.dtype() != DType::kFloat32;
   const auto widened = [&](const Tensor& t) { return widens ? Cast(t, DType::kFloat32) : t; };
@@ -157,6 +159,7 @@ AttentionBackend BackendOf(const Gpu& gpu, DType dtype, std::int64_t head_size, 
 
 Tensor ScaledDotProductAttention(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in,
                                  const Tensor& mask_in, const ScaledAttention& call) {
+  const InOperation in(query_in.context(), "scaled_dot_product_attention");
   Context& context = query_in.context();
   const Tensor mask = mask_in.defined() && ops::IsFloat(mask_in.dtype()) ? ForProduct(mask_in) : mask_in;
   const Tensor value = ForProduct(value_in), key = ForProduct(key_in), query = ForProduct(query_in);
@@ -184,6 +187,7 @@ Tensor ScaledDotProductAttention(const Tensor& query_in, const Tensor& key_in, c
 }
 
 Tensor FlashAttention(const Tensor& query, const Tensor& key, const Tensor& value, const ScaledAttention& call) {
+  const InOperation in(query.context(), "flash_attention");
   const auto by_head = [](const Tensor& t) { return Transpose(t, 1, 2); };
   const FusedAttention fused{ScaleOf(query, call), call.dropout_p, call.is_causal, /*has_seeds=*/true};
   const Tensor q = PadLastDim(query, kAlignedHead), k = PadLastDim(key, kAlignedHead),

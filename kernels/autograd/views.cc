@@ -10,6 +10,7 @@ namespace ashlar::kernels {
 namespace {
 
 Tensor CopyTo(const Tensor& tensor, Layout layout) {
+  const InOperation in(tensor.context(), "contiguous");
   Context& context = tensor.context();
   Tensor out = EmptyStrided(context, std::move(layout), tensor.dtype());
   if (context.computes()) context.Do(ops::Copy{tensor.view(), out.view()});
@@ -193,6 +194,7 @@ Tensor Contiguous(const Tensor& tensor) {
 }
 
 Tensor Cat(absl::Span<const Tensor> tensors, std::int64_t dim) {
+  const InOperation in(tensors[0].context(), "cat");
   Context& context = tensors[0].context();
   const std::size_t at = DimIndex(dim, tensors[0].sizes().size());
   Dims sizes = tensors[0].sizes();

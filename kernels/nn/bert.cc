@@ -49,6 +49,8 @@ BertModel::BertModel(Parameters& parameters, const std::string& prefix, const Be
   const auto embedding = [&](const std::string& name, std::int64_t rows) {
     return EmbeddingLayer(parameters, absl::StrCat(prefix, "embeddings.", name), rows, d, deviation);
   };
+  embeddings_name_ = context_.Named(prefix + "embeddings");
+  pooler_name_ = context_.Named(prefix + "pooler");
   word_ = embedding("word_embeddings", config.vocab_size);
   position_ = embedding("position_embeddings", config.max_position_embeddings);
   type_ = embedding("token_type_embeddings", config.type_vocab_size);
@@ -57,7 +59,15 @@ BertModel::BertModel(Parameters& parameters, const std::string& prefix, const Be
   type_ids_ = BufferOfIds(context_, config.max_position_embeddings, /*counts=*/false);
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
     const std::string at = absl::StrCat("encoder.layer.", i, ".");
+    const auto named = [&](const char* part) {
+      return context_.Named(absl::StrCat(prefix, "encoder.layer.", i, part));
+    };
     Layer layer;
+    layer.name = named("");
+    layer.self_name = named(".attention.self");
+    layer.attention_name = named(".attention.output");
+    layer.intermediate_name = named(".intermediate");
+    layer.output_name = named(".output");
     layer.query = linear(at + "attention.self.query", d, d);
     layer.key = linear(at + "attention.self.key", d, d);
     layer.value = linear(at + "attention.self.value", d, d);
@@ -91,6 +101,7 @@ BertModel::Output BertModel::ForwardEmbedded(const Tensor& embedded) const {
 Tensor BertModel::PositionIds(const Tensor& ids) const {
   const std::int64_t batch = ids.size(0), length = ids.size(1);
   if (!options_.padding_id.has_value()) return Slice(position_ids_, 1, 0, length);
+  const InModule in(context_, embeddings_name_);
   const auto make = [&](DType dtype) { return Empty(context_, {batch, length}, dtype); };
   Tensor mask;
   {
@@ -118,6 +129,7 @@ Tensor BertModel::PositionIds(const Tensor& ids) const {
 }
 
 Tensor BertModel::Embed(const Tensor& words, const Tensor& position_ids) const {
+  const InModule in(context_, embeddings_name_);
   const std::int64_t batch = words.size(0), length = words.size(1);
   const Tensor type_ids = Expand(Slice(type_ids_, 1, 0, length), {batch, length});
   Tensor types = type_(type_ids);
@@ -155,6 +167,7 @@ BertModel::Output BertModel::Encode(const Tensor& embedded, const Tensor& mask) 
   }
   Output out{hidden, {}};
   if (!options_.has_pooler) return out;
+  const InModule in(context_, pooler_name_);
   const Tensor first = Select(hidden, 1, 0);
   const Tensor projected = pooler_(first);
   out.pooled = Unary(ops::UnaryKind::kTanh, projected);
@@ -162,6 +175,7 @@ BertModel::Output BertModel::Encode(const Tensor& embedded, const Tensor& mask) 
 }
 
 Tensor BertModel::AttendSelf(const Layer& layer, const Tensor& hidden, const Tensor& mask) const {
+  const InModule in(context_, layer.self_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const std::int64_t heads = config_.num_attention_heads;
   const auto by_head = [&](const Tensor& projected) {
@@ -185,6 +199,7 @@ Tensor BertModel::AttendSelf(const Layer& layer, const Tensor& hidden, const Ten
 
 // The kernels lay their output out by token: the reshape after them is a view.
 Tensor BertModel::AttendFused(const Layer& layer, const Tensor& hidden) const {
+  const InModule in(context_, layer.self_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const std::int64_t heads = config_.num_attention_heads;
   const auto by_head = [&](const Tensor& projected) {
@@ -203,7 +218,10 @@ Tensor BertModel::AttendFused(const Layer& layer, const Tensor& hidden) const {
 
 Tensor BertModel::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& mask) const {
   const double p = dropout(config_.hidden_dropout_prob);
-  const auto join = [p](const LinearLayer& dense, const LayerNormLayer& norm, const Tensor& x, const Tensor& residual) {
+  const InModule in(context_, layer.name);
+  const auto join = [this, p](absl::string_view name, const LinearLayer& dense, const LayerNormLayer& norm,
+                              const Tensor& x, const Tensor& residual) {
+    const InModule in_output(context_, name);
     Tensor states = dense(x);
     states = Dropout(states, p);
     Tensor sum = Add(states, residual);
@@ -213,11 +231,14 @@ Tensor BertModel::RunLayer(const Layer& layer, const Tensor& hidden, const Tenso
     return out;
   };
   Tensor context = options_.has_sdpa ? AttendFused(layer, hidden) : AttendSelf(layer, hidden, mask);
-  Tensor attended = join(layer.attention_dense, layer.attention_norm, context, hidden);
+  Tensor attended = join(layer.attention_name, layer.attention_dense, layer.attention_norm, context, hidden);
   context.reset();
   Tensor raised = layer.intermediate(attended);
-  raised = Unary(ops::UnaryKind::kGelu, raised);
-  Tensor out = join(layer.output, layer.output_norm, raised, attended);
+  {
+    const InModule in_intermediate(context_, layer.intermediate_name);
+    raised = Unary(ops::UnaryKind::kGelu, raised);
+  }
+  Tensor out = join(layer.output_name, layer.output, layer.output_norm, raised, attended);
   Release(raised, attended);
   return out;
 }

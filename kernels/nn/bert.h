@@ -58,6 +58,7 @@ class BertModel {
 
  private:
   struct Layer {
+    absl::string_view name, self_name, attention_name, intermediate_name, output_name;
     LinearLayer query, key, value, attention_dense;
     LayerNormLayer attention_norm;
     LinearLayer intermediate, output;
@@ -75,6 +76,7 @@ class BertModel {
   Context& context_;
   BertConfig config_;
   Options options_;
+  absl::string_view embeddings_name_, pooler_name_;
   EmbeddingLayer word_, position_, type_;
   LayerNormLayer embedding_norm_;
   Tensor position_ids_, type_ids_;  // (1, max_position_embeddings) int64

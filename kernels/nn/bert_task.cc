@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "kernels/autograd/loss.h"
 #include "kernels/autograd/normalize.h"
 #include "kernels/autograd/pointwise.h"
@@ -67,6 +68,8 @@ LanguageHead MakeLanguageHead(Parameters& parameters, const std::string& prefix,
   const std::int64_t d = config.hidden_size, rows = config.vocab_size;
   const double deviation = config.initializer_range;
   LanguageHead out;
+  out.name = parameters.context().Named(absl::StripSuffix(prefix, "."));
+  out.decoder_name = parameters.context().Named(prefix + "decoder");
   out.bias = parameters.New(prefix + "bias", {rows}, Init::Zero());
   out.dense = LinearLayer(parameters, prefix + dense, d, d, deviation);
   out.norm = LayerNormLayer(parameters, prefix + norm, d, config.layer_norm_eps);

@@ -37,6 +37,7 @@ Tensor Normalized(const Tensor& x, double epsilon) {
 }  // namespace
 
 Tensor Decoder::Norm::operator()(const Tensor& x) const {
+  const InModule in(x.context(), name);
   Tensor wide = Cast(x, DType::kFloat32);
   Tensor normalized = Normalized(wide, epsilon);
   wide.reset();
@@ -51,7 +52,8 @@ Tensor Decoder::Norm::operator()(const Tensor& x) const {
 
 Decoder::Norm Decoder::NewNorm(Parameters& parameters, const std::string& name) const {
   const bool adds_one = config_.family == DecoderFamily::kGemma;
-  return {parameters.New(name + ".weight", {config_.width}, adds_one ? Init::Zero() : Init::One()),
+  return {context_.Named(name),
+          parameters.New(name + ".weight", {config_.width}, adds_one ? Init::Zero() : Init::One()),
           config_.norm_epsilon, adds_one};
 }
 
@@ -62,6 +64,9 @@ Decoder::Layer Decoder::NewLayer(Parameters& parameters, const std::string& name
     return LinearLayer(parameters, absl::StrCat(name, part), in, out, config_.initializer_range, has_bias);
   };
   Layer out;
+  out.name = context_.Named(name);
+  out.attention_name = context_.Named(name + ".self_attn");
+  out.mlp_name = context_.Named(name + ".mlp");
   out.query = linear(".self_attn.q_proj", width, queries, config_.has_input_bias);
   out.key = linear(".self_attn.k_proj", width, keys, config_.has_input_bias);
   out.value = linear(".self_attn.v_proj", width, keys, config_.has_input_bias);
@@ -160,6 +165,7 @@ Tensor Decoder::AttendFlash(const Tensor& query_in, const Tensor& key_in, const 
 }
 
 Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const {
+  const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1);
   const auto by_head = [&](const Tensor& projected) {
     return Transpose(View(projected, {batch, length, -1, config_.head_width}), 1, 2);
@@ -197,6 +203,7 @@ Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pas
 }
 
 Tensor Decoder::FeedForward(const Layer& layer, const Tensor& x) const {
+  const InModule in(context_, layer.mlp_name);
   Tensor active;
   {
     const Tensor gated = layer.gate(x);
@@ -209,6 +216,7 @@ Tensor Decoder::FeedForward(const Layer& layer, const Tensor& x) const {
 }
 
 Tensor Decoder::RunLayer(const Layer& layer, const Tensor& hidden, const Pass& pass) const {
+  const InModule in(context_, layer.name);
   Tensor weights;  // of eager attention, from 4.48
   Tensor states = layer.norm_attention(hidden);
   states = Attend(layer, states, pass, weights);

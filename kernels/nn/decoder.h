@@ -59,12 +59,14 @@ class Decoder {
 
  private:
   struct Norm {
+    absl::string_view name;
     Tensor weight;
     double epsilon = 0;
     bool adds_one = false;  // gemma's: a weight of 0 keeps
     Tensor operator()(const Tensor& x) const;
   };
   struct Layer {
+    absl::string_view name, attention_name, mlp_name;
     LinearLayer query, key, value, output;
     LinearLayer gate, up, down;
     Norm norm_attention, norm_feed_forward;

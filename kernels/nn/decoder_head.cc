@@ -52,13 +52,16 @@ Tensor LastOfEach(const Tensor& logits) {
 DecoderTop::DecoderTop(Parameters& parameters, const Config& config, const Tensor& embedding) : config_(config) {
   const Init init = Init::Normal(config.deviation);
   if (config.head == DecoderHead::kClassifier) {
+    name_ = "score";
     weight_ = parameters.New("score.weight", {config.labels, config.width}, init);
   } else if (config.head == DecoderHead::kLanguageModel) {
+    name_ = "lm_head";
     weight_ = config.is_tied ? embedding : parameters.New("lm_head.weight", {config.vocabulary, config.width}, init);
   }
 }
 
 Tensor DecoderTop::Logits(const Tensor& hidden) const {
+  const InModule in(hidden.context(), name_);
   const Tensor logits = Linear(hidden, weight_, {});
   const bool widens = config_.head == DecoderHead::kLanguageModel && config_.own_loss == OwnLoss::kFloat &&
                       config_.transformers.casts_logits_always;

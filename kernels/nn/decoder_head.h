@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "absl/strings/string_view.h"
 #include "kernels/nn/parameters.h"
 #include "kernels/nn/transformers.h"
 
@@ -44,6 +45,7 @@ class DecoderTop {
   Tensor Logits(const Tensor& hidden) const;
 
   Config config_;
+  absl::string_view name_;
   Tensor weight_;
 };
 

@@ -32,6 +32,7 @@ DistilBertModel::DistilBertModel(Parameters& parameters, const std::string& pref
   const auto norm = [&](const std::string& name) {
     return LayerNormLayer(parameters, absl::StrCat(prefix, name), d, kEpsilon);
   };
+  embeddings_name_ = context_.Named(prefix + "embeddings");
   word_ = EmbeddingLayer(parameters, prefix + "embeddings.word_embeddings", config.vocab_size, d, deviation);
   position_ = EmbeddingLayer(parameters, prefix + "embeddings.position_embeddings", config.max_position_embeddings, d,
                              deviation);
@@ -42,7 +43,13 @@ DistilBertModel::DistilBertModel(Parameters& parameters, const std::string& pref
   FillIds(position_ids_, ids);
   for (std::int64_t i = 0; i < config.n_layers; ++i) {
     const std::string at = absl::StrCat("transformer.layer.", i, ".");
+    const auto named = [&](const char* part) {
+      return context_.Named(absl::StrCat(prefix, "transformer.layer.", i, part));
+    };
     Layer layer;
+    layer.name = named("");
+    layer.attention_name = named(".attention");
+    layer.ffn_name = named(".ffn");
     layer.query = linear(at + "attention.q_lin", d, d);
     layer.key = linear(at + "attention.k_lin", d, d);
     layer.value = linear(at + "attention.v_lin", d, d);
@@ -56,6 +63,7 @@ DistilBertModel::DistilBertModel(Parameters& parameters, const std::string& pref
 }
 
 Tensor DistilBertModel::Embed(const Tensor& ids) const {
+  const InModule in(context_, embeddings_name_);
   Tensor words = word_(ids);
   Tensor places = position_(Slice(position_ids_, 1, 0, ids.size(1)));
   Tensor sum = Add(words, places);
@@ -87,6 +95,7 @@ Tensor DistilBertModel::Forward(const Tensor& ids) const {
 }
 
 Tensor DistilBertModel::AttendSelf(const Layer& layer, const Tensor& x, const Tensor& mask) const {
+  const InModule in(context_, layer.attention_name);
   const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2), heads = config_.n_heads;
   const auto by_head = [&](const Tensor& projected) {
     return Transpose(View(projected, {batch, length, heads, width / heads}), 1, 2);
@@ -111,6 +120,7 @@ Tensor DistilBertModel::AttendSelf(const Layer& layer, const Tensor& x, const Te
 
 // The kernels lay their output out by token: contiguous() after the transpose is a view.
 Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x) const {
+  const InModule in(context_, layer.attention_name);
   const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2), heads = config_.n_heads;
   const auto by_head = [&](const Tensor& projected) {
     return Transpose(View(projected, {batch, length, heads, width / heads}), 1, 2);
@@ -126,14 +136,19 @@ Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x) const {
 }
 
 Tensor DistilBertModel::RunLayer(const Layer& layer, const Tensor& x, const Tensor& mask) const {
+  const InModule in(context_, layer.name);
   Tensor attended = options_.has_sdpa ? AttendFused(layer, x) : AttendSelf(layer, x, mask);
   Tensor sum = Add(attended, x);
   attended = layer.attention_norm(sum);
   sum.reset();
-  Tensor fed = layer.raise(attended);
-  fed = Unary(ops::UnaryKind::kGelu, fed);
-  fed = layer.lower(fed);
-  fed = Dropout(fed, dropout(config_.dropout));
+  Tensor fed;
+  {
+    const InModule in_ffn(context_, layer.ffn_name);
+    fed = layer.raise(attended);
+    fed = Unary(ops::UnaryKind::kGelu, fed);
+    fed = layer.lower(fed);
+    fed = Dropout(fed, dropout(config_.dropout));
+  }
   sum = Add(fed, attended);
   fed = layer.output_norm(sum);
   sum.reset();

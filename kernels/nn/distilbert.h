@@ -45,6 +45,7 @@ class DistilBertModel {
 
  private:
   struct Layer {
+    absl::string_view name, attention_name, ffn_name;
     LinearLayer query, key, value, out;
     LayerNormLayer attention_norm;
     LinearLayer raise, lower;
@@ -59,6 +60,7 @@ class DistilBertModel {
   Context& context_;
   DistilBertConfig config_;
   Options options_;
+  absl::string_view embeddings_name_;
   EmbeddingLayer word_, position_;
   LayerNormLayer embedding_norm_;
   Tensor position_ids_;  // (1, max_position_embeddings) int64

@@ -22,6 +22,7 @@ class DistilBert final : public EncoderForTask {
       return LinearLayer(parameters, name, d, out, config.initializer_range);
     };
     if (head.task == EncoderTask::kMaskedLanguage) {
+      language_.decoder_name = parameters.context().Named("vocab_projector");
       language_.dense = linear("vocab_transform", d);
       language_.norm = LayerNormLayer(parameters, "vocab_layer_norm", d, 1e-12);
       language_.decoder = head.ties_decoder ? model_.word_embeddings()

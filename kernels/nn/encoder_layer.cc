@@ -19,7 +19,9 @@ double Deviation(std::int64_t in, std::int64_t out) { return std::sqrt(2.0 / sta
 
 EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name, std::int64_t width, std::int64_t heads,
                            std::int64_t inner, double dropout)
-    : heads_(heads),
+    : name_(parameters.context().Named(name)),
+      attention_name_(parameters.context().Named(name + ".self_attn")),
+      heads_(heads),
       dropout_(dropout),
       in_weight_(parameters.New(name + ".self_attn.in_proj_weight", {3 * width, width},
                                 Init::Normal(Deviation(width, width)))),
@@ -31,6 +33,7 @@ EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name, std:
       norm_feed_forward_(parameters, name + ".norm2", width, kEpsilon) {}
 
 Tensor EncoderLayer::Attend(const Tensor& x) const {
+  const InModule in(x.context(), attention_name_);
   const std::int64_t length = x.size(0), batch = x.size(1), width = x.size(2), depth = width / heads_;
   std::vector<Tensor> parts;
   {
@@ -50,6 +53,7 @@ Tensor EncoderLayer::Attend(const Tensor& x) const {
 }
 
 Tensor EncoderLayer::operator()(const Tensor& x) const {
+  const InModule in(x.context(), name_);
   Tensor attended = Attend(x);
   attended = Dropout(attended, dropout_);
   Tensor sum = Add(x, attended);

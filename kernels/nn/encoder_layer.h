@@ -20,6 +20,7 @@ class EncoderLayer {
  private:
   Tensor Attend(const Tensor& x) const;
 
+  absl::string_view name_, attention_name_;
   std::int64_t heads_ = 1;
   double dropout_ = 0;
   Tensor in_weight_, in_bias_;

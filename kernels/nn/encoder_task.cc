@@ -47,9 +47,11 @@ TaskLabels EmptyLabels(Context& context, EncoderTask task, std::int64_t batch, s
 }
 
 Tensor LanguageHead::operator()(const Tensor& hidden) const {
+  const InModule in(hidden.context(), name);
   Tensor states = dense(hidden);
   states = Unary(ops::UnaryKind::kGelu, states);
   states = norm(states);
+  const InModule in_decoder(hidden.context(), decoder_name);
   return Linear(states, decoder, bias);
 }
 

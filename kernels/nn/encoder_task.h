@@ -56,6 +56,7 @@ std::unique_ptr<EncoderForTask> MakeDistilBert(Parameters& parameters, const Dis
 
 // dense, gelu, norm, and the product with a table of the vocabulary.
 struct LanguageHead {
+  absl::string_view name, decoder_name;
   LinearLayer dense;
   LayerNormLayer norm;
   Tensor decoder, bias;

@@ -18,6 +18,7 @@
 
 namespace ashlar::kernels {
 Tensor Gpt2::Projection::operator()(const Tensor& x) const {
+  const InModule in(x.context(), name);
   Dims sizes = x.sizes();
   sizes.back() = weight.size(1);
   return View(Addmm(bias, View(x, {-1, x.size(-1)}), weight), sizes);
@@ -34,10 +35,14 @@ Gpt2::Gpt2(Parameters& parameters, const Gpt2Config& config, Options options)
   for (std::int64_t i = 0; i < config.n_layer; ++i) {
     const std::string at = absl::StrCat(prefix, "h.", i, ".");
     const auto projection = [&](absl::string_view name, std::int64_t in, std::int64_t out) {
-      return Projection{parameters.New(absl::StrCat(at, name, ".weight"), {in, out}, Init::Normal(deviation)),
+      return Projection{context_.Named(absl::StrCat(at, name)),
+                        parameters.New(absl::StrCat(at, name, ".weight"), {in, out}, Init::Normal(deviation)),
                         parameters.New(absl::StrCat(at, name, ".bias"), {out}, Init::Zero())};
     };
     Layer layer;
+    layer.name = context_.Named(absl::StrCat(prefix, "h.", i));
+    layer.attention_name = context_.Named(at + "attn");
+    layer.mlp_name = context_.Named(at + "mlp");
     layer.norm_attention = LayerNormLayer(parameters, at + "ln_1", d, config.layer_norm_epsilon);
     layer.mask = CausalBuffer(context_, config.n_positions);
     layer.attention = projection("attn.c_attn", d, 3 * d);
@@ -100,6 +105,7 @@ Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Ten
 }
 
 Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, std::vector<Tensor>* cache) const {
+  const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const std::int64_t heads = config_.n_head, depth = width / heads;
   std::vector<Tensor> parts;
@@ -121,15 +127,20 @@ Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, std::vector<Tensor
 }
 
 Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, std::vector<Tensor>* cache) const {
+  const InModule in(context_, layer.name);
   Tensor states = layer.norm_attention(hidden);
   Tensor attended = Attend(layer, states, cache);
   states = Add(attended, hidden);
   const Tensor residual = states;
   states = layer.norm_mlp(states);
-  Tensor fed = layer.mlp(states);
-  fed = GeluNew(fed);
-  fed = layer.mlp_out(fed);
-  fed = Dropout(fed, dropout(config_.resid_pdrop));
+  Tensor fed;
+  {
+    const InModule in_mlp(context_, layer.mlp_name);
+    fed = layer.mlp(states);
+    fed = GeluNew(fed);
+    fed = layer.mlp_out(fed);
+    fed = Dropout(fed, dropout(config_.resid_pdrop));
+  }
   states = Add(residual, fed);
   return states;
 }

@@ -49,10 +49,12 @@ class Gpt2 {
 
  private:
   struct Projection {  // transformers' Conv1D: weight (in, out)
+    absl::string_view name;
     Tensor weight, bias;
     Tensor operator()(const Tensor& x) const;
   };
   struct Layer {
+    absl::string_view name, attention_name, mlp_name;
     LayerNormLayer norm_attention;
     Tensor mask;  // (1, 1, n_positions, n_positions) bool, true where a key may be seen
     Projection attention, attention_out;

@@ -31,6 +31,9 @@ GptNeo::GptNeo(Parameters& parameters, const GptNeoConfig& config, const Options
     const auto index = static_cast<std::size_t>(i);
     const bool is_local = index < config.is_local.size() && config.is_local[index];
     Layer layer;
+    layer.name = context_.Named(absl::StrCat(prefix, "h.", i));
+    layer.attention_name = context_.Named(at + "attn.attention");
+    layer.mlp_name = context_.Named(at + "mlp");
     layer.norm_attention = LayerNormLayer(parameters, at + "ln_1", d, config.norm_epsilon);
     layer.mask = CausalBuffer(context_, config.positions,
                               is_local ? std::optional(config.window) : std::optional<std::int64_t>());
@@ -71,6 +74,7 @@ Tensor GptNeo::Weigh(const Layer& layer, const Tensor& query_in, const Tensor& k
 }
 
 Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const {
+  const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const auto by_head = [&](const Tensor& projected) {
     return Permute(View(projected, {batch, length, config_.heads, width / config_.heads}), {0, 2, 1, 3});
@@ -93,15 +97,20 @@ Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bi
 
 Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias,
                         std::vector<Tensor>* cache) const {
+  const InModule in(context_, layer.name);
   Tensor states = layer.norm_attention(hidden);
   const Tensor attended = Attend(layer, states, bias, cache);
   states = Add(attended, hidden);
   const Tensor residual = states;
   states = layer.norm_feed_forward(states);
-  Tensor fed = layer.raise(states);
-  fed = GeluNew(fed);
-  fed = layer.lower(fed);
-  fed = Dropout(fed, dropout(config_.residual_dropout));
+  Tensor fed;
+  {
+    const InModule in_mlp(context_, layer.mlp_name);
+    fed = layer.raise(states);
+    fed = GeluNew(fed);
+    fed = layer.lower(fed);
+    fed = Dropout(fed, dropout(config_.residual_dropout));
+  }
   return Add(residual, fed);
 }
 

@@ -46,6 +46,7 @@ class GptNeo {
 
  private:
   struct Layer {
+    absl::string_view name, attention_name, mlp_name;
     LayerNormLayer norm_attention;
     Tensor mask;  // (1, 1, positions, positions) bool
     LinearLayer query, key, value, output;

@@ -9,22 +9,30 @@ namespace ashlar::kernels {
 
 LinearLayer::LinearLayer(Parameters& parameters, absl::string_view name, std::int64_t in, std::int64_t out,
                          double deviation, bool has_bias)
-    : weight_(parameters.New(absl::StrCat(name, ".weight"), {out, in}, Init::Normal(deviation))) {
+    : name_(parameters.context().Named(name)),
+      weight_(parameters.New(absl::StrCat(name, ".weight"), {out, in}, Init::Normal(deviation))) {
   if (has_bias) bias_ = parameters.New(absl::StrCat(name, ".bias"), {out}, Init::Zero());
 }
 
-Tensor LinearLayer::operator()(const Tensor& x) const { return Linear(x, weight_, bias_); }
+Tensor LinearLayer::operator()(const Tensor& x) const {
+  const InModule in(x.context(), name_);
+  return Linear(x, weight_, bias_);
+}
 
 LayerNormLayer::LayerNormLayer(Parameters& parameters, absl::string_view name, std::int64_t width, double epsilon)
-    : weight_(parameters.New(absl::StrCat(name, ".weight"), {width}, Init::One())),
+    : name_(parameters.context().Named(name)),
+      weight_(parameters.New(absl::StrCat(name, ".weight"), {width}, Init::One())),
       bias_(parameters.New(absl::StrCat(name, ".bias"), {width}, Init::Zero())),
       epsilon_(epsilon) {}
 
-Tensor LayerNormLayer::operator()(const Tensor& x) const { return LayerNorm(x, weight_, bias_, epsilon_); }
+Tensor LayerNormLayer::operator()(const Tensor& x) const {
+  const InModule in(x.context(), name_);
+  return LayerNorm(x, weight_, bias_, epsilon_);
+}
 
 EmbeddingLayer::EmbeddingLayer(Parameters& parameters, absl::string_view name, std::int64_t rows, std::int64_t width,
                                double deviation)
-    : width_(width) {
+    : name_(parameters.context().Named(name)), width_(width) {
   const std::string weight = absl::StrCat(name, ".weight");
   is_on_host_ = parameters.IsOnHost(weight);
   is_trained_ = !parameters.IsFrozen(weight);
@@ -32,6 +40,7 @@ EmbeddingLayer::EmbeddingLayer(Parameters& parameters, absl::string_view name, s
 }
 
 Tensor EmbeddingLayer::operator()(const Tensor& indices) const {
+  const InModule in(indices.context(), name_);
   return is_on_host_ ? FromHost(indices, width_, is_trained_) : Embedding(weight_, indices);
 }
 

@@ -19,6 +19,7 @@ class LinearLayer {
   const Tensor& weight() const { return weight_; }
 
  private:
+  absl::string_view name_;
   Tensor weight_, bias_;
 };
 
@@ -29,6 +30,7 @@ class LayerNormLayer {
   Tensor operator()(const Tensor& x) const;
 
  private:
+  absl::string_view name_;
   Tensor weight_, bias_;
   double epsilon_ = 0;
 };
@@ -43,6 +45,7 @@ class EmbeddingLayer {
   const Tensor& weight() const { return weight_; }  // none on the host
 
  private:
+  absl::string_view name_;
   Tensor weight_;
   std::int64_t width_ = 0;
   bool is_on_host_ = false, is_trained_ = false;

@@ -38,6 +38,10 @@ Tensor Activated(T5Config::Activation activation, const Tensor& x) {
 
 }  // namespace
 
+T5::Norm T5::NewNorm(Parameters& parameters, const std::string& name) const {
+  return {context_.Named(name), parameters.New(name + ".weight", {config_.d_model}, Init::One())};
+}
+
 T5::Attention T5::NewAttention(Parameters& parameters, const std::string& name, const char* attention,
                                bool has_bias) const {
   const std::int64_t d = config_.d_model, inner = config_.num_heads * config_.d_kv;
@@ -46,6 +50,8 @@ T5::Attention T5::NewAttention(Parameters& parameters, const std::string& name, 
     return LinearLayer(parameters, at + part, in, out, kDeviation, /*has_bias=*/false);
   };
   Attention out;
+  out.layer_name = context_.Named(name);
+  out.name = context_.Named(absl::StrCat(name, ".", attention));
   out.query = linear("q", d, inner);
   out.key = linear("k", d, inner);
   out.value = linear("v", d, inner);
@@ -55,7 +61,7 @@ T5::Attention T5::NewAttention(Parameters& parameters, const std::string& name, 
     out.bias = EmbeddingLayer(parameters, at + "relative_attention_bias", config_.relative_attention_num_buckets,
                               config_.num_heads, kDeviation);
   }
-  out.norm = parameters.New(name + ".layer_norm.weight", {d}, Init::One());
+  out.norm = NewNorm(parameters, name + ".layer_norm");
   return out;
 }
 
@@ -63,6 +69,7 @@ T5::Stack T5::NewStack(Parameters& parameters, const std::string& name, std::int
                        const EmbeddingLayer* tokens) const {
   const std::int64_t d = config_.d_model, f = config_.d_ff;
   Stack out;
+  out.name = context_.Named(name);
   out.is_decoder = name == "decoder";
   out.tokens = tokens != nullptr
                    ? *tokens
@@ -77,13 +84,14 @@ T5::Stack T5::NewStack(Parameters& parameters, const std::string& name, std::int
       return LinearLayer(parameters, absl::StrCat(feed, ".DenseReluDense.", part), in, width, kDeviation,
                          /*has_bias=*/false);
     };
+    block.feed_name = context_.Named(feed);
     block.raise = linear(config_.is_gated ? "wi_0" : "wi", d, f);
     if (config_.is_gated) block.gate = linear("wi_1", d, f);
     block.lower = linear("wo", f, d);
-    block.norm = parameters.New(feed + ".layer_norm.weight", {d}, Init::One());
+    block.norm = NewNorm(parameters, feed + ".layer_norm");
     out.blocks.push_back(std::move(block));
   }
-  out.final_norm = parameters.New(name + ".final_layer_norm.weight", {d}, Init::One());
+  out.final_norm = NewNorm(parameters, name + ".final_layer_norm");
   return out;
 }
 
@@ -101,7 +109,8 @@ T5::T5(Parameters& parameters, const T5Config& config, Options options)
 }
 
 // T5LayerNorm: x rsqrt(mean(x^2) + epsilon) in float32, times the weight.
-Tensor T5::NormInPython(const Tensor& x, const Tensor& weight) const {
+Tensor T5::NormInPython(const Tensor& x, const Norm& norm) const {
+  const InModule in(context_, norm.name);
   const Tensor wide = Cast(x, DType::kFloat32);
   Tensor square = Square(wide);
   Tensor variance = Mean(square, -1, /*keeps_dim=*/true);
@@ -111,7 +120,7 @@ Tensor T5::NormInPython(const Tensor& x, const Tensor& weight) const {
   shifted.reset();
   Tensor scaled = Mul(x, root);
   root.reset();
-  Tensor out = Mul(weight, scaled);
+  Tensor out = Mul(norm.weight, scaled);
   Release(scaled, variance);
   return out;
 }
@@ -127,6 +136,7 @@ Tensor T5::PositionBias(const Attention& attention, const Stack& stack, std::int
 
 Tensor T5::Attend(const Attention& attention, const Stack& stack, const Tensor& hidden, const Tensor& source,
                   const Tensor& mask, Tensor& bias, std::vector<Tensor>* cache) const {
+  const InModule in(context_, attention.name);
   const std::int64_t batch = hidden.size(0), queries = hidden.size(1), keys = source.size(1);
   const auto by_head = [&](const Tensor& projected) {
     return Transpose(View(projected, {batch, -1, config_.num_heads, config_.d_kv}), 1, 2);
@@ -165,6 +175,7 @@ Tensor T5::Attend(const Attention& attention, const Stack& stack, const Tensor& 
 // T5LayerSelfAttention and, with `encoded`, T5LayerCrossAttention.
 Tensor T5::AttendLayer(const Attention& attention, const Stack& stack, const Tensor& hidden, const Tensor& encoded,
                        const Tensor& mask, Tensor& bias, std::vector<Tensor>* cache) const {
+  const InModule in(context_, attention.layer_name);
   Tensor normed = NormInPython(hidden, attention.norm);
   const Tensor attended = Attend(attention, stack, normed, encoded.defined() ? encoded : normed, mask, bias, cache);
   const Tensor dropped = Dropout(attended, dropout());
@@ -173,6 +184,7 @@ Tensor T5::AttendLayer(const Attention& attention, const Stack& stack, const Ten
 
 // T5LayerFF. The output projection is kept in float32: in half its input is cast there, and back by autocast.
 Tensor T5::FeedForward(const Block& block, const Tensor& hidden) const {
+  const InModule in(context_, block.feed_name);
   Tensor forwarded = NormInPython(hidden, block.norm);
   {
     Tensor states = Activated(config_.activation, block.raise(forwarded));
@@ -199,6 +211,7 @@ Tensor T5::RunBlock(const Stack& stack, const Block& block, const Tensor& hidden
 }
 
 Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& encoded, std::vector<Tensor>* cache) const {
+  const InModule in(context_, stack.name);
   const Tensor embedded = stack.tokens(ids);
   const Tensor ones = Ones(ids.size(0), ids.size(1));
   Shared shared;
@@ -267,6 +280,7 @@ T5::Output T5::Run(const Tensor& ids, const Tensor& targets) const {
 }
 
 Tensor T5::Logits(const Tensor& hidden) const {
+  const InModule in(context_, "lm_head");
   if (!config_.is_tied) return Linear(hidden, head_, {});
   const Tensor scaled = MulScalar(hidden, 1 / std::sqrt(static_cast<double>(config_.d_model)));
   return Linear(scaled, head_, {});

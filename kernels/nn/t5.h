@@ -50,22 +50,29 @@ class T5 {
   void Forward(const Tensor& ids, const Tensor& targets) const;
 
  private:
+  struct Norm {
+    absl::string_view name;
+    Tensor weight;
+  };
   struct Attention {
+    absl::string_view layer_name, name;
     LinearLayer query, key, value, out;
     EmbeddingLayer bias;  // (buckets, heads), of the first block
     bool has_bias = false;
-    Tensor norm;
+    Norm norm;
   };
   struct Block {
+    absl::string_view feed_name;
     Attention self, cross;
     LinearLayer raise, gate, lower;
-    Tensor norm;
+    Norm norm;
   };
   struct Stack {
+    absl::string_view name;
     bool is_decoder = false;
     EmbeddingLayer tokens;
     std::vector<Block> blocks;
-    Tensor final_norm;
+    Norm final_norm;
   };
   // What a block takes and gives beside the hidden states. The biases come from the first block.
   struct Shared {
@@ -80,7 +87,8 @@ class T5 {
   Attention NewAttention(Parameters& parameters, const std::string& name, const char* attention, bool has_bias) const;
   Stack NewStack(Parameters& parameters, const std::string& name, std::int64_t layers,
                  const EmbeddingLayer* tokens) const;
-  Tensor NormInPython(const Tensor& x, const Tensor& weight) const;
+  Norm NewNorm(Parameters& parameters, const std::string& name) const;
+  Tensor NormInPython(const Tensor& x, const Norm& norm) const;
   Tensor PositionBias(const Attention& attention, const Stack& stack, std::int64_t queries, std::int64_t keys) const;
   // `source` is what keys and values are made of; `bias` is made where it is none.
   Tensor Attend(const Attention& attention, const Stack& stack, const Tensor& hidden, const Tensor& source,

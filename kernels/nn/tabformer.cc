@@ -59,6 +59,7 @@ TabFormer::TabFormer(Parameters& parameters, const TabFormerConfig& config, TabF
                  kEpsilon) {}
 
 Tensor TabFormer::EmbedRows(const Tensor& ids) const {
+  const InModule in(context_, "tab_embeddings");
   const std::int64_t batch = ids.size(0), rows = ids.size(1), columns = ids.size(2);
   Tensor embeds = fields_(ids);
   embeds = Permute(View(embeds, {batch * rows, columns, config_.field_width}), {1, 0, 2});
@@ -69,6 +70,7 @@ Tensor TabFormer::EmbedRows(const Tensor& ids) const {
 
 // hidden (B, rows, columns x field_width), seen as a token a field.
 Tensor TabFormer::Logits(const Tensor& hidden) const {
+  const InModule in(context_, "tb_model.cls.predictions");
   const Tensor tokens = View(hidden, {hidden.size(0), config_.rows * config_.columns(), config_.field_width});
   Tensor states = head_dense_(tokens);
   states = Unary(ops::UnaryKind::kGelu, states);

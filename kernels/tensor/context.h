@@ -11,10 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_set.h"
+#include "absl/strings/string_view.h"
 #include "kernels/ops/ops.h"
 #include "kernels/tensor/framework.h"
 #include "kernels/tensor/memory.h"
@@ -54,6 +57,9 @@ class Context {
   const ops::RandomKey& random() const { return random_; }
   void set_random(ops::RandomKey random) { random_ = random; }
 
+  // The name for as long as the context lives.
+  absl::string_view Named(absl::string_view name) { return *names_.emplace(name).first; }
+
   bool grad_enabled() const { return grad_enabled_; }
   bool autocasts() const { return autocasts_; }
   DType autocast_dtype() const { return autocast_dtype_; }
@@ -65,6 +71,9 @@ class Context {
   friend class GradMode;
   friend class Autocast;
   friend class BackwardThread;
+  friend class InOperation;
+  friend class InNode;
+  friend class InRecomputation;
   friend Tensor AutocastTo(const Tensor& tensor, DType dtype);
   struct Workspace {
     bool is_backward_thread;
@@ -87,6 +96,8 @@ class Context {
   absl::flat_hash_map<const TensorBody*, std::size_t> cast_index_;  // leaf -> its copy in the autocast dtype
   std::vector<Tensor> cast_copies_;                                 // in the order they were made, and end
   std::vector<Workspace> workspaces_;
+  absl::node_hash_set<std::string> names_;
+  bool is_in_node_ = false;  // a node of the graph runs: operations are its own
 };
 
 // Sets whether operations are recorded, for a scope.
@@ -132,6 +143,78 @@ class BackwardThread {
   BackwardThread(const BackwardThread&) = delete;
   BackwardThread& operator=(const BackwardThread&) = delete;
   ~BackwardThread() { context_.is_backward_thread_ = before_; }
+
+ private:
+  Context& context_;
+  bool before_;
+};
+
+// A module's forward pass, for a scope: the memory's place has its name, and so it has when backward runs what was
+// recorded here. A name from Context::Named; an empty one leaves the outer module's.
+class InModule {
+ public:
+  InModule(Context& context, absl::string_view name) : memory_(context.memory()), before_(memory_.module()) {
+    if (!name.empty()) memory_.set_module(name);
+  }
+  InModule(const InModule&) = delete;
+  InModule& operator=(const InModule&) = delete;
+  ~InModule() { memory_.set_module(before_); }
+
+ private:
+  Memory& memory_;
+  absl::string_view before_;
+};
+
+// An operation of the forward pass, for a scope, by PyTorch's name for it; in backward the node's name stands.
+class InOperation {
+ public:
+  InOperation(Context& context, absl::string_view name) : memory_(context.memory()), before_(memory_.operation()) {
+    if (!context.is_in_node_) memory_.set_operation(name);
+  }
+  InOperation(const InOperation&) = delete;
+  InOperation& operator=(const InOperation&) = delete;
+  ~InOperation() { memory_.set_operation(before_); }
+
+ private:
+  Memory& memory_;
+  absl::string_view before_;
+};
+
+// A node of the graph at work, for a scope.
+class InNode {
+ public:
+  InNode(Context& context, absl::string_view module, absl::string_view name)
+      : context_(context),
+        module_before_(context.memory().module()),
+        operation_before_(context.memory().operation()),
+        before_(context.is_in_node_) {
+    context.memory().set_module(module);
+    context.memory().set_operation(name);
+    context.is_in_node_ = true;
+  }
+  InNode(const InNode&) = delete;
+  InNode& operator=(const InNode&) = delete;
+  ~InNode() {
+    context_.memory().set_module(module_before_);
+    context_.memory().set_operation(operation_before_);
+    context_.is_in_node_ = before_;
+  }
+
+ private:
+  Context& context_;
+  absl::string_view module_before_, operation_before_;
+  bool before_;
+};
+
+// Forward operations inside of a node, for a scope: a segment that is computed again.
+class InRecomputation {
+ public:
+  explicit InRecomputation(Context& context) : context_(context), before_(context.is_in_node_) {
+    context.is_in_node_ = false;
+  }
+  InRecomputation(const InRecomputation&) = delete;
+  InRecomputation& operator=(const InRecomputation&) = delete;
+  ~InRecomputation() { context_.is_in_node_ = before_; }
 
  private:
   Context& context_;

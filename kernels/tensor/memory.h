@@ -29,11 +29,14 @@ inline constexpr std::size_t kPartCount = 6;
 absl::string_view PartName(Part part);                    // "weights", "gradients", ...
 using PartBytes = std::array<std::uint64_t, kPartCount>;  // requested bytes, by Part
 
-// Where a run is: the step's phase, and in it a parameter or layer and a tensor of it. Any may be empty.
+// Where a run is: the step's phase, and in it the module and the operation at work, or in an optimizer step the
+// parameter and a tensor of it. Any may be empty.
 struct Place {
   std::string phase;
   std::string owner;
   std::string tensor;
+  std::string module;
+  std::string operation;
 };
 
 struct FailedRequest {
@@ -63,11 +66,18 @@ class Memory {
   void set_phase(absl::string_view phase) { phase_ = phase; }
   void set_owner(absl::string_view owner) { owner_ = owner; }
   void set_tensor(absl::string_view tensor) { tensor_ = tensor; }
+  void set_module(absl::string_view module) { module_ = module; }
+  void set_operation(absl::string_view operation) { operation_ = operation; }
   absl::string_view phase() const { return phase_; }
-  Place place() const { return {std::string(phase_), std::string(owner_), std::string(tensor_)}; }
+  Place place() const {
+    return {std::string(phase_), std::string(owner_), std::string(tensor_), std::string(module_),
+            std::string(operation_)};
+  }
   // What the request under way is for, as a sink of the allocator's events may ask; afterwards that of the last one.
   Part requested_part() const { return requested_part_; }
   absl::string_view owner() const { return owner_; }
+  absl::string_view module() const { return module_; }
+  absl::string_view operation() const { return operation_; }
 
   // OK, out of memory (kResourceExhausted), or the device's own error; also what Fail was told.
   const absl::Status& status() const { return status_; }
@@ -86,7 +96,7 @@ class Memory {
  private:
   core::CachingAllocator* allocator_;
   Stream stream_;
-  absl::string_view phase_, owner_, tensor_, peak_phase_;
+  absl::string_view phase_, owner_, tensor_, module_, operation_, peak_phase_;
   Part requested_part_ = Part::kActivations;
   absl::Status status_;
   std::optional<FailedRequest> failure_;

@@ -71,7 +71,9 @@ TEST(RunCaptureTest, NamesStepsPhasesAndParts) {
     }
     stacks.push_back(names);
   }
-  EXPECT_THAT(stacks, AllOf(Contains("weights|model|"), Contains("activations|backward|"), Contains("batch|forward|"),
+  EXPECT_THAT(stacks, AllOf(Contains("weights|model|"), Contains("batch|forward|"),
+                            Contains("softmax|bert.encoder.layer.0.attention.self|activations|forward|"),
+                            Contains("SoftmaxBackward|bert.encoder.layer.0.attention.self|activations|backward|"),
                             Contains(HasSubstr("sqrt(exp_avg_sq)|bert.pooler.dense.weight|"))));
 }
 

@@ -237,8 +237,32 @@ TEST(DryRunTest, PartsAtThePeak) {
   EXPECT_EQ(run.parts.optimizer, 8 * parameters);
   EXPECT_EQ(run.moment.step, 2);
   EXPECT_EQ(run.moment.place.phase, "backward");
+  EXPECT_EQ(run.moment.place.module, "bert.encoder.layer.23.output.dense");  // the first of the last layer
+  EXPECT_EQ(run.moment.place.operation, "MmBackward");
   // What shapes alone tell of the states is what the run holds.
   EXPECT_EQ(estimate.states.front().total() + buffers, run.parts.weights + run.parts.gradients + run.parts.optimizer);
+}
+
+// Scores of 12 heads in float are the largest request: where they do not fit it fails in a layer's attention.
+TEST(DryRunTest, AFailureNamesModuleAndOperation) {
+  EstimateOptions options;
+  options.run.batch = 16;
+  options.run.attention = kernels::Attention::kEager;
+  options.capacity_bytes = 6 * kGiB;
+  const DryRun run = *MustEstimate(ModelOf("bert-base-uncased", kClassifier), options).ascending;
+  ASSERT_FALSE(run.fits);
+  EXPECT_EQ(run.failed_bytes, 16u * 12 * 512 * 512 * 4);
+  EXPECT_EQ(run.moment.place.phase, "forward");
+  EXPECT_THAT(run.moment.place.module, AllOf(testing::StartsWith("bert.encoder.layer."), EndsWith(".attention.self")));
+  EXPECT_THAT(run.moment.place.operation, testing::AnyOf("bmm", "div", "add", "softmax", "dropout"));
+  EXPECT_EQ(run.moment.place.owner + run.moment.place.tensor, "");
+  // A layer leaves 28.4 MB of gradients where its input of 25.2 MB ends: the first layer, whose backward runs last.
+  options.run.is_checkpointed = true;
+  options.run.optimizer = "sgd";
+  options.capacity_bytes.reset();
+  const DryRun again = *MustEstimate(ModelOf("bert-base-uncased", kClassifier), options).ascending;
+  EXPECT_EQ(again.moment.place.phase, "backward");
+  EXPECT_THAT(again.moment.place.module, EndsWith("encoder.layer.0.output.dense"));
 }
 
 // From torch 2 on gradients are freed between steps.
