@@ -13,6 +13,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/estimate/run_capture.h"
+#include "kernels/workloads/cuda/cuda_machine.h"
 #include "kernels/workloads/workload.h"
 #include "nlohmann/json.hpp"
 
@@ -23,7 +24,7 @@ using kernels::Workload;
 
 struct RunFlags {
   std::string device = "sim";
-  std::string capacity = "16GiB";
+  std::string capacity;  // empty: what the world has
   std::string conf;
   std::string compat = "torch-2.10";
   std::string torch = "2.6";
@@ -43,8 +44,11 @@ absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
   kernels::WorldOptions out;
   const absl::StatusOr<kernels::DeviceKind> kind = kernels::ParseDeviceKind(flags.device);
   if (!kind.ok()) return Named("--device", kind.status());
-  const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
-  if (!capacity.ok()) return Named("--capacity", capacity.status());
+  if (!flags.capacity.empty()) {
+    const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
+    if (!capacity.ok()) return Named("--capacity", capacity.status());
+    out.capacity_bytes = *capacity;
+  }
   const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
   if (!compat.ok()) return Named("--compat", compat.status());
   absl::StatusOr<policy::Options> options = policy::ParseConf(flags.conf, *compat, policy::Keys::kAshlar);
@@ -58,7 +62,6 @@ absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
         absl::StrCat("--segment-addresses: '", flags.segment_addresses, "' is neither ascending nor descending"));
   }
   out.kind = *kind;
-  out.capacity_bytes = *capacity;
   out.allocator = *std::move(options);
   out.address_order =
       flags.segment_addresses == "descending" ? device::AddressOrder::kDescending : device::AddressOrder::kAscending;
@@ -66,6 +69,21 @@ absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
   out.gpu = *gpu;
   out.seed = flags.seed;
   return out;
+}
+
+absl::StatusOr<std::unique_ptr<kernels::World>> WorldFor(const kernels::WorldOptions& options) {
+  if (options.kind != kernels::DeviceKind::kCuda) return kernels::World::Make(options);
+  absl::StatusOr<std::unique_ptr<kernels::Machine>> machine = kernels::OpenCudaMachine();
+  if (!machine.ok()) {
+    return absl::Status(machine.status().code(), absl::StrCat("--device cuda: ", machine.status().message(),
+                                                              ": use --device host, which computes on the CPU"));
+  }
+  absl::StatusOr<std::unique_ptr<kernels::World>> world = kernels::World::Make(options, *std::move(machine));
+  return world.ok() ? std::move(world) : Named("--capacity", world.status());
+}
+
+std::string CapacityOf(const RunFlags& flags, const kernels::World& world) {
+  return flags.capacity.empty() ? FormatBytes(world.capacity_bytes()) : flags.capacity;
 }
 
 struct Outcome {
@@ -79,8 +97,9 @@ std::string Bytes(std::uint64_t bytes) { return absl::StrFormat("%12s", FormatBy
 std::string ToText(const RunFlags& flags, const Workload& workload, kernels::World& world, const Outcome& outcome) {
   const kernels::Memory& memory = world.context().memory();
   const core::Stats stats = world.allocator().stats();
-  std::string out = absl::StrCat(workload.name, " on ", flags.device, ", ", flags.capacity, ", settings '", flags.conf,
-                                 "', rules of ", flags.compat, ", as PyTorch ", flags.torch, " allocates\n");
+  std::string out =
+      absl::StrCat(workload.name, " on ", flags.device, ", ", CapacityOf(flags, world), ", settings '", flags.conf,
+                   "', rules of ", flags.compat, ", as PyTorch ", flags.torch, " allocates\n");
   absl::StrAppend(&out, "steps done      ", outcome.steps_done, "\n");
   if (!outcome.losses.empty()) {
     absl::StrAppendFormat(&out, "loss            %.6f -> %.6f\n", outcome.losses.front(), outcome.losses.back());
@@ -140,6 +159,7 @@ Outcome RunIn(const Workload& workload, kernels::World& world, kernels::Flags& f
     if (progress.loss) out.losses.push_back(*progress.loss);
     line.Show(absl::StrCat(progress.step, " of ", progress.steps, " steps"));
   });
+  if (const absl::Status finished = world.Finish(); out.status.ok()) out.status = finished;
   return out;
 }
 
@@ -148,7 +168,7 @@ int Run(const RunFlags& flags, const Workload& workload) {
   if (!options.ok()) return Fail(kUsage, options.status());
   kernels::Flags own(workload.flags);
   for (const auto& [name, value] : flags.workload) own.Set(name, value);
-  const absl::StatusOr<std::unique_ptr<kernels::World>> world = kernels::World::Make(*options);
+  const absl::StatusOr<std::unique_ptr<kernels::World>> world = WorldFor(*options);
   if (!world.ok()) return Fail(kUsage, world.status());
   estimate::RunCapture capture{std::string(workload.name)};
   if (!flags.capture.empty()) {
@@ -172,8 +192,10 @@ int Run(const RunFlags& flags, const Workload& workload) {
 }
 
 void AddCommonFlags(CLI::App& app, RunFlags& flags) {
-  app.add_option("--device", flags.device, "sim (allocations alone) or host (with arithmetic, in host memory)");
-  app.add_option("--capacity", flags.capacity, "all the memory that the allocator may have, such as 16GiB");
+  app.add_option("--device", flags.device,
+                 "sim (allocations alone), host (with arithmetic, in host memory) or cuda (on a GPU)");
+  app.add_option("--capacity", flags.capacity,
+                 "all the memory that the allocator may have (16GiB; on cuda, what the GPU has)");
   app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
   app.add_option("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-latest");
   app.add_option("--torch", flags.torch, "which version of PyTorch's tape and optimizers, such as 1.10 or 2.6");

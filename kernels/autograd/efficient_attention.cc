@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "allocator/base/check.h"
 #include "kernels/autograd/fused_attention.h"
@@ -127,7 +126,7 @@ Tensor EfficientAttentionOf(const Tensor& query, const Tensor& key, const Tensor
   const std::int64_t batch = query.size(0), heads = query.size(1), queries = query.size(2), size = query.size(3);
   ASHLAR_CHECK(key.size(1) == heads);
   const Tensor by_token = EmptyOf(query, {batch, queries, heads, value.size(3)});
-  // Without a backward pass nobody asks for the sums: no bytes, but arithmetic's are still to be put somewhere.
+  // Without a backward pass nobody asks for the sums: no bytes.
   const std::int64_t rows = records ? RoundUp(queries, kAlignedSums) : 0;
   const Tensor log_sum_exp = Empty(context, {batch, heads, rows}, DType::kFloat32);
   Tensor accumulator;
@@ -138,12 +137,8 @@ Tensor EfficientAttentionOf(const Tensor& query, const Tensor& key, const Tensor
   if (call.dropout_p > 0) random = context.Draw(batch * heads * queries * key.size(2));
   Tensor out = Swapped(by_token);
   if (context.computes()) {
-    std::vector<float> nowhere;
     ops::View sums = SumsOf(log_sum_exp, queries);
-    if (!records) {
-      nowhere.resize(static_cast<std::size_t>(batch * heads * queries));
-      sums.data = nowhere.data();
-    }
+    if (!records) sums.data = nullptr;
     context.Do(ops::TiledAttention{InputsOf(query, key, value, bias, call, random), out.view(), sums});
   }
   accumulator.reset();

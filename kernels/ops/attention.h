@@ -80,7 +80,7 @@ struct AttentionInputs {
 };
 
 // out (B, H, Sq, D), any strides but 1 in the last dim; log_sum_exp (B, H, Sq) float32 contiguous, -inf for a query
-// that sees no key (its output is 0).
+// that sees no key (its output is 0), and nothing where its data is nullptr.
 struct TiledAttention {
   static constexpr char kName[] = "tiled_attention";
   AttentionInputs inputs;

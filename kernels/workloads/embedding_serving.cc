@@ -33,16 +33,19 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
   const EmbeddingLayer table(parameters, "table", rows, width, 1);
   Rng rng(context.random().seed);
   std::deque<Tensor> answers;
+  for (std::int64_t stream = 1; stream < streams; ++stream) {
+    world.MakeStreamWait(world.StreamOf(static_cast<std::uint64_t>(stream)), world.StreamOf(0));
+  }
   context.memory().set_phase("lookups");
   for (std::int64_t request = 0; request < requests && context.memory().ok(); ++request) {
-    context.memory().set_stream(Stream{static_cast<std::uint64_t>(request % streams)});
+    context.memory().set_stream(world.StreamOf(static_cast<std::uint64_t>(request % streams)));
     if (answers.size() == in_flight) answers.pop_front();
     const Tensor ids = TokenIds(context, {lengths->Next()}, rows, rng);
     answers.push_back(table(ids));
     on_progress({request + 1, requests});
   }
   while (!answers.empty()) answers.pop_front();
-  context.memory().set_stream(Stream{0});
+  context.memory().set_stream(world.StreamOf(0));
   return context.memory().status();
 }
 

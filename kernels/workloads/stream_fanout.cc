@@ -15,9 +15,6 @@ constexpr FlagSpec kFlags[] = {
     {"lengths", "skewed:64-4096", "rows of a batch: 512, uniform:16-512 or skewed:16-512"},
 };
 
-constexpr Stream kMaker{0};
-constexpr Stream kReader{1};
-
 absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
   Context& context = world.context();
   Memory& memory = context.memory();
@@ -27,17 +24,19 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
   if (!flags.status().ok()) return flags.status();
 
   const NoGrad no_grad(context);
+  const Stream maker = world.StreamOf(0), reader = world.StreamOf(1);
   memory.set_phase("fan-out");
   for (std::int64_t step = 0; step < steps && memory.ok(); ++step) {
-    memory.set_stream(kMaker);
+    memory.set_stream(maker);
     const Tensor batch = Empty(context, {lengths->Next(), width}, DType::kFloat32);
     FillNormal(batch, 1, 0);
-    memory.set_stream(kReader);
+    memory.set_stream(reader);
+    world.MakeStreamWait(reader, maker);
     const Tensor sum = Sum(batch, 0, /*keeps_dim=*/false);
-    if (batch.storage().block() != nullptr) world.allocator().RecordStream(batch.storage().block(), kReader);
+    if (batch.storage().block() != nullptr) world.allocator().RecordStream(batch.storage().block(), reader);
     on_progress({step + 1, steps});
   }
-  memory.set_stream(kMaker);
+  memory.set_stream(maker);
   return memory.status();
 }
 

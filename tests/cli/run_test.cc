@@ -1,4 +1,5 @@
 // `ashlar run`: its JSON by the schema, and what is said where a capture cannot be written.
+#include <cstdlib>
 #include <string>
 
 #include "nlohmann/json.hpp"
@@ -31,6 +32,16 @@ TEST_F(RunTest, JsonIsAsTheSchemaSays) {
   }
   EXPECT_THAT(schema.errors(), IsEmpty());
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+}
+
+// No GPU is visible, whether there is one, a driver and device code in this build, or not.
+TEST_F(RunTest, WithoutAGpuOneLineSaysSo) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  for (const char* flags : {"--device cuda", "--device cuda --capacity 1MiB --json"}) {
+    ExpectError(Run(gpt_ + flags), 2, {"--device cuda: ", "CUDA", ": use --device host, which computes on the CPU"});
+  }
+  ExpectError(Run(gpt_ + "--device cuda --capacity 1MB?"), 2, {"--capacity: "});
+  ExpectError(Run(gpt_ + "--device gpu"), 2, {"--device: there is no device 'gpu': sim, host, cuda"});
 }
 
 TEST_F(RunTest, WhatCannotBeCapturedIsOneLine) {

@@ -54,10 +54,11 @@ if ! command -v nvidia-smi >/dev/null || [[ -n ${CUDA_VISIBLE_DEVICES+set} && -z
 fi
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
-# Each program with the label gpu.
+# Each program with the label gpu, and the program's own run.
 while IFS= read -r program; do
   StepOf "${program#"$build"/}" --gtest_brief=1
-done < <(find "$build/tests" -maxdepth 3 -type f -executable -name '*gpu*_test' | sort)
+done < <(find "$build/tests" -maxdepth 3 -type f -executable \( -name '*gpu*_test' -o -name kernels_cuda_test \) | sort)
+StepOf bin/ashlar run gpt_training --model tiny --batch 16 --lengths uniform:16-256 --steps 20 --device cuda
 Sanitize tests/gpu/gpu_stress_test '*NorWhileToolsAreToldOfEveryBlock*'
 Sanitize tests/device/cuda_gpu_test 'CudaGpuTest.*'
 StepOf bench/device_cost --device cuda

@@ -130,6 +130,11 @@ TEST_F(AttentionSuite, TiledForward) {
         const Result want = AttentionOf(s, Values(in.query), Values(in.key), Values(in.value), kept);
         Expect(out, want.out, 12);
         Expect(log_sum_exp, want.log_sum_exp, 12);
+        View not_wanted = log_sum_exp;
+        not_wanted.data = nullptr;
+        const View again = Poisoned(out.sizes, dtype);
+        Run(TiledAttention{.inputs = in, .out = again, .log_sum_exp = not_wanted});
+        EXPECT_EQ(Values(again), Values(out));
       }
     }
   }

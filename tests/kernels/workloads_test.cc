@@ -4,76 +4,19 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/workloads/batches.h"
 #include "kernels/workloads/model_config.h"
 #include "kernels/workloads/workload.h"
-#include "tests/kernels/step_recorder.h"
+#include "tests/kernels/small_runs.h"
 
 namespace ashlar::kernels {
 namespace {
 
-using Given = std::vector<std::pair<std::string, std::string>>;
-
-struct Small {
-  const char* name;
-  Given flags;
-};
-
-const std::vector<Small>& SmallRuns() {
-  static const auto* runs = new std::vector<Small>{
-      {"attention_inference",
-       {{"layers", "2"},
-        {"heads", "2"},
-        {"depth", "8"},
-        {"requests", "5"},
-        {"slots", "2"},
-        {"prompts", "skewed:2-20"},
-        {"answers", "uniform:1-9"}}},
-      {"bert_training",
-       {{"model", "tiny"}, {"lengths", "uniform:4-16"}, {"steps", "2"}, {"batch", "2"}, {"freeze", "embeddings"}}},
-      {"embedding_serving", {{"rows", "50"}, {"width", "8"}, {"requests", "40"}, {"lengths", "uniform:1-30"}}},
-      {"gpt_training",
-       {{"model", "tiny"}, {"lengths", "12"}, {"steps", "2"}, {"batch", "2"}, {"checkpointing", "true"}}},
-      {"stream_fanout", {{"steps", "20"}, {"width", "8"}, {"lengths", "uniform:1-40"}}},
-      {"tabformer_training",
-       {{"columns", "3,4"},
-        {"rows", "2"},
-        {"field-width", "8"},
-        {"layers", "1"},
-        {"inner", "8"},
-        {"steps", "2"},
-        {"batch", "2"}}}};
-  return *runs;
-}
-
-struct Ran {
-  absl::Status status;
-  std::vector<StepEvent> events;
-  std::uint64_t left = 0;
-};
-
-Ran RunOn(DeviceKind kind, const Small& small, std::uint64_t capacity = kGiB) {
-  const std::unique_ptr<World> world = *World::Make({.kind = kind,
-                                                     .capacity_bytes = capacity,
-                                                     .framework = *FrameworkOf("2.6"),
-                                                     .gpu = *GpuNamed("A100"),
-                                                     .seed = 5});
-  const Workload* workload = FindWorkload(small.name);
-  Flags flags(workload->flags);
-  for (const auto& [name, value] : small.flags) flags.Set(name, value);
-  StepEvents events;
-  world->allocator().SetSink(&events);
-  Ran out;
-  out.status = workload->run(*world, flags, [](const Progress&) {});
-  world->allocator().SetSink(nullptr);
-  out.events = events.list();
-  const PartBytes& live = world->context().memory().live_by_part();
-  for (const Part part : {Part::kWeights, Part::kGradients, Part::kOptimizer, Part::kBatch, Part::kActivations}) {
-    out.left += live[static_cast<std::size_t>(part)];
-  }
+Ran RunOn(DeviceKind kind, const SmallRun& small, std::uint64_t capacity = kGiB) {
+  const std::unique_ptr<World> world = *World::Make(SmallWorld(kind, capacity));
+  Ran out = RunIn(*world, small);
   EXPECT_TRUE(world->allocator().Validate().ok());
   return out;
 }
@@ -84,7 +27,7 @@ TEST(Workloads, EachIsRunHere) {
 }
 
 TEST(Workloads, AskForTheSameOnTheHostAndInSimulation) {
-  for (const Small& small : SmallRuns()) {
+  for (const SmallRun& small : SmallRuns()) {
     SCOPED_TRACE(small.name);
     const Ran host = RunOn(DeviceKind::kHost, small), sim = RunOn(DeviceKind::kSim, small);
     EXPECT_TRUE(host.status.ok()) << host.status;
@@ -96,7 +39,7 @@ TEST(Workloads, AskForTheSameOnTheHostAndInSimulation) {
 }
 
 TEST(Workloads, OutOfMemoryEndsThemAndLosesNothing) {
-  for (const Small& small : SmallRuns()) {
+  for (const SmallRun& small : SmallRuns()) {
     SCOPED_TRACE(small.name);
     for (const DeviceKind kind : {DeviceKind::kHost, DeviceKind::kSim}) {
       const Ran ran = RunOn(kind, small, 0);

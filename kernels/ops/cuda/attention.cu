@@ -103,6 +103,7 @@ __global__ void __launch_bounds__(kTileThreads) Attend(const AttentionArguments 
       out[query * a.out.row_stride + i % a.size] = FromFloat<T>(sum == 0 ? 0 : tiles.out.At(row, i % a.size) / sum);
     }
   }
+  if (a.log_sum_exp == nullptr) return;
   for (int i = static_cast<int>(threadIdx.x); i < edge && first_query + i < a.queries; i += kTileThreads) {
     const std::int64_t at = (std::int64_t{batch} * a.heads + head) * a.queries + first_query + i;
     const float sum = tiles.state.At(1, i);

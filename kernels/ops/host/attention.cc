@@ -151,6 +151,7 @@ absl::Status HostOps::Do(const TiledAttention& op) {
           log_sum = Attend(head, h, i, q, keys, values, out);
         }
         host::Store(RowAt(op.out, OffsetOf(op.out, batch, h, i)), 0, size, out);
+        if (op.log_sum_exp.data == nullptr) continue;
         static_cast<float*>(op.log_sum_exp.data)[(batch * head.heads + h) * head.most_queries + i] = log_sum;
       }
     }
