@@ -4,7 +4,10 @@ namespace ashlar::kernels {
 
 AdamW::AdamW(AdamWKind kind, const Parameters& parameters, const OptimizerOptions& options)
     : kind_(kind), parameters_(parameters), options_(options) {
-  for (const Turn& turn : TurnsOf(parameters, options.weight_decay)) states_.push_back({turn});
+  for (const std::vector<Turn>& turns : GroupsOf(parameters, options.weight_decay)) {
+    Group& group = groups_.emplace_back();
+    for (const Turn& turn : turns) group.push_back({turn});
+  }
 }
 
 void AdamW::Step() {
@@ -12,14 +15,18 @@ void AdamW::Step() {
   Memory& memory = context.memory();
   const NoGrad no_grad(context);
   ++step_;
-  if (kind_ != AdamWKind::kHuggingFace) {
-    for (State& state : states_) MakeStates(state);
-  }
-  if (kind_ == AdamWKind::kForeach || kind_ == AdamWKind::kFused) {
-    StepOfAll();
-  } else {
-    Tensor held;  // the loop's temporary, alive until the next one exists
-    for (State& state : states_) StepOfOne(state, held);
+  Tensor held;  // the loop's temporary, alive until the next one exists
+  for (Group& group : groups_) {
+    if (kind_ != AdamWKind::kHuggingFace) {
+      for (State& state : group) MakeStates(state);
+    }
+    if (kind_ == AdamWKind::kForeach || kind_ == AdamWKind::kFused) {
+      StepOfList(group);
+    } else {
+      for (State& state : group) StepOfOne(state, held);
+    }
+    // PyTorch's loop is in a function that is called for each group, transformers' is in step itself.
+    if (kind_ != AdamWKind::kHuggingFace) held.reset();
   }
   memory.set_owner({});
   memory.set_tensor({});
@@ -74,19 +81,19 @@ void AdamW::Update(const State& state) {
                         {}});
 }
 
-void AdamW::StepOfAll() {
+void AdamW::StepOfList(const Group& group) {
   Memory& memory = parameters_.context().memory();
   const int lists = kind_ == AdamWKind::kForeach ? parameters_.context().framework().foreach_adamw_lists : 0;
   std::vector<Tensor> temporaries;
-  memory.set_tensor("sqrt(exp_avg_sq), of all parameters");
+  memory.set_tensor("sqrt(exp_avg_sq), of a group");
   for (int list = 0; list < lists; ++list) {
-    for (const State& state : states_) {
+    for (const State& state : group) {
       if (!state.second.defined()) continue;
       memory.set_owner(state.turn.parameter->name);
       temporaries.push_back(EmptyLike(state.second));
     }
   }
-  for (const State& state : states_) {
+  for (const State& state : group) {
     if (state.turn.parameter->tensor.grad().defined()) Update(state);
   }
   for (Tensor& temporary : temporaries) temporary.reset();

@@ -10,8 +10,8 @@ namespace ashlar::kernels {
 
 enum class AdamWKind : std::uint8_t {
   kHuggingFace,  // transformers/optimization.py: states in the loop, one temporary, the last one still held
-  kLoop,         // torch/optim/adamw.py: all states first, then sqrt and quotient a parameter
-  kForeach,      // the same in lists over all parameters
+  kLoop,         // torch/optim/adamw.py: a group's states first, then sqrt and quotient a parameter
+  kForeach,      // the same in lists over all parameters of the group
   kFused,        // no temporary; the step is a scalar on the device for each parameter
 };
 
@@ -25,15 +25,16 @@ class AdamW final : public Optimizer {
     Turn turn;
     Tensor first = {}, second = {}, device_step = {};
   };
+  using Group = std::vector<State>;
   void MakeStates(State& state);
   void StepOfOne(State& state, Tensor& held);
-  void StepOfAll();
+  void StepOfList(const Group& group);
   void Update(const State& state);
 
   AdamWKind kind_;
   const Parameters& parameters_;
   OptimizerOptions options_;
-  std::vector<State> states_;
+  std::vector<Group> groups_;
   std::int64_t step_ = 0;
 };
 

@@ -10,12 +10,19 @@
 
 namespace ashlar::kernels {
 
+std::vector<std::vector<Turn>> GroupsOf(const Parameters& parameters, double weight_decay) {
+  std::vector<std::vector<Turn>> out(2);
+  for (const Parameter& parameter : parameters.all()) {
+    const bool decays = parameter.tensor.rank() > 1;
+    out[decays ? 0 : 1].push_back({&parameter, decays ? weight_decay : 0});
+  }
+  return out;
+}
+
 std::vector<Turn> TurnsOf(const Parameters& parameters, double weight_decay) {
   std::vector<Turn> out;
-  for (const bool decays : {true, false}) {
-    for (const Parameter& parameter : parameters.all()) {
-      if ((parameter.tensor.rank() > 1) == decays) out.push_back({&parameter, decays ? weight_decay : 0});
-    }
+  for (const std::vector<Turn>& group : GroupsOf(parameters, weight_decay)) {
+    out.insert(out.end(), group.begin(), group.end());
   }
   return out;
 }

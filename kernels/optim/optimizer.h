@@ -40,6 +40,9 @@ struct Turn {
   double weight_decay;
 };
 std::vector<Turn> TurnsOf(const Parameters& parameters, double weight_decay);
+// The same as PyTorch's two parameter groups, either of which may be empty. Its optimizers run one after the other: the
+// states of a group that are not there yet, then its update, whose temporaries end with it.
+std::vector<std::vector<Turn>> GroupsOf(const Parameters& parameters, double weight_decay);
 
 // "adamw-hf" (transformers 4.1x), "adamw" (torch; a loop or foreach, by the framework), "adamw-loop", "adamw-foreach",
 // "adamw-fused", "sgd", "adafactor" (transformers 4.1x), "adafactor-torch" (from PyTorch 2.5), "adamw-8bit"

@@ -33,20 +33,25 @@ Tensor ReducedToOne(const Tensor& x) { return Reduced(x, Dims(x.sizes().size(), 
 
 TorchAdafactor::TorchAdafactor(const Parameters& parameters, const OptimizerOptions& options)
     : parameters_(parameters), options_(options) {
-  for (const Turn& turn : TurnsOf(parameters, options.weight_decay)) states_.push_back({turn});
+  for (const std::vector<Turn>& turns : GroupsOf(parameters, options.weight_decay)) {
+    std::vector<State>& group = groups_.emplace_back();
+    for (const Turn& turn : turns) group.push_back({turn});
+  }
 }
 
 void TorchAdafactor::Step() {
   Context& context = parameters_.context();
   const NoGrad no_grad(context);
   ++step_;
-  context.memory().set_tensor("factored state");
-  for (State& state : states_) MakeStates(state);
-  Locals locals;
-  for (const State& state : states_) {
-    if (state.turn.parameter->tensor.grad().defined()) StepOfOne(state, locals);
+  for (std::vector<State>& group : groups_) {
+    context.memory().set_tensor("factored state");
+    for (State& state : group) MakeStates(state);
+    Locals locals;
+    for (const State& state : group) {
+      if (state.turn.parameter->tensor.grad().defined()) StepOfOne(state, locals);
+    }
+    Release(locals.row_mean, locals.column_mean, locals.squared, locals.update);
   }
-  Release(locals.row_mean, locals.column_mean, locals.squared, locals.update);
   context.memory().set_owner({});
   context.memory().set_tensor({});
 }

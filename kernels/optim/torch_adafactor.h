@@ -1,6 +1,7 @@
-// PyTorch's own Adafactor (torch/optim/_adafactor.py, from 2.5 on), in its default form, one parameter at a time: all
-// states first; means of squares by norms, without a squared gradient; one tensor of a parameter's size, which is the
-// estimate and then the update. Python's locals hold the last turn's until the next one's exist.
+// PyTorch's own Adafactor (torch/optim/_adafactor.py, from 2.5 on), in its default form, group by group and in it
+// one parameter at a time: the group's states first; means of squares by norms, without a squared gradient; one tensor
+// of a parameter's size, which is the estimate and then the update. Python's locals hold the last turn's until the next
+// one's exist or the group ends.
 #ifndef ASHLAR_KERNELS_OPTIM_TORCH_ADAFACTOR_H_
 #define ASHLAR_KERNELS_OPTIM_TORCH_ADAFACTOR_H_
 
@@ -29,7 +30,7 @@ class TorchAdafactor final : public Optimizer {
 
   const Parameters& parameters_;
   OptimizerOptions options_;
-  std::vector<State> states_;
+  std::vector<std::vector<State>> groups_;
   std::int64_t step_ = 0;
 };
 

@@ -147,22 +147,50 @@ TEST(Sgd, DecaysInListsFromTwoOn) {
   EXPECT_EQ(step("1.13"), (Requests{2400, 2400, -2400, 280, 280, -280}));
 }
 
-// All states first; then a turn: norm of the parameter, row and column means (the last turn's go when these are there),
-// row x column with the mean of the rows, norm of the update. The last turn's update goes when this one's is made.
+// Group by group, weights first, then vectors: states and the update of the one, then of the other, as step() of
+// torch/optim/adamw.py and _adafactor.py loops over param_groups. Temporaries are a function's and end with the group.
+TEST(AdamW, StatesAndUpdateOfAGroupThenOfTheNext) {
+  const auto step = [](const char* optimizer, const char* torch, int steps = 1) {
+    Model model(torch, {{30, 20}, {5}, {7, 10}, {6}});  // 2400, 20, 280, 24 bytes
+    const std::unique_ptr<Optimizer> made = *MakeOptimizer(optimizer, model.parameters, {});
+    for (int i = 1; i < steps; ++i) made->Step();
+    return model.Requests([&] { made->Step(); });
+  };
+  EXPECT_EQ(step("adamw", "2.6"), (Requests{2400, 2400, 280, 280, 2400, 280, -2400, -280,  //
+                                            20, 20, 24, 24, 20, 24, -20, -24}));
+  EXPECT_EQ(step("adamw", "2.6", 2), (Requests{2400, 280, -2400, -280, 20, 24, -20, -24}));
+  EXPECT_EQ(step("adamw", "2.0", 2), (Requests{2400, 280, 2400, 280, -2400, -280, -2400, -280,  //
+                                               20, 24, 20, 24, -20, -24, -20, -24}));
+  // Root and quotient; the root goes at once, the quotient when the next one's is there or the group is done.
+  EXPECT_EQ(step("adamw-loop", "1.13"), (Requests{2400, 2400, 280,   280,                          //
+                                                  2400, 2400, -2400, 280, 280, -2400, -280, -280,  //
+                                                  20,   20,   24,    24,  20,  20,    -20,  24,   24, -20, -24, -24}));
+  EXPECT_EQ(step("adamw-fused", "2.6"), (Requests{4, 2400, 2400, 4, 280, 280, 4, 20, 20, 4, 24, 24}));
+  // transformers': states in the loop, and its root is held from one group into the next.
+  EXPECT_EQ(step("adamw-hf", "1.10"), (Requests{2400, 2400, 2400, 280, 280, 280, -2400,  //
+                                                20, 20, 20, -280, 24, 24, 24, -20, -24}));
+}
+
+// A group's states first; then a turn: norm of the parameter, row and column means (the last turn's go when these are
+// there), row x column with the mean of the rows, norm of the update. The last turn's update goes when this one's is
+// made.
 TEST(TorchAdafactor, OneTensorOfTheParametersSizeAndTheLastTurns) {
   Model model("2.6", {{30, 20}, {7, 10}, {5}});
   const std::unique_ptr<Optimizer> made = *MakeOptimizer("adafactor-torch", model.parameters, {});
   constexpr std::int64_t kWorkspace = 8'519'680;
-  const Requests states = {120, 80, 28, 40, 20};
-  const Requests turns = {4,   -4,  120, 80,   2400, kWorkspace, 4,   -4, 4,  -4,     // (30, 20)
-                          4,   -4,  28,  -120, 40,   -80,        280, 4,  -4, -2400,  // (7, 10)
-                          4,   -4,                                                    //
-                          4,   -4,  20,  20,   -280, 4,          -4,                  // (5)
-                          -28, -40, -20, -20};
-  Requests first = states, second;
-  first.insert(first.end(), turns.begin(), turns.end());
-  for (const std::int64_t request : turns) {
-    if (request != kWorkspace) second.push_back(request);
+  const Requests states = {120, 80, 28, 40}, vector_states = {20};
+  const Requests turns = {4, -4, 120, 80,   2400, kWorkspace, 4,   -4, 4,  -4,     // (30, 20)
+                          4, -4, 28,  -120, 40,   -80,        280, 4,  -4, -2400,  // (7, 10)
+                          4, -4, -28, -40,  -280};
+  const Requests vector_turns = {4, -4, 20, 20, 4, -4, -20, -20};  // (5)
+  Requests first, second;
+  for (const Requests* part : {&states, &turns, &vector_states, &vector_turns}) {
+    first.insert(first.end(), part->begin(), part->end());
+  }
+  for (const Requests* part : {&turns, &vector_turns}) {
+    for (const std::int64_t request : *part) {
+      if (request != kWorkspace) second.push_back(request);
+    }
   }
   EXPECT_EQ(model.Requests([&] { made->Step(); }), first);
   EXPECT_EQ(model.Requests([&] { made->Step(); }), second);
