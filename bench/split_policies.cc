@@ -1,12 +1,14 @@
 // What settings of splitting and of segments cost on the requests of real programs. Each workload of kernels/workloads
 // runs once in simulation; what it asks of its allocator is then asked of each setting of ours, which decide as PyTorch
-// does, and of CUB's caching allocator, over devices that cost nothing.
+// does, and of CUB's caching allocator, over devices that cost nothing; where there is a GPU also of cudaMalloc and
+// cudaMallocAsync. bench/split_policies_torch.py asks PyTorch's own.
 //
-//   split_policies [--brief] [--svg FILE]
+//   split_policies [--brief] [--svg FILE] [--requests FOLDER]
 //
 // Prints a table a workload: peak of requested bytes / peak reserved (utilisation), peak reserved, calls of the driver
 // that obtain or return memory, time of a request. Every answer is checked: all requests are served, and no block
-// overlaps a live one. --brief: small models, which a test runs. Exit code 1: a wrong answer.
+// overlaps a live one. --brief: small models, which a test runs. --requests: writes them too, a file a workload, for
+// the script. Exit code 1: a wrong answer.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -16,6 +18,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +31,9 @@
 #include "kernels/workloads/workload.h"
 #ifdef ASHLAR_BENCH_CUB
 #include "bench/rival_cub.h"
+#endif
+#ifdef ASHLAR_BENCH_GPU
+#include "bench/rival_gpu.h"
 #endif
 
 namespace ashlar::bench {
@@ -130,24 +136,49 @@ class Ours {
 
 struct Outcome {
   std::uint64_t peak_reserved_bytes = 0;
-  std::uint64_t driver_calls = 0;
+  std::optional<std::uint64_t> driver_calls = {};  // nothing: not known
   double ns_a_request = 0;
 };
 
-// Once with every block held against those that are live, then for the time, of which the shortest counts.
+// Some want the stream too.
+template <typename Subject>
+void Free(Subject& subject, std::uint64_t address, Stream stream) {
+  if constexpr (requires { subject.Free(address, stream); }) {
+    subject.Free(address, stream);
+  } else {
+    subject.Free(address);
+  }
+}
+
+// Frees the blocks that are live behind the last request.
+template <typename Subject>
+void FreeRest(Subject& subject, const Recorded& recorded, const std::vector<std::uint64_t>& addresses) {
+  std::map<std::uint32_t, Stream> live;
+  for (const Request& request : recorded.requests()) {
+    if (request.bytes != 0) {
+      live[request.id] = request.stream;
+    } else {
+      live.erase(request.id);
+    }
+  }
+  for (const auto& [id, stream] : live) Free(subject, addresses[id], stream);
+}
+
+// Once with every block held against those that are live, then for the time, of which the shortest counts. `make` is
+// told which of the two.
 template <typename Make>
 Outcome Serve(const Recorded& recorded, const std::string& name, const Make& make) {
   std::vector<std::uint64_t> addresses(recorded.allocations());
   Outcome out;
   {
-    const auto subject = make();
+    const auto subject = make(/*is_measured=*/true);
     std::map<std::uint64_t, std::uint64_t> live;  // begin -> end
     std::uint64_t served = 0;
     for (const Request& request : recorded.requests()) {
       std::uint64_t& address = addresses[request.id];
       if (request.bytes == 0) {
         live.erase(address);
-        subject->Free(address);
+        Free(*subject, address, request.stream);
         continue;
       }
       address = subject->Allocate(request.bytes, request.stream);
@@ -164,19 +195,17 @@ Outcome Serve(const Recorded& recorded, const std::string& name, const Make& mak
     }
     out.peak_reserved_bytes = subject->peak_reserved_bytes();
     out.driver_calls = subject->driver_calls();
-    for (const auto& [address, end] : live) subject->Free(address);
+    FreeRest(*subject, recorded, addresses);
   }
   if (out.peak_reserved_bytes < recorded.peak_requested_bytes()) {
     Wrong(absl::StrCat(recorded.name(), ", ", name, ": reserved less than was requested"));
   }
   for (int pass = 0; pass < kTimedPasses; ++pass) {
-    const auto subject = make();
-    std::vector<bool> is_live(recorded.allocations());
+    const auto subject = make(/*is_measured=*/false);
     const auto begin = std::chrono::steady_clock::now();
     for (const Request& request : recorded.requests()) {
-      is_live[request.id] = request.bytes != 0;
       if (request.bytes == 0) {
-        subject->Free(addresses[request.id]);
+        Free(*subject, addresses[request.id], request.stream);
       } else {
         addresses[request.id] = subject->Allocate(request.bytes, request.stream);
       }
@@ -184,9 +213,7 @@ Outcome Serve(const Recorded& recorded, const std::string& name, const Make& mak
     const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
     const double ns = time.count() / static_cast<double>(recorded.requests().size());
     out.ns_a_request = pass == 0 ? ns : std::min(out.ns_a_request, ns);
-    for (std::uint32_t id = 0; id < recorded.allocations(); ++id) {
-      if (is_live[id]) subject->Free(addresses[id]);
-    }
+    FreeRest(*subject, recorded, addresses);
   }
   return out;
 }
@@ -211,11 +238,11 @@ constexpr const char* kSettings[] = {"",
                                      "expandable_segments:True",
                                      "expandable_segments:True,large_segment_size_mb:64"};
 
-std::vector<Row> RowsOf(const Recorded& recorded) {
+std::vector<Row> RowsOf(const Recorded& recorded, [[maybe_unused]] bool has_gpu) {
   std::vector<Row> out;
   for (const char* conf : kSettings) {
     const std::string name = *conf == '\0' ? "PyTorch's defaults" : conf;
-    out.push_back({name, true, Serve(recorded, name, [&] { return std::make_unique<Ours>(conf); })});
+    out.push_back({name, true, Serve(recorded, name, [&](bool) { return std::make_unique<Ours>(conf); })});
   }
 #ifdef ASHLAR_BENCH_CUB
   // Bins of powers of two up to 2 GiB, kept for good; and CUB's default object, which keeps 6 MB.
@@ -224,7 +251,21 @@ std::vector<Row> RowsOf(const Recorded& recorded) {
       {"CUB, its defaults",
        {.growth = 8, .min_bin = 3, .max_bin = 7, .most_cached_bytes = 6'291'455, .capacity_bytes = kCapacityBytes}}};
   for (const auto& [name, options] : kinds) {
-    out.push_back({name, false, Serve(recorded, name, [&options] { return std::make_unique<RivalCub>(options); })});
+    out.push_back(
+        {name, false, Serve(recorded, name, [&options](bool) { return std::make_unique<RivalCub>(options); })});
+  }
+#endif
+#ifdef ASHLAR_BENCH_GPU
+  const std::pair<const char*, GpuAllocator> drivers[] = {{"cudaMalloc", GpuAllocator::kMalloc},
+                                                          {"cudaMallocAsync", GpuAllocator::kPool}};
+  if (has_gpu && !GpuHolds(2 * recorded.peak_requested_bytes())) {
+    std::printf("\ncudaMalloc, cudaMallocAsync: skipped, the GPU has too little free for %s\n",
+                recorded.name().c_str());
+  } else if (has_gpu) {
+    for (const auto& driver : drivers) {
+      const auto make = [&](bool is_measured) { return std::make_unique<RivalGpu>(driver.second, is_measured); };
+      out.push_back({driver.first, false, Serve(recorded, driver.first, make)});
+    }
   }
 #endif
   return out;
@@ -239,9 +280,10 @@ void PrintTable(const Recorded& recorded, const std::vector<Row>& rows) {
               recorded.requests().size(), FormatBytes(recorded.peak_requested_bytes()).c_str());
   std::printf("| setting | utilisation | peak reserved | driver calls | ns a request |\n|---|---|---|---|---|\n");
   for (const Row& row : rows) {
-    std::printf("| %s | %.1f %% | %s | %llu | %.0f |\n", row.name.c_str(), 100 * Utilisation(recorded, row),
+    const std::optional<std::uint64_t> calls = row.outcome.driver_calls;
+    std::printf("| %s | %.1f %% | %s | %s | %.0f |\n", row.name.c_str(), 100 * Utilisation(recorded, row),
                 FormatBytes(row.outcome.peak_reserved_bytes).c_str(),
-                static_cast<unsigned long long>(row.outcome.driver_calls), row.outcome.ns_a_request);
+                calls.has_value() ? absl::StrCat(*calls).c_str() : "unknown", row.outcome.ns_a_request);
   }
 }
 
@@ -279,37 +321,75 @@ class Plot {
   std::string body_;
 };
 
+// One line where there is none.
+bool HasGpu() {
+#ifdef ASHLAR_BENCH_GPU
+  const absl::Status found = FindGpu();
+  if (!found.ok()) {
+    std::printf("cudaMalloc, cudaMallocAsync: skipped, there is no GPU here: %s\n",
+                std::string(found.message()).c_str());
+  }
+  return found.ok();
+#else
+  std::printf("cudaMalloc, cudaMallocAsync: skipped, no CUDA toolkit was found\n");
+  return false;
+#endif
+}
+
+bool WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) std::fprintf(stderr, "split_policies: cannot write %s\n", path.c_str());
+  return static_cast<bool>(file);
+}
+
+// "a ID BYTES STREAM" or "f ID" a line.
+std::string RequestsText(const Recorded& recorded) {
+  std::string out;
+  for (const Request& request : recorded.requests()) {
+    if (request.bytes == 0) {
+      absl::StrAppend(&out, "f ", request.id, "\n");
+    } else {
+      absl::StrAppend(&out, "a ", request.id, " ", request.bytes, " ", Handle(request.stream), "\n");
+    }
+  }
+  return out;
+}
+
 int Main(int argc, char** argv) {
   bool is_brief = false;
-  std::string svg;
+  std::string svg, folder;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--brief") {
       is_brief = true;
     } else if (argument == "--svg" && i + 1 < argc) {
       svg = argv[++i];
+    } else if (argument == "--requests" && i + 1 < argc) {
+      folder = argv[++i];
     } else {
-      std::fprintf(stderr, "split_policies: '%s' is not --brief or --svg FILE\n", argument.c_str());
+      std::fprintf(stderr, "split_policies: '%s' is not --brief, --svg FILE or --requests FOLDER\n", argument.c_str());
       return 2;
     }
   }
 #ifndef ASHLAR_BENCH_CUB
   std::printf("CUB: skipped, no CUDA toolkit was found\n");
 #endif
-  std::printf("cudaMalloc, cudaMallocAsync, PyTorch: skipped, they need a GPU\n");
+  const bool has_gpu = HasGpu();
   Plot plot;
   for (const Program& program : Programs(is_brief)) {
     const Recorded recorded(program);
-    const std::vector<Row> rows = RowsOf(recorded);
+    if (!folder.empty() &&
+        !WriteFile(absl::StrCat(folder, "/", recorded.name(), ".requests"), RequestsText(recorded))) {
+      return 1;
+    }
+    const std::vector<Row> rows = RowsOf(recorded, has_gpu);
     PrintTable(recorded, rows);
     plot.Add(recorded, rows);
   }
   if (svg.empty()) return 0;
-  std::ofstream file(svg);
-  file << plot.Svg();
-  file.close();
-  if (!file) std::fprintf(stderr, "split_policies: cannot write %s\n", svg.c_str());
-  return file ? 0 : 1;
+  return WriteFile(svg, plot.Svg()) ? 0 : 1;
 }
 
 }  // namespace

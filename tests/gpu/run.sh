@@ -63,11 +63,15 @@ Sanitize tests/gpu/gpu_stress_test '*NorWhileToolsAreToldOfEveryBlock*'
 Sanitize tests/device/cuda_gpu_test 'CudaGpuTest.*'
 StepOf bench/device_cost --device cuda
 StepOf bench/gpu_compare
+requests=$(mktemp -d)
+StepOf bench/split_policies --requests "$requests"
 if python3 -c 'import torch' 2>/dev/null; then
   Step "PyTorch's allocator" python3 "$here/bench/gpu_compare_torch.py"
+  Step "PyTorch's allocator, workloads" python3 "$here/bench/split_policies_torch.py" "$requests"
 else
   skipped+=("PyTorch's allocator: torch cannot be imported")
 fi
+rm -rf "$requests"
 
 printf '\n'
 for line in ${skipped[@]+"${skipped[@]}"}; do printf 'skipped: %s\n' "$line"; done
