@@ -11,10 +11,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/trace/free_age.h"
+#include "analyzer/replay/decision_sink.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/replay/reservations.h"
 #include "analyzer/replay/restored_state.h"
-#include "analyzer/replay/timeline_sink.h"
 #include "analyzer/replay/warm_release.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
@@ -27,29 +27,6 @@ using trace::Event;
 using trace::Fact;
 using trace::FactKind;
 
-// Streams that stand for "whatever this free waits for" have handles no framework uses.
-constexpr std::uint64_t kFirstWaitStream = std::uint64_t{1} << 63;
-
-class LogSink final : public trace::EventSink {
- public:
-  LogSink(timeline::StartState start, RecordedDevice& device) : timeline_(std::move(start)), device_(device) {}
-  void OnEvent(const Event& event, std::uint64_t block_size_bytes) override {
-    if (IsSegmentEvent(event.action)) decisions.push_back(DecisionOf(event));
-    device_.Saw(event);
-    timeline_.OnEvent(event, block_size_bytes);
-  }
-  void OnFact(FactKind kind, std::uint64_t /*bytes*/, PoolId /*pool*/) override {
-    if (kind == FactKind::kRefused) device_.SawRefusal();
-  }
-  TimelineSink& timeline() { return timeline_; }
-
-  std::vector<SegmentDecision> decisions;
-
- private:
-  TimelineSink timeline_;
-  RecordedDevice& device_;
-};
-
 class LogReplayer {
  public:
   LogReplayer(const trace::Snapshot& snapshot, const SnapshotProgram& program, const policy::Options& options,
@@ -59,7 +36,7 @@ class LogReplayer {
         events_(timeline::EventsOf(snapshot, program.device)),
         facts_(snapshot.recording->facts),
         reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
-        allocator_(&device_, OptionsOf(options)),
+        allocator_(&device_, WithReserve(options, reservations_)),
         sink_(program.start, device_) {
     allocator_.SetFailureReports(false);
     FindCompletions();
@@ -74,13 +51,6 @@ class LogReplayer {
   }
 
  private:
-  // The reservation's size is the recording device's, not the simulated one's.
-  policy::Options OptionsOf(policy::Options options) const {
-    options.expandable_reserve = {};
-    options.expandable_reserve.bytes = reservations_.size_bytes;
-    return options;
-  }
-
   // Frees that wait in one run of the ladder complete in the order of the streams they wait for: numbered by the event
   // that completes them, they complete as recorded.
   void FindCompletions() {
@@ -369,7 +339,7 @@ class LogReplayer {
   Reservations reservations_;
   RecordedDevice device_;
   core::CachingAllocator allocator_;
-  LogSink sink_;
+  DecisionSink sink_;
   std::size_t next_event_ = 0;
   std::size_t next_fact_ = 0;
   // By recorded address.

@@ -172,4 +172,10 @@ Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotPro
   return out;
 }
 
+policy::Options WithReserve(policy::Options options, const Reservations& reservations) {
+  options.expandable_reserve = {};
+  options.expandable_reserve.bytes = reservations.size_bytes;
+  return options;
+}
+
 }  // namespace ashlar::replay

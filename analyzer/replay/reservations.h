@@ -50,6 +50,9 @@ struct Reservations {
 Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotProgram& program,
                               const policy::Options& options, std::optional<std::uint64_t> device_total_bytes);
 
+// What a replay over a simulated device runs under: the size of a new reservation is the recording device's.
+policy::Options WithReserve(policy::Options options, const Reservations& reservations);
+
 }  // namespace ashlar::replay
 
 #endif  // ASHLAR_ANALYZER_REPLAY_RESERVATIONS_H_

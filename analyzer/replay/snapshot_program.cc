@@ -16,9 +16,6 @@ using trace::Action;
 using trace::Event;
 using trace::RequestKind;
 
-// Streams that stand for "whatever this free waits for" have handles no framework uses.
-constexpr std::uint64_t kFirstWaitStream = std::uint64_t{1} << 63;
-
 bool IsRelease(Action action) { return action == Action::kSegmentFree || action == Action::kSegmentUnmap; }
 bool IsGrowth(Action action) { return action == Action::kSegmentAlloc || action == Action::kSegmentMap; }
 
@@ -277,25 +274,6 @@ class ProgramMaker {
   absl::flat_hash_map<std::uint64_t, Stream> waits_;  // pending block's address -> the stream it waits for
 };
 
-timeline::StateSegment ToStateSegment(const trace::SnapshotSegment& segment) {
-  timeline::StateSegment out{.address = segment.address,
-                             .size_bytes = segment.size_bytes,
-                             .stream = segment.stream,
-                             .is_small_pool = segment.is_small_pool,
-                             .is_expandable = segment.is_expandable,
-                             .pool = segment.pool,
-                             .stack = segment.stack};
-  for (const trace::SnapshotBlock& block : segment.blocks) {
-    if (block.state == trace::BlockState::kFree) continue;
-    out.blocks.push_back({.address = block.address,
-                          .size_bytes = block.size_bytes,
-                          .requested_bytes = block.requested_bytes,
-                          .state = block.state,
-                          .stack = block.stack});
-  }
-  return out;
-}
-
 // Mapped ranges of neighbouring reservations are one in a state that was rewound to.
 void CutAtReservations(const std::vector<trace::ReservedRange>& reservations, timeline::StartState& start) {
   std::vector<timeline::StateSegment> cut;
@@ -343,7 +321,7 @@ absl::StatusOr<timeline::StartState> FirstState(const trace::Snapshot& snapshot,
   timeline::StartState out;
   out.device = device;
   for (const trace::SnapshotSegment& segment : recorded->segments) {
-    if (segment.device == device) out.segments.push_back(ToStateSegment(segment));
+    if (segment.device == device) out.segments.push_back(timeline::StateSegmentOf(segment));
   }
   std::sort(out.segments.begin(), out.segments.end(),
             [](const timeline::StateSegment& a, const timeline::StateSegment& b) { return a.address < b.address; });

@@ -26,6 +26,9 @@
 
 namespace ashlar::replay {
 
+// Streams that stand for "whatever this free waits for" have handles no framework uses.
+inline constexpr std::uint64_t kFirstWaitStream = std::uint64_t{1} << 63;
+
 // Whether freed segments stand where a user's empty_cache must have been, or where the ladder may have released them
 // on the way to a new segment (both leave the same state).
 enum class Release : std::uint8_t { kNone, kUserCall, kMaybeLadder };

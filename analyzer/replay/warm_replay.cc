@@ -11,11 +11,11 @@
 #include "absl/status/status.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/policy/size_rule.h"
+#include "analyzer/replay/decision_sink.h"
 #include "analyzer/replay/log_replay.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/replay/reservations.h"
 #include "analyzer/replay/restored_state.h"
-#include "analyzer/replay/timeline_sink.h"
 #include "analyzer/replay/warm_release.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
@@ -29,24 +29,6 @@ using trace::RequestKind;
 
 bool IsGrowth(Action action) { return action == Action::kSegmentAlloc || action == Action::kSegmentMap; }
 
-// A timeline sink that also keeps the segment decisions of the current request, and tells the device what was done.
-class WarmSink final : public trace::EventSink {
- public:
-  WarmSink(timeline::StartState start, RecordedDevice& device) : timeline_(std::move(start)), device_(device) {}
-  void OnEvent(const Event& event, std::uint64_t block_size_bytes) override {
-    if (IsSegmentEvent(event.action)) decisions.push_back(DecisionOf(event));
-    device_.Saw(event);
-    timeline_.OnEvent(event, block_size_bytes);
-  }
-  TimelineSink& timeline() { return timeline_; }
-
-  std::vector<SegmentDecision> decisions;
-
- private:
-  TimelineSink timeline_;
-  RecordedDevice& device_;
-};
-
 class WarmReplayer {
  public:
   WarmReplayer(const trace::Snapshot& snapshot, const SnapshotProgram& program, const policy::Options& options,
@@ -55,7 +37,7 @@ class WarmReplayer {
         program_(program),
         events_(timeline::EventsOf(snapshot, program.device)),
         reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
-        allocator_(&device_, OptionsOf(options)),
+        allocator_(&device_, WithReserve(options, reservations_)),
         sink_(program.start, device_) {
     allocator_.SetFailureReports(false);
   }
@@ -72,13 +54,6 @@ class WarmReplayer {
   }
 
  private:
-  // The reservation's size is the recording device's, not the simulated one's.
-  policy::Options OptionsOf(policy::Options options) const {
-    options.expandable_reserve = {};
-    options.expandable_reserve.bytes = reservations_.size_bytes;
-    return options;
-  }
-
   const policy::Options& options() const { return allocator_.options(); }
   const Event& EventAt(std::int64_t index) const { return events_[static_cast<std::size_t>(index)]; }
 
@@ -308,7 +283,7 @@ class WarmReplayer {
   Reservations reservations_;
   RecordedDevice device_;
   core::CachingAllocator allocator_;
-  WarmSink sink_;
+  DecisionSink sink_;
   absl::Status setup_;
   std::vector<core::Block*> blocks_;  // by id; nullptr = not live
   std::vector<bool> is_growth_ahead_;

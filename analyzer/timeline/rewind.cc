@@ -23,6 +23,24 @@ SegmentRange RangeOf(const trace::SnapshotSegment& segment) {
           .stack = segment.stack};
 }
 
+StateSegment SegmentOf(const SegmentRange& range) {
+  return {.address = range.address,
+          .size_bytes = range.size_bytes,
+          .stream = range.stream,
+          .is_small_pool = range.is_small_pool,
+          .is_expandable = range.is_expandable,
+          .pool = range.pool,
+          .stack = range.stack};
+}
+
+StateBlock BlockOf(const trace::SnapshotBlock& block) {
+  return {.address = block.address,
+          .size_bytes = block.size_bytes,
+          .requested_bytes = block.requested_bytes,
+          .state = block.state,
+          .stack = block.stack};
+}
+
 class Rewinder {
  public:
   Rewinder(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule)
@@ -68,11 +86,7 @@ class Rewinder {
                                                         " requested B at ", FormatAddress(block.address), ", found ",
                                                         block.size_bytes));
     }
-    return Add({.address = block.address,
-                .size_bytes = block.size_bytes,
-                .requested_bytes = block.requested_bytes,
-                .state = block.state,
-                .stack = block.stack});
+    return Add(BlockOf(block));
   }
 
   absl::Status Add(const StateBlock& block) {
@@ -246,13 +260,7 @@ StartState StartOf(const UndoneTrace& undone, const PlacementCounts& counts) {
   start.unknown_tails = counts.unknown_tails;
   auto block = undone.picture.blocks().begin();
   for (const auto& [address, range] : undone.picture.segments()) {
-    StateSegment segment{.address = address,
-                         .size_bytes = range.size_bytes,
-                         .stream = range.stream,
-                         .is_small_pool = range.is_small_pool,
-                         .is_expandable = range.is_expandable,
-                         .pool = range.pool,
-                         .stack = range.stack};
+    StateSegment segment = SegmentOf(range);
     for (; block != undone.picture.blocks().end() && block->first < range.End(); ++block) {
       segment.blocks.push_back(undone.blocks[block->second.id]);
     }
@@ -279,6 +287,14 @@ std::vector<trace::Note> NotesOf(const PlacementCounts& counts, const Rewinder& 
 }
 
 }  // namespace
+
+StateSegment StateSegmentOf(const trace::SnapshotSegment& segment) {
+  StateSegment out = SegmentOf(RangeOf(segment));
+  for (const trace::SnapshotBlock& block : segment.blocks) {
+    if (block.state != trace::BlockState::kFree) out.blocks.push_back(BlockOf(block));
+  }
+  return out;
+}
 
 const std::vector<trace::Event>& EventsOf(const trace::Snapshot& snapshot, int device) {
   static const auto* const kNone = new std::vector<trace::Event>();

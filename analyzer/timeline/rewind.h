@@ -34,6 +34,9 @@ struct RewoundTrace {
 absl::StatusOr<RewoundTrace> RewindTrace(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
 absl::StatusOr<StartState> Rewind(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
 
+// A recorded segment as a state has it, with its occupied blocks.
+StateSegment StateSegmentOf(const trace::SnapshotSegment& segment);
+
 // The events of one device; none if the snapshot has no trace of it.
 const std::vector<trace::Event>& EventsOf(const trace::Snapshot& snapshot, int device);
 

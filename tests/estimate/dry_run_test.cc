@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,12 +27,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 
 constexpr char kClassifier[] = "BertForSequenceClassification";
-
-Estimate MustEstimate(Model model, const EstimateOptions& options) {
-  absl::StatusOr<Estimate> estimate = EstimateMemory(std::move(model), options);
-  EXPECT_TRUE(estimate.ok()) << estimate.status();
-  return estimate.ok() ? *std::move(estimate) : Estimate();
-}
 
 std::string ErrorOf(const EstimateOptions& options) {
   const absl::Status status = EstimateMemory(ModelOf("bert-base-uncased", kClassifier), options).status();
@@ -145,6 +140,8 @@ struct Row {
   Precision precision = Precision::kFloat32;
   const char* optimizer = "adamw-hf";
 };
+
+std::ostream& operator<<(std::ostream& out, const Row& row) { return out << row.name; }
 
 class MeasuredRow : public testing::TestWithParam<Row> {};
 

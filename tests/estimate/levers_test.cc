@@ -17,12 +17,7 @@ using estimate::EstimateOptions;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-estimate::Model FourLayers() {
-  return *estimate::ReadModel(
-      R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], "num_hidden_layers": 4,
-          "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024, "vocab_size": 30000})",
-      {});
-}
+estimate::Model FourLayers() { return estimate::SmallBert(4, 256, 30000); }
 
 EstimateOptions Asked() {
   EstimateOptions options;
@@ -34,11 +29,7 @@ EstimateOptions Asked() {
   return options;
 }
 
-Estimate MustEstimate(const EstimateOptions& options, estimate::Model model = FourLayers()) {
-  absl::StatusOr<Estimate> estimate = EstimateMemory(std::move(model), options);
-  EXPECT_TRUE(estimate.ok()) << estimate.status();
-  return estimate.ok() ? *std::move(estimate) : Estimate();
-}
+Estimate MustEstimate(const EstimateOptions& options) { return estimate::MustEstimate(FourLayers(), options); }
 
 std::uint64_t OnDevice(const Estimate& of) {
   return std::max(of.DeviceBytes(*of.ascending), of.DeviceBytes(*of.descending));
@@ -131,7 +122,7 @@ TEST(LeversTest, WhatARunDoesNotHaveIsNamed) {
   EXPECT_EQ(RowOf(result, "--batching dynamic"), nullptr);
   EXPECT_GE(result.skipped.size(), 3u);
   for (const LeverSkipped& skipped : result.skipped) EXPECT_FALSE(skipped.why.empty()) << skipped.lever->name;
-  EXPECT_EQ(RunLevers(MustEstimate({}, *estimate::ModelOfCount(1000)), 1).status().code(),
+  EXPECT_EQ(RunLevers(estimate::MustEstimate(*estimate::ModelOfCount(1000), {}), 1).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -194,17 +185,17 @@ TEST(LeversTest, FusedAttentionWhereItWasNotTaken) {
   options.run.switches.layers = 2;
   options.run.switches.vocabulary = 1000;
   options.tokens = 512;
-  const LeverResult fused = *RunLevers(MustEstimate(options, estimate::ModelOf("gpt2")), 2);
+  const LeverResult fused = *RunLevers(estimate::MustEstimate(estimate::ModelOf("gpt2"), options), 2);
   for (const LeverRow& row : fused.rows) EXPECT_NE(row.flags, "--attention sdpa");
   options.run.attention = kernels::Attention::kEager;
-  const LeverResult eager = *RunLevers(MustEstimate(options, estimate::ModelOf("gpt2")), 2);
+  const LeverResult eager = *RunLevers(estimate::MustEstimate(estimate::ModelOf("gpt2"), options), 2);
   const auto row = std::find_if(eager.rows.begin(), eager.rows.end(),
                                 [](const LeverRow& of) { return of.flags == "--attention sdpa"; });
   ASSERT_NE(row, eager.rows.end());
   EXPECT_EQ(row->measured.device_bytes, fused.asked.device_bytes);
   EXPECT_GT(row->saved_bytes, 0);
   options.run.torch_version = "2.1";  // whose transformers has none for GPT-2
-  const LeverResult older = *RunLevers(MustEstimate(options, estimate::ModelOf("gpt2")), 2);
+  const LeverResult older = *RunLevers(estimate::MustEstimate(estimate::ModelOf("gpt2"), options), 2);
   for (const LeverRow& of : older.rows) EXPECT_NE(of.flags, "--attention sdpa");
 }
 
@@ -215,7 +206,7 @@ TEST(FitTest, SaysWhenNothingFits) {
       {});
   EstimateOptions options = Asked();
   options.capacity_bytes = 19 * kMiB;  // 18 MiB are the driver's
-  const Fit fit = *FindFit(MustEstimate(options, one_layer), {.threads = 2});
+  const Fit fit = *FindFit(estimate::MustEstimate(one_layer, options), {.threads = 2});
   EXPECT_FALSE(fit.cheapest.has_value());
   EXPECT_EQ(fit.largest.batch, 0);
   ASSERT_TRUE(fit.least.has_value());
@@ -223,7 +214,7 @@ TEST(FitTest, SaysWhenNothingFits) {
   EXPECT_LT(fit.least->measured.device_bytes, fit.asked.device_bytes / 2);
   EXPECT_GT(fit.sets_tried, 50u);
   options.capacity_bytes.reset();
-  EXPECT_THAT(std::string(FindFit(MustEstimate(options, one_layer), {}).status().message()),
+  EXPECT_THAT(std::string(FindFit(estimate::MustEstimate(one_layer, options), {}).status().message()),
               HasSubstr("how much memory"));
 }
 

@@ -5,7 +5,10 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "analyzer/estimate/estimate.h"
 #include "analyzer/estimate/model_file.h"
 #include "gtest/gtest.h"
 
@@ -21,6 +24,23 @@ inline Model ModelOf(const std::string& name, const std::string& architecture = 
   absl::StatusOr<Model> model = ReadModel(ModelText(name), {architecture});
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : Model();
+}
+
+// A BERT classifier with four heads.
+inline Model SmallBert(int layers, int hidden, int vocabulary) {
+  absl::StatusOr<Model> model = ReadModel(
+      absl::StrCat(R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"],)",
+                   R"("num_attention_heads": 4, "num_hidden_layers": )", layers, R"(, "hidden_size": )", hidden,
+                   R"(, "intermediate_size": )", 4 * hidden, R"(, "vocab_size": )", vocabulary, "}"),
+      {});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : Model();
+}
+
+inline Estimate MustEstimate(Model model, const EstimateOptions& options) {
+  absl::StatusOr<Estimate> estimate = EstimateMemory(std::move(model), options);
+  EXPECT_TRUE(estimate.ok()) << estimate.status();
+  return estimate.ok() ? *std::move(estimate) : Estimate();
 }
 
 }  // namespace ashlar::estimate

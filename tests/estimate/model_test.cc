@@ -2,6 +2,7 @@
 // sum(p.numel() for p in model.parameters()) show; errors of one line.
 #include <algorithm>
 #include <cstdint>
+#include <ostream>
 #include <set>
 #include <string>
 
@@ -23,6 +24,10 @@ struct Published {
   const char* architecture;  // "": the file's
   std::int64_t parameters;
 };
+
+std::ostream& operator<<(std::ostream& out, const Published& model) {
+  return out << model.file << " " << model.architecture;
+}
 
 class PublishedModel : public testing::TestWithParam<Published> {};
 

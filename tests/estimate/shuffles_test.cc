@@ -19,12 +19,7 @@ using estimate::DryRun;
 using estimate::Estimate;
 using estimate::EstimateOptions;
 
-estimate::Model TwoLayers() {
-  return *estimate::ReadModel(
-      R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], "num_hidden_layers": 2,
-          "hidden_size": 128, "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 1000})",
-      {});
-}
+estimate::Model TwoLayers() { return estimate::SmallBert(2, 128, 1000); }
 
 Estimate EstimateOf(std::uint64_t capacity_bytes) {
   EstimateOptions options;
@@ -35,9 +30,7 @@ Estimate EstimateOf(std::uint64_t capacity_bytes) {
   options.runs_an_epoch = true;
   options.context_bytes = 0;
   options.capacity_bytes = capacity_bytes + 18 * kMiB;  // of cuBLAS
-  absl::StatusOr<Estimate> estimate = EstimateMemory(TwoLayers(), options);
-  EXPECT_TRUE(estimate.ok()) << estimate.status();
-  return *std::move(estimate);
+  return MustEstimate(TwoLayers(), options);
 }
 
 TEST(RequestListTest, ReplaysToThePeaksOfItsRun) {

@@ -2,7 +2,6 @@
 // PyTorch put them. Prints a table, one file and device a line.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/timeline/observed.h"
+#include "tests/corpus_files.h"
 #include "tests/replay/replayed_snapshot.h"
 #include "tests/shared_dir.h"
 
@@ -25,16 +25,6 @@ namespace {
 
 // Counted with CPython's pickle module: alloc and oom entries of all devices of all files.
 constexpr std::uint64_t kAllAllocations = 56'590;
-
-std::vector<std::string> CorpusFiles(const std::string& shared) {
-  std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(shared + "/corpus")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find(".pickle") != std::string::npos) out.push_back(entry.path().string());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
 
 absl::StatusOr<trace::Snapshot> ReadSnapshot(const std::string& path) {
   const absl::StatusOr<std::string> bytes = readers::ReadInput(path);
@@ -71,7 +61,7 @@ TEST(CorpusReplayTest, EveryAllocationLandsWhereItWasRecorded) {
               "end", "addrs", "tails", "open");
   std::uint64_t matched = 0;
   std::uint64_t total = 0;
-  for (const std::string& path : CorpusFiles(*shared)) {
+  for (const std::string& path : SnapshotFiles()) {
     const auto snapshot = ReadSnapshot(path);
     ASSERT_TRUE(snapshot.ok()) << path << ": " << snapshot.status();
     const auto options = RecordedOptions(*snapshot, GuessCompat(*snapshot));
@@ -96,7 +86,7 @@ TEST(CorpusReplayTest, EveryAllocationLandsWhereItWasRecorded) {
 TEST(CorpusReplayTest, AccountingOfTheFinalStateAddsUp) {
   const std::optional<std::string> shared = SharedDir();
   if (!shared) GTEST_SKIP() << kNoSharedDir;
-  for (const std::string& path : CorpusFiles(*shared)) {
+  for (const std::string& path : SnapshotFiles()) {
     const auto snapshot = ReadSnapshot(path);
     ASSERT_TRUE(snapshot.ok()) << path << ": " << snapshot.status();
     const core::Accounting accounting = core::Account(snapshot->segments);
