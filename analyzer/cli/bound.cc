@@ -55,8 +55,10 @@ int Run(const BoundFlags& flags) {
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<report::BoundReport> report = BoundOf(*bytes, flags, *options);
   if (!report.ok()) return FailLoad(report.status());
-  if (!flags.csv.empty() && !WriteFile(flags.csv, readers::WriteMinimallocCsv(report->problem))) {
-    return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--csv: cannot write ", flags.csv)));
+  if (!flags.csv.empty()) {
+    if (absl::Status status = WriteFile(flags.csv, readers::WriteMinimallocCsv(report->problem)); !status.ok()) {
+      return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--csv: ", status.message())));
+    }
   }
   return Print(flags.json ? report::ToJson(*report) : report::ToText(*report)) ? kOk : kUnreadable;
 }

@@ -61,8 +61,10 @@ int Run(const CheckFlags& flags) {
   const absl::StatusOr<report::TracedRun> run = LoadTrace(flags.input, flags.replay, *options);
   if (!run.ok()) return FailLoad(run.status());
   const report::CheckReport report = report::CheckTrace(flags.input, *run, *limits);
-  if (!flags.junit.empty() && !WriteFile(flags.junit, report::ToJUnit(report))) {
-    return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: cannot write ", flags.junit)));
+  if (!flags.junit.empty()) {
+    if (absl::Status status = WriteFile(flags.junit, report::ToJUnit(report)); !status.ok()) {
+      return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: ", status.message())));
+    }
   }
   if (!Print(flags.json ? report::ToJson(report) : report::ToText(report))) return kUnreadable;
   return report.Passed() ? kOk : kCheckFailed;
@@ -73,13 +75,14 @@ int Run(const CheckFlags& flags) {
 void AddCheck(CLI::App& program, std::function<int()>& run) {
   CLI::App* app = program.add_subcommand("check", "hold limits against a trace; exit code 1 where one is broken");
   auto flags = std::make_shared<CheckFlags>();
+  const CLI::Range count(std::int64_t{0}, std::int64_t{1'000'000'000});
   app->add_option("trace", flags->input, "a file, or - for standard input")->required();
   app->add_option("--max-reserved", flags->max_reserved, "peak of reserved memory, such as 14GiB");
   app->add_option("--min-utilisation", flags->min_utilisation, "peak allocated / peak reserved, 0 to 1");
   app->add_option("--max-retries", flags->max_retries, "requests that had to return the cache first")
-      ->check(CLI::NonNegativeNumber);
+      ->check(count);
   app->add_option("--max-leak-per-step", flags->max_leak_per_step, "bytes that a step leaves behind, such as 1MiB");
-  app->add_option("--max-ooms", flags->max_ooms, "requests that failed")->check(CLI::NonNegativeNumber);
+  app->add_option("--max-ooms", flags->max_ooms, "requests that failed")->check(count);
   app->add_option("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
   app->add_flag("--json", flags->json, "print JSON (docs/check.schema.json)");
   AddReplayFlags(*app, flags->replay);

@@ -1,6 +1,8 @@
 #include "analyzer/cli/command.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -69,22 +71,31 @@ absl::Status ReadDeviceCosts(const std::string& file, report::ExplainOptions& ou
   return absl::OkStatus();
 }
 
+// An empty value is a variable of the shell that was not set, rather than no wish.
+std::string NotEmpty(const std::string& text) {
+  return text.empty() ? "the value is empty: give one, or leave the flag out" : "";
+}
+
 }  // namespace
 
 void AddReplayFlags(CLI::App& app, ReplayFlags& flags) {
   AddPolicyFlags(app, flags);
-  app.add_option("--capacity", flags.capacity, "memory of the device, such as 16GiB");
+  app.add_option("--capacity", flags.capacity, "memory of the device, such as 16GiB")->check(NotEmpty);
   app.add_option("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
   app.add_option("--device-costs", flags.device_costs,
-                 "what the device's calls cost: a table as device_cost prints it");
+                 "what the device's calls cost: a table as device_cost prints it")
+      ->check(NotEmpty);
 }
 
 void AddPolicyFlags(CLI::App& app, ReplayFlags& flags) {
-  app.add_option("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-latest");
+  app.add_option("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-latest")
+      ->check(NotEmpty);
   app.add_option("--free-order", flags.free_order,
-                 "order of equally big free blocks: address, per-block-counter, per-segment-counter");
+                 "order of equally big free blocks: address, per-block-counter, per-segment-counter")
+      ->check(NotEmpty);
   app.add_option("--segment-addresses", flags.segment_addresses,
-                 "where the simulated device puts segments: ascending (default) or descending");
+                 "where the simulated device puts segments: ascending (default) or descending")
+      ->check(NotEmpty);
   app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF");
   app.add_option("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
 }
@@ -136,19 +147,21 @@ absl::Status NoSnapshotFlags(const ReplayFlags& flags) {
   return absl::OutOfRangeError("--device needs a snapshot: this input has one device only");
 }
 
-bool WriteFile(const std::string& path, const std::string& text) {
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  const auto failed = [&path] {
+    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  };
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return false;
-  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  return std::fclose(file) == 0 && is_written;
+  if (file == nullptr) return failed();
+  absl::Status status;
+  if (std::fwrite(text.data(), 1, text.size(), file) != text.size()) status = failed();
+  if (std::fclose(file) != 0) status.Update(failed());
+  return status;
 }
 
 absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapshot) {
   const bool is_recording = absl::EndsWith(path, ".ashlar");
-  if (WriteFile(path, is_recording ? trace::Encode(snapshot) : readers::WriteTorchSnapshot(snapshot))) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(absl::StrCat("cannot write ", path));
+  return WriteFile(path, is_recording ? trace::Encode(snapshot) : readers::WriteTorchSnapshot(snapshot));
 }
 
 bool Print(const std::string& text) {

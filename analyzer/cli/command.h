@@ -47,8 +47,8 @@ int FailInput(const std::string& input, const absl::Status& status);
 // OutOfRange where a flag that only a snapshot has a use for is given with something else.
 absl::Status NoSnapshotFlags(const ReplayFlags& flags);
 
-// The whole file anew; false when that fails.
-bool WriteFile(const std::string& path, const std::string& text);
+// The whole file anew; Unavailable, with the file and why, when that fails.
+absl::Status WriteFile(const std::string& path, const std::string& text);
 
 // A captured run as a file: our own recording where the name ends in .ashlar, which keeps the version of the rules too,
 // else a PyTorch snapshot. Unavailable when that fails.

@@ -243,8 +243,8 @@ int Run(const ConvertFlags& flags) {
   if (!converted.ok()) return FailInput(flags.input, converted.status());
   if (flags.output == "-") {
     if (!Print(converted->bytes)) return kUnreadable;
-  } else if (!WriteFile(flags.output, converted->bytes)) {
-    return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("cannot write ", flags.output)));
+  } else if (absl::Status status = WriteFile(flags.output, converted->bytes); !status.ok()) {
+    return Fail(kUnreadable, status);
   }
   for (const trace::Note& note : converted->notes) {
     std::fprintf(stderr, "%s: %s (%s)\n", flags.output.c_str(), report::Printable(note.message).c_str(),

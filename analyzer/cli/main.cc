@@ -1,11 +1,12 @@
 // The program ashlar. Exit codes: 0 fine, 1 a check failed, 2 usage, 3 unreadable input.
 #include <functional>
+#include <optional>
 #include <sstream>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "analyzer/cli/bound.h"
 #include "analyzer/cli/check.h"
 #include "analyzer/cli/command.h"
@@ -16,6 +17,7 @@
 #include "analyzer/cli/replay.h"
 #include "analyzer/cli/run.h"
 #include "analyzer/cli/sweep.h"
+#include "analyzer/cli/usage_error.h"
 
 int main(int argc, char** argv) {
   CLI::App program("Explains GPU memory: replays allocation traces through a caching allocator's own code.", "ashlar");
@@ -34,13 +36,16 @@ int main(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
+    const std::optional<std::string> wrong = ashlar::cli::WrongCommand(program, argc, argv);
+    if (wrong.has_value() && absl::StrContains(*wrong, "there is no")) {  // its help was asked for
+      return ashlar::cli::Fail(ashlar::cli::kUsage, absl::InvalidArgumentError(*wrong));
+    }
     std::ostringstream text;
     program.exit(success, text);
     return ashlar::cli::Print(text.str()) ? ashlar::cli::kOk : ashlar::cli::kUnreadable;
   } catch (const CLI::ParseError& error) {
-    const bool is_unknown = argc > 1 && argv[1][0] != '-' && program.get_subcommands().empty();
-    const std::string what = is_unknown ? absl::StrCat("there is no command '", argv[1], "'") : error.what();
-    return ashlar::cli::Fail(ashlar::cli::kUsage, absl::InvalidArgumentError(what + "; see ashlar --help"));
+    return ashlar::cli::Fail(ashlar::cli::kUsage,
+                             absl::InvalidArgumentError(ashlar::cli::UsageError(program, error, argc, argv)));
   }
   return run();
 }

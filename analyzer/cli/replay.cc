@@ -109,7 +109,7 @@ absl::StatusOr<report::ReplayReport> ReplaySnapshot(const std::string& bytes, co
 absl::StatusOr<report::ReplayReport> ReplayBytes(const std::string& bytes, const Context& context, std::string& log) {
   const readers::InputKind kind = readers::Sniff(bytes);
   if (readers::IsSnapshot(kind)) return ReplaySnapshot(bytes, context, log);
-  if (kind != readers::InputKind::kPlainTrace && kind != readers::InputKind::kEmpty) {
+  if (kind != readers::InputKind::kPlainTrace) {
     return absl::InvalidArgumentError(
         absl::StrCat("this is ", readers::InputKindName(kind), ", not a PyTorch memory snapshot or a request trace"));
   }

@@ -201,7 +201,8 @@ void AddCommonFlags(CLI::App& app, RunFlags& flags) {
   app.add_option("--torch", flags.torch, "which version of PyTorch's tape and optimizers, such as 1.10 or 2.6");
   app.add_option("--gpu", flags.gpu, "whose kernels' buffers: V100, T4, A100, H100, H200");
   app.add_option("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending or descending");
-  app.add_option("--seed", flags.seed, "of lengths, tokens and first weights");
+  app.add_option("--seed", flags.seed, "of lengths, tokens and first weights")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000'000}));
   app.add_option("--capture", flags.capture,
                  "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)");
   app.add_flag("--json", flags.json, "print JSON (docs/run.md)");

@@ -1,7 +1,9 @@
 #include "kernels/workloads/model_config.h"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,10 @@ class Reader {
   Reader(std::string path, nlohmann::json json) : path_(std::move(path)), json_(std::move(json)) {}
 
   static absl::StatusOr<Reader> Open(const std::string& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder; name a file in it"));
+    }
     std::ifstream file(path);
     if (!file) {
       return absl::NotFoundError(absl::StrCat("there is no model '", path, "': neither a built-in name nor a file"));
@@ -23,8 +29,16 @@ class Reader {
     std::ostringstream text;
     text << file.rdbuf();
     nlohmann::json json = nlohmann::json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat(path, ": not a JSON object"));
+    if (!json.is_object()) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": not a JSON object; give a Hugging Face config.json"));
+    }
     return Reader(path, std::move(json));
+  }
+
+  // A description of another family would run with defaults in place of what it says.
+  void Family(absl::string_view family) {
+    const auto named = json_.find("model_type");
+    if (named != json_.end() && *named != std::string(family)) Fail("model_type", absl::StrCat("\"", family, "\""));
   }
 
   void Count(const char* key, std::int64_t& out) {
@@ -81,6 +95,7 @@ absl::StatusOr<BertConfig> ReadBertConfig(const std::string& name_or_path) {
   }
   absl::StatusOr<Reader> reader = Reader::Open(name_or_path);
   if (!reader.ok()) return reader.status();
+  reader->Family("bert");
   reader->Count("vocab_size", config.vocab_size);
   reader->Count("hidden_size", config.hidden_size);
   reader->Count("num_hidden_layers", config.num_hidden_layers);
@@ -118,6 +133,7 @@ absl::StatusOr<Gpt2Config> ReadGpt2Config(const std::string& name_or_path) {
   }
   absl::StatusOr<Reader> reader = Reader::Open(name_or_path);
   if (!reader.ok()) return reader.status();
+  reader->Family("gpt2");
   reader->Count("vocab_size", config.vocab_size);
   reader->Count("n_positions", config.n_positions);
   reader->Count("n_embd", config.n_embd);

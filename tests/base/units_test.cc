@@ -1,6 +1,7 @@
 #include "allocator/base/units.h"
 
 #include <cstdint>
+#include <ostream>
 
 #include "gtest/gtest.h"
 
@@ -33,6 +34,7 @@ struct Reading {
   const char* text;
   std::uint64_t bytes;
 };
+std::ostream& operator<<(std::ostream& out, const Reading& reading) { return out << reading.text; }
 
 class ParseBytesReads : public testing::TestWithParam<Reading> {};
 

@@ -84,9 +84,14 @@ TEST_F(CliTest, DeviceCostsComeFromATable) {
 TEST_F(CliTest, UsageErrorsAreTwo) {
   const std::string trace = Write("trace.txt", kTrace);
   const std::string example = std::string("'") + kExample + "'";
-  ExpectError(Run(""), 2, {"ubcommand", "--help"});
-  ExpectError(Run("frob"), 2, {"'frob'", "--help"});
-  ExpectError(Run("explain"), 2, {"input"});
+  ExpectError(Run(""), 2, {"a command is missing: give one of explain, ", "; see ashlar --help"});
+  ExpectError(Run("frob"), 2, {"there is no command 'frob': give one of explain, ", "; see ashlar --help"});
+  ExpectError(Run("frob --help"), 2, {"there is no command 'frob'"});
+  ExpectError(Run("--frob"), 2, {"there is no flag '--frob'"});
+  ExpectError(Run("run"), 2, {"a command is missing: give one of ", "bert_training", "; see ashlar run --help"});
+  ExpectError(Run("run frob --steps 1"), 2, {"there is no command 'frob'", "bert_training", "; see ashlar run --help"});
+  ExpectError(Run("explain"), 2, {"input", "; see ashlar explain --help"});
+  ExpectError(Run("replay " + Write("nothing", "")), 3, {"nothing: this is an empty input"});
   ExpectError(Run("replay " + trace + " --warm --cold"), 2, {"--warm", "--cold"});
   ExpectError(Run("replay " + trace + " --warm"), 2, {"--warm needs a snapshot"});
   ExpectError(Run("replay " + example + " --warm --print-events"), 2, {"--print-events"});
@@ -113,7 +118,11 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
     ExpectError(Run(command + trace + " --compat torch-9"), 2, {"--compat", "torch-9", "torch-2.6"});
     ExpectError(Run(command + trace + " --free-order size"), 2, {"--free-order", "size", "address"});
     ExpectError(Run(command + trace + " --segment-addresses up"), 2, {"--segment-addresses", "descending"});
-    ExpectError(Run(command + trace + " --device x"), 2, {"--device"});
+    ExpectError(Run(command + trace + " --device x"), 2, {"--device: 'x' is not a whole number; see ashlar "});
+    ExpectError(Run(command + trace + " --memory-fraction x"), 2, {"--memory-fraction: 'x' is not a number"});
+    for (const char* flag : {"--capacity", "--compat", "--free-order", "--segment-addresses", "--device-costs"}) {
+      ExpectError(Run(command + trace + " " + flag + " ''"), 2, {flag, "the value is empty: give one"});
+    }
     ExpectError(Run(command + trace + " --device 0"), 2, {"--device needs a snapshot"});
     ExpectError(Run(command + example + " --device 1"), 2, {"--device", "no device 1", "it has 1"});
     ExpectError(Run(command + example + " --device -1"), 2, {"no device -1"});
@@ -138,10 +147,10 @@ TEST_F(CliTest, ACheckThatFailsIsOne) {
   ExpectError(Run("check " + trace), 2, {"--max-reserved"});
   ExpectError(Run("check " + trace + " --max-reserved x"), 2, {"--max-reserved", "'x'"});
   ExpectError(Run("check " + trace + " --min-utilisation 90"), 2, {"--min-utilisation", "90", "0 and 1"});
-  ExpectError(Run("check " + trace + " --max-ooms -1"), 2, {"--max-ooms"});
+  ExpectError(Run("check " + trace + " --max-ooms -1"), 2, {"--max-ooms: Value -1 not in range 0 to 1000000000"});
   ExpectError(Run("check '" + std::string(kExample) + "' --max-ooms 0 --capacity 1GiB"), 2,
               {"--capacity needs a request trace"});
-  ExpectError(Run("check " + trace + " --max-ooms 0 --junit " + folder_ + "none/x"), 3, {"--junit", "cannot write"});
+  ExpectError(Run("check " + trace + " --max-ooms 0 --junit " + folder_ + "none/x"), 3, {"--junit", "cannot write", "No such file"});
 }
 
 TEST_F(CliTest, WhatLiesOutsideIsToldBesideTheTrace) {
@@ -213,7 +222,7 @@ TEST_F(CliTest, ABoundAndItsCertificate) {
   EXPECT_EQ(json["packing"], json["given_packing"]);
   ExpectError(Run("bound " + trace + " --seconds -1"), 2, {"--seconds", "-1"});
   ExpectError(Run("bound " + trace + " --capacity 1GiB"), 2, {"--capacity"});
-  ExpectError(Run("bound " + trace + " --csv " + folder_ + "none/x"), 3, {"--csv", "cannot write"});
+  ExpectError(Run("bound " + trace + " --csv " + folder_ + "none/x"), 3, {"--csv", "cannot write", "No such file"});
   ExpectError(Run("bound " + Write("bad.csv", "id,lower,upper,size\na,0,9,x\n")), 3, {"bad.csv", "2:7", "'x'"});
 }
 

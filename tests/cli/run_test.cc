@@ -52,5 +52,15 @@ TEST_F(RunTest, WhatCannotBeCapturedIsOneLine) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "run.ashlar"));
 }
 
+// A config.json of another family is not run with this one's defaults.
+TEST_F(RunTest, AModelOfAnotherFamilyIsRefused) {
+  const std::string gpt2 = Write("gpt2.json", R"({"model_type": "gpt2", "n_embd": 64})");
+  ExpectError(Run("run bert_training --model " + gpt2), 2, {gpt2, "\"model_type\" is not \"bert\""});
+  const std::string bert = Write("bert.json", R"({"model_type": "bert", "hidden_size": 64})");
+  ExpectError(Run("run gpt_training --model " + bert), 2, {bert, "\"model_type\" is not \"gpt2\""});
+  ExpectError(Run("run gpt_training --model " + folder_), 2, {"is a folder"});
+  ExpectError(Run(gpt_ + "--seed -1"), 2, {"--seed: Value -1 not in range 0 to 1000000000000"});
+}
+
 }  // namespace
 }  // namespace ashlar
