@@ -209,6 +209,10 @@ void AddRunFlags(CLI::App& app, EstimateFlags& flags) {
   app.add_option("--optimizer", run.optimizer,
                  "adamw (default), adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adafactor, sgd, "
                  "sgd-momentum");
+  app.add_flag("--padded", run.is_padded,
+               "the batch's samples differ in length, so that an attention mask is given (with --lengths as they do)");
+  app.add_flag("--keep-outputs", run.keeps_outputs,
+               "the loop's variable holds what a call returned until the next call has returned");
   app.add_flag("--checkpointing", run.is_checkpointed, "each layer's activations are recomputed in backward");
   app.add_flag("--inference", flags.is_inference, "forward passes without gradients, not training");
   flags.steps = app.add_option("--steps", run.steps,

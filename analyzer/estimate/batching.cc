@@ -58,7 +58,9 @@ std::vector<BatchShape> EpochOf(const Lengths& lengths, Batching batching, std::
   for (std::int64_t begin = 0; begin < count; begin += batch) {
     const std::int64_t end = std::min(begin + batch, count);
     const std::int64_t longest = *std::max_element(samples.begin() + begin, samples.begin() + end);
-    out.push_back({end - begin, batching == Batching::kFixed ? lengths.longest : longest});
+    BatchShape shape{end - begin, batching == Batching::kFixed ? lengths.longest : longest};
+    shape.is_padded = *std::min_element(samples.begin() + begin, samples.begin() + end) < shape.tokens;
+    out.push_back(shape);
   }
   return out;
 }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/base/check.h"
 #include "analyzer/estimate/program.h"
 
 namespace ashlar::estimate {
@@ -24,14 +23,20 @@ class DecoderProgram final : public Program {
   DecoderProgram(kernels::Parameters& parameters, const Config& config, DecoderHead head,
                  const typename Module::Options& options)
       : context_(parameters.context()), head_(head), module_(parameters, config, options) {}
-  Tensor Loss(const BatchShape& shape) override {
-    const Tensor ids = Ids({shape.batch, shape.tokens});
-    const bool has_classes = head_ == DecoderHead::kClassifier;
-    return module_.Loss(ids, has_classes ? Ids({shape.batch}) : Ids({shape.batch, shape.tokens}));
+  Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    const Tensor ids = Ids({shape.batch, shape.tokens}), mask = MaskOf(context_, shape);
+    return module_.Loss(ids, Labels(shape), {mask, outputs});
   }
-  void Forward(const BatchShape& shape) override { module_.Forward(Ids({shape.batch, shape.tokens})); }
+  void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    const Tensor ids = Ids({shape.batch, shape.tokens});
+    module_.Forward(ids, {MaskOf(context_, shape), outputs});
+  }
 
  private:
+  Tensor Labels(const BatchShape& shape) {
+    if (head_ == DecoderHead::kNone) return {};
+    return head_ == DecoderHead::kClassifier ? Ids({shape.batch}) : Ids({shape.batch, shape.tokens});
+  }
   Tensor Ids(kernels::Dims sizes) { return Empty(context_, std::move(sizes), DType::kInt64, Part::kBatch); }
   Context& context_;
   DecoderHead head_;
@@ -60,14 +65,9 @@ double Widest(std::int64_t heads, std::int64_t inner, std::int64_t vocabulary, c
                   static_cast<double>(std::max(inner, vocabulary)));
 }
 
-// What no decoder can do; `trained` is the architecture with a language model's head, `activation` the family's.
+// What no decoder can do; `activation` is the family's.
 template <typename Config>
-std::string WhyNot(const DecoderProgramConfig<Config>& config, const DryRunOptions& options, const char* trained,
-                   const char* activation) {
-  if (options.is_training && config.head == DecoderHead::kNone) {
-    return absl::StrCat("no dry run of training without a head, which has no loss: --architecture ", trained,
-                        " has one, --inference runs this one");
-  }
+std::string WhyNot(const DecoderProgramConfig<Config>& config, const DryRunOptions& options, const char* activation) {
   if (!config.activation.empty() && config.activation != activation) {
     return absl::StrCat("no dry run with the activation '", config.activation, "' yet: this family has ", activation);
   }
@@ -77,12 +77,6 @@ std::string WhyNot(const DecoderProgramConfig<Config>& config, const DryRunOptio
   }
   if (options.attention == Attention::kFlash && gpu.ok() && gpu->compute_capability < 80) {
     return absl::StrCat("FlashAttention 2 does not run on a ", gpu->name, ": give --attention sdpa or eager");
-  }
-  if (IsPure(options.precision) && options.is_training && options.optimizer == "adafactor") {
-    return "no dry run of adafactor in pure half precision yet, which makes float copies of its own";
-  }
-  if (IsPure(options.precision) && options.switches.has_host_embeddings) {
-    return "no dry run of embeddings on the host in pure half precision yet";
   }
   return {};
 }
@@ -125,28 +119,19 @@ double WidestTensorOf(const GptNeoProgramConfig& config, const DryRunOptions& op
 }
 
 std::string WhyNoProgramOf(const LlamaProgramConfig& config, const DryRunOptions& options) {
-  switch (config.decoder.family) {
-    case kernels::DecoderFamily::kLlama:
-      return WhyNot(config, options, "LlamaForCausalLM", "silu");
-    case kernels::DecoderFamily::kQwen2:
-      return WhyNot(config, options, "Qwen2ForCausalLM", "silu");
-    case kernels::DecoderFamily::kMistral:
-      return WhyNot(config, options, "MistralForCausalLM", "silu");
-    case kernels::DecoderFamily::kGemma:
-      return WhyNot(config, options, "GemmaForCausalLM", "gelu_pytorch_tanh");
-  }
-  return {};
+  const bool is_gemma = config.decoder.family == kernels::DecoderFamily::kGemma;
+  return WhyNot(config, options, is_gemma ? "gelu_pytorch_tanh" : "silu");
 }
 
 std::string WhyNoProgramOf(const Gpt2ProgramConfig& config, const DryRunOptions& options) {
-  return WhyNot(config, options, "GPT2LMHeadModel", "gelu_new");
+  return WhyNot(config, options, "gelu_new");
 }
 
 std::string WhyNoProgramOf(const GptNeoProgramConfig& config, const DryRunOptions& options) {
   if (options.attention.value_or(Attention::kEager) != Attention::kEager) {
     return "GPT-Neo has no fused attention in the transformers followed here: --attention eager";
   }
-  return WhyNot(config, options, "GPTNeoForCausalLM", "gelu_new");
+  return WhyNot(config, options, "gelu_new");
 }
 
 }  // namespace ashlar::estimate

@@ -47,12 +47,38 @@ kernels::TrainingOptions TrainingOf(const DryRunOptions& options) {
   return out;
 }
 
+// The caller's variable for what a model's call returns beside the loss: what it holds ends when the next call's are
+// there, as Python rebinds a name.
+class Outputs {
+ public:
+  explicit Outputs(const DryRunOptions& options) : is_kept_(options.keeps_outputs) {}
+  template <typename Call>
+  auto Of(const Call& call) {
+    std::vector<kernels::Tensor> now;
+    const auto rebind = [&] { held_ = std::move(now); };
+    if constexpr (std::is_void_v<decltype(call(nullptr))>) {
+      call(is_kept_ ? &now : nullptr);
+      rebind();
+    } else {
+      auto out = call(is_kept_ ? &now : nullptr);
+      rebind();
+      return out;
+    }
+  }
+
+ private:
+  bool is_kept_;
+  std::vector<kernels::Tensor> held_;
+};
+
 // The batches of a run, one a call.
 class Batches {
  public:
   explicit Batches(const DryRunOptions& options) : options_(options) {}
   BatchShape Next() {
-    if (options_.batches.empty()) return {options_.batch, options_.tokens, options_.target_tokens};
+    if (options_.batches.empty()) {
+      return {options_.batch, options_.tokens, options_.target_tokens, options_.is_padded};
+    }
     return options_.batches[next_++ % options_.batches.size()];
   }
 
@@ -66,8 +92,10 @@ void Train(const kernels::Parameters& parameters, Program& program, const DryRun
   kernels::Training training(parameters, TrainingOf(options));
   if (options.steps > 0) recorder.BeginStep(1);
   Batches batches(options);
+  Outputs outputs(options);
   const absl::Status status = training.Run(
-      options.steps, [&] { return program.Loss(batches.Next()); },
+      options.steps,
+      [&] { return outputs.Of([&](std::vector<kernels::Tensor>* now) { return program.Loss(batches.Next(), now); }); },
       [&](std::int64_t step, std::optional<double>) {
         if (step < options.steps) recorder.BeginStep(step + 1);
       });
@@ -78,11 +106,12 @@ void Infer(Context& context, Program& program, const DryRunOptions& options, Pea
   const kernels::NoGrad no_grad(context);
   const std::optional<DType> autocast = AutocastOf(options.precision);
   Batches batches(options);
+  Outputs outputs(options);
   context.memory().set_phase("forward");
   for (std::int64_t step = 1; step <= options.steps; ++step) {
     recorder.BeginStep(step);
     const kernels::Autocast scope(context, autocast.has_value(), autocast.value_or(DType::kFloat16));
-    program.Forward(batches.Next());
+    outputs.Of([&](std::vector<kernels::Tensor>* now) { program.Forward(batches.Next(), now); });
   }
 }
 

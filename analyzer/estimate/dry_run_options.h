@@ -18,6 +18,7 @@ struct BatchShape {
   std::int64_t batch = 1;
   std::int64_t tokens = 1;
   std::int64_t target_tokens = 0;  // of an encoder-decoder's decoder; 0: as many
+  bool is_padded = false;          // some sample is shorter: a mask says where
 };
 
 struct DryRunOptions {
@@ -27,6 +28,8 @@ struct DryRunOptions {
   std::int64_t tokens = 512;             // a sample; not for models whose description fixes it
   std::int64_t target_tokens = 0;        // of an encoder-decoder's decoder; 0: as many
   std::vector<BatchShape> batches = {};  // one after the other, then from the first again; empty: batch x tokens each
+  bool is_padded = false;                // of batch x tokens: some sample is shorter
+  bool keeps_outputs = false;            // the caller's variable holds what a call returned until the next one has
   std::int64_t accumulation = 1;
   bool is_checkpointed = false;
   Precision precision = Precision::kFloat32;

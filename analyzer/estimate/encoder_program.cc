@@ -18,12 +18,15 @@ class EncoderProgram final : public Program {
  public:
   EncoderProgram(Context& context, EncoderTask task, std::unique_ptr<kernels::EncoderForTask> model)
       : context_(context), task_(task), model_(std::move(model)) {}
-  Tensor Loss(const BatchShape& shape) override {
-    const Tensor ids = Ids(shape);
+  Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    const Tensor ids = Ids(shape), mask = MaskOf(context_, shape);
     const kernels::TaskLabels labels = kernels::EmptyLabels(context_, task_, shape.batch, shape.tokens);
-    return model_->Loss(ids, labels);
+    return model_->Loss(ids, labels, {mask, outputs});
   }
-  void Forward(const BatchShape& shape) override { model_->Forward(Ids(shape)); }
+  void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    const Tensor ids = Ids(shape);
+    model_->Forward(ids, {MaskOf(context_, shape), outputs});
+  }
 
  private:
   Tensor Ids(const BatchShape& shape) {

@@ -1,5 +1,6 @@
 #include "analyzer/estimate/program.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -50,14 +51,53 @@ std::optional<kernels::Attention> DefaultAttention(const Model& model, const Dry
   return has_fused ? kernels::Attention::kSdpa : kernels::Attention::kEager;
 }
 
+bool IsTrainedByMean(const Model& model) {
+  return std::visit(
+      [](const auto& config) {
+        using Config = std::decay_t<decltype(config)>;
+        if constexpr (std::is_same_v<Config, BertProgramConfig> || std::is_same_v<Config, DistilBertProgramConfig>) {
+          return config.head.task == kernels::EncoderTask::kNone;
+        } else if constexpr (std::is_same_v<Config, T5ProgramConfig>) {
+          return config.head != kernels::T5Head::kLanguage;
+        } else if constexpr (std::is_same_v<Config, std::monostate> ||
+                             std::is_same_v<Config, kernels::TabFormerConfig>) {
+          return false;
+        } else {
+          return config.head == kernels::DecoderHead::kNone;
+        }
+      },
+      model.program);
+}
+
+kernels::Tensor MaskOf(kernels::Context& context, const BatchShape& shape) {
+  if (!shape.is_padded) return {};
+  return kernels::Empty(context, {shape.batch, shape.tokens}, kernels::DType::kInt64, kernels::Part::kBatch);
+}
+
 std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   const std::string what = model.architecture.empty() ? "a list of parameters" : model.architecture;
   if (!std::holds_alternative<std::monostate>(model.program) && !IsDecoder(model)) {
-    if (IsPure(options.precision)) return absl::StrCat("no dry run for ", what, " in pure half precision yet");
+    if (IsPure(options.precision) && !IsEncoder(model))
+      return absl::StrCat("no dry run for ", what, " in pure half precision yet");
     if (!IsEncoder(model) && options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
       return absl::StrCat("no dry run for ", what, " with ", kernels::AttentionName(*options.attention),
                           " attention yet: --attention eager has one");
     }
+  }
+  if (IsPure(options.precision) && options.is_training && options.optimizer == "adafactor") {
+    return "no dry run of adafactor in pure half precision yet, which makes float copies of its own";
+  }
+  if (IsPure(options.precision) && options.switches.has_host_embeddings) {
+    return "no dry run of embeddings on the host in pure half precision yet";
+  }
+  const bool is_padded = options.is_padded || std::any_of(options.batches.begin(), options.batches.end(),
+                                                          [](const BatchShape& shape) { return shape.is_padded; });
+  if (is_padded && options.attention == kernels::Attention::kFlash) {
+    return "no dry run of padded batches with the package flash_attn yet, which takes the padding out: --attention "
+           "sdpa";
+  }
+  if (options.is_padded && model.tokens_a_sample.has_value()) {
+    return absl::StrCat("no padded batches of ", model.family, ", whose samples are all of one length");
   }
   return OfProgram(model,
                    absl::StrCat("no dry run for ", what, " yet: printed from parameters only, without activations"),

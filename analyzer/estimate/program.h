@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analyzer/estimate/dry_run_options.h"
 #include "analyzer/estimate/model.h"
@@ -19,18 +20,25 @@ class Program {
  public:
   virtual ~Program() = default;
   // Of a new batch of that shape, which it allocates; a model whose description fixes its tokens ignores theirs.
-  virtual kernels::Tensor Loss(const BatchShape& shape) = 0;
-  virtual void Forward(const BatchShape& shape) = 0;  // nothing kept
+  // `outputs`, where not null, gets what the call returns beside the loss.
+  virtual kernels::Tensor Loss(const BatchShape& shape, std::vector<kernels::Tensor>* outputs) = 0;
+  virtual void Forward(const BatchShape& shape, std::vector<kernels::Tensor>* outputs) = 0;
 };
 
 // Empty where there is a program for what is asked, else one sentence that says which there is none for.
 std::string WhyNoProgram(const Model& model, const DryRunOptions& options);
+
+// Whether the model has no head and so no loss of its own: it is trained by the mean of what it returns.
+bool IsTrainedByMean(const Model& model);
 
 // How the program attends where the options leave it open; nullopt for one that attends in one way alone.
 std::optional<kernels::Attention> DefaultAttention(const Model& model, const DryRunOptions& options);
 
 // Of a model that WhyNoProgram has nothing against. `options` outlives it.
 std::unique_ptr<Program> MakeProgram(kernels::Parameters& parameters, const Model& model, const DryRunOptions& options);
+
+// The batch's attention mask, (B, S) int64; none where all samples are as long as the batch.
+kernels::Tensor MaskOf(kernels::Context& context, const BatchShape& shape);
 
 // Elements a token of the widest tensor of a step: scores, inner activations or logits.
 double WidestTensor(const Model& model, const DryRunOptions& options);

@@ -18,13 +18,13 @@ class T5Program final : public Program {
       : context_(parameters.context()),
         head_(config.head),
         model_(parameters, config.t5, {.head = config.head, .is_training = options.is_training}) {}
-  Tensor Loss(const BatchShape& shape) override {
-    const Tensor ids = Ids(shape.batch, shape.tokens);
-    return model_.Loss(ids, Targets(shape));
+  Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    const Tensor ids = Ids(shape.batch, shape.tokens), mask = MaskOf(context_, shape);
+    return model_.Loss(ids, Targets(shape), {mask, outputs});
   }
-  void Forward(const BatchShape& shape) override {
-    const Tensor ids = Ids(shape.batch, shape.tokens);
-    model_.Forward(ids, Targets(shape));
+  void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    const Tensor ids = Ids(shape.batch, shape.tokens), mask = MaskOf(context_, shape);
+    model_.Forward(ids, Targets(shape), {mask, outputs});
   }
 
  private:

@@ -19,13 +19,13 @@ class TabFormerProgram final : public Program {
         rows_(config.rows),
         columns_(config.columns()),
         model_(parameters, config, {.is_checkpointed = options.is_checkpointed, .is_training = options.is_training}) {}
-  Tensor Loss(const BatchShape& shape) override {
+  Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const kernels::Dims sizes = {shape.batch, rows_, columns_};
     const Tensor ids = Empty(context_, sizes, DType::kInt64, Part::kBatch);
-    return model_.Loss(ids, Empty(context_, sizes, DType::kInt64, Part::kBatch));
+    return model_.Loss(ids, Empty(context_, sizes, DType::kInt64, Part::kBatch), {{}, outputs});
   }
-  void Forward(const BatchShape& shape) override {
-    model_.Forward(Empty(context_, {shape.batch, rows_, columns_}, DType::kInt64, Part::kBatch));
+  void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    model_.Forward(Empty(context_, {shape.batch, rows_, columns_}, DType::kInt64, Part::kBatch), {{}, outputs});
   }
 
  private:

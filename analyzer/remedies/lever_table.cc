@@ -109,6 +109,12 @@ std::string FusedAttention(const Estimate& of, Variant& variant) {
   return "--attention sdpa";
 }
 
+std::string DropOutputs(const Estimate&, Variant& variant) {
+  if (!variant.run.keeps_outputs) return "";
+  variant.run.keeps_outputs = false;
+  return "--keep-outputs=false";
+}
+
 std::string HostEmbeddings(const Estimate&, Variant& variant) {
   if (variant.run.switches.has_host_embeddings) return "";
   variant.run.switches.has_host_embeddings = true;
@@ -192,6 +198,7 @@ constexpr Lever kLevers[] = {
     {kOptimizer, 9, "SGD with momentum", "no second moments: often worse for transformers", Momentum},
     {kOptimizer, 10, "SGD", "no moments: often much worse for transformers", Sgd},
     {kAttention, 1, "fused attention", "nothing, where attention weights are not wanted themselves", FusedAttention},
+    {kOutputs, 1, "outputs deleted after each step", "nothing: del outputs, loss at the end of the step", DropOutputs},
     {kSequence, 12, "half as long sequences", "what is longer is cut", HalfSequence},
     {kModel, 0, "tied embeddings", "another model: input and output share a table", Tie},
     {kModel, 0, "embeddings shared by encoder and decoder", "another model", Share},

@@ -28,6 +28,7 @@ enum class LeverGroup : std::uint8_t {
   kCheckpointing,
   kEmbeddings,
   kAttention,
+  kOutputs,
   kSequence,
   kModel,
 };

@@ -1,6 +1,7 @@
 #include <optional>
 #include <string>
 
+#include "analyzer/estimate/program.h"
 #include "analyzer/report/estimate_report.h"
 #include "nlohmann/json.hpp"
 
@@ -114,6 +115,9 @@ Json AskedJson(const Estimate& of) {
           {"lengths", LengthsJson(of)},
           {"accumulation", of.run.accumulation},
           {"is_checkpointed", of.run.is_checkpointed},
+          {"is_padded", of.run.is_padded},
+          {"keeps_outputs", of.run.keeps_outputs},
+          {"loss", of.run.is_training ? Json(IsTrainedByMean(of.model) ? "mean of outputs" : "head") : Json(nullptr)},
           {"precision", std::string(PrecisionName(of.run.precision))},
           {"attention", of.run.attention ? Json(std::string(AttentionName(*of.run.attention))) : Json(nullptr)},
           {"optimizer", of.run.is_training ? Json(of.run.optimizer) : Json(nullptr)},

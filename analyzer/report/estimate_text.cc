@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "analyzer/estimate/program.h"
 #include "analyzer/report/estimate_report.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
@@ -63,17 +64,19 @@ std::vector<LayerLine> LayerLines(const std::vector<LayerSum>& layers) {
 
 std::string Asked(const Estimate& of) {
   std::string out = of.run.is_training ? "training" : "inference";
+  if (of.run.is_training && estimate::IsTrainedByMean(of.model)) out += " by the mean of its output, having no loss";
   absl::StrAppend(&out, ", batch ", of.run.batch);
   if (of.lengths.has_value()) {
     absl::StrAppend(&out, ", lengths ", Printable(of.lengths->text), " in ", BatchingName(of.batching), " batches");
   } else {
-    absl::StrAppend(&out, " x ", of.run.tokens, " tokens");
+    absl::StrAppend(&out, " x ", of.run.tokens, " tokens", of.run.is_padded ? ", padded" : "");
   }
   if (of.run.accumulation > 1) absl::StrAppend(&out, ", ", of.run.accumulation, " batches a step");
   absl::StrAppend(&out, ", ", PrecisionName(of.run.precision));
   if (of.run.attention.has_value()) absl::StrAppend(&out, ", ", AttentionName(*of.run.attention), " attention");
   if (of.run.is_training) absl::StrAppend(&out, ", ", of.run.optimizer);
   if (of.run.is_checkpointed) absl::StrAppend(&out, ", checkpointed");
+  if (of.run.keeps_outputs) absl::StrAppend(&out, ", outputs kept");
   if (const std::string changes = SwitchesText(of.model.switches); !changes.empty()) {
     absl::StrAppend(&out, ", ", Shortened(Printable(changes), 60));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/autograd/cast.h"
 #include "kernels/autograd/checkpoint.h"
 #include "kernels/autograd/loss.h"
 #include "kernels/autograd/matmul.h"
@@ -13,6 +14,7 @@
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/fill.h"
+#include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -37,7 +39,7 @@ BertConfig BertLarge() {
 }
 
 BertModel::BertModel(Parameters& parameters, const std::string& prefix, const BertConfig& config, Options options)
-    : context_(parameters.context()), config_(config), options_(options) {
+    : context_(parameters.context()), config_(config), options_(options), dtype_(parameters.dtype()) {
   const std::int64_t d = config.hidden_size, f = config.intermediate_size;
   const double deviation = config.initializer_range;
   const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out) {
@@ -81,8 +83,8 @@ BertModel::BertModel(Parameters& parameters, const std::string& prefix, const Be
   if (options.has_pooler) pooler_ = linear("pooler.dense", d, d);
 }
 
-BertModel::Output BertModel::Forward(const Tensor& ids) const {
-  Tensor mask = Mask(ids.size(0), ids.size(1));
+BertModel::Output BertModel::Forward(const Tensor& ids, const Tensor& given) const {
+  Tensor mask = Mask(given, ids.size(0), ids.size(1));
   const Tensor position_ids = PositionIds(ids);
   Tensor words = word_(ids);
   if (options_.is_checkpointed && options_.is_training) WantGradient(words);
@@ -92,7 +94,7 @@ BertModel::Output BertModel::Forward(const Tensor& ids) const {
 }
 
 BertModel::Output BertModel::ForwardEmbedded(const Tensor& embedded) const {
-  Tensor mask = Mask(embedded.size(0), embedded.size(1));
+  Tensor mask = Mask({}, embedded.size(0), embedded.size(1));
   Tensor hidden = Embed(embedded, Slice(position_ids_, 1, 0, embedded.size(1)));
   return Encode(hidden, mask);
 }
@@ -144,15 +146,16 @@ Tensor BertModel::Embed(const Tensor& words, const Tensor& position_ids) const {
 }
 
 // (1 - mask) * -10000, (B, 1, 1, S).
-Tensor BertModel::Mask(std::int64_t batch, std::int64_t length) const {
+Tensor BertModel::Mask(const Tensor& given, std::int64_t batch, std::int64_t length) const {
+  if (given.defined()) return options_.has_sdpa ? ExpandedBias(given, dtype_) : RowBias(given, dtype_);
   Tensor ones = Empty(context_, {batch, length}, DType::kFloat32);
   if (context_.computes()) context_.Do(ops::Fill{ones.view(), 1});
   if (options_.has_sdpa) {  // torch.all(mask == 1): then there is none
-    const Tensor is_one = Empty(context_, {batch, length}, DType::kBool);
-    Empty(context_, {1}, DType::kBool);
+    LookForPadding(context_, ones.sizes());
     return {};
   }
-  Tensor inverted = AddScalar(Neg(View(ones, {batch, 1, 1, length})), 1);
+  const Tensor by_row = Cast(View(ones, {batch, 1, 1, length}), dtype_);
+  Tensor inverted = AddScalar(Neg(by_row), 1);
   return MulScalar(inverted, -10'000);
 }
 
@@ -198,7 +201,7 @@ Tensor BertModel::AttendSelf(const Layer& layer, const Tensor& hidden, const Ten
 }
 
 // The kernels lay their output out by token: the reshape after them is a view.
-Tensor BertModel::AttendFused(const Layer& layer, const Tensor& hidden) const {
+Tensor BertModel::AttendFused(const Layer& layer, const Tensor& hidden, const Tensor& mask) const {
   const InModule in(context_, layer.self_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const std::int64_t heads = config_.num_attention_heads;
@@ -209,7 +212,7 @@ Tensor BertModel::AttendFused(const Layer& layer, const Tensor& hidden) const {
   Tensor key = by_head(layer.key(hidden));
   Tensor value = by_head(layer.value(hidden));
   Tensor context =
-      ScaledDotProductAttention(query, key, value, {}, {.dropout_p = dropout(config_.attention_probs_dropout_prob)});
+      ScaledDotProductAttention(query, key, value, mask, {.dropout_p = dropout(config_.attention_probs_dropout_prob)});
   context = Transpose(context, 1, 2);
   Tensor out = View(Contiguous(context), {batch, length, width});
   Release(query, key, value, context);
@@ -230,7 +233,7 @@ Tensor BertModel::RunLayer(const Layer& layer, const Tensor& hidden, const Tenso
     states.reset();
     return out;
   };
-  Tensor context = options_.has_sdpa ? AttendFused(layer, hidden) : AttendSelf(layer, hidden, mask);
+  Tensor context = options_.has_sdpa ? AttendFused(layer, hidden, mask) : AttendSelf(layer, hidden, mask);
   Tensor attended = join(layer.attention_name, layer.attention_dense, layer.attention_norm, context, hidden);
   context.reset();
   Tensor raised = layer.intermediate(attended);

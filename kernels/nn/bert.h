@@ -49,8 +49,8 @@ class BertModel {
 
   BertModel(Parameters& parameters, const std::string& prefix, const BertConfig& config, Options options);
 
-  // ids (B, S) int64. No mask is given: the model makes one of ones, as it does itself.
-  Output Forward(const Tensor& ids) const;
+  // ids (B, S) int64, mask (B, S) int64. Where none is given the model makes one of ones.
+  Output Forward(const Tensor& ids, const Tensor& mask = {}) const;
   // In place of the word embeddings' lookup: (B, S, hidden_size).
   Output ForwardEmbedded(const Tensor& embedded) const;
 
@@ -66,16 +66,17 @@ class BertModel {
   };
   Tensor Embed(const Tensor& words, const Tensor& position_ids) const;
   Tensor PositionIds(const Tensor& ids) const;
-  Tensor Mask(std::int64_t batch, std::int64_t length) const;
+  Tensor Mask(const Tensor& given, std::int64_t batch, std::int64_t length) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;
   Tensor AttendSelf(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;
-  Tensor AttendFused(const Layer& layer, const Tensor& hidden) const;
+  Tensor AttendFused(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;
   Output Encode(const Tensor& embedded, const Tensor& mask) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 
   Context& context_;
   BertConfig config_;
   Options options_;
+  DType dtype_;  // of the parameters
   absl::string_view embeddings_name_, pooler_name_;
   EmbeddingLayer word_, position_, type_;
   LayerNormLayer embedding_norm_;

@@ -23,14 +23,17 @@ class BertForTask : public EncoderForTask {
         dropout_(options.is_training ? config.hidden_dropout_prob : 0),
         bert_(parameters, head.task == EncoderTask::kNone ? "" : prefix, config, options) {}
 
-  void Forward(const Tensor& ids) const override {
-    const BertModel::Output out = bert_.Forward(ids);
-    Logits(out);
+  using EncoderForTask::Forward;
+  using EncoderForTask::Loss;
+  void Forward(const Tensor& ids, const Call& call) const override {
+    const BertModel::Output out = bert_.Forward(ids, call.mask);
+    Return(out, Logits(out), call);
   }
 
-  Tensor Loss(const Tensor& ids, const TaskLabels& labels) const override {
-    const BertModel::Output out = bert_.Forward(ids);
+  Tensor Loss(const Tensor& ids, const TaskLabels& labels, const Call& call) const override {
+    const BertModel::Output out = bert_.Forward(ids, call.mask);
     const std::pair<Tensor, Tensor> logits = Logits(out);
+    Return(out, logits, call);
     switch (head_.task) {
       case EncoderTask::kNone: {
         const Tensor mean = MeanOfAll(out.hidden);
@@ -53,6 +56,13 @@ class BertForTask : public EncoderForTask {
   // The second is the pre-training's next sentence.
   virtual std::pair<Tensor, Tensor> Logits(const BertModel::Output& out) const = 0;
 
+  void Return(const BertModel::Output& out, const std::pair<Tensor, Tensor>& logits, const Call& call) const {
+    if (is(EncoderTask::kNone)) {
+      call.Return(out.hidden, out.pooled);
+    } else {
+      call.Return(logits.first, logits.second);
+    }
+  }
   Tensor Dropped(const Tensor& x) const { return Dropout(x, dropout_); }
   bool is(EncoderTask task) const { return head_.task == task; }
 

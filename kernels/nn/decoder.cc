@@ -13,6 +13,7 @@
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
+#include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -227,7 +228,7 @@ Tensor Decoder::RunLayer(const Layer& layer, const Tensor& hidden, const Pass& p
   return Add(residual, states);
 }
 
-Decoder::Output Decoder::Run(const Tensor& ids) const {
+Decoder::Output Decoder::Run(const Tensor& ids, const Tensor& mask) const {
   const std::int64_t length = ids.size(1);
   Output out;
   Tensor embedded = tokens_(ids);
@@ -239,8 +240,10 @@ Decoder::Output Decoder::Run(const Tensor& ids) const {
   pass.positions = View(positions, {1, length});
   // The fused kernels know a causal mask by a flag, but none of a window.
   const bool is_windowed = config_.window.has_value() && length >= *config_.window;
-  if (options_.attention == Attention::kEager || (options_.attention == Attention::kSdpa && is_windowed)) {
-    pass.mask = CausalBias(context_, length, embedded.dtype(), config_.window);
+  const bool needs_mask = is_windowed || mask.defined();
+  if (options_.attention == Attention::kEager || (options_.attention == Attention::kSdpa && needs_mask)) {
+    pass.mask = mask.defined() ? UpdatedCausalBias(mask, embedded.dtype(), options_.attention == Attention::kSdpa)
+                               : CausalBias(context_, length, embedded.dtype(), config_.window);
   }
   Tensor hidden = embedded;
   if (config_.family == DecoderFamily::kGemma) {
@@ -258,14 +261,16 @@ Decoder::Output Decoder::Run(const Tensor& ids) const {
   return out;
 }
 
-Tensor Decoder::Loss(const Tensor& ids, const Tensor& labels) const {
-  const Output output = Run(ids);
-  return top_.Loss(output.hidden, labels);
+Tensor Decoder::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
+  const Output output = Run(ids, call.mask);
+  for (const Tensor& tensor : output.cache) call.Return(tensor);
+  return top_.Loss(output.hidden, labels, call);
 }
 
-void Decoder::Forward(const Tensor& ids) const {
-  const Output output = Run(ids);
-  (void)top_.Forward(output.hidden);
+void Decoder::Forward(const Tensor& ids, const Call& call) const {
+  const Output output = Run(ids, call.mask);
+  for (const Tensor& tensor : output.cache) call.Return(tensor);
+  call.Return(top_.Forward(output.hidden));
 }
 
 }  // namespace ashlar::kernels

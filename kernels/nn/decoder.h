@@ -52,10 +52,9 @@ class Decoder {
   };
   Decoder(Parameters& parameters, const DecoderConfig& config, const Options& options);
 
-  // ids (B, S) int64; labels (B, S), of a classifier (B). Not without a head.
-  Tensor Loss(const Tensor& ids, const Tensor& labels) const;
-  // A forward pass, nothing kept.
-  void Forward(const Tensor& ids) const;
+  // ids (B, S) int64; labels (B, S), of a classifier (B).
+  Tensor Loss(const Tensor& ids, const Tensor& labels, const Call& call = {}) const;
+  void Forward(const Tensor& ids, const Call& call = {}) const;
 
  private:
   struct Norm {
@@ -85,7 +84,7 @@ class Decoder {
   };
   Norm NewNorm(Parameters& parameters, const std::string& name) const;
   Layer NewLayer(Parameters& parameters, const std::string& name) const;
-  Output Run(const Tensor& ids) const;
+  Output Run(const Tensor& ids, const Tensor& mask) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Pass& pass) const;
   // `held` gets what the layer holds to its end.
   Tensor Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const;

@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include "allocator/base/check.h"
 #include "kernels/autograd/cast.h"
 #include "kernels/autograd/index.h"
 #include "kernels/autograd/loss.h"
 #include "kernels/autograd/matmul.h"
+#include "kernels/autograd/reduce.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/fill.h"
 
@@ -74,13 +74,18 @@ Tensor DecoderTop::Forward(const Tensor& hidden) const {
   return config_.head == DecoderHead::kClassifier ? LastOfEach(logits) : logits;
 }
 
-Tensor DecoderTop::Loss(const Tensor& hidden, const Tensor& labels) const {
-  ASHLAR_CHECK(config_.head != DecoderHead::kNone);
+Tensor DecoderTop::Loss(const Tensor& hidden, const Tensor& labels, const Call& call) const {
+  if (config_.head == DecoderHead::kNone) {
+    call.Return(hidden);
+    return MeanOfAll(hidden);
+  }
   Tensor logits = Logits(hidden);
   if (config_.head == DecoderHead::kClassifier) {
     const Tensor pooled = LastOfEach(logits);
+    call.Return(pooled);
     return CrossEntropy(pooled, labels);
   }
+  call.Return(logits);
   if (config_.transformers.loss_is_function) {  // which casts for itself: its caller holds the narrow ones
     const Tensor wide = Cast(logits, DType::kFloat32);
     return NextTokenLoss(wide, labels, config_.transformers.loss_copies_logits);

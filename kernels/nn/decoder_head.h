@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "kernels/nn/call.h"
 #include "kernels/nn/parameters.h"
 #include "kernels/nn/transformers.h"
 
@@ -36,8 +37,9 @@ class DecoderTop {
   // "lm_head.weight", or the embedding where it is tied; "score.weight".
   DecoderTop(Parameters& parameters, const Config& config, const Tensor& embedding);
 
-  // hidden (B, S, D), which the caller holds; labels (B, S), of a classifier (B).
-  Tensor Loss(const Tensor& hidden, const Tensor& labels) const;
+  // hidden (B, S, D), which the caller holds; labels (B, S), of a classifier (B). Without a head the mean of the
+  // hidden states, for a loss.
+  Tensor Loss(const Tensor& hidden, const Tensor& labels, const Call& call) const;
   // Logits (B, S, vocabulary) or (B, labels); the hidden states themselves where there is no head.
   Tensor Forward(const Tensor& hidden) const;
 

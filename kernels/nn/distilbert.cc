@@ -13,6 +13,7 @@
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/fill.h"
+#include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -23,7 +24,7 @@ constexpr double kEpsilon = 1e-12;
 
 DistilBertModel::DistilBertModel(Parameters& parameters, const std::string& prefix, const DistilBertConfig& config,
                                  Options options)
-    : context_(parameters.context()), config_(config), options_(options) {
+    : context_(parameters.context()), config_(config), options_(options), dtype_(parameters.dtype()) {
   const std::int64_t d = config.dim, f = config.hidden_dim;
   const double deviation = config.initializer_range;
   const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out) {
@@ -74,13 +75,17 @@ Tensor DistilBertModel::Embed(const Tensor& ids) const {
   return out;
 }
 
-Tensor DistilBertModel::Forward(const Tensor& ids) const {
-  Tensor mask = Empty(context_, {ids.size(0), ids.size(1)}, DType::kFloat32);
-  if (context_.computes()) context_.Do(ops::Fill{mask.view(), 1});
+Tensor DistilBertModel::Forward(const Tensor& ids, const Tensor& given) const {
+  Tensor mask = given;
+  if (!given.defined()) {
+    mask = Empty(context_, {ids.size(0), ids.size(1)}, DType::kFloat32);
+    if (context_.computes()) context_.Do(ops::Fill{mask.view(), 1});
+  }
   const Tensor embedded = Embed(ids);
-  if (options_.has_sdpa) {  // torch.all(mask == 1): then there is none
-    const Tensor is_one = Empty(context_, mask.sizes(), DType::kBool);
-    Empty(context_, {1}, DType::kBool);
+  if (options_.has_sdpa && given.defined()) {
+    mask = ExpandedBias(given, dtype_);
+  } else if (options_.has_sdpa) {  // of full batches there is none
+    LookForPadding(context_, mask.sizes());
     mask.reset();
   }
   Tensor hidden = embedded;
@@ -119,7 +124,7 @@ Tensor DistilBertModel::AttendSelf(const Layer& layer, const Tensor& x, const Te
 }
 
 // The kernels lay their output out by token: contiguous() after the transpose is a view.
-Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x) const {
+Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x, const Tensor& mask) const {
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2), heads = config_.n_heads;
   const auto by_head = [&](const Tensor& projected) {
@@ -128,7 +133,8 @@ Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x) const {
   Tensor query = by_head(layer.query(x));
   Tensor key = by_head(layer.key(x));
   Tensor value = by_head(layer.value(x));
-  Tensor context = ScaledDotProductAttention(query, key, value, {}, {.dropout_p = dropout(config_.attention_dropout)});
+  Tensor context =
+      ScaledDotProductAttention(query, key, value, mask, {.dropout_p = dropout(config_.attention_dropout)});
   context = View(Contiguous(Transpose(context, 1, 2)), {batch, length, width});
   context = layer.out(context);
   Release(query, key, value);
@@ -137,7 +143,7 @@ Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x) const {
 
 Tensor DistilBertModel::RunLayer(const Layer& layer, const Tensor& x, const Tensor& mask) const {
   const InModule in(context_, layer.name);
-  Tensor attended = options_.has_sdpa ? AttendFused(layer, x) : AttendSelf(layer, x, mask);
+  Tensor attended = options_.has_sdpa ? AttendFused(layer, x, mask) : AttendSelf(layer, x, mask);
   Tensor sum = Add(attended, x);
   attended = layer.attention_norm(sum);
   sum.reset();

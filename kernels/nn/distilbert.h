@@ -38,8 +38,8 @@ class DistilBertModel {
   };
   DistilBertModel(Parameters& parameters, const std::string& prefix, const DistilBertConfig& config, Options options);
 
-  // ids (B, S) int64; (B, S, dim). No mask is given: the model makes one of ones.
-  Tensor Forward(const Tensor& ids) const;
+  // ids (B, S) int64, mask (B, S) int64; (B, S, dim). Where no mask is given the model makes one of ones.
+  Tensor Forward(const Tensor& ids, const Tensor& mask = {}) const;
 
   const Tensor& word_embeddings() const { return word_.weight(); }
 
@@ -53,13 +53,14 @@ class DistilBertModel {
   };
   Tensor Embed(const Tensor& ids) const;
   Tensor AttendSelf(const Layer& layer, const Tensor& x, const Tensor& mask) const;
-  Tensor AttendFused(const Layer& layer, const Tensor& x) const;
+  Tensor AttendFused(const Layer& layer, const Tensor& x, const Tensor& mask) const;
   Tensor RunLayer(const Layer& layer, const Tensor& x, const Tensor& mask) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 
   Context& context_;
   DistilBertConfig config_;
   Options options_;
+  DType dtype_;  // of the parameters
   absl::string_view embeddings_name_;
   EmbeddingLayer word_, position_;
   LayerNormLayer embedding_norm_;

@@ -37,15 +37,21 @@ class DistilBert final : public EncoderForTask {
     if (head.task == EncoderTask::kSpan) classifier_ = linear("qa_outputs", 2);
   }
 
-  void Forward(const Tensor& ids) const override {
-    const Tensor hidden = model_.Forward(ids);
-    Logits(hidden);
+  using EncoderForTask::Forward;
+  using EncoderForTask::Loss;
+  void Forward(const Tensor& ids, const Call& call) const override {
+    const Tensor hidden = model_.Forward(ids, call.mask);
+    call.Return(head_.task == EncoderTask::kNone ? hidden : Logits(hidden));
   }
 
-  Tensor Loss(const Tensor& ids, const TaskLabels& labels) const override {
-    const Tensor hidden = model_.Forward(ids);
-    if (head_.task == EncoderTask::kNone) return MeanOfAll(hidden);
+  Tensor Loss(const Tensor& ids, const TaskLabels& labels, const Call& call) const override {
+    const Tensor hidden = model_.Forward(ids, call.mask);
+    if (head_.task == EncoderTask::kNone) {
+      call.Return(hidden);
+      return MeanOfAll(hidden);
+    }
     const Tensor logits = Logits(hidden);
+    call.Return(logits);
     return head_.task == EncoderTask::kSpan ? SpanLoss(logits, labels) : LanguageLoss(logits, labels.first);
   }
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "kernels/nn/bert.h"
+#include "kernels/nn/call.h"
 #include "kernels/nn/distilbert.h"
 
 namespace ashlar::kernels {
@@ -41,9 +42,11 @@ TaskLabels EmptyLabels(Context& context, EncoderTask task, std::int64_t batch, s
 class EncoderForTask {
  public:
   virtual ~EncoderForTask() = default;
-  // ids (B, S) int64. What the model returns beside the loss ends with the call.
-  virtual Tensor Loss(const Tensor& ids, const TaskLabels& labels) const = 0;
-  virtual void Forward(const Tensor& ids) const = 0;
+  // ids (B, S) int64.
+  virtual Tensor Loss(const Tensor& ids, const TaskLabels& labels, const Call& call) const = 0;
+  virtual void Forward(const Tensor& ids, const Call& call) const = 0;
+  Tensor Loss(const Tensor& ids, const TaskLabels& labels) const { return Loss(ids, labels, {}); }
+  void Forward(const Tensor& ids) const { Forward(ids, {}); }
 };
 
 std::unique_ptr<EncoderForTask> MakeBert(Parameters& parameters, const BertConfig& config, const EncoderHead& head,

@@ -15,6 +15,7 @@
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
 #include "kernels/nn/gelu_new.h"
+#include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
 Tensor Gpt2::Projection::operator()(const Tensor& x) const {
@@ -66,7 +67,7 @@ Gpt2::Gpt2(Parameters& parameters, const Gpt2Config& config, Options options)
 }
 
 Tensor Gpt2::AttendEagerly(const Layer& layer, const Tensor& query, const Tensor& key, const Tensor& value,
-                           Tensor& weights) const {
+                           const Tensor& bias, Tensor& weights) const {
   const std::int64_t length = query.size(2);
   weights = Matmul(query, Transpose(key, -1, -2));
   {
@@ -76,6 +77,7 @@ Tensor Gpt2::AttendEagerly(const Layer& layer, const Tensor& query, const Tensor
   }
   const Tensor mask = Slice(Slice(layer.mask, 2, 0, length), 3, 0, length);
   weights = WhereOrValue(mask, weights, std::numeric_limits<float>::lowest());
+  if (bias.defined()) weights = Add(weights, bias);
   weights = Softmax(weights);
   weights = Cast(weights, value.dtype());
   weights = Dropout(weights, dropout(config_.attn_pdrop));
@@ -83,9 +85,10 @@ Tensor Gpt2::AttendEagerly(const Layer& layer, const Tensor& query, const Tensor
   return Contiguous(Permute(out, {0, 2, 1, 3}));
 }
 
-Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in) const {
+Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in,
+                         const Tensor& bias) const {
   const double p = dropout(config_.attn_pdrop);
-  const bool is_causal = query_in.size(2) > 1;
+  const bool is_causal = !bias.defined() && query_in.size(2) > 1;
   if (options_.attention == Attention::kFlash) {
     const auto by_token = [&](const Tensor& t) {
       const Tensor swapped = Transpose(t, 1, 2);
@@ -100,11 +103,11 @@ Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Ten
     key = Contiguous(key);
     value = Contiguous(value);
   }
-  const Tensor out = ScaledDotProductAttention(query, key, value, {}, {.dropout_p = p, .is_causal = is_causal});
+  const Tensor out = ScaledDotProductAttention(query, key, value, bias, {.dropout_p = p, .is_causal = is_causal});
   return Contiguous(Transpose(out, 1, 2));
 }
 
-Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, std::vector<Tensor>* cache) const {
+Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const std::int64_t heads = config_.n_head, depth = width / heads;
@@ -119,17 +122,18 @@ Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, std::vector<Tensor
     cache->push_back(Detach(parts[2]));
   }
   Tensor weights;
-  Tensor out = options_.attention == Attention::kEager ? AttendEagerly(layer, parts[0], parts[1], parts[2], weights)
-                                                       : AttendFused(parts[0], parts[1], parts[2]);
+  Tensor out = options_.attention == Attention::kEager
+                   ? AttendEagerly(layer, parts[0], parts[1], parts[2], bias, weights)
+                   : AttendFused(parts[0], parts[1], parts[2], bias);
   out = Reshape(out, {batch, length, width});
   out = layer.attention_out(out);
   return Dropout(out, dropout(config_.resid_pdrop));
 }
 
-Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, std::vector<Tensor>* cache) const {
+Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.name);
   Tensor states = layer.norm_attention(hidden);
-  Tensor attended = Attend(layer, states, cache);
+  Tensor attended = Attend(layer, states, bias, cache);
   states = Add(attended, hidden);
   const Tensor residual = states;
   states = layer.norm_mlp(states);
@@ -145,7 +149,7 @@ Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, std::vector<Tens
   return states;
 }
 
-Gpt2::Output Gpt2::Run(const Tensor& ids) const {
+Gpt2::Output Gpt2::Run(const Tensor& ids, const Tensor& mask) const {
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
   Output out;
@@ -153,28 +157,36 @@ Gpt2::Output Gpt2::Run(const Tensor& ids) const {
   if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
   Tensor words = tokens_(ids);
   if (options_.is_checkpointed && options_.is_training) WantGradient(words);
+  Tensor bias;
+  if (mask.defined()) {
+    bias = options_.attention == Attention::kEager ? RowBias(mask, words.dtype())
+                                                   : CausalBiasOf(mask, words.dtype(), /*is_fused=*/true);
+  }
   Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
   hidden = Dropout(hidden, dropout(config_.embd_pdrop));
   for (const Layer& layer : layers_) {
     if (is_checkpointed) {
-      hidden = Checkpoint(hidden, [this, &layer](const Tensor& in) { return RunLayer(layer, in, nullptr); });
+      hidden =
+          Checkpoint(hidden, [this, &layer, bias](const Tensor& in) { return RunLayer(layer, in, bias, nullptr); });
     } else {
-      hidden = RunLayer(layer, hidden, &out.cache);
+      hidden = RunLayer(layer, hidden, bias, &out.cache);
     }
   }
   out.hidden = final_norm_(hidden);
   return out;
 }
 
-Tensor Gpt2::Loss(const Tensor& ids, const Tensor& labels) const {
-  const Output output = Run(ids);
-  return top_.Loss(output.hidden, labels);
+Tensor Gpt2::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
+  const Output output = Run(ids, call.mask);
+  for (const Tensor& tensor : output.cache) call.Return(tensor);
+  return top_.Loss(output.hidden, labels, call);
 }
 
-void Gpt2::Forward(const Tensor& ids) const {
-  const Output output = Run(ids);
-  (void)top_.Forward(output.hidden);
+void Gpt2::Forward(const Tensor& ids, const Call& call) const {
+  const Output output = Run(ids, call.mask);
+  for (const Tensor& tensor : output.cache) call.Return(tensor);
+  call.Return(top_.Forward(output.hidden));
 }
 
 }  // namespace ashlar::kernels

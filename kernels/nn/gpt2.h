@@ -41,11 +41,11 @@ class Gpt2 {
   };
   Gpt2(Parameters& parameters, const Gpt2Config& config, Options options);
 
-  // ids (B, S) int64; labels (B, S), of a classifier (B). Not without a head.
-  Tensor Loss(const Tensor& ids, const Tensor& labels) const;
+  // ids (B, S) int64; labels (B, S), of a classifier (B).
+  Tensor Loss(const Tensor& ids, const Tensor& labels, const Call& call = {}) const;
   // The mean cross-entropy of each next token.
   Tensor Loss(const Tensor& ids) const { return Loss(ids, ids); }
-  void Forward(const Tensor& ids) const;
+  void Forward(const Tensor& ids, const Call& call = {}) const;
 
  private:
   struct Projection {  // transformers' Conv1D: weight (in, out)
@@ -65,13 +65,14 @@ class Gpt2 {
     Tensor hidden;
     std::vector<Tensor> cache;  // keys and values of all layers
   };
-  Output Run(const Tensor& ids) const;
-  Tensor RunLayer(const Layer& layer, const Tensor& hidden, std::vector<Tensor>* cache) const;
-  Tensor Attend(const Layer& layer, const Tensor& hidden, std::vector<Tensor>* cache) const;
+  Output Run(const Tensor& ids, const Tensor& mask) const;
+  // `bias` is added to the scores, where there is one.
+  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const;
+  Tensor Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const;
   // query, key, value (B, H, S, D); the result (B, S, H D).
   Tensor AttendEagerly(const Layer& layer, const Tensor& query, const Tensor& key, const Tensor& value,
-                       Tensor& weights) const;
-  Tensor AttendFused(const Tensor& query, const Tensor& key, const Tensor& value) const;
+                       const Tensor& bias, Tensor& weights) const;
+  Tensor AttendFused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 
   Context& context_;

@@ -13,6 +13,7 @@
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
 #include "kernels/nn/gelu_new.h"
+#include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
 
@@ -114,7 +115,7 @@ Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& 
   return Add(residual, fed);
 }
 
-GptNeo::Output GptNeo::Run(const Tensor& ids) const {
+GptNeo::Output GptNeo::Run(const Tensor& ids, const Tensor& mask) const {
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
   Output out;
@@ -123,7 +124,12 @@ GptNeo::Output GptNeo::Run(const Tensor& ids) const {
   Tensor words = tokens_(ids);
   if (is_checkpointed) WantGradient(words);
   Tensor bias;
-  if (options_.transformers.gpt_neo_adds_mask) bias = CausalBias(context_, length, words.dtype());
+  if (mask.defined()) {
+    bias = options_.transformers.gpt_neo_adds_mask ? CausalBiasOf(mask, words.dtype(), /*is_fused=*/false)
+                                                   : RowBias(mask, words.dtype());
+  } else if (options_.transformers.gpt_neo_adds_mask) {
+    bias = CausalBias(context_, length, words.dtype());
+  }
   const Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
   hidden = Dropout(hidden, dropout(config_.embedding_dropout));
@@ -139,14 +145,16 @@ GptNeo::Output GptNeo::Run(const Tensor& ids) const {
   return out;
 }
 
-Tensor GptNeo::Loss(const Tensor& ids, const Tensor& labels) const {
-  const Output output = Run(ids);
-  return top_.Loss(output.hidden, labels);
+Tensor GptNeo::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
+  const Output output = Run(ids, call.mask);
+  for (const Tensor& tensor : output.cache) call.Return(tensor);
+  return top_.Loss(output.hidden, labels, call);
 }
 
-void GptNeo::Forward(const Tensor& ids) const {
-  const Output output = Run(ids);
-  (void)top_.Forward(output.hidden);
+void GptNeo::Forward(const Tensor& ids, const Call& call) const {
+  const Output output = Run(ids, call.mask);
+  for (const Tensor& tensor : output.cache) call.Return(tensor);
+  call.Return(top_.Forward(output.hidden));
 }
 
 }  // namespace ashlar::kernels

@@ -40,9 +40,9 @@ class GptNeo {
   };
   GptNeo(Parameters& parameters, const GptNeoConfig& config, const Options& options);
 
-  // ids (B, S) int64; labels (B, S), of a classifier (B). Not without a head.
-  Tensor Loss(const Tensor& ids, const Tensor& labels) const;
-  void Forward(const Tensor& ids) const;
+  // ids (B, S) int64; labels (B, S), of a classifier (B).
+  Tensor Loss(const Tensor& ids, const Tensor& labels, const Call& call = {}) const;
+  void Forward(const Tensor& ids, const Call& call = {}) const;
 
  private:
   struct Layer {
@@ -57,7 +57,7 @@ class GptNeo {
     Tensor hidden;
     std::vector<Tensor> cache;  // keys and values of all layers
   };
-  Output Run(const Tensor& ids) const;
+  Output Run(const Tensor& ids, const Tensor& mask) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const;
   Tensor Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const;
   Tensor Weigh(const Layer& layer, const Tensor& query, const Tensor& key, DType dtype, const Tensor& bias) const;

@@ -62,6 +62,7 @@ class Parameters {
   // says what there is.
   absl::Status CheckFrozen() const;
   Context& context() const { return context_; }
+  DType dtype() const { return options_.dtype; }
 
  private:
   std::string Modules() const;

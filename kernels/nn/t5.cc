@@ -210,17 +210,19 @@ Tensor T5::RunBlock(const Stack& stack, const Block& block, const Tensor& hidden
   return FeedForward(block, crossed);
 }
 
-Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& encoded, std::vector<Tensor>* cache) const {
+Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, const Tensor& encoded,
+                    std::vector<Tensor>* cache) const {
   const InModule in(context_, stack.name);
   const Tensor embedded = stack.tokens(ids);
-  const Tensor ones = Ones(ids.size(0), ids.size(1));
+  const bool is_given = mask.defined() && !stack.is_decoder;
+  const Tensor ones = is_given ? Cast(mask, DType::kFloat32) : Ones(ids.size(0), ids.size(1));
   Shared shared;
   shared.mask = stack.is_decoder ? CausalMask(ones) : Inverted(View(ones, {ids.size(0), 1, 1, ids.size(1)}));
   shared.encoded = encoded;
   shared.cache = cache;
   if (encoded.defined()) {
-    shared.encoded_mask =
-        Inverted(View(Ones(encoded.size(0), encoded.size(1)), {encoded.size(0), 1, 1, encoded.size(1)}));
+    const Tensor seen = mask.defined() ? Cast(mask, DType::kFloat32) : Ones(encoded.size(0), encoded.size(1));
+    shared.encoded_mask = Inverted(View(seen, {encoded.size(0), 1, 1, encoded.size(1)}));
   }
   Tensor hidden = Dropout(embedded, dropout());
   for (const Block& block : stack.blocks) hidden = RunBlock(stack, block, hidden, shared);
@@ -270,12 +272,12 @@ Tensor T5::Shifted(const Tensor& labels) const {
   return out;
 }
 
-T5::Output T5::Run(const Tensor& ids, const Tensor& targets) const {
+T5::Output T5::Run(const Tensor& ids, const Tensor& targets, const Tensor& mask) const {
   Output out;
-  out.encoded = RunStack(encoder_, ids, {}, nullptr);
+  out.encoded = RunStack(encoder_, ids, mask, {}, nullptr);
   if (options_.head == T5Head::kEncoder) return out;
   const Tensor decoder_ids = options_.head == T5Head::kLanguage ? Shifted(targets) : targets;
-  out.hidden = RunStack(decoder_, decoder_ids, out.encoded, &out.cache);
+  out.hidden = RunStack(decoder_, decoder_ids, mask, out.encoded, &out.cache);
   return out;
 }
 
@@ -286,16 +288,24 @@ Tensor T5::Logits(const Tensor& hidden) const {
   return Linear(scaled, head_, {});
 }
 
-void T5::Forward(const Tensor& ids, const Tensor& targets) const {
-  const Output out = Run(ids, targets);
-  if (options_.head == T5Head::kLanguage) Logits(out.hidden);
+// past_key_values, the encoder's states, and logits or the decoder's states.
+void T5::Return(const Output& out, const Tensor& logits, const Call& call) const {
+  call.Return(out.encoded, logits.defined() ? logits : out.hidden);
+  for (const Tensor& tensor : out.cache) call.Return(tensor);
 }
 
-Tensor T5::Loss(const Tensor& ids, const Tensor& targets) const {
-  const Output out = Run(ids, targets);
+void T5::Forward(const Tensor& ids, const Tensor& targets, const Call& call) const {
+  const Output out = Run(ids, targets, call.mask);
+  Return(out, options_.head == T5Head::kLanguage ? Logits(out.hidden) : Tensor(), call);
+}
+
+Tensor T5::Loss(const Tensor& ids, const Tensor& targets, const Call& call) const {
+  const Output out = Run(ids, targets, call.mask);
+  if (options_.head != T5Head::kLanguage) Return(out, {}, call);
   if (options_.head == T5Head::kEncoder) return MeanOfAll(out.encoded);
   if (options_.head == T5Head::kNone) return Add(MeanOfAll(out.hidden), MeanOfAll(out.encoded));
   const Tensor logits = Logits(out.hidden);
+  Return(out, logits, call);
   return CrossEntropy(View(logits, {-1, config_.vocab_size}), View(targets, {-1}));
 }
 

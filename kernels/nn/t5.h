@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/nn/call.h"
 #include "kernels/nn/layers.h"
 
 namespace ashlar::kernels {
@@ -46,8 +47,8 @@ class T5 {
 
   // ids (B, S), targets (B, T) int64: labels, which the model shifts for its decoder; without a language head the
   // decoder's ids, and the loss is the mean of all that is returned. The encoder alone takes no targets.
-  Tensor Loss(const Tensor& ids, const Tensor& targets) const;
-  void Forward(const Tensor& ids, const Tensor& targets) const;
+  Tensor Loss(const Tensor& ids, const Tensor& targets, const Call& call = {}) const;
+  void Forward(const Tensor& ids, const Tensor& targets, const Call& call = {}) const;
 
  private:
   struct Norm {
@@ -97,12 +98,15 @@ class T5 {
                      const Tensor& mask, Tensor& bias, std::vector<Tensor>* cache) const;
   Tensor FeedForward(const Block& block, const Tensor& hidden) const;
   Tensor RunBlock(const Stack& stack, const Block& block, const Tensor& hidden, Shared& shared) const;
-  Tensor RunStack(const Stack& stack, const Tensor& ids, const Tensor& encoded, std::vector<Tensor>* cache) const;
+  // `mask` (B, S) int64 of the encoder's side; none: of ones.
+  Tensor RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, const Tensor& encoded,
+                  std::vector<Tensor>* cache) const;
   Tensor Shifted(const Tensor& labels) const;
   Tensor Ones(std::int64_t batch, std::int64_t length) const;
   Tensor Inverted(const Tensor& mask) const;
   Tensor CausalMask(const Tensor& ones) const;
-  Output Run(const Tensor& ids, const Tensor& targets) const;
+  Output Run(const Tensor& ids, const Tensor& targets, const Tensor& mask) const;
+  void Return(const Output& out, const Tensor& logits, const Call& call) const;
   Tensor Logits(const Tensor& hidden) const;
   double dropout() const { return options_.is_training ? config_.dropout_rate : 0; }
 

@@ -89,16 +89,17 @@ Tensor TabFormer::ColumnLoss(const Tensor& logits, const Tensor& labels, std::in
   return CrossEntropy(View(of_column, {-1, categories}), View(wanted, {-1}));
 }
 
-void TabFormer::Forward(const Tensor& ids) const {
+void TabFormer::Forward(const Tensor& ids, const Call& call) const {
   const Tensor rows = EmbedRows(ids);
   const BertModel::Output out = bert_.ForwardEmbedded(rows);
-  Logits(out.hidden);
+  call.Return(Logits(out.hidden));
 }
 
-Tensor TabFormer::Loss(const Tensor& ids, const Tensor& labels) const {
+Tensor TabFormer::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
   const Tensor rows = EmbedRows(ids);
   const BertModel::Output out = bert_.ForwardEmbedded(rows);
   const Tensor logits = Logits(out.hidden);
+  call.Return(logits);
   Tensor total;
   std::int64_t first_id = 0;
   for (std::int64_t column = 0; column < config_.columns(); ++column) {

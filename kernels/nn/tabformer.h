@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/nn/bert.h"
+#include "kernels/nn/call.h"
 #include "kernels/nn/encoder_layer.h"
 
 namespace ashlar::kernels {
@@ -35,9 +36,9 @@ class TabFormer {
  public:
   TabFormer(Parameters& parameters, const TabFormerConfig& config, TabFormerOptions options = {});
   // ids and labels (B, rows, columns) int64, labels counted within their column; the sum of the columns' losses.
-  Tensor Loss(const Tensor& ids, const Tensor& labels) const;
+  Tensor Loss(const Tensor& ids, const Tensor& labels, const Call& call = {}) const;
   // The logits of the whole vocabulary, which end with the call.
-  void Forward(const Tensor& ids) const;
+  void Forward(const Tensor& ids, const Call& call = {}) const;
 
  private:
   Tensor EmbedRows(const Tensor& ids) const;

@@ -135,9 +135,7 @@ TEST(DecoderRunTest, AttentionFollowsTheVersion) {
 }
 
 TEST(DecoderRunTest, WhatCannotRunSaysWhy) {
-  const Model llama = ModelOf("llama-2-7b"), bare = ModelOf("llama-2-7b", "LlamaModel");
-  EXPECT_THAT(WhyNoProgram(bare, {}), AllOf(HasSubstr("--architecture LlamaForCausalLM"), HasSubstr("--inference")));
-  EXPECT_EQ(WhyNoProgram(bare, {.is_training = false}), "");
+  const Model llama = ModelOf("llama-2-7b");
   EXPECT_THAT(WhyNoProgram(llama, {.attention = Attention::kFlash}), HasSubstr("--precision bf16"));
   EXPECT_THAT(WhyNoProgram(llama, {.precision = Precision::kFloat16Mixed, .attention = Attention::kFlash, .gpu = "T4"}),
               HasSubstr("does not run on a T4"));
@@ -145,7 +143,16 @@ TEST(DecoderRunTest, WhatCannotRunSaysWhy) {
               HasSubstr("adafactor"));
   EXPECT_THAT(WhyNoProgram(ModelOf("gpt-neo-125m"), {.attention = Attention::kSdpa}), HasSubstr("--attention eager"));
   const Model bert = ModelOf("bert-base-uncased", "BertForSequenceClassification");
-  EXPECT_THAT(WhyNoProgram(bert, {.precision = Precision::kBFloat16Pure}), HasSubstr("pure half precision"));
+  EXPECT_EQ(WhyNoProgram(bert, {.precision = Precision::kBFloat16Pure}), "");
+  EXPECT_THAT(WhyNoProgram(ModelOf("t5-small"), {.precision = Precision::kBFloat16Pure}),
+              HasSubstr("pure half precision"));
+  EXPECT_THAT(WhyNoProgram(bert, {.precision = Precision::kFloat16Pure, .optimizer = "adafactor"}),
+              HasSubstr("adafactor"));
+  DryRunOptions padded{.precision = Precision::kBFloat16Pure, .attention = Attention::kFlash};
+  EXPECT_EQ(WhyNoProgram(llama, padded), "");
+  padded.is_padded = true;
+  EXPECT_THAT(WhyNoProgram(llama, padded), HasSubstr("--attention sdpa"));
+  EXPECT_THAT(WhyNoProgram(ModelOf("tabformer-small"), {.is_padded = true}), HasSubstr("all of one length"));
   EXPECT_THAT(WhyNoProgram(bert, {.attention = Attention::kFlash}), HasSubstr("--attention eager"));
   EXPECT_THAT(WhyNoProgram(ModelOf("t5-small"), {.attention = Attention::kSdpa}), HasSubstr("--attention eager"));
   const absl::StatusOr<Model> relu = ReadModel(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],

@@ -27,7 +27,8 @@ constexpr std::uint64_t kSequences = 4, kLength = 128, kWidth = 64, kInner = 256
 constexpr std::uint64_t kTokens = kSequences * kLength, kScores = kSequences * kHeads * kLength * kLength;
 
 // Bytes that live after a forward pass, but for weights and batch: what the graph saves.
-std::uint64_t SavedBytes(const Framework& framework, std::int64_t layers, std::optional<DType> autocast = {}) {
+std::uint64_t SavedBytes(const Framework& framework, std::int64_t layers, std::optional<DType> autocast = {},
+                         DType weights = DType::kFloat32) {
   const std::unique_ptr<World> world = WorldOf(framework);
   Context& context = world->context();
   BertConfig config;
@@ -35,7 +36,7 @@ std::uint64_t SavedBytes(const Framework& framework, std::int64_t layers, std::o
   config.intermediate_size = kInner;
   config.num_attention_heads = kHeads;
   config.num_hidden_layers = layers;
-  Parameters parameters(context);
+  Parameters parameters(context, {.dtype = weights});
   const BertClassifier model(parameters, config, 2, {});
   Tensor loss;
   {
@@ -63,6 +64,12 @@ TEST(ClosedForms, ABertLayerInHalf) {
   const std::uint64_t half_weights = (4 * kWidth * kWidth + 2 * kWidth * kInner) * 2;
   EXPECT_EQ(SavedByALayer(Torch("1.10"), DType::kFloat16),
             kTokens * kWidth * 26 + kTokens * kInner * 6 + kScores * 11 + kNormStatistics + half_weights);
+}
+
+// All in half but the masks and the norms' statistics.
+TEST(ClosedForms, ABertLayerInPureHalf) {
+  const auto saved = [](std::int64_t layers) { return SavedBytes(Torch("2.6"), layers, {}, DType::kFloat16); };
+  EXPECT_EQ(saved(3) - saved(2), kTokens * kWidth * 18 + kTokens * kInner * 4 + kScores * 5 + kNormStatistics);
 }
 
 TEST(Switches, GeluInHalfSavesTwoBytesLessAnInnerElement) {

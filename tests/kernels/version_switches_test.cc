@@ -213,7 +213,7 @@ std::uint64_t PeakOfHead(const Transformers& versions, OwnLoss own, bool has_los
   const Tensor hidden = lab.Leaf({kSequences, kLength, kWidth}, DType::kFloat16);
   const Tensor labels = Empty(lab.context(), {kSequences, kLength}, DType::kInt64, Part::kBatch);
   Tensor out;
-  return lab.PeakOf([&] { out = has_loss ? top.Loss(hidden, labels) : top.Forward(hidden); });
+  return lab.PeakOf([&] { out = has_loss ? top.Loss(hidden, labels, {}) : top.Forward(hidden); });
 }
 
 TEST(Switches, LogitsAreCastAlwaysForTheLossOrNever) {

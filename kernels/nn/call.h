@@ -1,0 +1,26 @@
+// What a call of a model takes beside ids and labels.
+#ifndef ASHLAR_KERNELS_NN_CALL_H_
+#define ASHLAR_KERNELS_NN_CALL_H_
+
+#include <vector>
+
+#include "kernels/tensor/tensor.h"
+
+namespace ashlar::kernels {
+
+struct Call {
+  // attention_mask, (B, S) int64, of a batch whose samples differ in length; none: all are as long as the batch.
+  Tensor mask = {};
+  // Gets what the call returns beside the loss, for a caller whose variable holds it; nullptr: it ends with the call.
+  std::vector<Tensor>* outputs = nullptr;
+
+  template <typename... Tensors>
+  void Return(const Tensors&... tensors) const {
+    if (outputs == nullptr) return;
+    (outputs->push_back(tensors), ...);
+  }
+};
+
+}  // namespace ashlar::kernels
+
+#endif  // ASHLAR_KERNELS_NN_CALL_H_
