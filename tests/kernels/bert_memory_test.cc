@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <ostream>
 #include <string>
 
 #include "allocator/core/caching_allocator.h"
@@ -60,6 +61,8 @@ Peak PeakOf(const Row& row, device::AddressOrder order) {
 }
 
 std::string NameOf(const testing::TestParamInfo<Row>& row) { return row.param.name; }
+
+std::ostream& operator<<(std::ostream& out, const Row& row) { return out << row.name; }
 
 class BertLargeRow : public testing::TestWithParam<Row> {};
 

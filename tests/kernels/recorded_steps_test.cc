@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Row {
 
 std::string RowName(const testing::TestParamInfo<Row>& info) {
   return absl::StrCat(info.param.is_training ? "Training" : "Inference", info.param.context);
+}
+
+std::ostream& operator<<(std::ostream& out, const Row& row) {
+  return out << row.context << (row.is_training ? " training" : " inference") << (row.is_bf16 ? " bf16" : "");
 }
 
 class RecordedStep : public testing::TestWithParam<Row> {};

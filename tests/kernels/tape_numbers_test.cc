@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -193,6 +194,8 @@ const Model kModels[] = {
     {"WindowedMistral", WindowedMistral, "embed_tokens,layers.0,layers.1.self_attn.v_proj"},
     {"FusedGemma", FusedGemma, "layers.0,layers.1.self_attn.q_proj"},
     {"LlamaOfClasses", LlamaOfClasses, "embed_tokens,layers.0,layers.1.mlp"}};
+
+std::ostream& operator<<(std::ostream& out, const Model& model) { return out << model.name; }
 
 class TapeNumbers : public testing::TestWithParam<Model> {};
 std::string NameOf(const testing::TestParamInfo<Model>& model) { return model.param.name; }
