@@ -79,7 +79,9 @@ std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   if (!std::holds_alternative<std::monostate>(model.program) && !IsDecoder(model)) {
     if (IsPure(options.precision) && !IsEncoder(model))
       return absl::StrCat("no dry run for ", what, " in pure half precision yet");
-    if (!IsEncoder(model) && options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
+    const bool is_t5 = std::holds_alternative<T5ProgramConfig>(model.program);
+    if (!IsEncoder(model) && !is_t5 &&
+        options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
       return absl::StrCat("no dry run for ", what, " with ", kernels::AttentionName(*options.attention),
                           " attention yet: --attention eager has one");
     }

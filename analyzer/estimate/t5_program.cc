@@ -59,6 +59,9 @@ double WidestTensorOf(const T5ProgramConfig& config, const DryRunOptions& option
 }
 
 std::string WhyNoProgramOf(const T5ProgramConfig&, const DryRunOptions& options) {
+  if (options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
+    return "T5 has no fused attention in the transformers followed here, 4.26 to 4.47: --attention eager";
+  }
   return options.is_checkpointed ? "no dry run of t5 with checkpointing" : "";
 }
 

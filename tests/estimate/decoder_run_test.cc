@@ -154,7 +154,10 @@ TEST(DecoderRunTest, WhatCannotRunSaysWhy) {
   EXPECT_THAT(WhyNoProgram(llama, padded), HasSubstr("--attention sdpa"));
   EXPECT_THAT(WhyNoProgram(ModelOf("tabformer-small"), {.is_padded = true}), HasSubstr("all of one length"));
   EXPECT_THAT(WhyNoProgram(bert, {.attention = Attention::kFlash}), HasSubstr("--attention eager"));
-  EXPECT_THAT(WhyNoProgram(ModelOf("t5-small"), {.attention = Attention::kSdpa}), HasSubstr("--attention eager"));
+  EXPECT_THAT(WhyNoProgram(ModelOf("t5-small"), {.attention = Attention::kSdpa}),
+              HasSubstr("T5 has no fused attention"));
+  EXPECT_THAT(WhyNoProgram(ModelOf("tabformer-small"), {.attention = Attention::kSdpa}),
+              HasSubstr("--attention eager"));
   const absl::StatusOr<Model> relu = ReadModel(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
       "hidden_act": "relu"})",
                                                {});
