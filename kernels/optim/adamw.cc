@@ -1,5 +1,7 @@
 #include "kernels/optim/adamw.h"
 
+#include "kernels/tensor/python_list.h"
+
 namespace ashlar::kernels {
 
 AdamW::AdamW(AdamWKind kind, const Parameters& parameters, const OptimizerOptions& options)
@@ -84,19 +86,19 @@ void AdamW::Update(const State& state) {
 void AdamW::StepOfList(const Group& group) {
   Memory& memory = parameters_.context().memory();
   const int lists = kind_ == AdamWKind::kForeach ? parameters_.context().framework().foreach_adamw_lists : 0;
-  std::vector<Tensor> temporaries;
+  std::vector<std::vector<Tensor>> temporaries(static_cast<std::size_t>(lists));
   memory.set_tensor("sqrt(exp_avg_sq), of a group");
-  for (int list = 0; list < lists; ++list) {
+  for (std::vector<Tensor>& list : temporaries) {
     for (const State& state : group) {
       if (!state.second.defined()) continue;
       memory.set_owner(state.turn.parameter->name);
-      temporaries.push_back(EmptyLike(state.second));
+      list.push_back(EmptyLike(state.second));
     }
   }
   for (const State& state : group) {
     if (state.turn.parameter->tensor.grad().defined()) Update(state);
   }
-  for (Tensor& temporary : temporaries) temporary.reset();
+  for (std::vector<Tensor>& list : temporaries) EndList(list);
 }
 
 }  // namespace ashlar::kernels

@@ -6,6 +6,7 @@
 
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
+#include "kernels/tensor/python_list.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -55,11 +56,11 @@ void ClipGradientNorm(const Parameters& parameters, double most) {
   std::vector<Tensor> norms =
       context.framework().norms_are_foreach ? NormsInLists(context, gradients) : NormsOneByOne(context, gradients);
   Tensor stacked = Empty(context, {static_cast<std::int64_t>(gradients.size())}, DType::kFloat32);
-  if (!context.framework().norms_are_foreach) norms.clear();
+  if (!context.framework().norms_are_foreach) EndList(norms);
   const Tensor total = Scalar(context);
   HoldScratchOf(stacked, {1});
   stacked.reset();
-  norms.clear();
+  EndList(norms);
   Tensor sum = Scalar(context), reciprocal = Scalar(context);  // most / (total + 1e-6)
   const Tensor factor = Scalar(context);
   Release(reciprocal, sum);

@@ -1,5 +1,7 @@
 #include "kernels/optim/sgd.h"
 
+#include "kernels/tensor/python_list.h"
+
 namespace ashlar::kernels {
 
 Sgd::Sgd(const Parameters& parameters, const OptimizerOptions& options) : parameters_(parameters), options_(options) {
@@ -27,7 +29,7 @@ void Sgd::Step() {
     const Tensor temporary = is_foreach ? Tensor() : decayed_of(state);
     Update(state);
   }
-  for (Tensor& temporary : decayed) temporary.reset();
+  EndList(decayed);
   context.memory().set_owner({});
   context.memory().set_tensor({});
 }
