@@ -56,6 +56,15 @@ function(ashlar_configure_target target)
   endif()
 endfunction()
 
+# For code whose speed nobody waits for: compiles in two thirds of the time.
+function(ashlar_compile_quickly target)
+  if(ASHLAR_SANITIZE)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+  else()
+    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+  endif()
+endfunction()
+
 # What most of our sources include: parsing it again in each is a third of the build.
 set(ashlar_common_headers <algorithm> <cstdint> <map> <optional> <string> <utility> <vector> <absl/status/statusor.h>
     <absl/strings/match.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/types/span.h>

@@ -23,7 +23,7 @@ enum class FactKind : std::uint8_t {
   kPoolEnd,         // no more
   kReserved,        // the request under way reserved address space at the address `bytes`
   kAsked,           // the next event answers a request for `pool` and the stream `bytes`, not for those it names
-  kMissed,          // the request of the next event was searched for before, and is not searched for again
+  kMissed,          // the request of the next event was searched for before, and is not again (but: kSearchedHere)
   kGaveUp,          // the request of `bytes` bytes that kAsked is about failed without an event of its own
 };
 inline constexpr FactKind kLastFactKind = FactKind::kGaveUp;
