@@ -1,5 +1,7 @@
 #include "analyzer/estimate/devices.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
@@ -65,5 +67,16 @@ absl::StatusOr<DeviceFacts> DeviceNamed(absl::string_view name) {
 }
 
 DeviceFacts ReferenceDevice(bool is_lazy) { return *DeviceNamed(is_lazy ? "A100-40GB" : "V100-16GB"); }
+
+std::pair<std::uint64_t, std::uint64_t> KnownContexts(bool is_lazy) {
+  const std::uint64_t reference =
+      *(is_lazy ? ReferenceDevice(true).lazy_context : ReferenceDevice(false).eager_context).bytes;
+  std::pair<std::uint64_t, std::uint64_t> out(reference, reference);
+  for (const DeviceFacts& device : kDevices) {
+    const std::uint64_t bytes = (is_lazy ? device.lazy_context : device.eager_context).bytes.value_or(reference);
+    out = {std::min(out.first, bytes), std::max(out.second, bytes)};
+  }
+  return out;
+}
 
 }  // namespace ashlar::estimate

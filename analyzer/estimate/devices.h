@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -31,6 +32,8 @@ absl::StatusOr<DeviceFacts> DeviceNamed(absl::string_view name);
 
 // Whose context stands for those that the table does not have: the V100's before torch 1.13, the A100's since.
 DeviceFacts ReferenceDevice(bool is_lazy);
+// The least and the most bytes of the contexts that the table has.
+std::pair<std::uint64_t, std::uint64_t> KnownContexts(bool is_lazy);
 
 }  // namespace ashlar::estimate
 

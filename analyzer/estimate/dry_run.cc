@@ -100,6 +100,7 @@ void Train(const kernels::Parameters& parameters, Program& program, const DryRun
         if (step < options.steps) recorder.BeginStep(step + 1);
       });
   if (!status.ok()) parameters.context().memory().Fail(status);
+  recorder.End();
 }
 
 void Infer(Context& context, Program& program, const DryRunOptions& options, PeakRecorder& recorder) {
@@ -113,6 +114,7 @@ void Infer(Context& context, Program& program, const DryRunOptions& options, Pea
     const kernels::Autocast scope(context, autocast.has_value(), autocast.value_or(DType::kFloat16));
     outputs.Of([&](std::vector<kernels::Tensor>* now) { program.Forward(batches.Next(), now); });
   }
+  recorder.End();
 }
 
 MomentParts PartsOf(const kernels::PartBytes& live, std::uint64_t saved) {
@@ -201,9 +203,8 @@ absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& optio
     } else {
       Infer(context, *program, options, recorder);
     }
-    allocator.SetSink(nullptr);  // what is freed at the end is no part of the run
-    if (observer != nullptr) observer->OnEnd();
   }
+  allocator.SetSink(nullptr);
   const kernels::Memory& memory = context.memory();
   const std::optional<kernels::FailedRequest>& failure = memory.failure();
   if (!memory.ok() && !failure.has_value()) return memory.status();
@@ -211,6 +212,10 @@ absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& optio
   out.moment = recorder.peak();
   const kernels::PartBytes& live = out.fits ? memory.peak_by_part() : failure->live_by_part;
   out.parts = PartsOf(live, recorder.SavedBytesAtPeak());
+  for (PhaseMoment& phase : recorder.Phases()) {
+    out.phases.push_back(
+        {phase.step, std::move(phase.phase), PartsOf(phase.live, phase.saved_bytes), phase.reserved_bytes});
+  }
   const core::Stats stats = allocator.stats();
   out.peak_requested_bytes = memory.peak_bytes();
   out.peak_allocated_bytes = static_cast<std::uint64_t>(stats.allocated_bytes.all().peak);

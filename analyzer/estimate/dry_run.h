@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "allocator/device/address_space.h"
@@ -33,10 +34,19 @@ struct MomentParts {
   }
 };
 
+// One of a step's phases at its greatest need; of "between steps" the end, what a step leaves.
+struct PhaseParts {
+  std::int64_t step = 0;  // from 1; 0: before the first
+  std::string phase;
+  MomentParts parts;
+  std::uint64_t reserved_bytes = 0;
+};
+
 struct DryRun {
   bool fits = true;                // false: a request failed, and the run ended there
   PeakMoment moment;               // of the greatest need; of the failed request where one failed
   MomentParts parts;               // then
+  std::vector<PhaseParts> phases;  // in the order in which they began
   std::uint64_t failed_bytes = 0;  // the request that failed
   std::uint64_t peak_requested_bytes = 0;
   std::uint64_t peak_allocated_bytes = 0;

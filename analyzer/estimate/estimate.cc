@@ -112,6 +112,7 @@ void SetContext(const std::optional<DeviceFacts>& named, bool is_lazy, Estimate&
   const DeviceFacts reference = ReferenceDevice(is_lazy);
   out.context_bytes = *of(reference).bytes;
   out.context_source = absl::StrCat("that of ", reference.name, ", ", of(reference).source, "; or give --context");
+  out.context_spread = KnownContexts(is_lazy);
 }
 
 // The device's memory and what of it the allocator cannot have.
@@ -137,6 +138,7 @@ absl::Status SetDevice(const EstimateOptions& options, const kernels::Framework&
   if (options.context_bytes.has_value()) {
     out.context_bytes = *options.context_bytes;
     out.context_source = "--context";
+    out.context_spread.reset();
   }
   if (!options.gpu.empty()) out.run.gpu = options.gpu;
   return absl::OkStatus();
@@ -166,6 +168,19 @@ absl::Status SetRuns(RunObserver* observer, Estimate& out) {
 }
 
 }  // namespace
+
+std::optional<Interval> Estimate::DeviceInterval() const {
+  if (!ascending.has_value() || !ascending->fits || !descending->fits) return std::nullopt;
+  const auto [least, most] = std::minmax({DeviceBytes(*ascending), DeviceBytes(*descending)});
+  Interval out{least, most, "the driver's addresses in either order"};
+  if (context_spread.has_value()) {
+    out.least_bytes -= context_bytes - context_spread->first;
+    out.most_bytes += context_spread->second - context_bytes;
+    absl::StrAppend(&out.reason, ", contexts of ", FormatBytes(context_spread->first), " to ",
+                    FormatBytes(context_spread->second), " by device");
+  }
+  return out;
+}
 
 std::vector<LayerSum> SumLayers(const Model& model) {
   std::vector<LayerSum> out;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -57,6 +58,14 @@ struct Outlier {
   std::int64_t parameters_without_column = 0;
 };
 
+// What the device may show at the peak, and why it is not one number.
+struct Interval {
+  std::uint64_t least_bytes = 0;
+  std::uint64_t most_bytes = 0;
+  std::string reason;
+  bool operator==(const Interval&) const = default;
+};
+
 struct Estimate {
   Model model;
   DryRunOptions run;
@@ -74,6 +83,8 @@ struct Estimate {
   std::string capacity_source;
   std::uint64_t context_bytes = 0;
   std::string context_source;
+  // What it may be instead, where it is another device's: nullopt for a number of this device or from --context.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> context_spread = {};
   std::uint64_t driver_bytes = 0;  // libraries' workspaces that the driver gives, outside context and allocator
 
   std::string no_dry_run;                // why there is none; then the runs are missing
@@ -82,6 +93,8 @@ struct Estimate {
 
   // What the device shows at the peak of a run, or when a request failed.
   std::uint64_t DeviceBytes(const DryRun& of) const { return context_bytes + driver_bytes + of.reserved_bytes; }
+  // Of both runs; nullopt without them, or where one fails.
+  std::optional<Interval> DeviceInterval() const;
 };
 
 std::vector<LayerSum> SumLayers(const Model& model);

@@ -72,7 +72,14 @@ Json RunJson(const Estimate& of, const std::optional<DryRun>& run) {
             {"module", TextOrNull(run->moment.place.module)},
             {"operation", TextOrNull(run->moment.place.operation)},
             {"request_bytes", run->moment.request_bytes}}},
-          {"parts", PartsJson(of, *run)}};
+          {"parts", PartsJson(of, *run)},
+          {"phases", PhasesJson(*run)}};
+}
+
+Json IntervalJson(const Estimate& of) {
+  const std::optional<estimate::Interval> interval = of.DeviceInterval();
+  if (!interval.has_value()) return nullptr;
+  return {{"least_bytes", interval->least_bytes}, {"most_bytes", interval->most_bytes}, {"reason", interval->reason}};
 }
 
 Json ChangesJson(const estimate::ModelSwitches& switches) {
@@ -164,6 +171,7 @@ std::string ToJson(const EstimateReport& report) {
               {"no_dry_run", TextOrNull(of.no_dry_run)},
               {"ascending", RunJson(of, of.ascending)},
               {"descending", RunJson(of, of.descending)},
+              {"interval", IntervalJson(of)},
               {"shuffles", report.shuffles.has_value() ? ShufflesJson(*report.shuffles) : Json(nullptr)},
               {"levers", report.levers.has_value() ? LeversJson(*report.levers) : Json(nullptr)},
               {"fit", report.fit.has_value() ? FitJson(*report.fit) : Json(nullptr)},

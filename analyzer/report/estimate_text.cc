@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -211,6 +212,13 @@ void AppendParts(const Estimate& of, const DryRun& run, std::string& out) {
   if (of.driver_bytes > 0) AppendPart("from the driver", of.driver_bytes, "cuBLAS workspaces, before torch 2", out);
   AppendPart("CUDA context", of.context_bytes, of.context_source, out);
   AppendPart("= on the device", of.DeviceBytes(run), "", out);
+  if (const std::optional<estimate::Interval> interval = of.DeviceInterval(); interval.has_value()) {
+    std::string text = FormatBytes(interval->least_bytes);
+    if (interval->most_bytes != interval->least_bytes)
+      absl::StrAppend(&text, " to ", FormatBytes(interval->most_bytes));
+    out += "  interval: ";
+    AppendWrapped(absl::StrCat(text, ", with ", interval->reason), 2, out);
+  }
 }
 
 std::string FitText(const Estimate& of, const DryRun& run) {
@@ -232,6 +240,7 @@ void AppendRuns(const Estimate& of, std::string& out) {
                                         FormatBytes(run.moment.request_bytes))
                          : absl::StrCat("does not fit: ", FormatBytes(run.failed_bytes), " more in ", PlaceText(run)),
                 2, out);
+  AppendPhases(run, out);
   AppendSection("THE DRIVER'S ADDRESSES", "which segment a request splits depends on them: both orders", out);
   for (const auto& [name, order] : {std::pair("ascending", &of.ascending), std::pair("descending", &of.descending)}) {
     const DryRun& one = **order;

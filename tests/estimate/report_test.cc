@@ -40,6 +40,16 @@ Printed MustPrint(Model model, const EstimateOptions& options, SchemaCheck& sche
     for (const json& part : run["parts"]) sum += part.get<std::uint64_t>();
     EXPECT_EQ(sum, run["device_bytes"].get<std::uint64_t>());
     EXPECT_THAT(out.text, HasSubstr(FormatBytes(sum)));
+    for (const json& phase : run["phases"]) {
+      std::uint64_t reserved = 0;
+      for (const auto& [name, part] : phase.items()) {
+        if (name != "step" && name != "phase" && name != "reserved_bytes") reserved += part.get<std::uint64_t>();
+      }
+      EXPECT_EQ(reserved, phase["reserved_bytes"].get<std::uint64_t>());
+    }
+  }
+  if (const json& interval = out.document["interval"]; !interval.is_null()) {
+    EXPECT_THAT(out.text, HasSubstr("interval: " + FormatBytes(interval["least_bytes"].get<std::uint64_t>())));
   }
   const json& shown = out.document["ascending"];
   const json parts = shown.is_null() ? json::object() : shown["parts"];
