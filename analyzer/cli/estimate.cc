@@ -78,6 +78,7 @@ absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags
   if (absl::Status status = ReadSize("--capacity", flags.capacity, out.capacity_bytes); !status.ok()) return status;
   if (!flags.fit.empty()) {
     if (absl::Status status = ReadSize("--fit", flags.fit.front(), out.capacity_bytes); !status.ok()) return status;
+    out.capacity_flag = "--fit";
   }
   if (flags.fits->count() > 0 && out.device.empty() && !out.capacity_bytes.has_value()) {
     return absl::InvalidArgumentError("--fit: into how much? Give --fit 16GiB, --device or --capacity");

@@ -47,6 +47,7 @@ absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
   if (!flags.capacity.empty()) {
     const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
     if (!capacity.ok()) return Named("--capacity", capacity.status());
+    if (*capacity == 0) return absl::InvalidArgumentError("--capacity: 0 bytes hold nothing");
     out.capacity_bytes = *capacity;
   }
   const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);

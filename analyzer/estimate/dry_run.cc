@@ -167,11 +167,13 @@ policy::Compat CompatOf(const std::string& torch_version) {
   return is_read && minor <= 7 ? policy::Compat::kTorch26 : policy::Compat::kTorch210;
 }
 
-absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& options, device::AddressOrder order,
+absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& asked, device::AddressOrder order,
                               RunObserver* observer) {
-  const absl::StatusOr<Model> switched = SwitchedModel(described, options.switches);
+  const absl::StatusOr<Model> switched = SwitchedModel(described, asked.switches);
   if (!switched.ok()) return switched.status();
   const Model& model = *switched;
+  DryRunOptions options = asked;
+  if (!options.attention.has_value()) options.attention = DefaultAttention(model, asked);
   if (std::string why = WhyNoProgram(model, options); !why.empty()) return absl::FailedPreconditionError(why);
   if (absl::Status status = CheckLargestTensor(model, options); !status.ok()) return status;
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(options.torch_version);

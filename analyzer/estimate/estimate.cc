@@ -133,7 +133,7 @@ absl::Status SetDevice(const EstimateOptions& options, const kernels::Framework&
   }
   if (options.capacity_bytes.has_value()) {
     out.capacity_bytes = options.capacity_bytes;
-    out.capacity_source = "--capacity";
+    out.capacity_source = options.capacity_flag;
   }
   if (options.context_bytes.has_value()) {
     out.context_bytes = *options.context_bytes;
@@ -148,9 +148,10 @@ absl::Status SetRuns(RunObserver* observer, Estimate& out) {
   const std::uint64_t outside = out.context_bytes + out.driver_bytes;
   if (out.capacity_bytes.has_value()) {
     if (*out.capacity_bytes <= outside) {
-      return absl::InvalidArgumentError(absl::StrCat("--capacity: ", FormatBytes(*out.capacity_bytes),
-                                                     " is no more than what lies outside the allocator, ",
-                                                     FormatBytes(outside)));
+      const bool is_device = out.capacity_source.rfind("--", 0) != 0;  // then the context is what was given
+      return absl::InvalidArgumentError(
+          absl::StrCat(is_device ? "--context" : out.capacity_source, ": ", FormatBytes(*out.capacity_bytes),
+                       " is no more than what lies outside the allocator, ", FormatBytes(outside)));
     }
     out.run.capacity_bytes = *out.capacity_bytes - outside;
   }

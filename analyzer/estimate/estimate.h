@@ -33,6 +33,7 @@ struct EstimateOptions {
   bool runs_an_epoch = false;                        // run.steps: an epoch's, kMostEpochSteps at most
   std::string device = {};                           // of the table of devices
   std::optional<std::uint64_t> capacity_bytes = {};  // of the whole device; in place of the table's
+  std::string capacity_flag = "--capacity";          // where that is from
   std::optional<std::uint64_t> context_bytes = {};   // of the CUDA context; in place of the table's
   std::string gpu = {};                              // whose library buffers; in place of the device's
   RunObserver* observer = nullptr;                   // of the run with ascending addresses, where there is one

@@ -15,7 +15,7 @@ namespace {
 using Json = ConfigKeys::Json;
 
 constexpr double kMostElements = 1e15;
-constexpr std::int64_t kMostLayers = 100'000;
+constexpr std::int64_t kMostLayers = 10'000;
 constexpr int kMostDepth = 64;  // values are copied level by level
 
 absl::StatusOr<Json> ParseObject(absl::string_view bytes) {

@@ -10,7 +10,7 @@
 namespace ashlar::estimate {
 namespace {
 
-constexpr std::int64_t kMostLayers = 100'000, kMostCount = 2'147'483'647;
+constexpr std::int64_t kMostLayers = 10'000, kMostCount = 2'147'483'647;
 
 // The keys of one family; empty: it has none.
 struct KeyNames {

@@ -189,6 +189,9 @@ TEST_F(CliTest, EstimatesAModel) {
   ExpectError(Run("estimate " + bert + "--precision int4"), 2, {"--precision", "bf16"});
   ExpectError(Run("estimate " + bert + "--batch 0"), 2, {"--batch"});
   ExpectError(Run("estimate " + bert + "--capacity much"), 2, {"--capacity"});
+  ExpectError(Run("estimate " + bert + "--fit 1B"), 2, {"--fit: 1 B is no more than"});
+  ExpectError(Run("estimate " + bert + "--device T4 --context 20GiB"), 2, {"--context: 14.76 GiB is no more than"});
+  ExpectError(Run("estimate " + bert + "--layers 10001"), 2, {"--layers: 10001 is not from 1 to 10000"});
   ExpectError(Run("estimate " + folder_ + "none"), 3, {"none", "No such file"});
   ExpectError(Run("estimate " + Write("bad.json", "{\n x")), 3, {"bad.json", "2:2"});
   EXPECT_THAT(Run("explain '" + std::string(kMessage) + "' --model " + models + "gpt2.json").out,

@@ -56,7 +56,8 @@ TEST(RunCaptureTest, ReplaysToTheSameDecisionsUnderEachVersion) {
 
 TEST(RunCaptureTest, NamesStepsPhasesAndParts) {
   RunCapture capture("estimate");
-  MustRun({.steps = 4, .batch = 2, .tokens = 128, .optimizer = "adamw-hf"}, capture);
+  MustRun({.steps = 4, .batch = 2, .tokens = 128, .attention = kernels::Attention::kEager, .optimizer = "adamw-hf"},
+          capture);
   const trace::Snapshot& snapshot = capture.snapshot();
   const report::ObservedRun observed = MustObserve(snapshot);
   const analyses::Steps steps = analyses::FindSteps(observed.timeline, {}, snapshot.annotations);

@@ -98,7 +98,7 @@ TEST(ModelSwitchesTest, EmbeddingsOnTheHostTakeNothingOfTheDevice) {
 TEST(ModelSwitchesTest, ErrorsNameTheFlag) {
   const Model bert = ModelOf("bert-base-uncased", kClassifier);
   EXPECT_THAT(ErrorWith(bert, {.vocabulary = 0}), HasSubstr("--vocab: 0"));
-  EXPECT_THAT(ErrorWith(bert, {.layers = 100'001}), HasSubstr("--layers"));
+  EXPECT_THAT(ErrorWith(bert, {.layers = 10'001}), HasSubstr("--layers"));
   EXPECT_THAT(ErrorWith(bert, {.width = 100}), HasSubstr("not a multiple"));
   EXPECT_THAT(ErrorWith(bert, {.ties_embeddings = true}), AllOf(HasSubstr("--tie"), HasSubstr(kClassifier)));
   EXPECT_THAT(ErrorWith(bert, {.shares_embeddings = false}), HasSubstr("--separate-embeddings"));
