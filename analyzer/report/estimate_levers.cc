@@ -23,20 +23,31 @@ using remedies::Measured;
 
 Json OrNull(std::optional<bool> value) { return value.has_value() ? Json(*value) : Json(nullptr); }
 
-std::string FitsText(std::optional<bool> fits) { return !fits.has_value() ? "" : *fits ? "fits" : "no"; }
+// With a star what takes more in memory without end than there is, and yet runs in it.
+std::string FitsText(const Measured& measured, const std::optional<std::uint64_t>& capacity) {
+  if (!measured.fits.has_value()) return "";
+  if (!*measured.fits) return "no";
+  return capacity.has_value() && measured.device_bytes > *capacity ? "fits*" : "fits";
+}
+
+std::string OnDevice(std::uint64_t device_bytes, std::uint64_t capacity_bytes) {
+  const std::string bytes = FormatBytes(device_bytes);
+  if (device_bytes <= capacity_bytes) return absl::StrCat(bytes, " on the device");
+  return absl::StrCat("all of it on the device, its cache returned for room (", bytes, " in memory without end)");
+}
 
 std::string Saved(std::int64_t bytes) {
   if (bytes == 0) return "0 B";
   return absl::StrCat(bytes < 0 ? "-" : "", FormatBytes(static_cast<std::uint64_t>(std::abs(bytes))));
 }
 
-void AppendBatch(const char* what, const LargestBatch& largest, std::string& out) {
+void AppendBatch(const char* what, const LargestBatch& largest, std::uint64_t capacity_bytes, std::string& out) {
   std::string text = absl::StrCat("largest batch ", what, ": ");
   if (largest.batch == 0) {
     text += "none, not even 1";
   } else {
     absl::StrAppend(&text, largest.is_bounded ? "" : "more than ", largest.batch, ", ",
-                    FormatBytes(largest.device_bytes), " on the device");
+                    OnDevice(largest.device_bytes, capacity_bytes));
   }
   absl::StrAppend(&text, "; ", largest.tried, " batches tried, ");
   if (largest.exceptions.empty()) {
@@ -73,16 +84,20 @@ Json SetJson(const std::optional<LeverSet>& set) {
 
 }  // namespace
 
-void AppendLevers(const LeverResult& result, std::string& out) {
+void AppendLevers(const estimate::Estimate& of, const LeverResult& result, std::string& out) {
   AppendSection("LEVERS",
                 absl::StrCat("each alone, a dry run of its own; without any ", FormatBytes(result.asked.device_bytes),
                              " on the device"),
                 out);
-  out += absl::StrFormat("  %11s %11s %-4s  %-40s %s\n", "saves", "leaves", "", "lever", "costs");
+  out += absl::StrFormat("  %11s %11s %-5s %-40s %s\n", "saves", "leaves", "", "lever", "costs");
   for (const LeverRow& row : result.rows) {
-    out +=
-        absl::StrFormat("  %11s %11s %-4s  %-40s %s\n", Saved(row.saved_bytes), FormatBytes(row.measured.device_bytes),
-                        FitsText(row.measured.fits), Shortened(row.lever->name, 40), Shortened(row.lever->costs, 57));
+    out += absl::StrFormat("  %11s %11s %-5s %-40s %s\n", Saved(row.saved_bytes),
+                           FormatBytes(row.measured.device_bytes), FitsText(row.measured, of.capacity_bytes),
+                           Shortened(row.lever->name, 40), Shortened(row.lever->costs, 57));
+  }
+  const auto is_tight = [&](const LeverRow& row) { return FitsText(row.measured, of.capacity_bytes) == "fits*"; };
+  if (std::any_of(result.rows.begin(), result.rows.end(), is_tight)) {
+    out += "  * by returning its cache: less is live at once than the device has\n";
   }
   if (result.skipped.empty()) return;
   out += "  ";
@@ -108,7 +123,7 @@ void AppendFit(const Fit& fit, std::string& out) {
   }
   out += "  ";
   AppendWrapped(text, 2, out);
-  AppendBatch("as asked", fit.largest, out);
+  AppendBatch("as asked", fit.largest, fit.capacity_bytes, out);
   if (fits) return;
   if (!fit.cheapest.has_value()) {
     text = absl::StrCat("nothing fits, of ", fit.sets_tried, " sets of levers that were tried");
@@ -124,13 +139,13 @@ void AppendFit(const Fit& fit, std::string& out) {
   }
   out += "  ";
   AppendWrapped(absl::StrCat("cheapest that fits: ", NamesOf(*fit.cheapest), ": ",
-                             FormatBytes(fit.cheapest->measured.device_bytes), " on the device (price ",
-                             fit.cheapest->price, ", ", fit.sets_tried, " sets tried)"),
+                             OnDevice(fit.cheapest->measured.device_bytes, fit.capacity_bytes), "; price ",
+                             fit.cheapest->price, ", ", fit.sets_tried, " sets tried"),
                 2, out);
   for (std::size_t i = 0; i < fit.cheapest->levers.size(); ++i) {
     out += absl::StrFormat("    %-42s %s\n", fit.cheapest->flags[i], fit.cheapest->levers[i]->costs);
   }
-  AppendBatch("with these", *fit.largest_cheapest, out);
+  AppendBatch("with these", *fit.largest_cheapest, fit.capacity_bytes, out);
 }
 
 Json LeversJson(const LeverResult& result) {

@@ -26,7 +26,7 @@ struct EstimateReport {
 void AppendShuffles(const estimate::Estimate& of, const remedies::ShuffleResult& result, std::string& out);
 void AppendPhases(const estimate::DryRun& run, std::string& out);
 nlohmann::ordered_json PhasesJson(const estimate::DryRun& run);
-void AppendLevers(const remedies::LeverResult& result, std::string& out);
+void AppendLevers(const estimate::Estimate& of, const remedies::LeverResult& result, std::string& out);
 void AppendFit(const remedies::Fit& fit, std::string& out);
 nlohmann::ordered_json LeversJson(const remedies::LeverResult& result);
 nlohmann::ordered_json FitJson(const remedies::Fit& fit);

@@ -259,7 +259,7 @@ std::string ToText(const EstimateReport& report) {
                    ", ", Count(of.model.count()), " parameters\n          ");
   AppendWrapped(Asked(of), 10, out);
   if (report.shuffles.has_value()) AppendShuffles(of, *report.shuffles, out);
-  if (report.levers.has_value()) AppendLevers(*report.levers, out);
+  if (report.levers.has_value()) AppendLevers(of, *report.levers, out);
   if (report.fit.has_value()) AppendFit(*report.fit, out);
   if (report.shuffles.has_value() || report.levers.has_value() || report.fit.has_value()) return out;
   AppendParameters(of, out);
