@@ -24,8 +24,9 @@ class DecoderProgram final : public Program {
                  const typename Module::Options& options)
       : context_(parameters.context()), head_(head), module_(parameters, config, options) {}
   Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
-    const Tensor ids = Ids({shape.batch, shape.tokens}), mask = MaskOf(context_, shape);
-    return module_.Loss(ids, Labels(shape), {mask, outputs});
+    const Tensor ids = Ids({shape.batch, shape.tokens}), mask = MaskOf(context_, shape), labels = Labels(shape);
+    batch_ = {ids, mask, labels};
+    return module_.Loss(ids, labels, {mask, outputs});
   }
   void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const Tensor ids = Ids({shape.batch, shape.tokens});

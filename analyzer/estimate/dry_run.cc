@@ -89,7 +89,9 @@ class Batches {
 
 void Train(const kernels::Parameters& parameters, Program& program, const DryRunOptions& options,
            PeakRecorder& recorder) {
-  kernels::Training training(parameters, TrainingOf(options));
+  kernels::TrainingOptions of_training = TrainingOf(options);
+  of_training.after_backward = [&] { program.EndBatch(); };
+  kernels::Training training(parameters, std::move(of_training));
   if (options.steps > 0) recorder.BeginStep(1);
   Batches batches(options);
   Outputs outputs(options);

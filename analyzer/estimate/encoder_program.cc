@@ -21,6 +21,7 @@ class EncoderProgram final : public Program {
   Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const Tensor ids = Ids(shape), mask = MaskOf(context_, shape);
     const kernels::TaskLabels labels = kernels::EmptyLabels(context_, task_, shape.batch, shape.tokens);
+    batch_ = {ids, mask, labels.first, labels.second};
     return model_->Loss(ids, labels, {mask, outputs});
   }
   void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {

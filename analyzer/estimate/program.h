@@ -23,6 +23,11 @@ class Program {
   // `outputs`, where not null, gets what the call returns beside the loss.
   virtual kernels::Tensor Loss(const BatchShape& shape, std::vector<kernels::Tensor>* outputs) = 0;
   virtual void Forward(const BatchShape& shape, std::vector<kernels::Tensor>* outputs) = 0;
+  // The caller's variable for the batch of Loss ends: behind the backward pass, as in the Trainer of transformers.
+  void EndBatch() { batch_.clear(); }
+
+ protected:
+  std::vector<kernels::Tensor> batch_;
 };
 
 // Empty where there is a program for what is asked, else one sentence that says which there is none for.

@@ -20,7 +20,9 @@ class T5Program final : public Program {
         model_(parameters, config.t5, {.head = config.head, .is_training = options.is_training}) {}
   Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const Tensor ids = Ids(shape.batch, shape.tokens), mask = MaskOf(context_, shape);
-    return model_.Loss(ids, Targets(shape), {mask, outputs});
+    const Tensor targets = Targets(shape);
+    batch_ = {ids, mask, targets};
+    return model_.Loss(ids, targets, {mask, outputs});
   }
   void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const Tensor ids = Ids(shape.batch, shape.tokens), mask = MaskOf(context_, shape);

@@ -22,7 +22,9 @@ class TabFormerProgram final : public Program {
   Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const kernels::Dims sizes = {shape.batch, rows_, columns_};
     const Tensor ids = Empty(context_, sizes, DType::kInt64, Part::kBatch);
-    return model_.Loss(ids, Empty(context_, sizes, DType::kInt64, Part::kBatch), {{}, outputs});
+    const Tensor labels = Empty(context_, sizes, DType::kInt64, Part::kBatch);
+    batch_ = {ids, labels};
+    return model_.Loss(ids, labels, {{}, outputs});
   }
   void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     model_.Forward(Empty(context_, {shape.batch, rows_, columns_}, DType::kInt64, Part::kBatch), {{}, outputs});

@@ -63,7 +63,8 @@ Tensor Mean(const Tensor& x, std::int64_t dim, bool keeps_dim) {
   const std::size_t at = DimIndex(dim, x.sizes().size());
   Tensor out = Drop(Reduced(ReduceKind::kMean, x, WithOne(x, at)), at, keeps_dim);
   if (Records(x)) {
-    Record("MeanBackward", out, {x}, {}, [sizes = x.sizes(), at, keeps_dim](Gradients& g) {
+    const bool saves = x.context().framework().mean_of_dims_saves_input;
+    Record("MeanBackward", out, {x}, {Keep(saves, x)}, [sizes = x.sizes(), at, keeps_dim](Gradients& g) {
       const Tensor grad = keeps_dim ? g.grad : Unsqueeze(g.grad, static_cast<std::int64_t>(at));
       const Tensor expanded = Expand(grad, sizes);
       g.out[0] = DivScalar(expanded, static_cast<double>(sizes[at]));
@@ -78,7 +79,8 @@ Tensor MeanOfAll(const Tensor& x) {
   Tensor out = Alias(reduced, {}, 0);
   out.body().is_view = false;
   if (Records(x)) {
-    Record("MeanBackward", out, {x}, {}, [sizes = x.sizes()](Gradients& g) {
+    const bool saves = x.context().framework().mean_saves_input;
+    Record("MeanBackward", out, {x}, {Keep(saves, x)}, [sizes = x.sizes()](Gradients& g) {
       const Tensor expanded = Expand(g.grad, sizes);
       g.out[0] = DivScalar(expanded, static_cast<double>(ops::ElementCount(sizes)));
     });

@@ -154,6 +154,11 @@ Tensor Slice(const Tensor& tensor, std::int64_t dim, std::int64_t begin, std::in
   return out;
 }
 
+Tensor Whole(const Tensor& tensor, std::int64_t dim) {
+  if (!tensor.context().framework().full_slices_are_operations) return tensor;
+  return Slice(tensor, dim, 0, tensor.size(dim));
+}
+
 std::vector<Tensor> Unbind(const Tensor& tensor, std::int64_t dim) {
   const std::size_t at = DimIndex(dim, tensor.sizes().size());
   Layout layout = tensor.layout();

@@ -21,6 +21,8 @@ Tensor Squeeze(const Tensor& tensor, std::int64_t dim);
 Tensor Expand(const Tensor& tensor, const Dims& sizes);
 Tensor Select(const Tensor& tensor, std::int64_t dim, std::int64_t index);
 Tensor Slice(const Tensor& tensor, std::int64_t dim, std::int64_t begin, std::int64_t end);
+// The colon of x[:, 0]: nothing, or a slice of the whole dim, whose gradient is then copied into zeros.
+Tensor Whole(const Tensor& tensor, std::int64_t dim);
 // All of a dim, each without it; backward stacks their gradients.
 std::vector<Tensor> Unbind(const Tensor& tensor, std::int64_t dim);
 // Equal parts of a dim; backward joins their gradients.

@@ -84,7 +84,8 @@ BertModel::BertModel(Parameters& parameters, const std::string& prefix, const Be
 }
 
 BertModel::Output BertModel::Forward(const Tensor& ids, const Tensor& given) const {
-  Tensor mask = Mask(given, ids.size(0), ids.size(1));
+  Tensor mask, ones;
+  mask = Mask(given, ids.size(0), ids.size(1), ones);
   const Tensor position_ids = PositionIds(ids);
   Tensor words = word_(ids);
   if (options_.is_checkpointed && options_.is_training) WantGradient(words);
@@ -94,7 +95,8 @@ BertModel::Output BertModel::Forward(const Tensor& ids, const Tensor& given) con
 }
 
 BertModel::Output BertModel::ForwardEmbedded(const Tensor& embedded) const {
-  Tensor mask = Mask({}, embedded.size(0), embedded.size(1));
+  Tensor mask, ones;
+  mask = Mask({}, embedded.size(0), embedded.size(1), ones);
   Tensor hidden = Embed(embedded, Slice(position_ids_, 1, 0, embedded.size(1)));
   return Encode(hidden, mask);
 }
@@ -146,17 +148,15 @@ Tensor BertModel::Embed(const Tensor& words, const Tensor& position_ids) const {
 }
 
 // (1 - mask) * -10000, (B, 1, 1, S).
-Tensor BertModel::Mask(const Tensor& given, std::int64_t batch, std::int64_t length) const {
+Tensor BertModel::Mask(const Tensor& given, std::int64_t batch, std::int64_t length, Tensor& ones) const {
   if (given.defined()) return options_.has_sdpa ? ExpandedBias(given, dtype_) : RowBias(given, dtype_);
-  Tensor ones = Empty(context_, {batch, length}, DType::kFloat32);
+  ones = Empty(context_, {batch, length}, DType::kFloat32);
   if (context_.computes()) context_.Do(ops::Fill{ones.view(), 1});
   if (options_.has_sdpa) {  // torch.all(mask == 1): then there is none
     LookForPadding(context_, ones.sizes());
     return {};
   }
-  const Tensor by_row = Cast(View(ones, {batch, 1, 1, length}), dtype_);
-  Tensor inverted = AddScalar(Neg(by_row), 1);
-  return MulScalar(inverted, -10'000);
+  return RowBias(ones, dtype_);
 }
 
 BertModel::Output BertModel::Encode(const Tensor& embedded, const Tensor& mask) const {
@@ -171,7 +171,7 @@ BertModel::Output BertModel::Encode(const Tensor& embedded, const Tensor& mask) 
   Output out{hidden, {}};
   if (!options_.has_pooler) return out;
   const InModule in(context_, pooler_name_);
-  const Tensor first = Select(hidden, 1, 0);
+  const Tensor first = Select(Whole(hidden, 0), 1, 0);
   const Tensor projected = pooler_(first);
   out.pooled = Unary(ops::UnaryKind::kTanh, projected);
   return out;

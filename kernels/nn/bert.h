@@ -66,7 +66,8 @@ class BertModel {
   };
   Tensor Embed(const Tensor& words, const Tensor& position_ids) const;
   Tensor PositionIds(const Tensor& ids) const;
-  Tensor Mask(const Tensor& given, std::int64_t batch, std::int64_t length) const;
+  // Without a given mask of `ones`, which the caller holds.
+  Tensor Mask(const Tensor& given, std::int64_t batch, std::int64_t length, Tensor& ones) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;
   Tensor AttendSelf(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;
   Tensor AttendFused(const Layer& layer, const Tensor& hidden, const Tensor& mask) const;

@@ -158,7 +158,7 @@ class Roberta final : public BertForTask {
   std::pair<Tensor, Tensor> Logits(const BertModel::Output& out) const override {
     switch (head_.task) {
       case EncoderTask::kSequence: {
-        Tensor x = Select(out.hidden, 1, 0);
+        Tensor x = Whole(Select(Whole(out.hidden, 0), 1, 0), 1);
         x = Dropped(x);
         x = dense_(x);
         x = Unary(ops::UnaryKind::kTanh, x);

@@ -20,19 +20,9 @@ namespace {
 
 using ops::UnaryKind;
 
-// x times rsqrt(mean(x^2) + epsilon), in float.
-Tensor Normalized(const Tensor& x, double epsilon) {
-  Tensor variance;
-  {
-    const Tensor square = Square(x);
-    variance = Mean(square, -1, /*keeps_dim=*/true);
-  }
-  Tensor shifted = AddScalar(variance, epsilon);
-  Tensor scale = Unary(UnaryKind::kRsqrt, shifted);
-  shifted.reset();
-  Tensor out = Mul(x, scale);
-  scale.reset();
-  return out;
+Tensor MeanOfSquares(const Tensor& x) {
+  const Tensor square = Square(x);
+  return Mean(square, -1, /*keeps_dim=*/true);
 }
 
 }  // namespace
@@ -40,11 +30,18 @@ Tensor Normalized(const Tensor& x, double epsilon) {
 Tensor Decoder::Norm::operator()(const Tensor& x) const {
   const InModule in(x.context(), name);
   Tensor wide = Cast(x, DType::kFloat32);
-  Tensor normalized = Normalized(wide, epsilon);
-  wide.reset();
+  Tensor variance = MeanOfSquares(wide);
+  Tensor shifted = AddScalar(variance, epsilon);
+  if (adds_one) variance.reset();  // no name of gemma's
+  Tensor scale = Unary(UnaryKind::kRsqrt, shifted);
+  shifted.reset();
+  Tensor normalized = Mul(wide, scale);
+  Release(scale, wide);
   if (!adds_one) {
-    const Tensor narrow = Cast(normalized, x.dtype());
-    return Mul(weight, narrow);
+    Tensor narrow = Cast(normalized, x.dtype());
+    Tensor out = Mul(weight, narrow);
+    Release(narrow, normalized, variance);
+    return out;
   }
   const Tensor factor = AddScalar(Cast(weight, DType::kFloat32), 1);
   normalized = Mul(normalized, factor);
@@ -112,7 +109,8 @@ Tensor Decoder::RepeatKeys(const Tensor& x) const {
   const std::int64_t groups = config_.heads / config_.key_heads;
   if (groups == 1) return x;
   const std::int64_t batch = x.size(0), length = x.size(2), width = x.size(3);
-  const Tensor expanded = Expand(Unsqueeze(x, 2), {batch, config_.key_heads, groups, length, width});
+  const Tensor indexed = Whole(Whole(Unsqueeze(Whole(Whole(x, 0), 1), 2), 3), 4);  // x[:, :, None, :, :]
+  const Tensor expanded = Expand(indexed, {batch, config_.key_heads, groups, length, width});
   return Reshape(expanded, {batch, config_.heads, length, width});
 }
 
@@ -171,9 +169,12 @@ Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pas
   const auto by_head = [&](const Tensor& projected) {
     return Transpose(View(projected, {batch, length, -1, config_.head_width}), 1, 2);
   };
-  Tensor query = by_head(layer.query(hidden));
-  Tensor key = by_head(layer.key(hidden));
-  Tensor value = by_head(layer.value(hidden));
+  Tensor query = layer.query(hidden);
+  Tensor key = layer.key(hidden);
+  Tensor value = layer.value(hidden);
+  query = by_head(query);
+  key = by_head(key);
+  value = by_head(value);
   const RotaryTables rotary = rotates_once() ? pass.rotary : layer.rotary(pass.positions, value.dtype());
   {
     Tensor turned_query = ApplyRotary(query, rotary), turned_key = ApplyRotary(key, rotary);
@@ -235,7 +236,7 @@ Decoder::Output Decoder::Run(const Tensor& ids, const Tensor& mask) const {
   if (options_.is_checkpointed && options_.is_training) WantGradient(embedded);
   Pass pass;
   pass.cache = options_.is_checkpointed && options_.is_training ? nullptr : &out.cache;
-  const Tensor positions = Empty(context_, {length}, DType::kInt64);
+  Tensor positions = Empty(context_, {length}, DType::kInt64);
   if (context_.computes()) context_.Do(ops::Arange{positions.view(), 0, 1});
   pass.positions = View(positions, {1, length});
   // The fused kernels know a causal mask by a flag, but none of a window.
@@ -258,6 +259,7 @@ Decoder::Output Decoder::Run(const Tensor& ids, const Tensor& mask) const {
     }
   }
   out.hidden = final_norm_(hidden);
+  Release(embedded, pass.positions, positions, pass.mask, hidden, pass.rotary.cosines, pass.rotary.sines);
   return out;
 }
 

@@ -31,7 +31,7 @@ Tensor NextTokenLoss(const Tensor& logits, const Tensor& labels, bool copies_log
     return CrossEntropy(View(logits, {-1, logits.size(-1)}), View(shifted, {-1}));
   }
   const std::int64_t length = logits.size(1);
-  const Tensor shifted = Contiguous(Slice(logits, 1, 0, length - 1));
+  const Tensor shifted = Contiguous(Whole(Slice(logits, 1, 0, length - 1), 2));
   const Tensor next = Contiguous(Slice(labels, 1, 1, length));
   return CrossEntropy(View(shifted, {-1, shifted.size(-1)}), View(next, {-1}));
 }

@@ -71,7 +71,7 @@ Tensor DistilBertModel::Embed(const Tensor& ids) const {
   Tensor normed = embedding_norm_(sum);
   sum = std::move(normed);
   Tensor out = Dropout(sum, dropout(config_.dropout));
-  Release(words, places, sum);
+  Release(sum, words, places);
   return out;
 }
 

@@ -59,7 +59,7 @@ class DistilBert final : public EncoderForTask {
   Tensor Logits(const Tensor& hidden) const {
     switch (head_.task) {
       case EncoderTask::kSequence: {
-        Tensor pooled = Select(hidden, 1, 0);
+        Tensor pooled = Select(Whole(hidden, 0), 1, 0);
         pooled = pre_classifier_(pooled);
         pooled = Unary(ops::UnaryKind::kRelu, pooled);
         pooled = Dropped(pooled, config_.seq_classif_dropout);

@@ -61,7 +61,7 @@ Tensor LanguageLoss(const Tensor& logits, const Tensor& labels) {
 
 Tensor ShiftedLanguageLoss(const Tensor& logits, const Tensor& labels) {
   const std::int64_t length = labels.size(1);
-  const Tensor shifted = Contiguous(Slice(logits, 1, 0, length - 1));
+  const Tensor shifted = Contiguous(Whole(Slice(Whole(logits, 0), 1, 0, length - 1), 2));
   return LanguageLoss(shifted, Contiguous(Slice(labels, 1, 1, length)));
 }
 

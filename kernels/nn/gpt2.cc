@@ -153,7 +153,7 @@ Gpt2::Output Gpt2::Run(const Tensor& ids, const Tensor& mask) const {
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
   Output out;
-  const Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
+  Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
   if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
   Tensor words = tokens_(ids);
   if (options_.is_checkpointed && options_.is_training) WantGradient(words);
@@ -174,6 +174,7 @@ Gpt2::Output Gpt2::Run(const Tensor& ids, const Tensor& mask) const {
     }
   }
   out.hidden = final_norm_(hidden);
+  Release(bias, position_ids, words, places);
   return out;
 }
 

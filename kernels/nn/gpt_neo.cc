@@ -80,9 +80,12 @@ Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bi
   const auto by_head = [&](const Tensor& projected) {
     return Permute(View(projected, {batch, length, config_.heads, width / config_.heads}), {0, 2, 1, 3});
   };
-  Tensor query = by_head(layer.query(hidden));
-  Tensor key = by_head(layer.key(hidden));
-  Tensor value = by_head(layer.value(hidden));
+  Tensor query = layer.query(hidden);
+  Tensor key = layer.key(hidden);
+  Tensor value = layer.value(hidden);
+  query = by_head(query);
+  key = by_head(key);
+  value = by_head(value);
   if (cache != nullptr) {
     cache->push_back(Detach(key));
     cache->push_back(Detach(value));
@@ -119,7 +122,7 @@ GptNeo::Output GptNeo::Run(const Tensor& ids, const Tensor& mask) const {
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
   Output out;
-  const Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
+  Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
   if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
   Tensor words = tokens_(ids);
   if (is_checkpointed) WantGradient(words);
@@ -130,7 +133,7 @@ GptNeo::Output GptNeo::Run(const Tensor& ids, const Tensor& mask) const {
   } else if (options_.transformers.gpt_neo_adds_mask) {
     bias = CausalBias(context_, length, words.dtype());
   }
-  const Tensor places = positions_(position_ids);
+  Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
   hidden = Dropout(hidden, dropout(config_.embedding_dropout));
   for (const Layer& layer : layers_) {
@@ -142,6 +145,7 @@ GptNeo::Output GptNeo::Run(const Tensor& ids, const Tensor& mask) const {
     }
   }
   out.hidden = final_norm_(hidden);
+  Release(bias, position_ids, words, places);
   return out;
 }
 

@@ -50,15 +50,19 @@ RotaryTables RotaryEmbedding::operator()(const Tensor& positions, DType dtype) c
   const NoGrad no_grad(context);
   const Autocast none(context, false, DType::kFloat16);
   const std::int64_t half = frequencies_.elements();
-  const Tensor by_position = Cast(View(positions, {1, 1, -1}), DType::kFloat32);
+  Tensor by_position = Cast(View(positions, {1, 1, -1}), DType::kFloat32);
   Tensor turns = Matmul(View(frequencies_, {1, half, 1}), by_position);
-  const std::array<Tensor, 2> twice = {Transpose(turns, 1, 2), Transpose(turns, 1, 2)};
-  const Tensor both = Cat(twice, -1);
+  Tensor both;
+  {
+    const std::array<Tensor, 2> twice = {Transpose(turns, 1, 2), Transpose(turns, 1, 2)};
+    both = Cat(twice, -1);
+  }
   const Tensor cosines = EmptyLike(both), sines = EmptyLike(both);
   FillTables(cosines, sines, theta_);
   RotaryTables out;
   out.cosines = Cast(cosines, dtype);
   out.sines = Cast(sines, dtype);
+  Release(by_position, turns, both);
   return out;
 }
 

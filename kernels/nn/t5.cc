@@ -13,7 +13,9 @@
 #include "kernels/autograd/reduce.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/gelu_new.h"
+#include "kernels/nn/padding_mask.h"
 #include "kernels/nn/t5_buckets.h"
+#include "kernels/tensor/python_list.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -213,33 +215,29 @@ Tensor T5::RunBlock(const Stack& stack, const Block& block, const Tensor& hidden
 Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, const Tensor& encoded,
                     std::vector<Tensor>* cache) const {
   const InModule in(context_, stack.name);
-  const Tensor embedded = stack.tokens(ids);
+  Tensor embedded = stack.tokens(ids);
   const bool is_given = mask.defined() && !stack.is_decoder;
-  const Tensor ones = is_given ? Cast(mask, DType::kFloat32) : Ones(ids.size(0), ids.size(1));
+  Tensor own = is_given ? mask : Ones(ids.sizes(), DType::kFloat32), of_encoded;
+  if (encoded.defined()) {
+    of_encoded = mask.defined() ? mask : Ones({encoded.size(0), encoded.size(1)}, DType::kInt64);
+  }
   Shared shared;
-  shared.mask = stack.is_decoder ? CausalMask(ones) : Inverted(View(ones, {ids.size(0), 1, 1, ids.size(1)}));
+  shared.mask = stack.is_decoder ? CausalMask(own) : RowBias(own, DType::kFloat32);
+  if (encoded.defined()) shared.encoded_mask = RowBias(of_encoded, DType::kFloat32);
   shared.encoded = encoded;
   shared.cache = cache;
-  if (encoded.defined()) {
-    const Tensor seen = mask.defined() ? Cast(mask, DType::kFloat32) : Ones(encoded.size(0), encoded.size(1));
-    shared.encoded_mask = Inverted(View(seen, {encoded.size(0), 1, 1, encoded.size(1)}));
-  }
   Tensor hidden = Dropout(embedded, dropout());
   for (const Block& block : stack.blocks) hidden = RunBlock(stack, block, hidden, shared);
   hidden = NormInPython(hidden, stack.final_norm);
-  return Dropout(hidden, dropout());
+  hidden = Dropout(hidden, dropout());
+  Release(own, of_encoded, embedded, shared.mask, shared.encoded_mask, shared.cross_bias, shared.bias);
+  return hidden;
 }
 
-Tensor T5::Ones(std::int64_t batch, std::int64_t length) const {
-  Tensor out = Empty(context_, {batch, length}, DType::kFloat32);
+Tensor T5::Ones(const Dims& sizes, DType dtype) const {
+  Tensor out = Empty(context_, sizes, dtype);
   if (context_.computes()) context_.Do(ops::Fill{out.view(), 1});
   return out;
-}
-
-// (1 - mask) * lowest
-Tensor T5::Inverted(const Tensor& mask) const {
-  const Tensor inverted = AddScalar(MulScalar(mask, -1), 1);
-  return MulScalar(inverted, std::numeric_limits<float>::lowest());
 }
 
 // (B, 1, T, T): create_extended_attention_mask_for_decoder.
@@ -249,13 +247,16 @@ Tensor T5::CausalMask(const Tensor& ones) const {
   if (context_.computes()) context_.Do(ops::Arange{places.view(), 0, 1});
   Tensor sees;
   {
-    const Tensor repeated = Contiguous(Expand(View(places, {1, 1, length}), {batch, length, length}));
+    Tensor repeated = Contiguous(Expand(View(places, {1, 1, length}), {batch, length, length}));
     const Tensor compared = Compare(ops::CompareKind::kLessEqual, repeated, View(places, {1, length, 1}));
+    repeated.reset();
     sees = Cast(compared, DType::kFloat32);
   }
-  Tensor mask = Mul(View(sees, {batch, 1, length, length}), View(ones, {batch, 1, 1, length}));
+  const Tensor mask = Mul(View(sees, {batch, 1, length, length}), View(ones, {batch, 1, 1, length}));
   Release(places, sees);
-  return Inverted(mask);
+  const Tensor hides = EmptyLike(mask);  // 1 - mask
+  if (context_.computes()) context_.Do(ops::Affine{mask.view(), -1, 1, hides.view()});
+  return MulScalar(hides, std::numeric_limits<float>::lowest());
 }
 
 // _shift_right: zeros, the labels but for the last behind the start token, padding for what is ignored.
@@ -300,13 +301,16 @@ void T5::Forward(const Tensor& ids, const Tensor& targets, const Call& call) con
 }
 
 Tensor T5::Loss(const Tensor& ids, const Tensor& targets, const Call& call) const {
-  const Output out = Run(ids, targets, call.mask);
+  Output out = Run(ids, targets, call.mask);
   if (options_.head != T5Head::kLanguage) Return(out, {}, call);
   if (options_.head == T5Head::kEncoder) return MeanOfAll(out.encoded);
   if (options_.head == T5Head::kNone) return Add(MeanOfAll(out.hidden), MeanOfAll(out.encoded));
-  const Tensor logits = Logits(out.hidden);
+  Tensor logits = Logits(out.hidden);
   Return(out, logits, call);
-  return CrossEntropy(View(logits, {-1, config_.vocab_size}), View(targets, {-1}));
+  Tensor loss = CrossEntropy(View(logits, {-1, config_.vocab_size}), View(targets, {-1}));
+  Release(out.hidden, logits);
+  EndList(out.cache);
+  return loss;
 }
 
 }  // namespace ashlar::kernels

@@ -102,8 +102,7 @@ class T5 {
   Tensor RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, const Tensor& encoded,
                   std::vector<Tensor>* cache) const;
   Tensor Shifted(const Tensor& labels) const;
-  Tensor Ones(std::int64_t batch, std::int64_t length) const;
-  Tensor Inverted(const Tensor& mask) const;
+  Tensor Ones(const Dims& sizes, DType dtype) const;
   Tensor CausalMask(const Tensor& ones) const;
   Output Run(const Tensor& ids, const Tensor& targets, const Tensor& mask) const;
   void Return(const Output& out, const Tensor& logits, const Call& call) const;

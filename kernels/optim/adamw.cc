@@ -1,5 +1,7 @@
 #include "kernels/optim/adamw.h"
 
+#include <utility>
+
 #include "kernels/tensor/python_list.h"
 
 namespace ashlar::kernels {
@@ -61,8 +63,9 @@ void AdamW::StepOfOne(State& state, Tensor& held) {
     held = std::move(root);
   } else {  // sqrt / correction, then + epsilon in place
     memory.set_tensor("denominator");
-    held = EmptyLike(root);
+    Tensor quotient = EmptyLike(root);
     root.reset();
+    held = std::move(quotient);
   }
   Update(state);
 }

@@ -1,5 +1,6 @@
 #include "kernels/optim/optimizer.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/optim/adafactor.h"
 #include "kernels/optim/adamw.h"
@@ -13,7 +14,7 @@ namespace ashlar::kernels {
 std::vector<std::vector<Turn>> GroupsOf(const Parameters& parameters, double weight_decay) {
   std::vector<std::vector<Turn>> out(2);
   for (const Parameter& parameter : parameters.all()) {
-    const bool decays = parameter.tensor.rank() > 1;
+    const bool decays = parameter.tensor.rank() > 1 && !absl::StrContains(parameter.name, "bias");
     out[decays ? 0 : 1].push_back({&parameter, decays ? weight_decay : 0});
   }
   return out;

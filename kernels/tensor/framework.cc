@@ -34,6 +34,9 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
   out.foreach_adamw_lists = since(2, 1) ? 1 : 2;
   out.norms_are_foreach = since(2, 0);
   out.foreach_norms_are_one_tensor = !since(2, 4);
+  out.mean_of_dims_saves_input = since(1, 13) && !since(2, 2);
+  out.mean_saves_input = since(2, 0) && !since(2, 2);
+  out.full_slices_are_operations = !since(2, 9);
   out.has_adafactor = since(2, 5);
   out.caches_casts_without_grad = !since(2, 7);
   out.math_attention_in_float = since(2, 5);

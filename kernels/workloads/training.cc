@@ -63,6 +63,7 @@ std::optional<double> Training::Accumulate(const Loss& loss_of) {
       Backward(loss);
     }
     last_loss_ = Detach(loss);
+    if (options_.after_backward) options_.after_backward();
   }
   return sum;
 }

@@ -27,7 +27,8 @@ struct TrainingOptions {
   std::optional<DType> autocast = {};  // float16 with a gradient scaler, bfloat16 without
   std::string optimizer = "adamw";
   OptimizerOptions optimizer_options = {};
-  double clip_norm = 1;  // 0: not clipped
+  double clip_norm = 1;                            // 0: not clipped
+  std::function<void()> after_backward = nullptr;  // of each micro-batch: its inputs end here
 };
 
 class Training {

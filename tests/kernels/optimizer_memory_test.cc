@@ -164,12 +164,26 @@ TEST(AdamW, StatesAndUpdateOfAGroupThenOfTheNext) {
                                                20, 24, 20, 24, -24, -20, -24, -20}));
   // Root and quotient; the root goes at once, the quotient when the next one's is there or the group is done.
   EXPECT_EQ(step("adamw-loop", "1.13"), (Requests{2400, 2400, 280,   280,                          //
-                                                  2400, 2400, -2400, 280, 280, -2400, -280, -280,  //
-                                                  20,   20,   24,    24,  20,  20,    -20,  24,   24, -20, -24, -24}));
+                                                  2400, 2400, -2400, 280, 280, -280, -2400, -280,  //
+                                                  20,   20,   24,    24,  20,  20,   -20,   24,   24, -24, -20, -24}));
   EXPECT_EQ(step("adamw-fused", "2.6"), (Requests{4, 2400, 2400, 4, 280, 280, 4, 20, 20, 4, 24, 24}));
   // transformers': states in the loop, and its root is held from one group into the next.
   EXPECT_EQ(step("adamw-hf", "1.10"), (Requests{2400, 2400, 2400, 280, 280, 280, -2400,  //
                                                 20, 20, 20, -280, 24, 24, 24, -20, -24}));
+}
+
+// By name as well: T5's relative_attention_bias.weight, of two dims, does not decay (Trainer.create_optimizer).
+TEST(Groups, WhatIsNamedABiasDoesNotDecay) {
+  Model model("2.6", {});
+  for (const char* name : {"q.weight", "relative_attention_bias.weight", "o.weight"}) {
+    model.parameters.New(name, {3, 4}, Init::Zero());
+  }
+  const std::vector<std::vector<Turn>> groups = GroupsOf(model.parameters, 0.01);
+  ASSERT_EQ(groups[0].size(), 2u);
+  EXPECT_EQ(groups[0][1].parameter->name, "o.weight");
+  ASSERT_EQ(groups[1].size(), 1u);
+  EXPECT_EQ(groups[1][0].parameter->name, "relative_attention_bias.weight");
+  EXPECT_EQ(groups[1][0].weight_decay, 0);
 }
 
 // A group's states first; then a turn: norm of the parameter, row and column means (the last turn's go when these are

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,9 @@
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/normalize.h"
 #include "kernels/autograd/pointwise.h"
+#include "kernels/autograd/reduce.h"
 #include "kernels/autograd/scaled_attention.h"
+#include "kernels/autograd/views.h"
 #include "kernels/nn/decoder.h"
 #include "kernels/nn/decoder_head.h"
 #include "kernels/nn/gpt_neo.h"
@@ -87,6 +90,39 @@ TEST(Switches, SoftmaxSavesItsInputToo) {
     EXPECT_EQ(kept(true), 2 * kBytes);
     EXPECT_EQ(kept(false), kBytes);
   }
+}
+
+// (100, 30) floats beside the means of the rows, or the one of all.
+TEST(Switches, MeansSaveTheirInputFrom113To21) {
+  constexpr std::uint64_t kBytes = 100 * 30 * 4;
+  const auto kept = [](bool Framework::*field, bool saves) {
+    Lab lab(field, saves);
+    const Tensor x = lab.Leaf({100, 30});
+    const bool is_of_dims = field == &Framework::mean_of_dims_saves_input;
+    return lab.KeptBy([&] { return is_of_dims ? Mean(MulScalar(x, 1), -1, true) : MeanOfAll(MulScalar(x, 1)); });
+  };
+  EXPECT_EQ(kept(&Framework::mean_of_dims_saves_input, true), kBytes + 400);
+  EXPECT_EQ(kept(&Framework::mean_of_dims_saves_input, false), 400u);
+  EXPECT_EQ(kept(&Framework::mean_saves_input, true), kBytes + 4);
+  EXPECT_EQ(kept(&Framework::mean_saves_input, false), 4u);
+  for (const auto& [torch, of_dims, of_all] : {std::tuple("1.12", false, false), std::tuple("1.13", true, false),
+                                               std::tuple("2.1", true, true), std::tuple("2.2", false, false)}) {
+    EXPECT_EQ(FrameworkOf(torch)->mean_of_dims_saves_input, of_dims) << torch;
+    EXPECT_EQ(FrameworkOf(torch)->mean_saves_input, of_all) << torch;
+  }
+}
+
+// x[:, 0] of (10, 6, 5) floats: zeros of x for the select, and where the colon is a slice another one for it.
+TEST(Switches, AColonIsASliceWithAGradientOfItsOwn) {
+  const auto requests = [](bool is_operation) {
+    Lab lab(&Framework::full_slices_are_operations, is_operation);
+    const Tensor x = lab.Leaf({10, 6, 5});
+    const Tensor out = Select(Whole(x, 0), 1, 0);
+    Tensor grad = EmptyLike(out);
+    return lab.RequestsOf([&] { Backward(out, std::move(grad)); });
+  };
+  EXPECT_EQ(requests(true), (Requests{1200, -200, 1200, -1200}));
+  EXPECT_EQ(requests(false), (Requests{1200, -200}));
 }
 
 // The product of softmax's backward is freed either way: first or last of two tensors of one size.
