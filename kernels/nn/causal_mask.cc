@@ -29,8 +29,9 @@ Tensor CausalBias(Context& context, std::int64_t length, DType dtype, std::optio
   Tensor lowest = Empty(context, {length, length + 1}, dtype);
   const Tensor upper = EmptyLike(lowest);  // triu
   lowest.reset();
-  const Tensor columns = Empty(context, {length + 1}, DType::kInt64);
+  Tensor columns = Empty(context, {length + 1}, DType::kInt64);
   const Tensor is_later = Empty(context, {length, length + 1}, DType::kBool);
+  columns.reset();
   if (context.computes() && dtype == DType::kFloat32) {
     std::vector<float> values;
     for (std::int64_t query = 0; query < length; ++query) {

@@ -1,0 +1,29 @@
+"""What several of the models here are made of."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Returned:
+    """What a model's call returns; it ends part by part in this order."""
+
+    def __init__(self, **parts):
+        self.__dict__.update(parts)
+
+
+def next_token_loss(logits, labels):
+    shorter = logits[..., :-1, :].contiguous()
+    following = labels[..., 1:].contiguous()
+    return functional.cross_entropy(shorter.view(-1, shorter.size(-1)), following.view(-1))
+
+
+class RootMeanSquare(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        mean = x.pow(2).mean(-1, keepdim=True)
+        x = x * torch.rsqrt(mean + 1e-6)
+        return self.weight * x
