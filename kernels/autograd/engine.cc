@@ -18,10 +18,12 @@ class Pass {
   explicit Pass(Context& context)
       : context_(context), number_(context.NextPass()), no_grad_(context), thread_(context) {}
 
-  void Run(const Ref<Node>& root, std::uint32_t output, Tensor grad) {
-    CountDependencies(root.get());
-    root->arrived[output] = std::move(grad);
-    ready_.push(root);
+  void Run(absl::Span<const Edge> roots, absl::Span<const Tensor> grads) {
+    CountDependencies(roots);
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      Tensor grad = grads[i];
+      Deliver(roots[i], grad);
+    }
     while (!ready_.empty()) {
       const Ref<Node> node = ready_.top();
       ready_.pop();
@@ -36,17 +38,21 @@ class Pass {
   using Tensors = absl::InlinedVector<Tensor, 2>;
 
   // Every node that can be reached, and how many gradients it waits for.
-  void CountDependencies(Node* root) {
+  void CountDependencies(absl::Span<const Edge> roots) {
     std::vector<Node*> open;
-    Enter(root, open);
+    Count(roots, open);
     while (!open.empty()) {
       Node* node = open.back();
       open.pop_back();
-      for (const Edge& edge : node->next) {
-        if (!edge.node) continue;
-        if (edge.node->pass != number_) Enter(edge.node.get(), open);
-        ++edge.node->dependencies;
-      }
+      Count(node->next, open);
+    }
+  }
+
+  void Count(absl::Span<const Edge> edges, std::vector<Node*>& open) {
+    for (const Edge& edge : edges) {
+      if (!edge.node) continue;
+      if (edge.node->pass != number_) Enter(edge.node.get(), open);
+      ++edge.node->dependencies;
     }
   }
 
@@ -119,13 +125,13 @@ class Pass {
 void Backward(const Tensor& output) {
   const Tensor one = Empty(output.context(), output.sizes(), output.dtype());
   if (output.context().computes()) output.context().Do(ops::Fill{one.view(), 1});
-  Backward(output, one);
+  Backward(absl::MakeConstSpan(&output, 1), absl::MakeConstSpan(&one, 1));
 }
 
-void Backward(const Tensor& output, Tensor grad) {
-  const Edge root = EdgeOf(output);
-  if (!root.node) return;
-  Pass(output.context()).Run(root.node, root.input, std::move(grad));
+void Backward(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads) {
+  absl::InlinedVector<Edge, 3> roots;
+  for (const Tensor& output : outputs) roots.push_back(EdgeOf(output));
+  if (!roots.empty()) Pass(outputs[0].context()).Run(roots, grads);
 }
 
 }  // namespace ashlar::kernels

@@ -119,15 +119,16 @@ void Record(const char* name, Tensor& out, std::initializer_list<std::reference_
   Record(name, absl::MakeConstSpan(&only, 1), inputs, saved, std::move(function));
 }
 
-// The same for a list of inputs and nothing saved.
+// The same for lists; an input or a saved one may be undefined.
 template <typename Function>
-void RecordMany(const char* name, Tensor& out, absl::Span<const Tensor> inputs, Function function) {
-  Context& context = out.context();
+void RecordMany(const char* name, absl::Span<Tensor* const> outputs, absl::Span<const Tensor> inputs,
+                absl::Span<const Tensor> saved, Function function) {
+  Context& context = outputs[0]->context();
   Ref<Node> node(new FunctionNode<Function>(name, context.NextSequence(), std::move(function)));
   node->module = context.memory().module();
   for (const Tensor& input : inputs) node->next.push_back(EdgeOf(input));
-  Tensor* const only = &out;
-  Attach(node, absl::MakeConstSpan(&only, 1));
+  node->saved.assign(saved.begin(), saved.end());
+  Attach(node, outputs);
 }
 
 // `tensor` outside the graph if `needed`, else nothing: a saved slot.

@@ -228,7 +228,8 @@ Tensor Cat(absl::Span<const Tensor> tensors, std::int64_t dim) {
       begin += lengths[i];
     }
   };
-  RecordMany("CatBackward", out, tensors, std::move(node));
+  Tensor* const only = &out;
+  RecordMany("CatBackward", absl::MakeConstSpan(&only, 1), tensors, {}, std::move(node));
   return out;
 }
 
