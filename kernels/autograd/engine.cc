@@ -18,12 +18,11 @@ class Pass {
   explicit Pass(Context& context)
       : context_(context), number_(context.NextPass()), no_grad_(context), thread_(context) {}
 
-  void Run(absl::Span<const Edge> roots, absl::Span<const Tensor> grads) {
+  // Takes `grads`.
+  void Run(absl::Span<const Edge> roots, absl::Span<Tensor> grads) {
     CountDependencies(roots);
-    for (std::size_t i = 0; i < roots.size(); ++i) {
-      Tensor grad = grads[i];
-      Deliver(roots[i], grad);
-    }
+    for (std::size_t i = 0; i < roots.size(); ++i) Deliver(roots[i], grads[i]);
+    for (Tensor& grad : grads) grad.reset();
     while (!ready_.empty()) {
       const Ref<Node> node = ready_.top();
       ready_.pop();
@@ -125,13 +124,19 @@ class Pass {
 void Backward(const Tensor& output) {
   const Tensor one = Empty(output.context(), output.sizes(), output.dtype());
   if (output.context().computes()) output.context().Do(ops::Fill{one.view(), 1});
-  Backward(absl::MakeConstSpan(&output, 1), absl::MakeConstSpan(&one, 1));
+  Backward(output, one);
+}
+
+void Backward(const Tensor& output, Tensor grad) {
+  const Edge root = EdgeOf(output);
+  Pass(output.context()).Run(absl::MakeConstSpan(&root, 1), absl::MakeSpan(&grad, 1));
 }
 
 void Backward(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads) {
   absl::InlinedVector<Edge, 3> roots;
   for (const Tensor& output : outputs) roots.push_back(EdgeOf(output));
-  if (!roots.empty()) Pass(outputs[0].context()).Run(roots, grads);
+  absl::InlinedVector<Tensor, 3> given(grads.begin(), grads.end());
+  if (!roots.empty()) Pass(outputs[0].context()).Run(roots, absl::MakeSpan(given));
 }
 
 }  // namespace ashlar::kernels

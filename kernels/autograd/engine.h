@@ -3,7 +3,8 @@
 // the next node expects while its incoming gradients are still held; then these end, then what the node saved.
 //
 //   Backward(loss);                       // allocates the one, d loss / d loss, and holds it to the end
-//   Backward(outputs, grads);             // of several, with gradients given, as a recomputed segment does
+//   Backward(output, std::move(grad));    // with a gradient given
+//   Backward(outputs, grads);             // of several; as a recomputed segment does
 //
 // Afterwards the graph's saved tensors are gone: a second Backward through it is a bug. Failures are in the memory's
 // status().
@@ -16,6 +17,7 @@
 namespace ashlar::kernels {
 
 void Backward(const Tensor& output);
+void Backward(const Tensor& output, Tensor grad);
 // The caller holds `grads` to the end. An output may be a leaf: its gradient is put or added there.
 void Backward(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads);
 

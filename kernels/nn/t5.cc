@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/autograd/cast.h"
+#include "kernels/autograd/checkpoint.h"
 #include "kernels/autograd/loss.h"
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/normalize.h"
@@ -150,6 +151,7 @@ Tensor T5::Attend(const Attention& attention, const Stack& stack, const Tensor& 
   if (!bias.defined()) {
     bias = attention.has_bias ? PositionBias(attention, stack, queries, keys)
                               : Zeros(context_, {1, config_.num_heads, queries, keys}, scores.dtype());
+    if (!attention.has_bias && checkpoints()) bias.set_requires_grad(true);
     bias = Add(bias, mask);
   }
   scores = AddTo(scores, bias);
@@ -212,10 +214,28 @@ Tensor T5::RunBlock(const Stack& stack, const Block& block, const Tensor& hidden
   return FeedForward(block, crossed);
 }
 
+// T5Stack with gradient_checkpointing: a block takes the biases and gives them on, so that in backward each has a
+// gradient for them, the last one of zeros.
+Tensor T5::RunCheckpointed(const Stack& stack, const Block& block, const Tensor& hidden, Shared& shared) const {
+  std::vector<Tensor> out = Checkpoint(
+      {hidden, shared.mask, shared.bias, shared.encoded, shared.encoded_mask, shared.cross_bias},
+      [this, &stack, &block](absl::Span<const Tensor> in) {
+        Shared given{.mask = in[1], .encoded = in[3], .encoded_mask = in[4], .bias = in[2], .cross_bias = in[5]};
+        std::vector<Tensor> outputs = {RunBlock(stack, block, in[0], given)};
+        outputs.push_back(given.bias);
+        if (stack.is_decoder) outputs.push_back(given.cross_bias);
+        return outputs;
+      });
+  shared.bias = out[1];
+  if (stack.is_decoder) shared.cross_bias = out[2];
+  return out[0];
+}
+
 Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, const Tensor& encoded,
                     std::vector<Tensor>* cache) const {
   const InModule in(context_, stack.name);
   Tensor embedded = stack.tokens(ids);
+  if (checkpoints()) WantGradient(embedded);
   const bool is_given = mask.defined() && !stack.is_decoder;
   Tensor own = is_given ? mask : Ones(ids.sizes(), DType::kFloat32), of_encoded;
   if (encoded.defined()) {
@@ -225,9 +245,11 @@ Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, c
   shared.mask = stack.is_decoder ? CausalMask(own) : RowBias(own, DType::kFloat32);
   if (encoded.defined()) shared.encoded_mask = RowBias(of_encoded, DType::kFloat32);
   shared.encoded = encoded;
-  shared.cache = cache;
+  shared.cache = checkpoints() ? nullptr : cache;
   Tensor hidden = Dropout(embedded, dropout());
-  for (const Block& block : stack.blocks) hidden = RunBlock(stack, block, hidden, shared);
+  for (const Block& block : stack.blocks) {
+    hidden = checkpoints() ? RunCheckpointed(stack, block, hidden, shared) : RunBlock(stack, block, hidden, shared);
+  }
   hidden = NormInPython(hidden, stack.final_norm);
   hidden = Dropout(hidden, dropout());
   Release(own, of_encoded, embedded, shared.mask, shared.encoded_mask, shared.cross_bias, shared.bias);

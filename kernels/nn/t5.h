@@ -1,6 +1,6 @@
 // T5 as transformers 4.26 to 4.47 runs it eagerly (models/t5/modeling_t5.py): norms without mean in plain Python, no
 // biases, one relative position bias a stack, added to the scores of all its layers, softmax in float32, the decoder's
-// keys and values kept until the outputs end, as use_cache does.
+// keys and values kept until the outputs end, as use_cache does unless blocks are checkpointed.
 //
 //   T5 model(parameters, config, {.head = T5Head::kLanguage});
 //   Tensor loss = model.Loss(ids, labels);
@@ -41,7 +41,8 @@ class T5 {
  public:
   struct Options {
     T5Head head = T5Head::kLanguage;
-    bool is_training = true;  // dropout
+    bool is_training = true;       // dropout
+    bool is_checkpointed = false;  // each block, where a graph is recorded; then no keys and values are kept
   };
   T5(Parameters& parameters, const T5Config& config, Options options);
 
@@ -98,6 +99,7 @@ class T5 {
                      const Tensor& mask, Tensor& bias, std::vector<Tensor>* cache) const;
   Tensor FeedForward(const Block& block, const Tensor& hidden) const;
   Tensor RunBlock(const Stack& stack, const Block& block, const Tensor& hidden, Shared& shared) const;
+  Tensor RunCheckpointed(const Stack& stack, const Block& block, const Tensor& hidden, Shared& shared) const;
   // `mask` (B, S) int64 of the encoder's side; none: of ones.
   Tensor RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, const Tensor& encoded,
                   std::vector<Tensor>* cache) const;
@@ -107,6 +109,7 @@ class T5 {
   Output Run(const Tensor& ids, const Tensor& targets, const Tensor& mask) const;
   void Return(const Output& out, const Tensor& logits, const Call& call) const;
   Tensor Logits(const Tensor& hidden) const;
+  bool checkpoints() const { return options_.is_checkpointed && options_.is_training; }
   double dropout() const { return options_.is_training ? config_.dropout_rate : 0; }
 
   Context& context_;

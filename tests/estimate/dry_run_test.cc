@@ -113,7 +113,6 @@ TEST(DryRunTest, EveryHeadRuns) {
         options.run.torch_version = "1.10";  // keeps gradients
         options.run.switches.layers = 2;
         const Model model = ModelOf(file, architecture);
-        if (model.family == "t5" && is_checkpointed) continue;  // says so
         if (!model.tokens_a_sample.has_value()) options.tokens = 64;
         const Estimate estimate = MustEstimate(model, options);
         ASSERT_TRUE(estimate.ascending.has_value());

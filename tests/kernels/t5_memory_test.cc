@@ -22,10 +22,11 @@ struct Case {
   std::optional<DType> autocast = {};
   bool is_gated = false;
   T5Head head = T5Head::kLanguage;
+  bool is_checkpointed = false;
 };
 
 struct Live {
-  std::uint64_t saved, activations, gradients, weights;
+  std::uint64_t saved, activations, gradients, weights, peak;  // peak: of all but the weights
 };
 
 Live LiveOf(const Case& of) {
@@ -43,7 +44,7 @@ Live LiveOf(const Case& of) {
   config.is_gated = of.is_gated;
   if (of.is_gated) config.activation = T5Config::Activation::kGeluNew;
   Parameters parameters(context);
-  const T5 model(parameters, config, {.head = of.head});
+  const T5 model(parameters, config, {.head = of.head, .is_checkpointed = of.is_checkpointed});
   const Tensor ids = Empty(context, {of.batch, kLength}, DType::kInt64, Part::kBatch);
   const Tensor targets = Empty(context, {of.batch, kLength}, DType::kInt64, Part::kBatch);
   const auto live = [&](Part part) { return context.memory().live_by_part()[static_cast<std::size_t>(part)]; };
@@ -59,6 +60,7 @@ Live LiveOf(const Case& of) {
   out.activations = live(Part::kActivations);
   out.gradients = live(Part::kGradients);
   out.weights = live(Part::kWeights);
+  out.peak = context.memory().peak_bytes() - out.weights - live(Part::kBatch);
   return out;
 }
 
@@ -99,11 +101,32 @@ TEST(T5ClosedForms, ALayerInHalf) {
             kTokens * (kWidth * 26 + 8 + kAll * 8 + kInner * 5) + kScores * 7 + weights);
 }
 
+// A checkpointed block keeps its input; masks and biases are all blocks' together, keys and values nobody's.
+TEST(T5ClosedForms, ACheckpointedLayer) {
+  for (const std::optional<DType> autocast : {std::optional<DType>(), std::optional(DType::kFloat16)}) {
+    const Case of{.autocast = autocast, .is_checkpointed = true};
+    EXPECT_EQ(SavedByAnEncoderLayer(of), kTokens * kWidth * 4);
+    EXPECT_EQ(SavedByADecoderLayer(of), kTokens * kWidth * 4);
+  }
+}
+
+// One block is computed again at a time. The decoder's first needs most: of each block behind it the gradients are
+// there then, and its input is not.
+TEST(T5ClosedForms, BackwardOfCheckpointedLayersNeedsOneAtATime) {
+  const Live two = LiveOf({.is_checkpointed = true});
+  const Live six = LiveOf({.encoder = 6, .decoder = 6, .is_checkpointed = true});
+  const std::uint64_t gradients = 4 * (8 * kWidth * kAll + 2 * kWidth * kInner + 3 * kWidth);
+  EXPECT_EQ((six.peak - six.saved) - (two.peak - two.saved), 4 * (gradients - kTokens * kWidth * 4));
+  EXPECT_LT(six.peak, LiveOf({.encoder = 6, .decoder = 6}).peak * 6 / 10);
+}
+
 TEST(T5ClosedForms, AfterBackwardOnlyGradientsAreLeft) {
   for (const T5Head head : {T5Head::kEncoder, T5Head::kNone, T5Head::kLanguage}) {
-    const Live live = LiveOf({.head = head});
-    EXPECT_EQ(live.activations, 0u);
-    EXPECT_EQ(live.gradients, live.weights);
+    for (const bool is_checkpointed : {false, true}) {
+      const Live live = LiveOf({.head = head, .is_checkpointed = is_checkpointed});
+      EXPECT_EQ(live.activations, 0u);
+      EXPECT_EQ(live.gradients, live.weights);
+    }
   }
 }
 

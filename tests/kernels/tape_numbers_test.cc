@@ -21,6 +21,7 @@
 #include "kernels/nn/fill.h"
 #include "kernels/nn/gpt2.h"
 #include "kernels/nn/gpt_neo.h"
+#include "kernels/nn/t5.h"
 #include "kernels/nn/tabformer.h"
 #include "kernels/nn/teaching_transformer.h"
 #include "kernels/workloads/training.h"
@@ -181,6 +182,28 @@ LossOf Tab(Parameters& parameters) {
   };
 }
 
+LossOf CheckpointedT5(Parameters& parameters, bool is_checkpointed) {
+  T5Config config;
+  config.vocab_size = 13;
+  config.d_model = 8;
+  config.d_kv = 4;
+  config.d_ff = 16;
+  config.num_layers = config.num_decoder_layers = 3;
+  config.num_heads = 2;
+  config.is_gated = true;
+  config.activation = T5Config::Activation::kGeluNew;  // relu has kinks
+  config.is_tied = false;
+  const T5::Options options{.is_checkpointed = is_checkpointed};
+  const auto model = std::make_shared<T5>(parameters, config, options);
+  Context& context = parameters.context();
+  return [model, &context] {
+    context.set_random({});  // the same places are dropped each time
+    return model->Loss(Ids(context, {2, 5}, 13, 3), Ids(context, {2, 4}, 13, 4));
+  };
+}
+LossOf PlainT5(Parameters& parameters) { return CheckpointedT5(parameters, false); }
+LossOf T5Checkpointed(Parameters& parameters) { return CheckpointedT5(parameters, true); }
+
 const Model kModels[] = {
     {"Teaching", Teaching, "*embedding*,layers.0,layers.1.*.*.weight"},
     {"Bert", Bert, "embeddings,layer.0,layer.1.attention.self,LayerNorm,classifier.weight"},
@@ -193,9 +216,38 @@ const Model kModels[] = {
     {"OlderQwen", OlderQwen, "embed_tokens,layers.0,layers.1.self_attn.k_proj"},
     {"WindowedMistral", WindowedMistral, "embed_tokens,layers.0,layers.1.self_attn.v_proj"},
     {"FusedGemma", FusedGemma, "layers.0,layers.1.self_attn.q_proj"},
+    {"T5", PlainT5, "shared,encoder.*.0,decoder.*.*.*.1.EncDecAttention,final_layer_norm"},
+    {"T5Checkpointed", T5Checkpointed, "shared,encoder.*.0,decoder.*.*.*.1.EncDecAttention,final_layer_norm"},
     {"LlamaOfClasses", LlamaOfClasses, "embed_tokens,layers.0,layers.1.mlp"}};
 
 std::ostream& operator<<(std::ostream& out, const Model& model) { return out << model.name; }
+
+// A segment that is run again, with its random numbers, gives the bits that it gave.
+TEST(Checkpointing, OfT5ChangesNoGradient) {
+  std::vector<std::vector<float>> gradients[2];
+  float losses[2];
+  for (const bool is_checkpointed : {false, true}) {
+    const std::unique_ptr<World> world = MakeWorld(DeviceKind::kHost);
+    Parameters parameters(world->context());
+    const LossOf loss_of = CheckpointedT5(parameters, is_checkpointed);
+    const Tensor loss = loss_of();
+    losses[is_checkpointed] = Values(loss)[0];
+    Backward(loss);
+    ASSERT_TRUE(world->context().memory().ok()) << world->context().memory().status();
+    for (const Parameter& parameter : parameters.all()) {
+      const absl::Span<const float> values = Values(parameter.tensor.grad());
+      gradients[is_checkpointed].emplace_back(values.begin(), values.end());
+    }
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  ASSERT_EQ(gradients[0].size(), gradients[1].size());
+  for (std::size_t i = 0; i < gradients[0].size(); ++i) {
+    ASSERT_EQ(gradients[0][i].size(), gradients[1][i].size());
+    for (std::size_t j = 0; j < gradients[0][i].size(); ++j) {
+      EXPECT_NEAR(gradients[0][i][j], gradients[1][i][j], 1e-6f) << i << ' ' << j;
+    }
+  }
+}
 
 class TapeNumbers : public testing::TestWithParam<Model> {};
 std::string NameOf(const testing::TestParamInfo<Model>& model) { return model.param.name; }
