@@ -74,10 +74,9 @@ std::vector<Tensor> Checkpoint(const std::vector<Tensor>& in, Segment segment) {
   return out;
 }
 
-Tensor Checkpoint(const Tensor& in, std::function<Tensor(const Tensor& in)> segment) {
-  return Checkpoint(std::vector<Tensor>{in}, [one = std::move(segment)](absl::Span<const Tensor> given) {
-    return std::vector<Tensor>{one(given[0])};
-  })[0];
+Tensor Checkpoint(const std::vector<Tensor>& in, std::function<Tensor(absl::Span<const Tensor> in)> segment) {
+  return Checkpoint(
+      in, Segment([one = std::move(segment)](absl::Span<const Tensor> given) { return std::vector{one(given)}; }))[0];
 }
 
 void WantGradient(Tensor& embedded) {

@@ -71,8 +71,8 @@ Tensor LayerNorm(const Tensor& x_in, const Tensor& weight_in, const Tensor& bias
   const Tensor bias = ForFloat(bias_in), weight = ForFloat(weight_in), x = Contiguous(ForFloat(x_in));
   Tensor out = EmptyLike(x);
   const std::int64_t rows = x.elements() / x.sizes().back();
-  const Tensor mean = Empty(context, {rows}, DType::kFloat32);
-  const Tensor rstd = Empty(context, {rows}, DType::kFloat32);
+  Tensor mean = Empty(context, {rows}, DType::kFloat32);
+  Tensor rstd = Empty(context, {rows}, DType::kFloat32);
   if (context.computes()) {
     context.Do(ops::LayerNorm{x.view(), weight.view(), bias.view(), epsilon, out.view(), mean.view(), rstd.view()});
   }
@@ -80,6 +80,7 @@ Tensor LayerNorm(const Tensor& x_in, const Tensor& weight_in, const Tensor& bias
     Record("NativeLayerNormBackward", out, {x, weight, bias},
            {Detach(bias), Detach(x), Detach(mean), Detach(rstd), Detach(weight)}, LayerNormGradient);
   }
+  Release(mean, rstd);  // the tuple's order
   return out;
 }
 

@@ -163,7 +163,8 @@ BertModel::Output BertModel::Encode(const Tensor& embedded, const Tensor& mask) 
   Tensor hidden = embedded;
   for (const Layer& layer : layers_) {
     if (options_.is_checkpointed && options_.is_training) {
-      hidden = Checkpoint(hidden, [this, &layer, mask](const Tensor& in) { return RunLayer(layer, in, mask); });
+      hidden = Checkpoint({hidden, mask},
+                          [this, &layer](absl::Span<const Tensor> in) { return RunLayer(layer, in[0], in[1]); });
     } else {
       hidden = RunLayer(layer, hidden, mask);
     }

@@ -253,7 +253,10 @@ Decoder::Output Decoder::Run(const Tensor& ids, const Tensor& mask) const {
   if (rotates_once()) pass.rotary = rotary_(pass.positions, hidden.dtype());
   for (const Layer& layer : layers_) {
     if (options_.is_checkpointed && options_.is_training) {
-      hidden = Checkpoint(hidden, [this, &layer, pass](const Tensor& in) { return RunLayer(layer, in, pass); });
+      hidden = Checkpoint(
+          {hidden, pass.mask, pass.positions}, [this, &layer, rotary = pass.rotary](absl::Span<const Tensor> in) {
+            return RunLayer(layer, in[0], {.positions = in[2], .mask = in[1], .rotary = rotary, .cache = nullptr});
+          });
     } else {
       hidden = RunLayer(layer, hidden, pass);
     }

@@ -138,8 +138,9 @@ GptNeo::Output GptNeo::Run(const Tensor& ids, const Tensor& mask) const {
   hidden = Dropout(hidden, dropout(config_.embedding_dropout));
   for (const Layer& layer : layers_) {
     if (is_checkpointed) {
-      hidden =
-          Checkpoint(hidden, [this, &layer, bias](const Tensor& in) { return RunLayer(layer, in, bias, nullptr); });
+      hidden = Checkpoint({hidden, bias}, [this, &layer](absl::Span<const Tensor> in) {
+        return RunLayer(layer, in[0], in[1], nullptr);
+      });
     } else {
       hidden = RunLayer(layer, hidden, bias, &out.cache);
     }

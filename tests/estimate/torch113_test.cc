@@ -100,6 +100,7 @@ Requests RunDry(const nlohmann::json& about) {
   options.batch = about["batch"];
   options.tokens = about["tokens"];
   options.target_tokens = about.value("targets", 0);
+  options.is_checkpointed = about.value("is_checkpointed", false);
   options.torch_version = "1.13";
   Listener listener;
   const absl::StatusOr<DryRun> run = RunDry(*model, options, device::AddressOrder::kAscending, &listener);
@@ -179,7 +180,8 @@ TEST_P(TorchRun, AgreesEventByEvent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TorchRun,
-                         testing::Values("gpt2", "gpt_neo", "llama", "qwen2", "gemma", "t5", "distilbert"),
+                         testing::Values("gpt2", "gpt_neo", "llama", "qwen2", "gemma", "t5", "distilbert",
+                                         "gpt2_checkpointed", "llama_checkpointed", "t5_checkpointed"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

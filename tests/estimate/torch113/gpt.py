@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from parts import Returned, next_token_loss
+from parts import Returned, checkpointed, next_token_loss
 
 
 def tanh_gelu(x):
@@ -74,7 +74,7 @@ class GptAttention(nn.Module):
         mixed = torch.matmul(scores, value)
         return mixed, scores
 
-    def forward(self, x):
+    def forward(self, x, keeps):
         if self.is_neo:
             query = self.q_proj(x)
             key = self.k_proj(x)
@@ -84,7 +84,7 @@ class GptAttention(nn.Module):
         query = by_head(query, self.heads)
         key = by_head(key, self.heads)
         value = by_head(value, self.heads)
-        kept = (key, value)
+        kept = (key, value) if keeps else None
         out, weights = self.weigh(query, key, value)
         out = joined(out)
         out = self.out(out)
@@ -113,12 +113,12 @@ class GptLayer(nn.Module):
         self.norm_2 = nn.LayerNorm(attention.width)
         self.feed_forward = GptFeedForward(attention.width, nn.Linear if attention.is_neo else Transposed)
 
-    def forward(self, x):
+    def forward(self, x, keeps):
         before = x
         x = self.norm_1(x)
-        both = self.attention(x)
+        both = self.attention(x, keeps)
         attended = both[0]
-        rest = both[1:]
+        rest = both[1:] if keeps else ()
         x = attended + before
         before = x
         x = self.norm_2(x)
@@ -137,6 +137,7 @@ class GptStack(nn.Module):
         layers = config["num_layers" if is_neo else "n_layer"]
         self.layers = nn.ModuleList([GptLayer(config, i) for i in range(layers)])
         self.norm = nn.LayerNorm(width)
+        self.is_checkpointed = config["is_checkpointed"]
 
     def forward(self, ids, places=None, words=None):
         places = torch.arange(0, ids.size(1), dtype=torch.long)
@@ -146,9 +147,10 @@ class GptStack(nn.Module):
         x = words + where
         kept = ()
         for layer in self.layers:
-            outputs = layer(x)
+            outputs = checkpointed(layer, x, False) if self.is_checkpointed else layer(x, True)
             x = outputs[0]
-            kept = kept + (outputs[1],)
+            if not self.is_checkpointed:
+                kept = kept + (outputs[1],)
         x = self.norm(x)
         return Returned(last=x, kept=kept)
 

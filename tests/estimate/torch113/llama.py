@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from parts import Returned, RootMeanSquare, next_token_loss
+from parts import Returned, RootMeanSquare, checkpointed, next_token_loss
 
 
 class RootMeanSquareFromOne(nn.Module):
@@ -86,7 +86,8 @@ class LlamaAttention(nn.Module):
         value = value.view(batch, tokens, self.key_heads, self.head_width).transpose(1, 2)
         cosines, sines = self.tables(places)
         query, key = rotated(query, key, cosines, sines)
-        kept.append((key, value))
+        if kept is not None:
+            kept.append((key, value))
         key = for_all_heads(key, self.heads // self.key_heads)
         value = for_all_heads(value, self.heads // self.key_heads)
         weights = torch.matmul(query, key.transpose(2, 3)) / math.sqrt(self.head_width)
@@ -133,6 +134,7 @@ class LlamaStack(nn.Module):
         self.tokens = nn.Embedding(config["vocab_size"], config["hidden_size"])
         self.layers = nn.ModuleList([LlamaLayer(config) for _ in range(config["num_hidden_layers"])])
         self.norm = norm_of(config)
+        self.is_checkpointed = config["is_checkpointed"]
         self.scale = config["hidden_size"] ** 0.5 if config["model_type"] == "gemma" else None
 
     @staticmethod
@@ -153,7 +155,7 @@ class LlamaStack(nn.Module):
         if self.scale is not None:
             x = x * torch.tensor(self.scale)
         for layer in self.layers:
-            outputs = layer(x, mask, rows, kept)
+            outputs = checkpointed(layer, x, mask, rows, None) if self.is_checkpointed else layer(x, mask, rows, kept)
             x = outputs[0]
         x = self.norm(x)
         return Returned(last=x, kept=tuple(kept))

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 
 class Returned:
@@ -10,6 +11,11 @@ class Returned:
 
     def __init__(self, **parts):
         self.__dict__.update(parts)
+
+
+def checkpointed(module, *inputs):
+    """The reentrant form, as gradient_checkpointing_enable() makes layers run. No dropout: no random state is kept."""
+    return checkpoint(module, *inputs, preserve_rng_state=False)
 
 
 def next_token_loss(logits, labels):

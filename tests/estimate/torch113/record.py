@@ -45,7 +45,7 @@ def main(library_path, path):
     with open(path) as file:
         first_line = file.readline().rstrip("\n")
     sizes = json.loads(first_line)
-    config = sizes["config"]
+    config = sizes["config"] | {"is_checkpointed": sizes.get("is_checkpointed", False)}
     torch.manual_seed(0)
     torch.set_num_threads(1)
     gc.disable()

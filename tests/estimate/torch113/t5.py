@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from parts import Returned, RootMeanSquare
+from parts import Returned, RootMeanSquare, checkpointed
 
 
 def inverted(mask):
@@ -17,6 +17,7 @@ def inverted(mask):
 class T5Attention(nn.Module):
     def __init__(self, config, is_decoder, has_bias):
         super().__init__()
+        self.is_checkpointed = config["is_checkpointed"]
         width, self.heads, self.head_width = config["d_model"], config["num_heads"], config["d_kv"]
         inner = self.heads * self.head_width
         self.is_decoder = is_decoder
@@ -55,7 +56,7 @@ class T5Attention(nn.Module):
         values = values.permute([2, 0, 1]).unsqueeze(0)
         return values
 
-    def forward(self, x, mask, bias, source=None):
+    def forward(self, x, mask, bias, source=None, keeps=True):
         batch, tokens = x.shape[:2]
         split = lambda states: states.view(batch, -1, self.heads, self.head_width).transpose(1, 2)
         rejoin = lambda states: states.transpose(1, 2).contiguous().view(batch, -1, self.heads * self.head_width)
@@ -66,6 +67,8 @@ class T5Attention(nn.Module):
         if bias is None:
             if self.position_bias is None:
                 bias = torch.zeros((1, self.heads, tokens, key.size(2)))
+                if self.is_checkpointed:
+                    bias.requires_grad = True
             else:
                 bias = self.made_bias(tokens, key.size(2))
             bias = bias + mask
@@ -73,7 +76,7 @@ class T5Attention(nn.Module):
         weights = functional.softmax(scores.float(), dim=-1).type_as(scores)
         out = rejoin(torch.matmul(weights, value))
         out = self.out(out)
-        return out, (key, value) if self.is_decoder else None, bias
+        return out, (key, value) if self.is_decoder and keeps else None, bias
 
 
 class T5AttentionLayer(nn.Module):
@@ -82,9 +85,9 @@ class T5AttentionLayer(nn.Module):
         self.attention = T5Attention(config, is_decoder, has_bias)
         self.norm = RootMeanSquare(config["d_model"])
 
-    def forward(self, x, mask, bias, source=None):
+    def forward(self, x, mask, bias, source=None, keeps=True):
         normed = self.norm(x)
-        parts = self.attention(normed, mask, bias, source)
+        parts = self.attention(normed, mask, bias, source, keeps)
         out = x + parts[0]
         return (out,) + parts[1:]
 
@@ -116,17 +119,18 @@ class T5Block(nn.Module):
         self.cross = T5AttentionLayer(config, True, False) if is_decoder else None
         self.feed_forward = T5FeedForward(config)
 
-    def forward(self, x, mask, bias, source, source_mask, source_bias):
-        own = self.own(x, mask, bias)
+    def forward(self, x, mask, bias, source, source_mask, source_bias, keeps):
+        own = self.own(x, mask, bias, None, keeps)
         x, kept = own[:2]
         biases = own[2:]
         if self.cross is not None:
-            cross = self.cross(x, source_mask, source_bias, source)
+            cross = self.cross(x, source_mask, source_bias, source, keeps)
             x = cross[0]
-            kept = kept + cross[1]
+            if keeps:
+                kept = kept + cross[1]
             biases = biases + cross[2:]
         x = self.feed_forward(x)
-        return (x, kept) + biases
+        return ((x, kept) if keeps else (x,)) + biases
 
 
 class T5Stack(nn.Module):
@@ -137,6 +141,7 @@ class T5Stack(nn.Module):
         layers = config["num_decoder_layers" if is_decoder else "num_layers"]
         self.blocks = nn.ModuleList([T5Block(config, is_decoder, i == 0) for i in range(layers)])
         self.norm = RootMeanSquare(config["d_model"])
+        self.is_checkpointed = config["is_checkpointed"]
 
     def own_mask(self, sizes, ones):
         if not self.is_decoder:
@@ -160,7 +165,11 @@ class T5Stack(nn.Module):
         bias, source_bias = None, None
         x = embedded
         for block in self.blocks:
-            outputs = block(x, mask, bias, source, source_mask, source_bias)
+            if self.is_checkpointed:
+                outputs = checkpointed(block, x, mask, bias, source, source_mask, source_bias, False)
+                outputs = outputs[:1] + (None,) + outputs[1:]
+            else:
+                outputs = block(x, mask, bias, source, source_mask, source_bias, True)
             x, pair = outputs[:2]
             bias = outputs[2]
             if source is not None:
