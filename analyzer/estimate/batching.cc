@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,7 @@ std::vector<BatchShape> EpochOf(const Lengths& lengths, Batching batching, std::
     const std::int64_t longest = *std::max_element(samples.begin() + begin, samples.begin() + end);
     BatchShape shape{end - begin, batching == Batching::kFixed ? lengths.longest : longest};
     shape.is_padded = *std::min_element(samples.begin() + begin, samples.begin() + end) < shape.tokens;
+    shape.real_tokens = std::accumulate(samples.begin() + begin, samples.begin() + end, std::int64_t{0});
     out.push_back(shape);
   }
   return out;

@@ -26,11 +26,11 @@ class DecoderProgram final : public Program {
   Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const Tensor ids = Ids({shape.batch, shape.tokens}), mask = MaskOf(context_, shape), labels = Labels(shape);
     batch_ = {ids, mask, labels};
-    return module_.Loss(ids, labels, {mask, outputs});
+    return module_.Loss(ids, labels, {mask, outputs, shape.real_tokens});
   }
   void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const Tensor ids = Ids({shape.batch, shape.tokens});
-    module_.Forward(ids, {MaskOf(context_, shape), outputs});
+    module_.Forward(ids, {MaskOf(context_, shape), outputs, shape.real_tokens});
   }
 
  private:
@@ -72,14 +72,7 @@ std::string WhyNot(const DecoderProgramConfig<Config>& config, const DryRunOptio
   if (!config.activation.empty() && config.activation != activation) {
     return absl::StrCat("no dry run with the activation '", config.activation, "' yet: this family has ", activation);
   }
-  const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);
-  if (options.attention == Attention::kFlash && options.precision == Precision::kFloat32) {
-    return "FlashAttention has no fp32: give --precision bf16, fp16, bf16-pure or fp16-pure, or --attention sdpa";
-  }
-  if (options.attention == Attention::kFlash && gpu.ok() && gpu->compute_capability < 80) {
-    return absl::StrCat("FlashAttention 2 does not run on a ", gpu->name, ": give --attention sdpa or eager");
-  }
-  return {};
+  return WhyNoFlash(options);
 }
 
 }  // namespace
@@ -102,8 +95,9 @@ std::unique_ptr<Program> MakeProgramOf(const Gpt2ProgramConfig& config, kernels:
 
 std::unique_ptr<Program> MakeProgramOf(const GptNeoProgramConfig& config, kernels::Parameters& parameters,
                                        const DryRunOptions& options) {
-  return std::make_unique<DecoderProgram<kernels::GptNeo>>(parameters, config.decoder, config.head,
-                                                           OptionsOf<kernels::GptNeo>(config, options));
+  auto of_module = OptionsOf<kernels::GptNeo>(config, options);
+  of_module.attention = options.attention.value_or(Attention::kEager);
+  return std::make_unique<DecoderProgram<kernels::GptNeo>>(parameters, config.decoder, config.head, of_module);
 }
 
 double WidestTensorOf(const LlamaProgramConfig& config, const DryRunOptions& options) {
@@ -129,8 +123,8 @@ std::string WhyNoProgramOf(const Gpt2ProgramConfig& config, const DryRunOptions&
 }
 
 std::string WhyNoProgramOf(const GptNeoProgramConfig& config, const DryRunOptions& options) {
-  if (options.attention.value_or(Attention::kEager) != Attention::kEager) {
-    return "GPT-Neo has no fused attention in the transformers followed here: --attention eager";
+  if (options.attention == Attention::kSdpa) {
+    return "GPT-Neo has no sdpa in the transformers followed here: --attention eager or flash";
   }
   return WhyNot(config, options, "gelu_new");
 }

@@ -19,6 +19,7 @@ struct BatchShape {
   std::int64_t tokens = 1;
   std::int64_t target_tokens = 0;  // of an encoder-decoder's decoder; 0: as many
   bool is_padded = false;          // some sample is shorter: a mask says where
+  std::int64_t real_tokens = 0;    // of all samples without padding; 0: not known, batch x tokens
 };
 
 struct DryRunOptions {

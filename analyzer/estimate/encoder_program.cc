@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "analyzer/estimate/program.h"
 
 namespace ashlar::estimate {
@@ -22,11 +23,11 @@ class EncoderProgram final : public Program {
     const Tensor ids = Ids(shape), mask = MaskOf(context_, shape);
     const kernels::TaskLabels labels = kernels::EmptyLabels(context_, task_, shape.batch, shape.tokens);
     batch_ = {ids, mask, labels.first, labels.second};
-    return model_->Loss(ids, labels, {mask, outputs});
+    return model_->Loss(ids, labels, {mask, outputs, shape.real_tokens});
   }
   void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const Tensor ids = Ids(shape);
-    model_->Forward(ids, {MaskOf(context_, shape), outputs});
+    model_->Forward(ids, {MaskOf(context_, shape), outputs, shape.real_tokens});
   }
 
  private:
@@ -45,11 +46,6 @@ double Widest(std::int64_t heads, std::int64_t inner, std::int64_t width, std::i
       task == EncoderTask::kMaskedLanguage || task == EncoderTask::kCausalLanguage || task == EncoderTask::kPreTraining;
   return std::max(static_cast<double>(heads) * static_cast<double>(options.tokens),
                   static_cast<double>(std::max({inner, width, has_logits ? vocabulary : 0})));
-}
-
-std::string WhyNoAttention(const DryRunOptions& options) {
-  if (options.attention != kernels::Attention::kFlash) return {};
-  return "no dry run of an encoder with the package flash_attn yet: --attention eager and sdpa have one";
 }
 
 }  // namespace
@@ -72,7 +68,7 @@ std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, ke
       kernels::MakeDistilBert(parameters, config.bert, config.head,
                               {.is_checkpointed = options.is_checkpointed,
                                .is_training = options.is_training,
-                               .has_sdpa = options.attention == kernels::Attention::kSdpa}));
+                               .attention = options.attention.value_or(kernels::Attention::kEager)}));
 }
 
 double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options) {
@@ -86,9 +82,11 @@ double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions
   return Widest(bert.n_heads, bert.hidden_dim, bert.dim, bert.vocab_size, config.head.task, options);
 }
 
-std::string WhyNoProgramOf(const BertProgramConfig&, const DryRunOptions& options) { return WhyNoAttention(options); }
-std::string WhyNoProgramOf(const DistilBertProgramConfig&, const DryRunOptions& options) {
-  return WhyNoAttention(options);
+std::string WhyNoProgramOf(const BertProgramConfig& config, const DryRunOptions& options) {
+  if (options.attention != kernels::Attention::kFlash) return {};
+  return absl::StrCat(config.padding_id.has_value() ? "RoBERTa" : "BERT",
+                      " has no flash_attn in the transformers followed here: --attention sdpa");
 }
+std::string WhyNoProgramOf(const DistilBertProgramConfig&, const DryRunOptions& options) { return WhyNoFlash(options); }
 
 }  // namespace ashlar::estimate

@@ -1,6 +1,5 @@
 #include "analyzer/estimate/program.h"
 
-#include <algorithm>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -74,6 +73,17 @@ kernels::Tensor MaskOf(kernels::Context& context, const BatchShape& shape) {
   return kernels::Empty(context, {shape.batch, shape.tokens}, kernels::DType::kInt64, kernels::Part::kBatch);
 }
 
+std::string WhyNoFlash(const DryRunOptions& options) {
+  if (options.attention != kernels::Attention::kFlash) return {};
+  if (options.precision == Precision::kFloat32) {
+    return "FlashAttention has no fp32: give --precision bf16, fp16, bf16-pure or fp16-pure, or --attention sdpa or "
+           "eager";
+  }
+  const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);
+  if (!gpu.ok() || gpu->compute_capability >= 80) return {};
+  return absl::StrCat("FlashAttention 2 does not run on a ", gpu->name, ": give --attention sdpa or eager");
+}
+
 std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   const std::string what = model.architecture.empty() ? "a list of parameters" : model.architecture;
   if (!std::holds_alternative<std::monostate>(model.program) && !IsDecoder(model)) {
@@ -91,12 +101,6 @@ std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   }
   if (IsPure(options.precision) && options.switches.has_host_embeddings) {
     return "no dry run of embeddings on the host in pure half precision yet";
-  }
-  const bool is_padded = options.is_padded || std::any_of(options.batches.begin(), options.batches.end(),
-                                                          [](const BatchShape& shape) { return shape.is_padded; });
-  if (is_padded && options.attention == kernels::Attention::kFlash) {
-    return "no dry run of padded batches with the package flash_attn yet, which takes the padding out: --attention "
-           "sdpa";
   }
   if (options.is_padded && model.tokens_a_sample.has_value()) {
     return absl::StrCat("no padded batches of ", model.family, ", whose samples are all of one length");

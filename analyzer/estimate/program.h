@@ -42,6 +42,9 @@ std::optional<kernels::Attention> DefaultAttention(const Model& model, const Dry
 // Of a model that WhyNoProgram has nothing against. `options` outlives it.
 std::unique_ptr<Program> MakeProgram(kernels::Parameters& parameters, const Model& model, const DryRunOptions& options);
 
+// Empty, or why --attention flash cannot run, whatever the model.
+std::string WhyNoFlash(const DryRunOptions& options);
+
 // The batch's attention mask, (B, S) int64; none where all samples are as long as the batch.
 kernels::Tensor MaskOf(kernels::Context& context, const BatchShape& shape);
 

@@ -65,6 +65,25 @@ void FlashGradient(Gradients& g, const FusedAttention& call, ops::RandomKey rand
   }
 }
 
+// By the names that FlashAttnVarlenFunc saves.
+enum SavedUnpadded : std::size_t { kUnpaddedQuery, kUnpaddedKey, kUnpaddedValue };
+
+void UnpaddedGradient(Gradients& g, std::int64_t batch) {
+  const Tensor &query = g.saved[kUnpaddedQuery], &key = g.saved[kUnpaddedKey], &value = g.saved[kUnpaddedValue];
+  const std::int64_t tokens = query.size(0), heads = query.size(1), size = query.size(2);
+  const std::int64_t rows = tokens + 128 * batch;  // samples are that far apart
+  const NoGrad no_grad(g.context);
+  g.out[0] = EmptyLike(query);
+  g.out[1] = EmptyLike(key);
+  g.out[2] = EmptyLike(value);
+  const Tensor grad = Contiguous(g.grad);
+  const Tensor sums = Empty(g.context, {heads, rows}, DType::kFloat32);
+  const Tensor accumulator = Empty(g.context, {rows, heads, RoundedHead(size)}, DType::kFloat32);
+  if (key.size(1) == heads) return;
+  const Tensor wide_key = Empty(g.context, {tokens, heads, size}, query.dtype());
+  const Tensor wide_value = EmptyLike(wide_key);
+}
+
 }  // namespace
 
 // num_splits_heuristic: the fewest parts that keep 85 % of the best occupancy.
@@ -121,6 +140,20 @@ Tensor FlashAttentionOf(const Tensor& query, const Tensor& key, const Tensor& va
            {Detach(key), Detach(log_sum_exp), Detach(out), Keep(call.has_seeds, offset), Keep(call.has_seeds, seed),
             Detach(query), Detach(value)},
            [call, random](Gradients& g) { FlashGradient(g, call, random); });
+  }
+  return out;
+}
+
+Tensor UnpaddedFlashAttentionOf(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& starts) {
+  Context& context = query.context();
+  ASHLAR_CHECK(!context.computes());
+  Tensor out = EmptyLike(query);
+  const Tensor log_sum_exp = Empty(context, {query.size(1), query.size(0)}, DType::kFloat32);
+  const Tensor seeds = Empty(context, {2}, DType::kInt64);
+  if (Records(query, key, value)) {
+    Record("FlashAttnVarlenFuncBackward", out, {query, key, value},
+           {Detach(query), Detach(key), Detach(value), Detach(out), Detach(log_sum_exp), Detach(starts), Detach(seeds)},
+           [batch = starts.size(0) - 1](Gradients& g) { UnpaddedGradient(g, batch); });
   }
   return out;
 }

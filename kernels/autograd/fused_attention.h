@@ -25,6 +25,11 @@ struct FusedAttention {
 // laid out as the query. Fewer key heads than query heads are expanded in backward.
 Tensor FlashAttentionOf(const Tensor& query, const Tensor& key, const Tensor& value, const FusedAttention& call);
 
+// The same over samples without padding, one behind the other (mha_varlen_fwd and mha_varlen_bwd of the package
+// flash_attn 2.6 and later): query (T, H, D), key and value (T, Hkv, D), the result as the query; `starts` (B + 1)
+// int32. In dry runs alone.
+Tensor UnpaddedFlashAttentionOf(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& starts);
+
 // query, key, value (B, H, S, D); the result is (B, S, H, D) in memory. A bias, of the query's dtype and without a
 // gradient, has the sizes of the scores, its strides multiples of 8 but the last.
 Tensor EfficientAttentionOf(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias,

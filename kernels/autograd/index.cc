@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "allocator/base/check.h"
 #include "kernels/autograd/node.h"
 #include "kernels/autograd/views.h"
 
@@ -76,6 +77,12 @@ Tensor IndexGradient(Context& context, const Tensor& grad, const Tensor& indices
   return out;
 }
 
+Dims WithRows(const Dims& sizes, std::int64_t rows) {
+  Dims out = sizes;
+  out[0] = rows;
+  return out;
+}
+
 // `ids` repeated over the other dims of `sizes`.
 ops::View Along(const Tensor& ids, std::size_t dim, const Dims& sizes) {
   ops::View out = ids.view();
@@ -138,6 +145,31 @@ Tensor IndexDim(const Tensor& x, std::int64_t dim, const Tensor& ids) {
       if (!g.context.computes()) return;
       const ops::View index = Along(g.saved[0], at, g.grad.sizes());
       g.context.Do(ops::ScatterAdd{g.grad.view(), static_cast<int>(at), index, g.out[0].view()});
+    });
+  }
+  return out;
+}
+
+Tensor TakeRows(const Tensor& x, const Tensor& rows) {
+  const InOperation in(x.context(), "index_first_axis");
+  ASHLAR_CHECK(!x.context().computes());
+  Tensor out = Empty(x.context(), WithRows(x.sizes(), rows.elements()), x.dtype());
+  if (Records(x)) {
+    Record("IndexFirstAxisBackward", out, {x}, {Detach(rows)}, [whole = x.sizes()](Gradients& g) {
+      const Tensor grad = Contiguous(g.grad);
+      g.out[0] = Zeros(g.context, whole, grad.dtype());
+    });
+  }
+  return out;
+}
+
+Tensor PutRows(const Tensor& values, const Tensor& rows, std::int64_t count) {
+  const InOperation in(values.context(), "pad_input");
+  ASHLAR_CHECK(!values.context().computes());
+  Tensor out = Zeros(values.context(), WithRows(values.sizes(), count), values.dtype());
+  if (Records(values)) {
+    Record("IndexPutFirstAxisBackward", out, {values}, {Detach(rows)}, [](Gradients& g) {
+      g.out[0] = Empty(g.context, WithRows(g.grad.sizes(), g.saved[0].elements()), g.grad.dtype());
     });
   }
   return out;

@@ -25,6 +25,13 @@ Tensor IndexDim(const Tensor& x, std::int64_t dim, const Tensor& ids);
 // x.gather(dim, index) for the last dim; backward scatters into zeros and needs its whole input until then.
 Tensor Gather(const Tensor& x, const Tensor& index);
 
+// x (N, ..) at the rows (int64, (T)): (T, ..), as the package flash_attn takes padding out; backward scatters into
+// zeros and sorts nothing. In dry runs alone.
+Tensor TakeRows(const Tensor& x, const Tensor& rows);
+
+// The reverse: zeros (count, ..) with the values (T, ..) in these rows.
+Tensor PutRows(const Tensor& values, const Tensor& rows, std::int64_t count);
+
 // Bytes that cub::DeviceRadixSort takes for n pairs: 1 where one block sorts all. Seen in recorded traces of
 // PyTorch 2.11 (n = 512 to 4096).
 std::uint64_t SortScratchBytes(std::int64_t n);

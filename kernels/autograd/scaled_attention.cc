@@ -196,4 +196,12 @@ Tensor FlashAttention(const Tensor& query, const Tensor& key, const Tensor& valu
   return q.IsSame(query) ? out : Slice(out, -1, 0, query.size(-1));
 }
 
+Tensor UnpaddedFlashAttention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& starts) {
+  const InOperation in(query.context(), "flash_attention");
+  const Tensor q = PadLastDim(query, kAlignedHead), k = PadLastDim(key, kAlignedHead),
+               v = PadLastDim(value, kAlignedHead);
+  const Tensor out = UnpaddedFlashAttentionOf(q, k, v, starts);
+  return q.IsSame(query) ? out : Slice(out, -1, 0, query.size(-1));
+}
+
 }  // namespace ashlar::kernels

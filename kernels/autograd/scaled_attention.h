@@ -38,6 +38,9 @@ Tensor ScaledDotProductAttention(const Tensor& query, const Tensor& key, const T
 // result as the query.
 Tensor FlashAttention(const Tensor& query, const Tensor& key, const Tensor& value, const ScaledAttention& call);
 
+// flash_attn_varlen_func: query (T, H, D), key and value (T, Hkv, D) of samples that `starts` (B + 1) int32 divides.
+Tensor UnpaddedFlashAttention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& starts);
+
 }  // namespace ashlar::kernels
 
 #endif  // ASHLAR_KERNELS_AUTOGRAD_SCALED_ATTENTION_H_

@@ -2,6 +2,7 @@
 #ifndef ASHLAR_KERNELS_NN_CALL_H_
 #define ASHLAR_KERNELS_NN_CALL_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/tensor/tensor.h"
@@ -13,6 +14,8 @@ struct Call {
   Tensor mask = {};
   // Gets what the call returns beside the loss, for a caller whose variable holds it; nullptr: it ends with the call.
   std::vector<Tensor>* outputs = nullptr;
+  // That the mask shows, of all samples; 0: as many as it has.
+  std::int64_t tokens = 0;
 
   template <typename... Tensors>
   void Return(const Tensors&... tensors) const {

@@ -154,13 +154,9 @@ Tensor Decoder::AttendFused(Tensor& query_in, Tensor& key_in, Tensor& value_in, 
   return Contiguous(Transpose(out, 1, 2));
 }
 
-Tensor Decoder::AttendFlash(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in) const {
-  const auto by_token = [&](const Tensor& t) {
-    const Tensor swapped = Transpose(t, 1, 2);
-    return t.dtype() == DType::kFloat32 ? Cast(swapped, context_.autocast_dtype()) : swapped;
-  };
-  const Tensor query = by_token(query_in), key = by_token(key_in), value = by_token(value_in);
-  return FlashAttention(query, key, value, {.dropout_p = dropout(), .is_causal = query.size(1) > 1});
+Tensor Decoder::AttendFlash(const Tensor& query, const Tensor& key, const Tensor& value, const LayerMask& mask) const {
+  return FlashForward(Transpose(query, 1, 2), Transpose(key, 1, 2), Transpose(value, 1, 2), mask,
+                      {.dropout_p = dropout(), .is_causal = query.size(2) > 1});
 }
 
 Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const {
@@ -188,13 +184,13 @@ Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pas
   Tensor out;
   switch (options_.attention) {
     case Attention::kEager:
-      out = AttendEagerly(query, key, value, pass.mask, held);
+      out = AttendEagerly(query, key, value, pass.mask.tensor, held);
       break;
     case Attention::kSdpa:
-      out = AttendFused(query, key, value, pass.mask);
+      out = AttendFused(query, key, value, pass.mask.tensor);
       break;
     case Attention::kFlash:
-      out = AttendFlash(query, key, value);
+      out = AttendFlash(query, key, value, pass.mask);
       break;
   }
   out = Contiguous(Reshape(out, {batch, length, -1}));
@@ -229,7 +225,8 @@ Tensor Decoder::RunLayer(const Layer& layer, const Tensor& hidden, const Pass& p
   return Add(residual, states);
 }
 
-Decoder::Output Decoder::Run(const Tensor& ids, const Tensor& mask) const {
+Decoder::Output Decoder::Run(const Tensor& ids, const Call& call) const {
+  const Tensor& mask = call.mask;
   const std::int64_t length = ids.size(1);
   Output out;
   Tensor embedded = tokens_(ids);
@@ -243,8 +240,11 @@ Decoder::Output Decoder::Run(const Tensor& ids, const Tensor& mask) const {
   const bool is_windowed = config_.window.has_value() && length >= *config_.window;
   const bool needs_mask = is_windowed || mask.defined();
   if (options_.attention == Attention::kEager || (options_.attention == Attention::kSdpa && needs_mask)) {
-    pass.mask = mask.defined() ? UpdatedCausalBias(mask, embedded.dtype(), options_.attention == Attention::kSdpa)
-                               : CausalBias(context_, length, embedded.dtype(), config_.window);
+    pass.mask.tensor = mask.defined()
+                           ? UpdatedCausalBias(mask, embedded.dtype(), options_.attention == Attention::kSdpa)
+                           : CausalBias(context_, length, embedded.dtype(), config_.window);
+  } else if (options_.attention == Attention::kFlash) {
+    pass.mask = FlashMask(call);
   }
   Tensor hidden = embedded;
   if (config_.family == DecoderFamily::kGemma) {
@@ -253,27 +253,29 @@ Decoder::Output Decoder::Run(const Tensor& ids, const Tensor& mask) const {
   if (rotates_once()) pass.rotary = rotary_(pass.positions, hidden.dtype());
   for (const Layer& layer : layers_) {
     if (options_.is_checkpointed && options_.is_training) {
-      hidden = Checkpoint(
-          {hidden, pass.mask, pass.positions}, [this, &layer, rotary = pass.rotary](absl::Span<const Tensor> in) {
-            return RunLayer(layer, in[0], {.positions = in[2], .mask = in[1], .rotary = rotary, .cache = nullptr});
-          });
+      hidden = Checkpoint({hidden, pass.mask.tensor, pass.positions},
+                          [this, &layer, rotary = pass.rotary, tokens = pass.mask.tokens](absl::Span<const Tensor> in) {
+                            return RunLayer(
+                                layer, in[0],
+                                {.positions = in[2], .mask = {in[1], tokens}, .rotary = rotary, .cache = nullptr});
+                          });
     } else {
       hidden = RunLayer(layer, hidden, pass);
     }
   }
   out.hidden = final_norm_(hidden);
-  Release(embedded, pass.positions, positions, pass.mask, hidden, pass.rotary.cosines, pass.rotary.sines);
+  Release(embedded, pass.positions, positions, pass.mask.tensor, hidden, pass.rotary.cosines, pass.rotary.sines);
   return out;
 }
 
 Tensor Decoder::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
-  const Output output = Run(ids, call.mask);
+  const Output output = Run(ids, call);
   for (const Tensor& tensor : output.cache) call.Return(tensor);
   return top_.Loss(output.hidden, labels, call);
 }
 
 void Decoder::Forward(const Tensor& ids, const Call& call) const {
-  const Output output = Run(ids, call.mask);
+  const Output output = Run(ids, call);
   for (const Tensor& tensor : output.cache) call.Return(tensor);
   call.Return(top_.Forward(output.hidden));
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/nn/decoder_head.h"
+#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/layers.h"
 #include "kernels/nn/rotary.h"
 #include "kernels/nn/transformers.h"
@@ -74,7 +75,7 @@ class Decoder {
   // What a forward pass has beside the hidden states.
   struct Pass {
     Tensor positions;  // (1, S)
-    Tensor mask;       // (1, 1, S, S + 1), where one is given
+    LayerMask mask;    // (1, 1, S, S + 1), where one is given; with flash_attn the batch's
     RotaryTables rotary;
     std::vector<Tensor>* cache;  // of keys and values; null: not kept
   };
@@ -84,14 +85,14 @@ class Decoder {
   };
   Norm NewNorm(Parameters& parameters, const std::string& name) const;
   Layer NewLayer(Parameters& parameters, const std::string& name) const;
-  Output Run(const Tensor& ids, const Tensor& mask) const;
+  Output Run(const Tensor& ids, const Call& call) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Pass& pass) const;
   // `held` gets what the layer holds to its end.
   Tensor Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const;
   // Up to 4.47 these are no functions: the caller's key and value become the repeated ones.
   Tensor AttendEagerly(const Tensor& query, Tensor& key, Tensor& value, const Tensor& mask, Tensor& held) const;
   Tensor AttendFused(Tensor& query, Tensor& key, Tensor& value, const Tensor& mask) const;
-  Tensor AttendFlash(const Tensor& query, const Tensor& key, const Tensor& value) const;
+  Tensor AttendFlash(const Tensor& query, const Tensor& key, const Tensor& value, const LayerMask& mask) const;
   Tensor RepeatKeys(const Tensor& x) const;
   Tensor FeedForward(const Layer& layer, const Tensor& x) const;
   double dropout() const { return options_.is_training ? config_.dropout : 0; }

@@ -75,24 +75,31 @@ Tensor DistilBertModel::Embed(const Tensor& ids) const {
   return out;
 }
 
-Tensor DistilBertModel::Forward(const Tensor& ids, const Tensor& given) const {
-  Tensor mask = given;
-  if (!given.defined()) {
-    mask = Empty(context_, {ids.size(0), ids.size(1)}, DType::kFloat32);
-    if (context_.computes()) context_.Do(ops::Fill{mask.view(), 1});
+LayerMask DistilBertModel::MaskFor(const Tensor& ids, const Call& call) const {
+  if (options_.attention == Attention::kFlash) return FlashMask(call);
+  if (options_.attention == Attention::kSdpa && call.mask.defined()) return {ExpandedBias(call.mask, dtype_)};
+  if (options_.attention == Attention::kSdpa) LookForPadding(context_, ids.sizes());  // of full batches there is none
+  return {};
+}
+
+Tensor DistilBertModel::Forward(const Tensor& ids, const Call& call) const {
+  LayerMask mask;
+  if (!call.mask.defined() && options_.attention != Attention::kFlash) {
+    mask.tensor = Empty(context_, {ids.size(0), ids.size(1)}, DType::kFloat32);
+    if (context_.computes()) context_.Do(ops::Fill{mask.tensor.view(), 1});
   }
   const Tensor embedded = Embed(ids);
-  if (options_.has_sdpa && given.defined()) {
-    mask = ExpandedBias(given, dtype_);
-  } else if (options_.has_sdpa) {  // of full batches there is none
-    LookForPadding(context_, mask.sizes());
-    mask.reset();
+  if (options_.attention != Attention::kEager) {
+    mask = MaskFor(ids, call);
+  } else if (call.mask.defined()) {
+    mask.tensor = call.mask;
   }
   Tensor hidden = embedded;
   for (const Layer& layer : layers_) {
     if (options_.is_checkpointed && options_.is_training) {
-      hidden = Checkpoint({hidden, mask},
-                          [this, &layer](absl::Span<const Tensor> in) { return RunLayer(layer, in[0], in[1]); });
+      hidden = Checkpoint({hidden, mask.tensor}, [this, &layer, tokens = mask.tokens](absl::Span<const Tensor> in) {
+        return RunLayer(layer, in[0], {in[1], tokens});
+      });
     } else {
       hidden = RunLayer(layer, hidden, mask);
     }
@@ -125,26 +132,34 @@ Tensor DistilBertModel::AttendSelf(const Layer& layer, const Tensor& x, const Te
 }
 
 // The kernels lay their output out by token: contiguous() after the transpose is a view.
-Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x, const Tensor& mask) const {
+Tensor DistilBertModel::AttendFused(const Layer& layer, const Tensor& x, const LayerMask& mask) const {
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2), heads = config_.n_heads;
-  const auto by_head = [&](const Tensor& projected) {
-    return Transpose(View(projected, {batch, length, heads, width / heads}), 1, 2);
+  const bool is_flash = options_.attention == Attention::kFlash;
+  const ScaledAttention call{.dropout_p = dropout(config_.attention_dropout)};
+  const auto split_heads = [&](const Tensor& projected) {
+    const Tensor split = View(projected, {batch, length, heads, width / heads});
+    return is_flash ? split : Transpose(split, 1, 2);
   };
-  Tensor query = by_head(layer.query(x));
-  Tensor key = by_head(layer.key(x));
-  Tensor value = by_head(layer.value(x));
-  Tensor context =
-      ScaledDotProductAttention(query, key, value, mask, {.dropout_p = dropout(config_.attention_dropout)});
-  context = View(Contiguous(Transpose(context, 1, 2)), {batch, length, width});
+  Tensor query = split_heads(layer.query(x));
+  Tensor key = split_heads(layer.key(x));
+  Tensor value = split_heads(layer.value(x));
+  Tensor context;
+  if (is_flash) {
+    context = Reshape(FlashForward(query, key, value, mask, call), {batch, length, width});
+  } else {
+    context = ScaledDotProductAttention(query, key, value, mask.tensor, call);
+    context = View(Contiguous(Transpose(context, 1, 2)), {batch, length, width});
+  }
   context = layer.out(context);
   Release(query, key, value);
   return context;
 }
 
-Tensor DistilBertModel::RunLayer(const Layer& layer, const Tensor& x, const Tensor& mask) const {
+Tensor DistilBertModel::RunLayer(const Layer& layer, const Tensor& x, const LayerMask& mask) const {
   const InModule in(context_, layer.name);
-  Tensor attended = options_.has_sdpa ? AttendFused(layer, x, mask) : AttendSelf(layer, x, mask);
+  Tensor attended =
+      options_.attention == Attention::kEager ? AttendSelf(layer, x, mask.tensor) : AttendFused(layer, x, mask);
   Tensor sum = Add(attended, x);
   attended = layer.attention_norm(sum);
   sum.reset();

@@ -1,4 +1,4 @@
-// DistilBERT as transformers 4.17 to 4.47 runs it eagerly (models/distilbert/modeling_distilbert.py): no token types,
+// DistilBERT as transformers 4.17 to 4.51 runs it (models/distilbert/modeling_distilbert.py): no token types, eagerly
 // the query scaled before the product, the mask filled in, no dropout behind attention's own output.
 //
 //   DistilBertModel model(parameters, "distilbert.", config, {});
@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/layers.h"
+#include "kernels/nn/transformers.h"
 
 namespace ashlar::kernels {
 
@@ -32,14 +34,14 @@ struct DistilBertConfig {
 class DistilBertModel {
  public:
   struct Options {
-    bool is_checkpointed = false;  // each layer
-    bool is_training = true;       // dropout
-    bool has_sdpa = false;         // DistilBertSdpaAttention (transformers 4.46 on)
+    bool is_checkpointed = false;             // each layer
+    bool is_training = true;                  // dropout
+    Attention attention = Attention::kEager;  // sdpa from transformers 4.46 on, flash from 4.36
   };
   DistilBertModel(Parameters& parameters, const std::string& prefix, const DistilBertConfig& config, Options options);
 
-  // ids (B, S) int64, mask (B, S) int64; (B, S, dim). Where no mask is given the model makes one of ones.
-  Tensor Forward(const Tensor& ids, const Tensor& mask = {}) const;
+  // ids (B, S) int64; (B, S, dim). Where no mask is given the model makes one of ones.
+  Tensor Forward(const Tensor& ids, const Call& call = {}) const;
 
   const Tensor& word_embeddings() const { return word_.weight(); }
 
@@ -53,8 +55,9 @@ class DistilBertModel {
   };
   Tensor Embed(const Tensor& ids) const;
   Tensor AttendSelf(const Layer& layer, const Tensor& x, const Tensor& mask) const;
-  Tensor AttendFused(const Layer& layer, const Tensor& x, const Tensor& mask) const;
-  Tensor RunLayer(const Layer& layer, const Tensor& x, const Tensor& mask) const;
+  Tensor AttendFused(const Layer& layer, const Tensor& x, const LayerMask& mask) const;
+  LayerMask MaskFor(const Tensor& ids, const Call& call) const;
+  Tensor RunLayer(const Layer& layer, const Tensor& x, const LayerMask& mask) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 
   Context& context_;

@@ -40,12 +40,12 @@ class DistilBert final : public EncoderForTask {
   using EncoderForTask::Forward;
   using EncoderForTask::Loss;
   void Forward(const Tensor& ids, const Call& call) const override {
-    const Tensor hidden = model_.Forward(ids, call.mask);
+    const Tensor hidden = model_.Forward(ids, call);
     call.Return(head_.task == EncoderTask::kNone ? hidden : Logits(hidden));
   }
 
   Tensor Loss(const Tensor& ids, const TaskLabels& labels, const Call& call) const override {
-    const Tensor hidden = model_.Forward(ids, call.mask);
+    const Tensor hidden = model_.Forward(ids, call);
     if (head_.task == EncoderTask::kNone) {
       call.Return(hidden);
       return MeanOfAll(hidden);

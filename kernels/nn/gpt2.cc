@@ -86,16 +86,13 @@ Tensor Gpt2::AttendEagerly(const Layer& layer, const Tensor& query, const Tensor
 }
 
 Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in,
-                         const Tensor& bias) const {
+                         const LayerMask& mask) const {
+  const Tensor& bias = mask.tensor;
   const double p = dropout(config_.attn_pdrop);
   const bool is_causal = !bias.defined() && query_in.size(2) > 1;
   if (options_.attention == Attention::kFlash) {
-    const auto by_token = [&](const Tensor& t) {
-      const Tensor swapped = Transpose(t, 1, 2);
-      return t.dtype() == DType::kFloat32 ? Cast(swapped, context_.autocast_dtype()) : swapped;
-    };
-    const Tensor query = by_token(query_in), key = by_token(key_in), value = by_token(value_in);
-    return FlashAttention(query, key, value, {.dropout_p = p, .is_causal = is_causal});
+    return FlashForward(Transpose(query_in, 1, 2), Transpose(key_in, 1, 2), Transpose(value_in, 1, 2), mask,
+                        {.dropout_p = p, .is_causal = query_in.size(2) > 1});
   }
   Tensor query = query_in, key = key_in, value = value_in;
   if (options_.transformers.attention_is_function) {
@@ -107,7 +104,7 @@ Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Ten
   return Contiguous(Transpose(out, 1, 2));
 }
 
-Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const {
+Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const std::int64_t heads = config_.n_head, depth = width / heads;
@@ -123,14 +120,15 @@ Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias
   }
   Tensor weights;
   Tensor out = options_.attention == Attention::kEager
-                   ? AttendEagerly(layer, parts[0], parts[1], parts[2], bias, weights)
+                   ? AttendEagerly(layer, parts[0], parts[1], parts[2], bias.tensor, weights)
                    : AttendFused(parts[0], parts[1], parts[2], bias);
   out = Reshape(out, {batch, length, width});
   out = layer.attention_out(out);
   return Dropout(out, dropout(config_.resid_pdrop));
 }
 
-Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const {
+Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias,
+                      std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.name);
   Tensor states = layer.norm_attention(hidden);
   Tensor attended = Attend(layer, states, bias, cache);
@@ -149,7 +147,8 @@ Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bi
   return states;
 }
 
-Gpt2::Output Gpt2::Run(const Tensor& ids, const Tensor& mask) const {
+Gpt2::Output Gpt2::Run(const Tensor& ids, const Call& call) const {
+  const Tensor& mask = call.mask;
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
   Output out;
@@ -157,36 +156,38 @@ Gpt2::Output Gpt2::Run(const Tensor& ids, const Tensor& mask) const {
   if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
   Tensor words = tokens_(ids);
   if (options_.is_checkpointed && options_.is_training) WantGradient(words);
-  Tensor bias;
-  if (mask.defined()) {
-    bias = options_.attention == Attention::kEager ? RowBias(mask, words.dtype())
-                                                   : CausalBiasOf(mask, words.dtype(), /*is_fused=*/true);
+  LayerMask bias;
+  if (options_.attention == Attention::kFlash) {
+    bias = FlashMask(call);
+  } else if (mask.defined()) {
+    bias.tensor = options_.attention == Attention::kEager ? RowBias(mask, words.dtype())
+                                                          : CausalBiasOf(mask, words.dtype(), /*is_fused=*/true);
   }
   Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
   hidden = Dropout(hidden, dropout(config_.embd_pdrop));
   for (const Layer& layer : layers_) {
     if (is_checkpointed) {
-      hidden = Checkpoint({hidden, bias}, [this, &layer](absl::Span<const Tensor> in) {
-        return RunLayer(layer, in[0], in[1], nullptr);
+      hidden = Checkpoint({hidden, bias.tensor}, [this, &layer, tokens = bias.tokens](absl::Span<const Tensor> in) {
+        return RunLayer(layer, in[0], {in[1], tokens}, nullptr);
       });
     } else {
       hidden = RunLayer(layer, hidden, bias, &out.cache);
     }
   }
   out.hidden = final_norm_(hidden);
-  Release(bias, position_ids, words, places);
+  Release(bias.tensor, position_ids, words, places);
   return out;
 }
 
 Tensor Gpt2::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
-  const Output output = Run(ids, call.mask);
+  const Output output = Run(ids, call);
   for (const Tensor& tensor : output.cache) call.Return(tensor);
   return top_.Loss(output.hidden, labels, call);
 }
 
 void Gpt2::Forward(const Tensor& ids, const Call& call) const {
-  const Output output = Run(ids, call.mask);
+  const Output output = Run(ids, call);
   for (const Tensor& tensor : output.cache) call.Return(tensor);
   call.Return(top_.Forward(output.hidden));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/nn/decoder_head.h"
+#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/layers.h"
 #include "kernels/nn/transformers.h"
 
@@ -65,14 +66,14 @@ class Gpt2 {
     Tensor hidden;
     std::vector<Tensor> cache;  // keys and values of all layers
   };
-  Output Run(const Tensor& ids, const Tensor& mask) const;
+  Output Run(const Tensor& ids, const Call& call) const;
   // `bias` is added to the scores, where there is one.
-  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const;
-  Tensor Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const;
+  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const;
+  Tensor Attend(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const;
   // query, key, value (B, H, S, D); the result (B, S, H D).
   Tensor AttendEagerly(const Layer& layer, const Tensor& query, const Tensor& key, const Tensor& value,
                        const Tensor& bias, Tensor& weights) const;
-  Tensor AttendFused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias) const;
+  Tensor AttendFused(const Tensor& query, const Tensor& key, const Tensor& value, const LayerMask& bias) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 
   Context& context_;

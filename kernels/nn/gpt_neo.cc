@@ -74,7 +74,8 @@ Tensor GptNeo::Weigh(const Layer& layer, const Tensor& query_in, const Tensor& k
   return Dropout(weights, dropout(config_.attention_dropout));
 }
 
-Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const {
+Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& bias,
+                      std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const auto by_head = [&](const Tensor& projected) {
@@ -90,16 +91,23 @@ Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const Tensor& bi
     cache->push_back(Detach(key));
     cache->push_back(Detach(value));
   }
-  Tensor weights = Weigh(layer, query, key, value.dtype(), bias);
-  Tensor out = Matmul(weights, value);
-  out = View(Contiguous(Permute(out, {0, 2, 1, 3})), {batch, length, width});
+  Tensor weights, out;
+  if (options_.attention == Attention::kFlash) {
+    out = FlashForward(Transpose(query, 1, 2), Transpose(key, 1, 2), Transpose(value, 1, 2), bias,
+                       {.dropout_p = dropout(config_.attention_dropout), .is_causal = length > 1, .scale = 1});
+    out = Reshape(out, {batch, length, width});
+  } else {
+    weights = Weigh(layer, query, key, value.dtype(), bias.tensor);
+    out = Matmul(weights, value);
+    out = View(Contiguous(Permute(out, {0, 2, 1, 3})), {batch, length, width});
+  }
   out = layer.output(out);
   out = Dropout(out, dropout(config_.residual_dropout));
   Release(query, key, value, weights);
   return out;
 }
 
-Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias,
+Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias,
                         std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.name);
   Tensor states = layer.norm_attention(hidden);
@@ -118,7 +126,8 @@ Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& 
   return Add(residual, fed);
 }
 
-GptNeo::Output GptNeo::Run(const Tensor& ids, const Tensor& mask) const {
+GptNeo::Output GptNeo::Run(const Tensor& ids, const Call& call) const {
+  const Tensor& mask = call.mask;
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
   Output out;
@@ -126,38 +135,40 @@ GptNeo::Output GptNeo::Run(const Tensor& ids, const Tensor& mask) const {
   if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
   Tensor words = tokens_(ids);
   if (is_checkpointed) WantGradient(words);
-  Tensor bias;
-  if (mask.defined()) {
-    bias = options_.transformers.gpt_neo_adds_mask ? CausalBiasOf(mask, words.dtype(), /*is_fused=*/false)
-                                                   : RowBias(mask, words.dtype());
+  LayerMask bias;
+  if (options_.attention == Attention::kFlash) {
+    bias = FlashMask(call);
+  } else if (mask.defined()) {
+    bias.tensor = options_.transformers.gpt_neo_adds_mask ? CausalBiasOf(mask, words.dtype(), /*is_fused=*/false)
+                                                          : RowBias(mask, words.dtype());
   } else if (options_.transformers.gpt_neo_adds_mask) {
-    bias = CausalBias(context_, length, words.dtype());
+    bias.tensor = CausalBias(context_, length, words.dtype());
   }
   Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
   hidden = Dropout(hidden, dropout(config_.embedding_dropout));
   for (const Layer& layer : layers_) {
     if (is_checkpointed) {
-      hidden = Checkpoint({hidden, bias}, [this, &layer](absl::Span<const Tensor> in) {
-        return RunLayer(layer, in[0], in[1], nullptr);
+      hidden = Checkpoint({hidden, bias.tensor}, [this, &layer, tokens = bias.tokens](absl::Span<const Tensor> in) {
+        return RunLayer(layer, in[0], {in[1], tokens}, nullptr);
       });
     } else {
       hidden = RunLayer(layer, hidden, bias, &out.cache);
     }
   }
   out.hidden = final_norm_(hidden);
-  Release(bias, position_ids, words, places);
+  Release(bias.tensor, position_ids, words, places);
   return out;
 }
 
 Tensor GptNeo::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
-  const Output output = Run(ids, call.mask);
+  const Output output = Run(ids, call);
   for (const Tensor& tensor : output.cache) call.Return(tensor);
   return top_.Loss(output.hidden, labels, call);
 }
 
 void GptNeo::Forward(const Tensor& ids, const Call& call) const {
-  const Output output = Run(ids, call.mask);
+  const Output output = Run(ids, call);
   for (const Tensor& tensor : output.cache) call.Return(tensor);
   call.Return(top_.Forward(output.hidden));
 }

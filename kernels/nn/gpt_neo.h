@@ -1,5 +1,6 @@
-// GPT-Neo as transformers 4.3x to 4.48 runs it eagerly (models/gpt_neo/modeling_gpt_neo.py): scores in float, layers
-// that see all or the last tokens by a mask buffer, the tanh gelu in plain Python. It has no fused attention there.
+// GPT-Neo as transformers 4.3x to 4.51 runs it (models/gpt_neo/modeling_gpt_neo.py): scores in float, layers
+// that see all or the last tokens by a mask buffer, the tanh gelu in plain Python; or with the package flash_attn,
+// whose layers all see all tokens.
 #ifndef ASHLAR_KERNELS_NN_GPT_NEO_H_
 #define ASHLAR_KERNELS_NN_GPT_NEO_H_
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "kernels/nn/decoder_head.h"
+#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/layers.h"
 #include "kernels/nn/transformers.h"
 
@@ -33,7 +35,8 @@ class GptNeo {
  public:
   struct Options {
     DecoderHead head = DecoderHead::kLanguageModel;
-    std::int64_t labels = 2;  // of a classifier
+    std::int64_t labels = 2;                  // of a classifier
+    Attention attention = Attention::kEager;  // or kFlash
     Transformers transformers = {};
     bool is_checkpointed = false;  // each layer
     bool is_training = true;
@@ -57,9 +60,9 @@ class GptNeo {
     Tensor hidden;
     std::vector<Tensor> cache;  // keys and values of all layers
   };
-  Output Run(const Tensor& ids, const Tensor& mask) const;
-  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const;
-  Tensor Attend(const Layer& layer, const Tensor& hidden, const Tensor& bias, std::vector<Tensor>* cache) const;
+  Output Run(const Tensor& ids, const Call& call) const;
+  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const;
+  Tensor Attend(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const;
   Tensor Weigh(const Layer& layer, const Tensor& query, const Tensor& key, DType dtype, const Tensor& bias) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 

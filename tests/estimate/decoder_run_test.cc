@@ -141,7 +141,8 @@ TEST(DecoderRunTest, WhatCannotRunSaysWhy) {
               HasSubstr("does not run on a T4"));
   EXPECT_THAT(WhyNoProgram(llama, {.precision = Precision::kBFloat16Pure, .optimizer = "adafactor"}),
               HasSubstr("adafactor"));
-  EXPECT_THAT(WhyNoProgram(ModelOf("gpt-neo-125m"), {.attention = Attention::kSdpa}), HasSubstr("--attention eager"));
+  EXPECT_THAT(WhyNoProgram(ModelOf("gpt-neo-125m"), {.attention = Attention::kSdpa}),
+              HasSubstr("--attention eager or flash"));
   const Model bert = ModelOf("bert-base-uncased", "BertForSequenceClassification");
   EXPECT_EQ(WhyNoProgram(bert, {.precision = Precision::kBFloat16Pure}), "");
   EXPECT_THAT(WhyNoProgram(ModelOf("t5-small"), {.precision = Precision::kBFloat16Pure}),
@@ -151,9 +152,15 @@ TEST(DecoderRunTest, WhatCannotRunSaysWhy) {
   DryRunOptions padded{.precision = Precision::kBFloat16Pure, .attention = Attention::kFlash};
   EXPECT_EQ(WhyNoProgram(llama, padded), "");
   padded.is_padded = true;
-  EXPECT_THAT(WhyNoProgram(llama, padded), HasSubstr("--attention sdpa"));
+  EXPECT_EQ(WhyNoProgram(llama, padded), "");
   EXPECT_THAT(WhyNoProgram(ModelOf("tabformer-small"), {.is_padded = true}), HasSubstr("all of one length"));
-  EXPECT_THAT(WhyNoProgram(bert, {.attention = Attention::kFlash}), HasSubstr("--attention eager"));
+  EXPECT_EQ(WhyNoProgram(bert, {.attention = Attention::kFlash}),
+            "BERT has no flash_attn in the transformers followed here: --attention sdpa");
+  EXPECT_EQ(WhyNoProgram(ModelOf("roberta-base"), {.attention = Attention::kFlash}),
+            "RoBERTa has no flash_attn in the transformers followed here: --attention sdpa");
+  const Model distilbert = ModelOf("distilbert-base-uncased");
+  EXPECT_THAT(WhyNoProgram(distilbert, {.attention = Attention::kFlash}), HasSubstr("no fp32"));
+  EXPECT_EQ(WhyNoProgram(distilbert, padded), "");
   EXPECT_THAT(WhyNoProgram(ModelOf("t5-small"), {.attention = Attention::kSdpa}),
               HasSubstr("T5 has no fused attention"));
   EXPECT_THAT(WhyNoProgram(ModelOf("tabformer-small"), {.attention = Attention::kSdpa}),

@@ -1,6 +1,7 @@
 // What a mask for padded batches, outputs that a loop keeps, and pure half precision change, counted by hand.
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -85,6 +86,53 @@ TEST(PaddedRunTest, AMaskLeavesFlashAttention) {
   const auto [padded, full] = PaddedAndFull(ModelOf("bert-base-uncased", "BertForSequenceClassification"), options);
   // Sums of 128 rows either way; the mask in two bytes.
   EXPECT_EQ(padded.parts.saved_activations, full.parts.saved_activations + 2u * kBatch * 128 * 128);
+}
+
+// The package flash_attn keeps, a layer, for the tokens that are no padding (T), in two bytes: query, key, value and
+// output, where FlashAttention over the whole batch (N tokens) keeps the same of all, and 24 bytes of seeds where the
+// unpadded kernel has 16. The output with padding put back is one tensor of N more, where the whole batch's output is
+// the next product's input itself. A sum a row of each head; indices of 8 bytes; starts of 4, one more than samples.
+TEST(PaddedRunTest, FlashKeepsTheRealTokens) {
+  for (const auto& [file, architecture] :
+       {std::pair("gpt2", "GPT2LMHeadModel"), std::pair("gpt-neo-125m", "GPTNeoForCausalLM"),
+        std::pair("distilbert-base-uncased", "DistilBertForMaskedLM")}) {
+    SCOPED_TRACE(architecture);
+    DryRunOptions options = Options(128);
+    options.precision = Precision::kBFloat16Pure;
+    options.attention = Attention::kFlash;
+    const DryRun full = MustRun(ModelOf(file, architecture), options);
+    constexpr std::int64_t kAll = kBatch * 128, kReal = 2500, kWidth = 768, kHeads = 12;
+    options.batches = {{.batch = kBatch, .tokens = 128, .is_padded = true, .real_tokens = kReal}};
+    const DryRun padded = MustRun(ModelOf(file, architecture), options);
+    // GPT-2's three are one tensor, of which the whole batch's kernel keeps views.
+    const std::int64_t of_a_token = 4 * 2 * kWidth + 4 * kHeads;
+    const std::int64_t more = 2 * kAll * kWidth + 8 * kReal + 4 * (kBatch + 1) + 16 - 24;
+    EXPECT_EQ(static_cast<std::int64_t>(padded.parts.saved_activations),
+              static_cast<std::int64_t>(full.parts.saved_activations) + kLayers * (more - (kAll - kReal) * of_a_token));
+  }
+}
+
+TEST(PaddedRunTest, FlashTakesLessThanAMaskOverSamplesOfManyLengths) {
+  DryRunOptions options = Options(512);
+  options.precision = Precision::kBFloat16Pure;
+  Lengths lengths = *NormalLengths("mean:80,sd:60,max:512", {.samples = 256, .seed = 3});
+  options.batches = EpochOf(lengths, Batching::kDynamic, kBatch, 0);
+  std::int64_t tokens = 0;
+  for (const BatchShape& shape : options.batches) {
+    EXPECT_LE(shape.real_tokens, shape.batch * shape.tokens);
+    EXPECT_EQ(shape.is_padded, shape.real_tokens < shape.batch * shape.tokens);
+    tokens += shape.real_tokens;
+  }
+  EXPECT_EQ(tokens, std::accumulate(lengths.samples.begin(), lengths.samples.end(), std::int64_t{0}));
+  for (const char* file : {"gpt2", "qwen2-0.5b"}) {
+    const Model model = ModelOf(file);
+    options.attention = Attention::kSdpa;
+    const DryRun masked = MustRun(model, options);
+    options.attention = Attention::kFlash;
+    const DryRun unpadded = MustRun(model, options);
+    EXPECT_LT(unpadded.peak_requested_bytes, masked.peak_requested_bytes) << file;
+    EXPECT_LT(unpadded.parts.saved_activations, masked.parts.saved_activations) << file;
+  }
 }
 
 TEST(PaddedRunTest, BatchesOfOneLengthAreNotPadded) {

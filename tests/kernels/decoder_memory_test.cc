@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "kernels/autograd/engine.h"
 #include "kernels/nn/decoder.h"
@@ -26,6 +27,7 @@ struct Setting {
   DType weights = DType::kFloat32;
   std::int64_t sequences = static_cast<std::int64_t>(kSequences);
   std::int64_t key_heads = static_cast<std::int64_t>(kHeads);
+  std::int64_t real_tokens = 0;  // of a padded batch
 };
 
 std::unique_ptr<World> WorldOf(const Setting& setting) {
@@ -49,7 +51,10 @@ Tensor LlamaLoss(const Decoder& model, Context& context, const Setting& setting)
   const Autocast scope(context, setting.autocast.has_value(), setting.autocast.value_or(DType::kFloat16));
   const Dims sizes = {setting.sequences, static_cast<std::int64_t>(kLength)};
   const Tensor ids = Empty(context, sizes, DType::kInt64, Part::kBatch);
-  return model.Loss(ids, Empty(context, sizes, DType::kInt64, Part::kBatch));
+  Call call;
+  call.tokens = setting.real_tokens;
+  if (call.tokens > 0) call.mask = Empty(context, sizes, DType::kInt64, Part::kBatch);
+  return model.Loss(ids, Empty(context, sizes, DType::kInt64, Part::kBatch), call);
 }
 
 struct Kept {
@@ -133,6 +138,22 @@ TEST(DecoderMemory, FlashLlamaInPureHalf) {
             kTokens * kWidth * 24 + kTokens * 8 + kTokens * kInner * 8 + kTokens * kHeads * 4 + 24);
 }
 
+// What the kernel keeps is of the real tokens alone: query, key, value and output, a sum a row of each head, where the
+// tokens are (int64), where samples start (int32, one more than samples), a seed. Of the whole batch is the output with
+// its padding put back, which the next product keeps.
+TEST(DecoderMemory, FlashKeepsRealTokensOfAPaddedBatch) {
+  constexpr std::uint64_t kReal = 200;  // of 288
+  Setting setting;
+  setting.attention = Attention::kFlash;
+  setting.weights = DType::kBFloat16;
+  setting.real_tokens = kReal;
+  const std::uint64_t whole = kTokens * kWidth * 18 + kTokens * 8 + kTokens * kInner * 8;
+  const std::uint64_t beside = kReal * kHeads * 4 + kReal * 8 + (kSequences + 1) * 4 + 16;
+  EXPECT_EQ(BytesOfALayer(setting), whole + kReal * kWidth * 8 + beside);
+  setting.key_heads = 2;  // keys and values of half the heads
+  EXPECT_EQ(BytesOfALayer(setting), whole + kReal * kWidth * 6 + beside);
+}
+
 // GPT-2's gelu keeps five tensors of inner width; scores, dropped ones and their mask; a divisor.
 TEST(DecoderMemory, EagerGpt2InFloat) {
   const auto bytes = [](std::int64_t layers) {
@@ -149,9 +170,12 @@ TEST(DecoderMemory, EagerGpt2InFloat) {
 
 // Whatever the attention: gradients as large as the weights, and nothing else.
 TEST(DecoderMemory, BackwardLeavesGradientsAlone) {
-  for (const Attention attention : {Attention::kEager, Attention::kSdpa, Attention::kFlash}) {
+  for (const auto& [attention, real_tokens] :
+       {std::pair(Attention::kEager, 0), std::pair(Attention::kSdpa, 0), std::pair(Attention::kFlash, 0),
+        std::pair(Attention::kSdpa, 200), std::pair(Attention::kFlash, 200)}) {
     for (const bool is_checkpointed : {false, true}) {
       Setting setting;
+      setting.real_tokens = real_tokens;
       setting.weights = DType::kBFloat16;
       const std::unique_ptr<World> world = WorldOf(setting);
       Context& context = world->context();

@@ -117,7 +117,7 @@ TEST(EncoderClosedForms, FusedAttentionKeepsNoScores) {
     return LiveOf(of, EncoderTask::kSequence,
                   [&](Parameters& parameters) {
                     return MakeDistilBert(parameters, TinyDistilBert(layers), {EncoderTask::kSequence},
-                                          {.has_sdpa = true});
+                                          {.attention = Attention::kSdpa});
                   })
         .saved;
   };

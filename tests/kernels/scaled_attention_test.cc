@@ -19,6 +19,7 @@
 #include "kernels/autograd/reduce.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/fill.h"
+#include "kernels/nn/flash_forward.h"
 #include "kernels/workloads/world.h"
 #include "tests/kernels/step_recorder.h"
 
@@ -188,6 +189,46 @@ TEST(ScaledAttention, FlashPadsHeads) {
   // Each operand padded from 60 to 64 is saved beside it; the result is cut out by a view.
   const Bytes bytes = BytesOf("2.6", "A100", DType::kBFloat16, {kB, kS, kH, 60});
   EXPECT_EQ(bytes.saved, 3 * 2 * kElements + 2 * kElements + 4 * kRows);
+}
+
+// The package's kernel over T real tokens of a padded batch.
+Bytes BytesOfUnpadded(std::int64_t tokens, std::int64_t key_heads) {
+  const std::unique_ptr<World> world = MakeWorld(DeviceKind::kSim);
+  Context& context = world->context();
+  const Dims of_keys = {kB, kS, key_heads, kD};
+  const Tensor q = Leaf(context, {kB, kS, kH, kD}, DType::kBFloat16), k = Leaf(context, of_keys, DType::kBFloat16),
+               v = Leaf(context, of_keys, DType::kBFloat16);
+  const Tensor mask = Empty(context, {kB, kS}, DType::kInt64);
+  Memory& memory = context.memory();
+  const std::uint64_t before = memory.live_bytes();
+  Bytes out;
+  Tensor result = FlashForward(q, k, v, {mask, tokens}, {.is_causal = true});
+  out.saved = memory.live_bytes() - before;
+  Tensor grad = EmptyLike(result);
+  memory.ResetPeak();
+  const std::uint64_t with_grad = memory.live_bytes();
+  Backward(result, std::move(grad));
+  out.backward = memory.peak_bytes() - with_grad;
+  result.reset();
+  EXPECT_EQ(memory.live_bytes() - before, 2u * kB * kS * kD * (kH + 2 * key_heads));  // the gradients
+  return out;
+}
+
+TEST(ScaledAttention, UnpaddedFlashKeepsAndComputesRealTokensAlone) {
+  constexpr std::uint64_t kTokens = 300;
+  const Bytes bytes = BytesOfUnpadded(kTokens, kH);
+  // The result has its padding back. Query, key, value, output; sums; where tokens are and samples start; a seed.
+  constexpr std::uint64_t kSaved = 2 * kElements + 4 * kTokens * kH + 8 * kTokens + 4 * (kB + 1) + 16;
+  EXPECT_EQ(bytes.saved, kSaved + 4 * 2 * kTokens * kH * kD);
+  // Four gradients: of the output, query, key, value. Of 128 rows more a sample a sum and an accumulator. The whole
+  // batch's gradient has ended before.
+  constexpr std::uint64_t kScratch = 4 * (kTokens + 128 * kB) * kH * (1 + kD);
+  EXPECT_EQ(bytes.backward + 2 * kElements, 4 * 2 * kTokens * kH * kD + kScratch);
+  // Shared keys and values: four heads of each are kept, and the gradients of all heads before they are summed.
+  const Bytes shared = BytesOfUnpadded(kTokens, 4);
+  EXPECT_EQ(shared.saved, kSaved + 2 * kTokens * kD * (2 * kH + 2 * 4));
+  EXPECT_EQ(shared.backward + 2 * kElements,
+            2 * kTokens * kD * (2 * kH + 2 * 4) + kScratch + 2 * 2 * kTokens * kH * kD);
 }
 
 TEST(ScaledAttention, EfficientPadsSumsAndMultipliesForDelta) {
