@@ -43,16 +43,10 @@ Json ToJson(const estimate::ModelStates& states) {
 }
 
 Json PartsJson(const Estimate& of, const DryRun& run) {
-  return {{"weights_bytes", run.parts.weights},
-          {"optimizer_bytes", run.parts.optimizer},
-          {"gradients_bytes", run.parts.gradients},
-          {"saved_activations_bytes", run.parts.saved_activations},
-          {"temporaries_bytes", run.parts.temporaries},
-          {"batch_bytes", run.parts.batch},
-          {"libraries_bytes", run.parts.libraries},
-          {"rounding_and_cache_bytes", run.reserved_bytes - run.parts.total()},
-          {"driver_bytes", of.driver_bytes},
-          {"context_bytes", of.context_bytes}};
+  Json out = report::PartsJson(run.parts, run.reserved_bytes);
+  out["driver_bytes"] = of.driver_bytes;
+  out["context_bytes"] = of.context_bytes;
+  return out;
 }
 
 Json RunJson(const Estimate& of, const std::optional<DryRun>& run) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -102,20 +103,20 @@ void AppendPhases(const DryRun& run, std::string& out) {
   if (others > 0) absl::StrAppend(&out, "  ", others, " steps more in --json\n");
 }
 
+nlohmann::ordered_json PartsJson(const estimate::MomentParts& parts, std::uint64_t reserved_bytes) {
+  return {{"weights_bytes", parts.weights},         {"optimizer_bytes", parts.optimizer},
+          {"gradients_bytes", parts.gradients},     {"saved_activations_bytes", parts.saved_activations},
+          {"temporaries_bytes", parts.temporaries}, {"batch_bytes", parts.batch},
+          {"libraries_bytes", parts.libraries},     {"rounding_and_cache_bytes", reserved_bytes - parts.total()}};
+}
+
 nlohmann::ordered_json PhasesJson(const DryRun& run) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const PhaseParts& phase : run.phases) {
-    out.push_back({{"step", phase.step},
-                   {"phase", phase.phase},
-                   {"weights_bytes", phase.parts.weights},
-                   {"optimizer_bytes", phase.parts.optimizer},
-                   {"gradients_bytes", phase.parts.gradients},
-                   {"saved_activations_bytes", phase.parts.saved_activations},
-                   {"temporaries_bytes", phase.parts.temporaries},
-                   {"batch_bytes", phase.parts.batch},
-                   {"libraries_bytes", phase.parts.libraries},
-                   {"rounding_and_cache_bytes", phase.reserved_bytes - phase.parts.total()},
-                   {"reserved_bytes", phase.reserved_bytes}});
+    nlohmann::ordered_json row = {{"step", phase.step}, {"phase", phase.phase}};
+    row.update(PartsJson(phase.parts, phase.reserved_bytes));
+    row["reserved_bytes"] = phase.reserved_bytes;
+    out.push_back(std::move(row));
   }
   return out;
 }

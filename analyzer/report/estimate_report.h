@@ -25,6 +25,7 @@ struct EstimateReport {
 // Its sections, for terminals and as JSON.
 void AppendShuffles(const estimate::Estimate& of, const remedies::ShuffleResult& result, std::string& out);
 void AppendPhases(const estimate::DryRun& run, std::string& out);
+nlohmann::ordered_json PartsJson(const estimate::MomentParts& parts, std::uint64_t reserved_bytes);
 nlohmann::ordered_json PhasesJson(const estimate::DryRun& run);
 void AppendLevers(const estimate::Estimate& of, const remedies::LeverResult& result, std::string& out);
 void AppendFit(const remedies::Fit& fit, std::string& out);
