@@ -22,6 +22,10 @@ struct Call {
     if (outputs == nullptr) return;
     (outputs->push_back(tensors), ...);
   }
+  // A tuple, which CPython ends from the last to the first (tupledealloc, Objects/tupleobject.c).
+  void ReturnTuple(const std::vector<Tensor>& tensors) const {
+    if (outputs != nullptr) outputs->insert(outputs->end(), tensors.rbegin(), tensors.rend());
+  }
 };
 
 }  // namespace ashlar::kernels

@@ -195,8 +195,8 @@ Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pas
   }
   out = Contiguous(Reshape(out, {batch, length, -1}));
   out = layer.output(out);
+  if (!options_.transformers.attention_is_function) held.reset();  // attn_weights = None
   Release(query, key, value);
-  if (!options_.transformers.attention_is_function) held.reset();
   return out;
 }
 
@@ -270,14 +270,15 @@ Decoder::Output Decoder::Run(const Tensor& ids, const Call& call) const {
 
 Tensor Decoder::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
   const Output output = Run(ids, call);
-  for (const Tensor& tensor : output.cache) call.Return(tensor);
-  return top_.Loss(output.hidden, labels, call);
+  Tensor loss = top_.Loss(output.hidden, labels, call);
+  call.ReturnTuple(output.cache);
+  return loss;
 }
 
 void Decoder::Forward(const Tensor& ids, const Call& call) const {
   const Output output = Run(ids, call);
-  for (const Tensor& tensor : output.cache) call.Return(tensor);
   call.Return(top_.Forward(output.hidden));
+  call.ReturnTuple(output.cache);
 }
 
 }  // namespace ashlar::kernels

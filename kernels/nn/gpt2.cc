@@ -124,7 +124,10 @@ Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& b
                    : AttendFused(parts[0], parts[1], parts[2], bias);
   out = Reshape(out, {batch, length, width});
   out = layer.attention_out(out);
-  return Dropout(out, dropout(config_.resid_pdrop));
+  out = Dropout(out, dropout(config_.resid_pdrop));
+  parts.clear();
+  weights.reset();
+  return out;
 }
 
 Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias,
@@ -182,14 +185,15 @@ Gpt2::Output Gpt2::Run(const Tensor& ids, const Call& call) const {
 
 Tensor Gpt2::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
   const Output output = Run(ids, call);
-  for (const Tensor& tensor : output.cache) call.Return(tensor);
-  return top_.Loss(output.hidden, labels, call);
+  Tensor loss = top_.Loss(output.hidden, labels, call);
+  call.ReturnTuple(output.cache);
+  return loss;
 }
 
 void Gpt2::Forward(const Tensor& ids, const Call& call) const {
   const Output output = Run(ids, call);
-  for (const Tensor& tensor : output.cache) call.Return(tensor);
   call.Return(top_.Forward(output.hidden));
+  call.ReturnTuple(output.cache);
 }
 
 }  // namespace ashlar::kernels

@@ -163,14 +163,15 @@ GptNeo::Output GptNeo::Run(const Tensor& ids, const Call& call) const {
 
 Tensor GptNeo::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
   const Output output = Run(ids, call);
-  for (const Tensor& tensor : output.cache) call.Return(tensor);
-  return top_.Loss(output.hidden, labels, call);
+  Tensor loss = top_.Loss(output.hidden, labels, call);
+  call.ReturnTuple(output.cache);
+  return loss;
 }
 
 void GptNeo::Forward(const Tensor& ids, const Call& call) const {
   const Output output = Run(ids, call);
-  for (const Tensor& tensor : output.cache) call.Return(tensor);
   call.Return(top_.Forward(output.hidden));
+  call.ReturnTuple(output.cache);
 }
 
 }  // namespace ashlar::kernels

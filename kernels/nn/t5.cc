@@ -311,10 +311,11 @@ Tensor T5::Logits(const Tensor& hidden) const {
   return Linear(scaled, head_, {});
 }
 
-// past_key_values, the encoder's states, and logits or the decoder's states.
+// Logits or the decoder's states, past_key_values, the encoder's states.
 void T5::Return(const Output& out, const Tensor& logits, const Call& call) const {
-  call.Return(out.encoded, logits.defined() ? logits : out.hidden);
-  for (const Tensor& tensor : out.cache) call.Return(tensor);
+  call.Return(logits.defined() ? logits : out.hidden);
+  call.ReturnTuple(out.cache);
+  call.Return(out.encoded);
 }
 
 void T5::Forward(const Tensor& ids, const Tensor& targets, const Call& call) const {
