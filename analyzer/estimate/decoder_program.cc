@@ -119,6 +119,11 @@ std::string WhyNoProgramOf(const LlamaProgramConfig& config, const DryRunOptions
 }
 
 std::string WhyNoProgramOf(const Gpt2ProgramConfig& config, const DryRunOptions& options) {
+  const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
+  if (options.attention == Attention::kFlash && versions.ok() && versions->has_flash && !versions->gpt2_has_flash) {
+    return absl::StrCat("transformers of torch ", options.torch_version,
+                        " had no FlashAttention 2 for GPT-2: give --attention eager, or --torch 2.3 or later");
+  }
   return WhyNot(config, options, "gelu_new");
 }
 

@@ -79,6 +79,11 @@ std::string WhyNoFlash(const DryRunOptions& options) {
     return "FlashAttention has no fp32: give --precision bf16, fp16, bf16-pure or fp16-pure, or --attention sdpa or "
            "eager";
   }
+  const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
+  if (versions.ok() && !versions->has_flash) {
+    return absl::StrCat("transformers of torch ", options.torch_version,
+                        " had no FlashAttention 2: give --attention eager, or --torch 2.1 or later");
+  }
   const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);
   if (!gpu.ok() || gpu->compute_capability >= 80) return {};
   return absl::StrCat("FlashAttention 2 does not run on a ", gpu->name, ": give --attention sdpa or eager");

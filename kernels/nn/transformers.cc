@@ -39,6 +39,8 @@ absl::StatusOr<Transformers> TransformersFor(absl::string_view torch_version) {
   const auto since = [&](int minor) { return version >= std::pair(2, minor); };
   Transformers out;
   out.prefers_sdpa = since(1);
+  out.has_flash = since(1);
+  out.gpt2_has_flash = since(3);
   out.gpt2_has_sdpa = since(4);
   out.bert_has_sdpa = since(3);
   out.roberta_has_sdpa = since(5);

@@ -19,6 +19,8 @@ absl::StatusOr<Attention> ParseAttention(absl::string_view name);
 
 struct Transformers {
   bool prefers_sdpa = true;           // where a family has it: from 4.36 with torch 2.1.1
+  bool has_flash = true;              // flash_attn 2: llama and its kin 4.34, gpt_neo and distilbert 4.36 (26489)
+  bool gpt2_has_flash = true;         // 4.40 (29226)
   bool gpt2_has_sdpa = true;          // 4.42
   bool bert_has_sdpa = true;          // 4.41 (pull request 28802)
   bool roberta_has_sdpa = true;       // 4.45 (30510), distilbert 4.46

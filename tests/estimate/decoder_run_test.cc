@@ -139,6 +139,16 @@ TEST(DecoderRunTest, WhatCannotRunSaysWhy) {
   EXPECT_THAT(WhyNoProgram(llama, {.attention = Attention::kFlash}), HasSubstr("--precision bf16"));
   EXPECT_THAT(WhyNoProgram(llama, {.precision = Precision::kFloat16Mixed, .attention = Attention::kFlash, .gpu = "T4"}),
               HasSubstr("does not run on a T4"));
+  DryRunOptions older{.precision = Precision::kBFloat16Pure, .attention = Attention::kFlash, .torch_version = "2.0"};
+  EXPECT_EQ(WhyNoProgram(llama, older),
+            "transformers of torch 2.0 had no FlashAttention 2: give --attention eager, or --torch 2.1 or later");
+  older.torch_version = "2.2";
+  EXPECT_EQ(WhyNoProgram(llama, older), "");
+  EXPECT_EQ(
+      WhyNoProgram(ModelOf("gpt2"), older),
+      "transformers of torch 2.2 had no FlashAttention 2 for GPT-2: give --attention eager, or --torch 2.3 or later");
+  older.torch_version = "2.3";
+  EXPECT_EQ(WhyNoProgram(ModelOf("gpt2"), older), "");
   EXPECT_THAT(WhyNoProgram(llama, {.precision = Precision::kBFloat16Pure, .optimizer = "adafactor"}),
               HasSubstr("adafactor"));
   EXPECT_THAT(WhyNoProgram(ModelOf("gpt-neo-125m"), {.attention = Attention::kSdpa}),

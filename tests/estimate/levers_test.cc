@@ -54,6 +54,17 @@ void ExpectAsEstimated(const LeverResult& result, const std::string& flags, cons
                                   static_cast<std::int64_t>(row->measured.device_bytes));
 }
 
+TEST(LeversTest, CheckpointingHelpsT5) {
+  EstimateOptions options;
+  options.run.batch = 16;
+  options.tokens = 128;
+  const Estimate of = estimate::MustEstimate(estimate::ModelOf("t5-small", "T5ForConditionalGeneration"), options);
+  const LeverResult result = *RunLevers(of, 2);
+  const LeverRow* row = RowOf(result, "--checkpointing");
+  ASSERT_NE(row, nullptr);
+  EXPECT_GT(row->saved_bytes, 0);
+}
+
 TEST(LeversTest, AreTheEstimatesOfTheirFlags) {
   const Estimate of = MustEstimate(Asked());
   const LeverResult result = *RunLevers(of, 2);
