@@ -38,7 +38,7 @@ class Worker {
       }
       const std::uint64_t what = rng_.Below(10);
       if (what < 5 || held_.empty()) {
-        Allocate();
+        AllocateInTurn();
       } else if (what < 8) {
         Free(TakeOne());
       } else if (what < 9) {
@@ -78,6 +78,18 @@ class Worker {
     stamps_.Write(held.stream, held.block->address, held.bytes, held.value, Spin());
     held_.push_back(held);
     return true;
+  }
+
+  // Who holds nothing and gets nothing waits for those who hold it all, so that a thread that is stopped for long
+  // costs the others no rounds.
+  void AllocateInTurn() {
+    while (!Allocate() && held_.empty() && result_.other_errors == 0) {
+      if (const std::optional<Held> held = mailbox_.Take()) {
+        CheckAndFreeElsewhere(*held, result_.handed_over);
+      } else {
+        std::this_thread::yield();
+      }
+    }
   }
 
   Held TakeOne() {
