@@ -26,6 +26,12 @@
 
 namespace ashlar::model {
 
+// To the next multiple of `step`.
+inline std::uint64_t Up(std::uint64_t value, std::uint64_t step) {
+  return value % step == 0 ? value : value + step - value % step;
+}
+inline std::int64_t Signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
 struct Event {
   trace::Action action{};
   std::uint64_t address = 0;
