@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from parts import Returned, checkpointed, next_token_loss
+from parts import LanguageModel, Returned, checkpointed
 
 
 def tanh_gelu(x):
@@ -155,16 +155,5 @@ class GptStack(nn.Module):
         return Returned(last=x, kept=kept)
 
 
-class Gpt(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        self.stack = GptStack(config)
-        self.head = nn.Linear(self.stack.norm.weight.size(0), config["vocab_size"], bias=False)
-        self.head.weight = self.stack.tokens.weight
-
-    def forward(self, input_ids, labels):
-        below = self.stack(input_ids)
-        x = below.last
-        logits = self.head(x)
-        loss = next_token_loss(logits, labels)
-        return Returned(loss=loss, logits=logits, kept=below.kept)
+def gpt(config):
+    return LanguageModel(GptStack(config), config["vocab_size"], is_tied=True)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from parts import Returned, RootMeanSquare, checkpointed, next_token_loss
+from parts import LanguageModel, Returned, RootMeanSquare, checkpointed
 
 
 class RootMeanSquareFromOne(nn.Module):
@@ -161,17 +161,5 @@ class LlamaStack(nn.Module):
         return Returned(last=x, kept=tuple(kept))
 
 
-class Llama(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        self.stack = LlamaStack(config)
-        self.head = nn.Linear(config["hidden_size"], config["vocab_size"], bias=False)
-        if config["tie_word_embeddings"]:
-            self.head.weight = self.stack.tokens.weight
-
-    def forward(self, input_ids, labels):
-        below = self.stack(input_ids)
-        x = below.last
-        logits = self.head(x)
-        loss = next_token_loss(logits, labels)
-        return Returned(loss=loss, logits=logits, kept=below.kept)
+def llama(config):
+    return LanguageModel(LlamaStack(config), config["vocab_size"], config["tie_word_embeddings"])

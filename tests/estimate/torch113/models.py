@@ -7,18 +7,18 @@ which order, which values have a name, and until when it holds them. No dropout.
 from torch import nn
 
 from distilbert import DistilBert
-from gpt import Gpt
-from llama import Llama, RootMeanSquareFromOne
+from gpt import gpt
+from llama import RootMeanSquareFromOne, llama
 from parts import RootMeanSquare
 from t5 import T5
 
 FAMILIES = {
-    "gpt2": Gpt,
-    "gpt_neo": Gpt,
-    "llama": Llama,
-    "qwen2": Llama,
-    "mistral": Llama,
-    "gemma": Llama,
+    "gpt2": gpt,
+    "gpt_neo": gpt,
+    "llama": llama,
+    "qwen2": llama,
+    "mistral": llama,
+    "gemma": llama,
     "t5": T5,
     "distilbert": DistilBert,
 }

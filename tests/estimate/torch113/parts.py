@@ -33,3 +33,21 @@ class RootMeanSquare(nn.Module):
         mean = x.pow(2).mean(-1, keepdim=True)
         x = x * torch.rsqrt(mean + 1e-6)
         return self.weight * x
+
+
+class LanguageModel(nn.Module):
+    """A decoder under a head that may be its embedding, with the loss of each next token."""
+
+    def __init__(self, stack, vocabulary, is_tied):
+        super().__init__()
+        self.stack = stack
+        self.head = nn.Linear(stack.tokens.embedding_dim, vocabulary, bias=False)
+        if is_tied:
+            self.head.weight = stack.tokens.weight
+
+    def forward(self, input_ids, labels):
+        below = self.stack(input_ids)
+        x = below.last
+        logits = self.head(x)
+        loss = next_token_loss(logits, labels)
+        return Returned(loss=loss, logits=logits, kept=below.kept)
