@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -147,17 +148,10 @@ struct Bytes {
   std::uint64_t backward = 0;
 };
 
-Bytes BytesOf(const char* torch, const char* gpu, DType dtype, const Dims& by_token, std::int64_t key_heads = 0) {
-  const std::unique_ptr<World> world = MakeWorld(DeviceKind::kSim, torch, gpu);
-  Context& context = world->context();
-  Dims of_keys = by_token;
-  if (key_heads != 0) of_keys[2] = key_heads;
-  const Tensor q = Leaf(context, by_token, dtype), k = Leaf(context, of_keys, dtype), v = Leaf(context, of_keys, dtype);
-  const auto by_head = [](const Tensor& t) { return Transpose(t, 1, 2); };
-  Memory& memory = context.memory();
+Bytes BytesOf(Memory& memory, const std::function<Tensor()>& attend) {
   const std::uint64_t before = memory.live_bytes();
   Bytes out;
-  Tensor result = ScaledDotProductAttention(by_head(q), by_head(k), by_head(v), {}, {.is_causal = true});
+  const Tensor result = attend();
   out.saved = memory.live_bytes() - before;
   Tensor grad = EmptyLike(result);
   memory.ResetPeak();
@@ -165,6 +159,18 @@ Bytes BytesOf(const char* torch, const char* gpu, DType dtype, const Dims& by_to
   Backward(result, std::move(grad));
   out.backward = memory.peak_bytes() - with_grad;
   return out;
+}
+
+Bytes BytesOf(const char* torch, const char* gpu, DType dtype, const Dims& by_token, std::int64_t key_heads = 0) {
+  const std::unique_ptr<World> world = MakeWorld(DeviceKind::kSim, torch, gpu);
+  Context& context = world->context();
+  Dims of_keys = by_token;
+  if (key_heads != 0) of_keys[2] = key_heads;
+  const Tensor q = Leaf(context, by_token, dtype), k = Leaf(context, of_keys, dtype), v = Leaf(context, of_keys, dtype);
+  const auto by_head = [](const Tensor& t) { return Transpose(t, 1, 2); };
+  return BytesOf(context.memory(), [&] {
+    return ScaledDotProductAttention(by_head(q), by_head(k), by_head(v), {}, {.is_causal = true});
+  });
 }
 
 constexpr std::int64_t kB = 2, kS = 200, kH = 16, kD = 64;
@@ -201,15 +207,7 @@ Bytes BytesOfUnpadded(std::int64_t tokens, std::int64_t key_heads) {
   const Tensor mask = Empty(context, {kB, kS}, DType::kInt64);
   Memory& memory = context.memory();
   const std::uint64_t before = memory.live_bytes();
-  Bytes out;
-  Tensor result = FlashForward(q, k, v, {mask, tokens}, {.is_causal = true});
-  out.saved = memory.live_bytes() - before;
-  Tensor grad = EmptyLike(result);
-  memory.ResetPeak();
-  const std::uint64_t with_grad = memory.live_bytes();
-  Backward(result, std::move(grad));
-  out.backward = memory.peak_bytes() - with_grad;
-  result.reset();
+  const Bytes out = BytesOf(memory, [&] { return FlashForward(q, k, v, {mask, tokens}, {.is_causal = true}); });
   EXPECT_EQ(memory.live_bytes() - before, 2u * kB * kS * kD * (kH + 2 * key_heads));  // the gradients
   return out;
 }
