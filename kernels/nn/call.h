@@ -1,4 +1,4 @@
-// What a call of a model takes beside ids and labels.
+// What a call of a model takes beside ids and labels, and what its layers get of the mask.
 #ifndef ASHLAR_KERNELS_NN_CALL_H_
 #define ASHLAR_KERNELS_NN_CALL_H_
 
@@ -26,6 +26,12 @@ struct Call {
   void ReturnTuple(const std::vector<Tensor>& tensors) const {
     if (outputs != nullptr) outputs->insert(outputs->end(), tensors.rbegin(), tensors.rend());
   }
+};
+
+// What a layer gets of the attention mask: a bias of the scores, or with flash_attn the mask itself.
+struct LayerMask {
+  Tensor tensor;            // undefined: nothing is hidden
+  std::int64_t tokens = 0;  // of all samples without padding, for flash_attn; 0: none is padding
 };
 
 }  // namespace ashlar::kernels

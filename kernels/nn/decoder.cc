@@ -13,6 +13,7 @@
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
+#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
@@ -225,10 +226,10 @@ Tensor Decoder::RunLayer(const Layer& layer, const Tensor& hidden, const Pass& p
   return Add(residual, states);
 }
 
-Decoder::Output Decoder::Run(const Tensor& ids, const Call& call) const {
+DecoderOutput Decoder::Run(const Tensor& ids, const Call& call) const {
   const Tensor& mask = call.mask;
   const std::int64_t length = ids.size(1);
-  Output out;
+  DecoderOutput out;
   Tensor embedded = tokens_(ids);
   if (options_.is_checkpointed && options_.is_training) WantGradient(embedded);
   Pass pass;
@@ -269,16 +270,9 @@ Decoder::Output Decoder::Run(const Tensor& ids, const Call& call) const {
 }
 
 Tensor Decoder::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
-  const Output output = Run(ids, call);
-  Tensor loss = top_.Loss(output.hidden, labels, call);
-  call.ReturnTuple(output.cache);
-  return loss;
+  return top_.Loss(Run(ids, call), labels, call);
 }
 
-void Decoder::Forward(const Tensor& ids, const Call& call) const {
-  const Output output = Run(ids, call);
-  call.Return(top_.Forward(output.hidden));
-  call.ReturnTuple(output.cache);
-}
+void Decoder::Forward(const Tensor& ids, const Call& call) const { top_.Forward(Run(ids, call), call); }
 
 }  // namespace ashlar::kernels

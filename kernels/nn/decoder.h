@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "kernels/nn/decoder_head.h"
-#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/layers.h"
 #include "kernels/nn/rotary.h"
 #include "kernels/nn/transformers.h"
@@ -79,13 +78,9 @@ class Decoder {
     RotaryTables rotary;
     std::vector<Tensor>* cache;  // of keys and values; null: not kept
   };
-  struct Output {
-    Tensor hidden;
-    std::vector<Tensor> cache;
-  };
   Norm NewNorm(Parameters& parameters, const std::string& name) const;
   Layer NewLayer(Parameters& parameters, const std::string& name) const;
-  Output Run(const Tensor& ids, const Call& call) const;
+  DecoderOutput Run(const Tensor& ids, const Call& call) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const Pass& pass) const;
   // `held` gets what the layer holds to its end.
   Tensor Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const;

@@ -68,13 +68,23 @@ Tensor DecoderTop::Logits(const Tensor& hidden) const {
   return widens ? Cast(logits, DType::kFloat32) : logits;
 }
 
-Tensor DecoderTop::Forward(const Tensor& hidden) const {
-  if (config_.head == DecoderHead::kNone) return hidden;
-  const Tensor logits = Logits(hidden);
-  return config_.head == DecoderHead::kClassifier ? LastOfEach(logits) : logits;
+void DecoderTop::Forward(const DecoderOutput& output, const Call& call) const {
+  if (config_.head == DecoderHead::kNone) {
+    call.Return(output.hidden);
+  } else {
+    const Tensor logits = Logits(output.hidden);
+    call.Return(config_.head == DecoderHead::kClassifier ? LastOfEach(logits) : logits);
+  }
+  call.ReturnTuple(output.cache);
 }
 
-Tensor DecoderTop::Loss(const Tensor& hidden, const Tensor& labels, const Call& call) const {
+Tensor DecoderTop::Loss(const DecoderOutput& output, const Tensor& labels, const Call& call) const {
+  Tensor loss = LossOf(output.hidden, labels, call);
+  call.ReturnTuple(output.cache);
+  return loss;
+}
+
+Tensor DecoderTop::LossOf(const Tensor& hidden, const Tensor& labels, const Call& call) const {
   if (config_.head == DecoderHead::kNone) {
     call.Return(hidden);
     return MeanOfAll(hidden);

@@ -4,6 +4,7 @@
 #define ASHLAR_KERNELS_NN_DECODER_HEAD_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "kernels/nn/call.h"
@@ -19,6 +20,12 @@ enum class OwnLoss : std::uint8_t {
   kAsTheyAre,  // gpt2
   kInFloat,    // gpt_neo: for the loss
   kFloat       // llama and its kin: always
+};
+
+// What a decoder computes.
+struct DecoderOutput {
+  Tensor hidden;              // (B, S, D)
+  std::vector<Tensor> cache;  // keys and values of all layers
 };
 
 class DecoderTop {
@@ -37,14 +44,15 @@ class DecoderTop {
   // "lm_head.weight", or the embedding where it is tied; "score.weight".
   DecoderTop(Parameters& parameters, const Config& config, const Tensor& embedding);
 
-  // hidden (B, S, D), which the caller holds; labels (B, S), of a classifier (B). Without a head the mean of the
-  // hidden states, for a loss.
-  Tensor Loss(const Tensor& hidden, const Tensor& labels, const Call& call) const;
-  // Logits (B, S, vocabulary) or (B, labels); the hidden states themselves where there is no head.
-  Tensor Forward(const Tensor& hidden) const;
+  // labels (B, S), of a classifier (B). Without a head the mean of the hidden states, for a loss.
+  Tensor Loss(const DecoderOutput& output, const Tensor& labels, const Call& call) const;
+  // Returns to the caller logits (B, S, vocabulary) or (B, labels), the hidden states themselves where there is no
+  // head, and the cache.
+  void Forward(const DecoderOutput& output, const Call& call) const;
 
  private:
   Tensor Logits(const Tensor& hidden) const;
+  Tensor LossOf(const Tensor& hidden, const Tensor& labels, const Call& call) const;
 
   Config config_;
   absl::string_view name_;

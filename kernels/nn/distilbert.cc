@@ -13,6 +13,7 @@
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/fill.h"
+#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
@@ -75,24 +76,20 @@ Tensor DistilBertModel::Embed(const Tensor& ids) const {
   return out;
 }
 
-LayerMask DistilBertModel::MaskFor(const Tensor& ids, const Call& call) const {
-  if (options_.attention == Attention::kFlash) return FlashMask(call);
-  if (options_.attention == Attention::kSdpa && call.mask.defined()) return {ExpandedBias(call.mask, dtype_)};
-  if (options_.attention == Attention::kSdpa) LookForPadding(context_, ids.sizes());  // of full batches there is none
-  return {};
-}
-
 Tensor DistilBertModel::Forward(const Tensor& ids, const Call& call) const {
-  LayerMask mask;
+  LayerMask mask{call.mask};
   if (!call.mask.defined() && options_.attention != Attention::kFlash) {
     mask.tensor = Empty(context_, {ids.size(0), ids.size(1)}, DType::kFloat32);
     if (context_.computes()) context_.Do(ops::Fill{mask.tensor.view(), 1});
   }
   const Tensor embedded = Embed(ids);
-  if (options_.attention != Attention::kEager) {
-    mask = MaskFor(ids, call);
-  } else if (call.mask.defined()) {
-    mask.tensor = call.mask;
+  if (options_.attention == Attention::kFlash) {
+    mask = FlashMask(call);
+  } else if (options_.attention == Attention::kSdpa && call.mask.defined()) {
+    mask = {ExpandedBias(call.mask, dtype_)};
+  } else if (options_.attention == Attention::kSdpa) {  // full batches have none
+    LookForPadding(context_, ids.sizes());
+    mask = {};
   }
   Tensor hidden = embedded;
   for (const Layer& layer : layers_) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/nn/flash_forward.h"
+#include "kernels/nn/call.h"
 #include "kernels/nn/layers.h"
 #include "kernels/nn/transformers.h"
 
@@ -56,7 +56,6 @@ class DistilBertModel {
   Tensor Embed(const Tensor& ids) const;
   Tensor AttendSelf(const Layer& layer, const Tensor& x, const Tensor& mask) const;
   Tensor AttendFused(const Layer& layer, const Tensor& x, const LayerMask& mask) const;
-  LayerMask MaskFor(const Tensor& ids, const Call& call) const;
   Tensor RunLayer(const Layer& layer, const Tensor& x, const LayerMask& mask) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 

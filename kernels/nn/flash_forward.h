@@ -8,19 +8,11 @@
 #ifndef ASHLAR_KERNELS_NN_FLASH_FORWARD_H_
 #define ASHLAR_KERNELS_NN_FLASH_FORWARD_H_
 
-#include <cstdint>
-
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/nn/call.h"
 #include "kernels/tensor/tensor.h"
 
 namespace ashlar::kernels {
-
-// What a layer gets of the attention mask: a bias of the scores, or with flash_attn the mask itself.
-struct LayerMask {
-  Tensor tensor;            // undefined: nothing is hidden
-  std::int64_t tokens = 0;  // of all samples without padding, for flash_attn; 0: none is padding
-};
 
 // The call's mask, after the look for a zero in it; none of a full batch.
 LayerMask FlashMask(const Call& call);

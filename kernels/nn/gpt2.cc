@@ -14,6 +14,7 @@
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
+#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/gelu_new.h"
 #include "kernels/nn/padding_mask.h"
 
@@ -87,12 +88,11 @@ Tensor Gpt2::AttendEagerly(const Layer& layer, const Tensor& query, const Tensor
 
 Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in,
                          const LayerMask& mask) const {
-  const Tensor& bias = mask.tensor;
   const double p = dropout(config_.attn_pdrop);
-  const bool is_causal = !bias.defined() && query_in.size(2) > 1;
+  const bool is_causal = query_in.size(2) > 1;
   if (options_.attention == Attention::kFlash) {
     return FlashForward(Transpose(query_in, 1, 2), Transpose(key_in, 1, 2), Transpose(value_in, 1, 2), mask,
-                        {.dropout_p = p, .is_causal = query_in.size(2) > 1});
+                        {.dropout_p = p, .is_causal = is_causal});
   }
   Tensor query = query_in, key = key_in, value = value_in;
   if (options_.transformers.attention_is_function) {
@@ -100,11 +100,12 @@ Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Ten
     key = Contiguous(key);
     value = Contiguous(value);
   }
-  const Tensor out = ScaledDotProductAttention(query, key, value, bias, {.dropout_p = p, .is_causal = is_causal});
+  const Tensor out = ScaledDotProductAttention(query, key, value, mask.tensor,
+                                               {.dropout_p = p, .is_causal = is_causal && !mask.tensor.defined()});
   return Contiguous(Transpose(out, 1, 2));
 }
 
-Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const {
+Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& mask, std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
   const std::int64_t heads = config_.n_head, depth = width / heads;
@@ -120,8 +121,8 @@ Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& b
   }
   Tensor weights;
   Tensor out = options_.attention == Attention::kEager
-                   ? AttendEagerly(layer, parts[0], parts[1], parts[2], bias.tensor, weights)
-                   : AttendFused(parts[0], parts[1], parts[2], bias);
+                   ? AttendEagerly(layer, parts[0], parts[1], parts[2], mask.tensor, weights)
+                   : AttendFused(parts[0], parts[1], parts[2], mask);
   out = Reshape(out, {batch, length, width});
   out = layer.attention_out(out);
   out = Dropout(out, dropout(config_.resid_pdrop));
@@ -130,11 +131,11 @@ Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& b
   return out;
 }
 
-Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias,
+Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& mask,
                       std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.name);
   Tensor states = layer.norm_attention(hidden);
-  Tensor attended = Attend(layer, states, bias, cache);
+  Tensor attended = Attend(layer, states, mask, cache);
   states = Add(attended, hidden);
   const Tensor residual = states;
   states = layer.norm_mlp(states);
@@ -150,50 +151,42 @@ Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask&
   return states;
 }
 
-Gpt2::Output Gpt2::Run(const Tensor& ids, const Call& call) const {
-  const Tensor& mask = call.mask;
+DecoderOutput Gpt2::Run(const Tensor& ids, const Call& call) const {
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
-  Output out;
+  DecoderOutput out;
   Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
   if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
   Tensor words = tokens_(ids);
   if (options_.is_checkpointed && options_.is_training) WantGradient(words);
-  LayerMask bias;
+  LayerMask mask;
   if (options_.attention == Attention::kFlash) {
-    bias = FlashMask(call);
-  } else if (mask.defined()) {
-    bias.tensor = options_.attention == Attention::kEager ? RowBias(mask, words.dtype())
-                                                          : CausalBiasOf(mask, words.dtype(), /*is_fused=*/true);
+    mask = FlashMask(call);
+  } else if (call.mask.defined()) {
+    mask.tensor = options_.attention == Attention::kEager ? RowBias(call.mask, words.dtype())
+                                                          : CausalBiasOf(call.mask, words.dtype(), /*is_fused=*/true);
   }
   Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
   hidden = Dropout(hidden, dropout(config_.embd_pdrop));
   for (const Layer& layer : layers_) {
     if (is_checkpointed) {
-      hidden = Checkpoint({hidden, bias.tensor}, [this, &layer, tokens = bias.tokens](absl::Span<const Tensor> in) {
+      hidden = Checkpoint({hidden, mask.tensor}, [this, &layer, tokens = mask.tokens](absl::Span<const Tensor> in) {
         return RunLayer(layer, in[0], {in[1], tokens}, nullptr);
       });
     } else {
-      hidden = RunLayer(layer, hidden, bias, &out.cache);
+      hidden = RunLayer(layer, hidden, mask, &out.cache);
     }
   }
   out.hidden = final_norm_(hidden);
-  Release(bias.tensor, position_ids, words, places);
+  Release(mask.tensor, position_ids, words, places);
   return out;
 }
 
 Tensor Gpt2::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
-  const Output output = Run(ids, call);
-  Tensor loss = top_.Loss(output.hidden, labels, call);
-  call.ReturnTuple(output.cache);
-  return loss;
+  return top_.Loss(Run(ids, call), labels, call);
 }
 
-void Gpt2::Forward(const Tensor& ids, const Call& call) const {
-  const Output output = Run(ids, call);
-  call.Return(top_.Forward(output.hidden));
-  call.ReturnTuple(output.cache);
-}
+void Gpt2::Forward(const Tensor& ids, const Call& call) const { top_.Forward(Run(ids, call), call); }
 
 }  // namespace ashlar::kernels

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/nn/decoder_head.h"
-#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/layers.h"
 #include "kernels/nn/transformers.h"
 
@@ -62,18 +61,13 @@ class Gpt2 {
     LayerNormLayer norm_mlp;
     Projection mlp, mlp_out;
   };
-  struct Output {
-    Tensor hidden;
-    std::vector<Tensor> cache;  // keys and values of all layers
-  };
-  Output Run(const Tensor& ids, const Call& call) const;
-  // `bias` is added to the scores, where there is one.
-  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const;
-  Tensor Attend(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const;
+  DecoderOutput Run(const Tensor& ids, const Call& call) const;
+  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& mask, std::vector<Tensor>* cache) const;
+  Tensor Attend(const Layer& layer, const Tensor& hidden, const LayerMask& mask, std::vector<Tensor>* cache) const;
   // query, key, value (B, H, S, D); the result (B, S, H D).
   Tensor AttendEagerly(const Layer& layer, const Tensor& query, const Tensor& key, const Tensor& value,
                        const Tensor& bias, Tensor& weights) const;
-  Tensor AttendFused(const Tensor& query, const Tensor& key, const Tensor& value, const LayerMask& bias) const;
+  Tensor AttendFused(const Tensor& query, const Tensor& key, const Tensor& value, const LayerMask& mask) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 
   Context& context_;

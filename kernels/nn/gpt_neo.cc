@@ -12,6 +12,7 @@
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
+#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/gelu_new.h"
 #include "kernels/nn/padding_mask.h"
 
@@ -74,7 +75,7 @@ Tensor GptNeo::Weigh(const Layer& layer, const Tensor& query_in, const Tensor& k
   return Dropout(weights, dropout(config_.attention_dropout));
 }
 
-Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& bias,
+Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& mask,
                       std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1), width = hidden.size(2);
@@ -93,11 +94,11 @@ Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const LayerMask&
   }
   Tensor weights, out;
   if (options_.attention == Attention::kFlash) {
-    out = FlashForward(Transpose(query, 1, 2), Transpose(key, 1, 2), Transpose(value, 1, 2), bias,
+    out = FlashForward(Transpose(query, 1, 2), Transpose(key, 1, 2), Transpose(value, 1, 2), mask,
                        {.dropout_p = dropout(config_.attention_dropout), .is_causal = length > 1, .scale = 1});
     out = Reshape(out, {batch, length, width});
   } else {
-    weights = Weigh(layer, query, key, value.dtype(), bias.tensor);
+    weights = Weigh(layer, query, key, value.dtype(), mask.tensor);
     out = Matmul(weights, value);
     out = View(Contiguous(Permute(out, {0, 2, 1, 3})), {batch, length, width});
   }
@@ -107,11 +108,11 @@ Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const LayerMask&
   return out;
 }
 
-Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias,
+Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& mask,
                         std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.name);
   Tensor states = layer.norm_attention(hidden);
-  const Tensor attended = Attend(layer, states, bias, cache);
+  const Tensor attended = Attend(layer, states, mask, cache);
   states = Add(attended, hidden);
   const Tensor residual = states;
   states = layer.norm_feed_forward(states);
@@ -126,52 +127,44 @@ Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMas
   return Add(residual, fed);
 }
 
-GptNeo::Output GptNeo::Run(const Tensor& ids, const Call& call) const {
-  const Tensor& mask = call.mask;
+DecoderOutput GptNeo::Run(const Tensor& ids, const Call& call) const {
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
-  Output out;
+  DecoderOutput out;
   Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
   if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
   Tensor words = tokens_(ids);
   if (is_checkpointed) WantGradient(words);
-  LayerMask bias;
+  LayerMask mask;
   if (options_.attention == Attention::kFlash) {
-    bias = FlashMask(call);
-  } else if (mask.defined()) {
-    bias.tensor = options_.transformers.gpt_neo_adds_mask ? CausalBiasOf(mask, words.dtype(), /*is_fused=*/false)
-                                                          : RowBias(mask, words.dtype());
+    mask = FlashMask(call);
+  } else if (call.mask.defined()) {
+    mask.tensor = options_.transformers.gpt_neo_adds_mask ? CausalBiasOf(call.mask, words.dtype(), /*is_fused=*/false)
+                                                          : RowBias(call.mask, words.dtype());
   } else if (options_.transformers.gpt_neo_adds_mask) {
-    bias.tensor = CausalBias(context_, length, words.dtype());
+    mask.tensor = CausalBias(context_, length, words.dtype());
   }
   Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
   hidden = Dropout(hidden, dropout(config_.embedding_dropout));
   for (const Layer& layer : layers_) {
     if (is_checkpointed) {
-      hidden = Checkpoint({hidden, bias.tensor}, [this, &layer, tokens = bias.tokens](absl::Span<const Tensor> in) {
+      hidden = Checkpoint({hidden, mask.tensor}, [this, &layer, tokens = mask.tokens](absl::Span<const Tensor> in) {
         return RunLayer(layer, in[0], {in[1], tokens}, nullptr);
       });
     } else {
-      hidden = RunLayer(layer, hidden, bias, &out.cache);
+      hidden = RunLayer(layer, hidden, mask, &out.cache);
     }
   }
   out.hidden = final_norm_(hidden);
-  Release(bias.tensor, position_ids, words, places);
+  Release(mask.tensor, position_ids, words, places);
   return out;
 }
 
 Tensor GptNeo::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
-  const Output output = Run(ids, call);
-  Tensor loss = top_.Loss(output.hidden, labels, call);
-  call.ReturnTuple(output.cache);
-  return loss;
+  return top_.Loss(Run(ids, call), labels, call);
 }
 
-void GptNeo::Forward(const Tensor& ids, const Call& call) const {
-  const Output output = Run(ids, call);
-  call.Return(top_.Forward(output.hidden));
-  call.ReturnTuple(output.cache);
-}
+void GptNeo::Forward(const Tensor& ids, const Call& call) const { top_.Forward(Run(ids, call), call); }
 
 }  // namespace ashlar::kernels

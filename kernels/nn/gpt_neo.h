@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/nn/decoder_head.h"
-#include "kernels/nn/flash_forward.h"
 #include "kernels/nn/layers.h"
 #include "kernels/nn/transformers.h"
 
@@ -56,13 +55,9 @@ class GptNeo {
     LayerNormLayer norm_feed_forward;
     LinearLayer raise, lower;
   };
-  struct Output {
-    Tensor hidden;
-    std::vector<Tensor> cache;  // keys and values of all layers
-  };
-  Output Run(const Tensor& ids, const Call& call) const;
-  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const;
-  Tensor Attend(const Layer& layer, const Tensor& hidden, const LayerMask& bias, std::vector<Tensor>* cache) const;
+  DecoderOutput Run(const Tensor& ids, const Call& call) const;
+  Tensor RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& mask, std::vector<Tensor>* cache) const;
+  Tensor Attend(const Layer& layer, const Tensor& hidden, const LayerMask& mask, std::vector<Tensor>* cache) const;
   Tensor Weigh(const Layer& layer, const Tensor& query, const Tensor& key, DType dtype, const Tensor& bias) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 

@@ -246,10 +246,17 @@ std::uint64_t PeakOfHead(const Transformers& versions, OwnLoss own, bool has_los
   Parameters parameters(lab.context(), {.dtype = DType::kFloat16});
   const DecoderTop top(parameters,
                        {.vocabulary = kVocabulary, .width = kWidth, .own_loss = own, .transformers = versions}, {});
-  const Tensor hidden = lab.Leaf({kSequences, kLength, kWidth}, DType::kFloat16);
+  const DecoderOutput output{lab.Leaf({kSequences, kLength, kWidth}, DType::kFloat16), {}};
   const Tensor labels = Empty(lab.context(), {kSequences, kLength}, DType::kInt64, Part::kBatch);
-  Tensor out;
-  return lab.PeakOf([&] { out = has_loss ? top.Loss(hidden, labels, {}) : top.Forward(hidden); });
+  Tensor loss;
+  std::vector<Tensor> returned;
+  return lab.PeakOf([&] {
+    if (has_loss) {
+      loss = top.Loss(output, labels, {});
+    } else {
+      top.Forward(output, {.outputs = &returned});
+    }
+  });
 }
 
 TEST(Switches, LogitsAreCastAlwaysForTheLossOrNever) {
