@@ -53,6 +53,12 @@ absl::StatusOr<LengthSource> LengthSource::Parse(absl::string_view text, std::ui
   return LengthSource(low, high, is_skewed, seed);
 }
 
+absl::Status LengthSource::CheckFits(std::int64_t positions) const {
+  if (high_ <= positions) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--lengths up to ", high_, ": the model has ", positions,
+                                                 " positions: give --lengths ", positions, " or less"));
+}
+
 std::int64_t LengthSource::Next() {
   if (low_ == high_) return low_;
   if (!is_skewed_) return static_cast<std::int64_t>(rng_.Between(low_, high_ + 1));

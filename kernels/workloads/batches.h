@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "allocator/base/rng.h"
@@ -24,6 +25,8 @@ class LengthSource {
   std::int64_t Next();
   std::int64_t Longest(std::int64_t batch);
   std::int64_t longest() const { return high_; }
+  // Whether a model of so many positions takes the longest; the error is --lengths'.
+  absl::Status CheckFits(std::int64_t positions) const;
 
  private:
   LengthSource(std::int64_t low, std::int64_t high, bool is_skewed, std::uint64_t seed)

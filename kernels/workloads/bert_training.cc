@@ -24,10 +24,7 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
   if (!config.ok()) return config.status();
   absl::StatusOr<LengthSource> lengths = LengthSource::Parse(flags.Text("lengths"), context.random().seed);
   if (!lengths.ok()) return lengths.status();
-  if (lengths->longest() > config->max_position_embeddings) {
-    return absl::InvalidArgumentError(absl::StrCat("--lengths up to ", lengths->longest(), ": the model has ",
-                                                   config->max_position_embeddings, " positions"));
-  }
+  if (absl::Status status = lengths->CheckFits(config->max_position_embeddings); !status.ok()) return status;
   const bool pads_to_max = flags.Text("padding") == "max";
   if (!pads_to_max && flags.Text("padding") != "longest") {
     return absl::InvalidArgumentError(

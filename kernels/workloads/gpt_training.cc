@@ -1,7 +1,6 @@
 // GPT-2 trained to go on with made-up sequences of a fixed stride.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/nn/gpt2.h"
 #include "kernels/workloads/batches.h"
 #include "kernels/workloads/model_config.h"
@@ -22,10 +21,7 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
   if (!config.ok()) return config.status();
   absl::StatusOr<LengthSource> lengths = LengthSource::Parse(flags.Text("lengths"), context.random().seed);
   if (!lengths.ok()) return lengths.status();
-  if (lengths->longest() > config->n_positions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--lengths up to ", lengths->longest(), ": the model has ", config->n_positions, " positions"));
-  }
+  if (absl::Status status = lengths->CheckFits(config->n_positions); !status.ok()) return status;
   const std::int64_t batch = flags.Int("batch", 1, 1 << 20);
   const bool is_checkpointed = flags.Bool("checkpointing");
   if (!flags.status().ok()) return flags.status();

@@ -50,20 +50,21 @@ TEST(Workloads, OutOfMemoryEndsThemAndLosesNothing) {
 }
 
 TEST(Flags, SayWhatDoesNotFit) {
-  for (const auto& [name, flag, value, says] :
-       std::vector<std::array<std::string, 4>>{{"bert_training", "batch", "none", "--batch 'none'"},
-                                               {"bert_training", "precision", "fp8", "--precision 'fp8'"},
-                                               {"bert_training", "lengths", "9-", "lengths '9-'"},
-                                               {"bert_training", "lengths", "600", "512 positions"},
-                                               {"bert_training", "model", "no/such.json", "no/such.json"},
-                                               {"bert_training", "optimizer", "adam", "there is no optimizer 'adam'"},
-                                               {"bert_training", "freeze", "embeddings,embed",
-                                                "--freeze: 'embed' is in no parameter's name; the model has "
-                                                "bert.embeddings, bert.encoder, bert.pooler, classifier"},
-                                               {"gpt_training", "freeze", "transformer", "nothing is left to train"},
-                                               {"tabformer_training", "freeze", "rows", "tab_embeddings.lin_proj"},
-                                               {"tabformer_training", "columns", "3,x", "'x'"},
-                                               {"gpt_training", "checkpointing", "maybe", "--checkpointing 'maybe'"}}) {
+  for (const auto& [name, flag, value, says] : std::vector<std::array<std::string, 4>>{
+           {"bert_training", "batch", "none", "--batch 'none'"},
+           {"bert_training", "precision", "fp8", "--precision 'fp8'"},
+           {"bert_training", "lengths", "9-", "lengths '9-'"},
+           {"bert_training", "lengths", "600", "512 positions: give --lengths 512 or less"},
+           {"bert_training", "model", "no/such.json", "no/such.json"},
+           {"bert_training", "optimizer", "adam", "there is no optimizer 'adam'"},
+           {"bert_training", "freeze", "embeddings,embed",
+            "--freeze: 'embed' is in no parameter's name; the model has "
+            "bert.embeddings, bert.encoder, bert.pooler, classifier"},
+           {"gpt_training", "freeze", "transformer", "nothing is left to train"},
+           {"tabformer_training", "freeze", "rows", "tab_embeddings.lin_proj"},
+           {"tabformer_training", "columns", "3,x", "'x'"},
+           {"gpt_training", "model", "tiny", "256 positions: give --lengths 256 or less"},
+           {"gpt_training", "checkpointing", "maybe", "--checkpointing 'maybe'"}}) {
     const Ran ran = RunOn(DeviceKind::kSim, {name.c_str(), {{flag, value}}}, 64 * kGiB);
     EXPECT_EQ(std::string(ran.status.message()).find(says) == std::string::npos, false) << ran.status;
   }
