@@ -22,8 +22,6 @@ using kernels::Context;
 using kernels::DType;
 using kernels::Part;
 
-constexpr std::uint64_t kAmpleBytes = std::uint64_t{1} << 46;
-
 std::optional<DType> AutocastOf(Precision precision) {
   if (precision == Precision::kFloat16Mixed) return DType::kFloat16;
   if (precision == Precision::kBFloat16Mixed) return DType::kBFloat16;

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/estimate/dry_run_options.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/report/explain_causes.h"
 #include "analyzer/report/explain_timeline.h"
@@ -61,11 +62,12 @@ void NoteReleases(const replay::SnapshotProgram& program, bool is_recording, Exp
   }
 }
 
-// A recording of our own knows the device.
+// A recording of our own knows the device; a dry run's may be one that never runs out.
 std::optional<std::uint64_t> TotalOf(const trace::Snapshot& snapshot, const ExplainOptions& options) {
   if (options.capacity_bytes.has_value() || !snapshot.recording.has_value()) return options.capacity_bytes;
   const std::uint64_t total = snapshot.recording->device_total_bytes;
-  return total == 0 ? std::nullopt : std::optional(total);
+  const bool is_known = total != 0 && total != estimate::kAmpleBytes;
+  return is_known ? std::optional(total) : std::nullopt;
 }
 
 absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
@@ -88,8 +90,7 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::
 }  // namespace
 
 remedies::ReplayLimits LimitsOf(const ExplainOptions& options) {
-  return {options.capacity_bytes, options.memory_fraction, options.segment_addresses,
-          options.device_costs};
+  return {options.capacity_bytes, options.memory_fraction, options.segment_addresses, options.device_costs};
 }
 
 absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished) {

@@ -8,6 +8,7 @@
 #include "analyzer/estimate/run_capture.h"
 #include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/report/explain.h"
 #include "analyzer/report/traced_run.h"
 #include "gmock/gmock.h"
 #include "tests/estimate/model_file.h"
@@ -76,6 +77,19 @@ TEST(RunCaptureTest, NamesStepsPhasesAndParts) {
                             Contains("softmax|bert.encoder.layer.0.attention.self|activations|forward|"),
                             Contains("SoftmaxBackward|bert.encoder.layer.0.attention.self|activations|backward|"),
                             Contains(HasSubstr("sqrt(exp_avg_sq)|bert.pooler.dense.weight|"))));
+}
+
+// Its device never runs out: what is explained is what was reserved, not what such a device has.
+TEST(RunCaptureTest, WithoutACapacityTheDeviceHasNoTotal) {
+  const auto total_of = [](const DryRunOptions& options) {
+    RunCapture capture("estimate");
+    MustRun(options, capture);
+    const absl::StatusOr<report::Explanation> explained = report::ExplainSnapshot(capture.snapshot(), {});
+    EXPECT_TRUE(explained.ok()) << explained.status();
+    return explained.ok() ? explained->accounting.total_bytes : std::nullopt;
+  };
+  EXPECT_EQ(total_of({.steps = 1, .batch = 2, .tokens = 128}), std::nullopt);
+  EXPECT_EQ(total_of({.steps = 1, .batch = 2, .tokens = 128, .capacity_bytes = 12 * kGiB}), 12 * kGiB);
 }
 
 TEST(RunCaptureTest, AFailureIsInTheRecord) {
