@@ -3,7 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=${ASHLAR_JOBS:-$(nproc)}
-presets="release dev asan tsan fuzz nocuda tidy"
+presets="release cuda dev asan tsan fuzz nocuda tidy"
 log_dir=$root/build/logs
 
 # Debian package = a command or file that shows it is there (it may have come by another way than apt).
@@ -41,13 +41,47 @@ InstallPackages() {
   } >"$log_dir/apt.log" 2>&1 || { tail -n 5 "$log_dir/apt.log" >&2; Fail "apt-get failed: see $log_dir/apt.log"; }
 }
 
-# Configure PRESET: only the first time; afterwards ninja does it when a CMake file changed.
+# Configure PRESET [cmake arguments]: only the first time; afterwards ninja does it when a CMake file changed. Shows
+# which parts are left out, and why.
 Configure() {
-  [[ ! -f $root/build/$1/build.ninja ]] || return 0
+  local preset=$1
+  shift
+  [[ ! -f $root/build/$preset/build.ninja ]] || return 0
   mkdir -p "$log_dir"
-  Say "configures build/$1"
-  (cd "$root" && cmake --preset "$1") >"$log_dir/configure-$1.log" 2>&1 ||
-    { tail -n 20 "$log_dir/configure-$1.log" >&2; Fail "cmake --preset $1 failed: see $log_dir/configure-$1.log"; }
+  Say "configures build/$preset"
+  (cd "$root" && cmake --preset "$preset" "$@") >"$log_dir/configure-$preset.log" 2>&1 || {
+    tail -n 20 "$log_dir/configure-$preset.log" >&2
+    Fail "cmake --preset $preset failed: see $log_dir/configure-$preset.log"
+  }
+  sed -n 's/^-- \(left out: .*\)/        \1/p' "$log_dir/configure-$preset.log"
+}
+
+# CublasHeaders FOLDER: puts cuBLAS's headers, of the nvcc on PATH's major version, into FOLDER/include. PyPI's wheel has
+# them, and many toolkits have not; what is compiled with them loads the GPU machine's own cuBLAS.
+CublasHeaders() {
+  local folder=$1 wheel
+  [[ ! -f $folder/include/cublas_v2.h ]] || return 0
+  case $(nvcc --version | sed -nE 's/.*release ([0-9]+)\..*/\1/p') in
+    12) wheel=nvidia-cublas-cu12==12.0.2.224 ;;
+    13) wheel=nvidia-cublas==13.0.0.19 ;;
+    *) Fail "no cuBLAS headers are known for this nvcc: $(nvcc --version | tail -n 1)" ;;
+  esac
+  Say "downloads $wheel for its headers"
+  mkdir -p "$folder" "$log_dir"
+  python3 -m pip download --quiet --no-deps --dest "$folder" "$wheel" >"$log_dir/cublas.log" 2>&1 ||
+    { tail -n 5 "$log_dir/cublas.log" >&2; Fail "pip download $wheel failed: see $log_dir/cublas.log"; }
+  python3 - "$folder" <<'END'
+import glob, os, sys, zipfile
+folder = sys.argv[1]
+(wheel,) = glob.glob(folder + "/*.whl")
+os.makedirs(folder + "/include", exist_ok=True)
+with zipfile.ZipFile(wheel) as archive:
+    for name in archive.namelist():
+        if "/include/" in name and name.endswith(".h"):
+            with open(folder + "/include/" + os.path.basename(name), "wb") as header:
+                header.write(archive.read(name))
+os.remove(wheel)
+END
 }
 
 # FixedAddresses COMMAND...: without address randomisation where the system allows that: the sanitizers of GCC 12 and

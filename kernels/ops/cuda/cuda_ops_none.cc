@@ -5,7 +5,7 @@ namespace ashlar::ops {
 
 absl::StatusOr<std::unique_ptr<Ops>> MakeCudaOps(Workspace*, CudaOpsOptions) {
   return absl::UnimplementedError(
-      "built without device code: configure with ASHLAR_CUDA and ASHLAR_CUDA_KERNELS on, where nvcc is found");
+      "built without device code: configure the preset cuda, which needs nvcc and cuBLAS's headers");
 }
 
 }  // namespace ashlar::ops

@@ -4,8 +4,7 @@ namespace ashlar::kernels {
 
 absl::StatusOr<std::unique_ptr<Machine>> OpenCudaMachine() {
   return absl::UnimplementedError(
-      "this build has no device code for CUDA: it was built without nvcc, or without "
-      "ASHLAR_CUDA_KERNELS");
+      "this build has no device code for CUDA: configure the preset cuda, which needs nvcc and cuBLAS's headers");
 }
 
 }  // namespace ashlar::kernels
