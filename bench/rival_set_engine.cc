@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "allocator/base/check.h"
+#include "allocator/base/units.h"
 
 namespace ashlar::bench {
 namespace {
 
 constexpr std::uint64_t kGranule = 512;
 constexpr std::uint64_t kSmallMax = kMiB;
-
-std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 
 std::uint64_t SegmentBytes(std::uint64_t size_bytes) {
   if (size_bytes <= kSmallMax) return 2 * kMiB;

@@ -33,6 +33,8 @@ struct PoolId {
 
 // `value` rounded up to a multiple of `step` (step > 0); the caller makes sure that it cannot pass 2^64.
 constexpr std::uint64_t RoundUp(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
+// A count of bytes where it may also be less than nothing; the caller makes sure that it is below 2^63.
+constexpr std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 constexpr std::uint64_t RoundDown(std::uint64_t value, std::uint64_t step) { return value / step * step; }
 
 // "220.00 MiB", "1.26 GiB", "512 B": two decimals from KiB up, the largest unit that keeps the figure >= 1.

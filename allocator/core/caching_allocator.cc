@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
+#include "allocator/base/units.h"
 #include "allocator/core/oom_dump.h"
 #include "allocator/core/oom_report.h"
 #include "allocator/core/recorded_head.h"
@@ -14,8 +15,6 @@
 
 namespace ashlar::core {
 namespace {
-
-std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 
 }  // namespace
 

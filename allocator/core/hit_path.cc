@@ -4,14 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
+#include "allocator/base/units.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/world.h"
 #include "allocator/policy/heap_steps.h"
 
 namespace ashlar::core {
 namespace {
-
-std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 
 absl::Status TooLarge(std::uint64_t bytes) {
   return absl::ResourceExhaustedError(absl::StrCat("out of memory: ", bytes, " bytes are more than any device has"));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "allocator/base/units.h"
 #include "allocator/core/hole_blame.h"
 #include "allocator/policy/servable_size.h"
 #include "allocator/policy/size_rule.h"
@@ -12,8 +13,6 @@ namespace ashlar::core {
 namespace {
 
 constexpr std::size_t kMostPins = 3;
-
-std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 
 std::vector<Occupied> BlocksInUse(const trace::SnapshotSegment& segment) {
   std::vector<Occupied> out;

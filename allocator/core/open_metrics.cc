@@ -24,9 +24,9 @@ struct Named {
   absl::string_view unit;
 };
 
-class Text {
+class MetricsText {
  public:
-  explicit Text(absl::Span<const MetricsSource> sources) : sources_(sources) {}
+  explicit MetricsText(absl::Span<const MetricsSource> sources) : sources_(sources) {}
 
   // One family: a value for each source, as `value(source, labels)` adds them by Sample.
   template <typename Samples>
@@ -77,7 +77,7 @@ class Text {
 }  // namespace
 
 std::string OpenMetricsText(absl::Span<const MetricsSource> sources) {
-  Text text(sources);
+  MetricsText text(sources);
   for (const PoolStatName& pool_stat : PoolStatNames()) {
     text.Stats(pool_stat.name, pool_stat.help, [&](const MetricsSource& source, auto add) {
       const PoolStat& stat = source.stats.*pool_stat.stat;

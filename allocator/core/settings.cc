@@ -12,12 +12,12 @@ constexpr const char* kOurs = "ASHLAR_CONF";
 constexpr const char* kUseTheirs = "ASHLAR_USE_PYTORCH_CONF";
 constexpr const char* kTheirs[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};  // the first that is set, alone
 
-struct Text {
+struct SettingText {
   std::string source;
   std::string conf;
 };
 
-absl::StatusOr<policy::Options> Parse(const Text& text, policy::Compat compat, policy::Keys keys) {
+absl::StatusOr<policy::Options> Parse(const SettingText& text, policy::Compat compat, policy::Keys keys) {
   absl::StatusOr<policy::Options> options = policy::ParseConf(text.conf, compat, keys);
   if (options.ok()) return options;
   return absl::InvalidArgumentError(absl::StrCat(text.source, ": ", options.status().message()));
@@ -30,9 +30,9 @@ absl::StatusOr<bool> UsesTheirs(const Environment& environment) {
   return absl::InvalidArgumentError(absl::StrCat(kUseTheirs, ": '", value, "' is not allowed: use 1 or 0"));
 }
 
-std::optional<Text> TheirText(const Environment& environment) {
+std::optional<SettingText> TheirText(const Environment& environment) {
   for (const char* name : kTheirs) {
-    if (const std::optional<std::string> conf = environment(name); conf.has_value()) return Text{name, *conf};
+    if (const std::optional<std::string> conf = environment(name); conf.has_value()) return SettingText{name, *conf};
   }
   return std::nullopt;
 }
@@ -48,17 +48,17 @@ Environment ProcessEnvironment() {
 }
 
 absl::StatusOr<policy::Options> OptionsFromEnvironment(const Environment& environment) {
-  const Text ours{kOurs, environment(kOurs).value_or("")};
+  const SettingText ours{kOurs, environment(kOurs).value_or("")};
   absl::StatusOr<policy::Options> options = Parse(ours, policy::Options{}.compat, policy::Keys::kAshlar);
   if (!options.ok()) return options;
   const absl::StatusOr<bool> uses_theirs = UsesTheirs(environment);
   if (!uses_theirs.ok()) return uses_theirs.status();
-  const std::optional<Text> theirs = *uses_theirs ? TheirText(environment) : std::nullopt;
+  const std::optional<SettingText> theirs = *uses_theirs ? TheirText(environment) : std::nullopt;
   if (!theirs.has_value()) return options;
   const absl::StatusOr<policy::Options> alone = Parse(*theirs, options->compat, policy::Keys::kTorch);
   if (!alone.ok()) return alone;
   // A later key wins. Each is right by itself; what may still be wrong is one key beside another.
-  const Text both{absl::StrCat(theirs->source, " with ", kOurs), absl::StrCat(theirs->conf, ",", ours.conf)};
+  const SettingText both{absl::StrCat(theirs->source, " with ", kOurs), absl::StrCat(theirs->conf, ",", ours.conf)};
   return Parse(both, options->compat, policy::Keys::kAshlar);
 }
 

@@ -16,9 +16,9 @@ namespace {
 // More than any user address space has: sums of a few such sizes do not pass 2^64.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 60;
 
-void* Pointer(std::uint64_t address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
+void* MappedPointer(std::uint64_t address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
 
-std::string Failed(const char* call, std::uint64_t size_bytes, int error) {
+std::string MmapFailed(const char* call, std::uint64_t size_bytes, int error) {
   return absl::StrCat(call, " of ", size_bytes, " bytes of host memory failed: ", std::strerror(error));
 }
 
@@ -29,7 +29,7 @@ absl::Status OutOfCapacity(const char* call, std::uint64_t size_bytes, std::uint
 
 // ENOMEM says that the kernel has no memory, or no room in its tables, for us; anything else is an error of the call.
 absl::Status KernelError(const char* call, std::uint64_t size_bytes, int error) {
-  const std::string text = Failed(call, size_bytes, error);
+  const std::string text = MmapFailed(call, size_bytes, error);
   return error == ENOMEM || error == EAGAIN ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
@@ -43,7 +43,7 @@ std::uint64_t MapAligned(std::uint64_t size_bytes, std::uint64_t alignment, int 
   const std::uint64_t behind_bytes = first + whole_bytes - (address + size_bytes);
   // What is cut off was never touched: where the kernel refuses, only address space is wasted.
   if (address > first) munmap(begin, address - first);
-  if (behind_bytes > 0) munmap(Pointer(address + size_bytes), behind_bytes);
+  if (behind_bytes > 0) munmap(MappedPointer(address + size_bytes), behind_bytes);
   return address;
 }
 
@@ -55,8 +55,8 @@ HostDevice::HostDevice(HostDeviceOptions options) : options_(options) {
 }
 
 HostDevice::~HostDevice() {
-  for (const auto& [address, size_bytes] : segments_) munmap(Pointer(address), size_bytes);
-  for (const auto& [address, reservation] : reservations_) munmap(Pointer(address), reservation.size_bytes);
+  for (const auto& [address, size_bytes] : segments_) munmap(MappedPointer(address), size_bytes);
+  for (const auto& [address, reservation] : reservations_) munmap(MappedPointer(address), reservation.size_bytes);
 }
 
 absl::StatusOr<std::uint64_t> HostDevice::AllocateSegment(std::uint64_t size_bytes) {
@@ -76,10 +76,10 @@ absl::Status HostDevice::FreeSegment(std::uint64_t address) {
   const auto it = segments_.find(address);
   ASHLAR_CHECK(it != segments_.end());
   const std::uint64_t size_bytes = it->second;
-  if (munmap(Pointer(address), size_bytes) != 0) {
+  if (munmap(MappedPointer(address), size_bytes) != 0) {
     // Only where vm.max_map_count is reached. The pages can still go, and the address space stays ours for good.
     const int error = errno;
-    if (madvise(Pointer(address), size_bytes, MADV_DONTNEED) != 0) return KernelError("munmap", size_bytes, error);
+    if (madvise(MappedPointer(address), size_bytes, MADV_DONTNEED) != 0) return KernelError("munmap", size_bytes, error);
   }
   used_ -= size_bytes;
   segments_.erase(it);
@@ -87,10 +87,10 @@ absl::Status HostDevice::FreeSegment(std::uint64_t address) {
 }
 
 absl::StatusOr<std::uint64_t> HostDevice::Reserve(std::uint64_t size_bytes) {
-  if (size_bytes > kMaxBytes) return absl::UnavailableError(Failed("mmap", size_bytes, ENOMEM));
+  if (size_bytes > kMaxBytes) return absl::UnavailableError(MmapFailed("mmap", size_bytes, ENOMEM));
   const std::uint64_t rounded = RoundUp(size_bytes, options_.granularity_bytes);
   const std::uint64_t address = MapAligned(rounded, options_.granularity_bytes, PROT_NONE);
-  if (address == 0) return absl::UnavailableError(Failed("mmap", rounded, errno));
+  if (address == 0) return absl::UnavailableError(MmapFailed("mmap", rounded, errno));
   AddressSpace unmapped(address, address + rounded, AddressOrder::kAscending);
   reservations_.emplace(address, Reservation{rounded, 0, std::move(unmapped)});
   return address;
@@ -102,7 +102,7 @@ absl::Status HostDevice::ReleaseReservation(std::uint64_t address) {
   ASHLAR_CHECK_EQ(it->second.mapped_bytes, std::uint64_t{0});
   const std::uint64_t size_bytes = it->second.size_bytes;
   // A refusal (vm.max_map_count) wastes address space, never memory: no page of it is mapped.
-  const bool is_unmapped = munmap(Pointer(address), size_bytes) == 0;
+  const bool is_unmapped = munmap(MappedPointer(address), size_bytes) == 0;
   const int error = errno;
   reservations_.erase(it);
   return is_unmapped ? absl::OkStatus() : KernelError("munmap", size_bytes, error);
@@ -126,9 +126,9 @@ absl::Status HostDevice::Map(std::uint64_t address, std::uint64_t size_bytes, st
   const std::uint64_t free_bytes = FreeBytes();
   if (size_bytes > free_bytes) return OutOfCapacity("Map", size_bytes, free_bytes);
   ASHLAR_CHECK(reservation.unmapped.TakeAt(address, size_bytes));
-  if (mprotect(Pointer(address), size_bytes, PROT_READ | PROT_WRITE) != 0) {
+  if (mprotect(MappedPointer(address), size_bytes, PROT_READ | PROT_WRITE) != 0) {
     const int error = errno;
-    mprotect(Pointer(address), size_bytes, PROT_NONE);
+    mprotect(MappedPointer(address), size_bytes, PROT_NONE);
     reservation.unmapped.Give(address, size_bytes);
     return KernelError("mprotect", size_bytes, error);
   }
@@ -146,8 +146,8 @@ absl::Status HostDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, 
   used_ -= size_bytes;
   // The pages go first: where the second call is refused (vm.max_map_count), they are gone all the same, and only a
   // stray access is not caught.
-  if (madvise(Pointer(address), size_bytes, MADV_DONTNEED) != 0) return KernelError("madvise", size_bytes, errno);
-  if (mprotect(Pointer(address), size_bytes, PROT_NONE) != 0) return KernelError("mprotect", size_bytes, errno);
+  if (madvise(MappedPointer(address), size_bytes, MADV_DONTNEED) != 0) return KernelError("madvise", size_bytes, errno);
+  if (mprotect(MappedPointer(address), size_bytes, PROT_NONE) != 0) return KernelError("mprotect", size_bytes, errno);
   return absl::OkStatus();
 }
 

@@ -15,6 +15,8 @@
 
 namespace ashlar::trace::codec {
 
+inline constexpr std::uint64_t kMostDevices = 4096;  // of a recording
+
 // As read.
 struct RecordedHead {
   std::map<std::string, std::string> allocator_values;

@@ -17,7 +17,6 @@ namespace ashlar::trace {
 namespace codec {
 namespace {
 
-constexpr std::uint64_t kMostDevices = 4096;
 
 class Decoder {
  public:

@@ -31,6 +31,9 @@ enum class Action : std::uint8_t {
   kUnknown,  // an action this version does not know; the reader's notes name and count it
 };
 
+// An event by which the allocator obtained memory of the device.
+constexpr bool IsGrowth(Action action) { return action == Action::kSegmentAlloc || action == Action::kSegmentMap; }
+
 // PyTorch's spelling ("alloc", "free_requested", ...).
 absl::string_view ActionName(Action action);
 std::optional<Action> ParseAction(absl::string_view name);

@@ -63,7 +63,7 @@ std::string MissingFor(CauseNeeds needs, const CauseInput& input) {
   return "";
 }
 
-CauseFinding Run(const CauseDetector& detector, const CauseInput& input) {
+CauseFinding RunDetector(const CauseDetector& detector, const CauseInput& input) {
   std::string missing = MissingFor(detector.needs, input);
   CauseFinding out = missing.empty() ? detector.detect(input) : NotInTrace(detector.kind, std::move(missing));
   out.kind = detector.kind;
@@ -98,7 +98,7 @@ void SortCauses(std::vector<CauseFinding>& findings) {
 
 std::vector<CauseFinding> FindCauses(const CauseInput& input) {
   std::vector<CauseFinding> out;
-  for (const CauseDetector& detector : Detectors()) out.push_back(Run(detector, input));
+  for (const CauseDetector& detector : Detectors()) out.push_back(RunDetector(detector, input));
   SortCauses(out);
   return out;
 }

@@ -37,6 +37,14 @@ struct CauseDetector {
   Detector detect;
 };
 
+// Whether a frame of the stack is such a one.
+template <typename Predicate>
+bool AnyFrame(const CauseInput& input, trace::StackId stack, Predicate predicate) {
+  const auto frames = input.stacks->stack(stack);
+  return std::any_of(frames.begin(), frames.end(),
+                     [&](trace::FrameId id) { return predicate(input.stacks->frame(id)); });
+}
+
 // One a cause, in the order of CauseKind.
 absl::Span<const CauseDetector> Detectors();
 

@@ -24,15 +24,8 @@ constexpr double kMostOthersKept = 0.3;       // of the other blocks of the eval
 constexpr double kLeastMatched = 0.6;         // of what was loaded, by size
 constexpr std::size_t kLeastLoaded = 3;
 
-bool IsEvaluation(ProgramPart part) {
+bool IsEvaluating(ProgramPart part) {
   return part == ProgramPart::kEvaluation || part == ProgramPart::kNoGrad || part == ProgramPart::kGeneration;
-}
-
-template <typename Predicate>
-bool AnyFrame(const CauseInput& input, trace::StackId stack, Predicate predicate) {
-  const auto frames = input.stacks->stack(stack);
-  return std::any_of(frames.begin(), frames.end(),
-                     [&](trace::FrameId id) { return predicate(input.stacks->frame(id)); });
 }
 
 bool IsForwardFrame(const trace::Frame& frame) { return frame.function == "forward"; }
@@ -54,7 +47,7 @@ std::map<trace::StackId, LineUse> EvaluationUse(const CauseInput& input) {
   std::map<trace::StackId, LineUse> out;
   for (const BlockSpan& block : input.timeline->blocks()) {
     const ProgramPart part = parts.Of(block.stack);
-    if (!IsEvaluation(part) || block.alloc_event < 0 || block.alloc_event > input.moment) continue;
+    if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > input.moment) continue;
     LineUse& use = out[block.stack];
     ++use.allocations;
     if (block.IsLiveAfter(input.moment)) use.live.push_back({&block, part});
@@ -62,7 +55,7 @@ std::map<trace::StackId, LineUse> EvaluationUse(const CauseInput& input) {
   return out;
 }
 
-void Append(const std::vector<LiveBlock>& from, std::vector<LiveBlock>& to) {
+void AppendBlocks(const std::vector<LiveBlock>& from, std::vector<LiveBlock>& to) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
@@ -84,7 +77,7 @@ CauseFinding DetectEvalWithoutNoGrad(const CauseInput& input) {
     if (!AnyFrame(input, stack, IsForwardFrame)) continue;
     ++stacks;
     if (!use.live.empty()) ++live_stacks;
-    Append(use.live, kept);
+    AppendBlocks(use.live, kept);
   }
   if (stacks == 0) return Absent(kKind, "no evaluation is recorded before that moment");
   const std::uint64_t bytes = BytesOf(kept);
@@ -111,7 +104,7 @@ CauseFinding DetectEvalAccumulates(const CauseInput& input) {
   for (const auto& [stack, use] : uses) {
     // All but one of what the line ever made is still there.
     if (use.live.size() >= kLeastPredictions && use.live.size() + 1 >= use.allocations) {
-      Append(use.live, piled);
+      AppendBlocks(use.live, piled);
     } else {
       others += use.allocations;
       others_live += use.live.size();
@@ -177,7 +170,7 @@ CauseFinding DetectCacheBetweenPhases(const CauseInput& input) {
     SegmentUse& use = uses[block.segment];
     if (block.IsActiveAfter(input.moment)) use.active_bytes += block.size_bytes;
     if (block.alloc_event < 0 || block.alloc_event < use.last) continue;
-    use.is_evaluation = IsEvaluation(parts.Of(block.stack));
+    use.is_evaluation = IsEvaluating(parts.Of(block.stack));
     use.last = block.alloc_event;
     EventIndex& last = last_of[use.is_evaluation ? 1 : 0];
     last = std::max(last, block.alloc_event);

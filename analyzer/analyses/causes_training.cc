@@ -21,13 +21,6 @@ using timeline::EventIndex;
 // Logits are seldom felt below this share of what is allocated: a vocabulary of 10,000 beside a 400 M model is 1 %.
 constexpr double kLeastLogitsShare = 0.15;
 
-template <typename Predicate>
-bool AnyFrame(const CauseInput& input, trace::StackId stack, Predicate predicate) {
-  const auto frames = input.stacks->stack(stack);
-  return std::any_of(frames.begin(), frames.end(),
-                     [&](trace::FrameId id) { return predicate(input.stacks->frame(id)); });
-}
-
 bool IsLossFrame(const trace::Frame& frame) {
   static constexpr std::array<absl::string_view, 8> kWords = {
       "cross_entropy", "crossentropy", "log_softmax", "logsoftmax", "nll_loss", "nllloss", "lm_head", "logits"};
@@ -42,7 +35,7 @@ bool IsForeachFrame(const trace::Frame& frame) {
 }
 
 template <typename Predicate>
-std::vector<LiveBlock> Select(const std::vector<LiveBlock>& blocks, Predicate predicate) {
+std::vector<LiveBlock> SelectBlocks(const std::vector<LiveBlock>& blocks, Predicate predicate) {
   std::vector<LiveBlock> out;
   std::copy_if(blocks.begin(), blocks.end(), std::back_inserter(out), predicate);
   return out;
@@ -103,7 +96,7 @@ std::string MostFrom(const CauseInput& input, const std::vector<LiveBlock>& bloc
 
 CauseFinding DetectLogitsSpike(const CauseInput& input) {
   constexpr CauseKind kKind = CauseKind::kLogitsSpike;
-  const std::vector<LiveBlock> loss = Select(LiveBlocks(input), [&](const LiveBlock& live) {
+  const std::vector<LiveBlock> loss = SelectBlocks(LiveBlocks(input), [&](const LiveBlock& live) {
     return live.block->alloc_event >= 0 && AnyFrame(input, live.block->stack, IsLossFrame);
   });
   const std::uint64_t bytes = BytesOf(loss);
@@ -136,7 +129,7 @@ CauseFinding DetectOptimizerState(const CauseInput& input) {
   }
   const EventIndex first_end = phases.size() > 1 ? phases[1] : timeline::kNever;
   std::uint64_t older = 0;
-  const std::vector<LiveBlock> state = Select(LiveBlocks(input), [&](const LiveBlock& live) {
+  const std::vector<LiveBlock> state = SelectBlocks(LiveBlocks(input), [&](const LiveBlock& live) {
     if (live.part != ProgramPart::kOptimizer) return false;
     if (live.block->alloc_event < 0) older += live.block->size_bytes;
     return live.block->alloc_event >= phases[0] && live.block->alloc_event < first_end &&
@@ -171,7 +164,7 @@ CauseFinding DetectOptimizerState(const CauseInput& input) {
 
 CauseFinding DetectOptimizerTemporaries(const CauseInput& input) {
   constexpr CauseKind kKind = CauseKind::kOptimizerTemporaries;
-  const std::vector<LiveBlock> lists = Select(LiveBlocks(input), [&](const LiveBlock& live) {
+  const std::vector<LiveBlock> lists = SelectBlocks(LiveBlocks(input), [&](const LiveBlock& live) {
     const bool is_kept = live.block->free_requested_event == timeline::kNever && !ShortageAt(input).has_value();
     return live.part == ProgramPart::kOptimizer && live.block->alloc_event >= 0 && !is_kept &&
            AnyFrame(input, live.block->stack, IsForeachFrame);

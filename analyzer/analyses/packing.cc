@@ -12,9 +12,9 @@ namespace {
 using Index = std::uint32_t;
 
 constexpr std::size_t kMostSearched = 3'000;            // buffers: the search looks at all pairs
-constexpr std::size_t kMostLevels = 64;                 // of parts within parts
+constexpr std::size_t kMostPackingLevels = 64;                 // of parts within parts
 constexpr std::uint64_t kMaxGreedyPairs = 60'000'000;   // a few seconds
-constexpr int kMostTargets = 4;
+constexpr int kMostTargetsTried = 4;
 
 // Buffers that can be packed by themselves, on top of `base`.
 struct Part {
@@ -41,7 +41,7 @@ class Splitter {
     while (!todo.empty()) {
       Part part = std::move(todo.back());
       todo.pop_back();
-      if (part.level < kMostLevels && Lower(part)) {
+      if (part.level < kMostPackingLevels && Lower(part)) {
         for (Part& smaller : Components(part)) todo.push_back(std::move(smaller));
       } else if (!part.buffers.empty()) {
         done.push_back(std::move(part));
@@ -89,11 +89,11 @@ void Keep(GreedyPacking packing, GreedyPacking& best) {
 }
 
 // First the target itself, then halfway to the best that is known.
-void Search(absl::Span<const Lifetime> buffers, std::uint64_t target, std::uint64_t max_steps, std::uint64_t& steps,
+void SearchToward(absl::Span<const Lifetime> buffers, std::uint64_t target, std::uint64_t max_steps, std::uint64_t& steps,
             GreedyPacking& best) {
   if (buffers.size() > kMostSearched) return;
   PackingSearch search(buffers);
-  for (int i = 0; i < kMostTargets && target < best.height && max_steps > 0; ++i) {
+  for (int i = 0; i < kMostTargetsTried && target < best.height && max_steps > 0; ++i) {
     const std::uint64_t share = std::max<std::uint64_t>(max_steps / 2, 1);
     std::uint64_t spent = 0;
     if (search.Run(target, share, spent) == SearchEnd::kFound) {
@@ -147,7 +147,7 @@ Packing Pack(absl::Span<const Lifetime> buffers, const PackOptions& options) {
     GreedyPacking best = PackInTimeOrder(own);
     if (best.height > own_target) Keep(PackByPriority(own, own_target, kMaxGreedyPairs), best);
     if (best.height > own_target) {
-      Search(own, own_target, options.max_steps - std::min(options.max_steps, out.steps), out.steps, best);
+      SearchToward(own, own_target, options.max_steps - std::min(options.max_steps, out.steps), out.steps, best);
     }
     for (std::size_t i = 0; i < own.size(); ++i) out.offsets[part.buffers[i]] = part.base + best.offsets[i];
     out.height = std::max(out.height, part.base + best.height);

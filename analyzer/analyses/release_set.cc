@@ -12,15 +12,15 @@ namespace {
 using timeline::StateBlock;
 using timeline::StateSegment;
 
-constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kNoOrder = std::numeric_limits<std::uint64_t>::max();
 
 // Blocks [begin, end) of one segment, counted through the whole state.
 struct BlockRun {
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::uint64_t bytes = kNone;  // kNone: there is none
+  std::uint64_t bytes = kNoOrder;  // kNoOrder: there is none
 
-  bool IsFound() const { return bytes != kNone; }
+  bool IsFound() const { return bytes != kNoOrder; }
 };
 
 // The cheapest run of blocks of one segment behind whose release a free run of the lane is large enough. A run begins
@@ -115,7 +115,7 @@ std::uint64_t LowerBound(const RequestLane& lane, const timeline::State& state, 
   if (HasExpandable(state)) return BoundOfAnyPlacement(lane, state, room);
   const std::optional<Cover> cover = CheapestCover(EmptyingItems(state, /*with_private_pools=*/true),
                                                    NeedBeyond(lane.segment_bytes(), room.most_bytes));
-  return std::min(cover.has_value() ? cover->lower_bound : kNone, run.bytes);
+  return std::min(cover.has_value() ? cover->lower_bound : kNoOrder, run.bytes);
 }
 
 std::vector<std::size_t> BlocksOfRun(const BlockRun& run, absl::Span<const std::size_t> active) {

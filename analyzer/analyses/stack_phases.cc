@@ -8,13 +8,13 @@ namespace {
 
 constexpr std::size_t kShortRun = 4;
 
-struct Run {
+struct StackRun {
   ProgramPart part{};
   timeline::EventIndex begin = 0;
   std::size_t allocations = 0;
 };
 
-void Append(const Run& run, std::vector<Run>& runs) {
+void AppendRun(const StackRun& run, std::vector<StackRun>& runs) {
   if (!runs.empty() && runs.back().part == run.part) {
     runs.back().allocations += run.allocations;
   } else {
@@ -23,13 +23,13 @@ void Append(const Run& run, std::vector<Run>& runs) {
 }
 
 // Each run is absorbed by its neighbours if it is short and they are of one part.
-std::vector<Run> WithoutShortRuns(const std::vector<Run>& runs) {
-  std::vector<Run> out;
+std::vector<StackRun> WithoutShortRuns(const std::vector<StackRun>& runs) {
+  std::vector<StackRun> out;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    Run run = runs[i];
+    StackRun run = runs[i];
     const bool is_between = !out.empty() && i + 1 < runs.size() && out.back().part == runs[i + 1].part;
     if (is_between && run.allocations < kShortRun) run.part = out.back().part;
-    Append(run, out);
+    AppendRun(run, out);
   }
   return out;
 }
@@ -37,11 +37,11 @@ std::vector<Run> WithoutShortRuns(const std::vector<Run>& runs) {
 }  // namespace
 
 std::vector<Phase> FindStackPhases(const timeline::Timeline& timeline, const ProgramParts& parts) {
-  std::vector<Run> runs;
+  std::vector<StackRun> runs;
   for (std::size_t i = 0; i < timeline.events().size(); ++i) {
     const trace::Event& event = timeline.events()[i];
     if (event.action != trace::Action::kAlloc) continue;
-    Append({parts.Of(event.stack), static_cast<timeline::EventIndex>(i), 1}, runs);
+    AppendRun({parts.Of(event.stack), static_cast<timeline::EventIndex>(i), 1}, runs);
   }
   runs = WithoutShortRuns(runs);
   std::vector<Phase> out;

@@ -19,13 +19,13 @@ struct Range {
   EventRange events;
 };
 
-bool IsOptimizer(absl::string_view name) { return absl::StartsWith(name, "Optimizer."); }
+bool NamesOptimizer(absl::string_view name) { return absl::StartsWith(name, "Optimizer."); }
 bool IsOptimizerStep(absl::string_view name) { return absl::StartsWith(name, "Optimizer.step#"); }
 bool IsProfilerStep(absl::string_view name) { return absl::StartsWith(name, "ProfilerStep#"); }
 
 bool SaysStep(absl::string_view name) {
   const std::string lower = absl::AsciiStrToLower(name);
-  return !IsOptimizer(name) &&
+  return !NamesOptimizer(name) &&
          (absl::StrContains(lower, "step") || absl::StrContains(lower, "iter") || absl::StrContains(lower, "batch"));
 }
 
@@ -95,7 +95,7 @@ bool OverlapNowhere(const std::vector<EventRange>& ranges) {
 }
 
 template <typename Predicate>
-std::vector<EventRange> Select(const std::vector<Range>& ranges, Predicate predicate) {
+std::vector<EventRange> SelectRanges(const std::vector<Range>& ranges, Predicate predicate) {
   std::vector<EventRange> out;
   for (const Range& range : ranges) {
     if (predicate(range)) out.push_back(range.events);
@@ -113,7 +113,7 @@ std::string StepKind(const std::vector<Range>& ranges) {
   for (const auto& [kind, count] : kinds) {
     const std::string& name = kind;
     const bool is_apart =
-        OverlapNowhere(Select(ranges, [&name](const Range& range) { return Kind(range.name) == name; }));
+        OverlapNowhere(SelectRanges(ranges, [&name](const Range& range) { return Kind(range.name) == name; }));
     if (count >= 2 && is_apart && (best.empty() || count > kinds[best])) best = kind;
   }
   return best;
@@ -146,8 +146,8 @@ AnnotatedProgram ReadAnnotations(const timeline::Timeline& timeline, absl::Span<
   const auto is_step = [&kind](const Range& range) {
     return IsProfilerStep(range.name) || (!kind.empty() && Kind(range.name) == kind);
   };
-  out.steps = Select(ranges, [](const Range& range) { return IsProfilerStep(range.name); });
-  if (out.steps.empty()) out.steps = Select(ranges, is_step);
+  out.steps = SelectRanges(ranges, [](const Range& range) { return IsProfilerStep(range.name); });
+  if (out.steps.empty()) out.steps = SelectRanges(ranges, is_step);
   if (out.steps.empty()) out.steps = BetweenOptimizerSteps(ranges);
   for (const Range& range : ranges) {
     if (!is_step(range)) out.phases.push_back({range.name, range.events});

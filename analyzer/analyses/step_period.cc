@@ -19,7 +19,7 @@ using period::Likeness;
 using period::Sequence;
 using timeline::EventIndex;
 
-constexpr std::size_t kMostLevels = 32;
+constexpr std::size_t kMostPeriodLevels = 32;
 constexpr std::size_t kLeastInterval = 3;  // requests
 constexpr double kLeastEvenness = 0.45;    // of the intervals; the others may hold an evaluation, or miss an anchor
 constexpr double kLeastEvennessOfSizes = 0.6;
@@ -37,7 +37,7 @@ struct Quiet {
   std::uint64_t bytes = 0;
 };
 
-struct Search {
+struct PeriodSearch {
   const timeline::Timeline& timeline;
   const trace::StackTable* stacks;  // nullptr: go by sizes
   const ProgramParts& parts;
@@ -62,7 +62,7 @@ struct Level {
   double crossed = 0;
 };
 
-bool HasVariety(const Search& search, const Cuts& cuts) {
+bool HasVariety(const PeriodSearch& search, const Cuts& cuts) {
   const auto& requests = search.sequence.requests;
   for (std::size_t at = cuts[0] + 1; at < cuts[1]; ++at) {
     if (requests[at].token != requests[cuts[0]].token) return true;
@@ -71,7 +71,7 @@ bool HasVariety(const Search& search, const Cuts& cuts) {
 }
 
 // A step has an optimizer phase where the program has them at all.
-bool HasTooFewOptimizerPhases(const Search& search, const Cuts& cuts) {
+bool HasTooFewOptimizerPhases(const PeriodSearch& search, const Cuts& cuts) {
   const EventIndex begin = search.EventAt(cuts.front());
   const EventIndex end = search.EventAt(cuts.back());
   const auto runs = std::count_if(search.phases.begin(), search.phases.end(), [&](const Phase& phase) {
@@ -81,7 +81,7 @@ bool HasTooFewOptimizerPhases(const Search& search, const Cuts& cuts) {
   return runs >= 2 && static_cast<double>(cuts.size() - 1) > 1.5 * static_cast<double>(runs);
 }
 
-std::optional<Level> Rate(const Search& search, const Cuts& anchors) {
+std::optional<Level> Rate(const PeriodSearch& search, const Cuts& anchors) {
   Level level;
   level.cuts = anchors;
   const std::uint32_t median = period::MedianInterval(anchors);
@@ -105,9 +105,9 @@ std::optional<Level> Rate(const Search& search, const Cuts& anchors) {
 
 // The shortest interval that stands by itself; where none does and stacks have ruled out what is less than a step, the
 // most regular.
-std::optional<Level> BestLevel(const Search& search) {
+std::optional<Level> BestLevel(const PeriodSearch& search) {
   std::vector<Level> levels;
-  for (const Cuts& anchors : period::CandidateCuts(search.grams, kMostLevels)) {
+  for (const Cuts& anchors : period::CandidateCuts(search.grams, kMostPeriodLevels)) {
     if (std::optional<Level> level = Rate(search, anchors)) levels.push_back(*std::move(level));
   }
   if (levels.empty()) return std::nullopt;
@@ -131,7 +131,7 @@ std::optional<std::size_t> IntervalOf(const Cuts& cuts, std::uint32_t position) 
 }
 
 // The n-grams that occur once an interval in most of the intervals; an anchor that was missed makes one of two steps.
-std::vector<std::uint32_t> OncePerInterval(const Search& search, const Cuts& cuts) {
+std::vector<std::uint32_t> OncePerInterval(const PeriodSearch& search, const Cuts& cuts) {
   std::vector<std::uint32_t> out;
   const double least = kVote * static_cast<double>(cuts.size() - 1);
   for (std::uint32_t id = 0; id < search.grams.positions.size(); ++id) {
@@ -157,7 +157,7 @@ std::uint64_t MedianOf(std::vector<std::uint64_t> values) {
 
 // The recurring place before which the least is allocated: between two steps. By the median, as the first step may
 // come before what the program keeps for good. An n-gram that spans two steps says where both of them are.
-Cuts QuietestPlace(const Search& search, const std::vector<std::uint32_t>& places) {
+Cuts QuietestPlace(const PeriodSearch& search, const std::vector<std::uint32_t>& places) {
   Cuts best;
   std::optional<std::uint64_t> best_bytes;
   for (const std::uint32_t id : places) {
@@ -205,7 +205,7 @@ struct Voter {
 };
 
 // The recurring places within a quarter of an interval of the cuts.
-std::vector<Voter> Voters(const Search& search, const std::vector<std::uint32_t>& places, const Cuts& cuts) {
+std::vector<Voter> Voters(const PeriodSearch& search, const std::vector<std::uint32_t>& places, const Cuts& cuts) {
   const std::int64_t reach = std::max<std::int64_t>(1, period::MedianInterval(cuts) / 4);
   std::vector<Voter> near;
   for (const std::uint32_t id : places) {
@@ -219,7 +219,7 @@ std::vector<Voter> Voters(const Search& search, const std::vector<std::uint32_t>
 }
 
 // The quiet places, and where the voters agree that one was missed.
-Cuts Vote(const Search& search, const std::vector<Voter>& voters, const Cuts& quiet) {
+Cuts Vote(const PeriodSearch& search, const std::vector<Voter>& voters, const Cuts& quiet) {
   std::map<std::int64_t, std::size_t> votes;
   for (const Voter& voter : voters) {
     for (const std::uint32_t position : search.grams.positions[voter.gram]) {
@@ -252,7 +252,7 @@ Cuts Vote(const Search& search, const std::vector<Voter>& voters, const Cuts& qu
 }
 
 // Closes the last step, if what follows the last cut is one; false if it is not.
-bool CloseLast(const Search& search, Cuts& cuts) {
+bool CloseLast(const PeriodSearch& search, Cuts& cuts) {
   if (cuts.size() < 2) return false;
   const std::uint32_t median = period::MedianInterval(cuts);
   const std::size_t rest = search.Count() - cuts.back();
@@ -274,7 +274,7 @@ bool CloseLast(const Search& search, Cuts& cuts) {
   return true;
 }
 
-Cuts Refine(const Search& search, const Level& level) {
+Cuts Refine(const PeriodSearch& search, const Level& level) {
   const std::vector<std::uint32_t> places = OncePerInterval(search, level.cuts);
   if (places.empty()) return level.cuts;
   const Cuts quiet = QuietestPlace(search, places);
@@ -304,7 +304,7 @@ std::vector<Quiet> FindQuiet(const timeline::Timeline& timeline, const Sequence&
 
 StepPeriod SearchBy(const timeline::Timeline& timeline, const trace::StackTable* stacks, const ProgramParts& parts,
                     const std::vector<Phase>& phases, Likeness likeness) {
-  Search search{timeline, stacks, parts, phases, period::MakeSequence(timeline, likeness), {}, {}};
+  PeriodSearch search{timeline, stacks, parts, phases, period::MakeSequence(timeline, likeness), {}, {}};
   const double share = search.sequence.all_requests == 0
                            ? 0
                            : static_cast<double>(search.Count()) / static_cast<double>(search.sequence.all_requests);

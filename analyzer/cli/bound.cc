@@ -44,7 +44,7 @@ absl::StatusOr<report::BoundReport> BoundOf(const std::string& bytes, const Boun
   return absl::Status(report.status().code(), absl::StrCat(flags.input, ": ", report.status().message()));
 }
 
-int Run(const BoundFlags& flags) {
+int RunBound(const BoundFlags& flags) {
   if (!(flags.seconds >= 0 && flags.seconds <= kMostSeconds)) {
     return Fail(kUsage, absl::InvalidArgumentError(
                             absl::StrCat("--seconds: ", flags.seconds, " is not between 0 and ", kMostSeconds)));
@@ -75,7 +75,7 @@ void AddBound(CLI::App& program, std::function<int()>& run) {
                   "write the lifetimes with their offsets to this file (id,lower,upper,size,offset)");
   app->add_flag("--json", flags->json, "print JSON (docs/bound.schema.json)");
   AddPolicyFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+  app->callback([flags, &run] { run = [flags] { return RunBound(*flags); }; });
 }
 
 }  // namespace ashlar::cli

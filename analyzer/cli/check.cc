@@ -53,7 +53,7 @@ absl::StatusOr<report::CheckLimits> ReadLimits(const CheckFlags& flags) {
   return absl::InvalidArgumentError("check needs a limit, such as --max-reserved 14GiB; see ashlar check --help");
 }
 
-int Run(const CheckFlags& flags) {
+int RunCheck(const CheckFlags& flags) {
   const absl::StatusOr<report::CheckLimits> limits = ReadLimits(flags);
   if (!limits.ok()) return Fail(kUsage, limits.status());
   const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
@@ -86,7 +86,7 @@ void AddCheck(CLI::App& program, std::function<int()>& run) {
   app->add_option("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
   app->add_flag("--json", flags->json, "print JSON (docs/check.schema.json)");
   AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+  app->callback([flags, &run] { run = [flags] { return RunCheck(*flags); }; });
 }
 
 }  // namespace ashlar::cli

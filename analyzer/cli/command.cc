@@ -17,10 +17,6 @@
 namespace ashlar::cli {
 namespace {
 
-absl::Status Named(const char* flag, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
-}
-
 // A key of the conf that says the same as a flag stands for that flag.
 template <typename Rule>
 absl::Status TakeRule(absl::string_view conf, absl::string_view key, absl::string_view flag, Rule rule,
@@ -40,12 +36,12 @@ absl::Status TakeRule(absl::string_view conf, absl::string_view key, absl::strin
 absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& out) {
   if (!flags.compat.empty()) {
     const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
-    if (!compat.ok()) return Named("--compat", compat.status());
+    if (!compat.ok()) return OfFlag("--compat", compat.status());
     out.wishes.compat = *compat;
   }
   if (!flags.free_order.empty()) {
     const absl::StatusOr<policy::FreeOrder> order = policy::ParseFreeOrder(flags.free_order);
-    if (!order.ok()) return Named("--free-order", order.status());
+    if (!order.ok()) return OfFlag("--free-order", order.status());
     out.wishes.free_order = *order;
   }
   out.wishes.conf = flags.conf;
@@ -53,7 +49,7 @@ absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& o
   const std::string conf = flags.conf.value_or("");
   const policy::Compat compat = out.wishes.compat.value_or(policy::Compat::kTorch210);
   const absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, policy::Keys::kAshlar);
-  if (!options.ok()) return Named("--conf", options.status());
+  if (!options.ok()) return OfFlag("--conf", options.status());
   absl::Status status = TakeRule(conf, "compat", "--compat", options->compat, out.wishes.compat);
   status.Update(TakeRule(conf, "free_order", "--free-order", options->free_order, out.wishes.free_order));
   return status;
@@ -62,7 +58,7 @@ absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& o
 absl::Status ReadDeviceCosts(const std::string& file, report::ExplainOptions& out) {
   if (file.empty()) return absl::OkStatus();
   const absl::StatusOr<std::string> text = readers::ReadInput(file);
-  if (!text.ok()) return Named("--device-costs", text.status());
+  if (!text.ok()) return OfFlag("--device-costs", text.status());
   const absl::StatusOr<device::CostModel> costs = device::ReadCosts(*text);
   if (!costs.ok()) {
     return absl::Status(costs.status().code(), absl::StrCat("--device-costs: ", file, ": ", costs.status().message()));
@@ -77,6 +73,10 @@ std::string NotEmpty(const std::string& text) {
 }
 
 }  // namespace
+
+absl::Status OfFlag(const char* flag, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
+}
 
 void AddReplayFlags(CLI::App& app, ReplayFlags& flags) {
   AddPolicyFlags(app, flags);
@@ -111,7 +111,7 @@ absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags)
   }
   if (!flags.capacity.empty()) {
     const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
-    if (!capacity.ok()) return Named("--capacity", capacity.status());
+    if (!capacity.ok()) return OfFlag("--capacity", capacity.status());
     if (*capacity == 0 || *capacity > remedies::kAmpleCapacityBytes) {
       return absl::InvalidArgumentError(absl::StrCat("--capacity: '", flags.capacity, "' is not between 1 byte and ",
                                                      FormatBytes(remedies::kAmpleCapacityBytes)));

@@ -18,6 +18,8 @@ inline constexpr int kCheckFailed = 1;
 inline constexpr int kUsage = 2;
 inline constexpr int kUnreadable = 3;
 
+inline constexpr std::uint64_t kMostThreads = 256;  // of --jobs
+
 // The flags that say how to replay, as given.
 struct ReplayFlags {
   std::string compat;
@@ -36,6 +38,9 @@ void AddPolicyFlags(CLI::App& app, ReplayFlags& flags);
 
 // The flags checked and read; errors name the flag.
 absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags);
+
+// The status with the flag before its message: "--capacity: ...".
+absl::Status OfFlag(const char* flag, const absl::Status& status);
 
 // Prints "ashlar: ..." on stderr, one line whatever the message quotes, and returns `code`.
 int Fail(int code, const absl::Status& status);

@@ -230,7 +230,7 @@ absl::StatusOr<Converted> Convert(const Source& source, Format to, const Convert
   return out;
 }
 
-int Run(const ConvertFlags& flags) {
+int RunConvert(const ConvertFlags& flags) {
   const absl::StatusOr<Format> to = FormatOf(flags);
   if (!to.ok()) return Fail(kUsage, to.status());
   const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
@@ -264,7 +264,7 @@ void AddConvert(CLI::App& program, std::function<int()>& run) {
       ->required();
   app->add_option("--to", flags->to, "ashlar, pickle, trace or csv, whatever the output is called");
   AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+  app->callback([flags, &run] { run = [flags] { return RunConvert(*flags); }; });
 }
 
 }  // namespace ashlar::cli

@@ -25,7 +25,7 @@ absl::StatusOr<report::DiffMoment> ParseMoment(const std::string& at) {
   return absl::InvalidArgumentError(absl::StrCat("--at: '", at, "' is none of peak, oom, end"));
 }
 
-int Run(const DiffFlags& flags) {
+int RunDiff(const DiffFlags& flags) {
   const absl::StatusOr<report::DiffMoment> moment = ParseMoment(flags.at);
   if (!moment.ok()) return Fail(kUsage, moment.status());
   const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
@@ -52,7 +52,7 @@ void AddDiff(CLI::App& program, std::function<int()>& run) {
   app->add_option("--at", flags->at, "the moment to compare: peak (of allocated memory; default), oom, end");
   app->add_flag("--json", flags->json, "print JSON (docs/diff.schema.json)");
   AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+  app->callback([flags, &run] { run = [flags] { return RunDiff(*flags); }; });
 }
 
 }  // namespace ashlar::cli

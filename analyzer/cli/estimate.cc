@@ -25,7 +25,6 @@ namespace {
 
 constexpr std::uint64_t kMostModelBytes = 64 * kMiB;
 constexpr std::int64_t kMostShuffles = 100'000;
-constexpr std::uint64_t kMostThreads = 256;
 
 struct EstimateFlags {
   std::string input;
@@ -90,10 +89,6 @@ absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags
   return out;
 }
 
-absl::Status Named(const char* flag, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
-}
-
 // What needs lengths says so. A file's own faults are the file's.
 absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::EstimateOptions& out) {
   if (flags.jobs.has_value() && (*flags.jobs < 1 || *flags.jobs > kMostThreads)) {
@@ -107,7 +102,7 @@ absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::E
     return absl::OkStatus();
   }
   const absl::StatusOr<estimate::Batching> batching = estimate::ParseBatching(flags.batching);
-  if (!batching.ok()) return Named("--batching", batching.status());
+  if (!batching.ok()) return OfFlag("--batching", batching.status());
   if (flags.shuffles.has_value() && (*flags.shuffles < 1 || *flags.shuffles > kMostShuffles)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--shuffles: ", *flags.shuffles, " is not from 1 to ", kMostShuffles));
@@ -118,14 +113,14 @@ absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::E
     lengths = estimate::NormalLengths(flags.lengths, options);
   } else {
     const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.lengths, kMostModelBytes);
-    if (!bytes.ok()) return Named("--lengths", bytes.status());
+    if (!bytes.ok()) return OfFlag("--lengths", bytes.status());
     lengths = estimate::ListedLengths(flags.lengths, *bytes, options);
     if (absl::IsInvalidArgument(lengths.status())) {
       return absl::InvalidArgumentError(absl::StrCat("--lengths: ", flags.lengths, ", ", lengths.status().message()));
     }
   }
-  if (absl::IsOutOfRange(lengths.status())) return Named("--samples", lengths.status());
-  if (!lengths.ok()) return Named("--lengths", lengths.status());
+  if (absl::IsOutOfRange(lengths.status())) return OfFlag("--samples", lengths.status());
+  if (!lengths.ok()) return OfFlag("--lengths", lengths.status());
   out.lengths = *std::move(lengths);
   out.batching = *batching;
   out.runs_an_epoch = !has_steps;
@@ -152,25 +147,25 @@ absl::Status RunSimulations(const EstimateFlags& flags, report::EstimateReport& 
          .seed = report.estimate.seed,
          .threads = threads,
          .progress = [&](std::size_t done, std::size_t all) { line.Show(absl::StrCat(done, " of ", all, " runs")); }});
-    if (!shuffles.ok()) return Named("--shuffles", shuffles.status());
+    if (!shuffles.ok()) return OfFlag("--shuffles", shuffles.status());
     report.shuffles = *std::move(shuffles);
   }
   if (flags.levers) {
     absl::StatusOr<remedies::LeverResult> levers = remedies::RunLevers(report.estimate, threads);
-    if (!levers.ok()) return Named("--levers", levers.status());
+    if (!levers.ok()) return OfFlag("--levers", levers.status());
     report.levers = *std::move(levers);
   }
   if (flags.fits->count() > 0) {
     absl::StatusOr<remedies::Fit> fit = remedies::FindFit(
         report.estimate,
         {.threads = threads, .progress = [&](std::size_t runs) { line.Show(absl::StrCat(runs, " sets of levers")); }});
-    if (!fit.ok()) return Named("--fit", fit.status());
+    if (!fit.ok()) return OfFlag("--fit", fit.status());
     report.fit = *std::move(fit);
   }
   return absl::OkStatus();
 }
 
-int Run(const EstimateFlags& flags) {
+int RunEstimate(const EstimateFlags& flags) {
   absl::StatusOr<estimate::EstimateOptions> options = ReadOptions(flags);
   if (!options.ok()) return Fail(kUsage, options.status());
   if (absl::Status status = ReadLengths(flags, flags.steps->count() > 0, *options); !status.ok()) {
@@ -262,7 +257,7 @@ void AddEstimate(CLI::App& program, std::function<int()>& run) {
                   "writes the dry run, for explain, replay, sweep and check: a PyTorch snapshot, or our recording "
                   "(.ashlar)");
   app->add_flag("--json", flags->json, "print JSON (docs/estimate.schema.json)");
-  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+  app->callback([flags, &run] { run = [flags] { return RunEstimate(*flags); }; });
 }
 
 }  // namespace ashlar::cli

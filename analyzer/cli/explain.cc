@@ -103,7 +103,7 @@ absl::Status AddModel(const std::string& file, Explanations& explanations) {
   return absl::OkStatus();
 }
 
-int Run(const ExplainFlags& flags) {
+int RunExplain(const ExplainFlags& flags) {
   absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
   if (absl::Status status = ReadDeviceUsed(flags.device_used, *options); !status.ok()) return Fail(kUsage, status);
@@ -134,7 +134,7 @@ void AddExplain(CLI::App& program, std::function<int()>& run) {
   app->add_option("--model", flags->model,
                   "the model that ran, as for estimate: names its tensors of the failed request's size");
   AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+  app->callback([flags, &run] { run = [flags] { return RunExplain(*flags); }; });
 }
 
 }  // namespace ashlar::cli

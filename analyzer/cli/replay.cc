@@ -125,7 +125,7 @@ absl::StatusOr<report::ReplayReport> ReplayBytes(const std::string& bytes, const
                     absl::StrCat("request trace, ", FormatCount(requests->requests.size()), " requests"), log);
 }
 
-int Run(const ReplayCommandFlags& flags) {
+int RunReplay(const ReplayCommandFlags& flags) {
   const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
   if (flags.warm && flags.cold) return Fail(kUsage, absl::InvalidArgumentError("--warm and --cold exclude each other"));
@@ -154,7 +154,7 @@ void AddReplay(CLI::App& program, std::function<int()>& run) {
   app->add_flag("--events-complete-immediately", flags->events_complete_immediately,
                 "work on other streams is done as soon as it is recorded");
   AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+  app->callback([flags, &run] { run = [flags] { return RunReplay(*flags); }; });
 }
 
 }  // namespace ashlar::cli

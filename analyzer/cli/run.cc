@@ -36,28 +36,24 @@ struct RunFlags {
   std::map<std::string, std::string> workload;  // its own flags, as given
 };
 
-absl::Status Named(const char* flag, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
-}
-
 absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
   kernels::WorldOptions out;
   const absl::StatusOr<kernels::DeviceKind> kind = kernels::ParseDeviceKind(flags.device);
-  if (!kind.ok()) return Named("--device", kind.status());
+  if (!kind.ok()) return OfFlag("--device", kind.status());
   if (!flags.capacity.empty()) {
     const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
-    if (!capacity.ok()) return Named("--capacity", capacity.status());
+    if (!capacity.ok()) return OfFlag("--capacity", capacity.status());
     if (*capacity == 0) return absl::InvalidArgumentError("--capacity: 0 bytes hold nothing");
     out.capacity_bytes = *capacity;
   }
   const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
-  if (!compat.ok()) return Named("--compat", compat.status());
+  if (!compat.ok()) return OfFlag("--compat", compat.status());
   absl::StatusOr<policy::Options> options = policy::ParseConf(flags.conf, *compat, policy::Keys::kAshlar);
-  if (!options.ok()) return Named("--conf", options.status());
+  if (!options.ok()) return OfFlag("--conf", options.status());
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(flags.torch);
-  if (!framework.ok()) return Named("--torch", framework.status());
+  if (!framework.ok()) return OfFlag("--torch", framework.status());
   const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(flags.gpu);
-  if (!gpu.ok()) return Named("--gpu", gpu.status());
+  if (!gpu.ok()) return OfFlag("--gpu", gpu.status());
   if (flags.segment_addresses != "ascending" && flags.segment_addresses != "descending") {
     return absl::InvalidArgumentError(
         absl::StrCat("--segment-addresses: '", flags.segment_addresses, "' is neither ascending nor descending"));
@@ -80,7 +76,7 @@ absl::StatusOr<std::unique_ptr<kernels::World>> WorldFor(const kernels::WorldOpt
                                                               ": use --device host, which computes on the CPU"));
   }
   absl::StatusOr<std::unique_ptr<kernels::World>> world = kernels::World::Make(options, *std::move(machine));
-  return world.ok() ? std::move(world) : Named("--capacity", world.status());
+  return world.ok() ? std::move(world) : OfFlag("--capacity", world.status());
 }
 
 std::string CapacityOf(const RunFlags& flags, const kernels::World& world) {
@@ -164,7 +160,7 @@ Outcome RunIn(const Workload& workload, kernels::World& world, kernels::Flags& f
   return out;
 }
 
-int Run(const RunFlags& flags, const Workload& workload) {
+int RunOneWorkload(const RunFlags& flags, const Workload& workload) {
   const absl::StatusOr<kernels::WorldOptions> options = WorldOf(flags);
   if (!options.ok()) return Fail(kUsage, options.status());
   kernels::Flags own(workload.flags);
@@ -225,7 +221,7 @@ void AddRun(CLI::App& program, std::function<int()>& run) {
              absl::StrCat(spec.help, " (", spec.value, ")"))
           ->group("Workload");
     }
-    one->callback([flags, &workload, &run] { run = [flags, &workload] { return Run(*flags, workload); }; });
+    one->callback([flags, &workload, &run] { run = [flags, &workload] { return RunOneWorkload(*flags, workload); }; });
   }
 }
 

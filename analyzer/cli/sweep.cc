@@ -23,7 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostThreads = 256;
 
 struct SweepFlags {
   std::vector<std::string> inputs;
@@ -95,7 +94,7 @@ absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies
   return remedies::RunSweep(inputs, options);
 }
 
-int Run(const SweepFlags& flags) {
+int RunSweep(const SweepFlags& flags) {
   const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
   const absl::StatusOr<remedies::SweepOptions> sweep = ReadSweepFlags(flags);
@@ -132,7 +131,7 @@ void AddSweep(CLI::App& program, std::function<int()>& run) {
   app->add_option("--rows", flags->rows, "rows of the table (default 12); --json has all");
   app->add_flag("--json", flags->json, "print JSON (docs/sweep.schema.json)");
   AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return Run(*flags); }; });
+  app->callback([flags, &run] { run = [flags] { return RunSweep(*flags); }; });
 }
 
 }  // namespace ashlar::cli

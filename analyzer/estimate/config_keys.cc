@@ -5,7 +5,7 @@
 namespace ashlar::estimate {
 namespace {
 
-constexpr std::int64_t kMostCount = 2'147'483'647;
+constexpr std::int64_t kMostValue = 2'147'483'647;
 
 std::string Shown(const ConfigKeys::Json& value) {
   if (value.is_structured()) return absl::StrCat("an ", value.type_name());
@@ -31,10 +31,10 @@ void ConfigKeys::Fail(const std::string& message) {
 std::int64_t ConfigKeys::CountOr(const char* key, std::int64_t derived) {
   const Json* value = Find(key);
   if (value == nullptr) return derived;
-  if (value->is_number_unsigned() && value->get<std::uint64_t>() >= 1 && value->get<std::uint64_t>() <= kMostCount) {
+  if (value->is_number_unsigned() && value->get<std::uint64_t>() >= 1 && value->get<std::uint64_t>() <= kMostValue) {
     return static_cast<std::int64_t>(value->get<std::uint64_t>());
   }
-  Fail(absl::StrCat("\"", path_, key, "\": ", Shown(*value), " is not a whole number from 1 to ", kMostCount));
+  Fail(absl::StrCat("\"", path_, key, "\": ", Shown(*value), " is not a whole number from 1 to ", kMostValue));
   return derived;
 }
 

@@ -92,7 +92,7 @@ void AddLlama(const LlamaConfig& of, Head head, std::string activation, ConfigKe
 }
 
 // A family's three architectures: "<name>Model", "<name>ForCausalLM", "<name>ForSequenceClassification".
-Head HeadOf(const char* name, ConfigKeys& keys, const Model& model) {
+Head DecoderHeadOf(const char* name, ConfigKeys& keys, const Model& model) {
   const std::string bare = absl::StrCat(name, "Model"), causal = absl::StrCat(name, "ForCausalLM"),
                     classifier = absl::StrCat(name, "ForSequenceClassification");
   const absl::string_view known[] = {bare, causal, classifier};
@@ -169,7 +169,7 @@ void DescribeGptNeo(ConfigKeys& keys, Model& model) {
 }
 
 void DescribeLlama(ConfigKeys& keys, Model& model) {
-  const Head head = HeadOf("Llama", keys, model);
+  const Head head = DecoderHeadOf("Llama", keys, model);
   LlamaConfig config = ReadLlama(keys, Defaults({Kind::kLlama, 32'000, 4096, 11'008, 32, 32, 0, 0}, 2048));
   config.decoder.has_input_bias = config.decoder.has_output_bias = keys.Flag("attention_bias", false);
   config.decoder.has_mlp_bias = keys.Flag("mlp_bias", false);
@@ -177,7 +177,7 @@ void DescribeLlama(ConfigKeys& keys, Model& model) {
 }
 
 void DescribeQwen2(ConfigKeys& keys, Model& model) {
-  const Head head = HeadOf("Qwen2", keys, model);
+  const Head head = DecoderHeadOf("Qwen2", keys, model);
   LlamaConfig config = ReadLlama(keys, Defaults({Kind::kQwen2, 151'936, 4096, 22'016, 32, 32, 32, 0}, 32'768));
   config.decoder.has_input_bias = true;
   if (keys.Flag("use_sliding_window", false)) config.decoder.window = Window(keys);
@@ -185,7 +185,7 @@ void DescribeQwen2(ConfigKeys& keys, Model& model) {
 }
 
 void DescribeMistral(ConfigKeys& keys, Model& model) {
-  const Head head = HeadOf("Mistral", keys, model);
+  const Head head = DecoderHeadOf("Mistral", keys, model);
   LlamaConfig config = ReadLlama(keys, Defaults({Kind::kMistral, 32'000, 4096, 14'336, 32, 32, 8, 0}, 131'072));
   config.decoder.window = Window(keys);
   AddLlama(config, head, keys.Text("hidden_act", "silu"), keys, model);
@@ -193,7 +193,7 @@ void DescribeMistral(ConfigKeys& keys, Model& model) {
 
 // "hidden_act" of its files is not what runs.
 void DescribeGemma(ConfigKeys& keys, Model& model) {
-  const Head head = HeadOf("Gemma", keys, model);
+  const Head head = DecoderHeadOf("Gemma", keys, model);
   LlamaConfig config = ReadLlama(keys, Defaults({Kind::kGemma, 256'000, 3072, 24'576, 28, 16, 16, 256}, 8192));
   config.decoder.has_input_bias = config.decoder.has_output_bias = keys.Flag("attention_bias", false);
   AddLlama(config, head, keys.Text("hidden_activation", "gelu_pytorch_tanh"), keys, model);

@@ -61,7 +61,7 @@ typename Module::Options OptionsOf(const DecoderProgramConfig<Config>& config, c
   return out;
 }
 
-double Widest(std::int64_t heads, std::int64_t inner, std::int64_t vocabulary, const DryRunOptions& options) {
+double WidestOfDecoder(std::int64_t heads, std::int64_t inner, std::int64_t vocabulary, const DryRunOptions& options) {
   return std::max(static_cast<double>(heads) * static_cast<double>(options.tokens),
                   static_cast<double>(std::max(inner, vocabulary)));
 }
@@ -101,16 +101,16 @@ std::unique_ptr<Program> MakeProgramOf(const GptNeoProgramConfig& config, kernel
 }
 
 double WidestTensorOf(const LlamaProgramConfig& config, const DryRunOptions& options) {
-  return Widest(config.decoder.heads, config.decoder.inner, config.decoder.vocabulary, options);
+  return WidestOfDecoder(config.decoder.heads, config.decoder.inner, config.decoder.vocabulary, options);
 }
 
 double WidestTensorOf(const Gpt2ProgramConfig& config, const DryRunOptions& options) {
   const std::int64_t inner = std::max(config.decoder.n_inner, 4 * config.decoder.n_embd);
-  return Widest(config.decoder.n_head, inner, config.decoder.vocab_size, options);
+  return WidestOfDecoder(config.decoder.n_head, inner, config.decoder.vocab_size, options);
 }
 
 double WidestTensorOf(const GptNeoProgramConfig& config, const DryRunOptions& options) {
-  return Widest(config.decoder.heads, config.decoder.inner, config.decoder.vocabulary, options);
+  return WidestOfDecoder(config.decoder.heads, config.decoder.inner, config.decoder.vocabulary, options);
 }
 
 std::string WhyNoProgramOf(const LlamaProgramConfig& config, const DryRunOptions& options) {

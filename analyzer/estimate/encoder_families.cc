@@ -60,7 +60,7 @@ EncoderTask TaskOf(absl::string_view kind) {
   return EncoderTask::kNone;
 }
 
-kernels::EncoderHead HeadOf(absl::string_view kind, ConfigKeys& keys, Model& model) {
+kernels::EncoderHead EncoderHeadOf(absl::string_view kind, ConfigKeys& keys, Model& model) {
   kernels::EncoderHead out;
   out.task = TaskOf(kind);
   if (out.task == EncoderTask::kSequence || out.task == EncoderTask::kTokens) out.labels = keys.Labels();
@@ -134,7 +134,7 @@ void DescribeBert(ConfigKeys& keys, Model& model) {
     list.Linear("cls.seq_relationship", config.width, 2);
   }
   if (!keys.Flag("is_decoder", false)) {
-    model.program = BertProgramConfig{ProgramOf(config, keys), HeadOf(kind, keys, model)};
+    model.program = BertProgramConfig{ProgramOf(config, keys), EncoderHeadOf(kind, keys, model)};
   }
   if (kind == "BertForMultipleChoice") list.Linear("classifier", config.width, 1);
   if (kind == "BertForSequenceClassification" || kind == "BertForTokenClassification") {
@@ -156,7 +156,7 @@ void DescribeRoberta(ConfigKeys& keys, Model& model) {
   const BertBody config = ReadBody(keys, is_xlm ? 30'522 : 50'265);
   model.max_positions = config.positions > 2 ? config.positions - 2 : config.positions;  // counted from padding_idx + 1
   if (!keys.Flag("is_decoder", false)) {
-    model.program = BertProgramConfig{ProgramOf(config, keys), HeadOf(kind, keys, model), 1};
+    model.program = BertProgramConfig{ProgramOf(config, keys), EncoderHeadOf(kind, keys, model), 1};
   }
   ParameterList list(model);
   list.set_prefix(kind == "RobertaModel" ? "" : "roberta.");
@@ -196,7 +196,7 @@ void DescribeDistilBert(ConfigKeys& keys, Model& model) {
   program.bert.attention_dropout = keys.Share("attention_dropout", 0.1);
   program.bert.qa_dropout = keys.Share("qa_dropout", 0.1);
   program.bert.seq_classif_dropout = keys.Share("seq_classif_dropout", 0.2);
-  program.head = HeadOf(kind, keys, model);
+  program.head = EncoderHeadOf(kind, keys, model);
   model.program = program;
   ParameterList list(model);
   list.set_prefix(kind == "DistilBertModel" ? "" : "distilbert.");

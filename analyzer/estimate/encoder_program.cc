@@ -40,7 +40,7 @@ class EncoderProgram final : public Program {
 };
 
 // Scores, inner activations or logits.
-double Widest(std::int64_t heads, std::int64_t inner, std::int64_t width, std::int64_t vocabulary, EncoderTask task,
+double WidestOfEncoder(std::int64_t heads, std::int64_t inner, std::int64_t width, std::int64_t vocabulary, EncoderTask task,
               const DryRunOptions& options) {
   const bool has_logits =
       task == EncoderTask::kMaskedLanguage || task == EncoderTask::kCausalLanguage || task == EncoderTask::kPreTraining;
@@ -73,13 +73,13 @@ std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, ke
 
 double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options) {
   const kernels::BertConfig& bert = config.bert;
-  return Widest(bert.num_attention_heads, bert.intermediate_size, bert.hidden_size, bert.vocab_size, config.head.task,
+  return WidestOfEncoder(bert.num_attention_heads, bert.intermediate_size, bert.hidden_size, bert.vocab_size, config.head.task,
                 options);
 }
 
 double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions& options) {
   const kernels::DistilBertConfig& bert = config.bert;
-  return Widest(bert.n_heads, bert.hidden_dim, bert.dim, bert.vocab_size, config.head.task, options);
+  return WidestOfEncoder(bert.n_heads, bert.hidden_dim, bert.dim, bert.vocab_size, config.head.task, options);
 }
 
 std::string WhyNoProgramOf(const BertProgramConfig& config, const DryRunOptions& options) {

@@ -10,7 +10,7 @@
 namespace ashlar::estimate {
 namespace {
 
-constexpr std::int64_t kMostLayers = 10'000, kMostCount = 2'147'483'647;
+constexpr std::int64_t kMostLayersAsked = 10'000, kMostCount = 2'147'483'647;
 
 // The keys of one family; empty: it has none.
 struct KeyNames {
@@ -110,7 +110,7 @@ absl::Status SetKeys(const ModelSwitches& switches, absl::string_view family, nl
   const KeyNames names = KeysOf(family);
   for (const absl::Status& status :
        {SetKey("--vocab", switches.vocabulary, kMostCount, names, names.vocabulary, description),
-        SetKey("--layers", switches.layers, kMostLayers, names, names.layers, description),
+        SetKey("--layers", switches.layers, kMostLayersAsked, names, names.layers, description),
         SetKey("--hidden", switches.width, kMostCount, names, names.width, description)}) {
     if (!status.ok()) return status;
   }

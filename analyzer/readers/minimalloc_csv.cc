@@ -21,15 +21,15 @@ constexpr std::uint64_t kMaxTotal = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxTime = std::uint64_t{1} << 62;
 
 enum Column : std::uint8_t { kId, kLower, kUpper, kSize, kOffset, kColumns };
-constexpr std::array<absl::string_view, kColumns> kNames = {"id", "lower", "upper", "size", "offset"};
+constexpr std::array<absl::string_view, kColumns> kColumnNames = {"id", "lower", "upper", "size", "offset"};
 
-struct Field {
+struct CsvField {
   absl::string_view text;
   std::size_t column = 0;  // of its first character, from 1
 };
 
-std::vector<Field> Split(absl::string_view line) {
-  std::vector<Field> out;
+std::vector<CsvField> Split(absl::string_view line) {
+  std::vector<CsvField> out;
   std::size_t column = 1;
   for (const absl::string_view text : absl::StrSplit(line, ',')) {
     const absl::string_view stripped = absl::StripAsciiWhitespace(text);
@@ -44,14 +44,14 @@ absl::Status Bad(std::size_t line, std::size_t column, const std::string& what) 
   return absl::InvalidArgumentError(absl::StrCat("CSV ", line, ":", column, ": ", what));
 }
 
-class Parser {
+class CsvParser {
  public:
   absl::StatusOr<PackingProblem> Parse(absl::string_view text) {
     std::size_t line = 0;
     for (absl::string_view row : absl::StrSplit(text, '\n')) {
       ++line;
       if (absl::StripAsciiWhitespace(row).empty()) continue;
-      const std::vector<Field> fields = Split(row);
+      const std::vector<CsvField> fields = Split(row);
       absl::Status status = has_header_ ? AddBuffer(fields, line) : ReadHeader(fields, line);
       if (!status.ok()) return status;
     }
@@ -60,21 +60,21 @@ class Parser {
   }
 
  private:
-  absl::Status ReadHeader(const std::vector<Field>& fields, std::size_t line) {
+  absl::Status ReadHeader(const std::vector<CsvField>& fields, std::size_t line) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      const auto name = std::find(kNames.begin(), kNames.end(), fields[i].text);
-      if (name == kNames.end()) {
+      const auto name = std::find(kColumnNames.begin(), kColumnNames.end(), fields[i].text);
+      if (name == kColumnNames.end()) {
         return Bad(line, fields[i].column,
-                   absl::StrCat("column ", Quoted(fields[i].text), " is none of ", absl::StrJoin(kNames, ", "),
+                   absl::StrCat("column ", Quoted(fields[i].text), " is none of ", absl::StrJoin(kColumnNames, ", "),
                                 "; take it out"));
       }
-      std::optional<std::size_t>& place = places_[static_cast<std::size_t>(name - kNames.begin())];
+      std::optional<std::size_t>& place = places_[static_cast<std::size_t>(name - kColumnNames.begin())];
       if (place.has_value()) return Bad(line, fields[i].column, absl::StrCat("column ", *name, " stands here twice"));
       place = i;
     }
     for (const Column column : {kId, kLower, kUpper, kSize}) {
       if (!places_[column]) {
-        return Bad(line, 1, absl::StrCat("no column ", kNames[column], "; the header is id,lower,upper,size[,offset]"));
+        return Bad(line, 1, absl::StrCat("no column ", kColumnNames[column], "; the header is id,lower,upper,size[,offset]"));
       }
     }
     has_header_ = true;
@@ -82,12 +82,12 @@ class Parser {
     return absl::OkStatus();
   }
 
-  absl::Status AddBuffer(const std::vector<Field>& fields, std::size_t line) {
+  absl::Status AddBuffer(const std::vector<CsvField>& fields, std::size_t line) {
     if (fields.size() != columns_) {
       return Bad(line, fields.back().column,
                  absl::StrCat(fields.size(), " fields, the header has ", columns_, "; one field a column"));
     }
-    const Field& id = fields[*places_[kId]];
+    const CsvField& id = fields[*places_[kId]];
     if (!seen_.emplace(id.text).second) {
       return Bad(line, id.column, absl::StrCat("id ", Quoted(id.text), " stands here twice; ids are unique"));
     }
@@ -113,7 +113,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  static absl::Status ReadNumber(const Field& field, std::size_t line, std::uint64_t* value) {
+  static absl::Status ReadNumber(const CsvField& field, std::size_t line, std::uint64_t* value) {
     const char* at = field.text.data();
     const char* end = at + field.text.size();
     if (!field.text.empty() && ScanDecimal(&at, end, value) && at == end) return absl::OkStatus();
@@ -130,7 +130,7 @@ class Parser {
 
 }  // namespace
 
-absl::StatusOr<PackingProblem> ParseMinimallocCsv(absl::string_view text) { return Parser().Parse(text); }
+absl::StatusOr<PackingProblem> ParseMinimallocCsv(absl::string_view text) { return CsvParser().Parse(text); }
 
 std::string WriteMinimallocCsv(const PackingProblem& problem) {
   const bool has_offsets = !problem.offsets.empty();
@@ -148,9 +148,9 @@ bool IsMinimallocCsv(absl::string_view text) {
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start == absl::string_view::npos) return false;
   std::set<absl::string_view> names;
-  for (const Field& field : Split(text.substr(start, text.find('\n', start) - start))) names.insert(field.text);
+  for (const CsvField& field : Split(text.substr(start, text.find('\n', start) - start))) names.insert(field.text);
   return std::count_if(names.begin(), names.end(), [](absl::string_view name) {
-           return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+           return std::find(kColumnNames.begin(), kColumnNames.end(), name) != kColumnNames.end();
          }) >= 3;
 }
 

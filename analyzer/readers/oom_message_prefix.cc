@@ -4,14 +4,13 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "analyzer/readers/oom_message_text.h"
 
 namespace ashlar::readers::oom {
 namespace {
 
 constexpr std::size_t kMostPrefixBytes = 100;
 
-bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
-bool IsBlank(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
 bool HasLetter(absl::string_view text) {
   return std::any_of(text.begin(), text.end(),

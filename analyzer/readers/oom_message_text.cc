@@ -14,8 +14,6 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
-bool IsBlank(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
 // Length of what to leave out at `at`: white space, "\n" written out, a no-break space, a colour sequence; else 0.
 std::size_t BlankLength(absl::string_view raw, std::size_t at) {

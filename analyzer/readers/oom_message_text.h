@@ -14,10 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
 #include "analyzer/readers/oom_message.h"
 
 namespace ashlar::readers::oom {
+
+inline bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
+inline bool IsBlank(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
 class SqueezedText {
  public:

@@ -50,15 +50,15 @@ class IdMap {
   std::uint32_t count_ = 0;
 };
 
-bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-bool EndsField(char c) { return IsBlank(c) || c == '\n' || c == '#'; }
+bool IsTraceBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool EndsField(char c) { return IsTraceBlank(c) || c == '\n' || c == '#'; }
 
 // A scanner over the text. The place is handed from step to step, so that it stays in a register; a step that fails
 // records why and returns nullptr. What makes messages is kept out of line, away from the fast path.
-class Parser {
+class TraceParser {
  public:
   // Room for one request a line, but not more than real lines can need: a file of empty lines costs little.
-  explicit Parser(absl::string_view text) : begin_(text.data()), end_(begin_ + text.size()), ids_(text.size()) {
+  explicit TraceParser(absl::string_view text) : begin_(text.data()), end_(begin_ + text.size()), ids_(text.size()) {
     const auto lines = static_cast<std::size_t>(std::count(begin_, end_, '\n'));
     requests_.reserve(std::min(lines, text.size() / 4) + 1);
   }
@@ -161,7 +161,7 @@ class Parser {
   }
 
   ABSL_ATTRIBUTE_ALWAYS_INLINE const char* SkipBlanks(const char* at) const {
-    while (at < end_ && IsBlank(*at)) ++at;
+    while (at < end_ && IsTraceBlank(*at)) ++at;
     return at;
   }
   const char* SkipAddress(const char* at) const {
@@ -197,7 +197,7 @@ class Parser {
 
   std::string Token(const char* at) const {
     const char* stop = at;
-    while (stop < end_ && stop - at < 24 && !IsBlank(*stop) && *stop != '\n') ++stop;
+    while (stop < end_ && stop - at < 24 && !IsTraceBlank(*stop) && *stop != '\n') ++stop;
     return absl::CHexEscape(absl::string_view(at, static_cast<std::size_t>(stop - at)));
   }
 
@@ -220,7 +220,7 @@ class Parser {
 
 absl::StatusOr<trace::RequestTrace> ParsePlainTrace(absl::string_view text) {
   if (text.size() / 2 >= IdMap::kLive) return absl::ResourceExhaustedError("trace: longer than 4 GiB; split it");
-  return Parser(text).Run();
+  return TraceParser(text).Run();
 }
 
 }  // namespace ashlar::readers

@@ -10,45 +10,45 @@ namespace {
 
 using analyses::CauseKind;
 
-struct Change {
+struct ProgramChange {
   absl::string_view sentence;
   std::vector<std::string> python;
 };
 
 // PyTorch's own documentation of each call; the first also: trl pull request 6858 (47.55 to 3.09 GB).
-std::optional<Change> ChangeFor(CauseKind cause) {
+std::optional<ProgramChange> ChangeFor(CauseKind cause) {
   switch (cause) {
     case CauseKind::kLogitsSpike:
-      return Change{"compute the loss over parts of the sequence, so that not all logits exist at once",
+      return ProgramChange{"compute the loss over parts of the sequence, so that not all logits exist at once",
                     {"part = lambda h, y: F.cross_entropy(lm_head(h), y, reduction=\"sum\")",
                      "parts = zip(hidden.split(1024), labels.split(1024))",
                      "loss = sum(checkpoint(part, h, y, use_reentrant=False) for h, y in parts) / labels.numel()"}};
     case CauseKind::kGraphKeptAlive:
-      return Change{"keep numbers, not tensors that still know their graph",
+      return ProgramChange{"keep numbers, not tensors that still know their graph",
                     {"total_loss += loss.item()  # not: total_loss += loss"}};
     case CauseKind::kEvalWithoutNoGrad:
-      return Change{"evaluate without keeping what only a backward pass needs",
+      return ProgramChange{"evaluate without keeping what only a backward pass needs",
                     {"with torch.inference_mode():", "    evaluate(model)"}};
     case CauseKind::kEvalAccumulates:
-      return Change{"move each batch of predictions off the device", {"predictions.append(logits.detach().cpu())"}};
+      return ProgramChange{"move each batch of predictions off the device", {"predictions.append(logits.detach().cpu())"}};
     case CauseKind::kLoadedTwice:
-      return Change{"load the checkpoint into host memory, and let it go",
+      return ProgramChange{"load the checkpoint into host memory, and let it go",
                     {"state = torch.load(path, map_location=\"cpu\")", "model.load_state_dict(state)", "del state"}};
     case CauseKind::kOptimizerTemporaries:
-      return Change{"update one parameter after the other",
+      return ProgramChange{"update one parameter after the other",
                     {"optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"}};
     case CauseKind::kCacheBetweenPhases:
-      return Change{"return the cache where one phase ends and the next begins",
+      return ProgramChange{"return the cache where one phase ends and the next begins",
                     {"torch.cuda.empty_cache()  # between the phases"}};
     case CauseKind::kStreamsDoNotShare:
-      return Change{"allocate on one stream, and let other streams wait for it",
+      return ProgramChange{"allocate on one stream, and let other streams wait for it",
                     {"side_stream.wait_stream(torch.cuda.current_stream())"}};
     case CauseKind::kRecordStream:
-      return Change{"keep the tensor until its stream has been waited for, instead of record_stream",
+      return ProgramChange{"keep the tensor until its stream has been waited for, instead of record_stream",
                     {"torch.cuda.current_stream().wait_stream(side_stream)",
                      "del tensor  # not: tensor.record_stream(side_stream)"}};
     case CauseKind::kGradientsKept:
-      return Change{"free the gradients after each step", {"optimizer.zero_grad(set_to_none=True)"}};
+      return ProgramChange{"free the gradients after each step", {"optimizer.zero_grad(set_to_none=True)"}};
     default:
       return std::nullopt;
   }
@@ -61,7 +61,7 @@ std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes)
   for (const TestedCause& cause : causes) {
     const bool is_sure = cause.finding.confidence != analyses::Confidence::kPossible;
     if (cause.finding.finding != analyses::Finding::kFound || !is_sure) continue;
-    std::optional<Change> change = ChangeFor(cause.finding.kind);
+    std::optional<ProgramChange> change = ChangeFor(cause.finding.kind);
     if (!change.has_value()) continue;
     ProgramRemedy remedy;
     remedy.cause = cause.finding.kind;

@@ -12,10 +12,10 @@ namespace {
 bool IsBad(const Score& score) { return score.risk == RiskLevel::kNotRecommended; }
 
 // A note is no reason to rank lower.
-int Counted(RiskLevel level) { return level < RiskLevel::kCaution ? 0 : static_cast<int>(level); }
+int CountedAs(RiskLevel level) { return level < RiskLevel::kCaution ? 0 : static_cast<int>(level); }
 
 auto RankKey(const Score& s) {
-  return std::tuple(s.failing_traces, s.ooms, IsBad(s), s.regret, s.cost_ns, s.driver_calls, Counted(s.risk), s.keys,
+  return std::tuple(s.failing_traces, s.ooms, IsBad(s), s.regret, s.cost_ns, s.driver_calls, CountedAs(s.risk), s.keys,
                     absl::string_view(s.conf));
 }
 
@@ -26,7 +26,7 @@ auto SimplicityKey(const Score& s) {
 
 bool NoWorse(const Score& a, const Score& b) {
   return std::tie(a.failing_traces, a.ooms) <= std::tie(b.failing_traces, b.ooms) && a.regret <= b.regret &&
-         a.cost_ns <= b.cost_ns && Counted(a.risk) <= Counted(b.risk);
+         a.cost_ns <= b.cost_ns && CountedAs(a.risk) <= CountedAs(b.risk);
 }
 
 double SavedShare(const Score& score, const Score& baseline) { return 1 - (1 + score.regret) / (1 + baseline.regret); }
@@ -56,7 +56,7 @@ std::optional<std::size_t> Best(const std::vector<Score>& scores, std::size_t ba
   left = Lowest(
       scores, left, [](const Score& s) { return 1 + s.regret; }, [](double x) { return x * (1 + kAlikeShare); });
   left = Lowest(
-      scores, left, [](const Score& s) { return Counted(s.risk); }, [](int x) { return x; });
+      scores, left, [](const Score& s) { return CountedAs(s.risk); }, [](int x) { return x; });
   left = Lowest(
       scores, left, [](const Score& s) { return s.cost_ns; }, [](std::uint64_t x) { return x + kWorthwhileStallNs; });
   if (left.empty()) return std::nullopt;

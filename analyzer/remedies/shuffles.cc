@@ -53,7 +53,7 @@ class FirstFailure final : public replay::OpSink {
 };
 
 // The settings of the estimate, then those that a sweep begins with, each that the version knows and that differs.
-absl::StatusOr<std::vector<Settings>> SettingsOf(const Estimate& of) {
+absl::StatusOr<std::vector<Settings>> RunSettings(const Estimate& of) {
   const policy::Compat compat = estimate::CompatOf(of.run.torch_version);
   absl::StatusOr<policy::Options> asked = policy::ParseConf(of.run.conf, compat);
   if (!asked.ok()) return asked.status();
@@ -163,7 +163,7 @@ Quantiles QuantilesOf(std::vector<std::uint64_t> values) {
 absl::StatusOr<ShuffleResult> RunShuffles(const Estimate& of, const ShuffleOptions& options) {
   if (!of.no_dry_run.empty()) return absl::FailedPreconditionError(of.no_dry_run);
   if (!of.lengths.has_value()) return absl::FailedPreconditionError("shuffles need the lengths of the samples");
-  const absl::StatusOr<std::vector<Settings>> settings = SettingsOf(of);
+  const absl::StatusOr<std::vector<Settings>> settings = RunSettings(of);
   if (!settings.ok()) return settings.status();
   const auto shuffles = static_cast<std::size_t>(options.shuffles);
   std::vector<Run> runs(std::size(kBatchings) * shuffles);

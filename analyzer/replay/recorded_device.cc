@@ -13,13 +13,13 @@ using trace::Event;
 // The ladder asks the device at most three times.
 constexpr int kMostRefusals = 2;
 
-bool IsGrowth(const Event& event) {
+bool IsGrowthEvent(const Event& event) {
   return event.action == Action::kSegmentAlloc || event.action == Action::kSegmentMap;
 }
 
 // What the device is asked for next, or refuses.
 bool IsAnswer(const Event& event) {
-  return IsGrowth(event) || event.action == Action::kOom || event.action == Action::kAnnotate;
+  return IsGrowthEvent(event) || event.action == Action::kOom || event.action == Action::kAnnotate;
 }
 
 bool IsSame(const Event& a, const Event& b) {
@@ -75,12 +75,12 @@ absl::Status RecordedDevice::Refusal() {
 }
 
 bool RecordedDevice::IsOutOfMemory() {
-  const bool is_release_next = !script_.empty() && !IsGrowth(script_.front());
+  const bool is_release_next = !script_.empty() && !IsGrowthEvent(script_.front());
   if (is_release_next && (oom_free_bytes_.has_value() || refusals_ < kMostRefusals)) {
     ++refusals_;
     return true;
   }
-  while (!script_.empty() && !IsGrowth(script_.front())) script_.pop_front();
+  while (!script_.empty() && !IsGrowthEvent(script_.front())) script_.pop_front();
   return script_.empty() && oom_free_bytes_.has_value();
 }
 

@@ -16,8 +16,7 @@ using trace::Action;
 using trace::Event;
 using trace::RequestKind;
 
-bool IsRelease(Action action) { return action == Action::kSegmentFree || action == Action::kSegmentUnmap; }
-bool IsGrowth(Action action) { return action == Action::kSegmentAlloc || action == Action::kSegmentMap; }
+bool IsSegmentRelease(Action action) { return action == Action::kSegmentFree || action == Action::kSegmentUnmap; }
 
 // Events that neither ask for memory nor return any to the device.
 bool IsPassive(Action action) {
@@ -208,9 +207,9 @@ class ProgramMaker {
     const std::optional<PoolId> emptied = EmptiedPool(i);
     const bool is_asked_for = emptied.has_value();
     // The last of the run stands for it; a call's releases and the ladder's are two runs.
-    if (next < events_.size() && IsRelease(events_[next].action) && !(is_run_over && is_asked_for)) return;
+    if (next < events_.size() && IsSegmentRelease(events_[next].action) && !(is_run_over && is_asked_for)) return;
     const bool is_maybe_ladder = !is_asked_for && next < events_.size() &&
-                                 (IsGrowth(events_[next].action) || events_[next].action == Action::kOom);
+                                 (trace::IsGrowth(events_[next].action) || events_[next].action == Action::kOom);
     ++(is_maybe_ladder ? program_.maybe_releases : program_.user_releases);
     RecordedAnswer answer = is_maybe_ladder ? WithoutSegments(static_cast<std::int64_t>(i)) : AnswerOf(i);
     answer.release = is_maybe_ladder ? Release::kMaybeLadder : Release::kUserCall;
@@ -233,7 +232,7 @@ class ProgramMaker {
     looked_to_ = std::max(looked_to_, static_cast<std::size_t>(segments_from_));
     if (grown_from_ != segments_from_) has_grown_ = false;
     grown_from_ = segments_from_;
-    for (; looked_to_ < i; ++looked_to_) has_grown_ = has_grown_ || IsGrowth(events_[looked_to_].action);
+    for (; looked_to_ < i; ++looked_to_) has_grown_ = has_grown_ || trace::IsGrowth(events_[looked_to_].action);
     return has_grown_;
   }
 

@@ -27,7 +27,6 @@ using trace::Action;
 using trace::Event;
 using trace::RequestKind;
 
-bool IsGrowth(Action action) { return action == Action::kSegmentAlloc || action == Action::kSegmentMap; }
 
 class WarmReplayer {
  public:
@@ -89,7 +88,7 @@ class WarmReplayer {
   bool HasGrown(const RecordedAnswer& answer) const {
     if (answer.is_oom) return true;
     for (std::int64_t i = answer.segments_from; i <= answer.event; ++i) {
-      if (IsGrowth(EventAt(i).action)) return true;
+      if (trace::IsGrowth(EventAt(i).action)) return true;
     }
     return false;
   }
@@ -195,7 +194,7 @@ class WarmReplayer {
     if (!is_request || !HasGrown(answer)) return CompleteHeld(held_.size());
     while (!held_.empty() && !WouldServe(held_.front(), request)) CompleteHeld(1);
     std::vector<Event> released = Recorded(answer, IsSegmentEvent);
-    released.erase(std::find_if(released.begin(), released.end(), [](const Event& e) { return IsGrowth(e.action); }),
+    released.erase(std::find_if(released.begin(), released.end(), [](const Event& e) { return trace::IsGrowth(e.action); }),
                    released.end());
     if (released.empty()) return;
     ReleaseUsedPools(released, request.pool, allocator_);

@@ -5,13 +5,11 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/report/bound_report.h"
+#include "analyzer/report/json_values.h"
 #include "analyzer/report/printable.h"
-#include "nlohmann/json.hpp"
 
 namespace ashlar::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kWorthNaming = 0.005;  // of the gap
 

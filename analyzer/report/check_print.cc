@@ -8,20 +8,18 @@
 #include "allocator/base/units.h"
 #include "analyzer/readers/utf8.h"
 #include "analyzer/report/check_report.h"
+#include "analyzer/report/json_values.h"
 #include "analyzer/report/printable.h"
-#include "nlohmann/json.hpp"
 
 namespace ashlar::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kReasonWidth = 100;
 
 // A limit as given may be as large as 64 bits hold.
 std::uint64_t Whole(double value) { return value >= 0x1p63 ? UINT64_MAX : static_cast<std::uint64_t>(value); }
 
-std::string Figure(CheckUnit unit, double value) {
+std::string FigureText(CheckUnit unit, double value) {
   if (unit == CheckUnit::kShare) return absl::StrFormat("%.2f %%", value * 100);
   return unit == CheckUnit::kBytes ? FormatBytes(Whole(value)) : FormatCount(Whole(value));
 }
@@ -39,7 +37,7 @@ const char* VerdictName(CheckVerdict verdict) {
 }
 
 std::string MeasuredText(const CheckRow& row) {
-  return row.measured.has_value() ? absl::StrCat("measured ", Figure(row.unit, *row.measured)) : "";
+  return row.measured.has_value() ? absl::StrCat("measured ", FigureText(row.unit, *row.measured)) : "";
 }
 
 // What was measured and why that does not do.
@@ -60,8 +58,8 @@ std::string ToText(const CheckReport& report) {
   std::string out = absl::StrCat("CHECK  ", Printable(report.source), "\n");
   for (const CheckRow& row : report.rows) {
     const char* verdict = row.verdict == CheckVerdict::kHolds ? "holds" : "BROKEN";
-    const std::string measured = row.measured.has_value() ? Figure(row.unit, *row.measured) : "-";
-    out += absl::StrFormat("  %-18s limit %11s  measured %11s  %s", row.name, Figure(row.unit, row.limit), measured,
+    const std::string measured = row.measured.has_value() ? FigureText(row.unit, *row.measured) : "-";
+    out += absl::StrFormat("  %-18s limit %11s  measured %11s  %s", row.name, FigureText(row.unit, row.limit), measured,
                            row.verdict == CheckVerdict::kNotInTrace ? row.reason : verdict);
     if (row.verdict == CheckVerdict::kBroken && !row.reason.empty())
       absl::StrAppend(&out, ": ", Shortened(Printable(row.reason), kReasonWidth));
@@ -94,7 +92,7 @@ std::string ToJUnit(const CheckReport& report) {
                                  ">\n  <testsuite name=\"ashlar check ", Escaped(report.input), "\" ", counts, ">\n");
   for (const CheckRow& row : report.rows) {
     absl::StrAppend(&out, "    <testcase classname=\"ashlar.check\" name=\"", row.name, " ",
-                    Escaped(Figure(row.unit, row.limit)), "\"");
+                    Escaped(FigureText(row.unit, row.limit)), "\"");
     if (row.verdict == CheckVerdict::kHolds) {
       out += "/>\n";
       continue;

@@ -4,14 +4,13 @@
 #include <vector>
 
 #include "analyzer/report/diff_report.h"
-#include "nlohmann/json.hpp"
+#include "analyzer/report/json_values.h"
 
 namespace ashlar::report {
 namespace {
 
 using analyses::DiffParts;
 using analyses::DiffRow;
-using Json = nlohmann::ordered_json;
 
 using Value = std::optional<std::uint64_t> (*)(const DiffParts&);
 struct Figure {
@@ -45,7 +44,7 @@ Json FigureJson(const Figure& figure, const DiffParts* a, const DiffParts& b) {
   return from.has_value() ? Json(static_cast<std::int64_t>(*to - *from)) : Json(nullptr);
 }
 
-Json PartsJson(const DiffParts* a, const DiffParts& b, bool has_segments) {
+Json DiffPartsJson(const DiffParts* a, const DiffParts& b, bool has_segments) {
   Json out = Json::object();
   if (has_segments) {
     for (const Figure& figure : kSegmentFigures) out[figure.key] = FigureJson(figure, a, b);
@@ -61,9 +60,9 @@ Json RowsJson(const std::vector<DiffRow>& rows, bool has_segments) {
                    {"found_in", row.a.IsEmpty()   ? "b"
                                 : row.b.IsEmpty() ? "a"
                                                   : "both"},
-                   {"a", PartsJson(nullptr, row.a, has_segments)},
-                   {"b", PartsJson(nullptr, row.b, has_segments)},
-                   {"difference", PartsJson(&row.a, row.b, has_segments)}});
+                   {"a", DiffPartsJson(nullptr, row.a, has_segments)},
+                   {"b", DiffPartsJson(nullptr, row.b, has_segments)},
+                   {"difference", DiffPartsJson(&row.a, row.b, has_segments)}});
   }
   return out;
 }
@@ -72,7 +71,7 @@ Json SideJson(const DiffInput& input, const DiffParts& parts) {
   return {{"input", input.name},
           {"source", input.source},
           {"moment", input.moment},
-          {"parts", PartsJson(nullptr, parts, /*has_segments=*/true)}};
+          {"parts", DiffPartsJson(nullptr, parts, /*has_segments=*/true)}};
 }
 
 }  // namespace
@@ -80,7 +79,7 @@ Json SideJson(const DiffInput& input, const DiffParts& parts) {
 std::string ToJson(const DiffReport& report) {
   Json out = {{"a", SideJson(report.a, report.diff.a)},
               {"b", SideJson(report.b, report.diff.b)},
-              {"difference", PartsJson(&report.diff.a, report.diff.b, /*has_segments=*/true)},
+              {"difference", DiffPartsJson(&report.diff.a, report.diff.b, /*has_segments=*/true)},
               {"by_stack", report.has_stacks ? RowsJson(report.diff.by_stack, false) : Json(nullptr)},
               {"by_phase", report.has_phases ? RowsJson(report.diff.by_phase, false) : Json(nullptr)},
               {"by_size", RowsJson(report.diff.by_size, false)},

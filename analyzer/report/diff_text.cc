@@ -14,7 +14,7 @@ using analyses::DiffParts;
 using analyses::DiffRow;
 
 constexpr std::size_t kMostRows = 7;  // of each view
-constexpr std::size_t kLabelWidth = 70;
+constexpr std::size_t kPartWidth = 70;
 constexpr std::size_t kInputWidth = 120;
 
 std::string Grown(std::uint64_t a, std::uint64_t b) {
@@ -22,25 +22,25 @@ std::string Grown(std::uint64_t a, std::uint64_t b) {
   return b > a ? absl::StrCat("+", FormatBytes(b - a)) : absl::StrCat("-", FormatBytes(a - b));
 }
 
-void AppendPart(const char* name, std::uint64_t a, std::uint64_t b, std::string& out) {
+void AppendPartPair(const char* name, std::uint64_t a, std::uint64_t b, std::string& out) {
   out += absl::StrFormat("  %-20s %12s %12s %13s\n", name, FormatBytes(a), FormatBytes(b), Grown(a, b));
 }
 
-void AppendAccounting(const DiffParts& whole_a, const DiffParts& whole_b, std::string& out) {
+void AppendBothAccountings(const DiffParts& whole_a, const DiffParts& whole_b, std::string& out) {
   const core::Accounting& a = whole_a.bytes;
   const core::Accounting& b = whole_b.bytes;
   out += absl::StrFormat("\n%-22s %12s %12s %13s\n", "WHERE THE MEMORY IS", "A", "B", "B - A");
   if (a.live_bytes.has_value() && b.live_bytes.has_value()) {
-    AppendPart("live tensors", *a.live_bytes, *b.live_bytes, out);
-    AppendPart("rounding", *a.rounding_bytes, *b.rounding_bytes, out);
+    AppendPartPair("live tensors", *a.live_bytes, *b.live_bytes, out);
+    AppendPartPair("rounding", *a.rounding_bytes, *b.rounding_bytes, out);
   } else {
-    AppendPart("live blocks", a.allocated_bytes, b.allocated_bytes, out);
+    AppendPartPair("live blocks", a.allocated_bytes, b.allocated_bytes, out);
   }
-  AppendPart("pending frees", a.pending_bytes, b.pending_bytes, out);
-  AppendPart("pinned holes", a.stranded_bytes, b.stranded_bytes, out);
-  AppendPart("whole-free segments", a.whole_free_bytes, b.whole_free_bytes, out);
-  AppendPart("private pools' holes", a.private_pool_bytes, b.private_pool_bytes, out);
-  AppendPart("= reserved", a.reserved_bytes, b.reserved_bytes, out);
+  AppendPartPair("pending frees", a.pending_bytes, b.pending_bytes, out);
+  AppendPartPair("pinned holes", a.stranded_bytes, b.stranded_bytes, out);
+  AppendPartPair("whole-free segments", a.whole_free_bytes, b.whole_free_bytes, out);
+  AppendPartPair("private pools' holes", a.private_pool_bytes, b.private_pool_bytes, out);
+  AppendPartPair("= reserved", a.reserved_bytes, b.reserved_bytes, out);
 }
 
 std::string Presence(const DiffRow& row) {
@@ -59,7 +59,7 @@ void AppendView(const char* title, const std::vector<DiffRow>& rows, std::string
   const std::size_t shown = std::min(changed, kMostRows);
   for (std::size_t i = 0; i < shown; ++i) {
     out += absl::StrFormat("  %13s  %-26s %s\n", Grown(rows[i].a.bytes.reserved_bytes, rows[i].b.bytes.reserved_bytes),
-                           Presence(rows[i]), Shortened(Printable(rows[i].label), kLabelWidth));
+                           Presence(rows[i]), Shortened(Printable(rows[i].label), kPartWidth));
   }
   std::uint64_t rest_a = 0, rest_b = 0;
   for (std::size_t i = shown; i < rows.size(); ++i) {
@@ -88,7 +88,7 @@ std::string ToText(const DiffReport& report) {
                                  Grown(a.allocated_bytes, b.allocated_bytes), "\n");
   AppendInput("A", report.a, out);
   AppendInput("B", report.b, out);
-  AppendAccounting(report.diff.a, report.diff.b, out);
+  AppendBothAccountings(report.diff.a, report.diff.b, out);
   const std::string in_use = Grown(a.allocated_bytes + a.pending_bytes, b.allocated_bytes + b.pending_bytes);
   if (report.has_stacks) {
     AppendView(absl::StrCat("BY STACK   (blocks in use; sums to ", in_use, ")").c_str(), report.diff.by_stack, out);

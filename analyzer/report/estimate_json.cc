@@ -3,21 +3,13 @@
 
 #include "analyzer/estimate/program.h"
 #include "analyzer/report/estimate_report.h"
-#include "nlohmann/json.hpp"
+#include "analyzer/report/json_values.h"
 
 namespace ashlar::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using estimate::DryRun;
 using estimate::Estimate;
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value.has_value() ? Json(*value) : Json(nullptr);
-}
-
-Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json ToJson(const estimate::Outlier& outlier) {
   Json out = {{"name", outlier.name},

@@ -6,22 +6,19 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/report/estimate_report.h"
+#include "analyzer/report/json_values.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
-#include "nlohmann/json.hpp"
 
 namespace ashlar::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using remedies::Fit;
 using remedies::LargestBatch;
 using remedies::LeverResult;
 using remedies::LeverRow;
 using remedies::LeverSet;
 using remedies::Measured;
-
-Json OrNull(std::optional<bool> value) { return value.has_value() ? Json(*value) : Json(nullptr); }
 
 // With a star what takes more in memory without end than there is, and yet runs in it.
 std::string FitsText(const Measured& measured, const std::optional<std::uint64_t>& capacity) {

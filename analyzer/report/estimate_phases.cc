@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/report/estimate_report.h"
+#include "analyzer/report/json_values.h"
 #include "analyzer/report/layout.h"
-#include "nlohmann/json.hpp"
 
 namespace ashlar::report {
 namespace {
@@ -103,17 +103,17 @@ void AppendPhases(const DryRun& run, std::string& out) {
   if (others > 0) absl::StrAppend(&out, "  ", others, " steps more in --json\n");
 }
 
-nlohmann::ordered_json PartsJson(const estimate::MomentParts& parts, std::uint64_t reserved_bytes) {
+Json PartsJson(const estimate::MomentParts& parts, std::uint64_t reserved_bytes) {
   return {{"weights_bytes", parts.weights},         {"optimizer_bytes", parts.optimizer},
           {"gradients_bytes", parts.gradients},     {"saved_activations_bytes", parts.saved_activations},
           {"temporaries_bytes", parts.temporaries}, {"batch_bytes", parts.batch},
           {"libraries_bytes", parts.libraries},     {"rounding_and_cache_bytes", reserved_bytes - parts.total()}};
 }
 
-nlohmann::ordered_json PhasesJson(const DryRun& run) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+Json PhasesJson(const DryRun& run) {
+  Json out = Json::array();
   for (const PhaseParts& phase : run.phases) {
-    nlohmann::ordered_json row = {{"step", phase.step}, {"phase", phase.phase}};
+    Json row = {{"step", phase.step}, {"phase", phase.phase}};
     row.update(PartsJson(phase.parts, phase.reserved_bytes));
     row["reserved_bytes"] = phase.reserved_bytes;
     out.push_back(std::move(row));

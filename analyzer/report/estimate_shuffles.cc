@@ -5,14 +5,13 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/report/estimate_report.h"
+#include "analyzer/report/json_values.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
-#include "nlohmann/json.hpp"
 
 namespace ashlar::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using remedies::Quantiles;
 using remedies::ShuffleResult;
 using remedies::ShuffleRow;

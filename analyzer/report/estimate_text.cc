@@ -196,22 +196,22 @@ void AppendLengths(const Estimate& of, std::string& out) {
   AppendWrapped(text, 2, out);
 }
 
-void AppendPart(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {
+void AppendEstimatePart(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {
   out += absl::StrFormat("  %-22s %12s%s\n", name, FormatBytes(bytes), remark.empty() ? "" : "   " + remark);
 }
 
 void AppendParts(const Estimate& of, const DryRun& run, std::string& out) {
   const estimate::MomentParts& parts = run.parts;
-  AppendPart("weights", parts.weights, "", out);
-  AppendPart("optimizer states", parts.optimizer, "", out);
-  AppendPart("gradients", parts.gradients, "", out);
-  AppendPart("saved activations", parts.saved_activations, "kept from forward for backward", out);
-  AppendPart("temporaries", parts.temporaries, "gradients of activations, recomputed ones, scratch", out);
-  AppendPart("batch, libraries", parts.batch + parts.libraries, "", out);
-  AppendPart("rounding and cache", run.reserved_bytes - parts.total(), "of the allocator", out);
-  if (of.driver_bytes > 0) AppendPart("from the driver", of.driver_bytes, "cuBLAS workspaces, before torch 2", out);
-  AppendPart("CUDA context", of.context_bytes, of.context_source, out);
-  AppendPart("= on the device", of.DeviceBytes(run), "", out);
+  AppendEstimatePart("weights", parts.weights, "", out);
+  AppendEstimatePart("optimizer states", parts.optimizer, "", out);
+  AppendEstimatePart("gradients", parts.gradients, "", out);
+  AppendEstimatePart("saved activations", parts.saved_activations, "kept from forward for backward", out);
+  AppendEstimatePart("temporaries", parts.temporaries, "gradients of activations, recomputed ones, scratch", out);
+  AppendEstimatePart("batch, libraries", parts.batch + parts.libraries, "", out);
+  AppendEstimatePart("rounding and cache", run.reserved_bytes - parts.total(), "of the allocator", out);
+  if (of.driver_bytes > 0) AppendEstimatePart("from the driver", of.driver_bytes, "cuBLAS workspaces, before torch 2", out);
+  AppendEstimatePart("CUDA context", of.context_bytes, of.context_source, out);
+  AppendEstimatePart("= on the device", of.DeviceBytes(run), "", out);
   if (const std::optional<estimate::Interval> interval = of.DeviceInterval(); interval.has_value()) {
     std::string text = FormatBytes(interval->least_bytes);
     if (interval->most_bytes != interval->least_bytes)
@@ -272,8 +272,8 @@ std::string ToText(const EstimateReport& report) {
   } else {
     out += "\n";
     AppendWrapped(of.no_dry_run, 0, out);
-    AppendPart("CUDA context", of.context_bytes, of.context_source, out);
-    AppendPart("= at least", of.context_bytes + of.states.front().total(), "context and model states", out);
+    AppendEstimatePart("CUDA context", of.context_bytes, of.context_source, out);
+    AppendEstimatePart("= at least", of.context_bytes + of.states.front().total(), "context and model states", out);
   }
   for (const trace::Note& note : of.model.notes) {
     out += "note: ";

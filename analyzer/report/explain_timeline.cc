@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::size_t kMostStacks = 5;
 
-std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
-
 std::string DescribeMoment(const timeline::Timeline& timeline, timeline::EventIndex moment) {
   if (timeline.event_count() == 0) return "the end of the recording (no events in this file)";
   if (!timeline.oom_events().empty()) return absl::StrCat("the out-of-memory error, event ", FormatCount(moment));
@@ -120,14 +118,8 @@ void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, 
   }
 }
 
-bool HasAllocations(const timeline::Timeline& timeline) {
-  const auto events = timeline.events();
-  return std::any_of(events.begin(), events.end(),
-                     [](const trace::Event& event) { return event.action == trace::Action::kAlloc; });
-}
-
 void JudgeWithoutOom(const timeline::Timeline& timeline, Explanation& out) {
-  if (!HasAllocations(timeline)) {
+  if (!timeline.HasAllocations()) {
     out.headline = absl::StrCat("NO ALLOCATIONS RECORDED  device ", timeline.device(), ": the file has a state, ",
                                 "not how it came about");
     out.verdict = OomVerdict::kUnknown;

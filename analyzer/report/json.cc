@@ -1,21 +1,12 @@
 #include "analyzer/report/json.h"
+#include "analyzer/report/json_values.h"
 
 #include <string>
 #include <utility>
 
-#include "nlohmann/json.hpp"
 
 namespace ashlar::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value.has_value() ? Json(*value) : Json(nullptr);
-}
-
-Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json Interval(const std::optional<ByteSpan>& span) {
   return span.has_value() ? Json::array({span->low_bytes, span->high_bytes}) : Json(nullptr);

@@ -4,12 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "nlohmann/json.hpp"
+#include "analyzer/report/json_values.h"
 
 namespace ashlar::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string PeakLine(const char* name, const core::PoolStat& stat) {
   return absl::StrFormat("  %-15s %11s   (%d bytes)\n", name, FormatBytes(static_cast<std::uint64_t>(stat.all().peak)),

@@ -1,15 +1,8 @@
+#include "analyzer/report/json_values.h"
 #include "analyzer/report/sweep_report.h"
-#include "nlohmann/json.hpp"
 
 namespace ashlar::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value.has_value() ? Json(*value) : Json(nullptr);
-}
 
 Json RiskJson(const remedies::Risk& risk) {
   return {{"name", risk.name},

@@ -18,7 +18,7 @@ using remedies::SweepResult;
 using remedies::SweepRow;
 
 // A row of the table: the first of those that come out alike, and how many others do.
-struct Shown {
+struct ShownRow {
   const SweepRow* row = nullptr;
   std::size_t alike = 0;
 };
@@ -32,8 +32,8 @@ bool IsAlike(const SweepRow& a, const SweepRow& b) {
   return figures(a) == figures(b) && a.score.risk == b.score.risk;
 }
 
-std::vector<Shown> RowsToShow(const SweepReport& report) {
-  std::vector<Shown> groups;
+std::vector<ShownRow> RowsToShow(const SweepReport& report) {
+  std::vector<ShownRow> groups;
   for (const SweepRow& row : report.result.rows) {
     const bool joins =
         report.result.is_search && !groups.empty() && !StandsAlone(row) && IsAlike(*groups.back().row, row);
@@ -44,7 +44,7 @@ std::vector<Shown> RowsToShow(const SweepReport& report) {
     }
   }
   if (!report.result.is_search) return groups;
-  std::vector<Shown> out;
+  std::vector<ShownRow> out;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const SweepRow& row = *groups[i].row;
     if (i < report.rows_shown || StandsAlone(row) || row.is_pareto_best) out.push_back(groups[i]);
@@ -57,7 +57,7 @@ std::string ConfText(const SweepReport& report, const SweepRow& row) {
   return row.conf.empty() ? "default" : row.conf;
 }
 
-std::string Outcome(const SweepReport& report, const SweepRow& row) {
+std::string SweepOutcome(const SweepReport& report, const SweepRow& row) {
   if (row.score.failing_traces == 0) return row.traces.front().feasible.has_value() ? "fits" : "";
   const std::string ooms = absl::StrCat(FormatCount(row.score.ooms), " OOM");
   if (report.inputs.size() == 1) return ooms;
@@ -66,11 +66,11 @@ std::string Outcome(const SweepReport& report, const SweepRow& row) {
 
 int OutcomeWidth(const SweepReport& report) {
   std::size_t width = 0;
-  for (const SweepRow& row : report.result.rows) width = std::max(width, Outcome(report, row).size());
+  for (const SweepRow& row : report.result.rows) width = std::max(width, SweepOutcome(report, row).size());
   return static_cast<int>(width);
 }
 
-std::string Remark(const Shown& shown) {
+std::string SweepRemark(const ShownRow& shown) {
   const SweepRow& row = *shown.row;
   std::string out;
   const auto add = [&out](const std::string& text) { absl::StrAppend(&out, out.empty() ? "" : ", ", text); };
@@ -84,14 +84,14 @@ std::string Remark(const Shown& shown) {
 
 std::string Stall(std::uint64_t ns) { return absl::StrFormat("%.1f ms", static_cast<double>(ns) / 1e6); }
 
-void AppendRow(const SweepReport& report, const Shown& shown, std::string& out) {
+void AppendSweepRow(const SweepReport& report, const ShownRow& shown, std::string& out) {
   const SweepRow& row = *shown.row;
   const std::string peak = report.inputs.size() == 1 ? FormatBytes(row.traces.front().peak_reserved_bytes)
                                                      : absl::StrFormat("%+.1f %%", row.score.regret * 100);
   out += absl::StrFormat("%s%s %11s  %8s  %10s  %-*s  %s%s\n", row.is_recommended ? ">" : " ",
                          row.is_pareto_best ? "*" : " ", peak, FormatCount(row.score.driver_calls),
-                         Stall(row.score.cost_ns), OutcomeWidth(report), Outcome(report, row), ConfText(report, row),
-                         Remark(shown));
+                         Stall(row.score.cost_ns), OutcomeWidth(report), SweepOutcome(report, row), ConfText(report, row),
+                         SweepRemark(shown));
 }
 
 std::string HowMany(const SweepReport& report) {
@@ -112,8 +112,8 @@ void AppendTable(const SweepReport& report, std::string& out) {
   out += absl::StrFormat("   %11s  %8s  %10s  %-*s  setting\n", report.inputs.size() == 1 ? "peak" : "worst peak",
                          "calls", "stall", OutcomeWidth(report), "");
   std::size_t hidden = report.result.rows.size();
-  for (const Shown& shown : RowsToShow(report)) {
-    AppendRow(report, shown, out);
+  for (const ShownRow& shown : RowsToShow(report)) {
+    AppendSweepRow(report, shown, out);
     hidden -= 1 + shown.alike;
   }
   if (hidden > 0) absl::StrAppend(&out, "   ", FormatCount(hidden), " more in --json\n");
@@ -122,7 +122,7 @@ void AppendTable(const SweepReport& report, std::string& out) {
 // What the table names: risks of the rows that are shown.
 void AppendRisks(const SweepReport& report, std::string& out) {
   std::vector<const remedies::Risk*> risks;
-  for (const Shown& shown : RowsToShow(report)) {
+  for (const ShownRow& shown : RowsToShow(report)) {
     for (const remedies::Risk& risk : shown.row->risks) {
       const bool counts = risk.level >= remedies::RiskLevel::kCaution || shown.row->is_recommended;
       const auto same = [&risk](const remedies::Risk* other) { return other->name == risk.name; };
@@ -166,7 +166,7 @@ void AppendEachTrace(const SweepReport& report, std::string& out) {
   }
 }
 
-void AppendNotes(const SweepReport& report, std::string& out) {
+void AppendSweepNotes(const SweepReport& report, std::string& out) {
   AppendSection("NOTES", "", out);
   for (std::size_t i = 0; i < report.inputs.size(); ++i) {
     out += "  ";
@@ -190,7 +190,7 @@ std::string ToText(const SweepReport& report) {
   AppendTable(report, out);
   AppendRisks(report, out);
   AppendEachTrace(report, out);
-  AppendNotes(report, out);
+  AppendSweepNotes(report, out);
   return out;
 }
 

@@ -23,12 +23,6 @@ CountSpan RetriesOf(const ObservedRun& run) {
   return {run.recorded.options.throw_on_cudamalloc_oom ? 0 : ooms, ooms + run.recorded.program.maybe_releases};
 }
 
-bool HasAllocations(const timeline::Timeline& timeline) {
-  const auto events = timeline.events();
-  return std::any_of(events.begin(), events.end(),
-                     [](const trace::Event& event) { return event.action == trace::Action::kAlloc; });
-}
-
 // The ids of failed requests are freed by nobody; what else names them is ignored by every replay.
 trace::RequestTrace ServedRequests(const replay::SnapshotProgram& program) {
   trace::RequestTrace out = program.requests;
@@ -44,7 +38,7 @@ absl::StatusOr<TracedRun> TraceSnapshot(absl::string_view bytes, const ExplainOp
   if (!snapshot.ok()) return snapshot.status();
   absl::StatusOr<ObservedRun> run = ObserveSnapshot(*snapshot, options);
   if (!run.ok()) return run.status();
-  const bool has_events = HasAllocations(run->timeline);
+  const bool has_events = run->timeline.HasAllocations();
   std::optional<CountSpan> retries;
   if (has_events) retries = RetriesOf(*run);
   return TracedRun{DescribeSnapshot(*snapshot, *run),

@@ -43,6 +43,11 @@ const Extent& SegmentSpan::ExtentAfter(EventIndex event) const {
   return *std::prev(next);
 }
 
+bool Timeline::HasAllocations() const {
+  return std::any_of(columns_.events.begin(), columns_.events.end(),
+                     [](const trace::Event& event) { return event.action == trace::Action::kAlloc; });
+}
+
 const Totals& Timeline::TotalsAfter(EventIndex event) const {
   ASHLAR_CHECK(kBeforeWindow <= event && event < event_count());
   return event == kBeforeWindow ? columns_.start_totals : columns_.totals[static_cast<std::size_t>(event)];

@@ -114,6 +114,7 @@ class Timeline {
 
   absl::Span<const BlockSpan> blocks() const { return columns_.blocks; }
   absl::Span<const SegmentSpan> segments() const { return columns_.segments; }
+  bool HasAllocations() const;  // false: a state alone, without how it came about
   absl::Span<const EventIndex> oom_events() const { return columns_.oom_events; }
   const Peak& allocated_peak() const { return columns_.allocated_peak; }
   const Peak& active_peak() const { return columns_.active_peak; }

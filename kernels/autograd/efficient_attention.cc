@@ -6,6 +6,7 @@
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
 #include "kernels/autograd/views.h"
+#include "kernels/tensor/shape.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 constexpr std::int64_t kAlignedSums = 32;  // kAlignLSE: rows of the log-sum-exp
 constexpr std::int64_t kNarrowHead = 128;  // above, half results are accumulated in memory
 
-std::int64_t DivideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t RoundUp(std::int64_t a, std::int64_t to) { return DivideUp(a, to) * to; }
 
 // Which backward kernel is launched (kernels/generate_kernels.py): the smallest that holds the head, with the largest
 // block of queries that the GPU's shared memory takes.
@@ -38,7 +37,7 @@ BackwardKernel KernelFor(const Gpu& gpu, DType dtype, std::int64_t head_size) {
   return out;
 }
 
-Tensor Swapped(const Tensor& t) {
+Tensor SwappedHeads(const Tensor& t) {
   const NoGrad no_grad(t.context());
   return Detach(Transpose(t, 1, 2));
 }
@@ -49,7 +48,7 @@ ops::View SumsOf(const Tensor& padded, std::int64_t queries) {
   return Alias(padded, {sizes, ops::ContiguousStrides(sizes)}, 0).view();
 }
 
-ops::AttentionInputs InputsOf(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias,
+ops::AttentionInputs EfficientInputs(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias,
                               const FusedAttention& call, ops::RandomKey random) {
   ops::AttentionInputs out{query.view(), key.view(), value.view()};
   out.scale = call.scale;
@@ -76,7 +75,7 @@ Tensor DeltaOf(const BackwardKernel& kernel, const Tensor& grad, const Tensor& o
 }
 
 // Freed in this order.
-enum Saved : std::size_t { kBias, kKey, kLogSumExp, kOutput, kQuery, kValue };
+enum EfficientSaved : std::size_t { kBias, kKey, kLogSumExp, kOutput, kQuery, kValue };
 
 void EfficientGradient(Gradients& g, const FusedAttention& call, ops::RandomKey random) {
   const Tensor &query = g.saved[kQuery], &key = g.saved[kKey], &value = g.saved[kValue], &bias = g.saved[kBias];
@@ -84,16 +83,16 @@ void EfficientGradient(Gradients& g, const FusedAttention& call, ops::RandomKey 
   const NoGrad no_grad(g.context);
   const Autocast none(g.context, false, DType::kFloat16);
   const Tensor grad = Contiguous(Transpose(g.grad, 1, 2));
-  g.out[0] = Swapped(EmptyOf(query, Swapped(query).sizes()));
-  g.out[1] = Swapped(EmptyOf(key, Swapped(key).sizes()));
-  g.out[2] = Swapped(EmptyOf(value, Swapped(value).sizes()));
-  Tensor delta = DeltaOf(KernelFor(g.context.gpu(), query.dtype(), size), grad, Swapped(g.saved[kOutput]));
+  g.out[0] = SwappedHeads(EmptyOf(query, SwappedHeads(query).sizes()));
+  g.out[1] = SwappedHeads(EmptyOf(key, SwappedHeads(key).sizes()));
+  g.out[2] = SwappedHeads(EmptyOf(value, SwappedHeads(value).sizes()));
+  Tensor delta = DeltaOf(KernelFor(g.context.gpu(), query.dtype(), size), grad, SwappedHeads(g.saved[kOutput]));
   const std::int64_t bytes =
       WorkspaceOfEfficient(g.context.gpu(), query.dtype(), batch, heads, queries, key.size(2), size);
   const Tensor workspace = Empty(g.context, {bytes}, DType::kUint8);
   if (g.context.computes()) {
-    g.context.Do(ops::TiledAttentionBackward{InputsOf(query, key, value, bias, call, random), g.saved[kOutput].view(),
-                                             SumsOf(g.saved[kLogSumExp], queries), Swapped(grad).view(),
+    g.context.Do(ops::TiledAttentionBackward{EfficientInputs(query, key, value, bias, call, random), g.saved[kOutput].view(),
+                                             SumsOf(g.saved[kLogSumExp], queries), SwappedHeads(grad).view(),
                                              g.out[0].view(), g.out[1].view(), g.out[2].view()});
   }
   delta.reset();
@@ -135,11 +134,11 @@ Tensor EfficientAttentionOf(const Tensor& query, const Tensor& key, const Tensor
   }
   ops::RandomKey random;
   if (call.dropout_p > 0) random = context.Draw(batch * heads * queries * key.size(2));
-  Tensor out = Swapped(by_token);
+  Tensor out = SwappedHeads(by_token);
   if (context.computes()) {
     ops::View sums = SumsOf(log_sum_exp, queries);
     if (!records) sums.data = nullptr;
-    context.Do(ops::TiledAttention{InputsOf(query, key, value, bias, call, random), out.view(), sums});
+    context.Do(ops::TiledAttention{EfficientInputs(query, key, value, bias, call, random), out.view(), sums});
   }
   accumulator.reset();
   if (records) {

@@ -6,12 +6,11 @@
 #include "kernels/autograd/fused_attention.h"
 #include "kernels/autograd/node.h"
 #include "kernels/autograd/views.h"
+#include "kernels/tensor/shape.h"
 
 namespace ashlar::kernels {
 namespace {
 
-std::int64_t DivideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t RoundUp(std::int64_t a, std::int64_t to) { return DivideUp(a, to) * to; }
 
 // Of accumulators: heads are handled in steps of 32 elements, wide ones of 64.
 std::int64_t RoundedHead(std::int64_t size) { return RoundUp(size, size <= 128 ? 32 : 64); }
@@ -22,7 +21,7 @@ Tensor Swapped(const Tensor& t) {
   return Detach(Transpose(t, 1, 2));
 }
 
-ops::AttentionInputs InputsOf(const Tensor& query, const Tensor& key, const Tensor& value, const FusedAttention& call,
+ops::AttentionInputs FlashInputs(const Tensor& query, const Tensor& key, const Tensor& value, const FusedAttention& call,
                               ops::RandomKey random) {
   ops::AttentionInputs out{query.view(), key.view(), value.view()};
   out.scale = call.scale;
@@ -33,15 +32,15 @@ ops::AttentionInputs InputsOf(const Tensor& query, const Tensor& key, const Tens
 }
 
 // Freed in this order.
-enum Saved : std::size_t { kKey, kLogSumExp, kOutput, kOffset, kSeed, kQuery, kValue };
+enum FlashSaved : std::size_t { kFlashKey, kFlashLogSumExp, kFlashOutput, kFlashOffset, kFlashSeed, kFlashQuery, kFlashValue };
 
 void FlashGradient(Gradients& g, const FusedAttention& call, ops::RandomKey random) {
-  const Tensor &query = g.saved[kQuery], &key = g.saved[kKey], &value = g.saved[kValue];
+  const Tensor &query = g.saved[kFlashQuery], &key = g.saved[kFlashKey], &value = g.saved[kFlashValue];
   const std::int64_t batch = query.size(0), heads = query.size(1), queries = query.size(2), size = query.size(3);
   const std::int64_t key_heads = key.size(1), keys = key.size(2);
   const NoGrad no_grad(g.context);
   const Tensor grad = Contiguous(Transpose(g.grad, 1, 2));
-  const Tensor out = Contiguous(Transpose(g.saved[kOutput], 1, 2));
+  const Tensor out = Contiguous(Transpose(g.saved[kFlashOutput], 1, 2));
   const std::int64_t rounded = RoundUp(queries, 128);
   {
     const Tensor of_query = EmptyLike(Swapped(query)), of_key = EmptyLike(Swapped(key)),
@@ -57,8 +56,8 @@ void FlashGradient(Gradients& g, const FusedAttention& call, ops::RandomKey rand
     g.out[1] = Swapped(of_key);
     g.out[2] = Swapped(of_value);
     if (g.context.computes()) {
-      g.context.Do(ops::TiledAttentionBackward{InputsOf(query, key, value, call, random), Swapped(out).view(),
-                                               g.saved[kLogSumExp].view(), Swapped(grad).view(), g.out[0].view(),
+      g.context.Do(ops::TiledAttentionBackward{FlashInputs(query, key, value, call, random), Swapped(out).view(),
+                                               g.saved[kFlashLogSumExp].view(), Swapped(grad).view(), g.out[0].view(),
                                                g.out[1].view(), g.out[2].view()});
     }
     Release(wide_value, wide_key, accumulator, sums);
@@ -132,7 +131,7 @@ Tensor FlashAttentionOf(const Tensor& query, const Tensor& key, const Tensor& va
   if (call.dropout_p > 0) random = context.Draw(batch * heads * queries * key.size(2));
   Tensor out = Swapped(by_token);
   if (context.computes()) {
-    context.Do(ops::TiledAttention{InputsOf(query, key, value, call, random), out.view(), log_sum_exp.view()});
+    context.Do(ops::TiledAttention{FlashInputs(query, key, value, call, random), out.view(), log_sum_exp.view()});
   }
   Release(split_out, split_sums);
   if (Records(query, key, value)) {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "kernels/autograd/reduce.h"
+#include "kernels/tensor/shape.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -14,12 +15,11 @@ constexpr std::int64_t kFewValues = 16;
 constexpr std::int64_t kManyValues = 256;
 constexpr std::int64_t kPartialBytes = 4;  // sums are float whatever the dtype
 
-std::int64_t DivideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t LastPowerOf2(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
 }
 
-struct Shape {
+struct ReductionShape {
   std::int64_t inputs = 1;  // values of an output
   std::int64_t outputs = 1;
   std::int64_t fastest = 1;  // size of the innermost run
@@ -27,8 +27,8 @@ struct Shape {
   bool is_one_run = false;  // everything into one value, without gaps
 };
 
-Shape ShapeOf(const Layout& in, const Dims& out_sizes) {
-  Shape out;
+ReductionShape ShapeOf(const Layout& in, const Dims& out_sizes) {
+  ReductionShape out;
   std::int64_t smallest = 0;
   for (std::size_t dim = 0; dim < in.sizes.size(); ++dim) {
     if (in.sizes[dim] == 1) continue;
@@ -48,7 +48,7 @@ Shape ShapeOf(const Layout& in, const Dims& out_sizes) {
 }  // namespace
 
 ReductionScratch ScratchOfReduction(const Gpu& gpu, const Layout& in, const Dims& out_sizes) {
-  const Shape shape = ShapeOf(in, out_sizes);
+  const ReductionShape shape = ShapeOf(in, out_sizes);
   std::int64_t width_bound = shape.reduces_fastest ? shape.inputs : shape.outputs;
   const std::int64_t height_bound = shape.reduces_fastest ? shape.outputs : shape.inputs;
   std::int64_t outputs_a_thread = 1;

@@ -12,6 +12,7 @@
 #include "kernels/autograd/normalize.h"
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/views.h"
+#include "kernels/tensor/shape.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -20,7 +21,6 @@ constexpr std::int64_t kAlignedHead = 8;  // elements: FlashAttention pads heads
 constexpr std::int64_t kAlignedBias = 8;  // elements: the memory-efficient kernel pads rows of a bias to it
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-std::int64_t RoundUp(std::int64_t a, std::int64_t to) { return (a + to - 1) / to * to; }
 
 double ScaleOf(const Tensor& query, const ScaledAttention& call) {
   return call.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));

@@ -19,7 +19,7 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr double kEpsilon = 1e-12;
+constexpr double kDistilBertEpsilon = 1e-12;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ DistilBertModel::DistilBertModel(Parameters& parameters, const std::string& pref
     return LinearLayer(parameters, absl::StrCat(prefix, name), in, out, deviation);
   };
   const auto norm = [&](const std::string& name) {
-    return LayerNormLayer(parameters, absl::StrCat(prefix, name), d, kEpsilon);
+    return LayerNormLayer(parameters, absl::StrCat(prefix, name), d, kDistilBertEpsilon);
   };
   embeddings_name_ = context_.Named(prefix + "embeddings");
   word_ = EmbeddingLayer(parameters, prefix + "embeddings.word_embeddings", config.vocab_size, d, deviation);

@@ -11,7 +11,7 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kTorchEpsilon = 1e-5;
 
 double Deviation(std::int64_t in, std::int64_t out) { return std::sqrt(2.0 / static_cast<double>(in + out)); }
 
@@ -29,8 +29,8 @@ EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name, std:
       out_projection_(parameters, name + ".self_attn.out_proj", width, width, Deviation(width, width)),
       raise_(parameters, name + ".linear1", width, inner, Deviation(width, inner)),
       lower_(parameters, name + ".linear2", inner, width, Deviation(inner, width)),
-      norm_attention_(parameters, name + ".norm1", width, kEpsilon),
-      norm_feed_forward_(parameters, name + ".norm2", width, kEpsilon) {}
+      norm_attention_(parameters, name + ".norm1", width, kTorchEpsilon),
+      norm_feed_forward_(parameters, name + ".norm2", width, kTorchEpsilon) {}
 
 Tensor EncoderLayer::Attend(const Tensor& x) const {
   const InModule in(x.context(), attention_name_);

@@ -11,7 +11,7 @@
 namespace ashlar::kernels {
 namespace {
 
-void Upload(const Tensor& tensor, absl::Span<const float> values) {
+void UploadFloats(const Tensor& tensor, absl::Span<const float> values) {
   ASHLAR_CHECK(tensor.dtype() == DType::kFloat32 && IsContiguous(tensor.layout()));
   tensor.context().CopyBytes(tensor.view().data, values.data(), values.size() * sizeof(float));
 }
@@ -29,7 +29,7 @@ void FillNormal(const Tensor& tensor, double mean, double deviation) {
     const double radius = std::sqrt(-2 * std::log(1 - rng.Unit()));
     value = static_cast<float>(mean + deviation * radius * std::cos(2 * std::numbers::pi * rng.Unit()));
   }
-  Upload(tensor, values);
+  UploadFloats(tensor, values);
 }
 
 void FillRotary(const Tensor& table, double theta) {
@@ -45,7 +45,7 @@ void FillRotary(const Tensor& table, double theta) {
       values[at + static_cast<std::size_t>(length * half)] = static_cast<float>(std::sin(angle));
     }
   }
-  Upload(table, values);
+  UploadFloats(table, values);
 }
 
 void FillIds(const Tensor& tensor, absl::Span<const std::int64_t> values) {

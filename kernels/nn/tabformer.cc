@@ -12,7 +12,7 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr double kEpsilon = 1e-12;
+constexpr double kBertEpsilon = 1e-12;
 
 BertConfig BertOf(const TabFormerConfig& config) {
   BertConfig bert;
@@ -56,7 +56,7 @@ TabFormer::TabFormer(Parameters& parameters, const TabFormerConfig& config, TabF
       head_dense_(parameters, "tb_model.cls.predictions.transform.dense", config.field_width,
                   config.field_width * config.columns(), config.initializer_range),
       head_norm_(parameters, "tb_model.cls.predictions.transform.LayerNorm", config.field_width * config.columns(),
-                 kEpsilon) {}
+                 kBertEpsilon) {}
 
 Tensor TabFormer::EmbedRows(const Tensor& ids) const {
   const InModule in(context_, "tab_embeddings");

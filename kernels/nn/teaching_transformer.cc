@@ -18,7 +18,7 @@ namespace {
 
 using ops::UnaryKind;
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kRmsEpsilon = 1e-5;
 constexpr double kTheta = 10'000;
 
 Tensor LinearByEinsum(const Tensor& x, const Tensor& weight) { return Einsum("bsd,od->bso", x, weight); }
@@ -27,7 +27,7 @@ Tensor RmsNormInPython(const Tensor& x, const Tensor& weight) {
   Tensor square = Square(x);
   Tensor mean = Mean(square, -1, /*keeps_dim=*/true);
   square.reset();
-  Tensor shifted = AddScalar(mean, kEpsilon);
+  Tensor shifted = AddScalar(mean, kRmsEpsilon);
   mean.reset();
   Tensor rms = Unary(UnaryKind::kRsqrt, shifted);
   shifted.reset();
@@ -37,7 +37,7 @@ Tensor RmsNormInPython(const Tensor& x, const Tensor& weight) {
   return out;
 }
 
-Tensor Softmax(const Tensor& x) {
+Tensor SoftmaxInPython(const Tensor& x) {
   MaxResult max = Max(x, -1);
   max.indices.reset();
   Tensor rescaled = Sub(x, max.values);
@@ -50,7 +50,7 @@ Tensor Softmax(const Tensor& x) {
   return out;
 }
 
-Tensor LogSoftmax(const Tensor& logits) {
+Tensor LogSoftmaxInPython(const Tensor& logits) {
   MaxResult max = Max(logits, -1);
   max.indices.reset();
   Tensor x = Sub(logits, max.values);
@@ -65,12 +65,12 @@ Tensor LogSoftmax(const Tensor& logits) {
   return out;
 }
 
-Tensor Attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
+Tensor AttentionInPython(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   Tensor products = Einsum("bhqd,bhkd->bhqk", query, key);
   Tensor scores = DivScalar(products, std::sqrt(static_cast<double>(key.size(-1))));
   products.reset();
   scores = WhereOrValue(mask, scores, -std::numeric_limits<double>::infinity());
-  Tensor weights = Softmax(scores);
+  Tensor weights = SoftmaxInPython(scores);
   Tensor out = Einsum("bhqk,bhkd->bhqd", weights, value);
   Release(scores, weights);
   return out;
@@ -93,14 +93,14 @@ Tensor FeedForward(const Tensor& x, const Tensor& gate, const Tensor& down, cons
   return out;
 }
 
-double Deviation(std::int64_t in, std::int64_t out) { return std::sqrt(2.0 / static_cast<double>(in + out)); }
+double GlorotDeviation(std::int64_t in, std::int64_t out) { return std::sqrt(2.0 / static_cast<double>(in + out)); }
 
 }  // namespace
 
 TeachingTransformer::TeachingTransformer(Parameters& parameters, const TeachingConfig& config)
     : context_(parameters.context()), config_(config) {
   const std::int64_t d = config.width, f = config.inner;
-  const Init square = Init::Normal(Deviation(d, d)), wide = Init::Normal(Deviation(d, f));
+  const Init square = Init::Normal(GlorotDeviation(d, d)), wide = Init::Normal(GlorotDeviation(d, f));
   embedding_ = parameters.New("token_embeddings.weight", {config.vocabulary, d}, Init::Normal(1));
   const std::int64_t half = d / config.heads / 2;
   rotary_ = Empty(context_, {2, config.context_length, half}, DType::kFloat32, Part::kBatch);
@@ -122,7 +122,7 @@ TeachingTransformer::TeachingTransformer(Parameters& parameters, const TeachingC
     layers_.push_back(std::move(layer));
   }
   final_norm_ = parameters.New("ln_final.weight", {d}, Init::One());
-  head_ = parameters.New("lm_head.weight", {config.vocabulary, d}, Init::Normal(Deviation(d, config.vocabulary)));
+  head_ = parameters.New("lm_head.weight", {config.vocabulary, d}, Init::Normal(GlorotDeviation(d, config.vocabulary)));
 }
 
 // x (B, H, S, D), pairs (2i, 2i + 1).
@@ -167,7 +167,7 @@ Tensor TeachingTransformer::Attend(const Layer& layer, const Tensor& x) const {
   if (context_.computes()) context_.Do(ops::Arange{positions.view(), 0, 1});
   Tensor mask =
       Compare(ops::CompareKind::kGreaterEqual, View(positions, {1, 1, length, 1}), View(positions, {1, 1, 1, length}));
-  Tensor attended = Attention(query, key, value, mask);
+  Tensor attended = AttentionInPython(query, key, value, mask);
   attended = Reshape(Permute(attended, {0, 2, 1, 3}), {batch, length, width});
   Tensor out = LinearByEinsum(attended, layer.output);
   Release(query, key, value, positions, mask, attended);
@@ -198,7 +198,7 @@ Tensor TeachingTransformer::Forward(const Tensor& ids) const {
 }
 
 Tensor TeachingCrossEntropy(const Tensor& logits, const Tensor& targets) {
-  Tensor negated = LogSoftmax(logits);
+  Tensor negated = LogSoftmaxInPython(logits);
   negated = Neg(negated);
   Tensor picked = Gather(negated, Unsqueeze(targets, -1));
   Tensor loss = MeanOfAll(picked);

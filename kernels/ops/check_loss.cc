@@ -17,13 +17,13 @@ Operands& CheckClasses(Operands& operands, absl::string_view name, const View& t
 }
 
 // One optimizer tensor: contiguous, as many elements as the parameter.
-Operands& CheckLike(Operands& operands, absl::string_view name, const View& view, const View& parameter) {
+Operands& CheckAsMany(Operands& operands, absl::string_view name, const View& view, const View& parameter) {
   return operands.Any(name, view).Count(name, view, ElementCount(parameter.sizes)).Dense(name, view);
 }
 
 Operands& CheckPair(Operands& operands, const View& parameter, const View& gradient) {
   operands.Float("parameter", parameter).Dense("parameter", parameter).Output("parameter", parameter);
-  return CheckLike(operands.Float("gradient", gradient), "gradient", gradient, parameter);
+  return CheckAsMany(operands.Float("gradient", gradient), "gradient", gradient, parameter);
 }
 
 }  // namespace
@@ -92,8 +92,8 @@ absl::Status Check(const AdamW& op) {
   Operands operands(op.kName);
   for (const AdamWTensor& tensor : op.tensors) {
     CheckPair(operands, tensor.parameter, tensor.gradient);
-    CheckLike(operands.Float32("first", tensor.first), "first", tensor.first, tensor.parameter);
-    CheckLike(operands.Float32("second", tensor.second), "second", tensor.second, tensor.parameter);
+    CheckAsMany(operands.Float32("first", tensor.first), "first", tensor.first, tensor.parameter);
+    CheckAsMany(operands.Float32("second", tensor.second), "second", tensor.second, tensor.parameter);
   }
   for (const std::optional<View>& one : {op.on_device.inverse_scale, op.on_device.found_infinite, op.on_device.step}) {
     if (one) CheckOne(operands, "a value on the device", *one);
@@ -106,8 +106,8 @@ absl::Status Check(const AdamW8Bit& op) {
   for (const AdamW8BitTensor& tensor : op.tensors) {
     CheckPair(operands, tensor.parameter, tensor.gradient);
     const std::int64_t blocks = (ElementCount(tensor.parameter.sizes) + kBlock8Bit - 1) / kBlock8Bit;
-    CheckLike(operands, "first", tensor.first, tensor.parameter);
-    CheckLike(operands, "second", tensor.second, tensor.parameter);
+    CheckAsMany(operands, "first", tensor.first, tensor.parameter);
+    CheckAsMany(operands, "second", tensor.second, tensor.parameter);
     operands.That(tensor.first.dtype == DType::kUint8 && tensor.second.dtype == DType::kUint8, "codes must be uint8");
     operands.Float32("first_scale", tensor.first_scale).Count("first_scale", tensor.first_scale, blocks);
     operands.Float32("second_scale", tensor.second_scale).Count("second_scale", tensor.second_scale, blocks);
@@ -122,7 +122,7 @@ absl::Status Check(const Sgd& op) {
     CheckPair(operands, tensor.parameter, tensor.gradient);
     operands.That(tensor.momentum.has_value() == (op.momentum != 0), "a tensor has a momentum where momentum is not 0");
     if (tensor.momentum) {
-      CheckLike(operands.Float32("momentum", *tensor.momentum), "momentum", *tensor.momentum, tensor.parameter);
+      CheckAsMany(operands.Float32("momentum", *tensor.momentum), "momentum", *tensor.momentum, tensor.parameter);
     }
   }
   return operands.status();
@@ -135,7 +135,7 @@ absl::Status Check(const Adafactor& op) {
   const bool is_full = !op.row && !op.column && op.second;
   operands.That(is_factored || is_full, "state is row and column, or second");
   if (!operands.status().ok()) return operands.status();
-  if (is_full) return CheckLike(operands.Float32("second", *op.second), "second", *op.second, op.parameter).status();
+  if (is_full) return CheckAsMany(operands.Float32("second", *op.second), "second", *op.second, op.parameter).status();
   operands.Rank("parameter", op.parameter, 2, 2).Float32("row", *op.row).Float32("column", *op.column);
   if (!operands.status().ok()) return operands.status();
   operands.Count("row", *op.row, op.parameter.sizes[0]).Count("column", *op.column, op.parameter.sizes[1]);

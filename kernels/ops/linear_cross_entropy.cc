@@ -8,7 +8,7 @@ namespace ashlar::ops {
 namespace {
 
 // Rows [begin, begin + count) of a contiguous view.
-View RowsOf(const View& view, std::int64_t begin, std::int64_t count) {
+View SomeRows(const View& view, std::int64_t begin, std::int64_t count) {
   View rows = view;
   rows.sizes[0] = count;
   rows.data = static_cast<char*>(view.data) + begin * view.strides[0] * SizeOf(view.dtype);
@@ -39,13 +39,13 @@ absl::Status CheckBuffers(const LinearCrossEntropy& op) {
 
 // Adds one chunk to the loss and both gradients. chunk_loss[0] is its mean loss and chunk_loss[1] its targets.
 absl::Status RunChunk(Ops& ops, const LinearCrossEntropy& op, std::int64_t begin, std::int64_t count) {
-  const View in = RowsOf(op.in, begin, count);
-  const View logits = RowsOf(op.logits, 0, count);
-  const View targets = RowsOf(op.targets, begin, count);
-  const View row_loss = RowsOf(op.row_loss, 0, count);
-  const View log_sum_exp = RowsOf(op.log_sum_exp, 0, count);
-  const View mean = RowsOf(op.chunk_loss, 0, 1);
-  const View counted = RowsOf(op.chunk_loss, 1, 1);
+  const View in = SomeRows(op.in, begin, count);
+  const View logits = SomeRows(op.logits, 0, count);
+  const View targets = SomeRows(op.targets, begin, count);
+  const View row_loss = SomeRows(op.row_loss, 0, count);
+  const View log_sum_exp = SomeRows(op.log_sum_exp, 0, count);
+  const View mean = SomeRows(op.chunk_loss, 0, 1);
+  const View counted = SomeRows(op.chunk_loss, 1, 1);
   absl::Status status = ops.Run(MatMul{.left = in, .right = Turned(op.weight), .out = logits});
   if (!status.ok()) return status;
   status = ops.Run(CrossEntropy{.logits = logits,
@@ -74,7 +74,7 @@ absl::Status RunChunk(Ops& ops, const LinearCrossEntropy& op, std::int64_t begin
                                         .total = op.total,
                                         .out = logits});
   if (!status.ok()) return status;
-  status = ops.Run(MatMul{.left = logits, .right = op.weight, .out = RowsOf(op.grad_in, begin, count)});
+  status = ops.Run(MatMul{.left = logits, .right = op.weight, .out = SomeRows(op.grad_in, begin, count)});
   if (!status.ok()) return status;
   return ops.Run(
       MatMul{.left = Turned(logits), .right = in, .out_scale = begin == 0 ? 0.0 : 1.0, .out = op.grad_weight});

@@ -14,7 +14,7 @@ constexpr std::int64_t kNormRows = 32;  // that a part sums at least
 std::int64_t Blocks(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 std::uint64_t Floats(std::int64_t count) { return static_cast<std::uint64_t>(count) * sizeof(float); }
 
-std::int64_t RowsOf(const View& view) {
+std::int64_t RowCount(const View& view) {
   return view.sizes.back() == 0 ? 0 : ElementCount(view.sizes) / view.sizes.back();
 }
 
@@ -55,11 +55,11 @@ std::uint64_t ScratchBytes(const Reduce& op) {
 
 std::uint64_t ScratchBytes(const LayerNormBackward& op) {
   const bool is_summed = op.grad_weight || op.grad_bias;
-  return is_summed ? Floats(2 * NormParts(RowsOf(op.in)) * op.in.sizes.back()) : 0;
+  return is_summed ? Floats(2 * NormParts(RowCount(op.in)) * op.in.sizes.back()) : 0;
 }
 
 std::uint64_t ScratchBytes(const RmsNormBackward& op) {
-  return op.grad_weight ? Floats(NormParts(RowsOf(op.in)) * op.in.sizes.back()) : 0;
+  return op.grad_weight ? Floats(NormParts(RowCount(op.in)) * op.in.sizes.back()) : 0;
 }
 
 // Keys and positions twice for the sort, the distinct keys and where each begins, their number, and CUB's.

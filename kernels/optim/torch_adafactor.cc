@@ -13,7 +13,7 @@ namespace {
 constexpr double kBeta2Decay = -0.8;
 
 // A norm or mean over all but the dims that stay: its result, and the kernel's buffers for the call.
-Tensor Reduced(const Tensor& x, const Dims& kept) {
+Tensor MeanOverRest(const Tensor& x, const Dims& kept) {
   Tensor out = Empty(x.context(), kept, DType::kFloat32);
   HoldScratchOf(x, kept);
   return out;
@@ -27,7 +27,7 @@ ops::View AsVector(const Tensor& x) {
   return out;
 }
 
-Tensor ReducedToOne(const Tensor& x) { return Reduced(x, Dims(x.sizes().size(), 1)); }
+Tensor ReducedToOne(const Tensor& x) { return MeanOverRest(x, Dims(x.sizes().size(), 1)); }
 
 }  // namespace
 
@@ -81,8 +81,8 @@ void TorchAdafactor::StepOfOne(const State& state, Locals& locals) {
   Tensor estimate;
   if (state.row.defined()) {
     memory.set_tensor("means of squares");
-    locals.row_mean = Reduced(grad, {grad.size(0), 1});
-    locals.column_mean = Reduced(grad, {1, grad.size(1)});
+    locals.row_mean = MeanOverRest(grad, {grad.size(0), 1});
+    locals.column_mean = MeanOverRest(grad, {1, grad.size(1)});
     memory.set_tensor("row x column");
     estimate = EmptyLike(grad);
     context.NeedProductWorkspace();

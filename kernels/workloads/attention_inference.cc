@@ -12,7 +12,7 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr FlagSpec kFlags[] = {
+constexpr FlagSpec kAttentionInferenceFlags[] = {
     {"layers", "8", "each with a cache of its own"},
     {"heads", "8", "of attention"},
     {"depth", "64", "of a head, at most 256"},
@@ -22,7 +22,7 @@ constexpr FlagSpec kFlags[] = {
     {"answers", "skewed:16-256", "tokens generated, likewise"},
 };
 
-struct Shape {
+struct AttentionShape {
   std::int64_t layers, heads, depth;
 };
 
@@ -31,9 +31,9 @@ struct Request {
   std::int64_t left = 0;             // tokens to generate
 };
 
-class Decoder {
+class AttentionDecoder {
  public:
-  Decoder(Context& context, const Shape& shape) : context_(context), shape_(shape) {}
+  AttentionDecoder(Context& context, const AttentionShape& shape) : context_(context), shape_(shape) {}
 
   Request Begin(std::int64_t prompt, std::int64_t answer) {
     Request request;
@@ -84,12 +84,12 @@ class Decoder {
   }
 
   Context& context_;
-  Shape shape_;
+  AttentionShape shape_;
 };
 
-absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
+absl::Status RunAttentionInference(World& world, Flags& flags, const OnProgress& on_progress) {
   Context& context = world.context();
-  const Shape shape{flags.Int("layers", 1, 1000), flags.Int("heads", 1, 1024), flags.Int("depth", 1, 256)};
+  const AttentionShape shape{flags.Int("layers", 1, 1000), flags.Int("heads", 1, 1024), flags.Int("depth", 1, 256)};
   const std::int64_t requests = flags.Int("requests", 0, 1'000'000'000);
   const auto slots = static_cast<std::size_t>(flags.Int("slots", 1, 1 << 20));
   const std::uint64_t seed = context.random().seed;
@@ -101,7 +101,7 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
 
   const NoGrad no_grad(context);
   context.memory().set_phase("decoding");
-  Decoder decoder(context, shape);
+  AttentionDecoder decoder(context, shape);
   std::vector<Request> served;
   std::int64_t begun = 0, done = 0;
   while (done < requests && context.memory().ok()) {
@@ -126,6 +126,6 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
 }  // namespace
 
 const Workload kAttentionInference = {"attention_inference",
-                                      "decodes ragged requests, each with a growing key-value cache", kFlags, Run};
+                                      "decodes ragged requests, each with a growing key-value cache", kAttentionInferenceFlags, RunAttentionInference};
 
 }  // namespace ashlar::kernels

@@ -28,7 +28,7 @@ std::vector<std::int64_t> Tokens(std::int64_t sequences, std::int64_t length, st
   return out;
 }
 
-Tensor Upload(Context& context, Dims sizes, const std::vector<std::int64_t>& values) {
+Tensor UploadInts(Context& context, Dims sizes, const std::vector<std::int64_t>& values) {
   Tensor out = Empty(context, std::move(sizes), DType::kInt64, Part::kBatch);
   FillIds(out, values);
   return out;
@@ -76,7 +76,7 @@ Tensor TokenIds(Context& context, Dims sizes, std::int64_t below, Rng& rng) {
   const std::int64_t length = sizes.back();
   std::vector<std::int64_t> values;
   if (context.computes()) values = Tokens(ops::ElementCount(sizes) / length, length, below, rng);
-  return Upload(context, std::move(sizes), values);
+  return UploadInts(context, std::move(sizes), values);
 }
 
 LabelledBatch Labelled(Context& context, std::int64_t batch, std::int64_t length, std::int64_t below,
@@ -86,8 +86,8 @@ LabelledBatch Labelled(Context& context, std::int64_t batch, std::int64_t length
     values = Tokens(batch, length, below, rng);
     for (std::int64_t i = 0; i < batch; ++i) labels.push_back(values[static_cast<std::size_t>(i * length)] % classes);
   }
-  Tensor ids = Upload(context, {batch, length}, values);
-  return {std::move(ids), Upload(context, {batch}, labels)};
+  Tensor ids = UploadInts(context, {batch, length}, values);
+  return {std::move(ids), UploadInts(context, {batch}, labels)};
 }
 
 }  // namespace ashlar::kernels

@@ -10,7 +10,7 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr auto kFlags = WithTrainingFlags<5>({{
+constexpr auto kBertTrainingFlags = WithTrainingFlags<5>({{
     {"model", "bert-base", "bert-base, bert-large, tiny, or a Hugging Face config.json"},
     {"lengths", "512", "of sequences: 512, uniform:16-512 or skewed:16-512"},
     {"padding", "longest", "a batch is padded to its longest sequence, or to the longest of all: max"},
@@ -18,7 +18,7 @@ constexpr auto kFlags = WithTrainingFlags<5>({{
     {"checkpointing", "false", "keep each layer's input alone and run it again for its gradients"},
 }});
 
-absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
+absl::Status RunBertTraining(World& world, Flags& flags, const OnProgress& on_progress) {
   Context& context = world.context();
   const absl::StatusOr<BertConfig> config = ReadBertConfig(flags.Text("model"));
   if (!config.ok()) return config.status();
@@ -51,6 +51,6 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
 
 }  // namespace
 
-const Workload kBertTraining = {"bert_training", "trains BERT for sequence classification", kFlags, Run};
+const Workload kBertTraining = {"bert_training", "trains BERT for sequence classification", kBertTrainingFlags, RunBertTraining};
 
 }  // namespace ashlar::kernels

@@ -9,7 +9,7 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr FlagSpec kFlags[] = {
+constexpr FlagSpec kEmbeddingServingFlags[] = {
     {"rows", "100000", "of the table"},
     {"width", "128", "of a row"},
     {"requests", "2000", "lookups"},
@@ -18,7 +18,7 @@ constexpr FlagSpec kFlags[] = {
     {"in-flight", "16", "answers held at a time"},
 };
 
-absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
+absl::Status RunEmbeddingServing(World& world, Flags& flags, const OnProgress& on_progress) {
   Context& context = world.context();
   const std::int64_t rows = flags.Int("rows", 1, 1 << 30), width = flags.Int("width", 1, 1 << 20);
   const std::int64_t requests = flags.Int("requests", 0, 1'000'000'000), streams = flags.Int("streams", 1, 1024);
@@ -52,6 +52,6 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
 }  // namespace
 
 const Workload kEmbeddingServing = {"embedding_serving", "looks ragged batches up in a table, on several streams",
-                                    kFlags, Run};
+                                    kEmbeddingServingFlags, RunEmbeddingServing};
 
 }  // namespace ashlar::kernels

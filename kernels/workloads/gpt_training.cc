@@ -9,13 +9,13 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr auto kFlags = WithTrainingFlags<3>({{
+constexpr auto kGptTrainingFlags = WithTrainingFlags<3>({{
     {"model", "gpt2", "gpt2, gpt2-medium, tiny, or a Hugging Face config.json"},
     {"lengths", "512", "of sequences: 512, uniform:16-512 or skewed:16-512; a batch has its longest"},
     {"checkpointing", "false", "keep each layer's input alone and run it again for its gradients"},
 }});
 
-absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
+absl::Status RunGptTraining(World& world, Flags& flags, const OnProgress& on_progress) {
   Context& context = world.context();
   const absl::StatusOr<Gpt2Config> config = ReadGpt2Config(flags.Text("model"));
   if (!config.ok()) return config.status();
@@ -42,6 +42,6 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
 
 }  // namespace
 
-const Workload kGptTraining = {"gpt_training", "trains GPT-2 to predict the next token", kFlags, Run};
+const Workload kGptTraining = {"gpt_training", "trains GPT-2 to predict the next token", kGptTrainingFlags, RunGptTraining};
 
 }  // namespace ashlar::kernels

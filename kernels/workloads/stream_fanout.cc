@@ -9,13 +9,13 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr FlagSpec kFlags[] = {
+constexpr FlagSpec kStreamFanoutFlags[] = {
     {"steps", "500", "batches"},
     {"width", "1024", "of a row"},
     {"lengths", "skewed:64-4096", "rows of a batch: 512, uniform:16-512 or skewed:16-512"},
 };
 
-absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
+absl::Status RunStreamFanout(World& world, Flags& flags, const OnProgress& on_progress) {
   Context& context = world.context();
   Memory& memory = context.memory();
   const std::int64_t steps = flags.Int("steps", 0, 1'000'000'000), width = flags.Int("width", 1, 1 << 20);
@@ -42,6 +42,6 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
 
 }  // namespace
 
-const Workload kStreamFanout = {"stream_fanout", "two streams share batches, with record_stream", kFlags, Run};
+const Workload kStreamFanout = {"stream_fanout", "two streams share batches, with record_stream", kStreamFanoutFlags, RunStreamFanout};
 
 }  // namespace ashlar::kernels

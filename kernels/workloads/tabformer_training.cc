@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMostCategories = 1 << 30;
 
-constexpr auto kFlags = WithTrainingFlags<5>({{
+constexpr auto kTabformerTrainingFlags = WithTrainingFlags<5>({{
     {"columns", "17,17,18,18,18,18,18,18,18,18,18,18,2698", "categories of each column"},
     {"rows", "10", "rows of a sequence"},
     {"field-width", "64", "of a token; the model is as many times wider as there are columns. A multiple of 8"},
@@ -58,7 +58,7 @@ LabelledBatch Table(Context& context, const TabFormerConfig& config, std::int64_
   return {std::move(ids), std::move(labels)};
 }
 
-absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
+absl::Status RunTabformerTraining(World& world, Flags& flags, const OnProgress& on_progress) {
   Context& context = world.context();
   TabFormerConfig config;
   config.column_sizes = ColumnSizes(flags);
@@ -88,6 +88,6 @@ absl::Status Run(World& world, Flags& flags, const OnProgress& on_progress) {
 }  // namespace
 
 const Workload kTabformerTraining = {"tabformer_training", "trains a hierarchical BERT over the rows of a table",
-                                     kFlags, Run};
+                                     kTabformerTrainingFlags, RunTabformerTraining};
 
 }  // namespace ashlar::kernels

@@ -31,7 +31,7 @@ void Update(const View& parameter, const View& gradient, const Body& body) {
   });
 }
 
-float* Floats(const View& view) { return static_cast<float*>(view.data); }
+float* FloatsOf(const View& view) { return static_cast<float*>(view.data); }
 
 double SquaredSum(const View& view) {
   double sum = 0;
@@ -53,8 +53,8 @@ absl::Status HostOps::Do(const AdamW& op) {
   const float inverse_scale = given.inverse_scale ? OneFloat(*given.inverse_scale) : 1;
   for (const AdamWTensor& tensor : op.tensors) {
     Update(tensor.parameter, tensor.gradient, [&](float* p, const float* g, std::int64_t begin, std::int64_t count) {
-      float* m = Floats(tensor.first) + begin;
-      float* v = Floats(tensor.second) + begin;
+      float* m = FloatsOf(tensor.first) + begin;
+      float* v = FloatsOf(tensor.second) + begin;
       for (std::int64_t i = 0; i < count; ++i) p[i] = rule.Step(p[i], g[i] * inverse_scale, m[i], v[i]);
     });
   }
@@ -75,8 +75,8 @@ absl::Status HostOps::Do(const AdamW8Bit& op) {
       const std::int64_t count = std::min(kBlock8Bit, size - begin);
       std::uint8_t* first_code = static_cast<std::uint8_t*>(tensor.first.data) + begin;
       std::uint8_t* second_code = static_cast<std::uint8_t*>(tensor.second.data) + begin;
-      float& first_scale = Floats(tensor.first_scale)[begin / kBlock8Bit];
-      float& second_scale = Floats(tensor.second_scale)[begin / kBlock8Bit];
+      float& first_scale = FloatsOf(tensor.first_scale)[begin / kBlock8Bit];
+      float& second_scale = FloatsOf(tensor.second_scale)[begin / kBlock8Bit];
       float first_most = 0;
       float second_most = 0;
       for (std::int64_t i = 0; i < count; ++i) {
@@ -106,7 +106,7 @@ absl::Status HostOps::Do(const Sgd& op) {
     Update(tensor.parameter, tensor.gradient, [&](float* p, const float* g, std::int64_t begin, std::int64_t count) {
       float none = 0;
       for (std::int64_t i = 0; i < count; ++i) {
-        p[i] = rule.Step(p[i], g[i], tensor.momentum ? Floats(*tensor.momentum)[begin + i] : none);
+        p[i] = rule.Step(p[i], g[i], tensor.momentum ? FloatsOf(*tensor.momentum)[begin + i] : none);
       }
     });
   }
@@ -133,26 +133,26 @@ absl::Status HostOps::Do(const Adafactor& op) {
         sum += square;
         sums[c] += square;
       }
-      float& row = Floats(*op.row)[r];
+      float& row = FloatsOf(*op.row)[r];
       row = static_cast<float>(keep * static_cast<double>(row) + (1 - keep) * sum / static_cast<double>(columns));
       row_mean += static_cast<double>(row) / static_cast<double>(rows);
     }
     for (std::int64_t c = 0; c < columns; ++c) {
-      float& column = Floats(*op.column)[c];
+      float& column = FloatsOf(*op.column)[c];
       column =
           static_cast<float>(keep * static_cast<double>(column) + (1 - keep) * sums[c] / static_cast<double>(rows));
     }
   } else {
     for (std::int64_t i = 0; i < size; ++i) {
-      float& second = Floats(*op.second)[i];
+      float& second = FloatsOf(*op.second)[i];
       const double square = gradient(i) * gradient(i) + op.epsilon1;
       second = static_cast<float>(keep * static_cast<double>(second) + (1 - keep) * square);
     }
   }
   const auto update = [&](std::int64_t i) {
-    const double mean = op.row ? static_cast<double>(Floats(*op.row)[i / columns]) / row_mean *
-                                     static_cast<double>(Floats(*op.column)[i % columns])
-                               : static_cast<double>(Floats(*op.second)[i]);
+    const double mean = op.row ? static_cast<double>(FloatsOf(*op.row)[i / columns]) / row_mean *
+                                     static_cast<double>(FloatsOf(*op.column)[i % columns])
+                               : static_cast<double>(FloatsOf(*op.second)[i]);
     return gradient(i) / std::sqrt(mean);
   };
   double squares = 0;

@@ -18,7 +18,7 @@ using host::Row;
 using host::RowAt;
 using host::Store;
 
-constexpr float kNothing = -std::numeric_limits<float>::infinity();
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 // Where row `row` of sizes (its last dim left out) begins in a view that was broadcast to them.
 std::int64_t RowOffset(const View& view, std::int64_t row) {
@@ -37,13 +37,13 @@ float ScaleAndMask(const Softmax& op, const std::optional<View>& mask, std::int6
   if (op.is_causal) {
     const std::int64_t queries = op.in.sizes[op.in.sizes.size() - 2];
     const std::int64_t seen = row % queries + size - queries + 1;
-    for (std::int64_t i = std::max<std::int64_t>(seen, 0); i < size; ++i) x[i] = kNothing;
+    for (std::int64_t i = std::max<std::int64_t>(seen, 0); i < size; ++i) x[i] = kMasked;
   }
   if (mask) {
     const std::uint8_t* left_out = static_cast<const std::uint8_t*>(mask->data) + RowOffset(*mask, row);
-    for (std::int64_t i = 0; i < size; ++i) x[i] = left_out[i * mask->strides.back()] ? kNothing : x[i];
+    for (std::int64_t i = 0; i < size; ++i) x[i] = left_out[i * mask->strides.back()] ? kMasked : x[i];
   }
-  float most = kNothing;
+  float most = kMasked;
   for (std::int64_t i = 0; i < size; ++i) most = std::max(most, x[i]);
   return most;
 }
@@ -69,8 +69,8 @@ absl::Status HostOps::Do(const Softmax& op) {
     const float shift = most + static_cast<float>(std::log(sum));
     const float factor = static_cast<float>(1 / sum);
     for (std::int64_t i = 0; i < size; ++i) {
-      if (most == kNothing) {
-        x[i] = op.is_log ? kNothing : 0;
+      if (most == kMasked) {
+        x[i] = op.is_log ? kMasked : 0;
       } else {
         x[i] = op.is_log ? x[i] - shift : std::exp(x[i] - most) * factor;
       }
@@ -93,7 +93,7 @@ absl::Status HostOps::Do(const SoftmaxBackward& op) {
       const float* g = Load(grad, begin, count, buffers[0]);
       const float* y = Load(result, begin, count, buffers[1]);
       for (std::int64_t i = 0; i < count; ++i) {
-        if (op.is_log ? y[i] != kNothing : y[i] != 0) sum += static_cast<double>(op.is_log ? g[i] : g[i] * y[i]);
+        if (op.is_log ? y[i] != kMasked : y[i] != 0) sum += static_cast<double>(op.is_log ? g[i] : g[i] * y[i]);
       }
     });
     const float total = static_cast<float>(sum);
@@ -104,7 +104,7 @@ absl::Status HostOps::Do(const SoftmaxBackward& op) {
       float* x = Place(out, begin, buffers[2]);
       for (std::int64_t i = 0; i < count; ++i) {
         if (op.is_log) {
-          x[i] = y[i] == kNothing ? 0 : scale * (g[i] - std::exp(y[i]) * total);
+          x[i] = y[i] == kMasked ? 0 : scale * (g[i] - std::exp(y[i]) * total);
         } else {
           x[i] = scale * y[i] * (g[i] - total);
         }
