@@ -8,7 +8,7 @@
 namespace ashlar::bench {
 namespace {
 
-constexpr std::uint64_t kGranule = 512;
+constexpr std::uint64_t kSetEngineGranule = 512;
 constexpr std::uint64_t kSmallMax = kMiB;
 
 std::uint64_t SegmentBytes(std::uint64_t size_bytes) {
@@ -67,7 +67,7 @@ RivalSetEngine::Block* RivalSetEngine::NewSegment(Pool& pool, std::uint64_t size
 
 bool RivalSetEngine::ShouldSplit(const Block& block, std::uint64_t size_bytes) {
   const std::uint64_t rest_bytes = block.size_bytes - size_bytes;
-  return block.pool->is_small ? rest_bytes >= kGranule : rest_bytes > kSmallMax;
+  return block.pool->is_small ? rest_bytes >= kSetEngineGranule : rest_bytes > kSmallMax;
 }
 
 // The low part as a new block; the rest goes back to the free set.
@@ -92,7 +92,7 @@ RivalSetEngine::Block* RivalSetEngine::Split(Block* rest, std::uint64_t size_byt
 
 std::uint64_t RivalSetEngine::Allocate(std::uint64_t bytes, Stream stream) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
-  const std::uint64_t size_bytes = std::max(RoundUp(bytes, kGranule), kGranule);
+  const std::uint64_t size_bytes = std::max(RoundUp(bytes, kSetEngineGranule), kSetEngineGranule);
   Pool& pool = size_bytes <= kSmallMax ? small_ : large_;
   Block* block = TakeBestFit(pool, size_bytes, stream);
   if (block == nullptr) block = NewSegment(pool, size_bytes, stream);

@@ -178,7 +178,7 @@ void SteadySame(benchmark::State& state) {
   Pairs<Subject, Way::kSame, true>(state);
 }
 
-#define ASHLAR_BENCH_SUBJECTS(pattern)                                                                       \
+#define ASHLAR_BENCH_THREAD_SUBJECTS(pattern)                                                                       \
   {                                                                                                          \
     {"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>}, {"set", pattern<SetEngine>},     \
         ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2){"tlsf", pattern<Tlsf>}, {"malloc", pattern<Malloc>}, \
@@ -187,13 +187,13 @@ void SteadySame(benchmark::State& state) {
 }  // namespace
 
 void RegisterTwoThreads() {
-  Register("threads_ping_one", ASHLAR_BENCH_SUBJECTS(PingOne), kPairs, {});
-  Register("threads_ping_own", ASHLAR_BENCH_SUBJECTS(PingOwn), kPairs, {});
-  Register("threads_ping_same", ASHLAR_BENCH_SUBJECTS(PingSame), kPairs, {});
-  Register("threads_steady_one", ASHLAR_BENCH_SUBJECTS(SteadyOne), kPairs, {});
-  Register("threads_steady_own", ASHLAR_BENCH_SUBJECTS(SteadyOwn), kPairs, {});
-  Register("threads_steady_same", ASHLAR_BENCH_SUBJECTS(SteadySame), kPairs, {});
-  Register("threads_hand_over", ASHLAR_BENCH_SUBJECTS(HandOver), kPairs, {});
+  Register("threads_ping_one", ASHLAR_BENCH_THREAD_SUBJECTS(PingOne), kPairs, {});
+  Register("threads_ping_own", ASHLAR_BENCH_THREAD_SUBJECTS(PingOwn), kPairs, {});
+  Register("threads_ping_same", ASHLAR_BENCH_THREAD_SUBJECTS(PingSame), kPairs, {});
+  Register("threads_steady_one", ASHLAR_BENCH_THREAD_SUBJECTS(SteadyOne), kPairs, {});
+  Register("threads_steady_own", ASHLAR_BENCH_THREAD_SUBJECTS(SteadyOwn), kPairs, {});
+  Register("threads_steady_same", ASHLAR_BENCH_THREAD_SUBJECTS(SteadySame), kPairs, {});
+  Register("threads_hand_over", ASHLAR_BENCH_THREAD_SUBJECTS(HandOver), kPairs, {});
 }
 
 }  // namespace ashlar::bench

@@ -79,7 +79,8 @@ absl::Status HostDevice::FreeSegment(std::uint64_t address) {
   if (munmap(MappedPointer(address), size_bytes) != 0) {
     // Only where vm.max_map_count is reached. The pages can still go, and the address space stays ours for good.
     const int error = errno;
-    if (madvise(MappedPointer(address), size_bytes, MADV_DONTNEED) != 0) return KernelError("munmap", size_bytes, error);
+    if (madvise(MappedPointer(address), size_bytes, MADV_DONTNEED) != 0)
+      return KernelError("munmap", size_bytes, error);
   }
   used_ -= size_bytes;
   segments_.erase(it);

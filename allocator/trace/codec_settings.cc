@@ -11,7 +11,6 @@
 namespace ashlar::trace::codec {
 namespace {
 
-
 const char* SegmentsKey(StateAt when) { return when == StateAt::kStart ? "segments_at_start" : "segments_at_end"; }
 
 struct Flag {

@@ -17,7 +17,6 @@ namespace ashlar::trace {
 namespace codec {
 namespace {
 
-
 class Decoder {
  public:
   explicit Decoder(absl::string_view bytes) : bytes_(bytes) {}

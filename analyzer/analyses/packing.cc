@@ -12,7 +12,7 @@ namespace {
 using Index = std::uint32_t;
 
 constexpr std::size_t kMostSearched = 3'000;            // buffers: the search looks at all pairs
-constexpr std::size_t kMostPackingLevels = 64;                 // of parts within parts
+constexpr std::size_t kMostPackingLevels = 64;          // of parts within parts
 constexpr std::uint64_t kMaxGreedyPairs = 60'000'000;   // a few seconds
 constexpr int kMostTargetsTried = 4;
 
@@ -89,8 +89,8 @@ void Keep(GreedyPacking packing, GreedyPacking& best) {
 }
 
 // First the target itself, then halfway to the best that is known.
-void SearchToward(absl::Span<const Lifetime> buffers, std::uint64_t target, std::uint64_t max_steps, std::uint64_t& steps,
-            GreedyPacking& best) {
+void SearchToward(absl::Span<const Lifetime> buffers, std::uint64_t target, std::uint64_t max_steps,
+                  std::uint64_t& steps, GreedyPacking& best) {
   if (buffers.size() > kMostSearched) return;
   PackingSearch search(buffers);
   for (int i = 0; i < kMostTargetsTried && target < best.height && max_steps > 0; ++i) {

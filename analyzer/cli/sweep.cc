@@ -23,7 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-
 struct SweepFlags {
   std::vector<std::string> inputs;
   std::optional<std::string> confs;

@@ -40,8 +40,8 @@ class EncoderProgram final : public Program {
 };
 
 // Scores, inner activations or logits.
-double WidestOfEncoder(std::int64_t heads, std::int64_t inner, std::int64_t width, std::int64_t vocabulary, EncoderTask task,
-              const DryRunOptions& options) {
+double WidestOfEncoder(std::int64_t heads, std::int64_t inner, std::int64_t width, std::int64_t vocabulary,
+                       EncoderTask task, const DryRunOptions& options) {
   const bool has_logits =
       task == EncoderTask::kMaskedLanguage || task == EncoderTask::kCausalLanguage || task == EncoderTask::kPreTraining;
   return std::max(static_cast<double>(heads) * static_cast<double>(options.tokens),
@@ -73,8 +73,8 @@ std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, ke
 
 double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options) {
   const kernels::BertConfig& bert = config.bert;
-  return WidestOfEncoder(bert.num_attention_heads, bert.intermediate_size, bert.hidden_size, bert.vocab_size, config.head.task,
-                options);
+  return WidestOfEncoder(bert.num_attention_heads, bert.intermediate_size, bert.hidden_size, bert.vocab_size,
+                         config.head.task, options);
 }
 
 double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions& options) {

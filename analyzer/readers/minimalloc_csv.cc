@@ -74,7 +74,8 @@ class CsvParser {
     }
     for (const Column column : {kId, kLower, kUpper, kSize}) {
       if (!places_[column]) {
-        return Bad(line, 1, absl::StrCat("no column ", kColumnNames[column], "; the header is id,lower,upper,size[,offset]"));
+        return Bad(line, 1,
+                   absl::StrCat("no column ", kColumnNames[column], "; the header is id,lower,upper,size[,offset]"));
       }
     }
     has_header_ = true;

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::size_t kMostPrefixBytes = 100;
 
-
 bool HasLetter(absl::string_view text) {
   return std::any_of(text.begin(), text.end(),
                      [](char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)); });

@@ -14,7 +14,6 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-
 // Length of what to leave out at `at`: white space, "\n" written out, a no-break space, a colour sequence; else 0.
 std::size_t BlankLength(absl::string_view raw, std::size_t at) {
   if (IsBlank(raw[at])) return 1;

@@ -19,34 +19,37 @@ struct ProgramChange {
 std::optional<ProgramChange> ChangeFor(CauseKind cause) {
   switch (cause) {
     case CauseKind::kLogitsSpike:
-      return ProgramChange{"compute the loss over parts of the sequence, so that not all logits exist at once",
-                    {"part = lambda h, y: F.cross_entropy(lm_head(h), y, reduction=\"sum\")",
-                     "parts = zip(hidden.split(1024), labels.split(1024))",
-                     "loss = sum(checkpoint(part, h, y, use_reentrant=False) for h, y in parts) / labels.numel()"}};
+      return ProgramChange{
+          "compute the loss over parts of the sequence, so that not all logits exist at once",
+          {"part = lambda h, y: F.cross_entropy(lm_head(h), y, reduction=\"sum\")",
+           "parts = zip(hidden.split(1024), labels.split(1024))",
+           "loss = sum(checkpoint(part, h, y, use_reentrant=False) for h, y in parts) / labels.numel()"}};
     case CauseKind::kGraphKeptAlive:
       return ProgramChange{"keep numbers, not tensors that still know their graph",
-                    {"total_loss += loss.item()  # not: total_loss += loss"}};
+                           {"total_loss += loss.item()  # not: total_loss += loss"}};
     case CauseKind::kEvalWithoutNoGrad:
       return ProgramChange{"evaluate without keeping what only a backward pass needs",
-                    {"with torch.inference_mode():", "    evaluate(model)"}};
+                           {"with torch.inference_mode():", "    evaluate(model)"}};
     case CauseKind::kEvalAccumulates:
-      return ProgramChange{"move each batch of predictions off the device", {"predictions.append(logits.detach().cpu())"}};
+      return ProgramChange{"move each batch of predictions off the device",
+                           {"predictions.append(logits.detach().cpu())"}};
     case CauseKind::kLoadedTwice:
-      return ProgramChange{"load the checkpoint into host memory, and let it go",
-                    {"state = torch.load(path, map_location=\"cpu\")", "model.load_state_dict(state)", "del state"}};
+      return ProgramChange{
+          "load the checkpoint into host memory, and let it go",
+          {"state = torch.load(path, map_location=\"cpu\")", "model.load_state_dict(state)", "del state"}};
     case CauseKind::kOptimizerTemporaries:
       return ProgramChange{"update one parameter after the other",
-                    {"optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"}};
+                           {"optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"}};
     case CauseKind::kCacheBetweenPhases:
       return ProgramChange{"return the cache where one phase ends and the next begins",
-                    {"torch.cuda.empty_cache()  # between the phases"}};
+                           {"torch.cuda.empty_cache()  # between the phases"}};
     case CauseKind::kStreamsDoNotShare:
       return ProgramChange{"allocate on one stream, and let other streams wait for it",
-                    {"side_stream.wait_stream(torch.cuda.current_stream())"}};
+                           {"side_stream.wait_stream(torch.cuda.current_stream())"}};
     case CauseKind::kRecordStream:
       return ProgramChange{"keep the tensor until its stream has been waited for, instead of record_stream",
-                    {"torch.cuda.current_stream().wait_stream(side_stream)",
-                     "del tensor  # not: tensor.record_stream(side_stream)"}};
+                           {"torch.cuda.current_stream().wait_stream(side_stream)",
+                            "del tensor  # not: tensor.record_stream(side_stream)"}};
     case CauseKind::kGradientsKept:
       return ProgramChange{"free the gradients after each step", {"optimizer.zero_grad(set_to_none=True)"}};
     default:

@@ -27,7 +27,6 @@ using trace::Action;
 using trace::Event;
 using trace::RequestKind;
 
-
 class WarmReplayer {
  public:
   WarmReplayer(const trace::Snapshot& snapshot, const SnapshotProgram& program, const policy::Options& options,
@@ -194,8 +193,9 @@ class WarmReplayer {
     if (!is_request || !HasGrown(answer)) return CompleteHeld(held_.size());
     while (!held_.empty() && !WouldServe(held_.front(), request)) CompleteHeld(1);
     std::vector<Event> released = Recorded(answer, IsSegmentEvent);
-    released.erase(std::find_if(released.begin(), released.end(), [](const Event& e) { return trace::IsGrowth(e.action); }),
-                   released.end());
+    released.erase(
+        std::find_if(released.begin(), released.end(), [](const Event& e) { return trace::IsGrowth(e.action); }),
+        released.end());
     if (released.empty()) return;
     ReleaseUsedPools(released, request.pool, allocator_);
     if (allocator_.heap().MakePlan(request).block != nullptr) {

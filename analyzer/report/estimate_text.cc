@@ -209,7 +209,8 @@ void AppendParts(const Estimate& of, const DryRun& run, std::string& out) {
   AppendEstimatePart("temporaries", parts.temporaries, "gradients of activations, recomputed ones, scratch", out);
   AppendEstimatePart("batch, libraries", parts.batch + parts.libraries, "", out);
   AppendEstimatePart("rounding and cache", run.reserved_bytes - parts.total(), "of the allocator", out);
-  if (of.driver_bytes > 0) AppendEstimatePart("from the driver", of.driver_bytes, "cuBLAS workspaces, before torch 2", out);
+  if (of.driver_bytes > 0)
+    AppendEstimatePart("from the driver", of.driver_bytes, "cuBLAS workspaces, before torch 2", out);
   AppendEstimatePart("CUDA context", of.context_bytes, of.context_source, out);
   AppendEstimatePart("= on the device", of.DeviceBytes(run), "", out);
   if (const std::optional<estimate::Interval> interval = of.DeviceInterval(); interval.has_value()) {

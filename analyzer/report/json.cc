@@ -1,9 +1,9 @@
 #include "analyzer/report/json.h"
-#include "analyzer/report/json_values.h"
 
 #include <string>
 #include <utility>
 
+#include "analyzer/report/json_values.h"
 
 namespace ashlar::report {
 namespace {

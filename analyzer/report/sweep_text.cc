@@ -90,8 +90,8 @@ void AppendSweepRow(const SweepReport& report, const ShownRow& shown, std::strin
                                                      : absl::StrFormat("%+.1f %%", row.score.regret * 100);
   out += absl::StrFormat("%s%s %11s  %8s  %10s  %-*s  %s%s\n", row.is_recommended ? ">" : " ",
                          row.is_pareto_best ? "*" : " ", peak, FormatCount(row.score.driver_calls),
-                         Stall(row.score.cost_ns), OutcomeWidth(report), SweepOutcome(report, row), ConfText(report, row),
-                         SweepRemark(shown));
+                         Stall(row.score.cost_ns), OutcomeWidth(report), SweepOutcome(report, row),
+                         ConfText(report, row), SweepRemark(shown));
 }
 
 std::string HowMany(const SweepReport& report) {

@@ -14,7 +14,6 @@ namespace {
 constexpr std::int64_t kAlignedSums = 32;  // kAlignLSE: rows of the log-sum-exp
 constexpr std::int64_t kNarrowHead = 128;  // above, half results are accumulated in memory
 
-
 // Which backward kernel is launched (kernels/generate_kernels.py): the smallest that holds the head, with the largest
 // block of queries that the GPU's shared memory takes.
 struct BackwardKernel {
@@ -49,7 +48,7 @@ ops::View SumsOf(const Tensor& padded, std::int64_t queries) {
 }
 
 ops::AttentionInputs EfficientInputs(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias,
-                              const FusedAttention& call, ops::RandomKey random) {
+                                     const FusedAttention& call, ops::RandomKey random) {
   ops::AttentionInputs out{query.view(), key.view(), value.view()};
   out.scale = call.scale;
   out.is_causal = call.is_causal;
@@ -91,9 +90,10 @@ void EfficientGradient(Gradients& g, const FusedAttention& call, ops::RandomKey 
       WorkspaceOfEfficient(g.context.gpu(), query.dtype(), batch, heads, queries, key.size(2), size);
   const Tensor workspace = Empty(g.context, {bytes}, DType::kUint8);
   if (g.context.computes()) {
-    g.context.Do(ops::TiledAttentionBackward{EfficientInputs(query, key, value, bias, call, random), g.saved[kOutput].view(),
-                                             SumsOf(g.saved[kLogSumExp], queries), SwappedHeads(grad).view(),
-                                             g.out[0].view(), g.out[1].view(), g.out[2].view()});
+    g.context.Do(ops::TiledAttentionBackward{EfficientInputs(query, key, value, bias, call, random),
+                                             g.saved[kOutput].view(), SumsOf(g.saved[kLogSumExp], queries),
+                                             SwappedHeads(grad).view(), g.out[0].view(), g.out[1].view(),
+                                             g.out[2].view()});
   }
   delta.reset();
 }

@@ -11,7 +11,6 @@
 namespace ashlar::kernels {
 namespace {
 
-
 // Of accumulators: heads are handled in steps of 32 elements, wide ones of 64.
 std::int64_t RoundedHead(std::int64_t size) { return RoundUp(size, size <= 128 ? 32 : 64); }
 
@@ -21,8 +20,8 @@ Tensor Swapped(const Tensor& t) {
   return Detach(Transpose(t, 1, 2));
 }
 
-ops::AttentionInputs FlashInputs(const Tensor& query, const Tensor& key, const Tensor& value, const FusedAttention& call,
-                              ops::RandomKey random) {
+ops::AttentionInputs FlashInputs(const Tensor& query, const Tensor& key, const Tensor& value,
+                                 const FusedAttention& call, ops::RandomKey random) {
   ops::AttentionInputs out{query.view(), key.view(), value.view()};
   out.scale = call.scale;
   out.is_causal = call.is_causal;
@@ -32,7 +31,15 @@ ops::AttentionInputs FlashInputs(const Tensor& query, const Tensor& key, const T
 }
 
 // Freed in this order.
-enum FlashSaved : std::size_t { kFlashKey, kFlashLogSumExp, kFlashOutput, kFlashOffset, kFlashSeed, kFlashQuery, kFlashValue };
+enum FlashSaved : std::size_t {
+  kFlashKey,
+  kFlashLogSumExp,
+  kFlashOutput,
+  kFlashOffset,
+  kFlashSeed,
+  kFlashQuery,
+  kFlashValue
+};
 
 void FlashGradient(Gradients& g, const FusedAttention& call, ops::RandomKey random) {
   const Tensor &query = g.saved[kFlashQuery], &key = g.saved[kFlashKey], &value = g.saved[kFlashValue];

@@ -21,7 +21,6 @@ constexpr std::int64_t kAlignedHead = 8;  // elements: FlashAttention pads heads
 constexpr std::int64_t kAlignedBias = 8;  // elements: the memory-efficient kernel pads rows of a bias to it
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-
 double ScaleOf(const Tensor& query, const ScaledAttention& call) {
   return call.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
 }

@@ -33,7 +33,6 @@ Dims InferSizes(const Dims& wanted, std::int64_t elements);
 // A dim counted from the end when negative.
 std::size_t DimIndex(std::int64_t dim, std::size_t dims);
 
-
 // Rounded up: a whole number of parts of `b`, and the next multiple of `to`. Neither argument is negative, `b` and `to`
 // are greater than 0.
 constexpr std::int64_t DivideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

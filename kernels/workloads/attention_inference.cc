@@ -126,6 +126,7 @@ absl::Status RunAttentionInference(World& world, Flags& flags, const OnProgress&
 }  // namespace
 
 const Workload kAttentionInference = {"attention_inference",
-                                      "decodes ragged requests, each with a growing key-value cache", kAttentionInferenceFlags, RunAttentionInference};
+                                      "decodes ragged requests, each with a growing key-value cache",
+                                      kAttentionInferenceFlags, RunAttentionInference};
 
 }  // namespace ashlar::kernels

@@ -51,6 +51,7 @@ absl::Status RunBertTraining(World& world, Flags& flags, const OnProgress& on_pr
 
 }  // namespace
 
-const Workload kBertTraining = {"bert_training", "trains BERT for sequence classification", kBertTrainingFlags, RunBertTraining};
+const Workload kBertTraining = {"bert_training", "trains BERT for sequence classification", kBertTrainingFlags,
+                                RunBertTraining};
 
 }  // namespace ashlar::kernels

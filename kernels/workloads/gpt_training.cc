@@ -42,6 +42,7 @@ absl::Status RunGptTraining(World& world, Flags& flags, const OnProgress& on_pro
 
 }  // namespace
 
-const Workload kGptTraining = {"gpt_training", "trains GPT-2 to predict the next token", kGptTrainingFlags, RunGptTraining};
+const Workload kGptTraining = {"gpt_training", "trains GPT-2 to predict the next token", kGptTrainingFlags,
+                               RunGptTraining};
 
 }  // namespace ashlar::kernels

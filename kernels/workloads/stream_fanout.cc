@@ -42,6 +42,7 @@ absl::Status RunStreamFanout(World& world, Flags& flags, const OnProgress& on_pr
 
 }  // namespace
 
-const Workload kStreamFanout = {"stream_fanout", "two streams share batches, with record_stream", kStreamFanoutFlags, RunStreamFanout};
+const Workload kStreamFanout = {"stream_fanout", "two streams share batches, with record_stream", kStreamFanoutFlags,
+                                RunStreamFanout};
 
 }  // namespace ashlar::kernels

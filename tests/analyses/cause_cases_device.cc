@@ -33,7 +33,7 @@ SeededInput FineBeside(std::uint64_t used_bytes) {
   return out;
 }
 
-std::vector<analyses::RankPeak> Ranks(int count) {
+std::vector<analyses::RankPeak> DeviceRanks(int count) {
   std::vector<analyses::RankPeak> out;
   for (int rank = 0; rank < count; ++rank) out.push_back({rank, 10 * kGiB, 11 * kGiB});
   return out;
@@ -63,11 +63,11 @@ std::vector<SeededCase> DeviceCases() {
       {"others hold 30 of 80 GiB", CauseKind::kOtherProcess, [] { return OverfullBeside(80 * kGiB, 30 * kGiB, {}); }},
       {"nvidia-smi shows 20 GiB more", CauseKind::kOtherProcess, [] { return FineBeside(24 * kGiB); }},
       {"4 ranks on a device of 24 GiB", CauseKind::kOtherRanksContexts,
-       [] { return OverfullBeside(24 * kGiB, 3 * kGiB, Ranks(4)); }},
+       [] { return OverfullBeside(24 * kGiB, 3 * kGiB, DeviceRanks(4)); }},
       {"8 ranks on a device of 40 GiB", CauseKind::kOtherRanksContexts,
-       [] { return OverfullBeside(40 * kGiB, 7 * kGiB, Ranks(8)); }},
+       [] { return OverfullBeside(40 * kGiB, 7 * kGiB, DeviceRanks(8)); }},
       {"8 ranks on a device of 24 GiB", CauseKind::kOtherRanksContexts,
-       [] { return OverfullBeside(24 * kGiB, 5 * kGiB, Ranks(8)); }},
+       [] { return OverfullBeside(24 * kGiB, 5 * kGiB, DeviceRanks(8)); }},
       {"12 workspaces of 8 MiB", CauseKind::kWorkspaces, [] { return Workspaces(12, 8 * kMiB); }},
       {"8 workspaces of 64 MiB", CauseKind::kWorkspaces, [] { return Workspaces(8, 64 * kMiB); }},
       {"1.6 of 8 GiB outside", CauseKind::kWorkspaces, [] { return OverfullBeside(8 * kGiB, 1600 * kMiB, {}); }},

@@ -5,9 +5,9 @@
 namespace ashlar::tests {
 namespace {
 
-using Blocks = std::vector<core::Block*>;
+using HealthyBlocks = std::vector<core::Block*>;
 
-void Weights(SeededRun& run, int layers, std::uint64_t layer_bytes, Blocks* out = nullptr) {
+void Weights(SeededRun& run, int layers, std::uint64_t layer_bytes, HealthyBlocks* out = nullptr) {
   run.At("model.py", 12, "__init__");
   for (int layer = 0; layer < layers; ++layer) {
     core::Block* block = run.Allocate(layer_bytes);
@@ -22,8 +22,8 @@ SeededInput Training(const char* conf, int layers, std::uint64_t layer_bytes, st
   run.At("optimizer.py", 9, "__init__");
   for (int layer = 0; layer < layers; ++layer) run.Allocate(2 * layer_bytes);
   for (int step = 0; step < 6; ++step) {
-    Blocks saved;
-    Blocks gradients;
+    HealthyBlocks saved;
+    HealthyBlocks gradients;
     for (int layer = 0; layer < layers; ++layer) {
       run.At({{"model.py", 40, "forward"}, {"train.py", 60, "train_step"}});
       saved.push_back(run.Allocate(activation_bytes));
@@ -65,7 +65,7 @@ SeededInput ManySmall() {
 SeededInput Tiny() {
   SeededRun run({.capacity_bytes = 80 * kGiB});
   run.At("toy.py", 3, "main");
-  Blocks blocks;
+  HealthyBlocks blocks;
   for (int i = 0; i < 50; ++i) blocks.push_back(run.Allocate(100 * kKiB));
   run.Free(blocks);
   return run.Finish();
@@ -78,7 +78,7 @@ SeededInput VaryingBelowTheFirst() {
   Rng random(11);
   for (int step = 0; step < 20; ++step) {
     const std::uint64_t length = step == 0 ? 512 : 480 + 8 * random.Below(5);
-    Blocks saved;
+    HealthyBlocks saved;
     run.At({{"model.py", 40, "forward"}, {"train.py", 60, "train_step"}});
     for (int layer = 0; layer < 12; ++layer) saved.push_back(run.Allocate(length * 100 * kKiB));
     run.Free(saved);
@@ -107,7 +107,7 @@ SeededInput WarmWindow() {
   run.At({{"model.py", 40, "forward"}, {"train.py", 60, "train_step"}});
   for (int step = 0; step < 4; ++step) {
     if (step == 2) run.ForgetEvents();
-    Blocks saved;
+    HealthyBlocks saved;
     for (int layer = 0; layer < 24; ++layer) saved.push_back(run.Allocate(30 * kMiB));
     run.Free(saved);
   }
@@ -121,7 +121,7 @@ SeededInput TrainThenEvaluate() {
   for (int phase = 0; phase < 2; ++phase) {
     run.At({{"model.py", 40, "forward"}, {phase == 0 ? "train.py" : "eval.py", 60, "step"}});
     for (int step = 0; step < 4; ++step) {
-      Blocks saved;
+      HealthyBlocks saved;
       for (int layer = 0; layer < (phase == 0 ? 12 : 1); ++layer) saved.push_back(run.Allocate(60 * kMiB));
       run.Free(saved);
     }

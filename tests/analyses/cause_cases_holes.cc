@@ -4,7 +4,7 @@
 namespace ashlar::tests {
 namespace {
 
-using Blocks = std::vector<core::Block*>;
+using HolesBlocks = std::vector<core::Block*>;
 
 // What most of a program does: short-lived blocks that come and go.
 void Churn(SeededRun& run, int count) {
@@ -19,7 +19,7 @@ SeededInput Pinned(std::uint64_t big_bytes, std::uint64_t pin_bytes, std::uint64
   for (int step = 0; !run.is_out_of_memory(); ++step) {
     run.At({{"model.py", 51, "mlp"}, {"train.py", 60, "train_step"}});
     run.Free(run.Allocate(big_bytes));
-    Blocks filling;
+    HolesBlocks filling;
     for (int i = 0; i < step; ++i) filling.push_back(run.Allocate(big_bytes - pin_bytes));
     run.At("metrics.py", 17, "log");
     run.Allocate(pin_bytes);
@@ -35,7 +35,7 @@ SeededInput Growing(std::uint64_t first_bytes, std::uint64_t more_bytes, int lay
   run.At("model.py", 12, "__init__");
   for (int layer = 0; layer < layers; ++layer) run.Allocate(50 * kMiB);
   for (int step = 0; step < steps; ++step) {
-    Blocks saved;
+    HolesBlocks saved;
     run.At({{"model.py", 40, "forward"}, {"train.py", 60, "train_step"}});
     const std::uint64_t bytes = first_bytes + static_cast<std::uint64_t>(step) * more_bytes;
     for (int layer = 0; layer < layers; ++layer) saved.push_back(run.Allocate(bytes));
@@ -47,7 +47,7 @@ SeededInput Growing(std::uint64_t first_bytes, std::uint64_t more_bytes, int lay
 // Thousands of small tensors of which one of each segment stays, then a request that needs what they hold.
 SeededInput SmallScattered(std::uint64_t small_bytes, int segments, std::uint64_t capacity_bytes) {
   SeededRun run({.capacity_bytes = capacity_bytes});
-  Blocks blocks;
+  HolesBlocks blocks;
   const auto per_segment = 2 * kMiB / small_bytes;
   run.At("data.py", 20, "tokenize");
   for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(segments) * per_segment; ++i) {
@@ -74,7 +74,7 @@ SeededInput Medium(std::uint64_t block_bytes, int count) {
 // Every other one stays, and what comes then is larger than what the others left.
 SeededInput MediumLeft(std::uint64_t block_bytes, int count, std::uint64_t capacity_bytes) {
   SeededRun run({.capacity_bytes = capacity_bytes});
-  Blocks temporary;
+  HolesBlocks temporary;
   run.At("cache.py", 31, "append");
   for (int i = 0; i < count; ++i) {
     core::Block* block = run.Allocate(block_bytes);
@@ -91,7 +91,7 @@ SeededInput MediumLeft(std::uint64_t block_bytes, int count, std::uint64_t capac
 SeededInput Ragged(std::uint64_t big_bytes, std::uint64_t hole_bytes, const char* asked) {
   SeededRun run({.capacity_bytes = 12 * big_bytes});
   run.At("model.py", 51, "mlp");
-  Blocks holes;
+  HolesBlocks holes;
   for (int i = 0; i < 11; ++i) {
     core::Block* whole = run.Allocate(big_bytes);
     run.Free(whole);

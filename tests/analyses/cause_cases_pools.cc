@@ -5,7 +5,7 @@
 namespace ashlar::tests {
 namespace {
 
-using Blocks = std::vector<core::Block*>;
+using PoolsBlocks = std::vector<core::Block*>;
 
 // Each bucket is sent on a side stream and freed at once: while the transfer lasts, the next one needs new memory.
 SeededInput DelayedFrees(std::uint64_t bucket_bytes, int in_flight) {
@@ -34,7 +34,7 @@ SeededInput StreamsTakeTurns(int streams, std::uint64_t block_bytes, int blocks)
   run.At("model.py", 12, "__init__");
   run.Allocate(block_bytes);
   for (int turn = 0; turn < streams; ++turn) {
-    Blocks taken;
+    PoolsBlocks taken;
     run.At("prefetch.py", 55, "load");
     for (int i = 0; i < blocks; ++i) {
       taken.push_back(run.Allocate(block_bytes, Stream{static_cast<std::uint64_t>(turn)}));
@@ -48,7 +48,7 @@ SeededInput StreamsTakeTurns(int streams, std::uint64_t block_bytes, int blocks)
 SeededInput GraphKeepsPool(std::uint64_t pool_bytes, std::uint64_t request_bytes, std::uint64_t capacity_bytes) {
   SeededRun run({.capacity_bytes = capacity_bytes, .has_pool_ids = true});
   const PoolId graph{0, 1};
-  Blocks captured;
+  PoolsBlocks captured;
   run.At("graphs.py", 30, "capture");
   for (std::uint64_t taken = 0; taken < pool_bytes; taken += request_bytes) {
     captured.push_back(run.Allocate(request_bytes, {}, graph));
@@ -65,7 +65,7 @@ SeededInput Retries(std::uint64_t capacity_bytes, std::uint64_t first_bytes, std
   SeededRun run({.capacity_bytes = capacity_bytes});
   std::uint64_t bytes = first_bytes;
   for (int round = 0; round < rounds; ++round, bytes += more_bytes) {
-    Blocks taken;
+    PoolsBlocks taken;
     run.At("train.py", 60, "step");
     for (std::uint64_t sum = bytes; sum <= capacity_bytes * 3 / 4; sum += bytes) taken.push_back(run.Allocate(bytes));
     run.Free(taken);

@@ -4,7 +4,7 @@
 namespace ashlar::tests {
 namespace {
 
-using Blocks = std::vector<core::Block*>;
+using SettingsBlocks = std::vector<core::Block*>;
 
 // Every request is just above a power of two, so a whole division of it is lost.
 SeededInput RoundedUp(std::uint64_t request_bytes, int count, const char* conf) {

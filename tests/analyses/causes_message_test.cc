@@ -64,7 +64,7 @@ TEST(CausesMessageTest, ALargeContextOnASmallDeviceIsNamed) {
   EXPECT_NEAR(static_cast<double>(workspaces.bytes) / kGiB, 1.63, 0.02);
 }
 
-std::string Named(const std::string& processes) {
+std::string CausesMessageNamed(const std::string& processes) {
   return "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 "
          "GiB "
          "of which 101.00 MiB is free. " +
@@ -74,13 +74,13 @@ std::string Named(const std::string& processes) {
 }
 
 TEST(CausesMessageTest, NamedProcessesAreOthersOrContextsOfRanks) {
-  const std::vector<CauseFinding> other = CausesOf(Named("Process 77 has 13.50 GiB memory in use. "));
+  const std::vector<CauseFinding> other = CausesOf(CausesMessageNamed("Process 77 has 13.50 GiB memory in use. "));
   EXPECT_EQ(other.front().kind, CauseKind::kOtherProcess);
   EXPECT_EQ(other.front().confidence, Confidence::kLikely);
   EXPECT_NEAR(static_cast<double>(other.front().bytes) / kGiB, 13.5, 0.01);
   EXPECT_EQ(Of(CauseKind::kOtherRanksContexts, other).finding, Finding::kAbsent);
 
-  const std::vector<CauseFinding> ranks = CausesOf(Named(
+  const std::vector<CauseFinding> ranks = CausesOf(CausesMessageNamed(
       "Process 77 has 500.00 MiB memory in use. Process 78 has 500.00 MiB memory in use. Process 79 has 524.00 MiB "
       "memory in use. "));
   const CauseFinding& contexts = Of(CauseKind::kOtherRanksContexts, ranks);

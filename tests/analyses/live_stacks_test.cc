@@ -94,18 +94,20 @@ TEST(StackLabelTest, NoFramesNoStack) {
   EXPECT_EQ(StackLabel(stacks, stacks.InternStack({})), "no stack recorded");
 }
 
-timeline::StateBlock Block(std::uint64_t address, std::uint64_t bytes, StackId stack,
-                           BlockState state = BlockState::kLive) {
+timeline::StateBlock LiveStacksBlock(std::uint64_t address, std::uint64_t bytes, StackId stack,
+                                     BlockState state = BlockState::kLive) {
   return {.address = address, .size_bytes = bytes, .state = state, .stack = stack};
 }
 
 TEST(LiveStacksTest, GroupsLiveBlocksBiggestFirst) {
   timeline::State state;
-  state.segments.push_back({.address = 0, .size_bytes = 8192, .blocks = {Block(0, 512, 1), Block(512, 1024, 0)}});
-  state.segments.push_back({.address = 16384,
-                            .size_bytes = 8192,
-                            .blocks = {Block(16384, 512, 1), Block(17000, 4096, 2, BlockState::kPending),
-                                       Block(22000, 600, trace::kNoStack)}});
+  state.segments.push_back(
+      {.address = 0, .size_bytes = 8192, .blocks = {LiveStacksBlock(0, 512, 1), LiveStacksBlock(512, 1024, 0)}});
+  state.segments.push_back(
+      {.address = 16384,
+       .size_bytes = 8192,
+       .blocks = {LiveStacksBlock(16384, 512, 1), LiveStacksBlock(17000, 4096, 2, BlockState::kPending),
+                  LiveStacksBlock(22000, 600, trace::kNoStack)}});
   const std::vector<LiveStack> groups = LiveStacks(state);
   ASSERT_EQ(groups.size(), 3u);    // the pending block is nobody's any more
   EXPECT_EQ(groups[0].stack, 0u);  // equal bytes: by id
@@ -124,10 +126,11 @@ TEST(LiveLinesTest, StacksOfOneLineAreOneRow) {
   const StackId direct = Intern(stacks, {kMalloc, kUser});
   const StackId other = Intern(stacks, {kMalloc, kOuterUser});
   timeline::State state;
-  state.segments.push_back({.address = 0,
-                            .size_bytes = 8192,
-                            .blocks = {Block(0, 512, inner), Block(512, 512, direct), Block(1024, 1024, other),
-                                       Block(2048, 100, trace::kNoStack)}});
+  state.segments.push_back(
+      {.address = 0,
+       .size_bytes = 8192,
+       .blocks = {LiveStacksBlock(0, 512, inner), LiveStacksBlock(512, 512, direct), LiveStacksBlock(1024, 1024, other),
+                  LiveStacksBlock(2048, 100, trace::kNoStack)}});
   const std::vector<LabelledStack> lines = LiveLines(state, stacks, 5);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0].label, "main.py:9 main");  // equal bytes: by label

@@ -36,8 +36,8 @@ StateSegment Segment(std::uint64_t offset, std::uint64_t bytes, std::vector<Stat
   return {.address = kBase + offset, .size_bytes = bytes, .blocks = std::move(blocks)};
 }
 
-Timeline Of(std::vector<StateSegment> segments,
-            const std::vector<std::pair<trace::Event, std::uint64_t>>& events = {}) {
+Timeline PinBlameOf(std::vector<StateSegment> segments,
+                    const std::vector<std::pair<trace::Event, std::uint64_t>>& events = {}) {
   timeline::StartState start;
   start.segments = std::move(segments);
   timeline::TimelineBuilder builder(std::move(start));
@@ -55,7 +55,8 @@ std::map<std::uint64_t, std::uint64_t> BlameByOffset(const PinBlame& blame) {
 }
 
 TEST(PinBlameTest, OneBlockHoldsItsWholeSegment) {
-  const PinBlame blame = BlamePins(Of({Segment(0, 20 * kMiB, {Block(6 * kMiB, 2 * kMiB)})}), timeline::kBeforeWindow);
+  const PinBlame blame =
+      BlamePins(PinBlameOf({Segment(0, 20 * kMiB, {Block(6 * kMiB, 2 * kMiB)})}), timeline::kBeforeWindow);
   EXPECT_EQ(blame.stranded_bytes, 18 * kMiB);
   ASSERT_EQ(blame.pins.size(), 1u);
   const Pin& pin = blame.pins[0];
@@ -71,8 +72,8 @@ TEST(PinBlameTest, OneBlockHoldsItsWholeSegment) {
 
 TEST(PinBlameTest, TwoBlocksShareTheirHoleInverselyToTheirSizes) {
   // 12 MiB between 2 MiB and 6 MiB: 9 to the small one, 3 to the large one; 4 MiB behind belong to the last alone.
-  const PinBlame blame =
-      BlamePins(Of({Segment(0, 24 * kMiB, {Block(0, 2 * kMiB), Block(14 * kMiB, 6 * kMiB)})}), timeline::kBeforeWindow);
+  const PinBlame blame = BlamePins(
+      PinBlameOf({Segment(0, 24 * kMiB, {Block(0, 2 * kMiB), Block(14 * kMiB, 6 * kMiB)})}), timeline::kBeforeWindow);
   const std::map<std::uint64_t, std::uint64_t> expected = {{0, 9 * kMiB}, {14 * kMiB, 3 * kMiB + 4 * kMiB}};
   EXPECT_EQ(BlameByOffset(blame), expected);
   EXPECT_EQ(blame.stranded_bytes, 16 * kMiB);
@@ -80,15 +81,16 @@ TEST(PinBlameTest, TwoBlocksShareTheirHoleInverselyToTheirSizes) {
 
 TEST(PinBlameTest, TheRestOfADivisionGoesToTheUpperBlock) {
   // 512 bytes between 512 and 1024: 512 * 1024 / 1536 = 341.33 to the lower.
-  const PinBlame blame = BlamePins(Of({Segment(0, 2048, {Block(0, 512), Block(1024, 1024)})}), timeline::kBeforeWindow);
+  const PinBlame blame =
+      BlamePins(PinBlameOf({Segment(0, 2048, {Block(0, 512), Block(1024, 1024)})}), timeline::kBeforeWindow);
   const std::map<std::uint64_t, std::uint64_t> expected = {{0, 341}, {1024, 171}};
   EXPECT_EQ(BlameByOffset(blame), expected);
 }
 
 TEST(PinBlameTest, ABlockBetweenTwoOthersHoldsNoHole) {
-  const PinBlame blame =
-      BlamePins(Of({Segment(0, 10 * kMiB, {Block(4 * kMiB, kMiB), Block(5 * kMiB, kMiB), Block(6 * kMiB, kMiB)})}),
-                timeline::kBeforeWindow);
+  const PinBlame blame = BlamePins(
+      PinBlameOf({Segment(0, 10 * kMiB, {Block(4 * kMiB, kMiB), Block(5 * kMiB, kMiB), Block(6 * kMiB, kMiB)})}),
+      timeline::kBeforeWindow);
   const std::map<std::uint64_t, std::uint64_t> expected = {{4 * kMiB, 4 * kMiB}, {6 * kMiB, 3 * kMiB}};
   EXPECT_EQ(BlameByOffset(blame), expected);
 }
@@ -97,8 +99,8 @@ TEST(PinBlameTest, PrivatePoolsAndWholeFreeSegmentsAreNotStranded) {
   StateSegment pooled = Segment(0, 20 * kMiB, {Block(0, kMiB)});
   pooled.pool = PoolId{0, 3};
   const PinBlame blame =
-      BlamePins(Of({pooled, Segment(kGiB, 20 * kMiB, {}),
-                    Segment(2 * kGiB, 20 * kMiB, {Block(2 * kGiB, 5 * kMiB, 1, BlockState::kPending)})}),
+      BlamePins(PinBlameOf({pooled, Segment(kGiB, 20 * kMiB, {}),
+                            Segment(2 * kGiB, 20 * kMiB, {Block(2 * kGiB, 5 * kMiB, 1, BlockState::kPending)})}),
                 timeline::kBeforeWindow);
   EXPECT_EQ(blame.stranded_bytes, 15 * kMiB);
   ASSERT_EQ(blame.pins.size(), 1u);
@@ -111,7 +113,7 @@ TEST(PinBlameTest, AgesAndGroups) {
   inside.stack = 4;
   trace::Event other = Alloc(kBase + 2 * kGiB, 2 * kMiB);
   other.stack = 4;
-  const Timeline timeline = Of(
+  const Timeline timeline = PinBlameOf(
       {Segment(0, 20 * kMiB, {Block(0, 2 * kMiB, 7)}), Segment(kGiB, 20 * kMiB, {}), Segment(2 * kGiB, 6 * kMiB, {})},
       {{inside, 2 * kMiB}, {other, 2 * kMiB}, {timeline::MakeEvent(trace::Action::kSnapshot, 0, 0), 0}});
   const PinBlame blame = BlamePins(timeline, 2);

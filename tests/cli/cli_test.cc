@@ -22,13 +22,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr char kExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
+constexpr char kCliExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
 constexpr char kMessage[] = ASHLAR_SOURCE_DIR "/docs/examples/oom_message.txt";
 // Two requests of the large pool, one of the small; the first is reused.
 constexpr char kTrace[] = "a 1 1048577 0\nf 1\na 2 1048577 0\na 3 512 7\n";
 
 TEST_F(CliTest, UnreadableInputsAreThree) {
-  const std::string example = FileBytes(kExample);
+  const std::string example = FileBytes(kCliExample);
   const std::string cut = Write("cut.pickle", example.substr(0, example.size() / 2));
   const std::string hostile =
       Write("hostile.pickle", std::string("\x80\x02") + "cos\nsystem\n(X\x04" + std::string(3, '\0') + "echotR.");
@@ -83,7 +83,7 @@ TEST_F(CliTest, DeviceCostsComeFromATable) {
 
 TEST_F(CliTest, UsageErrorsAreTwo) {
   const std::string trace = Write("trace.txt", kTrace);
-  const std::string example = std::string("'") + kExample + "'";
+  const std::string example = std::string("'") + kCliExample + "'";
   ExpectError(Run(""), 2, {"a command is missing: give one of explain, ", "; see ashlar --help"});
   ExpectError(Run("frob"), 2, {"there is no command 'frob': give one of explain, ", "; see ashlar --help"});
   ExpectError(Run("frob --help"), 2, {"there is no command 'frob'"});
@@ -148,13 +148,13 @@ TEST_F(CliTest, ACheckThatFailsIsOne) {
   ExpectError(Run("check " + trace + " --max-reserved x"), 2, {"--max-reserved", "'x'"});
   ExpectError(Run("check " + trace + " --min-utilisation 90"), 2, {"--min-utilisation", "90", "0 and 1"});
   ExpectError(Run("check " + trace + " --max-ooms -1"), 2, {"--max-ooms: Value -1 not in range 0 to 1000000000"});
-  ExpectError(Run("check '" + std::string(kExample) + "' --max-ooms 0 --capacity 1GiB"), 2,
+  ExpectError(Run("check '" + std::string(kCliExample) + "' --max-ooms 0 --capacity 1GiB"), 2,
               {"--capacity needs a request trace"});
   ExpectError(Run("check " + trace + " --max-ooms 0 --junit " + folder_ + "none/x"), 3, {"--junit", "cannot write", "No such file"});
 }
 
 TEST_F(CliTest, WhatLiesOutsideIsToldBesideTheTrace) {
-  const std::string example = "'" + std::string(kExample) + "'";
+  const std::string example = "'" + std::string(kCliExample) + "'";
   const auto finding = [](const Result& result, const std::string& name) {
     const nlohmann::json document = nlohmann::json::parse(result.out);
     for (const nlohmann::json& cause : document["causes"]) {
@@ -274,7 +274,7 @@ TEST_F(CliTest, JsonParsesAndNamesTheInput) {
   EXPECT_EQ(replayed["cudaMalloc"], 2);
   EXPECT_TRUE(replayed["capacity"].is_null());
   EXPECT_TRUE(replayed["fidelity"].is_null());
-  const nlohmann::json warm = nlohmann::json::parse(Run("replay --json '" + std::string(kExample) + "'").out);
+  const nlohmann::json warm = nlohmann::json::parse(Run("replay --json '" + std::string(kCliExample) + "'").out);
   EXPECT_EQ(warm["fidelity"]["matched"], warm["fidelity"]["total"]);
   EXPECT_EQ(warm["peak_reserved"], warm["recorded_peak_reserved"]);
   EXPECT_EQ(warm["ooms"], 1);
@@ -298,7 +298,7 @@ TEST_F(CliTest, JsonParsesAndNamesTheInput) {
 
 TEST_F(CliTest, TwoRunsGiveTheSameBytes) {
   for (const char* command : {"explain ", "explain --json ", "replay ", "replay --json ", "replay --cold "}) {
-    const std::string line = std::string(command) + "'" + kExample + "' --capacity 12GiB";
+    const std::string line = std::string(command) + "'" + kCliExample + "' --capacity 12GiB";
     const Result first = Run(line);
     EXPECT_EQ(first.code, 0) << first.error;
     EXPECT_GT(first.out.size(), 100u);

@@ -88,7 +88,7 @@ class FaultyRun {
 };
 
 // How often the failure reached a caller.
-std::size_t FailEachCall(const absl::Status& failure) {
+std::size_t FaultInjectionFailEachCall(const absl::Status& failure) {
   std::size_t failures = 0;
   for (std::uint64_t seed = 500'000; seed < 500'060; ++seed) {
     const Program program = RandomProgram(seed);
@@ -104,10 +104,12 @@ std::size_t FailEachCall(const absl::Status& failure) {
 }
 
 TEST(FaultInjectionTest, OutOfMemoryAtEachCall) {
-  EXPECT_EQ(FailEachCall(absl::ResourceExhaustedError("injected")), 0u);
+  EXPECT_EQ(FaultInjectionFailEachCall(absl::ResourceExhaustedError("injected")), 0u);
 }
 
-TEST(FaultInjectionTest, DeviceErrorAtEachCall) { EXPECT_GT(FailEachCall(absl::InternalError("injected")), 500u); }
+TEST(FaultInjectionTest, DeviceErrorAtEachCall) {
+  EXPECT_GT(FaultInjectionFailEachCall(absl::InternalError("injected")), 500u);
+}
 
 TEST(FaultInjectionTest, TheNextRequestWorks) {
   for (const char* conf : {"", "expandable_segments:True"}) {

@@ -109,7 +109,7 @@ void ExpectSame(Subject& served, Subject& recorded, const std::string& where) {
   ASSERT_EQ(served.allocator().Validate(), absl::OkStatus()) << where;
 }
 
-void RunProgram(const Setting& setting, std::uint64_t seed) {
+void HitPathRunProgram(const Setting& setting, std::uint64_t seed) {
   Rng rng(seed);
   Subject served(setting, false);
   Subject recorded(setting, true);
@@ -159,7 +159,7 @@ TEST(HitPathTest, ServedAndRecordedAreTheSame) {
       {"roundup_power2_divisions:4"},
   };
   for (const Setting& setting : settings) {
-    for (std::uint64_t seed = 0; seed < 60; ++seed) ASSERT_NO_FATAL_FAILURE(RunProgram(setting, seed));
+    for (std::uint64_t seed = 0; seed < 60; ++seed) ASSERT_NO_FATAL_FAILURE(HitPathRunProgram(setting, seed));
   }
 }
 

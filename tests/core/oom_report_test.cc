@@ -36,7 +36,8 @@ constexpr PoolId kPrivate{1, 0};
 policy::Options OptionsFrom(const std::string& conf) { return *policy::ParseConf(conf, policy::Compat::kTorch210); }
 
 // The state and its error as PyTorch would have recorded them, written and read again.
-absl::StatusOr<report::Explanation> ExplainFile(const CachingAllocator& allocator, const FailedAllocation& failed) {
+absl::StatusOr<report::Explanation> OomReportExplainFile(const CachingAllocator& allocator,
+                                                         const FailedAllocation& failed) {
   const policy::Options& options = allocator.options();
   trace::Snapshot snapshot;
   snapshot.segments = allocator.Segments();
@@ -145,7 +146,7 @@ class RandomFailures {
     EXPECT_FALSE(absl::StrContains(lines[0], "\n"));
     ExpectZeroError(report);
     has_seen_pending_ |= report.parts.pending_bytes > 0;
-    const absl::StatusOr<report::Explanation> explained = ExplainFile(allocator_, failed);
+    const absl::StatusOr<report::Explanation> explained = OomReportExplainFile(allocator_, failed);
     ASSERT_TRUE(explained.ok()) << explained.status();
     ExpectSameFailure(report, *explained);
     seen_.insert(report.judgement.kind);

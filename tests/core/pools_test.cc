@@ -21,7 +21,7 @@ StreamFilter Only(Stream wanted) {
   return [wanted](Stream stream) { return stream == wanted; };
 }
 
-device::SimDeviceOptions Capacity(std::uint64_t bytes) {
+device::SimDeviceOptions PoolsCapacity(std::uint64_t bytes) {
   device::SimDeviceOptions options;
   options.capacity_bytes = bytes;
   return options;
@@ -115,7 +115,7 @@ TEST(PoolsTest, ACaptureNeverSynchronises) {
        {"", "expandable_segments:True", "max_split_size_mb:21", "garbage_collection_threshold:0.2,memory_limit_mb:60",
         "search_after_sync:True,borrow_across_streams:True", "sync_just_enough:True"}) {
     SCOPED_TRACE(conf);
-    device::SimDevice device(Capacity(64 * kMiB));
+    device::SimDevice device(PoolsCapacity(64 * kMiB));
     CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
     Block* pending = *allocator.Allocate(22 * kMiB, Stream{0});
     allocator.RecordStream(pending, Stream{7});

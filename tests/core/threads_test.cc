@@ -20,7 +20,7 @@
 namespace ashlar::core {
 namespace {
 
-constexpr int kThreads = 8;
+constexpr int kThreadsThreads = 8;
 
 struct Setting {
   const char* name;
@@ -115,11 +115,11 @@ TEST_P(ThreadsTest, RandomPrograms) {
   Clock clock;
   Mailbox mail;
   std::vector<Worker> workers;
-  for (int i = 0; i < kThreads; ++i) {
+  for (int i = 0; i < kThreadsThreads; ++i) {
     workers.emplace_back(i, static_cast<std::uint64_t>(i) + 1, allocator, device, clock, mail);
   }
   std::vector<std::thread> threads;
-  threads.reserve(kThreads);
+  threads.reserve(kThreadsThreads);
   for (Worker& worker : workers) threads.emplace_back([&worker] { worker.Run(kSteps); });
   for (std::thread& thread : threads) thread.join();
   workers.front().FreeMail();

@@ -10,7 +10,7 @@
 namespace ashlar::device {
 namespace {
 
-constexpr std::uint64_t kPage = 2 * kMiB;
+constexpr std::uint64_t kCudaDeviceFailurePage = 2 * kMiB;
 constexpr int kUnknown = 999;  // cudaErrorUnknown
 
 class CudaDeviceFailureTest : public testing::Test {
@@ -34,25 +34,25 @@ TEST_F(CudaDeviceFailureTest, OutOfMemoryNamesTheCallAndTheReason) {
 
 TEST_F(CudaDeviceFailureTest, OnlyExhaustionIsOutOfMemory) {
   FailAfterContext(0, kUnknown);
-  const absl::Status status = device_->AllocateSegment(kPage).status();
+  const absl::Status status = device_->AllocateSegment(kCudaDeviceFailurePage).status();
   EXPECT_TRUE(absl::IsInternal(status));
   EXPECT_EQ(status.message(),
             "cudaMalloc(2.00 MiB) failed on CUDA device 0: fakeRuntimeError999: an error of the "
             "fake runtime");
   EXPECT_EQ(device_->last_error(), status);
   FailAfterContext(0, kCudaErrorMemoryAllocation);
-  EXPECT_TRUE(absl::IsInternal(device_->Reserve(kPage).status())) << "addresses are no device memory";
+  EXPECT_TRUE(absl::IsInternal(device_->Reserve(kCudaDeviceFailurePage).status())) << "addresses are no device memory";
   cuda_.FailCall(0, kCudaErrorMemoryAllocation);
-  EXPECT_TRUE(absl::IsInternal(device_->AllocateSegment(kPage).status())) << "nor is a context";
+  EXPECT_TRUE(absl::IsInternal(device_->AllocateSegment(kCudaDeviceFailurePage).status())) << "nor is a context";
   EXPECT_EQ(cuda_.used_bytes(), 0u);
 }
 
 TEST_F(CudaDeviceFailureTest, MapIsAllOrNothingAtEachOfItsCalls) {
-  const std::uint64_t base = *device_->Reserve(4 * kPage);
+  const std::uint64_t base = *device_->Reserve(4 * kCudaDeviceFailurePage);
   for (const int code : {kUnknown, kCudaErrorMemoryAllocation}) {
     for (std::uint64_t n = 0; n < 9; ++n) {  // 4 x cuMemCreate, 4 x cuMemMap, cuMemSetAccess
       FailAfterContext(n, code);
-      const absl::Status status = device_->Map(base, 4 * kPage, kPage);
+      const absl::Status status = device_->Map(base, 4 * kCudaDeviceFailurePage, kCudaDeviceFailurePage);
       ASSERT_TRUE(cuda_.has_failed());
       EXPECT_EQ(absl::IsResourceExhausted(status), code == kCudaErrorMemoryAllocation) << n << ": " << status;
       EXPECT_NE(status.message().find(n < 4   ? "cuMemCreate"
@@ -62,77 +62,78 @@ TEST_F(CudaDeviceFailureTest, MapIsAllOrNothingAtEachOfItsCalls) {
           << status;
       EXPECT_EQ(cuda_.used_bytes(), 0u) << n;
       EXPECT_EQ(device_->unreturned_bytes(), 0u) << n;
-      for (std::uint64_t page = 0; page < 4; ++page) EXPECT_FALSE(cuda_.IsAccessible(base + page * kPage));
+      for (std::uint64_t page = 0; page < 4; ++page)
+        EXPECT_FALSE(cuda_.IsAccessible(base + page * kCudaDeviceFailurePage));
     }
   }
-  EXPECT_TRUE(device_->Map(base, 4 * kPage, kPage).ok());
+  EXPECT_TRUE(device_->Map(base, 4 * kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok());
 }
 
 TEST_F(CudaDeviceFailureTest, ASegmentThatWasNotTakenIsReturnedLater) {
-  const std::uint64_t segment = *device_->AllocateSegment(4 * kPage);
+  const std::uint64_t segment = *device_->AllocateSegment(4 * kCudaDeviceFailurePage);
   FailAfterContext(0, kUnknown);
   EXPECT_TRUE(absl::IsInternal(device_->FreeSegment(segment)));
   EXPECT_EQ(cuda_.failed_call(), "cudaFree");
-  EXPECT_EQ(device_->unreturned_bytes(), 4 * kPage);
-  EXPECT_EQ(cuda_.used_bytes(), 4 * kPage);
-  ASSERT_TRUE(device_->AllocateSegment(kPage).ok());
+  EXPECT_EQ(device_->unreturned_bytes(), 4 * kCudaDeviceFailurePage);
+  EXPECT_EQ(cuda_.used_bytes(), 4 * kCudaDeviceFailurePage);
+  ASSERT_TRUE(device_->AllocateSegment(kCudaDeviceFailurePage).ok());
   EXPECT_EQ(device_->unreturned_bytes(), 0u);
-  EXPECT_EQ(cuda_.used_bytes(), kPage);
+  EXPECT_EQ(cuda_.used_bytes(), kCudaDeviceFailurePage);
 }
 
 TEST_F(CudaDeviceFailureTest, ASegmentWithoutAContextIsReturnedLater) {
-  const std::uint64_t segment = *device_->AllocateSegment(kPage);
+  const std::uint64_t segment = *device_->AllocateSegment(kCudaDeviceFailurePage);
   cuda_.FailCall(0, kUnknown);
   EXPECT_TRUE(absl::IsInternal(device_->FreeSegment(segment)));
   EXPECT_EQ(cuda_.failed_call(), "cuCtxGetId");
-  EXPECT_EQ(device_->unreturned_bytes(), kPage);
-  ASSERT_TRUE(device_->Reserve(kPage).ok());
+  EXPECT_EQ(device_->unreturned_bytes(), kCudaDeviceFailurePage);
+  ASSERT_TRUE(device_->Reserve(kCudaDeviceFailurePage).ok());
   EXPECT_EQ(device_->unreturned_bytes(), 0u);
 }
 
 TEST_F(CudaDeviceFailureTest, APageThatWasNotTakenIsReturnedLater) {
-  const std::uint64_t base = *device_->Reserve(4 * kPage);
+  const std::uint64_t base = *device_->Reserve(4 * kCudaDeviceFailurePage);
   for (std::uint64_t n = 0; n < 8; ++n) {  // cuMemUnmap, cuMemRelease, four times
-    ASSERT_TRUE(device_->Map(base, 4 * kPage, kPage).ok());
+    ASSERT_TRUE(device_->Map(base, 4 * kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok());
     FailAfterContext(n, kUnknown);
-    EXPECT_TRUE(absl::IsInternal(device_->Unmap(base, 4 * kPage, kPage)));
+    EXPECT_TRUE(absl::IsInternal(device_->Unmap(base, 4 * kCudaDeviceFailurePage, kCudaDeviceFailurePage)));
     EXPECT_EQ(cuda_.failed_call(), n % 2 == 0 ? "cuMemUnmap" : "cuMemRelease");
-    EXPECT_EQ(device_->unreturned_bytes(), kPage);
-    EXPECT_EQ(cuda_.used_bytes(), kPage) << "the others went";
+    EXPECT_EQ(device_->unreturned_bytes(), kCudaDeviceFailurePage);
+    EXPECT_EQ(cuda_.used_bytes(), kCudaDeviceFailurePage) << "the others went";
   }
   EXPECT_TRUE(device_->ReleaseReservation(base).ok()) << "a handle is left, but no page";
-  EXPECT_EQ(device_->unreturned_bytes(), kPage);
-  ASSERT_TRUE(device_->AllocateSegment(kPage).ok());
+  EXPECT_EQ(device_->unreturned_bytes(), kCudaDeviceFailurePage);
+  ASSERT_TRUE(device_->AllocateSegment(kCudaDeviceFailurePage).ok());
   EXPECT_EQ(device_->unreturned_bytes(), 0u);
 }
 
 TEST_F(CudaDeviceFailureTest, APageThatStaysMappedCannotBeMappedAgain) {
-  const std::uint64_t base = *device_->Reserve(2 * kPage);
-  ASSERT_TRUE(device_->Map(base, 2 * kPage, kPage).ok());
+  const std::uint64_t base = *device_->Reserve(2 * kCudaDeviceFailurePage);
+  ASSERT_TRUE(device_->Map(base, 2 * kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok());
   FailAfterContext(0, kUnknown);
-  EXPECT_FALSE(device_->Unmap(base, kPage, kPage).ok());
+  EXPECT_FALSE(device_->Unmap(base, kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok());
   FailAfterContext(0, kUnknown);
-  const absl::Status status = device_->Map(base, kPage, kPage);
+  const absl::Status status = device_->Map(base, kCudaDeviceFailurePage, kCudaDeviceFailurePage);
   EXPECT_TRUE(absl::IsInternal(status)) << status;
   EXPECT_EQ(cuda_.failed_call(), "cuMemUnmap") << "it was tried again";
-  EXPECT_TRUE(device_->Map(base, kPage, kPage).ok()) << "and again";
-  EXPECT_EQ(cuda_.used_bytes(), 2 * kPage);
+  EXPECT_TRUE(device_->Map(base, kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok()) << "and again";
+  EXPECT_EQ(cuda_.used_bytes(), 2 * kCudaDeviceFailurePage);
 }
 
 TEST_F(CudaDeviceFailureTest, AReservationThatWasNotTakenIsReturnedLater) {
-  const std::uint64_t base = *device_->Reserve(2 * kPage);
+  const std::uint64_t base = *device_->Reserve(2 * kCudaDeviceFailurePage);
   FailAfterContext(0, kUnknown);
   EXPECT_TRUE(absl::IsInternal(device_->ReleaseReservation(base)));
   EXPECT_EQ(cuda_.live_reservations(), 1u);
-  const std::uint64_t other = *device_->Reserve(2 * kPage);
+  const std::uint64_t other = *device_->Reserve(2 * kCudaDeviceFailurePage);
   EXPECT_EQ(cuda_.live_reservations(), 1u);
-  ASSERT_TRUE(device_->Map(other, kPage, kPage).ok());
+  ASSERT_TRUE(device_->Map(other, kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok());
   FailAfterContext(0, kUnknown);
-  EXPECT_FALSE(device_->Unmap(other, kPage, kPage).ok());
+  EXPECT_FALSE(device_->Unmap(other, kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok());
   EXPECT_TRUE(absl::IsInternal(device_->ReleaseReservation(other))) << "a page of it is still mapped";
-  ASSERT_TRUE(device_->AllocateSegment(kPage).ok());
+  ASSERT_TRUE(device_->AllocateSegment(kCudaDeviceFailurePage).ok());
   EXPECT_EQ(cuda_.live_reservations(), 0u);
-  EXPECT_EQ(cuda_.used_bytes(), kPage);
+  EXPECT_EQ(cuda_.used_bytes(), kCudaDeviceFailurePage);
 }
 
 TEST_F(CudaDeviceFailureTest, AnEventThatCannotBeRecordedIsWaitedFor) {
@@ -209,23 +210,24 @@ TEST_F(CudaDeviceFailureTest, OpeningLeavesNothingBehindAtEachOfItsCalls) {
 
 // A kernel of the program wrote where it may not: from now on every call answers so.
 TEST_F(CudaDeviceFailureTest, ABrokenContextIsSurvived) {
-  const std::uint64_t segment = *device_->AllocateSegment(kPage);
-  const std::uint64_t base = *device_->Reserve(4 * kPage);
-  ASSERT_TRUE(device_->Map(base, 2 * kPage, kPage).ok());
+  const std::uint64_t segment = *device_->AllocateSegment(kCudaDeviceFailurePage);
+  const std::uint64_t base = *device_->Reserve(4 * kCudaDeviceFailurePage);
+  ASSERT_TRUE(device_->Map(base, 2 * kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok());
   const DeviceEvent event = device_->RecordEvent(Stream{3});
   cuda_.FailFrom(0, kCudaErrorIllegalAddress);
   EXPECT_FALSE(device_->QueryEvent(event));
   EXPECT_FALSE(device_->SynchronizeEvent(event).ok());
-  EXPECT_TRUE(absl::IsInternal(device_->AllocateSegment(kPage).status()));
-  EXPECT_TRUE(absl::IsInternal(device_->Map(base + 2 * kPage, kPage, kPage)));
+  EXPECT_TRUE(absl::IsInternal(device_->AllocateSegment(kCudaDeviceFailurePage).status()));
+  EXPECT_TRUE(absl::IsInternal(
+      device_->Map(base + 2 * kCudaDeviceFailurePage, kCudaDeviceFailurePage, kCudaDeviceFailurePage)));
   EXPECT_FALSE(device_->FreeSegment(segment).ok());
-  EXPECT_FALSE(device_->Unmap(base, 2 * kPage, kPage).ok());
+  EXPECT_FALSE(device_->Unmap(base, 2 * kCudaDeviceFailurePage, kCudaDeviceFailurePage).ok());
   EXPECT_FALSE(device_->ReleaseReservation(base).ok());
-  EXPECT_EQ(device_->unreturned_bytes(), 3 * kPage);
+  EXPECT_EQ(device_->unreturned_bytes(), 3 * kCudaDeviceFailurePage);
   cuda_.StopFailing();  // no real context comes back; the fake one does, to see that nothing was forgotten
-  ASSERT_TRUE(device_->AllocateSegment(kPage).ok());
+  ASSERT_TRUE(device_->AllocateSegment(kCudaDeviceFailurePage).ok());
   EXPECT_EQ(device_->unreturned_bytes(), 0u);
-  EXPECT_EQ(cuda_.used_bytes(), kPage);
+  EXPECT_EQ(cuda_.used_bytes(), kCudaDeviceFailurePage);
   EXPECT_EQ(cuda_.live_reservations(), 0u);
 }
 

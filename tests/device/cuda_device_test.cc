@@ -14,7 +14,7 @@
 namespace ashlar::device {
 namespace {
 
-constexpr std::uint64_t kPage = 2 * kMiB;
+constexpr std::uint64_t kCudaDevicePage = 2 * kMiB;
 
 TestedDevice Tested(FakeCudaOptions options, int ordinal, std::uint64_t page_bytes) {
   const bool waits = !options.events_complete_immediately;
@@ -29,8 +29,10 @@ TestedDevice Tested(FakeCudaOptions options, int ordinal, std::uint64_t page_byt
           .work_waits = waits};
 }
 
-TestedDevice MakeCuda() { return Tested({}, 0, kPage); }
-TestedDevice MakeSecondOfThree() { return Tested({.device_count = 3, .capacity_bytes = kGiB + 12345}, 1, 2 * kPage); }
+TestedDevice MakeCuda() { return Tested({}, 0, kCudaDevicePage); }
+TestedDevice MakeSecondOfThree() {
+  return Tested({.device_count = 3, .capacity_bytes = kGiB + 12345}, 1, 2 * kCudaDevicePage);
+}
 TestedDevice MakeImmediate() {
   return Tested({.capacity_bytes = 64 * 64 * kKiB, .granularity_bytes = 64 * kKiB, .events_complete_immediately = true},
                 0, 64 * kKiB);
@@ -65,14 +67,14 @@ TEST(CudaDeviceTest, OptionsAreAskedForAndPassedOn) {
   FakeCuda cuda({.device_count = 2});
   const CudaDeviceOptions all{.ordinal = 1, .posix_fd_handles = true, .fabric_handles = true, .gpu_direct_rdma = true};
   const std::unique_ptr<CudaDevice> device = *CudaDevice::OpenWith(&cuda, all);
-  const std::uint64_t base = *device->Reserve(kPage);
-  ASSERT_TRUE(device->Map(base, kPage, kPage).ok());
+  const std::uint64_t base = *device->Reserve(kCudaDevicePage);
+  ASSERT_TRUE(device->Map(base, kCudaDevicePage, kCudaDevicePage).ok());
   EXPECT_EQ(cuda.last_kind().ordinal, 1);
   EXPECT_TRUE(cuda.last_kind().is_posix_fd_exportable && cuda.last_kind().is_fabric_exportable);
   EXPECT_TRUE(cuda.last_kind().is_gpu_direct_rdma_capable);
   const std::unique_ptr<CudaDevice> plain = Open(cuda);
-  const std::uint64_t other = *plain->Reserve(kPage);
-  ASSERT_TRUE(plain->Map(other, kPage, kPage).ok());
+  const std::uint64_t other = *plain->Reserve(kCudaDevicePage);
+  ASSERT_TRUE(plain->Map(other, kCudaDevicePage, kCudaDevicePage).ok());
   EXPECT_FALSE(cuda.last_kind().is_posix_fd_exportable || cuda.last_kind().is_fabric_exportable);
   EXPECT_FALSE(cuda.last_kind().is_gpu_direct_rdma_capable);
 }
@@ -92,17 +94,17 @@ TEST(CudaDeviceTest, SegmentsNeedNoVirtualMemoryManagement) {
   FakeCuda cuda({.lacks = {CudaAttribute::kVirtualMemoryManagement}});
   const std::unique_ptr<CudaDevice> device = Open(cuda);
   EXPECT_EQ(device->granularity_bytes(), 0u);
-  EXPECT_TRUE(absl::IsUnimplemented(device->Reserve(kPage).status()));
-  EXPECT_TRUE(device->AllocateSegment(kPage).ok());
+  EXPECT_TRUE(absl::IsUnimplemented(device->Reserve(kCudaDevicePage).status()));
+  EXPECT_TRUE(device->AllocateSegment(kCudaDevicePage).ok());
 }
 
 TEST(CudaDeviceTest, MappedPagesAreAccessible) {
   FakeCuda cuda{FakeCudaOptions{}};
   const std::unique_ptr<CudaDevice> device = Open(cuda);
-  const std::uint64_t base = *device->Reserve(8 * kPage);
-  ASSERT_TRUE(device->Map(base + kPage, 3 * kPage, kPage).ok());
-  for (const std::uint64_t page : {1, 2, 3}) EXPECT_TRUE(cuda.IsAccessible(base + page * kPage + 5)) << page;
-  EXPECT_FALSE(cuda.IsAccessible(base) || cuda.IsAccessible(base + 4 * kPage));
+  const std::uint64_t base = *device->Reserve(8 * kCudaDevicePage);
+  ASSERT_TRUE(device->Map(base + kCudaDevicePage, 3 * kCudaDevicePage, kCudaDevicePage).ok());
+  for (const std::uint64_t page : {1, 2, 3}) EXPECT_TRUE(cuda.IsAccessible(base + page * kCudaDevicePage + 5)) << page;
+  EXPECT_FALSE(cuda.IsAccessible(base) || cuda.IsAccessible(base + 4 * kCudaDevicePage));
   EXPECT_EQ(cuda.calls_of("cuMemCreate"), 3u) << "a handle a page";
   EXPECT_EQ(cuda.calls_of("cuMemSetAccess"), 1u) << "one for the range";
 }
@@ -113,19 +115,19 @@ TEST(CudaDeviceTest, EveryCallLeavesTheThreadsContextAsItWas) {
   for (const CudaContext before : {CudaContext{}, foreign, cuda.ContextOf(1)}) {
     cuda.MakeCurrent(before);
     const std::unique_ptr<CudaDevice> device = Open(cuda, 1);
-    const std::uint64_t segment = *device->AllocateSegment(kPage);
+    const std::uint64_t segment = *device->AllocateSegment(kCudaDevicePage);
     EXPECT_EQ(cuda.current(), before);
-    const std::uint64_t base = *device->Reserve(kPage);
+    const std::uint64_t base = *device->Reserve(kCudaDevicePage);
     EXPECT_EQ(cuda.current(), before);
-    ASSERT_TRUE(device->Map(base, kPage, kPage).ok());
+    ASSERT_TRUE(device->Map(base, kCudaDevicePage, kCudaDevicePage).ok());
     EXPECT_EQ(cuda.current(), before);
-    EXPECT_EQ(device->GetMemoryInfo().free_bytes, kGiB - 2 * kPage);
+    EXPECT_EQ(device->GetMemoryInfo().free_bytes, kGiB - 2 * kCudaDevicePage);
     const DeviceEvent event = device->RecordEvent(Stream{9});
     EXPECT_FALSE(device->QueryEvent(event));
     EXPECT_EQ(cuda.current(), before);
     ASSERT_TRUE(device->SynchronizeEvent(event).ok());
     ASSERT_TRUE(device->SynchronizeStream(Stream{9}).ok());
-    ASSERT_TRUE(device->Unmap(base, kPage, kPage).ok());
+    ASSERT_TRUE(device->Unmap(base, kCudaDevicePage, kCudaDevicePage).ok());
     ASSERT_TRUE(device->FreeSegment(segment).ok());
     EXPECT_EQ(cuda.current(), before);
     EXPECT_FALSE(cuda.HasContext(0) || cuda.HasContext(2)) << "no context on a device that nobody asked for";
@@ -136,21 +138,21 @@ TEST(CudaDeviceTest, NothingIsPushedWhereTheDeviceIsCurrent) {
   FakeCuda cuda({.device_count = 2});
   cuda.MakeCurrent(cuda.ContextOf(1));
   const std::unique_ptr<CudaDevice> device = Open(cuda, 1);
-  ASSERT_TRUE(device->AllocateSegment(kPage).ok());
+  ASSERT_TRUE(device->AllocateSegment(kCudaDevicePage).ok());
   EXPECT_EQ(cuda.calls_of("cuCtxPushCurrent"), 0u);
   cuda.MakeCurrent(cuda.ContextOf(0));
-  ASSERT_TRUE(device->AllocateSegment(kPage).ok());
+  ASSERT_TRUE(device->AllocateSegment(kCudaDevicePage).ok());
   EXPECT_EQ(cuda.calls_of("cuCtxPushCurrent"), 1u);
   EXPECT_EQ(cuda.calls_of("cuCtxPopCurrent"), 1u);
 }
 
 TEST(CudaDeviceTest, DevicesAreApart) {
-  FakeCuda cuda({.device_count = 2, .capacity_bytes = 8 * kPage});
+  FakeCuda cuda({.device_count = 2, .capacity_bytes = 8 * kCudaDevicePage});
   const std::unique_ptr<CudaDevice> first = Open(cuda, 0);
   const std::unique_ptr<CudaDevice> second = Open(cuda, 1);
-  ASSERT_TRUE(first->AllocateSegment(8 * kPage).ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(first->AllocateSegment(kPage).status()));
-  EXPECT_TRUE(second->AllocateSegment(8 * kPage).ok());
+  ASSERT_TRUE(first->AllocateSegment(8 * kCudaDevicePage).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(first->AllocateSegment(kCudaDevicePage).status()));
+  EXPECT_TRUE(second->AllocateSegment(8 * kCudaDevicePage).ok());
   const DeviceEvent of_first = first->RecordEvent(Stream{3});
   const DeviceEvent of_second = second->RecordEvent(Stream{4});
   cuda.CompleteAllWork();
@@ -197,11 +199,11 @@ TEST(CudaDeviceTest, DestructionReturnsEverything) {
   FakeCuda cuda({.device_count = 2});
   {
     const std::unique_ptr<CudaDevice> device = Open(cuda, 1);
-    ASSERT_TRUE(device->AllocateSegment(kPage).ok());
-    const std::uint64_t base = *device->Reserve(8 * kPage);
-    ASSERT_TRUE(device->Map(base, 2 * kPage, kPage).ok());
+    ASSERT_TRUE(device->AllocateSegment(kCudaDevicePage).ok());
+    const std::uint64_t base = *device->Reserve(8 * kCudaDevicePage);
+    ASSERT_TRUE(device->Map(base, 2 * kCudaDevicePage, kCudaDevicePage).ok());
     device->RecordEvent(Stream{2});
-    EXPECT_EQ(cuda.used_bytes(1), 3 * kPage);
+    EXPECT_EQ(cuda.used_bytes(1), 3 * kCudaDevicePage);
   }
   EXPECT_EQ(cuda.used_bytes(1), 0u);
   EXPECT_EQ(cuda.live_events() + cuda.live_reservations(), 0u);
@@ -212,12 +214,12 @@ TEST(CudaDeviceDeathTest, Misuse) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";  // in a forked child the device would be lost
   FakeCuda cuda{FakeCudaOptions{}};
   const std::unique_ptr<CudaDevice> device = Open(cuda);
-  EXPECT_DEATH(device->FreeSegment(kPage).IgnoreError(), "cuda_device");
-  const std::uint64_t base = *device->Reserve(2 * kPage);
-  EXPECT_DEATH(device->Map(base + kPage, 2 * kPage, kPage).IgnoreError(), "cuda_vmm");
-  EXPECT_DEATH(device->Unmap(base, kPage, kPage).IgnoreError(), "cuda_vmm");
-  ASSERT_TRUE(device->Map(base, kPage, kPage).ok());
-  EXPECT_DEATH(device->Map(base, kPage, kPage).IgnoreError(), "cuda_vmm");
+  EXPECT_DEATH(device->FreeSegment(kCudaDevicePage).IgnoreError(), "cuda_device");
+  const std::uint64_t base = *device->Reserve(2 * kCudaDevicePage);
+  EXPECT_DEATH(device->Map(base + kCudaDevicePage, 2 * kCudaDevicePage, kCudaDevicePage).IgnoreError(), "cuda_vmm");
+  EXPECT_DEATH(device->Unmap(base, kCudaDevicePage, kCudaDevicePage).IgnoreError(), "cuda_vmm");
+  ASSERT_TRUE(device->Map(base, kCudaDevicePage, kCudaDevicePage).ok());
+  EXPECT_DEATH(device->Map(base, kCudaDevicePage, kCudaDevicePage).IgnoreError(), "cuda_vmm");
 }
 
 }  // namespace

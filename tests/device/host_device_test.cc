@@ -15,15 +15,15 @@
 namespace ashlar::device {
 namespace {
 
-constexpr std::uint64_t kPage = 2 * kMiB;
+constexpr std::uint64_t kHostDevicePage = 2 * kMiB;
 
-HostDeviceOptions Capacity(std::uint64_t capacity_bytes) {
+HostDeviceOptions HostDeviceCapacity(std::uint64_t capacity_bytes) {
   HostDeviceOptions options;
   options.capacity_bytes = capacity_bytes;
   return options;
 }
 
-TestedDevice Tested(HostDeviceOptions options, std::uint64_t page_bytes) {
+TestedDevice HostDeviceTested(HostDeviceOptions options, std::uint64_t page_bytes) {
   auto device = std::make_unique<HostDevice>(options);
   HostDevice* host = device.get();
   const bool waits = !options.events_complete_immediately;
@@ -34,16 +34,16 @@ TestedDevice Tested(HostDeviceOptions options, std::uint64_t page_bytes) {
           .work_waits = waits};
 }
 
-TestedDevice MakeHost() { return Tested(Capacity(kGiB + 12345), kPage); }
+TestedDevice MakeHost() { return HostDeviceTested(HostDeviceCapacity(kGiB + 12345), kHostDevicePage); }
 TestedDevice MakeControlled() {
-  HostDeviceOptions options = Capacity(256 * kMiB);
+  HostDeviceOptions options = HostDeviceCapacity(256 * kMiB);
   options.events_complete_immediately = false;
-  return Tested(options, kPage);
+  return HostDeviceTested(options, kHostDevicePage);
 }
 TestedDevice MakeFineGrained() {
-  HostDeviceOptions options = Capacity(64 * 64 * kKiB);
+  HostDeviceOptions options = HostDeviceCapacity(64 * 64 * kKiB);
   options.granularity_bytes = 64 * kKiB;
-  return Tested(options, 64 * kKiB);
+  return HostDeviceTested(options, 64 * kKiB);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, DeviceContractTest,
@@ -73,88 +73,90 @@ std::uint64_t KernelMappedBytes(std::uint64_t address, std::uint64_t size_bytes)
 }
 
 TEST(HostDeviceTest, SegmentsAreMemory) {
-  HostDevice device(Capacity(64 * kMiB));
+  HostDevice device(HostDeviceCapacity(64 * kMiB));
   const std::uint64_t first = *device.AllocateSegment(3 * kMiB);
-  const std::uint64_t second = *device.AllocateSegment(kPage);
-  EXPECT_EQ(first % kPage, 0u);
+  const std::uint64_t second = *device.AllocateSegment(kHostDevicePage);
+  EXPECT_EQ(first % kHostDevicePage, 0u);
   EXPECT_TRUE(IsAll(first, 3 * kMiB, 0)) << "fresh memory is zero";
   std::memset(Memory(first), 1, 3 * kMiB);
-  std::memset(Memory(second), 2, kPage);
+  std::memset(Memory(second), 2, kHostDevicePage);
   EXPECT_TRUE(IsAll(first, 3 * kMiB, 1));
-  EXPECT_TRUE(IsAll(second, kPage, 2));
+  EXPECT_TRUE(IsAll(second, kHostDevicePage, 2));
   EXPECT_EQ(device.used_bytes(), 6 * kMiB);
   ASSERT_TRUE(device.FreeSegment(first).ok());
   EXPECT_EQ(KernelMappedBytes(first, 3 * kMiB), 0u) << "given back to the kernel";
-  EXPECT_TRUE(IsAll(second, kPage, 2));
+  EXPECT_TRUE(IsAll(second, kHostDevicePage, 2));
 }
 
 TEST(HostDeviceTest, PagesAreMemoryAndComeBackEmpty) {
-  HostDevice device(Capacity(64 * kMiB));
+  HostDevice device(HostDeviceCapacity(64 * kMiB));
   const std::uint64_t base = *device.Reserve(kGiB);
-  ASSERT_TRUE(device.Map(base + 4 * kPage, 2 * kPage, kPage).ok());
-  std::memset(Memory(base + 4 * kPage), 7, 2 * kPage);
-  ASSERT_TRUE(device.Map(base + 3 * kPage, kPage, kPage).ok());
-  std::memset(Memory(base + 3 * kPage), 8, kPage);
-  EXPECT_TRUE(IsAll(base + 4 * kPage, 2 * kPage, 7));
-  ASSERT_TRUE(device.Unmap(base + 4 * kPage, kPage, kPage).ok());
-  EXPECT_TRUE(IsAll(base + 3 * kPage, kPage, 8) && IsAll(base + 5 * kPage, kPage, 7)) << "the neighbours stay";
-  ASSERT_TRUE(device.Map(base + 4 * kPage, kPage, kPage).ok());
-  EXPECT_TRUE(IsAll(base + 4 * kPage, kPage, 0)) << "the old memory went back to the kernel";
+  ASSERT_TRUE(device.Map(base + 4 * kHostDevicePage, 2 * kHostDevicePage, kHostDevicePage).ok());
+  std::memset(Memory(base + 4 * kHostDevicePage), 7, 2 * kHostDevicePage);
+  ASSERT_TRUE(device.Map(base + 3 * kHostDevicePage, kHostDevicePage, kHostDevicePage).ok());
+  std::memset(Memory(base + 3 * kHostDevicePage), 8, kHostDevicePage);
+  EXPECT_TRUE(IsAll(base + 4 * kHostDevicePage, 2 * kHostDevicePage, 7));
+  ASSERT_TRUE(device.Unmap(base + 4 * kHostDevicePage, kHostDevicePage, kHostDevicePage).ok());
+  EXPECT_TRUE(IsAll(base + 3 * kHostDevicePage, kHostDevicePage, 8) &&
+              IsAll(base + 5 * kHostDevicePage, kHostDevicePage, 7))
+      << "the neighbours stay";
+  ASSERT_TRUE(device.Map(base + 4 * kHostDevicePage, kHostDevicePage, kHostDevicePage).ok());
+  EXPECT_TRUE(IsAll(base + 4 * kHostDevicePage, kHostDevicePage, 0)) << "the old memory went back to the kernel";
 }
 
 TEST(HostDeviceTest, DestructionReturnsEverything) {
   std::uint64_t segment = 0;
   std::uint64_t base = 0;
   {
-    HostDevice device(Capacity(64 * kMiB));
-    segment = *device.AllocateSegment(kPage);
-    base = *device.Reserve(16 * kPage);
-    ASSERT_TRUE(device.Map(base, 2 * kPage, kPage).ok());
-    EXPECT_EQ(KernelMappedBytes(segment, kPage), kPage);
-    EXPECT_EQ(KernelMappedBytes(base, 16 * kPage), 16 * kPage);
+    HostDevice device(HostDeviceCapacity(64 * kMiB));
+    segment = *device.AllocateSegment(kHostDevicePage);
+    base = *device.Reserve(16 * kHostDevicePage);
+    ASSERT_TRUE(device.Map(base, 2 * kHostDevicePage, kHostDevicePage).ok());
+    EXPECT_EQ(KernelMappedBytes(segment, kHostDevicePage), kHostDevicePage);
+    EXPECT_EQ(KernelMappedBytes(base, 16 * kHostDevicePage), 16 * kHostDevicePage);
   }
-  EXPECT_EQ(KernelMappedBytes(segment, kPage), 0u);
-  EXPECT_EQ(KernelMappedBytes(base, 16 * kPage), 0u);
+  EXPECT_EQ(KernelMappedBytes(segment, kHostDevicePage), 0u);
+  EXPECT_EQ(KernelMappedBytes(base, 16 * kHostDevicePage), 0u);
 }
 
 TEST(HostDeviceTest, AddressSpaceIsNoMemory) {
-  HostDevice device(Capacity(64 * kMiB));
+  HostDevice device(HostDeviceCapacity(64 * kMiB));
   EXPECT_TRUE(absl::IsUnavailable(device.Reserve(std::uint64_t{1} << 50).status())) << "more than a process has";
   EXPECT_TRUE(absl::IsUnavailable(device.Reserve(~std::uint64_t{0}).status()));
   EXPECT_TRUE(absl::IsResourceExhausted(device.AllocateSegment(~std::uint64_t{0}).status()));
-  EXPECT_TRUE(device.AllocateSegment(kPage).ok());
+  EXPECT_TRUE(device.AllocateSegment(kHostDevicePage).ok());
 }
 
 TEST(HostDeviceTest, EventsMayWait) {
-  HostDevice immediate(Capacity(kPage));
+  HostDevice immediate(HostDeviceCapacity(kHostDevicePage));
   EXPECT_TRUE(immediate.QueryEvent(immediate.RecordEvent(Stream{3})));
-  HostDeviceOptions options = Capacity(kPage);
+  HostDeviceOptions options = HostDeviceCapacity(kHostDevicePage);
   options.events_complete_immediately = false;
   HostDevice waiting(options);
   EXPECT_FALSE(waiting.QueryEvent(waiting.RecordEvent(Stream{3})));
 }
 
 TEST(HostDeviceDeathTest, ReservedAndUnmappedMemoryCannotBeTouched) {
-  HostDevice device(Capacity(64 * kMiB));
-  const std::uint64_t base = *device.Reserve(4 * kPage);
-  ASSERT_TRUE(device.Map(base, kPage, kPage).ok());
+  HostDevice device(HostDeviceCapacity(64 * kMiB));
+  const std::uint64_t base = *device.Reserve(4 * kHostDevicePage);
+  ASSERT_TRUE(device.Map(base, kHostDevicePage, kHostDevicePage).ok());
   *Memory(base) = 1;
-  EXPECT_DEATH(*Memory(base + kPage) = 1, "");
-  ASSERT_TRUE(device.Unmap(base, kPage, kPage).ok());
+  EXPECT_DEATH(*Memory(base + kHostDevicePage) = 1, "");
+  ASSERT_TRUE(device.Unmap(base, kHostDevicePage, kHostDevicePage).ok());
   EXPECT_DEATH(*Memory(base) = 1, "");
 }
 
 TEST(HostDeviceDeathTest, Misuse) {
-  HostDevice device(Capacity(64 * kMiB));
-  const std::uint64_t segment = *device.AllocateSegment(2 * kPage);
-  EXPECT_DEATH(device.FreeSegment(segment + kPage).IgnoreError(), "host_device");
+  HostDevice device(HostDeviceCapacity(64 * kMiB));
+  const std::uint64_t segment = *device.AllocateSegment(2 * kHostDevicePage);
+  EXPECT_DEATH(device.FreeSegment(segment + kHostDevicePage).IgnoreError(), "host_device");
   ASSERT_TRUE(device.FreeSegment(segment).ok());
   EXPECT_DEATH(device.FreeSegment(segment).IgnoreError(), "host_device");
-  const std::uint64_t base = *device.Reserve(2 * kPage);
-  ASSERT_TRUE(device.Map(base, kPage, kPage).ok());
-  EXPECT_DEATH(device.Map(base, 2 * kPage, kPage).IgnoreError(), "host_device");
-  EXPECT_DEATH(device.Map(base + kPage, 2 * kPage, kPage).IgnoreError(), "host_device");
-  EXPECT_DEATH(device.Unmap(base, 2 * kPage, kPage).IgnoreError(), "address_space");
+  const std::uint64_t base = *device.Reserve(2 * kHostDevicePage);
+  ASSERT_TRUE(device.Map(base, kHostDevicePage, kHostDevicePage).ok());
+  EXPECT_DEATH(device.Map(base, 2 * kHostDevicePage, kHostDevicePage).IgnoreError(), "host_device");
+  EXPECT_DEATH(device.Map(base + kHostDevicePage, 2 * kHostDevicePage, kHostDevicePage).IgnoreError(), "host_device");
+  EXPECT_DEATH(device.Unmap(base, 2 * kHostDevicePage, kHostDevicePage).IgnoreError(), "address_space");
   EXPECT_DEATH(device.ReleaseReservation(base).IgnoreError(), "host_device");
 }
 

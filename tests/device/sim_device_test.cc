@@ -26,7 +26,7 @@ SimDeviceOptions Capacity(std::uint64_t capacity_bytes) {
   return options;
 }
 
-TestedDevice Tested(SimDeviceOptions options) {
+TestedDevice SimDeviceTested(SimDeviceOptions options) {
   const bool is_immediate = options.events_complete_immediately;
   auto device = std::make_unique<SimDevice>(std::move(options));
   SimDevice* sim = device.get();
@@ -37,22 +37,22 @@ TestedDevice Tested(SimDeviceOptions options) {
           .work_waits = !is_immediate};
 }
 
-TestedDevice MakeAscending() { return Tested(Capacity(kGiB)); }
+TestedDevice MakeAscending() { return SimDeviceTested(Capacity(kGiB)); }
 TestedDevice MakeDescending() {
   SimDeviceOptions options = Capacity(kGiB + 12345);
   options.address_order = AddressOrder::kDescending;
-  return Tested(options);
+  return SimDeviceTested(options);
 }
-TestedDevice MakeImmediate() {
+TestedDevice SimDeviceMakeImmediate() {
   SimDeviceOptions options = Capacity(256 * kMiB);
   options.events_complete_immediately = true;
-  return Tested(options);
+  return SimDeviceTested(options);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest,
                          testing::Values(DeviceMaker{"ascending", MakeAscending},
                                          DeviceMaker{"descending", MakeDescending},
-                                         DeviceMaker{"immediate", MakeImmediate}));
+                                         DeviceMaker{"immediate", SimDeviceMakeImmediate}));
 
 TEST(SimDeviceTest, TheLowestAddressThatHasRoom) {
   SimDevice device(Capacity(kGiB));

@@ -20,11 +20,11 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr char kClassifier[] = "BertForSequenceClassification";
+constexpr char kCaptureClassifier[] = "BertForSequenceClassification";
 
-DryRun MustRun(const DryRunOptions& options, RunCapture& capture) {
+DryRun CaptureMustRun(const DryRunOptions& options, RunCapture& capture) {
   const absl::StatusOr<DryRun> run =
-      RunDry(ModelOf("bert-base-uncased", kClassifier), options, device::AddressOrder::kAscending, &capture);
+      RunDry(ModelOf("bert-base-uncased", kCaptureClassifier), options, device::AddressOrder::kAscending, &capture);
   EXPECT_TRUE(run.ok()) << run.status();
   return run.ok() ? *run : DryRun();
 }
@@ -44,7 +44,7 @@ void ExpectSameRun(const report::ObservedRun& observed, const DryRun& run) {
 TEST(RunCaptureTest, ReplaysToTheSameDecisionsUnderEachVersion) {
   for (const char* torch : {"1.10", "2.6", "2.11"}) {
     RunCapture capture("estimate");
-    const DryRun run = MustRun({.batch = 2, .tokens = 128, .torch_version = torch}, capture);
+    const DryRun run = CaptureMustRun({.batch = 2, .tokens = 128, .torch_version = torch}, capture);
     const absl::StatusOr<trace::Snapshot> own = trace::Decode(trace::Encode(capture.snapshot()));
     ASSERT_TRUE(own.ok()) << own.status();
     ExpectSameRun(MustObserve(*own), run);
@@ -57,8 +57,9 @@ TEST(RunCaptureTest, ReplaysToTheSameDecisionsUnderEachVersion) {
 
 TEST(RunCaptureTest, NamesStepsPhasesAndParts) {
   RunCapture capture("estimate");
-  MustRun({.steps = 4, .batch = 2, .tokens = 128, .attention = kernels::Attention::kEager, .optimizer = "adamw-hf"},
-          capture);
+  CaptureMustRun(
+      {.steps = 4, .batch = 2, .tokens = 128, .attention = kernels::Attention::kEager, .optimizer = "adamw-hf"},
+      capture);
   const trace::Snapshot& snapshot = capture.snapshot();
   const report::ObservedRun observed = MustObserve(snapshot);
   const analyses::Steps steps = analyses::FindSteps(observed.timeline, {}, snapshot.annotations);
@@ -83,7 +84,7 @@ TEST(RunCaptureTest, NamesStepsPhasesAndParts) {
 TEST(RunCaptureTest, WithoutACapacityTheDeviceHasNoTotal) {
   const auto total_of = [](const DryRunOptions& options) {
     RunCapture capture("estimate");
-    MustRun(options, capture);
+    CaptureMustRun(options, capture);
     const absl::StatusOr<report::Explanation> explained = report::ExplainSnapshot(capture.snapshot(), {});
     EXPECT_TRUE(explained.ok()) << explained.status();
     return explained.ok() ? explained->accounting.total_bytes : std::nullopt;
@@ -94,7 +95,7 @@ TEST(RunCaptureTest, WithoutACapacityTheDeviceHasNoTotal) {
 
 TEST(RunCaptureTest, AFailureIsInTheRecord) {
   RunCapture capture("estimate");
-  const DryRun run = MustRun({.batch = 8, .capacity_bytes = 2 * kGiB}, capture);
+  const DryRun run = CaptureMustRun({.batch = 8, .capacity_bytes = 2 * kGiB}, capture);
   ASSERT_FALSE(run.fits);
   std::size_t failures = 0;
   for (const trace::Event& event : capture.snapshot().device_traces[0]) {

@@ -59,7 +59,7 @@ TEST(DecoderRunTest, DescriptionsAgreeWithPrograms) {
   }
 }
 
-DryRun MustRun(const Model& model, const DryRunOptions& options) {
+DryRun DecoderRunMustRun(const Model& model, const DryRunOptions& options) {
   const absl::StatusOr<DryRun> run = RunDry(model, options, device::AddressOrder::kAscending);
   EXPECT_TRUE(run.ok()) << run.status();
   return run.ok() ? *run : DryRun();
@@ -71,19 +71,19 @@ TEST(DecoderRunTest, EveryFamilyTrainsAndInfers) {
     const Model model = ModelOf(file.name, CausalOf(file));
     const auto parameters = static_cast<std::uint64_t>(model.count());
     DryRunOptions options{.steps = 2, .batch = 2, .tokens = 64};
-    const DryRun training = MustRun(model, options);
+    const DryRun training = DecoderRunMustRun(model, options);
     EXPECT_EQ(training.parts.total(), training.peak_requested_bytes);
     EXPECT_EQ(training.parameters, model.count());
     EXPECT_GE(training.peak_requested_bytes, 16 * parameters);  // weights, gradients, two states
     options.is_checkpointed = true;
-    EXPECT_LE(MustRun(model, options).peak_requested_bytes, training.peak_requested_bytes);
+    EXPECT_LE(DecoderRunMustRun(model, options).peak_requested_bytes, training.peak_requested_bytes);
     options.is_training = false;
-    const DryRun inference = MustRun(model, options);
+    const DryRun inference = DecoderRunMustRun(model, options);
     EXPECT_EQ(inference.parts.gradients + inference.parts.optimizer + inference.parts.saved_activations, 0u);
     EXPECT_GE(inference.parts.weights, 4 * parameters);
     EXPECT_LT(inference.peak_requested_bytes, training.peak_requested_bytes / 3);
     options.precision = Precision::kBFloat16Pure;
-    const DryRun half = MustRun(model, options);
+    const DryRun half = DecoderRunMustRun(model, options);
     EXPECT_EQ(2 * (inference.parts.weights - half.parts.weights), 4 * parameters);
   }
 }
@@ -94,7 +94,7 @@ TEST(DecoderRunTest, PureHalfIsHalf) {
   const auto parameters = static_cast<std::uint64_t>(model.count());
   DryRunOptions options{.steps = 2, .batch = 1, .tokens = 16, .precision = Precision::kBFloat16Pure};
   options.optimizer = "adamw-fused";
-  const DryRun run = MustRun(model, options);
+  const DryRun run = DecoderRunMustRun(model, options);
   EXPECT_EQ(run.parts.weights, 2 * parameters + 896 / 14 / 2 * 4);
   EXPECT_EQ(run.parts.optimizer, 4 * parameters + 4 * model.parameters.size());  // a step of each on the device
   const ModelStates states = TrainingStates(model, Precision::kBFloat16Pure, "adamw");
@@ -107,9 +107,9 @@ TEST(DecoderRunTest, WhatFusedAttentionSaves) {
   const Model model = ModelOf("gpt2");
   DryRunOptions options{.steps = 1, .batch = 4, .tokens = 256, .attention = Attention::kEager};
   options.optimizer = "sgd";  // without states the peak lies where all is kept
-  const DryRun eager = MustRun(model, options);
+  const DryRun eager = DecoderRunMustRun(model, options);
   options.attention = Attention::kSdpa;
-  const DryRun fused = MustRun(model, options);
+  const DryRun fused = DecoderRunMustRun(model, options);
   constexpr std::uint64_t kScores = 4 * 12 * 256 * 256, kTokens = 4 * 256, kHeads = 12;
   EXPECT_EQ(eager.parts.saved_activations - fused.parts.saved_activations,
             12 * (9 * kScores + 4 - 4 * kTokens * kHeads));

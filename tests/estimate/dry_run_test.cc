@@ -28,7 +28,7 @@ using testing::HasSubstr;
 
 constexpr char kClassifier[] = "BertForSequenceClassification";
 
-std::string ErrorOf(const EstimateOptions& options) {
+std::string DryRunErrorOf(const EstimateOptions& options) {
   const absl::Status status = EstimateMemory(ModelOf("bert-base-uncased", kClassifier), options).status();
   EXPECT_FALSE(status.ok());
   return std::string(status.message());
@@ -355,14 +355,14 @@ TEST(DryRunTest, TheContextFollowsDeviceAndVersion) {
 }
 
 TEST(DryRunTest, ErrorsNameTheFlag) {
-  EXPECT_THAT(ErrorOf({.run = {.batch = 0}}), HasSubstr("--batch: 0"));
-  EXPECT_THAT(ErrorOf({.run = {.optimizer = "adam"}}), AllOf(HasSubstr("--optimizer"), HasSubstr("adafactor")));
-  EXPECT_THAT(ErrorOf({.run = {.torch_version = "new"}}), HasSubstr("--torch"));
-  EXPECT_THAT(ErrorOf({.run = {.conf = "frob:1"}}), HasSubstr("--conf"));
-  EXPECT_THAT(ErrorOf({.tokens = 513}), HasSubstr("--seq: 513"));
-  EXPECT_THAT(ErrorOf({.device = "Z80"}), AllOf(HasSubstr("--device"), HasSubstr("A100-40GB")));
-  EXPECT_THAT(ErrorOf({.capacity_bytes = 256 * kMiB}), HasSubstr("--capacity"));
-  EXPECT_THAT(ErrorOf({.gpu = "Z80"}), HasSubstr("--gpu"));
+  EXPECT_THAT(DryRunErrorOf({.run = {.batch = 0}}), HasSubstr("--batch: 0"));
+  EXPECT_THAT(DryRunErrorOf({.run = {.optimizer = "adam"}}), AllOf(HasSubstr("--optimizer"), HasSubstr("adafactor")));
+  EXPECT_THAT(DryRunErrorOf({.run = {.torch_version = "new"}}), HasSubstr("--torch"));
+  EXPECT_THAT(DryRunErrorOf({.run = {.conf = "frob:1"}}), HasSubstr("--conf"));
+  EXPECT_THAT(DryRunErrorOf({.tokens = 513}), HasSubstr("--seq: 513"));
+  EXPECT_THAT(DryRunErrorOf({.device = "Z80"}), AllOf(HasSubstr("--device"), HasSubstr("A100-40GB")));
+  EXPECT_THAT(DryRunErrorOf({.capacity_bytes = 256 * kMiB}), HasSubstr("--capacity"));
+  EXPECT_THAT(DryRunErrorOf({.gpu = "Z80"}), HasSubstr("--gpu"));
   const absl::StatusOr<Model> endless = ReadModel(
       R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], "max_position_embeddings": 90000000})",
       {});

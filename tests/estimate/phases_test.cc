@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kClassifier[] = "BertForSequenceClassification";
+constexpr char kPhasesClassifier[] = "BertForSequenceClassification";
 
 // The live bytes of a run by step and phase, added up event by event: the most of each, of "between steps" the last.
 class LiveBytes final : public RunObserver {
@@ -42,7 +42,7 @@ TEST(PhasesTest, PartsOverTime) {
   options.batch = 2;
   options.tokens = 64;
   options.accumulation = 2;
-  const Model model = ModelOf("bert-base-uncased", kClassifier);
+  const Model model = ModelOf("bert-base-uncased", kPhasesClassifier);
   LiveBytes live;
   const absl::StatusOr<DryRun> run = RunDry(model, options, device::AddressOrder::kAscending, &live);
   ASSERT_TRUE(run.ok()) << run.status();
@@ -80,7 +80,7 @@ TEST(PhasesTest, AStepThatFreesNothingInTheEndIsThereToo) {
   options.tokens = 32;
   options.steps = 2;
   options.torch_version = "1.10";
-  const Model model = ModelOf("bert-base-uncased", kClassifier);
+  const Model model = ModelOf("bert-base-uncased", kPhasesClassifier);
   const absl::StatusOr<DryRun> run = RunDry(model, options, device::AddressOrder::kAscending);
   ASSERT_TRUE(run.ok()) << run.status();
   ASSERT_EQ(run->phases.size(), 1u + 2 * 4);
@@ -96,7 +96,7 @@ TEST(PhasesTest, TheIntervalSaysWhatIsNotKnown) {
   options.run.batch = 1;
   options.tokens = 64;
   options.run.torch_version = "1.10";
-  const Model model = ModelOf("bert-base-uncased", kClassifier);
+  const Model model = ModelOf("bert-base-uncased", kPhasesClassifier);
   const auto of = [&] { return MustEstimate(model, options).DeviceInterval(); };
   const Interval unknown = *of();
   EXPECT_GE(unknown.most_bytes - unknown.least_bytes, (1341 - 887) * kMiB);

@@ -12,7 +12,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kClassifier[] = "BertForSequenceClassification";
+constexpr char kSwitchesClassifier[] = "BertForSequenceClassification";
 constexpr std::int64_t kRows = 30'522, kWidth = 768;
 
 std::int64_t CountWith(const Model& model, const ModelSwitches& switches) {
@@ -53,7 +53,7 @@ Estimate EstimateWith(const ModelSwitches& switches, bool is_checkpointed = fals
   options.run.switches = switches;
   options.run.is_checkpointed = is_checkpointed;
   options.tokens = 128;
-  absl::StatusOr<Estimate> estimate = EstimateMemory(ModelOf("bert-base-uncased", kClassifier), options);
+  absl::StatusOr<Estimate> estimate = EstimateMemory(ModelOf("bert-base-uncased", kSwitchesClassifier), options);
   EXPECT_TRUE(estimate.ok()) << estimate.status();
   return estimate.ok() ? *std::move(estimate) : Estimate();
 }
@@ -96,11 +96,11 @@ TEST(ModelSwitchesTest, EmbeddingsOnTheHostTakeNothingOfTheDevice) {
 }
 
 TEST(ModelSwitchesTest, ErrorsNameTheFlag) {
-  const Model bert = ModelOf("bert-base-uncased", kClassifier);
+  const Model bert = ModelOf("bert-base-uncased", kSwitchesClassifier);
   EXPECT_THAT(ErrorWith(bert, {.vocabulary = 0}), HasSubstr("--vocab: 0"));
   EXPECT_THAT(ErrorWith(bert, {.layers = 10'001}), HasSubstr("--layers"));
   EXPECT_THAT(ErrorWith(bert, {.width = 100}), HasSubstr("not a multiple"));
-  EXPECT_THAT(ErrorWith(bert, {.ties_embeddings = true}), AllOf(HasSubstr("--tie"), HasSubstr(kClassifier)));
+  EXPECT_THAT(ErrorWith(bert, {.ties_embeddings = true}), AllOf(HasSubstr("--tie"), HasSubstr(kSwitchesClassifier)));
   EXPECT_THAT(ErrorWith(bert, {.shares_embeddings = false}), HasSubstr("--separate-embeddings"));
   EXPECT_THAT(ErrorWith(bert, {.frozen = {"poetry"}}), AllOf(HasSubstr("--freeze: 'poetry'"), HasSubstr("classifier")));
   EXPECT_THAT(ErrorWith(bert, {.frozen = {"bert", "classifier"}}), HasSubstr("nothing is left to train"));

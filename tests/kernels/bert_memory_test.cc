@@ -18,7 +18,7 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr std::int64_t kLength = 512;
+constexpr std::int64_t kBertLength = 512;
 constexpr std::uint64_t kContextMib = 1341;  // 1343 measured with a tensor's segment of 2 MiB in it
 constexpr std::uint64_t kCublasMib = 18;     // two handles' workspaces, from the driver in torch 1.10
 
@@ -50,7 +50,7 @@ Peak PeakOf(const Row& row, device::AddressOrder order) {
                                  .autocast = row.is_half ? std::optional(DType::kFloat16) : std::nullopt,
                                  .optimizer = row.optimizer});
   const absl::Status status = training.Run(row.steps, [&] {
-    const Tensor ids = Empty(context, {row.batch, kLength}, DType::kInt64, Part::kBatch);
+    const Tensor ids = Empty(context, {row.batch, kBertLength}, DType::kInt64, Part::kBatch);
     const Tensor labels = Empty(context, {row.batch}, DType::kInt64, Part::kBatch);
     return model.Loss(ids, labels);
   });

@@ -15,7 +15,7 @@
 namespace ashlar::kernels {
 namespace {
 
-const float* Values(const Tensor& tensor) { return static_cast<const float*>(tensor.view().data); }
+const float* CheckpointValues(const Tensor& tensor) { return static_cast<const float*>(tensor.view().data); }
 
 // y = a b, a itself and b^2, and of these mean(y) + 2 mean(a): the gradients are (b + 2) / 3 and a / 3.
 TEST(Checkpointing, TakesAndGivesSeveralTensors) {
@@ -34,9 +34,9 @@ TEST(Checkpointing, TakesAndGivesSeveralTensors) {
   ASSERT_EQ(out.size(), 3u);
   Backward(Add(MeanOfAll(out[0]), MulScalar(MeanOfAll(out[1]), 2)));
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_FLOAT_EQ(Values(out[1])[i], Values(a)[i]);
-    EXPECT_FLOAT_EQ(Values(a.grad())[i], (Values(b)[i] + 2) / 3);
-    EXPECT_FLOAT_EQ(Values(b.grad())[i], Values(a)[i] / 3);
+    EXPECT_FLOAT_EQ(CheckpointValues(out[1])[i], CheckpointValues(a)[i]);
+    EXPECT_FLOAT_EQ(CheckpointValues(a.grad())[i], (CheckpointValues(b)[i] + 2) / 3);
+    EXPECT_FLOAT_EQ(CheckpointValues(b.grad())[i], CheckpointValues(a)[i] / 3);
   }
 }
 

@@ -23,8 +23,11 @@ std::unique_ptr<World> WorldOf(const Framework& framework) {
 }
 Framework Torch(const char* version) { return *FrameworkOf(version); }
 
-constexpr std::uint64_t kSequences = 4, kLength = 128, kWidth = 64, kInner = 256, kHeads = 4;
-constexpr std::uint64_t kTokens = kSequences * kLength, kScores = kSequences * kHeads * kLength * kLength;
+constexpr std::uint64_t kClosedFormsSequences = 4, kClosedFormsLength = 128, kClosedFormsWidth = 64,
+                        kClosedFormsInner = 256, kClosedFormsHeads = 4;
+constexpr std::uint64_t kClosedFormsTokens = kClosedFormsSequences * kClosedFormsLength,
+                        kClosedFormsScores =
+                            kClosedFormsSequences * kClosedFormsHeads * kClosedFormsLength * kClosedFormsLength;
 
 // Bytes that live after a forward pass, but for weights and batch: what the graph saves.
 std::uint64_t SavedBytes(const Framework& framework, std::int64_t layers, std::optional<DType> autocast = {},
@@ -32,17 +35,17 @@ std::uint64_t SavedBytes(const Framework& framework, std::int64_t layers, std::o
   const std::unique_ptr<World> world = WorldOf(framework);
   Context& context = world->context();
   BertConfig config;
-  config.hidden_size = kWidth;
-  config.intermediate_size = kInner;
-  config.num_attention_heads = kHeads;
+  config.hidden_size = kClosedFormsWidth;
+  config.intermediate_size = kClosedFormsInner;
+  config.num_attention_heads = kClosedFormsHeads;
   config.num_hidden_layers = layers;
   Parameters parameters(context, {.dtype = weights});
   const BertClassifier model(parameters, config, 2, {});
   Tensor loss;
   {
     const Autocast scope(context, autocast.has_value(), autocast.value_or(DType::kFloat16));
-    loss = model.Loss(Empty(context, {kSequences, kLength}, DType::kInt64, Part::kBatch),
-                      Empty(context, {kSequences}, DType::kInt64, Part::kBatch));
+    loss = model.Loss(Empty(context, {kClosedFormsSequences, kClosedFormsLength}, DType::kInt64, Part::kBatch),
+                      Empty(context, {kClosedFormsSequences}, DType::kInt64, Part::kBatch));
   }
   return context.memory().live_by_part()[static_cast<std::size_t>(Part::kActivations)];
 }
@@ -52,30 +55,38 @@ std::uint64_t SavedByALayer(const Framework& framework, std::optional<DType> aut
 }
 
 // Of two norms a layer: mean and reciprocal deviation of each token, float.
-constexpr std::uint64_t kNormStatistics = 2 * 2 * 4 * kTokens;
+constexpr std::uint64_t kNormStatistics = 2 * 2 * 4 * kClosedFormsTokens;
 
 TEST(ClosedForms, ABertLayerInFloat) {
-  EXPECT_EQ(SavedByALayer(Torch("1.10")),
-            kTokens * kWidth * 34 + kTokens * kInner * 8 + kScores * 13 + kNormStatistics);
-  EXPECT_EQ(SavedByALayer(Torch("1.11")), kTokens * kWidth * 34 + kTokens * kInner * 8 + kScores * 9 + kNormStatistics);
+  EXPECT_EQ(SavedByALayer(Torch("1.10")), kClosedFormsTokens * kClosedFormsWidth * 34 +
+                                              kClosedFormsTokens * kClosedFormsInner * 8 + kClosedFormsScores * 13 +
+                                              kNormStatistics);
+  EXPECT_EQ(SavedByALayer(Torch("1.11")), kClosedFormsTokens * kClosedFormsWidth * 34 +
+                                              kClosedFormsTokens * kClosedFormsInner * 8 + kClosedFormsScores * 9 +
+                                              kNormStatistics);
 }
 
 TEST(ClosedForms, ABertLayerInHalf) {
-  const std::uint64_t half_weights = (4 * kWidth * kWidth + 2 * kWidth * kInner) * 2;
+  const std::uint64_t half_weights =
+      (4 * kClosedFormsWidth * kClosedFormsWidth + 2 * kClosedFormsWidth * kClosedFormsInner) * 2;
   EXPECT_EQ(SavedByALayer(Torch("1.10"), DType::kFloat16),
-            kTokens * kWidth * 26 + kTokens * kInner * 6 + kScores * 11 + kNormStatistics + half_weights);
+            kClosedFormsTokens * kClosedFormsWidth * 26 + kClosedFormsTokens * kClosedFormsInner * 6 +
+                kClosedFormsScores * 11 + kNormStatistics + half_weights);
 }
 
 // All in half but the masks and the norms' statistics.
 TEST(ClosedForms, ABertLayerInPureHalf) {
   const auto saved = [](std::int64_t layers) { return SavedBytes(Torch("2.6"), layers, {}, DType::kFloat16); };
-  EXPECT_EQ(saved(3) - saved(2), kTokens * kWidth * 18 + kTokens * kInner * 4 + kScores * 5 + kNormStatistics);
+  EXPECT_EQ(saved(3) - saved(2), kClosedFormsTokens * kClosedFormsWidth * 18 +
+                                     kClosedFormsTokens * kClosedFormsInner * 4 + kClosedFormsScores * 5 +
+                                     kNormStatistics);
 }
 
 TEST(Switches, GeluInHalfSavesTwoBytesLessAnInnerElement) {
   Framework before = Torch("1.10"), after = before;
   after.gelu_autocasts_to_float = false;
-  EXPECT_EQ(SavedByALayer(before, DType::kFloat16) - SavedByALayer(after, DType::kFloat16), 2 * kTokens * kInner);
+  EXPECT_EQ(SavedByALayer(before, DType::kFloat16) - SavedByALayer(after, DType::kFloat16),
+            2 * kClosedFormsTokens * kClosedFormsInner);
 }
 
 TEST(Switches, TheBiasIsAddedWithoutMemoryEitherWay) {
@@ -186,15 +197,15 @@ TEST(ClosedForms, OneSequenceNeedsNoCopies) {
     const std::unique_ptr<World> world = WorldOf(Torch("1.10"));
     Context& context = world->context();
     BertConfig config;
-    config.hidden_size = kWidth;
-    config.intermediate_size = kInner;
-    config.num_attention_heads = kHeads;
+    config.hidden_size = kClosedFormsWidth;
+    config.intermediate_size = kClosedFormsInner;
+    config.num_attention_heads = kClosedFormsHeads;
     config.num_hidden_layers = layers;
     Parameters parameters(context);
     const BertClassifier model(parameters, config, 2, {});
     StepEvents events;
     world->allocator().SetSink(&events);
-    const Tensor loss = model.Loss(Empty(context, {sequences, kLength}, DType::kInt64, Part::kBatch),
+    const Tensor loss = model.Loss(Empty(context, {sequences, kClosedFormsLength}, DType::kInt64, Part::kBatch),
                                    Empty(context, {sequences}, DType::kInt64, Part::kBatch));
     world->allocator().SetSink(nullptr);
     std::int64_t count = 0;

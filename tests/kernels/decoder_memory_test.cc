@@ -16,8 +16,9 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr std::uint64_t kSequences = 3, kLength = 96, kWidth = 64, kInner = 160, kHeads = 4;
-constexpr std::uint64_t kTokens = kSequences * kLength, kScores = kSequences * kHeads * kLength * kLength;
+constexpr std::uint64_t kDecoderSequences = 3, kDecoderLength = 96, kWidth = 64, kInner = 160, kHeads = 4;
+constexpr std::uint64_t kTokens = kDecoderSequences * kDecoderLength,
+                        kScores = kDecoderSequences * kHeads * kDecoderLength * kDecoderLength;
 constexpr std::uint64_t kHalfWeights = (4 * kWidth * kWidth + 3 * kWidth * kInner) * 2;  // of a llama layer
 
 struct Setting {
@@ -25,12 +26,12 @@ struct Setting {
   Attention attention = Attention::kEager;
   std::optional<DType> autocast = {};
   DType weights = DType::kFloat32;
-  std::int64_t sequences = static_cast<std::int64_t>(kSequences);
+  std::int64_t sequences = static_cast<std::int64_t>(kDecoderSequences);
   std::int64_t key_heads = static_cast<std::int64_t>(kHeads);
   std::int64_t real_tokens = 0;  // of a padded batch
 };
 
-std::unique_ptr<World> WorldOf(const Setting& setting) {
+std::unique_ptr<World> DecoderWorldOf(const Setting& setting) {
   return *World::Make(
       {.capacity_bytes = 16 * kGiB, .framework = *FrameworkOf(setting.torch), .gpu = *GpuNamed("A100")});
 }
@@ -49,7 +50,7 @@ DecoderConfig LlamaOf(std::int64_t layers, std::int64_t key_heads) {
 
 Tensor LlamaLoss(const Decoder& model, Context& context, const Setting& setting) {
   const Autocast scope(context, setting.autocast.has_value(), setting.autocast.value_or(DType::kFloat16));
-  const Dims sizes = {setting.sequences, static_cast<std::int64_t>(kLength)};
+  const Dims sizes = {setting.sequences, static_cast<std::int64_t>(kDecoderLength)};
   const Tensor ids = Empty(context, sizes, DType::kInt64, Part::kBatch);
   Call call;
   call.tokens = setting.real_tokens;
@@ -63,7 +64,7 @@ struct Kept {
 };
 
 Kept KeptByLlama(const Setting& setting, std::int64_t layers) {
-  const std::unique_ptr<World> world = WorldOf(setting);
+  const std::unique_ptr<World> world = DecoderWorldOf(setting);
   Context& context = world->context();
   Parameters parameters(context, {.dtype = setting.weights});
   const Decoder model(parameters, LlamaOf(layers, setting.key_heads),
@@ -89,7 +90,7 @@ TEST(DecoderMemory, EagerLlamaInFloat) {
   // What is copied for a batch of more than one is kept as it is else.
   Setting one;
   one.sequences = 1;
-  EXPECT_EQ(BytesOfALayer(one) * kSequences, BytesOfALayer({}));
+  EXPECT_EQ(BytesOfALayer(one) * kDecoderSequences, BytesOfALayer({}));
 }
 
 TEST(DecoderMemory, OneSequenceNeedsNoCopies) {
@@ -124,7 +125,7 @@ TEST(DecoderMemory, FlashLlamaUnderAutocast) {
   setting.torch = "2.3";
   EXPECT_EQ(BytesOfALayer(setting),
             kTokens * kWidth * 34 + kTokens * 8 + kTokens * kInner * 8 + kTokens * kHeads * 4 + kHalfWeights +
-                2 * kLength * kWidth / kHeads * 2);  // cosines and sines of the layer
+                2 * kDecoderLength * kWidth / kHeads * 2);  // cosines and sines of the layer
 }
 
 // The norms' input alone is kept in float.
@@ -148,7 +149,7 @@ TEST(DecoderMemory, FlashKeepsRealTokensOfAPaddedBatch) {
   setting.weights = DType::kBFloat16;
   setting.real_tokens = kReal;
   const std::uint64_t whole = kTokens * kWidth * 18 + kTokens * 8 + kTokens * kInner * 8;
-  const std::uint64_t beside = kReal * kHeads * 4 + kReal * 8 + (kSequences + 1) * 4 + 16;
+  const std::uint64_t beside = kReal * kHeads * 4 + kReal * 8 + (kDecoderSequences + 1) * 4 + 16;
   EXPECT_EQ(BytesOfALayer(setting), whole + kReal * kWidth * 8 + beside);
   setting.key_heads = 2;  // keys and values of half the heads
   EXPECT_EQ(BytesOfALayer(setting), whole + kReal * kWidth * 6 + beside);
@@ -157,12 +158,12 @@ TEST(DecoderMemory, FlashKeepsRealTokensOfAPaddedBatch) {
 // GPT-2's gelu keeps five tensors of inner width; scores, dropped ones and their mask; a divisor.
 TEST(DecoderMemory, EagerGpt2InFloat) {
   const auto bytes = [](std::int64_t layers) {
-    const std::unique_ptr<World> world = WorldOf({});
+    const std::unique_ptr<World> world = DecoderWorldOf({});
     Context& context = world->context();
     Parameters parameters(context);
     Gpt2Config config{100, 128, kWidth, layers, kHeads, kInner};
     const Gpt2 model(parameters, config, {});
-    const Tensor loss = model.Loss(Empty(context, {kSequences, kLength}, DType::kInt64, Part::kBatch));
+    const Tensor loss = model.Loss(Empty(context, {kDecoderSequences, kDecoderLength}, DType::kInt64, Part::kBatch));
     return context.memory().live_by_part()[static_cast<std::size_t>(Part::kActivations)];
   };
   EXPECT_EQ(bytes(3) - bytes(2), kTokens * kWidth * 34 + kTokens * 16 + kTokens * kInner * 20 + kScores * 9 + 4);
@@ -177,7 +178,7 @@ TEST(DecoderMemory, BackwardLeavesGradientsAlone) {
       Setting setting;
       setting.real_tokens = real_tokens;
       setting.weights = DType::kBFloat16;
-      const std::unique_ptr<World> world = WorldOf(setting);
+      const std::unique_ptr<World> world = DecoderWorldOf(setting);
       Context& context = world->context();
       Parameters parameters(context, {.dtype = setting.weights});
       const Decoder model(parameters, LlamaOf(2, 2), {.attention = attention, .is_checkpointed = is_checkpointed});
@@ -199,12 +200,12 @@ TEST(DecoderMemory, GptNeoScoresAreFloat) {
     const auto of = [&](std::int64_t layers) {
       Setting setting;
       setting.weights = weights;
-      const std::unique_ptr<World> world = WorldOf(setting);
+      const std::unique_ptr<World> world = DecoderWorldOf(setting);
       Context& context = world->context();
       Parameters parameters(context, {.dtype = weights});
       const GptNeoConfig config{100, 128, kWidth, layers, kHeads, kInner};
       const GptNeo model(parameters, config, {});
-      const Tensor ids = Empty(context, {kSequences, kLength}, DType::kInt64, Part::kBatch);
+      const Tensor ids = Empty(context, {kDecoderSequences, kDecoderLength}, DType::kInt64, Part::kBatch);
       const Tensor loss = model.Loss(ids, ids);
       return context.memory().live_by_part()[static_cast<std::size_t>(Part::kActivations)];
     };

@@ -23,11 +23,11 @@ namespace {
 
 using Patterns = std::vector<std::string>;
 
-std::unique_ptr<World> WorldOf(const char* torch = "2.6") {
+std::unique_ptr<World> FrozenWorldOf(const char* torch = "2.6") {
   return *World::Make({.framework = *FrameworkOf(torch), .gpu = *GpuNamed("A100")});
 }
 
-std::uint64_t Live(Context& context, Part part) {
+std::uint64_t FrozenLive(Context& context, Part part) {
   return context.memory().live_by_part()[static_cast<std::size_t>(part)];
 }
 
@@ -45,7 +45,7 @@ TEST(IsNamedBy, WholePartsAnywhere) {
 
 TEST(CheckFrozen, SaysWhatThereIs) {
   const auto status = [](Patterns frozen) {
-    const std::unique_ptr<World> world = WorldOf();
+    const std::unique_ptr<World> world = FrozenWorldOf();
     Parameters parameters(world->context(), {.frozen = std::move(frozen)});
     (void)parameters.New("encoder.layer.0.weight", {2}, Init::Zero());
     (void)parameters.New("0.1.weight", {2}, Init::Zero());
@@ -60,9 +60,11 @@ TEST(CheckFrozen, SaysWhatThereIs) {
   EXPECT_EQ(status({"weight", "bias"}).message(), "'weight,bias' freezes every parameter: nothing is left to train");
 }
 
-constexpr std::uint64_t kSequences = 4, kLength = 128, kWidth = 64, kInner = 256, kHeads = 4;
-constexpr std::uint64_t kTokens = kSequences * kLength, kScores = kSequences * kHeads * kLength * kLength;
-constexpr std::uint64_t kNormStatistics = 2 * 4 * kTokens;  // mean and reciprocal deviation, float
+constexpr std::uint64_t kFrozenSequences = 4, kFrozenLength = 128, kFrozenWidth = 64, kFrozenInner = 256,
+                        kFrozenHeads = 4;
+constexpr std::uint64_t kFrozenTokens = kFrozenSequences * kFrozenLength,
+                        kFrozenScores = kFrozenSequences * kFrozenHeads * kFrozenLength * kFrozenLength;
+constexpr std::uint64_t kFrozenNormStatistics = 2 * 4 * kFrozenTokens;  // mean and reciprocal deviation, float
 
 struct Step {
   std::uint64_t saved = 0;      // by the graph, after forward
@@ -76,7 +78,7 @@ Step StepOf(World& world, Patterns frozen, const Make& make, const Loss& loss_of
   Parameters parameters(context, {.frozen = std::move(frozen)});
   const std::unique_ptr<Model> model = make(parameters);
   EXPECT_TRUE(parameters.CheckFrozen().ok()) << parameters.CheckFrozen();
-  const std::uint64_t before = Live(context, Part::kActivations);
+  const std::uint64_t before = FrozenLive(context, Part::kActivations);
   Step out;
   {
     Tensor loss;
@@ -84,11 +86,11 @@ Step StepOf(World& world, Patterns frozen, const Make& make, const Loss& loss_of
       const Autocast scope(context, autocast.has_value(), autocast.value_or(DType::kFloat16));
       loss = loss_of(*model);
     }
-    out.saved = Live(context, Part::kActivations) - before;
+    out.saved = FrozenLive(context, Part::kActivations) - before;
     Backward(loss);
   }
-  EXPECT_EQ(Live(context, Part::kActivations), before);
-  out.gradients = Live(context, Part::kGradients);
+  EXPECT_EQ(FrozenLive(context, Part::kActivations), before);
+  out.gradients = FrozenLive(context, Part::kGradients);
   for (const Parameter& parameter : parameters.all()) {
     EXPECT_EQ(parameter.tensor.grad().defined(), parameter.tensor.requires_grad()) << parameter.name;
     if (parameter.tensor.requires_grad()) out.trained += static_cast<std::uint64_t>(parameter.tensor.elements());
@@ -98,12 +100,12 @@ Step StepOf(World& world, Patterns frozen, const Make& make, const Loss& loss_of
 
 Step Bert(Patterns frozen, const char* torch = "2.6", std::optional<DType> autocast = {},
           bool is_checkpointed = false) {
-  const std::unique_ptr<World> world = WorldOf(torch);
+  const std::unique_ptr<World> world = FrozenWorldOf(torch);
   Context& context = world->context();
   BertConfig config;
-  config.hidden_size = kWidth;
-  config.intermediate_size = kInner;
-  config.num_attention_heads = kHeads;
+  config.hidden_size = kFrozenWidth;
+  config.intermediate_size = kFrozenInner;
+  config.num_attention_heads = kFrozenHeads;
   config.num_hidden_layers = 3;
   return StepOf<BertClassifier>(
       *world, std::move(frozen),
@@ -112,8 +114,8 @@ Step Bert(Patterns frozen, const char* torch = "2.6", std::optional<DType> autoc
                                                 BertModel::Options{.is_checkpointed = is_checkpointed});
       },
       [&](const BertClassifier& model) {
-        return model.Loss(Empty(context, {kSequences, kLength}, DType::kInt64, Part::kBatch),
-                          Empty(context, {kSequences}, DType::kInt64, Part::kBatch));
+        return model.Loss(Empty(context, {kFrozenSequences, kFrozenLength}, DType::kInt64, Part::kBatch),
+                          Empty(context, {kFrozenSequences}, DType::kInt64, Part::kBatch));
       },
       autocast);
 }
@@ -127,30 +129,33 @@ std::uint64_t SpareInBert(Patterns frozen, Patterns also_frozen, const char* tor
 
 // The norm's input and statistics, and the mask of the dropout behind it; the indices are the batch.
 TEST(Frozen, EmbeddingsKeepNothing) {
-  EXPECT_EQ(SpareInBert({}, {"embeddings"}), kTokens * kWidth * (4 + 1) + kNormStatistics);
+  EXPECT_EQ(SpareInBert({}, {"embeddings"}), kFrozenTokens * kFrozenWidth * (4 + 1) + kFrozenNormStatistics);
 }
 
 TEST(Frozen, ALayerBelowTheLowestTrainedOneKeepsNothing) {
-  const std::uint64_t float_layer = kTokens * kWidth * 34 + kTokens * kInner * 8 + kScores * 9 + 2 * kNormStatistics;
+  const std::uint64_t float_layer = kFrozenTokens * kFrozenWidth * 34 + kFrozenTokens * kFrozenInner * 8 +
+                                    kFrozenScores * 9 + 2 * kFrozenNormStatistics;
   EXPECT_EQ(SpareInBert({"embeddings"}, {"layer.0"}), float_layer);
   EXPECT_EQ(SpareInBert({"embeddings", "layer.0"}, {"layer.1"}), float_layer);
 }
 
 // Copies of frozen weights in half are not kept by autocast's cache, and nothing else holds them without a graph.
 TEST(Frozen, ALayerBelowInHalfKeepsNoWeightsEither) {
-  const std::uint64_t half_weights = (4 * kWidth * kWidth + 2 * kWidth * kInner) * 2;
+  const std::uint64_t half_weights = (4 * kFrozenWidth * kFrozenWidth + 2 * kFrozenWidth * kFrozenInner) * 2;
   EXPECT_EQ(SpareInBert({"embeddings"}, {"layer.0"}, "1.10", DType::kFloat16),
-            kTokens * kWidth * 26 + kTokens * kInner * 6 + kScores * 11 + 2 * kNormStatistics + half_weights);
+            kFrozenTokens * kFrozenWidth * 26 + kFrozenTokens * kFrozenInner * 6 + kFrozenScores * 11 +
+                2 * kFrozenNormStatistics + half_weights);
 }
 
 // A product keeps an operand for the other's gradient alone: a frozen weight between trained layers costs its input.
 TEST(Frozen, AWeightBetweenTrainedLayersSparesItsInput) {
   EXPECT_EQ(SpareInBert({}, {"layer.1.attention.self.query"}), 0u);  // key and value keep the same tensor
-  EXPECT_EQ(SpareInBert({}, {"layer.1.attention.self"}), kTokens * kWidth * 4);
-  EXPECT_EQ(SpareInBert({}, {"layer.1.intermediate"}), kTokens * kWidth * 4);
-  EXPECT_EQ(SpareInBert({}, {"encoder.layer.1.output.dense"}), kTokens * kInner * 4);
-  EXPECT_EQ(SpareInBert({}, {"layer.1.*.dense.weight"}), kTokens * (kWidth + kInner) * 4);  // the last two
-  EXPECT_EQ(SpareInBert({}, {"layer.1.attention.output.dense"}), kTokens * kWidth * 4);     // the context
+  EXPECT_EQ(SpareInBert({}, {"layer.1.attention.self"}), kFrozenTokens * kFrozenWidth * 4);
+  EXPECT_EQ(SpareInBert({}, {"layer.1.intermediate"}), kFrozenTokens * kFrozenWidth * 4);
+  EXPECT_EQ(SpareInBert({}, {"encoder.layer.1.output.dense"}), kFrozenTokens * kFrozenInner * 4);
+  EXPECT_EQ(SpareInBert({}, {"layer.1.*.dense.weight"}),
+            kFrozenTokens * (kFrozenWidth + kFrozenInner) * 4);                                      // the last two
+  EXPECT_EQ(SpareInBert({}, {"layer.1.attention.output.dense"}), kFrozenTokens * kFrozenWidth * 4);  // the context
   EXPECT_EQ(SpareInBert({}, {"bias"}), 0u);
   EXPECT_EQ(SpareInBert({}, {"LayerNorm"}), 0u);  // a norm keeps its input for its input's gradient
 }
@@ -159,9 +164,9 @@ TEST(Frozen, HaveNoGradients) {
   const Step all = Bert({}), some = Bert({"embeddings", "layer.*.attention", "pooler.dense.bias"});
   EXPECT_EQ(all.gradients, all.trained * 4);
   EXPECT_EQ(some.gradients, some.trained * 4);
-  const std::uint64_t embeddings = (30'522 + 512 + 2 + 2) * kWidth;
-  const std::uint64_t attention = 3 * (4 * (kWidth * kWidth + kWidth) + 2 * kWidth);
-  EXPECT_EQ(all.trained - some.trained, embeddings + attention + kWidth);
+  const std::uint64_t embeddings = (30'522 + 512 + 2 + 2) * kFrozenWidth;
+  const std::uint64_t attention = 3 * (4 * (kFrozenWidth * kFrozenWidth + kFrozenWidth) + 2 * kFrozenWidth);
+  EXPECT_EQ(all.trained - some.trained, embeddings + attention + kFrozenWidth);
 }
 
 // Every layer is trained all the same: the embeddings' output is made to want a gradient. What is in front of it is no
@@ -169,14 +174,15 @@ TEST(Frozen, HaveNoGradients) {
 TEST(Frozen, EmbeddingsBeforeCheckpointedLayers) {
   const Step all = Bert({}, "2.6", {}, true), some = Bert({"embeddings"}, "2.6", {}, true);
   EXPECT_EQ(some.gradients, some.trained * 4);
-  EXPECT_EQ(some.saved, all.saved + kTokens * kWidth * 4);  // the words' embeddings, held for their gradient
+  EXPECT_EQ(some.saved,
+            all.saved + kFrozenTokens * kFrozenWidth * 4);  // the words' embeddings, held for their gradient
 }
 
 // The output head is the word embeddings: without their gradient it does not keep the hidden states.
 TEST(Frozen, TiedWordEmbeddingsOfGpt2) {
   constexpr std::int64_t kBatch = 2, kTokensOf = 16, kEmbedded = 32;
   const auto step = [&](Patterns frozen) {
-    const std::unique_ptr<World> world = WorldOf();
+    const std::unique_ptr<World> world = FrozenWorldOf();
     Context& context = world->context();
     Gpt2Config config;
     config.vocab_size = 50;
@@ -201,7 +207,7 @@ TEST(Frozen, TiedWordEmbeddingsOfGpt2) {
 
 TEST(Frozen, TiedDecoderOfTabFormer) {
   const auto step = [](Patterns frozen) {
-    const std::unique_ptr<World> world = WorldOf();
+    const std::unique_ptr<World> world = FrozenWorldOf();
     Context& context = world->context();
     TabFormerConfig config;
     config.column_sizes = {3, 5, 4};
@@ -225,7 +231,7 @@ TEST(Frozen, TiedDecoderOfTabFormer) {
 TEST(Frozen, AProductKeepsWhatTheOtherSideNeeds) {
   constexpr std::uint64_t kLeft = 10 * 20 * 4, kRight = 20 * 30 * 4, kOut = 10 * 30 * 4;
   const auto live = [](bool left_trains, bool right_trains) {
-    const std::unique_ptr<World> world = WorldOf("1.13");  // no workspace of its own
+    const std::unique_ptr<World> world = FrozenWorldOf("1.13");  // no workspace of its own
     Context& context = world->context();
     Tensor left = Empty(context, {10, 20}, DType::kFloat32), right = Empty(context, {20, 30}, DType::kFloat32);
     left.set_requires_grad(left_trains);
@@ -233,7 +239,7 @@ TEST(Frozen, AProductKeepsWhatTheOtherSideNeeds) {
     Tensor a = MulScalar(left, 1), b = MulScalar(right, 1);
     const Tensor out = Mm(a, b);
     Release(a, b);
-    return Live(context, Part::kActivations) - kLeft - kRight - kOut;
+    return FrozenLive(context, Part::kActivations) - kLeft - kRight - kOut;
   };
   EXPECT_EQ(live(true, true), kLeft + kRight);
   EXPECT_EQ(live(true, false), kRight);
@@ -252,7 +258,7 @@ TEST(Frozen, HaveNoOptimizerState) {
            {"adafactor", (100 + 64 + 50) * 4},
            {"adafactor-torch", (100 + 64 + 50) * 4},
            {"sgd", 0}}) {
-    const std::unique_ptr<World> world = WorldOf();
+    const std::unique_ptr<World> world = FrozenWorldOf();
     Context& context = world->context();
     Parameters parameters(context, {.frozen = {"frozen"}});
     for (const char* name : {"a.weight", "b.frozen.weight"}) {
@@ -266,7 +272,7 @@ TEST(Frozen, HaveNoOptimizerState) {
     const std::unique_ptr<Optimizer> made = *MakeOptimizer(optimizer, parameters, {});
     made->Step();
     made->Step();
-    EXPECT_EQ(Live(context, Part::kOptimizer), bytes) << optimizer;
+    EXPECT_EQ(FrozenLive(context, Part::kOptimizer), bytes) << optimizer;
   }
 }
 

@@ -26,7 +26,7 @@
 namespace ashlar::kernels {
 namespace {
 
-struct Row {
+struct RecordedStepsRow {
   std::int64_t context;
   bool is_training;
   bool is_bf16;
@@ -35,17 +35,17 @@ struct Row {
   std::uint64_t peak_reserved_mib;
 };
 
-std::string RowName(const testing::TestParamInfo<Row>& info) {
+std::string RowName(const testing::TestParamInfo<RecordedStepsRow>& info) {
   return absl::StrCat(info.param.is_training ? "Training" : "Inference", info.param.context);
 }
 
-std::ostream& operator<<(std::ostream& out, const Row& row) {
+std::ostream& operator<<(std::ostream& out, const RecordedStepsRow& row) {
   return out << row.context << (row.is_training ? " training" : " inference") << (row.is_bf16 ? " bf16" : "");
 }
 
-class RecordedStep : public testing::TestWithParam<Row> {};
+class RecordedStep : public testing::TestWithParam<RecordedStepsRow> {};
 
-std::string FileOf(const Row& row) {
+std::string FileOf(const RecordedStepsRow& row) {
   const std::string part = absl::StrCat("medium_", row.context, row.is_training ? "_training" : "_inference");
   for (const std::string& file : SnapshotFiles()) {
     if (file.find(part) != std::string::npos) return file;
@@ -59,7 +59,7 @@ struct DryRun {
   std::uint64_t peak_reserved = 0;
 };
 
-DryRun RunDry(const Row& row, device::AddressOrder order) {
+DryRun RunDry(const RecordedStepsRow& row, device::AddressOrder order) {
   constexpr std::int64_t kBatch = 4, kWarmUp = 5;
   device::SimDeviceOptions device_options;
   device_options.address_order = order;
@@ -140,7 +140,7 @@ TEST_P(RecordedStep, AgreesEventByEvent) {
 
 // Which segment a request splits depends on the driver's addresses: both orders. docs/estimate.md has the same numbers.
 TEST_P(RecordedStep, PeaksAgree) {
-  const Row& row = GetParam();
+  const RecordedStepsRow& row = GetParam();
   const DryRun up = RunDry(row, device::AddressOrder::kAscending);
   const DryRun down = RunDry(row, device::AddressOrder::kDescending);
   for (const DryRun* run : {&up, &down}) {
@@ -157,13 +157,16 @@ TEST_P(RecordedStep, PeaksAgree) {
   EXPECT_THAT(tests::DocumentedRow(label), testing::EndsWith(cells));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , RecordedStep,
-    testing::Values(Row{128, true, false, 12831, 7013335044, 6900}, Row{256, true, false, 13027, 9103544320, 8836},
-                    Row{512, true, true, 14961, 12426629128, 12074}, Row{1024, true, true, 14961, 24207167496, 24012},
-                    Row{128, false, false, 2560, 1736962048, 1682}, Row{256, false, false, 2560, 1793775616, 1778},
-                    Row{512, false, true, 3332, 1949343744, 1890}, Row{1024, false, false, 2560, 2877435904, 3056}),
-    RowName);
+INSTANTIATE_TEST_SUITE_P(, RecordedStep,
+                         testing::Values(RecordedStepsRow{128, true, false, 12831, 7013335044, 6900},
+                                         RecordedStepsRow{256, true, false, 13027, 9103544320, 8836},
+                                         RecordedStepsRow{512, true, true, 14961, 12426629128, 12074},
+                                         RecordedStepsRow{1024, true, true, 14961, 24207167496, 24012},
+                                         RecordedStepsRow{128, false, false, 2560, 1736962048, 1682},
+                                         RecordedStepsRow{256, false, false, 2560, 1793775616, 1778},
+                                         RecordedStepsRow{512, false, true, 3332, 1949343744, 1890},
+                                         RecordedStepsRow{1024, false, false, 2560, 2877435904, 3056}),
+                         RowName);
 
 }  // namespace
 }  // namespace ashlar::kernels

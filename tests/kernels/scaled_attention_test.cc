@@ -27,7 +27,7 @@
 namespace ashlar::kernels {
 namespace {
 
-std::unique_ptr<World> MakeWorld(DeviceKind kind, const char* torch = "2.6", const char* gpu = "A100") {
+std::unique_ptr<World> ScaledAttentionMakeWorld(DeviceKind kind, const char* torch = "2.6", const char* gpu = "A100") {
   return *World::Make({.kind = kind,
                        .capacity_bytes = kind == DeviceKind::kSim ? 16 * kGiB : 256 * kMiB,
                        .framework = *FrameworkOf(torch),
@@ -80,7 +80,7 @@ Tensor Reference(const Tensor& q, const Tensor& k, const Tensor& v, MaskKind kin
   return Matmul(Softmax(scores), v);
 }
 
-struct Case {
+struct ScaledAttentionCase {
   DType dtype;
   std::int64_t head_size;
   AttentionBackend backend;
@@ -89,16 +89,17 @@ struct Case {
 
 TEST(ScaledAttention, NumbersAndGradientsAreThoseOfTheComposedOperations) {
   using enum MaskKind;
-  const Case cases[] = {{DType::kFloat32, 8, AttentionBackend::kEfficient, {kNone, kCausal, kBool, kBias}},
-                        {DType::kFloat32, 6, AttentionBackend::kMath, {kNone, kCausal, kBool, kBias}},
-                        {DType::kBFloat16, 16, AttentionBackend::kFlash, {kNone, kCausal}},
-                        {DType::kBFloat16, 12, AttentionBackend::kFlash, {kCausal}},  // padded to 16
-                        {DType::kBFloat16, 16, AttentionBackend::kEfficient, {kBool, kBias}}};
+  const ScaledAttentionCase cases[] = {
+      {DType::kFloat32, 8, AttentionBackend::kEfficient, {kNone, kCausal, kBool, kBias}},
+      {DType::kFloat32, 6, AttentionBackend::kMath, {kNone, kCausal, kBool, kBias}},
+      {DType::kBFloat16, 16, AttentionBackend::kFlash, {kNone, kCausal}},
+      {DType::kBFloat16, 12, AttentionBackend::kFlash, {kCausal}},  // padded to 16
+      {DType::kBFloat16, 16, AttentionBackend::kEfficient, {kBool, kBias}}};
   for (const char* torch : {"2.4", "2.6"}) {
-    for (const Case& c : cases) {
+    for (const ScaledAttentionCase& c : cases) {
       for (const MaskKind kind : c.masks) {
         SCOPED_TRACE(testing::Message() << torch << " head " << c.head_size << " mask " << static_cast<int>(kind));
-        const std::unique_ptr<World> world = MakeWorld(DeviceKind::kHost, torch);
+        const std::unique_ptr<World> world = ScaledAttentionMakeWorld(DeviceKind::kHost, torch);
         Context& context = world->context();
         const bool has_mask = kind == kBool || kind == kBias;
         ASSERT_EQ(BackendOf(context.gpu(), c.dtype, c.head_size, has_mask), c.backend);
@@ -162,7 +163,7 @@ Bytes BytesOf(Memory& memory, const std::function<Tensor()>& attend) {
 }
 
 Bytes BytesOf(const char* torch, const char* gpu, DType dtype, const Dims& by_token, std::int64_t key_heads = 0) {
-  const std::unique_ptr<World> world = MakeWorld(DeviceKind::kSim, torch, gpu);
+  const std::unique_ptr<World> world = ScaledAttentionMakeWorld(DeviceKind::kSim, torch, gpu);
   Context& context = world->context();
   Dims of_keys = by_token;
   if (key_heads != 0) of_keys[2] = key_heads;
@@ -199,7 +200,7 @@ TEST(ScaledAttention, FlashPadsHeads) {
 
 // The package's kernel over T real tokens of a padded batch.
 Bytes BytesOfUnpadded(std::int64_t tokens, std::int64_t key_heads) {
-  const std::unique_ptr<World> world = MakeWorld(DeviceKind::kSim);
+  const std::unique_ptr<World> world = ScaledAttentionMakeWorld(DeviceKind::kSim);
   Context& context = world->context();
   const Dims of_keys = {kB, kS, key_heads, kD};
   const Tensor q = Leaf(context, {kB, kS, kH, kD}, DType::kBFloat16), k = Leaf(context, of_keys, DType::kBFloat16),

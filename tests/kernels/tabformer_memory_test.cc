@@ -30,8 +30,8 @@ TabFormerConfig ConfigOf(std::int64_t visitors) {
 TabFormerConfig LargeConfig() { return ConfigOf(kVisitors); }
 TabFormerConfig SmallConfig() { return ConfigOf(2'912 - 214); }
 
-struct World {
-  explicit World(std::uint64_t capacity)
+struct TabformerWorld {
+  explicit TabformerWorld(std::uint64_t capacity)
       : device({.capacity_bytes = capacity}),
         allocator(&device, *policy::ParseConf("", policy::Compat::kTorch113)),
         context(&allocator, Stream{0}, *FrameworkOf("1.10"), *GpuNamed("T4")) {}
@@ -57,7 +57,7 @@ const std::uint64_t kT4 = static_cast<std::uint64_t>((13.06 + 835.88 / 1024) * s
 TEST(TabFormerMemory, ParametersAreAsPosted) {
   for (const auto& [config, count] :
        {std::pair(SmallConfig(), std::int64_t{98'510'560}), std::pair(LargeConfig(), std::int64_t{874'326'757})}) {
-    World world(80 * kGiB);
+    TabformerWorld world(80 * kGiB);
     Parameters parameters(world.context);
     const TabFormer model(parameters, config);
     EXPECT_EQ(parameters.count(), count);
@@ -65,7 +65,7 @@ TEST(TabFormerMemory, ParametersAreAsPosted) {
 }
 
 TEST(TabFormerMemory, FailsAtThePostedRequest) {
-  World world(kT4);
+  TabformerWorld world(kT4);
   const absl::Status status = world.Train(LargeConfig(), 8, "adamw-hf");
   ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   const FailedRequest& failure = *world.context.memory().failure();
@@ -78,13 +78,13 @@ TEST(TabFormerMemory, FailsAtThePostedRequest) {
 }
 
 TEST(TabFormerMemory, ASmallerBatchDoesNotHelp) {
-  World world(kT4);
+  TabformerWorld world(kT4);
   EXPECT_EQ(world.Train(LargeConfig(), 1, "adamw-hf").code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(world.context.memory().failure()->bytes, 2'888'081'664u);
 }
 
 TEST(TabFormerMemory, WithoutTheVisitorsItFitsEasily) {
-  World world(kT4);
+  TabformerWorld world(kT4);
   TabFormerConfig config = LargeConfig();
   config.column_sizes.back() = 1;
   EXPECT_TRUE(world.Train(config, 8, "adamw-hf").ok());
@@ -92,7 +92,7 @@ TEST(TabFormerMemory, WithoutTheVisitorsItFitsEasily) {
 }
 
 TEST(TabFormerMemory, AllStatesFirstFailsElsewhere) {
-  World world(kT4);
+  TabformerWorld world(kT4);
   EXPECT_EQ(world.Train(LargeConfig(), 8, "adamw-loop").code(), absl::StatusCode::kResourceExhausted);
   // Weights, gradients and all states: 13.03 GiB before the first square root.
   EXPECT_GT(world.context.memory().failure()->live_bytes, static_cast<std::uint64_t>(13.02 * 1073741824.0));

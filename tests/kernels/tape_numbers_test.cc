@@ -54,7 +54,7 @@ absl::Span<float> Values(const Tensor& tensor) {
 
 // A small model of each kind: its parameters are made in the given list, and the loss of one fixed batch is returned.
 using LossOf = std::function<Tensor()>;
-struct Model {
+struct TapeNumbersModel {
   const char* name;
   std::function<LossOf(Parameters&)> make;
   const char* frozen;  // names some of its parameters, at the bottom, in the middle and at the top
@@ -71,7 +71,7 @@ LossOf Teaching(Parameters& parameters) {
   };
 }
 
-LossOf Bert(Parameters& parameters) {
+LossOf TapeNumbersBert(Parameters& parameters) {
   BertConfig config;
   config.vocab_size = 17;
   config.hidden_size = 8;
@@ -204,9 +204,9 @@ LossOf CheckpointedT5(Parameters& parameters, bool is_checkpointed) {
 LossOf PlainT5(Parameters& parameters) { return CheckpointedT5(parameters, false); }
 LossOf T5Checkpointed(Parameters& parameters) { return CheckpointedT5(parameters, true); }
 
-const Model kModels[] = {
+const TapeNumbersModel kModels[] = {
     {"Teaching", Teaching, "*embedding*,layers.0,layers.1.*.*.weight"},
-    {"Bert", Bert, "embeddings,layer.0,layer.1.attention.self,LayerNorm,classifier.weight"},
+    {"Bert", TapeNumbersBert, "embeddings,layer.0,layer.1.attention.self,LayerNorm,classifier.weight"},
     {"Gpt", Gpt, "wte,wpe,h.0.attn,h.1.mlp.c_fc"},
     {"GptCheckpointed", GptCheckpointed, "wte,wpe,h.0,h.1.mlp.c_fc"},
     {"Tab", Tab, "tab_embeddings.word_embeddings,word_embeddings,layers.0.linear1,layer.0.*.*.query,transform"},
@@ -220,7 +220,7 @@ const Model kModels[] = {
     {"T5Checkpointed", T5Checkpointed, "shared,encoder.*.0,decoder.*.*.*.1.EncDecAttention,final_layer_norm"},
     {"LlamaOfClasses", LlamaOfClasses, "embed_tokens,layers.0,layers.1.mlp"}};
 
-std::ostream& operator<<(std::ostream& out, const Model& model) { return out << model.name; }
+std::ostream& operator<<(std::ostream& out, const TapeNumbersModel& model) { return out << model.name; }
 
 // A segment that is run again, with its random numbers, gives the bits that it gave.
 TEST(Checkpointing, OfT5ChangesNoGradient) {
@@ -249,8 +249,8 @@ TEST(Checkpointing, OfT5ChangesNoGradient) {
   }
 }
 
-class TapeNumbers : public testing::TestWithParam<Model> {};
-std::string NameOf(const testing::TestParamInfo<Model>& model) { return model.param.name; }
+class TapeNumbers : public testing::TestWithParam<TapeNumbersModel> {};
+std::string TapeNumbersNameOf(const testing::TestParamInfo<TapeNumbersModel>& model) { return model.param.name; }
 
 // Along a random direction v in each parameter: a central difference of L(p + e v) against the gradient's product with
 // v. Norms of small activations bend too much for one of the second order.
@@ -345,7 +345,7 @@ struct Trained {
   std::vector<StepEvent> events;
 };
 
-Trained Train(const Model& model, DeviceKind kind, std::optional<DType> autocast, const char* optimizer) {
+Trained Train(const TapeNumbersModel& model, DeviceKind kind, std::optional<DType> autocast, const char* optimizer) {
   const std::unique_ptr<World> world = MakeWorld(kind);
   StepEvents events;
   world->allocator().SetSink(&events);
@@ -386,7 +386,7 @@ TEST_P(TapeNumbers, TheAllocatorSeesTheSameWithoutArithmetic) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, TapeNumbers, testing::ValuesIn(kModels), NameOf);
+INSTANTIATE_TEST_SUITE_P(, TapeNumbers, testing::ValuesIn(kModels), TapeNumbersNameOf);
 
 TEST(Optimizers, EachLearns) {
   for (const char* optimizer : {"adamw", "adamw-hf", "adamw-loop", "adamw-fused", "adamw-8bit", "adamw-teaching",

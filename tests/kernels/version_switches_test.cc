@@ -26,7 +26,7 @@
 namespace ashlar::kernels {
 namespace {
 
-using Requests = std::vector<std::int64_t>;
+using VersionSwitchesRequests = std::vector<std::int64_t>;
 
 // A GPU under the defaults with one switch set, and no library's workspace among the bytes.
 struct Lab {
@@ -48,12 +48,12 @@ struct Lab {
   }
   // Bytes of each allocation of `work`, and minus the bytes of each free.
   template <typename Work>
-  Requests RequestsOf(const Work& work) {
+  VersionSwitchesRequests RequestsOf(const Work& work) {
     StepEvents events;
     world->allocator().SetSink(&events);
     work();
     world->allocator().SetSink(nullptr);
-    Requests out;
+    VersionSwitchesRequests out;
     for (const StepEvent& event : events.list()) {
       out.push_back(static_cast<std::int64_t>(event.size_bytes) * (event.is_free ? -1 : 1));
     }
@@ -121,8 +121,8 @@ TEST(Switches, AColonIsASliceWithAGradientOfItsOwn) {
     Tensor grad = EmptyLike(out);
     return lab.RequestsOf([&] { Backward(out, std::move(grad)); });
   };
-  EXPECT_EQ(requests(true), (Requests{1200, -200, 1200, -1200}));
-  EXPECT_EQ(requests(false), (Requests{1200, -200}));
+  EXPECT_EQ(requests(true), (VersionSwitchesRequests{1200, -200, 1200, -1200}));
+  EXPECT_EQ(requests(false), (VersionSwitchesRequests{1200, -200}));
 }
 
 // The product of softmax's backward is freed either way: first or last of two tensors of one size.
@@ -156,16 +156,17 @@ TEST(Switches, ABiasTakesAMebibyteForTheCall) {
 
 // Gradients of input, weight and bias; from 128 rows on two (32, d) buffers of floats beside them.
 TEST(Switches, LayerNormSumsInPartsFrom128Rows) {
-  constexpr std::uint64_t kWidth = 24;
+  constexpr std::uint64_t kVersionSwitchesWidth = 24;
   const auto peak = [](bool has_parts, std::int64_t rows) {
     Lab lab(&Framework::layer_norm_has_partial_sums, has_parts);
-    const Tensor x = lab.Leaf({rows, kWidth}), weight = lab.Leaf({kWidth}), bias = lab.Leaf({kWidth});
+    const Tensor x = lab.Leaf({rows, kVersionSwitchesWidth}), weight = lab.Leaf({kVersionSwitchesWidth}),
+                 bias = lab.Leaf({kVersionSwitchesWidth});
     const Tensor out = LayerNorm(x, weight, bias, 1e-5);
     Tensor grad = EmptyLike(out);
     return lab.PeakOf([&] { Backward(out, std::move(grad)); });
   };
-  const auto plain = [](std::uint64_t rows) { return (rows + 2) * kWidth * 4; };
-  EXPECT_EQ(peak(true, 128), plain(128) + 2 * 32 * kWidth * 4);
+  const auto plain = [](std::uint64_t rows) { return (rows + 2) * kVersionSwitchesWidth * 4; };
+  EXPECT_EQ(peak(true, 128), plain(128) + 2 * 32 * kVersionSwitchesWidth * 4);
   EXPECT_EQ(peak(false, 128), plain(128));
   EXPECT_EQ(peak(true, 127), plain(127));
 }
@@ -226,27 +227,28 @@ TEST(Switches, ABoolMaskBecomesABiasByOneWhere) {
     const Dims sizes = {2, 3, 40, 8};
     const Tensor q = lab.Leaf(sizes), k = lab.Leaf(sizes), v = lab.Leaf(sizes);
     const Tensor mask = Empty(lab.context(), {2, 1, 40, 40}, DType::kBool);
-    Requests all = lab.RequestsOf([&] { (void)ScaledDotProductAttention(q, k, v, mask, {}); });
+    VersionSwitchesRequests all = lab.RequestsOf([&] { (void)ScaledDotProductAttention(q, k, v, mask, {}); });
     all.resize(5);
     return all;
   };
-  EXPECT_EQ(requests(true), (Requests{4, 4, 4 * kMask, -4, -4}));  // two scalars
-  Requests before = requests(false);
+  EXPECT_EQ(requests(true), (VersionSwitchesRequests{4, 4, 4 * kMask, -4, -4}));  // two scalars
+  VersionSwitchesRequests before = requests(false);
   before.resize(3);
-  EXPECT_EQ(before, (Requests{4 * kMask, kMask, -kMask}));  // the mask inverted
+  EXPECT_EQ(before, (VersionSwitchesRequests{4 * kMask, kMask, -kMask}));  // the mask inverted
 }
 
 // A language model's head over half hidden states, and its peak at the loss.
-constexpr std::int64_t kSequences = 3, kLength = 20, kWidth = 16, kVocabulary = 500;
+constexpr std::int64_t kSequences = 3, kLength = 20, kVersionSwitchesWidth = 16, kVocabulary = 500;
 constexpr std::uint64_t kAll = kSequences * kLength * kVocabulary, kShifted = kSequences * (kLength - 1) * kVocabulary;
 constexpr std::uint64_t kLabels = kSequences * kLength * 8, kShiftedLabels = kSequences * (kLength - 1) * 8;
 
 std::uint64_t PeakOfHead(const Transformers& versions, OwnLoss own, bool has_loss) {
   Lab lab(&Framework::has_cublas_workspace, false);
   Parameters parameters(lab.context(), {.dtype = DType::kFloat16});
-  const DecoderTop top(parameters,
-                       {.vocabulary = kVocabulary, .width = kWidth, .own_loss = own, .transformers = versions}, {});
-  const DecoderOutput output{lab.Leaf({kSequences, kLength, kWidth}, DType::kFloat16), {}};
+  const DecoderTop top(
+      parameters,
+      {.vocabulary = kVocabulary, .width = kVersionSwitchesWidth, .own_loss = own, .transformers = versions}, {});
+  const DecoderOutput output{lab.Leaf({kSequences, kLength, kVersionSwitchesWidth}, DType::kFloat16), {}};
   const Tensor labels = Empty(lab.context(), {kSequences, kLength}, DType::kInt64, Part::kBatch);
   Tensor loss;
   std::vector<Tensor> returned;

@@ -30,7 +30,7 @@ std::string Words(const OomMessageVerdict& verdict) {
   return out;
 }
 
-bool HasNote(const OomMessageVerdict& verdict, const std::string& name) {
+bool OomMessageVerdictHasNote(const OomMessageVerdict& verdict, const std::string& name) {
   for (const trace::Note& note : verdict.notes) {
     if (note.name == name) return true;
   }
@@ -92,7 +92,7 @@ TEST(OomMessageVerdictTest, FragmentationSaysByHowMuch) {
   EXPECT_THAT(Words(colab), HasSubstr("fits with 363.82 MiB to spare"));
   EXPECT_THAT(Words(colab), HasSubstr("1.63 GiB outside this allocator may include another process or an earlier run "
                                       "(a context alone is 0.5 to 1.8 GiB): not in this message"));
-  EXPECT_TRUE(HasNote(colab, "outside_not_named"));
+  EXPECT_TRUE(OomMessageVerdictHasNote(colab, "outside_not_named"));
 }
 
 TEST(OomMessageVerdictTest, TheRequestBehindTheSegment) {
@@ -174,7 +174,7 @@ TEST(OomMessageVerdictTest, PrivatePoolsFreeBlocksAreHoles) {
   EXPECT_NEAR(static_cast<double>(*parts.reserved_bytes), 72.36 * kGibi + 71.59 * kMebi, 2);
   EXPECT_EQ(*parts.total_bytes, *parts.allocated_bytes + *parts.stranded_bytes + *parts.private_pool_bytes +
                                     *parts.outside_bytes + *parts.free_bytes);
-  EXPECT_TRUE(HasNote(verdict, "private_pool_blocks_are_free"));
+  EXPECT_TRUE(OomMessageVerdictHasNote(verdict, "private_pool_blocks_are_free"));
   EXPECT_EQ(Judge(kRenamedConf).accounting.private_pool_bytes, 0u);
 }
 
@@ -194,7 +194,7 @@ TEST(OomMessageVerdictTest, NamedNeighboursAreProof) {
 TEST(OomMessageVerdictTest, AProcessNamedInsideAContainerIsItself) {
   const OomMessageVerdict verdict = Judge(kTypo);
   EXPECT_FALSE(verdict.others);
-  EXPECT_TRUE(HasNote(verdict, "own_process_by_size"));
+  EXPECT_TRUE(OomMessageVerdictHasNote(verdict, "own_process_by_size"));
 }
 
 TEST(OomMessageVerdictTest, NeighboursThatAreNotEnoughChangeNothing) {
@@ -213,7 +213,7 @@ TEST(OomMessageVerdictTest, RoundingThatCouldFlipIsSaid) {
       "GiB "
       "reserved in total by PyTorch)");
   EXPECT_FALSE(verdict.verdict_certain);
-  EXPECT_TRUE(HasNote(verdict, "rounding_could_flip"));
+  EXPECT_TRUE(OomMessageVerdictHasNote(verdict, "rounding_could_flip"));
   EXPECT_LT(verdict.headroom->low_bytes, 0);
   EXPECT_GE(verdict.headroom->high_bytes, 0);
 }
@@ -261,7 +261,7 @@ std::string NoteText(const OomMessageVerdict& verdict, const std::string& name) 
 }
 
 TEST(OomMessageVerdictTest, WhatIsNotToldIsNamed) {
-  EXPECT_FALSE(HasNote(Judge(kCutV100), "not_told"));
+  EXPECT_FALSE(OomMessageVerdictHasNote(Judge(kCutV100), "not_told"));
   EXPECT_EQ(NoteText(Judge(kJax), "not_told"),
             "not in this message: the device's capacity, what the device had free, what was allocated, what was "
             "reserved, what is outside this allocator");

@@ -140,7 +140,7 @@ std::string ToTestCase(const std::vector<Step>& steps) {
   return out + "  }), \"\");\n}\n";
 }
 
-void Check(const std::vector<Step>& steps) {
+void FreeIndexCheck(const std::vector<Step>& steps) {
   if (Difference(steps).empty()) return;
   const std::vector<Step> small = Shrink(steps);
   FAIL() << Difference(small) << "\n" << ToTestCase(small);
@@ -169,11 +169,11 @@ std::vector<Step> RandomSteps(std::uint64_t seed, std::size_t blocks, std::size_
 }
 
 TEST(FreeIndexTest, SmallProgramsLikeASet) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) Check(RandomSteps(seed, 40, 300));
+  for (std::uint64_t seed = 0; seed < 300; ++seed) FreeIndexCheck(RandomSteps(seed, 40, 300));
 }
 
 TEST(FreeIndexTest, LargeProgramsLikeASet) {
-  for (std::uint64_t seed = 1000; seed < 1008; ++seed) Check(RandomSteps(seed, 3000, 12'000));
+  for (std::uint64_t seed = 1000; seed < 1008; ++seed) FreeIndexCheck(RandomSteps(seed, 3000, 12'000));
 }
 
 // Thousands of equal blocks, inserted upwards, downwards and mixed, fill chunk after chunk of one bin.
@@ -186,7 +186,7 @@ TEST(FreeIndexTest, EqualSizesSplitChunks) {
       steps.push_back({true, block, 4096, 0});
     }
     for (std::size_t i = 0; i < kCount; ++i) steps.push_back({false, i * 11 % kCount, 4096, 0});
-    Check(steps);
+    FreeIndexCheck(steps);
   }
 }
 
@@ -200,7 +200,7 @@ TEST(FreeIndexTest, SizesAtTheEndsOfTheRange) {
       steps.push_back({true, block++, near, 0});
     }
   }
-  Check(steps);
+  FreeIndexCheck(steps);
 }
 
 TEST(FreeIndexTest, AnEmptyIndexHasNothing) {

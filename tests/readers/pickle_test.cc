@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::string_literals;  // NUL bytes in literals
 
-std::string ErrorOf(const std::string& bytes, const Limits& limits = {}) {
+std::string PickleErrorOf(const std::string& bytes, const Limits& limits = {}) {
   const auto document = Read(bytes, limits);
   return document.ok() ? "no error" : std::string(document.status().message());
 }
@@ -153,33 +153,34 @@ TEST(PickleTest, AReferenceIsTheObjectItself) {
 }
 
 TEST(PickleTest, RefusesEveryOpcodeThatRunsCode) {
-  EXPECT_EQ(ErrorOf("\x80\x02"
-                    "cos\nsystem\n."s),
+  EXPECT_EQ(PickleErrorOf("\x80\x02"
+                          "cos\nsystem\n."s),
             "this pickle wants to run code (GLOBAL at byte 2): not a memory snapshot");
   const std::vector<std::pair<std::string, std::string>> kCode = {
       {"P", "PERSID"},  {"Q", "BINPERSID"}, {"R", "REDUCE"},       {"b", "BUILD"},
       {"i", "INST"},    {"o", "OBJ"},       {"\x81", "NEWOBJ"},    {"\x82", "EXT1"},
       {"\x83", "EXT2"}, {"\x84", "EXT4"},   {"\x92", "NEWOBJ_EX"}, {"\x93", "STACK_GLOBAL"}};
   for (const auto& [opcode, name] : kCode) {
-    EXPECT_EQ(ErrorOf("\x80\x02NN"s + opcode + "."),
+    EXPECT_EQ(PickleErrorOf("\x80\x02NN"s + opcode + "."),
               "this pickle wants to run code (" + name + " at byte 4): not a memory snapshot");
   }
 }
 
 TEST(PickleTest, RefusesTextProtocolsPolitely) {
-  EXPECT_EQ(ErrorOf("(lp0\n."), "pickle: byte 0: does not start with a protocol of 2 or later");
-  EXPECT_EQ(ErrorOf("\x80\x02S'a'\n."s),
+  EXPECT_EQ(PickleErrorOf("(lp0\n."), "pickle: byte 0: does not start with a protocol of 2 or later");
+  EXPECT_EQ(PickleErrorOf("\x80\x02S'a'\n."s),
             "pickle: byte 2: STRING is not used by memory snapshots; write the file with protocol 2 to 5");
-  EXPECT_EQ(ErrorOf("\x80\x06."s), "pickle: byte 0: protocol 6 is not known here (2 to 5 are)");
-  EXPECT_EQ(ErrorOf("\x80\x02\xff."s), "pickle: byte 2: 0xff is no opcode: not a pickle, or damaged");
+  EXPECT_EQ(PickleErrorOf("\x80\x06."s), "pickle: byte 0: protocol 6 is not known here (2 to 5 are)");
+  EXPECT_EQ(PickleErrorOf("\x80\x02\xff."s), "pickle: byte 2: 0xff is no opcode: not a pickle, or damaged");
 }
 
 TEST(PickleTest, TruncationIsNamed) {
-  EXPECT_EQ(ErrorOf(""), "pickle: the input ends at byte 0 before the protocol number: the file is truncated");
-  EXPECT_EQ(ErrorOf("\x80\x02"s), "pickle: the input ends at byte 2 before the STOP opcode: the file is truncated");
-  EXPECT_EQ(ErrorOf("\x80\x02X\xff\xff\xff\xffhi."s),
+  EXPECT_EQ(PickleErrorOf(""), "pickle: the input ends at byte 0 before the protocol number: the file is truncated");
+  EXPECT_EQ(PickleErrorOf("\x80\x02"s),
+            "pickle: the input ends at byte 2 before the STOP opcode: the file is truncated");
+  EXPECT_EQ(PickleErrorOf("\x80\x02X\xff\xff\xff\xffhi."s),
             "pickle: the input ends at byte 10 before 4294967295 bytes that byte 2 announces: the file is truncated");
-  EXPECT_EQ(ErrorOf("\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f."s),
+  EXPECT_EQ(PickleErrorOf("\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f."s),
             "pickle: the input ends at byte 12 before the frame of 9223372036854775807 bytes that byte 2 announces: "
             "the file is truncated");
 }
@@ -245,8 +246,9 @@ TEST(PickleTest, ACycleIsHarmless) {
 
 TEST(PickleTest, TheLimitHolds) {
   const std::string bytes = emit::File(emit::List({emit::Int(1), emit::Int(2), emit::Int(3)}));
-  EXPECT_EQ(ErrorOf(bytes, Limits{4}), "no error");
-  EXPECT_EQ(ErrorOf(bytes, Limits{3}), absl::StrCat("pickle: more values than the limit at byte ", bytes.size() - 2));
+  EXPECT_EQ(PickleErrorOf(bytes, Limits{4}), "no error");
+  EXPECT_EQ(PickleErrorOf(bytes, Limits{3}),
+            absl::StrCat("pickle: more values than the limit at byte ", bytes.size() - 2));
 }
 
 TEST(PickleTest, ValuesKnowWhereTheyWere) {

@@ -23,7 +23,7 @@ namespace {
 using trace::Request;
 using trace::RequestKind;
 
-std::string ErrorOf(absl::string_view text) {
+std::string PlainTraceErrorOf(absl::string_view text) {
   const auto trace = ParsePlainTrace(text);
   return trace.ok() ? "no error" : std::string(trace.status().message());
 }
@@ -77,29 +77,31 @@ TEST(PlainTraceTest, AnIdMayBeAllocatedAgainAfterItsFree) {
 }
 
 TEST(PlainTraceTest, ErrorsSayWhereAndTheMend) {
-  EXPECT_EQ(ErrorOf("a 1 512 0\nx 1\n"), "trace 2:1: unknown request 'x'; a line starts with a, f, r, y or e");
-  EXPECT_EQ(ErrorOf("abc 1\n"), "trace 1:1: unknown request 'abc'; a line starts with a, f, r, y or e");
-  EXPECT_EQ(ErrorOf("a 1 512\n"), "trace 1:8: the stream is missing");
-  EXPECT_EQ(ErrorOf("a 1"), "trace 1:4: the number of bytes is missing");
-  EXPECT_EQ(ErrorOf("\n\n  f\n"), "trace 3:4: the id is missing");
-  EXPECT_EQ(ErrorOf("a 1 51x2 0"), "trace 1:5: the number of bytes must be a decimal number, not '51x2'");
-  EXPECT_EQ(ErrorOf("a -1 512 0"), "trace 1:3: the id must be a decimal number, not '-1'");
-  EXPECT_EQ(ErrorOf("a 18446744073709551616 512 0"), "trace 1:3: the id does not fit 64 bits");
-  EXPECT_EQ(ErrorOf("a 1 9223372036854775808 0"), "trace 1:5: the size is 2^63 or more; no device has that much");
-  EXPECT_EQ(ErrorOf("a 1 512 0 5 6"), "trace 1:13: unexpected '6' after the last field");
-  EXPECT_EQ(ErrorOf("y 1"), "trace 1:3: unexpected '1' after the last field");
+  EXPECT_EQ(PlainTraceErrorOf("a 1 512 0\nx 1\n"),
+            "trace 2:1: unknown request 'x'; a line starts with a, f, r, y or e");
+  EXPECT_EQ(PlainTraceErrorOf("abc 1\n"), "trace 1:1: unknown request 'abc'; a line starts with a, f, r, y or e");
+  EXPECT_EQ(PlainTraceErrorOf("a 1 512\n"), "trace 1:8: the stream is missing");
+  EXPECT_EQ(PlainTraceErrorOf("a 1"), "trace 1:4: the number of bytes is missing");
+  EXPECT_EQ(PlainTraceErrorOf("\n\n  f\n"), "trace 3:4: the id is missing");
+  EXPECT_EQ(PlainTraceErrorOf("a 1 51x2 0"), "trace 1:5: the number of bytes must be a decimal number, not '51x2'");
+  EXPECT_EQ(PlainTraceErrorOf("a -1 512 0"), "trace 1:3: the id must be a decimal number, not '-1'");
+  EXPECT_EQ(PlainTraceErrorOf("a 18446744073709551616 512 0"), "trace 1:3: the id does not fit 64 bits");
+  EXPECT_EQ(PlainTraceErrorOf("a 1 9223372036854775808 0"),
+            "trace 1:5: the size is 2^63 or more; no device has that much");
+  EXPECT_EQ(PlainTraceErrorOf("a 1 512 0 5 6"), "trace 1:13: unexpected '6' after the last field");
+  EXPECT_EQ(PlainTraceErrorOf("y 1"), "trace 1:3: unexpected '1' after the last field");
 }
 
 TEST(PlainTraceTest, IdsMustLiveWhenTheyAreUsed) {
-  EXPECT_EQ(ErrorOf("f 4\n"),
+  EXPECT_EQ(PlainTraceErrorOf("f 4\n"),
             "trace 1:3: id 4 is freed but was never allocated; remove the line or add the allocation");
-  EXPECT_EQ(ErrorOf("r 4 1\n"),
+  EXPECT_EQ(PlainTraceErrorOf("r 4 1\n"),
             "trace 1:3: id 4 is recorded on a stream but was never allocated; remove the line or add the allocation");
-  EXPECT_EQ(ErrorOf("a 4 1 0\nf 4\nf 4\n"),
+  EXPECT_EQ(PlainTraceErrorOf("a 4 1 0\nf 4\nf 4\n"),
             "trace 3:3: id 4 is freed after it was freed; remove the line or add the allocation");
-  EXPECT_EQ(ErrorOf("a 4 1 0\na 4 1 0\n"),
+  EXPECT_EQ(PlainTraceErrorOf("a 4 1 0\na 4 1 0\n"),
             "trace 2:3: id 4 is allocated again while live; free it first or use a new id");
-  EXPECT_EQ(ErrorOf("a 99999999999 1 0\na 99999999999 1 0\n"),
+  EXPECT_EQ(PlainTraceErrorOf("a 99999999999 1 0\na 99999999999 1 0\n"),
             "trace 2:3: id 99999999999 is allocated again while live; free it first or use a new id");
 }
 

@@ -29,10 +29,10 @@ using trace::BlockState;
 using trace::Event;
 using trace::Snapshot;
 
-absl::StatusOr<Snapshot> Load(const std::string& body) { return ReadTorchSnapshot(emit::File(body)); }
+absl::StatusOr<Snapshot> TorchSnapshotLoad(const std::string& body) { return ReadTorchSnapshot(emit::File(body)); }
 
 std::string ErrorOf(const std::string& body) {
-  const auto snapshot = Load(body);
+  const auto snapshot = TorchSnapshotLoad(body);
   return snapshot.ok() ? "no error" : std::string(snapshot.status().message());
 }
 
@@ -77,7 +77,7 @@ std::vector<std::string> NoteNames(const Snapshot& snapshot) {
 }
 
 TEST(TorchSnapshotTest, ReadsASegmentAndItsBlocks) {
-  const auto snapshot = Load(Top({Segment(
+  const auto snapshot = TorchSnapshotLoad(Top({Segment(
       4096, 2048,
       {Block(4096, 512, "active_allocated", {{"requested_size", Int(500)}, {"frames", List({Frame("f", 7)})}}),
        Block(4608, 512, "active_pending_free"), Block(5120, 1024, "inactive", {{"requested_size", Int(9999)}})},
@@ -115,12 +115,12 @@ TEST(TorchSnapshotTest, AListOfSegmentsIsTheOldestGeneration) {
                                     {"total_size", Int(512)},
                                     {"segment_type", Text("small")},
                                     {"blocks", List({Dict({{"size", Int(512)}, {"state", Text("inactive")}})})}});
-  const auto snapshot = Load(List({segment}));
+  const auto snapshot = TorchSnapshotLoad(List({segment}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->traits.generation, "segment list (up to 1.12)");
   EXPECT_TRUE(snapshot->segments[0].is_small_pool);
   EXPECT_FALSE(snapshot->traits.has_block_addresses);
-  EXPECT_TRUE(Load(List({})).ok());
+  EXPECT_TRUE(TorchSnapshotLoad(List({})).ok());
 }
 
 // 2.0: no addresses; history[0] is the newest, and its size is about this block only if its address is.
@@ -131,11 +131,11 @@ TEST(TorchSnapshotTest, BlocksWithHistory) {
   const auto block = [](std::uint64_t size, const std::string& state, const std::string& entries) {
     return Dict({{"size", Int(size)}, {"state", Text(state)}, {"history", entries}});
   };
-  const auto snapshot =
-      Load(Top({Segment(4096, 2048,
-                        {block(512, "active_allocated", List({history(4096, 500, "new"), history(4096, 400, "old")})),
-                         block(512, "active_allocated", List({history(4096, 300, "other")})),
-                         block(1024, "inactive", List({history(5120, 900, "freed")}))})}));
+  const auto snapshot = TorchSnapshotLoad(
+      Top({Segment(4096, 2048,
+                   {block(512, "active_allocated", List({history(4096, 500, "new"), history(4096, 400, "old")})),
+                    block(512, "active_allocated", List({history(4096, 300, "other")})),
+                    block(1024, "inactive", List({history(5120, 900, "freed")}))})}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   const auto& blocks = snapshot->segments[0].blocks;
   EXPECT_EQ(blocks[1].address, 4608u);
@@ -148,13 +148,13 @@ TEST(TorchSnapshotTest, BlocksWithHistory) {
 }
 
 TEST(TorchSnapshotTest, BothSpellingsOfPending) {
-  const auto snapshot = Load(Top({Segment(4096, 512, {Block(4096, 512, "active_awaiting_free")})}));
+  const auto snapshot = TorchSnapshotLoad(Top({Segment(4096, 512, {Block(4096, 512, "active_awaiting_free")})}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->segments[0].blocks[0].state, BlockState::kPending);
 }
 
 TEST(TorchSnapshotTest, ReadsEveryAction) {
-  const auto snapshot = Load(Top(
+  const auto snapshot = TorchSnapshotLoad(Top(
       {}, {List({}), List({Entry("alloc", {{"addr", Int(4096)},
                                            {"size", Int(2592136)},
                                            {"stream", Int(5)},
@@ -190,7 +190,7 @@ TEST(TorchSnapshotTest, ReadsEveryAction) {
 }
 
 TEST(TorchSnapshotTest, WhatIsNotKnownIsCountedAndNamed) {
-  const auto snapshot = Load(
+  const auto snapshot = TorchSnapshotLoad(
       Top({Segment(4096, 512, {Block(4096, 512, "inactive", {{"colour", Int(1)}})}, {{"allocated_size", Int(512)}})},
           {List({Entry("workspace_snapshot", {{"addr", Int(0)}}), Entry("workspace_snapshot", {{"x", None()}}),
                  Entry("alloc", {{"addr", Int(1)},
@@ -218,7 +218,7 @@ TEST(TorchSnapshotTest, ReadsSettingsAndAnnotations) {
   const std::string annotation =
       Dict({{"stage", Text("START")}, {"name", Text("step")}, {"device", Int(1)}, {"time_us", Int(12)}});
   const auto snapshot =
-      Load(Top({}, {}, {{"allocator_settings", settings}, {"external_annotations", List({annotation})}}));
+      TorchSnapshotLoad(Top({}, {}, {{"allocator_settings", settings}, {"external_annotations", List({annotation})}}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   ASSERT_TRUE(snapshot->settings.has_value());
   EXPECT_EQ(snapshot->settings->conf, "max_split_size_mb:128");
@@ -235,7 +235,8 @@ TEST(TorchSnapshotTest, ReadsSettingsAndAnnotations) {
 }
 
 TEST(TorchSnapshotTest, UnlimitedSplitSizeIsMinusOne) {
-  const auto snapshot = Load(Top({}, {}, {{"allocator_settings", Dict({{"max_split_size", Negative(-1)}})}}));
+  const auto snapshot =
+      TorchSnapshotLoad(Top({}, {}, {{"allocator_settings", Dict({{"max_split_size", Negative(-1)}})}}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->settings->max_split_size_bytes, std::nullopt);
   EXPECT_EQ(snapshot->settings->values.at("max_split_size"), "-1");
@@ -245,7 +246,7 @@ TEST(TorchSnapshotTest, SegmentsAreSortedByDeviceThenAddress) {
   const auto on = [](std::uint64_t device, std::uint64_t address) {
     return Segment(address, 512, {Block(address, 512, "inactive")}, {{"device", Int(device)}});
   };
-  const auto snapshot = Load(Top({on(1, 4096), on(0, 8192), on(0, 4096)}));
+  const auto snapshot = TorchSnapshotLoad(Top({on(1, 4096), on(0, 8192), on(0, 4096)}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->segments[0].address, 4096u);
   EXPECT_EQ(snapshot->segments[0].device, 0);
@@ -254,10 +255,10 @@ TEST(TorchSnapshotTest, SegmentsAreSortedByDeviceThenAddress) {
 }
 
 TEST(TorchSnapshotTest, EmptySnapshotsAreSnapshots) {
-  const auto snapshot = Load(Top({}));
+  const auto snapshot = TorchSnapshotLoad(Top({}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_TRUE(snapshot->segments.empty());
-  const auto half = Load(Dict({{"segments", List({})}}));
+  const auto half = TorchSnapshotLoad(Dict({{"segments", List({})}}));
   ASSERT_TRUE(half.ok()) << half.status();
   EXPECT_THAT(NoteNames(*half), ElementsAre("missing_part 1"));
 }
@@ -315,7 +316,7 @@ TEST(TorchSnapshotTest, SegmentsMustNotOverlap) {
 
 TEST(TorchSnapshotTest, RangesBeyondTheAddressSpaceAreErrors) {
   const std::uint64_t high = (std::uint64_t{1} << 63) - 512;
-  EXPECT_TRUE(Load(Top({Segment(high, 512, {Block(high, 512, "inactive")})})).ok());
+  EXPECT_TRUE(TorchSnapshotLoad(Top({Segment(high, 512, {Block(high, 512, "inactive")})})).ok());
   EXPECT_THAT(ErrorOf(Top({Segment(high, 513, {Block(high, 513, "inactive")})})), HasSubstr("no such range"));
   EXPECT_THAT(ErrorOf(Top({Segment(4096, 0, {})})), HasSubstr("no such range"));
   EXPECT_THAT(ErrorOf(Top({Segment(4096, 512, {Block(4096, 512, "inactive")}, {{"device", Int(1u << 31)}})})),
@@ -328,15 +329,16 @@ TEST(TorchSnapshotTest, ASharedTraceIsRefusedInsteadOfUnfolded) {
   for (int i = 0; i < 300; ++i) entries += Plain("alloc", 1, 2);
   std::string traces = "](" + entries + "eq" + '\x01';
   for (int i = 0; i < 100000; ++i) traces += std::string("h") + '\x01';
-  const auto snapshot = Load(Dict({{"segments", List({})}, {"device_traces", traces + "e"}}));
+  const auto snapshot = TorchSnapshotLoad(Dict({{"segments", List({})}, {"device_traces", traces + "e"}}));
   EXPECT_THAT(snapshot.status().message(), HasSubstr("is shared by several places"));
 }
 
 TEST(TorchSnapshotTest, TextsThatAreNotUtf8AreMended) {
-  const auto snapshot = Load(Top({}, {List({Entry("alloc", {{"addr", Int(1)},
-                                                            {"size", Int(1)},
-                                                            {"stream", Int(0)},
-                                                            {"frames", List({Frame("bad\xff\xc3name", 1)})}})})}));
+  const auto snapshot =
+      TorchSnapshotLoad(Top({}, {List({Entry("alloc", {{"addr", Int(1)},
+                                                       {"size", Int(1)},
+                                                       {"stream", Int(0)},
+                                                       {"frames", List({Frame("bad\xff\xc3name", 1)})}})})}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->stacks.frame(0).function, "bad??name");
   EXPECT_THAT(NoteNames(*snapshot), ElementsAre("invalid_utf8 1"));
@@ -345,7 +347,7 @@ TEST(TorchSnapshotTest, TextsThatAreNotUtf8AreMended) {
 TEST(TorchSnapshotTest, StreamsAboveTwoToThe63AreHandles) {
   for (const std::string& stream : {Negative(-2), Int(0xfffffffffffffffe)}) {
     const auto snapshot =
-        Load(Top({}, {List({Entry("alloc", {{"addr", Int(1)}, {"size", Int(1)}, {"stream", stream}})})}));
+        TorchSnapshotLoad(Top({}, {List({Entry("alloc", {{"addr", Int(1)}, {"size", Int(1)}, {"stream", stream}})})}));
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(Handle(snapshot->device_traces[0][0].stream), 0xfffffffffffffffeu);
   }

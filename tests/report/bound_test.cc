@@ -11,7 +11,7 @@
 namespace ashlar::tests {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -23,8 +23,8 @@ report::BoundReport MustBound(const std::string& trace, const report::ExplainOpt
   return *std::move(bound);
 }
 
-json ExpectSoundBound(const report::BoundReport& report, SchemaCheck& schema) {
-  const json document = json::parse(report::ToJson(report));
+Json ExpectSoundBound(const report::BoundReport& report, SchemaCheck& schema) {
+  const Json document = Json::parse(report::ToJson(report));
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
   ExpectFitsOneScreen(report::ToText(report));
@@ -32,7 +32,7 @@ json ExpectSoundBound(const report::BoundReport& report, SchemaCheck& schema) {
   return document;
 }
 
-SchemaCheck BoundSchema() { return SchemaCheck(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/bound.schema.json"))); }
+SchemaCheck BoundSchema() { return SchemaCheck(Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/bound.schema.json"))); }
 
 // 30 MiB, freed, then 31 MiB: 31 are needed at one time; PyTorch's cache holds both segments, 30 and 32. Expandable
 // segments of 20 MiB pages hold 40 once, and rounding both to 32 lets the second have the memory of the first.
@@ -40,14 +40,14 @@ TEST(BoundTest, HandMadeNumbers) {
   SchemaCheck schema = BoundSchema();
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   const report::BoundReport report = MustBound("a 1 31457280 0\nf 1\na 2 32505856 0\n");
-  const json document = ExpectSoundBound(report, schema);
+  const Json document = ExpectSoundBound(report, schema);
   EXPECT_EQ(document["lower_bound"], 31 * kMiB);
   EXPECT_EQ(document["packing"], 31 * kMiB);
   EXPECT_EQ(document["packing_is_optimal"], true);
   EXPECT_EQ(document["reserved"], 62 * kMiB);
   EXPECT_EQ(document["reserved_above_bound"], 1.0);
   bool is_seen = false;
-  for (const json& row : document["what_if"]) {
+  for (const Json& row : document["what_if"]) {
     if (row["conf"] != "expandable_segments:True") continue;
     is_seen = true;
     EXPECT_EQ(row["peak_reserved_bytes"], 40 * kMiB);
@@ -61,14 +61,14 @@ TEST(BoundTest, HandMadeNumbers) {
 TEST(BoundTest, TheExample) {
   SchemaCheck schema = BoundSchema();
   const report::BoundReport report = MustBound(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
-  const json document = ExpectSoundBound(report, schema);
+  const Json document = ExpectSoundBound(report, schema);
   EXPECT_EQ(document["packing_is_optimal"], true);
   EXPECT_GT(document["reserved"], document["packing"]);
 }
 
 TEST(BoundTest, NothingAliveIsNoDivisionByZero) {
   SchemaCheck schema = BoundSchema();
-  const json document = ExpectSoundBound(MustBound("y\n"), schema);
+  const Json document = ExpectSoundBound(MustBound("y\n"), schema);
   EXPECT_EQ(document["lower_bound"], 0);
   EXPECT_TRUE(document["reserved_above_bound"].is_null());
 }
@@ -78,7 +78,7 @@ TEST(BoundTest, AProblemsOwnOffsetsAreChecked) {
   readers::PackingProblem problem{{"a", "b"}, {{0, 3, 4}, {2, 9, 5}}, {6, 0}};
   const absl::StatusOr<report::BoundReport> good = report::BoundOfProblem("x", problem, 1000);
   ASSERT_TRUE(good.ok()) << good.status();
-  const json document = ExpectSoundBound(*good, schema);
+  const Json document = ExpectSoundBound(*good, schema);
   EXPECT_EQ(document["unit"], "units");
   EXPECT_EQ(document["given_packing"], 10);
   EXPECT_EQ(document["packing"], 9);

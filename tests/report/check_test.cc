@@ -14,7 +14,7 @@
 namespace ashlar::tests {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using report::CheckLimits;
 using report::CheckReport;
 using report::CheckVerdict;
@@ -129,12 +129,12 @@ TEST(CheckTest, NothingReservedHasNoUtilisation) {
 }
 
 TEST(CheckTest, JsonFollowsTheSchema) {
-  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/check.schema.json")));
+  SchemaCheck schema(Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/check.schema.json")));
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   const report::TracedRun run = MustTrace(FailingRun());
   const CheckReport report = report::CheckTrace(
       "x", run, {.max_reserved_bytes = UINT64_MAX, .min_utilisation = 0.5, .max_retries = 5, .max_ooms = 0});
-  const json document = json::parse(report::ToJson(report));
+  const Json document = Json::parse(report::ToJson(report));
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());

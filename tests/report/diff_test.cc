@@ -18,31 +18,33 @@
 namespace ashlar::tests {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using report::DiffMoment;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-report::TracedRun MustTrace(const std::string& bytes) {
+report::TracedRun DiffMustTrace(const std::string& bytes) {
   absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, {});
   EXPECT_TRUE(run.ok()) << run.status();
   return *std::move(run);
 }
 
-report::TracedRun MustTrace(Recording& recording) { return MustTrace(readers::WriteTorchSnapshot(recording.Finish())); }
+report::TracedRun DiffMustTrace(Recording& recording) {
+  return DiffMustTrace(readers::WriteTorchSnapshot(recording.Finish()));
+}
 
-json DiffSchema() { return json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/diff.schema.json")); }
+Json DiffSchema() { return Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/diff.schema.json")); }
 
 // Adds up each figure of a view's rows and holds it against the whole, in 64-bit integers of the JSON.
-void ExpectRowsSum(const json& document, const char* view) {
+void ExpectRowsSum(const Json& document, const char* view) {
   SCOPED_TRACE(view);
   if (document[view].is_null()) return;
   for (const char* side : {"a", "b", "difference"}) {
-    const json& whole = std::string(side) == "difference" ? document[side] : document[side]["parts"];
+    const Json& whole = std::string(side) == "difference" ? document[side] : document[side]["parts"];
     std::map<std::string, std::int64_t> sums;
     std::map<std::string, bool> is_unknown;
-    for (const json& row : document[view]) {
+    for (const Json& row : document[view]) {
       for (const auto& [key, value] : row[side].items()) {
         is_unknown[key] = is_unknown[key] || value.is_null();
         if (!value.is_null()) sums[key] += value.get<std::int64_t>();
@@ -58,13 +60,13 @@ void ExpectRowsSum(const json& document, const char* view) {
   }
 }
 
-json ExpectSoundDiff(const report::DiffReport& report, SchemaCheck& schema) {
-  const json document = json::parse(report::ToJson(report));
+Json ExpectSoundDiff(const report::DiffReport& report, SchemaCheck& schema) {
+  const Json document = Json::parse(report::ToJson(report));
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
   for (const char* view : {"by_stack", "by_phase", "by_size", "by_segment"}) ExpectRowsSum(document, view);
   for (const char* side : {"a", "b"}) {
-    const json& parts = document[side]["parts"];
+    const Json& parts = document[side]["parts"];
     EXPECT_EQ(parts["reserved_bytes"].get<std::uint64_t>(),
               parts["in_use_bytes"].get<std::uint64_t>() + parts["stranded_bytes"].get<std::uint64_t>() +
                   parts["whole_free_bytes"].get<std::uint64_t>() + parts["private_pool_bytes"].get<std::uint64_t>());
@@ -73,8 +75,8 @@ json ExpectSoundDiff(const report::DiffReport& report, SchemaCheck& schema) {
   return document;
 }
 
-json RowOf(const json& rows, const std::string& label) {
-  for (const json& row : rows) {
+Json RowOf(const Json& rows, const std::string& label) {
+  for (const Json& row : rows) {
     if (row["label"] == label) return row;
   }
   ADD_FAILURE() << label << " is not in " << rows;
@@ -91,13 +93,13 @@ TEST(DiffTest, HandMadeNumbers) {
   b.Allocate(5 * kMiB);
   b.Allocate(100);
   const absl::StatusOr<report::DiffReport> diff =
-      report::MakeDiff("a", MustTrace(a), "b", MustTrace(b), DiffMoment::kEnd);
+      report::MakeDiff("a", DiffMustTrace(a), "b", DiffMustTrace(b), DiffMoment::kEnd);
   ASSERT_TRUE(diff.ok()) << diff.status();
   SchemaCheck schema(DiffSchema());
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
-  const json document = ExpectSoundDiff(*diff, schema);
+  const Json document = ExpectSoundDiff(*diff, schema);
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
-  const json& difference = document["difference"];
+  const Json& difference = document["difference"];
   // The 5 MiB came out of the cached 40 MiB: 35 MiB stay free beside them.
   EXPECT_EQ(difference["reserved_bytes"], 42 * kMiB);
   EXPECT_EQ(difference["live_bytes"], 5 * kMiB + 100);
@@ -106,10 +108,10 @@ TEST(DiffTest, HandMadeNumbers) {
   EXPECT_EQ(difference["whole_free_bytes"], 0);
   EXPECT_EQ(difference["blocks"], 2);
   EXPECT_EQ(difference["segments"], 2);
-  const json same = RowOf(document["by_size"], "large, 16.00 MiB to 32.00 MiB");
+  const Json same = RowOf(document["by_size"], "large, 16.00 MiB to 32.00 MiB");
   EXPECT_EQ(same["found_in"], "both");
   EXPECT_EQ(same["difference"]["in_use_bytes"], 0);
-  const json fresh = RowOf(document["by_size"], "small, 512 B to 1.00 KiB");
+  const Json fresh = RowOf(document["by_size"], "small, 512 B to 1.00 KiB");
   EXPECT_EQ(fresh["found_in"], "b");
   EXPECT_EQ(fresh["difference"]["in_use_bytes"], 512);
   EXPECT_EQ(fresh["a"]["blocks"], 0);
@@ -128,11 +130,11 @@ TEST(DiffTest, PendingBlocksCount) {
   b.allocator().RecordStream(block, Stream{7});
   b.Free(block);
   const absl::StatusOr<report::DiffReport> diff =
-      report::MakeDiff("a", MustTrace(a), "b", MustTrace(b), DiffMoment::kEnd);
+      report::MakeDiff("a", DiffMustTrace(a), "b", DiffMustTrace(b), DiffMoment::kEnd);
   ASSERT_TRUE(diff.ok()) << diff.status();
   SchemaCheck schema(DiffSchema());
-  const json document = ExpectSoundDiff(*diff, schema);
-  const json row = RowOf(document["by_size"], "large, 16.00 MiB to 32.00 MiB");
+  const Json document = ExpectSoundDiff(*diff, schema);
+  const Json row = RowOf(document["by_size"], "large, 16.00 MiB to 32.00 MiB");
   EXPECT_EQ(row["difference"]["pending_bytes"], 30 * kMiB);
   EXPECT_EQ(row["difference"]["allocated_bytes"], -static_cast<std::int64_t>(30 * kMiB));
   EXPECT_EQ(row["difference"]["in_use_bytes"], 0);
@@ -141,19 +143,19 @@ TEST(DiffTest, PendingBlocksCount) {
 TEST(DiffTest, AMomentThatIsNotThereIsNamed) {
   Recording a("", kGiB);
   a.Allocate(30 * kMiB);
-  const report::TracedRun run = MustTrace(a);
+  const report::TracedRun run = DiffMustTrace(a);
   const absl::StatusOr<report::DiffReport> diff = report::MakeDiff("left", run, "right", run, DiffMoment::kOom);
   EXPECT_EQ(diff.status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(diff.status().message()), HasSubstr("left: --at oom"));
 }
 
 TEST(DiffTest, TheExampleAgainstItselfIsZeroAndItsStacksAreShown) {
-  const report::TracedRun run = MustTrace(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
+  const report::TracedRun run = DiffMustTrace(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
   SchemaCheck schema(DiffSchema());
   for (const DiffMoment moment : {DiffMoment::kPeak, DiffMoment::kOom, DiffMoment::kEnd}) {
     const absl::StatusOr<report::DiffReport> diff = report::MakeDiff("a", run, "b", run, moment);
     ASSERT_TRUE(diff.ok()) << diff.status();
-    const json document = ExpectSoundDiff(*diff, schema);
+    const Json document = ExpectSoundDiff(*diff, schema);
     for (const auto& [key, value] : document["difference"].items()) EXPECT_EQ(value, 0) << key;
     EXPECT_EQ(RowOf(document["by_stack"], "adamw.py:112 step")["found_in"], "both");
   }
@@ -176,7 +178,7 @@ TEST(DiffTest, RealPairsSumAndTurnRound) {
   for (const std::string& file : files) {
     const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
-    runs.push_back(MustTrace(*bytes));
+    runs.push_back(DiffMustTrace(*bytes));
   }
   for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
     SCOPED_TRACE(files[i]);
@@ -185,8 +187,8 @@ TEST(DiffTest, RealPairsSumAndTurnRound) {
       EXPECT_TRUE(out.ok()) << out.status();
       return ExpectSoundDiff(*out, schema);
     };
-    const json there = diff(i, i + 1);
-    const json back = diff(i + 1, i);
+    const Json there = diff(i, i + 1);
+    const Json back = diff(i + 1, i);
     EXPECT_EQ(there["a"]["parts"], back["b"]["parts"]);
     for (const auto& [key, value] : there["difference"].items()) {
       if (value.is_null()) continue;

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-report::Explanation MustExplain(const SeededInput& input) {
+report::Explanation ExplainCausesMustExplain(const SeededInput& input) {
   report::ExplainOptions options;
   options.capacity_bytes = input.total_bytes;
   options.device_used_bytes = input.device_used_bytes;
@@ -28,7 +28,7 @@ TEST(ExplainCausesTest, EverySeededCauseIsShown) {
   SchemaCheck schema(ExplainSchema());
   for (const SeededCase& seeded : AllSeeded()) {
     SCOPED_TRACE(seeded.name);
-    const report::Explanation explanation = MustExplain(seeded.make());
+    const report::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const nlohmann::json json = ExpectSound(explanation, schema);
     EXPECT_EQ(json["causes"].size(), explanation.causes.size());
     const std::string text = report::ToText(explanation);
@@ -54,7 +54,7 @@ TEST(ExplainCausesTest, AHealthyProgramHasNoWhy) {
   SchemaCheck schema(ExplainSchema());
   for (const HealthyCase& healthy : AllHealthy()) {
     SCOPED_TRACE(healthy.name);
-    const report::Explanation explanation = MustExplain(healthy.make());
+    const report::Explanation explanation = ExplainCausesMustExplain(healthy.make());
     ExpectSound(explanation, schema);
     EXPECT_THAT(report::ToText(explanation), Not(HasSubstr("\nWHY")));
   }
@@ -65,7 +65,7 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
   std::map<std::string, int> offered;
   for (const SeededCase& seeded : AllSeeded()) {
     SCOPED_TRACE(seeded.name);
-    const report::Explanation explanation = MustExplain(seeded.make());
+    const report::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const std::string text = report::ToText(explanation);
     EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.program_remedies.empty());
     for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {
@@ -84,7 +84,7 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
 }
 
 TEST(ExplainCausesTest, AProvenFixIsShownWithItsFigures) {
-  const std::string text = report::ToText(MustExplain(PoolCases().front().make()));
+  const std::string text = report::ToText(ExplainCausesMustExplain(PoolCases().front().make()));
   EXPECT_THAT(text, HasSubstr("Freed blocks wait for another stream"));
   EXPECT_THAT(text, HasSubstr("fix: frees that wait for no stream: peak 614.00 MiB -> 314.00 MiB"));
 }

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 constexpr double kGi = 1024.0 * 1024 * 1024;
 constexpr double kMi = 1024.0 * 1024;
 
-nlohmann::json Explained(const char* message, const report::ExplainOptions& options = {}) {
+nlohmann::json ExplainMessageExplained(const char* message, const report::ExplainOptions& options = {}) {
   SchemaCheck schema(ExplainSchema());
   const std::vector<readers::OomMessage> found = readers::FindOomMessages(message);
   EXPECT_EQ(found.size(), 1u);
@@ -46,7 +46,7 @@ void ExpectWhole(const nlohmann::json& json) {
 }
 
 TEST(ExplainMessageTest, TabularBertOnT4IsCapacity) {
-  const nlohmann::json json = Explained(oom_messages::kTabularT4);
+  const nlohmann::json json = ExplainMessageExplained(oom_messages::kTabularT4);
   ExpectWhole(json);
   EXPECT_EQ(json["verdict"], "capacity");
   EXPECT_EQ(json["verdict_certain"], true);
@@ -74,7 +74,7 @@ TEST(ExplainMessageTest, TabularBertOnT4IsCapacity) {
 }
 
 TEST(ExplainMessageTest, CutMessageOfV100IsFragmentation) {
-  const nlohmann::json json = Explained(oom_messages::kCutV100);
+  const nlohmann::json json = ExplainMessageExplained(oom_messages::kCutV100);
   ExpectWhole(json);
   EXPECT_EQ(json["verdict"], "fragmentation");
   EXPECT_EQ(json["verdict_certain"], true);
@@ -93,7 +93,7 @@ TEST(ExplainMessageTest, CutMessageOfV100IsFragmentation) {
 }
 
 TEST(ExplainMessageTest, ColabBertIsFragmentationWithMuchOutside) {
-  const nlohmann::json json = Explained(oom_messages::kColabBert);
+  const nlohmann::json json = ExplainMessageExplained(oom_messages::kColabBert);
   ExpectWhole(json);
   EXPECT_EQ(json["verdict"], "fragmentation");
   const nlohmann::json& parts = json["accounting"];
@@ -109,8 +109,8 @@ TEST(ExplainMessageTest, ColabBertIsFragmentationWithMuchOutside) {
 TEST(ExplainMessageTest, EveryFamilyIsSound) {
   for (const char* message : oom_messages::kAll) {
     SCOPED_TRACE(message);
-    Explained(message);
-    Explained(message, WithCapacity(16 * kGiB));
+    ExplainMessageExplained(message);
+    ExplainMessageExplained(message, WithCapacity(16 * kGiB));
   }
 }
 

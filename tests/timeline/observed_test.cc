@@ -10,8 +10,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kA = 0x7f0000000000;
-constexpr std::uint64_t kSmall = 2 * kMiB;
+constexpr std::uint64_t kObservedA = 0x7f0000000000;
+constexpr std::uint64_t kObservedSmall = 2 * kMiB;
 constexpr std::uint64_t kLarge = 20 * kMiB;
 
 Timeline MustObserve(const Story& story, const BlockSizeRule& rule = TorchRule()) {
@@ -29,20 +29,21 @@ std::uint64_t CountOf(const Timeline& timeline, absl::string_view name) {
 
 TEST(ObservedTest, NoEventsLeaveTheFinalState) {
   Story story;
-  story.Segment(kA, kSmall, true, {Live(kA, 512, 100), Pending(kA + 1024, 1024, 900)});
+  story.Segment(kObservedA, kObservedSmall, true, {Live(kObservedA, 512, 100), Pending(kObservedA + 1024, 1024, 900)});
   const Timeline timeline = MustObserve(story);
   EXPECT_EQ(timeline.event_count(), 0);
   EXPECT_EQ(timeline.maker(), Maker::kObserved);
-  EXPECT_EQ(timeline.TotalsAfter(kBeforeWindow), (Totals{512, 1536, kSmall, 100}));
+  EXPECT_EQ(timeline.TotalsAfter(kBeforeWindow), (Totals{512, 1536, kObservedSmall, 100}));
   EXPECT_TRUE(CheckAgainstFinalState(timeline.StateAt(kBeforeWindow), story.snapshot).ok());
   EXPECT_EQ(MustObserve(Story()).reserved_peak().bytes, 0u);
 }
 
 TEST(ObservedTest, AFreedBlockGetsTheRestOfItsGap) {
   Story story;
-  story.Segment(kA, kLarge, false);
-  story.Then({Alloc(kA, kLarge - kMiB), FreeRequested(kA, kLarge - kMiB), FreeCompleted(kA, kLarge - kMiB),
-              Alloc(kA, 3 * kMiB), FreeRequested(kA, 3 * kMiB), FreeCompleted(kA, 3 * kMiB)});
+  story.Segment(kObservedA, kLarge, false);
+  story.Then({Alloc(kObservedA, kLarge - kMiB), FreeRequested(kObservedA, kLarge - kMiB),
+              FreeCompleted(kObservedA, kLarge - kMiB), Alloc(kObservedA, 3 * kMiB),
+              FreeRequested(kObservedA, 3 * kMiB), FreeCompleted(kObservedA, 3 * kMiB)});
   const Timeline timeline = MustObserve(story);
   ASSERT_EQ(timeline.blocks().size(), 2u);
   EXPECT_EQ(timeline.blocks()[0].size_bytes, kLarge);
@@ -53,11 +54,11 @@ TEST(ObservedTest, AFreedBlockGetsTheRestOfItsGap) {
 
 TEST(ObservedTest, APendingBlockIsActiveAndInTheWay) {
   Story story;
-  const std::uint64_t b = kA + 5 * kMiB;
-  story.Segment(kA, kLarge, false);
-  story.Then({Alloc(kA, 5 * kMiB), Alloc(b, 15 * kMiB), FreeRequested(b, 15 * kMiB), FreeRequested(kA, 5 * kMiB),
-              FreeCompleted(kA, 5 * kMiB), Alloc(kA, 4 * kMiB), FreeRequested(kA, 4 * kMiB),
-              FreeCompleted(kA, 4 * kMiB), FreeCompleted(b, 15 * kMiB)});
+  const std::uint64_t b = kObservedA + 5 * kMiB;
+  story.Segment(kObservedA, kLarge, false);
+  story.Then({Alloc(kObservedA, 5 * kMiB), Alloc(b, 15 * kMiB), FreeRequested(b, 15 * kMiB),
+              FreeRequested(kObservedA, 5 * kMiB), FreeCompleted(kObservedA, 5 * kMiB), Alloc(kObservedA, 4 * kMiB),
+              FreeRequested(kObservedA, 4 * kMiB), FreeCompleted(kObservedA, 4 * kMiB), FreeCompleted(b, 15 * kMiB)});
   const Timeline timeline = MustObserve(story);
   EXPECT_EQ(timeline.blocks()[2].size_bytes, 5 * kMiB);  // the gap ends at the pending block
   EXPECT_EQ(timeline.TotalsAfter(2), (Totals{5 * kMiB, 20 * kMiB, kLarge, 5 * kMiB}));
@@ -66,8 +67,8 @@ TEST(ObservedTest, APendingBlockIsActiveAndInTheWay) {
 
 TEST(ObservedTest, TheFinalSizeWinsOverTheRule) {
   Story story;
-  story.Segment(kA, kLarge, false, {Live(kA, kLarge, 3 * kMiB)});  // a pool that never splits
-  story.Then({Alloc(kA, 3 * kMiB)});
+  story.Segment(kObservedA, kLarge, false, {Live(kObservedA, kLarge, 3 * kMiB)});  // a pool that never splits
+  story.Then({Alloc(kObservedA, 3 * kMiB)});
   const Timeline timeline = MustObserve(story);
   EXPECT_EQ(timeline.blocks()[0].size_bytes, kLarge);
   EXPECT_EQ(CountOf(timeline, "rule_disagreements"), 1u);
@@ -75,10 +76,11 @@ TEST(ObservedTest, TheFinalSizeWinsOverTheRule) {
 
 TEST(ObservedTest, ABlockInsideAnAssumedRestShrinksIt) {
   Story story;  // recorded with another limit than the rule's: a rest of 512 KiB was split off
-  story.Segment(kA, 4 * kMiB, false);
+  story.Segment(kObservedA, 4 * kMiB, false);
   const std::uint64_t bytes = 7 * kMiB / 2;
-  story.Then({Alloc(kA, bytes), Alloc(kA + bytes, 1024), FreeRequested(kA, bytes), FreeCompleted(kA, bytes),
-              FreeRequested(kA + bytes, 1024), FreeCompleted(kA + bytes, 1024)});
+  story.Then({Alloc(kObservedA, bytes), Alloc(kObservedA + bytes, 1024), FreeRequested(kObservedA, bytes),
+              FreeCompleted(kObservedA, bytes), FreeRequested(kObservedA + bytes, 1024),
+              FreeCompleted(kObservedA + bytes, 1024)});
   const Timeline timeline = MustObserve(story);
   EXPECT_EQ(timeline.blocks()[0].size_bytes, bytes);
   EXPECT_EQ(CountOf(timeline, "rule_disagreements"), 1u);
@@ -86,22 +88,22 @@ TEST(ObservedTest, ABlockInsideAnAssumedRestShrinksIt) {
 
 TEST(ObservedTest, AnAllocInTheMiddleOfAGapIsCounted) {
   Story story;
-  story.Segment(kA, kSmall, true, {Live(kA + 4096, 512, 1)});
-  story.Then({Alloc(kA + 4096, 1)});
+  story.Segment(kObservedA, kObservedSmall, true, {Live(kObservedA + 4096, 512, 1)});
+  story.Then({Alloc(kObservedA + 4096, 1)});
   EXPECT_EQ(CountOf(MustObserve(story), "unexplained_gaps"), 1u);
 }
 
 TEST(ObservedTest, AStreamThatIsNotTheSegmentsIsCounted) {
   Story story;
-  story.Segment(kA, kSmall, true, {Live(kA, 512, 1)});
-  story.Then({MakeEvent(trace::Action::kAlloc, kA, 1, /*stream=*/5)});
+  story.Segment(kObservedA, kObservedSmall, true, {Live(kObservedA, 512, 1)});
+  story.Then({MakeEvent(trace::Action::kAlloc, kObservedA, 1, /*stream=*/5)});
   EXPECT_EQ(CountOf(MustObserve(story), "stream_mismatches"), 1u);
 }
 
 TEST(ObservedTest, ASegmentAddressIsUsedAgain) {
   Story story;
-  story.Segment(kA, kLarge, false, {Live(kA, 4 * kMiB, 4 * kMiB)});
-  story.Then({SegmentFree(kA, kSmall), SegmentAlloc(kA, kLarge), Alloc(kA, 4 * kMiB)});
+  story.Segment(kObservedA, kLarge, false, {Live(kObservedA, 4 * kMiB, 4 * kMiB)});
+  story.Then({SegmentFree(kObservedA, kObservedSmall), SegmentAlloc(kObservedA, kLarge), Alloc(kObservedA, 4 * kMiB)});
   const Timeline timeline = MustObserve(story);
   ASSERT_EQ(timeline.segments().size(), 2u);
   EXPECT_EQ(timeline.segments()[0].end_event, 0);
@@ -112,10 +114,11 @@ TEST(ObservedTest, ASegmentAddressIsUsedAgain) {
 
 TEST(ObservedTest, AMappedRangeGrowsJoinsAndSplits) {
   Story story;
-  story.Segment(kA, kLarge, false).is_expandable = true;
-  story.Segment(kA + 2 * kLarge, kLarge, false).is_expandable = true;
-  story.Then({Map(kA, kLarge), Map(kA + 2 * kLarge, kLarge), Map(kA + kLarge, kLarge), Alloc(kA, 50 * kMiB),
-              FreeRequested(kA, 50 * kMiB), FreeCompleted(kA, 50 * kMiB), Unmap(kA + kLarge, kLarge)});
+  story.Segment(kObservedA, kLarge, false).is_expandable = true;
+  story.Segment(kObservedA + 2 * kLarge, kLarge, false).is_expandable = true;
+  story.Then({Map(kObservedA, kLarge), Map(kObservedA + 2 * kLarge, kLarge), Map(kObservedA + kLarge, kLarge),
+              Alloc(kObservedA, 50 * kMiB), FreeRequested(kObservedA, 50 * kMiB), FreeCompleted(kObservedA, 50 * kMiB),
+              Unmap(kObservedA + kLarge, kLarge)});
   const Timeline timeline = MustObserve(story);
   ASSERT_EQ(timeline.segments().size(), 3u);
   EXPECT_EQ(timeline.segments()[0].extents.size(), 3u);  // one page, three, one
@@ -128,22 +131,23 @@ TEST(ObservedTest, AMappedRangeGrowsJoinsAndSplits) {
 
 TEST(ObservedTest, ABlockInAnExpandableSegmentLeavesEveryRest) {
   Story story;
-  story.Segment(kA, kLarge, false).is_expandable = true;
-  story.Then({Alloc(kA, kLarge - 512), FreeRequested(kA, kLarge - 512), FreeCompleted(kA, kLarge - 512)});
+  story.Segment(kObservedA, kLarge, false).is_expandable = true;
+  story.Then({Alloc(kObservedA, kLarge - 512), FreeRequested(kObservedA, kLarge - 512),
+              FreeCompleted(kObservedA, kLarge - 512)});
   EXPECT_EQ(MustObserve(story).blocks()[0].size_bytes, kLarge - 512);
 }
 
 TEST(ObservedTest, ContradictionsAreRefused) {
   Story story;
-  story.Segment(kA, kSmall, true);
-  story.Then({Alloc(kA, 1)});
+  story.Segment(kObservedA, kObservedSmall, true);
+  story.Then({Alloc(kObservedA, 1)});
   EXPECT_EQ(MakeObservedTimeline(story.snapshot, 0, TorchRule()).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(CheckAgainstFinalStateTest, NamesTheFirstDifference) {
   Story story;
-  story.Segment(kA, kSmall, true, {Live(kA, 512, 1), Live(kA + 512, 512, 1)});
+  story.Segment(kObservedA, kObservedSmall, true, {Live(kObservedA, 512, 1), Live(kObservedA + 512, 512, 1)});
   const Timeline timeline = MustObserve(story);
   story.snapshot.segments[0].blocks[1].state = trace::BlockState::kPending;
   EXPECT_EQ(CheckAgainstFinalState(timeline.StateAt(kBeforeWindow), story.snapshot).message(),

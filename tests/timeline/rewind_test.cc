@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kA = 0x7f0000000000;
 constexpr std::uint64_t kSmall = 2 * kMiB;
-constexpr std::uint64_t kLarge = 20 * kMiB;
+constexpr std::uint64_t kRewindLarge = 20 * kMiB;
 
 StartState MustRewind(const Story& story, const BlockSizeRule& rule = TorchRule(), int device = 0) {
   const absl::StatusOr<StartState> start = Rewind(story.snapshot, device, rule);
@@ -67,8 +67,8 @@ TEST(RewindTest, ABlockStillPendingInTheEndWasLive) {
 
 TEST(RewindTest, SegmentsComeAndGo) {
   Story story;
-  story.Segment(kA, kLarge, false);
-  story.Then({SegmentFree(kA, kSmall), SegmentAlloc(kA, kLarge), SegmentFree(kA + kGiB, kLarge)});
+  story.Segment(kA, kRewindLarge, false);
+  story.Then({SegmentFree(kA, kSmall), SegmentAlloc(kA, kRewindLarge), SegmentFree(kA + kGiB, kRewindLarge)});
   const StartState start = MustRewind(story);
   ASSERT_EQ(start.segments.size(), 2u);
   EXPECT_EQ(start.segments[0].size_bytes, kSmall);
@@ -100,7 +100,7 @@ TEST(RewindTest, PrivatePoolsKeepTheirNames) {
 TEST(RewindTest, AGapTooSmallForAFreeBlockIsATail) {
   Story story;
   const std::uint64_t next = kA + 4 * kMiB;
-  story.Segment(kA, kLarge, false, {Live(next, 3 * kMiB, 3 * kMiB)});
+  story.Segment(kA, kRewindLarge, false, {Live(next, 3 * kMiB, 3 * kMiB)});
   story.Then({FreeRequested(kA, 3 * kMiB), FreeCompleted(kA, 3 * kMiB)});
   const StartState start = MustRewind(story);
   EXPECT_EQ(start.segments[0].blocks[0].size_bytes, 4 * kMiB);
@@ -110,7 +110,7 @@ TEST(RewindTest, AGapTooSmallForAFreeBlockIsATail) {
 
 TEST(RewindTest, AGapBigEnoughForAFreeBlockHidesTheTail) {
   Story story;
-  story.Segment(kA, kLarge, false, {Live(kA + 4 * kMiB + 512, 3 * kMiB, 3 * kMiB)});
+  story.Segment(kA, kRewindLarge, false, {Live(kA + 4 * kMiB + 512, 3 * kMiB, 3 * kMiB)});
   story.Then({FreeRequested(kA, 3 * kMiB), FreeCompleted(kA, 3 * kMiB)});
   const StartState start = MustRewind(story);
   EXPECT_EQ(start.segments[0].blocks[0].size_bytes, 3 * kMiB);
@@ -122,7 +122,7 @@ TEST(RewindTest, TheNextBlockPlacedBehindRevealsTheTail) {
   for (const std::uint64_t tail : {std::uint64_t{0}, std::uint64_t{512}, kMiB}) {
     Story story;
     const std::uint64_t behind = kA + 3 * kMiB + tail;
-    story.Segment(kA, kLarge, false, {Live(behind, 2 * kMiB, 2 * kMiB)});
+    story.Segment(kA, kRewindLarge, false, {Live(behind, 2 * kMiB, 2 * kMiB)});
     story.Then({Alloc(behind, 2 * kMiB), FreeRequested(kA, 3 * kMiB), FreeCompleted(kA, 3 * kMiB)});
     const StartState start = MustRewind(story);
     EXPECT_EQ(start.segments[0].blocks[0].size_bytes, 3 * kMiB + tail);
@@ -134,14 +134,14 @@ TEST(RewindTest, TheNextBlockPlacedBehindRevealsTheTail) {
 
 TEST(RewindTest, ABlockPlacedAfterTheFreeRevealsNothing) {
   Story story;
-  story.Segment(kA, kLarge, false, {Live(kA, 5 * kMiB, 5 * kMiB)});
+  story.Segment(kA, kRewindLarge, false, {Live(kA, 5 * kMiB, 5 * kMiB)});
   story.Then({FreeRequested(kA, 3 * kMiB), FreeCompleted(kA, 3 * kMiB), Alloc(kA, 5 * kMiB)});
   EXPECT_EQ(MustRewind(story).unknown_tails, 1u);
 }
 
 TEST(RewindTest, AnOversizeBlockIsItsWholeSegment) {
   BlockSizeRule rule = TorchRule();
-  rule.max_split_size_bytes = kLarge;
+  rule.max_split_size_bytes = kRewindLarge;
   Story story;
   story.Segment(kA, 40 * kMiB, false);
   story.Then({FreeRequested(kA, 25 * kMiB), FreeCompleted(kA, 25 * kMiB)});
@@ -153,7 +153,7 @@ TEST(RewindTest, TheExpandableOptionLeavesNoTails) {
   BlockSizeRule rule = TorchRule();
   rule.expandable_option = true;
   Story story;
-  story.Segment(kA, kLarge, false, {Live(kA + 4 * kMiB, 3 * kMiB, 3 * kMiB)});
+  story.Segment(kA, kRewindLarge, false, {Live(kA + 4 * kMiB, 3 * kMiB, 3 * kMiB)});
   story.Then({FreeRequested(kA, 3 * kMiB), FreeCompleted(kA, 3 * kMiB)});
   const StartState start = MustRewind(story, rule);
   EXPECT_EQ(start.segments[0].blocks[0].size_bytes, 3 * kMiB);
@@ -164,11 +164,11 @@ TEST(RewindTest, TheExpandableOptionLeavesNoTails) {
 
 TEST(RewindTest, AMapIsTakenOffItsRange) {
   Story story;
-  story.Segment(kA, 2 * kLarge, false, {Live(kA, 30 * kMiB, 30 * kMiB)}).is_expandable = true;
-  story.Then({Map(kA + kLarge, kLarge), Alloc(kA, 30 * kMiB)});  // it joins the free bytes before it
+  story.Segment(kA, 2 * kRewindLarge, false, {Live(kA, 30 * kMiB, 30 * kMiB)}).is_expandable = true;
+  story.Then({Map(kA + kRewindLarge, kRewindLarge), Alloc(kA, 30 * kMiB)});  // it joins the free bytes before it
   const StartState start = MustRewind(story);
   ASSERT_EQ(start.segments.size(), 1u);
-  EXPECT_EQ(start.segments[0].size_bytes, kLarge);
+  EXPECT_EQ(start.segments[0].size_bytes, kRewindLarge);
 }
 
 TEST(RewindTest, AMapThatClosedAHoleIsAHoleBefore) {
@@ -194,7 +194,7 @@ TEST(RewindTest, AnUnmapPunchedAHoleIntoOneRange) {
 TEST(RewindTest, ARangeWhollyUnmappedIsNamedAfterItsBlocks) {
   for (const std::uint64_t bytes : {std::uint64_t{4096}, 3 * kMiB}) {
     Story story;
-    story.Then({FreeRequested(kA, bytes), FreeCompleted(kA, bytes), Unmap(kA, kLarge)});
+    story.Then({FreeRequested(kA, bytes), FreeCompleted(kA, bytes), Unmap(kA, kRewindLarge)});
     const StartState start = MustRewind(story);
     ASSERT_EQ(start.segments.size(), 1u);
     EXPECT_TRUE(start.segments[0].is_expandable);
@@ -266,7 +266,7 @@ TEST(RewindRefusalTest, ASegmentMadeUnderABlock) {
 
 TEST(RewindRefusalTest, ASegmentOfAnotherSize) {
   Story story;
-  story.Segment(kA, kLarge, false);
+  story.Segment(kA, kRewindLarge, false);
   story.Then({SegmentAlloc(kA, kSmall)});
   EXPECT_THAT(Refusal(story), HasSubstr("expected a segment of 2097152 B"));
 }
@@ -280,8 +280,8 @@ TEST(RewindRefusalTest, AMapOfWhatIsNotMapped) {
 
 TEST(RewindRefusalTest, OverlappingFinalSegments) {
   Story story;
-  story.Segment(kA, kLarge, false);
-  story.Segment(kA + kSmall, kLarge, false);
+  story.Segment(kA, kRewindLarge, false);
+  story.Segment(kA + kSmall, kRewindLarge, false);
   EXPECT_THAT(Refusal(story), HasSubstr("device 0, final segment at 0x7f0000200000"));
 }
 

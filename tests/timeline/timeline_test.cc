@@ -16,10 +16,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using trace::BlockState;
 
-constexpr std::uint64_t kA = 0x1000000;
+constexpr std::uint64_t kTimelineA = 0x1000000;
 constexpr std::uint64_t kB = 0x9000000;
-constexpr std::uint64_t kSmall = 2 * kMiB;
-constexpr std::uint64_t kLarge = 20 * kMiB;
+constexpr std::uint64_t kTimelineSmall = 2 * kMiB;
+constexpr std::uint64_t kTimelineLarge = 20 * kMiB;
 
 StateBlock BlockOf(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t requested_bytes,
                    BlockState state = BlockState::kLive) {
@@ -29,8 +29,9 @@ StateBlock BlockOf(std::uint64_t address, std::uint64_t size_bytes, std::uint64_
 // One small segment with a live and a pending block.
 StartState TwoBlocks() {
   StartState start;
-  start.segments.push_back({.address = kA, .size_bytes = kSmall, .is_small_pool = true});
-  start.segments[0].blocks = {BlockOf(kA, 512, 500), BlockOf(kA + 512, 1024, 1000, BlockState::kPending)};
+  start.segments.push_back({.address = kTimelineA, .size_bytes = kTimelineSmall, .is_small_pool = true});
+  start.segments[0].blocks = {BlockOf(kTimelineA, 512, 500),
+                              BlockOf(kTimelineA + 512, 1024, 1000, BlockState::kPending)};
   return start;
 }
 
@@ -55,8 +56,8 @@ TimelineColumns Columns(const Timeline& timeline) {
 
 Timeline Example() {
   TimelineBuilder builder(TwoBlocks());
-  Feed(builder, FreeCompleted(kA + 512, 1000));                     // 0
-  Feed(builder, SegmentAlloc(kB, kLarge));                          // 1
+  Feed(builder, FreeCompleted(kTimelineA + 512, 1000));             // 0
+  Feed(builder, SegmentAlloc(kB, kTimelineLarge));                  // 1
   Feed(builder, Alloc(kB, 3 * kMiB), 3 * kMiB);                     // 2
   Feed(builder, FreeRequested(kB, 3 * kMiB));                       // 3
   Feed(builder, Alloc(kB + 3 * kMiB, 17 * kMiB - 512), 17 * kMiB);  // 4
@@ -64,7 +65,7 @@ Timeline Example() {
   Feed(builder, FreeCompleted(kB, 3 * kMiB));                       // 6
   Feed(builder, FreeRequested(kB + 3 * kMiB, 17 * kMiB - 512));     // 7
   Feed(builder, FreeCompleted(kB + 3 * kMiB, 17 * kMiB - 512));     // 8
-  Feed(builder, SegmentFree(kB, kLarge));                           // 9
+  Feed(builder, SegmentFree(kB, kTimelineLarge));                   // 9
   absl::StatusOr<Timeline> timeline = builder.Finish();
   EXPECT_TRUE(timeline.ok()) << timeline.status();
   return *std::move(timeline);
@@ -73,12 +74,13 @@ Timeline Example() {
 TEST(TimelineTest, RunningTotals) {
   const Timeline timeline = Example();
   EXPECT_EQ(timeline.maker(), Maker::kReplayed);
-  EXPECT_EQ(timeline.TotalsAfter(kBeforeWindow), (Totals{512, 1536, kSmall, 500}));
-  EXPECT_EQ(timeline.TotalsAfter(0), (Totals{512, 512, kSmall, 500}));
-  EXPECT_EQ(timeline.TotalsAfter(1), (Totals{512, 512, kSmall + kLarge, 500}));
-  EXPECT_EQ(timeline.TotalsAfter(3), (Totals{512, 512 + 3 * kMiB, kSmall + kLarge, 500}));
-  EXPECT_EQ(timeline.TotalsAfter(4), (Totals{512 + 17 * kMiB, 512 + kLarge, kSmall + kLarge, 500 + 17 * kMiB - 512}));
-  EXPECT_EQ(timeline.TotalsAfter(9), (Totals{512, 512, kSmall, 500}));
+  EXPECT_EQ(timeline.TotalsAfter(kBeforeWindow), (Totals{512, 1536, kTimelineSmall, 500}));
+  EXPECT_EQ(timeline.TotalsAfter(0), (Totals{512, 512, kTimelineSmall, 500}));
+  EXPECT_EQ(timeline.TotalsAfter(1), (Totals{512, 512, kTimelineSmall + kTimelineLarge, 500}));
+  EXPECT_EQ(timeline.TotalsAfter(3), (Totals{512, 512 + 3 * kMiB, kTimelineSmall + kTimelineLarge, 500}));
+  EXPECT_EQ(timeline.TotalsAfter(4),
+            (Totals{512 + 17 * kMiB, 512 + kTimelineLarge, kTimelineSmall + kTimelineLarge, 500 + 17 * kMiB - 512}));
+  EXPECT_EQ(timeline.TotalsAfter(9), (Totals{512, 512, kTimelineSmall, 500}));
   EXPECT_TRUE(timeline.Validate().ok()) << timeline.Validate();
 }
 
@@ -86,7 +88,7 @@ TEST(TimelineTest, PeaksAreAtTheFirstEventThatReachesThem) {
   const Timeline timeline = Example();
   EXPECT_EQ(timeline.allocated_peak().bytes, 512 + 17 * kMiB);
   EXPECT_EQ(timeline.allocated_peak().event, 4);
-  EXPECT_EQ(timeline.active_peak().bytes, 512 + kLarge);
+  EXPECT_EQ(timeline.active_peak().bytes, 512 + kTimelineLarge);
   EXPECT_EQ(timeline.active_peak().event, 4);
   EXPECT_EQ(timeline.reserved_peak().event, 1);
   EXPECT_THAT(timeline.oom_events(), ElementsAre(5));
@@ -133,21 +135,21 @@ TEST(TimelineTest, EveryStateAddsUpToItsTotals) {
 
 TEST(TimelineBuilderTest, TouchingRangesJoinWhereAlike) {
   TimelineBuilder builder(StartState{});
-  Feed(builder, Map(kA, kSmall));
-  Feed(builder, Map(kA + kSmall, kSmall));
-  trace::Event other_stream = Map(kA + 2 * kSmall, kSmall);
+  Feed(builder, Map(kTimelineA, kTimelineSmall));
+  Feed(builder, Map(kTimelineA + kTimelineSmall, kTimelineSmall));
+  trace::Event other_stream = Map(kTimelineA + 2 * kTimelineSmall, kTimelineSmall);
   other_stream.stream = Stream{4};
   Feed(builder, other_stream);
-  Feed(builder, Unmap(kA, kSmall));
+  Feed(builder, Unmap(kTimelineA, kTimelineSmall));
   const absl::StatusOr<Timeline> timeline = builder.Finish();
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   ASSERT_EQ(timeline->segments().size(), 2u);
   EXPECT_EQ(timeline->segments()[0].extents.size(), 3u);
-  EXPECT_EQ(timeline->segments()[0].extents[2].address, kA + kSmall);
+  EXPECT_EQ(timeline->segments()[0].extents[2].address, kTimelineA + kTimelineSmall);
   EXPECT_TRUE(timeline->Validate().ok()) << timeline->Validate();
 }
 
-std::string Refusal(const trace::Event& event, std::uint64_t block_size_bytes = 0) {
+std::string TimelineRefusal(const trace::Event& event, std::uint64_t block_size_bytes = 0) {
   TimelineBuilder builder(TwoBlocks());
   const absl::Status status = builder.Add(event, block_size_bytes);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -157,22 +159,23 @@ std::string Refusal(const trace::Event& event, std::uint64_t block_size_bytes = 
 }
 
 TEST(TimelineBuilderTest, RefusesWhatCannotBe) {
-  EXPECT_THAT(Refusal(Alloc(kA, 100), 512), HasSubstr("event 0 (alloc of 100 B at 0x1000000): expected"));
-  EXPECT_THAT(Refusal(Alloc(kA + 1024, 100), 512), HasSubstr("found a pending block"));
-  EXPECT_THAT(Refusal(Alloc(kB, 100), 512), HasSubstr("expected a segment"));
-  EXPECT_THAT(Refusal(Alloc(kA + 2048, 100)), HasSubstr("as big as its request, found 0 B"));
-  EXPECT_THAT(Refusal(FreeRequested(kA + 512, 1000)), HasSubstr("found a pending one"));
-  EXPECT_THAT(Refusal(FreeRequested(kA + 2048, 1)), HasSubstr("found none"));
-  EXPECT_THAT(Refusal(FreeCompleted(kA, 500)), HasSubstr("found a live one"));
-  EXPECT_THAT(Refusal(SegmentFree(kA, kSmall)), HasSubstr("to be free, found a live block"));
-  EXPECT_THAT(Refusal(SegmentFree(kB, kSmall)), HasSubstr("expected a segment that starts there"));
-  EXPECT_THAT(Refusal(SegmentAlloc(kA + kMiB, kSmall)), HasSubstr("expected no segment"));
-  EXPECT_THAT(Refusal(Unmap(kA + kMiB, kMiB)), HasSubstr("inside one mapped range"));
+  EXPECT_THAT(TimelineRefusal(Alloc(kTimelineA, 100), 512),
+              HasSubstr("event 0 (alloc of 100 B at 0x1000000): expected"));
+  EXPECT_THAT(TimelineRefusal(Alloc(kTimelineA + 1024, 100), 512), HasSubstr("found a pending block"));
+  EXPECT_THAT(TimelineRefusal(Alloc(kB, 100), 512), HasSubstr("expected a segment"));
+  EXPECT_THAT(TimelineRefusal(Alloc(kTimelineA + 2048, 100)), HasSubstr("as big as its request, found 0 B"));
+  EXPECT_THAT(TimelineRefusal(FreeRequested(kTimelineA + 512, 1000)), HasSubstr("found a pending one"));
+  EXPECT_THAT(TimelineRefusal(FreeRequested(kTimelineA + 2048, 1)), HasSubstr("found none"));
+  EXPECT_THAT(TimelineRefusal(FreeCompleted(kTimelineA, 500)), HasSubstr("found a live one"));
+  EXPECT_THAT(TimelineRefusal(SegmentFree(kTimelineA, kTimelineSmall)), HasSubstr("to be free, found a live block"));
+  EXPECT_THAT(TimelineRefusal(SegmentFree(kB, kTimelineSmall)), HasSubstr("expected a segment that starts there"));
+  EXPECT_THAT(TimelineRefusal(SegmentAlloc(kTimelineA + kMiB, kTimelineSmall)), HasSubstr("expected no segment"));
+  EXPECT_THAT(TimelineRefusal(Unmap(kTimelineA + kMiB, kMiB)), HasSubstr("inside one mapped range"));
 }
 
 TEST(TimelineBuilderTest, RefusesAnOverlappingStart) {
   StartState start = TwoBlocks();
-  start.segments[0].blocks[1].address = kA + 256;
+  start.segments[0].blocks[1].address = kTimelineA + 256;
   TimelineBuilder builder(start);
   EXPECT_FALSE(builder.Finish().ok());
 }
@@ -191,7 +194,7 @@ TEST(TimelineValidateTest, SeesEveryWayOfSpoiling) {
       [](TimelineColumns& c) { c.blocks[2].alloc_event = 1; },                // another event's
       [](TimelineColumns& c) { c.blocks.pop_back(); },
       [](TimelineColumns& c) { c.segments[1].end_event = 7; },  // under a block
-      [](TimelineColumns& c) { c.segments[1].extents[0].address = kA + kMiB; },
+      [](TimelineColumns& c) { c.segments[1].extents[0].address = kTimelineA + kMiB; },
       [](TimelineColumns& c) { c.segments[1].extents.push_back(c.segments[1].extents[0]); },
       [](TimelineColumns& c) { c.allocated_peak.event = 5; },
       [](TimelineColumns& c) { c.active_peak.bytes += 1; },
