@@ -65,17 +65,15 @@ int RunBound(const BoundFlags& flags) {
 
 }  // namespace
 
-void AddBound(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app = program.add_subcommand("bound", "how little memory a trace needs, and which setting comes closest");
+void AddBound(CommandLine& line) {
+  Command app = line.AddCommand("bound", "how little memory a trace needs, and which setting comes closest");
   auto flags = std::make_shared<BoundFlags>();
-  app->add_option("input", flags->input, "a snapshot, a request trace or a packing problem (CSV), or - for stdin")
-      ->required();
-  app->add_option("--seconds", flags->seconds, "how long to search, counted in steps of the search (default 5)");
-  app->add_option("--csv", flags->csv,
-                  "write the lifetimes with their offsets to this file (id,lower,upper,size,offset)");
-  app->add_flag("--json", flags->json, "print JSON (docs/bound.schema.json)");
-  AddPolicyFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return RunBound(*flags); }; });
+  app.Add("input", flags->input, "a snapshot, a request trace or a packing problem (CSV), or - for stdin").Required();
+  app.Add("--seconds", flags->seconds, "how long to search, counted in steps of the search (default 5)");
+  app.Add("--csv", flags->csv, "write the lifetimes with their offsets to this file (id,lower,upper,size,offset)");
+  app.Add("--json", flags->json, "print JSON (docs/bound.schema.json)");
+  AddPolicyFlags(app, flags->replay);
+  app.OnRun([flags] { return RunBound(*flags); });
 }
 
 }  // namespace ashlar::cli

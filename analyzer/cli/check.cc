@@ -13,6 +13,8 @@
 namespace ashlar::cli {
 namespace {
 
+constexpr std::int64_t kMostCount = 1'000'000'000;  // of --max-retries and --max-ooms
+
 struct CheckFlags {
   std::string input;
   std::string max_reserved;
@@ -72,21 +74,19 @@ int RunCheck(const CheckFlags& flags) {
 
 }  // namespace
 
-void AddCheck(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app = program.add_subcommand("check", "hold limits against a trace; exit code 1 where one is broken");
+void AddCheck(CommandLine& line) {
+  Command app = line.AddCommand("check", "hold limits against a trace; exit code 1 where one is broken");
   auto flags = std::make_shared<CheckFlags>();
-  const CLI::Range count(std::int64_t{0}, std::int64_t{1'000'000'000});
-  app->add_option("trace", flags->input, "a file, or - for standard input")->required();
-  app->add_option("--max-reserved", flags->max_reserved, "peak of reserved memory, such as 14GiB");
-  app->add_option("--min-utilisation", flags->min_utilisation, "peak allocated / peak reserved, 0 to 1");
-  app->add_option("--max-retries", flags->max_retries, "requests that had to return the cache first")
-      ->check(count);
-  app->add_option("--max-leak-per-step", flags->max_leak_per_step, "bytes that a step leaves behind, such as 1MiB");
-  app->add_option("--max-ooms", flags->max_ooms, "requests that failed")->check(count);
-  app->add_option("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
-  app->add_flag("--json", flags->json, "print JSON (docs/check.schema.json)");
-  AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return RunCheck(*flags); }; });
+  app.Add("trace", flags->input, "a file, or - for standard input").Required();
+  app.Add("--max-reserved", flags->max_reserved, "peak of reserved memory, such as 14GiB");
+  app.Add("--min-utilisation", flags->min_utilisation, "peak allocated / peak reserved, 0 to 1");
+  app.Add("--max-retries", flags->max_retries, "requests that had to return the cache first").Between(0, kMostCount);
+  app.Add("--max-leak-per-step", flags->max_leak_per_step, "bytes that a step leaves behind, such as 1MiB");
+  app.Add("--max-ooms", flags->max_ooms, "requests that failed").Between(0, kMostCount);
+  app.Add("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
+  app.Add("--json", flags->json, "print JSON (docs/check.schema.json)");
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunCheck(*flags); });
 }
 
 }  // namespace ashlar::cli

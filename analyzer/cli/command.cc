@@ -10,8 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
 #include "allocator/device/cost_table.h"
-#include "analyzer/readers/input_file.h"
 #include "allocator/trace/codec.h"
+#include "analyzer/readers/input_file.h"
 #include "analyzer/readers/torch_snapshot_writer.h"
 
 namespace ashlar::cli {
@@ -67,37 +67,30 @@ absl::Status ReadDeviceCosts(const std::string& file, report::ExplainOptions& ou
   return absl::OkStatus();
 }
 
-// An empty value is a variable of the shell that was not set, rather than no wish.
-std::string NotEmpty(const std::string& text) {
-  return text.empty() ? "the value is empty: give one, or leave the flag out" : "";
-}
-
 }  // namespace
 
 absl::Status OfFlag(const char* flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
 }
 
-void AddReplayFlags(CLI::App& app, ReplayFlags& flags) {
+void AddReplayFlags(Command& app, ReplayFlags& flags) {
   AddPolicyFlags(app, flags);
-  app.add_option("--capacity", flags.capacity, "memory of the device, such as 16GiB")->check(NotEmpty);
-  app.add_option("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
-  app.add_option("--device-costs", flags.device_costs,
-                 "what the device's calls cost: a table as device_cost prints it")
-      ->check(NotEmpty);
+  app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB").NotEmpty();
+  app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
+  app.Add("--device-costs", flags.device_costs, "what the device's calls cost: a table as device_cost prints it")
+      .NotEmpty();
 }
 
-void AddPolicyFlags(CLI::App& app, ReplayFlags& flags) {
-  app.add_option("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-latest")
-      ->check(NotEmpty);
-  app.add_option("--free-order", flags.free_order,
-                 "order of equally big free blocks: address, per-block-counter, per-segment-counter")
-      ->check(NotEmpty);
-  app.add_option("--segment-addresses", flags.segment_addresses,
-                 "where the simulated device puts segments: ascending (default) or descending")
-      ->check(NotEmpty);
-  app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF");
-  app.add_option("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
+void AddPolicyFlags(Command& app, ReplayFlags& flags) {
+  app.Add("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-latest").NotEmpty();
+  app.Add("--free-order", flags.free_order,
+          "order of equally big free blocks: address, per-block-counter, per-segment-counter")
+      .NotEmpty();
+  app.Add("--segment-addresses", flags.segment_addresses,
+          "where the simulated device puts segments: ascending (default) or descending")
+      .NotEmpty();
+  app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF");
+  app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
 }
 
 absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags) {

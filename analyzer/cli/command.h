@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/cli/command_line.h"
 #include "analyzer/report/explain.h"
 
 namespace ashlar::cli {
@@ -32,9 +32,9 @@ struct ReplayFlags {
   std::optional<int> device;
 };
 
-void AddReplayFlags(CLI::App& app, ReplayFlags& flags);
+void AddReplayFlags(Command& app, ReplayFlags& flags);
 // Those that do not limit the memory.
-void AddPolicyFlags(CLI::App& app, ReplayFlags& flags);
+void AddPolicyFlags(Command& app, ReplayFlags& flags);
 
 // The flags checked and read; errors name the flag.
 absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags);

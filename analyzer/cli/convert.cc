@@ -255,16 +255,14 @@ int RunConvert(const ConvertFlags& flags) {
 
 }  // namespace
 
-void AddConvert(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app =
-      program.add_subcommand("convert", "write a recording, snapshot, trace or packing problem in another format");
+void AddConvert(CommandLine& line) {
+  Command app = line.AddCommand("convert", "write a recording, snapshot, trace or packing problem in another format");
   auto flags = std::make_shared<ConvertFlags>();
-  app->add_option("input", flags->input, "a file, or - for standard input")->required();
-  app->add_option("output", flags->output, "a file that ends in .ashlar, .pickle, .trace or .csv; or - with --to")
-      ->required();
-  app->add_option("--to", flags->to, "ashlar, pickle, trace or csv, whatever the output is called");
-  AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return RunConvert(*flags); }; });
+  app.Add("input", flags->input, "a file, or - for standard input").Required();
+  app.Add("output", flags->output, "a file that ends in .ashlar, .pickle, .trace or .csv; or - with --to").Required();
+  app.Add("--to", flags->to, "ashlar, pickle, trace or csv, whatever the output is called");
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunConvert(*flags); });
 }
 
 }  // namespace ashlar::cli

@@ -2,14 +2,11 @@
 #ifndef ASHLAR_ANALYZER_CLI_CONVERT_H_
 #define ASHLAR_ANALYZER_CLI_CONVERT_H_
 
-#include <functional>
-
-#include "CLI/CLI.hpp"
+#include "analyzer/cli/command_line.h"
 
 namespace ashlar::cli {
 
-// Adds the command; `run` is set to what it does when it is the one given.
-void AddConvert(CLI::App& program, std::function<int()>& run);
+void AddConvert(CommandLine& line);
 
 }  // namespace ashlar::cli
 

@@ -44,15 +44,15 @@ int RunDiff(const DiffFlags& flags) {
 
 }  // namespace
 
-void AddDiff(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app = program.add_subcommand("diff", "what grew between two snapshots or traces");
+void AddDiff(CommandLine& line) {
+  Command app = line.AddCommand("diff", "what grew between two snapshots or traces");
   auto flags = std::make_shared<DiffFlags>();
-  app->add_option("a", flags->a, "a file, or - for standard input")->required();
-  app->add_option("b", flags->b, "a file, or - for standard input")->required();
-  app->add_option("--at", flags->at, "the moment to compare: peak (of allocated memory; default), oom, end");
-  app->add_flag("--json", flags->json, "print JSON (docs/diff.schema.json)");
-  AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return RunDiff(*flags); }; });
+  app.Add("a", flags->a, "a file, or - for standard input").Required();
+  app.Add("b", flags->b, "a file, or - for standard input").Required();
+  app.Add("--at", flags->at, "the moment to compare: peak (of allocated memory; default), oom, end");
+  app.Add("--json", flags->json, "print JSON (docs/diff.schema.json)");
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunDiff(*flags); });
 }
 
 }  // namespace ashlar::cli

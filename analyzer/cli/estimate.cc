@@ -46,8 +46,7 @@ struct EstimateFlags {
   bool json = false;
   ModelFlags model;
   estimate::EstimateOptions options;
-  const CLI::Option* steps = nullptr;
-  const CLI::Option* fits = nullptr;
+  std::optional<Command> command;  // tells which flags were given
 };
 
 absl::Status ReadSize(const char* flag, const std::string& text, std::optional<std::uint64_t>& out) {
@@ -79,7 +78,7 @@ absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags
     if (absl::Status status = ReadSize("--fit", flags.fit.front(), out.capacity_bytes); !status.ok()) return status;
     out.capacity_flag = "--fit";
   }
-  if (flags.fits->count() > 0 && out.device.empty() && !out.capacity_bytes.has_value()) {
+  if (flags.command->IsGiven("--fit") && out.device.empty() && !out.capacity_bytes.has_value()) {
     return absl::InvalidArgumentError("--fit: into how much? Give --fit 16GiB, --device or --capacity");
   }
   if (absl::Status status = ReadSize("--context", flags.context, out.context_bytes); !status.ok()) return status;
@@ -155,7 +154,7 @@ absl::Status RunSimulations(const EstimateFlags& flags, report::EstimateReport& 
     if (!levers.ok()) return OfFlag("--levers", levers.status());
     report.levers = *std::move(levers);
   }
-  if (flags.fits->count() > 0) {
+  if (flags.command->IsGiven("--fit")) {
     absl::StatusOr<remedies::Fit> fit = remedies::FindFit(
         report.estimate,
         {.threads = threads, .progress = [&](std::size_t runs) { line.Show(absl::StrCat(runs, " sets of levers")); }});
@@ -168,7 +167,7 @@ absl::Status RunSimulations(const EstimateFlags& flags, report::EstimateReport& 
 int RunEstimate(const EstimateFlags& flags) {
   absl::StatusOr<estimate::EstimateOptions> options = ReadOptions(flags);
   if (!options.ok()) return Fail(kUsage, options.status());
-  if (absl::Status status = ReadLengths(flags, flags.steps->count() > 0, *options); !status.ok()) {
+  if (absl::Status status = ReadLengths(flags, flags.command->IsGiven("--steps"), *options); !status.ok()) {
     return Fail(absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ? kUsage : kUnreadable, status);
   }
   estimate::RunCapture capture("estimate");
@@ -191,73 +190,71 @@ int RunEstimate(const EstimateFlags& flags) {
   return Print(flags.json ? report::ToJson(report) : report::ToText(report)) ? kOk : kUnreadable;
 }
 
-void AddRunFlags(CLI::App& app, EstimateFlags& flags) {
+void AddRunFlags(Command& app, EstimateFlags& flags) {
   estimate::DryRunOptions& run = flags.options.run;
-  app.add_option("--batch", run.batch, "samples of a batch (default 8)");
-  app.add_option("--seq", flags.options.tokens, "tokens of a sample (default: the most the model takes, up to 512)");
-  app.add_option("--target-seq", run.target_tokens, "tokens of a target, of an encoder-decoder (default: as --seq)");
-  app.add_option("--accumulation", run.accumulation, "batches of a step (default 1)");
-  app.add_option(
-      "--precision", flags.precision,
-      "fp32 (default); fp16 or bf16: autocast, weights stay in fp32; fp16-pure or bf16-pure: the whole model");
-  app.add_option("--attention", flags.attention,
-                 "eager, sdpa or flash (default: what transformers of the torch version takes)");
-  app.add_option("--optimizer", run.optimizer,
-                 "adamw (default), adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adafactor, sgd, "
-                 "sgd-momentum");
-  app.add_flag("--padded", run.is_padded,
-               "the batch's samples differ in length, so that an attention mask is given (with --lengths as they do)");
-  app.add_flag("--keep-outputs", run.keeps_outputs,
-               "the loop's variable holds what a call returned until the next call has returned");
-  app.add_flag("--checkpointing", run.is_checkpointed, "each layer's activations are recomputed in backward");
-  app.add_flag("--inference", flags.is_inference, "forward passes without gradients, not training");
-  flags.steps = app.add_option("--steps", run.steps,
-                               "optimizer steps, or forward passes, to run (default 3, with "
-                               "--lengths an epoch, 20 at most; 0: the weights alone)");
-  app.add_option("--torch", run.torch_version, "whose behaviour: 1.10 to 2.11 (default 2.6)");
+  app.Add("--batch", run.batch, "samples of a batch (default 8)");
+  app.Add("--seq", flags.options.tokens, "tokens of a sample (default: the most the model takes, up to 512)");
+  app.Add("--target-seq", run.target_tokens, "tokens of a target, of an encoder-decoder (default: as --seq)");
+  app.Add("--accumulation", run.accumulation, "batches of a step (default 1)");
+  app.Add("--precision", flags.precision,
+          "fp32 (default); fp16 or bf16: autocast, weights stay in fp32; fp16-pure or bf16-pure: the whole model");
+  app.Add("--attention", flags.attention,
+          "eager, sdpa or flash (default: what transformers of the torch version takes)");
+  app.Add("--optimizer", run.optimizer,
+          "adamw (default), adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adafactor, sgd, "
+          "sgd-momentum");
+  app.Add("--padded", run.is_padded,
+          "the batch's samples differ in length, so that an attention mask is given (with --lengths as they do)");
+  app.Add("--keep-outputs", run.keeps_outputs,
+          "the loop's variable holds what a call returned until the next call has returned");
+  app.Add("--checkpointing", run.is_checkpointed, "each layer's activations are recomputed in backward");
+  app.Add("--inference", flags.is_inference, "forward passes without gradients, not training");
+  app.Add("--steps", run.steps,
+          "optimizer steps, or forward passes, to run (default 3, with "
+          "--lengths an epoch, 20 at most; 0: the weights alone)");
+  app.Add("--torch", run.torch_version, "whose behaviour: 1.10 to 2.11 (default 2.6)");
 }
 
-void AddSimulationFlags(CLI::App& app, EstimateFlags& flags) {
-  app.add_option("--lengths", flags.lengths,
-                 "tokens of the samples: mean:80,sd:40,max:512 (a normal distribution), or a file with one a line");
-  app.add_option("--batching", flags.batching,
-                 "of --lengths: fixed (padded to the longest there may be), dynamic (default; to the longest of the "
-                 "batch), uniform (samples of about one length together)");
-  app.add_option("--samples", flags.samples, "of an epoch (default 1000, or all of the file)");
-  app.add_option("--seed", flags.options.seed, "of lengths and shuffles (default 0)");
-  app.add_option("--shuffles", flags.shuffles,
-                 "how many orders of the samples to try, under each batching and the allocator's settings");
-  app.add_flag("--levers", flags.levers, "what each change people make would save, tried alone, and what it costs");
-  flags.fits = app.add_option("--fit", flags.fit,
-                              "the cheapest changes that make it fit into this much, or into --device, and the largest "
-                              "batch")
-                   ->expected(0, 1);
-  app.add_option("--jobs", flags.jobs, "threads (default: one a core); the result does not depend on it");
+void AddSimulationFlags(Command& app, EstimateFlags& flags) {
+  app.Add("--lengths", flags.lengths,
+          "tokens of the samples: mean:80,sd:40,max:512 (a normal distribution), or a file with one a line");
+  app.Add("--batching", flags.batching,
+          "of --lengths: fixed (padded to the longest there may be), dynamic (default; to the longest of the "
+          "batch), uniform (samples of about one length together)");
+  app.Add("--samples", flags.samples, "of an epoch (default 1000, or all of the file)");
+  app.Add("--seed", flags.options.seed, "of lengths and shuffles (default 0)");
+  app.Add("--shuffles", flags.shuffles,
+          "how many orders of the samples to try, under each batching and the allocator's settings");
+  app.Add("--levers", flags.levers, "what each change people make would save, tried alone, and what it costs");
+  app.Add("--fit", flags.fit,
+          "the cheapest changes that make it fit into this much, or into --device, and the largest "
+          "batch")
+      .MayStandAlone();
+  app.Add("--jobs", flags.jobs, "threads (default: one a core); the result does not depend on it");
 }
 
 }  // namespace
 
-void AddEstimate(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app = program.add_subcommand("estimate", "the memory of a training or inference run before it starts");
+void AddEstimate(CommandLine& line) {
+  Command app = line.AddCommand("estimate", "the memory of a training or inference run before it starts");
   auto flags = std::make_shared<EstimateFlags>();
-  app->add_option("model", flags->input,
-                  "a Hugging Face config.json or a model file (docs/estimate.md), or - for stdin");
-  app->add_option("--parameters", flags->parameters, "in place of a file: how many parameters the model has");
-  app->add_option("--architecture", flags->architecture,
-                  "in place of the file's, such as BertForSequenceClassification");
-  AddRunFlags(*app, *flags);
-  AddModelFlags(*app, flags->model);
-  AddSimulationFlags(*app, *flags);
-  app->add_option("--device", flags->options.device, "a GPU by name, such as V100-16GB or A100-40GB");
-  app->add_option("--capacity", flags->capacity, "memory of the device, such as 16GiB, in place of the table's");
-  app->add_option("--context", flags->context, "what the CUDA context takes of it, such as 500MiB");
-  app->add_option("--gpu", flags->options.gpu, "whose library buffers: V100, T4, A100, H100, H200");
-  app->add_option("--conf", flags->options.run.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
-  app->add_option("--capture", flags->capture,
-                  "writes the dry run, for explain, replay, sweep and check: a PyTorch snapshot, or our recording "
-                  "(.ashlar)");
-  app->add_flag("--json", flags->json, "print JSON (docs/estimate.schema.json)");
-  app->callback([flags, &run] { run = [flags] { return RunEstimate(*flags); }; });
+  app.Add("model", flags->input, "a Hugging Face config.json or a model file (docs/estimate.md), or - for stdin");
+  app.Add("--parameters", flags->parameters, "in place of a file: how many parameters the model has");
+  app.Add("--architecture", flags->architecture, "in place of the file's, such as BertForSequenceClassification");
+  AddRunFlags(app, *flags);
+  AddModelFlags(app, flags->model);
+  AddSimulationFlags(app, *flags);
+  app.Add("--device", flags->options.device, "a GPU by name, such as V100-16GB or A100-40GB");
+  app.Add("--capacity", flags->capacity, "memory of the device, such as 16GiB, in place of the table's");
+  app.Add("--context", flags->context, "what the CUDA context takes of it, such as 500MiB");
+  app.Add("--gpu", flags->options.gpu, "whose library buffers: V100, T4, A100, H100, H200");
+  app.Add("--conf", flags->options.run.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
+  app.Add("--capture", flags->capture,
+          "writes the dry run, for explain, replay, sweep and check: a PyTorch snapshot, or our recording "
+          "(.ashlar)");
+  app.Add("--json", flags->json, "print JSON (docs/estimate.schema.json)");
+  flags->command = app;
+  app.OnRun([flags] { return RunEstimate(*flags); });
 }
 
 }  // namespace ashlar::cli

@@ -2,14 +2,11 @@
 #ifndef ASHLAR_ANALYZER_CLI_ESTIMATE_H_
 #define ASHLAR_ANALYZER_CLI_ESTIMATE_H_
 
-#include <functional>
-
-#include "CLI/CLI.hpp"
+#include "analyzer/cli/command_line.h"
 
 namespace ashlar::cli {
 
-// Adds the command; `run` is set to what it does when it is the one given.
-void AddEstimate(CLI::App& program, std::function<int()>& run);
+void AddEstimate(CommandLine& line);
 
 }  // namespace ashlar::cli
 

@@ -122,19 +122,18 @@ int RunExplain(const ExplainFlags& flags) {
 
 }  // namespace
 
-void AddExplain(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app = program.add_subcommand("explain", "explain an out-of-memory message, a snapshot or a trace");
+void AddExplain(CommandLine& line) {
+  Command app = line.AddCommand("explain", "explain an out-of-memory message, a snapshot or a trace");
   auto flags = std::make_shared<ExplainFlags>();
-  app->add_option("input", flags->input, "a file, or - for standard input")->required();
-  app->add_flag("--json", flags->json, "print JSON (docs/explain.schema.json)");
-  app->add_option("--device-used", flags->device_used,
-                  "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB");
-  app->add_option("--rank", flags->ranks, "the file of another rank of the same job; give it once for each")
-      ->allow_extra_args(false);
-  app->add_option("--model", flags->model,
-                  "the model that ran, as for estimate: names its tensors of the failed request's size");
-  AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return RunExplain(*flags); }; });
+  app.Add("input", flags->input, "a file, or - for standard input").Required();
+  app.Add("--json", flags->json, "print JSON (docs/explain.schema.json)");
+  app.Add("--device-used", flags->device_used,
+          "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB");
+  app.Add("--rank", flags->ranks, "the file of another rank of the same job; give it once for each").OneValueEach();
+  app.Add("--model", flags->model,
+          "the model that ran, as for estimate: names its tensors of the failed request's size");
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunExplain(*flags); });
 }
 
 }  // namespace ashlar::cli

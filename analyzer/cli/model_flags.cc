@@ -14,16 +14,16 @@ std::optional<bool> EitherOf(bool yes, bool no) {
 
 }  // namespace
 
-void AddModelFlags(CLI::App& app, ModelFlags& flags) {
-  app.add_option("--vocab", flags.vocabulary, "rows of the token embeddings, in place of the file's");
-  app.add_option("--layers", flags.layers, "layers of each stack, in place of the file's");
-  app.add_option("--hidden", flags.width, "the model's width, in place of the file's");
-  app.add_option("--freeze", flags.frozen, "modules without gradients, by name, with commas: bert.embeddings");
-  app.add_flag("--embeddings-cpu", flags.has_host_embeddings, "the input embeddings stay on the host");
-  CLI::Option* tie = app.add_flag("--tie", flags.ties, "input and output embeddings are one tensor");
-  app.add_flag("--untie", flags.unties, "they are two")->excludes(tie);
-  CLI::Option* share = app.add_flag("--shared-embeddings", flags.shares, "encoder and decoder share one table");
-  app.add_flag("--separate-embeddings", flags.separates, "each has its own")->excludes(share);
+void AddModelFlags(Command& app, ModelFlags& flags) {
+  app.Add("--vocab", flags.vocabulary, "rows of the token embeddings, in place of the file's");
+  app.Add("--layers", flags.layers, "layers of each stack, in place of the file's");
+  app.Add("--hidden", flags.width, "the model's width, in place of the file's");
+  app.Add("--freeze", flags.frozen, "modules without gradients, by name, with commas: bert.embeddings");
+  app.Add("--embeddings-cpu", flags.has_host_embeddings, "the input embeddings stay on the host");
+  const Flag tie = app.Add("--tie", flags.ties, "input and output embeddings are one tensor");
+  app.Add("--untie", flags.unties, "they are two").Excludes(tie);
+  const Flag share = app.Add("--shared-embeddings", flags.shares, "encoder and decoder share one table");
+  app.Add("--separate-embeddings", flags.separates, "each has its own").Excludes(share);
 }
 
 estimate::ModelSwitches SwitchesOf(const ModelFlags& flags) {

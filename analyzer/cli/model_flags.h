@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "CLI/CLI.hpp"
+#include "analyzer/cli/command_line.h"
 #include "analyzer/estimate/model_switches.h"
 
 namespace ashlar::cli {
@@ -19,7 +19,7 @@ struct ModelFlags {
 };
 
 // The flags outlive the run of the command.
-void AddModelFlags(CLI::App& app, ModelFlags& flags);
+void AddModelFlags(Command& app, ModelFlags& flags);
 estimate::ModelSwitches SwitchesOf(const ModelFlags& flags);
 
 }  // namespace ashlar::cli

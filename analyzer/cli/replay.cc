@@ -143,18 +143,18 @@ int RunReplay(const ReplayCommandFlags& flags) {
 
 }  // namespace
 
-void AddReplay(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app = program.add_subcommand("replay", "replay a request trace or a snapshot under one setting");
+void AddReplay(CommandLine& line) {
+  Command app = line.AddCommand("replay", "replay a request trace or a snapshot under one setting");
   auto flags = std::make_shared<ReplayCommandFlags>();
-  app->add_option("trace", flags->input, "a file, or - for standard input")->required();
-  app->add_flag("--json", flags->json, "print JSON (docs/replay.md)");
-  app->add_flag("--print-events", flags->print_events, "print every decision, one a line, and nothing else");
-  app->add_flag("--warm", flags->warm, "a snapshot from the state in which its window begins (default)");
-  app->add_flag("--cold", flags->cold, "a snapshot from an empty allocator");
-  app->add_flag("--events-complete-immediately", flags->events_complete_immediately,
-                "work on other streams is done as soon as it is recorded");
-  AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return RunReplay(*flags); }; });
+  app.Add("trace", flags->input, "a file, or - for standard input").Required();
+  app.Add("--json", flags->json, "print JSON (docs/replay.md)");
+  app.Add("--print-events", flags->print_events, "print every decision, one a line, and nothing else");
+  app.Add("--warm", flags->warm, "a snapshot from the state in which its window begins (default)");
+  app.Add("--cold", flags->cold, "a snapshot from an empty allocator");
+  app.Add("--events-complete-immediately", flags->events_complete_immediately,
+          "work on other streams is done as soon as it is recorded");
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunReplay(*flags); });
 }
 
 }  // namespace ashlar::cli

@@ -13,9 +13,9 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/estimate/run_capture.h"
+#include "analyzer/report/json_values.h"
 #include "kernels/workloads/cuda/cuda_machine.h"
 #include "kernels/workloads/workload.h"
-#include "nlohmann/json.hpp"
 
 namespace ashlar::cli {
 namespace {
@@ -122,18 +122,18 @@ std::string ToText(const RunFlags& flags, const Workload& workload, kernels::Wor
 std::string ToJson(const RunFlags& flags, const Workload& workload, kernels::World& world, const Outcome& outcome) {
   const kernels::Memory& memory = world.context().memory();
   const core::Stats stats = world.allocator().stats();
-  nlohmann::ordered_json out = {{"workload", std::string(workload.name)},
-                                {"device", flags.device},
-                                {"conf", flags.conf},
-                                {"compat", flags.compat},
-                                {"torch", flags.torch},
-                                {"steps_done", outcome.steps_done},
-                                {"losses", outcome.losses},
-                                {"peak_requested_bytes", memory.peak_bytes()},
-                                {"peak_phase", std::string(memory.peak_phase())},
-                                {"peak_allocated_bytes", stats.allocated_bytes.all().peak},
-                                {"peak_reserved_bytes", stats.reserved_bytes.all().peak},
-                                {"out_of_memory", nullptr}};
+  report::Json out = {{"workload", std::string(workload.name)},
+                      {"device", flags.device},
+                      {"conf", flags.conf},
+                      {"compat", flags.compat},
+                      {"torch", flags.torch},
+                      {"steps_done", outcome.steps_done},
+                      {"losses", outcome.losses},
+                      {"peak_requested_bytes", memory.peak_bytes()},
+                      {"peak_phase", std::string(memory.peak_phase())},
+                      {"peak_allocated_bytes", stats.allocated_bytes.all().peak},
+                      {"peak_reserved_bytes", stats.reserved_bytes.all().peak},
+                      {"out_of_memory", nullptr}};
   for (std::size_t i = 0; i < kernels::kPartCount; ++i) {
     const std::string part(kernels::PartName(static_cast<kernels::Part>(i)));
     out["peak_by_part_bytes"][part] = memory.peak_by_part()[i];
@@ -145,7 +145,7 @@ std::string ToJson(const RunFlags& flags, const Workload& workload, kernels::Wor
                             {"owner", failure->place.owner},
                             {"tensor", failure->place.tensor}};
   }
-  return out.dump(2) + "\n";
+  return out.ToText();
 }
 
 Outcome RunIn(const Workload& workload, kernels::World& world, kernels::Flags& flags) {
@@ -188,40 +188,36 @@ int RunOneWorkload(const RunFlags& flags, const Workload& workload) {
   return is_out_of_memory ? kCheckFailed : kOk;
 }
 
-void AddCommonFlags(CLI::App& app, RunFlags& flags) {
-  app.add_option("--device", flags.device,
-                 "sim (allocations alone), host (with arithmetic, in host memory) or cuda (on a GPU)");
-  app.add_option("--capacity", flags.capacity,
-                 "all the memory that the allocator may have (16GiB; on cuda, what the GPU has)");
-  app.add_option("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
-  app.add_option("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-latest");
-  app.add_option("--torch", flags.torch, "which version of PyTorch's tape and optimizers, such as 1.10 or 2.6");
-  app.add_option("--gpu", flags.gpu, "whose kernels' buffers: V100, T4, A100, H100, H200");
-  app.add_option("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending or descending");
-  app.add_option("--seed", flags.seed, "of lengths, tokens and first weights")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000'000}));
-  app.add_option("--capture", flags.capture,
-                 "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)");
-  app.add_flag("--json", flags.json, "print JSON (docs/run.md)");
+void AddCommonFlags(Command& app, RunFlags& flags) {
+  app.Add("--device", flags.device,
+          "sim (allocations alone), host (with arithmetic, in host memory) or cuda (on a GPU)");
+  app.Add("--capacity", flags.capacity,
+          "all the memory that the allocator may have (16GiB; on cuda, what the GPU has)");
+  app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
+  app.Add("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-latest");
+  app.Add("--torch", flags.torch, "which version of PyTorch's tape and optimizers, such as 1.10 or 2.6");
+  app.Add("--gpu", flags.gpu, "whose kernels' buffers: V100, T4, A100, H100, H200");
+  app.Add("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending or descending");
+  app.Add("--seed", flags.seed, "of lengths, tokens and first weights").Between(0, 1'000'000'000'000);
+  app.Add("--capture", flags.capture,
+          "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)");
+  app.Add("--json", flags.json, "print JSON (docs/run.md)");
 }
 
 }  // namespace
 
-void AddRun(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app = program.add_subcommand("run", "run a workload through the allocator and capture it");
-  app->require_subcommand(1);
+void AddRun(CommandLine& line) {
+  Command app = line.AddCommand("run", "run a workload through the allocator and capture it");
   for (const Workload& workload : kernels::Workloads()) {
-    CLI::App* one = app->add_subcommand(std::string(workload.name), std::string(workload.summary));
+    Command one = app.AddCommand(std::string(workload.name), std::string(workload.summary));
     auto flags = std::make_shared<RunFlags>();
-    AddCommonFlags(*one, *flags);
+    AddCommonFlags(one, *flags);
     for (const kernels::FlagSpec& spec : workload.flags) {
       const std::string name(spec.name);
-      one->add_option_function<std::string>(
-             "--" + name, [flags, name](const std::string& value) { flags->workload[name] = value; },
-             absl::StrCat(spec.help, " (", spec.value, ")"))
-          ->group("Workload");
+      const auto take = [flags, name](const std::string& value) { flags->workload[name] = value; };
+      one.AddText("--" + name, take, absl::StrCat(spec.help, " (", spec.value, ")")).Under("Workload");
     }
-    one->callback([flags, &workload, &run] { run = [flags, &workload] { return RunOneWorkload(*flags, workload); }; });
+    one.OnRun([flags, &workload] { return RunOneWorkload(*flags, workload); });
   }
 }
 

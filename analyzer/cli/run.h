@@ -2,14 +2,12 @@
 #ifndef ASHLAR_ANALYZER_CLI_RUN_H_
 #define ASHLAR_ANALYZER_CLI_RUN_H_
 
-#include <functional>
-
-#include "CLI/CLI.hpp"
+#include "analyzer/cli/command_line.h"
 
 namespace ashlar::cli {
 
 // Adds the command, and one below it for each workload; `run` is set to what it does when it is the one given.
-void AddRun(CLI::App& program, std::function<int()>& run);
+void AddRun(CommandLine& line);
 
 }  // namespace ashlar::cli
 

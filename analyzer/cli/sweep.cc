@@ -118,19 +118,18 @@ int RunSweep(const SweepFlags& flags) {
 
 }  // namespace
 
-void AddSweep(CLI::App& program, std::function<int()>& run) {
-  CLI::App* app = program.add_subcommand("sweep", "search the settings that serve one trace or several best");
+void AddSweep(CommandLine& line) {
+  Command app = line.AddCommand("sweep", "search the settings that serve one trace or several best");
   auto flags = std::make_shared<SweepFlags>();
-  app->add_option("traces", flags->inputs, "snapshots or request traces; - is standard input")->required();
-  app->add_option("--confs", flags->confs, "only these: a file with one a line, or a list with ; between");
-  app->add_option("--budget", flags->budget, "how many replays the search may take (default: by the traces' length)");
-  app->add_option("--seconds", flags->seconds,
-                  "end the search after this time; the result then depends on the machine");
-  app->add_option("--jobs", flags->jobs, "threads (default: one a core); the result does not depend on it");
-  app->add_option("--rows", flags->rows, "rows of the table (default 12); --json has all");
-  app->add_flag("--json", flags->json, "print JSON (docs/sweep.schema.json)");
-  AddReplayFlags(*app, flags->replay);
-  app->callback([flags, &run] { run = [flags] { return RunSweep(*flags); }; });
+  app.Add("traces", flags->inputs, "snapshots or request traces; - is standard input").Required();
+  app.Add("--confs", flags->confs, "only these: a file with one a line, or a list with ; between");
+  app.Add("--budget", flags->budget, "how many replays the search may take (default: by the traces' length)");
+  app.Add("--seconds", flags->seconds, "end the search after this time; the result then depends on the machine");
+  app.Add("--jobs", flags->jobs, "threads (default: one a core); the result does not depend on it");
+  app.Add("--rows", flags->rows, "rows of the table (default 12); --json has all");
+  app.Add("--json", flags->json, "print JSON (docs/sweep.schema.json)");
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunSweep(*flags); });
 }
 
 }  // namespace ashlar::cli

@@ -101,19 +101,19 @@ std::string ToJson(const BoundReport& report) {
               {"reserved", or_null(report.reserved_bytes)},
               {"reserved_above_bound", Json(nullptr)}};
   if (report.reserved_bytes) out["reserved_above_bound"] = or_null(Above(*report.reserved_bytes, report.lower_bound));
-  out["what_if"] = Json::array();
+  out["what_if"] = Json::Array();
   for (const remedies::WhatIfRow& row : report.what_if) {
-    out["what_if"].push_back({{"conf", row.conf},
+    out["what_if"].Append({{"conf", row.conf},
                               {"is_recorded_setting", row.is_baseline},
                               {"peak_reserved_bytes", row.peak_reserved_bytes},
                               {"above_bound", or_null(Above(row.peak_reserved_bytes, report.lower_bound))},
                               {"gap_closed", or_null(GapClosed(report, row))}});
   }
-  out["notes"] = Json::array();
+  out["notes"] = Json::Array();
   for (const trace::Note& note : report.notes) {
-    out["notes"].push_back({{"name", note.name}, {"message", note.message}, {"count", note.count}});
+    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.ToText();
 }
 
 }  // namespace ashlar::report

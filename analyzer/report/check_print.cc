@@ -72,16 +72,16 @@ std::string ToText(const CheckReport& report) {
 
 std::string ToJson(const CheckReport& report) {
   Json out = {{"input", report.input}, {"source", report.source}, {"passed", report.Passed()}};
-  out["limits"] = Json::array();
+  out["limits"] = Json::Array();
   for (const CheckRow& row : report.rows) {
-    out["limits"].push_back({{"name", row.name},
+    out["limits"].Append({{"name", row.name},
                              {"unit", UnitName(row.unit)},
                              {"limit", Number(row.unit, row.limit)},
                              {"measured", row.measured ? Number(row.unit, *row.measured) : Json(nullptr)},
                              {"verdict", VerdictName(row.verdict)},
                              {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.ToText();
 }
 
 std::string ToJUnit(const CheckReport& report) {

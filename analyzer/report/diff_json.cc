@@ -45,7 +45,7 @@ Json FigureJson(const Figure& figure, const DiffParts* a, const DiffParts& b) {
 }
 
 Json DiffPartsJson(const DiffParts* a, const DiffParts& b, bool has_segments) {
-  Json out = Json::object();
+  Json out = Json::Object();
   if (has_segments) {
     for (const Figure& figure : kSegmentFigures) out[figure.key] = FigureJson(figure, a, b);
   }
@@ -54,9 +54,9 @@ Json DiffPartsJson(const DiffParts* a, const DiffParts& b, bool has_segments) {
 }
 
 Json RowsJson(const std::vector<DiffRow>& rows, bool has_segments) {
-  Json out = Json::array();
+  Json out = Json::Array();
   for (const DiffRow& row : rows) {
-    out.push_back({{"label", row.label},
+    out.Append({{"label", row.label},
                    {"found_in", row.a.IsEmpty()   ? "b"
                                 : row.b.IsEmpty() ? "a"
                                                   : "both"},
@@ -84,11 +84,11 @@ std::string ToJson(const DiffReport& report) {
               {"by_phase", report.has_phases ? RowsJson(report.diff.by_phase, false) : Json(nullptr)},
               {"by_size", RowsJson(report.diff.by_size, false)},
               {"by_segment", RowsJson(report.diff.by_segment, true)}};
-  out["notes"] = Json::array();
+  out["notes"] = Json::Array();
   for (const trace::Note& note : report.notes) {
-    out["notes"].push_back({{"name", note.name}, {"message", note.message}, {"count", note.count}});
+    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.ToText();
 }
 
 }  // namespace ashlar::report

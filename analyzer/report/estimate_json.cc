@@ -87,8 +87,8 @@ std::int64_t Marked(const estimate::Model& model, bool estimate::ModelParameter:
 
 Json LengthsJson(const Estimate& of) {
   if (!of.lengths.has_value()) return nullptr;
-  Json batches = Json::array();
-  for (const estimate::BatchShape& shape : of.run.batches) batches.push_back(shape.tokens);
+  Json batches = Json::Array();
+  for (const estimate::BatchShape& shape : of.run.batches) batches.Append(shape.tokens);
   return {{"text", of.lengths->text},
           {"batching", std::string(BatchingName(of.batching))},
           {"seed", of.seed},
@@ -126,16 +126,16 @@ Json ModelJson(const Estimate& of) {
               {"parameters", of.model.count()},
               {"frozen_parameters", Marked(of.model, &estimate::ModelParameter::is_frozen)},
               {"host_parameters", Marked(of.model, &estimate::ModelParameter::is_on_host)},
-              {"layers", Json::array()},
-              {"tied", Json::array()},
-              {"outliers", Json::array()}};
+              {"layers", Json::Array()},
+              {"tied", Json::Array()},
+              {"outliers", Json::Array()}};
   for (const estimate::LayerSum& layer : of.layers) {
-    out["layers"].push_back({{"name", layer.name}, {"parameters", layer.parameters}, {"tensors", layer.tensors}});
+    out["layers"].Append({{"name", layer.name}, {"parameters", layer.parameters}, {"tensors", layer.tensors}});
   }
   for (const estimate::TiedName& tied : of.model.tied) {
-    out["tied"].push_back({{"name", tied.name}, {"of", tied.of}});
+    out["tied"].Append({{"name", tied.name}, {"of", tied.of}});
   }
-  for (const estimate::Outlier& outlier : of.outliers) out["outliers"].push_back(ToJson(outlier));
+  for (const estimate::Outlier& outlier : of.outliers) out["outliers"].Append(ToJson(outlier));
   return out;
 }
 
@@ -146,7 +146,7 @@ std::string ToJson(const EstimateReport& report) {
   Json out = {{"input", report.input},
               {"model", ModelJson(of)},
               {"asked", AskedJson(of)},
-              {"states", Json::array()},
+              {"states", Json::Array()},
               {"rule_of_thumb_bytes", of.rule_of_thumb_bytes},
               {"device",
                {{"name", TextOrNull(of.device)},
@@ -161,12 +161,12 @@ std::string ToJson(const EstimateReport& report) {
               {"shuffles", report.shuffles.has_value() ? ShufflesJson(*report.shuffles) : Json(nullptr)},
               {"levers", report.levers.has_value() ? LeversJson(*report.levers) : Json(nullptr)},
               {"fit", report.fit.has_value() ? FitJson(*report.fit) : Json(nullptr)},
-              {"notes", Json::array()}};
-  for (const estimate::ModelStates& states : of.states) out["states"].push_back(ToJson(states));
+              {"notes", Json::Array()}};
+  for (const estimate::ModelStates& states : of.states) out["states"].Append(ToJson(states));
   for (const trace::Note& note : of.model.notes) {
-    out["notes"].push_back({{"name", note.name}, {"message", note.message}, {"count", note.count}});
+    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.ToText();
 }
 
 }  // namespace ashlar::report

@@ -71,11 +71,11 @@ Json BatchJson(const LargestBatch& largest) {
 
 Json SetJson(const std::optional<LeverSet>& set) {
   if (!set.has_value()) return nullptr;
-  Json out = {{"levers", Json::array()},
+  Json out = {{"levers", Json::Array()},
               {"flags", set->flags},
               {"price", set->price},
               {"device_bytes", set->measured.device_bytes}};
-  for (const remedies::Lever* lever : set->levers) out["levers"].push_back(lever->name);
+  for (const remedies::Lever* lever : set->levers) out["levers"].Append(lever->name);
   return out;
 }
 
@@ -148,10 +148,10 @@ void AppendFit(const Fit& fit, std::string& out) {
 Json LeversJson(const LeverResult& result) {
   Json out = {{"device_bytes", result.asked.device_bytes},
               {"fits", OrNull(result.asked.fits)},
-              {"rows", Json::array()},
-              {"skipped", Json::array()}};
+              {"rows", Json::Array()},
+              {"skipped", Json::Array()}};
   for (const LeverRow& row : result.rows) {
-    out["rows"].push_back({{"lever", row.lever->name},
+    out["rows"].Append({{"lever", row.lever->name},
                            {"flags", row.flags},
                            {"costs", row.lever->costs},
                            {"price", row.lever->price > 0 ? Json(row.lever->price) : Json(nullptr)},
@@ -160,7 +160,7 @@ Json LeversJson(const LeverResult& result) {
                            {"fits", OrNull(row.measured.fits)}});
   }
   for (const remedies::LeverSkipped& skipped : result.skipped) {
-    out["skipped"].push_back({{"lever", skipped.lever->name}, {"why", skipped.why}});
+    out["skipped"].Append({{"lever", skipped.lever->name}, {"why", skipped.why}});
   }
   return out;
 }

@@ -111,12 +111,12 @@ Json PartsJson(const estimate::MomentParts& parts, std::uint64_t reserved_bytes)
 }
 
 Json PhasesJson(const DryRun& run) {
-  Json out = Json::array();
+  Json out = Json::Array();
   for (const PhaseParts& phase : run.phases) {
     Json row = {{"step", phase.step}, {"phase", phase.phase}};
-    row.update(PartsJson(phase.parts, phase.reserved_bytes));
+    row.Update(PartsJson(phase.parts, phase.reserved_bytes));
     row["reserved_bytes"] = phase.reserved_bytes;
-    out.push_back(std::move(row));
+    out.Append(std::move(row));
   }
   return out;
 }

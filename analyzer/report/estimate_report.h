@@ -9,7 +9,7 @@
 #include "analyzer/remedies/fit.h"
 #include "analyzer/remedies/levers.h"
 #include "analyzer/remedies/shuffles.h"
-#include "nlohmann/json_fwd.hpp"
+#include "analyzer/report/json_values.h"
 
 namespace ashlar::report {
 
@@ -25,13 +25,13 @@ struct EstimateReport {
 // Its sections, for terminals and as JSON.
 void AppendShuffles(const estimate::Estimate& of, const remedies::ShuffleResult& result, std::string& out);
 void AppendPhases(const estimate::DryRun& run, std::string& out);
-nlohmann::ordered_json PartsJson(const estimate::MomentParts& parts, std::uint64_t reserved_bytes);
-nlohmann::ordered_json PhasesJson(const estimate::DryRun& run);
+Json PartsJson(const estimate::MomentParts& parts, std::uint64_t reserved_bytes);
+Json PhasesJson(const estimate::DryRun& run);
 void AppendLevers(const estimate::Estimate& of, const remedies::LeverResult& result, std::string& out);
 void AppendFit(const remedies::Fit& fit, std::string& out);
-nlohmann::ordered_json LeversJson(const remedies::LeverResult& result);
-nlohmann::ordered_json FitJson(const remedies::Fit& fit);
-nlohmann::ordered_json ShufflesJson(const remedies::ShuffleResult& result);
+Json LeversJson(const remedies::LeverResult& result);
+Json FitJson(const remedies::Fit& fit);
+Json ShufflesJson(const remedies::ShuffleResult& result);
 
 std::string ToText(const EstimateReport& report);
 std::string ToJson(const EstimateReport& report);  // docs/estimate.schema.json

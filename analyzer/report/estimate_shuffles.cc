@@ -105,15 +105,15 @@ Json ShufflesJson(const ShuffleResult& result) {
   Json out = {{"shuffles", result.shuffles},
               {"steps", result.steps},
               {"epoch_steps", result.epoch_steps},
-              {"batchings", Json::array()},
-              {"rows", Json::array()}};
+              {"batchings", Json::Array()},
+              {"rows", Json::Array()}};
   for (const remedies::ShuffleBatching& batching : result.batchings) {
-    out["batchings"].push_back({{"batching", std::string(BatchingName(batching.batching))},
+    out["batchings"].Append({{"batching", std::string(BatchingName(batching.batching))},
                                 {"padded_tokens", QuantilesJson(batching.padded_tokens)},
                                 {"peak_requested_bytes", QuantilesJson(batching.requested)}});
   }
   for (const ShuffleRow& row : result.rows) {
-    out["rows"].push_back(
+    out["rows"].Append(
         {{"batching", std::string(BatchingName(row.batching))},
          {"conf", row.conf},
          {"is_asked", row.is_asked},

@@ -9,7 +9,7 @@ namespace ashlar::report {
 namespace {
 
 Json Interval(const std::optional<ByteSpan>& span) {
-  return span.has_value() ? Json::array({span->low_bytes, span->high_bytes}) : Json(nullptr);
+  return span.has_value() ? Json::Array({span->low_bytes, span->high_bytes}) : Json(nullptr);
 }
 
 Json AccountingJson(const OomAccounting& parts) {
@@ -93,8 +93,8 @@ Json CauseJson(const ExplainedCause& cause) {
 
 template <typename Rows, typename ToRow>
 Json List(const Rows& rows, ToRow to_row) {
-  Json out = Json::array();
-  for (const auto& row : rows) out.push_back(to_row(row));
+  Json out = Json::Array();
+  for (const auto& row : rows) out.Append(to_row(row));
   return out;
 }
 
@@ -128,7 +128,7 @@ Json FailureJson(const std::optional<FailureLines>& failure) {
           {"segment_bytes", request.segment_bytes},
           {"device_free_bytes", request.device_free_bytes},
           {"stream", Handle(request.stream)},
-          {"pool_id", Json::array({request.pool.first, request.pool.second})},
+          {"pool_id", Json::Array({request.pool.first, request.pool.second})},
           {"is_small_pool", request.is_small_pool},
           {"is_limited", request.is_limited},
           {"largest_servable_bytes", request.largest_servable_bytes},
@@ -214,7 +214,7 @@ Json Document(const Explanation& e) {
 
 std::string ToJson(const std::vector<Explanation>& explanations) {
   const Json out = explanations.size() == 1 ? Document(explanations.front()) : List(explanations, Document);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.ToText();
 }
 
 }  // namespace ashlar::report

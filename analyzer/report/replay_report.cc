@@ -96,11 +96,11 @@ std::string ToJson(const ReplayReport& r) {
   }
   out["recorded_peak_reserved"] =
       r.recorded_peak_reserved_bytes.has_value() ? Json(*r.recorded_peak_reserved_bytes) : Json(nullptr);
-  out["notes"] = Json::array();
+  out["notes"] = Json::Array();
   for (const trace::Note& note : r.notes) {
-    out["notes"].push_back({{"name", note.name}, {"message", note.message}, {"count", note.count}});
+    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.ToText();
 }
 
 }  // namespace ashlar::report

@@ -35,10 +35,10 @@ Json RowJson(const SweepReport& report, const remedies::SweepRow& row) {
               {"estimated_driver_ns", row.score.cost_ns},
               {"retries", row.retries},
               {"risk", std::string(remedies::RiskLevelName(row.score.risk))}};
-  out["risks"] = Json::array();
-  for (const remedies::Risk& risk : row.risks) out["risks"].push_back(RiskJson(risk));
-  out["traces"] = Json::array();
-  for (const remedies::WhatIfRow& trace : row.traces) out["traces"].push_back(TraceRowJson(trace));
+  out["risks"] = Json::Array();
+  for (const remedies::Risk& risk : row.risks) out["risks"].Append(RiskJson(risk));
+  out["traces"] = Json::Array();
+  for (const remedies::WhatIfRow& trace : row.traces) out["traces"].Append(TraceRowJson(trace));
   return out;
 }
 
@@ -57,9 +57,9 @@ Json InputJson(const SweepReport& report, std::size_t trace) {
                        {"total", input.fidelity->total},
                        {"is_exact", input.fidelity->IsExact()}};
   }
-  out["notes"] = Json::array();
+  out["notes"] = Json::Array();
   for (const trace::Note& note : NotesOf(report, trace)) {
-    out["notes"].push_back({{"name", note.name}, {"message", note.message}, {"count", note.count}});
+    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
   }
   return out;
 }
@@ -77,11 +77,11 @@ std::string ToJson(const SweepReport& report) {
   out["space_size"] = result.is_search ? Json(result.space_size) : Json(nullptr);
   out["budget_replays"] = result.is_search ? Json(result.budget_replays) : Json(nullptr);
   out["replays"] = result.replays;
-  out["traces"] = Json::array();
-  for (std::size_t trace = 0; trace < report.inputs.size(); ++trace) out["traces"].push_back(InputJson(report, trace));
-  out["rows"] = Json::array();
-  for (const remedies::SweepRow& row : result.rows) out["rows"].push_back(RowJson(report, row));
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  out["traces"] = Json::Array();
+  for (std::size_t trace = 0; trace < report.inputs.size(); ++trace) out["traces"].Append(InputJson(report, trace));
+  out["rows"] = Json::Array();
+  for (const remedies::SweepRow& row : result.rows) out["rows"].Append(RowJson(report, row));
+  return out.ToText();
 }
 
 }  // namespace ashlar::report

@@ -1,0 +1,183 @@
+#include "analyzer/cli/command_line.h"
+
+#include <optional>
+#include <sstream>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "analyzer/cli/command.h"
+
+namespace ashlar::cli {
+namespace {
+
+// The innermost command that was named, and what led there: "ashlar run".
+struct Named {
+  const CLI::App* app;
+  std::string path;
+  int words = 0;
+};
+
+Named NamedCommand(const CLI::App& program) {
+  Named out{&program, program.get_name()};
+  while (!out.app->get_subcommands().empty()) {
+    out.app = out.app->get_subcommands().front();
+    absl::StrAppend(&out.path, " ", out.app->get_name());
+    ++out.words;
+  }
+  return out;
+}
+
+// "Could not convert: --device = x", as CLI11 says it.
+std::string WrongValue(const CLI::App& app, const std::string& message) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(absl::StripPrefix(message, "Could not convert: "), absl::MaxSplits(" = ", 1));
+  const CLI::Option* option = app.get_option_no_throw(std::string(parts.first));
+  if (option == nullptr) return message;
+  const bool is_whole = option->get_type_name() != "FLOAT";
+  return absl::StrCat(parts.first, ": '", parts.second, "' is not a ", is_whole ? "whole number" : "number");
+}
+
+// After a parse, failed or not: the word that stands where a command must and is none, or that none stands there;
+// nullopt where the command was found.
+std::optional<std::string> WrongCommand(const CLI::App& program, int argc, const char* const* argv) {
+  const Named named = NamedCommand(program);
+  std::vector<std::string> known;
+  const std::function<bool(const CLI::App*)> every;
+  for (const CLI::App* app : named.app->get_subcommands(every)) known.push_back(app->get_name());
+  if (known.empty()) return std::nullopt;
+  std::string what = "a command is missing";
+  for (int i = named.words + 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool is_flag = !word.empty() && word.front() == '-';
+    if (is_flag && named.app->get_option_no_throw(word) != nullptr) continue;
+    what = absl::StrCat("there is no ", is_flag ? "flag" : "command", " '", word, "'");
+    break;
+  }
+  return absl::StrCat(what, ": give one of ", absl::StrJoin(known, ", "), "; see ", named.path, " --help");
+}
+
+// Of a parse that failed: one line that ends in the help to read.
+std::string UsageError(const CLI::App& program, const CLI::ParseError& error, int argc, const char* const* argv) {
+  if (std::optional<std::string> wrong = WrongCommand(program, argc, argv); wrong.has_value()) return *wrong;
+  const Named named = NamedCommand(program);
+  std::string what = error.what();
+  if (error.get_name() == "ConversionError") what = WrongValue(*named.app, what);
+  return absl::StrCat(what, "; see ", named.path, " --help");
+}
+
+std::string WhyEmpty(const std::string& text) {
+  return text.empty() ? "the value is empty: give one, or leave the flag out" : "";
+}
+
+}  // namespace
+
+Flag Flag::Required() {
+  option_->required();
+  return *this;
+}
+
+Flag Flag::NotEmpty() {
+  option_->check(WhyEmpty);
+  return *this;
+}
+
+Flag Flag::Between(std::int64_t least, std::int64_t most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Flag Flag::OneValueEach() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Flag Flag::MayStandAlone() {
+  option_->expected(0, 1);
+  return *this;
+}
+
+Flag Flag::Excludes(Flag other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Flag Flag::Under(const std::string& heading) {
+  option_->group(heading);
+  return *this;
+}
+
+Command Command::AddCommand(const std::string& name, const std::string& summary) {
+  app_->require_subcommand(1);
+  return Command(app_->add_subcommand(name, summary), run_);
+}
+
+template <typename T>
+Flag Command::Add(const std::string& name, T& value, const std::string& help) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return Flag(app_->add_flag(name, value, help));
+  } else {
+    return Flag(app_->add_option(name, value, help));
+  }
+}
+
+template Flag Command::Add(const std::string&, bool&, const std::string&);
+template Flag Command::Add(const std::string&, std::string&, const std::string&);
+template Flag Command::Add(const std::string&, int&, const std::string&);
+template Flag Command::Add(const std::string&, std::int64_t&, const std::string&);
+template Flag Command::Add(const std::string&, std::uint64_t&, const std::string&);
+template Flag Command::Add(const std::string&, double&, const std::string&);
+template Flag Command::Add(const std::string&, std::optional<std::string>&, const std::string&);
+template Flag Command::Add(const std::string&, std::optional<int>&, const std::string&);
+template Flag Command::Add(const std::string&, std::optional<std::int64_t>&, const std::string&);
+template Flag Command::Add(const std::string&, std::optional<std::uint64_t>&, const std::string&);
+template Flag Command::Add(const std::string&, std::optional<double>&, const std::string&);
+template Flag Command::Add(const std::string&, std::vector<std::string>&, const std::string&);
+
+Flag Command::AddText(const std::string& name, std::function<void(const std::string&)> take, const std::string& help) {
+  return Flag(app_->add_option_function<std::string>(name, std::move(take), help));
+}
+
+void Command::OnRun(std::function<int()> run) {
+  app_->callback([to = run_, run = std::move(run)] { *to = run; });
+}
+
+bool Command::IsGiven(const std::string& flag) const { return app_->get_option(flag)->count() > 0; }
+
+CommandLine::CommandLine(const std::string& name, const std::string& summary, const std::string& version)
+    : app_(std::make_unique<CLI::App>(summary, name)) {
+  app_->set_version_flag("--version", version);
+}
+
+CommandLine::~CommandLine() = default;
+
+Command CommandLine::AddCommand(const std::string& name, const std::string& summary) {
+  return Command(app_.get(), &run_).AddCommand(name, summary);
+}
+
+int CommandLine::Run(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    const std::optional<std::string> wrong = WrongCommand(*app_, argc, argv);
+    if (wrong.has_value() && absl::StrContains(*wrong, "there is no")) {  // its help was asked for
+      return Fail(kUsage, absl::InvalidArgumentError(*wrong));
+    }
+    std::ostringstream text;
+    app_->exit(success, text);
+    return Print(text.str()) ? kOk : kUnreadable;
+  } catch (const CLI::ParseError& error) {
+    return Fail(kUsage, absl::InvalidArgumentError(UsageError(*app_, error, argc, argv)));
+  }
+  return run_();
+}
+
+}  // namespace ashlar::cli

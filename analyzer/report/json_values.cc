@@ -1,0 +1,82 @@
+#include "analyzer/report/json_values.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "nlohmann/json.hpp"
+
+namespace ashlar::report {
+namespace {
+
+// A list of two that begins with a text.
+bool IsMember(const Json& item) {
+  const auto* items = std::get_if<Json::Items>(&item.value());
+  return items != nullptr && items->size() == 2 && std::holds_alternative<std::string>(items->front().value());
+}
+
+nlohmann::ordered_json ToLibrary(const Json& json) {
+  return std::visit(
+      [](const auto& value) -> nlohmann::ordered_json {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, Json::Items>) {
+          auto out = nlohmann::ordered_json::array();
+          for (const Json& item : value) out.push_back(ToLibrary(item));
+          return out;
+        } else if constexpr (std::is_same_v<T, Json::Members>) {
+          auto out = nlohmann::ordered_json::object();
+          for (const auto& [key, item] : value) out[key] = ToLibrary(item);
+          return out;
+        } else {
+          return value;
+        }
+      },
+      json.value());
+}
+
+}  // namespace
+
+Json::Json(std::initializer_list<Json> items) : value_(Items(items)) {
+  if (items.size() == 0 || !std::all_of(items.begin(), items.end(), IsMember)) return;
+  *this = Object();
+  for (const Json& item : items) {
+    const Items& pair = std::get<Items>(item.value_);
+    (*this)[std::get<std::string>(pair[0].value_)] = pair[1];
+  }
+}
+
+Json Json::Array(std::initializer_list<Json> items) {
+  Json out;
+  out.value_ = Items(items);
+  return out;
+}
+
+Json Json::Object() {
+  Json out;
+  out.value_ = Members();
+  return out;
+}
+
+Json& Json::operator[](absl::string_view key) {
+  if (std::holds_alternative<std::nullptr_t>(value_)) value_ = Members();
+  Members& members = std::get<Members>(value_);
+  const auto found =
+      std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == key; });
+  return found != members.end() ? found->second : members.emplace_back(std::string(key), Json()).second;
+}
+
+void Json::Append(Json item) {
+  if (std::holds_alternative<std::nullptr_t>(value_)) value_ = Items();
+  std::get<Items>(value_).push_back(std::move(item));
+}
+
+void Json::Update(const Json& other) {
+  for (const auto& [key, item] : std::get<Members>(other.value_)) (*this)[key] = item;
+}
+
+std::string Json::ToText() const {
+  return ToLibrary(*this).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+}  // namespace ashlar::report
