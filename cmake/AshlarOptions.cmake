@@ -77,10 +77,15 @@ function(ashlar_allow_precompiled target)
   endif()
 endfunction()
 
-# Precompiles these headers, and those named besides, for one of our targets.
+# Precompiles these headers, and those named besides, for one of our targets. Libraries share what the allocator, the
+# first of them, precompiled.
 function(ashlar_precompile target)
   if(ASHLAR_PRECOMPILE_HEADERS)
-    target_precompile_headers(${target} PRIVATE ${ashlar_common_headers} ${ARGN})
+    if(NOT ARGN AND TARGET ashlar_allocator AND NOT target STREQUAL "ashlar_allocator")
+      target_precompile_headers(${target} REUSE_FROM ashlar_allocator)
+    else()
+      target_precompile_headers(${target} PRIVATE ${ashlar_common_headers} ${ARGN})
+    endif()
     ashlar_allow_precompiled(${target})
   endif()
 endfunction()
