@@ -38,19 +38,21 @@ endfunction()
 ashlar_read_auto(ASHLAR_CUDA)
 ashlar_read_auto(ASHLAR_CUDA_KERNELS)
 
+# The CUDA device is none of them: it looks the driver up when it is opened (allocator/device/cuda_driver.h).
+set(ashlar_toolkit_parts "names of blocks for compute-sanitizer (NVTX), benches and tests that call CUDA themselves")
 set(ASHLAR_HAVE_CUDA OFF)
 if(ASHLAR_CUDA_value STREQUAL "OFF")
-  ashlar_left_out(ASHLAR_CUDA "the CUDA device" "ASHLAR_CUDA=OFF")
+  ashlar_left_out(ASHLAR_CUDA "${ashlar_toolkit_parts}" "ASHLAR_CUDA=OFF")
 else()
   find_package(CUDAToolkit ${ASHLAR_CUDA_MINIMUM} QUIET)
   if(CUDAToolkit_FOUND)
     find_file(ashlar_cuda_typedefs cudaTypedefs.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH NO_CACHE)
   endif()
   if(NOT CUDAToolkit_FOUND)
-    ashlar_left_out(ASHLAR_CUDA "the CUDA device"
+    ashlar_left_out(ASHLAR_CUDA "${ashlar_toolkit_parts}"
                     "no toolkit >= ${ASHLAR_CUDA_MINIMUM} was found: put nvcc on PATH or set CUDAToolkit_ROOT")
   elseif(NOT TARGET CUDA::cudart_static OR NOT ashlar_cuda_typedefs)
-    ashlar_left_out(ASHLAR_CUDA "the CUDA device"
+    ashlar_left_out(ASHLAR_CUDA "${ashlar_toolkit_parts}"
                     "the toolkit in ${CUDAToolkit_BIN_DIR} has no static runtime with its headers (cuda-cudart-dev)")
   else()
     set(ASHLAR_HAVE_CUDA ON)

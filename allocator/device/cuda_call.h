@@ -4,27 +4,24 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "allocator/device/cuda_api.h"
+#include "allocator/device/cuda_driver.h"
 
 namespace ashlar::device {
 
-// What "out of memory" says in the answer of a call: cudaMalloc means device memory, cuMemAddressReserve addresses.
+// What "out of memory" says in the answer of a call: cuMemAlloc means device memory, cuMemAddressReserve addresses.
 enum class OutOfMemoryMeans : std::uint8_t { kDeviceMemory, kSomethingElse };
 
-// "cudaMalloc(20.00 MiB) failed on CUDA device 0: cudaErrorMemoryAllocation: out of memory". kResourceExhausted for
-// device memory that is proven to be exhausted, kDataLoss where CUDA says that the context is destroyed or the runtime
-// shut down (nothing allocated before is left), else kInternal. A runtime call's failure is cleared from the runtime's
-// last error, which belongs to the program around us.
-absl::Status RuntimeStatus(CudaApi& api, int ordinal, int code, absl::string_view call,
-                           OutOfMemoryMeans means = OutOfMemoryMeans::kSomethingElse);
-absl::Status DriverStatus(CudaApi& api, int ordinal, int code, absl::string_view call,
-                          OutOfMemoryMeans means = OutOfMemoryMeans::kSomethingElse);
+// "cuMemAlloc(20.00 MiB) failed on CUDA device 0: CUDA_ERROR_OUT_OF_MEMORY: out of memory". kResourceExhausted for
+// device memory that is proven to be exhausted, kDataLoss where CUDA says that the context is destroyed or the driver
+// shut down (nothing allocated before is left), else kInternal.
+absl::Status CudaStatus(const CudaDriver& cuda, int ordinal, int code, absl::string_view call,
+                        OutOfMemoryMeans means = OutOfMemoryMeans::kSomethingElse);
 
 // While it exists, a call of this thread that obtains memory breaks no capture that is under way on any stream. Where
 // the mode cannot be set, the call is made all the same.
 class RelaxedCaptureScope {
  public:
-  RelaxedCaptureScope(CudaApi& api, int ordinal, absl::Status* last_error);
+  RelaxedCaptureScope(const CudaDriver& cuda, int ordinal, absl::Status* last_error);
   ~RelaxedCaptureScope();
   RelaxedCaptureScope(const RelaxedCaptureScope&) = delete;
   RelaxedCaptureScope& operator=(const RelaxedCaptureScope&) = delete;
@@ -32,7 +29,7 @@ class RelaxedCaptureScope {
  private:
   bool Exchange();
 
-  CudaApi& api_;
+  const CudaDriver& cuda_;
   int ordinal_;
   absl::Status* last_error_;
   CudaCaptureMode mode_ = CudaCaptureMode::kRelaxed;
@@ -41,8 +38,9 @@ class RelaxedCaptureScope {
 
 // A device's primary context, as it was found: after cudaDeviceReset its handle stands for another, or for none.
 struct KnownContext {
-  CudaContext context{};
-  std::uint64_t id = 0;
+  CudaDeviceId device = 0;
+  CudaContext context = nullptr;
+  std::uint64_t id = 0;  // cuCtxGetId; 0 where the driver, before CUDA 12.0, has none
 };
 
 // Makes a device's primary context current in this thread, and the one before it again at the end; makes no call but
@@ -52,7 +50,7 @@ class CudaContextScope {
  public:
   // `refused`, if not OK, is the status, and no call is made. `restore_error` receives the error of the pop; then the
   // device's context stays current.
-  CudaContextScope(CudaApi& api, const KnownContext& known, int ordinal, const absl::Status& refused,
+  CudaContextScope(const CudaDriver& cuda, const KnownContext& known, int ordinal, const absl::Status& refused,
                    absl::Status* restore_error);
   ~CudaContextScope();
   CudaContextScope(const CudaContextScope&) = delete;
@@ -64,7 +62,7 @@ class CudaContextScope {
  private:
   void Check(const KnownContext& known);
 
-  CudaApi& api_;
+  const CudaDriver& cuda_;
   int ordinal_;
   absl::Status* restore_error_;
   absl::Status status_;

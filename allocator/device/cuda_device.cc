@@ -4,95 +4,132 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
+#include "allocator/base/units.h"
 #include "allocator/device/cuda_call.h"
 #include "allocator/device/fork_count.h"
 
 namespace ashlar::device {
 namespace {
 
-absl::StatusOr<bool> Has(CudaApi& api, CudaAttribute attribute, int ordinal) {
+// Which device, in the driver's words and in the user's.
+struct DevicePlace {
+  const CudaDriver& cuda;
+  int ordinal = 0;
+  CudaDeviceId device = 0;
+};
+
+absl::StatusOr<DevicePlace> FindDevice(const CudaDriver& cuda, int ordinal) {
+  if (const int code = cuda.init(0); code != kCudaSuccess) {
+    return absl::UnavailableError(absl::StrCat("no CUDA device: cuInit failed: ", cuda.ErrorText(code)));
+  }
+  int count = 0;
+  const int code = cuda.device_get_count(&count);
+  if (code != kCudaSuccess) return CudaStatus(cuda, ordinal, code, "cuDeviceGetCount");
+  if (ordinal < 0 || ordinal >= count) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no CUDA device ", ordinal, ": ", count,
+                                                   count == 1 ? " is" : " are", " visible, counted from 0"));
+  }
+  DevicePlace place{cuda, ordinal};
+  const int got = cuda.device_get(&place.device, ordinal);
+  if (got != kCudaSuccess) return CudaStatus(cuda, ordinal, got, "cuDeviceGet");
+  return place;
+}
+
+// A driver that does not know an attribute has not what it names.
+absl::StatusOr<bool> HasAttribute(const DevicePlace& place, CudaAttribute attribute) {
   int value = 0;
-  const int code = api.GetAttribute(&value, attribute, ordinal);
-  if (code != kCudaSuccess) return DriverStatus(api, ordinal, code, "cuDeviceGetAttribute");
+  const int code = place.cuda.device_get_attribute(&value, attribute, place.device);
+  if (code == kCudaErrorInvalidValue) return false;
+  if (code != kCudaSuccess) return CudaStatus(place.cuda, place.ordinal, code, "cuDeviceGetAttribute");
   return value != 0;
 }
 
-absl::Status Require(CudaApi& api, bool is_wanted, CudaAttribute attribute, int ordinal, const char* what) {
+absl::Status RequireAttribute(const DevicePlace& place, bool is_wanted, CudaAttribute attribute, const char* what) {
   if (!is_wanted) return absl::OkStatus();
-  const absl::StatusOr<bool> has = Has(api, attribute, ordinal);
+  const absl::StatusOr<bool> has = HasAttribute(place, attribute);
   if (!has.ok()) return has.status();
   if (*has) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("CUDA device ", ordinal, " has no ", what));
+  return absl::FailedPreconditionError(absl::StrCat("CUDA device ", place.ordinal, " has no ", what));
 }
 
-absl::Status CheckOptions(CudaApi& api, const CudaDeviceOptions& options) {
-  int count = 0;
-  const int code = api.GetDeviceCount(&count);
-  if (code != kCudaSuccess) return RuntimeStatus(api, options.ordinal, code, "cudaGetDeviceCount");
-  if (options.ordinal < 0 || options.ordinal >= count) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no CUDA device ", options.ordinal, ": ", count,
-                                                   count == 1 ? " is" : " are", " visible, counted from 0"));
-  }
-  absl::Status status = Require(api, options.posix_fd_handles, CudaAttribute::kPosixFdHandles, options.ordinal,
-                                "memory that a file descriptor can export");
-  status.Update(Require(api, options.fabric_handles, CudaAttribute::kFabricHandles, options.ordinal,
-                        "memory that a fabric handle can export"));
-  status.Update(Require(api, options.gpu_direct_rdma, CudaAttribute::kGpuDirectRdmaWithVmm, options.ordinal,
-                        "GPUDirect RDMA to mapped memory"));
+absl::Status CheckAttributes(const DevicePlace& place, const CudaDeviceOptions& options) {
+  absl::Status status = RequireAttribute(place, options.posix_fd_handles, CudaAttribute::kPosixFdHandles,
+                                         "memory that a file descriptor can export");
+  status.Update(RequireAttribute(place, options.fabric_handles, CudaAttribute::kFabricHandles,
+                                 "memory that a fabric handle can export"));
+  status.Update(RequireAttribute(place, options.gpu_direct_rdma, CudaAttribute::kGpuDirectRdmaWithVmm,
+                                 "GPUDirect RDMA to mapped memory"));
   return status;
+}
+
+CudaAllocation PagesOf(const CudaDeviceOptions& options) {
+  CudaAllocation pages;
+  pages.location.ordinal = options.ordinal;
+  if (options.posix_fd_handles) pages.handle_types |= kCudaHandlePosixFd;
+  if (options.fabric_handles) pages.handle_types |= kCudaHandleFabric;
+  pages.is_gpu_direct_rdma_capable = options.gpu_direct_rdma ? 1 : 0;
+  return pages;
+}
+
+absl::Status IdentifyContext(const CudaDriver& cuda, int ordinal, KnownContext& known) {
+  if (!cuda.context_get_id.is_there()) return absl::OkStatus();
+  return CudaStatus(cuda, ordinal, cuda.context_get_id(known.context, &known.id), "cuCtxGetId");
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(const CudaDeviceOptions& options) {
-  const absl::StatusOr<CudaApi*> api = SystemCudaApi();
-  if (!api.ok()) return api.status();
-  return OpenWith(*api, options);
-}
-
-absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::OpenWith(CudaApi* api, const CudaDeviceOptions& options) {
-  if (absl::Status status = CheckOptions(*api, options); !status.ok()) return status;
-  Facts facts;
-  facts.kind = {options.ordinal, options.posix_fd_handles, options.fabric_handles, options.gpu_direct_rdma};
-  const int code = api->PrimaryContextRetain(&facts.context.context, options.ordinal);
-  if (code != kCudaSuccess) return DriverStatus(*api, options.ordinal, code, "cuDevicePrimaryCtxRetain");
-  if (absl::Status status = ReadFacts(*api, facts); !status.ok()) {
-    api->PrimaryContextRelease(options.ordinal);
+  const absl::StatusOr<const CudaDriver*> driver = SystemCudaDriver();
+  if (!driver.ok()) return driver.status();
+  const CudaDriver& cuda = **driver;
+  const absl::StatusOr<DevicePlace> place = FindDevice(cuda, options.ordinal);
+  if (!place.ok()) return place.status();
+  if (absl::Status status = CheckAttributes(*place, options); !status.ok()) return status;
+  Facts facts{.pages = PagesOf(options), .known = {.device = place->device}};
+  const int code = cuda.primary_retain(&facts.known.context, place->device);
+  if (code != kCudaSuccess) return CudaStatus(cuda, options.ordinal, code, "cuDevicePrimaryCtxRetain");
+  if (absl::Status status = ReadFacts(cuda, facts); !status.ok()) {
+    cuda.primary_release(place->device);
     return status;
   }
-  return std::unique_ptr<CudaDevice>(new CudaDevice(api, facts));
+  return std::unique_ptr<CudaDevice>(new CudaDevice(cuda, facts));
 }
 
-absl::Status CudaDevice::ReadFacts(CudaApi& api, Facts& facts) {
-  const int ordinal = facts.kind.ordinal;
+absl::Status CudaDevice::ReadFacts(const CudaDriver& cuda, Facts& facts) {
+  const int ordinal = facts.pages.location.ordinal;
+  if (absl::Status status = IdentifyContext(cuda, ordinal, facts.known); !status.ok()) return status;
   absl::Status restored;
-  const int answer = api.ContextGetId(facts.context.context, &facts.context.id);
-  if (answer != kCudaSuccess) return DriverStatus(api, ordinal, answer, "cuCtxGetId");
   {
-    const CudaContextScope scope(api, facts.context, ordinal, absl::OkStatus(), &restored);
+    const CudaContextScope scope(cuda, facts.known, ordinal, absl::OkStatus(), &restored);
     if (!scope.status().ok()) return scope.status();
     std::uint64_t free_bytes = 0;
-    const int code = api.MemGetInfo(&free_bytes, &facts.total_bytes);
-    if (code != kCudaSuccess) return RuntimeStatus(api, ordinal, code, "cudaMemGetInfo");
-    const absl::StatusOr<bool> has_vmm = Has(api, CudaAttribute::kVirtualMemoryManagement, ordinal);
-    if (!has_vmm.ok()) return has_vmm.status();
-    if (*has_vmm) {
-      const int found = api.GetGranularity(&facts.granularity_bytes, facts.kind);
-      if (found != kCudaSuccess) return DriverStatus(api, ordinal, found, "cuMemGetAllocationGranularity");
-    }
+    const int code = cuda.mem_get_info(&free_bytes, &facts.total_bytes);
+    if (code != kCudaSuccess) return CudaStatus(cuda, ordinal, code, "cuMemGetInfo");
+    if (absl::Status status = ReadGranularity(cuda, facts); !status.ok()) return status;
   }
   return restored;
 }
 
-CudaDevice::CudaDevice(CudaApi* api, const Facts& facts)
-    : api_(*api),
-      ordinal_(facts.kind.ordinal),
-      context_(facts.context),
+absl::Status CudaDevice::ReadGranularity(const CudaDriver& cuda, Facts& facts) {
+  if (!cuda.lookup.missing(CudaNeed::kVirtualMemory).empty()) return absl::OkStatus();
+  const int ordinal = facts.pages.location.ordinal;
+  const absl::StatusOr<bool> has =
+      HasAttribute({cuda, ordinal, facts.known.device}, CudaAttribute::kVirtualMemoryManagement);
+  if (!has.ok()) return has.status();
+  if (!*has) return absl::OkStatus();
+  const int code = cuda.mem_get_granularity(&facts.granularity_bytes, &facts.pages, kCudaGranularityMinimum);
+  return CudaStatus(cuda, ordinal, code, "cuMemGetAllocationGranularity");
+}
+
+CudaDevice::CudaDevice(const CudaDriver& cuda, const Facts& facts)
+    : cuda_(cuda),
+      ordinal_(facts.pages.location.ordinal),
+      known_(facts.known),
       granularity_bytes_(facts.granularity_bytes),
       total_bytes_(facts.total_bytes),
       fork_count_(ForkCount()),
-      vmm_(api, facts.kind, facts.granularity_bytes),
-      events_(api, facts.kind.ordinal, &last_error_) {}
+      vmm_(cuda, facts.pages, facts.granularity_bytes),
+      events_(cuda, ordinal_, &last_error_) {}
 
 CudaDevice::~CudaDevice() {
   {
@@ -101,7 +138,7 @@ CudaDevice::~CudaDevice() {
     Noted(scope.status()).IgnoreError();
   }
   // The last release returns what is left. What is lost is not ours to release.
-  if (Lost().ok()) api_.PrimaryContextRelease(ordinal_);
+  if (Lost().ok()) cuda_.primary_release(known_.device);
 }
 
 absl::Status CudaDevice::Lost() const {
@@ -115,7 +152,7 @@ absl::Status CudaDevice::Lost() const {
 
 CudaContextScope CudaDevice::Enter() {
   lost_ = Lost();
-  return CudaContextScope(api_, context_, ordinal_, lost_, &last_error_);
+  return CudaContextScope(cuda_, known_, ordinal_, lost_, &last_error_);
 }
 
 void CudaDevice::ReturnAll() {
@@ -136,11 +173,11 @@ absl::StatusOr<std::uint64_t> CudaDevice::AllocateSegment(std::uint64_t size_byt
   const CudaContextScope scope = Enter();
   if (!scope.status().ok()) return Noted(scope.status());
   ReturnLeftovers();
-  const RelaxedCaptureScope relaxed(api_, ordinal_, &last_error_);
+  const RelaxedCaptureScope relaxed(cuda_, ordinal_, &last_error_);
   std::uint64_t address = 0;
-  if (const int code = api_.Malloc(&address, size_bytes); code != kCudaSuccess) {
-    return Noted(RuntimeStatus(api_, ordinal_, code, absl::StrCat("cudaMalloc(", FormatBytes(size_bytes), ")"),
-                               OutOfMemoryMeans::kDeviceMemory));
+  if (const int code = cuda_.mem_alloc(&address, size_bytes); code != kCudaSuccess) {
+    return Noted(CudaStatus(cuda_, ordinal_, code, absl::StrCat("cuMemAlloc(", FormatBytes(size_bytes), ")"),
+                            OutOfMemoryMeans::kDeviceMemory));
   }
   segments_.emplace(address, size_bytes);
   return address;
@@ -159,11 +196,11 @@ absl::Status CudaDevice::FreeSegment(std::uint64_t address) {
 }
 
 absl::Status CudaDevice::ReturnSegment(std::uint64_t address, std::uint64_t size_bytes) {
-  const int code = api_.Free(address);
+  const int code = cuda_.mem_free(address);
   if (code == kCudaSuccess) return absl::OkStatus();
   unreturned_segments_.emplace(address, size_bytes);
   unreturned_segment_bytes_ += size_bytes;
-  return RuntimeStatus(api_, ordinal_, code, absl::StrCat("cudaFree(", FormatBytes(size_bytes), ")"));
+  return CudaStatus(cuda_, ordinal_, code, absl::StrCat("cuMemFree(", FormatBytes(size_bytes), ")"));
 }
 
 // Stops at the first that fails again; whoever wanted memory finds out by itself whether there is enough.
@@ -179,15 +216,20 @@ void CudaDevice::ReturnLeftovers() {
   Noted(vmm_.ReturnLeftovers()).IgnoreError();
 }
 
+absl::Status CudaDevice::NoVirtualMemory() const {
+  const std::string& missing = cuda_.lookup.missing(CudaNeed::kVirtualMemory);
+  const std::string why =
+      missing.empty() ? "" : absl::StrCat(" (its driver, of version ", cuda_.VersionText(), ", has no ", missing, ")");
+  return absl::UnimplementedError(absl::StrCat("CUDA device ", ordinal_, " has no virtual memory management", why,
+                                               ": leave out expandable_segments"));
+}
+
 absl::StatusOr<std::uint64_t> CudaDevice::Reserve(std::uint64_t size_bytes) {
-  if (granularity_bytes_ == 0) {
-    return absl::UnimplementedError(
-        absl::StrCat("CUDA device ", ordinal_, " has no virtual memory management: leave out expandable_segments"));
-  }
+  if (granularity_bytes_ == 0) return NoVirtualMemory();
   const CudaContextScope scope = Enter();
   if (!scope.status().ok()) return Noted(scope.status());
   ReturnLeftovers();
-  const RelaxedCaptureScope relaxed(api_, ordinal_, &last_error_);
+  const RelaxedCaptureScope relaxed(cuda_, ordinal_, &last_error_);
   absl::StatusOr<std::uint64_t> address = vmm_.Reserve(size_bytes);
   Noted(address.status()).IgnoreError();
   return address;
@@ -207,7 +249,7 @@ absl::Status CudaDevice::Map(std::uint64_t address, std::uint64_t size_bytes, st
   const CudaContextScope scope = Enter();
   if (!scope.status().ok()) return Noted(scope.status());
   ReturnLeftovers();
-  const RelaxedCaptureScope relaxed(api_, ordinal_, &last_error_);
+  const RelaxedCaptureScope relaxed(cuda_, ordinal_, &last_error_);
   return Noted(vmm_.Map(address, size_bytes, page_bytes));
 }
 
@@ -225,10 +267,10 @@ MemoryInfo CudaDevice::GetMemoryInfo() {
   const CudaContextScope scope = Enter();
   MemoryInfo info{0, total_bytes_};
   if (!Noted(scope.status()).ok()) return info;
-  const RelaxedCaptureScope relaxed(api_, ordinal_, &last_error_);
+  const RelaxedCaptureScope relaxed(cuda_, ordinal_, &last_error_);
   MemoryInfo now;
-  const int code = api_.MemGetInfo(&now.free_bytes, &now.total_bytes);
-  return Noted(RuntimeStatus(api_, ordinal_, code, "cudaMemGetInfo")).ok() ? now : info;
+  const int code = cuda_.mem_get_info(&now.free_bytes, &now.total_bytes);
+  return Noted(CudaStatus(cuda_, ordinal_, code, "cuMemGetInfo")).ok() ? now : info;
 }
 
 DeviceEvent CudaDevice::RecordEvent(Stream stream) {

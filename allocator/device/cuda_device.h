@@ -1,19 +1,24 @@
-// A CUDA device behind the device seam: cudaMalloc for segments, the driver's virtual memory for expandable ones,
-// pooled events. No kernel, no CUDA header: a program that includes this compiles without the toolkit.
+// A CUDA device behind the device seam: cuMemAlloc for segments, the driver's virtual memory for expandable ones,
+// pooled events. No kernel, no CUDA header, no library of CUDA's: what builds with this builds without the toolkit, and
+// starts without a driver (cuda_driver.h).
 //
 //   absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Open({.ordinal = 1});
 //   core::CachingAllocator allocator(device->get(), policy::Options{});
 //
-// Streams are cudaStream_t handles as integers; 0 is the device's legacy default stream. A stream of another device, or
-// one that its owner destroyed, is synchronised instead of waited for by event: slower, and right. Streams must not be
-// under capture, but for what SetCapturing allows; memory is obtained in relaxed capture mode, which breaks no capture.
-// Errors: kResourceExhausted is device memory that CUDA says is exhausted (cudaMalloc, cuMemCreate, cuMemMap,
-// cuMemSetAccess); kDataLoss, from then on for every call, which makes none to CUDA: the device was reset, the runtime
+// Streams are cudaStream_t or CUstream handles as integers; 0 is the device's legacy default stream. A stream of
+// another device, or one that its owner destroyed, is synchronised instead of waited for by event: slower, and right.
+// Streams must not be under capture, but for what SetCapturing allows; memory is obtained in relaxed capture mode,
+// which breaks no capture.
+//
+// Errors: kResourceExhausted is device memory that CUDA says is exhausted (cuMemAlloc, cuMemCreate, cuMemMap,
+// cuMemSetAccess); kDataLoss, from then on for every call, which makes none to CUDA: the device was reset, the driver
 // is shut down, or this is a forked child (Lost); kInternal is any other failed call, by name, code and text;
-// kUnimplemented is Reserve on a device without virtual memory management. What a failure leaves behind:
+// kUnimplemented is Reserve on a device or driver without virtual memory management. What a failure leaves behind:
 // allocator/device/device.h.
-// The current device of the calling thread is after each call what it was before.
+//
+// The current context of the calling thread is after each call what it was before, and so is the runtime's last error.
 // Destruction returns all memory that is still out: the device outlives every use of it.
+//
 // Thread rule: any thread, but calls are serialised by the allocator that owns the device.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_CUDA_DEVICE_H_
 #define ASHLAR_ALLOCATOR_DEVICE_CUDA_DEVICE_H_
@@ -22,8 +27,8 @@
 #include <map>
 #include <memory>
 
-#include "allocator/device/cuda_api.h"
 #include "allocator/device/cuda_call.h"
+#include "allocator/device/cuda_driver.h"
 #include "allocator/device/cuda_events.h"
 #include "allocator/device/cuda_vmm.h"
 #include "allocator/device/device.h"
@@ -42,11 +47,9 @@ struct CudaDeviceOptions {
 
 class CudaDevice final : public Device {
  public:
-  // kUnimplemented, kUnavailable: no CUDA here, see SystemCudaApi. kInvalidArgument: no such device.
+  // kUnavailable: no CUDA here, see SystemCudaDriver, or no device. kInvalidArgument: no such device.
   // kFailedPrecondition: the device lacks what the options ask for. Retains the device's primary context.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Open(const CudaDeviceOptions& options);
-  // The same over another CUDA, which outlives the device.
-  static absl::StatusOr<std::unique_ptr<CudaDevice>> OpenWith(CudaApi* api, const CudaDeviceOptions& options);
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -57,7 +60,7 @@ class CudaDevice final : public Device {
   absl::Status ReleaseReservation(std::uint64_t address) override;
   absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override;
   absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override;
-  // Where cudaMemGetInfo fails: 0 free, the total of the start, and last_error().
+  // Where cuMemGetInfo fails: 0 free, the total of the start, and last_error().
   MemoryInfo GetMemoryInfo() override;
   DeviceEvent RecordEvent(Stream stream) override;
   bool QueryEvent(const DeviceEvent& event) override;
@@ -67,8 +70,8 @@ class CudaDevice final : public Device {
   void SetCapturing(bool is_capturing) override { is_capturing_ = is_capturing; }
   absl::Status Lost() const override;
 
-  // What a page of an expandable segment must be a multiple of, as the driver says; 0 = the device has no virtual
-  // memory management.
+  // What a page of an expandable segment must be a multiple of, as the driver says; 0 = the device, or the driver, has
+  // no virtual memory management.
   std::uint64_t granularity_bytes() const { return granularity_bytes_; }
   // Memory that CUDA refused to take back; tried again before memory is obtained the next time.
   std::uint64_t unreturned_bytes() const { return unreturned_segment_bytes_ + vmm_.leftover_bytes(); }
@@ -77,13 +80,14 @@ class CudaDevice final : public Device {
 
  private:
   struct Facts {
-    CudaMemoryKind kind = {};
-    KnownContext context;
+    CudaAllocation pages;  // of expandable segments
+    KnownContext known;
     std::uint64_t granularity_bytes = 0;
     std::uint64_t total_bytes = 0;
   };
-  CudaDevice(CudaApi* api, const Facts& facts);
-  static absl::Status ReadFacts(CudaApi& api, Facts& facts);
+  CudaDevice(const CudaDriver& cuda, const Facts& facts);
+  static absl::Status ReadFacts(const CudaDriver& cuda, Facts& facts);
+  static absl::Status ReadGranularity(const CudaDriver& cuda, Facts& facts);
 
   // Every call begins with it.
   CudaContextScope Enter();
@@ -91,10 +95,11 @@ class CudaDevice final : public Device {
   absl::Status ReturnSegment(std::uint64_t address, std::uint64_t size_bytes);
   void ReturnLeftovers();
   void ReturnAll();
+  absl::Status NoVirtualMemory() const;
 
-  CudaApi& api_;
+  const CudaDriver& cuda_;
   const int ordinal_;
-  const KnownContext context_;
+  const KnownContext known_;
   const std::uint64_t granularity_bytes_;
   const std::uint64_t total_bytes_;
   const std::uint64_t fork_count_;  // of the process that opened the device
@@ -104,7 +109,7 @@ class CudaDevice final : public Device {
   CudaVmm vmm_;
   CudaEvents events_;
   std::map<std::uint64_t, std::uint64_t> segments_;             // address -> size
-  std::map<std::uint64_t, std::uint64_t> unreturned_segments_;  // that cudaFree did not take
+  std::map<std::uint64_t, std::uint64_t> unreturned_segments_;  // that cuMemFree did not take
   std::uint64_t unreturned_segment_bytes_ = 0;
 };
 

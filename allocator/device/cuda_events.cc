@@ -6,19 +6,26 @@
 #include "allocator/device/cuda_call.h"
 
 namespace ashlar::device {
+namespace {
+
+CudaStream NativeStream(Stream stream) {
+  return reinterpret_cast<CudaStream>(static_cast<std::uintptr_t>(Handle(stream)));
+}
+
+}  // namespace
 
 bool CudaEvents::TryRecord(Entry& entry, Stream stream) {
   if (idle_.empty()) {
-    CudaEvent created{};
-    const int code = api_.EventCreate(&created);
+    CudaEvent created = nullptr;
+    const int code = cuda_.event_create(&created, kCudaEventDisableTiming);
     if (code != kCudaSuccess) {
-      last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaEventCreateWithFlags");
+      last_error_ = CudaStatus(cuda_, ordinal_, code, "cuEventCreate");
       return false;
     }
     idle_.push_back(created);
   }
-  if (const int code = api_.EventRecord(idle_.back(), stream); code != kCudaSuccess) {
-    last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaEventRecord");
+  if (const int code = cuda_.event_record(idle_.back(), NativeStream(stream)); code != kCudaSuccess) {
+    last_error_ = CudaStatus(cuda_, ordinal_, code, "cuEventRecord");
     return false;
   }
   entry.event = idle_.back();
@@ -72,13 +79,10 @@ bool CudaEvents::Query(const DeviceEvent& event) {
   Entry* entry = Find(event);
   if (entry == nullptr) return true;
   if (!entry->event.has_value() && !TryRecord(*entry, event.stream)) return false;
-  const int code = api_.EventQuery(*entry->event);
-  if (code == kCudaErrorNotReady) {
-    api_.GetLastError();  // the runtime keeps this answer as its last error
-    return false;
-  }
+  const int code = cuda_.event_query(*entry->event);
+  if (code == kCudaErrorNotReady) return false;
   if (code != kCudaSuccess) {
-    last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaEventQuery");
+    last_error_ = CudaStatus(cuda_, ordinal_, code, "cuEventQuery");
     return false;
   }
   Retire(event.stream, event.sequence);
@@ -89,19 +93,19 @@ absl::Status CudaEvents::Synchronize(const DeviceEvent& event) {
   Entry* entry = Find(event);
   if (entry == nullptr) return absl::OkStatus();
   if (!entry->event.has_value() && !TryRecord(*entry, event.stream)) return SynchronizeStream(event.stream);
-  absl::Status status = RuntimeStatus(api_, ordinal_, api_.EventSynchronize(*entry->event), "cudaEventSynchronize");
+  absl::Status status = CudaStatus(cuda_, ordinal_, cuda_.event_synchronize(*entry->event), "cuEventSynchronize");
   if (status.ok()) Retire(event.stream, event.sequence);
   return status;
 }
 
 absl::Status CudaEvents::SynchronizeStream(Stream stream) {
-  int code = api_.StreamSynchronize(stream);
-  absl::Status status = RuntimeStatus(api_, ordinal_, code, "cudaStreamSynchronize");
+  int code = cuda_.stream_synchronize(NativeStream(stream));
+  absl::Status status = CudaStatus(cuda_, ordinal_, code, "cuStreamSynchronize");
   if (code == kCudaErrorInvalidHandle) {
     // The program destroyed the stream; its work goes on, and is the device's.
     last_error_ = status;
-    code = api_.DeviceSynchronize();
-    status = RuntimeStatus(api_, ordinal_, code, "cudaDeviceSynchronize");
+    code = cuda_.context_synchronize();
+    status = CudaStatus(cuda_, ordinal_, code, "cuCtxSynchronize");
   }
   if (status.ok()) Retire(stream, sequence_);
   return status;
@@ -110,10 +114,10 @@ absl::Status CudaEvents::SynchronizeStream(Stream stream) {
 absl::Status CudaEvents::MakeStreamWait(Stream stream, Stream awaited) {
   Entry entry;
   if (!TryRecord(entry, awaited)) return SynchronizeStream(awaited);
-  const int code = api_.StreamWaitEvent(stream, *entry.event);
+  const int code = cuda_.stream_wait_event(NativeStream(stream), *entry.event, kCudaStreamWaitDefault);
   idle_.push_back(*entry.event);  // the wait holds what was recorded, whatever is recorded into the event later
   if (code == kCudaSuccess) return absl::OkStatus();
-  last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaStreamWaitEvent");
+  last_error_ = CudaStatus(cuda_, ordinal_, code, "cuStreamWaitEvent");
   return SynchronizeStream(awaited);
 }
 
@@ -125,8 +129,8 @@ void CudaEvents::DestroyAll() {
   }
   queues_.clear();
   for (const CudaEvent event : idle_) {
-    const int code = api_.EventDestroy(event);
-    if (code != kCudaSuccess) last_error_ = RuntimeStatus(api_, ordinal_, code, "cudaEventDestroy");
+    const int code = cuda_.event_destroy(event);
+    if (code != kCudaSuccess) last_error_ = CudaStatus(cuda_, ordinal_, code, "cuEventDestroy");
   }
   idle_.clear();
 }

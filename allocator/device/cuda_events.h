@@ -15,7 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "allocator/device/cuda_api.h"
+#include "allocator/device/cuda_driver.h"
 #include "allocator/device/device.h"
 
 namespace ashlar::device {
@@ -23,8 +23,8 @@ namespace ashlar::device {
 class CudaEvents {
  public:
   // `last_error` receives the errors that are made up for.
-  CudaEvents(CudaApi* api, int ordinal, absl::Status* last_error)
-      : api_(*api), ordinal_(ordinal), last_error_(*last_error) {}
+  CudaEvents(const CudaDriver& cuda, int ordinal, absl::Status* last_error)
+      : cuda_(cuda), ordinal_(ordinal), last_error_(*last_error) {}
 
   DeviceEvent Record(Stream stream);
   // The same without a call: recorded at the next query or synchronise.
@@ -50,7 +50,7 @@ class CudaEvents {
   bool TryRecord(Entry& entry, Stream stream);
   void Retire(Stream stream, std::uint64_t last_sequence);
 
-  CudaApi& api_;
+  const CudaDriver& cuda_;
   int ordinal_;
   absl::Status& last_error_;
   absl::flat_hash_map<std::uint64_t, Queue> queues_;  // by stream handle: recorded and not known to be done

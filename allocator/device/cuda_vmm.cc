@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
+#include "allocator/base/units.h"
 #include "allocator/device/cuda_call.h"
 
 namespace ashlar::device {
@@ -12,17 +13,17 @@ absl::Status CudaVmm::Answer(int code, const char* call, std::uint64_t size_byte
   if (code == kCudaSuccess) [[likely]]
     return absl::OkStatus();
   // The page tables of a mapping are device memory as well: cuMemMap and cuMemSetAccess can exhaust it too.
-  return DriverStatus(api_, kind_.ordinal, code, absl::StrCat(call, "(", FormatBytes(size_bytes), ")"),
-                      OutOfMemoryMeans::kDeviceMemory);
+  return CudaStatus(cuda_, kind_.location.ordinal, code, absl::StrCat(call, "(", FormatBytes(size_bytes), ")"),
+                    OutOfMemoryMeans::kDeviceMemory);
 }
 
 absl::StatusOr<std::uint64_t> CudaVmm::Reserve(std::uint64_t size_bytes) {
   const std::uint64_t rounded = RoundUp(size_bytes, granularity_bytes_);
   std::uint64_t address = 0;
-  const int code = api_.AddressReserve(&address, rounded);
+  const int code = cuda_.mem_address_reserve(&address, rounded, 0, 0, 0);
   if (code != kCudaSuccess) {
-    return DriverStatus(api_, kind_.ordinal, code,
-                        absl::StrCat("cuMemAddressReserve(", FormatBytes(rounded), " of addresses)"));
+    return CudaStatus(cuda_, kind_.location.ordinal, code,
+                      absl::StrCat("cuMemAddressReserve(", FormatBytes(rounded), " of addresses)"));
   }
   reservations_.emplace(address, rounded);
   return address;
@@ -36,7 +37,7 @@ absl::Status CudaVmm::ReleaseReservation(std::uint64_t address) {
   if (!HasLeftoverPage(address, size_bytes)) return ReturnRange(address, size_bytes);
   leftover_ranges_.emplace(address, size_bytes);
   return absl::InternalError(absl::StrCat("a reservation of ", FormatBytes(size_bytes), " on CUDA device ",
-                                          kind_.ordinal, " still has pages that cuMemUnmap did not take"));
+                                          kind_.location.ordinal, " still has pages that cuMemUnmap did not take"));
 }
 
 bool CudaVmm::HasLeftoverPage(std::uint64_t address, std::uint64_t size_bytes) const {
@@ -58,7 +59,7 @@ absl::Status CudaVmm::CheckMappable(std::uint64_t address, std::uint64_t size_by
     ASHLAR_CHECK(!pages_.contains(page));
   }
   if (!HasLeftoverPage(address, size_bytes)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("a page in the range to map on CUDA device ", kind_.ordinal,
+  return absl::InternalError(absl::StrCat("a page in the range to map on CUDA device ", kind_.location.ordinal,
                                           " is still mapped: cuMemUnmap did not take it, nor when tried again"));
 }
 
@@ -69,7 +70,8 @@ absl::Status CudaVmm::Map(std::uint64_t address, std::uint64_t size_bytes, std::
   absl::Status status = Create(page_bytes, size_bytes / page_bytes, handles);
   if (status.ok()) status = MapHandles(address, page_bytes, handles, mapped);
   if (status.ok()) {
-    status = Answer(api_.MemSetAccess(address, size_bytes, kind_.ordinal), "cuMemSetAccess", size_bytes);
+    const CudaAccess access{.location = kind_.location};
+    status = Answer(cuda_.mem_set_access(address, size_bytes, &access, 1), "cuMemSetAccess", size_bytes);
   }
   for (std::size_t i = 0; i < handles.size(); ++i) {
     const std::uint64_t page_address = address + i * page_bytes;
@@ -88,7 +90,7 @@ absl::Status CudaVmm::Map(std::uint64_t address, std::uint64_t size_bytes, std::
 absl::Status CudaVmm::Create(std::uint64_t page_bytes, std::uint64_t count, std::vector<CudaHandle>& handles) {
   for (std::uint64_t i = 0; i < count; ++i) {
     CudaHandle handle{};
-    const int code = api_.MemCreate(&handle, page_bytes, kind_);
+    const int code = cuda_.mem_create(&handle, page_bytes, &kind_, 0);
     if (code != kCudaSuccess) return Answer(code, "cuMemCreate", page_bytes);
     handles.push_back(handle);
   }
@@ -98,7 +100,7 @@ absl::Status CudaVmm::Create(std::uint64_t page_bytes, std::uint64_t count, std:
 absl::Status CudaVmm::MapHandles(std::uint64_t address, std::uint64_t page_bytes,
                                  const std::vector<CudaHandle>& handles, std::uint64_t& mapped) {
   for (const CudaHandle handle : handles) {
-    const int code = api_.MemMap(address + mapped * page_bytes, page_bytes, handle);
+    const int code = cuda_.mem_map(address + mapped * page_bytes, page_bytes, 0, handle, 0);
     if (code != kCudaSuccess) return Answer(code, "cuMemMap", page_bytes);
     ++mapped;
   }
@@ -137,26 +139,26 @@ void CudaVmm::LoseReservation(std::uint64_t address) {
 }
 
 absl::Status CudaVmm::ReturnPage(std::uint64_t address, const Page& page) {
-  const int code = api_.MemUnmap(address, page.size_bytes);
+  const int code = cuda_.mem_unmap(address, page.size_bytes);
   if (code == kCudaSuccess) return ReturnHandle(page);
   leftover_pages_.emplace(address, page);
   leftover_bytes_ += page.size_bytes;
-  return DriverStatus(api_, kind_.ordinal, code, "cuMemUnmap");
+  return CudaStatus(cuda_, kind_.location.ordinal, code, "cuMemUnmap");
 }
 
 absl::Status CudaVmm::ReturnHandle(const Page& page) {
-  const int code = api_.MemRelease(page.handle);
+  const int code = cuda_.mem_release(page.handle);
   if (code == kCudaSuccess) return absl::OkStatus();
   leftover_handles_.push_back(page);
   leftover_bytes_ += page.size_bytes;
-  return DriverStatus(api_, kind_.ordinal, code, "cuMemRelease");
+  return CudaStatus(cuda_, kind_.location.ordinal, code, "cuMemRelease");
 }
 
 absl::Status CudaVmm::ReturnRange(std::uint64_t address, std::uint64_t size_bytes) {
-  const int code = api_.AddressFree(address, size_bytes);
+  const int code = cuda_.mem_address_free(address, size_bytes);
   if (code == kCudaSuccess) return absl::OkStatus();
   leftover_ranges_.emplace(address, size_bytes);
-  return DriverStatus(api_, kind_.ordinal, code, "cuMemAddressFree");
+  return CudaStatus(cuda_, kind_.location.ordinal, code, "cuMemAddressFree");
 }
 
 absl::Status CudaVmm::ReturnLeftovers() {

@@ -14,14 +14,14 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "allocator/device/cuda_api.h"
+#include "allocator/device/cuda_driver.h"
 
 namespace ashlar::device {
 
 class CudaVmm {
  public:
-  CudaVmm(CudaApi* api, const CudaMemoryKind& kind, std::uint64_t granularity_bytes)
-      : api_(*api), kind_(kind), granularity_bytes_(granularity_bytes) {}
+  CudaVmm(const CudaDriver& cuda, const CudaAllocation& kind, std::uint64_t granularity_bytes)
+      : cuda_(cuda), kind_(kind), granularity_bytes_(granularity_bytes) {}
 
   absl::StatusOr<std::uint64_t> Reserve(std::uint64_t size_bytes);
   absl::Status ReleaseReservation(std::uint64_t address);
@@ -54,8 +54,8 @@ class CudaVmm {
   absl::Status ReturnRange(std::uint64_t address, std::uint64_t size_bytes);
   bool HasLeftoverPage(std::uint64_t address, std::uint64_t size_bytes) const;
 
-  CudaApi& api_;
-  CudaMemoryKind kind_;
+  const CudaDriver& cuda_;
+  CudaAllocation kind_;
   std::uint64_t granularity_bytes_;
   std::map<std::uint64_t, std::uint64_t> reservations_;  // address -> size
   absl::flat_hash_map<std::uint64_t, Page> pages_;       // by address

@@ -1,12 +1,12 @@
 // The device seam: every call the allocator makes to a device, about a dozen, all virtual and cold. None of them is
 // made on a cache hit in the same stream while no event is outstanding.
 //
-//   segments   AllocateSegment / FreeSegment            cudaMalloc / cudaFree
+//   segments   AllocateSegment / FreeSegment            cuMemAlloc / cuMemFree
 //   VMM        Reserve / ReleaseReservation             cuMemAddressReserve / cuMemAddressFree
 //              Map / Unmap                              cuMemCreate + cuMemMap + cuMemSetAccess, a handle a page
-//   memory     GetMemoryInfo                            cudaMemGetInfo
-//   events     RecordEvent / QueryEvent / ...           cudaEventRecord / cudaEventQuery / cudaEventSynchronize
-//              MakeStreamWait                           cudaEventRecord, cudaStreamWaitEvent
+//   memory     GetMemoryInfo                            cuMemGetInfo
+//   events     RecordEvent / QueryEvent / ...           cuEventRecord / cuEventQuery / cuEventSynchronize
+//              MakeStreamWait                           cuEventRecord, cuStreamWaitEvent
 //
 // Errors: kResourceExhausted means out of device memory and nothing else; the allocator then walks its ladder. Any
 // other code is a device error and is passed to the caller unchanged. What a failure leaves behind:

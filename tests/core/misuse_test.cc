@@ -91,8 +91,8 @@ TEST(MisuseTest, HostMemoryWorksOnInAForkedChild) {
 // number of the first check that fails.
 int UseLostDevice(FakeCuda& cuda, CachingAllocator& allocator, Block* live, std::uint64_t live_address,
                   const std::string& why) {
-  const std::uint64_t allocations = cuda.calls_of("cudaMalloc");
-  const std::uint64_t frees = cuda.calls_of("cudaFree");
+  const std::uint64_t allocations = cuda.calls_of("cuMemAlloc");
+  const std::uint64_t frees = cuda.calls_of("cuMemFree");
   const auto is_clear = [&](const absl::Status& status) {
     return absl::IsDataLoss(status) && status.message().find(why) != absl::string_view::npos;
   };
@@ -110,7 +110,7 @@ int UseLostDevice(FakeCuda& cuda, CachingAllocator& allocator, Block* live, std:
   if (!is_clear(allocator.TakeDeviceError())) return 7;
   if (!allocator.Validate().ok()) return 8;
   if (allocator.stats().allocation.all().current != 0) return 9;
-  if (cuda.calls_of("cudaMalloc") > allocations + 1 || cuda.calls_of("cudaFree") != frees) return 10;
+  if (cuda.calls_of("cuMemAlloc") > allocations + 1 || cuda.calls_of("cuMemFree") != frees) return 10;
   return 0;
 }
 
@@ -123,7 +123,7 @@ struct OnCuda {
     allocator.Free(*allocator.Allocate(kMiB, Stream{0}));
   }
   FakeCuda cuda{{.capacity_bytes = kGiB}};
-  std::unique_ptr<CudaDevice> device = *CudaDevice::OpenWith(&cuda, {.ordinal = 0});
+  std::unique_ptr<CudaDevice> device = *CudaDevice::Open({.ordinal = 0});
   CachingAllocator allocator{device.get(), policy::Options{}};
   Block* live = nullptr;
   std::uint64_t live_address = 0;
@@ -164,7 +164,7 @@ TEST(MisuseTest, AResetIsSeenWhileEventsAreOutstanding) {
 
 TEST(MisuseTest, ARuntimeThatIsShutDownIsLost) {
   OnCuda program;
-  program.cuda.FailFrom(0, device::kCudaErrorUnloading);
+  program.cuda.FailFrom(0, device::kCudaErrorDeinitialized);
   EXPECT_EQ(UseLostDevice(program.cuda, program.allocator, program.live, program.live_address, "shut down"), 0);
   program.device.reset();
   program.cuda.ResetDevice(0, false);  // the driver gives back what a program leaves
@@ -183,7 +183,7 @@ TEST(MisuseTest, AStaticAllocatorMayOutliveTheRuntime) {
       }
     };
     static const Last last;
-    std::atexit([] { cuda.cuda.FailFrom(0, device::kCudaErrorUnloading); });  // runs before `last` goes
+    std::atexit([] { cuda.cuda.FailFrom(0, device::kCudaErrorDeinitialized); });  // runs before `last` goes
     std::exit(0);
   };
   EXPECT_EXIT(program(), testing::ExitedWithCode(0), "^$");

@@ -169,13 +169,13 @@ TEST(PoolsTest, FreesWaitUntilTheLastCaptureEnds) {
 // The same over CUDA's calls: memory is obtained in relaxed capture mode, and leftovers wait.
 TEST(PoolsTest, CudaCallsBreakNoCapture) {
   device::FakeCuda cuda({.capacity_bytes = 64 * kMiB});
-  const std::unique_ptr<device::CudaDevice> device = *device::CudaDevice::OpenWith(&cuda, {.ordinal = 0});
+  const std::unique_ptr<device::CudaDevice> device = *device::CudaDevice::Open({.ordinal = 0});
   cuda.MakeCurrent(cuda.ContextOf(0));
   CachingAllocator allocator(device.get(), policy::Options{});
   allocator.Free(*allocator.Allocate(20 * kMiB, Stream{5}));
   cuda.FailWork(0, 999);
   allocator.EmptyCache();
-  ASSERT_EQ(cuda.failed_call(), "cudaFree");
+  ASSERT_EQ(cuda.failed_call(), "cuMemFree");
   ASSERT_TRUE(allocator.BeginPool(kGraph, Only(Stream{0}), RouteKind::kCapture).ok());
   cuda.SetCapturing(true);
   Block* block = *allocator.Allocate(20 * kMiB, Stream{0});

@@ -39,8 +39,8 @@ std::optional<int> FakeCuda::Fails(const char* call) {
   const std::uint64_t index = calls_++;
   ++call_counts_[call];
   const std::string name = call;
-  const bool is_work =
-      name != "cuCtxGetCurrent" && name != "cuCtxGetId" && name != "cudaThreadExchangeStreamCaptureMode";
+  const bool is_work = name != "cuCtxGetCurrent" && name != "cuCtxGetId" && name != "cuDevicePrimaryCtxGetState" &&
+                       name != "cuThreadExchangeStreamCaptureMode";
   if (fail_in_work_.has_value() && is_work && (*fail_in_work_)-- == 0) {
     fail_at_ = index;
     fail_in_work_.reset();
@@ -60,8 +60,7 @@ void FakeCuda::ResetDevice(int ordinal, bool is_remade) {
     const auto mapping = mappings_.lower_bound(range.first);
     return mapping == mappings_.end() || mapping->first >= range.first + range.second;
   });
-  PerDevice& device = devices_[static_cast<std::size_t>(ordinal)];
-  device = {0, 0, is_remade ? next_id_++ : 0};
+  At(ordinal) = {0, 0, is_remade ? next_id_++ : 0};
 }
 
 }  // namespace ashlar::device

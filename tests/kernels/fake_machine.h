@@ -30,7 +30,7 @@ struct FakeMachineSide {
 
 class FakeMachine final : public Machine {
  public:
-  explicit FakeMachine(FakeMachineSide* side) : side_(*side), device_(*device::CudaDevice::OpenWith(&side->cuda, {})) {}
+  explicit FakeMachine(FakeMachineSide* side) : side_(*side), device_(*device::CudaDevice::Open({})) {}
 
   device::Device& device() override { return *device_; }
   absl::StatusOr<Stream> NewStream() override {

@@ -1,0 +1,154 @@
+// CUDA's driver, libcuda.so.1, looked up at run time: a program that has this in it starts where there is none, and is
+// the same program for every driver from CUDA 11.0 on. It needs no CUDA runtime and touches none: the runtime that the
+// program uses, of whatever version and however linked, works on the same primary contexts.
+//
+//   absl::StatusOr<const CudaDriver*> cuda = SystemCudaDriver();
+//   if (!cuda.ok()) return cuda.status();  // one line: no driver, or one that is too old, and what it lacks
+//   std::uint64_t address = 0;
+//   const int code = (*cuda)->mem_alloc(&address, size_bytes);
+//
+// Thread rule: as CUDA's calls: any thread; the current context belongs to the calling thread.
+#ifndef ASHLAR_ALLOCATOR_DEVICE_CUDA_DRIVER_H_
+#define ASHLAR_ALLOCATOR_DEVICE_CUDA_DRIVER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "allocator/device/cuda_types.h"
+
+namespace ashlar::device {
+
+// What a driver without the call is good for.
+enum class CudaNeed : std::uint8_t {
+  kAlways,         // nothing
+  kVirtualMemory,  // segments; no expandable ones
+  kIfThere,        // everything: there is another way
+};
+
+// Where the calls of a driver come from: cuGetProcAddress, as every driver from CUDA 11.3 on has it, else the exported
+// names. It is asked for a call as it was in a given version, since a later one may take other arguments.
+class CudaLookup {
+ public:
+  // `library` is dlopen's; with nullptr every call is missing.
+  explicit CudaLookup(void* library);
+
+  // `exported` is the name under which the library exports that version.
+  void* Find(const char* name, int version, const char* exported, CudaNeed need);
+
+  // "cuMemMap of CUDA 10.2", the first call of this need that was not found; empty: none.
+  const std::string& missing(CudaNeed need) const {
+    return need == CudaNeed::kAlways ? missing_always_ : missing_virtual_memory_;
+  }
+
+ private:
+  void* library_;
+  int (*ask_)(const char*, void**, int, std::uint64_t) = nullptr;           // cuGetProcAddress of CUDA 11.3
+  int (*ask_v2_)(const char*, void**, int, std::uint64_t, int*) = nullptr;  // cuGetProcAddress of CUDA 12.0
+  std::string missing_always_;
+  std::string missing_virtual_memory_;
+};
+
+template <typename Signature>
+class CudaCall;
+
+// A call of the driver, found when it is made.
+template <typename... Args>
+class CudaCall<int(Args...)> {
+ public:
+  CudaCall(CudaLookup& lookup, const char* name, int version, const char* exported, CudaNeed need = CudaNeed::kAlways)
+      : name_(name),
+        version_(version),
+        exported_(exported),
+        function_(reinterpret_cast<int (*)(Args...)>(lookup.Find(name, version, exported, need))) {}
+
+  // The driver's code: kCudaSuccess or an error.
+  int operator()(Args... args) const { return function_(args...); }
+  bool is_there() const { return function_ != nullptr; }
+  const char* name() const { return name_; }
+  int version() const { return version_; }
+  const char* exported() const { return exported_; }
+
+ private:
+  const char* name_;
+  int version_;  // 1000 * major + 10 * minor: the CUDA version that brought these arguments (cudaTypedefs.h)
+  const char* exported_;
+  int (*function_)(Args...);
+};
+
+// A row a call.
+struct CudaDriver {
+  CudaLookup lookup;
+
+  using Name = const char*;
+  CudaCall<int(unsigned flags)> init{lookup, "cuInit", 2000, "cuInit"};
+  CudaCall<int(int* version)> driver_get_version{lookup, "cuDriverGetVersion", 2020, "cuDriverGetVersion"};
+  CudaCall<int(int code, Name* name)> get_error_name{lookup, "cuGetErrorName", 6000, "cuGetErrorName"};
+  CudaCall<int(int code, Name* text)> get_error_string{lookup, "cuGetErrorString", 6000, "cuGetErrorString"};
+
+  CudaCall<int(int* count)> device_get_count{lookup, "cuDeviceGetCount", 2000, "cuDeviceGetCount"};
+  CudaCall<int(CudaDeviceId* device, int ordinal)> device_get{lookup, "cuDeviceGet", 2000, "cuDeviceGet"};
+  CudaCall<int(int* value, CudaAttribute, CudaDeviceId)> device_get_attribute{lookup, "cuDeviceGetAttribute", 2000,
+                                                                              "cuDeviceGetAttribute"};
+  CudaCall<int(CudaContext*, CudaDeviceId)> primary_retain{lookup, "cuDevicePrimaryCtxRetain", 7000,
+                                                           "cuDevicePrimaryCtxRetain"};
+  CudaCall<int(CudaDeviceId)> primary_release{lookup, "cuDevicePrimaryCtxRelease", 11000,
+                                              "cuDevicePrimaryCtxRelease_v2"};
+  CudaCall<int(CudaDeviceId, unsigned* flags, int* is_active)> primary_get_state{lookup, "cuDevicePrimaryCtxGetState",
+                                                                                 7000, "cuDevicePrimaryCtxGetState"};
+
+  CudaCall<int(CudaContext*)> context_get_current{lookup, "cuCtxGetCurrent", 4000, "cuCtxGetCurrent"};
+  CudaCall<int(CudaContext)> context_push{lookup, "cuCtxPushCurrent", 4000, "cuCtxPushCurrent_v2"};
+  CudaCall<int(CudaContext*)> context_pop{lookup, "cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2"};
+  CudaCall<int()> context_synchronize{lookup, "cuCtxSynchronize", 2000, "cuCtxSynchronize"};  // 13.0 takes a context
+  CudaCall<int(CudaContext, std::uint64_t* id)> context_get_id{lookup, "cuCtxGetId", 12000, "cuCtxGetId",
+                                                               CudaNeed::kIfThere};
+
+  CudaCall<int(std::uint64_t* address, std::uint64_t size_bytes)> mem_alloc{lookup, "cuMemAlloc", 3020,
+                                                                            "cuMemAlloc_v2"};
+  CudaCall<int(std::uint64_t address)> mem_free{lookup, "cuMemFree", 3020, "cuMemFree_v2"};
+  CudaCall<int(std::uint64_t* free_bytes, std::uint64_t* total_bytes)> mem_get_info{lookup, "cuMemGetInfo", 3020,
+                                                                                    "cuMemGetInfo_v2"};
+
+  // Streams as cuStreamCreate and cudaStreamCreate give them; nullptr is the legacy default stream.
+  CudaCall<int(CudaEvent*, unsigned flags)> event_create{lookup, "cuEventCreate", 2000, "cuEventCreate"};
+  CudaCall<int(CudaEvent)> event_destroy{lookup, "cuEventDestroy", 4000, "cuEventDestroy_v2"};
+  CudaCall<int(CudaEvent, CudaStream)> event_record{lookup, "cuEventRecord", 2000, "cuEventRecord"};
+  CudaCall<int(CudaEvent)> event_query{lookup, "cuEventQuery", 2000, "cuEventQuery"};
+  CudaCall<int(CudaEvent)> event_synchronize{lookup, "cuEventSynchronize", 2000, "cuEventSynchronize"};
+  CudaCall<int(CudaStream)> stream_synchronize{lookup, "cuStreamSynchronize", 2000, "cuStreamSynchronize"};
+  CudaCall<int(CudaStream, CudaEvent, unsigned flags)> stream_wait_event{lookup, "cuStreamWaitEvent", 3020,
+                                                                         "cuStreamWaitEvent"};
+  CudaCall<int(CudaCaptureMode* exchanged)> exchange_capture_mode{lookup, "cuThreadExchangeStreamCaptureMode", 10010,
+                                                                  "cuThreadExchangeStreamCaptureMode"};
+
+  CudaCall<int(std::uint64_t* size_bytes, const CudaAllocation*, int option)> mem_get_granularity{
+      lookup, "cuMemGetAllocationGranularity", 10020, "cuMemGetAllocationGranularity", CudaNeed::kVirtualMemory};
+  CudaCall<int(std::uint64_t* address, std::uint64_t size_bytes, std::uint64_t alignment, std::uint64_t wish,
+               std::uint64_t flags)>
+      mem_address_reserve{lookup, "cuMemAddressReserve", 10020, "cuMemAddressReserve", CudaNeed::kVirtualMemory};
+  CudaCall<int(std::uint64_t address, std::uint64_t size_bytes)> mem_address_free{
+      lookup, "cuMemAddressFree", 10020, "cuMemAddressFree", CudaNeed::kVirtualMemory};
+  CudaCall<int(CudaHandle*, std::uint64_t size_bytes, const CudaAllocation*, std::uint64_t flags)> mem_create{
+      lookup, "cuMemCreate", 10020, "cuMemCreate", CudaNeed::kVirtualMemory};
+  CudaCall<int(CudaHandle)> mem_release{lookup, "cuMemRelease", 10020, "cuMemRelease", CudaNeed::kVirtualMemory};
+  CudaCall<int(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t offset, CudaHandle, std::uint64_t flags)>
+      mem_map{lookup, "cuMemMap", 10020, "cuMemMap", CudaNeed::kVirtualMemory};
+  CudaCall<int(std::uint64_t address, std::uint64_t size_bytes)> mem_unmap{lookup, "cuMemUnmap", 10020, "cuMemUnmap",
+                                                                           CudaNeed::kVirtualMemory};
+  CudaCall<int(std::uint64_t address, std::uint64_t size_bytes, const CudaAccess*, std::uint64_t count)> mem_set_access{
+      lookup, "cuMemSetAccess", 10020, "cuMemSetAccess", CudaNeed::kVirtualMemory};
+
+  // "12.4", or "unknown" where the driver does not say.
+  std::string VersionText() const;
+  // "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
+  std::string ErrorText(int code) const;
+};
+
+// The driver of this machine; it lives as long as the program. kUnavailable where there is none, or one that lacks a
+// call: the text says which and why. Nothing is initialised yet (cuInit).
+absl::StatusOr<const CudaDriver*> SystemCudaDriver();
+
+}  // namespace ashlar::device
+
+#endif  // ASHLAR_ALLOCATOR_DEVICE_CUDA_DRIVER_H_
