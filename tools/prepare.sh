@@ -23,6 +23,11 @@ Fail() {
 
 IsThere() { case $1 in /*) [[ -e $1 ]] ;; *) command -v "$1" >/dev/null ;; esac }
 
+# Everything that is written goes under build/, logs into build/logs.
+MakeBuildFolder() {
+  mkdir -p "$log_dir" 2>/dev/null && [[ -w $root/build ]] || Fail "cannot write to $root/build: copy the tree to a folder of yours"
+}
+
 # InstallPackages "package=probe ...": installs what its probe does not find; silent where all is there.
 InstallPackages() {
   local pair missing=() as_root=()
@@ -30,11 +35,12 @@ InstallPackages() {
   [[ ${#missing[@]} -gt 0 ]] || return 0
   command -v apt-get >/dev/null || Fail "no apt-get here: install what these Debian packages hold: ${missing[*]}"
   if [[ $(id -u) -ne 0 ]]; then
-    command -v sudo >/dev/null || Fail "not root and no sudo: run as root: apt-get install ${missing[*]}"
     as_root=(sudo)
+    [[ -t 0 ]] || as_root+=(-n)  # nobody is there to type a password
+    "${as_root[@]}" true 2>/dev/null || Fail "packages are missing, and only root may install them: apt-get install ${missing[*]}"
   fi
   Say "installs with apt-get: ${missing[*]}"
-  mkdir -p "$log_dir"
+  MakeBuildFolder
   # With no package lists yet (a fresh container) the update must succeed; a failed one shows in the install as well.
   { "${as_root[@]}" apt-get update -q || true
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
@@ -47,7 +53,7 @@ Configure() {
   local preset=$1
   shift
   [[ ! -f $root/build/$preset/build.ninja ]] || return 0
-  mkdir -p "$log_dir"
+  MakeBuildFolder
   Say "configures build/$preset"
   (cd "$root" && cmake --preset "$preset" "$@") >"$log_dir/configure-$preset.log" 2>&1 || {
     tail -n 20 "$log_dir/configure-$preset.log" >&2
@@ -67,7 +73,8 @@ CublasHeaders() {
     *) Fail "no cuBLAS headers are known for this nvcc: $(nvcc --version | tail -n 1)" ;;
   esac
   Say "downloads $wheel for its headers"
-  mkdir -p "$folder" "$log_dir"
+  MakeBuildFolder
+  mkdir -p "$folder"
   python3 -m pip download --quiet --no-deps --dest "$folder" "$wheel" >"$log_dir/cublas.log" 2>&1 ||
     { tail -n 5 "$log_dir/cublas.log" >&2; Fail "pip download $wheel failed: see $log_dir/cublas.log"; }
   python3 - "$folder" <<'END'
@@ -88,6 +95,15 @@ END
 # clang 14 refuse to start now and then under kernels that randomise more bits than they know of.
 FixedAddresses() {
   if setarch "$(uname -m)" -R true 2>/dev/null; then setarch "$(uname -m)" -R "$@"; else "$@"; fi
+}
+
+# Tests PRESET [ctest arguments]: files that tests make go under build/, so that no two users' meet.
+Tests() {
+  local preset=$1
+  shift
+  mkdir -p "$root/build/$preset/tmp"
+  TMPDIR=$root/build/$preset/tmp TEST_TMPDIR=$root/build/$preset/tmp FixedAddresses \
+    ctest --test-dir "$root/build/$preset" -j "$jobs" --output-on-failure --no-tests=error "$@"
 }
 
 # Build PRESET [TARGET...]: one status line on a terminal, only the errors elsewhere.
