@@ -242,7 +242,7 @@ Block* CachingAllocator::HandOut(Block* block, const policy::Plan& plan, NamedBy
 }
 
 void CachingAllocator::FreeInWorld(Block* block) {
-  ASHLAR_CHECK(block->state == policy::BlockState::kLive);
+  CheckLive(block, "Free");
   const policy::Lane& lane = *block->segment->lane;
   Engine& engine = EngineOf(*block);
   engine.recent_uses = kRecentWorlds;

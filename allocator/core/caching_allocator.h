@@ -72,9 +72,11 @@ class CachingAllocator {
   absl::StatusOr<Block*> Allocate(std::uint64_t bytes, Stream stream, PoolId pool = {});
   // For replays: one that was searched for before, and is not searched for again (a callback has run since).
   absl::StatusOr<Block*> AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool);
-  // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path.
+  // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path. A block that is not
+  // live ends the program with one line, as far as its record tells (docs/misuse.md).
   void Free(Block* block) noexcept;
-  // `stream` uses the block too: once freed, it waits for that stream's work so far.
+  // `stream` uses the block too: once freed, it waits for that stream's work so far. nullptr and blocks that are not
+  // live as for Free.
   void RecordStream(Block* block, Stream stream) noexcept;
 
   // --- addresses, for callers that hold nothing else ---
@@ -206,6 +208,13 @@ class CachingAllocator {
   Block* Repeat(Engine& engine, std::uint64_t bytes, bool is_named);
   Engine& EngineOf(const Block& block) const { return *static_cast<Engine*>(block.segment->lane->owner); }
 
+  // --- what a caller got wrong (misuse.cc): the end of the program, with one line ---
+  static void CheckLive(const Block* block, const char* call) {
+    if (block->state != policy::BlockState::kLive) [[unlikely]]
+      StopAtDeadBlock(block, call);
+  }
+  [[noreturn]] static void StopAtDeadBlock(const Block* block, const char* call);
+
   // --- everything else, in the World ---
   absl::StatusOr<Block*> AllocateInWorld(policy::Request request, NamedBy name);
   absl::Status BeginRequest(const World& world, policy::Request& request);
@@ -248,7 +257,7 @@ class CachingAllocator {
   absl::Status ReleaseCached(const policy::PoolPair* in_use);
   absl::Status ReturnCached(const policy::PoolPair* in_use);
   // A private pool's; returns the next of them.
-  using PrivatePairs = std::map<PoolId, std::unique_ptr<policy::PoolPair>>;
+  using PrivatePairs = policy::Heap::PrivatePairs;
   PrivatePairs::iterator ReturnPrivate(PrivatePairs::iterator at, const policy::PoolPair* in_use, absl::Status& status);
   // Why nothing may be returned now, if so.
   absl::Status CannotReturn(const char* call) const;

@@ -113,7 +113,7 @@ bool CachingAllocator::TryUndo(Engine& engine, const LifoLog::Entry& newest) {
 
 // Under the engine's lock.
 bool CachingAllocator::TryFreeLocked(Engine& engine, Block* block) {
-  ASHLAR_CHECK(block->state == policy::BlockState::kLive);
+  CheckLive(block, "Free");
   if (block->has_recorded_streams || block->size_bytes >= options().max_split_size_bytes) return false;
   Side& side = engine.SideOf(block->is_small);
   engine.EmptyLog();
@@ -125,6 +125,7 @@ bool CachingAllocator::TryFreeLocked(Engine& engine, Block* block) {
 
 bool CachingAllocator::TryFree(Block* block) {
   if (is_serial_.load(std::memory_order_acquire)) return false;
+  CheckLive(block, "Free");  // the record of a block that is gone leads nowhere
   Engine& engine = EngineOf(*block);
   const BiasedLock::Guard guard(engine.lock);
   if (is_serial_.load(std::memory_order_relaxed)) return false;
@@ -212,6 +213,8 @@ void CachingAllocator::AddRecordedStream(Block* block, Stream stream) {
 }
 
 void CachingAllocator::RecordStream(Block* block, Stream stream) noexcept {
+  if (block == nullptr) return;
+  CheckLive(block, "RecordStream");
   if (stream == block->segment->lane->stream) return;
   {
     const BiasedLock::Guard guard(EngineOf(*block).lock);

@@ -78,7 +78,7 @@ CachingAllocator::PrivatePairs::iterator CachingAllocator::ReturnPrivate(Private
   if (pair.small.segment_count + pair.large.segment_count > 0) return std::next(at);
   UnbindEngines(pair.small);
   UnbindEngines(pair.large);
-  return heap_.private_pairs().erase(at);
+  return heap_.RemovePair(at);
 }
 
 absl::Status CachingAllocator::ReleasePoolBlocks(policy::Pool& pool) {

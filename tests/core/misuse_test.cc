@@ -1,5 +1,4 @@
-// docs/misuse.md, row by row: fork, the end of the program, a device that is reset, blocks freed twice and addresses
-// that are nobody's.
+// docs/misuse.md, row by row: fork, the end of the program, a device that is reset, and addresses that are nobody's.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -223,7 +222,7 @@ TEST(MisuseTest, EveryTestOfTheTableExists) {
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
   std::string tests;
-  for (const char* name : {"misuse", "cuda_fault_injection", "pools", "threads", "ladder"}) {
+  for (const char* name : {"misuse", "cuda_fault_injection", "pools", "threads", "ladder", "stale_block"}) {
     tests += read("/tests/core/" + std::string(name) + "_test.cc");
   }
   int found = 0;
@@ -241,17 +240,6 @@ TEST(MisuseTest, EveryTestOfTheTableExists) {
     }
   }
   EXPECT_GE(found, 13);
-}
-
-TEST(MisuseDeathTest, ABlockFreedTwiceStopsTheProcess) {
-  for (const bool is_pending : {false, true}) {
-    device::SimDevice device({});
-    CachingAllocator allocator(&device, policy::Options{});
-    Block* block = *allocator.Allocate(2 * kMiB, Stream{0});
-    if (is_pending) allocator.RecordStream(block, Stream{7});
-    allocator.Free(block);
-    EXPECT_DEATH(allocator.Free(block), "check failed: block->state == policy::BlockState::kLive");
-  }
 }
 
 // Calls something on the first event.
