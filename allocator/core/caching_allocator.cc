@@ -1,6 +1,7 @@
 #include "allocator/core/caching_allocator.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,22 @@
 
 namespace ashlar::core {
 namespace {
+
+[[noreturn]] void StopAtThrowingSink(const char* call, const char* what) {
+  StopAtMisuse(absl::StrCat("EventSink::", call, " threw ", what,
+                            ": a sink must not throw, the allocator is in the middle of a decision"));
+}
+
+template <typename Tell>
+void TellSink(const char* call, Tell tell) {
+  try {
+    tell();
+  } catch (const std::exception& error) {
+    StopAtThrowingSink(call, error.what());
+  } catch (...) {
+    StopAtThrowingSink(call, "what is no std::exception");
+  }
+}
 
 }  // namespace
 
@@ -319,11 +336,11 @@ void CachingAllocator::Emit(trace::Action action, std::uint64_t address, std::ui
   event.size_bytes = size_bytes;
   event.stream = stream;
   event.pool = pool.id;
-  sink_->OnEvent(event, block_size_bytes);
+  TellSink("OnEvent", [&] { sink_->OnEvent(event, block_size_bytes); });
 }
 
 void CachingAllocator::EmitFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
-  if (sink_ != nullptr) sink_->OnFact(kind, bytes, pool);
+  if (sink_ != nullptr) TellSink("OnFact", [&] { sink_->OnFact(kind, bytes, pool); });
 }
 
 void CachingAllocator::EmitUsers(PoolId pool) {

@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -19,9 +21,11 @@
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/recorder.h"
 #include "allocator/device/cuda_device.h"
 #include "allocator/device/host_device.h"
 #include "allocator/device/sim_device.h"
+#include "allocator/trace/codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/fake_cuda/fake_cuda.h"
@@ -36,6 +40,11 @@ using testing::HasSubstr;
 static_assert(noexcept(std::declval<CachingAllocator&>().Free(nullptr)));
 static_assert(noexcept(std::declval<CachingAllocator&>().FreeAddress(0)));
 static_assert(noexcept(std::declval<CachingAllocator&>().RecordStream(nullptr, Stream{})));
+
+std::string FileText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
 
 // Forks; the number of the first check that fails in the child, 0 = none.
 int InChild(const std::function<int()>& checks) {
@@ -215,12 +224,47 @@ TEST(MisuseTest, AnAddressThatIsNobodysChangesNothing) {
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }
 
+// The decision stands, the books are whole, and what was recorded before is in the file.
+TEST(MisuseTest, WhatStackOfThrowsEndsTheRecordingAlone) {
+  const std::string path = testing::TempDir() + "misuse_" + std::to_string(getpid()) + ".ashlar";
+  for (const bool is_ring : {false, true}) {
+    device::SimDevice device({});
+    CachingAllocator allocator(&device, policy::Options{});
+    int events = 0;
+    RecorderOptions options;
+    options.chunk_bytes = 64;
+    options.stack_of = [&](const trace::Event&, trace::StackTable&) -> trace::StackId {
+      if (++events == 1000) throw std::bad_alloc();
+      return trace::kNoStack;
+    };
+    std::unique_ptr<Recorder> recorder =
+        is_ring ? Recorder::Ring(&allocator, options) : *Recorder::ToFile(&allocator, path, options);
+    std::vector<Block*> blocks;
+    for (int i = 0; i < 1200; ++i) blocks.push_back(*allocator.Allocate(3 * kMiB, Stream{0}));
+    EXPECT_EQ(events, 1000) << "asked no more";
+    EXPECT_EQ(allocator.stats().allocation.all().current, 1200);
+    for (Block* block : blocks) allocator.Free(block);
+    EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+    EXPECT_THAT(std::string(recorder->status().message()), HasSubstr("threw std::bad_alloc"));
+    EXPECT_EQ(recorder->Write(path).ok(), false) << "a file is flushed, and the ring has ended";
+    EXPECT_EQ(recorder->Finish(), recorder->status());
+    if (!is_ring) {
+      const absl::StatusOr<trace::Snapshot> read = trace::Decode(FileText(path));
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_GT(read->device_traces[0].size(), 600u) << "all but the chunk that was being filled";
+      EXPECT_LT(read->device_traces[0].size(), 1000u);
+    }
+    recorder = Recorder::Ring(&allocator);  // the allocator's only sink again
+    allocator.Free(*allocator.Allocate(3 * kMiB, Stream{0}));
+    EXPECT_EQ(recorder->event_count(), 3u);
+    EXPECT_EQ(recorder->Finish(), absl::OkStatus());
+  }
+  std::remove(path.c_str());
+}
+
 // A row without a test of its name proves nothing.
 TEST(MisuseTest, EveryTestOfTheTableExists) {
-  const auto read = [](const std::string& path) {
-    std::ifstream file(std::string(ASHLAR_SOURCE_DIR) + path);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
+  const auto read = [](const std::string& path) { return FileText(ASHLAR_SOURCE_DIR + path); };
   std::string tests;
   for (const char* name : {"misuse", "cuda_fault_injection", "pools", "threads", "ladder", "stale_block"}) {
     tests += read("/tests/core/" + std::string(name) + "_test.cc");
@@ -242,11 +286,12 @@ TEST(MisuseTest, EveryTestOfTheTableExists) {
   EXPECT_GE(found, 13);
 }
 
-// Calls something on the first event.
+// Calls something on the first event or fact.
 class CallingSink final : public trace::EventSink {
  public:
   explicit CallingSink(std::function<void()> call) : call_(std::move(call)) {}
   void OnEvent(const trace::Event&, std::uint64_t) override { call_(); }
+  void OnFact(trace::FactKind, std::uint64_t, PoolId) override { call_(); }
 
  private:
   std::function<void()> call_;
@@ -293,17 +338,39 @@ TEST(MisuseDeathTest, DestructionWithAThreadInTheWorldStopsTheProcess) {
       "check failed: inside_.load");
 }
 
-TEST(MisuseDeathTest, WhatASinkThrowsFromAFreeStopsTheProcess) {
+// Whatever it throws, whichever call made the decision, and whether it is told of an event or a fact.
+TEST(MisuseDeathTest, WhatASinkThrowsStopsTheProcess) {
+  struct Thrown {
+    std::function<void()> raise;
+    std::string text;
+  };
+  const std::vector<Thrown> all_thrown = {
+      {[] { throw std::bad_alloc(); }, "std::bad_alloc"},
+      {[] { throw std::runtime_error("KeyboardInterrupt"); }, "KeyboardInterrupt"},
+      {[] { throw 7; }, "what is no std::exception"},
+  };
   device::SimDevice device({});
   CachingAllocator allocator(&device, policy::Options{});
   Block* block = *allocator.Allocate(2 * kMiB, Stream{0});
-  CallingSink sink([] { throw std::runtime_error("no"); });
-  EXPECT_DEATH(
-      {
-        allocator.SetSink(&sink);
-        allocator.Free(block);
-      },
-      "terminate called");
+  const std::vector<std::function<void()>> calls = {
+      [&] { (void)allocator.Allocate(2 * kMiB, Stream{0}); },          // cached
+      [&] { (void)allocator.Allocate(40 * kMiB, Stream{0}); },         // a new segment
+      [&] { (void)allocator.AllocateAddress(40 * kMiB, Stream{0}); },  //
+      [&] { allocator.Free(block); },
+      [&] { allocator.SetMemoryLimit(kGiB); },  // a fact
+      [&] { allocator.EmptyCache(); },
+  };
+  for (const Thrown& thrown : all_thrown) {
+    for (const std::function<void()>& call : calls) {
+      CallingSink sink(thrown.raise);
+      EXPECT_DEATH(
+          {
+            allocator.SetSink(&sink);
+            call();
+          },
+          "^ashlar: EventSink::On(Event|Fact) threw " + thrown.text + ": a sink must not throw[^\n]*\n$");
+    }
+  }
 }
 
 }  // namespace
