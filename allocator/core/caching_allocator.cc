@@ -259,7 +259,7 @@ Block* CachingAllocator::HandOut(Block* block, const policy::Plan& plan, NamedBy
 }
 
 void CachingAllocator::FreeInWorld(Block* block) {
-  CheckLive(block, "Free");
+  CheckOurs(block, "Free");
   const policy::Lane& lane = *block->segment->lane;
   Engine& engine = EngineOf(*block);
   engine.recent_uses = kRecentWorlds;

@@ -61,7 +61,8 @@ struct FailedAllocation;
 
 class CachingAllocator {
  public:
-  // The device outlives the allocator. Segments are not returned at destruction: the device's owner decides.
+  // The device is not null and outlives the allocator. Segments are not returned at destruction: the device's owner
+  // decides. Blocks that live then are told in one line on stderr, unless report_leaks:False (docs/settings.md).
   CachingAllocator(device::Device* device, policy::Options options);
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
@@ -142,7 +143,8 @@ class CachingAllocator {
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);
 
-  // Whether an out-of-memory error carries the report. A replay, which fails often and reads its own states, says no.
+  // Whether an out-of-memory error carries the report, and blocks that live at the end are told. A replay, which fails
+  // often and reads its own states, says no.
   void SetFailureReports(bool wanted);
 
   // Runs `look` while no other thread is inside and no decision is made: what it sees, SegmentsNow() and limit
@@ -210,10 +212,19 @@ class CachingAllocator {
 
   // --- what a caller got wrong (misuse.cc): the end of the program, with one line ---
   static void CheckLive(const Block* block, const char* call) {
-    if (block->state != policy::BlockState::kLive) [[unlikely]]
+    const bool may_be_record = reinterpret_cast<std::uintptr_t>(block) % alignof(Block) == 0;
+    if (!may_be_record || block->state != policy::BlockState::kLive) [[unlikely]]
       StopAtDeadBlock(block, call);
   }
+  void CheckOurs(const Block* block, const char* call) const {
+    CheckLive(block, call);
+    if (EngineOf(*block).allocator != this) [[unlikely]]
+      StopAtForeignBlock(block, call);
+  }
   [[noreturn]] static void StopAtDeadBlock(const Block* block, const char* call);
+  [[noreturn]] static void StopAtForeignBlock(const Block* block, const char* call);
+  [[noreturn]] static void StopAtGoneAllocator();
+  void TellLiveBlocks() const;
 
   // --- everything else, in the World ---
   absl::StatusOr<Block*> AllocateInWorld(policy::Request request, NamedBy name);
@@ -291,6 +302,7 @@ class CachingAllocator {
   PageDirectory pages_;
   const bool logs_;  // undoing an allocation leads back to the same state: not so while blocks are numbered
   std::atomic<bool> is_serial_{false};                 // no engine may serve on its own; changes in the World
+  std::atomic<bool> is_gone_{false};                   // the destructor has run; is_serial_ is true then
   mutable std::atomic<std::size_t> pending_count_{0};  // pending_.size() when the World was left
   mutable std::mutex mutex_;                           // the World's
   mutable std::atomic<std::thread::id> inside_{};      // the thread that is in the World
@@ -308,6 +320,7 @@ class CachingAllocator {
   std::optional<std::uint64_t> memory_limit_bytes_;
   std::optional<std::uint64_t> limit_bytes_;  // the lower of both
   std::uint64_t total_bytes_ = 0;             // never changes
+  const std::uint64_t fork_count_;            // when it was made
   trace::EventSink* sink_ = nullptr;
   bool reports_failures_ = true;
   Growth growth_ = Growth::kDone;  // why the last growth failed

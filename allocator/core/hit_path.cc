@@ -125,7 +125,7 @@ bool CachingAllocator::TryFreeLocked(Engine& engine, Block* block) {
 
 bool CachingAllocator::TryFree(Block* block) {
   if (is_serial_.load(std::memory_order_acquire)) return false;
-  CheckLive(block, "Free");  // the record of a block that is gone leads nowhere
+  CheckOurs(block, "Free");
   Engine& engine = EngineOf(*block);
   const BiasedLock::Guard guard(engine.lock);
   if (is_serial_.load(std::memory_order_relaxed)) return false;
@@ -214,7 +214,9 @@ void CachingAllocator::AddRecordedStream(Block* block, Stream stream) {
 
 void CachingAllocator::RecordStream(Block* block, Stream stream) noexcept {
   if (block == nullptr) return;
-  CheckLive(block, "RecordStream");
+  if (is_gone_.load(std::memory_order_relaxed)) [[unlikely]]
+    StopAtGoneAllocator();
+  CheckOurs(block, "RecordStream");
   if (stream == block->segment->lane->stream) return;
   {
     const BiasedLock::Guard guard(EngineOf(*block).lock);

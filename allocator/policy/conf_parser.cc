@@ -270,6 +270,7 @@ constexpr Key kKeys[] = {
     {"memory_limit_mb", KnownTo::kUs, ReadLimit<&Options::memory_limit_bytes>},
     {"soft_limit_mb", KnownTo::kUs, ReadLimit<&Options::soft_limit_bytes>},
     {"soft_limit_fraction", KnownTo::kUs, ReadSoftFraction},
+    {"report_leaks", KnownTo::kUs, ReadFlag<&Options::report_leaks>},
 };
 
 bool Knows(KnownTo known_to, Compat compat, Keys keys) {

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -40,6 +41,17 @@ using testing::HasSubstr;
 static_assert(noexcept(std::declval<CachingAllocator&>().Free(nullptr)));
 static_assert(noexcept(std::declval<CachingAllocator&>().FreeAddress(0)));
 static_assert(noexcept(std::declval<CachingAllocator&>().RecordStream(nullptr, Stream{})));
+
+// Calls something on the first event or fact.
+class CallingSink final : public trace::EventSink {
+ public:
+  explicit CallingSink(std::function<void()> call) : call_(std::move(call)) {}
+  void OnEvent(const trace::Event&, std::uint64_t) override { call_(); }
+  void OnFact(trace::FactKind, std::uint64_t, PoolId) override { call_(); }
+
+ private:
+  std::function<void()> call_;
+};
 
 std::string FileText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -205,7 +217,59 @@ TEST(MisuseTest, StaticsMayGoInAnyOrder) {
     allocator = std::make_unique<CachingAllocator>(&device, policy::Options{});
     std::exit(allocator->Allocate(kMiB, Stream{0}).ok() ? 0 : 1);
   };
-  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "^$");
+  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "^ashlar: an allocator ended with 1 live block[^\n]*\n$");
+}
+
+// What an allocator says when it ends, `use` being done with it before.
+std::string LastWords(const std::string& conf, const std::function<void(FakeCuda&, CachingAllocator&)>& use) {
+  FakeCuda cuda{{.capacity_bytes = kGiB}};
+  cuda.MakeCurrent(cuda.ContextOf(0));
+  const std::unique_ptr<CudaDevice> device = *CudaDevice::OpenWith(&cuda, {.ordinal = 0});
+  testing::internal::CaptureStderr();
+  {
+    CachingAllocator allocator(device.get(),
+                               *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
+    use(cuda, allocator);
+  }
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(MisuseTest, BlocksThatLiveAtTheEndAreTold) {
+  const auto use = [](FakeCuda&, CachingAllocator& allocator) {
+    allocator.Free(*allocator.Allocate(5 * kMiB, Stream{0}));
+    ASSERT_TRUE(allocator.Allocate(2 * kMiB, Stream{0}).ok());
+    ASSERT_TRUE(allocator.AllocateAddress(kMiB, Stream{1}).ok());
+    Block* waiting = *allocator.Allocate(kMiB, Stream{0});
+    allocator.RecordStream(waiting, Stream{1});
+    allocator.Free(waiting);
+  };
+  EXPECT_EQ(LastWords("", use),
+            "ashlar: an allocator ended with 2 live blocks, 3.00 MiB, not freed; report_leaks:False hides this\n");
+  EXPECT_EQ(LastWords("report_leaks:False", use), "");
+  const auto free_all = [](FakeCuda&, CachingAllocator& allocator) {
+    allocator.Free(*allocator.Allocate(5 * kMiB, Stream{0}));
+  };
+  EXPECT_EQ(LastWords("", free_all), "");
+  const auto reset = [](FakeCuda& cuda, CachingAllocator& allocator) {
+    ASSERT_TRUE(allocator.Allocate(2 * kMiB, Stream{0}).ok());
+    cuda.ResetDevice(0, true);
+    EXPECT_FALSE(allocator.Allocate(40 * kMiB, Stream{0}).ok());
+  };
+  EXPECT_EQ(LastWords("", reset), "") << "the device took its memory with it";
+}
+
+// The parent may still free what its forked child has a copy of.
+TEST(MisuseTest, AForkedChildTellsNothingOfItsParentsBlocks) {
+  device::SimDevice device({});
+  auto allocator = std::make_unique<CachingAllocator>(&device, policy::Options{});
+  Block* block = *allocator->Allocate(2 * kMiB, Stream{0});
+  EXPECT_EQ(InChild([&] {
+              testing::internal::CaptureStderr();
+              allocator.reset();
+              return testing::internal::GetCapturedStderr().empty() ? 0 : 1;
+            }),
+            0);
+  allocator->Free(block);
 }
 
 TEST(MisuseTest, AnAddressThatIsNobodysChangesNothing) {
@@ -286,16 +350,64 @@ TEST(MisuseTest, EveryTestOfTheTableExists) {
   EXPECT_GE(found, 13);
 }
 
-// Calls something on the first event or fact.
-class CallingSink final : public trace::EventSink {
- public:
-  explicit CallingSink(std::function<void()> call) : call_(std::move(call)) {}
-  void OnEvent(const trace::Event&, std::uint64_t) override { call_(); }
-  void OnFact(trace::FactKind, std::uint64_t, PoolId) override { call_(); }
+TEST(MisuseDeathTest, ANullDeviceStopsTheProcess) {
+  EXPECT_DEATH(CachingAllocator(nullptr, policy::Options{}), "^ashlar: CachingAllocator: its device is null[^\n]*\n$");
+}
 
- private:
-  std::function<void()> call_;
-};
+TEST(MisuseDeathTest, APointerThatIsNoBlockStopsTheProcess) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  alignas(64) std::array<unsigned char, 256> memory{};
+  for (const int fill : {0, 1, 0xcc, 0xff}) {
+    memory.fill(static_cast<unsigned char>(fill));
+    for (const std::size_t offset : {0, 1, 8, 64, 72}) {
+      auto* wild = reinterpret_cast<Block*>(memory.data() + offset);
+      EXPECT_DEATH(allocator.Free(wild), "^ashlar: Free: block 0x[^\n]* no allocator gave this pointer\n$");
+      EXPECT_DEATH(allocator.RecordStream(wild, Stream{3}), "^ashlar: RecordStream: block 0x[^\n]*this pointer\n$");
+    }
+  }
+}
+
+TEST(MisuseDeathTest, ABlockOfAnotherAllocatorStopsTheProcess) {
+  device::SimDevice device({});
+  CachingAllocator ours(&device, policy::Options{});
+  CachingAllocator other(&device, policy::Options{});
+  Block* cached = *other.Allocate(kMiB, Stream{0});
+  other.Free(cached);
+  CallingSink idle([] {});
+  for (const bool is_recorded : {false, true}) {
+    ours.SetSink(is_recorded ? &idle : nullptr);
+    Block* block = *other.Allocate(kMiB, Stream{0});
+    EXPECT_DEATH(ours.Free(block), "^ashlar: Free: block 0x[^\n]* is another allocator's[^\n]*\n$");
+    EXPECT_DEATH(ours.RecordStream(block, Stream{3}), "^ashlar: RecordStream: block 0x[^\n]* is another allocator's");
+    EXPECT_FALSE(ours.FreeAddress(block->address));
+    other.Free(block);
+  }
+  ours.SetSink(nullptr);
+  EXPECT_EQ(ours.Validate(), absl::OkStatus());
+  EXPECT_EQ(other.Validate(), absl::OkStatus());
+}
+
+TEST(MisuseDeathTest, AnAllocatorThatIsGoneStopsTheProcess) {
+  device::SimDevice device({});
+  std::optional<CachingAllocator> allocator(std::in_place, &device, policy::Options{});
+  CachingAllocator* gone = &*allocator;
+  Block* block = *gone->Allocate(kMiB, Stream{0});
+  const std::uint64_t address = *gone->AllocateAddress(kMiB, Stream{0});
+  allocator.reset();
+  const std::vector<std::function<void()>> calls = {
+      [&] { gone->Free(block); },
+      [&] { gone->RecordStream(block, Stream{3}); },
+      [&] { gone->FreeAddress(address); },
+      [&] { (void)gone->Allocate(kMiB, Stream{0}); },
+      [&] { (void)gone->AllocateAddress(kMiB, Stream{0}); },
+      [&] { gone->EmptyCache(); },
+      [&] { (void)gone->stats(); },
+  };
+  for (const std::function<void()>& call : calls) {
+    EXPECT_DEATH(call(), "^ashlar: CachingAllocator: called after its destructor[^\n]*\n$");
+  }
+}
 
 TEST(MisuseDeathTest, ACallFromWithinASinkOrFilterStopsTheProcess) {
   constexpr char kCheck[] = "check failed: allocator_.inside_.load";
