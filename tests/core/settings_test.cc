@@ -75,7 +75,7 @@ TEST(SettingsTest, OneBadKeyIsOneClearError) {
             "ASHLAR_CONF: 'max_split_mb' is no setting of torch-2.10 (value '64'); did you mean 'max_split_size_mb'?");
   EXPECT_EQ(ErrorOf({{"ASHLAR_CONF", "zebra:1"}}), "ASHLAR_CONF: 'zebra' is no setting of torch-2.10 (value '1')");
   EXPECT_EQ(ErrorOf({{"ASHLAR_CONF", "memory_limit_mb:0"}}),
-            "ASHLAR_CONF: memory_limit_mb: '0' is not allowed: use a whole number of MiB > 0");
+            "ASHLAR_CONF: memory_limit_mb: '0' is too small: use a whole number of MiB > 0");
   EXPECT_THAT(ErrorOf({{"ASHLAR_CONF", "soft_limit_fraction:1.5"}}), HasSubstr("use a number above 0, up to 1"));
   EXPECT_THAT(ErrorOf({{"ASHLAR_CONF", "compat:torch-9"}}), HasSubstr("use one of torch-1.13, torch-2.6"));
   EXPECT_THAT(ErrorOf({{"ASHLAR_CONF", "free_order:size"}}), HasSubstr("use one of address"));
