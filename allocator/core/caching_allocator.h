@@ -56,7 +56,8 @@
 
 namespace ashlar::core {
 
-using policy::Block;
+// What callers hold: a record that they may read and only the allocator writes.
+using Block = const policy::Block;
 struct FailedAllocation;
 
 class CachingAllocator {
@@ -183,9 +184,11 @@ class CachingAllocator {
   std::vector<trace::Fact> PoolsNow() const;  // routes, users and traits, as the facts that lead there
   std::optional<std::uint64_t> LimitNow() const { return limit_bytes_; }
 
-  // Takes over a state that exists on the device already. Returns the blocks in the given order.
-  std::vector<Block*> RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
-                                     std::uint64_t address, const std::vector<policy::Heap::KnownBlock>& blocks);
+  // Takes over a state that exists on the device already. Returns the blocks in the given order, for a replay to set
+  // what KnownBlock does not have.
+  std::vector<policy::Block*> RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
+                                             std::uint64_t address,
+                                             const std::vector<policy::Heap::KnownBlock>& blocks);
 
   // Heap invariants plus agreement of the statistics with the heap.
   absl::Status Validate() const;
@@ -200,14 +203,15 @@ class CachingAllocator {
 
   // --- served from the cache, under one engine's lock (hit_path.cc) ---
   // nullptr or false: the request needs the World.
-  Block* TryAllocate(const policy::Request& request, NamedBy name);
-  Block* TryAllocateIn(Engine& engine, const policy::Request& request, std::uint64_t rounded_bytes, bool is_named);
-  bool TryFree(Block* block);
+  policy::Block* TryAllocate(const policy::Request& request, NamedBy name);
+  policy::Block* TryAllocateIn(Engine& engine, const policy::Request& request, std::uint64_t rounded_bytes,
+                               bool is_named);
+  bool TryFree(policy::Block* block);
   bool TryFreeAddress(std::uint64_t address);
   bool TryFreeFound(Engine& engine, std::uint64_t address);
-  bool TryFreeLocked(Engine& engine, Block* block);
+  bool TryFreeLocked(Engine& engine, policy::Block* block);
   static bool TryUndo(Engine& engine, const LifoLog::Entry& newest);
-  Block* Repeat(Engine& engine, std::uint64_t bytes, bool is_named);
+  policy::Block* Repeat(Engine& engine, std::uint64_t bytes, bool is_named);
   Engine& EngineOf(const Block& block) const { return *static_cast<Engine*>(block.segment->lane->owner); }
 
   // --- what a caller got wrong (misuse.cc): the end of the program, with one line ---
@@ -227,38 +231,38 @@ class CachingAllocator {
   void TellLiveBlocks() const;
 
   // --- everything else, in the World ---
-  absl::StatusOr<Block*> AllocateInWorld(policy::Request request, NamedBy name);
+  absl::StatusOr<policy::Block*> AllocateInWorld(policy::Request request, NamedBy name);
   absl::Status BeginRequest(const World& world, policy::Request& request);
   policy::Plan SearchedPlan(const policy::Request& request);
   policy::Plan MissedPlan(const policy::Request& request);
-  absl::StatusOr<Block*> Serve(const World& world, policy::Plan& plan, NamedBy name);
-  Block* HandOut(Block* block, const policy::Plan& plan, NamedBy name);
-  void FreeInWorld(Block* block);
-  Block* TakeByAddress(std::uint64_t address);
+  absl::StatusOr<policy::Block*> Serve(const World& world, policy::Plan& plan, NamedBy name);
+  policy::Block* HandOut(policy::Block* block, const policy::Plan& plan, NamedBy name);
+  void FreeInWorld(policy::Block* block);
+  policy::Block* TakeByAddress(std::uint64_t address);
   void PollInWorld(const World& world);
   // Asks the device, after it failed, whether it is lost.
   void NoteLoss(const World& world);
   void BindEngine(policy::Lane& lane);
   void UnbindEngines(const policy::Pool& pool);
 
-  Block* Search(policy::Plan& plan);
-  Block* Grow(const policy::Plan& plan);
-  Block* GrowAfterReleasing(const policy::Plan& plan);
-  Block* GrowAfterFewWaits(const policy::Plan& plan);
-  Block* SearchAgain(const policy::Plan& plan);
-  Block* Borrow(const policy::Plan& plan);
-  Block* AfterFailedRelease(Block* block, const absl::Status& released);
-  Block* NewSegment(const policy::Plan& plan);
-  Block* GrowExpandable(const policy::Plan& plan);
-  Block* MapBlock(Block* unmapped, std::uint64_t wanted_bytes);
-  Block* NewReservation(const policy::Plan& plan);
+  policy::Block* Search(policy::Plan& plan);
+  policy::Block* Grow(const policy::Plan& plan);
+  policy::Block* GrowAfterReleasing(const policy::Plan& plan);
+  policy::Block* GrowAfterFewWaits(const policy::Plan& plan);
+  policy::Block* SearchAgain(const policy::Plan& plan);
+  policy::Block* Borrow(const policy::Plan& plan);
+  policy::Block* AfterFailedRelease(policy::Block* block, const absl::Status& released);
+  policy::Block* NewSegment(const policy::Plan& plan);
+  policy::Block* GrowExpandable(const policy::Plan& plan);
+  policy::Block* MapBlock(policy::Block* unmapped, std::uint64_t wanted_bytes);
+  policy::Block* NewReservation(const policy::Plan& plan);
   std::uint64_t ReservationBytes(std::uint64_t page_bytes) const;
-  Block* SearchOverflow(const policy::Plan& plan);
+  policy::Block* SearchOverflow(const policy::Plan& plan);
   bool IsAboveLimit(std::uint64_t segment_bytes) const;
   bool IsRejected(std::uint64_t segment_bytes) const;
   bool CountsAges() const;
-  Block* Fail(Growth growth);
-  Block* Refused(std::uint64_t bytes);  // out of memory, as the device or the limit says
+  policy::Block* Fail(Growth growth);
+  policy::Block* Refused(std::uint64_t bytes);  // out of memory, as the device or the limit says
 
   void CollectGarbage();
   void ReleaseVictims(std::uint64_t target_bytes);
@@ -273,12 +277,12 @@ class CachingAllocator {
   // Why nothing may be returned now, if so.
   absl::Status CannotReturn(const char* call) const;
   absl::Status ReleasePoolBlocks(policy::Pool& pool);
-  absl::Status ReleaseSegment(Block* whole);
-  absl::Status UnmapBlock(Block* block);
+  absl::Status ReleaseSegment(policy::Block* whole);
+  absl::Status UnmapBlock(policy::Block* block);
 
-  Block* FinishFree(Block* block);
-  void WaitForStreams(Block* block, const absl::InlinedVector<Stream, 2>& streams);
-  void AddRecordedStream(Block* block, Stream stream);
+  policy::Block* FinishFree(policy::Block* block);
+  void WaitForStreams(policy::Block* block, const absl::InlinedVector<Stream, 2>& streams);
+  void AddRecordedStream(policy::Block* block, Stream stream);
   absl::Status SynchronizeEvents();
   void UpdateInactiveSplit(const policy::Lane& lane, const policy::SplitCounts& before);
   absl::Status SetFraction(double fraction);
@@ -313,7 +317,8 @@ class CachingAllocator {
   PendingFrees pending_;
   std::vector<std::function<bool()>> callbacks_;
   PoolRoutes routes_;
-  std::vector<std::pair<Block*, absl::InlinedVector<Stream, 2>>> deferred_;  // frees that begin to wait after a capture
+  // Frees that begin to wait after a capture.
+  std::vector<std::pair<policy::Block*, absl::InlinedVector<Stream, 2>>> deferred_;
   std::uint64_t last_pool_ = 0;
   SoftLimit soft_limit_;
   std::optional<std::uint64_t> fraction_limit_bytes_;

@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,12 @@ using testing::HasSubstr;
 static_assert(noexcept(std::declval<CachingAllocator&>().Free(nullptr)));
 static_assert(noexcept(std::declval<CachingAllocator&>().FreeAddress(0)));
 static_assert(noexcept(std::declval<CachingAllocator&>().RecordStream(nullptr, Stream{})));
+
+// What callers are given, they cannot write through.
+using Given = decltype(std::declval<CachingAllocator&>().Allocate(1, Stream{}))::value_type;
+static_assert(!std::is_assignable_v<decltype((std::declval<Given>()->size_bytes)), std::uint64_t>);
+static_assert(!std::is_assignable_v<decltype((std::declval<Given>()->state)), policy::BlockState>);
+static_assert(!std::is_convertible_v<Given, policy::Block*>);
 
 // Calls something on the first event or fact.
 class CallingSink final : public trace::EventSink {
