@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "allocator/policy/conf_number.h"
 #include "allocator/policy/options.h"
 
 namespace ashlar::policy {
@@ -56,20 +57,6 @@ absl::StatusOr<std::vector<Setting>> SplitConf(absl::string_view conf) {
   return settings;
 }
 
-constexpr absl::string_view kNoNumber = "is no number";
-constexpr absl::string_view kTooSmall = "is too small";
-constexpr absl::string_view kTooLarge = "is too large";
-constexpr absl::string_view kNoPower = "is no power of two";
-
-// Why the text is no whole number from 0 to 2^64 - 1; empty where it is one, which `value` is then.
-absl::string_view WholeProblem(absl::string_view text, std::uint64_t& value) {
-  if (absl::SimpleAtoi(text, &value)) return "";
-  double number = 0;
-  if (!absl::SimpleAtod(text, &number) || std::isnan(number)) return kNoNumber;
-  if (number < 0) return kTooSmall;
-  return number >= 0x1p64 ? kTooLarge : "is no whole number";
-}
-
 // A limit of whole MiB; `low_from` names the key that it comes from, if one does.
 absl::StatusOr<std::uint64_t> ReadMebibytes(const Setting& setting, std::uint64_t low_mb, bool inclusive,
                                             absl::string_view low_from = "") {
@@ -105,12 +92,6 @@ absl::StatusOr<bool> ReadBool(const Setting& setting) {
 }
 
 bool IsLate(Compat compat) { return compat == Compat::kTorch210 || compat == Compat::kTorchLatest; }
-
-// The same for a power of two; 0 is none, and is read all the same.
-absl::string_view PowerProblem(absl::string_view text, std::uint64_t& value) {
-  const absl::string_view problem = WholeProblem(text, value);
-  return problem.empty() && !std::has_single_bit(value) ? kNoPower : problem;
-}
 
 // `[k:v,...,>:v]`; see Options::roundup_power2_divisions.
 absl::Status ReadDivisionsList(const Setting& setting, Options& options) {

@@ -29,9 +29,10 @@ const policy::Segment* SegmentAround(std::uint64_t address, const policy::Heap& 
 // Whether the victims are the first segments released, in order.
 bool IsBeginning(const std::vector<policy::Block*>& victims, absl::Span<const Event> released) {
   return victims.size() <= released.size() &&
-         std::equal(victims.begin(), victims.end(), released.begin(), [](const policy::Block* block, const Event& event) {
-           return event.action == Action::kSegmentFree && event.address == block->address;
-         });
+         std::equal(victims.begin(), victims.end(), released.begin(),
+                    [](const policy::Block* block, const Event& event) {
+                      return event.action == Action::kSegmentFree && event.address == block->address;
+                    });
 }
 
 }  // namespace
