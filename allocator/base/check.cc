@@ -4,7 +4,14 @@
 #include <cstdlib>
 #include <string>
 
-namespace ashlar::internal {
+namespace ashlar {
+
+void StopAtMisuse(const std::string& line) {
+  std::fprintf(stderr, "ashlar: %s\n", line.c_str());
+  std::abort();
+}
+
+namespace internal {
 
 void CheckFailed(const char* file, int line, const char* expression, const std::string& operands) {
   std::fprintf(stderr, "%s:%d: check failed: %s%s%s\n", file, line, expression, operands.empty() ? "" : ": ",
@@ -12,4 +19,5 @@ void CheckFailed(const char* file, int line, const char* expression, const std::
   std::abort();
 }
 
-}  // namespace ashlar::internal
+}  // namespace internal
+}  // namespace ashlar

@@ -1,11 +1,18 @@
 // Checks of our own invariants. A failed check is a bug of ours, never bad input: it prints the site, the expression
-// and both operands, and aborts. Bad input is an absl::Status.
+// and both operands, and aborts. Bad input is an absl::Status; where a call has none, StopAtMisuse.
 #ifndef ASHLAR_ALLOCATOR_BASE_CHECK_H_
 #define ASHLAR_ALLOCATOR_BASE_CHECK_H_
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
+
+namespace ashlar {
+
+// A caller's mistake in a call that cannot answer with an error: prints the line, "ashlar: " before it, and aborts.
+[[noreturn]] void StopAtMisuse(const std::string& line);
+
+}  // namespace ashlar
 
 namespace ashlar::internal {
 

@@ -1,6 +1,7 @@
 #include "allocator/core/caching_allocator.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,22 @@
 
 namespace ashlar::core {
 namespace {
+
+[[noreturn]] void StopAtThrowingSink(const char* call, const char* what) {
+  StopAtMisuse(absl::StrCat("EventSink::", call, " threw ", what,
+                            ": a sink must not throw, the allocator is in the middle of a decision"));
+}
+
+template <typename Tell>
+void TellSink(const char* call, Tell tell) {
+  try {
+    tell();
+  } catch (const std::exception& error) {
+    StopAtThrowingSink(call, error.what());
+  } catch (...) {
+    StopAtThrowingSink(call, "what is no std::exception");
+  }
+}
 
 }  // namespace
 
@@ -35,7 +52,7 @@ class CachingAllocator::TellingEnd {
 
 // Nothing in the cache fits: first who can give memory back is asked, then who wants to know is told, both without a
 // lock; what was found before is void after each.
-absl::StatusOr<Block*> CachingAllocator::AllocateInWorld(policy::Request request, NamedBy name) {
+absl::StatusOr<policy::Block*> CachingAllocator::AllocateInWorld(policy::Request request, NamedBy name) {
   std::vector<std::function<bool()>> callbacks;
   const auto count_in_replay = [this](const policy::Plan& plan) {
     if (CountsAges() && plan.pool == &heap_.default_pair().large) {
@@ -100,15 +117,15 @@ policy::Plan CachingAllocator::MissedPlan(const policy::Request& request) {
   return plan;
 }
 
-absl::StatusOr<Block*> CachingAllocator::Serve(const World& world, policy::Plan& plan, NamedBy name) {
-  if (Block* block = Search(plan); block != nullptr) return HandOut(block, plan, name);
+absl::StatusOr<policy::Block*> CachingAllocator::Serve(const World& world, policy::Plan& plan, NamedBy name) {
+  if (policy::Block* block = Search(plan); block != nullptr) return HandOut(block, plan, name);
   if (growth_ == Growth::kDeviceError) NoteLoss(world);
   return OutOfMemory(plan);
 }
 
 // The block that was found, or the rungs behind the miss. Returns the block placed, nullptr when the last rung failed.
-Block* CachingAllocator::Search(policy::Plan& plan) {
-  Block* fresh = plan.block;
+policy::Block* CachingAllocator::Search(policy::Plan& plan) {
+  policy::Block* fresh = plan.block;
   if (fresh != nullptr) {
     heap_.TakeFree(fresh);
   } else {
@@ -118,13 +135,13 @@ Block* CachingAllocator::Search(policy::Plan& plan) {
   if (fresh == nullptr) return nullptr;
   const policy::Lane& lane = *fresh->segment->lane;
   const policy::SplitCounts before = lane.inactive_split;
-  Block* block = heap_.Place(plan, fresh);
+  policy::Block* block = heap_.Place(plan, fresh);
   UpdateInactiveSplit(lane, before);
   return block;
 }
 
-Block* CachingAllocator::Grow(const policy::Plan& plan) {
-  Block* block = NewSegment(plan);
+policy::Block* CachingAllocator::Grow(const policy::Plan& plan) {
+  policy::Block* block = NewSegment(plan);
   if (block != nullptr || growth_ != Growth::kOutOfMemory) return block;
   block = SearchOverflow(plan);
   if (block == nullptr) block = Borrow(plan);
@@ -132,27 +149,27 @@ Block* CachingAllocator::Grow(const policy::Plan& plan) {
   return GrowAfterReleasing(plan);
 }
 
-Block* CachingAllocator::GrowAfterReleasing(const policy::Plan& plan) {
+policy::Block* CachingAllocator::GrowAfterReleasing(const policy::Plan& plan) {
   bool is_rejected = false;
   if (ReleaseOversize(plan)) {
-    if (Block* block = NewSegment(plan); block != nullptr || growth_ == Growth::kDeviceError) return block;
+    if (policy::Block* block = NewSegment(plan); block != nullptr || growth_ == Growth::kDeviceError) return block;
     is_rejected = growth_ == Growth::kRejected;
   }
   if (options().sync_just_enough) return GrowAfterFewWaits(plan);
   absl::Status released = SynchronizeEvents();
   if (options().search_after_sync) {
-    if (Block* found = SearchAgain(plan); found != nullptr) return AfterFailedRelease(found, released);
+    if (policy::Block* found = SearchAgain(plan); found != nullptr) return AfterFailedRelease(found, released);
   }
   released.Update(ReturnCached(plan.pair));
   ++stats_.num_alloc_retries;
-  Block* block = NewSegment(plan);
+  policy::Block* block = NewSegment(plan);
   if (block == nullptr && is_rejected && released.ok() && growth_ == Growth::kOutOfMemory)
     return Fail(Growth::kRejected);
   return AfterFailedRelease(block, released);
 }
 
 // Out of memory is said only when everything that the cache holds was returned.
-Block* CachingAllocator::AfterFailedRelease(Block* block, const absl::Status& released) {
+policy::Block* CachingAllocator::AfterFailedRelease(policy::Block* block, const absl::Status& released) {
   if (released.ok()) return block;
   if (block != nullptr || growth_ != Growth::kOutOfMemory) {
     unreported_error_.Update(released);
@@ -162,12 +179,12 @@ Block* CachingAllocator::AfterFailedRelease(Block* block, const absl::Status& re
   return Fail(Growth::kDeviceError);
 }
 
-Block* CachingAllocator::Fail(Growth growth) {
+policy::Block* CachingAllocator::Fail(Growth growth) {
   growth_ = growth;
   return nullptr;
 }
 
-Block* CachingAllocator::Refused(std::uint64_t bytes) {
+policy::Block* CachingAllocator::Refused(std::uint64_t bytes) {
   EmitFact(trace::FactKind::kRefused, bytes);
   return Fail(Growth::kOutOfMemory);
 }
@@ -184,7 +201,7 @@ bool CachingAllocator::IsRejected(std::uint64_t segment_bytes) const {
   return heap_.reserved_bytes() + segment_bytes > most;
 }
 
-Block* CachingAllocator::NewSegment(const policy::Plan& plan) {
+policy::Block* CachingAllocator::NewSegment(const policy::Plan& plan) {
   if (IsAboveLimit(plan.segment_bytes)) return Refused(plan.segment_bytes);
   if (IsRejected(plan.segment_bytes)) return Fail(Growth::kRejected);
   if (options().expandable_segments) return GrowExpandable(plan);
@@ -194,7 +211,7 @@ Block* CachingAllocator::NewSegment(const policy::Plan& plan) {
     device_error_ = address.status();
     return Fail(Growth::kDeviceError);
   }
-  Block* block = heap_.AddSegment(plan, *address, plan.segment_bytes);
+  policy::Block* block = heap_.AddSegment(plan, *address, plan.segment_bytes);
   const bool is_small = plan.pool->is_small;
   stats_.segment.Add(is_small, 1);
   stats_.reserved_bytes.Add(is_small, Signed(plan.segment_bytes));
@@ -204,11 +221,11 @@ Block* CachingAllocator::NewSegment(const policy::Plan& plan) {
   return block;
 }
 
-Block* CachingAllocator::SearchOverflow(const policy::Plan& plan) {
+policy::Block* CachingAllocator::SearchOverflow(const policy::Plan& plan) {
   if (!plan.pool->id.IsDefault()) return nullptr;
   for (auto& [id, pair] : heap_.private_pairs()) {
     if (!pair->use_on_oom) continue;
-    Block* block = heap_.FindInOverflow(plan, *pair);
+    policy::Block* block = heap_.FindInOverflow(plan, *pair);
     if (block == nullptr) continue;
     heap_.TakeFree(block);
     return block;
@@ -216,7 +233,7 @@ Block* CachingAllocator::SearchOverflow(const policy::Plan& plan) {
   return nullptr;
 }
 
-Block* CachingAllocator::HandOut(Block* block, const policy::Plan& plan, NamedBy name) {
+policy::Block* CachingAllocator::HandOut(policy::Block* block, const policy::Plan& plan, NamedBy name) {
   policy::Lane& lane = *block->segment->lane;
   if (lane.owner == nullptr) BindEngine(lane);
   Engine& engine = EngineOf(*block);
@@ -241,8 +258,8 @@ Block* CachingAllocator::HandOut(Block* block, const policy::Plan& plan, NamedBy
   return block;
 }
 
-void CachingAllocator::FreeInWorld(Block* block) {
-  ASHLAR_CHECK(block->state == policy::BlockState::kLive);
+void CachingAllocator::FreeInWorld(policy::Block* block) {
+  CheckOurs(block, "Free");
   const policy::Lane& lane = *block->segment->lane;
   Engine& engine = EngineOf(*block);
   engine.recent_uses = kRecentWorlds;
@@ -266,13 +283,13 @@ void CachingAllocator::FreeInWorld(Block* block) {
   deferred_.emplace_back(block, streams);
 }
 
-void CachingAllocator::WaitForStreams(Block* block, const absl::InlinedVector<Stream, 2>& streams) {
+void CachingAllocator::WaitForStreams(policy::Block* block, const absl::InlinedVector<Stream, 2>& streams) {
   block->pending_events = static_cast<std::uint32_t>(streams.size());
   for (const Stream stream : streams) pending_.Add(device_->RecordEvent(stream), block);
 }
 
 // The free block that it is part of from now on.
-Block* CachingAllocator::FinishFree(Block* block) {
+policy::Block* CachingAllocator::FinishFree(policy::Block* block) {
   const policy::Lane& lane = *block->segment->lane;
   const bool is_small = lane.pool->is_small;
   stats_.active.Subtract(is_small, 1);
@@ -281,7 +298,7 @@ Block* CachingAllocator::FinishFree(Block* block) {
   Emit(trace::Action::kFreeCompleted, block->address, block->requested_bytes, lane.stream, *lane.pool,
        block->size_bytes);
   const policy::SplitCounts before = lane.inactive_split;
-  Block* merged = heap_.Release(block);
+  policy::Block* merged = heap_.Release(block);
   UpdateInactiveSplit(lane, before);
   return merged;
 }
@@ -294,7 +311,7 @@ void CachingAllocator::UpdateInactiveSplit(const policy::Lane& lane, const polic
 
 void CachingAllocator::PollInWorld(const World& world) {
   if (pending_.size() == 0 || routes_.captures() > 0) return;
-  pending_.Poll(*device_, [this](Block* block) { FinishFree(block); });
+  pending_.Poll(*device_, [this](policy::Block* block) { FinishFree(block); });
   if (pending_.size() != 0) NoteLoss(world);
 }
 
@@ -306,7 +323,7 @@ void CachingAllocator::NoteLoss(const World& world) {
 
 absl::Status CachingAllocator::SynchronizeEvents() {
   ++stats_.num_sync_all_streams;
-  return pending_.Synchronize(*device_, [this](Block* block) { FinishFree(block); });
+  return pending_.Synchronize(*device_, [this](policy::Block* block) { FinishFree(block); });
 }
 
 void CachingAllocator::Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
@@ -319,11 +336,11 @@ void CachingAllocator::Emit(trace::Action action, std::uint64_t address, std::ui
   event.size_bytes = size_bytes;
   event.stream = stream;
   event.pool = pool.id;
-  sink_->OnEvent(event, block_size_bytes);
+  TellSink("OnEvent", [&] { sink_->OnEvent(event, block_size_bytes); });
 }
 
 void CachingAllocator::EmitFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
-  if (sink_ != nullptr) sink_->OnFact(kind, bytes, pool);
+  if (sink_ != nullptr) TellSink("OnFact", [&] { sink_->OnFact(kind, bytes, pool); });
 }
 
 void CachingAllocator::EmitUsers(PoolId pool) {

@@ -56,12 +56,14 @@
 
 namespace ashlar::core {
 
-using policy::Block;
+// What callers hold: a record that they may read and only the allocator writes.
+using Block = const policy::Block;
 struct FailedAllocation;
 
 class CachingAllocator {
  public:
-  // The device outlives the allocator. Segments are not returned at destruction: the device's owner decides.
+  // The device is not null and outlives the allocator. Segments are not returned at destruction: the device's owner
+  // decides. Blocks that live then are told in one line on stderr, unless report_leaks:False (docs/settings.md).
   CachingAllocator(device::Device* device, policy::Options options);
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
@@ -72,9 +74,11 @@ class CachingAllocator {
   absl::StatusOr<Block*> Allocate(std::uint64_t bytes, Stream stream, PoolId pool = {});
   // For replays: one that was searched for before, and is not searched for again (a callback has run since).
   absl::StatusOr<Block*> AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool);
-  // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path.
+  // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path. A block that is not
+  // live ends the program with one line, as far as its record tells (docs/misuse.md).
   void Free(Block* block) noexcept;
-  // `stream` uses the block too: once freed, it waits for that stream's work so far.
+  // `stream` uses the block too: once freed, it waits for that stream's work so far. nullptr and blocks that are not
+  // live as for Free.
   void RecordStream(Block* block, Stream stream) noexcept;
 
   // --- addresses, for callers that hold nothing else ---
@@ -140,7 +144,8 @@ class CachingAllocator {
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);
 
-  // Whether an out-of-memory error carries the report. A replay, which fails often and reads its own states, says no.
+  // Whether an out-of-memory error carries the report, and blocks that live at the end are told. A replay, which fails
+  // often and reads its own states, says no.
   void SetFailureReports(bool wanted);
 
   // Runs `look` while no other thread is inside and no decision is made: what it sees, SegmentsNow() and limit
@@ -179,9 +184,11 @@ class CachingAllocator {
   std::vector<trace::Fact> PoolsNow() const;  // routes, users and traits, as the facts that lead there
   std::optional<std::uint64_t> LimitNow() const { return limit_bytes_; }
 
-  // Takes over a state that exists on the device already. Returns the blocks in the given order.
-  std::vector<Block*> RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
-                                     std::uint64_t address, const std::vector<policy::Heap::KnownBlock>& blocks);
+  // Takes over a state that exists on the device already. Returns the blocks in the given order, for a replay to set
+  // what KnownBlock does not have.
+  std::vector<policy::Block*> RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
+                                             std::uint64_t address,
+                                             const std::vector<policy::Heap::KnownBlock>& blocks);
 
   // Heap invariants plus agreement of the statistics with the heap.
   absl::Status Validate() const;
@@ -196,49 +203,66 @@ class CachingAllocator {
 
   // --- served from the cache, under one engine's lock (hit_path.cc) ---
   // nullptr or false: the request needs the World.
-  Block* TryAllocate(const policy::Request& request, NamedBy name);
-  Block* TryAllocateIn(Engine& engine, const policy::Request& request, std::uint64_t rounded_bytes, bool is_named);
-  bool TryFree(Block* block);
+  policy::Block* TryAllocate(const policy::Request& request, NamedBy name);
+  policy::Block* TryAllocateIn(Engine& engine, const policy::Request& request, std::uint64_t rounded_bytes,
+                               bool is_named);
+  bool TryFree(policy::Block* block);
   bool TryFreeAddress(std::uint64_t address);
   bool TryFreeFound(Engine& engine, std::uint64_t address);
-  bool TryFreeLocked(Engine& engine, Block* block);
+  bool TryFreeLocked(Engine& engine, policy::Block* block);
   static bool TryUndo(Engine& engine, const LifoLog::Entry& newest);
-  Block* Repeat(Engine& engine, std::uint64_t bytes, bool is_named);
+  policy::Block* Repeat(Engine& engine, std::uint64_t bytes, bool is_named);
   Engine& EngineOf(const Block& block) const { return *static_cast<Engine*>(block.segment->lane->owner); }
 
+  // --- what a caller got wrong (misuse.cc): the end of the program, with one line ---
+  static void CheckLive(const Block* block, const char* call) {
+    const bool may_be_record = reinterpret_cast<std::uintptr_t>(block) % alignof(Block) == 0;
+    if (!may_be_record || block->state != policy::BlockState::kLive) [[unlikely]]
+      StopAtDeadBlock(block, call);
+  }
+  void CheckOurs(const Block* block, const char* call) const {
+    CheckLive(block, call);
+    if (EngineOf(*block).allocator != this) [[unlikely]]
+      StopAtForeignBlock(block, call);
+  }
+  [[noreturn]] static void StopAtDeadBlock(const Block* block, const char* call);
+  [[noreturn]] static void StopAtForeignBlock(const Block* block, const char* call);
+  [[noreturn]] static void StopAtGoneAllocator();
+  void TellLiveBlocks() const;
+
   // --- everything else, in the World ---
-  absl::StatusOr<Block*> AllocateInWorld(policy::Request request, NamedBy name);
+  absl::StatusOr<policy::Block*> AllocateInWorld(policy::Request request, NamedBy name);
   absl::Status BeginRequest(const World& world, policy::Request& request);
   policy::Plan SearchedPlan(const policy::Request& request);
   policy::Plan MissedPlan(const policy::Request& request);
-  absl::StatusOr<Block*> Serve(const World& world, policy::Plan& plan, NamedBy name);
-  Block* HandOut(Block* block, const policy::Plan& plan, NamedBy name);
-  void FreeInWorld(Block* block);
-  Block* TakeByAddress(std::uint64_t address);
+  absl::StatusOr<policy::Block*> Serve(const World& world, policy::Plan& plan, NamedBy name);
+  policy::Block* HandOut(policy::Block* block, const policy::Plan& plan, NamedBy name);
+  void FreeInWorld(policy::Block* block);
+  policy::Block* TakeByAddress(std::uint64_t address);
   void PollInWorld(const World& world);
   // Asks the device, after it failed, whether it is lost.
   void NoteLoss(const World& world);
   void BindEngine(policy::Lane& lane);
   void UnbindEngines(const policy::Pool& pool);
 
-  Block* Search(policy::Plan& plan);
-  Block* Grow(const policy::Plan& plan);
-  Block* GrowAfterReleasing(const policy::Plan& plan);
-  Block* GrowAfterFewWaits(const policy::Plan& plan);
-  Block* SearchAgain(const policy::Plan& plan);
-  Block* Borrow(const policy::Plan& plan);
-  Block* AfterFailedRelease(Block* block, const absl::Status& released);
-  Block* NewSegment(const policy::Plan& plan);
-  Block* GrowExpandable(const policy::Plan& plan);
-  Block* MapBlock(Block* unmapped, std::uint64_t wanted_bytes);
-  Block* NewReservation(const policy::Plan& plan);
+  policy::Block* Search(policy::Plan& plan);
+  policy::Block* Grow(const policy::Plan& plan);
+  policy::Block* GrowAfterReleasing(const policy::Plan& plan);
+  policy::Block* GrowAfterFewWaits(const policy::Plan& plan);
+  policy::Block* SearchAgain(const policy::Plan& plan);
+  policy::Block* Borrow(const policy::Plan& plan);
+  policy::Block* AfterFailedRelease(policy::Block* block, const absl::Status& released);
+  policy::Block* NewSegment(const policy::Plan& plan);
+  policy::Block* GrowExpandable(const policy::Plan& plan);
+  policy::Block* MapBlock(policy::Block* unmapped, std::uint64_t wanted_bytes);
+  policy::Block* NewReservation(const policy::Plan& plan);
   std::uint64_t ReservationBytes(std::uint64_t page_bytes) const;
-  Block* SearchOverflow(const policy::Plan& plan);
+  policy::Block* SearchOverflow(const policy::Plan& plan);
   bool IsAboveLimit(std::uint64_t segment_bytes) const;
   bool IsRejected(std::uint64_t segment_bytes) const;
   bool CountsAges() const;
-  Block* Fail(Growth growth);
-  Block* Refused(std::uint64_t bytes);  // out of memory, as the device or the limit says
+  policy::Block* Fail(Growth growth);
+  policy::Block* Refused(std::uint64_t bytes);  // out of memory, as the device or the limit says
 
   void CollectGarbage();
   void ReleaseVictims(std::uint64_t target_bytes);
@@ -248,17 +272,17 @@ class CachingAllocator {
   absl::Status ReleaseCached(const policy::PoolPair* in_use);
   absl::Status ReturnCached(const policy::PoolPair* in_use);
   // A private pool's; returns the next of them.
-  using PrivatePairs = std::map<PoolId, std::unique_ptr<policy::PoolPair>>;
+  using PrivatePairs = policy::Heap::PrivatePairs;
   PrivatePairs::iterator ReturnPrivate(PrivatePairs::iterator at, const policy::PoolPair* in_use, absl::Status& status);
   // Why nothing may be returned now, if so.
   absl::Status CannotReturn(const char* call) const;
   absl::Status ReleasePoolBlocks(policy::Pool& pool);
-  absl::Status ReleaseSegment(Block* whole);
-  absl::Status UnmapBlock(Block* block);
+  absl::Status ReleaseSegment(policy::Block* whole);
+  absl::Status UnmapBlock(policy::Block* block);
 
-  Block* FinishFree(Block* block);
-  void WaitForStreams(Block* block, const absl::InlinedVector<Stream, 2>& streams);
-  void AddRecordedStream(Block* block, Stream stream);
+  policy::Block* FinishFree(policy::Block* block);
+  void WaitForStreams(policy::Block* block, const absl::InlinedVector<Stream, 2>& streams);
+  void AddRecordedStream(policy::Block* block, Stream stream);
   absl::Status SynchronizeEvents();
   void UpdateInactiveSplit(const policy::Lane& lane, const policy::SplitCounts& before);
   absl::Status SetFraction(double fraction);
@@ -282,6 +306,7 @@ class CachingAllocator {
   PageDirectory pages_;
   const bool logs_;  // undoing an allocation leads back to the same state: not so while blocks are numbered
   std::atomic<bool> is_serial_{false};                 // no engine may serve on its own; changes in the World
+  std::atomic<bool> is_gone_{false};                   // the destructor has run; is_serial_ is true then
   mutable std::atomic<std::size_t> pending_count_{0};  // pending_.size() when the World was left
   mutable std::mutex mutex_;                           // the World's
   mutable std::atomic<std::thread::id> inside_{};      // the thread that is in the World
@@ -292,13 +317,15 @@ class CachingAllocator {
   PendingFrees pending_;
   std::vector<std::function<bool()>> callbacks_;
   PoolRoutes routes_;
-  std::vector<std::pair<Block*, absl::InlinedVector<Stream, 2>>> deferred_;  // frees that begin to wait after a capture
+  // Frees that begin to wait after a capture.
+  std::vector<std::pair<policy::Block*, absl::InlinedVector<Stream, 2>>> deferred_;
   std::uint64_t last_pool_ = 0;
   SoftLimit soft_limit_;
   std::optional<std::uint64_t> fraction_limit_bytes_;
   std::optional<std::uint64_t> memory_limit_bytes_;
   std::optional<std::uint64_t> limit_bytes_;  // the lower of both
   std::uint64_t total_bytes_ = 0;             // never changes
+  const std::uint64_t fork_count_;            // when it was made
   trace::EventSink* sink_ = nullptr;
   bool reports_failures_ = true;
   Growth growth_ = Growth::kDone;  // why the last growth failed

@@ -47,11 +47,14 @@ struct EngineKey {
   bool operator==(const EngineKey&) const = default;
 };
 
+class CachingAllocator;
+
 // Two cache lines apart, so that neighbours do not slow each other down.
 struct alignas(128) Engine {
   explicit Engine(const EngineKey& its_key) : key(its_key) {}
 
   BiasedLock lock;
+  const CachingAllocator* allocator = nullptr;  // whose engine it is
   Changes left{};             // of the room for both sides together
   std::array<Side, 2> sides;  // large, small
   PointerMap pointers;        // of blocks handed out by address

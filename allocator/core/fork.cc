@@ -59,7 +59,11 @@ void CachingAllocator::JoinForks() { Forks::Instance().Add(this); }
 
 CachingAllocator::~CachingAllocator() {
   ASHLAR_CHECK(inside_.load(std::memory_order_relaxed) == std::thread::id());
+  TellLiveBlocks();
   Forks::Instance().Remove(this);
+  // A call that comes all the same goes to the World, and stops there, as long as this memory is nobody else's.
+  is_serial_.store(true, std::memory_order_relaxed);
+  is_gone_.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace ashlar::core

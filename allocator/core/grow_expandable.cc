@@ -6,15 +6,15 @@
 
 namespace ashlar::core {
 
-Block* CachingAllocator::GrowExpandable(const policy::Plan& plan) {
-  Block* block = heap_.FindGrowth(plan);
+policy::Block* CachingAllocator::GrowExpandable(const policy::Plan& plan) {
+  policy::Block* block = heap_.FindGrowth(plan);
   if (block == nullptr) block = NewReservation(plan);
   if (block == nullptr) return nullptr;
   if (block->state == policy::BlockState::kUnmapped) {
     block = MapBlock(block, std::min(block->size_bytes, plan.rounded_bytes));
   }
   while (block != nullptr && block->size_bytes < plan.rounded_bytes) {
-    Block* unmapped = block->next;
+    policy::Block* unmapped = block->next;
     if (unmapped == nullptr) return Fail(Growth::kOutOfMemory);  // the reservation is smaller than the request
     block = MapBlock(unmapped, std::min(plan.rounded_bytes - block->size_bytes, unmapped->size_bytes));
   }
@@ -23,7 +23,7 @@ Block* CachingAllocator::GrowExpandable(const policy::Plan& plan) {
 }
 
 // The block that holds the pages mapped, merged with its free neighbours; nullptr when the device has no memory.
-Block* CachingAllocator::MapBlock(Block* unmapped, std::uint64_t wanted_bytes) {
+policy::Block* CachingAllocator::MapBlock(policy::Block* unmapped, std::uint64_t wanted_bytes) {
   const policy::Segment& segment = *unmapped->segment;
   const policy::Lane& lane = *segment.lane;
   const std::uint64_t address = unmapped->address;
@@ -33,7 +33,7 @@ Block* CachingAllocator::MapBlock(Block* unmapped, std::uint64_t wanted_bytes) {
     device_error_ = status;
     return Fail(Growth::kDeviceError);
   }
-  Block* block = heap_.MarkMapped(unmapped, size_bytes);
+  policy::Block* block = heap_.MarkMapped(unmapped, size_bytes);
   stats_.reserved_bytes.Add(lane.pool->is_small, static_cast<std::int64_t>(size_bytes));
   ++stats_.num_device_alloc;
   Emit(trace::Action::kSegmentMap, address, size_bytes, lane.stream, *lane.pool);
@@ -52,7 +52,7 @@ std::uint64_t CachingAllocator::ReservationBytes(std::uint64_t page_bytes) const
   return RoundUp(std::max<std::uint64_t>(bytes, 1), page_bytes);
 }
 
-Block* CachingAllocator::NewReservation(const policy::Plan& plan) {
+policy::Block* CachingAllocator::NewReservation(const policy::Plan& plan) {
   const std::uint64_t page_bytes = policy::PageBytes(plan.pool->is_small, options());
   const std::uint64_t size_bytes = ReservationBytes(page_bytes);
   const bool keeps_short_ones = options().compat == policy::Compat::kTorch26;
@@ -66,12 +66,12 @@ Block* CachingAllocator::NewReservation(const policy::Plan& plan) {
     unreported_error_.Update(device_->ReleaseReservation(*address));
     return Fail(Growth::kOutOfMemory);
   }
-  Block* block = heap_.AddReservation(plan, *address, size_bytes, page_bytes);
+  policy::Block* block = heap_.AddReservation(plan, *address, size_bytes, page_bytes);
   EmitFact(trace::FactKind::kReserved, *address);
   return block;
 }
 
-absl::Status CachingAllocator::UnmapBlock(Block* block) {
+absl::Status CachingAllocator::UnmapBlock(policy::Block* block) {
   const policy::AddressRange range = policy::Heap::WholePages(block);
   if (range.size_bytes == 0) return absl::OkStatus();
   const policy::Segment& segment = *block->segment;
@@ -80,7 +80,7 @@ absl::Status CachingAllocator::UnmapBlock(Block* block) {
   absl::Status status = device_->Unmap(range.address, range.size_bytes, segment.page_bytes);
   stats_.reserved_bytes.Subtract(lane.pool->is_small, static_cast<std::int64_t>(range.size_bytes));
   ++stats_.num_device_free;
-  Block* unmapped = heap_.MarkUnmapped(block, range);
+  policy::Block* unmapped = heap_.MarkUnmapped(block, range);
   Emit(trace::Action::kSegmentUnmap, range.address, range.size_bytes, lane.stream, *lane.pool);
   if (unmapped->IsSplit()) return status;
   status.Update(device_->ReleaseReservation(segment.address));

@@ -36,7 +36,7 @@ void Engine::ReleaseUndone() {
 }
 
 // The request that the log's last free undid, once more: the sums were there before, but for what was asked.
-Block* CachingAllocator::Repeat(Engine& engine, std::uint64_t bytes, bool is_named) {
+policy::Block* CachingAllocator::Repeat(Engine& engine, std::uint64_t bytes, bool is_named) {
   LifoLog::Entry& entry = *engine.log.Undone();
   Side& side = engine.SideOf(entry.block->is_small);
   if (Signed(bytes) > side.left[kRequestedBytes] || Signed(bytes) > engine.left[kRequestedBytes]) return nullptr;
@@ -59,7 +59,7 @@ Block* CachingAllocator::Repeat(Engine& engine, std::uint64_t bytes, bool is_nam
   return entry.block;
 }
 
-Block* CachingAllocator::TryAllocate(const policy::Request& request, NamedBy name) {
+policy::Block* CachingAllocator::TryAllocate(const policy::Request& request, NamedBy name) {
   if (is_serial_.load(std::memory_order_acquire) || pending_count_.load(std::memory_order_acquire) != 0) return nullptr;
   Engine* engine = engines_.Find({request.pool, request.stream});
   if (engine == nullptr) return nullptr;
@@ -76,12 +76,12 @@ Block* CachingAllocator::TryAllocate(const policy::Request& request, NamedBy nam
 }
 
 // Under the engine's lock. Not a part of its caller, nor TryFreeFound of its own: the log's steps stay short.
-[[gnu::noinline]] Block* CachingAllocator::TryAllocateIn(Engine& engine, const policy::Request& request,
-                                                         std::uint64_t rounded_bytes, bool is_named) {
+[[gnu::noinline]] policy::Block* CachingAllocator::TryAllocateIn(Engine& engine, const policy::Request& request,
+                                                                 std::uint64_t rounded_bytes, bool is_named) {
   Side& side = engine.SideOf(policy::IsSmall(rounded_bytes));
   if (side.lane == nullptr) return nullptr;
   policy::Lane& lane = *side.lane;
-  Block* block = heap_.FindIn(lane, rounded_bytes);
+  policy::Block* block = heap_.FindIn(lane, rounded_bytes);
   // The sizes that max_split_size singles out have statistics of their own.
   if (block == nullptr || block->size_bytes >= options().max_split_size_bytes) return nullptr;
   if (is_named) engine.pointers.Prefetch(block->address);
@@ -112,8 +112,8 @@ bool CachingAllocator::TryUndo(Engine& engine, const LifoLog::Entry& newest) {
 }
 
 // Under the engine's lock.
-bool CachingAllocator::TryFreeLocked(Engine& engine, Block* block) {
-  ASHLAR_CHECK(block->state == policy::BlockState::kLive);
+bool CachingAllocator::TryFreeLocked(Engine& engine, policy::Block* block) {
+  CheckLive(block, "Free");
   if (block->has_recorded_streams || block->size_bytes >= options().max_split_size_bytes) return false;
   Side& side = engine.SideOf(block->is_small);
   engine.EmptyLog();
@@ -123,8 +123,9 @@ bool CachingAllocator::TryFreeLocked(Engine& engine, Block* block) {
   return true;
 }
 
-bool CachingAllocator::TryFree(Block* block) {
+bool CachingAllocator::TryFree(policy::Block* block) {
   if (is_serial_.load(std::memory_order_acquire)) return false;
+  CheckOurs(block, "Free");
   Engine& engine = EngineOf(*block);
   const BiasedLock::Guard guard(engine.lock);
   if (is_serial_.load(std::memory_order_relaxed)) return false;
@@ -137,13 +138,14 @@ absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream st
   if (bytes == 0) return nullptr;
   if (bytes > policy::kMaxRequestBytes) return TooLarge(bytes);
   const policy::Request request{bytes, stream, pool};
-  if (Block* block = TryAllocate(request, NamedBy::kPointer); block != nullptr) [[likely]]
+  if (policy::Block* block = TryAllocate(request, NamedBy::kPointer); block != nullptr) [[likely]]
     return block;
   return AllocateInWorld(request, NamedBy::kPointer);
 }
 
-void CachingAllocator::Free(Block* block) noexcept {
-  if (block == nullptr) return;
+void CachingAllocator::Free(Block* named) noexcept {
+  if (named == nullptr) return;
+  auto* block = const_cast<policy::Block*>(named);
   if (TryFree(block)) [[likely]]
     return;
   const World world(*this);
@@ -154,9 +156,9 @@ absl::StatusOr<std::uint64_t> CachingAllocator::AllocateAddress(std::uint64_t by
   if (bytes == 0) return std::uint64_t{0};
   if (bytes > policy::kMaxRequestBytes) return TooLarge(bytes);
   const policy::Request request{bytes, stream, pool};
-  if (Block* block = TryAllocate(request, NamedBy::kAddress); block != nullptr) [[likely]]
+  if (policy::Block* block = TryAllocate(request, NamedBy::kAddress); block != nullptr) [[likely]]
     return block->address;
-  const absl::StatusOr<Block*> block = AllocateInWorld(request, NamedBy::kAddress);
+  const absl::StatusOr<policy::Block*> block = AllocateInWorld(request, NamedBy::kAddress);
   if (!block.ok()) return block.status();
   return (*block)->address;
 }
@@ -190,14 +192,14 @@ bool CachingAllocator::FreeAddress(std::uint64_t address) noexcept {
   if (TryFreeAddress(address)) [[likely]]
     return true;
   const World world(*this);
-  Block* block = TakeByAddress(address);
+  policy::Block* block = TakeByAddress(address);
   if (block == nullptr) return false;
   FreeInWorld(block);
   return true;
 }
 
 // The segments know what the directory only remembers.
-Block* CachingAllocator::TakeByAddress(std::uint64_t address) {
+policy::Block* CachingAllocator::TakeByAddress(std::uint64_t address) {
   auto segment = heap_.segments().upper_bound(address);
   if (segment == heap_.segments().begin()) return nullptr;
   const policy::Lane& lane = *std::prev(segment)->second->lane;
@@ -205,13 +207,18 @@ Block* CachingAllocator::TakeByAddress(std::uint64_t address) {
 }
 
 // Under the engine's lock, or in the World.
-void CachingAllocator::AddRecordedStream(Block* block, Stream stream) {
+void CachingAllocator::AddRecordedStream(policy::Block* block, Stream stream) {
   absl::InlinedVector<Stream, 2>& streams = EngineOf(*block).recorded_streams[block];
   if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   block->has_recorded_streams = true;
 }
 
-void CachingAllocator::RecordStream(Block* block, Stream stream) noexcept {
+void CachingAllocator::RecordStream(Block* named, Stream stream) noexcept {
+  if (named == nullptr) return;
+  auto* block = const_cast<policy::Block*>(named);
+  if (is_gone_.load(std::memory_order_relaxed)) [[unlikely]]
+    StopAtGoneAllocator();
+  CheckOurs(block, "RecordStream");
   if (stream == block->segment->lane->stream) return;
   {
     const BiasedLock::Guard guard(EngineOf(*block).lock);

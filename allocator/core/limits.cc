@@ -7,6 +7,7 @@
 #include "allocator/base/check.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/world.h"
+#include "allocator/device/fork_count.h"
 
 namespace ashlar::core {
 namespace {
@@ -26,13 +27,19 @@ std::optional<std::uint64_t> SoftLimitBytes(const policy::Options& options, std:
   return Lower(options.soft_limit_bytes, static_cast<std::uint64_t>(bytes));
 }
 
+device::Device* NotNull(device::Device* device) {
+  if (device == nullptr) StopAtMisuse("CachingAllocator: its device is null: open one first (docs/devices.md)");
+  return device;
+}
+
 }  // namespace
 
 CachingAllocator::CachingAllocator(device::Device* device, policy::Options options)
-    : device_(device),
+    : device_(NotNull(device)),
       heap_(std::move(options)),
       logs_(heap_.options().free_order != policy::FreeOrder::kPerBlockCounter),
-      total_bytes_(device->GetMemoryInfo().total_bytes) {
+      total_bytes_(device->GetMemoryInfo().total_bytes),
+      fork_count_(device::ForkCount()) {
   memory_limit_bytes_ = heap_.options().memory_limit_bytes;
   SetLimit();
   const std::optional<double> fraction = heap_.options().per_process_memory_fraction;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,11 @@ std::uint64_t NextSerial() {
 std::int64_t WallMicroseconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+absl::Status RecordingThrew(const char* what) {
+  return absl::AbortedError(absl::StrCat("the recording ended: while an event was recorded, stack_of or the recorder ",
+                                         "itself threw ", what));
 }
 
 bool IsSegmentEvent(trace::Action action) {
@@ -78,6 +84,7 @@ Recorder::Recorder(CachingAllocator* allocator, RecorderOptions options, std::un
 // Between the two calls the allocator may decide something; that is part of the state then.
 void Recorder::Begin() {
   allocator_->SetSink(this);
+  is_attached_ = true;
   allocator_->WhileStill([this] {
     trace::codec::PutHead(RecordedHeadOf(*allocator_, options_.device), encoder_);
     encoder_.SetDevice(options_.device);
@@ -129,17 +136,17 @@ Recorder::~Recorder() { Finish().IgnoreError(); }
 absl::Status Recorder::Finish() {
   RemoveScopeListener(this);
   absl::Status status;
-  bool was_recording = false;
   allocator_->WhileStill([&] {
-    was_recording = std::exchange(is_recording_, false);
+    const bool was_recording = std::exchange(is_recording_, false);
+    status = thrown_;
     if (file_ == nullptr) return;
     if (was_recording) {
       PutEnd();
       encoder_.End(encoder_.event_count());
     }
-    status = file_->Close();
+    status.Update(file_->Close());
   });
-  if (was_recording) allocator_->SetSink(nullptr);
+  if (std::exchange(is_attached_, false)) allocator_->SetSink(nullptr);
   return status;
 }
 
@@ -148,17 +155,20 @@ absl::Status Recorder::Flush() {
   allocator_->WhileStill([&] {
     if (file_ == nullptr) return;
     if (is_recording_) encoder_.Seal();
-    status = file_->status();
+    status = StatusNow();
   });
   return status;
 }
 
 absl::Status Recorder::status() const {
   absl::Status status;
-  allocator_->WhileStill([&] {
-    if (file_ != nullptr) status = file_->status();
-  });
+  allocator_->WhileStill([&] { status = StatusNow(); });
   return status;
+}
+
+absl::Status Recorder::StatusNow() const {
+  if (!thrown_.ok()) return thrown_;
+  return file_ == nullptr ? absl::OkStatus() : file_->status();
 }
 
 std::uint64_t Recorder::event_count() const {
@@ -174,8 +184,24 @@ void Recorder::ReadClock() {
   events_to_clock_ = kEventsOfOneTime;
 }
 
-void Recorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) {
+template <typename Record>
+void Recorder::RecordOrEnd(Record record) {
   if (!is_recording_) return;
+  try {
+    return record();
+  } catch (const std::exception& error) {
+    thrown_ = RecordingThrew(error.what());
+  } catch (...) {
+    thrown_ = RecordingThrew("what is no std::exception");
+  }
+  is_recording_ = false;
+}
+
+void Recorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) {
+  RecordOrEnd([&] { AddEvent(event, block_size_bytes); });
+}
+
+void Recorder::AddEvent(const trace::Event& event, std::uint64_t block_size_bytes) {
   if (--events_to_clock_ < 0 || IsSegmentEvent(event.action)) ReadClock();
   const trace::StackId stack = StackNow(event);
   if (event.action == trace::Action::kAlloc && (stack != trace::kNoStack || !places_.empty())) {
@@ -202,16 +228,17 @@ std::string Recorder::PlaceOf(std::uint64_t address) const {
 }
 
 void Recorder::OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
-  if (is_recording_) encoder_.AddFact(kind, bytes, pool);
+  RecordOrEnd([&] { encoder_.AddFact(kind, bytes, pool); });
 }
 
 // A mark has a time of its own, later than every event before it: that is how it is placed among them.
 void Recorder::OnScope(bool is_begin, absl::string_view name) {
   allocator_->WhileStill([&] {
-    if (!is_recording_) return;
-    ++time_us_;
-    ReadClock();
-    encoder_.AddMark(is_begin ? "START" : "END", name, time_us_);
+    RecordOrEnd([&] {
+      ++time_us_;
+      ReadClock();
+      encoder_.AddMark(is_begin ? "START" : "END", name, time_us_);
+    });
   });
 }
 
@@ -284,8 +311,12 @@ absl::Status Recorder::Write(const std::string& path) {
     return absl::FailedPreconditionError(absl::StrCat("this recording goes to ", file_->path(), "; flush it instead"));
   }
   RingContent content;
-  allocator_->WhileStill([&] { content = Content(); });
-  return WriteContent(content, path);
+  absl::Status status;
+  allocator_->WhileStill([&] {
+    status = thrown_;
+    if (status.ok()) content = Content();
+  });
+  return status.ok() ? WriteContent(content, path) : status;
 }
 
 std::optional<absl::Status> Recorder::WriteKept(const std::string& path) {

@@ -12,7 +12,8 @@
 // between.
 //
 // A process that is killed loses the chunk that was being filled, nothing before. When the file cannot be written any
-// more the recording ends, and status() says why; the allocator goes on.
+// more, memory runs out, or stack_of throws, the recording ends as it does there, and status() says why; the allocator
+// goes on.
 //
 // Threads: everything may be called by any thread. While a recorder is there all threads of the allocator share one
 // lock (docs/threads.md). The allocator outlives the recorder, and has no other sink meanwhile.
@@ -42,7 +43,7 @@
 namespace ashlar::core {
 
 // The call stack of a decision, interned in `stacks`; asked on the thread that caused it, under the allocator's lock:
-// it must not use the allocator or open a scope, and be quick.
+// it must not use the allocator or open a scope, and be quick. What it throws ends the recording.
 using StackOf = std::function<trace::StackId(const trace::Event& event, trace::StackTable& stacks)>;
 
 struct RecorderOptions {
@@ -70,7 +71,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   // Records no more; a file gets its end. The first error of all.
   absl::Status Finish();
 
-  // The first error of the file; ok for a ring.
+  // Why the recording ended early: the first error of the file, or what was thrown while an event was recorded.
   absl::Status status() const;
   std::uint64_t event_count() const;  // recorded so far, those that a ring has dropped included
 
@@ -109,6 +110,11 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   void Take(trace::codec::ChunkKind kind, absl::string_view payload);
   RingContent Content();
   static absl::Status WriteContent(const RingContent& content, const std::string& path);
+  // Records in the middle of the allocator's decision: what is thrown ends the recording, not the decision.
+  template <typename Record>
+  void RecordOrEnd(Record record);
+  absl::Status StatusNow() const;
+  void AddEvent(const trace::Event& event, std::uint64_t block_size_bytes);
   void ReadClock();
   trace::StackId StackNow(const trace::Event& event);
   trace::StackId ScopeStack();
@@ -121,7 +127,9 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   const std::chrono::steady_clock::time_point begin_;
 
   // All below: only while the allocator stands still, or in a call from it.
+  bool is_attached_ = false;  // the allocator's sink
   bool is_recording_ = false;
+  absl::Status thrown_;  // what ended the recording, if something was thrown
   int events_to_clock_ = 0;
   std::int64_t time_us_ = 0;
   trace::StackTable stacks_;

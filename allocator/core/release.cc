@@ -8,8 +8,8 @@ namespace ashlar::core {
 namespace {
 
 // Reservations whose first page could not be had; in a pool without users nobody will ask for it again.
-std::vector<Block*> EmptyReservations(const policy::Pool& pool) {
-  std::vector<Block*> out;
+std::vector<policy::Block*> EmptyReservations(const policy::Pool& pool) {
+  std::vector<policy::Block*> out;
   for (const std::unique_ptr<policy::Lane>& lane : pool.lanes) {
     for (const auto& [address, unmapped] : lane->unmapped) {
       if (!unmapped->IsSplit()) out.push_back(unmapped);
@@ -32,12 +32,12 @@ void CachingAllocator::CollectGarbage() {
 }
 
 void CachingAllocator::ReleaseVictims(std::uint64_t target_bytes) {
-  for (Block* block : heap_.GarbageVictims(target_bytes)) unreported_error_.Update(ReleaseSegment(block));
+  for (policy::Block* block : heap_.GarbageVictims(target_bytes)) unreported_error_.Update(ReleaseSegment(block));
 }
 
 bool CachingAllocator::ReleaseOversize(const policy::Plan& plan) {
   const policy::Heap::OversizeVictims victims = heap_.FindOversizeVictims(plan);
-  for (Block* block : victims.blocks) unreported_error_.Update(ReleaseSegment(block));
+  for (policy::Block* block : victims.blocks) unreported_error_.Update(ReleaseSegment(block));
   return victims.enough;
 }
 
@@ -70,7 +70,7 @@ CachingAllocator::PrivatePairs::iterator CachingAllocator::ReturnPrivate(Private
   status.Update(ReleasePoolBlocks(pair.large));
   if (&pair == in_use) return std::next(at);
   for (policy::Pool* pool : {&pair.small, &pair.large}) {
-    for (Block* reservation : EmptyReservations(*pool)) {
+    for (policy::Block* reservation : EmptyReservations(*pool)) {
       status.Update(device_->ReleaseReservation(reservation->address));
       heap_.RemoveReservation(reservation);
     }
@@ -78,18 +78,18 @@ CachingAllocator::PrivatePairs::iterator CachingAllocator::ReturnPrivate(Private
   if (pair.small.segment_count + pair.large.segment_count > 0) return std::next(at);
   UnbindEngines(pair.small);
   UnbindEngines(pair.large);
-  return heap_.private_pairs().erase(at);
+  return heap_.RemovePair(at);
 }
 
 absl::Status CachingAllocator::ReleasePoolBlocks(policy::Pool& pool) {
-  const std::vector<Block*> expandable = policy::Heap::FreeExpandable(pool);
+  const std::vector<policy::Block*> expandable = policy::Heap::FreeExpandable(pool);
   absl::Status status;
-  for (Block* block : policy::Heap::WholeFree(pool)) status.Update(ReleaseSegment(block));
-  for (Block* block : expandable) status.Update(UnmapBlock(block));
+  for (policy::Block* block : policy::Heap::WholeFree(pool)) status.Update(ReleaseSegment(block));
+  for (policy::Block* block : expandable) status.Update(UnmapBlock(block));
   return status;
 }
 
-absl::Status CachingAllocator::ReleaseSegment(Block* whole) {
+absl::Status CachingAllocator::ReleaseSegment(policy::Block* whole) {
   const policy::Segment& segment = *whole->segment;
   const policy::Lane& lane = *segment.lane;
   const std::uint64_t address = segment.address;

@@ -111,12 +111,12 @@ std::vector<trace::Fact> CachingAllocator::PoolsNow() const {
   return out;
 }
 
-std::vector<Block*> CachingAllocator::RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
-                                                     std::uint64_t address,
-                                                     const std::vector<policy::Heap::KnownBlock>& known) {
+std::vector<policy::Block*> CachingAllocator::RestoreSegment(const policy::Request& lane_of, bool is_small,
+                                                             bool is_expandable, std::uint64_t address,
+                                                             const std::vector<policy::Heap::KnownBlock>& known) {
   const World world(*this);
   const std::uint64_t reserved_before = heap_.reserved_bytes();
-  std::vector<Block*> blocks = heap_.Restore(lane_of, is_small, is_expandable, address, known);
+  std::vector<policy::Block*> blocks = heap_.Restore(lane_of, is_small, is_expandable, address, known);
   policy::Lane& lane = *blocks.front()->segment->lane;
   if (lane.owner == nullptr) BindEngine(lane);
   const auto reserved = static_cast<std::int64_t>(heap_.reserved_bytes() - reserved_before);

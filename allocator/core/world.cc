@@ -44,6 +44,8 @@ Changes Share(Changes slack, std::int64_t sharers) {
 }  // namespace
 
 CachingAllocator::World::World(const CachingAllocator& allocator) : allocator_(allocator) {
+  if (allocator_.is_gone_.load(std::memory_order_relaxed)) [[unlikely]]
+    StopAtGoneAllocator();
   const std::thread::id self = std::this_thread::get_id();
   // A sink's or a filter's call into the allocator, or its fork, would wait for itself.
   ASHLAR_CHECK(allocator_.inside_.load(std::memory_order_relaxed) != self);
@@ -113,6 +115,7 @@ void CachingAllocator::World::DealRoom() const {
 
 void CachingAllocator::BindEngine(policy::Lane& lane) {
   Engine& engine = engines_.FindOrAdd({lane.pool->id, lane.stream}, !is_serial_.load(std::memory_order_relaxed));
+  if (engine.allocator == nullptr) engine.allocator = this;
   engine.SideOf(lane.pool->is_small).lane = &lane;
   lane.owner = &engine;
 }

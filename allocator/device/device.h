@@ -9,11 +9,14 @@
 //              MakeStreamWait                           cuEventRecord, cuStreamWaitEvent
 //
 // Errors: kResourceExhausted means out of device memory and nothing else; the allocator then walks its ladder. Any
-// other code is a device error and is passed to the caller unchanged. What a failure leaves behind:
+// other code is a device error and is passed to the caller unchanged. What a failure leaves behind, as docs/devices.md
+// says it too:
 //   AllocateSegment, Reserve, Map              nothing: no byte, no page, no address
-//   FreeSegment, ReleaseReservation, Unmap     the caller is rid of the range all the same; the device keeps what it
-//                                              could not return and tries again before it obtains memory the next time
-//   RecordEvent, QueryEvent                    an event that is not done, at worst one that only a synchronise finishes
+//   FreeSegment, Unmap, ReleaseReservation     the caller is rid of the range; the device keeps what was not taken back
+//                                              and tries again before it obtains memory the next time
+//   RecordEvent                                an event all the same, of a later point than asked, never of an earlier
+//                                              one: done if its stream could be synchronised instead
+//   QueryEvent                                 an event that is not done
 //   SynchronizeEvent, SynchronizeStream        nothing is proven done
 //   MakeStreamWait                             nothing waits
 // Thread rule: calls are serialised by the allocator that owns the device's memory.

@@ -16,10 +16,10 @@ namespace ashlar::policy {
 struct Lane;
 
 enum class BlockState : std::uint8_t {
-  kFree,
-  kLive,
+  kFree = 0,
   kPending,   // freed by the caller, waits for events; cannot merge or be reused
   kUnmapped,  // address space of an expandable segment without memory behind it
+  kLive = 0x5a,  // a number that memory which is no record seldom holds
 };
 
 struct Block;

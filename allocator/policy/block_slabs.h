@@ -1,5 +1,5 @@
 // Memory for a lane's block records: slabs that double up to 2 MiB, a huge page, and never shrink; deleted records are
-// reused, the youngest first. Not thread-safe.
+// reused, the youngest first. A record that is deleted is not live. Not thread-safe.
 #ifndef ASHLAR_ALLOCATOR_POLICY_BLOCK_SLABS_H_
 #define ASHLAR_ALLOCATOR_POLICY_BLOCK_SLABS_H_
 

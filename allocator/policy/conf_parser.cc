@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "allocator/policy/conf_number.h"
 #include "allocator/policy/options.h"
 
 namespace ashlar::policy {
@@ -23,8 +24,8 @@ struct Setting {
   std::string value;
 };
 
-absl::Status Bad(const Setting& setting, absl::string_view allowed) {
-  return absl::InvalidArgumentError(absl::StrCat(setting.key, ": '", setting.value, "' is not allowed: ", allowed));
+absl::Status Bad(const Setting& setting, absl::string_view allowed, absl::string_view problem = "is not allowed") {
+  return absl::InvalidArgumentError(absl::StrCat(setting.key, ": '", setting.value, "' ", problem, ": ", allowed));
 }
 
 // Splits at commas outside brackets, then at the first colon.
@@ -56,17 +57,31 @@ absl::StatusOr<std::vector<Setting>> SplitConf(absl::string_view conf) {
   return settings;
 }
 
-absl::StatusOr<std::uint64_t> ReadMebibytes(const Setting& setting, std::uint64_t low_mb, bool inclusive) {
+// A limit of whole MiB; `low_from` names the key that it comes from, if one does.
+absl::StatusOr<std::uint64_t> ReadMebibytes(const Setting& setting, std::uint64_t low_mb, bool inclusive,
+                                            absl::string_view low_from = "") {
   std::uint64_t value = 0;
-  const std::string allowed = absl::StrCat("use a whole number of MiB ", inclusive ? ">= " : "> ", low_mb);
-  if (!absl::SimpleAtoi(setting.value, &value)) return Bad(setting, allowed);
-  if (value < low_mb || (!inclusive && value == low_mb)) return Bad(setting, allowed);
-  return std::min(value, kUnlimited / kMiB) * kMiB;
+  absl::string_view problem = WholeProblem(setting.value, value);
+  if (problem.empty() && (value < low_mb || (!inclusive && value == low_mb))) problem = kTooSmall;
+  if (problem.empty()) return std::min(value, kUnlimited / kMiB) * kMiB;
+  return Bad(setting,
+             absl::StrCat("use a whole number of MiB ", inclusive ? ">= " : "> ", low_mb, low_from.empty() ? "" : ", ",
+                          low_from),
+             problem);
 }
 
-absl::StatusOr<double> ReadNumber(const Setting& setting, absl::string_view allowed) {
+// A range within 0 and 1.
+struct ShareRange {
+  bool has_zero = false;
+  bool has_one = false;
+  absl::string_view allowed;
+};
+
+absl::StatusOr<double> ReadShare(const Setting& setting, const ShareRange& share) {
   double value = 0;
-  if (!absl::SimpleAtod(setting.value, &value) || !std::isfinite(value)) return Bad(setting, allowed);
+  if (!absl::SimpleAtod(setting.value, &value) || std::isnan(value)) return Bad(setting, share.allowed, kNoNumber);
+  if (value < 0 || (value == 0 && !share.has_zero)) return Bad(setting, share.allowed, kTooSmall);
+  if (value > 1 || (value == 1 && !share.has_one)) return Bad(setting, share.allowed, kTooLarge);
   return value;
 }
 
@@ -84,14 +99,18 @@ absl::Status ReadDivisionsList(const Setting& setting, Options& options) {
       "use [size:divisions,...,>:divisions], sizes in MiB and powers of two, divisions powers of two or 0";
   absl::string_view list = setting.value;
   if (!absl::ConsumePrefix(&list, "[") || !absl::ConsumeSuffix(&list, "]")) return Bad(setting, kAllowed);
+  const auto bad = [&setting](absl::string_view part, absl::string_view problem) {
+    return Bad(setting, kAllowed, absl::StrCat("is not allowed, '", part, "' ", problem));
+  };
   auto& divisions = options.roundup_power2_divisions;
   std::size_t last = 0;
   bool is_first = true;
   for (const absl::string_view item : absl::StrSplit(list, ',', absl::SkipEmpty())) {
     const std::vector<absl::string_view> pair = absl::StrSplit(item, ':');
+    if (pair.size() != 2) return bad(item, "is no size:divisions");
     std::uint64_t value = 0;
-    if (pair.size() != 2 || !absl::SimpleAtoi(pair[1], &value)) return Bad(setting, kAllowed);
-    if (value != 0 && !std::has_single_bit(value)) return Bad(setting, kAllowed);
+    const absl::string_view problem = PowerProblem(pair[1], value);
+    if (!problem.empty() && (problem != kNoPower || value != 0)) return bad(pair[1], problem);
     if (pair[0] == ">") {
       // Until 2.6 the last named interval takes the value too; see the upstream defects in docs/policy.md.
       const std::size_t from = IsLate(options.compat) ? last + 1 : last;
@@ -100,7 +119,7 @@ absl::Status ReadDivisionsList(const Setting& setting, Options& options) {
       continue;
     }
     std::uint64_t boundary = 0;
-    if (!absl::SimpleAtoi(pair[0], &boundary) || !std::has_single_bit(boundary)) return Bad(setting, kAllowed);
+    if (const absl::string_view wrong = PowerProblem(pair[0], boundary); !wrong.empty()) return bad(pair[0], wrong);
     last = std::min<std::size_t>(static_cast<std::size_t>(std::countr_zero(boundary)), divisions.size() - 1);
     if (is_first) std::fill(divisions.begin(), divisions.begin() + static_cast<std::ptrdiff_t>(last), value);
     is_first = false;
@@ -115,8 +134,8 @@ absl::Status ReadDivisions(const Setting& setting, Options& options) {
     return ReadDivisionsList(setting, options);
   }
   std::uint64_t value = 0;
-  if (!absl::SimpleAtoi(setting.value, &value) || !std::has_single_bit(value)) {
-    return Bad(setting, "use a power of two");
+  if (const absl::string_view problem = PowerProblem(setting.value, value); !problem.empty()) {
+    return Bad(setting, "use a power of two", problem);
   }
   options.roundup_power2_divisions.fill(value);
   return absl::OkStatus();
@@ -131,19 +150,17 @@ absl::Status ReadLargeSegment(const Setting& setting, Options& options) {
 }
 
 absl::Status ReadThreshold(const Setting& setting, Options& options) {
-  constexpr absl::string_view kAllowed = "use a number between 0 and 1, both exclusive";
-  const absl::StatusOr<double> value = ReadNumber(setting, kAllowed);
+  const absl::StatusOr<double> value =
+      ReadShare(setting, {.allowed = "use a number between 0 and 1, both exclusive"});
   if (!value.ok()) return value.status();
-  if (*value <= 0 || *value >= 1) return Bad(setting, kAllowed);
   options.garbage_collection_threshold = *value;
   return absl::OkStatus();
 }
 
 absl::Status ReadFraction(const Setting& setting, Options& options) {
-  constexpr absl::string_view kAllowed = "use a number from 0 to 1";
-  const absl::StatusOr<double> value = ReadNumber(setting, kAllowed);
+  const absl::StatusOr<double> value =
+      ReadShare(setting, {.has_zero = true, .has_one = true, .allowed = "use a number from 0 to 1"});
   if (!value.ok()) return value.status();
-  if (*value < 0 || *value > 1) return Bad(setting, kAllowed);
   options.per_process_memory_fraction = *value;
   return absl::OkStatus();
 }
@@ -153,8 +170,10 @@ absl::Status ReadReserve(const Setting& setting, Options& options) {
   absl::string_view number = setting.value;
   const bool is_gib = absl::ConsumeSuffix(&number, "G") || absl::ConsumeSuffix(&number, "g");
   double value = 0;
-  if (!absl::SimpleAtod(number, &value) || !std::isfinite(value) || value <= 0) {
-    options.notes.push_back(absl::StrCat(setting.key, ": '", setting.value, "' cannot be read and is ignored"));
+  const bool is_number = absl::SimpleAtod(number, &value) && !std::isnan(value);
+  if (!is_number || !std::isfinite(value) || value <= 0) {
+    const absl::string_view problem = !is_number ? kNoNumber : value <= 0 ? kTooSmall : kTooLarge;
+    options.notes.push_back(absl::StrCat(setting.key, ": '", setting.value, "' ", problem, " and is ignored"));
     return absl::OkStatus();
   }
   options.expandable_reserve = {};
@@ -174,10 +193,9 @@ absl::Status ReadBypass(const Setting& setting, Options& options) {
 }
 
 absl::Status ReadSoftFraction(const Setting& setting, Options& options) {
-  constexpr absl::string_view kAllowed = "use a number above 0, up to 1";
-  const absl::StatusOr<double> value = ReadNumber(setting, kAllowed);
+  const absl::StatusOr<double> value =
+      ReadShare(setting, {.has_one = true, .allowed = "use a number above 0, up to 1"});
   if (!value.ok()) return value.status();
-  if (*value <= 0 || *value > 1) return Bad(setting, kAllowed);
   options.soft_limit_fraction = *value;
   return absl::OkStatus();
 }
@@ -194,7 +212,8 @@ template <std::uint64_t Options::*kBytes>
 absl::Status ReadSplitLimit(const Setting& setting, Options& options) {
   const bool late = IsLate(options.compat);
   const absl::StatusOr<std::uint64_t> bytes =
-      ReadMebibytes(setting, late ? options.large_segment_bytes / kMiB : 20, late);
+      late ? ReadMebibytes(setting, options.large_segment_bytes / kMiB, true, "the large_segment_size_mb in force")
+           : ReadMebibytes(setting, kDefaultLargeSegmentBytes / kMiB, false);
   if (!bytes.ok()) return bytes.status();
   options.*kBytes = *bytes;
   return absl::OkStatus();
@@ -270,6 +289,7 @@ constexpr Key kKeys[] = {
     {"memory_limit_mb", KnownTo::kUs, ReadLimit<&Options::memory_limit_bytes>},
     {"soft_limit_mb", KnownTo::kUs, ReadLimit<&Options::soft_limit_bytes>},
     {"soft_limit_fraction", KnownTo::kUs, ReadSoftFraction},
+    {"report_leaks", KnownTo::kUs, ReadFlag<&Options::report_leaks>},
 };
 
 bool Knows(KnownTo known_to, Compat compat, Keys keys) {

@@ -40,6 +40,14 @@ PoolPair& Heap::Pair(PoolId id) {
   return *private_pairs_.emplace(id, NewPair(id)).first->second;
 }
 
+Heap::PrivatePairs::iterator Heap::RemovePair(PrivatePairs::iterator at) {
+  for (Pool* pool : {&at->second->small, &at->second->large}) {
+    ASHLAR_CHECK_EQ(pool->segment_count, 0u);
+    for (const std::unique_ptr<Lane>& lane : pool->lanes) spare_slabs_.push_back(std::move(lane->slabs));
+  }
+  return private_pairs_.erase(at);
+}
+
 Lane* Heap::FindLane(const Pool& pool, Stream stream) const {
   for (const std::unique_ptr<Lane>& lane : pool.lanes) {
     if (lane->stream == stream) return lane.get();
@@ -53,7 +61,12 @@ Lane& Heap::LaneOf(Pool& pool, Stream stream) {
                                        [stream](const auto& lane) { return Handle(lane->stream) < Handle(stream); });
   const bool is_by_address = options_.free_order == FreeOrder::kAddress;
   const auto ranks = is_by_address ? FreeIndex::Ranks::kZero : FreeIndex::Ranks::kAny;
-  return **pool.lanes.insert(at, std::make_unique<Lane>(stream, &pool, ranks));
+  Lane& lane = **pool.lanes.insert(at, std::make_unique<Lane>(stream, &pool, ranks));
+  if (!spare_slabs_.empty()) {
+    lane.slabs = std::move(spare_slabs_.back());
+    spare_slabs_.pop_back();
+  }
+  return lane;
 }
 
 Plan Heap::SizesOf(const Request& request) const {

@@ -204,8 +204,12 @@ class Heap {
   PoolPair& default_pair() { return *default_pair_; }
   const PoolPair& default_pair() const { return *default_pair_; }
   // Private pools by id; the default pair is not among them.
-  std::map<PoolId, std::unique_ptr<PoolPair>>& private_pairs() { return private_pairs_; }
-  const std::map<PoolId, std::unique_ptr<PoolPair>>& private_pairs() const { return private_pairs_; }
+  using PrivatePairs = std::map<PoolId, std::unique_ptr<PoolPair>>;
+  PrivatePairs& private_pairs() { return private_pairs_; }
+  const PrivatePairs& private_pairs() const { return private_pairs_; }
+  // Forgets a private pair that has no segments; returns the next. New lanes get the slabs of its lanes: a pointer to a
+  // block that a caller has kept points to a record for good.
+  PrivatePairs::iterator RemovePair(PrivatePairs::iterator at);
 
   // --- state ---
   std::uint64_t reserved_bytes() const { return reserved_bytes_; }
@@ -243,7 +247,8 @@ class Heap {
   Options options_;
   bool rounds_to_granules_ = false;  // no request is rounded to anything but 512 bytes
   std::unique_ptr<PoolPair> default_pair_;
-  std::map<PoolId, std::unique_ptr<PoolPair>> private_pairs_;
+  PrivatePairs private_pairs_;
+  std::vector<BlockSlabs> spare_slabs_;  // of lanes that are gone
   std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;
   std::uint64_t next_segment_rank_ = 1;
   std::uint64_t reserved_bytes_ = 0;

@@ -118,9 +118,11 @@ inline void Heap::TellNeighbours(const Block& block, bool is_free) {
 }
 
 // The block becomes part of the one before it rather than the other way round: that touches one record less. The
-// rank is the freed block's, as if it had stayed.
+// rank is the freed block's, as if it had stayed. A record that is no block any more is not live: a pointer to it that
+// a caller has kept is told by that.
 inline Block* Heap::ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& effect) {
   lane.joins += static_cast<std::uint64_t>(effect.joins_next) + static_cast<std::uint64_t>(effect.joins_prev);
+  block->state = BlockState::kFree;
   if (effect.joins_next) {
     Block* next = block->next;
     lane.free.Erase(next);

@@ -71,6 +71,8 @@ struct Options {
   std::optional<std::uint64_t> soft_limit_bytes;    // crossing it is told before memory is obtained
   std::optional<double> soft_limit_fraction;        // the same, of the device's memory; the lower one counts
 
+  bool report_leaks = true;  // blocks that live when their allocator ends are told on stderr
+
   std::string conf;                // as given
   std::vector<std::string> notes;  // keys that are accepted and change no decision, values that are ignored
 };

@@ -1,4 +1,9 @@
 // Where an allocator's decisions go as they are made.
+//
+// OnEvent and OnFact must not throw. They are called in the middle of a decision that cannot be taken back: memory was
+// obtained or returned, and the sink was told of the steps before. What one throws ends the program with one line that
+// says what it was. A sink that runs code of others, or may run out of memory, catches what that throws and records no
+// more, as core::Recorder does.
 #ifndef ASHLAR_ALLOCATOR_TRACE_SINK_H_
 #define ASHLAR_ALLOCATOR_TRACE_SINK_H_
 

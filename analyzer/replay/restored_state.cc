@@ -106,15 +106,15 @@ class Restorer {
   const std::map<std::uint64_t, core::Block*>& live() const { return live_; }
 
  private:
-  void Keep(const std::vector<core::Block*>& blocks) {
-    for (core::Block* block : blocks) {
+  void Keep(const std::vector<policy::Block*>& blocks) {
+    for (policy::Block* block : blocks) {
       if (block->state == policy::BlockState::kLive) live_[block->address] = block;
       if (block->state == policy::BlockState::kFree && !block->IsSplit()) SetAge(*block);
     }
   }
 
   // The clock has just begun, so that what is older than it counts from before its 0.
-  void SetAge(core::Block& block) const {
+  void SetAge(policy::Block& block) const {
     const auto age = ages_.find(block.address);
     if (age != ages_.end()) block.freed_at = block.segment->lane->pool->clock - age->second;
   }

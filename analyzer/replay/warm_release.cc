@@ -10,10 +10,10 @@ using trace::Action;
 using trace::Event;
 
 void AddPool(const policy::Pool& pool, std::vector<SegmentDecision>& out) {
-  for (const core::Block* block : policy::Heap::WholeFree(pool)) {
+  for (const policy::Block* block : policy::Heap::WholeFree(pool)) {
     out.emplace_back(Action::kSegmentFree, block->address, block->size_bytes);
   }
-  for (const core::Block* block : policy::Heap::FreeExpandable(pool)) {
+  for (const policy::Block* block : policy::Heap::FreeExpandable(pool)) {
     const policy::AddressRange pages = policy::Heap::WholePages(block);
     if (pages.size_bytes > 0) out.emplace_back(Action::kSegmentUnmap, pages.address, pages.size_bytes);
   }
@@ -27,11 +27,12 @@ const policy::Segment* SegmentAround(std::uint64_t address, const policy::Heap& 
 }
 
 // Whether the victims are the first segments released, in order.
-bool IsBeginning(const std::vector<core::Block*>& victims, absl::Span<const Event> released) {
+bool IsBeginning(const std::vector<policy::Block*>& victims, absl::Span<const Event> released) {
   return victims.size() <= released.size() &&
-         std::equal(victims.begin(), victims.end(), released.begin(), [](const core::Block* block, const Event& event) {
-           return event.action == Action::kSegmentFree && event.address == block->address;
-         });
+         std::equal(victims.begin(), victims.end(), released.begin(),
+                    [](const policy::Block* block, const Event& event) {
+                      return event.action == Action::kSegmentFree && event.address == block->address;
+                    });
 }
 
 }  // namespace
@@ -90,7 +91,7 @@ std::uint64_t GarbageBytes(absl::Span<const Event> released, const core::Caching
   for (std::size_t i = 0; i < released.size(); ++i) {
     bytes += released[i].size_bytes;
     if (i + 1 <= collected) continue;
-    const std::vector<core::Block*> victims = allocator.heap().GarbageVictims(bytes);
+    const std::vector<policy::Block*> victims = allocator.heap().GarbageVictims(bytes);
     if (!IsBeginning(victims, released)) break;
     collected = victims.size();
     best = bytes;

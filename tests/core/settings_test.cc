@@ -42,7 +42,7 @@ TEST(SettingsTest, OurKeysStandBesidePyTorchs) {
       With({{"ASHLAR_CONF",
              "max_split_size_mb:21, compat:torch-2.6, free_order:per-segment-counter, search_after_sync:True, "
              "sync_just_enough:True, borrow_across_streams:True, memory_limit_mb:3, soft_limit_mb:2, "
-             "soft_limit_fraction:0.5"}}));
+             "soft_limit_fraction:0.5, report_leaks:False"}}));
   EXPECT_EQ(options.compat, policy::Compat::kTorch26);
   EXPECT_EQ(options.free_order, policy::FreeOrder::kPerSegmentCounter);
   EXPECT_EQ(options.max_split_size_bytes, 21 * kMiB);
@@ -50,6 +50,7 @@ TEST(SettingsTest, OurKeysStandBesidePyTorchs) {
   EXPECT_EQ(options.memory_limit_bytes, 3 * kMiB);
   EXPECT_EQ(options.soft_limit_bytes, 2 * kMiB);
   EXPECT_EQ(options.soft_limit_fraction, 0.5);
+  EXPECT_FALSE(options.report_leaks);
 }
 
 TEST(SettingsTest, PyTorchsVariableIsReadWhenAskedForOnly) {
@@ -74,7 +75,7 @@ TEST(SettingsTest, OneBadKeyIsOneClearError) {
             "ASHLAR_CONF: 'max_split_mb' is no setting of torch-2.10 (value '64'); did you mean 'max_split_size_mb'?");
   EXPECT_EQ(ErrorOf({{"ASHLAR_CONF", "zebra:1"}}), "ASHLAR_CONF: 'zebra' is no setting of torch-2.10 (value '1')");
   EXPECT_EQ(ErrorOf({{"ASHLAR_CONF", "memory_limit_mb:0"}}),
-            "ASHLAR_CONF: memory_limit_mb: '0' is not allowed: use a whole number of MiB > 0");
+            "ASHLAR_CONF: memory_limit_mb: '0' is too small: use a whole number of MiB > 0");
   EXPECT_THAT(ErrorOf({{"ASHLAR_CONF", "soft_limit_fraction:1.5"}}), HasSubstr("use a number above 0, up to 1"));
   EXPECT_THAT(ErrorOf({{"ASHLAR_CONF", "compat:torch-9"}}), HasSubstr("use one of torch-1.13, torch-2.6"));
   EXPECT_THAT(ErrorOf({{"ASHLAR_CONF", "free_order:size"}}), HasSubstr("use one of address"));

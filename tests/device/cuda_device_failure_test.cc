@@ -1,5 +1,8 @@
 // What the CUDA device does when a CUDA call fails: the status, what is left behind, and how it is made up for.
+#include <algorithm>
 #include <cstdint>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -160,6 +163,44 @@ TEST_F(CudaDeviceFailureTest, AnEventWithoutAContextIsRecordedLater) {
   EXPECT_FALSE(device_->QueryEvent(event));
   EXPECT_TRUE(device_->SynchronizeEvent(event).ok());
   EXPECT_TRUE(device_->QueryEvent(event));
+}
+
+// device.h and docs/devices.md: of a later point than asked, never of an earlier one.
+TEST_F(CudaDeviceFailureTest, AnEventThatFailedIsNeverOfAnEarlierPoint) {
+  const DeviceEvent asked = device_->RecordEvent(Stream{3});
+  cuda_.FailFrom(2, kUnknown);
+  const DeviceEvent failed = device_->RecordEvent(Stream{3});
+  cuda_.StopFailing();
+  cuda_.CompleteAllWork();
+  EXPECT_TRUE(device_->QueryEvent(asked)) << "all that the stream had been given is done";
+  EXPECT_FALSE(device_->QueryEvent(failed)) << "recorded only now, behind work that was given since";
+  const DeviceEvent later = device_->RecordEvent(Stream{3});
+  EXPECT_TRUE(device_->SynchronizeEvent(later).ok());
+  EXPECT_TRUE(device_->QueryEvent(failed));
+}
+
+// What a failure leaves behind, by call: from cells of "| calls | text |" or lines of "//   calls  text".
+std::map<std::string, std::string> FailureTable(const std::string& path, const std::string& margin) {
+  std::ifstream file(ASHLAR_SOURCE_DIR + path);
+  std::map<std::string, std::string> out;
+  std::string* last = nullptr;
+  for (std::string line; std::getline(file, line);) {
+    line.erase(std::remove(line.begin(), line.end(), '`'), line.end());
+    if (out.empty() && line.find("AllocateSegment, Reserve, Map") == std::string::npos) continue;
+    if (line.rfind(margin, 0) != 0) break;
+    line = line.substr(margin.size());
+    const std::size_t gap = line.find(margin == "| " ? " | " : "  ");
+    const std::string text = line.substr(line.find_first_not_of(" |", gap));
+    if (gap != 0) last = &out[line.substr(0, gap)];
+    *last += (last->empty() ? "" : " ") + text.substr(0, text.find(" |"));
+  }
+  return out;
+}
+
+TEST(DeviceDocumentTest, TheHeaderAndTheDocumentSayTheSameOfFailures) {
+  const std::map<std::string, std::string> header = FailureTable("/allocator/device/device.h", "//   ");
+  EXPECT_EQ(header.size(), 6u);
+  EXPECT_EQ(header, FailureTable("/docs/devices.md", "| "));
 }
 
 TEST_F(CudaDeviceFailureTest, AFailedQueryOrSynchroniseProvesNothing) {

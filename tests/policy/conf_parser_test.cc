@@ -80,6 +80,57 @@ TEST(ConfParserTest, NonSplitRoundingOfEachVersion) {
   }
 }
 
+// What is wrong with a number: that it is none, or where it lies. PyTorch's own bounds: above 20 up to 2.6, from 2.10 on
+// at least the large segment.
+TEST(ConfParserTest, ANumberThatIsTooSmallIsToldFromWhatIsNone) {
+  struct Key {
+    std::string name;
+    Keys keys;
+    Compat compat;
+    std::vector<std::string> small;
+    std::vector<std::string> large;
+    bool is_whole;
+    std::string allowed;
+  };
+  const std::string huge = "99999999999999999999";
+  const std::vector<Key> keys = {
+      {"max_split_size_mb", Keys::kTorch, k113, {"5", "20", "-5"}, {huge}, true, "use a whole number of MiB > 20"},
+      {"max_split_size_mb", Keys::kTorch, k210, {"5", "19", "-5"}, {huge}, true,
+       "use a whole number of MiB >= 20, the large_segment_size_mb in force"},
+      {"max_non_split_rounding_mb", Keys::kTorch, k26, {"20"}, {huge}, true, "use a whole number of MiB > 20"},
+      {"max_non_split_rounding_mb", Keys::kTorch, k210, {"19"}, {huge}, true,
+       "use a whole number of MiB >= 20, the large_segment_size_mb in force"},
+      {"large_segment_size_mb", Keys::kTorch, k210, {"10", "0"}, {huge}, true, "use a whole number of MiB > 10"},
+      {"roundup_bypass_threshold_mb", Keys::kTorch, k113, {"-1"}, {huge}, true, "use a whole number of MiB >= 0"},
+      {"memory_limit_mb", Keys::kAshlar, k210, {"0", "-1"}, {huge}, true, "use a whole number of MiB > 0"},
+      {"soft_limit_mb", Keys::kAshlar, k210, {"0"}, {huge}, true, "use a whole number of MiB > 0"},
+      {"roundup_power2_divisions", Keys::kTorch, k210, {"-4"}, {huge}, true, "use a power of two"},
+      {"garbage_collection_threshold", Keys::kTorch, k210, {"0", "-0.5"}, {"1", "2", "inf"}, false,
+       "use a number between 0 and 1, both exclusive"},
+      {"per_process_memory_fraction", Keys::kTorch, k210, {"-0.1"}, {"1.01"}, false, "use a number from 0 to 1"},
+      {"soft_limit_fraction", Keys::kAshlar, k210, {"0"}, {"1.01"}, false, "use a number above 0, up to 1"},
+  };
+  for (const Key& key : keys) {
+    const auto expect = [&key](const std::string& value, const std::string& problem) {
+      const absl::Status status = ParseConf(key.name + ":" + value, key.compat, key.keys).status();
+      EXPECT_EQ(status.message(), key.name + ": '" + value + "' " + problem + ": " + key.allowed);
+    };
+    for (const std::string& value : key.small) expect(value, "is too small");
+    for (const std::string& value : key.large) expect(value, "is too large");
+    for (const char* value : {"banana", "nan", "5MiB", "--5"}) expect(value, "is no number");
+    if (key.is_whole) expect("20.5", "is no whole number");
+  }
+  EXPECT_THAT(Bad("roundup_power2_divisions:12", k210), HasSubstr("'12' is no power of two: use a power of two"));
+  EXPECT_THAT(Bad("roundup_power2_divisions:[4:x]", k210), HasSubstr("is not allowed, 'x' is no number: use ["));
+  EXPECT_THAT(Bad("roundup_power2_divisions:[3:2]", k210), HasSubstr("is not allowed, '3' is no power of two: use"));
+  EXPECT_THAT(Bad("roundup_power2_divisions:[4]", k210), HasSubstr("is not allowed, '4' is no size:divisions: use"));
+  const auto note = [](const char* value) {
+    return Good(std::string("expandable_segments_reserve:") + value, k210).notes.at(0);
+  };
+  EXPECT_EQ(note("lots"), "expandable_segments_reserve: 'lots' is no number and is ignored");
+  EXPECT_EQ(note("-1G"), "expandable_segments_reserve: '-1G' is too small and is ignored");
+}
+
 TEST(ConfParserTest, LargeSegmentIsReadFirst) {
   for (const Compat compat : kLate) {
     const Options options = Good("max_split_size_mb:12,large_segment_size_mb:12", compat);
