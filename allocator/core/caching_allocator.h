@@ -139,6 +139,8 @@ class CachingAllocator {
   // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);
+  // The same, but false where there is a sink already.
+  bool AddSink(trace::EventSink* sink);
 
   // Whether an out-of-memory error carries the report. A replay, which fails often and reads its own states, says no.
   void SetFailureReports(bool wanted);
@@ -269,6 +271,7 @@ class CachingAllocator {
   // What a fork does to the allocators of the process (fork.cc): those that have joined.
   class Forks;
   void JoinForks();
+  void BecomeForked(const World& world);
   absl::Status OutOfMemory(const policy::Plan& plan);
   absl::Status WriteFailure(const FailedAllocation& failed, const std::string& path) const;
   void EmitFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool = {});

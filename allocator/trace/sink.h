@@ -19,6 +19,8 @@ class EventSink {
   virtual void OnEvent(const Event& event, std::uint64_t block_size_bytes) = 0;
   // What lay between two decisions; `bytes` and `pool` as FactKind says.
   virtual void OnFact(FactKind /*kind*/, std::uint64_t /*bytes*/, PoolId /*pool*/) {}
+  // In a child that fork made, before anything else there. False: what it writes is its parent's, and it takes no more.
+  virtual bool OnFork() { return true; }
   // Where the live block at `address` was allocated, innermost first ("layer < forward"); empty: not known. Asked as
   // WriteKept is.
   virtual std::string PlaceOf(std::uint64_t /*address*/) const { return {}; }
