@@ -171,6 +171,12 @@ class CachingAllocator {
   };
   PathCosts path_costs() const;
 
+  // Writes the state as it is into a file for `ashlar explain` (docs/failure.md): every block, and where a recorder, if
+  // there is one, saw it allocated. `path` may have %p for the process's number and %h for the host; a file of that
+  // name is replaced, as a whole. The allocator stands still only while the state is copied; the device is not called.
+  // Errors name the file; FailedPrecondition: a recorder is writing it.
+  absl::Status DumpSnapshot(const std::string& path) const;
+
   // The state as a snapshot's segments, by address.
   std::vector<trace::SnapshotSegment> Segments() const;
   // The same, only from within WhileStill.
@@ -273,6 +279,7 @@ class CachingAllocator {
   void JoinForks();
   void BecomeForked(const World& world);
   absl::Status OutOfMemory(const policy::Plan& plan);
+  trace::Snapshot StateNow() const;
   absl::Status WriteFailure(const FailedAllocation& failed, const std::string& path) const;
   void EmitFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool = {});
   void EmitUsers(PoolId pool);

@@ -118,6 +118,7 @@ void Recorder::PutStart() {
 void Recorder::PutEnd() {
   std::vector<trace::SnapshotSegment> segments = allocator_->SegmentsNow();
   for (trace::SnapshotSegment& segment : segments) segment.device = options_.device;
+  NameSegments(segments);
   encoder_.AddReservations(allocator_->ReservationsNow());
   trace::codec::PutSegments(StateAt::kEnd, segments, encoder_);
 }
@@ -214,12 +215,31 @@ void Recorder::KeepPlace(std::uint64_t address, trace::StackId stack) {
   places_[PlaceIndex(address)] = {address, stack};
 }
 
-std::string Recorder::PlaceOf(std::uint64_t address) const {
-  if (places_.empty()) return "";
+trace::StackId Recorder::PlaceStack(std::uint64_t address) const {
+  if (places_.empty()) return trace::kNoStack;
   const Place& place = places_[PlaceIndex(address)];
-  if (place.address != address || place.stack == trace::kNoStack) return "";
+  return place.address == address ? place.stack : trace::kNoStack;
+}
+
+void Recorder::NameSegments(std::vector<trace::SnapshotSegment>& segments) const {
+  for (trace::SnapshotSegment& segment : segments) {
+    for (trace::SnapshotBlock& block : segment.blocks) {
+      if (block.state != trace::BlockState::kFree) block.stack = PlaceStack(block.address);
+    }
+  }
+}
+
+void Recorder::NameBlocks(trace::Snapshot& state) const {
+  if (!is_recording_) return;
+  NameSegments(state.segments);
+  state.stacks = stacks_;
+}
+
+std::string Recorder::PlaceOf(std::uint64_t address) const {
+  const trace::StackId stack = PlaceStack(address);
+  if (stack == trace::kNoStack) return "";
   std::vector<absl::string_view> names;
-  for (const trace::FrameId frame : stacks_.stack(place.stack)) {
+  for (const trace::FrameId frame : stacks_.stack(stack)) {
     if (names.size() == kMostNames) break;
     names.push_back(stacks_.frame(frame).function);
   }
@@ -254,7 +274,7 @@ trace::StackId Recorder::ScopeStack() {
   if (!scopes.empty()) {
     std::vector<trace::FrameId> frames;
     for (auto name = scopes.rbegin(); name != scopes.rend(); ++name) {
-      frames.push_back(stacks_.InternFrame("scope", 0, *name));
+      frames.push_back(stacks_.InternFrame(trace::kScopeFile, 0, *name));
     }
     stack = stacks_.InternStack(frames);
     encoder_.DefineStacks(stacks_);

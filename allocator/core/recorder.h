@@ -85,6 +85,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
   void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override;
   std::string PlaceOf(std::uint64_t address) const override;
+  void NameBlocks(trace::Snapshot& state) const override;
   std::optional<absl::Status> WriteKept(const std::string& path) override;
   bool OnFork() override;
 
@@ -124,6 +125,8 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   trace::StackId StackNow(const trace::Event& event);
   trace::StackId ScopeStack();
   void KeepPlace(std::uint64_t address, trace::StackId stack);
+  trace::StackId PlaceStack(std::uint64_t address) const;
+  void NameSegments(std::vector<trace::SnapshotSegment>& segments) const;
 
   CachingAllocator* const allocator_;
   const RecorderOptions options_;

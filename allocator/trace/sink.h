@@ -12,6 +12,8 @@
 
 namespace ashlar::trace {
 
+struct Snapshot;
+
 class EventSink {
  public:
   virtual ~EventSink() = default;
@@ -24,6 +26,9 @@ class EventSink {
   // Where the live block at `address` was allocated, innermost first ("layer < forward"); empty: not known. Asked as
   // WriteKept is.
   virtual std::string PlaceOf(std::uint64_t /*address*/) const { return {}; }
+  // Gives the live blocks of the allocator's state the stacks that they were allocated under, with the table they are
+  // of, as far as the sink saw it. Asked as WriteKept is.
+  virtual void NameBlocks(Snapshot& /*state*/) const {}
   // Into a file: what the sink has kept of the last events, with the state as it is. Asked when a request has failed,
   // while the allocator stands still. nullopt: it keeps none.
   virtual std::optional<absl::Status> WriteKept(const std::string& /*path*/) { return std::nullopt; }
