@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
-#include "analyzer/readers/input_file.h"
 #include "analyzer/readers/minimalloc_csv.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/report/bound_report.h"
@@ -51,7 +50,7 @@ int RunBound(const BoundFlags& flags) {
   }
   const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<report::BoundReport> report = BoundOf(*bytes, flags, *options);
   if (!report.ok()) return FailLoad(report.status());

@@ -13,7 +13,7 @@
 #include "allocator/trace/codec.h"
 #include "analyzer/analyses/lifetimes.h"
 #include "analyzer/cli/command.h"
-#include "analyzer/readers/input_file.h"
+#include "analyzer/cli/load_trace.h"
 #include "analyzer/readers/minimalloc_csv.h"
 #include "analyzer/readers/plain_trace.h"
 #include "analyzer/readers/plain_trace_writer.h"
@@ -235,7 +235,7 @@ int RunConvert(const ConvertFlags& flags) {
   if (!to.ok()) return Fail(kUsage, to.status());
   const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<Source> source = Read(*bytes);
   if (!source.ok()) return FailInput(flags.input, source.status());

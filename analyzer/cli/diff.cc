@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/memory_end.h"
 #include "analyzer/report/diff_report.h"
 
 namespace ashlar::cli {
@@ -35,6 +36,7 @@ int RunDiff(const DiffFlags& flags) {
   }
   const absl::StatusOr<report::TracedRun> a = LoadTrace(flags.a, flags.replay, *options);
   if (!a.ok()) return FailLoad(a.status());
+  KeepOfMemory(0.5);
   const absl::StatusOr<report::TracedRun> b = LoadTrace(flags.b, flags.replay, *options);
   if (!b.ok()) return FailLoad(b.status());
   const absl::StatusOr<report::DiffReport> diff = report::MakeDiff(flags.a, *a, flags.b, *b, *moment);

@@ -8,6 +8,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/memory_end.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/oom_message.h"
@@ -111,8 +112,9 @@ int RunExplain(const ExplainFlags& flags) {
     const absl::StatusOr<analyses::RankPeak> peak = ReadRank(file, static_cast<int>(options->other_ranks.size()) + 1);
     if (!peak.ok()) return FailLoad(peak.status());
     options->other_ranks.push_back(*peak);
+    KeepOfMemory(0);
   }
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, flags.replay, *options);
   if (!explanations.ok()) return FailInput(flags.input, explanations.status());

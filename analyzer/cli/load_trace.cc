@@ -1,8 +1,11 @@
 #include "analyzer/cli/load_trace.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/cli/memory_end.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/sniff.h"
 
@@ -20,7 +23,21 @@ absl::Status FlagsFit(absl::string_view bytes, const ReplayFlags& flags) {
   return absl::OutOfRangeError(absl::StrCat(wrong, " needs a request trace: a snapshot is taken as it was recorded"));
 }
 
+// Of the file as it lies there; 0 where that is not known.
+std::uint64_t StoredBytes(const std::string& input) {
+  std::error_code error;
+  const std::uintmax_t size = input == "-" ? 0 : std::filesystem::file_size(input, error);
+  return error ? 0 : static_cast<std::uint64_t>(size);
+}
+
 }  // namespace
+
+absl::StatusOr<std::string> LoadBytes(const std::string& input) {
+  ExpectMemoryFor(input, StoredBytes(input));
+  absl::StatusOr<std::string> bytes = readers::ReadInput(input);
+  if (bytes.ok()) ExpectMemoryFor(input, absl::string_view(*bytes));
+  return bytes;
+}
 
 absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
                                           const report::ExplainOptions& options) {
@@ -35,7 +52,7 @@ absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string
 
 absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
                                             const report::ExplainOptions& options) {
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(input);
+  const absl::StatusOr<std::string> bytes = LoadBytes(input);
   if (!bytes.ok()) return bytes.status();
   return TraceOf(input, *bytes, flags, options);
 }

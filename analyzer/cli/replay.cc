@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
-#include "analyzer/readers/input_file.h"
+#include "analyzer/cli/load_trace.h"
 #include "analyzer/readers/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
@@ -132,7 +132,7 @@ int RunReplay(const ReplayCommandFlags& flags) {
   if (flags.warm && flags.print_events) {
     return Fail(kUsage, absl::InvalidArgumentError("--print-events prints a cold replay: leave out --warm"));
   }
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   std::string log;
   const absl::StatusOr<report::ReplayReport> report = ReplayBytes(*bytes, {flags, *options}, log);

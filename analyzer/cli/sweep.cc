@@ -14,6 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/report/sweep_report.h"
@@ -103,11 +105,12 @@ int RunSweep(const SweepFlags& flags) {
   }
   report::SweepReport report;
   for (const std::string& name : flags.inputs) {
-    const absl::StatusOr<std::string> bytes = readers::ReadInput(name);
+    const absl::StatusOr<std::string> bytes = LoadBytes(name);
     if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
     absl::StatusOr<remedies::WhatIfInput> input = report::ReadSweepInput(name, *bytes, *options);
     if (!input.ok()) return FailInput(name, input.status());
     report.inputs.push_back(*std::move(input));
+    KeepOfMemory(0.1);
   }
   absl::StatusOr<remedies::SweepResult> result = RunWithProgress(report.inputs, *sweep, flags.seconds);
   if (!result.ok()) return Fail(kUsage, result.status());
