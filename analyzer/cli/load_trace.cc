@@ -32,11 +32,21 @@ std::uint64_t StoredBytes(const std::string& input) {
 
 }  // namespace
 
-absl::StatusOr<std::string> LoadBytes(const std::string& input) {
+absl::StatusOr<std::string> LoadBytes(const std::string& input, const report::ExplainOptions& options) {
+  report::Tell(options, absl::StrCat("reading ", input));
   ExpectMemoryFor(input, StoredBytes(input));
   absl::StatusOr<std::string> bytes = readers::ReadInput(input);
   if (bytes.ok()) ExpectMemoryFor(input, absl::string_view(*bytes));
   return bytes;
+}
+
+report::ExplainOptions NamingProgress(const std::string& input, report::ExplainOptions options) {
+  if (!options.progress) return options;
+  const std::string name = input.substr(input.find_last_of('/') + 1);
+  options.progress = [name, progress = std::move(options.progress)](const std::string& stage) {
+    progress(absl::StrCat(name, ": ", stage));
+  };
+  return options;
 }
 
 absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
@@ -45,14 +55,14 @@ absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string
     return absl::Status(status.code(), absl::StrCat(input, ": ", status.message()));
   };
   if (absl::Status status = FlagsFit(bytes, flags); !status.ok()) return named(status);
-  absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, options);
+  absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, NamingProgress(input, options));
   if (!run.ok()) return named(run.status());
   return run;
 }
 
 absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
                                             const report::ExplainOptions& options) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(input);
+  const absl::StatusOr<std::string> bytes = LoadBytes(input, options);
   if (!bytes.ok()) return bytes.status();
   return TraceOf(input, *bytes, flags, options);
 }

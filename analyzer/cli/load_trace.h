@@ -11,8 +11,11 @@
 
 namespace ashlar::cli {
 
-// The bytes of an input. Errors name it. Has the memory told that it takes, should that not suffice.
-absl::StatusOr<std::string> LoadBytes(const std::string& input);
+// The bytes of an input. Errors name it. Has the progress told, and what memory it takes should that not suffice.
+absl::StatusOr<std::string> LoadBytes(const std::string& input, const report::ExplainOptions& options);
+
+// The options with the input's name before what the progress says of it.
+report::ExplainOptions NamingProgress(const std::string& input, report::ExplainOptions options);
 
 // Errors name the input; OutOfRange where a flag does not go with it: a snapshot is taken as it was recorded.
 absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
