@@ -102,7 +102,7 @@ void BM_Pairs(benchmark::State& state, Mode mode, std::size_t live) {
   EmptySink empty;
   std::unique_ptr<core::Recorder> recorder;
   if (mode == kEmptySink) allocator.SetSink(&empty);
-  if (mode == kRing) recorder = core::Recorder::Ring(&allocator, {.ring_bytes = 4 * kMiB});
+  if (mode == kRing) recorder = *core::Recorder::Ring(&allocator, {.ring_bytes = 4 * kMiB});
   if (mode == kFile) recorder = *core::Recorder::ToFile(&allocator, path);
   for (auto _ : state) program.Pair();
   if (recorder != nullptr) {

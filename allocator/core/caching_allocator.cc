@@ -379,15 +379,4 @@ absl::Status CachingAllocator::OutOfMemory(const policy::Plan& plan) {
   return absl::ResourceExhaustedError(text);
 }
 
-// What a ring kept has the request as its last event; but one that was rejected is no event.
-absl::Status CachingAllocator::WriteFailure(const FailedAllocation& failed, const std::string& path) const {
-  if (sink_ != nullptr && !failed.is_rejected) {
-    if (const auto kept = sink_->WriteKept(path); kept.has_value()) return *kept;
-  }
-  trace::Snapshot state = RecordedHeadOf(*this, 0);
-  state.segments = SegmentsNow();
-  state.recording->reservations = ReservationsNow();
-  return WriteFailedState(std::move(state), failed, path);
-}
-
 }  // namespace ashlar::core

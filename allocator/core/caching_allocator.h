@@ -143,6 +143,8 @@ class CachingAllocator {
   // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);
+  // The same, but false where there is a sink already.
+  bool AddSink(trace::EventSink* sink);
 
   // Whether an out-of-memory error carries the report, and blocks that live at the end are told. A replay, which fails
   // often and reads its own states, says no.
@@ -173,6 +175,12 @@ class CachingAllocator {
     std::uint64_t joins = 0;         // blocks that became part of a neighbour
   };
   PathCosts path_costs() const;
+
+  // Writes the state as it is into a file for `ashlar explain` (docs/failure.md): every block, and where a recorder, if
+  // there is one, saw it allocated. `path` may have %p for the process's number and %h for the host; a file of that
+  // name is replaced, as a whole. The allocator stands still only while the state is copied; the device is not called.
+  // Errors name the file; FailedPrecondition: a recorder is writing it.
+  absl::Status DumpSnapshot(const std::string& path) const;
 
   // The state as a snapshot's segments, by address.
   std::vector<trace::SnapshotSegment> Segments() const;
@@ -293,7 +301,9 @@ class CachingAllocator {
   // What a fork does to the allocators of the process (fork.cc): those that have joined.
   class Forks;
   void JoinForks();
+  void BecomeForked(const World& world);
   absl::Status OutOfMemory(const policy::Plan& plan);
+  trace::Snapshot StateNow() const;
   absl::Status WriteFailure(const FailedAllocation& failed, const std::string& path) const;
   void EmitFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool = {});
   void EmitUsers(PoolId pool);

@@ -1,6 +1,6 @@
 #include "allocator/core/chunk_file.h"
 
-#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -8,39 +8,43 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/core/output_file.h"
 
 namespace ashlar::core {
 namespace {
 
-iovec Span(absl::string_view bytes) { return {const_cast<char*>(bytes.data()), bytes.size()}; }
+iovec IoSpan(absl::string_view bytes) { return {const_cast<char*>(bytes.data()), bytes.size()}; }
 
 }  // namespace
 
-ChunkFile::ChunkFile(std::string path) : path_(std::move(path)), process_(getpid()) {
-  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file_ < 0) {
-    status_ = absl::ErrnoToStatus(errno, absl::StrCat(path_, ": the recording cannot be made"));
-    return;
-  }
-  WriteAll(trace::codec::ChunkBytes::FileHeader(), {});
+ChunkFile::ChunkFile(std::string path, bool overwrites) : path_(std::move(path)), process_(getpid()) {
+  const absl::StatusOr<ClaimedFile> claimed = ClaimFile(path_, overwrites);
+  status_ = claimed.status();
+  if (!claimed.ok()) return;
+  file_ = claimed->descriptor;
+  is_new_ = claimed->is_new;
+  WriteOut(trace::codec::ChunkBytes::FileHeader(), {});
 }
 
-ChunkFile::~ChunkFile() {
-  if (file_ >= 0) close(file_);
-}
+ChunkFile::~ChunkFile() { Close().IgnoreError(); }
+
+bool ChunkFile::IsMine() const { return getpid() == process_; }
 
 void ChunkFile::Write(absl::string_view payload) {
   if (!status_.ok() || file_ < 0) return;
-  if (getpid() != process_) {
-    status_ = absl::FailedPreconditionError(absl::StrCat(path_, ": the recording is the parent process's"));
-    return;
-  }
-  WriteAll(chunks_.HeaderOf(payload), payload);
+  if (!IsMine()) return Abandon();
+  WriteOut(chunks_.HeaderOf(payload), payload);
 }
 
-void ChunkFile::WriteAll(absl::string_view head, absl::string_view body) {
+void ChunkFile::Abandon() {
+  if (file_ >= 0) close(file_);
+  file_ = -1;
+  status_.Update(absl::FailedPreconditionError(absl::StrCat(path_, ": the recording is the parent process's")));
+}
+
+void ChunkFile::WriteOut(absl::string_view head, absl::string_view body) {
   while (!head.empty() || !body.empty()) {
-    const iovec parts[2] = {Span(head), Span(body)};
+    const iovec parts[2] = {IoSpan(head), IoSpan(body)};
     const ssize_t written = writev(file_, parts, 2);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
@@ -55,11 +59,21 @@ void ChunkFile::WriteAll(absl::string_view head, absl::string_view body) {
 }
 
 absl::Status ChunkFile::Close() {
-  if (file_ >= 0 && close(file_) != 0) {
+  if (file_ < 0) return status_;
+  if (!IsMine()) {
+    Abandon();
+    return status_;
+  }
+  flock(file_, LOCK_UN);  // also where a child that no handler of fork has seen holds a copy
+  if (close(file_) != 0) {
     status_.Update(absl::ErrnoToStatus(errno, absl::StrCat(path_, ": the recording cannot be closed")));
   }
   file_ = -1;
   return status_;
+}
+
+void ChunkFile::Discard() {
+  if (is_new_ && IsMine()) unlink(path_.c_str());
 }
 
 }  // namespace ashlar::core

@@ -46,7 +46,7 @@ class CachingAllocator::Forks {
     mutex_.unlock();
   }
   void AfterInChild() {
-    for (std::size_t i = 0; i < worlds_.size(); ++i) allocators_[i]->NoteLoss(*worlds_[i]);
+    for (std::size_t i = 0; i < worlds_.size(); ++i) allocators_[i]->BecomeForked(*worlds_[i]);
     After();
   }
 
@@ -54,6 +54,12 @@ class CachingAllocator::Forks {
   std::vector<CachingAllocator*> allocators_;   // as they were made
   std::vector<std::unique_ptr<World>> worlds_;  // theirs, while a fork is under way
 };
+
+void CachingAllocator::BecomeForked(const World& world) {
+  if (sink_ != nullptr && !sink_->OnFork()) sink_ = nullptr;
+  world.ChooseMode(*this);
+  NoteLoss(world);
+}
 
 void CachingAllocator::JoinForks() { Forks::Instance().Add(this); }
 

@@ -35,6 +35,13 @@ class NvtxPools final : public trace::EventSink {
   std::string PlaceOf(std::uint64_t address) const override {
     return next_ == nullptr ? std::string() : next_->PlaceOf(address);
   }
+  void NameBlocks(trace::Snapshot& state) const override {
+    if (next_ != nullptr) next_->NameBlocks(state);
+  }
+  bool OnFork() override {
+    if (next_ != nullptr && !next_->OnFork()) next_ = nullptr;
+    return true;
+  }
   std::optional<absl::Status> WriteKept(const std::string& path) override {
     return next_ == nullptr ? std::nullopt : next_->WriteKept(path);
   }

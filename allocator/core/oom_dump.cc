@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/core/output_file.h"
 #include "allocator/trace/codec.h"
 
 namespace ashlar::core {
@@ -50,16 +51,8 @@ absl::Status WriteFailedState(trace::Snapshot state, const FailedAllocation& fai
   oom.size_bytes = failed.rounded_bytes;
   oom.stream = failed.stream;
   oom.pool = failed.pool;
-  state.recording->is_complete = true;
   state.device_traces[static_cast<std::size_t>(state.recording->device)].push_back(oom);
-  const std::string bytes = trace::Encode(state);
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
-  const bool is_written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const int write_error = errno;
-  const bool is_closed = std::fclose(file) == 0;
-  if (is_written && is_closed) return absl::OkStatus();
-  return absl::ErrnoToStatus(is_written ? errno : write_error, absl::StrCat(path, " cannot be written"));
+  return ReplaceFile(path, {trace::Encode(state)});
 }
 
 std::optional<std::string> DumpOom(absl::FunctionRef<absl::Status(const std::string& path)> write) {

@@ -28,7 +28,7 @@ namespace ashlar::core {
 inline constexpr int kMostOomDumps = 8;  // a program that fails in a loop does not fill the disk
 inline constexpr char kOomDumpVariable[] = "ASHLAR_OOM_DUMP";
 
-// Into an empty file: a recording of a state (recorded_head.h, with the segments) and of the one request.
+// A recording of a state and of the one request.
 absl::Status WriteFailedState(trace::Snapshot state, const FailedAllocation& failed, const std::string& path);
 
 // Calls `write` with the path of a new, empty file in the folder that the environment names. The line that tells of it,

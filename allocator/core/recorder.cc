@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "allocator/core/output_file.h"
 #include "allocator/core/recorded_head.h"
 #include "allocator/trace/codec_settings.h"
 #include "allocator/trace/free_age.h"
@@ -58,33 +59,47 @@ struct Recorder::RingContent {
 
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(CachingAllocator* allocator, const std::string& path,
                                                            RecorderOptions options) {
-  auto file = std::make_unique<ChunkFile>(path);
-  if (!file->status().ok()) return file->status();
-  std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options), std::move(file)));
-  recorder->Begin();
-  if (absl::Status status = recorder->status(); !status.ok()) return status;
+  std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options)));
+  if (const absl::Status status = recorder->Attach(); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  }
+  if (absl::Status status = recorder->Open(OutputPath(path)); !status.ok()) return status;
   return recorder;
 }
 
-std::unique_ptr<Recorder> Recorder::Ring(CachingAllocator* allocator, RecorderOptions options) {
-  std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options), nullptr));
+absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Ring(CachingAllocator* allocator, RecorderOptions options) {
+  std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options)));
+  if (absl::Status status = recorder->Attach(); !status.ok()) return status;
   recorder->Begin();
   return recorder;
 }
 
-Recorder::Recorder(CachingAllocator* allocator, RecorderOptions options, std::unique_ptr<ChunkFile> file)
+Recorder::Recorder(CachingAllocator* allocator, RecorderOptions options)
     : allocator_(allocator),
       options_(std::move(options)),
       serial_(NextSerial()),
       begin_us_(WallMicroseconds()),
       begin_(std::chrono::steady_clock::now()),
-      file_(std::move(file)),
       encoder_(options_.chunk_bytes, [this](ChunkKind kind, absl::string_view payload) { Take(kind, payload); }) {}
 
-// Between the two calls the allocator may decide something; that is part of the state then.
+// What the allocator decides between this and Begin is part of the state then.
+absl::Status Recorder::Attach() {
+  is_attached_ = allocator_->AddSink(this);
+  if (is_attached_) return absl::OkStatus();
+  return absl::FailedPreconditionError("the allocator has a recorder or another sink already: finish that one first");
+}
+
+absl::Status Recorder::Open(const std::string& path) {
+  auto file = std::make_unique<ChunkFile>(path, options_.overwrites);
+  if (!file->status().ok()) return file->status();
+  file_ = std::move(file);
+  Begin();
+  absl::Status begun = status();
+  if (!begun.ok()) file_->Discard();
+  return begun;
+}
+
 void Recorder::Begin() {
-  allocator_->SetSink(this);
-  is_attached_ = true;
   allocator_->WhileStill([this] {
     trace::codec::PutHead(RecordedHeadOf(*allocator_, options_.device), encoder_);
     encoder_.SetDevice(options_.device);
@@ -109,6 +124,7 @@ void Recorder::PutStart() {
 void Recorder::PutEnd() {
   std::vector<trace::SnapshotSegment> segments = allocator_->SegmentsNow();
   for (trace::SnapshotSegment& segment : segments) segment.device = options_.device;
+  NameSegments(segments);
   encoder_.AddReservations(allocator_->ReservationsNow());
   trace::codec::PutSegments(StateAt::kEnd, segments, encoder_);
 }
@@ -150,6 +166,14 @@ absl::Status Recorder::Finish() {
   return status;
 }
 
+bool Recorder::OnFork() {
+  if (is_recording_ && file_ == nullptr) return true;
+  is_recording_ = false;
+  is_attached_ = false;
+  if (file_ != nullptr) file_->Abandon();
+  return false;
+}
+
 absl::Status Recorder::Flush() {
   absl::Status status;
   allocator_->WhileStill([&] {
@@ -176,6 +200,8 @@ std::uint64_t Recorder::event_count() const {
   allocator_->WhileStill([&] { count = encoder_.event_count(); });
   return count;
 }
+
+std::string Recorder::path() const { return file_ == nullptr ? "" : file_->path(); }
 
 void Recorder::ReadClock() {
   const auto passed = std::chrono::steady_clock::now() - begin_;
@@ -215,12 +241,31 @@ void Recorder::KeepPlace(std::uint64_t address, trace::StackId stack) {
   places_[PlaceIndex(address)] = {address, stack};
 }
 
-std::string Recorder::PlaceOf(std::uint64_t address) const {
-  if (places_.empty()) return "";
+trace::StackId Recorder::PlaceStack(std::uint64_t address) const {
+  if (places_.empty()) return trace::kNoStack;
   const Place& place = places_[PlaceIndex(address)];
-  if (place.address != address || place.stack == trace::kNoStack) return "";
+  return place.address == address ? place.stack : trace::kNoStack;
+}
+
+void Recorder::NameSegments(std::vector<trace::SnapshotSegment>& segments) const {
+  for (trace::SnapshotSegment& segment : segments) {
+    for (trace::SnapshotBlock& block : segment.blocks) {
+      if (block.state != trace::BlockState::kFree) block.stack = PlaceStack(block.address);
+    }
+  }
+}
+
+void Recorder::NameBlocks(trace::Snapshot& state) const {
+  if (!is_recording_) return;
+  NameSegments(state.segments);
+  state.stacks = stacks_;
+}
+
+std::string Recorder::PlaceOf(std::uint64_t address) const {
+  const trace::StackId stack = PlaceStack(address);
+  if (stack == trace::kNoStack) return "";
   std::vector<absl::string_view> names;
-  for (const trace::FrameId frame : stacks_.stack(place.stack)) {
+  for (const trace::FrameId frame : stacks_.stack(stack)) {
     if (names.size() == kMostNames) break;
     names.push_back(stacks_.frame(frame).function);
   }
@@ -256,7 +301,7 @@ trace::StackId Recorder::ScopeStack() {
   if (!scopes.empty()) {
     std::vector<trace::FrameId> frames;
     for (auto name = scopes.rbegin(); name != scopes.rend(); ++name) {
-      frames.push_back(stacks_.InternFrame("scope", 0, *name));
+      frames.push_back(stacks_.InternFrame(trace::kScopeFile, 0, *name));
     }
     stack = stacks_.InternStack(frames);
     encoder_.DefineStacks(stacks_);
@@ -316,21 +361,26 @@ absl::Status Recorder::Write(const std::string& path) {
     status = thrown_;
     if (status.ok()) content = Content();
   });
-  return status.ok() ? WriteContent(content, path) : status;
+  return status.ok() ? WriteContent(content, OutputPath(path)) : status;
 }
 
 std::optional<absl::Status> Recorder::WriteKept(const std::string& path) {
-  if (file_ != nullptr || !is_recording_) return std::nullopt;
+  if (!is_recording_ || file_ != nullptr) return std::nullopt;
   return WriteContent(Content(), path);
 }
 
 absl::Status Recorder::WriteContent(const RingContent& content, const std::string& path) {
-  ChunkFile file(path);
-  for (const std::vector<Chunk>* part :
+  trace::codec::ChunkBytes bytes;
+  std::deque<std::string> headers = {trace::codec::ChunkBytes::FileHeader()};
+  std::vector<absl::string_view> parts = {headers.front()};
+  for (const std::vector<Chunk>* chunks :
        {&content.definitions, &content.head, &content.state, &content.events, &content.end}) {
-    for (const Chunk& chunk : *part) file.Write(*chunk.payload);
+    for (const Chunk& chunk : *chunks) {
+      parts.push_back(headers.emplace_back(bytes.HeaderOf(*chunk.payload)));
+      parts.push_back(*chunk.payload);
+    }
   }
-  return file.Close();
+  return ReplaceFile(path, parts);
 }
 
 }  // namespace ashlar::core

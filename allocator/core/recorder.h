@@ -2,10 +2,10 @@
 // ring:
 //
 //   absl::StatusOr<std::unique_ptr<Recorder>> file = Recorder::ToFile(&allocator, "run.ashlar");
-//   std::unique_ptr<Recorder> ring = Recorder::Ring(&allocator, {.ring_bytes = 64 * kMiB});
+//   absl::StatusOr<std::unique_ptr<Recorder>> ring = Recorder::Ring(&allocator, {.ring_bytes = 64 * kMiB});
 //   ...
-//   absl::Status status = ring->Write("last.ashlar");   // ring: the last events, any number of times
-//   absl::Status status = (*file)->Finish();            // file: its end; the destructor does it too
+//   absl::Status status = (*ring)->Write("last.ashlar");   // ring: the last events, any number of times
+//   absl::Status status = (*file)->Finish();               // file: its end; the destructor does it too
 //
 // `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/recorder.md). What is recorded replays
 // to the same decisions. A file holds the state it began in, a ring the state it ends in; both give every event in
@@ -13,10 +13,13 @@
 //
 // A process that is killed loses the chunk that was being filled, nothing before. When the file cannot be written any
 // more, memory runs out, or stack_of throws, the recording ends as it does there, and status() says why; the allocator
+// goes on. Nobody else writes the file meanwhile, and one that is there already is refused (output_file.h). In a child
+// that fork makes, a file's recorder has ended; a ring
 // goes on.
 //
 // Threads: everything may be called by any thread. While a recorder is there all threads of the allocator share one
-// lock (docs/threads.md). The allocator outlives the recorder, and has no other sink meanwhile.
+// lock (docs/threads.md). The allocator outlives the recorder, and has no other sink meanwhile: one that is put in
+// front of it (NvtxPools) ends with it.
 #ifndef ASHLAR_ALLOCATOR_CORE_RECORDER_H_
 #define ASHLAR_ALLOCATOR_CORE_RECORDER_H_
 
@@ -51,20 +54,24 @@ struct RecorderOptions {
   std::size_t chunk_bytes = 64 * kKiB;   // what a killed process loses at most, and what a ring drops at once
   int device = 0;                        // the number that the recording calls it by
   StackOf stack_of = {};                 // nothing: the open scopes of the thread (scope.h)
+  bool overwrites = false;               // whether a file that is there already may be emptied
 };
 
 class Recorder final : public trace::EventSink, private ScopeListener {
  public:
-  // Errors name the file.
+  // `path` may have %p for the number of the process and %h for the host. Errors name the file. FailedPrecondition: the
+  // allocator has a recorder or another sink already, or another recorder is writing the file, in this process or
+  // another; AlreadyExists: the file is there and not empty, and the options do not say that it may be overwritten.
   static absl::StatusOr<std::unique_ptr<Recorder>> ToFile(CachingAllocator* allocator, const std::string& path,
                                                           RecorderOptions options = {});
-  static std::unique_ptr<Recorder> Ring(CachingAllocator* allocator, RecorderOptions options = {});
+  static absl::StatusOr<std::unique_ptr<Recorder>> Ring(CachingAllocator* allocator, RecorderOptions options = {});
   ~Recorder() override;
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   // Of a ring: what it holds, as a whole recording. Waits for nothing but the disk: the allocator stands still only
-  // while its segments are copied. FailedPrecondition for a recorder that has a file.
+  // while its segments are copied. The file has its old content or the new one, never a part. FailedPrecondition for a
+  // recorder that has a file, and for a file that one is writing.
   absl::Status Write(const std::string& path);
   // Of a file: everything so far is in it afterwards.
   absl::Status Flush();
@@ -74,11 +81,14 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   // Why the recording ended early: the first error of the file, or what was thrown while an event was recorded.
   absl::Status status() const;
   std::uint64_t event_count() const;  // recorded so far, those that a ring has dropped included
+  std::string path() const;           // of the file, %p and %h replaced; empty for a ring
 
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
   void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override;
   std::string PlaceOf(std::uint64_t address) const override;
+  void NameBlocks(trace::Snapshot& state) const override;
   std::optional<absl::Status> WriteKept(const std::string& path) override;
+  bool OnFork() override;
 
  private:
   // What the events of a chunk do not say themselves.
@@ -99,8 +109,10 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   };
   struct RingContent;
 
-  Recorder(CachingAllocator* allocator, RecorderOptions options, std::unique_ptr<ChunkFile> file);
+  Recorder(CachingAllocator* allocator, RecorderOptions options);
 
+  absl::Status Attach();
+  absl::Status Open(const std::string& path);
   void Begin();
   void PutStart();
   void PutEnd();
@@ -119,6 +131,8 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   trace::StackId StackNow(const trace::Event& event);
   trace::StackId ScopeStack();
   void KeepPlace(std::uint64_t address, trace::StackId stack);
+  trace::StackId PlaceStack(std::uint64_t address) const;
+  void NameSegments(std::vector<trace::SnapshotSegment>& segments) const;
 
   CachingAllocator* const allocator_;
   const RecorderOptions options_;

@@ -163,6 +163,14 @@ void CachingAllocator::SetSink(trace::EventSink* sink) {
   world.ChooseMode(*this);
 }
 
+bool CachingAllocator::AddSink(trace::EventSink* sink) {
+  const World world(*this);
+  if (sink_ != nullptr) return false;
+  sink_ = sink;
+  world.ChooseMode(*this);
+  return true;
+}
+
 void CachingAllocator::SetFailureReports(bool wanted) {
   const World world(*this);
   reports_failures_ = wanted;

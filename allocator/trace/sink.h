@@ -17,6 +17,8 @@
 
 namespace ashlar::trace {
 
+struct Snapshot;
+
 class EventSink {
  public:
   virtual ~EventSink() = default;
@@ -24,9 +26,14 @@ class EventSink {
   virtual void OnEvent(const Event& event, std::uint64_t block_size_bytes) = 0;
   // What lay between two decisions; `bytes` and `pool` as FactKind says.
   virtual void OnFact(FactKind /*kind*/, std::uint64_t /*bytes*/, PoolId /*pool*/) {}
+  // In a child that fork made, before anything else there. False: what it writes is its parent's, and it takes no more.
+  virtual bool OnFork() { return true; }
   // Where the live block at `address` was allocated, innermost first ("layer < forward"); empty: not known. Asked as
   // WriteKept is.
   virtual std::string PlaceOf(std::uint64_t /*address*/) const { return {}; }
+  // Gives the live blocks of the allocator's state the stacks that they were allocated under, with the table they are
+  // of, as far as the sink saw it. Asked as WriteKept is.
+  virtual void NameBlocks(Snapshot& /*state*/) const {}
   // Into a file: what the sink has kept of the last events, with the state as it is. Asked when a request has failed,
   // while the allocator stands still. nullopt: it keeps none.
   virtual std::optional<absl::Status> WriteKept(const std::string& /*path*/) { return std::nullopt; }

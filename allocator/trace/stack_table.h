@@ -16,6 +16,9 @@ namespace ashlar::trace {
 
 using FrameId = std::uint32_t;
 
+// The file of a frame that is a scope of the program (core/scope.h), named by its function.
+inline constexpr char kScopeFile[] = "scope";
+
 struct Frame {
   std::string file;
   std::string function;

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
 namespace ashlar::analyses {
@@ -67,6 +68,19 @@ std::string NativeLabel(const trace::StackTable& stacks, absl::Span<const trace:
   return FrameLabel(stacks.frame(frames.back()));
 }
 
+constexpr std::size_t kMostScopes = 6;  // in one label, as in the allocator's own error
+
+// "layer < forward" of a stack of scopes, innermost first; empty for any other.
+std::string ScopeLabel(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
+  std::vector<absl::string_view> names;
+  for (const trace::FrameId id : frames) {
+    const trace::Frame& frame = stacks.frame(id);
+    if (frame.file != trace::kScopeFile) return "";
+    if (names.size() < kMostScopes) names.push_back(frame.function);
+  }
+  return absl::StrJoin(names, " < ");
+}
+
 }  // namespace
 
 std::vector<LiveStack> LiveStacks(const timeline::State& state) {
@@ -89,6 +103,7 @@ std::vector<LiveStack> LiveStacks(const timeline::State& state) {
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack) {
   const absl::Span<const trace::FrameId> frames = stacks.stack(stack);
   if (frames.empty()) return "no stack recorded";
+  if (std::string scopes = ScopeLabel(stacks, frames); !scopes.empty()) return scopes;
   const trace::Frame* python = PythonFrame(stacks, frames);
   return python != nullptr ? FrameLabel(*python) : NativeLabel(stacks, frames);
 }
@@ -105,6 +120,25 @@ std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::
   std::vector<LabelledStack> out;
   for (auto& [label, line] : lines) out.push_back(std::move(line));
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
+std::vector<LiveSize> LiveSizes(const timeline::State& state, std::size_t most) {
+  std::map<std::pair<std::uint64_t, Stream>, LiveSize> groups;
+  for (const timeline::StateSegment& segment : state.segments) {
+    for (const timeline::StateBlock& block : segment.blocks) {
+      if (block.state != trace::BlockState::kLive) continue;
+      LiveSize& group = groups[{block.size_bytes, segment.stream}];
+      group.block_bytes = block.size_bytes;
+      group.stream = segment.stream;
+      group.bytes += block.size_bytes;
+      ++group.blocks;
+    }
+  }
+  std::vector<LiveSize> out;
+  for (const auto& [key, group] : groups) out.push_back(group);
+  std::stable_sort(out.begin(), out.end(), [](const LiveSize& a, const LiveSize& b) { return a.bytes > b.bytes; });
   if (out.size() > most) out.resize(most);
   return out;
 }

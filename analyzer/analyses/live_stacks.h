@@ -21,8 +21,8 @@ struct LiveStack {
 std::vector<LiveStack> LiveStacks(const timeline::State& state);
 
 // "model.py:211 forward": the innermost Python frame that is nearest to the user's own code (their files, then
-// installed packages, then the framework); without Python frames the autograd node or operator; "no stack recorded"
-// without any.
+// installed packages, then the framework); of scopes "layer < forward"; else the autograd node or operator; "no stack
+// recorded" without any.
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
 
 // The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label.
@@ -32,6 +32,16 @@ struct LabelledStack {
   std::uint64_t blocks = 0;
 };
 std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most);
+
+// The same blocks where nothing names them: by size and stream, most bytes first, `most` at the most. Equal bytes are
+// ordered by size, then stream.
+struct LiveSize {
+  std::uint64_t block_bytes = 0;
+  Stream stream{};
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+std::vector<LiveSize> LiveSizes(const timeline::State& state, std::size_t most);
 
 }  // namespace ashlar::analyses
 

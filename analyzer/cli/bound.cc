@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
-#include "analyzer/readers/input_file.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/minimalloc_csv.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/report/bound_report.h"
@@ -34,12 +34,13 @@ absl::StatusOr<report::BoundReport> BoundOf(const std::string& bytes, const Boun
   if (readers::Sniff(bytes) != readers::InputKind::kPackingCsv) {
     const absl::StatusOr<report::TracedRun> run = TraceOf(flags.input, bytes, flags.replay, options);
     if (!run.ok()) return run.status();
-    return report::BoundOfTrace(flags.input, *run, max_steps);
+    return report::BoundOfTrace(flags.input, *run, max_steps, NamingProgress(flags.input, options).progress);
   }
   absl::StatusOr<readers::PackingProblem> problem = readers::ParseMinimallocCsv(bytes);
-  absl::StatusOr<report::BoundReport> report = problem.ok()
-                                                   ? report::BoundOfProblem(flags.input, *std::move(problem), max_steps)
-                                                   : absl::StatusOr<report::BoundReport>(problem.status());
+  absl::StatusOr<report::BoundReport> report =
+      problem.ok() ? report::BoundOfProblem(flags.input, *std::move(problem), max_steps,
+                                            NamingProgress(flags.input, options).progress)
+                   : absl::StatusOr<report::BoundReport>(problem.status());
   if (report.ok()) return report;
   return absl::Status(report.status().code(), absl::StrCat(flags.input, ": ", report.status().message()));
 }
@@ -49,9 +50,11 @@ int RunBound(const BoundFlags& flags) {
     return Fail(kUsage, absl::InvalidArgumentError(
                             absl::StrCat("--seconds: ", flags.seconds, " is not between 0 and ", kMostSeconds)));
   }
-  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  ProgressLine line;
+  options->progress = line.Shower();
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *options);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<report::BoundReport> report = BoundOf(*bytes, flags, *options);
   if (!report.ok()) return FailLoad(report.status());

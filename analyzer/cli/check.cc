@@ -8,6 +8,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/report/check_report.h"
 
 namespace ashlar::cli {
@@ -58,10 +59,13 @@ absl::StatusOr<report::CheckLimits> ReadLimits(const CheckFlags& flags) {
 int RunCheck(const CheckFlags& flags) {
   const absl::StatusOr<report::CheckLimits> limits = ReadLimits(flags);
   if (!limits.ok()) return Fail(kUsage, limits.status());
-  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
+  ProgressLine line;
+  options->progress = line.Shower();
   const absl::StatusOr<report::TracedRun> run = LoadTrace(flags.input, flags.replay, *options);
   if (!run.ok()) return FailLoad(run.status());
+  line.Show("holding the limits against it");
   const report::CheckReport report = report::CheckTrace(flags.input, *run, *limits);
   if (!flags.junit.empty()) {
     if (absl::Status status = WriteFile(flags.junit, report::ToJUnit(report)); !status.ok()) {

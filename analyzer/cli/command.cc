@@ -11,6 +11,7 @@
 #include "allocator/base/units.h"
 #include "allocator/device/cost_table.h"
 #include "allocator/trace/codec.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/torch_snapshot_writer.h"
 
@@ -122,6 +123,7 @@ absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags)
 }
 
 int Fail(int code, const absl::Status& status) {
+  ProgressLine::End();
   std::string line(status.message());
   for (char& c : line) {
     if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
@@ -158,6 +160,7 @@ absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapsh
 }
 
 bool Print(const std::string& text) {
+  ProgressLine::End();
   const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!is_written) std::fprintf(stderr, "ashlar: cannot write to standard output\n");
   return is_written;

@@ -13,7 +13,8 @@
 #include "allocator/trace/codec.h"
 #include "analyzer/analyses/lifetimes.h"
 #include "analyzer/cli/command.h"
-#include "analyzer/readers/input_file.h"
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/minimalloc_csv.h"
 #include "analyzer/readers/plain_trace.h"
 #include "analyzer/readers/plain_trace_writer.h"
@@ -233,19 +234,24 @@ absl::StatusOr<Converted> Convert(const Source& source, Format to, const Convert
 int RunConvert(const ConvertFlags& flags) {
   const absl::StatusOr<Format> to = FormatOf(flags);
   if (!to.ok()) return Fail(kUsage, to.status());
-  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  ProgressLine line;
+  options->progress = line.Shower();
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *options);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<Source> source = Read(*bytes);
   if (!source.ok()) return FailInput(flags.input, source.status());
-  const absl::StatusOr<Converted> converted = Convert(*source, *to, flags, *options);
+  line.Show(absl::StrCat("converting ", flags.input));
+  const absl::StatusOr<Converted> converted = Convert(*source, *to, flags, NamingProgress(flags.input, *options));
   if (!converted.ok()) return FailInput(flags.input, converted.status());
+  line.Show(absl::StrCat("writing ", flags.output));
   if (flags.output == "-") {
     if (!Print(converted->bytes)) return kUnreadable;
   } else if (absl::Status status = WriteFile(flags.output, converted->bytes); !status.ok()) {
     return Fail(kUnreadable, status);
   }
+  ProgressLine::End();
   for (const trace::Note& note : converted->notes) {
     std::fprintf(stderr, "%s: %s (%s)\n", flags.output.c_str(), report::Printable(note.message).c_str(),
                  FormatCount(note.count).c_str());

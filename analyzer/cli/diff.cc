@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/report/diff_report.h"
 
 namespace ashlar::cli {
@@ -28,15 +30,19 @@ absl::StatusOr<report::DiffMoment> ParseMoment(const std::string& at) {
 int RunDiff(const DiffFlags& flags) {
   const absl::StatusOr<report::DiffMoment> moment = ParseMoment(flags.at);
   if (!moment.ok()) return Fail(kUsage, moment.status());
-  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
   if (flags.a == "-" && flags.b == "-") {
     return Fail(kUsage, absl::InvalidArgumentError("only one of the two inputs can be standard input (-)"));
   }
+  ProgressLine line;
+  options->progress = line.Shower();
   const absl::StatusOr<report::TracedRun> a = LoadTrace(flags.a, flags.replay, *options);
   if (!a.ok()) return FailLoad(a.status());
+  KeepOfMemory(0.5);
   const absl::StatusOr<report::TracedRun> b = LoadTrace(flags.b, flags.replay, *options);
   if (!b.ok()) return FailLoad(b.status());
+  line.Show("comparing the two");
   const absl::StatusOr<report::DiffReport> diff = report::MakeDiff(flags.a, *a, flags.b, *b, *moment);
   if (!diff.ok()) return FailLoad(diff.status());
   return Print(flags.json ? report::ToJson(*diff) : report::ToText(*diff)) ? kOk : kUnreadable;

@@ -8,6 +8,8 @@
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/oom_message.h"
@@ -78,8 +80,10 @@ std::string Render(const Explanations& explanations, bool as_json) {
 }
 
 // The peaks of another rank's file.
-absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank) {
-  const absl::StatusOr<report::TracedRun> run = LoadTrace(file, {}, {});
+absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank, const remedies::Progress& progress) {
+  report::ExplainOptions options;
+  options.progress = progress;
+  const absl::StatusOr<report::TracedRun> run = LoadTrace(file, {}, options);
   if (!run.ok()) return run.status();
   return analyses::RankPeak{rank, run->timeline.allocated_peak().bytes, run->timeline.reserved_peak().bytes};
 }
@@ -107,14 +111,19 @@ int RunExplain(const ExplainFlags& flags) {
   absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
   if (absl::Status status = ReadDeviceUsed(flags.device_used, *options); !status.ok()) return Fail(kUsage, status);
+  ProgressLine line;
+  options->progress = line.Shower();
   for (const std::string& file : flags.ranks) {
-    const absl::StatusOr<analyses::RankPeak> peak = ReadRank(file, static_cast<int>(options->other_ranks.size()) + 1);
+    const absl::StatusOr<analyses::RankPeak> peak =
+        ReadRank(file, static_cast<int>(options->other_ranks.size()) + 1, options->progress);
     if (!peak.ok()) return FailLoad(peak.status());
     options->other_ranks.push_back(*peak);
+    KeepOfMemory(0);
   }
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *options);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, flags.replay, *options);
+  absl::StatusOr<Explanations> explanations =
+      ExplainBytes(*bytes, flags.replay, NamingProgress(flags.input, *options));
   if (!explanations.ok()) return FailInput(flags.input, explanations.status());
   if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
   return Print(Render(*explanations, flags.json)) ? kOk : kUnreadable;

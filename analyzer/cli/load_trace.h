@@ -1,4 +1,4 @@
-// An input read as a trace, for the commands that take one (check, diff, bound).
+// Inputs of a command: their bytes, and, for the commands that take one (check, diff, bound), the trace in them.
 #ifndef ASHLAR_ANALYZER_CLI_LOAD_TRACE_H_
 #define ASHLAR_ANALYZER_CLI_LOAD_TRACE_H_
 
@@ -10,6 +10,12 @@
 #include "analyzer/report/traced_run.h"
 
 namespace ashlar::cli {
+
+// The bytes of an input. Errors name it. Has the progress told, and what memory it takes should that not suffice.
+absl::StatusOr<std::string> LoadBytes(const std::string& input, const report::ExplainOptions& options);
+
+// The options with the input's name before what the progress says of it.
+report::ExplainOptions NamingProgress(const std::string& input, report::ExplainOptions options);
 
 // Errors name the input; OutOfRange where a flag does not go with it: a snapshot is taken as it was recorded.
 absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,

@@ -6,12 +6,14 @@
 #include "analyzer/cli/diff.h"
 #include "analyzer/cli/estimate.h"
 #include "analyzer/cli/explain.h"
+#include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/replay.h"
 #include "analyzer/cli/run.h"
 #include "analyzer/cli/sweep.h"
 
 int main(int argc, char** argv) {
   using namespace ashlar::cli;
+  EndWhereMemoryEnds();
   CommandLine line("ashlar", "Explains GPU memory: replays allocation traces through a caching allocator's own code.",
                    ASHLAR_VERSION);
   AddExplain(line);

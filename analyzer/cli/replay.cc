@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
-#include "analyzer/readers/input_file.h"
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
@@ -54,6 +55,7 @@ absl::StatusOr<report::ReplayReport> ReplayCold(const trace::RequestTrace& reque
   replay_options.device.address_order = context.options.segment_addresses;
   replay_options.device.cost = context.options.device_costs;
   replay_options.device.events_complete_immediately = context.flags.events_complete_immediately;
+  report::Tell(context.options, absl::StrCat("replaying ", FormatCount(requests.requests.size()), " requests"));
   replay::RequestReplay replay(std::move(replay_options));
   replay::EventLog log;
   if (absl::Status status = replay.Run(requests, context.flags.print_events ? &log : nullptr); !status.ok()) {
@@ -76,6 +78,7 @@ absl::StatusOr<report::ReplayReport> ReplaySnapshot(const std::string& bytes, co
   const absl::StatusOr<int> chosen = report::ChooseDevice(*snapshot, context.options.device);
   if (!chosen.ok()) return chosen.status();
   const int device = *chosen;
+  report::Tell(context.options, "replaying as recorded");
   absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(*snapshot, device, context.options.wishes);
   if (!recorded.ok()) return recorded.status();
   const std::string source = report::DescribeSource(*snapshot, device);
@@ -126,16 +129,19 @@ absl::StatusOr<report::ReplayReport> ReplayBytes(const std::string& bytes, const
 }
 
 int RunReplay(const ReplayCommandFlags& flags) {
-  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
   if (flags.warm && flags.cold) return Fail(kUsage, absl::InvalidArgumentError("--warm and --cold exclude each other"));
   if (flags.warm && flags.print_events) {
     return Fail(kUsage, absl::InvalidArgumentError("--print-events prints a cold replay: leave out --warm"));
   }
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input);
+  ProgressLine line;
+  options->progress = line.Shower();
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *options);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   std::string log;
-  const absl::StatusOr<report::ReplayReport> report = ReplayBytes(*bytes, {flags, *options}, log);
+  const report::ExplainOptions naming = NamingProgress(flags.input, *options);
+  const absl::StatusOr<report::ReplayReport> report = ReplayBytes(*bytes, {flags, naming}, log);
   if (!report.ok()) return FailInput(flags.input, report.status());
   if (flags.print_events) return Print(log) ? kOk : kUnreadable;
   return Print(flags.json ? report::ToJson(*report) : report::ToText(*report)) ? kOk : kUnreadable;

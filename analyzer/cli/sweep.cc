@@ -14,6 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/report/sweep_report.h"
@@ -79,8 +81,8 @@ absl::StatusOr<remedies::SweepOptions> ReadSweepFlags(const SweepFlags& flags) {
 }
 
 absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies::WhatIfInput>& inputs,
-                                                      remedies::SweepOptions options, std::optional<double> seconds) {
-  ProgressLine progress;
+                                                      remedies::SweepOptions options, std::optional<double> seconds,
+                                                      ProgressLine& progress) {
   options.progress = [&progress](std::uint64_t replays) {
     progress.Show(absl::StrCat(FormatCount(replays), " replays"));
   };
@@ -94,22 +96,26 @@ absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies
 }
 
 int RunSweep(const SweepFlags& flags) {
-  const absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
+  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
   if (!options.ok()) return Fail(kUsage, options.status());
   const absl::StatusOr<remedies::SweepOptions> sweep = ReadSweepFlags(flags);
   if (!sweep.ok()) return Fail(kUsage, sweep.status());
   if (std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 1) {
     return Fail(kUsage, absl::InvalidArgumentError("standard input (-) can be one trace only"));
   }
+  ProgressLine line;
+  options->progress = line.Shower();
   report::SweepReport report;
   for (const std::string& name : flags.inputs) {
-    const absl::StatusOr<std::string> bytes = readers::ReadInput(name);
+    const absl::StatusOr<std::string> bytes = LoadBytes(name, *options);
     if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-    absl::StatusOr<remedies::WhatIfInput> input = report::ReadSweepInput(name, *bytes, *options);
+    absl::StatusOr<remedies::WhatIfInput> input =
+        report::ReadSweepInput(name, *bytes, NamingProgress(name, *options));
     if (!input.ok()) return FailInput(name, input.status());
     report.inputs.push_back(*std::move(input));
+    KeepOfMemory(0.1);
   }
-  absl::StatusOr<remedies::SweepResult> result = RunWithProgress(report.inputs, *sweep, flags.seconds);
+  absl::StatusOr<remedies::SweepResult> result = RunWithProgress(report.inputs, *sweep, flags.seconds, line);
   if (!result.ok()) return Fail(kUsage, result.status());
   report.result = *std::move(result);
   report.rows_shown = static_cast<std::size_t>(flags.rows);

@@ -273,14 +273,21 @@ std::vector<TestedCause> Sorted(std::vector<TestedCause> tested) {
 }  // namespace
 
 absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<CauseFinding>& findings, const CauseInput& input,
-                                                   const RecordedRequests& requests, const WhatIfSettings& settings) {
+                                                   const RecordedRequests& requests, const WhatIfSettings& settings,
+                                                   const Progress& progress) {
+  const auto is_tested = [&requests](const CauseFinding& finding) {
+    return finding.finding == analyses::Finding::kFound && requests.as_recorded != nullptr;
+  };
+  const auto all = std::count_if(findings.begin(), findings.end(), is_tested);
+  std::int64_t number = 0;
   FixTester tester(input, requests, settings);
   std::vector<TestedCause> tested;
   for (const CauseFinding& finding : findings) {
-    if (finding.finding != analyses::Finding::kFound || requests.as_recorded == nullptr) {
+    if (!is_tested(finding)) {
       tested.push_back({finding});
       continue;
     }
+    if (progress) progress(absl::StrCat("testing causes, ", ++number, " of ", all));
     absl::StatusOr<TestedCause> cause = tester.Test(finding);
     if (!cause.ok()) return cause.status();
     tested.push_back(*std::move(cause));

@@ -47,7 +47,7 @@ struct RecordedRequests {
 // used. An error is a replay's own.
 absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<analyses::CauseFinding>& findings,
                                                    const analyses::CauseInput& input, const RecordedRequests& requests,
-                                                   const WhatIfSettings& settings);
+                                                   const WhatIfSettings& settings, const Progress& progress = {});
 
 }  // namespace ashlar::remedies
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,7 +19,11 @@ void RunInParallel(std::size_t count, std::size_t threads, const std::function<v
     for (std::size_t i = next++; i < count; i = next++) job(i);
   };
   std::vector<std::thread> others;
-  for (std::size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(work);
+  try {
+    for (std::size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads are to be had: those that are there do it.
+  }
   work();
   for (std::thread& thread : others) thread.join();
 }

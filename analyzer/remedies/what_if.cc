@@ -2,10 +2,34 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "analyzer/remedies/settings_space.h"
 #include "analyzer/replay/request_replay.h"
 
 namespace ashlar::remedies {
+namespace {
+
+// What the confs say, but for those that decide as the baseline does.
+absl::StatusOr<std::vector<policy::Options>> OtherOptions(const WhatIfSettings& settings) {
+  const bool is_standard = settings.confs.empty();
+  const std::string carried = is_standard ? CarriedConf(settings.baseline.conf) : "";
+  std::vector<policy::Options> out;
+  for (const std::string& conf : is_standard ? StandardConfs() : settings.confs) {
+    absl::StatusOr<policy::Options> options =
+        policy::ParseConf(JoinConfs(conf, carried), settings.baseline.compat, policy::Keys::kAshlar);
+    if (!options.ok()) {
+      // 1.13 has no expandable segments: a standard row that the version does not know is left out.
+      if (is_standard) continue;
+      return options.status();
+    }
+    if (SameDecisions(*options, settings.baseline)) continue;
+    options->free_order = settings.baseline.free_order;
+    out.push_back(*std::move(options));
+  }
+  return out;
+}
+
+}  // namespace
 
 absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
                                     const policy::Options& options) {
@@ -51,27 +75,23 @@ std::vector<std::string> StandardConfs() {
           "roundup_power2_divisions:4"};
 }
 
-absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings) {
+absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings,
+                                                  const Progress& progress) {
+  const absl::StatusOr<std::vector<policy::Options>> others = OtherOptions(settings);
+  if (!others.ok()) return others.status();
   const std::vector<RequestSize> sizes = SizesOf(requests);
   std::vector<WhatIfRow> rows;
-  absl::StatusOr<WhatIfRow> baseline = ReplayUnder(requests, sizes, settings, settings.baseline);
+  const auto replay = [&](const policy::Options& options) {
+    if (progress) progress(absl::StrCat("what-ifs ", rows.size() + 1, " of ", others->size() + 1));
+    return ReplayUnder(requests, sizes, settings, options);
+  };
+  absl::StatusOr<WhatIfRow> baseline = replay(settings.baseline);
   if (!baseline.ok()) return baseline.status();
   baseline->is_baseline = true;
   baseline->conf = BaselineConf(settings.baseline);
   rows.push_back(*std::move(baseline));
-  const bool is_standard = settings.confs.empty();
-  const std::string carried = is_standard ? CarriedConf(settings.baseline.conf) : "";
-  for (const std::string& conf : is_standard ? StandardConfs() : settings.confs) {
-    absl::StatusOr<policy::Options> options =
-        policy::ParseConf(JoinConfs(conf, carried), settings.baseline.compat, policy::Keys::kAshlar);
-    if (!options.ok()) {
-      // 1.13 has no expandable segments: a standard row that the version does not know is left out.
-      if (is_standard) continue;
-      return options.status();
-    }
-    if (SameDecisions(*options, settings.baseline)) continue;
-    options->free_order = settings.baseline.free_order;
-    absl::StatusOr<WhatIfRow> row = ReplayUnder(requests, sizes, settings, *options);
+  for (const policy::Options& options : *others) {
+    absl::StatusOr<WhatIfRow> row = replay(options);
     if (!row.ok()) return row.status();
     const std::optional<Risk> retries = RetryRisk(row->retries, rows.front().retries);
     if (retries.has_value()) row->risks.push_back(*retries);

@@ -9,6 +9,7 @@
 #define ASHLAR_ANALYZER_REMEDIES_WHAT_IF_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct WhatIfSettings {
   device::SimDeviceOptions device;  // capacity is overwritten
   std::vector<std::string> confs;   // empty = StandardConfs()
 };
+
+// Told what is being done as it begins, in words for people: "what-ifs 3 of 8". Empty: nobody asks.
+using Progress = std::function<void(const std::string& stage)>;
 
 // The default, expandable segments, split limits of 64 to 512 MiB, rounding to quarters between powers of two.
 std::vector<std::string> StandardConfs();
@@ -64,7 +68,8 @@ std::string BaselineConf(const policy::Options& baseline);
 
 // The baseline's row first, then one a conf that decides otherwise. Standard confs keep what a recorded conf says
 // besides. Fails when a conf cannot be parsed.
-absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings);
+absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings,
+                                                  const Progress& progress = {});
 
 }  // namespace ashlar::remedies
 

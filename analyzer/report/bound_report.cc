@@ -11,7 +11,8 @@ namespace ashlar::report {
 namespace {
 
 // Packs and has the offsets checked.
-absl::Status PackProblem(std::uint64_t max_steps, BoundReport& out) {
+absl::Status PackProblem(std::uint64_t max_steps, const remedies::Progress& progress, BoundReport& out) {
+  if (progress) progress(absl::StrCat("packing ", FormatCount(out.problem.buffers.size()), " lifetimes"));
   const analyses::Packing packing = analyses::Pack(out.problem.buffers, {.max_steps = max_steps});
   const absl::Status check = analyses::CheckPacking(out.problem.buffers, packing.offsets, packing.height);
   if (!check.ok()) return absl::InternalError(absl::StrCat("the packing does not hold: ", check.message()));
@@ -49,19 +50,20 @@ void NoteTrace(const TracedRun& run, const analyses::BlockLifetimes& lifetimes, 
 
 }  // namespace
 
-absl::StatusOr<BoundReport> BoundOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps) {
+absl::StatusOr<BoundReport> BoundOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps,
+                                         const remedies::Progress& progress) {
   BoundReport out{std::move(input), run.source};
   analyses::BlockLifetimes lifetimes = analyses::LifetimesOf(run.timeline);
   for (std::size_t i = 0; i < lifetimes.in_use.size(); ++i) out.problem.ids.push_back(absl::StrCat(i));
   NoteTrace(run, lifetimes, out);
   out.problem.buffers = std::move(lifetimes.in_use);
-  if (absl::Status status = PackProblem(max_steps, out); !status.ok()) return status;
+  if (absl::Status status = PackProblem(max_steps, progress, out); !status.ok()) return status;
   out.lower_bound = lifetimes.live_bytes_peak;
   out.reserved_bytes = run.timeline.reserved_peak().bytes;
   if (!run.has_events) return out;
   remedies::WhatIfSettings settings;
   settings.baseline = run.options;
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(run.requests, settings);
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(run.requests, settings, progress);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   const std::uint64_t cold = out.what_if.front().peak_reserved_bytes;
@@ -76,7 +78,7 @@ absl::StatusOr<BoundReport> BoundOfTrace(std::string input, const TracedRun& run
 }
 
 absl::StatusOr<BoundReport> BoundOfProblem(std::string input, readers::PackingProblem problem,
-                                           std::uint64_t max_steps) {
+                                           std::uint64_t max_steps, const remedies::Progress& progress) {
   BoundReport out{std::move(input), absl::StrCat("packing problem, ", FormatCount(problem.buffers.size()), " buffers")};
   out.is_bytes = false;
   if (!problem.offsets.empty()) {
@@ -85,7 +87,7 @@ absl::StatusOr<BoundReport> BoundOfProblem(std::string input, readers::PackingPr
     out.given_height = *given;
   }
   out.problem = std::move(problem);
-  if (absl::Status status = PackProblem(max_steps, out); !status.ok()) return status;
+  if (absl::Status status = PackProblem(max_steps, progress, out); !status.ok()) return status;
   return out;
 }
 

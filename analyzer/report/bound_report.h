@@ -35,8 +35,10 @@ struct BoundReport {
 };
 
 // InvalidArgument where the offsets that a problem comes with are no packing; Internal where ours are not.
-absl::StatusOr<BoundReport> BoundOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps);
-absl::StatusOr<BoundReport> BoundOfProblem(std::string input, readers::PackingProblem problem, std::uint64_t max_steps);
+absl::StatusOr<BoundReport> BoundOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps,
+                                         const remedies::Progress& progress = {});
+absl::StatusOr<BoundReport> BoundOfProblem(std::string input, readers::PackingProblem problem, std::uint64_t max_steps,
+                                           const remedies::Progress& progress = {});
 
 // How much of what is reserved above the lower bound another setting saves; nullopt where nothing lies above it.
 std::optional<double> GapClosed(const BoundReport& report, const remedies::WhatIfRow& row);

@@ -27,7 +27,11 @@ struct ExplainOptions {
   replay::ReplayWishes wishes;
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
   device::CostModel device_costs = {};
+  remedies::Progress progress = {};
 };
+
+// Has `stage` told, where somebody asks.
+void Tell(const ExplainOptions& options, const std::string& stage);
 
 // Where and under which limits to replay.
 remedies::ReplayLimits LimitsOf(const ExplainOptions& options);

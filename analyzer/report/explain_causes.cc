@@ -46,8 +46,10 @@ absl::Status Add(const timeline::Timeline& timeline, analyses::CauseFacts facts,
   facts.device_used_bytes = options.device_used_bytes;
   facts.ranks = AllRanks(timeline, options);
   const analyses::CauseContext context(timeline, facts);
-  absl::StatusOr<std::vector<remedies::TestedCause>> tested = remedies::TestFixes(
-      analyses::FindCauses(context.input()), context.input(), requests, SettingsOf(*facts.options, options, out));
+  Tell(options, "looking for causes");
+  absl::StatusOr<std::vector<remedies::TestedCause>> tested =
+      remedies::TestFixes(analyses::FindCauses(context.input()), context.input(), requests,
+                          SettingsOf(*facts.options, options, out), options.progress);
   if (!tested.ok()) return tested.status();
   out.program_remedies = remedies::ProgramRemedies(*tested);
   for (remedies::TestedCause& cause : *tested) out.causes.push_back(Explained(std::move(cause), facts.stacks));

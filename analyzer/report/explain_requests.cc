@@ -18,7 +18,8 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   TimelineContext context{&run->options, nullptr, options.capacity_bytes, std::nullopt, {}};
   if (options.capacity_bytes.has_value()) context.outside_bytes = 0;
   ExplainTimeline(run->timeline, context, out);
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(input.requests, input.settings);
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
+      remedies::RunWhatIfs(input.requests, input.settings, options.progress);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.what_if_capacity_bytes = options.capacity_bytes;

@@ -78,7 +78,8 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::
   }
   const remedies::WhatIfInput input = remedies::InputOf(recorded, observed, LimitsOf(options));
   out.what_if_capacity_bytes = input.settings.capacity_bytes;
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(input.requests, input.settings);
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
+      remedies::RunWhatIfs(input.requests, input.settings, options.progress);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.advice = remedies::Advise(out.what_if);
@@ -91,6 +92,10 @@ absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::
 
 remedies::ReplayLimits LimitsOf(const ExplainOptions& options) {
   return {options.capacity_bytes, options.memory_fraction, options.segment_addresses, options.device_costs};
+}
+
+void Tell(const ExplainOptions& options, const std::string& stage) {
+  if (options.progress) options.progress(stage);
 }
 
 absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished) {
@@ -109,6 +114,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   const timeline::Timeline& observed = run->timeline;
   if (!options.device.has_value()) NoteOtherDevices(snapshot, run->device, out);
   out.source = DescribeSnapshot(snapshot, *run);
+  Tell(options, "accounting for every byte");
   TimelineContext context{&recorded.options, &snapshot.stacks, TotalOf(snapshot, options), std::nullopt,
                           snapshot.annotations};
   ExplainTimeline(observed, context, out);

@@ -36,7 +36,10 @@ void SetPeaks(const timeline::Timeline& timeline, Explanation& out) {
 }
 
 void SetStacks(const timeline::State& state, const trace::StackTable* stacks, Explanation& out) {
-  if (stacks == nullptr || stacks->stack_count() == 0) return;
+  if (stacks == nullptr || stacks->stack_count() == 0) {
+    out.sizes = analyses::LiveSizes(state, kMostStacks);
+    return;
+  }
   out.stacks = analyses::LiveLines(state, *stacks, kMostStacks);
 }
 

@@ -61,6 +61,7 @@ struct Explanation {
   std::optional<ByteSpan> headroom;
   PeakFigures peak;
   std::vector<analyses::LabelledStack> stacks;
+  std::vector<analyses::LiveSize> sizes;  // in their place, where the input names no block
   std::optional<FailureLines> failure;  // of the last out-of-memory error of a trace
   PinLines pins;
   ProgramView program;

@@ -102,6 +102,13 @@ Json StackJson(const analyses::LabelledStack& row) {
   return {{"bytes", row.bytes}, {"blocks", row.blocks}, {"label", row.label}};
 }
 
+Json SizeJson(const analyses::LiveSize& row) {
+  return {{"bytes", row.bytes},
+          {"blocks", row.blocks},
+          {"block_bytes", row.block_bytes},
+          {"stream", Handle(row.stream)}};
+}
+
 Json ReleaseJson(const FailureLines& failure) {
   const std::optional<analyses::ReleaseSet>& release = failure.request.release;
   if (!release.has_value()) return nullptr;
@@ -191,6 +198,7 @@ Json Document(const Explanation& e) {
                  {"reserved_bytes", OrNull(e.peak.reserved_bytes)},
                  {"utilisation", OrNull(e.peak.utilisation)}};
   out["stacks"] = List(e.stacks, StackJson);
+  out["sizes"] = List(e.sizes, SizeJson);
   out["failure"] = FailureJson(e.failure);
   out["pins"] = PinsJson(e.pins);
   out["program"] = ProgramJson(e.program);

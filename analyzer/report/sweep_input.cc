@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,23 @@ std::string FidelitySentence(const replay::Fidelity& fidelity) {
   return out;
 }
 
+std::vector<trace::Note> NotesOfTrace(const SweepReport& report, std::size_t trace) {
+  const remedies::WhatIfInput& input = report.inputs[trace];
+  std::vector<trace::Note> out = {{"replayed_as", input.replayed_as, 1}};
+  out.push_back({"fidelity",
+                 input.fidelity.has_value() ? FidelitySentence(*input.fidelity)
+                                            : "a request trace records no addresses to compare a replay with",
+                 1});
+  if (!input.settings.capacity_bytes.has_value()) {
+    out.push_back({"capacity_unknown",
+                   "how much memory the device has is not in this trace; give --capacity 16GiB to see what fits", 1});
+  }
+  const remedies::SweepRow& baseline = report.result.rows[report.result.baseline];
+  for (trace::Note& note : remedies::BaselineNotes(input, baseline.traces[trace])) out.push_back(std::move(note));
+  out.insert(out.end(), input.notes.begin(), input.notes.end());
+  return out;
+}
+
 }  // namespace
 
 absl::StatusOr<remedies::WhatIfInput> ReadSweepInput(const std::string& name, absl::string_view bytes,
@@ -72,20 +90,18 @@ absl::StatusOr<remedies::WhatIfInput> ReadSweepInput(const std::string& name, ab
   return out;
 }
 
-std::vector<trace::Note> NotesOf(const SweepReport& report, std::size_t trace) {
-  const remedies::WhatIfInput& input = report.inputs[trace];
-  std::vector<trace::Note> out = {{"replayed_as", input.replayed_as, 1}};
-  out.push_back({"fidelity",
-                 input.fidelity.has_value() ? FidelitySentence(*input.fidelity)
-                                            : "a request trace records no addresses to compare a replay with",
-                 1});
-  if (!input.settings.capacity_bytes.has_value()) {
-    out.push_back({"capacity_unknown",
-                   "how much memory the device has is not in this trace; give --capacity 16GiB to see what fits", 1});
+std::vector<SweepNote> NotesOf(const SweepReport& report) {
+  std::vector<SweepNote> out;
+  for (std::size_t trace = 0; trace < report.inputs.size(); ++trace) {
+    for (const trace::Note& note : NotesOfTrace(report, trace)) {
+      const auto same = std::find_if(out.begin(), out.end(), [&note](const SweepNote& other) {
+        return other.name == note.name && other.message == note.message;
+      });
+      SweepNote& folded = same != out.end() ? *same : out.emplace_back(SweepNote{note.name, note.message, {}, {}});
+      folded.traces.push_back(trace);
+      folded.counts.push_back(note.count);
+    }
   }
-  const remedies::SweepRow& baseline = report.result.rows[report.result.baseline];
-  for (trace::Note& note : remedies::BaselineNotes(input, baseline.traces[trace])) out.push_back(std::move(note));
-  out.insert(out.end(), input.notes.begin(), input.notes.end());
   return out;
 }
 

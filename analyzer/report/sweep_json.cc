@@ -57,10 +57,6 @@ Json InputJson(const SweepReport& report, std::size_t trace) {
                        {"total", input.fidelity->total},
                        {"is_exact", input.fidelity->IsExact()}};
   }
-  out["notes"] = Json::Array();
-  for (const trace::Note& note : NotesOf(report, trace)) {
-    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
-  }
   return out;
 }
 
@@ -81,6 +77,11 @@ std::string ToJson(const SweepReport& report) {
   for (std::size_t trace = 0; trace < report.inputs.size(); ++trace) out["traces"].Append(InputJson(report, trace));
   out["rows"] = Json::Array();
   for (const remedies::SweepRow& row : result.rows) out["rows"].Append(RowJson(report, row));
+  out["notes"] = Json::Array();
+  for (const SweepNote& note : NotesOf(report)) {
+    out["notes"].Append(
+        {{"name", note.name}, {"message", note.message}, {"traces", note.traces}, {"counts", note.counts}});
+  }
   return out.ToText();
 }
 

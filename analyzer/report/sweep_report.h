@@ -28,8 +28,17 @@ struct SweepReport {
 absl::StatusOr<remedies::WhatIfInput> ReadSweepInput(const std::string& name, absl::string_view bytes,
                                                      const ExplainOptions& options);
 
-// What is to be said of one trace: how it was replayed, how faithful that is, and the input's own notes.
-std::vector<trace::Note> NotesOf(const SweepReport& report, std::size_t trace);
+// What is to be said of traces: how they were replayed, how faithful that is, and the inputs' own notes. What holds
+// for several is there once.
+struct SweepNote {
+  std::string name;
+  std::string message;
+  std::vector<std::size_t> traces;    // positions in the inputs, ascending
+  std::vector<std::uint64_t> counts;  // of each of them
+};
+
+// In the order of the first trace that each holds for.
+std::vector<SweepNote> NotesOf(const SweepReport& report);
 
 std::string ToText(const SweepReport& report);
 std::string ToJson(const SweepReport& report);

@@ -17,6 +17,8 @@ namespace {
 using remedies::SweepResult;
 using remedies::SweepRow;
 
+constexpr std::size_t kMostNamesOfNote = 3;
+
 // A row of the table: the first of those that come out alike, and how many others do.
 struct ShownRow {
   const SweepRow* row = nullptr;
@@ -145,9 +147,14 @@ std::string TraceOutcome(const remedies::WhatIfRow& row) {
   return row.feasible.has_value() ? "fits" : "";
 }
 
-// Without the folder: the text has one line for it.
-std::string FileName(const remedies::WhatIfInput& input) {
-  return Printable(input.name.substr(input.name.find_last_of('/') + 1));
+// Without the folder, unless two files are called alike: the text has one line for it.
+std::string FileName(const SweepReport& report, std::size_t trace) {
+  const auto base = [](const std::string& name) { return name.substr(name.find_last_of('/') + 1); };
+  const std::string& name = report.inputs[trace].name;
+  for (std::size_t i = 0; i < report.inputs.size(); ++i) {
+    if (i != trace && base(report.inputs[i].name) == base(name)) return Printable(name);
+  }
+  return Printable(base(name));
 }
 
 // The row that was chosen, trace by trace.
@@ -158,7 +165,7 @@ void AppendEachTrace(const SweepReport& report, std::string& out) {
   AppendSection("EACH TRACE", absl::StrCat("as recorded -> ", ConfText(report, row)), out);
   for (std::size_t i = 0; i < report.inputs.size(); ++i) {
     std::string line =
-        absl::StrFormat("  %-40s peak %11s -> %11s   calls %7s -> %7s   %s", Shortened(FileName(report.inputs[i]), 40),
+        absl::StrFormat("  %-40s peak %11s -> %11s   calls %7s -> %7s   %s", Shortened(FileName(report, i), 40),
                         FormatBytes(baseline.traces[i].peak_reserved_bytes),
                         FormatBytes(row.traces[i].peak_reserved_bytes), FormatCount(baseline.traces[i].driver_calls),
                         FormatCount(row.traces[i].driver_calls), TraceOutcome(row.traces[i]));
@@ -166,16 +173,36 @@ void AppendEachTrace(const SweepReport& report, std::string& out) {
   }
 }
 
+// "(12)", "(3 to 12)"; nothing where it is once in each.
+std::string CountsText(const SweepNote& note) {
+  const auto [least, most] = std::minmax_element(note.counts.begin(), note.counts.end());
+  if (*most <= 1) return "";
+  if (*least == *most) return absl::StrCat(" (", FormatCount(*most), ")");
+  return absl::StrCat(" (", FormatCount(*least), " to ", FormatCount(*most), ")");
+}
+
+// Whom a note is about, where that is not everybody.
+std::string HoldersText(const SweepReport& report, const SweepNote& note) {
+  if (note.traces.size() == report.inputs.size()) return report.inputs.size() == 1 ? "" : "all: ";
+  std::string out;
+  for (std::size_t i = 0; i < note.traces.size() && i < kMostNamesOfNote; ++i) {
+    absl::StrAppend(&out, i == 0 ? "" : ", ", FileName(report, note.traces[i]));
+  }
+  if (note.traces.size() > kMostNamesOfNote) {
+    absl::StrAppend(&out, " and ", note.traces.size() - kMostNamesOfNote, " more");
+  }
+  return absl::StrCat(out, ": ");
+}
+
 void AppendSweepNotes(const SweepReport& report, std::string& out) {
   AppendSection("NOTES", "", out);
   for (std::size_t i = 0; i < report.inputs.size(); ++i) {
     out += "  ";
-    AppendWrapped(absl::StrCat(FileName(report.inputs[i]), ": ", report.inputs[i].source), 4, out);
-    for (const trace::Note& note : NotesOf(report, i)) {
-      out += "  - ";
-      AppendWrapped(note.count > 1 ? absl::StrCat(note.message, " (", FormatCount(note.count), ")") : note.message, 4,
-                    out);
-    }
+    AppendWrapped(absl::StrCat(FileName(report, i), ": ", report.inputs[i].source), 4, out);
+  }
+  for (const SweepNote& note : NotesOf(report)) {
+    out += "  - ";
+    AppendWrapped(absl::StrCat(HoldersText(report, note), note.message, CountsText(note)), 4, out);
   }
 }
 

@@ -165,6 +165,16 @@ void AppendStacks(const Explanation& e, std::string& out) {
   }
 }
 
+void AppendSizes(const Explanation& e, std::string& out) {
+  if (e.sizes.empty()) return;
+  AppendSection("WHO HOLDS IT", "live blocks by size and stream, at the same moment: nothing in the input names them",
+                out);
+  for (const analyses::LiveSize& row : e.sizes) {
+    out += absl::StrFormat("  %11s  in %6s blocks  of %s, stream %d\n", FormatBytes(row.bytes), FormatCount(row.blocks),
+                           FormatBytes(row.block_bytes), Handle(row.stream));
+  }
+}
+
 std::string ReplayRemark(const Explanation& e) {
   if (!e.fidelity.has_value()) return "each row replayed from an empty allocator";
   const replay::Fidelity& f = *e.fidelity;
@@ -235,6 +245,7 @@ std::string ToText(const Explanation& e) {
   AppendCauses(e, out);
   AppendProgramRemedy(e, out);
   AppendStacks(e, out);
+  AppendSizes(e, out);
   AppendFailure(e.failure, out);
   AppendPins(e.pins, out);
   AppendProgram(e.program, out);

@@ -72,8 +72,10 @@ absl::StatusOr<TracedRun> TraceRequests(absl::string_view bytes, const ExplainOp
 absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
   const absl::StatusOr<int> device = ChooseDevice(snapshot, options.device);
   if (!device.ok()) return device.status();
+  Tell(options, "replaying as recorded");
   absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, options.wishes);
   if (!recorded.ok()) return recorded.status();
+  Tell(options, "building the timeline");
   const absl::StatusOr<policy::Options> as_recorded = replay::RecordedOptions(snapshot, recorded->options.compat);
   absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(
       snapshot, *device, replay::SizeRuleOf(as_recorded.ok() ? *as_recorded : recorded->options));
@@ -88,6 +90,7 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
   replay_options.device.address_order = options.segment_addresses;
   replay_options.device.capacity_bytes = options.capacity_bytes.value_or(remedies::kAmpleCapacityBytes);
   replay::RequestReplay replay(std::move(replay_options));
+  Tell(options, absl::StrCat("replaying ", FormatCount(requests.requests.size()), " requests"));
   replay::TimelineSink sink{timeline::StartState{}};
   if (absl::Status status = replay.Run(requests, &sink); !status.ok()) return status;
   absl::StatusOr<timeline::Timeline> replayed = sink.Finish();

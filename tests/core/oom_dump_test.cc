@@ -159,7 +159,7 @@ TEST_F(OomDumpTest, AHundredThousandBlocksCostTheDeviceNothing) {
 TEST_F(OomDumpTest, TheEventsOfARingAreInTheFile) {
   device::SimDevice device({.capacity_bytes = kGiB});
   CachingAllocator allocator(&device, {});
-  const std::unique_ptr<core::Recorder> ring = core::Recorder::Ring(&allocator);
+  const std::unique_ptr<core::Recorder> ring = *core::Recorder::Ring(&allocator);
   core::NvtxPools pools(ring.get());  // in between: what the ring keeps is found behind it
   allocator.SetSink(&pools);
   FillUp(allocator, 7, 60);

@@ -133,7 +133,7 @@ TEST_P(RecordedProgramTest, AFileBegunInTheMiddleReplays) {
     RecordedProgram program(GetParam(), seed);
     Rng rng(seed + 1000);
     program.Run(rng.Below(1500));
-    std::unique_ptr<Recorder> recorder = *Recorder::ToFile(&program.allocator(), path, {.chunk_bytes = 4096});
+    std::unique_ptr<Recorder> recorder = *Recorder::ToFile(&program.allocator(), path, {.chunk_bytes = 4096, .overwrites = true});
     program.Run(rng.Between(1, 1500));
     ASSERT_EQ(recorder->Finish(), absl::OkStatus());
     const trace::Snapshot read = Read(path);
@@ -154,7 +154,7 @@ TEST_P(RecordedProgramTest, ARingReplays) {
     Rng rng(seed + 1000);
     program.Run(rng.Below(1000));
     const std::unique_ptr<Recorder> ring =
-        Recorder::Ring(&program.allocator(), {.ring_bytes = 4 * kKiB, .chunk_bytes = 1024});
+        *Recorder::Ring(&program.allocator(), {.ring_bytes = 4 * kKiB, .chunk_bytes = 1024});
     program.Run(rng.Between(1, 2500));
     ASSERT_EQ(ring->Write(path), absl::OkStatus());
     ExpectReplaysExactly(Read(path));
@@ -179,7 +179,7 @@ TEST(RecordedGarbageTest, AgesFromBeforeTheRecordingDecide) {
       allocator.Free(blocks[i]);
       for (int search = 0; search < 10; ++search) allocator.Free(*allocator.Allocate(2 * kMiB, Stream{1}));
     }
-    std::unique_ptr<Recorder> recorder = is_ring ? Recorder::Ring(&allocator) : *Recorder::ToFile(&allocator, path);
+    std::unique_ptr<Recorder> recorder = is_ring ? *Recorder::Ring(&allocator) : *Recorder::ToFile(&allocator, path);
     ASSERT_TRUE(allocator.Allocate(32 * kMiB, Stream{0}).ok());
     ASSERT_EQ(is_ring ? recorder->Write(path) : recorder->Finish(), absl::OkStatus());
     const trace::Snapshot read = Read(path);

@@ -97,7 +97,7 @@ TEST(RecorderTest, ARingKeepsTheLastEventsAndReplaysThem) {
     Rig rig(conf);
     const std::string path = TempFile("ring");
     const std::unique_ptr<Recorder> recorder =
-        Recorder::Ring(&rig.allocator, {.ring_bytes = 8 * kKiB, .chunk_bytes = 1024});
+        *Recorder::Ring(&rig.allocator, {.ring_bytes = 8 * kKiB, .chunk_bytes = 1024});
     std::vector<trace::Event> before;
     for (int part = 0; part < 6; ++part) {
       rig.program.Run(400);
@@ -261,7 +261,7 @@ TEST(RecorderTest, ScopesArePhasesAndStacks) {
 // The error names the scopes that the pins come from, and that of a later block where one was freed before.
 TEST(RecorderTest, AFailureNamesTheScopesOfItsPins) {
   Rig rig("", 64 * kMiB);
-  const std::unique_ptr<Recorder> ring = Recorder::Ring(&rig.allocator, {.ring_bytes = 1024});
+  const std::unique_ptr<Recorder> ring = *Recorder::Ring(&rig.allocator, {.ring_bytes = 1024});
   std::vector<Block*> blocks;
   {
     ASHLAR_SCOPE("forward");
@@ -312,7 +312,7 @@ TEST(RecorderTest, StacksAreTheCallersOwn) {
 
 TEST(RecorderTest, SaysWhatTheWorldAnswered) {
   Rig rig("", 64 * kMiB);
-  const std::unique_ptr<Recorder> recorder = Recorder::Ring(&rig.allocator);
+  const std::unique_ptr<Recorder> recorder = *Recorder::Ring(&rig.allocator);
   ASSERT_TRUE(rig.allocator.SetMemoryFraction(0.5).ok());
   Block* block = *rig.allocator.Allocate(30 * kMiB, Stream{0});
   EXPECT_FALSE(rig.allocator.Allocate(30 * kMiB, Stream{0}).ok());

@@ -2,7 +2,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/readers/torch_snapshot_writer.h"
 #include "analyzer/report/explain.h"
@@ -53,6 +55,25 @@ TEST(ExplainExampleTest, TheFileIsWhatTheGeneratorWrites) {
   EXPECT_TRUE(FileBytes(kExampleFile) == made)
       << kExampleFile << " differs from what tests/report/example_training.cc makes; if that is meant, write it again "
       << "with ASHLAR_UPDATE_EXAMPLES=1 in this test's environment";
+}
+
+// What is told of long work: each stage as it begins, and how many of how many.
+TEST(ExplainExampleTest, EveryStageIsTold) {
+  report::ExplainOptions options = WithCapacity(12 * kGiB);
+  std::vector<std::string> stages;
+  options.progress = [&stages](const std::string& stage) { stages.push_back(stage); };
+  const report::Explanation explanation = MustExplain(options);
+  std::vector<std::string> expected = {"replaying as recorded", "building the timeline", "accounting for every byte"};
+  const std::size_t rows = explanation.what_if.size();
+  for (std::size_t i = 1; i <= rows; ++i) expected.push_back(absl::StrCat("what-ifs ", i, " of ", rows));
+  expected.push_back("looking for causes");
+  std::size_t found = 0;
+  for (const report::ExplainedCause& cause : explanation.causes) {
+    found += cause.finding.finding == analyses::Finding::kFound ? 1 : 0;
+  }
+  for (std::size_t i = 1; i <= found; ++i) expected.push_back(absl::StrCat("testing causes, ", i, " of ", found));
+  EXPECT_EQ(stages, expected);
+  EXPECT_GT(found, 2u);
 }
 
 TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzer/readers/input_file.h"
@@ -74,6 +77,35 @@ json ExpectSoundSweep(const report::SweepReport& report, SchemaCheck& schema) {
   }
   for (const char c : text) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
   return document;
+}
+
+// Ranks of one job: what is to be said of several is said once, with whom it holds for.
+TEST(SweepReportTest, WhatHoldsForSeveralTracesIsSaidOnce) {
+  const std::string run = FileBytes(kExample);
+  const report::SweepReport report = MustSweep(
+      {{"a/run.pickle", run}, {"b/run.pickle", run}, {"run.trace", kTrace}, {"c/other.pickle", run}}, {},
+      {.confs = {"max_split_size_mb:128"}, .threads = 1});
+  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/sweep.schema.json")));
+  const json document = ExpectSoundSweep(report, schema);
+  const std::string text = report::ToText(report);
+  std::set<std::pair<std::string, std::string>> seen;
+  std::map<std::string, std::vector<int>> holders;
+  for (const json& note : document["notes"]) {
+    EXPECT_TRUE(seen.emplace(note["name"].get<std::string>(), note["message"].get<std::string>()).second) << note;
+    EXPECT_EQ(note["traces"].size(), note["counts"].size());
+    for (const json& trace : note["traces"]) holders[note["name"]].push_back(trace.get<int>());
+  }
+  EXPECT_EQ(holders["fidelity"], (std::vector<int>{0, 1, 3, 2})) << "one for the snapshots, one for the trace";
+  EXPECT_EQ(holders["replayed_as"], (std::vector<int>{0, 1, 3, 2}));
+  EXPECT_EQ(holders["releases_before_growth"], (std::vector<int>{0, 1, 3}));
+  const auto count = [&text](const std::string& part) {
+    std::size_t out = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
+    return out;
+  };
+  EXPECT_EQ(count("baseline fidelity"), 1u) << text;
+  EXPECT_EQ(count("  - a/run.pickle, b/run.pickle, other.pickle: replayed as torch-2.10"), 1u) << text;
+  EXPECT_EQ(count("  - run.trace: "), 3u) << text;
 }
 
 TEST(SweepReportTest, TheJsonIsWhatItsSchemaSays) {
