@@ -14,8 +14,7 @@
 // A process that is killed loses the chunk that was being filled, nothing before. When the file cannot be written any
 // more, memory runs out, or stack_of throws, the recording ends as it does there, and status() says why; the allocator
 // goes on. Nobody else writes the file meanwhile, and one that is there already is refused (output_file.h). In a child
-// that fork makes, a file's recorder has ended; a ring
-// goes on.
+// that fork makes, a file's recorder has ended; a ring goes on.
 //
 // Threads: everything may be called by any thread. While a recorder is there all threads of the allocator share one
 // lock (docs/threads.md). The allocator outlives the recorder, and has no other sink meanwhile: one that is put in
