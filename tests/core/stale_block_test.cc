@@ -54,7 +54,7 @@ class StaleProgram {
  private:
   device::Device* Device() {
     cuda_.MakeCurrent(cuda_.ContextOf(0));
-    device_ = *device::CudaDevice::OpenWith(&cuda_, {.ordinal = 0});
+    device_ = *device::CudaDevice::Open({.ordinal = 0});
     return device_.get();
   }
 

@@ -55,7 +55,7 @@ class CallingSink final : public trace::EventSink {
 std::string LastWords(const std::string& conf, const std::function<void(device::FakeCuda&, CachingAllocator&)>& use) {
   device::FakeCuda cuda{{.capacity_bytes = kGiB}};
   cuda.MakeCurrent(cuda.ContextOf(0));
-  const std::unique_ptr<device::CudaDevice> device = *device::CudaDevice::OpenWith(&cuda, {.ordinal = 0});
+  const std::unique_ptr<device::CudaDevice> device = *device::CudaDevice::Open({.ordinal = 0});
   testing::internal::CaptureStderr();
   {
     CachingAllocator allocator(device.get(),
