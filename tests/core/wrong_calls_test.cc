@@ -103,7 +103,7 @@ TEST(WrongCallsTest, WhatStackOfThrowsEndsTheRecordingAlone) {
       return trace::kNoStack;
     };
     std::unique_ptr<Recorder> recorder =
-        is_ring ? Recorder::Ring(&allocator, options) : *Recorder::ToFile(&allocator, path, options);
+        *(is_ring ? Recorder::Ring(&allocator, options) : Recorder::ToFile(&allocator, path, options));
     std::vector<Block*> blocks;
     for (int i = 0; i < 1200; ++i) blocks.push_back(*allocator.Allocate(3 * kMiB, Stream{0}));
     EXPECT_EQ(events, 1000) << "asked no more";
@@ -119,7 +119,7 @@ TEST(WrongCallsTest, WhatStackOfThrowsEndsTheRecordingAlone) {
       EXPECT_GT(read->device_traces[0].size(), 600u) << "all but the chunk that was being filled";
       EXPECT_LT(read->device_traces[0].size(), 1000u);
     }
-    recorder = Recorder::Ring(&allocator);  // the allocator's only sink again
+    recorder = *Recorder::Ring(&allocator);  // the allocator's only sink again
     allocator.Free(*allocator.Allocate(3 * kMiB, Stream{0}));
     EXPECT_EQ(recorder->event_count(), 3u);
     EXPECT_EQ(recorder->Finish(), absl::OkStatus());
