@@ -1,9 +1,16 @@
-// Frees that wait for work on other streams: a queue of events for each stream, oldest first. Streams are visited by
-// handle, so that the order is the same on every machine.
+// Frees that wait for work on other streams: a queue of events for each stream that has any, oldest first. Streams are
+// visited by handle, so that the order is the same on every machine. Cost and memory go by the streams that are waited
+// for now, not by those ever seen. Thread rule: not thread-safe; the allocator's World guards it.
+//
+//   PendingFrees pending;
+//   pending.Add(device.RecordEvent(stream), block);           // the block counts its events itself
+//   pending.Poll(device, [](policy::Block* block) { ... });   // those whose last event is done
 #ifndef ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
 #define ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <map>
@@ -25,51 +32,46 @@ class PendingFrees {
   // Calls `finished(block)` for each block whose last event is done; a stream's queue stops at its first unfinished.
   template <typename Finished>
   void Poll(device::Device& device, Finished finished) {
-    for (auto& [stream, queue] : queues_) {
+    ForEachQueue([&](Queue& queue) {
       while (!queue.empty() && device.QueryEvent(queue.front().event)) PopFront(queue, finished);
-    }
+      return absl::OkStatus();
+    }).IgnoreError();
   }
 
   // The same for all events, waiting for each. A stream whose event cannot be waited for keeps its queue; the first
   // such error is returned.
   template <typename Finished>
   absl::Status Synchronize(device::Device& device, Finished finished) {
-    absl::Status first_error;
-    for (auto it = queues_.begin(); it != queues_.end();) {
-      const absl::Status status = SynchronizeQueue(device, it->second, finished);
-      first_error.Update(status);
-      it = status.ok() ? queues_.erase(it) : std::next(it);
-    }
-    return first_error;
+    return ForEachQueue([&](Queue& queue) { return SynchronizeFront(device, queue, queue.size(), finished); });
   }
 
   // The same for the events of one block alone, and what is done with them: what their streams were given before.
   template <typename Finished>
   absl::Status SynchronizeBlock(device::Device& device, const policy::Block* block, Finished finished) {
-    for (auto& [stream, queue] : queues_) {
+    absl::Status first_error;
+    return ForEachQueue([&](Queue& queue) {
+      if (!first_error.ok()) return absl::OkStatus();
       std::size_t count = queue.size();
       while (count > 0 && queue[count - 1].block != block) --count;
-      if (count == 0) continue;
-      if (absl::Status status = device.SynchronizeEvent(queue[count - 1].event); !status.ok()) return status;
-      for (; count > 0; --count) PopFront(queue, finished);
-    }
-    return absl::OkStatus();
+      if (count > 0) first_error = device.SynchronizeEvent(queue[count - 1].event);
+      for (; first_error.ok() && count > 0; --count) PopFront(queue, finished);
+      return first_error;
+    });
   }
 
   // The same for the event that was recorded first. Not to be called when there is none.
   template <typename Finished>
   absl::Status SynchronizeOldest(device::Device& device, Finished finished) {
-    std::deque<Item>* oldest = nullptr;
-    for (auto& [stream, queue] : queues_) {
-      if (queue.empty()) continue;
-      if (oldest == nullptr || queue.front().event.sequence < oldest->front().event.sequence) oldest = &queue;
-    }
-    if (absl::Status status = device.SynchronizeEvent(oldest->front().event); !status.ok()) return status;
-    PopFront(*oldest, finished);
-    return absl::OkStatus();
+    const auto oldest = std::min_element(queues_.begin(), queues_.end(), [](const auto& a, const auto& b) {
+      return a.second.front().event.sequence < b.second.front().event.sequence;
+    });
+    absl::Status status = SynchronizeFront(device, oldest->second, 1, finished);
+    if (oldest->second.empty()) queues_.erase(oldest);
+    return status;
   }
 
   std::size_t size() const { return size_; }
+  std::size_t stream_count() const { return queues_.size(); }  // of those that are waited for
 
  private:
   struct Item {
@@ -77,9 +79,22 @@ class PendingFrees {
     policy::Block* block;
   };
 
+  using Queue = std::deque<Item>;
+
+  // What `visit` leaves empty goes. The first error that it returns.
+  template <typename Visit>
+  absl::Status ForEachQueue(Visit visit) {
+    absl::Status first_error;
+    for (auto it = queues_.begin(); it != queues_.end();) {
+      first_error.Update(visit(it->second));
+      it = it->second.empty() ? queues_.erase(it) : std::next(it);
+    }
+    return first_error;
+  }
+
   template <typename Finished>
-  absl::Status SynchronizeQueue(device::Device& device, std::deque<Item>& queue, Finished& finished) {
-    while (!queue.empty()) {
+  absl::Status SynchronizeFront(device::Device& device, Queue& queue, std::size_t count, Finished& finished) {
+    for (; count > 0; --count) {
       if (absl::Status status = device.SynchronizeEvent(queue.front().event); !status.ok()) return status;
       PopFront(queue, finished);
     }
@@ -87,14 +102,14 @@ class PendingFrees {
   }
 
   template <typename Finished>
-  void PopFront(std::deque<Item>& queue, Finished& finished) {
+  void PopFront(Queue& queue, Finished& finished) {
     policy::Block* block = queue.front().block;
     queue.pop_front();
     --size_;
     if (--block->pending_events == 0) finished(block);
   }
 
-  std::map<std::uint64_t, std::deque<Item>> queues_;  // by stream handle
+  std::map<std::uint64_t, Queue> queues_;  // by stream handle; none is empty
   std::size_t size_ = 0;
 };
 

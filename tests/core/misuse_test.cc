@@ -237,7 +237,8 @@ TEST(MisuseTest, AnAddressThatIsNobodysChangesNothing) {
 TEST(MisuseTest, EveryTestOfTheTableExists) {
   const auto read = [](const std::string& path) { return FileText(ASHLAR_SOURCE_DIR + path); };
   std::string tests;
-  for (const char* name : {"misuse", "cuda_fault_injection", "pools", "threads", "ladder", "stale_block", "wrong_calls"}) {
+  for (const char* name : {"misuse", "cuda_fault_injection", "pools", "threads", "ladder", "recorder_file", "stale_block",
+                           "wrong_calls"}) {
     tests += read("/tests/core/" + std::string(name) + "_test.cc");
   }
   int found = 0;

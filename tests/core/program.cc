@@ -104,8 +104,29 @@ std::string StatsDifference(const Stats& product, const model::Stats& expected) 
   return out;
 }
 
-std::string BlockText(std::uint64_t address, std::uint64_t size_bytes, int state, std::uint64_t requested_bytes) {
-  return absl::StrCat(absl::Hex(address), " + ", size_bytes, " state ", state, " requested ", requested_bytes, "\n");
+const char* Name(policy::BlockState state) {
+  switch (state) {
+    case policy::BlockState::kFree: return "free";
+    case policy::BlockState::kPending: return "pending";
+    case policy::BlockState::kUnmapped: return "unmapped";
+    case policy::BlockState::kLive: return "live";
+  }
+  return "no state";
+}
+
+const char* Name(model::State state) {
+  switch (state) {
+    case model::State::kFree: return "free";
+    case model::State::kPending: return "pending";
+    case model::State::kUnmapped: return "unmapped";
+    case model::State::kLive: return "live";
+  }
+  return "no state";
+}
+
+std::string BlockText(std::uint64_t address, std::uint64_t size_bytes, const char* state,
+                      std::uint64_t requested_bytes) {
+  return absl::StrCat(absl::Hex(address), " + ", size_bytes, " ", state, ", requested ", requested_bytes, "\n");
 }
 
 std::string StateText(const policy::Heap& heap) {
@@ -113,8 +134,7 @@ std::string StateText(const policy::Heap& heap) {
   for (const auto& [address, segment] : heap.segments()) {
     for (const Block* block = segment->first; block != nullptr; block = block->next) {
       const bool is_used = block->state == policy::BlockState::kLive || block->state == policy::BlockState::kPending;
-      out += BlockText(block->address, block->size_bytes, static_cast<int>(block->state),
-                       is_used ? block->requested_bytes : 0);
+      out += BlockText(block->address, block->size_bytes, Name(block->state), is_used ? block->requested_bytes : 0);
     }
   }
   return out;
@@ -124,7 +144,7 @@ std::string StateText(const model::Model& model) {
   std::string out;
   for (const auto& [address, block] : model.blocks()) {
     const bool is_used = block.state == model::State::kLive || block.state == model::State::kPending;
-    out += BlockText(address, block.size, static_cast<int>(block.state), is_used ? block.requested : 0);
+    out += BlockText(address, block.size, Name(block.state), is_used ? block.requested : 0);
   }
   return out;
 }

@@ -65,11 +65,11 @@ TEST(MachineWorld, StreamsAreItsOwnAndWaitForEachOther) {
   EXPECT_TRUE(RunIn(*fan_out, SmallRunOf("stream_fanout")).status.ok());
   EXPECT_EQ(side.streams, 1u) << "the maker's is there from the start";
   EXPECT_EQ(fan_out->StreamOf(1), Stream{0x5001});
-  EXPECT_EQ(side.cuda.calls_of("cudaStreamWaitEvent"), 20u) << "the reader waits for every batch";
+  EXPECT_EQ(side.cuda.calls_of("cuStreamWaitEvent"), 20u) << "the reader waits for every batch";
   const std::unique_ptr<World> lookups = WorldOver(side, SmallWorld(DeviceKind::kCuda));
   EXPECT_TRUE(RunIn(*lookups, SmallRunOf("embedding_serving")).status.ok());
   EXPECT_EQ(side.streams, 1 + 3u);
-  EXPECT_EQ(side.cuda.calls_of("cudaStreamWaitEvent"), 20 + 3u) << "three wait for the table";
+  EXPECT_EQ(side.cuda.calls_of("cuStreamWaitEvent"), 20 + 3u) << "three wait for the table";
 }
 
 TEST(MachineWorld, CapacityIsALimitOnABiggerDevice) {
