@@ -28,6 +28,10 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
 endif()
 
+if(NOT PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  message(NOTICE "Ashlar: CMAKE_BUILD_TYPE is not set, so its libraries are built without optimisation: set Release")
+endif()
+
 if(ASHLAR_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "ASHLAR_FUZZ=ON needs clang (libFuzzer), the compiler is ${CMAKE_CXX_COMPILER_ID}: "
                       "use `cmake --preset fuzz`, or set CMAKE_CXX_COMPILER=clang++")

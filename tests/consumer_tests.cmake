@@ -3,6 +3,9 @@
 set(consumer_dir ${PROJECT_BINARY_DIR}/consumer)
 set(consumer_settings -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
                       -DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS} -DASHLAR_CUDA=${ASHLAR_CUDA})
+if(CMAKE_UNITY_BUILD)
+  list(APPEND consumer_settings -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=48)
+endif()
 
 function(ashlar_consumer_test way)
   add_test(NAME consumer.${way}
