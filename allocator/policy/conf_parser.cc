@@ -95,7 +95,7 @@ bool IsLate(Compat compat) { return compat == Compat::kTorch210 || compat == Com
 
 // `[k:v,...,>:v]`; see Options::roundup_power2_divisions.
 absl::Status ReadDivisionsList(const Setting& setting, Options& options) {
-  constexpr absl::string_view kAllowed =
+  static constexpr absl::string_view kAllowed =
       "use [size:divisions,...,>:divisions], sizes in MiB and powers of two, divisions powers of two or 0";
   absl::string_view list = setting.value;
   if (!absl::ConsumePrefix(&list, "[") || !absl::ConsumeSuffix(&list, "]")) return Bad(setting, kAllowed);
