@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 
 namespace ashlar::device {
@@ -20,9 +22,9 @@ absl::StatusOr<const CudaDriver*> OpenDriver() {
   if (library == nullptr) {
     return absl::UnavailableError(absl::StrCat("no CUDA driver: ", dlerror(), " (NVIDIA's driver brings it)"));
   }
-  const auto* const driver = new CudaDriver{CudaLookup(library)};
+  std::unique_ptr<const CudaDriver> driver(new CudaDriver{CudaLookup(library)});
   const std::string& missing = driver->lookup.missing(CudaNeed::kAlways);
-  if (missing.empty()) return driver;
+  if (missing.empty()) return driver.release();
   return absl::UnavailableError(absl::StrCat("the CUDA driver, of version ", driver->VersionText(), ", has no ",
                                              missing, ": install a driver of CUDA ", CudaVersionText(kOldestDriver),
                                              " or later"));
