@@ -32,10 +32,15 @@ set(CLI11_BUILD_TESTS OFF)
 set(CLI11_BUILD_EXAMPLES OFF)
 
 ashlar_dependency(absl libabsl-dev https://github.com/abseil/abseil-cpp.git 20220623.1)
-ashlar_dependency(nlohmann_json nlohmann-json3-dev https://github.com/nlohmann/json.git v3.11.2)
-ashlar_dependency(CLI11 libcli11-dev https://github.com/CLIUtils/CLI11.git v2.1.2)
-ashlar_dependency(ZLIB zlib1g-dev)
+if(ASHLAR_BUILD_ANALYZER)
+  ashlar_dependency(nlohmann_json nlohmann-json3-dev https://github.com/nlohmann/json.git v3.11.2)
+  ashlar_dependency(CLI11 libcli11-dev https://github.com/CLIUtils/CLI11.git v2.1.2)
+  ashlar_dependency(ZLIB zlib1g-dev)
+endif()
 find_package(Threads REQUIRED)
+# What our libraries take of Abseil.
+set(ashlar_absl absl::base absl::flat_hash_map absl::function_ref absl::inlined_vector absl::span absl::status absl::statusor
+    absl::str_format absl::strings)
 if(ASHLAR_BUILD_TESTS)
   ashlar_dependency(GTest "libgtest-dev libgmock-dev" https://github.com/google/googletest.git release-1.12.1)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)

@@ -1,29 +1,71 @@
-# Install rules and the CMake package: find_package(ashlar) gives ashlar::allocator, ashlar::kernels and ashlar::analyzer,
-# with ashlar::adapters_nvtx where there is NVTX.
-# tests/consumer holds this to its word.
+# Install rules: the CMake package, pkg-config files and headers, by component (docs/building.md).
+#
+#   allocator       libashlar_allocator and its headers: needs Abseil alone
+#   adapters_nvtx   NVTX ranges as scopes of recordings, where the toolkit has NVTX
+#   analyzer        libashlar_analyzer, which has an allocator of its own inside, and <ashlar/explain.h>: needs zlib too
+#   program         bin/ashlar
+#
+# `cmake --install build --component NAME` needs no more than that component built; without one, what was built is
+# installed. tests/consumer holds this to its word.
 include(CMakePackageConfigHelpers)
 
 set(ASHLAR_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ashlar)
 
-install(TARGETS ashlar_allocator ashlar_kernels ashlar_analyzer EXPORT ashlarTargets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TARGET ashlar_adapters_nvtx)
-  install(TARGETS ashlar_adapters_nvtx EXPORT ashlarTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
-if(TARGET ashlar_program)
-  install(TARGETS ashlar_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
-foreach(folder allocator kernels analyzer)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${ASHLAR_INSTALL_INCLUDEDIR}
-          FILES_MATCHING PATTERN "*.h")
-endforeach()
+# ashlar_install_library(component): as find_package(ashlar COMPONENTS component) gives it.
+function(ashlar_install_library component)
+  set(target ${ashlar_kind}_${component})
+  if(NOT TARGET ${target})
+    set(target ashlar_${component})
+  endif()
+  install(TARGETS ${target} EXPORT ashlar-${component}
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component} OPTIONAL
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component} OPTIONAL)
+  install(EXPORT ashlar-${component} NAMESPACE ashlar:: DESTINATION ${ASHLAR_PACKAGE_DIR} COMPONENT ${component})
+  install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlarConfig.cmake ${PROJECT_BINARY_DIR}/cmake/ashlarConfigVersion.cmake
+          DESTINATION ${ASHLAR_PACKAGE_DIR} COMPONENT ${component})
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ${component})
+endfunction()
 
-install(EXPORT ashlarTargets NAMESPACE ashlar:: DESTINATION ${ASHLAR_PACKAGE_DIR})
+function(ashlar_install_headers component)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/include/ashlar/)
+  install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ashlar COMPONENT ${component})
+endfunction()
+
+# ashlar_install_pkg_config(component "packages that users compile with" "packages that we link"): a static library brings
+# the latter to the link.
+function(ashlar_install_pkg_config component public private)
+  set(ASHLAR_PC_NAME ${component})
+  file(RELATIVE_PATH ASHLAR_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  set(ASHLAR_PC_REQUIRES ${public})
+  set(ASHLAR_PC_LIBS -lashlar_${component})
+  if(NOT BUILD_SHARED_LIBS)
+    string(APPEND ASHLAR_PC_REQUIRES " ${private}")
+    string(APPEND ASHLAR_PC_LIBS " -pthread -ldl")
+  endif()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/ashlar.pc.in ${PROJECT_BINARY_DIR}/cmake/ashlar-${component}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlar-${component}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+          COMPONENT ${component})
+endfunction()
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/ashlarConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/cmake/ashlarConfig.cmake
-                              INSTALL_DESTINATION ${ASHLAR_PACKAGE_DIR})
+                              INSTALL_DESTINATION ${ASHLAR_PACKAGE_DIR} PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/ashlarConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlarConfig.cmake ${PROJECT_BINARY_DIR}/cmake/ashlarConfigVersion.cmake
-        DESTINATION ${ASHLAR_PACKAGE_DIR})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(ashlar_public_absl "absl_span absl_status absl_statusor absl_strings")
+set(ashlar_private_absl "absl_base absl_flat_hash_map absl_function_ref absl_inlined_vector absl_str_format")
+ashlar_install_library(allocator)
+ashlar_install_headers(allocator allocator.h ashlar.h buffer.h device.h devices.h errors.h export.h options.h pool.h
+                       recorder.h scope.h snapshot.h statistics.h units.h)
+ashlar_install_pkg_config(allocator "${ashlar_public_absl}" "${ashlar_private_absl}")
+if(TARGET ashlar_adapters_nvtx)
+  ashlar_install_library(adapters_nvtx)
+  ashlar_install_headers(adapters_nvtx nvtx.h)
+endif()
+if(ASHLAR_BUILD_ANALYZER)
+  ashlar_install_library(analyzer)
+  ashlar_install_headers(analyzer explain.h export.h)
+  ashlar_install_pkg_config(analyzer "${ashlar_public_absl}" "${ashlar_private_absl} zlib")
+  install(TARGETS ashlar_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program OPTIONAL)
+endif()

@@ -5,11 +5,25 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)  # include/ashlar/export.h marks what is exported
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+option(ASHLAR_BUILD_ANALYZER "Build the analyzer and the program; without them, the allocator alone" ON)
 option(ASHLAR_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(ASHLAR_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(BUILD_SHARED_LIBS "Libraries that others link are shared" OFF)
+set(ashlar_kind ashlar_static)
+if(BUILD_SHARED_LIBS)
+  set(ashlar_kind ashlar_shared)
+endif()
 option(ASHLAR_INSTALL "Add the install rules" ${PROJECT_IS_TOP_LEVEL})
+if(NOT ASHLAR_BUILD_ANALYZER)
+  set(ASHLAR_BUILD_TESTS OFF)
+  set(ASHLAR_BUILD_BENCH OFF)
+  set_property(GLOBAL APPEND PROPERTY ASHLAR_LEFT_OUT
+               "left out: analyzer, program, tests and benchmarks: ASHLAR_BUILD_ANALYZER=OFF")
+endif()
 option(ASHLAR_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
 option(ASHLAR_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 option(ASHLAR_FETCH_DEPENDENCIES "Fetch a pinned copy of a library that is not installed" ON)
@@ -20,9 +34,6 @@ if(CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 option(ASHLAR_PRECOMPILE_HEADERS "Precompile the headers of the libraries we build on" ${ashlar_precompile_default})
 set(ASHLAR_SANITIZE "" CACHE STRING "Sanitizers for every target, such as address,undefined or thread")
-
-# Headers keep their path under a folder of our own: <prefix>/include/ashlar/allocator/base/units.h.
-set(ASHLAR_INSTALL_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/ashlar)
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
@@ -39,6 +50,7 @@ endif()
 
 # Sets warnings and sanitizers on one of our targets; nvcc has flags of its own (AshlarCuda.cmake).
 function(ashlar_configure_target target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)  # users see the latter alone
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion>"
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ASHLAR_WERROR}>>:-Werror>)
@@ -58,6 +70,35 @@ function(ashlar_configure_target target)
                            -fno-sanitize-recover=all)
     target_link_options(${target} PUBLIC -fsanitize=${ASHLAR_SANITIZE})
   endif()
+endfunction()
+
+# ashlar_add_library(component OBJECTS target ... EXPORTS "pattern" LIBRARIES target ...): the library ashlar::component
+# that others link, static or shared, of the objects of our own static ones, which take LIBRARIES. A shared one exports
+# what ASHLAR_EXPORT marks and the pattern matches, and no template of another library that it instantiated.
+function(ashlar_add_library component)
+  cmake_parse_arguments(arg "" "EXPORTS" "OBJECTS;LIBRARIES" ${ARGN})
+  list(TRANSFORM arg_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+  set(map ${PROJECT_BINARY_DIR}/cmake/${component}.map)
+  file(WRITE ${map} "{ global: extern \"C++\" { ${arg_EXPORTS}; typeinfo?for?ashlar::*; typeinfo?name?for?ashlar::*; \
+vtable?for?ashlar::*; }; local: *; };\n")
+  foreach(kind STATIC SHARED)
+    string(TOLOWER ashlar_${kind}_${component} target)
+    add_library(${target} ${kind} EXCLUDE_FROM_ALL ${arg_OBJECTS})
+    target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_compile_features(${target} INTERFACE cxx_std_20)
+    target_link_libraries(${target} PUBLIC absl::span absl::status absl::statusor absl::strings
+                          PRIVATE ${arg_LIBRARIES} Threads::Threads ${CMAKE_DL_LIBS})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ashlar_${component} EXPORT_NAME ${component}
+                          LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+                          SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+                          ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
+                          LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+    ashlar_configure_target(${target})
+  endforeach()
+  target_link_options(ashlar_shared_${component} PRIVATE -Wl,--version-script=${map} -Wl,-z,defs)
+  set_target_properties(${ashlar_kind}_${component} PROPERTIES EXCLUDE_FROM_ALL OFF)
+  add_library(ashlar::${component} ALIAS ${ashlar_kind}_${component})
 endfunction()
 
 # For code whose speed nobody waits for: compiles in two thirds of the time.

@@ -1,35 +1,87 @@
-# The tests consumer.*: install this build into a folder, then build and run tests/consumer and the example of the
-# documents against it, and the former once more with the source tree as a subproject.
+# The tests consumer.*: install this build into a folder, by component and as a whole; then build and run tests/consumer
+# and the example of the documents against it, and the former once more with the source tree as a subproject, which
+# builds the allocator alone, as a shared library.
 set(consumer_dir ${PROJECT_BINARY_DIR}/consumer)
 set(consumer_settings -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
-                      -DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS} -DASHLAR_CUDA=${ASHLAR_CUDA})
+                      -DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS} -DASHLAR_CUDA=${ASHLAR_CUDA}
+                      -DCONSUMER_EXAMPLE=${PROJECT_SOURCE_DIR}/docs/examples/training_oom.pickle)
 if(CMAKE_UNITY_BUILD)
   list(APPEND consumer_settings -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=48)
 endif()
 
-function(ashlar_consumer_test way)
-  add_test(NAME consumer.${way}
-           COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${PROJECT_SOURCE_DIR}/tests/consumer ${consumer_dir}/${way}
+# ashlar_consumer_test(name way "component;..." "output" [cmake arguments])
+function(ashlar_consumer_test name way components output)
+  string(REPLACE ";" "\\;" components "${components}")
+  add_test(NAME consumer.${name}
+           COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${PROJECT_SOURCE_DIR}/tests/consumer ${consumer_dir}/${name}
                    --build-generator ${CMAKE_GENERATOR} --build-noclean
-                   --build-options ${consumer_settings} -DCONSUMER_WAY=${way} ${ARGN}
-                   --test-command ${consumer_dir}/${way}/consumer)
-  set_tests_properties(consumer.${way} PROPERTIES LABELS consumer TIMEOUT 900 PASS_REGULAR_EXPRESSION
-                       "300 MiB took 300.00 MiB of the device")
+                   --build-options ${consumer_settings} -DCONSUMER_WAY=${way} "-DCONSUMER_COMPONENTS=${components}" ${ARGN})
+  set_tests_properties(consumer.${name} PROPERTIES LABELS consumer TIMEOUT 900 PASS_REGULAR_EXPRESSION "${output}")
 endfunction()
 
-ashlar_consumer_test(add_subdirectory -DASHLAR_SOURCE=${PROJECT_SOURCE_DIR} -DASHLAR_SANITIZE=${ASHLAR_SANITIZE})
-set_tests_properties(consumer.add_subdirectory PROPERTIES PROCESSORS 2)
+# ashlar_install_test(name build [--component component]): installs into the folder `name`; a test that needs it has the
+# fixture ashlar_name.
+function(ashlar_install_test name build)
+  string(JOIN " " arguments ${ARGN})
+  add_test(NAME consumer.${name} COMMAND bash -c "rm -rf '${consumer_dir}/${name}_prefix' && \
+           '${CMAKE_COMMAND}' --install '${build}' --prefix '${consumer_dir}/${name}_prefix' ${arguments}")
+  set_tests_properties(consumer.${name} PROPERTIES LABELS consumer FIXTURES_SETUP ashlar_${name})
+endfunction()
+
+set(allocator_works "300 MiB took 300.00 MiB of the device")
+set(analyzer_works "training_oom.pickle is explained")
+set(exports ${CMAKE_CURRENT_SOURCE_DIR}/consumer/exports.py)
+
+# Without what the allocator does not need, which must not even be looked for.
+ashlar_consumer_test(add_subdirectory add_subdirectory "allocator" "${allocator_works}"
+                     -DASHLAR_SOURCE=${PROJECT_SOURCE_DIR} -DBUILD_SHARED_LIBS=ON -DASHLAR_BUILD_ANALYZER=OFF -DASHLAR_INSTALL=ON
+                     -DASHLAR_FETCH_DEPENDENCIES=OFF -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON
+                     -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON)
+set_tests_properties(consumer.add_subdirectory PROPERTIES PROCESSORS 2 FIXTURES_SETUP ashlar_subproject)
+set(subproject ${consumer_dir}/add_subdirectory/ashlar)
+add_test(NAME consumer.exports COMMAND ${Python3_EXECUTABLE} -B ${exports} ${subproject}/lib/libashlar_allocator.so
+         ashlar::Allocator::Free ashlar::FormatBytes ashlar::Recorder::Write)
+ashlar_install_test(install_shared ${subproject} --component allocator)
+set_tests_properties(consumer.exports consumer.install_shared PROPERTIES FIXTURES_REQUIRED ashlar_subproject LABELS consumer)
+ashlar_consumer_test(find_package_shared find_package "allocator" "${allocator_works}"
+                     -DCMAKE_PREFIX_PATH=${consumer_dir}/install_shared_prefix)
+set_tests_properties(consumer.find_package_shared PROPERTIES FIXTURES_REQUIRED ashlar_install_shared)
+
+# The analyzer as a shared library is one link more here.
+add_custom_target(ashlar_shared_libraries ALL DEPENDS ashlar_shared_analyzer)
+add_test(NAME consumer.exports_analyzer COMMAND ${Python3_EXECUTABLE} -B ${exports} $<TARGET_FILE:ashlar_shared_analyzer>
+         ashlar::ExplainFile ashlar::ExplainBytes)
+set_tests_properties(consumer.exports_analyzer PROPERTIES LABELS consumer)
+
 if(ASHLAR_INSTALL)
-  add_test(NAME consumer.install COMMAND bash -c "rm -rf '${consumer_dir}/prefix' && \
-           '${CMAKE_COMMAND}' --install '${PROJECT_BINARY_DIR}' --prefix '${consumer_dir}/prefix'")
-  ashlar_consumer_test(find_package -DCMAKE_PREFIX_PATH=${consumer_dir}/prefix)
-  set_tests_properties(consumer.install PROPERTIES LABELS consumer FIXTURES_SETUP ashlar_installed)
+  ashlar_install_test(install ${PROJECT_BINARY_DIR})
+  set(components allocator analyzer)
+  if(TARGET ashlar_adapters_nvtx)
+    list(APPEND components adapters_nvtx)
+  endif()
+  ashlar_consumer_test(find_package find_package "${components}" "${analyzer_works}"
+                       -DCMAKE_PREFIX_PATH=${consumer_dir}/install_prefix)
   add_test(NAME consumer.example
            COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${PROJECT_SOURCE_DIR}/docs/examples/allocate
                    ${consumer_dir}/example --build-generator ${CMAKE_GENERATOR} --build-noclean
-                   --build-options ${consumer_settings} -DCMAKE_PREFIX_PATH=${consumer_dir}/prefix
+                   --build-options ${consumer_settings} -DCMAKE_PREFIX_PATH=${consumer_dir}/install_prefix
                    --test-command ${consumer_dir}/example/allocate)
   set_tests_properties(consumer.example PROPERTIES LABELS consumer TIMEOUT 900 PASS_REGULAR_EXPRESSION
                        "200 requests took 2 device calls, 320.00 MiB\nout of memory: 4.00 TiB requested")
-  set_tests_properties(consumer.find_package consumer.example PROPERTIES FIXTURES_REQUIRED ashlar_installed)
+  set_tests_properties(consumer.find_package consumer.example PROPERTIES FIXTURES_REQUIRED ashlar_install)
+  foreach(component allocator analyzer)
+    ashlar_install_test(install_${component} ${PROJECT_BINARY_DIR} --component ${component})
+    ashlar_consumer_test(find_package_${component} find_package ${component} "${${component}_works}"
+                         -DCMAKE_PREFIX_PATH=${consumer_dir}/install_${component}_prefix)
+    set_tests_properties(consumer.find_package_${component} PROPERTIES FIXTURES_REQUIRED ashlar_install_${component})
+  endforeach()
+  find_program(ASHLAR_PKG_CONFIG pkg-config)
+  mark_as_advanced(ASHLAR_PKG_CONFIG)
+  if(ASHLAR_PKG_CONFIG)
+    ashlar_consumer_test(pkg_config pkg_config "allocator;analyzer" "${analyzer_works}"
+                         -DCMAKE_PREFIX_PATH=${consumer_dir}/install_prefix)
+    set_tests_properties(consumer.pkg_config PROPERTIES FIXTURES_REQUIRED ashlar_install)
+  else()
+    set_property(GLOBAL APPEND PROPERTY ASHLAR_LEFT_OUT "left out: the test consumer.pkg_config: no pkg-config was found")
+  endif()
 endif()

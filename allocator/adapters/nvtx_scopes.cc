@@ -1,4 +1,4 @@
-#include "allocator/adapters/nvtx_scopes.h"
+#include "ashlar/nvtx.h"
 
 #define NVTX_NO_IMPL  // its types only: the injection is below, and nothing here calls NVTX
 #include <nvtx3/nvToolsExt.h>
@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "allocator/core/scope.h"
+#include "ashlar/scope.h"
 
-namespace ashlar::adapters {
+namespace ashlar {
 namespace {
 
 std::atomic<bool> is_following{false};
@@ -28,7 +28,7 @@ std::string Narrow(const wchar_t* text) {
 
 int Push(const std::string& name) {
   if (is_following.load(std::memory_order_relaxed)) {
-    core::BeginScope(name.empty() ? "NVTX range" : name);
+    BeginScope(name.empty() ? "NVTX range" : name);
     ++depth;
   } else {
     ++unfollowed;
@@ -38,7 +38,7 @@ int Push(const std::string& name) {
 
 int Pop() {
   if (depth > 0) {
-    core::EndScope();
+    EndScope();
     --depth;
   } else if (unfollowed > 0) {
     --unfollowed;
@@ -118,8 +118,8 @@ int Attach(NvtxGetExportTableFunc_t get_export_table) {
 
 void FollowNvtxRanges() { is_following.store(true, std::memory_order_relaxed); }
 
-}  // namespace ashlar::adapters
+}  // namespace ashlar
 
 // Strong, where every object that uses NVTX has a weak one that is null.
-extern "C" NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr;
-NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = &ashlar::adapters::Attach;
+extern "C" ASHLAR_EXPORT NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr;
+NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = &ashlar::Attach;

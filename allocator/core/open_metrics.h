@@ -22,11 +22,7 @@
 
 namespace ashlar::core {
 
-struct MetricsSource {
-  std::string device;  // the value of the label: "0", a UUID; any text, different for each source
-  Stats stats;
-  std::uint64_t max_split_size_bytes = policy::kUnlimited;
-};
+using ashlar::MetricsSource;
 
 std::string OpenMetricsText(absl::Span<const MetricsSource> sources);
 

@@ -1,6 +1,7 @@
 #include "allocator/core/scope.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -35,31 +36,6 @@ void Tell(bool is_begin, absl::string_view name) {
 
 constinit thread_local ScopesCache scopes_cache;
 
-void BeginScope(absl::string_view name) {
-  MutableScopesOfThread().emplace_back(name);
-  scopes_cache.owner = 0;
-  Tell(true, name);
-}
-
-void EndScope() {
-  std::vector<std::string>& scopes = MutableScopesOfThread();
-  if (scopes.empty()) return;
-  const std::string name = std::move(scopes.back());
-  scopes.pop_back();
-  scopes_cache.owner = 0;
-  Tell(false, name);
-}
-
-Scope::Scope(absl::string_view name) {
-  if (listener_count.load(std::memory_order_relaxed) == 0) return;
-  BeginScope(name);
-  is_open_ = true;
-}
-
-Scope::~Scope() {
-  if (is_open_) EndScope();
-}
-
 const std::vector<std::string>& ScopesOfThread() { return MutableScopesOfThread(); }
 
 void AddScopeListener(ScopeListener* listener) {
@@ -79,3 +55,32 @@ void RemoveScopeListener(ScopeListener* listener) {
 }
 
 }  // namespace ashlar::core
+
+namespace ashlar {
+
+void BeginScope(absl::string_view name) {
+  core::MutableScopesOfThread().emplace_back(name);
+  core::scopes_cache.owner = 0;
+  core::Tell(true, name);
+}
+
+void EndScope() {
+  std::vector<std::string>& scopes = core::MutableScopesOfThread();
+  if (scopes.empty()) return;
+  const std::string name = std::move(scopes.back());
+  scopes.pop_back();
+  core::scopes_cache.owner = 0;
+  core::Tell(false, name);
+}
+
+Scope::Scope(absl::string_view name) {
+  if (core::listener_count.load(std::memory_order_relaxed) == 0) return;
+  BeginScope(name);
+  is_open_ = true;
+}
+
+Scope::~Scope() {
+  if (is_open_) EndScope();
+}
+
+}  // namespace ashlar

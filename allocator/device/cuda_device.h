@@ -32,18 +32,11 @@
 #include "allocator/device/cuda_events.h"
 #include "allocator/device/cuda_vmm.h"
 #include "allocator/device/device.h"
+#include "ashlar/devices.h"
 
 namespace ashlar::device {
 
-struct CudaDeviceOptions {
-  int ordinal = 0;
-  // How the pages of expandable segments can be shared with other processes. It is decided when a page is created:
-  // a page without a handle type can never be exported.
-  bool posix_fd_handles = false;
-  bool fabric_handles = false;
-  // Pages that a network card may reach directly (allocFlags.gpuDirectRDMACapable).
-  bool gpu_direct_rdma = false;
-};
+using ashlar::CudaDeviceOptions;
 
 class CudaDevice final : public Device {
  public:

@@ -1,82 +1,15 @@
-// The device seam: every call the allocator makes to a device, about a dozen, all virtual and cold. None of them is
-// made on a cache hit in the same stream while no event is outstanding.
-//
-//   segments   AllocateSegment / FreeSegment            cuMemAlloc / cuMemFree
-//   VMM        Reserve / ReleaseReservation             cuMemAddressReserve / cuMemAddressFree
-//              Map / Unmap                              cuMemCreate + cuMemMap + cuMemSetAccess, a handle a page
-//   memory     GetMemoryInfo                            cuMemGetInfo
-//   events     RecordEvent / QueryEvent / ...           cuEventRecord / cuEventQuery / cuEventSynchronize
-//              MakeStreamWait                           cuEventRecord, cuStreamWaitEvent
-//
-// Errors: kResourceExhausted means out of device memory and nothing else; the allocator then walks its ladder. Any
-// other code is a device error and is passed to the caller unchanged. What a failure leaves behind, as docs/devices.md
-// says it too:
-//   AllocateSegment, Reserve, Map              nothing: no byte, no page, no address
-//   FreeSegment, Unmap, ReleaseReservation     the caller is rid of the range; the device keeps what was not taken back
-//                                              and tries again before it obtains memory the next time
-//   RecordEvent                                an event all the same, of a later point than asked, never of an earlier
-//                                              one: done if its stream could be synchronised instead
-//   QueryEvent                                 an event that is not done
-//   SynchronizeEvent, SynchronizeStream        nothing is proven done
-//   MakeStreamWait                             nothing waits
-// Thread rule: calls are serialised by the allocator that owns the device's memory.
+// The device seam (ashlar/device.h), by the names that the devices behind it use.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_
 #define ASHLAR_ALLOCATOR_DEVICE_DEVICE_H_
 
-#include <cstdint>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "allocator/base/units.h"
+#include "ashlar/device.h"  // IWYU pragma: export
 
 namespace ashlar::device {
 
-struct MemoryInfo {
-  std::uint64_t free_bytes = 0;
-  std::uint64_t total_bytes = 0;
-};
-
-// A point in a stream's work, as returned by RecordEvent. Sequences rise over all streams.
-struct DeviceEvent {
-  Stream stream{};
-  std::uint64_t sequence = 0;
-};
-
-class Device {
- public:
-  virtual ~Device() = default;
-
-  // A range of at least `size_bytes` of device memory; its address.
-  virtual absl::StatusOr<std::uint64_t> AllocateSegment(std::uint64_t size_bytes) = 0;
-  virtual absl::Status FreeSegment(std::uint64_t address) = 0;
-
-  // Address space without memory behind it.
-  virtual absl::StatusOr<std::uint64_t> Reserve(std::uint64_t size_bytes) = 0;
-  virtual absl::Status ReleaseReservation(std::uint64_t address) = 0;
-
-  // Puts memory behind [address, address + size_bytes) of a reservation, one handle for each `page_bytes`. All or
-  // nothing: on failure no page of the range is mapped.
-  virtual absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) = 0;
-  virtual absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) = 0;
-
-  virtual MemoryInfo GetMemoryInfo() = 0;
-
-  virtual DeviceEvent RecordEvent(Stream stream) = 0;
-  // True when all work of the stream up to the event is done.
-  virtual bool QueryEvent(const DeviceEvent& event) = 0;
-  // Waits for the event, or for all work of the stream so far.
-  virtual absl::Status SynchronizeEvent(const DeviceEvent& event) = 0;
-  virtual absl::Status SynchronizeStream(Stream stream) = 0;
-  // What `stream` is given from now on runs after what `awaited` was given so far; the caller does not wait.
-  virtual absl::Status MakeStreamWait(Stream stream, Stream awaited) = 0;
-
-  // While a stream is being captured into a graph, the allocator makes no call that returns memory, waits, or names an
-  // event, and the device makes none on its own account.
-  virtual void SetCapturing(bool is_capturing) = 0;
-
-  // Not OK, once and for good: what this device gave out is no longer there, as the text says why.
-  virtual absl::Status Lost() const { return absl::OkStatus(); }
-};
+using ashlar::Device;
+using ashlar::DeviceEvent;
+using ashlar::MemoryInfo;
 
 }  // namespace ashlar::device
 

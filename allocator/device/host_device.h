@@ -25,14 +25,11 @@
 #include "allocator/device/address_space.h"
 #include "allocator/device/device.h"
 #include "allocator/device/stream_clock.h"
+#include "ashlar/devices.h"
 
 namespace ashlar::device {
 
-struct HostDeviceOptions {
-  std::uint64_t capacity_bytes = 4 * kGiB;
-  std::uint64_t granularity_bytes = 2 * kMiB;  // a power of two of at least the system's page
-  bool events_complete_immediately = true;
-};
+using ashlar::HostDeviceOptions;
 
 class HostDevice final : public Device {
  public:

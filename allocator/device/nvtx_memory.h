@@ -12,6 +12,9 @@
 
 namespace ashlar::device {
 
+// Whether this build has NVTX's headers.
+bool HasNvtx();
+
 // A range that the tool watches as a pool.
 enum class NvtxHeap : std::uint64_t {};
 

@@ -3,6 +3,8 @@
 
 namespace ashlar::device {
 
+bool HasNvtx() { return false; }
+
 std::optional<NvtxHeap> RegisterNvtxHeap(std::uint64_t /*address*/, std::uint64_t /*size_bytes*/) {
   return std::nullopt;
 }

@@ -19,6 +19,8 @@ nvtxMemVirtualRangeDesc_t RangeOf(std::uint64_t address, std::uint64_t size_byte
 
 }  // namespace
 
+bool HasNvtx() { return true; }
+
 std::optional<NvtxHeap> RegisterNvtxHeap(std::uint64_t address, std::uint64_t size_bytes) {
   const nvtxMemVirtualRangeDesc_t range = RangeOf(address, size_bytes);
   nvtxMemHeapDesc_t heap = {};

@@ -12,13 +12,9 @@
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/oom_message.h"
-#include "analyzer/readers/plain_trace.h"
-#include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
+#include "analyzer/report/explain_input.h"
 #include "analyzer/report/explain_model.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/text.h"
 
 namespace ashlar::cli {
 namespace {
@@ -34,49 +30,12 @@ struct ExplainFlags {
 
 using Explanations = std::vector<report::Explanation>;
 
-absl::StatusOr<Explanations> One(absl::StatusOr<report::Explanation> explanation) {
-  if (!explanation.ok()) return explanation.status();
-  return Explanations{*std::move(explanation)};
-}
-
-absl::StatusOr<Explanations> ExplainRecorded(const std::string& bytes, const report::ExplainOptions& options) {
-  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
-  if (!snapshot.ok()) return snapshot.status();
-  return One(report::ExplainSnapshot(*snapshot, options));
-}
-
-absl::StatusOr<Explanations> ExplainTrace(const std::string& bytes, const report::ExplainOptions& options) {
-  const absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(bytes);
-  if (!requests.ok()) return requests.status();
-  return One(report::ExplainRequests(*requests, options));
-}
-
-absl::StatusOr<Explanations> ExplainText(const std::string& bytes, const report::ExplainOptions& options) {
-  Explanations out = report::ExplainMessages(readers::FindOomMessages(bytes), options);
-  if (!out.empty()) return out;
-  return absl::InvalidArgumentError(
-      absl::StrCat("this is ", readers::InputKindName(readers::Sniff(bytes)),
-                   ", not a PyTorch memory snapshot, a request trace or a text with an out-of-memory message; record a "
-                   "snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"));
-}
-
 absl::StatusOr<Explanations> ExplainBytes(const std::string& bytes, const ReplayFlags& flags,
                                           const report::ExplainOptions& options) {
-  const readers::InputKind kind = readers::Sniff(bytes);
-  if (readers::IsSnapshot(kind)) return ExplainRecorded(bytes, options);
-  if (kind != readers::InputKind::kPlainTrace) return ExplainText(bytes, options);
-  if (absl::Status status = NoSnapshotFlags(flags); !status.ok()) return status;
-  return ExplainTrace(bytes, options);
-}
-
-std::string Render(const Explanations& explanations, bool as_json) {
-  if (as_json) return report::ToJson(explanations);
-  std::string out;
-  for (const report::Explanation& explanation : explanations) {
-    if (!out.empty()) out += "\n";
-    out += report::ToText(explanation);
+  if (readers::Sniff(bytes) == readers::InputKind::kPlainTrace) {
+    if (absl::Status status = NoSnapshotFlags(flags); !status.ok()) return status;
   }
-  return out;
+  return report::ExplainInput(bytes, options);
 }
 
 // The peaks of another rank's file.
@@ -126,7 +85,7 @@ int RunExplain(const ExplainFlags& flags) {
       ExplainBytes(*bytes, flags.replay, NamingProgress(flags.input, *options));
   if (!explanations.ok()) return FailInput(flags.input, explanations.status());
   if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
-  return Print(Render(*explanations, flags.json)) ? kOk : kUnreadable;
+  return Print(report::PrintExplanations(*explanations, flags.json)) ? kOk : kUnreadable;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // NVTX ranges as a profiled program pushes them, seen by a recorder. No GPU is needed: NVTX is headers only.
-#include "allocator/adapters/nvtx_scopes.h"
+#include "ashlar/nvtx.h"
 
 #include <gtest/gtest.h>
 #include <nvtx3/nvToolsExt.h>

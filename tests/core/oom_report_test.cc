@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "allocator/adapters/throwing.h"
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
@@ -255,34 +254,6 @@ TEST(OomReportTest, AnImpossibleTotalIsNotReckonedWith) {
   const OomReport report = core::MakeOomReport(failed, {}, OptionsFrom(""));
   EXPECT_EQ(report.outside_bytes, std::nullopt);
   EXPECT_THAT(core::OomLines(report), testing::Contains(testing::HasSubstr("outside not known")));
-}
-
-TEST(ThrowingTest, OutOfMemoryIsABadAllocWithTheReport) {
-  device::SimDevice device({.capacity_bytes = 64 * kMiB});
-  CachingAllocator allocator(&device, OptionsFrom(""));
-  const std::uint64_t address = adapters::AllocateOrThrow(allocator, 300, Stream{0});
-  EXPECT_TRUE(allocator.FreeAddress(address));
-  const std::string text(allocator.AllocateAddress(kGiB, Stream{0}).status().message());
-  EXPECT_THAT(text, testing::HasSubstr("\nverdict: capacity"));
-  try {
-    adapters::AllocateOrThrow(allocator, kGiB, Stream{0});
-    FAIL() << "1 GiB of 64 MiB";
-  } catch (const std::bad_alloc& error) {
-    EXPECT_EQ(error.what(), text);
-    EXPECT_NE(dynamic_cast<const OutOfMemoryError*>(&error), nullptr);
-  }
-}
-
-TEST(ThrowingTest, ADeviceErrorIsNoBadAlloc) {
-  device::SimDevice device({.capacity_bytes = 64 * kMiB});
-  CachingAllocator allocator(&device, OptionsFrom(""));
-  device.FailCall(0, absl::InternalError("cudaErrorIllegalAddress"));
-  try {
-    adapters::AllocateOrThrow(allocator, 300, Stream{0});
-    FAIL() << "the device failed";
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("cudaErrorIllegalAddress"));
-  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ import lint_tree
 from lint_tree import Finding, Sample
 
 FLOORS_FILE = "docs/floors.md"
+PUBLIC = "include"  # the root of what is installed: "ashlar/x.h" is include/ashlar/x.h
 FLOOR_LINE = re.compile(r"^F(\d+)\s+(\S+)\s+<-\s*(.*)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 
@@ -64,6 +65,8 @@ def folder_of(floors, path):
 
 def check_include(root, floors, tops, path, line, target):
     beside = pathlib.Path(root) / pathlib.PurePath(path).parent / target
+    if (pathlib.Path(root) / PUBLIC / target).is_file():
+        target = f"{PUBLIC}/{target}"
     if target.split("/")[0] not in tops:
         if target.startswith(".") or beside.is_file():
             return [Finding("relative", path, line, f"include \"{target}\" by its path from the repository root")]
@@ -112,6 +115,12 @@ GOOD = {
     "a/roof/deep/x.h": "",
     "b/x.cc": "#include \"a/roof/deep/x.h\"\n#include <a/left/x.h>\n",
 }
+WITH_PUBLIC = {
+    FLOORS_FILE: TABLE.replace("F3 b <- a/roof", "F2 include/ashlar <-\nF3 b <- a/roof include/ashlar"),
+    "include/ashlar/x.h": "#include \"ashlar/y.h\"\n",
+    "include/ashlar/y.h": "",
+    "b/z.cc": "#include \"ashlar/x.h\"\n#include <ashlar/y.h>\n",
+}
 SAMPLES = [
     Sample("", GOOD),
     Sample("floor", GOOD | {"a/base/up.h": "#include \"a/left/x.h\"\n"}),
@@ -121,6 +130,9 @@ SAMPLES = [
     Sample("floor", GOOD | {"a/left/deep/up.cc": "#include \"a/roof/x.h\"\n"}),
     Sample("folder", GOOD | {"c/x.cc": ""}),
     Sample("folder", GOOD | {"a/x.cc": ""}),
+    Sample("", GOOD | WITH_PUBLIC),
+    Sample("floor", GOOD | WITH_PUBLIC | {"a/base/up.h": "#include \"ashlar/x.h\"\n"}),
+    Sample("floor", GOOD | WITH_PUBLIC | {"include/ashlar/up.h": "#include \"a/roof/deep/x.h\"\n"}),
     Sample("missing", GOOD | {"b/y.cc": "#include \"a/base/gone.h\"\n"}),
     Sample("relative", GOOD | {"b/x.h": "", "b/y.cc": "#include \"x.h\"\n"}),
     Sample("relative", GOOD | {"b/y.cc": "#include \"../a/base/x.h\"\n"}),

@@ -26,7 +26,9 @@ def has_width(path):
 
 
 def guard_of(path):
-    return "ASHLAR_" + re.sub(r"[^A-Za-z0-9]", "_", path).upper() + "_"
+    """Of the path as it is included: include/ashlar/x.h is "ashlar/x.h"."""
+    included = path.removeprefix("include/ashlar/")
+    return "ASHLAR_" + re.sub(r"[^A-Za-z0-9]", "_", included).upper() + "_"
 
 
 def check_length(path, lines):
@@ -91,6 +93,8 @@ SAMPLES = [
     Sample("guard", GOOD | {"a/b_c.h": HEADER.replace("#define ASHLAR_A_B_C_H_\n", "")}),
     Sample("guard", GOOD | {"a/b_c.h": HEADER.replace("#endif  // ASHLAR_A_B_C_H_", "#endif")}),
     Sample("guard", GOOD | {"a/b_c.h": "#pragma once\n"}),
+    Sample("", GOOD | {"include/ashlar/a/b_c.h": HEADER}),
+    Sample("guard", GOOD | {"include/ashlar/b_c.h": HEADER}),
 ]
 
 if __name__ == "__main__":

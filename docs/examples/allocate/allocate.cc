@@ -1,30 +1,26 @@
 // Uses memory of GPU 0, or of the host where there is none: the loop of a training run, then a request too many.
-#include <iostream>
+#include <ashlar/ashlar.h>
 
-#include "allocator/core/caching_allocator.h"
-#include "allocator/device/cuda_device.h"
-#include "allocator/device/host_device.h"
+#include <iostream>
+#include <memory>
 
 int main() {
   using namespace ashlar;
-  const auto cuda = device::CudaDevice::Open({.ordinal = 0});
-  device::HostDevice host({.capacity_bytes = kGiB});
-  device::Device* device = cuda.ok() ? static_cast<device::Device*>(cuda->get()) : &host;
-  std::cout << (cuda.ok() ? "memory of GPU 0" : "memory of the host") << "\n";
+  const absl::StatusOr<std::unique_ptr<Device>> gpu = OpenCudaDevice({.ordinal = 0});
+  const std::unique_ptr<Device> host = MakeHostDevice({.capacity_bytes = kGiB});
+  Device* const device = gpu.ok() ? gpu->get() : host.get();
+  std::cout << (gpu.ok() ? "memory of GPU 0" : "memory of the host") << "\n";
 
-  const auto options = policy::ParseConf("max_split_size_mb:128", policy::Compat::kTorch210);
-  core::CachingAllocator allocator(device, *options);
+  Allocator allocator(device, *Options::Parse("max_split_size_mb:128"));
   const Stream stream{0};  // a cudaStream_t as an integer
   for (int step = 0; step < 100; ++step) {
-    const auto activations = allocator.AllocateAddress(300 * kMiB, stream);
-    const auto gradients = allocator.AllocateAddress(20 * kMiB, stream);
+    const auto activations = Buffer::Make(allocator, 300 * kMiB, stream);
+    const auto gradients = Buffer::Make(allocator, 20 * kMiB, stream);
     if (!activations.ok() || !gradients.ok()) return 1;
-    // ... kernels on `stream` that use the two addresses ...
-    allocator.FreeAddress(*activations);
-    allocator.FreeAddress(*gradients);
+    // ... kernels on `stream` that use activations->data() and gradients->data() ...
   }
-  const core::Stats stats = allocator.stats();
+  const Stats stats = allocator.stats();
   std::cout << stats.allocation.all().allocated << " requests took " << stats.num_device_alloc << " device calls, "
             << FormatBytes(stats.reserved_bytes.all().peak) << "\n";
-  std::cout << allocator.AllocateAddress(4096 * kGiB, stream).status().message() << "\n";
+  std::cout << allocator.Allocate(4096 * kGiB, stream).status().message() << "\n";
 }

@@ -1,15 +1,15 @@
-// The allocator for code that throws: PyTorch's pluggable allocators, RMM and std::pmr want an exception where a
+// The allocator for code that throws: RMM, std::pmr and PyTorch's pluggable allocators want an exception where a
 // request fails, and catch std::bad_alloc.
 //
 //   try {
-//     const std::uint64_t address = adapters::AllocateOrThrow(allocator, 300 * kMiB, stream);
+//     const ashlar::Block block = ashlar::AllocateOrThrow(allocator, 300 * ashlar::kMiB, stream);
 //   } catch (const ashlar::OutOfMemoryError& error) {
-//     std::cerr << error.what();   // at most 12 lines: allocator/core/oom_report.h
+//     std::cerr << error.what();   // at most 12 lines: where every byte is
 //   }
 //
-// Threads: as core::CachingAllocator.
-#ifndef ASHLAR_ALLOCATOR_ADAPTERS_THROWING_H_
-#define ASHLAR_ALLOCATOR_ADAPTERS_THROWING_H_
+// Threads: as Allocator.
+#ifndef ASHLAR_ERRORS_H_
+#define ASHLAR_ERRORS_H_
 
 #include <cstdint>
 #include <memory>
@@ -19,12 +19,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "allocator/core/caching_allocator.h"
+#include "ashlar/allocator.h"
+#include "ashlar/export.h"
+#include "ashlar/units.h"
 
 namespace ashlar {
 
 // The device's memory is not enough; nothing else is wrong. Copies never throw.
-class OutOfMemoryError : public std::bad_alloc {
+class ASHLAR_EXPORT OutOfMemoryError : public std::bad_alloc {
  public:
   explicit OutOfMemoryError(const absl::Status& status)
       : text_(std::make_shared<const std::string>(status.message())) {}
@@ -36,12 +38,10 @@ class OutOfMemoryError : public std::bad_alloc {
 };
 
 // Any other failure: the device's own, by call, name and text.
-class DeviceError : public std::runtime_error {
+class ASHLAR_EXPORT DeviceError : public std::runtime_error {
  public:
   explicit DeviceError(const absl::Status& status) : std::runtime_error(status.ToString()) {}
 };
-
-namespace adapters {
 
 // `status` is not OK.
 [[noreturn]] inline void Throw(const absl::Status& status) {
@@ -49,14 +49,12 @@ namespace adapters {
   throw DeviceError(status);
 }
 
-inline std::uint64_t AllocateOrThrow(core::CachingAllocator& allocator, std::uint64_t bytes, Stream stream,
-                                     PoolId pool = {}) {
-  const absl::StatusOr<std::uint64_t> address = allocator.AllocateAddress(bytes, stream, pool);
-  if (!address.ok()) Throw(address.status());
-  return *address;
+inline Block AllocateOrThrow(Allocator& allocator, std::uint64_t bytes, Stream stream, PoolId pool = {}) {
+  const absl::StatusOr<Block> block = allocator.Allocate(bytes, stream, pool);
+  if (!block.ok()) Throw(block.status());
+  return *block;
 }
 
-}  // namespace adapters
 }  // namespace ashlar
 
-#endif  // ASHLAR_ALLOCATOR_ADAPTERS_THROWING_H_
+#endif  // ASHLAR_ERRORS_H_

@@ -1,0 +1,20 @@
+// What an ashlar::Allocator holds. Threads: as the allocator's.
+#ifndef ASHLAR_ALLOCATOR_FACE_ALLOCATOR_IMPL_H_
+#define ASHLAR_ALLOCATOR_FACE_ALLOCATOR_IMPL_H_
+
+#include "allocator/core/caching_allocator.h"
+#include "allocator/core/nvtx_pools.h"
+#include "ashlar/allocator.h"
+
+namespace ashlar {
+
+struct Allocator::Impl {
+  Impl(Device* device, const Options& options) : allocator(device, options) {}
+
+  core::NvtxPools shown_blocks;  // outlives the allocator, whose sink it is
+  core::CachingAllocator allocator;
+};
+
+}  // namespace ashlar
+
+#endif  // ASHLAR_ALLOCATOR_FACE_ALLOCATOR_IMPL_H_

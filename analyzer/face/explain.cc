@@ -1,0 +1,59 @@
+#include "ashlar/explain.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/remedies/what_if_input.h"
+#include "analyzer/report/explain_input.h"
+
+namespace ashlar {
+namespace {
+
+absl::Status CheckOptions(const ExplainOptions& options) {
+  if (options.capacity_bytes.has_value() &&
+      (*options.capacity_bytes == 0 || *options.capacity_bytes > remedies::kAmpleCapacityBytes)) {
+    return absl::OutOfRangeError(absl::StrCat("capacity_bytes: ", *options.capacity_bytes,
+                                              " is not between 1 byte and ",
+                                              FormatBytes(remedies::kAmpleCapacityBytes)));
+  }
+  if (options.memory_fraction.has_value() && !(*options.memory_fraction >= 0 && *options.memory_fraction <= 1)) {
+    return absl::OutOfRangeError(
+        absl::StrCat("memory_fraction: ", *options.memory_fraction, " is not between 0 and 1"));
+  }
+  return absl::OkStatus();
+}
+
+report::ExplainOptions ReportOptions(const ExplainOptions& options) {
+  report::ExplainOptions out;
+  out.capacity_bytes = options.capacity_bytes;
+  out.memory_fraction = options.memory_fraction;
+  out.device = options.device;
+  out.device_used_bytes = options.device_used_bytes;
+  out.progress = options.progress;
+  return out;
+}
+
+absl::StatusOr<std::string> ExplainText(const std::string& bytes, const ExplainOptions& options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  const absl::StatusOr<std::vector<report::Explanation>> explanations =
+      report::ExplainInput(bytes, ReportOptions(options));
+  if (!explanations.ok()) return explanations.status();
+  return report::PrintExplanations(*explanations, options.as_json);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ExplainBytes(absl::string_view bytes, const ExplainOptions& options) {
+  return ExplainText(std::string(bytes), options);
+}
+
+absl::StatusOr<std::string> ExplainFile(const std::string& path, const ExplainOptions& options) {
+  const absl::StatusOr<std::string> bytes = readers::ReadInput(path);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<std::string> text = ExplainText(*bytes, options);
+  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(path, ": ", text.status().message()));
+  return text;
+}
+
+}  // namespace ashlar

@@ -1,0 +1,191 @@
+// A caching allocator of device memory: it obtains segments from a device, cuts blocks from them, and keeps what is
+// freed for the next request of the same stream, with the decisions of PyTorch's CUDA caching allocator.
+//
+//   absl::StatusOr<std::unique_ptr<ashlar::Device>> gpu = ashlar::OpenCudaDevice({});
+//   ashlar::Allocator allocator(gpu->get(), *ashlar::Options::Parse("max_split_size_mb:128"));
+//
+//   absl::StatusOr<ashlar::Block> block = allocator.Allocate(300 * ashlar::kMiB, ashlar::Stream{0});
+//   if (!block.ok()) std::cerr << block.status().message();   // out of memory: where every byte is
+//   Kernel<<<..., stream>>>(block->data());
+//   allocator.RecordStream(*block, other);   // `other` uses it too
+//   allocator.Free(*block);                  // reused in stream order, once work so far on `other` is done
+//
+// buffer.h has a block that frees itself, pool.h private pools, errors.h exceptions in place of statuses.
+//
+// Errors: kResourceExhausted is out of memory, after everything was tried, with at most 12 lines on where every byte
+// is, of which the first is a message by itself; anything else is the device's own. Where the ladder could not
+// synchronise or return memory, its failure is that error, not out of memory. Calls that answer nothing leave theirs in
+// TakeDeviceError. Where the device is lost (reset, or this is a forked child), every Allocate answers that from then
+// on, frees only keep books, and nothing is returned. What a caller gets wrong ends the program with one line, as far
+// as it can be told; docs/misuse.md has what happens when.
+//
+// Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
+// thread than the one that allocated it.
+#ifndef ASHLAR_ALLOCATOR_H_
+#define ASHLAR_ALLOCATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ashlar/device.h"
+#include "ashlar/export.h"
+#include "ashlar/options.h"
+#include "ashlar/snapshot.h"
+#include "ashlar/statistics.h"
+#include "ashlar/units.h"
+
+namespace ashlar {
+
+namespace policy {
+struct Block;
+}
+namespace core {
+class CachingAllocator;
+}
+
+// A block of memory, by handle: a value to pass around. It says nothing any more once the block was freed.
+class Block {
+ public:
+  Block() = default;  // no block
+
+  explicit operator bool() const { return record_ != nullptr; }
+  std::uint64_t address() const { return address_; }
+  void* data() const { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address_)); }
+  // Of a live block: at least what was asked for; 0 where there is no block.
+  ASHLAR_EXPORT std::uint64_t size_bytes() const;
+  // What was asked for.
+  ASHLAR_EXPORT std::uint64_t requested_bytes() const;
+
+  friend bool operator==(const Block&, const Block&) = default;
+
+ private:
+  friend class Allocator;
+  explicit Block(const policy::Block* record);
+  const policy::Block* record_ = nullptr;
+  std::uint64_t address_ = 0;
+};
+
+// Whether the requests of a stream are routed; called in the requesting thread.
+using StreamFilter = std::function<bool(Stream)>;
+
+enum class RouteKind : std::uint8_t {
+  kPlain,    // requests go to the pool, that is all
+  kCapture,  // and a graph is being captured: nothing may wait
+};
+
+struct SoftLimitCrossing {
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t reserved_bytes = 0;  // now, at most the limit
+  std::uint64_t wanted_bytes = 0;    // the new segment that takes it above
+};
+using SoftLimitCallback = std::function<void(const SoftLimitCrossing&)>;
+
+// What PyTorch's MemPool offers; see docs/policy.md.
+struct PoolTraits {
+  bool use_on_oom = false;
+  bool no_split = false;
+};
+
+class ASHLAR_EXPORT Allocator {
+ public:
+  // The device is not null and outlives the allocator. Segments are not returned at destruction: the device's owner
+  // decides. Blocks that live then are told in one line on stderr, unless report_leaks is false.
+  explicit Allocator(Device* device, const Options& options = {});
+  ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // --- blocks ---
+  // A block of at least `bytes`; no block for 0 bytes, which is no request at all.
+  absl::StatusOr<Block> Allocate(std::uint64_t bytes, Stream stream, PoolId pool = {});
+  // The block's caller is done with it; no block is nothing to do.
+  void Free(Block block) noexcept;
+  // `stream` uses the block too: once freed, it waits for that stream's work so far.
+  void RecordStream(Block block, Stream stream) noexcept;
+
+  // --- addresses, for callers that hold nothing else ---
+  absl::StatusOr<std::uint64_t> AllocateAddress(std::uint64_t bytes, Stream stream, PoolId pool = {});
+  // False when no live block begins there.
+  bool FreeAddress(std::uint64_t address) noexcept;
+
+  // --- memory that is cached ---
+  // Completes the frees whose events are done; every Allocate does this first.
+  void PollEvents();
+  // Synchronises every pending free and returns all whole-free memory to the device.
+  void EmptyCache();
+  // Returns whole-free large segments to reclaim `target_bytes`, oldest first. The ladder does this by itself.
+  void CollectGarbage(std::uint64_t target_bytes);
+  // The first error that the device gave, since the last asked, to a call that answers nothing.
+  absl::Status TakeDeviceError();
+
+  // --- limits ---
+  // At most `fraction` of the device's memory; [0, 1].
+  absl::Status SetMemoryFraction(double fraction);
+  // At most so many bytes reserved, beside the fraction; nothing = no such limit.
+  void SetMemoryLimit(std::optional<std::uint64_t> bytes);
+  // The lower of the two limits, if there is one.
+  std::optional<std::uint64_t> limit_bytes() const;
+  // Of the device, as it said when the allocator was made.
+  std::uint64_t device_total_bytes() const;
+  // `callback` is told before a request takes what is reserved from at most `bytes` to above: once for each crossing,
+  // and no lock is held, so it may use this allocator. What it throws comes out of the request, which has changed
+  // nothing.
+  void SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback);
+  // For the soft limit of the settings.
+  void SetSoftLimitCallback(SoftLimitCallback callback);
+  // Called when nothing in the cache fits; true = something was freed, search again. As the callback above.
+  void AddFreeMemoryCallback(std::function<bool()> callback);
+
+  // --- private pools (pool.h has them by handle) ---
+  // A new pool with one user, under an id that no pool had before.
+  PoolId CreatePool(const PoolTraits& traits = {});
+  // Made on first use, with one user, under an id of the caller's.
+  void ConfigurePool(PoolId pool, const PoolTraits& traits);
+  // One user more, and one less. What is free in a pool stays there while it has users.
+  void RetainPool(PoolId pool);
+  void ReleasePool(PoolId pool);
+  std::uint64_t PoolUseCount(PoolId pool) const;
+  // Returns what is whole-free in this pool. kFailedPrecondition while it has users.
+  absl::Status EmptyPool(PoolId pool);
+  // From now on requests for the default pool go to this one, if `filter` accepts their stream; of several routes the
+  // youngest that accepts. The pool has one user more, whom ReleasePool ends. The filter must not use the allocator.
+  // kFailedPrecondition: the pool has a route already.
+  //
+  // With RouteKind::kCapture, until EndPool, no call to the device waits, returns memory or names an event: a request
+  // that the cache and new memory cannot serve is out of memory, and frees that wait for other streams begin to wait
+  // when the last capture ends.
+  absl::Status BeginPool(PoolId pool, StreamFilter filter, RouteKind kind = RouteKind::kPlain);
+  // kFailedPrecondition: the pool has no route.
+  absl::Status EndPool(PoolId pool);
+
+  // --- what it holds and did ---
+  Stats stats() const;
+  const Options& options() const;
+  // By address.
+  std::vector<SegmentInfo> Segments() const;
+  // Writes the state as it is into a file for `ashlar explain` (docs/failure.md). `path` may have %p for the process's
+  // number and %h for the host; a file of that name is replaced, as a whole. Errors name the file;
+  // kFailedPrecondition: a recorder is writing it.
+  absl::Status DumpSnapshot(const std::string& path) const;
+  // Has compute-sanitizer see every block as a region of its own, by NVTX, so that a kernel that writes behind its
+  // block is found (docs/failure.md). Before the first request, and instead of a recorder; all threads share one lock
+  // from then on. kFailedPrecondition: there is a recorder; kUnimplemented: built without NVTX.
+  absl::Status ShowBlocksToSanitizer();
+  // Whether every invariant of the books holds; for tests.
+  absl::Status Validate() const;
+
+ private:
+  friend class Recorder;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ashlar
+
+#endif  // ASHLAR_ALLOCATOR_H_

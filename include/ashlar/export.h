@@ -1,0 +1,8 @@
+// ASHLAR_EXPORT marks what programs may link against: libraries are built with hidden visibility, and export nothing
+// else.
+#ifndef ASHLAR_EXPORT_H_
+#define ASHLAR_EXPORT_H_
+
+#define ASHLAR_EXPORT __attribute__((visibility("default")))
+
+#endif  // ASHLAR_EXPORT_H_

@@ -1,0 +1,44 @@
+// The state of an allocator at one moment: its segments, cut into blocks.
+//
+//   segment  [address .................... address + size_bytes)
+//            | live 512 | free 1536 | live ... | pending ... |      blocks tile the segment, in address order
+//
+//   for (const ashlar::SegmentInfo& segment : allocator.Segments()) ...
+//
+// Allocator::DumpSnapshot writes the same into a file, for `ashlar explain`. Plain values; sizes are bytes.
+#ifndef ASHLAR_SNAPSHOT_H_
+#define ASHLAR_SNAPSHOT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "ashlar/units.h"
+
+namespace ashlar {
+
+enum class BlockState : std::uint8_t {
+  kFree,
+  kLive,
+  kPending,  // freed by the program, still waiting for work on another stream
+};
+
+struct BlockInfo {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t requested_bytes = 0;  // what the caller asked for; 0 for a free block
+  BlockState state = BlockState::kFree;
+};
+
+struct SegmentInfo {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  Stream stream{};
+  PoolId pool;
+  bool is_small_pool = false;
+  bool is_expandable = false;
+  std::vector<BlockInfo> blocks;
+};
+
+}  // namespace ashlar
+
+#endif  // ASHLAR_SNAPSHOT_H_
