@@ -1,7 +1,8 @@
 // The allocators that are measured, behind one shape: Allocate(bytes, stream) -> Handle, Free(handle), and what their
 // answers are checked by: live_bytes() is the sum of Counted(bytes) of all that is live, and AddressOf a handle.
 //
-//   ours              AllocateAddress, FreeAddress: the caller keeps an address, as callers of the rivals do
+//   ours              AllocateAddress, FreeAddress of ashlar::Allocator, the library's face: the caller keeps an address,
+//                     as callers of the rivals do
 //   ours_block        Allocate, Free: the caller keeps the block, no lookup by address
 //   ours_expandable   by address, expandable segments
 //   ours_private      by address, in a private pool
@@ -21,8 +22,8 @@
 #include <memory>
 
 #include "allocator/base/check.h"
-#include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
+#include "ashlar/allocator.h"
 #include "bench/endless_device.h"
 #include "bench/rival_set_engine.h"
 #include "bench/rival_tlsf.h"
@@ -38,7 +39,7 @@ inline std::int64_t CountedAsIs(std::uint64_t bytes) { return static_cast<std::i
 // same to it: EventCalls() must stay 0.
 class Ours {
  public:
-  explicit Ours(policy::Options options = {}, PoolId pool = {})
+  explicit Ours(Options options = {}, PoolId pool = {})
       : allocator_(&device_, std::move(options)), pool_(pool) {}
   static std::int64_t Counted(std::uint64_t bytes) { return CountedAsIs(bytes); }
   std::int64_t live_bytes() const { return allocator_.stats().requested_bytes.all().current; }
@@ -46,7 +47,7 @@ class Ours {
 
  protected:
   device::SimDevice device_{EndlessDevice()};
-  core::CachingAllocator allocator_;
+  Allocator allocator_;
   const PoolId pool_;
 };
 
@@ -61,10 +62,10 @@ class OursByAddress : public Ours {
 
 class OursByBlock : public Ours {
  public:
-  using Handle = core::Block*;
+  using Handle = Block;
   Handle Allocate(std::uint64_t bytes, Stream stream = {}) { return *allocator_.Allocate(bytes, stream); }
   void Free(Handle block) { allocator_.Free(block); }
-  static std::uint64_t AddressOf(Handle block) { return block->address; }
+  static std::uint64_t AddressOf(Handle block) { return block.address(); }
 };
 
 class OursExpandable : public OursByAddress {
@@ -72,8 +73,8 @@ class OursExpandable : public OursByAddress {
   OursExpandable() : OursByAddress(Expandable()) {}
 
  private:
-  static policy::Options Expandable() {
-    policy::Options options;
+  static Options Expandable() {
+    Options options;
     options.expandable_segments = true;
     return options;
   }

@@ -31,7 +31,8 @@ core::RecorderOptions OptionsOf(const RecorderOptions& options) {
 }  // namespace
 
 struct Recorder::Impl {
-  std::unique_ptr<core::Recorder> recorder;
+  explicit Impl(std::unique_ptr<core::Recorder> own) : recorder(std::move(own)) {}
+  const std::unique_ptr<core::Recorder> recorder;
 };
 
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(Allocator& allocator, const std::string& path,

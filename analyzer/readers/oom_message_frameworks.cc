@@ -1,6 +1,7 @@
 // The messages of TensorFlow, JAX, CuPy, RMM, PaddlePaddle, ggml and Numba.
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
