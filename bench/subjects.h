@@ -1,8 +1,8 @@
 // The allocators that are measured, behind one shape: Allocate(bytes, stream) -> Handle, Free(handle), and what their
 // answers are checked by: live_bytes() is the sum of Counted(bytes) of all that is live, and AddressOf a handle.
 //
-//   ours              AllocateAddress, FreeAddress of ashlar::Allocator, the library's face: the caller keeps an address,
-//                     as callers of the rivals do
+//   ours              AllocateAddress, FreeAddress of ashlar::Allocator: the caller keeps an address, as callers of
+//                     the rivals do
 //   ours_block        Allocate, Free: the caller keeps the block, no lookup by address
 //   ours_expandable   by address, expandable segments
 //   ours_private      by address, in a private pool

@@ -201,6 +201,9 @@ class CachingAllocator {
   // Heap invariants plus agreement of the statistics with the heap.
   absl::Status Validate() const;
 
+  // What a call after the destructor ends in (misuse.cc).
+  [[noreturn]] static void StopAtGoneAllocator();
+
  private:
   enum class Growth : std::uint8_t { kDone, kOutOfMemory, kRejected, kDeviceError };
   enum class NamedBy : std::uint8_t { kPointer, kAddress };  // how the caller will name the block
@@ -235,7 +238,6 @@ class CachingAllocator {
   }
   [[noreturn]] static void StopAtDeadBlock(const Block* block, const char* call);
   [[noreturn]] static void StopAtForeignBlock(const Block* block, const char* call);
-  [[noreturn]] static void StopAtGoneAllocator();
   void TellLiveBlocks() const;
 
   // --- everything else, in the World ---

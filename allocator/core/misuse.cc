@@ -33,7 +33,7 @@ void CachingAllocator::StopAtForeignBlock(const Block* block, const char* call) 
 }
 
 void CachingAllocator::StopAtGoneAllocator() {
-  StopAtMisuse("CachingAllocator: called after its destructor: free every block before the allocator ends");
+  StopAtMisuse("Allocator: called after its destructor: free every block before the allocator ends");
 }
 
 // A forked child's copy is not the child's to tell of, and memory of a lost device is gone.

@@ -51,77 +51,77 @@ Block::Block(const policy::Block* record) : record_(record), address_(record == 
 std::uint64_t Block::size_bytes() const { return record_ == nullptr ? 0 : record_->size_bytes; }
 std::uint64_t Block::requested_bytes() const { return record_ == nullptr ? 0 : record_->requested_bytes; }
 
-Allocator::Allocator(Device* device, const Options& options) : impl_(std::make_unique<Impl>(device, options)) {}
-Allocator::~Allocator() = default;
+Allocator::Allocator(Device* device, const Options& options) : impl_(new Impl(device, options)) {}
+Allocator::~Allocator() { delete impl_.exchange(nullptr, std::memory_order_relaxed); }
 
 absl::StatusOr<Block> Allocator::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
-  absl::StatusOr<core::Block*> block = impl_->allocator.Allocate(bytes, stream, pool);
+  absl::StatusOr<core::Block*> block = impl().allocator.Allocate(bytes, stream, pool);
   if (!block.ok()) [[unlikely]]
     return std::move(block).status();
   return Block(*block);
 }
-void Allocator::Free(Block block) noexcept { impl_->allocator.Free(block.record_); }
+void Allocator::Free(Block block) noexcept { impl().allocator.Free(block.record_); }
 void Allocator::RecordStream(Block block, Stream stream) noexcept {
-  impl_->allocator.RecordStream(block.record_, stream);
+  impl().allocator.RecordStream(block.record_, stream);
 }
 
 absl::StatusOr<std::uint64_t> Allocator::AllocateAddress(std::uint64_t bytes, Stream stream, PoolId pool) {
-  return impl_->allocator.AllocateAddress(bytes, stream, pool);
+  return impl().allocator.AllocateAddress(bytes, stream, pool);
 }
-bool Allocator::FreeAddress(std::uint64_t address) noexcept { return impl_->allocator.FreeAddress(address); }
+bool Allocator::FreeAddress(std::uint64_t address) noexcept { return impl().allocator.FreeAddress(address); }
 
-void Allocator::PollEvents() { impl_->allocator.PollEvents(); }
-void Allocator::EmptyCache() { impl_->allocator.EmptyCache(); }
-void Allocator::CollectGarbage(std::uint64_t target_bytes) { impl_->allocator.CollectGarbage(target_bytes); }
-absl::Status Allocator::TakeDeviceError() { return impl_->allocator.TakeDeviceError(); }
+void Allocator::PollEvents() { impl().allocator.PollEvents(); }
+void Allocator::EmptyCache() { impl().allocator.EmptyCache(); }
+void Allocator::CollectGarbage(std::uint64_t target_bytes) { impl().allocator.CollectGarbage(target_bytes); }
+absl::Status Allocator::TakeDeviceError() { return impl().allocator.TakeDeviceError(); }
 
-absl::Status Allocator::SetMemoryFraction(double fraction) { return impl_->allocator.SetMemoryFraction(fraction); }
-void Allocator::SetMemoryLimit(std::optional<std::uint64_t> bytes) { impl_->allocator.SetMemoryLimit(bytes); }
-std::optional<std::uint64_t> Allocator::limit_bytes() const { return impl_->allocator.limit_bytes(); }
-std::uint64_t Allocator::device_total_bytes() const { return impl_->allocator.device_total_bytes(); }
+absl::Status Allocator::SetMemoryFraction(double fraction) { return impl().allocator.SetMemoryFraction(fraction); }
+void Allocator::SetMemoryLimit(std::optional<std::uint64_t> bytes) { impl().allocator.SetMemoryLimit(bytes); }
+std::optional<std::uint64_t> Allocator::limit_bytes() const { return impl().allocator.limit_bytes(); }
+std::uint64_t Allocator::device_total_bytes() const { return impl().allocator.device_total_bytes(); }
 void Allocator::SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback) {
-  impl_->allocator.SetSoftLimit(bytes, CoreCallback(std::move(callback)));
+  impl().allocator.SetSoftLimit(bytes, CoreCallback(std::move(callback)));
 }
 void Allocator::SetSoftLimitCallback(SoftLimitCallback callback) {
-  impl_->allocator.SetSoftLimitCallback(CoreCallback(std::move(callback)));
+  impl().allocator.SetSoftLimitCallback(CoreCallback(std::move(callback)));
 }
 void Allocator::AddFreeMemoryCallback(std::function<bool()> callback) {
-  impl_->allocator.AddFreeMemoryCallback(std::move(callback));
+  impl().allocator.AddFreeMemoryCallback(std::move(callback));
 }
 
 PoolId Allocator::CreatePool(const PoolTraits& traits) {
-  const PoolId pool = impl_->allocator.CreatePool();
+  const PoolId pool = impl().allocator.CreatePool();
   ConfigurePool(pool, traits);
   return pool;
 }
 void Allocator::ConfigurePool(PoolId pool, const PoolTraits& traits) {
-  impl_->allocator.ConfigurePool(pool, traits.use_on_oom, traits.no_split);
+  impl().allocator.ConfigurePool(pool, traits.use_on_oom, traits.no_split);
 }
-void Allocator::RetainPool(PoolId pool) { impl_->allocator.RetainPool(pool); }
-void Allocator::ReleasePool(PoolId pool) { impl_->allocator.ReleasePool(pool); }
-std::uint64_t Allocator::PoolUseCount(PoolId pool) const { return impl_->allocator.PoolUseCount(pool); }
-absl::Status Allocator::EmptyPool(PoolId pool) { return impl_->allocator.EmptyPool(pool); }
+void Allocator::RetainPool(PoolId pool) { impl().allocator.RetainPool(pool); }
+void Allocator::ReleasePool(PoolId pool) { impl().allocator.ReleasePool(pool); }
+std::uint64_t Allocator::PoolUseCount(PoolId pool) const { return impl().allocator.PoolUseCount(pool); }
+absl::Status Allocator::EmptyPool(PoolId pool) { return impl().allocator.EmptyPool(pool); }
 absl::Status Allocator::BeginPool(PoolId pool, StreamFilter filter, RouteKind kind) {
   const bool is_capture = kind == RouteKind::kCapture;
-  return impl_->allocator.BeginPool(pool, std::move(filter),
+  return impl().allocator.BeginPool(pool, std::move(filter),
                                     is_capture ? core::RouteKind::kCapture : core::RouteKind::kPlain);
 }
-absl::Status Allocator::EndPool(PoolId pool) { return impl_->allocator.EndPool(pool); }
+absl::Status Allocator::EndPool(PoolId pool) { return impl().allocator.EndPool(pool); }
 
-Stats Allocator::stats() const { return impl_->allocator.stats(); }
-const Options& Allocator::options() const { return impl_->allocator.options(); }
+Stats Allocator::stats() const { return impl().allocator.stats(); }
+const Options& Allocator::options() const { return impl().allocator.options(); }
 std::vector<SegmentInfo> Allocator::Segments() const {
   std::vector<SegmentInfo> segments;
-  for (const trace::SnapshotSegment& segment : impl_->allocator.Segments()) segments.push_back(InfoOf(segment));
+  for (const trace::SnapshotSegment& segment : impl().allocator.Segments()) segments.push_back(InfoOf(segment));
   return segments;
 }
-absl::Status Allocator::DumpSnapshot(const std::string& path) const { return impl_->allocator.DumpSnapshot(path); }
+absl::Status Allocator::DumpSnapshot(const std::string& path) const { return impl().allocator.DumpSnapshot(path); }
 absl::Status Allocator::ShowBlocksToSanitizer() {
   if (!device::HasNvtx())
     return absl::UnimplementedError("this library was built without NVTX, whose headers the CUDA toolkit has");
-  if (impl_->allocator.AddSink(&impl_->shown_blocks)) return absl::OkStatus();
+  if (impl().allocator.AddSink(&impl().shown_blocks)) return absl::OkStatus();
   return absl::FailedPreconditionError("the allocator has a recorder, or shows its blocks already");
 }
-absl::Status Allocator::Validate() const { return impl_->allocator.Validate(); }
+absl::Status Allocator::Validate() const { return impl().allocator.Validate(); }
 
 }  // namespace ashlar

@@ -2,6 +2,8 @@
 #ifndef ASHLAR_ALLOCATOR_FACE_ALLOCATOR_IMPL_H_
 #define ASHLAR_ALLOCATOR_FACE_ALLOCATOR_IMPL_H_
 
+#include <atomic>
+
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/nvtx_pools.h"
 #include "ashlar/allocator.h"
@@ -14,6 +16,13 @@ struct Allocator::Impl {
   core::NvtxPools shown_blocks;  // outlives the allocator, whose sink it is
   core::CachingAllocator allocator;
 };
+
+inline Allocator::Impl& Allocator::impl() const {
+  Impl* const impl = impl_.load(std::memory_order_relaxed);
+  if (impl == nullptr) [[unlikely]]
+    core::CachingAllocator::StopAtGoneAllocator();
+  return *impl;
+}
 
 }  // namespace ashlar
 

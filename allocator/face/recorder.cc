@@ -38,14 +38,14 @@ struct Recorder::Impl {
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(Allocator& allocator, const std::string& path,
                                                            const RecorderOptions& options) {
   absl::StatusOr<std::unique_ptr<core::Recorder>> recorder =
-      core::Recorder::ToFile(&allocator.impl_->allocator, path, OptionsOf(options));
+      core::Recorder::ToFile(&allocator.impl().allocator, path, OptionsOf(options));
   if (!recorder.ok()) return std::move(recorder).status();
   return std::unique_ptr<Recorder>(new Recorder(std::make_unique<Impl>(*std::move(recorder))));
 }
 
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Ring(Allocator& allocator, const RecorderOptions& options) {
   absl::StatusOr<std::unique_ptr<core::Recorder>> recorder =
-      core::Recorder::Ring(&allocator.impl_->allocator, OptionsOf(options));
+      core::Recorder::Ring(&allocator.impl().allocator, OptionsOf(options));
   if (!recorder.ok()) return std::move(recorder).status();
   return std::unique_ptr<Recorder>(new Recorder(std::make_unique<Impl>(*std::move(recorder))));
 }

@@ -24,9 +24,9 @@
 #ifndef ASHLAR_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -183,7 +183,8 @@ class ASHLAR_EXPORT Allocator {
  private:
   friend class Recorder;
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Impl& impl() const;  // after the destructor, the end of the program with one line
+  std::atomic<Impl*> impl_;
 };
 
 }  // namespace ashlar

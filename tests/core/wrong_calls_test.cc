@@ -182,7 +182,7 @@ TEST(WrongCallsDeathTest, AnAllocatorThatIsGoneStopsTheProcess) {
       [&] { (void)gone->stats(); },
   };
   for (const std::function<void()>& call : calls) {
-    EXPECT_DEATH(call(), "^ashlar: CachingAllocator: called after its destructor[^\n]*\n$");
+    EXPECT_DEATH(call(), "^ashlar: Allocator: called after its destructor[^\n]*\n$");
   }
 }
 

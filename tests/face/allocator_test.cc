@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -234,6 +235,18 @@ TEST(FaceDeathTest, ABlockThatIsFreedTwiceIsOneLine) {
         allocator.Free(block);
       },
       "Free");
+}
+
+TEST(FaceDeathTest, AnAllocatorThatIsGoneIsOneLine) {
+  const std::unique_ptr<Device> device = MakeSimulatedDevice({});
+  std::optional<Allocator> allocator(std::in_place, device.get());
+  Allocator* const gone = &*allocator;
+  const Block block = *gone->Allocate(1000, Stream{0});
+  gone->Free(block);
+  allocator.reset();
+  EXPECT_DEATH(gone->Free(block), "^ashlar: [^\n]*called after its destructor[^\n]*\n$");
+  EXPECT_DEATH((void)gone->Allocate(1000, Stream{0}), "^ashlar: [^\n]*called after its destructor[^\n]*\n$");
+  EXPECT_DEATH((void)gone->stats(), "^ashlar: [^\n]*called after its destructor[^\n]*\n$");
 }
 
 }  // namespace
