@@ -45,7 +45,7 @@ endif()
 
 if(ASHLAR_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "ASHLAR_FUZZ=ON needs clang (libFuzzer), the compiler is ${CMAKE_CXX_COMPILER_ID}: "
-                      "use `cmake --preset asan`, or set CMAKE_CXX_COMPILER=clang++")
+                      "use `cmake --preset fuzz`, or set CMAKE_CXX_COMPILER=clang++")
 endif()
 
 # Sets warnings and sanitizers on one of our targets; nvcc has flags of its own (AshlarCuda.cmake).
