@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   std::thread([] {}).join();
   ashlar::bench::RegisterOneThread();
   ashlar::bench::RegisterTwoThreads();
+  ashlar::bench::RegisterStreams();
 #ifdef ASHLAR_BENCH_CUB
   benchmark::AddCustomContext("cub", ashlar::bench::RivalCub::Version());
 #endif

@@ -4,6 +4,7 @@
 
 #include "bench/answers.h"
 #include "bench/patterns.h"
+#include "bench/steady_state.h"
 
 namespace ashlar::bench {
 namespace {
@@ -58,51 +59,17 @@ void Fifo(benchmark::State& state) {
   Batch<Subject>(state, false);
 }
 
-constexpr std::array<std::uint64_t, 9> kFixedSizes = {512,      4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB,
-                                                      1 * kMiB, 2 * kMiB, 4 * kMiB,  8 * kMiB};
-
-// `count` blocks live; a random one is freed, then one of random size allocated in its place.
-template <typename Subject>
-class SteadyState {
- public:
-  SteadyState(std::uint64_t count, bool fixed) : program_(std::size_t{1} << 18), sizes_(count), live_(count) {
-    Rng rng(3);
-    const auto random_size = [&] { return fixed ? kFixedSizes[rng.Below(kFixedSizes.size())] : RandomSize(rng); };
-    for (Turn& turn : program_) turn = {random_size(), static_cast<std::uint32_t>(rng.Below(count))};
-    for (std::uint64_t& size : sizes_) size = random_size();
-    for (std::size_t i = 0; i < count; ++i) live_[i] = subject_.Allocate(sizes_[i]);
-    for (std::uint64_t i = 0; i < 2 * count; ++i) Step();  // the fragmentation of a warm process
-  }
-  void Step() {
-    const Turn& turn = program_[at_++ % program_.size()];
-    subject_.Free(live_[turn.victim]);
-    live_[turn.victim] = subject_.Allocate(turn.bytes);
-    sizes_[turn.victim] = turn.bytes;
-  }
-  void Finish(benchmark::State& state) {
-    CheckLive(state, subject_, live_, sizes_);
-    for (const auto& handle : live_) subject_.Free(handle);
-    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
-  }
-
- private:
-  struct Turn {
-    std::uint64_t bytes;
-    std::uint32_t victim;
-  };
-  std::vector<Turn> program_;
-  std::vector<std::uint64_t> sizes_;
-  Subject subject_;
-  std::vector<typename Subject::Handle> live_;
-  std::size_t at_ = 0;
-};
+std::size_t Count(const benchmark::State& state) { return static_cast<std::size_t>(state.range(0)); }
 
 template <typename Subject, bool kFixed>
 void Steady(benchmark::State& state) {
   if (!IsVerified(state)) return;
-  SteadyState<Subject> steady(static_cast<std::uint64_t>(state.range(0)), kFixed);
+  Subject subject;
+  SteadyState<Subject> steady(subject, {.count = Count(state), .is_fixed = kFixed});
   for (auto _ : state) steady.Step();
-  steady.Finish(state);
+  CheckLive(state, subject, steady.live(), steady.sizes());
+  steady.FreeAll();
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
 }
 template <typename Subject>
 void SteadyFixed(benchmark::State& state) {
@@ -117,7 +84,8 @@ void SteadyVarying(benchmark::State& state) {
 template <typename Subject>
 void Tail(benchmark::State& state) {
   if (!IsVerified(state)) return;
-  SteadyState<Subject> steady(static_cast<std::uint64_t>(state.range(0)), false);
+  Subject subject;
+  SteadyState<Subject> steady(subject, {.count = Count(state)});
   std::vector<std::int64_t> times_ns;
   times_ns.reserve(static_cast<std::size_t>(state.max_iterations));
   using Clock = std::chrono::steady_clock;
@@ -126,7 +94,9 @@ void Tail(benchmark::State& state) {
     steady.Step();
     times_ns.push_back(std::chrono::nanoseconds(Clock::now() - begin).count());
   }
-  steady.Finish(state);
+  CheckLive(state, subject, steady.live(), steady.sizes());
+  steady.FreeAll();
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
   std::sort(times_ns.begin(), times_ns.end());
   const auto count = static_cast<double>(times_ns.size());
   const auto percentile = [&](double p) {

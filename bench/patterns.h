@@ -26,6 +26,7 @@ void Register(const std::string& pattern, const std::vector<Named>& subjects, st
 
 void RegisterOneThread();
 void RegisterTwoThreads();
+void RegisterStreams();
 
 #ifdef ASHLAR_BENCH_CUB
 #define ASHLAR_BENCH_CUB_SUBJECT(name, pattern, subject) {name, pattern<subject>},

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "bench/answers.h"
+#include "bench/partner.h"
 #include "bench/patterns.h"
 
 namespace ashlar::bench {
@@ -12,35 +13,6 @@ namespace {
 
 constexpr std::int64_t kPairs = 20'000;  // of a thread in one iteration
 constexpr std::size_t kHeld = 1'000;
-
-// A second thread that does one piece of work at a time, beside the caller's own.
-class Partner {
- public:
-  explicit Partner(void (*work)(void*), void* of) : thread_([this, work, of] { Run(work, of); }) {}
-  ~Partner() {
-    is_over_ = true;
-    wanted_.fetch_add(1);
-    thread_.join();
-  }
-  void Start() { wanted_.fetch_add(1, std::memory_order_release); }
-  void WaitUntilDone() const {
-    while (done_.load(std::memory_order_acquire) != wanted_.load(std::memory_order_relaxed)) std::this_thread::yield();
-  }
-
- private:
-  void Run(void (*work)(void*), void* of) {
-    for (std::uint64_t done = 0;; done_.store(++done, std::memory_order_release)) {
-      while (wanted_.load(std::memory_order_acquire) == done) std::this_thread::yield();
-      if (is_over_) return;
-      work(of);
-    }
-  }
-
-  std::atomic<std::uint64_t> wanted_{0};
-  std::atomic<std::uint64_t> done_{0};
-  std::atomic<bool> is_over_{false};
-  std::thread thread_;
-};
 
 // What one thread does: `kHeld` blocks of which a random one is replaced, or none and ping-pong.
 template <typename Subject>
@@ -178,7 +150,7 @@ void SteadySame(benchmark::State& state) {
   Pairs<Subject, Way::kSame, true>(state);
 }
 
-#define ASHLAR_BENCH_THREAD_SUBJECTS(pattern)                                                                       \
+#define ASHLAR_BENCH_THREAD_SUBJECTS(pattern)                                                                \
   {                                                                                                          \
     {"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>}, {"set", pattern<SetEngine>},     \
         ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2){"tlsf", pattern<Tlsf>}, {"malloc", pattern<Malloc>}, \

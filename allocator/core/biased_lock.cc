@@ -64,8 +64,13 @@ class BiasedLock::SeatHolder {
   }
 };
 
-void BiasedLock::Enter() {
+const Seat* BiasedLock::SeatOfThread() {
   thread_local const SeatHolder holder;
+  return seat_of_thread;
+}
+
+void BiasedLock::Enter() {
+  SeatOfThread();
   Seat* const self = seat_of_thread;
   lock_.lock();
   if (Seat* const owner = owner_.load(std::memory_order_relaxed); owner != nullptr && owner != self) Revoke(*owner);

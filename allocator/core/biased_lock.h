@@ -1,9 +1,9 @@
-// A lock for an engine, which mostly one thread uses: biased to that thread, taking it is one plain store and two
+// A lock for a desk, which mostly one thread uses: biased to that thread, taking it is one plain store and two
 // loads, no atomic read-modify-write. Another thread first takes the bias away, which costs a system call and stops the
 // owner for a moment; a thread that comes often enough without others in between gets it. Each loss doubles how often
 // that is, up to a limit.
 //
-//   const BiasedLock::Guard guard(engine.lock);
+//   const BiasedLock::Guard guard(desk.lock);
 //
 // Why it holds: the owner says at its own seat that it is inside and then looks whether it still is the owner. Who
 // revokes takes the ownership and then looks at the seat of the owner. Between the two steps of the revoker stands
@@ -34,6 +34,9 @@ class BiasedLock {
  public:
   // How it was taken, and has to be let go: at the seat of its owner, or nullptr for the shared way.
   using Way = Seat*;
+
+  // The calling thread's.
+  static const Seat* SeatOfThread();
 
   // How often it was taken; for who holds it.
   std::uint64_t times_taken() const { return times_taken_; }
@@ -89,7 +92,7 @@ class BiasedLock {
   class SeatHolder;
 
   static Seat nobodys_seat;  // of threads without one: the owner of nothing
-  // Set when the thread first takes a lock the shared way.
+  // Set when the thread first asks for it or takes a lock the shared way.
   static constinit inline thread_local Seat* seat_of_thread = &nobodys_seat;
 
   std::atomic<Seat*> owner_{nullptr};  // changes under lock_

@@ -236,14 +236,14 @@ policy::Block* CachingAllocator::SearchOverflow(const policy::Plan& plan) {
 policy::Block* CachingAllocator::HandOut(policy::Block* block, const policy::Plan& plan, NamedBy name) {
   policy::Lane& lane = *block->segment->lane;
   if (lane.owner == nullptr) BindEngine(lane);
-  Engine& engine = EngineOf(*block);
-  engine.recent_uses = kRecentWorlds;
-  if (lane.stream != plan.stream) AddRecordedStream(block, plan.stream);  // borrowed
+  Engine& engine = *EngineOf(*block);
+  engine.desk->recent_uses = kRecentWorlds;
+  if (lane.stream != plan.stream) AddRecordedStream(engine, block, plan.stream);  // borrowed
   if (lane.stream != plan.stream || lane.pool != plan.pool) {
     EmitFact(trace::FactKind::kAsked, Handle(plan.stream), plan.pool->id);
   }
   if (name == NamedBy::kAddress) {
-    engine.pointers.Insert(block);
+    engine.desk->pointers.Insert(block);
     pages_.Enter(block->address, &engine);
   }
   const bool is_small = plan.pool->is_small;
@@ -261,8 +261,8 @@ policy::Block* CachingAllocator::HandOut(policy::Block* block, const policy::Pla
 void CachingAllocator::FreeInWorld(policy::Block* block) {
   CheckOurs(block, "Free");
   const policy::Lane& lane = *block->segment->lane;
-  Engine& engine = EngineOf(*block);
-  engine.recent_uses = kRecentWorlds;
+  Engine& engine = *EngineOf(*block);
+  engine.desk->recent_uses = kRecentWorlds;
   const bool is_small = lane.pool->is_small;
   stats_.allocation.Subtract(is_small, 1);
   stats_.allocated_bytes.Subtract(is_small, Signed(block->size_bytes));

@@ -20,8 +20,7 @@
 // answers that from then on, frees only keep books, and nothing is returned; docs/misuse.md has what happens when.
 //
 // Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
-// thread than the one that allocated it. What the cache serves takes one lock, of its (stream, pool); see
-// docs/threads.md.
+// thread than the one that allocated it. What the cache serves takes one lock, of its thread; see docs/threads.md.
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 
@@ -40,6 +39,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/base/units.h"
+#include "allocator/core/desk.h"
 #include "allocator/core/engine.h"
 #include "allocator/core/engine_table.h"
 #include "allocator/core/page_directory.h"
@@ -169,7 +169,8 @@ class CachingAllocator {
   // What was done so far, as counts that are the same on every machine; a call of this counts too.
   struct PathCosts {
     std::uint64_t worlds = 0;        // times everything stood still
-    std::uint64_t engine_locks = 0;  // those the Worlds took included
+    std::uint64_t desk_locks = 0;    // those the Worlds took included
+    std::uint64_t engines = 0;       // (pool, stream) pairs that hold segments now
     std::uint64_t index_probes = 0;  // bins of free sets looked at, and lists behind them
     std::uint64_t cuts = 0;          // blocks cut in two
     std::uint64_t joins = 0;         // blocks that became part of a neighbour
@@ -212,18 +213,35 @@ class CachingAllocator {
   class World;
   class TellingEnd;  // of a soft limit's callback
 
-  // --- served from the cache, under one engine's lock (hit_path.cc) ---
+  // --- served from the cache, under one desk's lock (hit_path.cc) ---
   // nullptr or false: the request needs the World.
+  template <typename Served, typename Act>
+  Served ServeFromCache(Act act);
+  template <typename Served, typename Act>
+  Served ServeElsewhere(Desk& desk, const Desk& mine, Act& act);
   policy::Block* TryAllocate(const policy::Request& request, NamedBy name);
   policy::Block* TryAllocateIn(Engine& engine, const policy::Request& request, std::uint64_t rounded_bytes,
                                bool is_named);
   bool TryFree(policy::Block* block);
   bool TryFreeAddress(std::uint64_t address);
-  bool TryFreeFound(Engine& engine, std::uint64_t address);
-  bool TryFreeLocked(Engine& engine, policy::Block* block);
-  static bool TryUndo(Engine& engine, const LifoLog::Entry& newest);
-  policy::Block* Repeat(Engine& engine, std::uint64_t bytes, bool is_named);
-  Engine& EngineOf(const Block& block) const { return *static_cast<Engine*>(block.segment->lane->owner); }
+  bool TryFreeFound(Desk& desk, std::uint64_t address, Engine*& engine);
+  bool TryFreeLocked(Desk& desk, policy::Block* block);
+  static bool TryUndo(Desk& desk, const LifoLog::Entry& newest);
+  policy::Block* Repeat(Desk& desk, Engine& engine, std::uint64_t bytes, bool is_named);
+  static bool AddRecordedStream(Engine& engine, policy::Block* block, Stream stream);
+  static Engine* EngineOf(const Block& block) { return static_cast<Engine*>(block.segment->lane->owner); }
+
+  // --- desks (desks.cc) ---
+  Desk& DeskOfThread() const {
+    const DeskOfAllocator& remembered = desks_of_thread[id_ % desks_of_thread.size()];
+    if (remembered.allocator == id_) [[likely]]
+      return *remembered.desk;
+    return FindDeskOfThread();
+  }
+  Desk& FindDeskOfThread() const;
+  // To the desk of the thread that is in the World, with the names of its blocks.
+  void MoveEngine(const EngineKey& key);
+  static void MovePointers(const Engine& engine, Desk& to);
 
   // --- what a caller got wrong (misuse.cc): the end of the program, with one line ---
   static void CheckLive(const Block* block, const char* call) {
@@ -233,7 +251,7 @@ class CachingAllocator {
   }
   void CheckOurs(const Block* block, const char* call) const {
     CheckLive(block, call);
-    if (EngineOf(*block).allocator != this) [[unlikely]]
+    if (EngineOf(*block)->allocator != this) [[unlikely]]
       StopAtForeignBlock(block, call);
   }
   [[noreturn]] static void StopAtDeadBlock(const Block* block, const char* call);
@@ -253,7 +271,8 @@ class CachingAllocator {
   // Asks the device, after it failed, whether it is lost.
   void NoteLoss(const World& world);
   void BindEngine(policy::Lane& lane);
-  void UnbindEngines(const policy::Pool& pool);
+  // A segment or reservation of the lane is gone from [begin, end): what nothing is left of goes with it.
+  void ForgetIfEmpty(policy::Lane& lane, std::uint64_t begin, std::uint64_t end);
 
   policy::Block* Search(policy::Plan& plan);
   policy::Block* Grow(const policy::Plan& plan);
@@ -289,10 +308,10 @@ class CachingAllocator {
   absl::Status ReleasePoolBlocks(policy::Pool& pool);
   absl::Status ReleaseSegment(policy::Block* whole);
   absl::Status UnmapBlock(policy::Block* block);
+  absl::Status ReleaseReservation(policy::Block* unmapped);
 
   policy::Block* FinishFree(policy::Block* block);
   void WaitForStreams(policy::Block* block, const absl::InlinedVector<Stream, 2>& streams);
-  void AddRecordedStream(policy::Block* block, Stream stream);
   absl::Status SynchronizeEvents();
   void UpdateInactiveSplit(const policy::Lane& lane, const policy::SplitCounts& before);
   absl::Status SetFraction(double fraction);
@@ -312,8 +331,9 @@ class CachingAllocator {
   void Emit(trace::Action action, std::uint64_t address, std::uint64_t size_bytes, Stream stream,
             const policy::Pool& pool, std::uint64_t block_size_bytes = 0);
 
+  const std::uint64_t id_;  // no other allocator of the process ever has it
   device::Device* device_;
-  policy::Heap heap_;  // a lane belongs to its engine's lock, the rest to the World
+  policy::Heap heap_;  // a lane belongs to the lock of its engine's desk, the rest to the World
   EngineTable engines_;
   PageDirectory pages_;
   const bool logs_;  // undoing an allocation leads back to the same state: not so while blocks are numbered
@@ -324,6 +344,8 @@ class CachingAllocator {
   mutable std::atomic<std::thread::id> inside_{};      // the thread that is in the World
 
   // The World's.
+  mutable std::vector<std::unique_ptr<Desk>> desks_;  // as they were made
+  mutable Desk* desk_in_world_ = nullptr;             // of the thread that is in the World
   mutable std::uint64_t worlds_ = 0;
   mutable Stats stats_;
   PendingFrees pending_;

@@ -1,12 +1,12 @@
-// The engines of an allocator, found without a lock by (pool, stream). Engines are added by one thread at
-// a time and never removed; what grows is copied, and the old table stays for those who read it just then.
+// The engines of an allocator by (pool, stream): open addressing, at most half full; what goes leaves no trace.
+// Thread rule: Find under any desk's lock, the rest in the World.
 #ifndef ASHLAR_ALLOCATOR_CORE_ENGINE_TABLE_H_
 #define ASHLAR_ALLOCATOR_CORE_ENGINE_TABLE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "allocator/core/engine.h"
@@ -15,41 +15,36 @@ namespace ashlar::core {
 
 class EngineTable {
  public:
-  EngineTable() { Publish(kFirstSlots); }
+  // nullptr when there is none.
+  Engine* Find(const EngineKey& key) const { return slots_[IndexOf(key)].get(); }
 
-  // Any thread, any time; nullptr when there is none.
-  Engine* Find(const EngineKey& key) const {
-    const Slots& slots = *current_.load(std::memory_order_acquire);
-    for (std::size_t i = HashOf(key);; ++i) {
-      Engine* engine = slots.entries[i & slots.mask].load(std::memory_order_acquire);
-      if (engine == nullptr || engine->key == key) return engine;
-    }
-  }
-
-  // One thread at a time. A new engine is known to others only after its lock was taken, if that is asked for.
-  Engine& FindOrAdd(const EngineKey& key, bool lock_new) {
+  // Lies on the desk if it is new.
+  Engine& FindOrAdd(const EngineKey& key, Desk& desk, const CachingAllocator* allocator) {
     if (Engine* engine = Find(key); engine != nullptr) return *engine;
-    engines_.push_back(std::make_unique<Engine>(key));
-    if (lock_new) engines_.back()->lock.LockShared();
-    if (2 * engines_.size() > all_slots_.back()->mask) {
-      Publish(2 * (all_slots_.back()->mask + 1));
-    } else {
-      Enter(*all_slots_.back(), engines_.back().get());
-    }
-    return *engines_.back();
+    if (2 * ++size_ > slots_.size()) Resize(2 * slots_.size());
+    std::unique_ptr<Engine>& slot = slots_[IndexOf(key)];
+    slot = std::make_unique<Engine>(key, desk, allocator);
+    return *slot;
   }
 
-  // In the order they were added; for the one thread that may add.
-  const std::vector<std::unique_ptr<Engine>>& engines() const { return engines_; }
+  // Moves later slots of the same run back, so that no search ends too early.
+  void Erase(const Engine& engine) {
+    std::size_t hole = IndexOf(engine.key);
+    slots_[hole] = nullptr;
+    for (std::size_t i = Next(hole); slots_[i] != nullptr; i = Next(i)) {
+      const std::size_t distance = (i - HashOf(slots_[i]->key)) & Mask();
+      if (distance < ((i - hole) & Mask())) continue;
+      slots_[hole] = std::move(slots_[i]);
+      hole = i;
+    }
+    --size_;
+    if (slots_.size() > kFirstSlots && 8 * size_ < slots_.size()) Resize(slots_.size() / 2);
+  }
+
+  std::size_t size() const { return size_; }
 
  private:
-  static constexpr std::size_t kFirstSlots = 64;
-
-  struct Slots {
-    explicit Slots(std::size_t count) : mask(count - 1), entries(new std::atomic<Engine*>[count]()) {}
-    std::size_t mask;
-    std::unique_ptr<std::atomic<Engine*>[]> entries;
-  };
+  static constexpr std::size_t kFirstSlots = 16;
 
   static std::size_t HashOf(const EngineKey& key) {
     std::uint64_t hash = Handle(key.stream);
@@ -57,23 +52,26 @@ class EngineTable {
     hash *= 0x9e3779b97f4a7c15u;
     return static_cast<std::size_t>(hash >> 32);
   }
+  std::size_t Mask() const { return slots_.size() - 1; }
+  std::size_t Next(std::size_t i) const { return (i + 1) & Mask(); }
 
-  static void Enter(const Slots& slots, Engine* engine) {
-    std::size_t i = HashOf(engine->key);
-    while (slots.entries[i & slots.mask].load(std::memory_order_relaxed) != nullptr) ++i;
-    slots.entries[i & slots.mask].store(engine, std::memory_order_release);
+  // Of the slot that holds it, or of the empty one where the search ends.
+  std::size_t IndexOf(const EngineKey& key) const {
+    std::size_t i = HashOf(key) & Mask();
+    while (slots_[i] != nullptr && !(slots_[i]->key == key)) i = Next(i);
+    return i;
   }
 
-  void Publish(std::size_t count) {
-    auto slots = std::make_unique<Slots>(count);
-    for (const std::unique_ptr<Engine>& engine : engines_) Enter(*slots, engine.get());
-    current_.store(slots.get(), std::memory_order_release);
-    all_slots_.push_back(std::move(slots));
+  void Resize(std::size_t count) {
+    std::vector<std::unique_ptr<Engine>> old(count);
+    old.swap(slots_);
+    for (std::unique_ptr<Engine>& engine : old) {
+      if (engine != nullptr) slots_[IndexOf(engine->key)] = std::move(engine);
+    }
   }
 
-  std::vector<std::unique_ptr<Engine>> engines_;
-  std::vector<std::unique_ptr<Slots>> all_slots_;  // the last one is current
-  std::atomic<const Slots*> current_{nullptr};
+  std::vector<std::unique_ptr<Engine>> slots_ = std::vector<std::unique_ptr<Engine>>(kFirstSlots);
+  std::size_t size_ = 0;
 };
 
 }  // namespace ashlar::core

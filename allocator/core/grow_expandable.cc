@@ -82,9 +82,17 @@ absl::Status CachingAllocator::UnmapBlock(policy::Block* block) {
   ++stats_.num_device_free;
   policy::Block* unmapped = heap_.MarkUnmapped(block, range);
   Emit(trace::Action::kSegmentUnmap, range.address, range.size_bytes, lane.stream, *lane.pool);
-  if (unmapped->IsSplit()) return status;
-  status.Update(device_->ReleaseReservation(segment.address));
+  if (!unmapped->IsSplit()) status.Update(ReleaseReservation(unmapped));
+  return status;
+}
+
+absl::Status CachingAllocator::ReleaseReservation(policy::Block* unmapped) {
+  policy::Lane& lane = *unmapped->segment->lane;
+  const std::uint64_t begin = unmapped->address;
+  const std::uint64_t end = unmapped->End();
+  absl::Status status = device_->ReleaseReservation(begin);
   heap_.RemoveReservation(unmapped);
+  ForgetIfEmpty(lane, begin, end);
   return status;
 }
 

@@ -1,6 +1,9 @@
-// Requests that one engine can serve by itself, and the doors through which all others reach the World.
+// Requests that one desk can serve by itself, and the doors through which all others reach the World.
 #include <algorithm>
-#include <mutex>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
@@ -18,120 +21,163 @@ absl::Status TooLarge(std::uint64_t bytes) {
 
 }  // namespace
 
+void Desk::Count(LifoLog::Entry& entry) {
+  if (entry.repeats == 0) return;
+  Changes& increases = SideOf(entry.block->is_small).increases;
+  increases[kBlocks] += entry.repeats;
+  increases[kBlockBytes] += entry.repeats * entry.block_bytes;
+  increases[kSplitBlocks] += entry.repeats * std::abs(entry.split_blocks);
+  increases[kSplitBytes] += entry.repeats * std::abs(entry.split_bytes);
+  entry.repeats = 0;
+}
+
 // Nothing about the log's blocks has changed since they were allocated, so each free leads back one state. The callers'
 // requests are counted already.
-void Engine::ReleaseUndone() {
+void Desk::ReleaseUndone() {
   // Each is freed next to blocks that are freed after it: those are live until then.
   log.ForEachUndone([](LifoLog::Entry& entry) { entry.block->state = policy::BlockState::kLive; });
   while (log.has_undone()) {
     LifoLog::Entry& entry = log.Top();
-    Side& side = SideOf(entry.block->is_small);
     Count(entry);
     if (entry.is_named) pointers.Take(entry.address);
     const policy::Heap::ReleaseEffect effect = policy::Heap::EffectOfRelease(*entry.block);
-    CountFreeUnchecked(side, entry.block_bytes, 0, effect.splits);
-    policy::Heap::ReleaseAs(*side.lane, entry.block, effect);
+    CountFreeUnchecked(entry.block->is_small, entry.block_bytes, 0, effect.splits);
+    policy::Heap::ReleaseAs(*entry.block->segment->lane, entry.block, effect);
     log.DropTop();
   }
 }
 
-// The request that the log's last free undid, once more: the sums were there before, but for what was asked.
-policy::Block* CachingAllocator::Repeat(Engine& engine, std::uint64_t bytes, bool is_named) {
-  LifoLog::Entry& entry = *engine.log.Undone();
-  Side& side = engine.SideOf(entry.block->is_small);
-  if (Signed(bytes) > side.left[kRequestedBytes] || Signed(bytes) > engine.left[kRequestedBytes]) return nullptr;
-  side.left[kRequestedBytes] -= Signed(bytes);
-  engine.left[kRequestedBytes] -= Signed(bytes);
-  side.increases[kRequestedBytes] += Signed(bytes);
+// Runs `act(desk, engine)` under the lock of the thread's own desk, where no engine comes or goes meanwhile. It names
+// the engine that it found; where that lies on another desk it has done nothing, and runs again under that one's lock.
+template <typename Served, typename Act>
+Served CachingAllocator::ServeFromCache(Act act) {
+  if (is_serial_.load(std::memory_order_acquire)) return {};
+  Desk& mine = DeskOfThread();
+  Desk* other = nullptr;
+  {
+    const BiasedLock::Guard guard(mine.lock);
+    if (is_serial_.load(std::memory_order_relaxed)) return {};
+    Engine* engine = nullptr;
+    const Served served = act(mine, engine);
+    if (engine == nullptr) return served;
+    if (engine->desk == &mine) [[likely]] {
+      engine->visits.Interrupt();
+      return served;
+    }
+    other = engine->desk;
+  }
+  return ServeElsewhere<Served>(*other, mine, act);
+}
+
+template <typename Served, typename Act>
+[[gnu::noinline]] Served CachingAllocator::ServeElsewhere(Desk& desk, const Desk& mine, Act& act) {
+  Served served{};
+  std::optional<EngineKey> to_move;
+  {
+    const BiasedLock::Guard guard(desk.lock);
+    if (is_serial_.load(std::memory_order_relaxed)) return {};
+    Engine* engine = nullptr;
+    served = act(desk, engine);
+    const bool is_here = engine != nullptr && engine->desk == &desk;
+    if (is_here && engine->visits.Count(mine, desk.pointers.slot_count())) to_move = engine->key;
+  }
+  if (to_move.has_value()) MoveEngine(*to_move);
+  return served;
+}
+
+// The request that the log's last free undid, once more.
+policy::Block* CachingAllocator::Repeat(Desk& desk, Engine& engine, std::uint64_t bytes, bool is_named) {
+  LifoLog::Entry& entry = *desk.log.Undone();
+  if (!desk.CountRequested(entry.block->is_small, Signed(bytes))) return nullptr;
   if (entry.is_named != is_named) [[unlikely]] {
     if (is_named) {
-      engine.pointers.Insert(entry.block);
+      desk.pointers.Insert(entry.block);
       pages_.Enter(entry.address, &engine);
     } else {
-      engine.pointers.Take(entry.address);
+      desk.pointers.Take(entry.address);
     }
     entry.is_named = is_named;
   }
-  engine.log.CountRepeat(entry);
+  desk.log.CountRepeat(entry);
   entry.block->requested_bytes = bytes;
   entry.block->state = policy::BlockState::kLive;
-  engine.log.StepForward();
+  desk.log.StepForward();
   return entry.block;
 }
 
 policy::Block* CachingAllocator::TryAllocate(const policy::Request& request, NamedBy name) {
-  if (is_serial_.load(std::memory_order_acquire) || pending_count_.load(std::memory_order_acquire) != 0) return nullptr;
-  Engine* engine = engines_.Find({request.pool, request.stream});
-  if (engine == nullptr) return nullptr;
+  if (pending_count_.load(std::memory_order_acquire) != 0) return nullptr;
   const std::uint64_t rounded_bytes = heap_.Rounded(request.bytes);
   const bool is_named = name == NamedBy::kAddress;
-  const BiasedLock::Guard guard(engine->lock);
-  if (is_serial_.load(std::memory_order_relaxed)) return nullptr;
-  if (const LifoLog::Entry* undone = engine->log.Undone(); undone != nullptr) {
-    // The entry has its lane.
-    if (undone->rounded_bytes == rounded_bytes) return Repeat(*engine, request.bytes, is_named);
-    engine->ReleaseUndone();
-  }
-  return TryAllocateIn(*engine, request, rounded_bytes, is_named);
+  return ServeFromCache<policy::Block*>([&](Desk& desk, Engine*& engine) -> policy::Block* {
+    engine = engines_.Find({request.pool, request.stream});
+    if (engine == nullptr || engine->desk != &desk) return nullptr;
+    if (const LifoLog::Entry* undone = desk.log.Undone(); undone != nullptr) {
+      // The entry has its lane.
+      const bool is_same = undone->rounded_bytes == rounded_bytes && undone->engine == engine;
+      if (is_same) return Repeat(desk, *engine, request.bytes, is_named);
+      desk.ReleaseUndone();
+    }
+    return TryAllocateIn(*engine, request, rounded_bytes, is_named);
+  });
 }
 
-// Under the engine's lock. Not a part of its caller, nor TryFreeFound of its own: the log's steps stay short.
+// Under the lock of the engine's desk. Not a part of its caller, nor is TryFreeFound: the log's steps stay short.
 [[gnu::noinline]] policy::Block* CachingAllocator::TryAllocateIn(Engine& engine, const policy::Request& request,
                                                                  std::uint64_t rounded_bytes, bool is_named) {
-  Side& side = engine.SideOf(policy::IsSmall(rounded_bytes));
-  if (side.lane == nullptr) return nullptr;
-  policy::Lane& lane = *side.lane;
+  const bool is_small = policy::IsSmall(rounded_bytes);
+  if (engine.LaneOf(is_small) == nullptr) return nullptr;
+  Desk& desk = *engine.desk;
+  policy::Lane& lane = *engine.LaneOf(is_small);
   policy::Block* block = heap_.FindIn(lane, rounded_bytes);
   // The sizes that max_split_size singles out have statistics of their own.
   if (block == nullptr || block->size_bytes >= options().max_split_size_bytes) return nullptr;
-  if (is_named) engine.pointers.Prefetch(block->address);
+  if (is_named) desk.pointers.Prefetch(block->address);
   const policy::Heap::PlaceEffect effect = heap_.EffectOf(*block, rounded_bytes, *lane.pool);
   const std::int64_t block_bytes = Signed(effect.block_bytes);
-  if (!engine.CountAllocation(side, block_bytes, Signed(request.bytes), effect.splits)) return nullptr;
+  if (!desk.CountAllocation(is_small, block_bytes, Signed(request.bytes), effect.splits)) return nullptr;
   block = heap_.CommitAs(lane, block, effect, request.bytes);
   if (is_named) {
-    engine.pointers.Insert(block);
+    desk.pointers.Insert(block);
     pages_.Enter(block->address, &engine);
   }
   if (logs_) {
-    LifoLog::Entry& entry = engine.log.Append([&engine](LifoLog::Entry& oldest) { engine.Count(oldest); });
-    entry = {block, block->address, rounded_bytes, block_bytes, effect.splits.blocks, effect.splits.bytes, 0, is_named};
+    LifoLog::Entry& entry = desk.log.Append([&desk](LifoLog::Entry& oldest) { desk.Count(oldest); });
+    const auto split_blocks = static_cast<std::int32_t>(effect.splits.blocks);
+    entry = {block, &engine, block->address, rounded_bytes, block_bytes, effect.splits.bytes, split_blocks, is_named};
   }
   return block;
 }
 
-// Under the engine's lock: a free of the newest allocation, which only steps back.
-bool CachingAllocator::TryUndo(Engine& engine, const LifoLog::Entry& newest) {
+// Under the desk's lock: a free of the newest allocation, which only steps back.
+bool CachingAllocator::TryUndo(Desk& desk, const LifoLog::Entry& newest) {
   if (newest.block->has_recorded_streams) return false;
-  Side& side = engine.SideOf(newest.block->is_small);
-  side.left[kRequestedBytes] += Signed(newest.block->requested_bytes);
-  engine.left[kRequestedBytes] += Signed(newest.block->requested_bytes);
+  desk.GiveBackRequested(newest.block->is_small, Signed(newest.block->requested_bytes));
   newest.block->state = policy::BlockState::kFree;
-  engine.log.StepBack();
+  desk.log.StepBack();
   return true;
 }
 
-// Under the engine's lock.
-bool CachingAllocator::TryFreeLocked(Engine& engine, policy::Block* block) {
+// Under the lock of the desk where the block's engine lies.
+bool CachingAllocator::TryFreeLocked(Desk& desk, policy::Block* block) {
   CheckLive(block, "Free");
   if (block->has_recorded_streams || block->size_bytes >= options().max_split_size_bytes) return false;
-  Side& side = engine.SideOf(block->is_small);
-  engine.EmptyLog();
+  const bool is_small = block->is_small;
+  desk.EmptyLog();
   const policy::Heap::ReleaseEffect effect = policy::Heap::EffectOfRelease(*block);
-  if (!engine.CountFree(side, Signed(block->size_bytes), Signed(block->requested_bytes), effect.splits)) return false;
-  policy::Heap::ReleaseAs(*side.lane, block, effect);
+  if (!desk.CountFree(is_small, Signed(block->size_bytes), Signed(block->requested_bytes), effect.splits)) return false;
+  policy::Heap::ReleaseAs(*block->segment->lane, block, effect);
   return true;
 }
 
 bool CachingAllocator::TryFree(policy::Block* block) {
-  if (is_serial_.load(std::memory_order_acquire)) return false;
-  CheckOurs(block, "Free");
-  Engine& engine = EngineOf(*block);
-  const BiasedLock::Guard guard(engine.lock);
-  if (is_serial_.load(std::memory_order_relaxed)) return false;
-  const LifoLog::Entry* newest = engine.log.Newest();
-  if (newest != nullptr && newest->block == block) return TryUndo(engine, *newest);
-  return TryFreeLocked(engine, block);
+  return ServeFromCache<bool>([&](Desk& desk, Engine*& engine) {
+    const LifoLog::Entry* newest = desk.log.Newest();
+    if (newest != nullptr && newest->block == block) return TryUndo(desk, *newest);
+    CheckOurs(block, "Free");
+    engine = EngineOf(*block);
+    return engine->desk == &desk && TryFreeLocked(desk, block);
+  });
 }
 
 absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
@@ -164,27 +210,28 @@ absl::StatusOr<std::uint64_t> CachingAllocator::AllocateAddress(std::uint64_t by
 }
 
 bool CachingAllocator::TryFreeAddress(std::uint64_t address) {
-  if (is_serial_.load(std::memory_order_acquire)) return false;
-  Engine* engine = pages_.Find(address);
-  if (engine == nullptr) return false;
-  engine->pointers.Prefetch(address);
-  const BiasedLock::Guard guard(engine->lock);
-  if (is_serial_.load(std::memory_order_relaxed)) return false;
-  const LifoLog::Entry* newest = engine->log.Newest();
-  if (newest != nullptr && newest->address == address && newest->is_named) return TryUndo(*engine, *newest);
-  return TryFreeFound(*engine, address);
+  return ServeFromCache<bool>([&](Desk& desk, Engine*& engine) {
+    const LifoLog::Entry* newest = desk.log.Newest();
+    const bool is_newest = newest != nullptr && newest->address == address && newest->is_named;
+    return is_newest ? TryUndo(desk, *newest) : TryFreeFound(desk, address, engine);
+  });
 }
 
-[[gnu::noinline]] bool CachingAllocator::TryFreeFound(Engine& engine, std::uint64_t address) {
-  PointerMap::Found found = engine.pointers.Find(address);
-  // A block that the log holds back is in the map and not live.
-  if (found.block == nullptr || found.block->state != policy::BlockState::kLive) return false;
-  if (engine.log.has_undone()) {
-    engine.ReleaseUndone();
-    found = engine.pointers.Find(address);
+[[gnu::noinline]] bool CachingAllocator::TryFreeFound(Desk& desk, std::uint64_t address, Engine*& engine) {
+  PointerMap::Found found = desk.pointers.Find(address);
+  if (found.block == nullptr) {
+    engine = pages_.Find(address);
+    return false;
   }
-  if (!TryFreeLocked(engine, found.block)) return false;
-  engine.pointers.Erase(found);
+  // A block that the log holds back is in the map and not live.
+  if (found.block->state != policy::BlockState::kLive) return false;
+  engine = EngineOf(*found.block);
+  if (desk.log.has_undone()) {
+    desk.ReleaseUndone();
+    found = desk.pointers.Find(address);
+  }
+  if (!TryFreeLocked(desk, found.block)) return false;
+  desk.pointers.Erase(found);
   return true;
 }
 
@@ -202,15 +249,16 @@ bool CachingAllocator::FreeAddress(std::uint64_t address) noexcept {
 policy::Block* CachingAllocator::TakeByAddress(std::uint64_t address) {
   auto segment = heap_.segments().upper_bound(address);
   if (segment == heap_.segments().begin()) return nullptr;
-  const policy::Lane& lane = *std::prev(segment)->second->lane;
-  return lane.owner == nullptr ? nullptr : static_cast<Engine*>(lane.owner)->pointers.Take(address);
+  const auto* engine = static_cast<const Engine*>(std::prev(segment)->second->lane->owner);
+  return engine == nullptr ? nullptr : engine->desk->pointers.Take(address);
 }
 
-// Under the engine's lock, or in the World.
-void CachingAllocator::AddRecordedStream(policy::Block* block, Stream stream) {
-  absl::InlinedVector<Stream, 2>& streams = EngineOf(*block).recorded_streams[block];
+// Under the lock of the engine's desk, or in the World.
+bool CachingAllocator::AddRecordedStream(Engine& engine, policy::Block* block, Stream stream) {
+  absl::InlinedVector<Stream, 2>& streams = engine.recorded_streams[block];
   if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   block->has_recorded_streams = true;
+  return true;
 }
 
 void CachingAllocator::RecordStream(Block* named, Stream stream) noexcept {
@@ -220,12 +268,13 @@ void CachingAllocator::RecordStream(Block* named, Stream stream) noexcept {
     StopAtGoneAllocator();
   CheckOurs(block, "RecordStream");
   if (stream == block->segment->lane->stream) return;
-  {
-    const BiasedLock::Guard guard(EngineOf(*block).lock);
-    if (!is_serial_.load(std::memory_order_relaxed)) return AddRecordedStream(block, stream);
-  }
+  const bool is_done = ServeFromCache<bool>([&](Desk& desk, Engine*& engine) {
+    engine = EngineOf(*block);
+    return engine->desk == &desk && AddRecordedStream(*engine, block, stream);
+  });
+  if (is_done) return;
   const World world(*this);
-  AddRecordedStream(block, stream);
+  AddRecordedStream(*EngineOf(*block), block, stream);
 }
 
 }  // namespace ashlar::core

@@ -1,4 +1,4 @@
-// The newest allocations of one engine, so that undoing and repeating them costs almost nothing and changes nothing.
+// The newest allocations of one desk, so that undoing and repeating them costs almost nothing and changes nothing.
 //
 // Best fit is a function of the lanes' state. Freeing the newest block leads back to the state before it was allocated,
 // and a request of the same size from there leads to the same block. So such a free only steps a counter back, and such
@@ -10,7 +10,8 @@
 //   free B          steps back         allocate, size of C   steps forward: C again
 //   anything else   first makes the frees of D and C real, newest first (the owner does, CachingAllocator)
 //
-// It holds the last 64 allocations; what it drops stays allocated. Not thread-safe: the engine's lock guards it.
+// It holds the last 64 allocations, of whatever streams; what it drops stays allocated. Not thread-safe: the desk's
+// lock guards it.
 #ifndef ASHLAR_ALLOCATOR_CORE_LIFO_LOG_H_
 #define ASHLAR_ALLOCATOR_CORE_LIFO_LOG_H_
 
@@ -21,17 +22,20 @@
 
 namespace ashlar::core {
 
+struct Engine;
+
 class LifoLog {
  public:
-  struct Entry {
+  struct alignas(64) Entry {
     policy::Block* block = nullptr;
+    const Engine* engine = nullptr;
     std::uint64_t address = 0;
     std::uint64_t rounded_bytes = 0;  // of the request
     std::int64_t block_bytes = 0;
-    std::int64_t split_blocks = 0;  // what the allocation added to the inactive split blocks; its free takes it back
-    std::int64_t split_bytes = 0;
-    std::int64_t repeats = 0;  // times it was freed and allocated again, not yet in the statistics
+    std::int64_t split_bytes = 0;  // what the allocation added to the inactive split blocks; its free takes it back
+    std::int32_t split_blocks = 0;
     bool is_named = false;     // its address is in the pointer map
+    std::int64_t repeats = 0;  // times it was freed and allocated again, not yet in the statistics
   };
 
   // The newest entry that is live; nullptr when none is known.
@@ -80,6 +84,7 @@ class LifoLog {
   bool has_repeats_ = false;  // an entry may have been repeated
   std::array<Entry, kEntries> entries_;
 };
+static_assert(sizeof(LifoLog::Entry) == 64);
 
 }  // namespace ashlar::core
 

@@ -27,6 +27,8 @@ std::optional<std::uint64_t> SoftLimitBytes(const policy::Options& options, std:
   return Lower(options.soft_limit_bytes, static_cast<std::uint64_t>(bytes));
 }
 
+std::atomic<std::uint64_t> allocators_so_far{0};
+
 device::Device* NotNull(device::Device* device) {
   if (device == nullptr) StopAtMisuse("CachingAllocator: its device is null: open one first (docs/devices.md)");
   return device;
@@ -35,7 +37,8 @@ device::Device* NotNull(device::Device* device) {
 }  // namespace
 
 CachingAllocator::CachingAllocator(device::Device* device, policy::Options options)
-    : device_(NotNull(device)),
+    : id_(++allocators_so_far),
+      device_(NotNull(device)),
       heap_(std::move(options)),
       logs_(heap_.options().free_order != policy::FreeOrder::kPerBlockCounter),
       total_bytes_(device->GetMemoryInfo().total_bytes),

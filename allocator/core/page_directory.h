@@ -1,10 +1,11 @@
-// From an address to the engine that handed it out, without a lock: a two-level table over pages of 2 MiB, the size
-// of the smallest segment. An entry is a hint: it may be missing (an address above 2^48, a page that two engines
-// share) and it may be out of date, so who asks looks in the engine under its lock, and in the segments if it is not
-// there.
+// From an address to the engine that handed it out: a two-level table over pages of 2 MiB, the size of the smallest
+// segment. An entry is a hint: it may be missing (an address above 2^48, a page that two engines share) and it may be
+// out of date, so who asks looks in the engine, and in the segments if it is not there. It never names an engine that
+// is gone. Thread rule: Find and Enter under any desk's lock, by any number of threads; Leave in the World.
 #ifndef ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
 #define ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -32,12 +33,26 @@ class PageDirectory {
     return leaf == nullptr ? nullptr : (*leaf)[page % kLeafPages].load(std::memory_order_acquire);
   }
 
-  // Any thread that holds the engine's lock. The last engine to enter a shared page stays.
+  // The last engine to enter a shared page stays.
   void Enter(std::uint64_t address, Engine* engine) {
     const std::uint64_t page = address >> kPageBits;
     if (page >= kLeaves * kLeafPages) return;
     std::atomic<Engine*>& entry = LeafOf(page)[page % kLeafPages];
     if (entry.load(std::memory_order_relaxed) != engine) entry.store(engine, std::memory_order_release);
+  }
+
+  // The engine has no block in [begin, end) any more.
+  void Leave(std::uint64_t begin, std::uint64_t end, const Engine* engine) {
+    const std::uint64_t last = std::min((end - 1) >> kPageBits, kLeaves * kLeafPages - 1);
+    for (std::uint64_t page = begin >> kPageBits; page <= last; ++page) {
+      Leaf* leaf = (*leaves_)[page / kLeafPages].load(std::memory_order_relaxed);
+      if (leaf == nullptr) {
+        page |= kLeafPages - 1;
+        continue;
+      }
+      std::atomic<Engine*>& entry = (*leaf)[page % kLeafPages];
+      if (entry.load(std::memory_order_relaxed) == engine) entry.store(nullptr, std::memory_order_relaxed);
+    }
   }
 
  private:

@@ -1,11 +1,10 @@
 // From the address of a live block to the block: open addressing, linear probing, at most three eighths full. A slot is
 // one word, a block's address without its six zero bits and 22 bits of the hash, so that a lookup reads one cache line
-// of the table and the block itself. Addresses may be any. Not thread-safe, but for Prefetch.
+// of the table and the block itself. Addresses may be any. Not thread-safe.
 #ifndef ASHLAR_ALLOCATOR_CORE_POINTER_MAP_H_
 #define ASHLAR_ALLOCATOR_CORE_POINTER_MAP_H_
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -52,16 +51,22 @@ class PointerMap {
     return block;
   }
 
-  // Any thread, any time: brings the slot of `address` nearer.
-  void Prefetch(std::uint64_t address) const {
-    const std::uint64_t* slots = shown_slots_.load(std::memory_order_relaxed);
-    __builtin_prefetch(slots + (HashOf(address) & shown_mask_.load(std::memory_order_relaxed)));
+  // Brings the slot of `address` nearer.
+  void Prefetch(std::uint64_t address) const { __builtin_prefetch(slots_.get() + (HashOf(address) & mask_)); }
+
+  // In no order; `visit` must not change the map.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (std::size_t i = 0; i <= mask_; ++i) {
+      if (slots_[i] != 0) visit(BlockOf(slots_[i]));
+    }
   }
 
   std::size_t size() const { return size_; }
+  std::size_t slot_count() const { return mask_ + 1; }
 
  private:
-  static constexpr std::size_t kFirstSlots = 64;
+  static constexpr std::size_t kFirstSlots = 16;
   static constexpr int kHashBits = 22;  // the rest of a slot; 64-byte blocks below 2^48
   static constexpr std::uint64_t kHashMask = (std::uint64_t{1} << kHashBits) - 1;
   static_assert(alignof(policy::Block) == 64);
@@ -112,16 +117,11 @@ class PointerMap {
     }
     slots_ = std::move(slots);
     mask_ = mask;
-    shown_slots_.store(slots_.get(), std::memory_order_relaxed);
-    shown_mask_.store(mask, std::memory_order_relaxed);
   }
 
   HugeArray<std::uint64_t> slots_;
   std::size_t mask_ = 0;
   std::size_t size_ = 0;
-  // The same table for Prefetch, which may see a pair that does not belong together: an address is all it makes of it.
-  std::atomic<const std::uint64_t*> shown_slots_{nullptr};
-  std::atomic<std::size_t> shown_mask_{0};
 };
 
 }  // namespace ashlar::core

@@ -10,8 +10,8 @@ namespace {
 // Reservations whose first page could not be had; in a pool without users nobody will ask for it again.
 std::vector<policy::Block*> EmptyReservations(const policy::Pool& pool) {
   std::vector<policy::Block*> out;
-  for (const std::unique_ptr<policy::Lane>& lane : pool.lanes) {
-    for (const auto& [address, unmapped] : lane->unmapped) {
+  for (const auto& [stream, lane] : pool.lanes) {
+    for (const auto& [address, unmapped] : lane.unmapped) {
       if (!unmapped->IsSplit()) out.push_back(unmapped);
     }
   }
@@ -70,15 +70,10 @@ CachingAllocator::PrivatePairs::iterator CachingAllocator::ReturnPrivate(Private
   status.Update(ReleasePoolBlocks(pair.large));
   if (&pair == in_use) return std::next(at);
   for (policy::Pool* pool : {&pair.small, &pair.large}) {
-    for (policy::Block* reservation : EmptyReservations(*pool)) {
-      status.Update(device_->ReleaseReservation(reservation->address));
-      heap_.RemoveReservation(reservation);
-    }
+    for (policy::Block* reservation : EmptyReservations(*pool)) status.Update(ReleaseReservation(reservation));
   }
   if (pair.small.segment_count + pair.large.segment_count > 0) return std::next(at);
-  UnbindEngines(pair.small);
-  UnbindEngines(pair.large);
-  return heap_.RemovePair(at);
+  return heap_.private_pairs().erase(at);
 }
 
 absl::Status CachingAllocator::ReleasePoolBlocks(policy::Pool& pool) {
@@ -91,7 +86,7 @@ absl::Status CachingAllocator::ReleasePoolBlocks(policy::Pool& pool) {
 
 absl::Status CachingAllocator::ReleaseSegment(policy::Block* whole) {
   const policy::Segment& segment = *whole->segment;
-  const policy::Lane& lane = *segment.lane;
+  policy::Lane& lane = *segment.lane;
   const std::uint64_t address = segment.address;
   const std::uint64_t size_bytes = segment.size_bytes;
   absl::Status status = device_->FreeSegment(address);
@@ -101,6 +96,7 @@ absl::Status CachingAllocator::ReleaseSegment(policy::Block* whole) {
   ++stats_.num_device_free;
   heap_.RemoveSegment(whole);
   Emit(trace::Action::kSegmentFree, address, size_bytes, lane.stream, *lane.pool);
+  ForgetIfEmpty(lane, address, address + size_bytes);
   return status;
 }
 

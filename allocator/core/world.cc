@@ -8,14 +8,14 @@
 namespace ashlar::core {
 namespace {
 
-// What the engine's own sums hold goes to the allocator's.
-void Fold(Engine& engine, Stats& stats) {
+// What the desk's own sums hold goes to the allocator's.
+void Fold(Desk& desk, Stats& stats) {
   for (const bool is_small : {false, true}) {
-    Side& side = engine.SideOf(is_small);
-    const auto fold = [&side, is_small](EngineStat of, PoolStat& to) {
+    Side& side = desk.SideOf(is_small);
+    const auto fold = [&side, is_small](DeskStat of, PoolStat& to) {
       to.Fold(is_small, side.dealt[of] - side.left[of], side.increases[of]);
     };
-    if (side.increases[kBlocks] != 0 || side.left[kBlocks] != side.dealt[kBlocks]) engine.recent_uses = kRecentWorlds;
+    if (side.increases[kBlocks] != 0 || side.left[kBlocks] != side.dealt[kBlocks]) desk.recent_uses = kRecentWorlds;
     fold(kBlocks, stats.allocation);
     fold(kBlocks, stats.active);
     fold(kBlockBytes, stats.allocated_bytes);
@@ -25,7 +25,7 @@ void Fold(Engine& engine, Stats& stats) {
     fold(kSplitBytes, stats.inactive_split_bytes);
     side.left = side.increases = side.dealt = {};  // no room either, until it is dealt
   }
-  engine.left = {};
+  desk.left = {};
 }
 
 // The room below the peaks of one size class, or of both.
@@ -49,10 +49,12 @@ CachingAllocator::World::World(const CachingAllocator& allocator) : allocator_(a
   const std::thread::id self = std::this_thread::get_id();
   // A sink's or a filter's call into the allocator, or its fork, would wait for itself.
   ASHLAR_CHECK(allocator_.inside_.load(std::memory_order_relaxed) != self);
+  Desk& mine = allocator_.DeskOfThread();
   allocator_.mutex_.lock();
+  allocator_.desk_in_world_ = &mine;
   allocator_.inside_.store(self, std::memory_order_relaxed);
   ++allocator_.worlds_;
-  if (!IsSerial()) LockEngines();
+  if (!IsSerial()) LockDesks();
 }
 
 CachingAllocator::World::~World() {
@@ -61,7 +63,7 @@ CachingAllocator::World::~World() {
   }
   if (!IsSerial()) {
     DealRoom();
-    UnlockEngines();
+    UnlockDesks();
   }
   allocator_.inside_.store({}, std::memory_order_relaxed);
   allocator_.mutex_.unlock();
@@ -73,56 +75,43 @@ bool CachingAllocator::WantsSerial() const {
 
 bool CachingAllocator::World::IsSerial() const { return allocator_.is_serial_.load(std::memory_order_relaxed); }
 
-void CachingAllocator::World::LockEngines() const {
-  for (const std::unique_ptr<Engine>& engine : allocator_.engines_.engines()) {
-    engine->lock.LockShared();
-    engine->EmptyLog();
-    Fold(*engine, allocator_.stats_);
+void CachingAllocator::World::LockDesks() const {
+  for (const std::unique_ptr<Desk>& desk : allocator_.desks_) {
+    desk->lock.LockShared();
+    desk->EmptyLog();
+    Fold(*desk, allocator_.stats_);
   }
 }
 
-void CachingAllocator::World::UnlockEngines() const {
-  for (const std::unique_ptr<Engine>& engine : allocator_.engines_.engines()) engine->lock.UnlockShared();
+void CachingAllocator::World::UnlockDesks() const {
+  for (const std::unique_ptr<Desk>& desk : allocator_.desks_) desk->lock.UnlockShared();
 }
 
-// The mode changes while every engine is locked: one that is locked later sees the new one.
+// The mode changes while every desk is locked: one that is locked later sees the new one.
 void CachingAllocator::World::ChooseMode(CachingAllocator& allocator) const {
   const bool wants_serial = allocator.WantsSerial();
   if (wants_serial == IsSerial()) return;
-  if (!wants_serial) LockEngines();
+  if (!wants_serial) LockDesks();
   allocator.is_serial_.store(wants_serial, std::memory_order_release);
-  if (wants_serial) UnlockEngines();
+  if (wants_serial) UnlockDesks();
 }
 
-// Equal shares. Engines that were not used for a while get none, so that the others seldom come back for more.
+// Equal shares. Desks that were not used for a while get none, so that the others seldom come back for more.
 void CachingAllocator::World::DealRoom() const {
-  const auto& engines = allocator_.engines_.engines();
-  std::int64_t sharers = 0;
-  for (const std::unique_ptr<Engine>& engine : engines) sharers += engine->recent_uses != 0;
+  const auto& desks = allocator_.desks_;
+  const std::int64_t sharers =
+      std::count_if(desks.begin(), desks.end(), [](const auto& desk) { return desk->recent_uses != 0; });
   if (sharers == 0) return;
   const Stats& stats = allocator_.stats_;
   const Changes all = Share(Slack(stats, PoolKind::kAll), sharers);
   const Changes small = Share(Slack(stats, PoolKind::kSmall), sharers);
   const Changes large = Share(Slack(stats, PoolKind::kLarge), sharers);
-  for (const std::unique_ptr<Engine>& engine : engines) {
-    if (engine->recent_uses == 0) continue;
-    --engine->recent_uses;
-    engine->left = all;
-    engine->SideOf(true).left = engine->SideOf(true).dealt = small;
-    engine->SideOf(false).left = engine->SideOf(false).dealt = large;
-  }
-}
-
-void CachingAllocator::BindEngine(policy::Lane& lane) {
-  Engine& engine = engines_.FindOrAdd({lane.pool->id, lane.stream}, !is_serial_.load(std::memory_order_relaxed));
-  if (engine.allocator == nullptr) engine.allocator = this;
-  engine.SideOf(lane.pool->is_small).lane = &lane;
-  lane.owner = &engine;
-}
-
-void CachingAllocator::UnbindEngines(const policy::Pool& pool) {
-  for (const std::unique_ptr<policy::Lane>& lane : pool.lanes) {
-    if (lane->owner != nullptr) static_cast<Engine*>(lane->owner)->SideOf(pool.is_small).lane = nullptr;
+  for (const std::unique_ptr<Desk>& desk : desks) {
+    if (desk->recent_uses == 0) continue;
+    --desk->recent_uses;
+    desk->left = all;
+    desk->SideOf(true).left = desk->SideOf(true).dealt = small;
+    desk->SideOf(false).left = desk->SideOf(false).dealt = large;
   }
 }
 
@@ -190,23 +179,17 @@ CachingAllocator::PathCosts CachingAllocator::path_costs() const {
   const World world(*this);
   PathCosts out;
   out.worlds = worlds_;
-  for (const std::unique_ptr<Engine>& engine : engines_.engines()) out.engine_locks += engine->lock.times_taken();
-  const auto add = [&out](const policy::PoolPair& pair) {
-    for (const policy::Pool* pool : {&pair.small, &pair.large}) {
-      for (const std::unique_ptr<policy::Lane>& lane : pool->lanes) {
-        out.index_probes += lane->free.probes();
-        out.cuts += lane->cuts;
-        out.joins += lane->joins;
-      }
-    }
-  };
-  add(heap_.default_pair());
-  for (const auto& [id, pair] : heap_.private_pairs()) add(*pair);
+  for (const std::unique_ptr<Desk>& desk : desks_) out.desk_locks += desk->lock.times_taken();
+  out.engines = engines_.size();
+  const policy::LaneCosts lanes = heap_.Costs();
+  out.index_probes = lanes.probes;
+  out.cuts = lanes.cuts;
+  out.joins = lanes.joins;
   return out;
 }
 
 const policy::Heap& CachingAllocator::heap() const {
-  const World world(*this);  // what the engines' logs hold back becomes real
+  const World world(*this);  // what the desks' logs hold back becomes real
   return heap_;
 }
 

@@ -54,7 +54,7 @@ DeviceEvent CudaEvents::Postpone(Stream stream) {
 // nullptr when the event is known to be done.
 CudaEvents::Entry* CudaEvents::Find(const DeviceEvent& event) {
   const auto it = queues_.find(Handle(event.stream));
-  if (it == queues_.end() || it->second.empty() || event.sequence < it->second.front().sequence) return nullptr;
+  if (it == queues_.end() || event.sequence < it->second.front().sequence) return nullptr;
   Queue& queue = it->second;
   if (queue.front().sequence == event.sequence) [[likely]]
     return &queue.front();
@@ -73,6 +73,7 @@ void CudaEvents::Retire(Stream stream, std::uint64_t last_sequence) {
     if (queue.front().event.has_value()) idle_.push_back(*queue.front().event);
     queue.pop_front();
   }
+  if (queue.empty()) queues_.erase(it);
 }
 
 bool CudaEvents::Query(const DeviceEvent& event) {

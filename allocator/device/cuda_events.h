@@ -53,7 +53,7 @@ class CudaEvents {
   const CudaDriver& cuda_;
   int ordinal_;
   absl::Status& last_error_;
-  absl::flat_hash_map<std::uint64_t, Queue> queues_;  // by stream handle: recorded and not known to be done
+  absl::flat_hash_map<std::uint64_t, Queue> queues_;  // by stream handle: recorded, not known to be done
   std::vector<CudaEvent> idle_;
   std::uint64_t sequence_ = 0;
 };

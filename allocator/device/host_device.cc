@@ -154,9 +154,13 @@ absl::Status HostDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, 
 
 MemoryInfo HostDevice::GetMemoryInfo() { return {FreeBytes(), options_.capacity_bytes}; }
 
-bool HostDevice::QueryEvent(const DeviceEvent& event) {
-  return options_.events_complete_immediately || clock_.IsDone(event);
+DeviceEvent HostDevice::RecordEvent(Stream stream) {
+  const DeviceEvent event = clock_.Record(stream);
+  if (options_.events_complete_immediately) clock_.FinishEvent(event);
+  return event;
 }
+
+bool HostDevice::QueryEvent(const DeviceEvent& event) { return clock_.IsDone(event); }
 
 absl::Status HostDevice::SynchronizeEvent(const DeviceEvent& event) {
   clock_.FinishEvent(event);

@@ -45,7 +45,7 @@ class HostDevice final : public Device {
   absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override;
   absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) override;
   MemoryInfo GetMemoryInfo() override;
-  DeviceEvent RecordEvent(Stream stream) override { return clock_.Record(stream); }
+  DeviceEvent RecordEvent(Stream stream) override;
   bool QueryEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeStream(Stream stream) override;

@@ -184,14 +184,16 @@ DeviceEvent SimDevice::RecordEvent(Stream stream) {
   ASHLAR_CHECK(!is_capturing_);
   ++calls_.record_event;
   cost_ns_ += options_.cost.event_ns;
-  return clock_.Record(stream);
+  const DeviceEvent event = clock_.Record(stream);
+  if (options_.events_complete_immediately) clock_.FinishEvent(event);
+  return event;
 }
 
 bool SimDevice::QueryEvent(const DeviceEvent& event) {
   ASHLAR_CHECK(!is_capturing_);
   ++calls_.query_event;
   cost_ns_ += options_.cost.event_ns;
-  return options_.events_complete_immediately || clock_.IsDone(event);
+  return clock_.IsDone(event);
 }
 
 absl::Status SimDevice::SynchronizeEvent(const DeviceEvent& event) {

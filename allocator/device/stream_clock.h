@@ -5,6 +5,7 @@
 //   clock.FinishEvent(event);  // and what was recorded before it on stream 7
 //   clock.IsDone(event);       // true
 //
+// It holds the streams that have something to finish, not those ever seen.
 // Thread rule: not thread-safe; the device's caller serialises calls.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_STREAM_CLOCK_H_
 #define ASHLAR_ALLOCATOR_DEVICE_STREAM_CLOCK_H_
@@ -21,12 +22,16 @@ namespace ashlar::device {
 
 class StreamClock {
  public:
-  DeviceEvent Record(Stream stream) { return {stream, ++sequence_}; }
+  DeviceEvent Record(Stream stream) {
+    // A stream that is not there had finished all that it was given before.
+    Unfinished& unfinished = unfinished_.try_emplace(Handle(stream), Unfinished{sequence_, 0}).first->second;
+    unfinished.last = ++sequence_;
+    return {stream, sequence_};
+  }
 
   bool IsDone(const DeviceEvent& event) const {
-    if (event.sequence <= done_everywhere_) return true;
-    const auto it = done_.find(Handle(event.stream));
-    return it != done_.end() && event.sequence <= it->second;
+    const auto it = unfinished_.find(Handle(event.stream));
+    return it == unfinished_.end() || event.sequence <= it->second.done;
   }
 
   // What `stream` records from now on is done only after the event, or after what `awaited` was given so far.
@@ -35,34 +40,46 @@ class StreamClock {
 
   // What an event waits for is done before it.
   void FinishEvent(const DeviceEvent& event) {
-    std::vector<DeviceEvent> unfinished = {event};
-    while (!unfinished.empty()) {
-      const DeviceEvent next = unfinished.back();
-      unfinished.pop_back();
-      std::uint64_t& done = done_[Handle(next.stream)];
-      done = std::max(done, next.sequence);
-      std::deque<WaitPoint>& waits = waits_[Handle(next.stream)];
+    std::vector<DeviceEvent> to_finish = {event};
+    while (!to_finish.empty()) {
+      const DeviceEvent next = to_finish.back();
+      to_finish.pop_back();
+      Finish(next);
+      const auto it = waits_.find(Handle(next.stream));
+      if (it == waits_.end()) continue;
+      std::deque<WaitPoint>& waits = it->second;
       for (; !waits.empty() && waits.front().sequence <= next.sequence; waits.pop_front()) {
-        unfinished.push_back(waits.front().event);
+        to_finish.push_back(waits.front().event);
       }
+      if (waits.empty()) waits_.erase(it);
     }
   }
   void FinishStream(Stream stream) { FinishEvent({stream, sequence_}); }
   void FinishAll() {
-    done_everywhere_ = sequence_;
+    unfinished_.clear();
     waits_.clear();
   }
 
  private:
+  struct Unfinished {
+    std::uint64_t done = 0;  // the last sequence that is
+    std::uint64_t last = 0;  // the last that was recorded
+  };
   struct WaitPoint {
     std::uint64_t sequence = 0;
     DeviceEvent event;
   };
 
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> done_;           // stream handle -> last sequence that is done
-  absl::flat_hash_map<std::uint64_t, std::deque<WaitPoint>> waits_;  // stream handle -> what it waits for, oldest first
+  void Finish(const DeviceEvent& event) {
+    const auto it = unfinished_.find(Handle(event.stream));
+    if (it == unfinished_.end()) return;
+    it->second.done = std::max(it->second.done, event.sequence);
+    if (it->second.done >= it->second.last) unfinished_.erase(it);
+  }
+
+  absl::flat_hash_map<std::uint64_t, Unfinished> unfinished_;        // by stream handle: where an event is not done
+  absl::flat_hash_map<std::uint64_t, std::deque<WaitPoint>> waits_;  // the same: what it waits for, oldest first
   std::uint64_t sequence_ = 0;
-  std::uint64_t done_everywhere_ = 0;
 };
 
 }  // namespace ashlar::device

@@ -26,7 +26,7 @@ class BlockSlabs {
   void Delete(Block* block) { unused_.push_back(block); }
 
  private:
-  static constexpr std::size_t kFirstSlabBlocks = 16;
+  static constexpr std::size_t kFirstSlabBlocks = 4;
   static constexpr std::size_t kMostSlabBlocks = (std::size_t{1} << 21) / sizeof(Block);
 
   Block* NewInSlab() {
@@ -38,10 +38,10 @@ class BlockSlabs {
     return new (&slabs_.back()[used_++]) Block{};
   }
 
+  std::vector<Block*> unused_;
   std::vector<HugeArray<Block>> slabs_;
   std::size_t slab_blocks_ = 0;  // of the last slab
   std::size_t used_ = 0;         // blocks of the last slab that were ever handed out
-  std::vector<Block*> unused_;
 };
 
 }  // namespace ashlar::policy

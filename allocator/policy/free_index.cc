@@ -1,5 +1,7 @@
 #include "allocator/policy/free_index.h"
 
+#include <utility>
+
 namespace ashlar::policy {
 namespace {
 
@@ -15,6 +17,12 @@ FreeEntry LeastWanted(const Bin& bin, IsWanted is_wanted) {
 }
 
 }  // namespace
+
+void FreeIndex::MakeBins() {
+  bins_ = std::make_unique<Bins>();
+  const std::size_t count = std::exchange(size_, 0);
+  for (std::size_t i = 0; i < count; ++i) InsertInBin(few_[i].block);
+}
 
 void FreeIndex::InsertBeside(Bin& bin, const FreeEntry& entry) {
   if (bin.greater == nullptr || IsBefore(entry, bin.greater->least())) {
@@ -114,15 +122,16 @@ Block* FreeIndex::FirstAtLeastByBlocks(std::uint64_t size_bytes) const {
 
 std::size_t FreeIndex::PreviousBin(std::size_t bin) const {
   const std::size_t word = bin / 64;
-  const std::uint64_t here = words_[word] & (~std::uint64_t{0} >> (63 - bin % 64));
+  const std::uint64_t here = bins_->words[word] & (~std::uint64_t{0} >> (63 - bin % 64));
   if (here != 0) return word * 64 + 63 - static_cast<std::size_t>(std::countl_zero(here));
-  const std::uint64_t earlier = std::uint64_t{summary_} & ((std::uint64_t{1} << word) - 1);
+  const std::uint64_t earlier = std::uint64_t{bins_->summary} & ((std::uint64_t{1} << word) - 1);
   if (earlier == 0) return kBinCount;
   const std::size_t last = 63 - static_cast<std::size_t>(std::countl_zero(earlier));
-  return last * 64 + 63 - static_cast<std::size_t>(std::countl_zero(words_[last]));
+  return last * 64 + 63 - static_cast<std::size_t>(std::countl_zero(bins_->words[last]));
 }
 
 Block* FreeIndex::Next(const Block* block) const {
+  if (bins_ == nullptr) return FewAt(FewBelow(FewKeyOf(*block)) + 1);
   const std::size_t b = BinOf(block->size_bytes >> kGranuleBits);
   const Bin& bin = BinAt(b);
   const FreeEntry of = EntryOf(block);
@@ -138,6 +147,7 @@ Block* FreeIndex::Next(const Block* block) const {
 }
 
 Block* FreeIndex::Previous(const Block* block) const {
+  if (bins_ == nullptr) return FewAt(FewBelow(FewKeyOf(*block)) - 1);
   const std::size_t b = BinOf(block->size_bytes >> kGranuleBits);
   const Bin& bin = BinAt(b);
   const FreeEntry of = EntryOf(block);
@@ -157,16 +167,19 @@ Block* FreeIndex::Previous(const Block* block) const {
 }
 
 Block* FreeIndex::First() const {
+  if (bins_ == nullptr) return FewAt(0);
   const std::size_t bin = NextBin(0);
   return bin == kBinCount ? nullptr : FirstOf(BinAt(bin));
 }
 
 Block* FreeIndex::Last() const {
+  if (bins_ == nullptr) return FewAt(size_ - 1);
   const std::size_t bin = PreviousBin(kBinCount - 1);
   return bin == kBinCount ? nullptr : LastOf(BinAt(bin));
 }
 
 bool FreeIndex::Contains(const Block* block) const {
+  if (bins_ == nullptr) return FewAt(FewBelow(FewKeyOf(*block))) == block;
   const std::size_t b = BinOf(block->size_bytes >> kGranuleBits);
   if (IsEmptyBin(b)) return false;
   const Bin& bin = BinAt(b);

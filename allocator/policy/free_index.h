@@ -6,6 +6,9 @@
 //   bitmap   ..1....1.......        size 5,632 -> bin 11 -> | #4 #9 #2  -  -  -  - | 3 |   greater: none
 //                                                           | block block block    |
 //
+// As long as there are at most 32, and keys tell them apart, they are one sorted array and there are no bins: half a
+// kilobyte, of which a search reads three cache lines. Most streams of a program that has many need no more.
+//
 // All seven keys are looked at each time, without a branch: how many there are cannot be predicted, and sorting them
 // would cost more. A key is the size in its bin and the address, which is the order itself, or the size and the rank;
 // where keys do not tell (equal ranks, sizes of no whole unit, sizes or addresses too large for a key) the blocks do.
@@ -13,6 +16,7 @@
 #ifndef ASHLAR_ALLOCATOR_POLICY_FREE_INDEX_H_
 #define ASHLAR_ALLOCATOR_POLICY_FREE_INDEX_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -34,22 +38,15 @@ class FreeIndex {
 
   // The block must not be in the index; its size, rank and address must not change while it is.
   void Insert(Block* block) {
-    const std::uint64_t granules = block->size_bytes >> kGranuleBits;
-    const std::size_t b = BinOf(granules);
-    const std::uint64_t key = KeyOf(*block, granules);
-    may_tie_ |= !IsOwn(key);
-    Bin& bin = MakeBin(b);
-    ++size_;
-    words_[b / 64] |= std::uint64_t{1} << (b % 64);
-    summary_ |= std::uint32_t{1} << (b / 64);
-    if (bin.count == kLineEntries || bin.greater != nullptr) [[unlikely]]
-      return InsertBeside(bin, {key, block});
-    bin.keys[bin.count] = key;
-    bin.blocks[bin.count] = block;
-    ++bin.count;
+    if (bins_ == nullptr) {
+      if (InsertAmongFew(block)) return;
+      MakeBins();
+    }
+    InsertInBin(block);
   }
 
   void Erase(const Block* block) {
+    if (bins_ == nullptr) return EraseAmongFew(*block);
     Bin* bin = last_found_.bin;
     std::size_t at = last_found_.at;
     if (bin->blocks[at] != block) {
@@ -70,10 +67,14 @@ class FreeIndex {
 
   // The first block in order whose size is at least `size_bytes`; nullptr when there is none.
   Block* FirstAtLeast(std::uint64_t size_bytes) const {
+    const std::uint64_t granules = (size_bytes + kGranuleBytes - 1) >> kGranuleBits;
+    if (bins_ == nullptr) {
+      ++probes_;
+      return FewAt(FewBelow(std::min(granules, kMostFewGranules) << kLowBits));
+    }
     if (may_tie_) [[unlikely]]
       return FirstAtLeastByBlocks(size_bytes);
     // All sizes are whole units.
-    const std::uint64_t granules = (size_bytes + kGranuleBytes - 1) >> kGranuleBits;
     const std::size_t b = BinOf(granules);
     if (!IsEmptyBin(b)) {
       Bin& bin = BinAt(b);
@@ -98,7 +99,7 @@ class FreeIndex {
   bool Contains(const Block* block) const;
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // Lines and lists of chunks that searches looked at so far: what the index costs beyond its bitmap.
+  // Sorted arrays, lines and lists of chunks that searches looked at so far: what the index costs beyond its bitmap.
   std::uint64_t probes() const { return probes_; }
 
  private:
@@ -107,11 +108,14 @@ class FreeIndex {
   static constexpr std::size_t kBinsPerDoubling = 32;
   static constexpr std::size_t kBinCount = 64 * 28;  // sizes up to 2^63
   static constexpr std::size_t kWordCount = kBinCount / 64;
+  static constexpr std::size_t kGroupBins = 16;  // bins that come together: two KiB, for the few sizes a stream has
   static constexpr std::uint32_t kLineEntries = 7;
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
   static constexpr std::uint64_t kLastKey = kNoKey - 1;  // of all that is too large for a key
   static constexpr int kLowBits = 44;                    // of a key: the address in granules, or the rank
   static constexpr std::uint64_t kMostLow = (std::uint64_t{1} << kLowBits) - 1;
+  static constexpr std::size_t kMostFew = 32;
+  static constexpr std::uint64_t kMostFewGranules = (std::uint64_t{1} << (64 - kLowBits)) - 1;
   static constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << (64 - kLowBits)) - 2;
 
   struct alignas(128) Bin {
@@ -123,12 +127,71 @@ class FreeIndex {
     std::unique_ptr<FreeChunks> greater;  // nullptr when there are none
   };
   static_assert(sizeof(Bin) == 128);
-  using Group = std::array<Bin, 64>;
+  using Group = std::array<Bin, kGroupBins>;
   // Where a block was seen last; nothing need be true of it any more.
   struct Seen {
     Bin* bin;
     std::size_t at;
   };
+
+  struct Bins {
+    std::array<std::unique_ptr<Group>, kBinCount / kGroupBins> groups;  // made when one of their bins is first used
+    std::array<std::uint64_t, kWordCount> words{};
+    std::uint32_t summary = 0;  // bit w: words[w] is not 0
+  };
+
+  // --- while there are few: ascending by key, which is the size and the address or rank; no two are the same ---
+  // kNoKey: it cannot be among the few.
+  std::uint64_t FewKeyOf(const Block& block) const {
+    const std::uint64_t low = has_ranks_ ? block.rank : block.address >> kGranuleBits;
+    const std::uint64_t granules = block.size_bytes >> kGranuleBits;
+    const bool is_whole = (block.size_bytes & (kGranuleBytes - 1)) == 0;
+    return is_whole && low <= kMostLow && granules < kMostFewGranules ? granules << kLowBits | low : kNoKey;
+  }
+  // How many have a lesser key: by halves without a branch.
+  std::size_t FewBelow(std::uint64_t key) const {
+    const FreeEntry* begin = few_.data();
+    for (std::size_t left = size_; left > 0;) {
+      const std::size_t half = (left + 1) / 2;
+      begin += begin[half - 1].key < key ? half : 0;
+      left -= half;
+    }
+    return static_cast<std::size_t>(begin - few_.data());
+  }
+  Block* FewAt(std::size_t at) const { return at < size_ ? few_[at].block : nullptr; }
+  bool InsertAmongFew(Block* block) {
+    const std::uint64_t key = FewKeyOf(*block);
+    if (key == kNoKey || size_ == kMostFew) return false;
+    const std::size_t at = FewBelow(key);
+    if (at < size_ && few_[at].key == key) return false;
+    std::copy_backward(few_.begin() + at, few_.begin() + size_, few_.begin() + size_ + 1);
+    few_[at] = {key, block};
+    ++size_;
+    return true;
+  }
+  void EraseAmongFew(const Block& block) {
+    const std::size_t at = FewBelow(FewKeyOf(block));
+    ASHLAR_CHECK(FewAt(at) == &block);
+    std::copy(few_.begin() + at + 1, few_.begin() + size_, few_.begin() + at);
+    --size_;
+  }
+  void MakeBins();
+
+  void InsertInBin(Block* block) {
+    const std::uint64_t granules = block->size_bytes >> kGranuleBits;
+    const std::size_t b = BinOf(granules);
+    const std::uint64_t key = KeyOf(*block, granules);
+    may_tie_ |= !IsOwn(key);
+    Bin& bin = MakeBin(b);
+    ++size_;
+    bins_->words[b / 64] |= std::uint64_t{1} << (b % 64);
+    bins_->summary |= std::uint32_t{1} << (b / 64);
+    if (bin.count == kLineEntries || bin.greater != nullptr) [[unlikely]]
+      return InsertBeside(bin, {key, block});
+    bin.keys[bin.count] = key;
+    bin.blocks[bin.count] = block;
+    ++bin.count;
+  }
 
   static std::size_t BinOf(std::uint64_t granules) {
     const int shift = ShiftOf(granules);
@@ -178,12 +241,12 @@ class FreeIndex {
     return bin.blocks[at];
   }
 
-  Bin& BinAt(std::size_t b) const { return (*groups_[b / 64])[b % 64]; }
+  Bin& BinAt(std::size_t b) const { return (*bins_->groups[b / kGroupBins])[b % kGroupBins]; }
   Bin& MakeBin(std::size_t b) {
-    std::unique_ptr<Group>& group = groups_[b / 64];
+    std::unique_ptr<Group>& group = bins_->groups[b / kGroupBins];
     if (group == nullptr) [[unlikely]]
       group = std::make_unique<Group>();
-    return (*group)[b % 64];
+    return (*group)[b % kGroupBins];
   }
   // The line is full, or there are greater blocks.
   void InsertBeside(Bin& bin, const FreeEntry& entry);
@@ -192,8 +255,8 @@ class FreeIndex {
   void Refill(Bin& bin, std::size_t b) {
     if (bin.greater != nullptr) [[unlikely]]
       return RefillFromGreater(bin);
-    words_[b / 64] &= ~(std::uint64_t{1} << (b % 64));
-    if (words_[b / 64] == 0) summary_ &= ~(std::uint32_t{1} << (b / 64));
+    bins_->words[b / 64] &= ~(std::uint64_t{1} << (b % 64));
+    if (bins_->words[b / 64] == 0) bins_->summary &= ~(std::uint32_t{1} << (b / 64));
   }
   static void RefillFromGreater(Bin& bin);
   // As FirstAtLeast, whatever the sizes and keys are.
@@ -209,25 +272,24 @@ class FreeIndex {
   std::size_t NextBin(std::size_t bin) const {
     if (bin >= kBinCount) return kBinCount;
     const std::size_t word = bin / 64;
-    const std::uint64_t here = words_[word] & (~std::uint64_t{0} << (bin % 64));
+    const std::uint64_t here = bins_->words[word] & (~std::uint64_t{0} << (bin % 64));
     if (here != 0) return word * 64 + static_cast<std::size_t>(std::countr_zero(here));
-    const std::uint64_t later = std::uint64_t{summary_} & (~std::uint64_t{1} << word);
+    const std::uint64_t later = std::uint64_t{bins_->summary} & (~std::uint64_t{1} << word);
     if (later == 0) return kBinCount;
     const auto next = static_cast<std::size_t>(std::countr_zero(later));
-    return next * 64 + static_cast<std::size_t>(std::countr_zero(words_[next]));
+    return next * 64 + static_cast<std::size_t>(std::countr_zero(bins_->words[next]));
   }
   std::size_t PreviousBin(std::size_t bin) const;
-  bool IsEmptyBin(std::size_t bin) const { return (words_[bin / 64] >> (bin % 64) & 1) == 0; }
+  bool IsEmptyBin(std::size_t bin) const { return (bins_->words[bin / 64] >> (bin % 64) & 1) == 0; }
 
-  std::array<std::unique_ptr<Group>, kWordCount> groups_;  // made when one of its bins is first used
-  std::array<std::uint64_t, kWordCount> words_{};
-  std::uint32_t summary_ = 0;  // bit w: words_[w] is not 0
+  std::unique_ptr<Bins> bins_;  // nullptr while there are few
+  std::size_t size_ = 0;
+  mutable std::uint64_t probes_ = 0;
   bool has_ranks_;
   bool may_tie_;  // two keys may be equal, or hide a size of no whole unit
-  std::size_t size_ = 0;
+  std::array<FreeEntry, kMostFew> few_;
   Bin nothing_;
   mutable Seen last_found_{&nothing_, 0};
-  mutable std::uint64_t probes_ = 0;
 };
 
 }  // namespace ashlar::policy

@@ -20,6 +20,8 @@ std::unique_ptr<PoolPair> NewPair(PoolId id) {
   return pair;
 }
 
+LaneCosts CostsOf(const Lane& lane) { return {lane.free.probes(), lane.cuts, lane.joins}; }
+
 }  // namespace
 
 Heap::Heap(Options options) : options_(std::move(options)), default_pair_(NewPair({})) {
@@ -40,33 +42,35 @@ PoolPair& Heap::Pair(PoolId id) {
   return *private_pairs_.emplace(id, NewPair(id)).first->second;
 }
 
-Heap::PrivatePairs::iterator Heap::RemovePair(PrivatePairs::iterator at) {
-  for (Pool* pool : {&at->second->small, &at->second->large}) {
-    ASHLAR_CHECK_EQ(pool->segment_count, 0u);
-    for (const std::unique_ptr<Lane>& lane : pool->lanes) spare_slabs_.push_back(std::move(lane->slabs));
-  }
-  return private_pairs_.erase(at);
-}
-
-Lane* Heap::FindLane(const Pool& pool, Stream stream) const {
-  for (const std::unique_ptr<Lane>& lane : pool.lanes) {
-    if (lane->stream == stream) return lane.get();
-  }
-  return nullptr;
+const Lane* Heap::FindLane(const Pool& pool, Stream stream) {
+  const auto it = pool.lanes.find(Handle(stream));
+  return it == pool.lanes.end() ? nullptr : &it->second;
 }
 
 Lane& Heap::LaneOf(Pool& pool, Stream stream) {
-  if (Lane* lane = FindLane(pool, stream); lane != nullptr) return *lane;
-  const auto at = std::partition_point(pool.lanes.begin(), pool.lanes.end(),
-                                       [stream](const auto& lane) { return Handle(lane->stream) < Handle(stream); });
   const bool is_by_address = options_.free_order == FreeOrder::kAddress;
   const auto ranks = is_by_address ? FreeIndex::Ranks::kZero : FreeIndex::Ranks::kAny;
-  Lane& lane = **pool.lanes.insert(at, std::make_unique<Lane>(stream, &pool, ranks));
-  if (!spare_slabs_.empty()) {
-    lane.slabs = std::move(spare_slabs_.back());
+  const auto [at, is_new] = pool.lanes.try_emplace(Handle(stream), stream, &pool, ranks);
+  if (is_new && !spare_slabs_.empty()) {
+    at->second.slabs = std::move(spare_slabs_.back());
     spare_slabs_.pop_back();
   }
-  return lane;
+  return at->second;
+}
+
+void Heap::RemoveLane(Lane& lane) {
+  ASHLAR_CHECK_EQ(lane.segment_count, std::uint64_t{0});
+  removed_costs_.Add(CostsOf(lane));
+  spare_slabs_.push_back(std::move(lane.slabs));
+  lane.pool->lanes.erase(Handle(lane.stream));
+}
+
+LaneCosts Heap::Costs() const {
+  LaneCosts out = removed_costs_;
+  ForEachPool([&out](const Pool& pool) {
+    for (const auto& [stream, lane] : pool.lanes) out.Add(CostsOf(lane));
+  });
+  return out;
 }
 
 Plan Heap::SizesOf(const Request& request) const {
@@ -172,6 +176,7 @@ Segment* Heap::NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_
   segment->lane = &lane;
   ASHLAR_CHECK(segments_.emplace(address, std::move(owned)).second);
   ++lane.pool->segment_count;
+  ++lane.segment_count;
   Block* block = lane.slabs.New();
   block->address = address;
   block->size_bytes = size_bytes;
@@ -192,9 +197,15 @@ void Heap::RemoveSegment(Block* whole) {
   ASHLAR_CHECK(!whole->IsSplit() && whole->state == BlockState::kFree && !segment->is_expandable);
   TakeFree(whole);
   reserved_bytes_ -= segment->size_bytes;
-  --segment->lane->pool->segment_count;
-  segment->lane->slabs.Delete(whole);
-  segments_.erase(segment->address);
+  ForgetSegment(whole);
+}
+
+void Heap::ForgetSegment(Block* whole) {
+  const Segment& segment = *whole->segment;
+  --segment.lane->pool->segment_count;
+  --segment.lane->segment_count;
+  segment.lane->slabs.Delete(whole);
+  segments_.erase(segment.address);
 }
 
 std::vector<Block*> Heap::Restore(const Request& lane_of, bool is_small, bool is_expandable, std::uint64_t address,

@@ -42,30 +42,45 @@ struct SplitCounts {
   }
 };
 
+// What was done so far, as counts.
+struct LaneCosts {
+  std::uint64_t probes = 0;  // bins of free sets looked at, and lists behind them
+  std::uint64_t cuts = 0;    // blocks cut in two
+  std::uint64_t joins = 0;   // blocks that became part of a neighbour
+
+  void Add(const LaneCosts& more) {
+    probes += more.probes;
+    cuts += more.cuts;
+    joins += more.joins;
+  }
+};
+
 // The part of a pool that one stream uses. No block ever changes lanes, and what a request changes on its way through
 // CommitAs and ReleaseAs is its lane alone: that is what lets different lanes serve different threads.
-struct Lane {
+// What a request reads comes first.
+struct alignas(128) Lane {
   Lane(Stream its_stream, Pool* its_pool, FreeIndex::Ranks ranks) : stream(its_stream), pool(its_pool), free(ranks) {}
 
   const Stream stream;
   Pool* const pool;
+  void* owner = nullptr;  // the caller's own
+  SplitCounts inactive_split;
+  std::uint64_t cuts = 0;  // as in LaneCosts
+  std::uint64_t joins = 0;
+  BlockSlabs slabs;
   FreeIndex free;
   std::map<std::uint64_t, Block*> unmapped;  // by address
-  SplitCounts inactive_split;
-  BlockSlabs slabs;
   std::uint64_t next_block_rank = 1;
-  std::uint64_t cuts = 0;   // blocks cut in two so far,
-  std::uint64_t joins = 0;  // and blocks that became part of another
-  void* owner = nullptr;    // the caller's own
+  std::uint64_t segment_count = 0;  // segments and reservations alive
 };
 
 struct Pool {
   PoolId id;
   PoolPair* pair = nullptr;  // the two pools of this id
   bool is_small = false;
-  std::uint64_t clock = 0;                   // searches so far, counted by Tick
-  std::vector<std::unique_ptr<Lane>> lanes;  // by stream
-  std::uint64_t segment_count = 0;           // segments and reservations alive
+  std::uint64_t clock = 0;              // searches so far, counted by Tick
+  std::map<std::uint64_t, Lane> lanes;  // by stream handle
+  std::uint64_t segment_count = 0;      // segments and reservations alive
 };
 
 // The small and the large pool of one id.
@@ -165,6 +180,9 @@ class Heap {
   Block* AddSegment(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes);
   // Forgets a segment whose only block is free.
   void RemoveSegment(Block* whole);
+  // Forgets a lane that has no segment left. New lanes get its slabs: a pointer to a block that a caller has kept
+  // points to a record for good.
+  void RemoveLane(Lane& lane);
 
   // --- what to give back, in order ---
   // Whole-free segments of the default large pool that are old enough, until `target_bytes` are reclaimed (a pass is
@@ -207,11 +225,10 @@ class Heap {
   using PrivatePairs = std::map<PoolId, std::unique_ptr<PoolPair>>;
   PrivatePairs& private_pairs() { return private_pairs_; }
   const PrivatePairs& private_pairs() const { return private_pairs_; }
-  // Forgets a private pair that has no segments; returns the next. New lanes get the slabs of its lanes: a pointer to a
-  // block that a caller has kept points to a record for good.
-  PrivatePairs::iterator RemovePair(PrivatePairs::iterator at);
 
   // --- state ---
+  // Of all lanes there are and were.
+  LaneCosts Costs() const;
   std::uint64_t reserved_bytes() const { return reserved_bytes_; }
   // Segments and reservations by address.
   const std::map<std::uint64_t, std::unique_ptr<Segment>>& segments() const { return segments_; }
@@ -230,8 +247,17 @@ class Heap {
                               const std::vector<KnownBlock>& blocks);
 
  private:
-  Lane* FindLane(const Pool& pool, Stream stream) const;
+  static const Lane* FindLane(const Pool& pool, Stream stream);
   Lane& LaneOf(Pool& pool, Stream stream);
+  template <typename Visit>
+  void ForEachPool(Visit visit) const {
+    visit(default_pair_->small);
+    visit(default_pair_->large);
+    for (const auto& [id, pair] : private_pairs_) {
+      visit(pair->small);
+      visit(pair->large);
+    }
+  }
   Block* SkipByExpandableRules(const Lane& lane, Block* candidate) const;
   Block* Split(Lane& lane, Block* block, std::uint64_t low_bytes) const;
   Block* PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) const;
@@ -242,13 +268,15 @@ class Heap {
   static void MergeWith(Block* block, Block* other);
   bool ShouldSplit(std::uint64_t rounded_bytes, std::uint64_t block_bytes, const Pool& pool) const;
   std::uint64_t RankForNewBlock(const Segment& segment) const;
+  void ForgetSegment(Block* whole);
   Segment* NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_bytes);
 
   Options options_;
   bool rounds_to_granules_ = false;  // no request is rounded to anything but 512 bytes
   std::unique_ptr<PoolPair> default_pair_;
   PrivatePairs private_pairs_;
-  std::vector<BlockSlabs> spare_slabs_;  // of lanes that are gone
+  std::vector<BlockSlabs> spare_slabs_;  // of lanes that are gone,
+  LaneCosts removed_costs_;              // and what they cost
   std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;
   std::uint64_t next_segment_rank_ = 1;
   std::uint64_t reserved_bytes_ = 0;

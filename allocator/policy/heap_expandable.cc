@@ -113,12 +113,9 @@ Block* Heap::MarkUnmapped(Block* block, const AddressRange& range) {
 }
 
 void Heap::RemoveReservation(Block* unmapped) {
-  Segment* segment = unmapped->segment;
   ASHLAR_CHECK(!unmapped->IsSplit() && unmapped->state == BlockState::kUnmapped);
-  segment->lane->unmapped.erase(unmapped->address);
-  --segment->lane->pool->segment_count;
-  segment->lane->slabs.Delete(unmapped);
-  segments_.erase(segment->address);
+  unmapped->segment->lane->unmapped.erase(unmapped->address);
+  ForgetSegment(unmapped);
 }
 
 }  // namespace ashlar::policy

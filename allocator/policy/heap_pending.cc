@@ -49,9 +49,9 @@ void ForEachRun(const Segment& segment, std::uint64_t wanted_bytes, Visit visit)
 
 Block* Heap::FindInOtherLane(const Plan& plan) const {
   Block* best = nullptr;
-  for (const std::unique_ptr<Lane>& lane : plan.pool->lanes) {
-    if (lane->stream == plan.stream) continue;
-    Block* candidate = FindIn(*lane, plan.rounded_bytes);
+  for (const auto& [stream, lane] : plan.pool->lanes) {
+    if (lane.stream == plan.stream) continue;
+    Block* candidate = FindIn(lane, plan.rounded_bytes);
     if (candidate != nullptr && (best == nullptr || candidate->size_bytes < best->size_bytes)) best = candidate;
   }
   return best;

@@ -9,6 +9,7 @@ namespace ashlar::policy {
 namespace {
 
 struct LaneCounts {
+  std::uint64_t segments = 0;
   std::size_t free = 0;
   std::size_t unmapped = 0;
   SplitCounts split;
@@ -43,6 +44,20 @@ absl::Status CheckBlock(const Segment& segment, const Block& block, const Block*
   return absl::OkStatus();
 }
 
+absl::Status CheckLane(const Lane& lane, const LaneCounts& counted) {
+  if (lane.segment_count != counted.segments) {
+    return absl::InternalError(absl::StrCat("stream ", Handle(lane.stream), " keeps ", lane.segment_count,
+                                            " segments, counted as ", counted.segments));
+  }
+  if (lane.free.size() != counted.free || lane.unmapped.size() != counted.unmapped) {
+    return absl::InternalError("a free or unmapped set holds a block that is in no segment");
+  }
+  const SplitCounts& kept = lane.inactive_split;
+  if (counted.split.blocks == kept.blocks && counted.split.bytes == kept.bytes) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("inactive split is kept as ", kept.blocks, " blocks, ", kept.bytes,
+                                          " bytes, counted as ", counted.split.blocks, ", ", counted.split.bytes));
+}
+
 }  // namespace
 
 absl::Status Heap::Validate() const {
@@ -54,6 +69,7 @@ absl::Status Heap::Validate() const {
     last_end = address + segment->size_bytes;
     std::uint64_t at = address;
     const Block* prev = nullptr;
+    ++lanes[segment->lane].segments;
     for (const Block* block = segment->first; block != nullptr; block = block->next) {
       if (absl::Status status = CheckBlock(*segment, *block, prev, at); !status.ok()) return status;
       at = block->End();
@@ -74,27 +90,10 @@ absl::Status Heap::Validate() const {
   if (reserved != reserved_bytes_) {
     return absl::InternalError(absl::StrCat("reserved is kept as ", reserved_bytes_, ", counted as ", reserved));
   }
-  const auto check_pool = [&](const Pool& pool) {
-    for (const std::unique_ptr<Lane>& lane : pool.lanes) {
-      const LaneCounts& counted = lanes[lane.get()];
-      if (lane->free.size() != counted.free || lane->unmapped.size() != counted.unmapped) {
-        return absl::InternalError("a free or unmapped set holds a block that is in no segment");
-      }
-      const SplitCounts& kept = lane->inactive_split;
-      if (counted.split.blocks != kept.blocks || counted.split.bytes != kept.bytes) {
-        return absl::InternalError(absl::StrCat("inactive split is kept as ", kept.blocks, " blocks, ", kept.bytes,
-                                                " bytes, counted as ", counted.split.blocks, ", ",
-                                                counted.split.bytes));
-      }
-    }
-    return absl::OkStatus();
-  };
-  absl::Status status = check_pool(default_pair_->small);
-  if (status.ok()) status = check_pool(default_pair_->large);
-  for (const auto& [id, pair] : private_pairs_) {
-    if (status.ok()) status = check_pool(pair->small);
-    if (status.ok()) status = check_pool(pair->large);
-  }
+  absl::Status status;
+  ForEachPool([&](const Pool& pool) {
+    for (const auto& [stream, lane] : pool.lanes) status.Update(CheckLane(lane, lanes[&lane]));
+  });
   return status;
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 template <typename Visit>
 void ForEachFree(const Pool& pool, Visit visit) {
-  for (const std::unique_ptr<Lane>& lane : pool.lanes) {
-    for (Block* block = lane->free.First(); block != nullptr; block = lane->free.Next(block)) visit(block);
+  for (const auto& [stream, lane] : pool.lanes) {
+    for (Block* block = lane.free.First(); block != nullptr; block = lane.free.Next(block)) visit(block);
   }
 }
 

@@ -1,8 +1,13 @@
 // What the cache serves by itself, with its log of undone allocations, against the same allocator under a recorder,
 // where every request goes through the World: the same addresses, statistics and blocks, in programs that mostly free
 // what they allocated last.
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -50,6 +55,39 @@ std::vector<std::uint64_t> Numbers(const std::vector<trace::SnapshotSegment>& se
   return out;
 }
 
+// A thread that does one thing at a time, while the caller waits.
+class Hand {
+ public:
+  Hand() : thread_([this] { Run(); }) {}
+  ~Hand() {
+    Do(nullptr);
+    thread_.join();
+  }
+  void Do(const std::function<void()>& act) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    act_ = &act;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return act_ == nullptr; });
+  }
+
+ private:
+  void Run() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (bool is_over = false; !is_over;) {
+      changed_.wait(lock, [this] { return act_ != nullptr; });
+      is_over = *act_ == nullptr;
+      if (!is_over) (*act_)();
+      act_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void()>* act_ = nullptr;  // what is to be done
+  std::thread thread_;
+};
+
 // One allocator, and the names its blocks go by.
 class Subject {
  public:
@@ -57,8 +95,34 @@ class Subject {
     if (is_recorded) allocator_.SetSink(&sink_);
   }
 
+  // Whose thread calls the allocator from now on.
+  void GoTo(Hand* hand) { hand_ = hand; }
+
   // 0 when there is no memory.
   std::uint64_t Allocate(std::uint64_t bytes, Stream stream, bool by_address) {
+    std::uint64_t out = 0;
+    Do([&] { out = AllocateHere(bytes, stream, by_address); });
+    return out;
+  }
+  void Free(std::size_t i, bool frees_twice) {
+    Do([&] { FreeHere(i, frees_twice); });
+  }
+  void Use(std::size_t i, Stream stream) {
+    if (live_[i].first != nullptr) Do([&] { allocator_.RecordStream(live_[i].first, stream); });
+  }
+  void FinishWork() { device_.CompleteAllWork(); }
+  void EmptyCache() {
+    Do([&] { allocator_.EmptyCache(); });
+  }
+  std::size_t live() const { return live_.size(); }
+  CachingAllocator& allocator() { return allocator_; }
+
+ private:
+  void Do(const std::function<void()>& act) {
+    if (hand_ == nullptr) return act();
+    hand_->Do(act);
+  }
+  std::uint64_t AllocateHere(std::uint64_t bytes, Stream stream, bool by_address) {
     if (by_address) {
       const absl::StatusOr<std::uint64_t> address = allocator_.AllocateAddress(bytes, stream);
       if (address.ok()) live_.push_back({nullptr, *address});
@@ -69,7 +133,7 @@ class Subject {
     live_.push_back({*block, (*block)->address});
     return (*block)->address;
   }
-  void Free(std::size_t i, bool frees_twice) {
+  void FreeHere(std::size_t i, bool frees_twice) {
     const auto [block, address] = live_[i];
     live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(i));
     if (block != nullptr) return allocator_.Free(block);
@@ -77,15 +141,7 @@ class Subject {
     if (!frees_twice) return;
     EXPECT_FALSE(allocator_.FreeAddress(address));
   }
-  void Use(std::size_t i, Stream stream) {
-    if (live_[i].first != nullptr) allocator_.RecordStream(live_[i].first, stream);
-  }
-  void FinishWork() { device_.CompleteAllWork(); }
-  void EmptyCache() { allocator_.EmptyCache(); }
-  std::size_t live() const { return live_.size(); }
-  CachingAllocator& allocator() { return allocator_; }
 
- private:
   static device::SimDeviceOptions DeviceOptions() {
     device::SimDeviceOptions options;
     options.capacity_bytes = 400 * kMiB;
@@ -101,6 +157,7 @@ class Subject {
   NoSink sink_;
   CachingAllocator allocator_;
   std::vector<std::pair<Block*, std::uint64_t>> live_;
+  Hand* hand_ = nullptr;  // nullptr: the caller's own
 };
 
 void ExpectSame(Subject& served, Subject& recorded, const std::string& where) {
@@ -109,21 +166,26 @@ void ExpectSame(Subject& served, Subject& recorded, const std::string& where) {
   ASSERT_EQ(served.allocator().Validate(), absl::OkStatus()) << where;
 }
 
-void HitPathRunProgram(const Setting& setting, std::uint64_t seed) {
+// With hands, the calls of what is served go from one thread to another now and then.
+void HitPathRunProgram(const Setting& setting, std::uint64_t seed, std::size_t hand_count = 0) {
   Rng rng(seed);
+  std::vector<std::unique_ptr<Hand>> hands;
+  while (hands.size() < hand_count) hands.push_back(std::make_unique<Hand>());
   Subject served(setting, false);
   Subject recorded(setting, true);
   const std::uint64_t looks = rng.Between(50, 1000);  // the fewer, the longer what is undone stays so
+  const std::uint64_t streams = seed % 2 == 0 ? 2 : 12;
   const std::uint64_t out_of_order = rng.Below(4) == 0 ? 30 : 3;
   // Few sizes, so that requests repeat; asked for with fewer bytes than they round to.
   std::vector<std::uint64_t> sizes;
   for (int i = 0; i < 4; ++i) sizes.push_back(512 * rng.Between(1, rng.Below(2) == 0 ? 40 : 30'000));
   for (int step = 0; step < 1500; ++step) {
     const std::string where = setting.conf + " seed " + std::to_string(seed) + " step " + std::to_string(step);
+    if (!hands.empty() && rng.Below(60) == 0) served.GoTo(hands[rng.Below(hands.size())].get());
     const std::uint64_t dice = rng.Below(100);
     if (dice < 48 || served.live() == 0) {
       const std::uint64_t bytes = sizes[rng.Below(sizes.size())] - rng.Below(500);
-      const Stream stream{rng.Below(8) == 0 ? 7u : 0u};
+      const Stream stream{streams > 2 || rng.Below(8) == 0 ? 7 + rng.Below(streams - 1) : 0};
       const bool by_address = rng.Below(2) == 0;
       ASSERT_EQ(served.Allocate(bytes, stream, by_address), recorded.Allocate(bytes, stream, by_address)) << where;
     } else if (dice < 98) {
@@ -160,6 +222,14 @@ TEST(HitPathTest, ServedAndRecordedAreTheSame) {
   };
   for (const Setting& setting : settings) {
     for (std::uint64_t seed = 0; seed < 60; ++seed) ASSERT_NO_FATAL_FAILURE(HitPathRunProgram(setting, seed));
+  }
+}
+
+// Several threads that take turns: streams move from desk to desk, and the peaks over all desks stay exact.
+TEST(HitPathTest, ServedByThreadsInTurnAndRecordedAreTheSame) {
+  const std::vector<Setting> settings = {{""}, {"expandable_segments:True", policy::FreeOrder::kPerSegmentCounter}};
+  for (const Setting& setting : settings) {
+    for (std::uint64_t seed = 100; seed < 112; ++seed) ASSERT_NO_FATAL_FAILURE(HitPathRunProgram(setting, seed, 3));
   }
 }
 

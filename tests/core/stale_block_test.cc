@@ -1,5 +1,6 @@
 // Names of blocks that are gone: a block is freed, its record goes through every state that it can reach without being
 // handed out again, and each old name for it is told: by the block the process stops, by the address nothing happens.
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -100,10 +101,22 @@ const std::vector<StaleState>& StaleStates() {
          return names;
        }},
       {"free between live blocks", "", [](StaleProgram& program) { return FreedOfFour(program, {1}); }},
-      {"merged into the block before it", "", [](StaleProgram& program) { return FreedOfFour(program, {0, 1}); }},
-      {"merged with the block behind it", "", [](StaleProgram& program) { return FreedOfFour(program, {2, 1}); }},
-      {"merged with both", "", [](StaleProgram& program) { return FreedOfFour(program, {2, 0, 1}); }},
-      {"the whole segment free", "", [](StaleProgram& program) { return FreedOfFour(program, {0, 2, 3, 1}); }},
+      {"merged into the block before it", "",
+       [](StaleProgram& program) {
+         return FreedOfFour(program, {0, 1});
+       }},
+      {"merged with the block behind it", "",
+       [](StaleProgram& program) {
+         return FreedOfFour(program, {2, 1});
+       }},
+      {"merged with both", "",
+       [](StaleProgram& program) {
+         return FreedOfFour(program, {2, 0, 1});
+       }},
+      {"the whole segment free", "",
+       [](StaleProgram& program) {
+         return FreedOfFour(program, {0, 2, 3, 1});
+       }},
       {"its segment returned", "",
        [](StaleProgram& program) {
          const std::vector<StaleName> names = FreedOfFour(program, {0, 2, 3, 1});
@@ -112,9 +125,14 @@ const std::vector<StaleState>& StaleStates() {
        }},
       {"its record used for what is free beside other blocks", "",
        [](StaleProgram& program) {
-         const std::vector<StaleName> names = FreedOfFour(program, {0, 2, 3, 1});
+         std::vector<StaleName> names = FreedOfFour(program, {0, 2, 3, 1});
          program.allocator().EmptyCache();
-         program.Get(2 * kMiB, Stream{4});
+         // The next stream gets the records of the one that is gone: one for its block, one for the rest.
+         const StaleName live = program.Get(2 * kMiB, Stream{4});
+         names.erase(
+             std::remove_if(names.begin(), names.end(),
+                            [&](const StaleName& name) { return name.block != nullptr && name.block == live.block; }),
+             names.end());
          return names;
        }},
       {"its private pool gone", "",
@@ -156,7 +174,10 @@ const std::vector<StaleState>& StaleStates() {
        [](StaleProgram& program) {
          FreedAlone(program, program.Get(40 * kMiB, Stream{1}));
          const StaleName borrowed = program.Get(40 * kMiB, Stream{2});
-         EXPECT_TRUE(program.allocator().BeginPool(kStalePool, [](Stream) { return true; }, RouteKind::kCapture).ok());
+         EXPECT_TRUE(program.allocator()
+                         .BeginPool(
+                             kStalePool, [](Stream) { return true; }, RouteKind::kCapture)
+                         .ok());
          return FreedAlone(program, borrowed);
        }},
       {"of a device that was reset", "",

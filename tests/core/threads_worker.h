@@ -52,6 +52,13 @@ class Worker {
 
   // No pools of its own and no graph captures from now on.
   void KeepToSharedPools() { uses_own_pools_ = false; }
+  // From now on requests go to streams 1 to `count`, at most 100 blocks are held, what is passed on is taken as often,
+  // lives are summed and not kept, and what looks at the whole state (Validate and the like) comes `times` as seldom.
+  void RunLong(std::uint64_t stream_count, std::uint64_t times) {
+    stream_count_ = stream_count;
+    seldom_ = times;
+    KeepToSharedPools();
+  }
   void RunSteps(int steps) {
     for (int i = 0; i < steps; ++i) Step();
   }
@@ -65,12 +72,20 @@ class Worker {
 
   const std::vector<Life>& lives() const { return lives_; }
   std::uint64_t failures() const { return failures_; }
+  // Of all lives that are over, kept or not.
+  std::uint64_t life_count() const { return life_count_; }
+  std::uint64_t requested_bytes() const { return requested_bytes_; }
 
  private:
+  static constexpr std::size_t kMostHeldLong = 100;
+
+  bool IsLong() const { return stream_count_ != 0; }
+
   void Step() {
-    const std::uint64_t dice = rng_.Below(1000);
+    std::uint64_t dice = rng_.Below(1000);
+    if (dice >= 985 && rng_.Below(seldom_) != 0) dice = rng_.Below(960);
     if (dice < 480) {
-      Allocate();
+      IsLong() && held_.size() >= kMostHeldLong ? FreeOne() : Allocate();
     } else if (dice < 900) {
       FreeOne();
     } else if (dice < 940) {
@@ -118,6 +133,7 @@ class Worker {
   }
 
   Stream RandomStream() {
+    if (IsLong()) return Stream{1 + rng_.Below(stream_count_)};
     const std::uint64_t own = static_cast<std::uint64_t>(index_ + 1) * 0x1000;
     return Stream{rng_.Below(2) == 0 ? own : rng_.Below(3)};
   }
@@ -172,7 +188,9 @@ class Worker {
       EXPECT_TRUE(allocator_.FreeAddress(held.life.address));
     }
     held.life.gone = clock_.Next();
-    lives_.push_back(held.life);
+    ++life_count_;
+    requested_bytes_ += held.life.requested_bytes;
+    if (!IsLong()) lives_.push_back(held.life);
   }
 
   void Record() {
@@ -183,6 +201,7 @@ class Worker {
 
   void PassOn() {
     if (held_.empty()) return;
+    if (const std::optional<Held> held = IsLong() ? mail_.Take() : std::nullopt) Free(*held);
     mail_.Put(held_.back());
     held_.pop_back();
   }
@@ -196,6 +215,10 @@ class Worker {
   std::vector<Held> held_;
   std::vector<Life> lives_;
   std::uint64_t failures_ = 0;
+  std::uint64_t life_count_ = 0;
+  std::uint64_t requested_bytes_ = 0;
+  std::uint64_t stream_count_ = 0;  // 0: its own and three that all share
+  std::uint64_t seldom_ = 1;
   bool uses_own_pools_ = true;
 };
 
