@@ -44,7 +44,7 @@ add_test(NAME consumer.exports COMMAND ${Python3_EXECUTABLE} -B ${exports} ${sub
 ashlar_install_test(install_shared ${subproject} --component allocator)
 set_tests_properties(consumer.exports consumer.install_shared PROPERTIES FIXTURES_REQUIRED ashlar_subproject LABELS consumer)
 ashlar_consumer_test(find_package_shared find_package "allocator" "${allocator_works}"
-                     -DCMAKE_PREFIX_PATH=${consumer_dir}/install_shared_prefix -DCONSUMER_PROGRAMS_ONLY=ON)
+                     -DCMAKE_PREFIX_PATH=${consumer_dir}/install_shared_prefix -DCONSUMER_HEADERS=)
 set_tests_properties(consumer.find_package_shared PROPERTIES FIXTURES_REQUIRED ashlar_install_shared)
 
 # The analyzer as a shared library is one link more here.
@@ -57,7 +57,7 @@ if(ASHLAR_INSTALL)
   ashlar_install_test(install ${PROJECT_BINARY_DIR})
   set(components allocator analyzer)
   ashlar_consumer_test(find_package find_package "${components}" "${analyzer_works}"
-                       -DCMAKE_PREFIX_PATH=${consumer_dir}/install_prefix -DCONSUMER_PROGRAMS_ONLY=ON)
+                       -DCMAKE_PREFIX_PATH=${consumer_dir}/install_prefix -DCONSUMER_HEADERS=)
   add_test(NAME consumer.example
            COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${PROJECT_SOURCE_DIR}/docs/examples/allocate
                    ${consumer_dir}/example --build-generator ${CMAKE_GENERATOR} --build-noclean
@@ -74,7 +74,7 @@ if(ASHLAR_INSTALL)
   endforeach()
   if(TARGET ashlar_adapters_nvtx)
     ashlar_consumer_test(find_package_nvtx find_package "allocator;adapters_nvtx" "${allocator_works}"
-                         -DCMAKE_PREFIX_PATH=${consumer_dir}/install_prefix)
+                         -DCMAKE_PREFIX_PATH=${consumer_dir}/install_prefix -DCONSUMER_HEADERS=adapters_nvtx)
     set_tests_properties(consumer.find_package_nvtx PROPERTIES FIXTURES_REQUIRED ashlar_install)
   endif()
   find_program(ASHLAR_PKG_CONFIG pkg-config)
