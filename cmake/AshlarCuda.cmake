@@ -116,6 +116,7 @@ endif()
 
 # Flags of a target that has .cu files.
 function(ashlar_configure_cuda_target target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;--expt-relaxed-constexpr;--extended-lambda>")
   if(ASHLAR_WERROR)
