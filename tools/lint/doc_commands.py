@@ -10,13 +10,15 @@
 A line that starts with "$ " is a command (a backslash at its end continues it), the lines up to the next command are
 its whole output, stderr included; a line "..." stands for any lines. Commands run in the repository root with the
 folder ASHLAR_BIN_DIR first on PATH and must exit with 0. Every other block of commands (console, sh, bash, shell) says
-why no test runs it: <!-- not run: reason -->.
+why no test runs it: <!-- not run: reason -->. What they write under /tmp goes into a folder of this run, so that no two
+users' meet.
 """
 
 import dataclasses
 import os
 import re
 import subprocess
+import tempfile
 
 import lint_tree
 from lint_tree import Finding, Sample
@@ -25,6 +27,7 @@ FENCE = re.compile(r"^```(\w*)\s*$")
 COMMAND_LANGUAGES = {"console", "sh", "bash", "shell"}
 NOT_RUN = re.compile(r"^<!-- not run: \S.* -->$")
 TIMEOUT_SECONDS = 300
+SCRATCH = tempfile.TemporaryDirectory()  # stands for /tmp
 
 
 @dataclasses.dataclass
@@ -85,7 +88,7 @@ def run(root, command):
     environment = dict(os.environ, NO_COLOR="1", LC_ALL="C.UTF-8")
     if "ASHLAR_BIN_DIR" in os.environ:
         environment["PATH"] = os.environ["ASHLAR_BIN_DIR"] + os.pathsep + os.environ["PATH"]
-    return subprocess.run(["bash", "-c", command.text], cwd=root, env=environment, text=True, timeout=TIMEOUT_SECONDS,
+    return subprocess.run(["bash", "-c", command.text.replace("/tmp/", SCRATCH.name + "/")], cwd=root, env=environment, text=True, timeout=TIMEOUT_SECONDS,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
 
 
@@ -94,7 +97,7 @@ def check_command(root, path, command):
         result = run(root, command)
     except subprocess.TimeoutExpired:
         return [Finding("exit", path, command.line, f"`{command.text}` ran for over {TIMEOUT_SECONDS} s")]
-    printed = [text.rstrip() for text in result.stdout.splitlines()]
+    printed = [text.rstrip() for text in result.stdout.replace(SCRATCH.name + "/", "/tmp/").splitlines()]
     shown = "\n    ".join(printed)
     if result.returncode != 0:
         return [Finding("exit", path, command.line, f"`{command.text}` exits with {result.returncode}:\n    {shown}\n")]
@@ -128,6 +131,7 @@ SAMPLES = [
     Sample("", console("$ echo one\none\n$ printf 'a\\nb\\nc\\n'\na\n...\nc\n$ true\n$ echo two \\\n  three\ntwo three\n")),
     Sample("", console("$ cat docs/a.md\n...\n")),
     Sample("", console("false\n", "<!-- not run: it takes an hour -->", "sh")),
+    Sample("", console("$ echo one >/tmp/a && ls /tmp/a && cat /tmp/a\n/tmp/a\none\n")),
     Sample("output", console("$ echo one\ntwo\n")),
     Sample("output", console("$ echo one\n")),
     Sample("output", console("$ true\none\n")),
