@@ -2,6 +2,8 @@
 #ifndef ASHLAR_TESTS_CORPUS_FILES_H_
 #define ASHLAR_TESTS_CORPUS_FILES_H_
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -18,6 +20,7 @@ inline std::vector<std::string> SnapshotFiles() {
     const std::string name = entry.path().string();
     if (name.size() > kEnding.size() && name.ends_with(kEnding)) files.push_back(name);
   }
+  EXPECT_FALSE(files.empty()) << "no recorded snapshot in " << *SharedDir() << "/corpus";
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -2,7 +2,6 @@
 // first or second. Healthy programs: nothing may be found. Recorded files of real programs: nothing but what a look at
 // the file justified, with the reason.
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include "analyzer/readers/torch_snapshot.h"
 #include "gtest/gtest.h"
 #include "tests/analyses/cause_cases.h"
+#include "tests/corpus_files.h"
 #include "tests/shared_dir.h"
 
 namespace ashlar::tests {
@@ -99,11 +99,9 @@ const std::map<std::string, std::set<CauseKind>>& Justified() {
 
 TEST(CausesTableTest, RecordedFilesRaiseOnlyJustifiedAlarms) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
-  int files = 0;
+  const std::vector<std::string> files = SnapshotFiles();
   std::map<std::string, std::string> alarms;  // by name, so that the order is the same everywhere
-  for (const auto& entry : std::filesystem::directory_iterator(*SharedDir() + "/corpus")) {
-    const std::string name = entry.path().string();
-    if (name.size() < 18 || name.substr(name.size() - 10) != ".pickle.gz") continue;
+  for (const std::string& name : files) {
     const absl::StatusOr<std::string> bytes = readers::ReadInput(name);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
@@ -111,7 +109,6 @@ TEST(CausesTableTest, RecordedFilesRaiseOnlyJustifiedAlarms) {
     SeededInput input;
     input.snapshot = *std::move(snapshot);
     const std::vector<CauseFinding> found = Diagnosis(input).Found();
-    ++files;
     const std::string digits = name.substr(name.size() - 18, 8);
     if (!found.empty()) alarms[digits] = Describe(found);
     std::set<CauseKind> kinds;
@@ -120,7 +117,7 @@ TEST(CausesTableTest, RecordedFilesRaiseOnlyJustifiedAlarms) {
     EXPECT_EQ(kinds, expected == Justified().end() ? std::set<CauseKind>{} : expected->second)
         << name << ": " << Describe(found);
   }
-  std::printf("%d recorded files, %zu with an alarm\n", files, alarms.size());
+  std::printf("%zu recorded files, %zu with an alarm\n", files.size(), alarms.size());
   for (const auto& [digits, found] : alarms) std::printf("  %s  %s\n", digits.c_str(), found.c_str());
 }
 

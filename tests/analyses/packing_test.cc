@@ -214,9 +214,6 @@ class PublishedInstance : public testing::TestWithParam<const char*> {};
 // All six are known to fit into 1,048,576.
 TEST_P(PublishedInstance, Fits) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
-#ifdef __SANITIZE_ADDRESS__
-  if (std::string(GetParam()).find_first_of("AGI") == 0) GTEST_SKIP() << "some 300 million steps: too slow with checks";
-#endif
   const absl::StatusOr<std::string> bytes =
       readers::ReadInput(*SharedDir() + "/corpus/packing/" + GetParam() + ".1048576.csv");
   ASSERT_TRUE(bytes.ok()) << bytes.status();

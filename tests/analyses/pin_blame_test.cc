@@ -1,7 +1,6 @@
 #include "analyzer/analyses/pin_blame.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/timeline_builder.h"
 #include "gtest/gtest.h"
+#include "tests/corpus_files.h"
 #include "tests/shared_dir.h"
 #include "tests/timeline/model_allocator.h"
 #include "tests/timeline/story.h"
@@ -204,10 +204,9 @@ TEST(PinBlameTest, RandomHistoriesSumExactly) {
 TEST(PinBlameTest, TheCorpusSumsExactly) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   std::uint64_t stranded = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(*SharedDir() + "/corpus")) {
-    if (entry.path().extension() != ".gz") continue;
-    SCOPED_TRACE(entry.path());
-    const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*readers::ReadInput(entry.path()));
+  for (const std::string& file : SnapshotFiles()) {
+    SCOPED_TRACE(file);
+    const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*readers::ReadInput(file));
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     const policy::Options options = *replay::RecordedOptions(*snapshot, replay::GuessCompat(*snapshot));
     const absl::StatusOr<Timeline> timeline = timeline::MakeObservedTimeline(*snapshot, 0, replay::SizeRuleOf(options));

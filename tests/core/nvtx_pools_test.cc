@@ -167,8 +167,7 @@ TEST_F(NvtxPoolsTest, TheNextSinkGetsEveryEvent) {
 }  // namespace
 
 // Called by NVTX, which finds it in nvtx_tool.cc.
-int InitializeTool(void* module_info) {
-  auto* module = static_cast<nvtxExtModuleInfo_t*>(module_info);
+int InitializeTool(nvtxExtModuleInfo_t* module) {
   if (module->moduleId != NVTX_EXT_MODULEID_MEM) return 1;
   std::intptr_t* slots = module->segments->functionSlots;
   slots[NVTX3EXT_CBID_nvtxMemHeapRegister] = reinterpret_cast<std::intptr_t>(&HeapRegister);

@@ -15,6 +15,7 @@
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
 #include "tests/device/device_contract.h"
+#include "tests/no_gpu.h"
 
 namespace ashlar::device {
 namespace {
@@ -40,7 +41,7 @@ TestedDevice MakeGpu() {
   absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Open({.ordinal = 0});
   if (!device.ok()) {
     return {.device = std::make_unique<SimDevice>(SimDeviceOptions{}),
-            .skip_reason = std::string(device.status().message())};
+            .skip_reason = WhyNoGpu(device.status())};
   }
   auto stream = std::make_shared<OwnStream>();
   const Stream handle = stream->handle();
@@ -57,7 +58,7 @@ class CudaGpuTest : public testing::Test {
  protected:
   void SetUp() override {
     absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Open({.ordinal = 0});
-    if (!device.ok()) GTEST_SKIP() << device.status().message();
+    if (!device.ok()) GTEST_SKIP() << WhyNoGpu(device.status());
     device_ = *std::move(device);
   }
   std::unique_ptr<CudaDevice> device_;

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/gpu/gpu_stamps.h"
 #include "tests/gpu/stress.h"
+#include "tests/no_gpu.h"
 
 namespace ashlar::tests {
 namespace {
@@ -21,7 +22,7 @@ class GpuStressTest : public testing::Test {
  protected:
   void SetUp() override {
     absl::StatusOr<std::unique_ptr<device::CudaDevice>> opened = device::CudaDevice::Open({.ordinal = 0});
-    if (!opened.ok()) GTEST_SKIP() << opened.status().message();
+    if (!opened.ok()) GTEST_SKIP() << WhyNoGpu(opened.status());
     device_ = *std::move(opened);
     stamps_ = MakeGpuStamps();
     ASSERT_NE(stamps_, nullptr);

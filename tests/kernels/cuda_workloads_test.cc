@@ -9,6 +9,7 @@
 
 #include "kernels/workloads/cuda/cuda_machine.h"
 #include "tests/kernels/small_runs.h"
+#include "tests/no_gpu.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -20,7 +21,7 @@ class CudaWorkloadsTest : public testing::TestWithParam<SmallRun> {
  protected:
   void SetUp() override {
     absl::StatusOr<std::unique_ptr<Machine>> machine = OpenCudaMachine();
-    if (!machine.ok()) GTEST_SKIP() << machine.status().message();
+    if (!machine.ok()) GTEST_SKIP() << WhyNoGpu(machine.status());
     machine_ = *std::move(machine);
   }
   std::unique_ptr<Machine> machine_;

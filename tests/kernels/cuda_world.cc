@@ -5,6 +5,7 @@
 #include "allocator/device/cuda_device.h"
 #include "kernels/ops/cuda/cuda_ops.h"
 #include "tests/kernels/ops_suite.h"
+#include "tests/no_gpu.h"
 
 namespace ashlar::ops {
 namespace {
@@ -57,7 +58,7 @@ class CudaWorld final : public World {
 std::unique_ptr<World> MakeWorld(std::string* why_not) {
   absl::StatusOr<std::unique_ptr<device::CudaDevice>> device = device::CudaDevice::Open({.ordinal = 0});
   if (!device.ok()) {
-    *why_not = std::string(device.status().message());
+    *why_not = WhyNoGpu(device.status());
     return nullptr;
   }
   return std::make_unique<CudaWorld>(*std::move(device));

@@ -3,7 +3,6 @@
 #include "analyzer/report/sweep_report.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/corpus_files.h"
 #include "tests/report/printed.h"
 #include "tests/shared_dir.h"
 
@@ -152,13 +152,8 @@ TEST(SweepReportTest, WhatCannotBeSweptIsRefusedInOneLine) {
 TEST(SweepReportTest, RealRecordsGiveSoundSweeps) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/sweep.schema.json")));
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(*SharedDir() + "/corpus")) {
-    if (entry.path().extension() == ".gz") files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
   std::size_t swept = 0;
-  for (const std::string& file : files) {
+  for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);
     const absl::StatusOr<remedies::WhatIfInput> input = report::ReadSweepInput(file, *readers::ReadInput(file), {});
     if (!input.ok()) {
