@@ -250,9 +250,9 @@ std::vector<Row> RowsOf(const Recorded& recorded, [[maybe_unused]] bool has_gpu)
       {"CUB, powers of 2", {.capacity_bytes = kCapacityBytes}},
       {"CUB, its defaults",
        {.growth = 8, .min_bin = 3, .max_bin = 7, .most_cached_bytes = 6'291'455, .capacity_bytes = kCapacityBytes}}};
-  for (const auto& [name, options] : kinds) {
-    out.push_back(
-        {name, false, Serve(recorded, name, [&options](bool) { return std::make_unique<RivalCub>(options); })});
+  for (const auto& kind : kinds) {
+    const auto make = [&](bool) { return std::make_unique<RivalCub>(kind.second); };
+    out.push_back({kind.first, false, Serve(recorded, kind.first, make)});
   }
 #endif
 #ifdef ASHLAR_BENCH_GPU

@@ -13,13 +13,13 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr std::uint64_t kBatch = 4, kEncoderLength = 128, kEncoderWidth = 64, kEncoderInner = 256, kEncoderHeads = 4,
-                        kEncoderRows = 1000;
-constexpr std::uint64_t kEncoderTokens = kBatch * kEncoderLength;
+constexpr std::uint64_t kEncoderBatch = 4, kEncoderLength = 128, kEncoderWidth = 64, kEncoderInner = 256,
+                        kEncoderHeads = 4, kEncoderRows = 1000;
+constexpr std::uint64_t kEncoderTokens = kEncoderBatch * kEncoderLength;
 
 struct Case {
   const char* torch = "2.6";
-  std::uint64_t batch = kBatch;
+  std::uint64_t batch = kEncoderBatch;
   std::optional<DType> autocast = {};
 };
 
@@ -92,10 +92,10 @@ constexpr std::uint64_t kStatistics = 16;
 // the attention mask's comparison.
 TEST(EncoderClosedForms, ADistilBertLayerInFloat) {
   EXPECT_EQ(SavedByADistilBertLayer({}),
-            kEncoderTokens * (kEncoderWidth * 33 + kEncoderInner * 8 + kStatistics + 1) + Scores(kBatch) * 9);
+            kEncoderTokens * (kEncoderWidth * 33 + kEncoderInner * 8 + kStatistics + 1) + Scores(kEncoderBatch) * 9);
   // Softmax keeps its input too.
   EXPECT_EQ(SavedByADistilBertLayer({.torch = "1.10"}),
-            kEncoderTokens * (kEncoderWidth * 33 + kEncoderInner * 8 + kStatistics + 1) + Scores(kBatch) * 13);
+            kEncoderTokens * (kEncoderWidth * 33 + kEncoderInner * 8 + kStatistics + 1) + Scores(kEncoderBatch) * 13);
 }
 
 // With one sequence nothing is copied for the products: the projections themselves are kept, and of the query the
@@ -113,7 +113,7 @@ TEST(EncoderClosedForms, ADistilBertLayerInHalf) {
   const std::uint64_t weights = (4 * kEncoderWidth * kEncoderWidth + 2 * kEncoderWidth * kEncoderInner) * 2;
   EXPECT_EQ(SavedByADistilBertLayer({.autocast = DType::kFloat16}),
             kEncoderTokens * (kEncoderWidth * (8 + 8 + 8 + 1) + kEncoderInner * 4 + kStatistics + 1) +
-                Scores(kBatch) * 7 + weights);
+                Scores(kEncoderBatch) * 7 + weights);
 }
 
 // The kernel keeps a float a row of each head in place of the scores (128 tokens need no padding), and its output is
@@ -171,10 +171,10 @@ TEST(EncoderClosedForms, ALanguageHead) {
   };
   // The loss without a head is a mean of all hidden states and of the pooled ones, tanh of a row a sequence; a mean
   // saves nothing. What both return is 4 bytes, and the loss of a language head has its total weight beside it.
-  EXPECT_EQ(saved({EncoderTask::kMaskedLanguage}) - (saved({EncoderTask::kNone}) - kBatch * kEncoderWidth * 4),
+  EXPECT_EQ(saved({EncoderTask::kMaskedLanguage}) - (saved({EncoderTask::kNone}) - kEncoderBatch * kEncoderWidth * 4),
             kEncoderTokens * (kEncoderWidth * 12 + 8) + kEncoderTokens * kEncoderRows * 4 + 4);
   // Token labels take one product alone: the dropped hidden states and their mask, in place of the hidden states.
-  EXPECT_EQ(saved({EncoderTask::kTokens, 3}) - (saved({EncoderTask::kNone}) - kBatch * kEncoderWidth * 4),
+  EXPECT_EQ(saved({EncoderTask::kTokens, 3}) - (saved({EncoderTask::kNone}) - kEncoderBatch * kEncoderWidth * 4),
             kEncoderTokens * kEncoderWidth * 1 + kEncoderTokens * 3 * 4 + 4);
 }
 

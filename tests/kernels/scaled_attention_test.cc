@@ -175,27 +175,28 @@ Bytes BytesOf(const char* torch, const char* gpu, DType dtype, const Dims& by_to
 }
 
 constexpr std::int64_t kB = 2, kS = 200, kH = 16, kD = 64;
-constexpr std::uint64_t kElements = kB * kS * kH * kD, kRows = kB * kS * kH;
+constexpr std::uint64_t kQueryElements = kB * kS * kH * kD, kQueryRows = kB * kS * kH;
 
 TEST(ScaledAttention, FlashSavesOutputAndSums) {
   const Bytes bytes = BytesOf("2.6", "A100", DType::kBFloat16, {kB, kS, kH, kD});
-  EXPECT_EQ(bytes.saved, 2 * kElements + 4 * kRows);
+  EXPECT_EQ(bytes.saved, 2 * kQueryElements + 4 * kQueryRows);
   // Three gradients; for 256 rows a sum and an accumulator of the query's gradient.
   constexpr std::uint64_t kRounded = kB * kH * 256;
-  EXPECT_EQ(bytes.backward, 3 * 2 * kElements + 4 * kRounded + 4 * kRounded * kD);
+  EXPECT_EQ(bytes.backward, 3 * 2 * kQueryElements + 4 * kRounded + 4 * kRounded * kD);
   EXPECT_EQ(BytesOf("2.7", "A100", DType::kBFloat16, {kB, kS, kH, kD}).saved, bytes.saved + 16 + 8);
 }
 
 TEST(ScaledAttention, FlashExpandsTheGradientsOfSharedKeys) {
   const Bytes bytes = BytesOf("2.6", "A100", DType::kBFloat16, {kB, kS, kH, kD}, 4);
   constexpr std::uint64_t kRounded = kB * kH * 256;
-  EXPECT_EQ(bytes.backward, 2 * kElements + 2 * 2 * kElements / 4 + 4 * kRounded + 4 * kRounded * kD + 4 * kElements);
+  EXPECT_EQ(bytes.backward,
+            2 * kQueryElements + 2 * 2 * kQueryElements / 4 + 4 * kRounded + 4 * kRounded * kD + 4 * kQueryElements);
 }
 
 TEST(ScaledAttention, FlashPadsHeads) {
   // Each operand padded from 60 to 64 is saved beside it; the result is cut out by a view.
   const Bytes bytes = BytesOf("2.6", "A100", DType::kBFloat16, {kB, kS, kH, 60});
-  EXPECT_EQ(bytes.saved, 3 * 2 * kElements + 2 * kElements + 4 * kRows);
+  EXPECT_EQ(bytes.saved, 3 * 2 * kQueryElements + 2 * kQueryElements + 4 * kQueryRows);
 }
 
 // The package's kernel over T real tokens of a padded batch.
@@ -217,34 +218,34 @@ TEST(ScaledAttention, UnpaddedFlashKeepsAndComputesRealTokensAlone) {
   constexpr std::uint64_t kTokens = 300;
   const Bytes bytes = BytesOfUnpadded(kTokens, kH);
   // The result has its padding back. Query, key, value, output; sums; where tokens are and samples start; a seed.
-  constexpr std::uint64_t kSaved = 2 * kElements + 4 * kTokens * kH + 8 * kTokens + 4 * (kB + 1) + 16;
+  constexpr std::uint64_t kSaved = 2 * kQueryElements + 4 * kTokens * kH + 8 * kTokens + 4 * (kB + 1) + 16;
   EXPECT_EQ(bytes.saved, kSaved + 4 * 2 * kTokens * kH * kD);
   // Four gradients: of the output, query, key, value. Of 128 rows more a sample a sum and an accumulator. The whole
   // batch's gradient has ended before.
   constexpr std::uint64_t kScratch = 4 * (kTokens + 128 * kB) * kH * (1 + kD);
-  EXPECT_EQ(bytes.backward + 2 * kElements, 4 * 2 * kTokens * kH * kD + kScratch);
+  EXPECT_EQ(bytes.backward + 2 * kQueryElements, 4 * 2 * kTokens * kH * kD + kScratch);
   // Shared keys and values: four heads of each are kept, and the gradients of all heads before they are summed.
   const Bytes shared = BytesOfUnpadded(kTokens, 4);
   EXPECT_EQ(shared.saved, kSaved + 2 * kTokens * kD * (2 * kH + 2 * 4));
-  EXPECT_EQ(shared.backward + 2 * kElements,
+  EXPECT_EQ(shared.backward + 2 * kQueryElements,
             2 * kTokens * kD * (2 * kH + 2 * 4) + kScratch + 2 * 2 * kTokens * kH * kD);
 }
 
 TEST(ScaledAttention, EfficientPadsSumsAndMultipliesForDelta) {
   const Bytes bytes = BytesOf("2.6", "A100", DType::kFloat32, {kB, kS, kH, kD});
-  EXPECT_EQ(bytes.saved, 4 * kElements + 4 * kB * kH * 224);
+  EXPECT_EQ(bytes.saved, 4 * kQueryElements + 4 * kB * kH * 224);
   // Three gradients, the sums of grad * out, and of a head four blocks of 64 x 64 and a lock of 16 bytes: more than
   // the product itself, which was there before.
   constexpr std::uint64_t kWorkspace = kB * kH * 4 * (64 * 64 * 4 + 16);
-  EXPECT_EQ(bytes.backward, 3 * 4 * kElements + 4 * kRows + kWorkspace);
+  EXPECT_EQ(bytes.backward, 3 * 4 * kQueryElements + 4 * kQueryRows + kWorkspace);
   // A head of 100 takes blocks of 128 x 128, eight for 1000 queries.
   const Bytes narrow = BytesOf("2.6", "A100", DType::kFloat32, {1, 1000, 1, 100});
   EXPECT_EQ(narrow.saved, 4u * 1000 * 100 + 4 * 1024);
   EXPECT_EQ(narrow.backward, 3u * 4 * 1000 * 100 + 4 * 1000 + 8 * (128 * 128 * 4 + 16));
   // On a V100 in half the kernel sums for itself.
   const Bytes half = BytesOf("2.6", "V100", DType::kFloat16, {kB, kS, kH, kD});
-  EXPECT_EQ(half.saved, 2 * kElements + 4 * kB * kH * 224);
-  EXPECT_EQ(half.backward, 3 * 2 * kElements + 4 * kRows + kWorkspace);
+  EXPECT_EQ(half.saved, 2 * kQueryElements + 4 * kB * kH * 224);
+  EXPECT_EQ(half.backward, 3 * 2 * kQueryElements + 4 * kQueryRows + kWorkspace);
 }
 
 TEST(ScaledAttention, SplitsOfFlashFillTheGpu) {
