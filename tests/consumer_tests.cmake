@@ -3,7 +3,7 @@
 # builds the allocator alone, as a shared library.
 set(consumer_dir ${PROJECT_BINARY_DIR}/consumer)
 set(consumer_settings -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
-                      -DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS} -DASHLAR_CUDA=${ASHLAR_CUDA}
+                      -DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS} -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DASHLAR_CUDA=${ASHLAR_CUDA}
                       -DCONSUMER_EXAMPLE=${PROJECT_SOURCE_DIR}/docs/examples/training_oom.pickle)
 if(CMAKE_UNITY_BUILD)
   list(APPEND consumer_settings -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=48)
