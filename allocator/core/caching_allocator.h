@@ -218,7 +218,7 @@ class CachingAllocator {
   template <typename Served, typename Act>
   Served ServeFromCache(Act act);
   template <typename Served, typename Act>
-  Served ServeElsewhere(Desk& desk, const Desk& mine, Act& act);
+  Served ServeElsewhere(Desk& first, DeskOfAllocator& place, Act& act);
   policy::Block* TryAllocate(const policy::Request& request, NamedBy name);
   policy::Block* TryAllocateIn(Engine& engine, const policy::Request& request, std::uint64_t rounded_bytes,
                                bool is_named);
@@ -232,15 +232,17 @@ class CachingAllocator {
   static Engine* EngineOf(const Block& block) { return static_cast<Engine*>(block.segment->lane->owner); }
 
   // --- desks (desks.cc) ---
-  Desk& DeskOfThread() const {
-    const DeskOfAllocator& remembered = desks_of_thread[id_ % desks_of_thread.size()];
-    if (remembered.allocator == id_) [[likely]]
-      return *remembered.desk;
-    return FindDeskOfThread();
+  DeskOfAllocator& DeskOfThread() const {
+    DeskOfAllocator& remembered = desks_of_thread[id_ % desks_of_thread.size()];
+    if (remembered.allocator != id_) [[unlikely]]
+      FindDeskOfThread(remembered);
+    return remembered;
   }
-  Desk& FindDeskOfThread() const;
-  // To the desk of the thread that is in the World, with the names of its blocks.
-  void MoveEngine(const EngineKey& key);
+  void FindDeskOfThread(DeskOfAllocator& out) const;
+  // The desk of the seat, nullptr for the common one; not in the World.
+  Desk& FindDesk(const Seat* seat) const;
+  // With the names of its blocks.
+  void MoveEngine(const EngineKey& key, Desk& to);
   static void MovePointers(const Engine& engine, Desk& to);
 
   // --- what a caller got wrong (misuse.cc): the end of the program, with one line ---

@@ -1,7 +1,8 @@
 // Where one thread works: the engines (engine.h) of the streams that it uses lie on its desk, under one lock and with
 // one log of allocations, one map of addresses and one set of sums. What a thread pays depends on its requests, not on
 // how many streams they go to; and the World, which stops everything, stops desks, of which there are as many as
-// threads.
+// threads, and the common one, for the engines that several threads use by turns: between desks of their own, blocks
+// that one frees and the other allocates would carry the room below the peaks back and forth.
 //
 //   Desk desk(BiasedLock::SeatOfThread());
 //   const BiasedLock::Guard guard(desk.lock);
@@ -46,7 +47,7 @@ inline constexpr int kRecentWorlds = 8;
 struct alignas(128) Desk {
   explicit Desk(const Seat* its_seat) : seat(its_seat) {}
 
-  const Seat* const seat;  // of the thread whose desk it is; goes to another when that has ended
+  const Seat* const seat;  // of the thread whose desk it is; goes to another when that has ended. nullptr: the common one
   BiasedLock lock;
   Changes left{};             // of the room for both sides together
   std::array<Side, 2> sides;  // large, small
@@ -133,6 +134,7 @@ struct alignas(128) Desk {
 struct DeskOfAllocator {
   std::uint64_t allocator = 0;  // 0: nobody's
   Desk* desk = nullptr;
+  Desk* first = nullptr;  // where it looks first: its own, or the common one while that has what the thread asks for
 };
 constinit inline thread_local std::array<DeskOfAllocator, 16> desks_of_thread{};
 

@@ -9,13 +9,16 @@
 
 namespace ashlar::core {
 
-Desk& CachingAllocator::FindDeskOfThread() const {
-  const Seat* seat = BiasedLock::SeatOfThread();
+Desk& CachingAllocator::FindDesk(const Seat* seat) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto it = std::find_if(desks_.begin(), desks_.end(), [seat](const auto& desk) { return desk->seat == seat; });
   if (it == desks_.end()) it = desks_.insert(it, std::make_unique<Desk>(seat));
-  desks_of_thread[id_ % desks_of_thread.size()] = {id_, it->get()};
   return **it;
+}
+
+void CachingAllocator::FindDeskOfThread(DeskOfAllocator& out) const {
+  Desk& desk = FindDesk(BiasedLock::SeatOfThread());
+  out = {id_, &desk, &desk};
 }
 
 void CachingAllocator::BindEngine(policy::Lane& lane) {
@@ -24,13 +27,14 @@ void CachingAllocator::BindEngine(policy::Lane& lane) {
   lane.owner = &engine;
 }
 
-void CachingAllocator::MoveEngine(const EngineKey& key) {
+void CachingAllocator::MoveEngine(const EngineKey& key, Desk& to) {
   const World world(*this);
   Engine* engine = engines_.Find(key);
-  if (engine == nullptr || engine->desk == desk_in_world_) return;
-  MovePointers(*engine, *desk_in_world_);
+  if (engine == nullptr || engine->desk == &to) return;
+  MovePointers(*engine, to);
   engine->visits.Moved();
-  engine->desk = desk_in_world_;
+  engine->desk = &to;
+  to.recent_uses = kRecentWorlds;  // so that it gets room
 }
 
 void CachingAllocator::MovePointers(const Engine& engine, Desk& to) {

@@ -1,6 +1,6 @@
 // One stream's part of one pool as the threads see it: its small and its large lane, and which streams use its blocks
-// besides. An engine lies on the desk (desk.h) of the thread that uses it, whose lock, log and sums it shares with the
-// other engines there.
+// besides. An engine lies on the desk (desk.h) of the thread that uses it, or on the common one where several do, and
+// shares its lock, log and sums with the other engines there.
 //
 //   Engine engine({pool, stream}, desk, allocator);  // by the World, which also moves it to another desk
 //
@@ -27,21 +27,42 @@ struct EngineKey {
   bool operator==(const EngineKey&) const = default;
 };
 
-// Counts how often one thread in a row used an engine of another thread's desk: often enough, and the engine moves.
-// Each move doubles how often that is, up to a limit; and a move looks at every slot of the desk's map of addresses, so
-// that it wants the more visits the more slots there are.
+// Counts the uses of an engine by others than the owner of the desk where it lies. Often enough by one thread in a row,
+// and it moves to that thread's desk: each move doubles how often that is, up to a limit. Often enough by several that
+// take turns, and it moves to the common desk. A move looks at every slot of the desk's map of addresses, so that it
+// wants the more visits the more slots there are.
 class Visits {
  public:
-  // The engine was used by the owner of `visitor`, and lies on a desk with so many slots. True: it shall move there.
-  bool Count(const Desk& visitor, std::size_t slots) {
-    streak_ = &visitor == visitor_ ? streak_ + 1 : 1;
-    visitor_ = &visitor;
-    return streak_ >= wanted_streak_ && streak_ >= slots / kSlotsOfVisit;
+  enum class Verdict : std::uint8_t { kStays, kBelongsToVisitor, kBelongsToAll };
+
+  // The owner of `visitor` used the engine, which lies on `desk`.
+  Verdict Count(const Desk& visitor, const Desk& desk) {
+    if (&visitor == &desk) {
+      Interrupt();
+      return Verdict::kStays;
+    }
+    if (&visitor == visitor_) {
+      ++streak_;
+    } else {
+      visitor_ = &visitor;
+      streak_ = 1;
+      turns_ += desk.seat != nullptr ? kUsesOfTurn : 0;
+    }
+    const std::size_t least = desk.pointers.slot_count() / kSlotsOfVisit;
+    if (streak_ >= wanted_streak_ && streak_ >= least) return Verdict::kBelongsToVisitor;
+    const std::size_t turns = turns_ / kUsesOfTurn;
+    const bool belongs_to_all = desk.seat != nullptr && turns >= kTurns && turns >= least;
+    return belongs_to_all ? Verdict::kBelongsToAll : Verdict::kStays;
   }
-  // It was used at the desk where it lies.
-  void Interrupt() { visitor_ = nullptr; }
+  // It was used at the desk where it lies. So many of these, and a turn is forgotten.
+  void Interrupt() {
+    visitor_ = nullptr;
+    if (turns_ != 0) [[unlikely]]
+      --turns_;
+  }
   void Moved() {
     visitor_ = nullptr;
+    turns_ = 0;
     if (wanted_streak_ < kLongestStreak) wanted_streak_ *= 2;
   }
 
@@ -49,10 +70,13 @@ class Visits {
   static constexpr std::uint32_t kFirstStreak = 16;
   static constexpr std::uint32_t kLongestStreak = 4096;
   static constexpr std::size_t kSlotsOfVisit = 64;  // that a visit pays for
+  static constexpr std::uint32_t kTurns = 16;
+  static constexpr std::uint32_t kUsesOfTurn = 32;
 
   const Desk* visitor_ = nullptr;
   std::uint32_t streak_ = 0;
   std::uint32_t wanted_streak_ = kFirstStreak;
+  std::uint32_t turns_ = 0;  // times kUsesOfTurn
 };
 
 class CachingAllocator;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -52,37 +51,49 @@ void Desk::ReleaseUndone() {
 template <typename Served, typename Act>
 Served CachingAllocator::ServeFromCache(Act act) {
   if (is_serial_.load(std::memory_order_acquire)) return {};
-  Desk& mine = DeskOfThread();
-  Desk* other = nullptr;
-  {
-    const BiasedLock::Guard guard(mine.lock);
+  DeskOfAllocator& place = DeskOfThread();
+  Desk* desk = place.first;
+  if (desk == place.desk) [[likely]] {
+    const BiasedLock::Guard guard(desk->lock);
     if (is_serial_.load(std::memory_order_relaxed)) return {};
     Engine* engine = nullptr;
-    const Served served = act(mine, engine);
+    const Served served = act(*desk, engine);
     if (engine == nullptr) return served;
-    if (engine->desk == &mine) [[likely]] {
+    desk = engine->desk;
+    if (desk == place.desk) [[likely]] {
       engine->visits.Interrupt();
       return served;
     }
-    other = engine->desk;
   }
-  return ServeElsewhere<Served>(*other, mine, act);
+  return ServeElsewhere<Served>(*desk, place, act);
 }
 
 template <typename Served, typename Act>
-[[gnu::noinline]] Served CachingAllocator::ServeElsewhere(Desk& desk, const Desk& mine, Act& act) {
-  Served served{};
-  std::optional<EngineKey> to_move;
-  {
-    const BiasedLock::Guard guard(desk.lock);
-    if (is_serial_.load(std::memory_order_relaxed)) return {};
-    Engine* engine = nullptr;
-    served = act(desk, engine);
-    const bool is_here = engine != nullptr && engine->desk == &desk;
-    if (is_here && engine->visits.Count(mine, desk.pointers.slot_count())) to_move = engine->key;
+[[gnu::noinline]] Served CachingAllocator::ServeElsewhere(Desk& first, DeskOfAllocator& place, Act& act) {
+  Desk* desk = &first;
+  for (int tries = 0; tries < 2; ++tries) {
+    Served served{};
+    EngineKey key;
+    Visits::Verdict verdict{};
+    {
+      const BiasedLock::Guard guard(desk->lock);
+      if (is_serial_.load(std::memory_order_relaxed)) return {};
+      Engine* engine = nullptr;
+      served = act(*desk, engine);
+      if (engine == nullptr) return served;
+      if (engine->desk != desk) {
+        desk = engine->desk;
+        continue;
+      }
+      key = engine->key;
+      verdict = engine->visits.Count(*place.desk, *desk);
+    }
+    place.first = desk->seat == nullptr ? desk : place.desk;
+    if (verdict == Visits::Verdict::kBelongsToVisitor) MoveEngine(key, *place.desk);
+    if (verdict == Visits::Verdict::kBelongsToAll) MoveEngine(key, FindDesk(nullptr));
+    return served;
   }
-  if (to_move.has_value()) MoveEngine(*to_move);
-  return served;
+  return {};
 }
 
 // The request that the log's last free undid, once more.

@@ -49,7 +49,7 @@ CachingAllocator::World::World(const CachingAllocator& allocator) : allocator_(a
   const std::thread::id self = std::this_thread::get_id();
   // A sink's or a filter's call into the allocator, or its fork, would wait for itself.
   ASHLAR_CHECK(allocator_.inside_.load(std::memory_order_relaxed) != self);
-  Desk& mine = allocator_.DeskOfThread();
+  Desk& mine = *allocator_.DeskOfThread().desk;
   allocator_.mutex_.lock();
   allocator_.desk_in_world_ = &mine;
   allocator_.inside_.store(self, std::memory_order_relaxed);

@@ -124,6 +124,36 @@ TEST(StreamsTest, StreamsMoveToTheThreadThatUsesThem) {
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }
 
+// Two threads that take turns on the same streams, half of which each used first: blocks that one thread's desk frees and
+// the other's allocates would need the World for each, as no more blocks are live than ever were.
+TEST(StreamsTest, StreamsThatThreadsShareStayOutOfTheWorld) {
+  device::SimDevice device(DeviceOf(8 * kGiB));
+  CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
+  std::vector<std::uint64_t> addresses(128);
+  const auto replace = [&](std::uint64_t parity, std::uint64_t shift) {
+    for (std::uint64_t i = parity; i < addresses.size(); i += 2) {
+      if (addresses[i] != 0) {
+        EXPECT_TRUE(allocator.FreeAddress(addresses[i]));
+      }
+      addresses[i] = *allocator.AllocateAddress(4096, Stream{(i + shift) % 64});
+    }
+  };
+  const auto take_turns = [&](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t shift = begin; shift < end; ++shift) {
+      replace(0, shift);
+      std::thread(replace, 1, shift).join();
+    }
+  };
+  take_turns(0, 64);
+  const std::uint64_t before = CostsOf(allocator).worlds;
+  take_turns(64, 96);
+  EXPECT_LE(CostsOf(allocator).worlds - before, 1u + 8u) << "of 4,096 requests and as many frees";
+  EXPECT_EQ(allocator.stats().allocation.all().peak, 128);
+  for (const std::uint64_t address : addresses) EXPECT_TRUE(allocator.FreeAddress(address));
+  EXPECT_EQ(allocator.stats().allocation.all().current, 0);
+  EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+}
+
 // What was handed out by address before its stream moved is freed by either thread without the World, but for the few
 // times that a share of the room below a peak is used up.
 TEST(StreamsTest, AddressesMoveWithTheirStream) {
