@@ -52,6 +52,7 @@ StreamsStressResult RunStreamsStress(const StreamsStressPlan& plan) {
   options.capacity_bytes = plan.capacity_bytes;
   LockedDevice device(options);
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
+  allocator.SetFailureReports(plan.reports_failures);
   Clock clock;
   Mailbox mail;
   std::vector<Worker> workers;

@@ -13,6 +13,7 @@ struct StreamsStressPlan {
   int operations = 2000;  // of each thread
   std::uint64_t streams = 100;
   std::uint64_t capacity_bytes = 0;
+  bool reports_failures = true;  // each looks at all that there is: too long where failures come by the 10,000
 };
 
 struct StreamsStressResult {

@@ -15,8 +15,12 @@ int main(int argc, char** argv) {
   for (int i = 3; i < argc; ++i) counts.push_back(number(i, 1));
   bool is_right = true;
   for (const std::uint64_t streams : counts) {
-    const ashlar::core::StreamsStressResult result = ashlar::core::RunStreamsStress(
-        {static_cast<int>(number(1, 64)), static_cast<int>(number(2, 1'000'000)), streams, 64 * ashlar::kGiB});
+    const ashlar::core::StreamsStressResult result =
+        ashlar::core::RunStreamsStress({.threads = static_cast<int>(number(1, 64)),
+                                        .operations = static_cast<int>(number(2, 1'000'000)),
+                                        .streams = streams,
+                                        .capacity_bytes = 64 * ashlar::kGiB,
+                                        .reports_failures = false});
     std::printf("%llu streams: %llu allocations, %llu out of memory; %s\n", static_cast<unsigned long long>(streams),
                 static_cast<unsigned long long>(result.allocations),
                 static_cast<unsigned long long>(result.out_of_memory),

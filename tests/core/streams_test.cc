@@ -124,8 +124,8 @@ TEST(StreamsTest, StreamsMoveToTheThreadThatUsesThem) {
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }
 
-// Two threads that take turns on the same streams, half of which each used first: blocks that one thread's desk frees and
-// the other's allocates would need the World for each, as no more blocks are live than ever were.
+// Two threads that take turns on the same streams, half of which each used first: blocks that one thread's desk frees
+// and the other's allocates would need the World for each, as no more blocks are live than ever were.
 TEST(StreamsTest, StreamsThatThreadsShareStayOutOfTheWorld) {
   device::SimDevice device(DeviceOf(8 * kGiB));
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
