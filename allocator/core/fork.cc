@@ -39,7 +39,10 @@ class CachingAllocator::Forks {
 
   void Before() {
     mutex_.lock();
-    for (const CachingAllocator* allocator : allocators_) worlds_.push_back(std::make_unique<World>(*allocator));
+    for (const CachingAllocator* allocator : allocators_) {
+      worlds_.push_back(std::make_unique<World>(*allocator));
+      worlds_.back()->StopDesks();  // a lock that another thread holds would be held for ever in the child
+    }
   }
   void After() {
     worlds_.clear();

@@ -57,14 +57,16 @@ CachingAllocator::World::World(const CachingAllocator& allocator) : allocator_(a
   if (!IsSerial()) LockDesks();
 }
 
+void CachingAllocator::World::StopDesks() const {
+  if (!holds_desks_) LockDesks();
+}
+
 CachingAllocator::World::~World() {
   if (allocator_.pending_count_.load(std::memory_order_relaxed) != allocator_.pending_.size()) {
     allocator_.pending_count_.store(allocator_.pending_.size(), std::memory_order_release);
   }
-  if (!IsSerial()) {
-    DealRoom();
-    UnlockDesks();
-  }
+  if (!IsSerial()) DealRoom();
+  if (holds_desks_) UnlockDesks();
   allocator_.inside_.store({}, std::memory_order_relaxed);
   allocator_.mutex_.unlock();
 }
@@ -76,6 +78,7 @@ bool CachingAllocator::WantsSerial() const {
 bool CachingAllocator::World::IsSerial() const { return allocator_.is_serial_.load(std::memory_order_relaxed); }
 
 void CachingAllocator::World::LockDesks() const {
+  holds_desks_ = true;
   for (const std::unique_ptr<Desk>& desk : allocator_.desks_) {
     desk->lock.LockShared();
     desk->EmptyLog();
@@ -85,15 +88,15 @@ void CachingAllocator::World::LockDesks() const {
 
 void CachingAllocator::World::UnlockDesks() const {
   for (const std::unique_ptr<Desk>& desk : allocator_.desks_) desk->lock.UnlockShared();
+  holds_desks_ = false;
 }
 
 // The mode changes while every desk is locked: one that is locked later sees the new one.
 void CachingAllocator::World::ChooseMode(CachingAllocator& allocator) const {
   const bool wants_serial = allocator.WantsSerial();
   if (wants_serial == IsSerial()) return;
-  if (!wants_serial) LockDesks();
+  StopDesks();
   allocator.is_serial_.store(wants_serial, std::memory_order_release);
-  if (wants_serial) UnlockDesks();
 }
 
 // Equal shares. Desks that were not used for a while get none, so that the others seldom come back for more.

@@ -20,6 +20,8 @@ class CachingAllocator::World {
   // Serial while there is a sink (events need one order), ages are counted (each request ages the whole pool), requests
   // are routed to private pools, or the device is lost.
   void ChooseMode(CachingAllocator& allocator) const;
+  // Also where the allocator is serial: a thread that has not yet seen so may be inside its desk's lock.
+  void StopDesks() const;
 
  private:
   bool IsSerial() const;
@@ -28,6 +30,7 @@ class CachingAllocator::World {
   void DealRoom() const;
 
   const CachingAllocator& allocator_;
+  mutable bool holds_desks_ = false;
 };
 
 }  // namespace ashlar::core

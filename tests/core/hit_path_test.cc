@@ -16,14 +16,10 @@
 #include "allocator/core/pointer_map.h"
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
+#include "tests/core/no_sink.h"
 
 namespace ashlar::core {
 namespace {
-
-class NoSink final : public trace::EventSink {
- public:
-  void OnEvent(const trace::Event&, std::uint64_t) override {}
-};
 
 struct Setting {
   std::string conf;

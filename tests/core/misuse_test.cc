@@ -23,6 +23,7 @@
 #include "allocator/device/sim_device.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/no_sink.h"
 #include "tests/fake_cuda/fake_cuda.h"
 
 namespace ashlar::core {
@@ -67,11 +68,19 @@ TEST(MisuseTest, HostMemoryWorksOnInAForkedChild) {
       }
     });
   }
+  NoSink sink;
+  threads.emplace_back([&] {
+    while (!is_over.load(std::memory_order_relaxed)) {
+      allocator.SetSink(&sink);  // serial
+      allocator.SetSink(nullptr);
+    }
+  });
   Block* own = *allocator.Allocate(kMiB, Stream{9});
   auto* bytes = reinterpret_cast<volatile char*>(static_cast<std::uintptr_t>(own->address));
   bytes[0] = 1;
   for (int round = 0; round < 20; ++round) {
     EXPECT_EQ(InChild([&] {
+                allocator.SetSink(nullptr);
                 if (!allocator.Validate().ok()) return 1;
                 const absl::StatusOr<Block*> block = allocator.Allocate(5 * kMiB, Stream{9});
                 if (!block.ok()) return 2;
