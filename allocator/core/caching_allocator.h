@@ -72,6 +72,9 @@ class CachingAllocator {
   // --- blocks ---
   // A block of at least `bytes`; nullptr for 0 bytes, which is no request at all.
   absl::StatusOr<Block*> Allocate(std::uint64_t bytes, Stream stream, PoolId pool = {});
+  // The two halves of Allocate, for who wants no StatusOr where the cache has a block: nullptr where it has none.
+  Block* AllocateCached(std::uint64_t bytes, Stream stream, PoolId pool);
+  absl::StatusOr<Block*> AllocateUncached(std::uint64_t bytes, Stream stream, PoolId pool);
   // For replays: one that was searched for before, and is not searched for again (a callback has run since).
   absl::StatusOr<Block*> AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool);
   // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path. A block that is not

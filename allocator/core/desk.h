@@ -47,8 +47,10 @@ inline constexpr int kRecentWorlds = 8;
 struct alignas(128) Desk {
   explicit Desk(const Seat* its_seat) : seat(its_seat) {}
 
-  const Seat* const seat;  // of the thread whose desk it is; goes to another when that has ended. nullptr: the common one
+  const Seat* const
+      seat;  // of the thread whose desk it is; goes to another when that has ended. nullptr: the common one
   BiasedLock lock;
+  std::uint64_t visits = 0;   // how often others than its owner used one of its engines
   Changes left{};             // of the room for both sides together
   std::array<Side, 2> sides;  // large, small
   int recent_uses = 0;        // counts down while others are used
@@ -131,8 +133,8 @@ struct alignas(128) Desk {
 };
 
 // Where a thread remembers its desks: one for each allocator that it uses, found by the allocator's number.
-struct DeskOfAllocator {
-  std::uint64_t allocator = 0;  // 0: nobody's
+struct alignas(32) DeskOfAllocator {  // a power of 2, so that one is found by a shift
+  std::uint64_t allocator = 0;        // 0: nobody's
   Desk* desk = nullptr;
   Desk* first = nullptr;  // where it looks first: its own, or the common one while that has what the thread asks for
 };

@@ -28,38 +28,25 @@ struct EngineKey {
 };
 
 // Counts the uses of an engine by others than the owner of the desk where it lies. Often enough by one thread in a row,
-// and it moves to that thread's desk: each move doubles how often that is, up to a limit. Often enough by several that
-// take turns, and it moves to the common desk. A move looks at every slot of the desk's map of addresses, so that it
-// wants the more visits the more slots there are.
+// and it moves to that thread's desk: each move doubles how often that is, up to a limit. Often enough by turns, on a
+// desk where others are often, and it moves to the common one. A move looks at every slot of the desk's map of
+// addresses, so that it wants the more visits the more slots there are.
 class Visits {
  public:
   enum class Verdict : std::uint8_t { kStays, kBelongsToVisitor, kBelongsToAll };
 
-  // The owner of `visitor` used the engine, which lies on `desk`.
-  Verdict Count(const Desk& visitor, const Desk& desk) {
-    if (&visitor == &desk) {
-      Interrupt();
-      return Verdict::kStays;
-    }
-    if (&visitor == visitor_) {
-      ++streak_;
-    } else {
-      visitor_ = &visitor;
-      streak_ = 1;
-      turns_ += desk.seat != nullptr ? kUsesOfTurn : 0;
-    }
+  // The owner of `visitor` used the engine, which lies on `desk`, that of another or the common one.
+  Verdict Count(const Desk& visitor, Desk& desk) {
+    ++desk.visits;
+    if (&visitor != visitor_) Turn(visitor, desk);
+    ++streak_;
     const std::size_t least = desk.pointers.slot_count() / kSlotsOfVisit;
     if (streak_ >= wanted_streak_ && streak_ >= least) return Verdict::kBelongsToVisitor;
-    const std::size_t turns = turns_ / kUsesOfTurn;
-    const bool belongs_to_all = desk.seat != nullptr && turns >= kTurns && turns >= least;
+    const bool belongs_to_all = desk.seat != nullptr && turns_ >= kTurns && turns_ >= least;
     return belongs_to_all ? Verdict::kBelongsToAll : Verdict::kStays;
   }
-  // It was used at the desk where it lies. So many of these, and a turn is forgotten.
-  void Interrupt() {
-    visitor_ = nullptr;
-    if (turns_ != 0) [[unlikely]]
-      --turns_;
-  }
+  // It was used by the owner of the desk where it lies.
+  void Interrupt() { visitor_ = nullptr; }
   void Moved() {
     visitor_ = nullptr;
     turns_ = 0;
@@ -71,12 +58,26 @@ class Visits {
   static constexpr std::uint32_t kLongestStreak = 4096;
   static constexpr std::size_t kSlotsOfVisit = 64;  // that a visit pays for
   static constexpr std::uint32_t kTurns = 16;
-  static constexpr std::uint32_t kUsesOfTurn = 32;
+  static constexpr std::uint64_t kUsesOfVisit = 32;  // of the desk, between visits that are often
+
+  // Another uses it than before. Rare turns do not add up.
+  void Turn(const Desk& visitor, const Desk& desk) {
+    const std::uint64_t uses = desk.lock.times_taken();
+    const bool is_often = uses - last_uses_ <= kUsesOfVisit * (desk.visits - last_visits_);
+    turns_ = is_often ? turns_ + 1 : 1;
+    last_uses_ = uses;
+    last_visits_ = desk.visits;
+    visitor_ = &visitor;
+    streak_ = 0;
+  }
 
   const Desk* visitor_ = nullptr;
   std::uint32_t streak_ = 0;
   std::uint32_t wanted_streak_ = kFirstStreak;
-  std::uint32_t turns_ = 0;  // times kUsesOfTurn
+  std::uint32_t turns_ = 0;
+  // The desk's, at the last turn.
+  std::uint64_t last_uses_ = 0;
+  std::uint64_t last_visits_ = 0;
 };
 
 class CachingAllocator;

@@ -49,21 +49,22 @@ void Desk::ReleaseUndone() {
 // Runs `act(desk, engine)` under the lock of the thread's own desk, where no engine comes or goes meanwhile. It names
 // the engine that it found; where that lies on another desk it has done nothing, and runs again under that one's lock.
 template <typename Served, typename Act>
-Served CachingAllocator::ServeFromCache(Act act) {
+[[gnu::always_inline]] inline Served CachingAllocator::ServeFromCache(Act act) {
   if (is_serial_.load(std::memory_order_acquire)) return {};
   DeskOfAllocator& place = DeskOfThread();
+  Desk& mine = *place.desk;
   Desk* desk = place.first;
-  if (desk == place.desk) [[likely]] {
-    const BiasedLock::Guard guard(desk->lock);
+  if (desk == &mine) [[likely]] {
+    const BiasedLock::Guard guard(mine.lock);
     if (is_serial_.load(std::memory_order_relaxed)) return {};
     Engine* engine = nullptr;
-    const Served served = act(*desk, engine);
+    const Served served = act(mine, engine);
     if (engine == nullptr) return served;
-    desk = engine->desk;
-    if (desk == place.desk) [[likely]] {
+    if (engine->desk == &mine) [[likely]] {
       engine->visits.Interrupt();
       return served;
     }
+    desk = engine->desk;
   }
   return ServeElsewhere<Served>(*desk, place, act);
 }
@@ -85,8 +86,12 @@ template <typename Served, typename Act>
         desk = engine->desk;
         continue;
       }
-      key = engine->key;
-      verdict = engine->visits.Count(*place.desk, *desk);
+      if (desk == place.desk) {
+        engine->visits.Interrupt();
+      } else {
+        key = engine->key;
+        verdict = engine->visits.Count(*place.desk, *desk);
+      }
     }
     place.first = desk->seat == nullptr ? desk : place.desk;
     if (verdict == Visits::Verdict::kBelongsToVisitor) MoveEngine(key, *place.desk);
@@ -191,13 +196,22 @@ bool CachingAllocator::TryFree(policy::Block* block) {
   });
 }
 
-absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
+Block* CachingAllocator::AllocateCached(std::uint64_t bytes, Stream stream, PoolId pool) {
+  if (bytes == 0 || bytes > policy::kMaxRequestBytes) [[unlikely]]
+    return nullptr;
+  return TryAllocate({bytes, stream, pool}, NamedBy::kPointer);
+}
+
+absl::StatusOr<Block*> CachingAllocator::AllocateUncached(std::uint64_t bytes, Stream stream, PoolId pool) {
   if (bytes == 0) return nullptr;
   if (bytes > policy::kMaxRequestBytes) return TooLarge(bytes);
-  const policy::Request request{bytes, stream, pool};
-  if (policy::Block* block = TryAllocate(request, NamedBy::kPointer); block != nullptr) [[likely]]
+  return AllocateInWorld({bytes, stream, pool}, NamedBy::kPointer);
+}
+
+absl::StatusOr<Block*> CachingAllocator::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
+  if (Block* block = AllocateCached(bytes, stream, pool); block != nullptr) [[likely]]
     return block;
-  return AllocateInWorld(request, NamedBy::kPointer);
+  return AllocateUncached(bytes, stream, pool);
 }
 
 void CachingAllocator::Free(Block* named) noexcept {

@@ -55,9 +55,11 @@ Allocator::Allocator(Device* device, const Options& options) : impl_(new Impl(de
 Allocator::~Allocator() { delete impl_.exchange(nullptr, std::memory_order_relaxed); }
 
 absl::StatusOr<Block> Allocator::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
-  absl::StatusOr<core::Block*> block = impl().allocator.Allocate(bytes, stream, pool);
-  if (!block.ok()) [[unlikely]]
-    return std::move(block).status();
+  core::CachingAllocator& allocator = impl().allocator;
+  if (core::Block* cached = allocator.AllocateCached(bytes, stream, pool); cached != nullptr) [[likely]]
+    return Block(cached);
+  absl::StatusOr<core::Block*> block = allocator.AllocateUncached(bytes, stream, pool);
+  if (!block.ok()) return std::move(block).status();
   return Block(*block);
 }
 void Allocator::Free(Block block) noexcept { impl().allocator.Free(block.record_); }

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
         ashlar::core::RunStreamsStress({.threads = static_cast<int>(number(1, 64)),
                                         .operations = static_cast<int>(number(2, 1'000'000)),
                                         .streams = streams,
-                                        .capacity_bytes = 64 * ashlar::kGiB,
+                                        .capacity_bytes = 64 * ashlar::kGiB + streams * 8 * ashlar::kMiB,
                                         .reports_failures = false});
     std::printf("%llu streams: %llu allocations, %llu out of memory; %s\n", static_cast<unsigned long long>(streams),
                 static_cast<unsigned long long>(result.allocations),
