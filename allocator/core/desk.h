@@ -47,8 +47,8 @@ inline constexpr int kRecentWorlds = 8;
 struct alignas(128) Desk {
   explicit Desk(const Seat* its_seat) : seat(its_seat) {}
 
-  const Seat* const
-      seat;  // of the thread whose desk it is; goes to another when that has ended. nullptr: the common one
+  // Of the thread whose desk it is; goes to another when that has ended. nullptr: the common one.
+  const Seat* const seat;
   BiasedLock lock;
   std::uint64_t visits = 0;   // how often others than its owner used one of its engines
   Changes left{};             // of the room for both sides together

@@ -5,21 +5,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <utility>
 #include <vector>
 
-#include "allocator/base/units.h"
+#include "ashlar/pool_routes.h"
+#include "ashlar/units.h"
 
 namespace ashlar::core {
-
-// Whether the requests of a stream are routed; called in the requesting thread.
-using StreamFilter = std::function<bool(Stream)>;
-
-enum class RouteKind : std::uint8_t {
-  kPlain,    // requests go to the pool, that is all
-  kCapture,  // and a graph is being captured: nothing may wait
-};
 
 class PoolRoutes {
  public:

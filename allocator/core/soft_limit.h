@@ -8,15 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "ashlar/soft_limit.h"
+
 namespace ashlar::core {
-
-struct SoftLimitCrossing {
-  std::uint64_t limit_bytes = 0;
-  std::uint64_t reserved_bytes = 0;  // now, at most the limit
-  std::uint64_t wanted_bytes = 0;    // the new segment that takes it above
-};
-
-using SoftLimitCallback = std::function<void(const SoftLimitCrossing&)>;
 
 class SoftLimit {
  public:

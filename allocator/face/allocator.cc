@@ -38,13 +38,6 @@ SegmentInfo InfoOf(const trace::SnapshotSegment& segment) {
   return info;
 }
 
-core::SoftLimitCallback CoreCallback(SoftLimitCallback callback) {
-  if (!callback) return {};
-  return [callback = std::move(callback)](const core::SoftLimitCrossing& crossing) {
-    callback({crossing.limit_bytes, crossing.reserved_bytes, crossing.wanted_bytes});
-  };
-}
-
 }  // namespace
 
 Block::Block(const policy::Block* record) : record_(record), address_(record == nullptr ? 0 : record->address) {}
@@ -82,10 +75,10 @@ void Allocator::SetMemoryLimit(std::optional<std::uint64_t> bytes) { impl().allo
 std::optional<std::uint64_t> Allocator::limit_bytes() const { return impl().allocator.limit_bytes(); }
 std::uint64_t Allocator::device_total_bytes() const { return impl().allocator.device_total_bytes(); }
 void Allocator::SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback) {
-  impl().allocator.SetSoftLimit(bytes, CoreCallback(std::move(callback)));
+  impl().allocator.SetSoftLimit(bytes, std::move(callback));
 }
 void Allocator::SetSoftLimitCallback(SoftLimitCallback callback) {
-  impl().allocator.SetSoftLimitCallback(CoreCallback(std::move(callback)));
+  impl().allocator.SetSoftLimitCallback(std::move(callback));
 }
 void Allocator::AddFreeMemoryCallback(std::function<bool()> callback) {
   impl().allocator.AddFreeMemoryCallback(std::move(callback));
@@ -104,9 +97,7 @@ void Allocator::ReleasePool(PoolId pool) { impl().allocator.ReleasePool(pool); }
 std::uint64_t Allocator::PoolUseCount(PoolId pool) const { return impl().allocator.PoolUseCount(pool); }
 absl::Status Allocator::EmptyPool(PoolId pool) { return impl().allocator.EmptyPool(pool); }
 absl::Status Allocator::BeginPool(PoolId pool, StreamFilter filter, RouteKind kind) {
-  const bool is_capture = kind == RouteKind::kCapture;
-  return impl().allocator.BeginPool(pool, std::move(filter),
-                                    is_capture ? core::RouteKind::kCapture : core::RouteKind::kPlain);
+  return impl().allocator.BeginPool(pool, std::move(filter), kind);
 }
 absl::Status Allocator::EndPool(PoolId pool) { return impl().allocator.EndPool(pool); }
 

@@ -131,8 +131,7 @@ class LogReplayer {
                                         (fact.bytes & trace::kNoSplit) != 0);
       case FactKind::kPoolBegin:
         // A ring may say twice what stood when it began.
-        return allocator_
-            .BeginPool(fact.pool, no_stream, fact.bytes == 1 ? core::RouteKind::kCapture : core::RouteKind::kPlain)
+        return allocator_.BeginPool(fact.pool, no_stream, fact.bytes == 1 ? RouteKind::kCapture : RouteKind::kPlain)
             .IgnoreError();
       case FactKind::kPoolEnd:
         return allocator_.EndPool(fact.pool).IgnoreError();

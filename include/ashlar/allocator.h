@@ -36,7 +36,9 @@
 #include "ashlar/device.h"
 #include "ashlar/export.h"
 #include "ashlar/options.h"
+#include "ashlar/pool_routes.h"
 #include "ashlar/snapshot.h"
+#include "ashlar/soft_limit.h"
 #include "ashlar/statistics.h"
 #include "ashlar/units.h"
 
@@ -69,27 +71,6 @@ class Block {
   explicit Block(const policy::Block* record);
   const policy::Block* record_ = nullptr;
   std::uint64_t address_ = 0;
-};
-
-// Whether the requests of a stream are routed; called in the requesting thread.
-using StreamFilter = std::function<bool(Stream)>;
-
-enum class RouteKind : std::uint8_t {
-  kPlain,    // requests go to the pool, that is all
-  kCapture,  // and a graph is being captured: nothing may wait
-};
-
-struct SoftLimitCrossing {
-  std::uint64_t limit_bytes = 0;
-  std::uint64_t reserved_bytes = 0;  // now, at most the limit
-  std::uint64_t wanted_bytes = 0;    // the new segment that takes it above
-};
-using SoftLimitCallback = std::function<void(const SoftLimitCrossing&)>;
-
-// What PyTorch's MemPool offers; see docs/policy.md.
-struct PoolTraits {
-  bool use_on_oom = false;
-  bool no_split = false;
 };
 
 class ASHLAR_EXPORT Allocator {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "allocator/core/caching_allocator.h"
-#include "allocator/core/user_pool.h"
 #include "allocator/device/cuda_device.h"
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
@@ -80,32 +79,6 @@ TEST(PoolsTest, MemoryStaysWhileThePoolHasUsers) {
   EXPECT_EQ(device.used_bytes(), 0u);
   EXPECT_TRUE(allocator.EmptyPool(pool).ok()) << "there is none any more";
   EXPECT_NE(allocator.CreatePool(), pool);
-}
-
-TEST(PoolsTest, AUserPoolIsAHandle) {
-  device::SimDevice device({});
-  CachingAllocator allocator(&device, policy::Options{});
-  Block* block = nullptr;
-  {
-    UserPool outer(allocator);
-    UserPool pool(allocator, {.no_split = true});
-    {
-      const PoolScope around(outer);
-      const PoolScope scope(pool);
-      block = *allocator.Allocate(5 * kMiB, Stream{0});
-      EXPECT_EQ(PoolOf(block), pool.id());
-      EXPECT_EQ(block->size_bytes, 20 * kMiB) << "a whole segment";
-      std::thread([&] { EXPECT_EQ(PoolOf(*allocator.Allocate(1, Stream{0})), PoolId{}); }).join();
-      allocator.Free(*allocator.Allocate(kMiB, Stream{0}));
-    }
-    EXPECT_EQ(PoolOf(*allocator.Allocate(1, Stream{0})), PoolId{});
-    EXPECT_EQ(device.used_bytes(), 24 * kMiB);
-  }
-  EXPECT_EQ(device.used_bytes(), 22 * kMiB) << "what was free in the pool went with the handle";
-  allocator.Free(block);
-  allocator.EmptyCache();
-  EXPECT_EQ(device.used_bytes(), 2 * kMiB) << "the default pool's two blocks are left";
-  EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }
 
 // Everything that would synchronise without a capture: pending frees, a full device, a limit with garbage collection,

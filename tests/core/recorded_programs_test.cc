@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -14,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
 #include "allocator/core/recorder.h"
-#include "allocator/core/user_pool.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/replay/recorded_replay.h"
@@ -48,7 +48,8 @@ class RecordedProgram {
     }
   }
   ~RecordedProgram() {
-    if (open_ != nullptr) ClosePool();
+    if (open_.has_value()) ClosePool();
+    for (const PoolId pool : pools_) GiveUp(pool);
   }
   RecordedProgram(const RecordedProgram&) = delete;
   RecordedProgram& operator=(const RecordedProgram&) = delete;
@@ -57,9 +58,11 @@ class RecordedProgram {
     for (; steps > 0; --steps) {
       const std::uint64_t dice = rng_.Below(100);
       if (dice < 2) {
-        open_ == nullptr ? OpenPool() : ClosePool();
+        open_.has_value() ? ClosePool() : OpenPool();
       } else if (dice == 2 && !pools_.empty()) {
-        pools_.erase(pools_.begin() + static_cast<std::ptrdiff_t>(rng_.Below(pools_.size())));
+        const auto pool = pools_.begin() + static_cast<std::ptrdiff_t>(rng_.Below(pools_.size()));
+        GiveUp(*pool);
+        pools_.erase(pool);
       } else if (dice == 3) {
         allocator_.SetMemoryLimit(rng_.Below(3) == 0 ? std::nullopt : std::optional(rng_.Between(60, 200) * kMiB));
       } else {
@@ -73,21 +76,25 @@ class RecordedProgram {
  private:
   void OpenPool() {
     if (pools_.size() < 3 && rng_.Below(2) == 0) {
-      pools_.push_back(std::make_unique<UserPool>(
-          allocator_, PoolTraits{.use_on_oom = rng_.Below(2) == 0, .no_split = rng_.Below(3) == 0}));
+      pools_.push_back(allocator_.CreatePool());
+      const bool use_on_oom = rng_.Below(2) == 0;
+      allocator_.ConfigurePool(pools_.back(), use_on_oom, rng_.Below(3) == 0);
     }
     if (pools_.empty()) return;
-    open_ = pools_[rng_.Below(pools_.size())].get();
-    open_id_ = open_->id();
+    open_ = pools_[rng_.Below(pools_.size())];
     const std::uint64_t which = rng_.Below(3);
     const RouteKind kind = rng_.Below(2) == 0 ? RouteKind::kPlain : RouteKind::kCapture;
-    EXPECT_EQ(allocator_.BeginPool(open_id_, [which](Stream stream) { return Handle(stream) % 3 == which; }, kind),
+    EXPECT_EQ(allocator_.BeginPool(*open_, [which](Stream stream) { return Handle(stream) % 3 == which; }, kind),
               absl::OkStatus());
   }
+  void GiveUp(PoolId pool) {
+    allocator_.ReleasePool(pool);
+    allocator_.EmptyPool(pool).IgnoreError();  // not while it is open
+  }
   void ClosePool() {
-    EXPECT_EQ(allocator_.EndPool(open_id_), absl::OkStatus());
-    allocator_.ReleasePool(open_id_);
-    open_ = nullptr;
+    EXPECT_EQ(allocator_.EndPool(*open_), absl::OkStatus());
+    allocator_.ReleasePool(*open_);
+    open_.reset();
   }
 
   // Frees or not, says so or not, and uses the allocator.
@@ -110,9 +117,8 @@ class RecordedProgram {
   Clock clock_;
   Mailbox mail_;
   std::vector<Worker> workers_;
-  std::vector<std::unique_ptr<UserPool>> pools_;
-  UserPool* open_ = nullptr;  // may be gone; its id is not
-  PoolId open_id_;
+  std::vector<PoolId> pools_;
+  std::optional<PoolId> open_;  // may be given up already
   int callback_depth_ = 0;
   std::vector<Block*> kept_;
 };

@@ -11,7 +11,6 @@
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
-#include "allocator/core/user_pool.h"
 #include "gtest/gtest.h"
 #include "tests/core/locked_device.h"
 #include "tests/mailbox.h"
@@ -117,19 +116,20 @@ class Worker {
 
   // This thread's requests go to a pool of its own, every other time as a graph capture sends them.
   void UsePool() {
-    const UserPool pool(allocator_);
+    const PoolId pool = allocator_.CreatePool();
     const StreamFilter mine = [self = std::this_thread::get_id()](Stream) {
       return std::this_thread::get_id() == self;
     };
     const RouteKind kind = rng_.Below(2) == 0 ? RouteKind::kPlain : RouteKind::kCapture;
-    EXPECT_EQ(allocator_.BeginPool(pool.id(), mine, kind), absl::OkStatus());
+    EXPECT_EQ(allocator_.BeginPool(pool, mine, kind), absl::OkStatus());
     for (int i = 0; i < 8; ++i) {
       Allocate();
       if (rng_.Below(2) == 0) FreeOne();
       if (rng_.Below(4) == 0) Record();
     }
-    EXPECT_EQ(allocator_.EndPool(pool.id()), absl::OkStatus());
-    allocator_.ReleasePool(pool.id());
+    EXPECT_EQ(allocator_.EndPool(pool), absl::OkStatus());
+    for (int user = 0; user < 2; ++user) allocator_.ReleasePool(pool);
+    allocator_.EmptyPool(pool).IgnoreError();  // not while another thread captures a graph
   }
 
   Stream RandomStream() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -158,6 +159,37 @@ TEST_F(FaceTest, APoolKeepsItsMemoryApart) {
     allocator_.Free(block);
   }
   EXPECT_EQ(Reserved(), static_cast<std::int64_t>(20 * kMiB));
+}
+
+// The innermost of nested scopes counts, and only for the thread that opened it.
+TEST_F(FaceTest, APoolIsAHandleAndAScopeAThreads) {
+  const auto pool_of = [&](const Block& block) {
+    for (const SegmentInfo& segment : allocator_.Segments()) {
+      if (block.address() - segment.address < segment.size_bytes) return segment.pool;
+    }
+    return PoolId{~0ull, ~0ull};
+  };
+  Block block;
+  {
+    const Pool outer(allocator_);
+    const Pool pool(allocator_, {.no_split = true});
+    {
+      const PoolScope around(outer);
+      const PoolScope scope(pool);
+      block = Take(5 * kMiB);
+      EXPECT_EQ(pool_of(block), pool.id());
+      EXPECT_EQ(block.size_bytes(), 20 * kMiB) << "a whole segment";
+      std::thread([&] { EXPECT_EQ(pool_of(Take(1)), PoolId{}); }).join();
+      allocator_.Free(Take(kMiB));
+    }
+    EXPECT_EQ(pool_of(Take(1)), PoolId{});
+    EXPECT_EQ(Reserved(), static_cast<std::int64_t>(24 * kMiB));
+  }
+  EXPECT_EQ(Reserved(), static_cast<std::int64_t>(22 * kMiB)) << "what was free in the pool went with the handle";
+  allocator_.Free(block);
+  allocator_.EmptyCache();
+  EXPECT_EQ(Reserved(), static_cast<std::int64_t>(2 * kMiB)) << "the default pool's two blocks are left";
+  EXPECT_EQ(allocator_.Validate(), absl::OkStatus());
 }
 
 TEST_F(FaceTest, ACaptureWaitsForNothing) {
