@@ -57,7 +57,7 @@ set(ashlar_public_absl "absl_span absl_status absl_statusor absl_strings")
 set(ashlar_private_absl "absl_base absl_flat_hash_map absl_function_ref absl_inlined_vector absl_str_format")
 ashlar_install_library(allocator)
 ashlar_install_headers(allocator allocator.h ashlar.h buffer.h device.h devices.h errors.h export.h options.h pool.h
-                       recorder.h scope.h snapshot.h statistics.h units.h)
+                       pool_routes.h recorder.h scope.h snapshot.h soft_limit.h statistics.h units.h)
 ashlar_install_pkg_config(allocator "${ashlar_public_absl}" "${ashlar_private_absl}")
 if(TARGET ashlar_adapters_nvtx)
   ashlar_install_library(adapters_nvtx)

@@ -47,8 +47,11 @@ ashlar_consumer_test(find_package_shared find_package "allocator" "${allocator_w
                      -DCMAKE_PREFIX_PATH=${consumer_dir}/install_shared_prefix -DCONSUMER_HEADERS=)
 set_tests_properties(consumer.find_package_shared PROPERTIES FIXTURES_REQUIRED ashlar_install_shared)
 
-# The analyzer as a shared library is one link more here.
-add_custom_target(ashlar_shared_libraries ALL DEPENDS ashlar_shared_analyzer)
+# The analyzer as a shared library is one link more here, and a program runs on it.
+add_executable(shared_analyzer_consumer consumer/analyzer_consumer.cc)
+target_link_libraries(shared_analyzer_consumer PRIVATE ashlar_shared_analyzer)
+add_test(NAME consumer.shared_analyzer COMMAND shared_analyzer_consumer ${PROJECT_SOURCE_DIR}/docs/examples/training_oom.pickle)
+set_tests_properties(consumer.shared_analyzer PROPERTIES LABELS consumer PASS_REGULAR_EXPRESSION "${analyzer_works}")
 add_test(NAME consumer.exports_analyzer COMMAND ${Python3_EXECUTABLE} -B ${exports} $<TARGET_FILE:ashlar_shared_analyzer>
          ashlar::ExplainFile ashlar::ExplainBytes)
 set_tests_properties(consumer.exports_analyzer PROPERTIES LABELS consumer)
