@@ -2,6 +2,7 @@
 #ifndef ASHLAR_TESTS_CORE_THREADS_WORKER_H_
 #define ASHLAR_TESTS_CORE_THREADS_WORKER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -77,6 +78,7 @@ class Worker {
 
  private:
   static constexpr std::size_t kMostHeldLong = 100;
+  static constexpr std::uint64_t kPoolStreams = 100;
 
   bool IsLong() const { return stream_count_ != 0; }
 
@@ -132,8 +134,9 @@ class Worker {
     allocator_.EmptyPool(pool).IgnoreError();  // not while another thread captures a graph
   }
 
-  Stream RandomStream() {
-    if (IsLong()) return Stream{1 + rng_.Below(stream_count_)};
+  // A private pool keeps what its streams had, and nobody else gets it: over 100,000 streams that would soon be all.
+  Stream RandomStream(PoolId pool = {}) {
+    if (IsLong()) return Stream{1 + rng_.Below(pool.IsDefault() ? stream_count_ : std::min(stream_count_, kPoolStreams))};
     const std::uint64_t own = static_cast<std::uint64_t>(index_ + 1) * 0x1000;
     return Stream{rng_.Below(2) == 0 ? own : rng_.Below(3)};
   }
@@ -145,12 +148,12 @@ class Worker {
     held.life.requested_bytes = bytes;
     held.life.asked = clock_.Next();
     if (rng_.Below(2) == 0) {
-      const absl::StatusOr<std::uint64_t> address = allocator_.AllocateAddress(bytes, RandomStream(), pool);
+      const absl::StatusOr<std::uint64_t> address = allocator_.AllocateAddress(bytes, RandomStream(pool), pool);
       if (!address.ok()) return Failed(address.status());
       held.life.address = *address;
       held.life.size_bytes = bytes;
     } else {
-      const absl::StatusOr<Block*> block = allocator_.Allocate(bytes, RandomStream(), pool);
+      const absl::StatusOr<Block*> block = allocator_.Allocate(bytes, RandomStream(pool), pool);
       if (!block.ok()) return Failed(block.status());
       held.block = *block;
       held.life.address = (*block)->address;
