@@ -64,6 +64,12 @@ class BiasedLock::SeatHolder {
   }
 };
 
+void BiasedLock::StopThreads() {
+  SeatOfThread();
+  TheFreeSeats().mutex.lock();
+}
+void BiasedLock::LetThreadsGo() { TheFreeSeats().mutex.unlock(); }
+
 const Seat* BiasedLock::SeatOfThread() {
   thread_local const SeatHolder holder;
   return seat_of_thread;

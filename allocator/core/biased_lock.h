@@ -58,6 +58,10 @@ class BiasedLock {
   void LockShared();
   void UnlockShared() { lock_.unlock(); }
 
+  // Around a fork: no thread comes or goes meanwhile, whose seat the child would look for.
+  static void StopThreads();
+  static void LetThreadsGo();
+
   class Guard {
    public:
     explicit Guard(BiasedLock& lock) : lock_(lock), way_(lock.Lock()) {}

@@ -43,8 +43,10 @@ class CachingAllocator::Forks {
       worlds_.push_back(std::make_unique<World>(*allocator));
       worlds_.back()->StopDesks();  // a lock that another thread holds would be held for ever in the child
     }
+    BiasedLock::StopThreads();
   }
   void After() {
+    BiasedLock::LetThreadsGo();
     worlds_.clear();
     mutex_.unlock();
   }

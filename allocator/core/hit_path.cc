@@ -81,11 +81,12 @@ template <typename Served, typename Act>
       if (is_serial_.load(std::memory_order_relaxed)) return {};
       Engine* engine = nullptr;
       served = act(*desk, engine);
-      if (engine == nullptr) return served;
-      if (engine->desk != desk) {
-        desk = engine->desk;
+      Desk* const next = engine != nullptr ? engine->desk : served ? desk : place.desk;
+      if (next != desk) {  // it lies there; or an address that nothing but its own desk's map may know
+        desk = next;
         continue;
       }
+      if (engine == nullptr) return served;
       if (desk == place.desk) {
         engine->visits.Interrupt();
       } else {

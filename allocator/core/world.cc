@@ -180,6 +180,7 @@ absl::Status CachingAllocator::TakeDeviceError() {
 
 CachingAllocator::PathCosts CachingAllocator::path_costs() const {
   const World world(*this);
+  world.StopDesks();  // a thread that has not yet seen that the allocator is serial counts its lock
   PathCosts out;
   out.worlds = worlds_;
   for (const std::unique_ptr<Desk>& desk : desks_) out.desk_locks += desk->lock.times_taken();
