@@ -161,7 +161,7 @@ std::uint64_t NeededBytes(const std::string& line) {
 // line asks for is enough; of two inputs it asks for the first, then for both.
 TEST_F(MemoryEndTest, TooLittleMemoryIsOneLineAndWhatItAsksForIsEnough) {
   if (kReservesAddresses) GTEST_SKIP() << "the sanitizer reserves more addresses than any limit leaves";
-  const std::string trace = Write("run.trace", Requests(60'000));
+  const std::string trace = Write("run.trace", Requests(150'000));
   for (const std::string& ending : std::vector<std::string>{"trace", "pickle", "ashlar"}) {
     const std::string input = folder_ + "run." + ending;
     std::vector<std::string> commands = {"explain F", "check F --max-reserved 1TiB", "diff F F",

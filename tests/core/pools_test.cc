@@ -2,8 +2,6 @@
 // device aborts on every call that would break a capture.
 #include <cstdint>
 #include <memory>
-#include <thread>
-#include <vector>
 
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/cuda_device.h"
