@@ -46,8 +46,9 @@ void Desk::ReleaseUndone() {
   }
 }
 
-// Runs `act(desk, engine)` under the lock of the thread's own desk, where no engine comes or goes meanwhile. It names
-// the engine that it found; where that lies on another desk it has done nothing, and runs again under that one's lock.
+// Runs `act(desk, engine)` under the lock of the desk where the thread looks first, its own or the common one; no
+// engine comes or goes meanwhile. It names the engine that it found; where that lies on another desk it has done
+// nothing, and runs again under that one's lock.
 template <typename Served, typename Act>
 [[gnu::always_inline]] inline Served CachingAllocator::ServeFromCache(Act act) {
   if (is_serial_.load(std::memory_order_acquire)) return {};
@@ -69,6 +70,7 @@ template <typename Served, typename Act>
   return ServeElsewhere<Served>(*desk, place, act);
 }
 
+// On the common desk, or another thread's. Where the engine has moved twice meanwhile, the World serves.
 template <typename Served, typename Act>
 [[gnu::noinline]] Served CachingAllocator::ServeElsewhere(Desk& first, DeskOfAllocator& place, Act& act) {
   Desk* desk = &first;

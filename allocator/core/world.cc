@@ -57,10 +57,6 @@ CachingAllocator::World::World(const CachingAllocator& allocator) : allocator_(a
   if (!IsSerial()) LockDesks();
 }
 
-void CachingAllocator::World::StopDesks() const {
-  if (!holds_desks_) LockDesks();
-}
-
 CachingAllocator::World::~World() {
   if (allocator_.pending_count_.load(std::memory_order_relaxed) != allocator_.pending_.size()) {
     allocator_.pending_count_.store(allocator_.pending_.size(), std::memory_order_release);
@@ -89,6 +85,10 @@ void CachingAllocator::World::LockDesks() const {
 void CachingAllocator::World::UnlockDesks() const {
   for (const std::unique_ptr<Desk>& desk : allocator_.desks_) desk->lock.UnlockShared();
   holds_desks_ = false;
+}
+
+void CachingAllocator::World::StopDesks() const {
+  if (!holds_desks_) LockDesks();
 }
 
 // The mode changes while every desk is locked: one that is locked later sees the new one.
