@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include "absl/strings/str_cat.h"
-
 namespace ashlar {
 
 // A caller's mistake in a call that cannot answer with an error: prints the line, "ashlar: " before it, and aborts.
@@ -26,13 +24,13 @@ namespace ashlar::internal {
       ::ashlar::internal::CheckFailed(__FILE__, __LINE__, #condition, std::string()); \
   } while (false)
 
-#define ASHLAR_CHECK_OP(left, op, right)                                                     \
-  do {                                                                                       \
-    const auto ashlar_left = (left);                                                         \
-    const auto ashlar_right = (right);                                                       \
-    if (!(ashlar_left op ashlar_right)) [[unlikely]]                                         \
-      ::ashlar::internal::CheckFailed(__FILE__, __LINE__, #left " " #op " " #right,          \
-                                      absl::StrCat(ashlar_left, " against ", ashlar_right)); \
+#define ASHLAR_CHECK_OP(left, op, right)                                                                         \
+  do {                                                                                                           \
+    const auto ashlar_left = (left);                                                                             \
+    const auto ashlar_right = (right);                                                                           \
+    if (!(ashlar_left op ashlar_right)) [[unlikely]]                                                             \
+      ::ashlar::internal::CheckFailed(__FILE__, __LINE__, #left " " #op " " #right,                              \
+                                      std::to_string(ashlar_left) + " against " + std::to_string(ashlar_right)); \
   } while (false)
 
 #define ASHLAR_CHECK_EQ(left, right) ASHLAR_CHECK_OP(left, ==, right)

@@ -21,10 +21,12 @@ void AddressSpace::TakeFrom(std::map<std::uint64_t, std::uint64_t>::iterator ran
   if (address + size_bytes < end) free_.emplace(address + size_bytes, end);
 }
 
-std::optional<std::uint64_t> AddressSpace::Take(std::uint64_t size_bytes, std::uint64_t lowest) {
+std::optional<std::uint64_t> AddressSpace::Take(std::uint64_t size_bytes, std::uint64_t lowest,
+                                                std::uint64_t alignment_bytes) {
+  const std::uint64_t mask = alignment_bytes - 1;
   if (order_ == AddressOrder::kAscending) {
     for (auto it = free_.begin(); it != free_.end(); ++it) {
-      const std::uint64_t address = std::max(it->first, lowest);
+      const std::uint64_t address = (std::max(it->first, lowest) + mask) & ~mask;
       if (it->second < address || it->second - address < size_bytes) continue;
       TakeFrom(it, address, size_bytes);
       return address;
@@ -34,8 +36,9 @@ std::optional<std::uint64_t> AddressSpace::Take(std::uint64_t size_bytes, std::u
   for (auto it = free_.end(); it != free_.begin();) {
     --it;
     if (it->second - it->first < size_bytes) continue;
-    const std::uint64_t address = it->second - size_bytes;
+    const std::uint64_t address = (it->second - size_bytes) & ~mask;
     if (address < lowest) break;
+    if (address < it->first) continue;
     TakeFrom(it, address, size_bytes);
     return address;
   }

@@ -18,8 +18,10 @@ class AddressSpace {
   // All of [begin, end) is free.
   AddressSpace(std::uint64_t begin, std::uint64_t end, AddressOrder order);
 
-  // The address taken, at or above `lowest`; nothing when no free range has room there.
-  std::optional<std::uint64_t> Take(std::uint64_t size_bytes, std::uint64_t lowest = 0);
+  // The address taken, at or above `lowest` and a multiple of `alignment_bytes`, a power of two; nothing when no free
+  // range has room there.
+  std::optional<std::uint64_t> Take(std::uint64_t size_bytes, std::uint64_t lowest = 0,
+                                    std::uint64_t alignment_bytes = 1);
   // Takes exactly [address, address + size_bytes); false when any of it is taken or outside the space.
   bool TakeAt(std::uint64_t address, std::uint64_t size_bytes);
   void Give(std::uint64_t address, std::uint64_t size_bytes);

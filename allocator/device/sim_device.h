@@ -2,13 +2,11 @@
 // on demand, call counts and a cost model. It is stricter than hardware: freeing what is not allocated, unmapping
 // what is not mapped and releasing a reservation with memory behind it abort with the call's name.
 //
-//   AllocateSegment(n)  n rounded up to the granularity is charged against the capacity; the address is the first
-//                       fit of AddressOrder at or above `base_address`
-//   Reserve(n)          the same rule at or above `base_address` + 2^44; charges nothing
-//   Map                 charges the mapped bytes or fails with nothing mapped
-//   SetCapturing        until it ends, calls that return memory, wait or name an event abort
-//   QueryEvent          true if recorded before the last CompleteAllWork, or covered by a synchronise or
-//                       CompleteStream, or `events_complete_immediately`
+//   AllocateSegment, Reserve   as device_memory.h says, reservations at or above `base_address` + 2^44
+//   Map                        charges the mapped bytes or fails with nothing mapped
+//   SetCapturing               until it ends, calls that return memory, wait or name an event abort
+//   QueryEvent                 true if recorded before the last CompleteAllWork, or covered by a synchronise or
+//                              CompleteStream, or `events_complete_immediately`
 //
 // Example:  SimDevice device({.capacity_bytes = 16 * kGiB});
 #ifndef ASHLAR_ALLOCATOR_DEVICE_SIM_DEVICE_H_
@@ -16,11 +14,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 
 #include "allocator/device/address_space.h"
 #include "allocator/device/device.h"
+#include "allocator/device/device_memory.h"
 #include "allocator/device/stream_clock.h"
 
 namespace ashlar::device {
@@ -97,28 +95,14 @@ class SimDevice final : public Device {
 
   const DeviceCalls& calls() const { return calls_; }
   std::uint64_t cost_ns() const { return cost_ns_; }
-  std::uint64_t used_bytes() const { return used_; }
+  std::uint64_t used_bytes() const { return memory_.used_bytes(); }
 
  private:
-  struct Reservation {
-    std::uint64_t size_bytes = 0;
-    std::uint64_t mapped_bytes = 0;
-    AddressSpace unmapped;
-  };
-  void AddReservation(std::uint64_t address, std::uint64_t size_bytes);
-  Reservation* FindReservation(std::uint64_t address, std::uint64_t size_bytes);
   absl::Status InjectedFailure();
-  // 0 where adopted segments are more than the capacity.
-  std::uint64_t FreeBytes() const { return used_ > options_.capacity_bytes ? 0 : options_.capacity_bytes - used_; }
-  absl::StatusOr<std::uint64_t> Place(AddressSpace& space, std::uint64_t size_bytes, std::uint64_t lowest);
 
   SimDeviceOptions options_;
-  AddressSpace segments_space_;
-  AddressSpace reservations_space_;
-  std::map<std::uint64_t, std::uint64_t> segments_;  // address -> charged bytes
-  std::map<std::uint64_t, Reservation> reservations_;
+  DeviceMemory memory_;
   StreamClock clock_;
-  std::uint64_t used_ = 0;
   std::uint64_t cost_ns_ = 0;
   DeviceCalls calls_;
   bool refuses_memory_ = false;

@@ -1,12 +1,16 @@
-// The program ashlar. Exit codes: 0 fine, 1 a check failed, 2 usage, 3 unreadable input.
+// The program ashlar. Exit codes: 0 fine, 1 a check failed, 2 usage, 3 unreadable input; of the commands that start a
+// program, that program's own.
 #include "analyzer/cli/bound.h"
 #include "analyzer/cli/check.h"
 #include "analyzer/cli/command_line.h"
 #include "analyzer/cli/convert.h"
 #include "analyzer/cli/diff.h"
+#include "analyzer/cli/dry_run.h"
 #include "analyzer/cli/estimate.h"
 #include "analyzer/cli/explain.h"
+#include "analyzer/cli/launch_line.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/record.h"
 #include "analyzer/cli/replay.h"
 #include "analyzer/cli/run.h"
 #include "analyzer/cli/sweep.h"
@@ -14,6 +18,7 @@
 int main(int argc, char** argv) {
   using namespace ashlar::cli;
   EndWhereMemoryEnds();
+  const LaunchLine launch = SplitAtProgram(argc, argv);
   CommandLine line("ashlar", "Explains GPU memory: replays allocation traces through a caching allocator's own code.",
                    ASHLAR_VERSION);
   AddExplain(line);
@@ -25,5 +30,7 @@ int main(int argc, char** argv) {
   AddConvert(line);
   AddEstimate(line);
   AddRun(line);
-  return line.Run(argc, argv);
+  AddDryRun(line, launch.program);
+  AddRecord(line, launch.program);
+  return line.Run(launch.argc, argv);
 }

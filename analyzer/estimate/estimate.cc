@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/estimate/devices.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/program.h"
+#include "analyzer/gpus/gpu_table.h"
 
 namespace ashlar::estimate {
 namespace {
@@ -102,30 +102,25 @@ absl::Status CheckRun(const Model& model, const EstimateOptions& options) {
 }
 
 // The context of the named device, else of the one that stands for it.
-void SetContext(const std::optional<DeviceFacts>& named, bool is_lazy, Estimate& out) {
-  const auto of = [&](const DeviceFacts& facts) { return is_lazy ? facts.lazy_context : facts.eager_context; };
-  if (named.has_value() && of(*named).bytes.has_value()) {
-    out.context_bytes = *of(*named).bytes;
-    out.context_source = std::string(of(*named).source);
-    return;
-  }
-  const DeviceFacts reference = ReferenceDevice(is_lazy);
-  out.context_bytes = *of(reference).bytes;
-  out.context_source = absl::StrCat("that of ", reference.name, ", ", of(reference).source, "; or give --context");
-  out.context_spread = KnownContexts(is_lazy);
+void SetContext(const std::optional<gpus::Gpu>& named, bool is_lazy, Estimate& out) {
+  const gpus::ModuleLoading loading = is_lazy ? gpus::ModuleLoading::kLazy : gpus::ModuleLoading::kEager;
+  const gpus::Fact context = named.has_value() ? gpus::ContextOf(*named, loading) : gpus::UnknownContext(loading);
+  out.context_bytes = context.value;
+  out.context_source = std::string(context.source);
+  if (context.mark == gpus::Mark::kAssumed) out.context_spread = gpus::KnownContexts(loading);
 }
 
 // The device's memory and what of it the allocator cannot have.
 absl::Status SetDevice(const EstimateOptions& options, const kernels::Framework& framework, Estimate& out) {
-  std::optional<DeviceFacts> device;
+  std::optional<gpus::Gpu> device;
   if (!options.device.empty()) {
-    const absl::StatusOr<DeviceFacts> named = DeviceNamed(options.device);
+    const absl::StatusOr<gpus::Gpu> named = gpus::GpuNamed(options.device);
     if (!named.ok()) return absl::InvalidArgumentError(absl::StrCat("--device: ", named.status().message()));
     device = *named;
     out.device = std::string(device->name);
-    out.capacity_bytes = device->total_bytes;
-    out.capacity_source = std::string(device->total_source);
-    out.run.gpu = std::string(device->gpu);
+    out.capacity_bytes = device->total_bytes.value;
+    out.capacity_source = std::string(device->total_bytes.source);
+    out.run.gpu = std::string(device->library_gpu);
   }
   SetContext(device, framework.loads_kernels_lazily, out);
   if (!framework.has_cublas_workspace && out.run.steps > 0) {

@@ -11,7 +11,6 @@
 
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
-#include "analyzer/estimate/devices.h"
 #include "analyzer/estimate/estimate.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/program.h"
@@ -350,7 +349,7 @@ TEST(DryRunTest, TheContextFollowsDeviceAndVersion) {
   EXPECT_EQ(context_of("T4", "1.13").first, 137u);
   EXPECT_EQ(context_of("V100-16GB", "1.10").first, 1341u);
   EXPECT_THAT(context_of("A100-80GB", "1.10"), testing::Pair(1341u, HasSubstr("that of V100-16GB")));
-  EXPECT_THAT(context_of("H100-80GB", "2.6"), testing::Pair(501u, HasSubstr("that of A100-40GB")));
+  EXPECT_THAT(context_of("H100-80GB", "2.6"), testing::Pair(524u, HasSubstr("that of H200")));
   EXPECT_THAT(context_of("", "2.6"), testing::Pair(501u, HasSubstr("--context")));
 }
 

@@ -1,0 +1,181 @@
+#include "analyzer/cli/dry_run.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/cli/launch_cards.h"
+#include "analyzer/cli/launch_explain.h"
+#include "analyzer/cli/launch_files.h"
+#include "analyzer/cli/launch_keep.h"
+#include "analyzer/cli/launch_line.h"
+#include "analyzer/cli/launch_machine.h"
+#include "analyzer/cli/launch_program.h"
+#include "analyzer/cli/launch_report.h"
+#include "analyzer/cli/launch_run.h"
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/progress_line.h"
+
+namespace ashlar::cli {
+namespace {
+
+struct DryRunFlags {
+  std::vector<std::string> program;
+  MachineFlags machine;
+  std::optional<std::string> conf;
+  std::optional<std::uint64_t> history;
+  bool skip_init = false;
+  bool reproducible = false;
+  std::string output;
+  bool json = false;
+};
+
+std::map<std::string, std::string> EnvironmentOf(const DryRunFlags& flags, const HollowFiles& files,
+                                                 const std::string& folder) {
+  std::map<std::string, std::string> out = {
+      {"ASHLAR_HOLLOW_RUN", folder},
+      {"ASHLAR_RECORD", folder},
+      {"LD_PRELOAD", Prepended("LD_PRELOAD", files.library)},
+      {"LD_LIBRARY_PATH", Prepended("LD_LIBRARY_PATH", files.drivers)},
+      {"PYTHONPATH", Prepended("PYTHONPATH", files.python)},
+      {"TRITON_LIBCUDA_PATH", files.drivers},
+  };
+  if (flags.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
+  if (flags.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
+  if (flags.reproducible) {
+    out["ASHLAR_REPRODUCIBLE"] = "1";
+    out["PYTHONHASHSEED"] = "0";
+    out["OMP_NUM_THREADS"] = "1";
+  }
+  if (flags.conf.has_value()) {
+    out["PYTORCH_CUDA_ALLOC_CONF"] = *flags.conf;  // before torch 2.9, and still
+    out["PYTORCH_ALLOC_CONF"] = *flags.conf;
+  }
+  return out;
+}
+
+// What of the device's peak is neither the context nor the allocator's; nullopt where several processes share it.
+std::optional<std::uint64_t> OutsideBytes(const RunReport& report) {
+  const ProcessRun& run = *report.explained;
+  if (!run.books.has_value() || !run.torch.has_value()) return 0;
+  std::uint64_t out = 0;
+  for (const DeviceBooks& device : run.books->devices) {
+    if (device.peak_bytes == 0) continue;
+    for (const ProcessRun& other : report.results.runs) {
+      if (&other == &run || !other.books.has_value()) continue;
+      for (const DeviceBooks& theirs : other.books->devices) {
+        if (theirs.ordinal == device.ordinal && theirs.peak_bytes > 0) return std::nullopt;
+      }
+    }
+    for (const TorchDevice& torch : run.torch->devices) {
+      const std::uint64_t known = device.context_bytes + torch.peak_reserved_bytes;
+      if (torch.index == device.ordinal && device.peak_bytes > known) out = std::max(out, device.peak_bytes - known);
+    }
+  }
+  return out;
+}
+
+absl::Status AddCards(const remedies::Progress& progress, RunReport& report) {
+  const std::optional<std::uint64_t> outside = OutsideBytes(report);
+  if (!outside.has_value()) {
+    return absl::FailedPreconditionError("several processes share a device: which card is enough is not replayed");
+  }
+  const absl::StatusOr<std::string> bytes = LoadBytes(report.explained->history, {});
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<CardTable> cards = ReplayOnCards(*bytes, *outside, progress);
+  if (!cards.ok()) return cards.status();
+  report.cards = *std::move(cards);
+  return absl::OkStatus();
+}
+
+void AddExplanation(const remedies::Progress& progress, RunReport& report) {
+  report.explained = ToExplain(report.results);
+  if (report.explained == nullptr) {
+    if (FitOf(report) != Fit::kUnknown) {
+      report.notes.emplace_back(
+          "no history: what PyTorch does in Python programs is recorded, native programs are not");
+    }
+    return;
+  }
+  const std::optional<std::uint64_t> total =
+      report.machine.has_limit ? std::optional(report.machine.total.bytes) : std::nullopt;
+  absl::StatusOr<report::Explanation> explanation = ExplainProcess(*report.explained, total, progress);
+  if (explanation.ok()) {
+    report.explanation = *std::move(explanation);
+  } else {
+    report.notes.push_back(
+        absl::StrCat("the history of ", report.explained->Name(), ": ", explanation.status().message()));
+  }
+  if (report.machine.has_limit || report.explained->history.empty() || !report.explained->failures.empty()) return;
+  if (const absl::Status status = AddCards(progress, report); !status.ok()) {
+    report.notes.emplace_back(status.message());
+  }
+}
+
+// The program's own exit code, but for what it could not know of.
+int FinishDryRun(const DryRunFlags& flags, RunReport report) {
+  ProgressLine line;
+  AddExplanation(line.Shower(), report);
+  for (const std::string& file : report.results.unreadable) report.notes.push_back(file);
+  bool is_kept = true;
+  if (!flags.output.empty()) {
+    const absl::StatusOr<std::string> kept = KeepResults(report.results, flags.output);
+    is_kept = kept.ok();
+    report.notes.push_back(kept.ok() ? absl::StrCat("kept: ", *kept)
+                                     : absl::StrCat("-o: ", std::string(kept.status().message())));
+  }
+  ProgressLine::End();
+  const bool is_printed = flags.json ? Print(ToJson(report)) : std::fputs(ToText(report).c_str(), stderr) >= 0;
+  return report.exit_code == kOk && (!is_kept || !is_printed) ? kUnreadable : report.exit_code;
+}
+
+int RunDryRun(const DryRunFlags& flags) {
+  if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
+  absl::StatusOr<Machine> machine = ReadMachine(flags.machine);
+  if (!machine.ok()) return Fail(absl::IsUnavailable(machine.status()) ? kUnreadable : kUsage, machine.status());
+  const absl::StatusOr<HollowFiles> files = FindHollowFiles();
+  if (!files.ok()) return Fail(kUnreadable, files.status());
+  const FoundProgram found = FindProgram(flags.program.front(), /*is_preloaded=*/true);
+  if (!found.why_not.empty()) return Fail(found.exit_code, absl::InvalidArgumentError(found.why_not));
+  const absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
+  if (!folder.ok()) return Fail(kUnreadable, folder.status());
+  SignalRelay relay((*folder)->path());
+  if (absl::Status status = WriteFile((*folder)->path() + "/machine", machine->text); !status.ok()) {
+    return Fail(kUnreadable, status);
+  }
+  const absl::StatusOr<int> code =
+      RunProgram({found.path, flags.program, EnvironmentOf(flags, *files, (*folder)->path()),
+                  /*has_fixed_addresses=*/flags.reproducible, /*prints_to_stderr=*/flags.json},
+                 relay);
+  if (!code.ok()) return Fail(kUnreadable, code.status());
+  RunReport report;
+  report.program = flags.program;
+  report.exit_code = *code;
+  report.machine = *std::move(machine);
+  report.results = ReadResults((*folder)->path());
+  return FinishDryRun(flags, std::move(report));
+}
+
+}  // namespace
+
+void AddDryRun(CommandLine& line, std::vector<std::string> program) {
+  Command app = line.AddCommand("dry-run", "run a program, unchanged, without a GPU: -- PROGRAM ARGS...");
+  auto flags = std::make_shared<DryRunFlags>();
+  flags->program = std::move(program);
+  AddMachineFlags(app, flags->machine);
+  app.Add("--conf", flags->conf, "settings, put into PYTORCH_CUDA_ALLOC_CONF");
+  app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
+  app.Add("--skip-init", flags->skip_init, "weights made on the CPU are not initialised, so that they take no memory");
+  app.Add("--reproducible", flags->reproducible,
+          "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");
+  app.Add("-o,--output", flags->output, "keeps the history: a file of one process, a folder of several").NotEmpty();
+  app.Add("--json", flags->json,
+          "print JSON (docs/dry-run.schema.json) on standard output; the program's goes to standard error");
+  app.OnRun([flags] { return RunDryRun(*flags); });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,51 @@
+// Which card is enough: the history of a run in ample room, replayed by the twin at the size of every card of the table
+// under the default settings, expandable segments and the best settings a search finds.
+//
+//   absl::StatusOr<CardTable> table = ReplayOnCards(bytes, outside_bytes, progress);
+//   table->rows.front().by_default.headroom_bytes;   // nullopt: it fails there
+//
+// Nothing is run: the requests are those of the recorded run. Sizes are bytes.
+#ifndef ASHLAR_ANALYZER_CLI_LAUNCH_CARDS_H_
+#define ASHLAR_ANALYZER_CLI_LAUNCH_CARDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "analyzer/gpus/gpu_table.h"
+#include "analyzer/remedies/what_if.h"
+
+namespace ashlar::cli {
+
+struct CardOutcome {
+  std::string conf = {};                             // as for PYTORCH_CUDA_ALLOC_CONF
+  std::optional<std::uint64_t> headroom_bytes = {};  // between the card and the peak; nullopt: a request failed
+  std::uint64_t retries = 0;                         // the cache was given back this often
+  std::string failed_at = {};                        // "step 3, backward", "request 812 of 9,670"
+  std::optional<std::uint64_t> failed_step = {};     // from 1; nullopt: it did not fail, or there are no steps
+};
+
+struct CardRow {
+  const gpus::Gpu* gpu = nullptr;
+  std::uint64_t allocator_bytes = 0;  // the card's memory less the context and what else is outside
+  CardOutcome by_default;
+  std::optional<CardOutcome> expandable;  // nullopt: the release has none
+  std::optional<CardOutcome> best;        // nullopt: no settings can help, as live blocks alone take more
+};
+
+struct CardTable {
+  std::vector<CardRow> rows;  // least memory first
+  std::uint64_t peak_allocated_bytes = 0;
+  std::uint64_t outside_bytes = 0;  // of the allocator and the context
+  std::uint64_t replays = 0;
+};
+
+// `outside_bytes`: what other libraries of the process hold. InvalidArgument where the history has nothing to replay.
+absl::StatusOr<CardTable> ReplayOnCards(const std::string& history, std::uint64_t outside_bytes,
+                                        const remedies::Progress& progress);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_LAUNCH_CARDS_H_

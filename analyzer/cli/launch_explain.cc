@@ -1,0 +1,35 @@
+#include "analyzer/cli/launch_explain.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/report/explain_input.h"
+
+namespace ashlar::cli {
+
+const ProcessRun* ToExplain(const RunResults& results) {
+  const ProcessRun* out = nullptr;
+  for (const ProcessRun& run : results.runs) {
+    if (!run.failures.empty()) return &run;
+    if (run.history.empty()) continue;
+    if (out == nullptr || run.PeakBytes() > out->PeakBytes()) out = &run;
+  }
+  return out;
+}
+
+absl::StatusOr<report::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
+                                                   const remedies::Progress& progress) {
+  report::ExplainOptions options;
+  options.progress = progress;
+  if (!run.failures.empty()) options.capacity_bytes = total_bytes;
+  const absl::StatusOr<std::string> bytes =
+      LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<std::vector<report::Explanation>> explanations = report::ExplainInput(*bytes, options);
+  if (!explanations.ok()) return explanations.status();
+  return std::move(explanations->front());
+}
+
+}  // namespace ashlar::cli

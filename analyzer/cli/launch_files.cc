@@ -1,0 +1,79 @@
+#include "analyzer/cli/launch_files.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace ashlar::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLibrary[] = "libashlar_hollow.so";
+constexpr char kVariable[] = "ASHLAR_HOLLOW_LIB";
+
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+fs::path OwnFolder() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+// Where the library may be, the surest place first.
+std::vector<fs::path> LibraryPlaces() {
+  if (const char* given = std::getenv(kVariable); given != nullptr && *given != '\0') {
+    std::error_code error;
+    return {fs::absolute(given, error)};
+  }
+  return {OwnFolder() / "../lib/ashlar" / kLibrary, OwnFolder() / "../hollow" / kLibrary};
+}
+
+fs::path FoundLibrary() {
+  for (const fs::path& place : LibraryPlaces()) {
+    if (Exists(place)) return place.lexically_normal();
+  }
+  return {};
+}
+
+absl::Status Missing(const fs::path& what) {
+  return absl::NotFoundError(absl::StrCat("the hollow device is not complete: ", what.string(), " is missing; set ",
+                                          kVariable, " to a ", kLibrary, " that has it beside it"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindPythonFolder() {
+  std::vector<fs::path> places;
+  for (const fs::path& library : LibraryPlaces()) places.push_back(library.parent_path() / "python");
+  places.emplace_back(ASHLAR_PYTHON_FOLDER);
+  for (const fs::path& place : places) {
+    if (Exists(place / "sitecustomize.py")) return place.lexically_normal().string();
+  }
+  return absl::NotFoundError(absl::StrCat("the Python part is not here: looked for sitecustomize.py in ",
+                                          places.front().lexically_normal().string(), " and the source tree; set ",
+                                          kVariable, " to a ", kLibrary, " with python/ beside it"));
+}
+
+absl::StatusOr<HollowFiles> FindHollowFiles() {
+  const fs::path library = FoundLibrary();
+  if (library.empty()) {
+    return absl::NotFoundError(absl::StrCat("the hollow device is not here: looked for ",
+                                            LibraryPlaces().front().lexically_normal().string(),
+                                            "; build the target ashlar_hollow, or set ", kVariable, " to the library"));
+  }
+  const fs::path drivers = library.parent_path() / "shims";
+  for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
+    if (!Exists(drivers / name)) return Missing(drivers / name);
+  }
+  const absl::StatusOr<std::string> python = FindPythonFolder();
+  if (!python.ok()) return python.status();
+  return HollowFiles{library.string(), drivers.string(), *python};
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,29 @@
+// Where the parts that a started program gets lie: the preloaded library, the folder with libcuda.so.1 and
+// libnvidia-ml.so.1 in it, and the folder for PYTHONPATH.
+//
+// Looked for, in this order: the library that ASHLAR_HOLLOW_LIB names, with shims/ and python/ beside it; lib/ashlar of
+// the installed program; the build tree that the program lies in, with the source tree's Python.
+#ifndef ASHLAR_ANALYZER_CLI_LAUNCH_FILES_H_
+#define ASHLAR_ANALYZER_CLI_LAUNCH_FILES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace ashlar::cli {
+
+struct HollowFiles {
+  std::string library;
+  std::string drivers;
+  std::string python;
+};
+
+// NotFound, in one line, where a part is missing.
+absl::StatusOr<HollowFiles> FindHollowFiles();
+
+// The last of them alone: what a recording needs.
+absl::StatusOr<std::string> FindPythonFolder();
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_LAUNCH_FILES_H_

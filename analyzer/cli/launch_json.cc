@@ -1,0 +1,131 @@
+#include <string>
+#include <vector>
+
+#include "analyzer/cli/launch_report.h"
+#include "analyzer/report/json.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value.has_value() ? Json(*value) : Json();
+}
+
+Json MachineJson(const Machine& machine) {
+  const auto value = [](const MachineValue& of) {
+    return Json{{"bytes", of.bytes}, {"mark", of.mark}, {"source", of.source}};
+  };
+  return {{"card", machine.card.empty() ? Json() : Json(machine.card)},
+          {"devices", machine.device_count},
+          {"has_limit", machine.has_limit},
+          {"total", value(machine.total)},
+          {"context", value(machine.context)}};
+}
+
+Json BooksJson(const ProcessBooks& books) {
+  Json devices = Json::array();
+  for (const DeviceBooks& device : books.devices) {
+    devices.push_back({{"ordinal", device.ordinal},
+                       {"total_bytes", device.total_bytes},
+                       {"context_bytes", device.context_bytes},
+                       {"peak_bytes", device.peak_bytes},
+                       {"used_at_end_bytes", device.used_at_end_bytes},
+                       {"out_of_memory", device.out_of_memory}});
+  }
+  return {{"devices", devices}, {"pinned_peak_bytes", books.pinned_peak_bytes}, {"launches", books.launches}};
+}
+
+Json TorchJson(const TorchInfo& torch) {
+  Json devices = Json::array();
+  for (const TorchDevice& device : torch.devices) {
+    devices.push_back({{"index", device.index},
+                       {"peak_allocated_bytes", device.peak_allocated_bytes},
+                       {"peak_reserved_bytes", device.peak_reserved_bytes},
+                       {"ooms", device.num_ooms},
+                       {"retries", device.num_alloc_retries}});
+  }
+  return {{"version", torch.version},
+          {"exception", torch.exception.empty() ? Json() : Json(torch.exception)},
+          {"devices", devices}};
+}
+
+Json ProcessesJson(const RunReport& report) {
+  Json out = Json::array();
+  for (const ProcessRun& run : report.results.runs) {
+    out.push_back({{"pid", run.pid},
+                   {"rank", OrNull(run.rank)},
+                   {"out_of_memory", run.OutOfMemory()},
+                   {"books", run.books.has_value() ? BooksJson(*run.books) : Json()},
+                   {"torch", run.torch.has_value() ? TorchJson(*run.torch) : Json()}});
+  }
+  return out;
+}
+
+Json OutcomeJson(const CardOutcome& outcome) {
+  const bool fits = outcome.headroom_bytes.has_value();
+  return {{"conf", outcome.conf},
+          {"fits", fits},
+          {"headroom_bytes", OrNull(outcome.headroom_bytes)},
+          {"retries", outcome.retries},
+          {"failed_step", OrNull(outcome.failed_step)},
+          {"failed_at", fits ? Json() : Json(outcome.failed_at)}};
+}
+
+Json CardsJson(const CardTable& table) {
+  Json rows = Json::array();
+  for (const CardRow& row : table.rows) {
+    rows.push_back({{"card", row.gpu->name},
+                    {"total_bytes", row.gpu->total_bytes.value},
+                    {"allocator_bytes", row.allocator_bytes},
+                    {"default", OutcomeJson(row.by_default)},
+                    {"expandable", row.expandable.has_value() ? OutcomeJson(*row.expandable) : Json()},
+                    {"best_found", row.best.has_value() ? OutcomeJson(*row.best) : Json()}});
+  }
+  return {{"is_replayed", true},
+          {"outside_bytes", table.outside_bytes},
+          {"peak_allocated_bytes", table.peak_allocated_bytes},
+          {"replays", table.replays},
+          {"rows", rows}};
+}
+
+Json FitJson(Fit fit) { return fit == Fit::kUnknown ? Json() : Json(fit == Fit::kFits); }
+
+Json MadeUpJson(const RunReport& report) {
+  Json lines = Json::array();
+  for (const MadeUpValue& value : MadeUpValues(report)) {
+    lines.push_back({{"line", value.line}, {"count", value.count}, {"bytes", value.bytes}});
+  }
+  return {{"total", MadeUpTotal(report)}, {"lines", lines}};
+}
+
+}  // namespace
+
+std::string ToJson(const RunReport& report) {
+  Json out = {{"program", report.program},
+              {"exit_code", report.exit_code},
+              {"fits", FitJson(FitOf(report))},
+              {"peak_bytes", PeakBytes(report)},
+              {"machine", MachineJson(report.machine)},
+              {"processes", ProcessesJson(report)},
+              {"cards", report.cards.has_value() ? CardsJson(*report.cards) : Json()},
+              {"made_up", MadeUpJson(report)}};
+  out["assumptions"] = Json::array();
+  for (const Assumption& of : Assumptions(report)) {
+    out["assumptions"].push_back(
+        {{"what", of.what}, {"bytes", OrNull(of.bytes)}, {"mark", of.mark}, {"source", of.source}});
+  }
+  out["not_supported"] = Json::array();
+  for (const RefusedCall& call : RefusedCalls(report)) {
+    out["not_supported"].push_back({{"name", call.name}, {"count", call.count}});
+  }
+  out["explained_pid"] = report.explanation.has_value() ? Json(report.explained->pid) : Json();
+  out["explanation"] = report.explanation.has_value() ? Json::parse(report::ToJson({*report.explanation})) : Json();
+  out["notes"] = report.notes;
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ashlar::cli

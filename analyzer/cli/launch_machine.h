@@ -1,0 +1,50 @@
+// The machine of a dry run: from flags, a card of the table or a profile to the file that the preloaded library reads.
+//
+//   absl::StatusOr<Machine> machine = ReadMachine({.device = "A100-80GB", .devices = 2});
+//   machine->text;   // "devices=2\nname=NVIDIA A100-SXM4-80GB\ntotal_bytes=..."
+//
+// The keys are those of hollow/launch/settings.h; what is not given is not written. Sizes are bytes.
+#ifndef ASHLAR_ANALYZER_CLI_LAUNCH_MACHINE_H_
+#define ASHLAR_ANALYZER_CLI_LAUNCH_MACHINE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "analyzer/cli/command_line.h"
+
+namespace ashlar::cli {
+
+// As given; empty: not given.
+struct MachineFlags {
+  std::string device, capacity, profile;
+  std::optional<std::uint64_t> devices;
+  std::string context, lag, values, fail_after;
+  std::optional<std::uint64_t> fail_call;
+};
+
+void AddMachineFlags(Command& app, MachineFlags& flags);
+
+// A size that a report prints, and where it is from: "measured", "published", "assumed" or "given".
+struct MachineValue {
+  std::uint64_t bytes = 0;
+  std::string mark, source;
+};
+
+struct Machine {
+  std::string card;        // of the table; empty: none was named
+  bool has_limit = false;  // false: room that no program fills
+  std::uint64_t device_count = 1;
+  MachineValue total, context;  // of one device, and of each process on it
+  std::string lag;              // in words
+  std::string values;           // what a read of made-up values gives: "zeros"
+  std::string text;             // of the file `machine`
+};
+
+// Errors name the flag, or the profile and its line. Unavailable where the profile cannot be read.
+absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_LAUNCH_MACHINE_H_

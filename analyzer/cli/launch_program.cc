@@ -1,0 +1,148 @@
+#include "analyzer/cli/launch_program.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "analyzer/cli/launch_elf.h"
+
+namespace ashlar::cli {
+namespace {
+
+constexpr int kMostScripts = 5;  // an interpreter may be a script too; Linux follows as many
+constexpr char kUsualPath[] = "/usr/local/bin:/usr/bin:/bin";
+
+// The bytes of a file while it lives.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat facts {};
+    if (file >= 0 && fstat(file, &facts) == 0 && facts.st_size > 0) {
+      size_ = static_cast<std::size_t>(facts.st_size);
+      data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+    }
+    if (file >= 0) close(file);
+  }
+  ~MappedFile() {
+    if (data_ != MAP_FAILED) munmap(data_, size_);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  absl::string_view bytes() const {
+    return data_ == MAP_FAILED ? absl::string_view() : absl::string_view(static_cast<const char*>(data_), size_);
+  }
+
+ private:
+  void* data_ = MAP_FAILED;
+  std::size_t size_ = 0;
+};
+
+bool IsFile(const std::string& path) {
+  struct stat facts {};
+  return stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+// The first file of that name in PATH that can be executed, else the first at all.
+std::string InPath(const std::string& name) {
+  const char* variable = std::getenv("PATH");
+  std::string first;
+  for (const absl::string_view folder : absl::StrSplit(variable != nullptr ? variable : kUsualPath, ':')) {
+    const std::string path = absl::StrCat(folder.empty() ? "." : folder, "/", name);
+    if (!IsFile(path)) continue;
+    if (access(path.c_str(), X_OK) == 0) return path;
+    if (first.empty()) first = path;
+  }
+  return first;
+}
+
+FoundProgram NotFound(const std::string& name, const std::string& why) {
+  return {"", absl::StrCat(name, ": ", why), kNotFound};
+}
+
+FoundProgram Located(const std::string& name) {
+  const bool has_folder = absl::StrContains(name, '/');
+  const std::string path = has_folder ? name : InPath(name);
+  if (path.empty()) return NotFound(name, "not found in PATH");
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0) return NotFound(name, std::strerror(errno));
+  if (S_ISDIR(facts.st_mode)) return {"", absl::StrCat(name, ": is a folder"), kNotExecutable};
+  if (access(path.c_str(), X_OK) != 0) return {"", absl::StrCat(name, ": ", std::strerror(errno)), kNotExecutable};
+  return {path};
+}
+
+// As the dynamic linker has it: with these it takes no library from the environment.
+bool GetsPrivileges(const std::string& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) == 0 && (facts.st_mode & (S_ISUID | S_ISGID)) != 0) return true;
+  return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+}
+
+std::string WhyNotServed(const std::string& path, const ElfFacts& elf) {
+  if (!elf.is_64_bit) return "a 32-bit program, which a hollow device does not serve";
+  if (!elf.is_of_this_machine) return "a program for another processor";
+  if (GetsPrivileges(path)) return "setuid, setgid or with capabilities: Linux preloads no library into it";
+  if (!elf.has_interpreter) return "statically linked: no library can be preloaded into it";
+  const bool has_runtime = std::any_of(elf.needed.begin(), elf.needed.end(),
+                                       [](const std::string& name) { return absl::StartsWith(name, "libcudart.so"); });
+  if (elf.has_device_code && !has_runtime) {
+    return "it brings its own CUDA runtime, which a hollow device does not serve: build it with nvcc -cudart shared";
+  }
+  return "";
+}
+
+// What runs a script: its interpreter, and what `env` starts.
+std::vector<std::string> InterpretersOf(absl::string_view script) {
+  const absl::string_view line = absl::StripAsciiWhitespace(script.substr(2, script.find('\n') - 2));
+  const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  std::vector<std::string> out;
+  if (words.empty()) return out;
+  out.push_back(words.front());
+  if (!absl::EndsWith(words.front(), "/env")) return out;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i].front() == '-' || absl::StrContains(words[i], '=')) continue;
+    out.push_back(words[i]);
+    break;
+  }
+  return out;
+}
+
+std::string WhyNot(const std::string& path, int scripts) {
+  const MappedFile file(path);
+  if (const std::optional<ElfFacts> elf = ReadElf(file.bytes()); elf.has_value()) return WhyNotServed(path, *elf);
+  if (!absl::StartsWith(file.bytes(), "#!") || scripts == kMostScripts) return "";
+  for (const std::string& interpreter : InterpretersOf(file.bytes())) {
+    const FoundProgram found = Located(interpreter);
+    if (!found.why_not.empty()) continue;  // Linux, or env, says it better
+    if (const std::string why = WhyNot(found.path, scripts + 1); !why.empty()) {
+      return absl::StrCat(why, " (its interpreter ", interpreter, ")");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+FoundProgram FindProgram(const std::string& name, bool is_preloaded) {
+  FoundProgram found = Located(name);
+  if (!found.why_not.empty() || !is_preloaded) return found;
+  const std::string why = WhyNot(found.path, 0);
+  if (why.empty()) return found;
+  return {found.path, absl::StrCat(name, ": ", why), kNotServed};
+}
+
+}  // namespace ashlar::cli

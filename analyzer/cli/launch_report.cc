@@ -1,0 +1,80 @@
+#include "analyzer/cli/launch_report.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace ashlar::cli {
+namespace {
+
+template <typename Item>
+void SortByCount(std::vector<Item>& items) {
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.count > b.count; });
+}
+
+}  // namespace
+
+Fit FitOf(const RunReport& report) {
+  const std::vector<ProcessRun>& runs = report.results.runs;
+  if (std::none_of(runs.begin(), runs.end(), [](const ProcessRun& run) { return run.UsedADevice(); })) {
+    return Fit::kUnknown;
+  }
+  const bool fits = std::all_of(runs.begin(), runs.end(), [](const ProcessRun& run) { return run.OutOfMemory() == 0; });
+  return fits ? Fit::kFits : Fit::kDoesNot;
+}
+
+std::uint64_t PeakBytes(const RunReport& report) {
+  std::uint64_t out = 0;
+  for (const ProcessRun& run : report.results.runs) out = std::max(out, run.PeakBytes());
+  return out;
+}
+
+std::vector<MadeUpValue> MadeUpValues(const RunReport& report) {
+  std::map<std::string, MadeUpValue> by_line;
+  for (const ProcessRun& run : report.results.runs) {
+    for (const MadeUpValue& value : run.books.has_value() ? run.books->made_up : std::vector<MadeUpValue>()) {
+      MadeUpValue& sum = by_line[value.line];
+      sum.line = value.line;
+      sum.count += value.count;
+      sum.bytes += value.bytes;
+    }
+  }
+  std::vector<MadeUpValue> out;
+  for (auto& [line, value] : by_line) out.push_back(std::move(value));
+  SortByCount(out);
+  return out;
+}
+
+std::uint64_t MadeUpTotal(const RunReport& report) {
+  std::uint64_t out = 0;
+  for (const ProcessRun& run : report.results.runs) out += run.books.has_value() ? run.books->made_up_total : 0;
+  return out;
+}
+
+std::vector<RefusedCall> RefusedCalls(const RunReport& report) {
+  std::map<std::string, std::uint64_t> by_name;
+  for (const ProcessRun& run : report.results.runs) {
+    if (!run.books.has_value()) continue;
+    for (const RefusedCall& call : run.books->refused) by_name[call.name] += call.count;
+  }
+  std::vector<RefusedCall> out;
+  for (const auto& [name, count] : by_name) out.push_back({name, count});
+  SortByCount(out);
+  return out;
+}
+
+std::vector<Assumption> Assumptions(const RunReport& report) {
+  const Machine& machine = report.machine;
+  std::vector<Assumption> out;
+  if (machine.has_limit) {
+    out.push_back({"memory of a device", machine.total.bytes, machine.total.mark, machine.total.source});
+  }
+  out.push_back({"CUDA context of each process", machine.context.bytes, machine.context.mark, machine.context.source});
+  out.push_back(
+      {"workspaces that cuDNN and other libraries ask for", 0, "assumed", "they depend on the kernels chosen"});
+  out.push_back({"NCCL's own buffers", 0, "assumed", "they depend on its version, the links and the ranks"});
+  out.push_back({"time", std::nullopt, "assumed", machine.lag});
+  return out;
+}
+
+}  // namespace ashlar::cli

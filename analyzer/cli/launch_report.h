@@ -1,0 +1,51 @@
+// What a dry run came to, as text and as JSON (docs/dry-run.schema.json): the same numbers in both.
+#ifndef ASHLAR_ANALYZER_CLI_LAUNCH_REPORT_H_
+#define ASHLAR_ANALYZER_CLI_LAUNCH_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/cli/launch_cards.h"
+#include "analyzer/cli/launch_machine.h"
+#include "analyzer/cli/launch_results.h"
+#include "analyzer/report/explanation.h"
+
+namespace ashlar::cli {
+
+// What the run took for granted.
+struct Assumption {
+  std::string what;
+  std::optional<std::uint64_t> bytes;
+  std::string mark;  // "measured", "published", "assumed", "given"
+  std::string source;
+};
+
+struct RunReport {
+  std::vector<std::string> program;
+  int exit_code = 0;
+  Machine machine;
+  RunResults results;
+  const ProcessRun* explained = nullptr;  // in results: the first that failed, else the one that held most
+  std::optional<report::Explanation> explanation;
+  std::optional<CardTable> cards;
+  std::vector<std::string> notes;  // what could not be read, what was kept
+};
+
+enum class Fit : std::uint8_t { kUnknown, kFits, kDoesNot };  // unknown: no device was used
+Fit FitOf(const RunReport& report);
+std::uint64_t PeakBytes(const RunReport& report);  // of the device that held most
+
+// Of all processes together, the greatest count first.
+std::vector<MadeUpValue> MadeUpValues(const RunReport& report);
+std::uint64_t MadeUpTotal(const RunReport& report);
+std::vector<RefusedCall> RefusedCalls(const RunReport& report);
+std::vector<Assumption> Assumptions(const RunReport& report);
+
+std::string ToText(const RunReport& report);
+std::string ToJson(const RunReport& report);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_LAUNCH_REPORT_H_

@@ -1,0 +1,216 @@
+#include "analyzer/cli/launch_results.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "analyzer/readers/input_file.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kMostReportBytes = 64 * kMiB;
+
+// The value of a key, or what stands for it where it is missing, null or of another kind.
+template <typename T>
+T Get(const json& object, const char* key, T otherwise = {}) {
+  if (!object.is_object() || !object.contains(key)) return otherwise;
+  const json& value = object[key];
+  if constexpr (std::is_same_v<T, std::string>) {
+    return value.is_string() ? value.get<std::string>() : otherwise;
+  } else {
+    if (!value.is_number()) return otherwise;
+    const double number = value.get<double>();
+    return std::is_unsigned_v<T> && number < 0 ? otherwise : value.get<T>();
+  }
+}
+
+std::optional<int> GetRank(const json& object, const char* key) {
+  const int rank = Get<int>(object, key, -1);
+  return rank < 0 ? std::nullopt : std::optional(rank);
+}
+
+const json& GetArray(const json& object, const char* key) {
+  static const json kEmpty = json::array();
+  return object.is_object() && object.contains(key) && object[key].is_array() ? object[key] : kEmpty;
+}
+
+std::vector<std::string> GetTexts(const json& object, const char* key) {
+  std::vector<std::string> out;
+  for (const json& item : GetArray(object, key)) {
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+ProcessBooks BooksOf(const json& file) {
+  ProcessBooks out;
+  out.program = Get<std::string>(file, "program");
+  out.arguments = GetTexts(file, "args");
+  for (const json& device : GetArray(file, "devices")) {
+    out.devices.push_back({Get<int>(device, "ordinal"), Get<std::uint64_t>(device, "total_bytes"),
+                           Get<std::uint64_t>(device, "context_bytes"), Get<std::uint64_t>(device, "peak_bytes"),
+                           Get<std::uint64_t>(device, "used_at_end_bytes"),
+                           Get<std::uint64_t>(device, "out_of_memory")});
+  }
+  out.pinned_peak_bytes = Get<std::uint64_t>(file, "pinned_peak_bytes");
+  out.launches = Get<std::uint64_t>(file, "launches");
+  for (const json& call : GetArray(file, "refused")) {
+    out.refused.push_back({Get<std::string>(call, "name"), Get<std::uint64_t>(call, "count")});
+  }
+  for (const json& value : GetArray(file, "made_up")) {
+    out.made_up.push_back(
+        {Get<std::string>(value, "line"), Get<std::uint64_t>(value, "count"), Get<std::uint64_t>(value, "bytes")});
+  }
+  out.made_up_total = Get<std::uint64_t>(file, "made_up_total");
+  return out;
+}
+
+TorchInfo TorchOf(const json& file) {
+  TorchInfo out;
+  out.arguments = GetTexts(file, "argv");
+  out.version = Get<std::string>(file, "torch");
+  out.exception = Get<std::string>(file, "exception");
+  if (file.contains("exit") && file["exit"].is_number_integer()) out.exit_code = file["exit"].get<std::int64_t>();
+  for (const json& device : GetArray(file, "devices")) {
+    out.devices.push_back({Get<int>(device, "index"), Get<std::uint64_t>(device, "peak_allocated"),
+                           Get<std::uint64_t>(device, "peak_reserved"), Get<std::uint64_t>(device, "num_ooms"),
+                           Get<std::uint64_t>(device, "num_alloc_retries")});
+  }
+  return out;
+}
+
+// "oom-4242-1.pickle": the kind, the process and which of its files.
+struct FileName {
+  std::string kind;
+  std::int64_t pid = 0;
+  std::int64_t index = 0;
+};
+
+std::optional<FileName> ParseName(absl::string_view name, absl::string_view ending) {
+  if (!absl::ConsumeSuffix(&name, ending)) return std::nullopt;
+  const std::vector<std::string> parts = absl::StrSplit(name, '-');
+  FileName out{parts.front()};
+  if (parts.size() < 2 || parts.size() > 3 || !absl::SimpleAtoi(parts[1], &out.pid)) return std::nullopt;
+  if (parts.size() == 3 && !absl::SimpleAtoi(parts[2], &out.index)) return std::nullopt;
+  return out;
+}
+
+class Reader {
+ public:
+  void Read(const std::string& path, const std::string& name) {
+    if (const auto of = ParseName(name, ".json")) ReadJson(path, name, *of);
+    if (const auto of = ParseName(name, ".pickle")) {
+      ProcessRun& run = RunOf(of->pid);
+      if (of->kind == "history") run.history = path;
+      if (of->kind == "oom") failures_[of->pid][of->index] = path;
+    }
+  }
+
+  RunResults Finish() {
+    for (auto& [pid, run] : runs_) {
+      for (const auto& [index, path] : failures_[pid]) run.failures.push_back(path);
+      if (run.UsedADevice() || run.HasCallsToTell()) results_.runs.push_back(std::move(run));
+    }
+    std::stable_sort(results_.runs.begin(), results_.runs.end(), [](const ProcessRun& a, const ProcessRun& b) {
+      return std::tuple(!a.rank.has_value(), a.rank.value_or(0)) < std::tuple(!b.rank.has_value(), b.rank.value_or(0));
+    });
+    return std::move(results_);
+  }
+
+ private:
+  ProcessRun& RunOf(std::int64_t pid) {
+    runs_[pid].pid = pid;
+    return runs_[pid];
+  }
+
+  void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
+    if (of.kind != "process" && of.kind != "info") return;
+    const absl::StatusOr<std::string> bytes = readers::ReadInput(path, kMostReportBytes);
+    const json file = bytes.ok() ? json::parse(*bytes, nullptr, /*allow_exceptions=*/false) : json();
+    if (!file.is_object()) {
+      results_.unreadable.push_back(absl::StrCat(name, bytes.ok() ? ": is no JSON object, as of a process that was "
+                                                                    "killed while it wrote"
+                                                                  : ": cannot be read"));
+      return;
+    }
+    ProcessRun& run = RunOf(of.pid);
+    if (of.kind == "process") {
+      run.books = BooksOf(file);
+    } else {
+      run.torch = TorchOf(file);
+      run.rank = GetRank(file, "rank");
+      run.local_rank = GetRank(file, "local_rank");
+      run.world_size = GetRank(file, "world_size");
+    }
+  }
+
+  std::map<std::int64_t, ProcessRun> runs_;
+  std::map<std::int64_t, std::map<std::int64_t, std::string>> failures_;
+  RunResults results_;
+};
+
+}  // namespace
+
+bool ProcessRun::UsedADevice() const {
+  const bool has_books = books.has_value() && std::any_of(books->devices.begin(), books->devices.end(),
+                                                          [](const DeviceBooks& of) { return of.peak_bytes > 0; });
+  return has_books || !history.empty() || !failures.empty() || (torch.has_value() && !torch->devices.empty());
+}
+
+bool ProcessRun::HasCallsToTell() const {
+  return books.has_value() && (!books->refused.empty() || books->made_up_total > 0);
+}
+
+std::uint64_t ProcessRun::PeakBytes() const {
+  std::uint64_t out = 0;
+  if (books.has_value()) {
+    for (const DeviceBooks& device : books->devices) out = std::max(out, device.peak_bytes);
+  } else if (torch.has_value()) {
+    for (const TorchDevice& device : torch->devices) out = std::max(out, device.peak_reserved_bytes);
+  }
+  return out;
+}
+
+// A call that fails under PyTorch's allocator is tried again: only it knows what failed in the end.
+std::uint64_t ProcessRun::OutOfMemory() const {
+  std::uint64_t out = 0;
+  if (torch.has_value()) {
+    for (const TorchDevice& device : torch->devices) out += device.num_ooms;
+    return std::max<std::uint64_t>(out, failures.size());
+  }
+  if (!failures.empty()) return failures.size();
+  if (books.has_value()) {
+    for (const DeviceBooks& device : books->devices) out += device.out_of_memory;
+  }
+  return out;
+}
+
+std::string ProcessRun::Name() const {
+  return rank.has_value() ? absl::StrCat("rank ", *rank) : absl::StrCat("process ", pid);
+}
+
+RunResults ReadResults(const std::string& folder) {
+  std::set<std::string> names;  // in an order that no file system decides
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    names.insert(entry.path().filename().string());
+  }
+  Reader reader;
+  for (const std::string& name : names) reader.Read(absl::StrCat(folder, "/", name), name);
+  return reader.Finish();
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,91 @@
+// What the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
+// history-PID.pickle and oom-PID-K.pickle of the Python part (docs/dry-run.md, "The run folder").
+//
+//   RunResults results = ReadResults("/dev/shm/ashlar-f00");
+//   results.runs.front().books->devices.front().peak_bytes;
+//
+// What a file does not say is empty or 0. Sizes are bytes.
+#ifndef ASHLAR_ANALYZER_CLI_LAUNCH_RESULTS_H_
+#define ASHLAR_ANALYZER_CLI_LAUNCH_RESULTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ashlar::cli {
+
+// A device as the books have it: of all processes that used it.
+struct DeviceBooks {
+  int ordinal = 0;
+  std::uint64_t total_bytes = 0;
+  std::uint64_t context_bytes = 0;  // of each process
+  std::uint64_t peak_bytes = 0;     // contexts included
+  std::uint64_t used_at_end_bytes = 0;
+  std::uint64_t out_of_memory = 0;  // calls that found no memory
+};
+
+struct RefusedCall {
+  std::string name;
+  std::uint64_t count = 0;
+};
+
+struct MadeUpValue {
+  std::string line;  // "train.py:12 step"
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct ProcessBooks {
+  std::string program;
+  std::vector<std::string> arguments;
+  std::vector<DeviceBooks> devices;
+  std::uint64_t pinned_peak_bytes = 0;
+  std::uint64_t launches = 0;
+  std::vector<RefusedCall> refused;
+  std::vector<MadeUpValue> made_up;
+  std::uint64_t made_up_total = 0;
+};
+
+struct TorchDevice {
+  int index = 0;
+  std::uint64_t peak_allocated_bytes = 0;
+  std::uint64_t peak_reserved_bytes = 0;
+  std::uint64_t num_ooms = 0;
+  std::uint64_t num_alloc_retries = 0;
+};
+
+struct TorchInfo {
+  std::vector<std::string> arguments;
+  std::string version;
+  std::vector<TorchDevice> devices;
+  std::optional<std::int64_t> exit_code;
+  std::string exception;  // that ended it
+};
+
+// One process.
+struct ProcessRun {
+  std::int64_t pid = 0;
+  std::optional<int> rank, local_rank, world_size;
+  std::optional<ProcessBooks> books;
+  std::optional<TorchInfo> torch;
+  std::string history;                // a path; empty: none
+  std::vector<std::string> failures;  // paths, in order
+
+  bool UsedADevice() const;
+  bool HasCallsToTell() const;         // refused ones, or made-up values
+  std::uint64_t PeakBytes() const;    // of the device that held most; of the allocator where there are no books
+  std::uint64_t OutOfMemory() const;  // requests of a program that failed
+  std::string Name() const;           // "rank 0", else "process 4242"
+};
+
+struct RunResults {
+  std::vector<ProcessRun> runs;         // that left something to tell, by rank, then by number
+  std::vector<std::string> unreadable;  // files, and why
+};
+
+RunResults ReadResults(const std::string& folder);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_LAUNCH_RESULTS_H_

@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "allocator/base/units.h"
+#include "analyzer/cli/launch_report.h"
+#include "analyzer/report/layout.h"
+#include "analyzer/report/printable.h"
+#include "analyzer/report/text.h"
+
+namespace ashlar::cli {
+namespace {
+
+using report::AppendSection;
+using report::AppendWrapped;
+using report::Printable;
+using report::Shortened;
+
+constexpr std::size_t kIndent = 15;
+constexpr std::size_t kLabelWidth = 90;
+constexpr std::size_t kMostLines = 8;  // of a list; --json has all
+constexpr int kCellWidth = 29;
+constexpr char kExpandableName[] = "expandable_segments:True";
+
+std::string MachineName(const Machine& machine) {
+  const std::string count = machine.device_count > 1 ? absl::StrCat(machine.device_count, " x ") : "";
+  if (!machine.has_limit) return absl::StrCat(count, "a device without limit");
+  const std::string size = FormatBytes(machine.total.bytes);
+  return machine.card.empty() ? absl::StrCat(count, "a device of ", size)
+                              : absl::StrCat(count, machine.card, " of ", size);
+}
+
+std::string Headline(const RunReport& r) {
+  const std::uint64_t peak = PeakBytes(r);
+  const std::string on = absl::StrCat(" on ", MachineName(r.machine));
+  std::uint64_t failed = 0;
+  for (const ProcessRun& run : r.results.runs) failed += run.OutOfMemory();
+  switch (FitOf(r)) {
+    case Fit::kUnknown:
+      return "no process used a device";
+    case Fit::kDoesNot:
+      return absl::StrCat("does not fit", on, ": ", FormatCount(failed), failed == 1 ? " request" : " requests",
+                          " found no memory, peak ", FormatBytes(peak));
+    case Fit::kFits:
+      break;
+  }
+  if (!r.machine.has_limit) return absl::StrCat("peak ", FormatBytes(peak), on);
+  const std::uint64_t spare = r.machine.total.bytes - std::min(peak, r.machine.total.bytes);
+  return absl::StrCat("fits", on, ": peak ", FormatBytes(peak), ", ", FormatBytes(spare), " to spare");
+}
+
+void AppendHead(const RunReport& r, std::string& out) {
+  const auto add = [&out](const std::string& text) {
+    out += std::string(kIndent, ' ');
+    AppendWrapped(text, kIndent, out);
+  };
+  out += "DRY RUN        ";
+  AppendWrapped(Headline(r), kIndent, out);
+  if (r.explanation.has_value() && !r.explanation->moment.empty()) {
+    const std::string& program = r.explanation->program.moment;
+    add(absl::StrCat("explained below: ", r.explained->Name(), " at ", r.explanation->moment,
+                     program.empty() ? "" : ", ", program));
+  }
+  add(absl::StrCat("the program ended with exit code ", r.exit_code,
+                   r.exit_code > 128 ? absl::StrCat(": signal ", r.exit_code - 128) : ""));
+}
+
+std::string TorchRemark(const ProcessRun& run, int index) {
+  if (!run.torch.has_value()) return "";
+  for (const TorchDevice& device : run.torch->devices) {
+    if (device.index != index) continue;
+    std::string out = absl::StrCat("  allocated ", FormatBytes(device.peak_allocated_bytes), ", reserved ",
+                                   FormatBytes(device.peak_reserved_bytes));
+    if (device.num_alloc_retries > 0) absl::StrAppend(&out, ", ", FormatCount(device.num_alloc_retries), " retries");
+    if (device.num_ooms > 0) absl::StrAppend(&out, ", ", FormatCount(device.num_ooms), " out of memory");
+    return out;
+  }
+  return "";
+}
+
+void AppendProcess(const ProcessRun& run, std::string& out) {
+  const auto add = [&](int ordinal, std::uint64_t peak, const std::string& remark) {
+    out += absl::StrFormat("  %-16s device %-2d  peak %11s%s\n", run.Name(), ordinal, FormatBytes(peak), remark);
+  };
+  if (run.books.has_value()) {
+    for (const DeviceBooks& device : run.books->devices) {
+      if (device.peak_bytes > 0) add(device.ordinal, device.peak_bytes, TorchRemark(run, device.ordinal));
+    }
+    if (run.books->pinned_peak_bytes > 0) {
+      absl::StrAppend(&out, std::string(19, ' '), "pinned on the host, peak ",
+                      FormatBytes(run.books->pinned_peak_bytes), "\n");
+    }
+  } else if (run.torch.has_value()) {
+    for (const TorchDevice& device : run.torch->devices) {
+      add(device.index, device.peak_reserved_bytes, TorchRemark(run, device.index));
+    }
+  }
+  if (run.torch.has_value() && !run.torch->exception.empty()) {
+    absl::StrAppend(&out, std::string(19, ' '), Shortened(Printable(run.torch->exception), kLabelWidth), "\n");
+  }
+}
+
+void AppendProcesses(const RunReport& r, std::string& out) {
+  if (FitOf(r) == Fit::kUnknown) return;
+  AppendSection("PROCESSES", "peaks of the device: all processes on it, contexts included", out);
+  for (const ProcessRun& run : r.results.runs) AppendProcess(run, out);
+}
+
+std::string Cell(const CardOutcome& outcome) {
+  if (!outcome.headroom_bytes.has_value()) {
+    const bool is_request = outcome.failed_at.rfind("request", 0) == 0;
+    return absl::StrCat(is_request ? "fails at " : "fails in ", outcome.failed_at);
+  }
+  return absl::StrCat("fits, ", FormatBytes(*outcome.headroom_bytes), " to spare",
+                      outcome.retries > 0 ? absl::StrCat(", ", FormatCount(outcome.retries), " retries") : "");
+}
+
+std::string BestCell(const CardRow& row, const CardTable& table) {
+  if (!row.best.has_value()) {
+    return absl::StrCat("none: live blocks alone take ", FormatBytes(table.peak_allocated_bytes));
+  }
+  if (row.best->conf == row.by_default.conf) return "as default";
+  if (row.expandable.has_value() && row.best->conf == row.expandable->conf) return "as expandable";
+  return absl::StrCat(Cell(*row.best), ": ", row.best->conf);
+}
+
+// The least card on which something fits.
+std::string LeastCard(const CardTable& table) {
+  for (const CardRow& row : table.rows) {
+    if (row.by_default.headroom_bytes.has_value())
+      return absl::StrCat("the least card that is enough: ", row.gpu->name);
+    if (row.best.has_value() && row.best->headroom_bytes.has_value()) {
+      return absl::StrCat("the least card that is enough: ", row.gpu->name,
+                          ", with PYTORCH_CUDA_ALLOC_CONF=", row.best->conf);
+    }
+  }
+  return "no card of the table is enough";
+}
+
+void AppendCards(const RunReport& r, std::string& out) {
+  if (!r.cards.has_value()) return;
+  AppendSection("WHICH CARD IS ENOUGH",
+                absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size, not run"),
+                out);
+  const auto add = [&out](const auto& card, const auto& size, const auto& a, const auto& b, const std::string& c) {
+    const std::string line = absl::StrFormat("  %-10s %11s  %-*s %-*s %s", card, size, kCellWidth, a, kCellWidth, b, c);
+    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+  };
+  add("card", "allocator", "default", kExpandableName, "best found");
+  for (const CardRow& row : r.cards->rows) {
+    add(row.gpu->name, FormatBytes(row.allocator_bytes), Cell(row.by_default),
+        row.expandable.has_value() ? Cell(*row.expandable) : "unknown to this release", BestCell(row, *r.cards));
+  }
+  absl::StrAppend(&out, "  ", LeastCard(*r.cards), "\n");
+}
+
+void AppendMadeUp(const RunReport& r, std::string& out) {
+  const std::uint64_t total = MadeUpTotal(r);
+  if (total == 0) return;
+  AppendSection("MADE-UP VALUES", absl::StrCat("control flow may hang on ", FormatCount(total), " made-up values"),
+                out);
+  const std::vector<MadeUpValue> values = MadeUpValues(r);
+  for (std::size_t i = 0; i < std::min(values.size(), kMostLines); ++i) {
+    out += absl::StrFormat("  %7s x %11s  %s\n", FormatCount(values[i].count), FormatBytes(values[i].bytes),
+                           Shortened(Printable(values[i].line), kLabelWidth));
+  }
+  if (values.size() > kMostLines) absl::StrAppend(&out, "  and ", values.size() - kMostLines, " lines more: --json\n");
+  absl::StrAppend(&out, "  only a kernel would have written them; they read as ", r.machine.values, " (--values)\n");
+}
+
+void AppendAssumed(const RunReport& r, std::string& out) {
+  if (FitOf(r) == Fit::kUnknown) return;
+  AppendSection("ASSUMED", "", out);
+  for (const Assumption& assumption : Assumptions(r)) {
+    out += "  - ";
+    AppendWrapped(absl::StrCat(assumption.what, ": ",
+                               assumption.bytes.has_value() ? absl::StrCat(FormatBytes(*assumption.bytes), ", ") : "",
+                               assumption.mark, ": ", assumption.source),
+                  4, out);
+  }
+}
+
+void AppendRefused(const RunReport& r, std::string& out) {
+  const std::vector<RefusedCall> calls = RefusedCalls(r);
+  if (calls.empty()) return;
+  AppendSection("NOT SUPPORTED", "calls that a hollow device answered so", out);
+  for (std::size_t i = 0; i < std::min(calls.size(), kMostLines); ++i) {
+    out += absl::StrFormat("  %7s x %s\n", FormatCount(calls[i].count), Printable(calls[i].name));
+  }
+  if (calls.size() > kMostLines) absl::StrAppend(&out, "  and ", calls.size() - kMostLines, " names more: --json\n");
+}
+
+}  // namespace
+
+std::string ToText(const RunReport& r) {
+  std::string out;
+  AppendHead(r, out);
+  AppendProcesses(r, out);
+  AppendCards(r, out);
+  AppendMadeUp(r, out);
+  AppendAssumed(r, out);
+  AppendRefused(r, out);
+  for (const std::string& note : r.notes)
+    absl::StrAppend(&out, &note == &r.notes.front() ? "\n" : "", "  - ", note, "\n");
+  if (r.explanation.has_value()) {
+    AppendSection(absl::StrCat("EXPLAINED: ", r.explained->Name()), "", out);
+    absl::StrAppend(&out, report::ToText(*r.explanation));
+  }
+  return out;
+}
+
+}  // namespace ashlar::cli

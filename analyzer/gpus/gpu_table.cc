@@ -1,0 +1,252 @@
+#include "analyzer/gpus/gpu_table.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::gpus {
+namespace {
+
+// Totals and contexts are from two kinds of posted output:
+//   deviceQuery, and torch.cuda.get_device_properties, which print cudaDeviceProp;
+//   out-of-memory messages, which print GiB with two decimals: a total to 10 MiB. A context is what "this process has"
+//   less what is allocated and what is reserved but unallocated: to 10 MiB.
+// Totals move by up to 1 % with the driver's release and with ECC.
+
+constexpr Fact Measured(std::uint64_t value, absl::string_view source) { return {value, Mark::kMeasured, source}; }
+constexpr Fact Published(std::uint64_t value, absl::string_view source) { return {value, Mark::kPublished, source}; }
+constexpr Fact Assumed(std::uint64_t value, absl::string_view source) { return {value, Mark::kAssumed, source}; }
+constexpr Fact MeasuredMib(std::uint64_t mib, absl::string_view source) { return Measured(mib * kMiB, source); }
+// As an out-of-memory message prints it, in GiB with two decimals.
+constexpr Fact Printed(double gib, absl::string_view source) {
+  return MeasuredMib(static_cast<std::uint64_t>(gib * 1024), source);
+}
+
+constexpr absl::string_view kMessage = "a posted out-of-memory message";
+constexpr absl::string_view kQuery = "posted deviceQuery output";
+constexpr absl::string_view kProperties = "posted torch.cuda.get_device_properties output";
+constexpr absl::string_view kDatasheet = "NVIDIA's data sheet";
+constexpr std::uint64_t kMegahertz = 1000;  // in kHz
+
+// A card but for its memory.
+struct Chip {
+  Fact sm_count, l2_bytes, clock_khz, memory_clock_khz, memory_bus_bits;
+};
+
+constexpr Chip Queried(std::uint64_t sms, std::uint64_t l2_bytes, std::uint64_t mhz, std::uint64_t memory_mhz,
+                       std::uint64_t bus_bits) {
+  return {Measured(sms, kQuery), Measured(l2_bytes, kQuery), Measured(mhz * kMegahertz, kQuery),
+          Measured(memory_mhz * kMegahertz, kQuery), Measured(bus_bits, kQuery)};
+}
+
+constexpr Chip kP100 = Queried(56, 4 * kMiB, 1329, 715, 4096);
+constexpr Chip kV100 = Queried(80, 6 * kMiB, 1530, 877, 4096);
+constexpr Chip kT4 = Queried(40, 4 * kMiB, 1590, 5001, 256);
+constexpr Chip kA10 = Queried(72, 6 * kMiB, 1695, 6251, 384);
+constexpr Chip kA100Small = Queried(108, 40 * kMiB, 1410, 1215, 5120);
+constexpr Chip kA100 = Queried(108, 40 * kMiB, 1410, 1593, 5120);
+constexpr Chip kL4 = Queried(58, 48 * kMiB, 2040, 6251, 192);
+constexpr Chip kL40s = Queried(142, 96 * kMiB, 2520, 9001, 384);
+constexpr Chip kH100 = Queried(132, 50 * kMiB, 1980, 2619, 5120);
+constexpr Chip kRtx3090 = Queried(82, 6 * kMiB, 1695, 9751, 384);
+constexpr Chip kRtx4090 = Queried(128, 72 * kMiB, 2520, 10501, 384);
+constexpr Chip kRtx5090 = Queried(170, 96 * kMiB, 2407, 14001, 512);
+constexpr Chip kH200 = {Measured(132, kProperties), Measured(60 * kMiB, kProperties),
+                        Measured(1980 * kMegahertz, "posted nvidia-smi output"),
+                        Measured(3201 * kMegahertz, "posted nvidia-smi output"),
+                        Published(6144, "NVIDIA's data sheet: six stacks of HBM3e")};
+constexpr Chip kB200 = {Measured(148, kProperties), Measured(126 * kMiB, kProperties),
+                        Assumed(1965 * kMegahertz, "no source: of the order of the H200's"),
+                        Assumed(3906 * kMegahertz, "8 TB/s of the data sheet over 8192 bits"),
+                        Published(8192, "NVIDIA's data sheet: eight stacks of HBM3e")};
+
+constexpr Gpu Card(absl::string_view name, absl::string_view driver_name, absl::string_view library_gpu, int major,
+                   int minor, const Chip& chip, Fact total_bytes, std::optional<Fact> lazy_context_bytes,
+                   std::optional<Fact> eager_context_bytes = {}) {
+  return {name,
+          driver_name,
+          library_gpu,
+          major,
+          minor,
+          total_bytes,
+          chip.sm_count,
+          chip.l2_bytes,
+          chip.clock_khz,
+          chip.memory_clock_khz,
+          chip.memory_bus_bits,
+          eager_context_bytes,
+          lazy_context_bytes};
+}
+
+// Eager: V100: 1343 MiB with a probe tensor's segment of 2 MiB (Hugging Face, "Performance and Scalability", 2022). T4:
+// total - reserved - free of a posted message (14.76 GiB, 13.06 GiB, 835.88 MiB) less 18 MiB of cuBLAS workspaces.
+// Lazy contexts are of torch 2.1 and later.
+constexpr Gpu kGpus[] = {
+    Card("T4", "Tesla T4", "T4", 7, 5, kT4, Printed(14.76, kMessage),
+         MeasuredMib(137, "github.com/tsugumi-sys/SA-ConvLSTM-Pytorch issue 22"),
+         MeasuredMib(887, "from a posted out-of-memory message")),
+    Card("V100-16GB", "Tesla V100-SXM2-16GB", "V100", 7, 0, kV100, Printed(15.78, kMessage),
+         MeasuredMib(366, "github.com/meta-llama/llama issue 918, with NCCL"),
+         MeasuredMib(1341, "measured with NVML (Hugging Face, 2022)")),
+    Card("P100-16GB", "Tesla P100-PCIE-16GB", "V100", 6, 0, kP100, Measured(17'071'734'784, kQuery),
+         MeasuredMib(317, "a posted out-of-memory message of vLLM on two cards, with NCCL")),
+    Card("L4", "NVIDIA L4", "A100", 8, 9, kL4, Printed(22.03, kMessage),
+         MeasuredMib(250, "a posted out-of-memory message")),
+    Card("A10", "NVIDIA A10", "A100", 8, 6, kA10, Measured(23'696'375'808, "posted deviceQuery output, driver 12.8"),
+         MeasuredMib(223, "github.com/zai-org/CogVLM issue 236")),
+    Card("RTX4090", "NVIDIA GeForce RTX 4090", "A100", 8, 9, kRtx4090,
+         Printed(23.65, "github.com/tloen/llama-int8 issue 7"),
+         MeasuredMib(473, "github.com/pinokiofactory/flux-webui issue 11")),
+    Card("RTX3090", "NVIDIA GeForce RTX 3090", "A100", 8, 6, kRtx3090, Printed(23.70, "github.com/GaoLii/DSP issue 10"),
+         MeasuredMib(258, "github.com/Tencent-Hunyuan/HY-Motion-1.0 issue 3")),
+    Card("RTX5090", "NVIDIA GeForce RTX 5090", "A100", 12, 0, kRtx5090,
+         Measured(33'668'857'856, "posted deviceQuery output, driver 13.0"),
+         MeasuredMib(618, "github.com/TrajectoryCrafter/TrajectoryCrafter issue 20")),
+    Card("V100-32GB", "Tesla V100-SXM2-32GB", "V100", 7, 0, kV100,
+         Measured(34'072'559'616, "posted deviceQuery output, driver 12.9"),
+         MeasuredMib(379, "a posted out-of-memory message")),
+    Card("A100-40GB", "NVIDIA A100-SXM4-40GB", "A100", 8, 0, kA100Small,
+         Printed(39.50, "github.com/TianheWu/CoSeR issue 10"), MeasuredMib(501, "github.com/TianheWu/CoSeR issue 10")),
+    Card("L40S", "NVIDIA L40S", "A100", 8, 9, kL40s, Printed(44.42, "github.com/stepfun-ai/Step-Video-T2V issue 8"),
+         MeasuredMib(419, "github.com/stepfun-ai/Step-Video-T2V issue 8")),
+    Card("H100-80GB", "NVIDIA H100 80GB HBM3", "H100", 9, 0, kH100,
+         Printed(79.11, "github.com/vllm-project/vllm issue 27508"),
+         Assumed(524 * kMiB, "that of H200, the same chip; or give --context")),
+    Card("A100-80GB", "NVIDIA A100-SXM4-80GB", "A100", 8, 0, kA100,
+         Printed(79.25, "github.com/levihsu/OOTDiffusion issue 235"),
+         MeasuredMib(409, "github.com/HiDream-ai/VAREdit issue 6")),
+    Card("H200", "NVIDIA H200", "H200", 9, 0, kH200, MeasuredMib(143'156, kProperties),
+         MeasuredMib(524, "a posted out-of-memory message")),
+    Card("B200", "NVIDIA B200", "H200", 10, 0, kB200, MeasuredMib(182'631, kProperties),
+         MeasuredMib(712, "a posted out-of-memory message, torch 2.9")),
+};
+
+struct CapabilityLimits {
+  int major, minor;
+  std::uint64_t optin_kib, sm_kib, threads;
+};
+
+// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+constexpr CapabilityLimits kCapabilities[] = {{6, 0, 48, 64, 2048},   {7, 0, 96, 96, 2048},    {7, 5, 64, 64, 1024},
+                                              {8, 0, 163, 164, 2048}, {8, 6, 99, 100, 1536},   {8, 9, 99, 100, 1536},
+                                              {9, 0, 227, 228, 2048}, {10, 0, 227, 228, 2048}, {12, 0, 99, 100, 1536}};
+
+std::string Plain(absl::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != ' ' && c != '-' && c != '_') out += absl::ascii_tolower(static_cast<unsigned char>(c));
+  }
+  for (const absl::string_view maker : {"nvidia", "tesla", "geforce"}) {
+    out = std::string(absl::StripPrefix(out, maker));
+  }
+  return out;
+}
+
+const std::optional<Fact>& OwnContext(const Gpu& gpu, ModuleLoading loading) {
+  return loading == ModuleLoading::kLazy ? gpu.lazy_context_bytes : gpu.eager_context_bytes;
+}
+
+const Gpu& Known(absl::string_view name) {
+  return *std::find_if(std::begin(kGpus), std::end(kGpus), [&](const Gpu& gpu) { return gpu.name == name; });
+}
+
+const Gpu& ReferenceGpu(ModuleLoading loading) {
+  return Known(loading == ModuleLoading::kLazy ? "A100-40GB" : "V100-16GB");
+}
+
+}  // namespace
+
+absl::string_view MarkName(Mark mark) {
+  switch (mark) {
+    case Mark::kMeasured:
+      return "measured";
+    case Mark::kPublished:
+      return "published";
+    case Mark::kAssumed:
+      return "assumed";
+  }
+  return "";
+}
+
+absl::Span<const Gpu> Gpus() { return kGpus; }
+
+std::string GpuNames() {
+  std::string out;
+  for (const Gpu& gpu : kGpus) absl::StrAppend(&out, out.empty() ? "" : ", ", gpu.name);
+  return out;
+}
+
+absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
+  const std::string wanted = Plain(name);
+  const Gpu* without_memory = nullptr;
+  int found = 0;
+  for (const Gpu& gpu : kGpus) {
+    if (wanted == Plain(gpu.name) || wanted == Plain(gpu.driver_name)) return gpu;
+    if (!wanted.empty() && Plain(gpu.name.substr(0, gpu.name.find('-'))) == wanted) {
+      without_memory = &gpu;
+      ++found;
+    }
+  }
+  if (found == 1) return *without_memory;
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is ", found > 1 ? "several cards of" : "not in",
+                                                 " the table: ", GpuNames(), "; or leave it out and give --capacity"));
+}
+
+Limits LimitsOf(const Gpu& gpu) {
+  const CapabilityLimits* limits = std::find_if(
+      std::begin(kCapabilities), std::end(kCapabilities),
+      [&](const CapabilityLimits& row) { return row.major == gpu.compute_major && row.minor == gpu.compute_minor; });
+  constexpr absl::string_view kGuide = "CUDA C++ Programming Guide, by compute capability";
+  return {Published(limits->optin_kib * kKiB, kGuide), Published(limits->sm_kib * kKiB, kGuide),
+          Published(limits->threads, kGuide)};
+}
+
+Fact ContextOf(const Gpu& gpu, ModuleLoading loading) {
+  const std::optional<Fact>& own = OwnContext(gpu, loading);
+  return own.has_value() ? *own : UnknownContext(loading);
+}
+
+// With the sentence that says whose it is: made once, as facts are views.
+Fact UnknownContext(ModuleLoading loading) {
+  static const auto sentence = [](ModuleLoading of) {
+    const Gpu& reference = ReferenceGpu(of);
+    return absl::StrCat("that of ", reference.name, ", ", OwnContext(reference, of)->source, "; or give --context");
+  };
+  static const std::string kLazy = sentence(ModuleLoading::kLazy);
+  static const std::string kEager = sentence(ModuleLoading::kEager);
+  return Assumed(OwnContext(ReferenceGpu(loading), loading)->value, loading == ModuleLoading::kLazy ? kLazy : kEager);
+}
+
+std::pair<std::uint64_t, std::uint64_t> KnownContexts(ModuleLoading loading) {
+  const std::uint64_t reference = OwnContext(ReferenceGpu(loading), loading)->value;
+  std::pair<std::uint64_t, std::uint64_t> out(reference, reference);
+  for (const Gpu& gpu : kGpus) {
+    const std::uint64_t bytes = ContextOf(gpu, loading).value;
+    out = {std::min(out.first, bytes), std::max(out.second, bytes)};
+  }
+  return out;
+}
+
+std::vector<std::pair<absl::string_view, Fact>> FactsOf(const Gpu& gpu) {
+  const Limits limits = LimitsOf(gpu);
+  constexpr absl::string_view kCapability = "NVIDIA's list of CUDA GPUs";
+  return {{"total_bytes", gpu.total_bytes},
+          {"context_bytes", ContextOf(gpu, ModuleLoading::kLazy)},
+          {"compute_major", Published(static_cast<std::uint64_t>(gpu.compute_major), kCapability)},
+          {"compute_minor", Published(static_cast<std::uint64_t>(gpu.compute_minor), kCapability)},
+          {"sm_count", gpu.sm_count},
+          {"l2_bytes", gpu.l2_bytes},
+          {"shared_per_block_optin", limits.shared_per_block_optin},
+          {"shared_per_sm", limits.shared_per_sm},
+          {"threads_per_sm", limits.threads_per_sm},
+          {"clock_khz", gpu.clock_khz},
+          {"memory_clock_khz", gpu.memory_clock_khz},
+          {"memory_bus_bits", gpu.memory_bus_bits}};
+}
+
+}  // namespace ashlar::gpus

@@ -1,0 +1,92 @@
+// GPUs by name: what the driver says of each, what a process's CUDA context takes, and where each value is from. The
+// one table: the estimator and the commands take it from here, and docs/gpus.md prints it.
+//
+//   absl::StatusOr<Gpu> gpu = GpuNamed("a100-80gb");
+//   gpu->total_bytes.value;                        // as cudaMemGetInfo gives it
+//   ContextOf(*gpu, ModuleLoading::kLazy).source;  // "github.com/HiDream-ai/VAREdit issue 6"
+//
+// Sizes are bytes, clocks kHz. The table is constant: any thread.
+#ifndef ASHLAR_ANALYZER_GPUS_GPU_TABLE_H_
+#define ASHLAR_ANALYZER_GPUS_GPU_TABLE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace ashlar::gpus {
+
+enum class Mark : std::uint8_t {
+  kMeasured,   // read off such a card by a program, whose output was posted
+  kPublished,  // in the vendor's documents
+  kAssumed,    // another card's, or worked out: the source says how
+};
+
+absl::string_view MarkName(Mark mark);  // "measured", "published", "assumed"
+
+struct Fact {
+  std::uint64_t value = 0;
+  Mark mark = Mark::kAssumed;
+  absl::string_view source = {};
+};
+
+// When a process's kernels come into the device's memory.
+enum class ModuleLoading : std::uint8_t {
+  kEager,  // all when the context is made: before torch 1.13
+  kLazy,   // each when it is first called (CUDA_MODULE_LOADING=LAZY): from torch 1.13 on
+};
+
+struct Gpu {
+  absl::string_view name;         // of the table, as for --device
+  absl::string_view driver_name;  // as cudaDeviceProp gives it
+  absl::string_view library_gpu;  // whose library buffers: a name of kernels::GpuNamed
+  int compute_major = 0;
+  int compute_minor = 0;
+  Fact total_bytes;  // as cudaMemGetInfo gives it
+  Fact sm_count;
+  Fact l2_bytes;
+  Fact clock_khz;
+  Fact memory_clock_khz;
+  Fact memory_bus_bits;
+  std::optional<Fact> eager_context_bytes = {};
+  std::optional<Fact> lazy_context_bytes = {};
+};
+
+// What follows from the compute capability.
+struct Limits {
+  Fact shared_per_block_optin;  // bytes a block may have after cudaFuncSetAttribute
+  Fact shared_per_sm;           // bytes
+  Fact threads_per_sm;
+};
+
+// Least memory first.
+absl::Span<const Gpu> Gpus();
+
+// "V100-16GB", "rtx 4090", "NVIDIA H100 80GB HBM3": letters' case, blanks, '-' and '_' do not count, and a name without
+// its memory will do where one card has it. Errors list the names.
+absl::StatusOr<Gpu> GpuNamed(absl::string_view name);
+
+// "A10, A100-40GB, ...": in the table's order.
+std::string GpuNames();
+
+Limits LimitsOf(const Gpu& gpu);
+
+// The card's own, else UnknownContext.
+Fact ContextOf(const Gpu& gpu, ModuleLoading loading);
+// The context that stands for those that the table does not have: the V100's where all kernels are loaded, else the
+// A100's. Marked as assumed.
+Fact UnknownContext(ModuleLoading loading);
+// The least and the most bytes of the contexts that the table has.
+std::pair<std::uint64_t, std::uint64_t> KnownContexts(ModuleLoading loading);
+
+// Every value of a card under its key of the file that a hollow device reads: what documents and reports print.
+std::vector<std::pair<absl::string_view, Fact>> FactsOf(const Gpu& gpu);
+
+}  // namespace ashlar::gpus
+
+#endif  // ASHLAR_ANALYZER_GPUS_GPU_TABLE_H_

@@ -1,0 +1,143 @@
+#include "hollow/books/device_books.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace ashlar::hollow {
+namespace {
+
+using device::MemoryVerdict;
+
+constexpr std::uint64_t kGranularity = 2 * kMiB;
+
+device::DeviceMemoryOptions MemoryOptions(const DeviceSetup& setup) {
+  device::DeviceMemoryOptions out;
+  out.capacity_bytes = setup.total_bytes;
+  out.granularity_bytes = kGranularity;
+  out.base_address = setup.base_address;
+  out.reservations_offset = setup.span_bytes / 8;
+  out.end_address = setup.base_address + setup.span_bytes;
+  out.address_order = setup.addresses_descend ? device::AddressOrder::kDescending : device::AddressOrder::kAscending;
+  return out;
+}
+
+}  // namespace
+
+bool FailurePlan::FailsNow(std::uint64_t used_bytes) {
+  if (fail_call > 0 && --fail_call == 0) return true;
+  return fail_after_bytes > 0 && used_bytes >= fail_after_bytes;
+}
+
+DeviceBooks::DeviceBooks(const DeviceSetup& setup, SharedMachine& shared, FailurePlan& failures)
+    : setup_(setup), shared_(shared), failures_(failures), memory_(MemoryOptions(setup)), small_(kGranularity) {}
+
+template <typename Take>
+Error DeviceBooks::Obtain(Take take) {
+  const SharedMachine::Lock lock(shared_);
+  std::uint64_t others = shared_.UsedByOthers(setup_.ordinal);
+  if (failures_.FailsNow(others + memory_.used_bytes())) {
+    ++out_of_memory_count_;
+    return Error::kOutOfMemory;
+  }
+  memory_.SetCapacity(setup_.total_bytes - std::min(others, setup_.total_bytes));
+  MemoryVerdict verdict = take();
+  if (verdict == MemoryVerdict::kOutOfMemory && others > 0) {
+    shared_.ForgetDead();
+    others = shared_.UsedByOthers(setup_.ordinal);
+    memory_.SetCapacity(setup_.total_bytes - std::min(others, setup_.total_bytes));
+    verdict = take();
+  }
+  if (verdict != MemoryVerdict::kDone) {
+    ++out_of_memory_count_;
+    return Error::kOutOfMemory;
+  }
+  shared_.SetMine(setup_.ordinal, memory_.used_bytes());
+  return Error::kNone;
+}
+
+void DeviceBooks::Publish() {
+  const SharedMachine::Lock lock(shared_);
+  shared_.SetMine(setup_.ordinal, memory_.used_bytes());
+}
+
+Error DeviceBooks::UseContext() {
+  if (has_context_) return Error::kNone;
+  const FailurePlan unchanged = failures_;
+  failures_ = {};  // a context is not what a test of out-of-memory handling means
+  const Error error = Obtain([&] { return memory_.Charge(setup_.context_bytes); });
+  failures_ = unchanged;
+  has_context_ = error == Error::kNone;
+  return error;
+}
+
+void DeviceBooks::DropContext() {
+  memory_ = device::DeviceMemory(MemoryOptions(setup_));
+  small_ = SmallBlocks(kGranularity);
+  has_context_ = false;
+  Publish();
+}
+
+Error DeviceBooks::AllocateSegment(std::uint64_t size_bytes, std::uint64_t* address) {
+  return Obtain([&] {
+    const device::PlacedMemory placed = memory_.AllocateSegment(size_bytes);
+    *address = placed.address;
+    return placed.verdict;
+  });
+}
+
+void DeviceBooks::FreeSegment(std::uint64_t address) {
+  memory_.FreeSegment(address);
+  Publish();
+}
+
+Error DeviceBooks::Allocate(std::uint64_t size_bytes, std::uint64_t* address) {
+  if (size_bytes >= kGranularity) return AllocateSegment(size_bytes, address);
+  if (failures_.FailsNow(UsedBytes())) {
+    ++out_of_memory_count_;
+    return Error::kOutOfMemory;
+  }
+  std::optional<std::uint64_t> block = small_.Take(size_bytes);
+  if (!block.has_value()) {
+    std::uint64_t page = 0;
+    const FailurePlan unchanged = failures_;
+    failures_ = {};  // this call was asked already
+    const Error error = AllocateSegment(kGranularity, &page);
+    failures_ = unchanged;
+    if (error != Error::kNone) return error;
+    small_.AddPage(page);
+    block = small_.Take(size_bytes);
+  }
+  *address = *block;
+  return Error::kNone;
+}
+
+Error DeviceBooks::Free(std::uint64_t address) {
+  if (small_.Has(address)) {
+    if (const std::optional<std::uint64_t> page = small_.Give(address); page.has_value()) FreeSegment(*page);
+    return Error::kNone;
+  }
+  if (memory_.FreeSegment(address) != MemoryVerdict::kDone) return Error::kInvalidValue;
+  Publish();
+  return Error::kNone;
+}
+
+Error DeviceBooks::Charge(std::uint64_t size_bytes) {
+  return Obtain([&] { return memory_.Charge(size_bytes); });
+}
+
+void DeviceBooks::Discharge(std::uint64_t size_bytes) {
+  memory_.Discharge(size_bytes);
+  Publish();
+}
+
+std::uint64_t DeviceBooks::UsedBytes() {
+  const SharedMachine::Lock lock(shared_);
+  return shared_.UsedByOthers(setup_.ordinal) + memory_.used_bytes();
+}
+
+std::uint64_t DeviceBooks::FreeBytes() {
+  const std::uint64_t used = UsedBytes();
+  return used > setup_.total_bytes ? 0 : setup_.total_bytes - used;
+}
+
+}  // namespace ashlar::hollow

@@ -1,0 +1,83 @@
+// One device's memory as this process sees it: its own books, and what other processes of the run have on it.
+//
+// Each call that asks for memory may be made to fail (FailurePlan), counts in what all processes use together, and
+// answers as the driver would. A refused call changes nothing. The context is charged at the first use.
+// Thread rule: the caller serialises the calls of a process; other processes are kept out by the shared lock.
+#ifndef ASHLAR_HOLLOW_BOOKS_DEVICE_BOOKS_H_
+#define ASHLAR_HOLLOW_BOOKS_DEVICE_BOOKS_H_
+
+#include <cstdint>
+
+#include "allocator/device/device_memory.h"
+#include "hollow/books/error.h"
+#include "hollow/books/shared_machine.h"
+#include "hollow/books/small_blocks.h"
+
+namespace ashlar::hollow {
+
+// Which calls that ask for memory fail, for tests of what a program does then.
+struct FailurePlan {
+  std::uint64_t fail_call = 0;         // the n-th call from now; 0: none
+  std::uint64_t fail_after_bytes = 0;  // every call while a device has this many bytes in use or more; 0: none
+
+  // Whether the call that is made now fails.
+  bool FailsNow(std::uint64_t used_bytes);
+};
+
+struct DeviceSetup {
+  int ordinal = 0;
+  std::uint64_t total_bytes = 0;
+  std::uint64_t context_bytes = 0;
+  std::uint64_t base_address = 0;
+  std::uint64_t span_bytes = 0;  // addresses from base_address on; an eighth for segments, the rest for reservations
+  bool addresses_descend = false;
+};
+
+class DeviceBooks {
+ public:
+  DeviceBooks(const DeviceSetup& setup, SharedMachine& shared, FailurePlan& failures);
+
+  // Charges the context, if this process has none yet.
+  Error UseContext();
+  // The context is gone, and all memory with it: the caller forgets its allocations first.
+  void DropContext();
+  bool has_context() const { return has_context_; }
+
+  // cudaMalloc's memory: below the granularity several share a page.
+  Error Allocate(std::uint64_t size_bytes, std::uint64_t* address);
+  Error Free(std::uint64_t address);
+  // Whole segments, of pools.
+  Error AllocateSegment(std::uint64_t size_bytes, std::uint64_t* address);
+  void FreeSegment(std::uint64_t address);
+  // Memory without an address of its own: handles of virtual memory.
+  Error Charge(std::uint64_t size_bytes);
+  void Discharge(std::uint64_t size_bytes);
+  // Addresses of virtual memory: pure book-keeping, nothing is charged.
+  device::DeviceMemory& addresses() { return memory_; }
+
+  void SetTotal(std::uint64_t bytes) { setup_.total_bytes = bytes; }
+  std::uint64_t total_bytes() const { return setup_.total_bytes; }
+  std::uint64_t context_bytes() const { return setup_.context_bytes; }
+  std::uint64_t FreeBytes();
+  std::uint64_t UsedBytes();  // of all processes
+  std::uint64_t out_of_memory_count() const { return out_of_memory_count_; }
+
+ private:
+  // Calls `take`, which answers a verdict, with the capacity that the other processes leave, and publishes what is in
+  // use.
+  template <typename Take>
+  Error Obtain(Take take);
+  void Publish();
+
+  DeviceSetup setup_;
+  SharedMachine& shared_;
+  FailurePlan& failures_;
+  device::DeviceMemory memory_;
+  SmallBlocks small_;
+  bool has_context_ = false;
+  std::uint64_t out_of_memory_count_ = 0;
+};
+
+}  // namespace ashlar::hollow
+
+#endif  // ASHLAR_HOLLOW_BOOKS_DEVICE_BOOKS_H_

@@ -1,0 +1,38 @@
+// The functions of ashlar/hollow.h.
+#include <mutex>
+
+#include "ashlar/hollow.h"
+#include "hollow/launch/made_up.h"
+#include "hollow/launch/process.h"
+
+using ashlar::hollow::Process;
+using ashlar::hollow::TheProcess;
+
+bool ashlar_hollow_set_capacity(int ordinal, uint64_t bytes) {
+  Process& process = TheProcess();
+  if (ordinal < 0 || ordinal >= process.settings.devices) return false;
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  process.devices[ordinal]->SetTotal(bytes);
+  return true;
+}
+
+void ashlar_hollow_fail_call(uint64_t n) {
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  process.failures.fail_call = n;
+}
+
+uint64_t ashlar_hollow_used(int ordinal) {
+  if (ordinal < 0 || ordinal >= TheProcess().settings.devices) return 0;
+  return ashlar::hollow::UsedBytes(ordinal);
+}
+
+uint64_t ashlar_hollow_real_bytes(void) { return TheProcess().settings.real_bytes; }
+
+void ashlar_hollow_know(uint64_t address, uint64_t bytes) { ashlar::hollow::Know(address, bytes); }
+
+void ashlar_hollow_forget(uint64_t address, uint64_t bytes) { ashlar::hollow::Forget(address, bytes); }
+
+bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes) { return ashlar::hollow::IsKnown(address, bytes); }
+
+void ashlar_hollow_set_line(ashlar_hollow_line line) { ashlar::hollow::SetLineTeller(line); }

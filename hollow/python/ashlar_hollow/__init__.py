@@ -1,0 +1,19 @@
+"""What Ashlar does inside a Python program: memory histories, and the values of small tensors on a hollow device.
+
+start       what is installed, by the settings of the environment
+settings    those settings
+imports     a call after a module's import
+history     recording, and what a process leaves behind
+signals     the same at SIGUSR1 and SIGTERM
+peaks       the peaks of a process, resets by the program or not
+library     the preloaded library's functions
+values      operations on small tensors are run for real, beside their launch
+schemas     what an operation reads, writes and makes
+aliases     a CPU tensor over the bytes of a device tensor
+known       which bytes are known, and which of them are still in use
+composite   operations that a mode puts together otherwise
+backward    no values while the autograd engine runs
+compiled    what compiled code, graphs and kernels written in Python leave unknown
+lines       the line of the program under way
+fresh       initialisers of large CPU tensors that do nothing
+"""

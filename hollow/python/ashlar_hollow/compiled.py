@@ -1,0 +1,86 @@
+"""What writes device memory past the dispatcher: compiled code, kernels written in Triton, replays of CUDA graphs.
+
+Thread rule: any thread.
+"""
+
+import weakref
+
+from . import imports
+
+
+def never_compile(torch, *functions):
+    """torch.compile leaves these functions alone, also where a compiled program's frames call them."""
+    try:
+        frames = torch._C._dynamo.eval_frame
+    except AttributeError:
+        return
+    for function in functions:
+        if hasattr(frames, "set_code_exec_strategy"):
+            skip = frames._FrameAction.SKIP
+            frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
+        elif hasattr(frames, "skip_code"):
+            frames.skip_code(function.__code__)
+
+
+def _watch_inductor(torch, known):
+    def watch(module):
+        graph = getattr(module, "CompiledFxGraph", None)
+        if graph is None or hasattr(graph, "ashlar_watched"):  # one class may be reached by two modules
+            return
+        original = graph.__call__
+
+        def __call__(self, inputs):
+            for index in getattr(self, "mutated_input_idxs", ()):
+                if isinstance(inputs[index], torch.Tensor) and inputs[index].is_cuda:
+                    known.forget(inputs[index])
+            result = original(self, inputs)
+            known.forget_unused()
+            return result
+
+        graph.__call__ = __call__
+        graph.ashlar_watched = True
+
+    imports.after("torch._inductor.output_code", watch)  # 2.6 and later
+    imports.after("torch._inductor.codecache", watch)
+
+
+def _watch_triton(torch, known):
+    def watch(module):
+        kernel = module.JITFunction
+        original = kernel.run
+
+        def run(self, *args, **kwargs):
+            for value in list(args) + list(kwargs.values()):
+                if isinstance(value, torch.Tensor) and value.is_cuda:
+                    known.forget(value)  # which of them it writes is not told
+            return original(self, *args, **kwargs)
+
+        kernel.run = run
+
+    imports.after("triton.runtime.jit", watch)
+
+
+def _watch_graphs(torch, known):
+    graph = torch.cuda.CUDAGraph
+    begin, end, replay = graph.capture_begin, graph.capture_end, graph.replay
+    written = weakref.WeakKeyDictionary()
+
+    def capture_begin(self, *args, **kwargs):
+        known.graph = []
+        return begin(self, *args, **kwargs)
+
+    def capture_end(self):
+        written[self], known.graph = known.graph or [], None
+        return end(self)
+
+    def _replay(self):
+        known.forget_runs(written.get(self, ()))
+        return replay(self)
+
+    graph.capture_begin, graph.capture_end, graph.replay = capture_begin, capture_end, _replay
+
+
+def install(torch, known):
+    _watch_inductor(torch, known)
+    _watch_triton(torch, known)
+    _watch_graphs(torch, known)

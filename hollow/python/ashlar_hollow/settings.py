@@ -1,0 +1,43 @@
+"""The settings that the launcher gives by environment. A value that cannot be read is as if it were not there."""
+
+import os
+
+RECORD = "ASHLAR_RECORD"  # the folder where histories go
+HOLLOW_RUN = "ASHLAR_HOLLOW_RUN"  # the run folder of a dry run
+HISTORY = "ASHLAR_HISTORY"  # how many events a device's history holds
+REPRODUCIBLE = "ASHLAR_REPRODUCIBLE"
+SMALL_VALUES = "ASHLAR_SMALL_VALUES"  # tensors of up to so many bytes have real values; 0: none
+SKIP_INIT = "ASHLAR_SKIP_INIT"
+
+
+def number(name, default):
+    try:
+        return int(os.environ[name])
+    except (KeyError, ValueError):
+        return default
+
+
+def flag(name):
+    return os.environ.get(name, "") not in ("", "0")
+
+
+def record_folder():
+    """Where histories go, or None."""
+    return os.environ.get(RECORD) or os.environ.get(HOLLOW_RUN) or None
+
+
+def made_up():
+    """What bytes hold that only a kernel would have written: ("zeros" | "ones" | "random", seed)."""
+    kind, seed = "zeros", 0
+    try:
+        with open(os.path.join(os.environ[HOLLOW_RUN], "machine")) as lines:
+            for line in lines:
+                key, _, value = line.strip().partition("=")
+                if key == "values":
+                    kind = value.partition(":")[0]
+                    seed = int(value.partition(":")[2] or seed)
+                elif key == "random_seed":
+                    seed = int(value)
+    except (KeyError, OSError, ValueError):
+        pass
+    return (kind if kind in ("zeros", "ones", "random") else "zeros"), seed

@@ -1,0 +1,36 @@
+"""SIGUSR1: the history is written, and the program goes on. SIGTERM: it is written before what would have happened.
+
+A handler of the program is called after ours where it is there first, and takes the signal where it comes later.
+Thread rule: Python lets only the main thread install handlers; CUDA used first elsewhere goes without.
+"""
+
+import os
+import signal
+import threading
+
+
+def install(recording):
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (getattr(signal, "SIGUSR1", None), signal.SIGTERM):
+        if number is not None and signal.getsignal(number) is not None:  # None: a handler that is not Python's
+            _chain(recording, number)
+
+
+def _chain(recording, number):
+    before = signal.getsignal(number)
+    if number != signal.SIGTERM and before not in (signal.SIG_DFL, signal.SIG_IGN) and not callable(before):
+        return
+
+    def handler(_, frame):
+        try:
+            recording.write("signal %d" % number)
+        except Exception:
+            pass  # a signal must not break the program
+        if callable(before):
+            before(number, frame)
+        elif number == signal.SIGTERM and before == signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    signal.signal(number, handler)

@@ -1,0 +1,42 @@
+"""What is installed in an interpreter, by the settings: hooks only, until the program imports torch."""
+
+import os
+
+from . import imports, settings
+
+
+def _seed(module):
+    module.seed(0)
+
+
+def _history(torch):
+    from . import history
+
+    history.install(torch, settings.record_folder(), settings.number(settings.HISTORY, 1000000))
+
+
+def _values(torch):
+    from . import library, values
+
+    small = settings.number(settings.SMALL_VALUES, 65536)
+    hollow = library.find()
+    if hollow is not None:
+        values.install(torch, hollow, small)
+
+
+def _skip_init(torch):
+    from . import fresh
+
+    fresh.install(torch)
+
+
+def start():
+    if settings.flag(settings.REPRODUCIBLE):
+        imports.after("random", _seed)  # torch's own seeds do not change from run to run
+        imports.after("numpy.random", _seed)
+    if settings.record_folder():
+        imports.after("torch", _history)
+    if os.environ.get(settings.HOLLOW_RUN):
+        imports.after("torch", _values)
+    if settings.flag(settings.SKIP_INIT):
+        imports.after("torch", _skip_init)

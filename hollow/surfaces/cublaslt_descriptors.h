@@ -1,0 +1,45 @@
+// The descriptors of cuBLASLt: opaque words, made by the library or by the caller (…Init), that hold attributes.
+//
+// A descriptor starts with a mark of its kind, so that one that was destroyed, or never made, is told. Its attributes
+// lie packed behind the mark, in the order of its table. Those that the library made are kept for the next one and
+// never given back to the system, so that looking at a stale one is safe. Thread rule: any thread; one descriptor is
+// used by one thread at a time.
+#ifndef ASHLAR_HOLLOW_SURFACES_CUBLASLT_DESCRIPTORS_H_
+#define ASHLAR_HOLLOW_SURFACES_CUBLASLT_DESCRIPTORS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ashlar::hollow {
+
+struct LtAttribute {
+  int number;
+  std::uint8_t bytes;
+  std::uint64_t value;  // at first
+};
+
+struct LtTable {
+  std::uint32_t kind;         // the mark
+  std::uint32_t words_bytes;  // of one that the library makes
+  const LtAttribute* attributes;
+  int count;
+};
+
+extern const LtTable kLtLayout;      // cublasLtMatrixLayout_t
+extern const LtTable kLtMatmul;      // cublasLtMatmulDesc_t
+extern const LtTable kLtTransform;   // cublasLtMatrixTransformDesc_t
+extern const LtTable kLtPreference;  // cublasLtMatmulPreference_t
+extern const LtTable kLtEmulation;   // cublasLtEmulationDesc_t
+extern const LtTable kLtAlgo;        // cublasLtMatmulAlgo_t: its configuration
+
+// Each answers a cublasStatus_t. `bytes` of InitLt is the room that the caller has.
+int InitLt(const LtTable& table, void* words, std::size_t bytes);
+int MakeLt(const LtTable& table, void** words);
+int DestroyLt(const LtTable& table, void* words);
+bool IsLt(const LtTable& table, const void* words);
+int SetLt(const LtTable& table, void* words, int attribute, const void* value, std::size_t bytes);
+int GetLt(const LtTable& table, const void* words, int attribute, void* value, std::size_t bytes, std::size_t* written);
+
+}  // namespace ashlar::hollow
+
+#endif  // ASHLAR_HOLLOW_SURFACES_CUBLASLT_DESCRIPTORS_H_

@@ -1,0 +1,48 @@
+// What the runtime's and the driver's calls on memory do, once for both. Each is called with the process's lock held.
+#ifndef ASHLAR_HOLLOW_SURFACES_CUDA_MEMORY_H_
+#define ASHLAR_HOLLOW_SURFACES_CUDA_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hollow/abi/cuda_types.h"
+#include "hollow/books/error.h"
+#include "hollow/launch/process.h"
+
+namespace ashlar::hollow {
+
+inline std::uint64_t AddressOf(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+inline void* PointerTo(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+// The mode of the calling thread, for calls that a capture forbids (cudaThreadExchangeStreamCaptureMode).
+CaptureMode& ThreadCaptureMode();
+std::uint64_t ThreadNumber();
+// That the call may be made now: no capture forbids it.
+Error CheckUnsafe(Process& process);
+
+// Makes sure that the current device has a context.
+Error UseDevice(Process& process, int device);
+
+// 0 bytes give address 0 and no error, as cudaMalloc does.
+Error Allocate(Process& process, std::size_t bytes, MemoryKind kind, void** pointer);
+Error AllocatePitched(Process& process, std::size_t width, std::size_t height, void** pointer, std::size_t* pitch);
+Error AllocateHost(Process& process, std::size_t bytes, unsigned flags, void** pointer);
+Error RegisterHost(Process& process, void* pointer, std::size_t bytes, unsigned flags);
+Error UnregisterHost(Process& process, void* pointer);
+// Memory of the device or a pool; 0 is no error. What it held is forgotten.
+Error Free(Process& process, void* pointer);
+Error FreeHost(Process& process, void* pointer);
+
+// The bytes are unknown from now on, and take no memory of the host.
+void ForgetBytes(Process& process, std::uint64_t address, std::uint64_t bytes);
+
+Error ExportMemory(Process& process, void* pointer, abi::IpcHandle* handle);
+Error ImportMemory(Process& process, const abi::IpcHandle& handle, void** pointer);
+Error CloseImport(Process& process, void* pointer);
+
+Error GetMemoryInfo(Process& process, std::size_t* free_bytes, std::size_t* total_bytes);
+Error ResetDevice(Process& process, int device);
+
+}  // namespace ashlar::hollow
+
+#endif  // ASHLAR_HOLLOW_SURFACES_CUDA_MEMORY_H_

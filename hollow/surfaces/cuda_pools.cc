@@ -1,0 +1,190 @@
+#include "hollow/surfaces/cuda_pools.h"
+
+#include <cstring>
+
+#include "hollow/surfaces/cuda_memory.h"
+#include "hollow/surfaces/cuda_streams.h"
+
+namespace ashlar::hollow {
+namespace {
+
+bool IsDevice(const Process& process, int device) { return device >= 0 && device < process.settings.devices; }
+
+Pool& DefaultOf(Process& process, int device) { return *process.pools.at(static_cast<std::uint64_t>(device) + 1); }
+
+}  // namespace
+
+void* PoolHandle(std::uint64_t id) { return PointerTo(id << 8 | 0x70); }
+
+Pool* PoolOf(Process& process, const void* handle) {
+  const std::uint64_t bits = AddressOf(handle);
+  const auto it = process.pools.find(bits >> 8);
+  return (bits & 0xff) != 0x70 || it == process.pools.end() ? nullptr : it->second.get();
+}
+
+Error AllocateFromPool(Process& process, std::uint64_t id, std::size_t bytes, void* stream, void** pointer) {
+  if (pointer == nullptr) return Error::kInvalidValue;
+  *pointer = nullptr;
+  Pool& pool = *process.pools.at(id);
+  if (const Error error = UseDevice(process, pool.ordinal()); error != Error::kNone) return error;
+  Stream* ordered = StreamOf(process, stream);
+  if (ordered == nullptr) return Error::kInvalidHandle;
+  if (bytes == 0) return Error::kNone;
+  std::uint64_t address = 0;
+  if (const Error error = pool.Allocate(bytes, process.allocations, &address); error != Error::kNone) return error;
+  *pointer = PointerTo(address);
+  if (ordered->capture == nullptr) return Error::kNone;
+  bool runs_now = false;
+  return process.streams.Submit(*ordered, NodeKind::kMemoryAlloc, {}, &runs_now);
+}
+
+Error FreeAsync(Process& process, void* pointer, void* stream) {
+  if (pointer == nullptr) return Error::kNone;
+  const Allocation* allocation = process.allocations.At(AddressOf(pointer));
+  Stream* ordered = StreamOf(process, stream);
+  if (ordered == nullptr) return Error::kInvalidHandle;
+  if (allocation == nullptr || allocation->is_on_host()) return Error::kInvalidValue;
+  if (allocation->kind != MemoryKind::kPool) return Free(process, pointer);
+  if (ordered->capture != nullptr) {  // its memory stays until the graph goes
+    bool runs_now = false;
+    return process.streams.Submit(*ordered, NodeKind::kMemoryFree, {}, &runs_now);
+  }
+  const Allocation freed = *allocation;
+  ForgetBytes(process, freed.address, freed.size_bytes);
+  process.pools.at(freed.part)->Free(freed.address, process.allocations);
+  return Error::kNone;
+}
+
+void TrimPools(Process& process, int device) {
+  for (auto& [id, pool] : process.pools) {
+    if (pool->ordinal() == device) pool->Synchronized();
+  }
+}
+
+Error MakePool(Process& process, const abi::PoolProps& props, void** pool) {
+  constexpr int kDevice = 1;
+  if (pool == nullptr || props.location.type != kDevice) return Error::kInvalidValue;
+  if (props.location.id < 0 || props.location.id >= process.settings.devices) return Error::kInvalidDevice;
+  const std::uint64_t id = process.pools.rbegin()->first + 1;
+  DeviceBooks& device = *process.devices[props.location.id];
+  process.pools.emplace(id, std::make_unique<Pool>(device, props.location.id, id, props.max_size));
+  *pool = PoolHandle(id);
+  return Error::kNone;
+}
+
+Error DestroyPool(Process& process, void* handle) {
+  Pool* pool = PoolOf(process, handle);
+  if (pool == nullptr || pool->id() <= process.devices.size()) return Error::kInvalidValue;
+  if (!pool->is_empty()) return Error::kNone;  // CUDA keeps it until its last block is freed: so do we, to the end
+  pool->TrimTo(0);
+  for (int device = 0; device < process.settings.devices; ++device) {
+    std::uint64_t& current = process.current_pools[device];
+    if (current == pool->id()) current = static_cast<std::uint64_t>(device) + 1;
+  }
+  process.pools.erase(pool->id());
+  return Error::kNone;
+}
+
+// cudaMemPoolAttr: 1 to 3 the reuse policies (int), 4 the release threshold, 5 to 8 what is reserved and used (uint64).
+Error SetPoolAttribute(Process& process, void* handle, int attribute, const void* value) {
+  Pool* pool = PoolOf(process, handle);
+  if (pool == nullptr || value == nullptr) return Error::kInvalidValue;
+  std::uint64_t number = 0;
+  std::memcpy(&number, value, attribute <= 3 ? sizeof(int) : sizeof(number));
+  if (attribute >= 1 && attribute <= 3) {
+    pool->attributes[attribute] = static_cast<int>(number);
+  } else if (attribute == 4) {
+    pool->release_threshold = number;
+  } else if (attribute == 6 && number == 0) {
+    pool->use.reserved_high = pool->use.reserved;
+  } else if (attribute == 8 && number == 0) {
+    pool->use.used_high = pool->use.used;
+  } else {
+    return Error::kInvalidValue;
+  }
+  return Error::kNone;
+}
+
+Error GetPoolAttribute(Process& process, void* handle, int attribute, void* value) {
+  const Pool* pool = PoolOf(process, handle);
+  if (pool == nullptr || value == nullptr || attribute < 1 || attribute > 8) return Error::kInvalidValue;
+  if (attribute <= 3) {
+    const auto it = pool->attributes.find(attribute);
+    const int number = it == pool->attributes.end() ? 1 : it->second;
+    std::memcpy(value, &number, sizeof(number));
+    return Error::kNone;
+  }
+  const std::uint64_t numbers[] = {pool->release_threshold, pool->use.reserved, pool->use.reserved_high, pool->use.used,
+                                   pool->use.used_high};
+  std::memcpy(value, &numbers[attribute - 4], sizeof(numbers[0]));
+  return Error::kNone;
+}
+
+Error TrimPool(Process& process, void* handle, std::size_t keep_bytes) {
+  Pool* pool = PoolOf(process, handle);
+  if (pool == nullptr) return Error::kInvalidValue;
+  pool->TrimTo(keep_bytes);
+  return Error::kNone;
+}
+
+Error SetPoolAccess(Process& process, void* handle, const abi::AccessDesc* access, std::size_t count) {
+  Pool* pool = PoolOf(process, handle);
+  if (pool == nullptr || (access == nullptr && count > 0)) return Error::kInvalidValue;
+  for (std::size_t i = 0; i < count; ++i) pool->access[access[i].location.id] = access[i].flags;
+  return Error::kNone;
+}
+
+Error GetPoolAccess(Process& process, void* handle, const abi::Location* location, int* flags) {
+  const Pool* pool = PoolOf(process, handle);
+  if (pool == nullptr || flags == nullptr || location == nullptr) return Error::kInvalidValue;
+  const auto it = pool->access.find(location->id);
+  *flags = location->id == pool->ordinal() ? 3 : it == pool->access.end() ? 0 : it->second;
+  return Error::kNone;
+}
+
+Error DefaultPool(Process& process, int device, void** pool) {
+  if (pool == nullptr) return Error::kInvalidValue;
+  if (!IsDevice(process, device)) return Error::kInvalidDevice;
+  *pool = PoolHandle(DefaultOf(process, device).id());
+  return Error::kNone;
+}
+
+Error CurrentPool(Process& process, int device, void** pool) {
+  if (pool == nullptr) return Error::kInvalidValue;
+  if (!IsDevice(process, device)) return Error::kInvalidDevice;
+  *pool = PoolHandle(process.current_pools[device]);
+  return Error::kNone;
+}
+
+Error SetCurrentPool(Process& process, int device, void* handle) {
+  const Pool* pool = PoolOf(process, handle);
+  if (pool == nullptr) return Error::kInvalidValue;
+  if (!IsDevice(process, device) || pool->ordinal() != device) return Error::kInvalidDevice;
+  process.current_pools[device] = pool->id();
+  return Error::kNone;
+}
+
+Error GetGraphMemory(Process& process, int device, int attribute, void* value) {
+  if (!IsDevice(process, device)) return Error::kInvalidDevice;
+  if (value == nullptr || attribute < 0 || attribute > 3) return Error::kInvalidValue;
+  const PoolUse& use = DefaultOf(process, device).use;
+  const std::uint64_t numbers[] = {use.used, use.used_high, use.reserved, use.reserved_high};
+  std::memcpy(value, &numbers[attribute], sizeof(numbers[0]));
+  return Error::kNone;
+}
+
+Error ResetGraphMemory(Process& process, int device, int attribute) {
+  if (!IsDevice(process, device)) return Error::kInvalidDevice;
+  PoolUse& use = DefaultOf(process, device).use;
+  if (attribute != 1 && attribute != 3) return Error::kInvalidValue;
+  (attribute == 1 ? use.used_high : use.reserved_high) = attribute == 1 ? use.used : use.reserved;
+  return Error::kNone;
+}
+
+Error TrimGraphMemory(Process& process, int device) {
+  if (!IsDevice(process, device)) return Error::kInvalidDevice;
+  DefaultOf(process, device).TrimTo(0);
+  return Error::kNone;
+}
+
+}  // namespace ashlar::hollow

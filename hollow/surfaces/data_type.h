@@ -1,0 +1,31 @@
+// Bytes of an element by cudaDataType (library_types.h) and by cudnnDataType_t (cudnn_graph.h).
+#ifndef ASHLAR_HOLLOW_SURFACES_DATA_TYPE_H_
+#define ASHLAR_HOLLOW_SURFACES_DATA_TYPE_H_
+
+#include <cstdint>
+
+namespace ashlar::hollow {
+
+// Bits of a cudaDataType; 0 where the number is not known.
+constexpr std::uint64_t CudaTypeBits(int type) {
+  // 0 R_32F, 1 R_64F, 2 R_16F, 3 R_8I, 4 C_32F, 5 C_64F, 6 C_16F, 7 C_8I, 8 R_8U, 9 C_8U, 10 R_32I, 11 C_32I, 12 R_32U,
+  // 13 C_32U, 14 R_16BF, 15 C_16BF, 16 R_4I, 17 C_4I, 18 R_4U, 19 C_4U, 20 R_16I, 21 C_16I, 22 R_16U, 23 C_16U, 24
+  // R_64I, 25 C_64I, 26 R_64U, 27 C_64U, 28 R_8F_E4M3, 29 R_8F_E5M2, 30 R_8F_UE8M0, 31 R_6F_E2M3, 32 R_6F_E3M2, 33
+  // R_4F_E2M1.
+  constexpr std::uint8_t kBits[] = {32, 64, 16, 8,  64, 128, 32, 16, 8,   16, 32,  64, 32, 64, 16, 32, 4,
+                                    8,  4,  8,  16, 32, 16,  32, 64, 128, 64, 128, 8,  8,  8,  6,  6,  4};
+  return type >= 0 && type < static_cast<int>(sizeof(kBits)) ? kBits[type] : 0;
+}
+constexpr std::uint64_t CudaTypeBytes(int type) { return (CudaTypeBits(type) + 7) / 8; }
+
+// Bytes of a cudnnDataType_t; 0 where the number is not known.
+constexpr std::uint64_t CudnnTypeBytes(int type) {
+  // 0 FLOAT, 1 DOUBLE, 2 HALF, 3 INT8, 4 INT32, 5 INT8x4, 6 UINT8, 7 UINT8x4, 8 INT8x32, 9 BFLOAT16, 10 INT64, 11
+  // BOOLEAN, 12 FP8_E4M3, 13 FP8_E5M2, 14 FAST_FLOAT_FOR_FP8.
+  constexpr std::uint8_t kBytes[] = {4, 8, 2, 1, 4, 4, 1, 4, 32, 2, 8, 1, 1, 1, 4};
+  return type >= 0 && type < static_cast<int>(sizeof(kBytes)) ? kBytes[type] : 0;
+}
+
+}  // namespace ashlar::hollow
+
+#endif  // ASHLAR_HOLLOW_SURFACES_DATA_TYPE_H_

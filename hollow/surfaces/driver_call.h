@@ -1,0 +1,32 @@
+// How the driver's functions answer: under the process's lock, with CUDA's own number.
+#ifndef ASHLAR_HOLLOW_SURFACES_DRIVER_CALL_H_
+#define ASHLAR_HOLLOW_SURFACES_DRIVER_CALL_H_
+
+#include <mutex>
+
+#include "hollow/books/error.h"
+#include "hollow/launch/process.h"
+#include "hollow/surfaces/surface.h"
+
+namespace ashlar::hollow {
+
+inline int Number(Error error) { return static_cast<int>(error); }
+
+// `call(process)` with the process's lock held.
+template <typename Call>
+int Driven(Call call) {
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  return Number(process.is_orphan ? Error::kNotInitialized : call(process));
+}
+
+inline bool IsDevice(const Process& process, int device) { return device >= 0 && device < process.settings.devices; }
+
+// The device of a context; -1 where it is none.
+int DeviceOfContext(Process& process, const void* context);
+// Of a device: there from the first to the last.
+void* PrimaryContext(Process& process, int device);
+
+}  // namespace ashlar::hollow
+
+#endif  // ASHLAR_HOLLOW_SURFACES_DRIVER_CALL_H_

@@ -1,0 +1,282 @@
+// CUDA's driver: contexts. Source of the signatures: cuda.h of CUDA 11.8, 12.4 and 13.0.
+//
+// Each device has a primary context, which is charged at its first use. Contexts that a program makes besides are
+// handles of their own over the same books: what a second context of a device would take is not charged.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "hollow/surfaces/cuda_memory.h"
+#include "hollow/surfaces/cuda_streams.h"
+#include "hollow/surfaces/device_properties.h"
+#include "hollow/surfaces/driver_call.h"
+
+namespace ashlar::hollow {
+namespace {
+
+struct Context {
+  int device = 0;
+  unsigned flags = 0;
+  bool is_primary = false;
+  std::uint64_t retained = 0;  // of a primary one
+};
+
+// The primary ones first, by device. Guarded by the process's lock, as all here.
+std::vector<std::unique_ptr<Context>>& Contexts(const Process& process) {
+  static auto* contexts = new std::vector<std::unique_ptr<Context>>;
+  while (contexts->size() < static_cast<std::size_t>(process.settings.devices)) {
+    contexts->push_back(std::make_unique<Context>(Context{static_cast<int>(contexts->size()), 0, true, 0}));
+  }
+  return *contexts;
+}
+
+Context* Find(const Process& process, const void* handle) {
+  for (const auto& context : Contexts(process)) {
+    if (context.get() == handle) return context.get();
+  }
+  return nullptr;
+}
+
+// Of the calling thread; its last is current, where that is of the current device: else cudaSetDevice came after it.
+thread_local std::vector<Context*> stack;
+
+Context* Current(Process& process) {
+  if (!stack.empty() && (stack.back() == nullptr || stack.back()->device == CurrentDevice())) return stack.back();
+  return process.devices[CurrentDevice()]->has_context() ? Contexts(process)[CurrentDevice()].get() : nullptr;
+}
+
+Error MakeCurrent(Process& process, Context* context) {
+  if (context == nullptr) return Error::kNone;
+  CurrentDevice() = context->device;
+  return UseDevice(process, context->device);
+}
+
+Error Create(Process& process, void** handle, unsigned flags, int device) {
+  if (handle == nullptr) return Error::kInvalidValue;
+  if (!IsDevice(process, device)) return Error::kInvalidDevice;
+  auto context = std::make_unique<Context>(Context{device, flags, false, 0});
+  if (const Error error = MakeCurrent(process, context.get()); error != Error::kNone) return error;
+  stack.push_back(context.get());
+  *handle = context.get();
+  Contexts(process).push_back(std::move(context));
+  return Error::kNone;
+}
+
+}  // namespace
+
+int DeviceOfContext(Process& process, const void* context) {
+  const Context* known = Find(process, context);
+  return known == nullptr ? -1 : known->device;
+}
+
+void* PrimaryContext(Process& process, int device) { return Contexts(process)[device].get(); }
+
+}  // namespace ashlar::hollow
+
+using namespace ashlar::hollow;  // NOLINT: a surface is C functions
+
+ASHLAR_SURFACE int cuDevicePrimaryCtxRetain(void** context, int device) {
+  return Driven([&](Process& process) {
+    if (context == nullptr) return Error::kInvalidValue;
+    if (!IsDevice(process, device)) return Error::kInvalidDevice;
+    if (const Error error = UseDevice(process, device); error != Error::kNone) return error;
+    ++Contexts(process)[device]->retained;
+    *context = PrimaryContext(process, device);
+    return Error::kNone;
+  });
+}
+
+// The context stays: the runtime, whose work is answered here as well, may hold it.
+ASHLAR_SURFACE int cuDevicePrimaryCtxRelease_v2(int device) {
+  return Driven([&](Process& process) {
+    if (!IsDevice(process, device)) return Error::kInvalidDevice;
+    Context& context = *Contexts(process)[device];
+    if (context.retained == 0) return Error::kInvalidContext;
+    --context.retained;
+    return Error::kNone;
+  });
+}
+ASHLAR_SAME(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
+
+ASHLAR_SURFACE int cuDevicePrimaryCtxReset_v2(int device) {
+  return Driven([&](Process& process) {
+    return IsDevice(process, device) ? ResetDevice(process, device) : Error::kInvalidDevice;
+  });
+}
+ASHLAR_SAME(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2);
+
+ASHLAR_SURFACE int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) {
+  return Driven([&](Process& process) {
+    if (!IsDevice(process, device)) return Error::kInvalidDevice;
+    Contexts(process)[device]->flags = flags;
+    return Error::kNone;
+  });
+}
+ASHLAR_SAME(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
+
+ASHLAR_SURFACE int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+  return Driven([&](Process& process) {
+    if (flags == nullptr || active == nullptr) return Error::kInvalidValue;
+    if (!IsDevice(process, device)) return Error::kInvalidDevice;
+    *flags = Contexts(process)[device]->flags;
+    *active = process.devices[device]->has_context() ? 1 : 0;
+    return Error::kNone;
+  });
+}
+
+ASHLAR_SURFACE int cuCtxCreate_v2(void** context, unsigned flags, int device) {
+  return Driven([&](Process& process) { return Create(process, context, flags, device); });
+}
+// With limits of multiprocessors, which nothing runs on.
+ASHLAR_SURFACE int cuCtxCreate_v3(void** context, void*, int, unsigned flags, int device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
+ASHLAR_SURFACE int cuCtxCreate_v4(void** context, void*, unsigned flags, int device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
+ASHLAR_SAME(cuCtxCreate, cuCtxCreate_v2);
+
+ASHLAR_SURFACE int cuCtxDestroy_v2(void* handle) {
+  return Driven([&](Process& process) {
+    const Context* context = Find(process, handle);
+    if (context == nullptr || context->is_primary) return Error::kInvalidContext;
+    std::erase(stack, context);
+    std::erase_if(Contexts(process), [&](const auto& own) { return own.get() == context; });
+    return Error::kNone;
+  });
+}
+ASHLAR_SAME(cuCtxDestroy, cuCtxDestroy_v2);
+
+ASHLAR_SURFACE int cuCtxSetCurrent(void* handle) {
+  return Driven([&](Process& process) {
+    Context* context = handle == nullptr ? nullptr : Find(process, handle);
+    if (handle != nullptr && context == nullptr) return Error::kInvalidContext;
+    if (stack.empty()) {
+      stack.push_back(context);
+    } else {
+      stack.back() = context;
+    }
+    return MakeCurrent(process, context);
+  });
+}
+
+ASHLAR_SURFACE int cuCtxGetCurrent(void** context) {
+  return Driven([&](Process& process) {
+    if (context == nullptr) return Error::kInvalidValue;
+    *context = Current(process);
+    return Error::kNone;
+  });
+}
+
+ASHLAR_SURFACE int cuCtxPushCurrent_v2(void* handle) {
+  return Driven([&](Process& process) {
+    Context* context = Find(process, handle);
+    if (context == nullptr) return Error::kInvalidContext;
+    if (stack.empty()) stack.push_back(Current(process));
+    stack.push_back(context);
+    return MakeCurrent(process, context);
+  });
+}
+ASHLAR_SAME(cuCtxPushCurrent, cuCtxPushCurrent_v2);
+
+ASHLAR_SURFACE int cuCtxPopCurrent_v2(void** popped) {
+  return Driven([&](Process& process) {
+    Context* current = Current(process);
+    if (current == nullptr) return Error::kInvalidContext;
+    if (popped != nullptr) *popped = current;
+    if (!stack.empty()) stack.pop_back();
+    return MakeCurrent(process, stack.empty() ? nullptr : stack.back());
+  });
+}
+ASHLAR_SAME(cuCtxPopCurrent, cuCtxPopCurrent_v2);
+
+ASHLAR_SURFACE int cuCtxGetDevice(int* device) {
+  return Driven([&](Process& process) {
+    if (device == nullptr) return Error::kInvalidValue;
+    const Context* current = Current(process);
+    if (current == nullptr) return Error::kInvalidContext;
+    *device = current->device;
+    return Error::kNone;
+  });
+}
+
+ASHLAR_SURFACE int cuCtxGetDevice_v2(int* device, void* handle) {
+  if (handle == nullptr) return cuCtxGetDevice(device);
+  return Driven([&](Process& process) {
+    if (device == nullptr) return Error::kInvalidValue;
+    *device = DeviceOfContext(process, handle);
+    return *device < 0 ? Error::kInvalidContext : Error::kNone;
+  });
+}
+
+ASHLAR_SURFACE int cuCtxGetFlags(unsigned* flags) {
+  return Driven([&](Process& process) {
+    if (flags == nullptr) return Error::kInvalidValue;
+    const Context* current = Current(process);
+    if (current == nullptr) return Error::kInvalidContext;
+    *flags = current->flags;
+    return Error::kNone;
+  });
+}
+
+ASHLAR_SURFACE int cuCtxGetId(void* handle, unsigned long long* id) {
+  return Driven([&](Process& process) {
+    if (id == nullptr) return Error::kInvalidValue;
+    const Context* context = handle == nullptr ? Current(process) : Find(process, handle);
+    if (context == nullptr) return Error::kInvalidContext;
+    const auto& all = Contexts(process);
+    const auto is_it = [&](const auto& own) { return own.get() == context; };
+    *id = static_cast<unsigned long long>(std::find_if(all.begin(), all.end(), is_it) - all.begin()) + 1;
+    return Error::kNone;
+  });
+}
+
+ASHLAR_SURFACE int cuCtxGetApiVersion(void*, unsigned* version) {
+  if (version == nullptr) return Number(Error::kInvalidValue);
+  *version = 3020;  // of all contexts since CUDA 3.2
+  return 0;
+}
+
+ASHLAR_SURFACE int cuCtxSynchronize() { return Number(SynchronizeDevice()); }
+ASHLAR_SURFACE int cuCtxSynchronize_v2(void*) { return Number(SynchronizeDevice()); }
+
+ASHLAR_SURFACE int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = kGreatestPriority;
+  return 0;
+}
+
+ASHLAR_SURFACE int cuCtxEnablePeerAccess(void* peer, unsigned) {
+  return Driven([&](Process& process) {
+    const int device = DeviceOfContext(process, peer);
+    if (device < 0) return Error::kInvalidContext;
+    return process.peers.Enable(CurrentDevice(), device, process.settings.devices);
+  });
+}
+
+ASHLAR_SURFACE int cuCtxDisablePeerAccess(void* peer) {
+  return Driven([&](Process& process) {
+    const int device = DeviceOfContext(process, peer);
+    return device < 0 ? Error::kInvalidContext : process.peers.Disable(CurrentDevice(), device);
+  });
+}
+
+// Limits are kept as CUDA's defaults say: nothing runs that could need more.
+ASHLAR_SURFACE int cuCtxGetLimit(std::size_t* value, int limit) {
+  if (value == nullptr || limit < 0 || limit >= static_cast<int>(std::size(kLimits))) {
+    return Number(Error::kInvalidValue);
+  }
+  *value = kLimits[limit];
+  return 0;
+}
+ASHLAR_SURFACE int cuCtxSetLimit(int limit, std::size_t) {
+  return Number(limit < 0 || limit >= static_cast<int>(std::size(kLimits)) ? Error::kInvalidValue : Error::kNone);
+}
+ASHLAR_SURFACE int cuCtxGetCacheConfig(int* config) {
+  if (config == nullptr) return Number(Error::kInvalidValue);
+  *config = 0;
+  return 0;
+}
+ASHLAR_SURFACE int cuCtxSetCacheConfig(int) { return 0; }
+ASHLAR_SURFACE int cuCtxSetFlags(unsigned) { return 0; }
+ASHLAR_SURFACE int cuCtxResetPersistingL2Cache() { return 0; }

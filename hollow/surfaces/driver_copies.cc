@@ -1,0 +1,157 @@
+// CUDA's driver: copies and fills. Source of the signatures: cuda.h of CUDA 11.8, 12.4 and 13.0.
+#include "hollow/surfaces/cuda_memory.h"
+#include "hollow/surfaces/cuda_streams.h"
+#include "hollow/surfaces/driver_call.h"
+
+using namespace ashlar::hollow;  // NOLINT: a surface is C functions
+
+namespace {
+
+CopyShape Line(std::size_t bytes) { return {bytes, 1, bytes, bytes}; }
+
+int CopyAndWait(void* to, const void* from, const CopyShape& shape) {
+  if (const Error error = WaitForLegacy(); error != Error::kNone) return Number(error);
+  return Number(CopyBytes(to, from, shape));
+}
+
+int FillAndWait(void* to, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape) {
+  if (const Error error = WaitForLegacy(); error != Error::kNone) return Number(error);
+  return Number(FillBytes(to, pattern, element_bytes, shape));
+}
+
+constexpr int kHostType = 1;   // CU_MEMORYTYPE_HOST
+constexpr int kArrayType = 3;  // CU_MEMORYTYPE_ARRAY
+
+struct Copy2D {
+  char* to = nullptr;
+  const char* from = nullptr;
+  CopyShape shape;
+};
+
+Error ReadCopy2D(const abi::Memcpy2D* params, Copy2D* copy) {
+  if (params == nullptr) return Error::kInvalidValue;
+  if (params->src_type == kArrayType || params->dst_type == kArrayType) {
+    CountRefused("cuMemcpy2D of an array");
+    return Error::kNotSupported;
+  }
+  const void* from = params->src_type == kHostType ? params->src_host : PointerTo(params->src_device);
+  void* to = params->dst_type == kHostType ? params->dst_host : PointerTo(params->dst_device);
+  copy->from = static_cast<const char*>(from) + params->src_y * params->src_pitch + params->src_x;
+  copy->to = static_cast<char*>(to) + params->dst_y * params->dst_pitch + params->dst_x;
+  copy->shape = {params->width_bytes, params->height, params->dst_pitch, params->src_pitch};
+  return Error::kNone;
+}
+
+}  // namespace
+
+ASHLAR_SURFACE int cuMemcpy(void* to, const void* from, std::size_t bytes) { return CopyAndWait(to, from, Line(bytes)); }
+ASHLAR_SURFACE int cuMemcpyHtoD_v2(void* to, const void* from, std::size_t bytes) { return cuMemcpy(to, from, bytes); }
+ASHLAR_SURFACE int cuMemcpyDtoH_v2(void* to, const void* from, std::size_t bytes) { return cuMemcpy(to, from, bytes); }
+ASHLAR_SURFACE int cuMemcpyDtoD_v2(void* to, const void* from, std::size_t bytes) { return cuMemcpy(to, from, bytes); }
+ASHLAR_SURFACE int cuMemcpyPeer(void* to, void*, const void* from, void*, std::size_t bytes) {
+  return cuMemcpy(to, from, bytes);
+}
+
+ASHLAR_SURFACE int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, void* stream) {
+  return Number(CopyOnStream(to, from, Line(bytes), stream));
+}
+ASHLAR_SURFACE int cuMemcpyHtoDAsync_v2(void* to, const void* from, std::size_t bytes, void* stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
+ASHLAR_SURFACE int cuMemcpyDtoHAsync_v2(void* to, const void* from, std::size_t bytes, void* stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
+ASHLAR_SURFACE int cuMemcpyDtoDAsync_v2(void* to, const void* from, std::size_t bytes, void* stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
+ASHLAR_SURFACE int cuMemcpyPeerAsync(void* to, void*, const void* from, void*, std::size_t bytes, void* stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
+
+ASHLAR_SURFACE int cuMemcpy2D_v2(const abi::Memcpy2D* params) {
+  Copy2D copy;
+  if (const Error error = ReadCopy2D(params, &copy); error != Error::kNone) return Number(error);
+  return CopyAndWait(copy.to, copy.from, copy.shape);
+}
+ASHLAR_SURFACE int cuMemcpy2DUnaligned_v2(const abi::Memcpy2D* params) { return cuMemcpy2D_v2(params); }
+ASHLAR_SURFACE int cuMemcpy2DAsync_v2(const abi::Memcpy2D* params, void* stream) {
+  Copy2D copy;
+  if (const Error error = ReadCopy2D(params, &copy); error != Error::kNone) return Number(error);
+  return Number(CopyOnStream(copy.to, copy.from, copy.shape, stream));
+}
+
+ASHLAR_SURFACE int cuMemsetD8_v2(void* to, unsigned char value, std::size_t count) {
+  return FillAndWait(to, value, 1, Line(count));
+}
+ASHLAR_SURFACE int cuMemsetD16_v2(void* to, unsigned short value, std::size_t count) {
+  return FillAndWait(to, value, 2, Line(count * 2));
+}
+ASHLAR_SURFACE int cuMemsetD32_v2(void* to, unsigned value, std::size_t count) {
+  return FillAndWait(to, value, 4, Line(count * 4));
+}
+ASHLAR_SURFACE int cuMemsetD8Async(void* to, unsigned char value, std::size_t count, void* stream) {
+  return Number(FillOnStream(to, value, 1, Line(count), stream));
+}
+ASHLAR_SURFACE int cuMemsetD16Async(void* to, unsigned short value, std::size_t count, void* stream) {
+  return Number(FillOnStream(to, value, 2, Line(count * 2), stream));
+}
+ASHLAR_SURFACE int cuMemsetD32Async(void* to, unsigned value, std::size_t count, void* stream) {
+  return Number(FillOnStream(to, value, 4, Line(count * 4), stream));
+}
+
+ASHLAR_SURFACE int cuMemsetD2D8_v2(void* to, std::size_t pitch, unsigned char value, std::size_t width,
+                                   std::size_t height) {
+  return FillAndWait(to, value, 1, {width, height, pitch, pitch});
+}
+ASHLAR_SURFACE int cuMemsetD2D16_v2(void* to, std::size_t pitch, unsigned short value, std::size_t width,
+                                    std::size_t height) {
+  return FillAndWait(to, value, 2, {width * 2, height, pitch, pitch});
+}
+ASHLAR_SURFACE int cuMemsetD2D32_v2(void* to, std::size_t pitch, unsigned value, std::size_t width,
+                                    std::size_t height) {
+  return FillAndWait(to, value, 4, {width * 4, height, pitch, pitch});
+}
+ASHLAR_SURFACE int cuMemsetD2D8Async(void* to, std::size_t pitch, unsigned char value, std::size_t width,
+                                     std::size_t height, void* stream) {
+  return Number(FillOnStream(to, value, 1, {width, height, pitch, pitch}, stream));
+}
+ASHLAR_SURFACE int cuMemsetD2D16Async(void* to, std::size_t pitch, unsigned short value, std::size_t width,
+                                      std::size_t height, void* stream) {
+  return Number(FillOnStream(to, value, 2, {width * 2, height, pitch, pitch}, stream));
+}
+ASHLAR_SURFACE int cuMemsetD2D32Async(void* to, std::size_t pitch, unsigned value, std::size_t width,
+                                      std::size_t height, void* stream) {
+  return Number(FillOnStream(to, value, 4, {width * 4, height, pitch, pitch}, stream));
+}
+
+// Values that streams write are real; one that a stream waits for counts as there.
+ASHLAR_SURFACE int cuStreamWriteValue32_v2(void* stream, void* to, unsigned value, unsigned) {
+  return Number(FillOnStream(to, value, 4, Line(4), stream));
+}
+ASHLAR_SURFACE int cuStreamWriteValue64_v2(void* stream, void* to, unsigned long long value, unsigned) {
+  const Error error = FillOnStream(to, static_cast<unsigned>(value), 4, Line(4), stream);
+  if (error != Error::kNone) return Number(error);
+  return Number(FillOnStream(static_cast<char*>(to) + 4, static_cast<unsigned>(value >> 32), 4, Line(4), stream));
+}
+ASHLAR_SURFACE int cuStreamWaitValue32_v2(void* stream, void*, unsigned, unsigned) { return Number(GiveKernel(stream)); }
+ASHLAR_SURFACE int cuStreamWaitValue64_v2(void* stream, void*, unsigned long long, unsigned) {
+  return Number(GiveKernel(stream));
+}
+ASHLAR_SAME(cuStreamWriteValue32, cuStreamWriteValue32_v2);
+ASHLAR_SAME(cuStreamWriteValue64, cuStreamWriteValue64_v2);
+ASHLAR_SAME(cuStreamWaitValue32, cuStreamWaitValue32_v2);
+ASHLAR_SAME(cuStreamWaitValue64, cuStreamWaitValue64_v2);
+
+ASHLAR_SAME(cuMemcpy_ptds, cuMemcpy);
+ASHLAR_SAME(cuMemcpyAsync_ptsz, cuMemcpyAsync);
+ASHLAR_SAME(cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2);
+ASHLAR_SAME(cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2);
+ASHLAR_SAME(cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2);
+ASHLAR_SAME(cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2);
+ASHLAR_SAME(cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2);
+ASHLAR_SAME(cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2);
+ASHLAR_SAME(cuMemsetD8_v2_ptds, cuMemsetD8_v2);
+ASHLAR_SAME(cuMemsetD32_v2_ptds, cuMemsetD32_v2);
+ASHLAR_SAME(cuMemsetD8Async_ptsz, cuMemsetD8Async);
+ASHLAR_SAME(cuMemsetD16Async_ptsz, cuMemsetD16Async);
+ASHLAR_SAME(cuMemsetD32Async_ptsz, cuMemsetD32Async);

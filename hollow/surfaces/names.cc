@@ -1,0 +1,94 @@
+// Every public name of NVIDIA's libraries that no surface defines: see names.py for what each answers and why.
+//
+// Compiled alone: a surface declares the same functions with their arguments.
+#include <cstdarg>
+#include <cstdint>
+#include <initializer_list>
+
+#include "hollow/surfaces/launches.h"
+#include "hollow/surfaces/surface.h"
+#include "hollow/surfaces/workspace.h"
+
+namespace ashlar::hollow {
+
+bool WriteWorkspace(int bits, std::initializer_list<int> places, std::va_list after_first) {
+  bool written = true;
+  int place = 0;
+  for (const int wanted : places) {
+    void* address = nullptr;
+    while (place < wanted) {
+      address = va_arg(after_first, void*);
+      ++place;
+    }
+    if (address == nullptr) {
+      written = false;
+    } else if (bits == 32) {
+      *static_cast<std::int32_t*>(address) = static_cast<std::int32_t>(kWorkspaceBytes);
+    } else {
+      *static_cast<std::uint64_t*>(address) = kWorkspaceBytes;
+    }
+  }
+  return written;
+}
+
+}  // namespace ashlar::hollow
+
+using namespace ashlar::hollow;  // NOLINT: the lists name statuses and launches plainly
+
+#include "hollow/surfaces/names/cublaslt.inc"
+#include "hollow/surfaces/names/cusparselt.inc"
+#include "hollow/surfaces/names/driver.inc"
+#include "hollow/surfaces/names/nccl.inc"
+#include "hollow/surfaces/names/nvml.inc"
+#include "hollow/surfaces/names/runtime.inc"
+
+// From here, work is given by a handle, which is checked and knows its stream.
+#undef ASHLAR_LAUNCHED
+#define ASHLAR_LAUNCHED(name) \
+  ASHLAR_SURFACE __attribute__((weak)) int name(void* handle) { return ASHLAR_LAUNCH(handle); }
+
+#define ASHLAR_LAUNCH(handle) LaunchCublas(handle)
+#include "hollow/surfaces/names/cublas.inc"
+#undef ASHLAR_LAUNCH
+
+#define ASHLAR_LAUNCH(handle) LaunchCusparse(handle)
+#define ASHLAR_SIZED(name, bits, ...) \
+  ASHLAR_SIZED_AFTER(name, bits, KnownCusparse(first), kCusparseInvalidValue, __VA_ARGS__)
+#include "hollow/surfaces/names/cusparse.inc"
+#undef ASHLAR_LAUNCH
+#undef ASHLAR_SIZED
+
+#define ASHLAR_LAUNCH(handle) LaunchCusolver(handle)
+#define ASHLAR_SIZED(name, bits, ...) \
+  ASHLAR_SIZED_AFTER(name, bits, KnownCusolver(first), kCusolverInvalidValue, __VA_ARGS__)
+#include "hollow/surfaces/names/cusolver.inc"
+#undef ASHLAR_LAUNCH
+#undef ASHLAR_SIZED
+
+#define ASHLAR_LAUNCH(handle) LaunchCurand(handle)
+#include "hollow/surfaces/names/curand.inc"
+#undef ASHLAR_LAUNCH
+
+// cuDNN's sizes are asked of a handle or of a descriptor, and its refusal has another number in version 8.
+#define ASHLAR_LAUNCH(handle) LaunchCudnn(handle)
+#define ASHLAR_SIZED(name, bits, ...) ASHLAR_SIZED_AFTER(name, bits, 0, CudnnBadParam(), __VA_ARGS__)
+#undef ASHLAR_REFUSED
+#define ASHLAR_REFUSED(name, status)                \
+  ASHLAR_SURFACE __attribute__((weak)) int name() { \
+    CountRefused(#name);                            \
+    return (status) == 0 ? 0 : CudnnNotSupported(); \
+  }
+#include "hollow/surfaces/names/cudnn.inc"
+#undef ASHLAR_LAUNCH
+#undef ASHLAR_REFUSED
+#define ASHLAR_REFUSED(name, status)                \
+  ASHLAR_SURFACE __attribute__((weak)) int name() { \
+    CountRefused(#name);                            \
+    return status;                                  \
+  }
+
+// A plan of cuFFT is a number.
+#undef ASHLAR_LAUNCHED
+#define ASHLAR_LAUNCHED(name) \
+  ASHLAR_SURFACE __attribute__((weak)) int name(int plan) { return LaunchCufft(plan); }
+#include "hollow/surfaces/names/cufft.inc"

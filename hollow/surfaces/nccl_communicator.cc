@@ -1,0 +1,274 @@
+#include "hollow/surfaces/nccl_communicator.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "hollow/launch/process.h"
+#include "hollow/surfaces/surface.h"
+
+namespace ashlar::hollow {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};  // for the dead, who bring no news
+
+}  // namespace
+
+void NcclWork::Poll() { communicator_->Flush(false); }
+void NcclWork::Settle() { communicator_->WaitFor(*this); }
+
+// --- Making a call --------------------------------------------------------------------------------------------------
+
+Meeting::Sent NcclCommunicator::Publish(const NcclCall& call, const std::vector<std::byte>& bytes, NcclWork& work) {
+  const Note note = call.Describe();
+  if (call.kind == NcclCall::Kind::kReceive) return Meeting::Sent::kYes;
+  if (call.kind == NcclCall::Kind::kSend) return meeting_->Send(call.peer, note, bytes.data(), bytes.size());
+  work.number = meeting_->said();
+  return meeting_->Say(note, bytes.data(), bytes.size());
+}
+
+NcclResult NcclCommunicator::Issue(const NcclCall& call, void* stream, std::shared_ptr<NcclWork>* made) {
+  const NcclCall::Seat seat{place_.rank, place_.ranks};
+  const std::vector<std::byte> bytes = call.Take(seat);
+  const std::vector<ByteRange> writes = call.Writes(seat);
+  for (const ByteRange& range : writes) {
+    SettleRange(range.address, range.bytes);  // what was to be written before is written before
+    Forget(range.address, range.bytes);
+  }
+  const auto work = std::make_shared<NcclWork>(shared_from_this(), call);
+  if (made != nullptr) *made = work;
+  const Deadline deadline = InSeconds(MeetingTimeoutSeconds());
+  std::unique_lock lock(mutex_);
+  Meeting::Sent sent;
+  while (error_ == NcclResult::kSuccess && (sent = Publish(call, bytes, *work)) != Meeting::Sent::kYes) {
+    if (sent == Meeting::Sent::kNoMemory) {
+      return Fail(NcclResult::kSystemError, "no memory is left in " +
+                                                (place_.folder.empty() ? std::string("/dev/shm") : place_.folder) +
+                                                " for " + std::to_string(bytes.size()) + " bytes between processes");
+    }
+    const bool over = Deadline::clock::now() >= deadline;
+    LookForTheGone(over);
+    if (over) Fail(NcclResult::kRemoteError, "the others do not take what this rank sends");
+    const std::uint32_t news = meeting_->News();
+    lock.unlock();
+    Pause(news, std::chrono::milliseconds(1));
+    lock.lock();
+    Progress();
+  }
+  if (error_ != NcclResult::kSuccess) return error_;
+  if (call.kind == NcclCall::Kind::kSend) {
+    work->SetState(StreamWork::State::kDone);
+  } else if (call.kind == NcclCall::Kind::kReceive) {
+    receives_[call.peer].push_back(work);
+  } else {
+    calls_.push_back(work);
+  }
+  Progress();
+  const bool add = work->under_way() && call.kind != NcclCall::Kind::kSplit;
+  lock.unlock();
+  if (call.kind != NcclCall::Kind::kSplit) CountLaunch(stream);
+  // Where nothing will move, what is written is unknown already.
+  if (add) AddStreamWork(options_.device, stream, work, call.IsSmall(place_.ranks) ? writes : std::vector<ByteRange>{});
+  return NcclResult::kSuccess;
+}
+
+// --- Finishing calls ------------------------------------------------------------------------------------------------
+
+void NcclCommunicator::Progress() {
+  while (error_ == NcclResult::kSuccess && !calls_.empty() && FinishNext()) {
+  }
+  for (auto& [from, row] : receives_) {
+    while (error_ == NcclResult::kSuccess && !row.empty() && FinishMessages(from)) {
+    }
+  }
+}
+
+// The first call, if all ranks have made it.
+bool NcclCommunicator::FinishNext() {
+  const std::shared_ptr<NcclWork> work = calls_.front();
+  std::vector<Heard> parts;
+  for (int rank = 0; rank < place_.ranks; ++rank) {
+    const auto heard = meeting_->Hear(rank, work->number);
+    if (!heard) return false;
+    parts.push_back(*heard);
+  }
+  const Note& mine = parts[place_.rank].note;
+  for (int rank = 0; rank < place_.ranks; ++rank) {
+    if (SameCall(mine, parts[rank].note)) continue;
+    Fail(NcclResult::kInvalidUsage, NameOfCall(mine, work->number) + " meets " + TextOf(parts[rank].note) +
+                                        " of rank " + std::to_string(rank) + ": on GPUs this hangs or goes wrong");
+    return false;
+  }
+  const NcclCall::Seat seat{place_.rank, place_.ranks};
+  work->call.Give(seat, parts);
+  if (work->call.kind == NcclCall::Kind::kSplit) {
+    for (const Heard& part : parts) work->heard.emplace_back(static_cast<const char*>(part.data), part.bytes);
+  }
+  meeting_->Done(work->number);
+  calls_.pop_front();
+  work->SetState(StreamWork::State::kDone);
+  return true;
+}
+
+bool NcclCommunicator::FinishMessages(int from) {
+  const auto message = meeting_->Next(from);
+  if (!message) return false;
+  std::deque<std::shared_ptr<NcclWork>>& row = receives_[from];
+  const std::shared_ptr<NcclWork> work = row.front();
+  const Note mine = work->call.Describe();
+  if (mine[1] != message->note[1]) {  // bytes
+    Fail(NcclResult::kInvalidUsage, TextOf(mine) + " from rank " + std::to_string(from) + " meets " +
+                                        TextOf(message->note) + ": on GPUs this hangs or goes wrong");
+    return false;
+  }
+  work->call.Give({place_.rank, place_.ranks}, {*message});
+  meeting_->Take(from);
+  row.pop_front();
+  work->SetState(StreamWork::State::kDone);
+  return true;
+}
+
+// Fails where a rank that is waited for will never call.
+void NcclCommunicator::LookForTheGone(bool deadline_over) {
+  looked_ = Deadline::clock::now();
+  if (!calls_.empty()) {
+    const NcclWork& work = *calls_.front();
+    for (int rank = 0; rank < place_.ranks; ++rank) {
+      if (meeting_->SaidBy(rank) > work.number || !(meeting_->Gone(rank) || deadline_over)) continue;
+      if (meeting_->SaidBy(rank) > work.number) continue;  // just before it went
+      const Note mine = work.call.Describe();
+      Fail(NcclResult::kRemoteError, NameOfCall(mine, work.number) + (deadline_over ? " waited too long: " : ": ") +
+                                         WhoLacks(*meeting_, work.number + 1));
+      return;
+    }
+  }
+  for (const auto& [from, row] : receives_) {
+    if (row.empty() || meeting_->Next(from) || !(meeting_->Gone(from) || deadline_over) || meeting_->Next(from))
+      continue;
+    Fail(NcclResult::kRemoteError, TextOf(row.front()->call.Describe()) + " from rank " + std::to_string(from) +
+                                       (deadline_over ? " waited too long: " : ": ") + NameOf(*meeting_, from));
+    return;
+  }
+}
+
+void NcclCommunicator::WaitFor(const NcclWork& work) {
+  const Deadline deadline = InSeconds(MeetingTimeoutSeconds());
+  std::unique_lock lock(mutex_);
+  while (work.under_way()) {
+    const std::uint32_t news = meeting_->News();
+    Progress();
+    if (!work.under_way()) return;
+    const Deadline now = Deadline::clock::now();
+    if (now >= deadline || now - looked_ >= kLook) LookForTheGone(now >= deadline);
+    if (!work.under_way()) return;
+    lock.unlock();
+    Pause(news, kLook);
+    lock.lock();
+  }
+}
+
+void NcclCommunicator::Pause(std::uint32_t news, std::chrono::milliseconds most) {
+  std::shared_ptr<Meeting> meeting;
+  {
+    const std::lock_guard lock(mutex_);
+    meeting = meeting_;
+  }
+  if (meeting != nullptr) meeting->WaitForNews(news, most);
+}
+
+NcclResult NcclCommunicator::Flush(bool wait) {
+  std::vector<std::shared_ptr<NcclWork>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_ != NcclResult::kSuccess || state_ != State::kReady) return error_;
+    Progress();
+    all.assign(calls_.begin(), calls_.end());
+    for (const auto& [from, row] : receives_) all.insert(all.end(), row.begin(), row.end());
+  }
+  if (!wait) return all.empty() ? NcclResult::kSuccess : NcclResult::kInProgress;
+  for (const auto& work : all) WaitFor(*work);
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+NcclResult NcclCommunicator::AsyncError() {
+  const NcclResult ready = Ready(false);
+  if (ready != NcclResult::kSuccess) return ready;
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kReady) return error_;
+  Progress();
+  if (error_ == NcclResult::kSuccess && Deadline::clock::now() - looked_ >= kLook) LookForTheGone(false);
+  return error_;
+}
+
+// --- The end --------------------------------------------------------------------------------------------------------
+
+NcclResult NcclCommunicator::Fail(NcclResult result, const std::string& line) {
+  if (error_ != NcclResult::kSuccess) return error_;
+  error_ = result;
+  last_error_ = "rank " + std::to_string(place_.rank) + " of " + std::to_string(place_.ranks) +
+                (place_.name.empty() ? "" : ", communicator " + place_.name.substr(0, 8)) + ": " + line;
+  std::fprintf(stderr, "ashlar: NCCL: %s\n", last_error_.c_str());
+  EndAll(StreamWork::State::kFailed);
+  return result;
+}
+
+void NcclCommunicator::EndAll(StreamWork::State state) {
+  for (const auto& work : calls_) work->SetState(state);
+  for (const auto& [from, row] : receives_) {
+    for (const auto& work : row) work->SetState(state);
+  }
+  if (state != StreamWork::State::kAborted) return;
+  calls_.clear();
+  receives_.clear();
+}
+
+void NcclCommunicator::Abort() {
+  const std::lock_guard lock(mutex_);
+  EndAll(StreamWork::State::kAborted);
+  state_ = State::kLeft;
+  if (error_ == NcclResult::kSuccess) error_ = NcclResult::kInvalidUsage;  // of who calls on it yet
+  planned_by_.reset();
+  meeting_.reset();
+}
+
+void NcclCommunicator::Leave() {
+  if (Ready(false) == NcclResult::kSuccess) Flush(true);
+  Abort();
+}
+
+std::string NcclCommunicator::NameOfCall(const Note& note, std::uint64_t number) const {
+  return TextOf(note) + ", call " + std::to_string(number);
+}
+
+std::string NcclCommunicator::LastError() {
+  const std::lock_guard lock(mutex_);
+  return last_error_;
+}
+
+int NcclCommunicator::NextShrink() {
+  const std::lock_guard lock(mutex_);
+  return shrinks_++;
+}
+
+int NcclCommunicator::AddOperation(Operation operation) {
+  const std::lock_guard lock(mutex_);
+  operations_[next_operation_] = std::move(operation);
+  return next_operation_++;
+}
+
+bool NcclCommunicator::RemoveOperation(int number) {
+  const std::lock_guard lock(mutex_);
+  return operations_.erase(number) != 0;
+}
+
+bool NcclCommunicator::FindOperation(int number, Operation* operation) {
+  const std::lock_guard lock(mutex_);
+  const auto found = operations_.find(number);
+  if (found == operations_.end()) return false;
+  *operation = found->second;
+  return true;
+}
+
+}  // namespace ashlar::hollow

@@ -1,0 +1,29 @@
+// How the runtime's functions answer: under the process's lock, with the thread's last error kept.
+#ifndef ASHLAR_HOLLOW_SURFACES_RUNTIME_CALL_H_
+#define ASHLAR_HOLLOW_SURFACES_RUNTIME_CALL_H_
+
+#include <mutex>
+
+#include "hollow/books/error.h"
+#include "hollow/launch/process.h"
+#include "hollow/surfaces/surface.h"
+
+namespace ashlar::hollow {
+
+// Keeps an error for cudaGetLastError, and returns its number.
+int Last(Error error);
+
+// `call(process)` with the process's lock held.
+template <typename Call>
+int Locked(Call call) {
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  return Last(process.is_orphan ? Error::kNotInitialized : call(process));
+}
+
+// The major version of the runtime that the program brought: 11, 12 or 13; 13 where it brought none.
+int RuntimeMajor();
+
+}  // namespace ashlar::hollow
+
+#endif  // ASHLAR_HOLLOW_SURFACES_RUNTIME_CALL_H_

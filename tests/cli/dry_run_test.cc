@@ -1,0 +1,134 @@
+// `ashlar dry-run` from the outside: what the program gets, what of it is kept, what is refused, what is left behind.
+#include <fstream>
+#include <string>
+
+#include "tests/cli/launched_test.h"
+
+namespace ashlar {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class DryRunCommandTest : public LaunchedTest {
+ protected:
+  // The run folder of the program whose output this is, which printed it in a line of its own.
+  static void ExpectGone(const std::string& folder) {
+    EXPECT_THAT(folder, StartsWith("/"));
+    EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+  }
+};
+
+TEST_F(DryRunCommandTest, TheProgramsOutputAndExitCodeAreItsOwn) {
+  const Result fine = Run("dry-run -- sh -c 'echo $0 $1; echo problem >&2' 'a b' '--device'");
+  EXPECT_EQ(fine.code, 0);
+  EXPECT_EQ(fine.out, "a b --device\n");
+  EXPECT_THAT(fine.error, AllOf(StartsWith("problem\n"), HasSubstr("DRY RUN"), HasSubstr("no process used a device")));
+  EXPECT_EQ(Run("dry-run -- sh -c 'exit 7'").code, 7);
+  const Result killed = Run("dry-run -- sh -c 'kill -9 $$'");
+  EXPECT_EQ(killed.code, 137);
+  EXPECT_THAT(killed.error, HasSubstr("exit code 137: signal 9"));
+  const Result input = Run("dry-run -- cat", "< " + Write("input", "from the user\n"));
+  EXPECT_EQ(input.out, "from the user\n");
+}
+
+TEST_F(DryRunCommandTest, ProgramsThatDoNotStartEndAsInAShell) {
+  ExpectError(Run("dry-run -- no_such_program"), 127, {"no_such_program", "PATH"});
+  ExpectError(Run("dry-run -- ./no/such/file"), 127, {"./no/such/file", "No such file"});
+  ExpectError(Run("dry-run -- " + Write("plain", "text")), 126, {"plain", "Permission denied"});
+  ExpectError(Run("dry-run -- " + folder_), 126, {"folder"});
+}
+
+TEST_F(DryRunCommandTest, TheMachineIsWrittenAsAsked) {
+  const std::string cat = " -- sh -c 'cat $ASHLAR_HOLLOW_RUN/machine'";
+  EXPECT_EQ(Run("dry-run" + cat).out, "total_bytes=8796093022208\ncontext_bytes=428867584\n");
+  const std::string given = Run("dry-run --capacity 16GiB --context 500MiB --devices 4 --lag queries:6 --values "
+                                "random:7 --fail-call 3 --fail-after 1GiB" + cat).out;
+  EXPECT_EQ(given,
+            "devices=4\ntotal_bytes=17179869184\ncontext_bytes=524288000\nlag_queries=6\nvalues=random:7\n"
+            "fail_call=3\nfail_after=1073741824\n");
+  EXPECT_THAT(Run("dry-run --device 'Tesla t4' --lag time:2000" + cat).out,
+              AllOf(HasSubstr("name=Tesla T4\n"), HasSubstr("compute_major=7\ncompute_minor=5\nsm_count=40\n"),
+                    HasSubstr("threads_per_sm=1024\nclock_khz=1590000\n"), HasSubstr("lag_ns=2000\n")));
+  const std::string profile = Write("own", "# a card of mine\nname=Mine\ntotal_bytes=2GiB\n\nsm_count=9\n");
+  const Result own = Run("dry-run --context 1MiB --profile " + profile + cat);
+  EXPECT_EQ(own.out, "name=Mine\ntotal_bytes=2147483648\ncontext_bytes=1048576\nsm_count=9\n");
+}
+
+TEST_F(DryRunCommandTest, TheProgramGetsTheHollowDevice) {
+  setenv("PYTHONPATH", "/mine", 1);
+  const Result result = Run("dry-run --conf backend:native --history 12 --skip-init --reproducible -- env");
+  unsetenv("PYTHONPATH");
+  const auto has = [&](const std::string& line) { EXPECT_THAT("\n" + result.out, HasSubstr("\n" + line + "\n")); };
+  has("LD_PRELOAD=" + folder_ + "libashlar_hollow.so");
+  has("LD_LIBRARY_PATH=" + folder_ + "shims");
+  has("TRITON_LIBCUDA_PATH=" + folder_ + "shims");
+  has("PYTHONPATH=" + folder_ + "python:/mine");
+  for (const char* line : {"PYTORCH_CUDA_ALLOC_CONF=backend:native", "PYTORCH_ALLOC_CONF=backend:native",
+                           "ASHLAR_HISTORY=12", "ASHLAR_SKIP_INIT=1", "ASHLAR_REPRODUCIBLE=1", "PYTHONHASHSEED=0",
+                           "OMP_NUM_THREADS=1"}) {
+    has(line);
+  }
+  const std::string plain = Run("dry-run -- env").out;
+  for (const char* name : {"PYTORCH_ALLOC_CONF", "ASHLAR_SKIP_INIT", "PYTHONHASHSEED", "ASHLAR_HISTORY="}) {
+    EXPECT_THAT(plain, Not(HasSubstr(name)));
+  }
+}
+
+// ADDR_NO_RANDOMIZE is bit 0x0040000 of the personality.
+TEST_F(DryRunCommandTest, ReproducibleTakesTheRandomAddressesAway) {
+  EXPECT_EQ(Run("dry-run --reproducible -- cat /proc/self/personality").out.substr(3, 1), "4");
+}
+
+TEST_F(DryRunCommandTest, TheRunFolderIsGoneAfterwards) {
+  ExpectGone(Run("dry-run -- sh -c 'printf %s $ASHLAR_HOLLOW_RUN; mkdir $ASHLAR_HOLLOW_RUN/more'").out);
+  ExpectGone(Run("dry-run -- sh -c 'printf %s $ASHLAR_HOLLOW_RUN; kill -9 $$'").out);
+}
+
+// A signal to the command is the program's: it may end by it, or tidy up.
+TEST_F(DryRunCommandTest, SignalsGoToTheProgram) {
+  for (const char* signal : {"TERM", "INT", "HUP", "USR1"}) {
+    const std::string script = Script("waits", "trap 'exit 9' " + std::string(signal) +
+                                                   "\nprintf %s $ASHLAR_HOLLOW_RUN\nkill -" + signal +
+                                                   " $PPID\nwhile :; do sleep 0.05; done\n");
+    const Result caught = Run("dry-run -- " + script);
+    EXPECT_EQ(caught.code, 9) << signal << caught.error;
+    ExpectGone(caught.out);
+  }
+  const Result ended = Run("dry-run -- sh -c 'printf %s $ASHLAR_HOLLOW_RUN; kill -TERM $PPID; sleep 5'");
+  EXPECT_EQ(ended.code, 143);
+  ExpectGone(ended.out);
+}
+
+// Made of a real program: its bytes say it all, nothing here is run.
+TEST_F(DryRunCommandTest, WhatCannotBeServedIsNotStarted) {
+  const std::string shell = FileBytes("/bin/sh");
+  const auto program = [&](const std::string& name, const std::string& bytes) {
+    const std::string path = Write(name, bytes);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  };
+  const auto refused = [&](const std::string& path, const std::string& why) {
+    ExpectError(Run("dry-run -- " + path), 3, {path, why});
+  };
+  std::string other = shell;
+  other[4] = 1;  // EI_CLASS
+  refused(program("small", other), "32-bit");
+  other = shell;
+  other[18] = 8;  // e_machine: MIPS
+  refused(program("foreign", other), "another processor");
+  other = shell;
+  const std::uint8_t headers = static_cast<std::uint8_t>(other[32]);  // e_phoff: small, in one byte
+  for (std::size_t i = 0; i < static_cast<std::uint8_t>(other[56]); ++i) {
+    if (other[headers + i * 56] == 3) other[headers + i * 56] = 4;  // PT_INTERP to PT_NOTE
+  }
+  const std::string linked = program("linked", other);
+  refused(linked, "statically linked");
+  refused(Script("by_linked", "").replace(0, 0, ""), "") ;
+}
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,222 @@
+"""The Python side without a GPU and without PyTorch: a small stand-in for torch tells what it was asked.
+
+    python3 python_test.py [PATH OF hollow/python]
+"""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PYTHON_SIDE = os.path.join(ROOT, "hollow", "python")
+
+# What history.py uses of torch, as PyTorch 2.1 and later have it; `use` is CUDA's first use.
+TORCH = {
+    "torch/__init__.py": """
+        __version__ = "2.9.9"
+        from torch import _C, cuda
+    """,
+    "torch/_C.py": """
+        observers, peak, resets = [], {"allocated_bytes.all.peak": 0, "reserved_bytes.all.peak": 0}, []
+        def _cuda_attach_out_of_memory_observer(observer): observers.append(observer)
+        def _cuda_resetPeakMemoryStats(device): peak.update({key: 0 for key in peak})
+    """,
+    "torch/cuda/__init__.py": """
+        from torch import _C
+        from torch.cuda import memory
+        queued = []
+        class OutOfMemoryError(RuntimeError): pass
+        def _lazy_call(call): queued.append(call)
+        def use():
+            while queued: queued.pop(0)()
+        def device_count(): return 2
+        def memory_stats(device=0): return dict(_C.peak, num_ooms=memory.ooms) if device == 0 else {}
+        def fail():
+            memory.events.append("oom")
+            memory.ooms += 1
+            for observer in _C.observers: observer(0, 77, 0, 0)
+            memory.events.append("unwound")
+            raise OutOfMemoryError("tried to allocate 77 bytes")
+    """,
+    "torch/cuda/memory.py": """
+        events, recorded, ooms = [], [], 0
+        def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=1):
+            recorded.append((enabled, stacks, max_entries))
+        def _snapshot(): return {"events": list(events), "recorded": list(recorded)}
+    """,
+}
+
+
+class Run(object):
+    """A program of its own process, and what it left."""
+
+    def __init__(self, code, prepare=None, **environment):
+        with tempfile.TemporaryDirectory() as place:
+            self._run(place, code, prepare, environment)
+
+    def _run(self, place, code, prepare, environment):
+        for name, text in list(TORCH.items()) + [("program.py", code)] + list((prepare or {}).items()):
+            path = os.path.join(place, "lib", name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as out:
+                out.write(textwrap.dedent(text))
+        self.left = os.path.join(place, "left")
+        os.mkdir(self.left)
+        paths = os.pathsep.join([PYTHON_SIDE, os.path.join(place, "lib")])
+        all_of_it = dict(os.environ, PYTHONPATH=paths, PYTHONDONTWRITEBYTECODE="1", ASHLAR_RECORD=self.left)
+        all_of_it.pop("ASHLAR_HOLLOW_RUN", None)
+        all_of_it.update(environment)
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.join(place, "lib", "program.py")],
+            env=all_of_it,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        )
+        self.out, self.err = self.process.communicate(timeout=60)
+        self.code = self.process.returncode
+        self.pid = self.process.pid
+        self.left = {name: self._read(os.path.join(self.left, name)) for name in os.listdir(self.left)}
+
+    @staticmethod
+    def _read(path):
+        with open(path, "rb") as data:
+            return data.read()
+
+    def files(self):
+        return sorted(name.replace(str(self.pid), "PID") for name in self.left)
+
+    def info(self):
+        return json.loads(self.left["info-%d.json" % self.pid].decode())
+
+    def snapshot(self, name):
+        return pickle.loads(self.left[name % self.pid])
+
+
+USES = "import torch, os, sys, signal\ntorch.cuda.use()\ntorch.cuda.memory.events.append('made')\n"
+
+
+class Start(unittest.TestCase):
+    def test_a_program_without_torch_is_left_alone(self):
+        code = "import sys; print(' '.join(sys.modules))"
+        run, plain = Run(code), Run(code, PYTHONPATH="")
+        ours = {"sitecustomize"} | {m for m in run.out.split() if m.startswith("ashlar_hollow")}
+        self.assertIn("ashlar_hollow.imports", ours)
+        self.assertEqual(set(run.out.split()) - set(plain.out.split()) - ours, set())
+        self.assertEqual((run.err, run.files()), ("", []))
+
+    def test_the_users_own_sitecustomize_runs_and_is_the_one_that_is_there(self):
+        own = {"sitecustomize.py": "print('own'); mine = 3\n"}
+        run = Run("import sitecustomize; print(sitecustomize.mine)", own)
+        self.assertEqual((run.out, run.err), ("own\n3\n", ""))
+
+    def test_what_breaks_in_us_is_a_line_and_the_program_goes_on(self):
+        broken = dict(TORCH, **{"torch/cuda/memory.py": "x = 1\n"})
+        run = Run("import torch; print('went on')", broken)
+        self.assertEqual((run.out, run.code), ("went on\n", 0))
+        self.assertEqual(run.err.count("\n"), 1)
+        self.assertIn("ashlar:", run.err)
+
+    def test_reproducible_seeds_what_is_not_seeded(self):
+        code = "import random; print(random.random())"
+        first, second = Run(code, ASHLAR_REPRODUCIBLE="1"), Run(code, ASHLAR_REPRODUCIBLE="1")
+        self.assertEqual(first.out, second.out)
+        self.assertNotEqual(first.out, Run(code).out)
+
+    def test_a_spec_may_be_looked_up_without_an_import(self):
+        run = Run("import importlib.util as u; u.find_spec('torch'); " + USES.replace("\n", "; "))
+        self.assertEqual(run.files(), ["history-PID.pickle", "info-PID.json"])
+
+
+class History(unittest.TestCase):
+    def test_a_run_leaves_its_history_and_what_it_was(self):
+        run = Run(USES + "torch._C.peak['reserved_bytes.all.peak'] = 50\n", ASHLAR_HISTORY="123", RANK="3")
+        self.assertEqual(run.files(), ["history-PID.pickle", "info-PID.json"])
+        snapshot = run.snapshot("history-%d.pickle")
+        self.assertEqual(snapshot, {"events": ["made"], "recorded": [("all", "python", 123)]})
+        info = run.info()
+        self.assertEqual((info["exit_reason"], info["rank"], info["torch"]), ("exit", 3, "2.9.9"))
+        self.assertEqual([d["index"] for d in info["devices"]], [0])
+        self.assertEqual(info["devices"][0]["peak_reserved"], 50)
+
+    def test_without_cuda_nothing_is_left(self):
+        self.assertEqual(Run("import torch").files(), [])
+
+    def test_a_reset_of_peaks_loses_none(self):
+        code = "torch._C.peak['allocated_bytes.all.peak'] = 9\ntorch._C._cuda_resetPeakMemoryStats(0)\n"
+        run = Run(USES + code + "torch._C.peak['reserved_bytes.all.peak'] = 4\n")
+        self.assertEqual([(d["peak_allocated"], d["peak_reserved"]) for d in run.info()["devices"]], [(9, 4)])
+
+    def test_the_programs_own_recording_stays_as_it_asked(self):
+        early = "import torch\ntorch.cuda.memory._record_memory_history(max_entries=7)\n"
+        for code in (early + USES, USES + early):
+            run = Run(code)
+            self.assertEqual(run.snapshot("history-%d.pickle")["recorded"][-1], ("all", "all", 7))
+            self.assertTrue(run.info()["recorded_by_program"])
+
+    def test_what_was_recorded_outlives_the_programs_stop(self):
+        stop = "torch.cuda.memory._record_memory_history(None)\ntorch.cuda.memory.events.clear()\n"
+        self.assertEqual(Run(USES + stop).snapshot("history-%d.pickle")["events"], ["made"])
+
+    def test_sys_exit_and_exceptions_leave_a_history_and_the_code(self):
+        run = Run(USES + "sys.exit(5)")
+        self.assertEqual((run.code, run.files()), (5, ["history-PID.pickle", "info-PID.json"]))
+        run = Run(USES + "raise ValueError('no')")
+        self.assertEqual((run.code, run.info()["exit_reason"]), (1, "exception"))
+        self.assertEqual(run.info()["exception"], "ValueError: no")
+
+    def test_a_forked_child_without_cuda_leaves_nothing_and_one_with_it_its_own(self):
+        fork = "import torch, os, sys\nif os.fork() == 0: sys.exit(0)\nos.wait()\n"
+        self.assertEqual(Run(fork).files(), [])
+        self.assertEqual(len(Run(USES + "if os.fork() == 0: sys.exit(0)\nos.wait()\n").files()), 2)
+        child = "p = m.get_context('fork').Process(target=torch.cuda.use); p.start(); p.join()"
+        run = Run("import multiprocessing as m, torch\n" + child)
+        self.assertEqual(len(run.files()), 2, run.err)
+        self.assertNotIn("info-PID.json", run.files())
+
+
+class Failure(unittest.TestCase):
+    CAUGHT = "for _ in range(%d):\n  try: torch.cuda.fail()\n  except torch.cuda.OutOfMemoryError: pass\n"
+
+    def test_the_snapshot_is_of_before_the_unwinding(self):
+        run = Run(USES + self.CAUGHT % 1)
+        self.assertEqual(run.snapshot("oom-%d-1.pickle")["events"], ["made", "oom"])
+        failure = run.info()["failures"][0]
+        self.assertEqual((failure["requested"], failure["text"]), (77, "tried to allocate 77 bytes"))
+
+    def test_the_first_and_the_last_are_kept(self):
+        run = Run(USES + self.CAUGHT % 4)
+        self.assertEqual(run.files(), ["history-PID.pickle", "info-PID.json", "oom-PID-1.pickle", "oom-PID-2.pickle"])
+        self.assertEqual(run.snapshot("oom-%d-1.pickle")["events"].count("oom"), 1)
+        self.assertEqual(run.snapshot("oom-%d-2.pickle")["events"].count("oom"), 4)
+        self.assertEqual((len(run.info()["failures"]), run.info()["num_ooms"]), (2, 4))
+
+
+class Signals(unittest.TestCase):
+    KILL = "os.kill(os.getpid(), signal.%s)\n"
+
+    def test_sigusr1_writes_and_the_program_goes_on(self):
+        run = Run(USES + self.KILL % "SIGUSR1" + "import json; print(len(os.listdir(os.environ['ASHLAR_RECORD'])))")
+        self.assertEqual((run.code, run.out), (0, "2\n"))
+
+    def test_sigterm_ends_the_program_as_it_would_have(self):
+        run = Run(USES + self.KILL % "SIGTERM" + "print('still here')")
+        self.assertEqual((run.code, run.out), (-signal.SIGTERM, ""))
+        self.assertEqual(run.info()["exit_reason"], "signal %d" % signal.SIGTERM)
+
+    def test_the_programs_own_handler_is_called_too(self):
+        own = "import signal\nsignal.signal(signal.SIGTERM, lambda *a: print('own'))\n"
+        run = Run(own + USES + self.KILL % "SIGTERM")
+        self.assertEqual((run.code, run.out), (0, "own\n"))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        PYTHON_SIDE = sys.argv.pop()
+    unittest.main()

@@ -1,0 +1,43 @@
+"""Memory histories of PyTorch, event by event: what two runs did in the same way, and where they part.
+
+Addresses are compared relative to the first segment of a device, so that two runs need not lie at the same place.
+"""
+import gzip
+import pickle
+
+SEGMENTS = ('segment_alloc', 'segment_map')
+
+
+def load(path):
+    """A snapshot as torch.cuda.memory._snapshot() gives it; gzip is told by its first bytes."""
+    with open(path, 'rb') as file:
+        data = file.read()
+    return pickle.loads(gzip.decompress(data) if data[:2] == b'\x1f\x8b' else data)
+
+
+def events(snapshot, device=0):
+    """(action, address relative to the first segment, size, stream) of each event; streams by their first appearance."""
+    trace = snapshot['device_traces'][device]
+    base = next((entry['addr'] for entry in trace if entry['action'] in SEGMENTS), 0)
+    streams = {}
+    out = []
+    for entry in trace:
+        if entry['action'] in ('snapshot', 'user_defined'):
+            continue
+        address = entry.get('addr', 0)
+        if entry['action'] == 'oom':
+            out.append(('oom', 0, entry['size'], entry.get('device_free', 0)))
+            continue
+        stream = streams.setdefault(entry['stream'], len(streams))
+        out.append((entry['action'], address - base, entry['size'], stream))
+    return out
+
+
+def first_difference(left, right):
+    """None where both are the same, else a line that says which event differs, and how."""
+    for i, (one, other) in enumerate(zip(left, right)):
+        if one != other:
+            return f'event {i}: {one} and {other}'
+    if len(left) != len(right):
+        return f'{len(left)} and {len(right)} events, the first {min(len(left), len(right))} of them the same'
+    return None

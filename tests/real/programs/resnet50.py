@@ -1,0 +1,17 @@
+"""torchvision's ResNet-50: convolutions by cuDNN, batch norm, SGD with momentum."""
+
+import torch
+from tell import tell
+from torchvision.models import resnet50
+
+torch.manual_seed(0)
+model = resnet50().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+for _ in range(3):
+    images = torch.randn(32, 3, 224, 224, device="cuda")
+    labels = torch.randint(0, 1000, (32,), device="cuda")
+    loss = torch.nn.functional.cross_entropy(model(images), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+tell("resnet50", batches_seen=model.bn1.num_batches_tracked.item())
