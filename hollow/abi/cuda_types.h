@@ -143,6 +143,51 @@ struct MemAllocNodeParams {  // cudaMemAllocNodeParams, CUDA_MEM_ALLOC_NODE_PARA
   void* address;  // answered
 };
 
+struct KernelNodeParams {  // cudaKernelNodeParams, CUDA_KERNEL_NODE_PARAMS_v1
+  void* function;
+  Dim3 grid, block;
+  unsigned shared_bytes;
+  void** params;
+  void** extra;
+};
+
+struct KernelNodeParamsV2 {  // CUDA_KERNEL_NODE_PARAMS_v2, since 12
+  KernelNodeParams old;
+  void* kernel;
+  void* context;
+};
+
+struct DriverMemcpy3D {  // CUDA_MEMCPY3D
+  std::size_t src_x, src_y, src_z, src_lod;
+  int src_type;
+  const void* src_host;
+  std::uint64_t src_device;
+  void* src_array;
+  void* reserved0;
+  std::size_t src_pitch, src_height;
+  std::size_t dst_x, dst_y, dst_z, dst_lod;
+  int dst_type;
+  void* dst_host;
+  std::uint64_t dst_device;
+  void* dst_array;
+  void* reserved1;
+  std::size_t dst_pitch, dst_height;
+  std::size_t width_bytes, height, depth;
+};
+
+struct InstantiateParams {  // cudaGraphInstantiateParams, CUDA_GRAPH_INSTANTIATE_PARAMS, since 12
+  unsigned long long flags;
+  void* upload_stream;
+  void* error_node;  // answered
+  int result;        // answered
+};
+
+struct UpdateResult {  // cudaGraphExecUpdateResultInfo, CUgraphExecUpdateResultInfo, since 12
+  int result;
+  void* error_node;
+  void* error_from_node;
+};
+
 }  // namespace ashlar::hollow::abi
 
 #endif  // ASHLAR_HOLLOW_ABI_CUDA_TYPES_H_

@@ -233,6 +233,13 @@ Graph* Streams::FindCapturedGraph(const void* graph) {
   return nullptr;
 }
 
+Graph* Streams::FindCapturedGraphHaving(const Node* node) {
+  for (const auto& capture : captures_) {
+    if (capture->graph->Has(node)) return capture->graph.get();
+  }
+  return nullptr;
+}
+
 Error Streams::BeginCapture(Stream& stream, CaptureMode mode, std::uint64_t thread, std::unique_ptr<Graph> into,
                             std::vector<Node*> after) {
   if (stream.capture != nullptr) return Error::kIllegalState;

@@ -130,6 +130,8 @@ class Streams {
   Error EndCapture(Stream& stream, std::uint64_t thread, std::unique_ptr<Graph>* graph);
   // The graph of this address that is being captured; nullptr where none is.
   Graph* FindCapturedGraph(const void* graph);
+  // The one that is being captured and has the node; nullptr where none is.
+  Graph* FindCapturedGraphHaving(const Node* node);
   // A call that a capture forbids: an error where one under way forbids it to a thread in this mode, which is invalid
   // then.
   Error CheckUnsafeCall(CaptureMode mode, std::uint64_t thread);

@@ -43,6 +43,7 @@ struct Process {
   std::map<std::uint64_t, std::unique_ptr<Pool>> pools;  // by id; the first of each device is its default
   std::vector<std::uint64_t> current_pools;              // by device
   Streams streams;
+  Graphs graphs;
   Peers peers;
   KnownBytes known;
   Tally tally;

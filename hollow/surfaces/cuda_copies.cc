@@ -62,6 +62,22 @@ std::uint64_t DropCopy(Process& process, std::uint64_t to, Side to_side, const C
 
 }  // namespace
 
+bool ReadCopy3D(const abi::Memcpy3D& params, CopyWork* copy) {
+  if (params.src_array != nullptr || params.dst_array != nullptr) return false;
+  const auto at = [](const abi::PitchedPtr& base, const abi::Pos& pos) {
+    return static_cast<char*>(base.ptr) + (pos.z * base.ysize + pos.y) * base.pitch + pos.x;
+  };
+  // Slices are rows at the distance of `ysize` rows: only where they follow one another is the box one shape.
+  const bool is_flat = params.extent.depth <= 1 || (params.src_ptr.ysize == params.extent.height &&
+                                                    params.dst_ptr.ysize == params.extent.height);
+  if (!is_flat) return false;
+  copy->to = at(params.dst_ptr, params.dst_pos);
+  copy->from = at(params.src_ptr, params.src_pos);
+  copy->shape = {params.extent.width, params.extent.height * params.extent.depth, params.dst_ptr.pitch,
+                 params.src_ptr.pitch};
+  return true;
+}
+
 Error CopyBytes(void* to_pointer, const void* from_pointer, const CopyShape& shape) {
   if (shape.width == 0 || shape.height == 0) return Error::kNone;
   Process& process = TheProcess();

@@ -35,7 +35,19 @@ Error AllocateFromPool(Process& process, std::uint64_t id, std::size_t bytes, vo
   *pointer = PointerTo(address);
   if (ordered->capture == nullptr) return Error::kNone;
   bool runs_now = false;
-  return process.streams.Submit(*ordered, NodeKind::kMemoryAlloc, {}, &runs_now);
+  const Error error = process.streams.Submit(*ordered, NodeKind::kMemoryAlloc, {}, &runs_now);
+  if (error == Error::kNone) ordered->frontier.front()->memory = GraphMemory(process, address);
+  return error;
+}
+
+std::shared_ptr<const void> GraphMemory(Process& process, std::uint64_t address) {
+  const auto free = [&process, id = process.allocations.At(address)->id](const void* memory) {
+    const Allocation* allocation = process.allocations.At(AddressOf(memory));
+    if (allocation == nullptr || allocation->id != id) return;  // the program freed it
+    ForgetBytes(process, allocation->address, allocation->size_bytes);
+    process.pools.at(allocation->part)->Free(allocation->address, process.allocations);
+  };
+  return {PointerTo(address), free};
 }
 
 Error FreeAsync(Process& process, void* pointer, void* stream) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "hollow/abi/cuda_types.h"
 #include "hollow/books/error.h"
@@ -13,6 +14,8 @@
 namespace ashlar::hollow {
 
 Error AllocateFromPool(Process& process, std::uint64_t pool, std::size_t bytes, void* stream, void** pointer);
+// Of a graph's node: frees the pool's memory with the last graph that holds it, unless the program did.
+std::shared_ptr<const void> GraphMemory(Process& process, std::uint64_t address);
 Error FreeAsync(Process& process, void* pointer, void* stream);
 void TrimPools(Process& process, int device);  // after something was synchronised
 Error MakePool(Process& process, const abi::PoolProps& props, void** pool);

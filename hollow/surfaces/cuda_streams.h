@@ -51,6 +51,13 @@ struct CopyShape {
   std::uint64_t to_pitch = 0;
   std::uint64_t from_pitch = 0;
 };
+struct CopyWork {
+  void* to;
+  const void* from;
+  CopyShape shape;
+};
+// A box of cudaMemcpy3D. False where it is of arrays, or its slices do not follow one another.
+bool ReadCopy3D(const abi::Memcpy3D& params, CopyWork* copy);
 Error CopyBytes(void* to, const void* from, const CopyShape& shape);
 // The pattern of `element_bytes` (1, 2 or 4), over rows.
 Error FillBytes(void* to, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape);

@@ -24,28 +24,6 @@ int FillAndWait(void* to, int value, const CopyShape& shape) {
   return Last(FillBytes(to, static_cast<std::uint32_t>(value), 1, shape));
 }
 
-struct Copy3D {
-  void* to;
-  const void* from;
-  CopyShape shape;
-};
-
-// Slices of a box are rows at the distance of `ysize` rows; only boxes whose slices follow one another are one shape.
-bool ReadCopy3D(const abi::Memcpy3D& params, Copy3D* copy) {
-  if (params.src_array != nullptr || params.dst_array != nullptr) return false;
-  const auto at = [](const abi::PitchedPtr& base, const abi::Pos& pos) {
-    return static_cast<char*>(base.ptr) + (pos.z * base.ysize + pos.y) * base.pitch + pos.x;
-  };
-  const bool is_flat = params.extent.depth <= 1 || (params.src_ptr.ysize == params.extent.height &&
-                                                    params.dst_ptr.ysize == params.extent.height);
-  if (!is_flat) return false;
-  copy->to = at(params.dst_ptr, params.dst_pos);
-  copy->from = at(params.src_ptr, params.src_pos);
-  copy->shape = {params.extent.width, params.extent.height * params.extent.depth, params.dst_ptr.pitch,
-                 params.src_ptr.pitch};
-  return true;
-}
-
 }  // namespace
 
 ASHLAR_SURFACE int cudaMemcpy(void* to, const void* from, std::size_t bytes, int) {
@@ -75,7 +53,7 @@ ASHLAR_SURFACE int cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void*
 }
 
 ASHLAR_SURFACE int cudaMemcpy3D(const abi::Memcpy3D* params) {
-  Copy3D copy = {};
+  CopyWork copy = {};
   if (params == nullptr) return Last(Error::kInvalidValue);
   if (!ReadCopy3D(*params, &copy)) {
     CountRefused("cudaMemcpy3D");
@@ -85,7 +63,7 @@ ASHLAR_SURFACE int cudaMemcpy3D(const abi::Memcpy3D* params) {
 }
 
 ASHLAR_SURFACE int cudaMemcpy3DAsync(const abi::Memcpy3D* params, void* stream) {
-  Copy3D copy = {};
+  CopyWork copy = {};
   if (params == nullptr) return Last(Error::kInvalidValue);
   if (!ReadCopy3D(*params, &copy)) {
     CountRefused("cudaMemcpy3DAsync");
