@@ -75,6 +75,7 @@ void* MapFile(const std::string& path, std::size_t bytes) {
     }
   }
   const int error = errno;
+  flock(file, LOCK_UN);  // the mapping keeps the file open, and with it the lock
   close(file);
   errno = error;
   return at;
