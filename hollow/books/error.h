@@ -23,6 +23,7 @@ enum class [[nodiscard]] Error : int{
     kPeerAccessNotEnabled = 705,
     kHostMemoryAlreadyRegistered = 712,
     kHostMemoryNotRegistered = 713,
+    kLaunchFailure = 719,
     kNotPermitted = 800,
     kNotSupported = 801,
     kCaptureUnsupported = 900,

@@ -43,6 +43,7 @@ struct LockedFile {
   LockedFile& operator=(const LockedFile&) = delete;
   void Close() {
     const int error = errno;
+    if (number >= 0) flock(number, LOCK_UN);  // a mapping keeps the file open, and with it the lock
     if (number >= 0) close(number);
     number = -1;
     errno = error;

@@ -4,6 +4,7 @@
 #include "ashlar/hollow.h"
 #include "hollow/launch/made_up.h"
 #include "hollow/launch/process.h"
+#include "hollow/surfaces/stream_work.h"
 
 using ashlar::hollow::Process;
 using ashlar::hollow::TheProcess;
@@ -29,10 +30,22 @@ uint64_t ashlar_hollow_used(int ordinal) {
 
 uint64_t ashlar_hollow_real_bytes(void) { return TheProcess().settings.real_bytes; }
 
-void ashlar_hollow_know(uint64_t address, uint64_t bytes) { ashlar::hollow::Know(address, bytes); }
+void ashlar_hollow_know(uint64_t address, uint64_t bytes) {
+  ashlar::hollow::SettleRange(address, bytes);
+  ashlar::hollow::Know(address, bytes);
+}
 
-void ashlar_hollow_forget(uint64_t address, uint64_t bytes) { ashlar::hollow::Forget(address, bytes); }
+void ashlar_hollow_forget(uint64_t address, uint64_t bytes) {
+  // Of one tensor: what other ranks are still to write comes before. All that is not in use is forgotten at once, without
+  // waiting for anybody: what is written to it later is known then.
+  constexpr uint64_t kMostOfTensor = uint64_t{64} << 20;
+  if (bytes <= kMostOfTensor) ashlar::hollow::SettleRange(address, bytes);
+  ashlar::hollow::Forget(address, bytes);
+}
 
-bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes) { return ashlar::hollow::IsKnown(address, bytes); }
+bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes) {
+  ashlar::hollow::SettleRange(address, bytes);
+  return ashlar::hollow::IsKnown(address, bytes);
+}
 
 void ashlar_hollow_set_line(ashlar_hollow_line line) { ashlar::hollow::SetLineTeller(line); }

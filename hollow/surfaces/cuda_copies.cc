@@ -1,11 +1,13 @@
 // Copies and fills (cuda_streams.h).
 #include <cstring>
+#include <memory>
 #include <mutex>
 
 #include "hollow/launch/arena.h"
 #include "hollow/launch/made_up.h"
 #include "hollow/surfaces/cuda_memory.h"
 #include "hollow/surfaces/cuda_streams.h"
+#include "hollow/surfaces/stream_work.h"
 
 namespace ashlar::hollow {
 namespace {
@@ -83,6 +85,8 @@ Error CopyBytes(void* to_pointer, const void* from_pointer, const CopyShape& sha
   Process& process = TheProcess();
   const std::uint64_t to = AddressOf(to_pointer);
   const std::uint64_t from = AddressOf(from_pointer);
+  const bool is_settled = SettleRange(from, Span(shape, shape.from_pitch)) && SettleRange(to, Span(shape, shape.to_pitch));
+  if (!is_settled) return Error::kLaunchFailure;
   std::uint64_t made_up = 0;
   {
     std::unique_lock<std::mutex> lock(process.mutex);
@@ -106,6 +110,7 @@ Error FillBytes(void* to_pointer, std::uint32_t pattern, unsigned element_bytes,
   if (shape.width == 0 || shape.height == 0) return Error::kNone;
   Process& process = TheProcess();
   const std::uint64_t to = AddressOf(to_pointer);
+  if (!SettleRange(to, Span(shape, shape.to_pitch))) return Error::kLaunchFailure;
   const std::lock_guard<std::mutex> lock(process.mutex);
   const Side side = SideOf(process, to, Span(shape, shape.to_pitch));
   if (to == 0 || side == Side::kNowhere) return Error::kInvalidValue;
@@ -137,15 +142,23 @@ static Error CheckSides(void* to, const void* from, const CopyShape& shape) {
                                                                                            : Error::kNone;
 }
 
+// Work that is done now tells its error; a graph's has nobody to tell.
+template <typename Copy>
+static Error GiveCopy(void* stream, NodeKind kind, Copy copy) {
+  auto done = std::make_shared<Error>(Error::kNone);
+  const Error error = GiveWork(stream, kind, [copy, done] { *done = copy(); });
+  return error == Error::kNone ? *done : error;
+}
+
 Error CopyOnStream(void* to, const void* from, const CopyShape& shape, void* stream) {
   if (const Error error = CheckSides(to, from, shape); error != Error::kNone) return error;
-  return GiveWork(stream, NodeKind::kCopy, [=] { (void)CopyBytes(to, from, shape); });
+  return GiveCopy(stream, NodeKind::kCopy, [=] { return CopyBytes(to, from, shape); });
 }
 
 Error FillOnStream(void* to, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape, void* stream) {
   const CopyShape itself = {shape.width, shape.height, shape.to_pitch, shape.to_pitch};
   if (const Error error = CheckSides(to, to, itself); error != Error::kNone) return error;
-  return GiveWork(stream, NodeKind::kFill, [=] { (void)FillBytes(to, pattern, element_bytes, shape); });
+  return GiveCopy(stream, NodeKind::kFill, [=] { return FillBytes(to, pattern, element_bytes, shape); });
 }
 
 }  // namespace ashlar::hollow

@@ -8,6 +8,7 @@
 #include "hollow/launch/host_thread.h"
 #include "hollow/surfaces/cuda_memory.h"
 #include "hollow/surfaces/cuda_pools.h"
+#include "hollow/surfaces/stream_work.h"
 #include "hollow/surfaces/surface.h"
 
 namespace ashlar::hollow {
@@ -45,7 +46,9 @@ Error CreateStream(Process& process, unsigned flags, int priority, void** stream
 
 Error DestroyStream(Process& process, void* handle) {
   Stream* stream = process.streams.FindStream(handle);
-  return stream == nullptr ? Error::kInvalidHandle : process.streams.Destroy(*stream);
+  if (stream == nullptr) return Error::kInvalidHandle;
+  StreamDestroyed(handle);
+  return process.streams.Destroy(*stream);
 }
 
 Error CreateEvent(Process& process, unsigned flags, void** event) {
@@ -58,6 +61,7 @@ Error CreateEvent(Process& process, unsigned flags, void** event) {
 Error DestroyEvent(Process& process, void* handle) {
   Event* event = EventOf(process, handle);
   if (event == nullptr) return Error::kInvalidHandle;
+  EventDestroyed(handle);
   process.streams.Destroy(*event);
   return Error::kNone;
 }
@@ -118,6 +122,7 @@ Error GiveHostFunction(void* handle, std::function<void()> function) {
 
 Error SynchronizeStream(void* handle) {
   Process& process = TheProcess();
+  if (!SettleStream(CurrentDevice(), handle)) return Error::kLaunchFailure;
   std::uint64_t ticket = 0;
   {
     const std::lock_guard<std::mutex> lock(process.mutex);
@@ -133,6 +138,7 @@ Error SynchronizeStream(void* handle) {
 
 Error QueryStream(void* handle) {
   Process& process = TheProcess();
+  if (!StreamIsDone(CurrentDevice(), handle)) return Error::kNotReady;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Stream* stream = StreamOf(process, handle);
   if (stream == nullptr) return Error::kInvalidHandle;
@@ -141,6 +147,7 @@ Error QueryStream(void* handle) {
 
 Error SynchronizeEvent(void* handle) {
   Process& process = TheProcess();
+  if (!SettleEvent(handle)) return Error::kLaunchFailure;
   std::uint64_t ticket = 0;
   {
     const std::lock_guard<std::mutex> lock(process.mutex);
@@ -156,6 +163,7 @@ Error SynchronizeEvent(void* handle) {
 
 Error QueryEvent(void* handle) {
   Process& process = TheProcess();
+  if (!EventIsDone(handle)) return Error::kNotReady;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Event* event = EventOf(process, handle);
   if (event == nullptr) return Error::kInvalidHandle;
@@ -164,6 +172,7 @@ Error QueryEvent(void* handle) {
 
 Error SynchronizeDevice() {
   Process& process = TheProcess();
+  if (!SettleDevice(CurrentDevice())) return Error::kLaunchFailure;
   std::uint64_t ticket = 0;
   {
     const std::lock_guard<std::mutex> lock(process.mutex);
@@ -184,6 +193,7 @@ Error RecordEvent(void* event_handle, void* stream_handle) {
   Stream* stream = StreamOf(process, stream_handle);
   if (event == nullptr || stream == nullptr) return Error::kInvalidHandle;
   if (event->device != stream->device) return Error::kInvalidHandle;
+  EventRecorded(event_handle, stream->device, stream_handle);
   return process.streams.Record(*event, *stream);
 }
 
@@ -193,11 +203,13 @@ Error WaitForEvent(void* stream_handle, void* event_handle) {
   Event* event = EventOf(process, event_handle);
   Stream* stream = StreamOf(process, stream_handle);
   if (event == nullptr || stream == nullptr) return Error::kInvalidHandle;
+  StreamWaits(stream->device, stream_handle, event_handle);
   return process.streams.Wait(*stream, *event);
 }
 
 Error WaitForLegacy() {
   Process& process = TheProcess();
+  if (!SettleStream(CurrentDevice(), nullptr)) return Error::kLaunchFailure;
   std::uint64_t ticket = 0;
   {
     const std::lock_guard<std::mutex> lock(process.mutex);

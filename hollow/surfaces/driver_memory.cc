@@ -6,6 +6,7 @@
 #include "hollow/surfaces/cuda_pools.h"
 #include "hollow/surfaces/cuda_streams.h"
 #include "hollow/surfaces/driver_call.h"
+#include "hollow/surfaces/stream_work.h"
 
 using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
@@ -25,6 +26,7 @@ ASHLAR_SURFACE int cuMemAllocPitch_v2(void** pointer, std::size_t* pitch, std::s
 }
 
 ASHLAR_SURFACE int cuMemFree_v2(void* pointer) {
+  if (!SettleDevice(CurrentDevice())) return Number(Error::kLaunchFailure);
   return Driven([&](Process& process) { return Free(process, pointer); });
 }
 

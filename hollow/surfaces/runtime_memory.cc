@@ -4,6 +4,7 @@
 #include "hollow/surfaces/cuda_memory.h"
 #include "hollow/surfaces/cuda_streams.h"
 #include "hollow/surfaces/runtime_call.h"
+#include "hollow/surfaces/stream_work.h"
 
 using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
@@ -29,7 +30,9 @@ ASHLAR_SURFACE int cudaMalloc3D(abi::PitchedPtr* pointer, abi::Extent extent) {
   });
 }
 
+// It waits for the device, where other ranks may still write.
 ASHLAR_SURFACE int cudaFree(void* pointer) {
+  if (pointer != nullptr && !SettleDevice(CurrentDevice())) return Last(Error::kLaunchFailure);
   return Locked([&](Process& process) { return Free(process, pointer); });
 }
 
