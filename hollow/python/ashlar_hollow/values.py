@@ -177,7 +177,11 @@ def make_mode(torch, values):
     class SmallValues(TorchDispatchMode):
         supports_higher_order_operators = True
 
+    traces = _tracing(torch)
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if traces():
+            return func(*args, **(kwargs or {}))
         for kind in types:
             if kind.__torch_dispatch__ is not disabled:
                 return NotImplemented  # a subclass's own operations come here in their turn
@@ -198,6 +202,16 @@ def make_mode(torch, values):
     SmallValues.ignore_compile_internals = classmethod(lambda cls: True)  # off while torch.compile traces
     compiled.never_compile(torch, __torch_dispatch__)
     return SmallValues()
+
+
+def _tracing(torch):
+    """Whether one of PyTorch's own modes is on that work below all others: of fake tensors, or of tracing."""
+    keys = getattr(torch._C, "_TorchDispatchModeKey", None)
+    get = getattr(torch._C, "_get_dispatch_mode", None)
+    if keys is None or get is None:  # before 2.1
+        return lambda: False
+    known = [getattr(keys, name) for name in ("FAKE", "PROXY", "FUNCTIONAL") if hasattr(keys, name)]
+    return lambda: any(get(key) is not None for key in known)
 
 
 def install(torch, hollow, limit):
