@@ -4,6 +4,7 @@
 #   adapters_nvtx   NVTX ranges as scopes of recordings, where the toolkit has NVTX
 #   analyzer        libashlar_analyzer, which has an allocator of its own inside, and <ashlar/explain.h>: needs zlib too
 #   program         bin/ashlar
+#   hollow          lib/ashlar: the hollow device of `ashlar dry-run`, and <ashlar/hollow.h>
 #
 # `cmake --install build --component NAME` needs no more than that component built; without one, what was built is
 # installed. tests/consumer holds this to its word.
@@ -63,6 +64,14 @@ if(TARGET ashlar_adapters_nvtx)
   ashlar_install_library(adapters_nvtx)
   ashlar_install_headers(adapters_nvtx nvtx.h)
 endif()
+# The program looks for it in ../lib/ashlar, wherever both lie.
+set(ashlar_hollow_dir lib/ashlar)
+install(TARGETS ashlar_hollow LIBRARY DESTINATION ${ashlar_hollow_dir} COMPONENT hollow OPTIONAL)
+install(TARGETS ashlar_hollow_shim_cuda ashlar_hollow_shim_nvidia-ml
+        LIBRARY DESTINATION ${ashlar_hollow_dir}/shims COMPONENT hollow OPTIONAL NAMELINK_SKIP)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/hollow/python DESTINATION ${ashlar_hollow_dir} COMPONENT hollow
+        PATTERN __pycache__ EXCLUDE)
+ashlar_install_headers(hollow hollow.h export.h)
 if(ASHLAR_BUILD_ANALYZER)
   ashlar_install_library(analyzer)
   ashlar_install_headers(analyzer explain.h export.h)

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace ashlar::cli {
 namespace {
@@ -109,6 +110,9 @@ std::optional<ElfFacts> ReadElf(absl::string_view bytes) {
   out.is_of_this_machine = file.IsOfThisMachine();
   out.has_interpreter = file.HasSegment(PT_INTERP);
   out.has_device_code = file.HasSection(".nv_fatbin") || file.HasSection(".nvFatBinSegment");
+  // A name of shared memory that every libcudart has in its text, seen in those of CUDA 12 and 13.
+  // (Put together here, so that this program does not have it.)
+  out.has_own_runtime = absl::StrContains(bytes, absl::StrCat("/cudart", ".shm.%"));
   out.needed = file.Needed();
   return out;
 }

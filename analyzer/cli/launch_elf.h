@@ -15,6 +15,7 @@ struct ElfFacts {
   bool is_of_this_machine = false;
   bool has_interpreter = false;  // false: statically linked
   bool has_device_code = false;  // nvcc embeds it with the calls of a CUDA runtime
+  bool has_own_runtime = false;  // CUDA's, linked statically
   std::vector<std::string> needed = {};
 };
 

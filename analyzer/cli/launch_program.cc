@@ -99,7 +99,7 @@ std::string WhyNotServed(const std::string& path, const ElfFacts& elf) {
   if (!elf.has_interpreter) return "statically linked: no library can be preloaded into it";
   const bool has_runtime = std::any_of(elf.needed.begin(), elf.needed.end(),
                                        [](const std::string& name) { return absl::StartsWith(name, "libcudart.so"); });
-  if (elf.has_device_code && !has_runtime) {
+  if ((elf.has_device_code || elf.has_own_runtime) && !has_runtime) {
     return "it brings its own CUDA runtime, which a hollow device does not serve: build it with nvcc -cudart shared";
   }
   return "";
