@@ -1,7 +1,7 @@
 # Finds what the CUDA parts need. Each part is built only where all that it needs is there; ashlar_left_out keeps one
 # line for every part that is not, and the end of the configure step prints them.
 #
-# Sets ASHLAR_HAVE_CUDA: a toolkit with its static runtime is there, and the target CUDA::cudart_static exists.
+# Sets ASHLAR_HAVE_CUDA: a toolkit with its runtime is there. Programs that call it link the target ashlar_cuda_runtime.
 # Sets ASHLAR_HAVE_NVTX: so is the header that names blocks to compute-sanitizer.
 # Sets ASHLAR_HAVE_NVCC: device code is built. The language CUDA is enabled, ASHLAR_CUBLAS_INCLUDE_DIR is set, and a
 # target of .cu files calls ashlar_configure_cuda_target(target).
@@ -15,6 +15,13 @@ endif()
 set(ASHLAR_CUDA_KERNELS ${ashlar_kernels_default} CACHE STRING
     "Compile device code: AUTO (where nvcc and cuBLAS's headers are found), ON (required) or OFF")
 set_property(CACHE ASHLAR_CUDA ASHLAR_CUDA_KERNELS PROPERTY STRINGS AUTO ON OFF)
+# A program with a static runtime needs no toolkit where it runs. One with the shared runtime also runs over the hollow
+# device, without a GPU.
+set(ASHLAR_CUDA_RUNTIME static CACHE STRING "CUDA's runtime of tests and benches: static or shared")
+set_property(CACHE ASHLAR_CUDA_RUNTIME PROPERTY STRINGS static shared)
+if(NOT ASHLAR_CUDA_RUNTIME MATCHES "^(static|shared)$")
+  message(FATAL_ERROR "ASHLAR_CUDA_RUNTIME=${ASHLAR_CUDA_RUNTIME} is neither static nor shared")
+endif()
 set(ASHLAR_CUDA_MINIMUM 12.0)
 
 # ashlar_read_auto(OPTION): sets OPTION_value to AUTO, ON or OFF, and stops where the option is none of them.
@@ -56,6 +63,13 @@ else()
                     "the toolkit in ${CUDAToolkit_BIN_DIR} has no static runtime with its headers (cuda-cudart-dev)")
   else()
     set(ASHLAR_HAVE_CUDA ON)
+    add_library(ashlar_cuda_runtime INTERFACE)
+    if(ASHLAR_CUDA_RUNTIME STREQUAL "shared")
+      target_link_libraries(ashlar_cuda_runtime INTERFACE CUDA::cudart)
+      set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+    else()
+      target_link_libraries(ashlar_cuda_runtime INTERFACE CUDA::cudart_static)
+    endif()
     message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION} in ${CUDAToolkit_BIN_DIR}")
   endif()
 endif()

@@ -185,10 +185,9 @@ ASHLAR_GESVDA(D)
 ASHLAR_GESVDA(C)
 ASHLAR_GESVDA(Z)
 
-// There is nothing to log: the settings are accepted, and no line is ever written.
-ASHLAR_SURFACE int cusolverDnLoggerSetCallback(void*) { return 0; }
-ASHLAR_SURFACE int cusolverDnLoggerSetFile(std::FILE*) { return 0; }
-ASHLAR_SURFACE int cusolverDnLoggerOpenFile(const char*) { return 0; }
-ASHLAR_SURFACE int cusolverDnLoggerSetLevel(int) { return 0; }
-ASHLAR_SURFACE int cusolverDnLoggerSetMask(int) { return 0; }
-ASHLAR_SURFACE int cusolverDnLoggerForceDisable() { return 0; }
+ASHLAR_IGNORED(cusolverDnLoggerSetCallback, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusolverDnLoggerSetFile, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusolverDnLoggerOpenFile, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusolverDnLoggerSetLevel, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusolverDnLoggerSetMask, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusolverDnLoggerForceDisable, "there is nothing to log: no line is ever written")

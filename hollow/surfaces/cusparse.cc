@@ -159,13 +159,12 @@ ASHLAR_SURFACE int cusparseGetPointerMode(void* handle, int* mode) {
   return 0;
 }
 
-// There is nothing to log: the settings are accepted, and no line is ever written.
-ASHLAR_SURFACE int cusparseLoggerSetCallback(void*) { return 0; }
-ASHLAR_SURFACE int cusparseLoggerSetFile(std::FILE*) { return 0; }
-ASHLAR_SURFACE int cusparseLoggerOpenFile(const char*) { return 0; }
-ASHLAR_SURFACE int cusparseLoggerSetLevel(int) { return 0; }
-ASHLAR_SURFACE int cusparseLoggerSetMask(int) { return 0; }
-ASHLAR_SURFACE int cusparseLoggerForceDisable() { return 0; }
+ASHLAR_IGNORED(cusparseLoggerSetCallback, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusparseLoggerSetFile, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusparseLoggerOpenFile, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusparseLoggerSetLevel, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusparseLoggerSetMask, "there is nothing to log: no line is ever written")
+ASHLAR_IGNORED(cusparseLoggerForceDisable, "there is nothing to log: no line is ever written")
 
 ASHLAR_SURFACE int cusparseCreateMatDescr(void** description) {
   if (description == nullptr) return kCusparseInvalidValue;

@@ -277,6 +277,6 @@ ASHLAR_SURFACE int cuCtxGetCacheConfig(int* config) {
   *config = 0;
   return 0;
 }
-ASHLAR_SURFACE int cuCtxSetCacheConfig(int) { return 0; }
-ASHLAR_SURFACE int cuCtxSetFlags(unsigned) { return 0; }
-ASHLAR_SURFACE int cuCtxResetPersistingL2Cache() { return 0; }
+ASHLAR_IGNORED(cuCtxSetCacheConfig, "a hint of how a kernel shares its cache: no kernel runs")
+ASHLAR_IGNORED(cuCtxSetFlags, "how the host waits: nothing is waited for by spinning or sleeping")
+ASHLAR_IGNORED(cuCtxResetPersistingL2Cache, "there is no cache to reset")

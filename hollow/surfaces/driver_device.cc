@@ -122,8 +122,8 @@ ASHLAR_SURFACE int cuGetErrorName(int error, const char** name) {
   return Number(*name == nullptr ? Error::kInvalidValue : Error::kNone);
 }
 
-ASHLAR_SURFACE int cuProfilerStart() { return 0; }
-ASHLAR_SURFACE int cuProfilerStop() { return 0; }
+ASHLAR_IGNORED(cuProfilerStart, "no profiler watches a hollow device")
+ASHLAR_IGNORED(cuProfilerStop, "no profiler watches a hollow device")
 
 // The driver's log, which stays empty.
 ASHLAR_SURFACE int cuLogsRegisterCallback(void*, void*, void** handle) {
@@ -131,7 +131,7 @@ ASHLAR_SURFACE int cuLogsRegisterCallback(void*, void*, void** handle) {
   if (handle != nullptr) *handle = &callback;
   return 0;
 }
-ASHLAR_SURFACE int cuLogsUnregisterCallback(void*) { return 0; }
+ASHLAR_IGNORED(cuLogsUnregisterCallback, "no log was registered")
 ASHLAR_SURFACE int cuLogsCurrent(unsigned* iterator, unsigned) {
   if (iterator == nullptr) return Number(Error::kInvalidValue);
   *iterator = 0;

@@ -139,10 +139,10 @@ ASHLAR_SURFACE int cuFuncSetAttribute(void* kernel, int attribute, int value) {
 ASHLAR_SURFACE int cuKernelSetAttribute(int attribute, int value, void* kernel, int) {
   return Number(SetAttribute(kernel, attribute, value));
 }
-ASHLAR_SURFACE int cuFuncSetCacheConfig(void*, int) { return 0; }
-ASHLAR_SURFACE int cuFuncSetSharedMemConfig(void*, int) { return 0; }
-ASHLAR_SURFACE int cuKernelSetCacheConfig(void*, int, int) { return 0; }
-ASHLAR_SURFACE int cuFuncLoad(void*) { return 0; }
+ASHLAR_IGNORED(cuFuncSetCacheConfig, "a hint of how a kernel shares its cache: no kernel runs")
+ASHLAR_IGNORED(cuFuncSetSharedMemConfig, "a hint of how a kernel uses its banks: no kernel runs")
+ASHLAR_IGNORED(cuKernelSetCacheConfig, "a hint of how a kernel shares its cache: no kernel runs")
+ASHLAR_IGNORED(cuFuncLoad, "kernels are loaded from the start")
 ASHLAR_SURFACE int cuFuncIsLoaded(int* state, void*) {
   if (state == nullptr) return Number(Error::kInvalidValue);
   *state = 1;  // CU_FUNCTION_LOADING_STATE_LOADED

@@ -94,8 +94,8 @@ ASHLAR_SURFACE int cuIpcCloseMemHandle(void* pointer) {
 // Where managed memory lies makes no difference to what it takes.
 ASHLAR_SURFACE int cuMemPrefetchAsync(const void*, std::size_t, ...) { return Number(GiveKernel(nullptr)); }
 ASHLAR_SURFACE int cuMemPrefetchAsync_v2(const void*, std::size_t, ...) { return Number(GiveKernel(nullptr)); }
-ASHLAR_SURFACE int cuMemAdvise(const void*, std::size_t, int, ...) { return 0; }
-ASHLAR_SURFACE int cuMemAdvise_v2(const void*, std::size_t, int, ...) { return 0; }
+ASHLAR_IGNORED(cuMemAdvise, "a hint of where managed memory should lie: it stays where it is")
+ASHLAR_IGNORED(cuMemAdvise_v2, "a hint of where managed memory should lie: it stays where it is")
 
 namespace {
 

@@ -63,9 +63,8 @@ ASHLAR_SURFACE int cuStreamQuery(void* stream) { return Number(QueryStream(strea
 ASHLAR_SURFACE int cuStreamSynchronize(void* stream) { return Number(SynchronizeStream(stream)); }
 ASHLAR_SURFACE int cuStreamWaitEvent(void* stream, void* event, unsigned) { return Number(WaitForEvent(stream, event)); }
 
-// Hints of how fast work is to be done, which nothing does.
-ASHLAR_SURFACE int cuStreamSetAttribute(void*, int, const void*) { return 0; }
-ASHLAR_SURFACE int cuStreamCopyAttributes(void*, void*) { return 0; }
+ASHLAR_IGNORED(cuStreamSetAttribute, "a hint of how fast work is done: nothing runs")
+ASHLAR_IGNORED(cuStreamCopyAttributes, "a hint of how fast work is done: nothing runs")
 ASHLAR_SURFACE int cuStreamAttachMemAsync(void* stream, void*, std::size_t, unsigned) {
   return Number(GiveKernel(stream));
 }

@@ -122,8 +122,8 @@ ASHLAR_SURFACE int cudaFuncSetAttribute(const void* function, int attribute, int
 ASHLAR_SURFACE int cudaKernelSetAttributeForDevice(void* kernel, int attribute, int value, int) {
   return cudaFuncSetAttribute(kernel, attribute, value);
 }
-ASHLAR_SURFACE int cudaFuncSetCacheConfig(const void*, int) { return 0; }
-ASHLAR_SURFACE int cudaFuncSetSharedMemConfig(const void*, int) { return 0; }
+ASHLAR_IGNORED(cudaFuncSetCacheConfig, "a hint of how a kernel shares its cache: no kernel runs")
+ASHLAR_IGNORED(cudaFuncSetSharedMemConfig, "a hint of how a kernel uses its banks: no kernel runs")
 
 ASHLAR_SURFACE int cudaFuncGetName(const char** name, const void*) {
   if (name == nullptr) return Last(Error::kInvalidValue);

@@ -95,8 +95,8 @@ ASHLAR_SURFACE int cudaPointerGetAttributes(abi::PointerAttributes* attributes, 
 // Where managed memory lies makes no difference to what it takes.
 ASHLAR_SURFACE int cudaMemPrefetchAsync(const void*, std::size_t, ...) { return Last(GiveKernel(nullptr)); }
 ASHLAR_SURFACE int cudaMemPrefetchAsync_v2(const void*, std::size_t, ...) { return Last(GiveKernel(nullptr)); }
-ASHLAR_SURFACE int cudaMemAdvise(const void*, std::size_t, int, ...) { return 0; }
-ASHLAR_SURFACE int cudaMemAdvise_v2(const void*, std::size_t, int, ...) { return 0; }
+ASHLAR_IGNORED(cudaMemAdvise, "a hint of where managed memory should lie: it stays where it is")
+ASHLAR_IGNORED(cudaMemAdvise_v2, "a hint of where managed memory should lie: it stays where it is")
 
 ASHLAR_SURFACE int cudaIpcGetMemHandle(abi::IpcHandle* handle, void* pointer) {
   return Locked([&](Process& process) { return ExportMemory(process, pointer, handle); });

@@ -65,13 +65,12 @@ ASHLAR_SURFACE int cudaStreamQuery(void* stream) {
 ASHLAR_SURFACE int cudaStreamSynchronize(void* stream) { return Last(SynchronizeStream(stream)); }
 ASHLAR_SURFACE int cudaStreamWaitEvent(void* stream, void* event, unsigned) { return Last(WaitForEvent(stream, event)); }
 
-// Hints of how fast work is to be done, which nothing does.
-ASHLAR_SURFACE int cudaStreamSetAttribute(void*, int, const void*) { return 0; }
-ASHLAR_SURFACE int cudaStreamCopyAttributes(void*, void*) { return 0; }
+ASHLAR_IGNORED(cudaStreamSetAttribute, "a hint of how fast work is done: nothing runs")
+ASHLAR_IGNORED(cudaStreamCopyAttributes, "a hint of how fast work is done: nothing runs")
 ASHLAR_SURFACE int cudaStreamAttachMemAsync(void* stream, void*, std::size_t, unsigned) {
   return Last(GiveKernel(stream));
 }
-ASHLAR_SURFACE int cudaCtxResetPersistingL2Cache() { return 0; }
+ASHLAR_IGNORED(cudaCtxResetPersistingL2Cache, "there is no cache to reset")
 
 ASHLAR_SURFACE int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   if (function == nullptr) return Last(Error::kInvalidValue);

@@ -23,6 +23,11 @@ void ReadMadeUp(void* host, std::uint64_t bytes);
 
 #define ASHLAR_SURFACE extern "C" __attribute__((visibility("default")))
 
+// A call that is accepted and does nothing, because nothing that a program could see would change. The documentation
+// prints each with its reason (hollow/answers.py).
+#define ASHLAR_IGNORED(name, reason) \
+  ASHLAR_SURFACE int name() { return 0; }
+
 #define ASHLAR_REFUSED(name, status)                \
   ASHLAR_SURFACE __attribute__((weak)) int name() { \
     ::ashlar::hollow::CountRefused(#name);          \
