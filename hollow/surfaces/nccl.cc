@@ -86,7 +86,7 @@ std::map<const void*, std::unique_ptr<Registered>>& AllRegistered() {
 int Register(const void* handle, void* address, std::size_t bytes, void** registered) {
   if (NcclFind(handle) == nullptr || registered == nullptr || address == nullptr || bytes == 0) return Bad();
   const std::lock_guard lock(g_registered_mutex);
-  auto made = std::make_unique<Registered>(address);
+  auto made = std::make_unique<Registered>(Registered{address});
   *registered = made.get();
   AllRegistered()[made.get()] = std::move(made);
   return Number(NcclResult::kSuccess);

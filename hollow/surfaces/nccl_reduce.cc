@@ -219,7 +219,7 @@ void NcclAfterAverage(NcclType type, void* values, std::size_t count, int ranks)
   WithCodec(type, [&](auto codec) {
     using Codec = decltype(codec);
     using Number = decltype(Codec::Decode({}));
-    ForEach<Codec>(values, values, count, [ranks](auto sum, auto) {
+    ForEach<Codec>(values, values, count, [&](auto sum, auto) {
       if constexpr (std::is_floating_point_v<Number>) {
         return sum;
       } else if constexpr (std::is_signed_v<Number>) {
