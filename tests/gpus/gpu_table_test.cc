@@ -1,0 +1,100 @@
+// The table of GPUs: names, limits, and the page of the documents that prints it.
+#include "analyzer/gpus/gpu_table.h"
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ashlar::gpus {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(GpuTable, NamesAreFoundHoweverTheyAreWritten) {
+  for (const char* name : {"A100-80GB", "a100 80gb", "NVIDIA_A100-80GB", "Tesla A100-80GB"}) {
+    ASSERT_TRUE(GpuNamed(name).ok()) << name << GpuNamed(name).status();
+    EXPECT_EQ(GpuNamed(name)->name, "A100-80GB") << name;
+  }
+  EXPECT_EQ(GpuNamed("geforce rtx 4090")->name, "RTX4090");
+  EXPECT_EQ(GpuNamed("p100")->name, "P100-16GB");  // there is one alone
+}
+
+TEST(GpuTable, AnUnknownNameAndOneOfTwoAreErrorsThatTellTheChoice) {
+  EXPECT_THAT(std::string(GpuNamed("A100").status().message()),
+              testing::AllOf(HasSubstr("A100-40GB"), HasSubstr("A100-80GB")));
+  EXPECT_THAT(std::string(GpuNamed("Voodoo2").status().message()), HasSubstr("RTX3090"));
+  EXPECT_FALSE(GpuNamed("").ok());
+}
+
+TEST(GpuTable, CardsAreInOrderOfMemoryAndEachValueHasASource) {
+  std::uint64_t before = 0;
+  std::set<absl::string_view> names;
+  for (const Gpu& gpu : Gpus()) {
+    EXPECT_GE(gpu.total_bytes.value, before) << gpu.name;
+    before = gpu.total_bytes.value;
+    EXPECT_TRUE(names.insert(gpu.name).second) << gpu.name;
+    for (const auto& [key, fact] : FactsOf(gpu)) {
+      EXPECT_FALSE(fact.source.empty()) << gpu.name << " " << key;
+      EXPECT_TRUE(fact.value > 0 || key == "compute_minor") << gpu.name << " " << key;
+    }
+  }
+  for (const char* name : {"T4", "V100-16GB", "V100-32GB", "P100-16GB", "A10", "L4", "L40S", "A100-40GB", "A100-80GB",
+                           "H100-80GB", "H200", "B200", "RTX3090", "RTX4090", "RTX5090"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+std::string Value(absl::string_view key, std::uint64_t value) {
+  if (key == "total_bytes" || key == "context_bytes") return FormatBytes(value);
+  return FormatCount(value);
+}
+
+std::string PageOfTheTable() {
+  std::string out =
+      "# GPUs\n\n"
+      "The table that `ashlar dry-run --device`, `ashlar estimate --device` and the table of cards take their values from. Each\n"
+      "value is marked: **measured** on such a card and posted, **published** by the vendor, or **assumed**.\n\n"
+      "| card | memory | context | capability | multiprocessors | L2 |\n|---|---|---|---|---|---|\n";
+  for (const Gpu& gpu : Gpus()) {
+    const Fact context = ContextOf(gpu, ModuleLoading::kLazy);
+    absl::StrAppend(&out, absl::StrFormat("| %s | %s | %s%s | %d.%d | %d | %s |\n", gpu.name,
+                                          FormatBytes(gpu.total_bytes.value), FormatBytes(context.value),
+                                          context.mark == Mark::kAssumed ? ", assumed" : "", gpu.compute_major,
+                                          gpu.compute_minor, gpu.sm_count.value, FormatBytes(gpu.l2_bytes.value)));
+  }
+  absl::StrAppend(&out,
+                  "\nMemory is what `cudaMemGetInfo` gives as the total. The context is what one process's CUDA context takes "
+                  "of it,\nwith kernels loaded when they are first called, as PyTorch 1.13 and later do.\n\n## Keys\n\n"
+                  "A file for `--profile` has a line `key=value` for each value that is not the A100-80GB's. Sizes may be "
+                  "written\nas `16GiB`.\n\n## Sources\n");
+  for (const Gpu& gpu : Gpus()) {
+    absl::StrAppend(&out, "\n### ", gpu.name, "\n\n`name=", gpu.driver_name,
+                    "`\n\n| key | value | mark | source |\n|---|---|---|---|\n");
+    for (const auto& [key, fact] : FactsOf(gpu)) {
+      absl::StrAppend(&out, "| `", key, "` | ", Value(key, fact.value), " | ", MarkName(fact.mark), " | ", fact.source,
+                      " |\n");
+    }
+  }
+  return out;
+}
+
+// Write docs/gpus.md anew from the file that a failure names.
+TEST(GpuTable, ThePageIsTheTable) {
+  std::ifstream file(ASHLAR_SOURCE_DIR "/docs/gpus.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string wanted = PageOfTheTable();
+  if (page == wanted) return;
+  const std::string path = testing::TempDir() + "gpus.md";
+  std::ofstream(path) << wanted;
+  FAIL() << "docs/gpus.md is not the table: take " << path;
+}
+
+}  // namespace
+}  // namespace ashlar::gpus
