@@ -147,6 +147,12 @@ std::string Plain(absl::string_view name) {
   return out;
 }
 
+std::string NamesOf(const std::vector<const Gpu*>& gpus) {
+  std::string out;
+  for (const Gpu* gpu : gpus) absl::StrAppend(&out, out.empty() ? "" : ", ", gpu->name);
+  return out;
+}
+
 const std::optional<Fact>& OwnContext(const Gpu& gpu, ModuleLoading loading) {
   return loading == ModuleLoading::kLazy ? gpu.lazy_context_bytes : gpu.eager_context_bytes;
 }
@@ -176,25 +182,24 @@ absl::string_view MarkName(Mark mark) {
 absl::Span<const Gpu> Gpus() { return kGpus; }
 
 std::string GpuNames() {
-  std::string out;
-  for (const Gpu& gpu : kGpus) absl::StrAppend(&out, out.empty() ? "" : ", ", gpu.name);
-  return out;
+  std::vector<const Gpu*> all;
+  for (const Gpu& gpu : kGpus) all.push_back(&gpu);
+  return NamesOf(all);
 }
 
 absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
   const std::string wanted = Plain(name);
-  const Gpu* without_memory = nullptr;
-  int found = 0;
+  std::vector<const Gpu*> without_memory;
   for (const Gpu& gpu : kGpus) {
     if (wanted == Plain(gpu.name) || wanted == Plain(gpu.driver_name)) return gpu;
-    if (!wanted.empty() && Plain(gpu.name.substr(0, gpu.name.find('-'))) == wanted) {
-      without_memory = &gpu;
-      ++found;
-    }
+    if (!wanted.empty() && Plain(gpu.name.substr(0, gpu.name.find('-'))) == wanted) without_memory.push_back(&gpu);
   }
-  if (found == 1) return *without_memory;
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is ", found > 1 ? "several cards of" : "not in",
-                                                 " the table: ", GpuNames(), "; or leave it out and give --capacity"));
+  if (without_memory.size() == 1) return *without_memory.front();
+  if (!without_memory.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "' is several cards: ", NamesOf(without_memory)));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not in the table: ", GpuNames(),
+                                                 "; or leave it out and give --capacity"));
 }
 
 Limits LimitsOf(const Gpu& gpu) {
