@@ -1,7 +1,10 @@
 #include "analyzer/cli/launch_run.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/personality.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <thread>
@@ -32,6 +36,33 @@ sigset_t PassedOn() {
 void RemoveFolder(const std::string& path) {
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);
+}
+
+constexpr char kFolderPrefix[] = "ashlar-";
+constexpr std::time_t kYoungSeconds = 60;  // a folder of this age may not be locked yet
+
+// The lock on a folder, which this process holds until its end; -1 where it is another's.
+int LockFolder(const std::string& path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
+  close(folder);
+  return -1;
+}
+
+// What a launcher that was killed left: folders of this user that nobody holds any more.
+void RemoveAbandoned(const std::string& place) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
+    const std::string path = entry.path().string();
+    struct stat facts {};
+    const bool is_ours = entry.path().filename().string().rfind(kFolderPrefix, 0) == 0 &&
+                         lstat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
+                         (facts.st_mode & 0777) == 0700 && std::time(nullptr) - facts.st_mtime > kYoungSeconds;
+    const int lock = is_ours ? LockFolder(path) : -1;
+    if (lock < 0) continue;
+    RemoveFolder(path);
+    close(lock);
+  }
 }
 
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& more) {
@@ -85,14 +116,18 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Make() {
   const char* temporary = std::getenv("TMPDIR");
   std::string why;
   for (const std::string& place : {std::string("/dev/shm"), std::string(temporary != nullptr ? temporary : "/tmp")}) {
-    std::string path = absl::StrCat(place, "/ashlar-XXXXXX");
-    if (mkdtemp(path.data()) != nullptr) return std::unique_ptr<RunFolder>(new RunFolder(path));
+    RemoveAbandoned(place);
+    std::string path = absl::StrCat(place, "/", kFolderPrefix, "XXXXXX");
+    if (mkdtemp(path.data()) != nullptr) return std::unique_ptr<RunFolder>(new RunFolder(path, LockFolder(path)));
     why = absl::StrCat("cannot make a folder in ", place, ": ", std::strerror(errno));
   }
   return absl::UnavailableError(why);
 }
 
-RunFolder::~RunFolder() { RemoveFolder(path_); }
+RunFolder::~RunFolder() {
+  RemoveFolder(path_);
+  if (lock_ >= 0) close(lock_);
+}
 
 SignalRelay::SignalRelay(const std::string& folder) : state_(std::make_shared<State>()) {
   state_->folder = folder;

@@ -31,9 +31,10 @@ class RunFolder {
   const std::string& path() const { return path_; }
 
  private:
-  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  RunFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
 
   std::string path_;
+  int lock_;  // held while the folder is in use
 };
 
 // SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 go to the program while it runs, but for those of a terminal,
