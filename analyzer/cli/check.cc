@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
@@ -63,10 +64,10 @@ int RunCheck(const CheckFlags& flags) {
   if (!options.ok()) return Fail(kUsage, options.status());
   ProgressLine line;
   options->progress = line.Shower();
-  const absl::StatusOr<report::TracedRun> run = LoadTrace(flags.input, flags.replay, *options);
-  if (!run.ok()) return FailLoad(run.status());
+  const absl::StatusOr<std::vector<report::TracedRun>> runs = LoadDevices(flags.input, flags.replay, *options);
+  if (!runs.ok()) return FailLoad(runs.status());
   line.Show("holding the limits against it");
-  const report::CheckReport report = report::CheckTrace(flags.input, *run, *limits);
+  const report::CheckReport report = report::CheckDevices(flags.input, *runs, *limits);
   if (!flags.junit.empty()) {
     if (absl::Status status = WriteFile(flags.junit, report::ToJUnit(report)); !status.ok()) {
       return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: ", status.message())));

@@ -67,6 +67,19 @@ absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const Repl
   return TraceOf(input, *bytes, flags, options);
 }
 
+absl::StatusOr<std::vector<report::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
+                                                           const report::ExplainOptions& options) {
+  const absl::StatusOr<std::string> bytes = LoadBytes(input, options);
+  if (!bytes.ok()) return bytes.status();
+  absl::Status status = FlagsFit(*bytes, flags);
+  if (status.ok()) {
+    absl::StatusOr<std::vector<report::TracedRun>> runs = report::TraceDevices(*bytes, NamingProgress(input, options));
+    if (runs.ok()) return runs;
+    status = runs.status();
+  }
+  return absl::Status(status.code(), absl::StrCat(input, ": ", status.message()));
+}
+
 int FailLoad(const absl::Status& status) {
   return Fail(status.code() == absl::StatusCode::kOutOfRange ? kUsage : kUnreadable, status);
 }

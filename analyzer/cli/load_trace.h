@@ -3,6 +3,7 @@
 #define ASHLAR_ANALYZER_CLI_LOAD_TRACE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -20,6 +21,10 @@ report::ExplainOptions NamingProgress(const std::string& input, report::ExplainO
 // Errors name the input; OutOfRange where a flag does not go with it: a snapshot is taken as it was recorded.
 absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
                                             const report::ExplainOptions& options);
+
+// Each device of the input's trace.
+absl::StatusOr<std::vector<report::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
+                                                           const report::ExplainOptions& options);
 
 // The same for bytes that were read from `input`.
 absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,

@@ -1,6 +1,10 @@
 #include "analyzer/replay/recorded_replay.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -43,24 +47,57 @@ std::string GuessSentence(const trace::Snapshot& snapshot, const policy::Options
   return out;
 }
 
+std::map<int, std::uint64_t> ReservedByDevice(const trace::Snapshot& snapshot) {
+  std::map<int, std::uint64_t> out;
+  for (const trace::SnapshotSegment& segment : snapshot.segments) out[segment.device] += segment.size_bytes;
+  return out;
+}
+
+// The time of the last request that failed; nullopt where none did.
+std::optional<std::int64_t> LastFailure(const std::vector<trace::Event>& events) {
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    if (event->action == trace::Action::kOom) return event->time_us;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-int BusiestDevice(const trace::Snapshot& snapshot) {
-  std::map<int, std::uint64_t> reserved;
-  for (const trace::SnapshotSegment& segment : snapshot.segments) reserved[segment.device] += segment.size_bytes;
-  int busiest = 0;
-  std::uint64_t most = 0;
-  for (const auto& [device, bytes] : reserved) {
-    if (bytes > most) {
-      most = bytes;
-      busiest = device;
-    }
-  }
-  if (most > 0) return busiest;
+std::uint64_t FailedRequests(const trace::Snapshot& snapshot, int device) {
+  if (static_cast<std::size_t>(device) >= snapshot.device_traces.size()) return 0;
+  const std::vector<trace::Event>& events = snapshot.device_traces[static_cast<std::size_t>(device)];
+  return static_cast<std::uint64_t>(std::count_if(
+      events.begin(), events.end(), [](const trace::Event& event) { return event.action == trace::Action::kOom; }));
+}
+
+std::vector<int> UsedDevices(const trace::Snapshot& snapshot) {
+  std::set<int> used;
+  for (const auto& [device, bytes] : ReservedByDevice(snapshot)) used.insert(device);
   for (std::size_t device = 0; device < snapshot.device_traces.size(); ++device) {
-    if (!snapshot.device_traces[device].empty()) return static_cast<int>(device);
+    if (!snapshot.device_traces[device].empty()) used.insert(static_cast<int>(device));
   }
-  return 0;
+  if (used.empty()) used.insert(0);
+  return {used.begin(), used.end()};
+}
+
+int DeviceToExplain(const trace::Snapshot& snapshot) {
+  std::optional<std::int64_t> latest;
+  int failing = 0;
+  for (std::size_t device = 0; device < snapshot.device_traces.size(); ++device) {
+    const std::optional<std::int64_t> failure = LastFailure(snapshot.device_traces[device]);
+    if (!failure.has_value() || (latest.has_value() && *failure <= *latest)) continue;
+    latest = failure;
+    failing = static_cast<int>(device);
+  }
+  if (latest.has_value()) return failing;
+  int busiest = UsedDevices(snapshot).front();
+  std::uint64_t most = 0;
+  for (const auto& [device, bytes] : ReservedByDevice(snapshot)) {
+    if (bytes <= most) continue;
+    most = bytes;
+    busiest = device;
+  }
+  return busiest;
 }
 
 absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,

@@ -5,7 +5,9 @@
 #define ASHLAR_ANALYZER_REPLAY_RECORDED_REPLAY_H_
 
 #include <optional>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "allocator/policy/options.h"
@@ -32,8 +34,12 @@ struct RecordedReplay {
 absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
                                                 const ReplayWishes& wishes = {});
 
-// The device that holds most; 0 for an empty snapshot.
-int BusiestDevice(const trace::Snapshot& snapshot);
+// Requests that failed on a device, by its trace.
+std::uint64_t FailedRequests(const trace::Snapshot& snapshot, int device);
+// Those that have events or memory, in order; device 0 for an empty snapshot.
+std::vector<int> UsedDevices(const trace::Snapshot& snapshot);
+// The device of the last request that failed; where none did, the one that holds most.
+int DeviceToExplain(const trace::Snapshot& snapshot);
 
 }  // namespace ashlar::replay
 

@@ -40,6 +40,10 @@ std::string MeasuredText(const CheckRow& row) {
   return row.measured.has_value() ? absl::StrCat("measured ", FigureText(row.unit, *row.measured)) : "";
 }
 
+std::string OfDevice(const CheckRow& row) {
+  return row.device.has_value() ? absl::StrCat("device ", *row.device, ": ") : "";
+}
+
 // What was measured and why that does not do.
 std::string Complaint(const CheckRow& row) {
   if (!row.measured.has_value()) return row.reason;
@@ -59,7 +63,7 @@ std::string ToText(const CheckReport& report) {
   for (const CheckRow& row : report.rows) {
     const char* verdict = row.verdict == CheckVerdict::kHolds ? "holds" : "BROKEN";
     const std::string measured = row.measured.has_value() ? FigureText(row.unit, *row.measured) : "-";
-    out += absl::StrFormat("  %-18s limit %11s  measured %11s  %s", row.name, FigureText(row.unit, row.limit), measured,
+    out += absl::StrFormat("  %s%-18s limit %11s  measured %11s  %s", OfDevice(row), row.name, FigureText(row.unit, row.limit), measured,
                            row.verdict == CheckVerdict::kNotInTrace ? row.reason : verdict);
     if (row.verdict == CheckVerdict::kBroken && !row.reason.empty())
       absl::StrAppend(&out, ": ", Shortened(Printable(row.reason), kReasonWidth));
@@ -75,6 +79,7 @@ std::string ToJson(const CheckReport& report) {
   out["limits"] = Json::Array();
   for (const CheckRow& row : report.rows) {
     out["limits"].Append({{"name", row.name},
+                             {"device", row.device.has_value() ? Json(*row.device) : Json(nullptr)},
                              {"unit", UnitName(row.unit)},
                              {"limit", Number(row.unit, row.limit)},
                              {"measured", row.measured ? Number(row.unit, *row.measured) : Json(nullptr)},
@@ -91,7 +96,7 @@ std::string ToJUnit(const CheckReport& report) {
   std::string out = absl::StrCat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ", counts,
                                  ">\n  <testsuite name=\"ashlar check ", Escaped(report.input), "\" ", counts, ">\n");
   for (const CheckRow& row : report.rows) {
-    absl::StrAppend(&out, "    <testcase classname=\"ashlar.check\" name=\"", row.name, " ",
+    absl::StrAppend(&out, "    <testcase classname=\"ashlar.check\" name=\"", OfDevice(row), row.name, " ",
                     Escaped(FigureText(row.unit, row.limit)), "\"");
     if (row.verdict == CheckVerdict::kHolds) {
       out += "/>\n";

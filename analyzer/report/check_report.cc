@@ -119,4 +119,17 @@ CheckReport CheckTrace(std::string input, const TracedRun& run, const CheckLimit
   return out;
 }
 
+CheckReport CheckDevices(std::string input, const std::vector<TracedRun>& runs, const CheckLimits& limits) {
+  CheckReport out{std::move(input), "", {}};
+  for (const TracedRun& run : runs) {
+    CheckReport one = CheckTrace("", run, limits);
+    absl::StrAppend(&out.source, out.source.empty() ? "" : "; ", one.source);
+    for (CheckRow& row : one.rows) {
+      if (runs.size() > 1) row.device = run.device;
+      out.rows.push_back(std::move(row));
+    }
+  }
+  return out;
+}
+
 }  // namespace ashlar::report

@@ -1,5 +1,5 @@
-// What `ashlar check` answers: limits held against a trace, one verdict each (docs/check.md). A limit that the trace
-// cannot answer does not hold: it says what is not in the trace.
+// What `ashlar check` answers: limits held against a trace, one verdict each and device (docs/check.md). A limit that
+// the trace cannot answer does not hold: it says what is not in the trace.
 #ifndef ASHLAR_ANALYZER_REPORT_CHECK_REPORT_H_
 #define ASHLAR_ANALYZER_REPORT_CHECK_REPORT_H_
 
@@ -33,7 +33,8 @@ struct CheckRow {
   double limit = 0;                     // exact up to 2^53
   std::optional<double> measured = {};  // nullopt: not in this trace
   CheckVerdict verdict = CheckVerdict::kNotInTrace;
-  std::string reason = {};  // where it does not hold: one sentence
+  std::string reason = {};         // where it does not hold: one sentence
+  std::optional<int> device = {};  // where several are judged
 };
 
 struct CheckReport {
@@ -46,6 +47,8 @@ struct CheckReport {
 };
 
 CheckReport CheckTrace(std::string input, const TracedRun& run, const CheckLimits& limits);
+// Every device is held to the limits by itself.
+CheckReport CheckDevices(std::string input, const std::vector<TracedRun>& runs, const CheckLimits& limits);
 
 std::string ToText(const CheckReport& report);
 std::string ToJson(const CheckReport& report);  // docs/check.schema.json

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
@@ -22,13 +23,31 @@ int DeviceCount(const trace::Snapshot& snapshot) {
   return count;
 }
 
+// "device 0 has 3.20 GiB reserved and 1 failed request".
+std::string DeviceInWords(const trace::Snapshot& snapshot, int device) {
+  std::uint64_t reserved = 0;
+  for (const trace::SnapshotSegment& segment : snapshot.segments) {
+    if (segment.device == device) reserved += segment.size_bytes;
+  }
+  const std::uint64_t failed = replay::FailedRequests(snapshot, device);
+  std::string out = absl::StrCat("device ", device, " has ", FormatBytes(reserved), " reserved");
+  if (failed > 0) absl::StrAppend(&out, " and ", FormatCount(failed), failed == 1 ? " failed request" : " failed requests");
+  return out;
+}
+
 void NoteOtherDevices(const trace::Snapshot& snapshot, int device, Explanation& out) {
-  const int count = DeviceCount(snapshot);
-  if (count < 2) return;
+  const std::vector<int> used = replay::UsedDevices(snapshot);
+  if (used.size() < 2) return;
+  const bool has_failed = replay::FailedRequests(snapshot, device) > 0;
+  std::string others;
+  for (const int other : used) {
+    if (other != device) absl::StrAppend(&others, others.empty() ? "" : ", ", DeviceInWords(snapshot, other));
+  }
   AddNote("several_devices",
-          absl::StrCat("the snapshot has ", count, " devices; this is device ", device,
-                       ", which holds most; choose another with --device"),
-          static_cast<std::uint64_t>(count), out);
+          absl::StrCat("the snapshot has ", used.size(), " devices; this is device ", device,
+                       has_failed ? ", where a request failed last" : ", which holds most", "; ", others,
+                       "; choose another with --device"),
+          used.size(), out);
 }
 
 // What the recorded window leaves open, and what was told from elsewhere.
@@ -99,7 +118,7 @@ void Tell(const ExplainOptions& options, const std::string& stage) {
 }
 
 absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished) {
-  if (!wished.has_value()) return replay::BusiestDevice(snapshot);
+  if (!wished.has_value()) return replay::DeviceToExplain(snapshot);
   const int count = DeviceCount(snapshot);
   if (*wished >= 0 && *wished < std::max(count, 1)) return *wished;
   return absl::OutOfRangeError(absl::StrCat("--device: the snapshot has no device ", *wished, ": it has ", count,

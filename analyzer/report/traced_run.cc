@@ -33,19 +33,18 @@ trace::RequestTrace ServedRequests(const replay::SnapshotProgram& program) {
   return out;
 }
 
-absl::StatusOr<TracedRun> TraceSnapshot(absl::string_view bytes, const ExplainOptions& options) {
-  absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
-  if (!snapshot.ok()) return snapshot.status();
-  absl::StatusOr<ObservedRun> run = ObserveSnapshot(*snapshot, options);
+absl::StatusOr<TracedRun> TraceSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
+  absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, options);
   if (!run.ok()) return run.status();
   const bool has_events = run->timeline.HasAllocations();
   std::optional<CountSpan> retries;
   if (has_events) retries = RetriesOf(*run);
-  return TracedRun{DescribeSnapshot(*snapshot, *run),
+  return TracedRun{DescribeSnapshot(snapshot, *run),
+                   run->device,
                    std::move(run->timeline),
                    std::move(run->recorded.options),
-                   std::move(snapshot->stacks),
-                   std::move(snapshot->annotations),
+                   snapshot.stacks,
+                   snapshot.annotations,
                    ServedRequests(run->recorded.program),
                    retries,
                    /*can_fail=*/true,
@@ -61,10 +60,16 @@ absl::StatusOr<TracedRun> TraceRequests(absl::string_view bytes, const ExplainOp
   std::optional<CountSpan> retries;
   if (can_fail) retries = CountSpan{run->retries, run->retries};
   std::string source = DescribeRequests(*requests);
-  return TracedRun{
-      std::move(source),  std::move(run->timeline), std::move(run->options), {}, {}, *std::move(requests), retries,
-      can_fail,
-      /*has_events=*/true};
+  return TracedRun{std::move(source),
+                   std::nullopt,
+                   std::move(run->timeline),
+                   std::move(run->options),
+                   {},
+                   {},
+                   *std::move(requests),
+                   retries,
+                   can_fail,
+                   /*has_events=*/true};
 }
 
 }  // namespace
@@ -114,10 +119,33 @@ std::string DescribeRequests(const trace::RequestTrace& requests) {
 
 absl::StatusOr<TracedRun> TraceBytes(absl::string_view bytes, const ExplainOptions& options) {
   const readers::InputKind kind = readers::Sniff(bytes);
-  if (readers::IsSnapshot(kind)) return TraceSnapshot(bytes, options);
+  if (readers::IsSnapshot(kind)) {
+    const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
+    return snapshot.ok() ? TraceSnapshot(*snapshot, options) : snapshot.status();
+  }
   if (kind == readers::InputKind::kPlainTrace) return TraceRequests(bytes, options);
   return absl::InvalidArgumentError(
       absl::StrCat("this is ", readers::InputKindName(kind), ", not a PyTorch memory snapshot or a request trace"));
+}
+
+absl::StatusOr<std::vector<TracedRun>> TraceDevices(absl::string_view bytes, const ExplainOptions& options) {
+  std::vector<TracedRun> out;
+  if (options.device.has_value() || !readers::IsSnapshot(readers::Sniff(bytes))) {
+    absl::StatusOr<TracedRun> run = TraceBytes(bytes, options);
+    if (!run.ok()) return run.status();
+    out.push_back(*std::move(run));
+    return out;
+  }
+  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
+  if (!snapshot.ok()) return snapshot.status();
+  ExplainOptions of_device = options;
+  for (const int device : replay::UsedDevices(*snapshot)) {
+    of_device.device = device;
+    absl::StatusOr<TracedRun> run = TraceSnapshot(*snapshot, of_device);
+    if (!run.ok()) return run.status();
+    out.push_back(*std::move(run));
+  }
+  return out;
 }
 
 }  // namespace ashlar::report

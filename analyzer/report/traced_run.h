@@ -58,6 +58,7 @@ struct CountSpan {
 
 struct TracedRun {
   std::string source;
+  std::optional<int> device;                   // nullopt: the trace does not name it
   timeline::Timeline timeline;
   policy::Options options;                     // what the allocator ran under
   trace::StackTable stacks;                    // empty: the trace has none
@@ -70,6 +71,8 @@ struct TracedRun {
 
 // InvalidArgument for bytes that are no trace.
 absl::StatusOr<TracedRun> TraceBytes(absl::string_view bytes, const ExplainOptions& options);
+// Each device that the trace used; the one that the options name, where they do.
+absl::StatusOr<std::vector<TracedRun>> TraceDevices(absl::string_view bytes, const ExplainOptions& options);
 
 }  // namespace ashlar::report
 

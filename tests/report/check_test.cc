@@ -211,5 +211,32 @@ TEST(CheckTest, JUnitIsWellFormed) {
   EXPECT_NE(error, "");
 }
 
+TEST(CheckTest, EveryDeviceIsJudged) {
+  Recording busy("", kGiB);
+  busy.Allocate(300 * kMiB);
+  trace::Snapshot snapshot = busy.Finish();
+  Recording failing("", 256 * kMiB);
+  failing.Allocate(100 * kMiB);
+  EXPECT_EQ(failing.Allocate(200 * kMiB), nullptr);
+  const trace::Snapshot other = failing.Finish();
+  for (trace::SnapshotSegment segment : other.segments) {
+    segment.device = 1;
+    snapshot.segments.push_back(segment);
+  }
+  snapshot.device_traces.push_back(other.device_traces[0]);
+  const std::string bytes = readers::WriteTorchSnapshot(snapshot);
+  const absl::StatusOr<std::vector<report::TracedRun>> runs = report::TraceDevices(bytes, {});
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  const CheckReport report = report::CheckDevices("x", *runs, {.max_reserved_bytes = 200 * kMiB, .max_ooms = 0});
+  ASSERT_EQ(report.rows.size(), 4u);
+  EXPECT_EQ(report.CountOf(CheckVerdict::kBroken), 2u);  // device 0 holds too much, a request of device 1 failed
+  EXPECT_THAT(report::ToText(report), testing::AllOf(HasSubstr("device 0: max-reserved"), HasSubstr("device 1: max-ooms")));
+  report::ExplainOptions asked;
+  asked.device = 0;
+  const absl::StatusOr<std::vector<report::TracedRun>> one = report::TraceDevices(bytes, asked);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_TRUE(report::CheckDevices("x", *one, {.max_ooms = 0}).Passed());
+}
+
 }  // namespace
 }  // namespace ashlar::tests

@@ -156,17 +156,36 @@ TEST(ExplainSnapshotTest, TheRequestIntervalKnowsTheRounding) {
   EXPECT_EQ(json["request_interval_bytes"], nlohmann::json::array({64 * kMiB + 1, 80 * kMiB}));
 }
 
+// The events and segments of `one` as those of `device` of `all`.
+void AddDevice(const trace::Snapshot& one, int device, trace::Snapshot& all) {
+  for (trace::SnapshotSegment segment : one.segments) {
+    segment.device = device;
+    all.segments.push_back(segment);
+  }
+  all.device_traces.resize(static_cast<std::size_t>(device) + 1);
+  all.device_traces.back() = one.device_traces[0];
+}
+
+TEST(ExplainSnapshotTest, TheDeviceThatFailedComesBeforeABusierOne) {
+  Recording busy("", kGiB);
+  busy.Allocate(300 * kMiB);
+  trace::Snapshot snapshot = busy.Finish();
+  Recording failing("", 256 * kMiB);
+  failing.Allocate(100 * kMiB);
+  EXPECT_EQ(failing.Allocate(200 * kMiB), nullptr);
+  AddDevice(failing.Finish(), 1, snapshot);
+  const nlohmann::json failed = Explained(snapshot);
+  EXPECT_THAT(failed["source"].get<std::string>(), HasSubstr("device 1"));
+  EXPECT_EQ(failed["accounting"]["reserved_bytes"], 100 * kMiB);
+  EXPECT_THAT(failed["notes"].dump(), HasSubstr("where a request failed last; device 0 has 300.00 MiB reserved;"));
+  EXPECT_THAT(Explained(snapshot, WithDevice(0))["source"].get<std::string>(), HasSubstr("device 0"));
+}
+
 TEST(ExplainSnapshotTest, OfSeveralDevicesTheBusiestOrTheOneAskedFor) {
   trace::Snapshot snapshot = SmallRun(false);
-  snapshot.device_traces.emplace_back();
   Recording second("", kGiB);
   second.Allocate(100 * kMiB);
-  const trace::Snapshot other = second.Finish();
-  for (trace::SnapshotSegment segment : other.segments) {
-    segment.device = 1;
-    snapshot.segments.push_back(segment);
-  }
-  snapshot.device_traces[1] = other.device_traces[0];
+  AddDevice(second.Finish(), 1, snapshot);
   const nlohmann::json busiest = Explained(snapshot);
   EXPECT_EQ(busiest["accounting"]["reserved_bytes"], 100 * kMiB);
   EXPECT_THAT(busiest["notes"].dump(), HasSubstr("several_devices"));
