@@ -65,7 +65,7 @@ TEST(SharedMachine, ProcessesNeverHaveMoreThanTheDeviceHas) {
   });
   EXPECT_EQ(codes, std::vector<int>(4, 0));
   EXPECT_LE(counts->most, kTotal);
-  EXPECT_GT(counts->granted, 20'000U);
+  EXPECT_GT(counts->granted, 1'000U);
   SharedMachine after(folder.path(), 2);
   EXPECT_TRUE(after.Processes(1).empty()) << "all have left";
   EXPECT_EQ(Others(after, 1), 0U);
