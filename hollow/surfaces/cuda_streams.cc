@@ -9,7 +9,6 @@
 #include "hollow/surfaces/cuda_memory.h"
 #include "hollow/surfaces/cuda_pools.h"
 #include "hollow/surfaces/stream_work.h"
-#include "hollow/surfaces/surface.h"
 
 namespace ashlar::hollow {
 namespace {
@@ -228,9 +227,5 @@ Error WaitForLegacy() {
   HostThread::The().WaitFor(ticket);
   return Error::kNone;
 }
-
-void CountRefused(const char* name) { TheProcess().tally.AddRefused(name); }
-
-void CountLaunch(void* stream) { (void)static_cast<int>(GiveKernel(stream)); }
 
 }  // namespace ashlar::hollow
