@@ -82,9 +82,7 @@ void DeviceBooks::FreeSegment(std::uint64_t address) {
   Publish();
 }
 
-Error DeviceBooks::Ask() {
-  return Answer(failures_.FailsNow(UsedBytes()) ? Error::kOutOfMemory : Error::kNone);
-}
+Error DeviceBooks::Ask() { return Answer(failures_.FailsNow(UsedBytes()) ? Error::kOutOfMemory : Error::kNone); }
 
 Error DeviceBooks::Allocate(std::uint64_t size_bytes, std::uint64_t* address) {
   if (size_bytes >= kGranularity) return AllocateSegment(size_bytes, address);

@@ -140,8 +140,8 @@ Error GraphRelease(Process& process, void* handle, void* object, unsigned count)
   Graph* graph = GraphOf(process, handle);
   if (graph == nullptr || object == nullptr) return Error::kInvalidValue;
   for (unsigned i = 0; i < count; ++i) {
-    const auto it = std::find_if(graph->kept.begin(), graph->kept.end(),
-                                 [&](const auto& kept) { return kept.get() == object; });
+    const auto it =
+        std::find_if(graph->kept.begin(), graph->kept.end(), [&](const auto& kept) { return kept.get() == object; });
     if (it == graph->kept.end()) return Error::kInvalidValue;
     graph->kept.erase(it);
   }

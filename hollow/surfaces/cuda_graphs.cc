@@ -168,8 +168,8 @@ Error AddMemory(Process& process, const NewNode& place, abi::MemAllocNodeParams*
   if (device < 0 || device >= process.settings.devices) return Error::kInvalidDevice;
   Node* node = nullptr;
   if (const Error error = Add(process, place, NodeKind::kMemoryAlloc, &node); error != Error::kNone) return error;
-  const Error error = AllocateFromPool(process, static_cast<std::uint64_t>(device) + 1, params->bytes, nullptr,
-                                       &params->address);
+  const Error error =
+      AllocateFromPool(process, static_cast<std::uint64_t>(device) + 1, params->bytes, nullptr, &params->address);
   if (error != Error::kNone) {
     GraphOf(process, place.graph)->Remove(node);
     *place.node = nullptr;
@@ -206,8 +206,7 @@ Error SetFill(Process& process, void* exec, Node* handle, const abi::MemsetNodeP
   return Error::kNone;
 }
 
-Error SetCopy(Process& process, void* exec, Node* handle, const CopyWork& copy, const void* params,
-              std::size_t bytes) {
+Error SetCopy(Process& process, void* exec, Node* handle, const CopyWork& copy, const void* params, std::size_t bytes) {
   Node* node = Meant(process, exec, handle, NodeKind::kCopy);
   if (node == nullptr || copy.to == nullptr || copy.from == nullptr) return Error::kInvalidValue;
   Take(*node, copy, params, bytes);

@@ -30,7 +30,8 @@ class DryRunReportTest : public LaunchedTest {
     return json::parse(result.out, nullptr, false);
   }
   std::string Training(std::uint64_t peak_bytes) const {
-    return LeavingText("process-7.json", Books(peak_bytes)) + LeavingText("info-7.json", Info(nullptr, peak_bytes / 2)) +
+    return LeavingText("process-7.json", Books(peak_bytes)) +
+           LeavingText("info-7.json", Info(nullptr, peak_bytes / 2)) +
            Leaving("history-7.pickle", OutOfMemorySnapshot());
   }
 };
@@ -153,8 +154,7 @@ TEST_F(DryRunReportTest, OneHistoryIsKeptAsAFileAndSeveralAsAFolder) {
 }
 
 TEST_F(DryRunReportTest, WhatCannotBeKeptOrReadIsTold) {
-  const Result unkept =
-      Run("dry-run --capacity 64GiB -o /proc/none.pickle -- " + Program(Training(kGiB)));
+  const Result unkept = Run("dry-run --capacity 64GiB -o /proc/none.pickle -- " + Program(Training(kGiB)));
   EXPECT_EQ(unkept.code, 3);
   EXPECT_THAT(unkept.error, HasSubstr("-o: cannot write /proc/none.pickle"));
   EXPECT_EQ(Run("dry-run --capacity 64GiB -o /proc/none.pickle -- " + Program(Training(kGiB), 6)).code, 6)

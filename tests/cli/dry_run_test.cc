@@ -47,7 +47,9 @@ TEST_F(DryRunCommandTest, TheMachineIsWrittenAsAsked) {
   const std::string cat = " -- sh -c 'cat $ASHLAR_HOLLOW_RUN/machine'";
   EXPECT_EQ(Run("dry-run" + cat).out, "total_bytes=8796093022208\ncontext_bytes=428867584\n");
   const std::string given = Run("dry-run --capacity 16GiB --context 500MiB --devices 4 --lag queries:6 --values "
-                                "random:7 --fail-call 3 --fail-after 1GiB" + cat).out;
+                                "random:7 --fail-call 3 --fail-after 1GiB" +
+                                cat)
+                                .out;
   EXPECT_EQ(given,
             "devices=4\ntotal_bytes=17179869184\ncontext_bytes=524288000\nlag_queries=6\nvalues=random:7\n"
             "fail_call=3\nfail_after=1073741824\n");
@@ -68,9 +70,9 @@ TEST_F(DryRunCommandTest, TheProgramGetsTheHollowDevice) {
   has("LD_LIBRARY_PATH=" + folder_ + "shims");
   has("TRITON_LIBCUDA_PATH=" + folder_ + "shims");
   has("PYTHONPATH=" + folder_ + "python:/mine");
-  for (const char* line : {"PYTORCH_CUDA_ALLOC_CONF=backend:native", "PYTORCH_ALLOC_CONF=backend:native",
-                           "ASHLAR_HISTORY=12", "ASHLAR_SKIP_INIT=1", "ASHLAR_REPRODUCIBLE=1", "PYTHONHASHSEED=0",
-                           "OMP_NUM_THREADS=1"}) {
+  for (const char* line :
+       {"PYTORCH_CUDA_ALLOC_CONF=backend:native", "PYTORCH_ALLOC_CONF=backend:native", "ASHLAR_HISTORY=12",
+        "ASHLAR_SKIP_INIT=1", "ASHLAR_REPRODUCIBLE=1", "PYTHONHASHSEED=0", "OMP_NUM_THREADS=1"}) {
     has(line);
   }
   const std::string plain = Run("dry-run -- env").out;
@@ -92,9 +94,9 @@ TEST_F(DryRunCommandTest, TheRunFolderIsGoneAfterwards) {
 // A signal to the command is the program's: it may end by it, or tidy up.
 TEST_F(DryRunCommandTest, SignalsGoToTheProgram) {
   for (const char* signal : {"TERM", "INT", "HUP", "USR1"}) {
-    const std::string script = Script("waits", "trap 'exit 9' " + std::string(signal) +
-                                                   "\nprintf %s $ASHLAR_HOLLOW_RUN\nkill -" + signal +
-                                                   " $PPID\nwhile :; do sleep 0.05; done\n");
+    const std::string script =
+        Script("waits", "trap 'exit 9' " + std::string(signal) + "\nprintf %s $ASHLAR_HOLLOW_RUN\nkill -" + signal +
+                            " $PPID\nwhile :; do sleep 0.05; done\n");
     const Result caught = Run("dry-run -- " + script);
     EXPECT_EQ(caught.code, 9) << signal << caught.error;
     ExpectGone(caught.out);

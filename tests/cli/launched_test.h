@@ -1,5 +1,5 @@
-// A fixture for the commands that start a program: /bin/sh stands for the program, and leaves in the run folder what the
-// preloaded library and the Python part would. The library itself is any that can be preloaded.
+// A fixture for the commands that start a program: /bin/sh stands for the program, and leaves in the run folder what
+// the preloaded library and the Python part would. The library itself is any that can be preloaded.
 #ifndef ASHLAR_TESTS_CLI_LAUNCHED_TEST_H_
 #define ASHLAR_TESTS_CLI_LAUNCHED_TEST_H_
 

@@ -49,9 +49,8 @@ TEST_F(RecordCommandTest, TheProgramRunsOnWhatIsThere) {
 }
 
 TEST_F(RecordCommandTest, AFailureIsExplained) {
-  const std::string program =
-      Script("fails", LeavingText("info-7.json", Info(nullptr, 100 * kRecordMiB, 1)) +
-                          Leaving("oom-7-1.pickle", OutOfMemorySnapshot()) + "exit 1");
+  const std::string program = Script("fails", LeavingText("info-7.json", Info(nullptr, 100 * kRecordMiB, 1)) +
+                                                  Leaving("oom-7-1.pickle", OutOfMemorySnapshot()) + "exit 1");
   const Result result = Run("record -- " + program);
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.error, AllOf(StartsWith("process 7: OUT OF MEMORY"), HasSubstr("fragmentation")));
@@ -91,9 +90,9 @@ TEST_F(RecordCommandTest, ProgramsThatCannotBeRunEndAsInAShell) {
 
 // A signal to the command is the program's, which may leave its history as it ends.
 TEST_F(RecordCommandTest, ASignalGoesToTheProgramAndItsHistoryIsKept) {
-  const std::string program = Script(
-      "waits", "end() {\n" + Leaving("history-7.pickle", OutOfMemorySnapshot()) + "exit 9\n}\ntrap end TERM\n" +
-                   "printf %s $ASHLAR_RECORD\nkill -TERM $PPID\nwhile :; do sleep 0.05; done\n");
+  const std::string program =
+      Script("waits", "end() {\n" + Leaving("history-7.pickle", OutOfMemorySnapshot()) + "exit 9\n}\ntrap end TERM\n" +
+                          "printf %s $ASHLAR_RECORD\nkill -TERM $PPID\nwhile :; do sleep 0.05; done\n");
   const Result result = Run("record -o caught.pickle -- " + program);
   EXPECT_EQ(result.code, 9) << result.error;
   EXPECT_TRUE(std::filesystem::exists(folder_ + "caught.pickle"));

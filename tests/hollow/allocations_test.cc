@@ -26,7 +26,8 @@ std::string ListDifference(const Allocations& allocations, const std::map<std::u
   for (std::uint64_t address = 0; address < kSlots * 16; ++address) {
     const auto own = model.find(address / 16 * 16);
     const Allocation* held = allocations.Holding(address);
-    const bool is_held = own != model.end() && address - own->first < std::max<std::uint64_t>(own->second.size_bytes, 1);
+    const bool is_held =
+        own != model.end() && address - own->first < std::max<std::uint64_t>(own->second.size_bytes, 1);
     if ((held != nullptr) != is_held) return "byte " + std::to_string(address) + " is held by another";
     if (is_held && held->address != own->first) return "byte " + std::to_string(address) + " is of another";
     if ((allocations.At(address) != nullptr) != (model.count(address) > 0)) return "a start is not one";
@@ -42,7 +43,8 @@ std::string AllocationsDifference(const Operations& program) {
   for (const Operation& one : program) {
     const std::uint64_t address = one.a * 16;
     if (one.kind == 0 && model.count(address) == 0) {
-      const Allocation added{.address = address, .size_bytes = one.b % 17, .kind = KindOf(one.b), .device = one.b % 3 == 0};
+      const Allocation added{
+          .address = address, .size_bytes = one.b % 17, .kind = KindOf(one.b), .device = one.b % 3 == 0};
       allocations.Add(added);
       model.emplace(address, added);
     } else if (one.kind == 1) {

@@ -52,7 +52,9 @@ TEST_F(CapturesTest, WorkBecomesNodesInTheirOrder) {
   EXPECT_TRUE(streams_.is_capturing());
   ASSERT_EQ(Give(first_), Error::kNone);
   EXPECT_FALSE(runs_now_);
-  ASSERT_EQ(streams_.Submit(first_, NodeKind::kCopy, [&] { ++runs; }, &runs_now_), Error::kNone);
+  ASSERT_EQ(streams_.Submit(
+                first_, NodeKind::kCopy, [&] { ++runs; }, &runs_now_),
+            Error::kNone);
   ASSERT_EQ(End(), Error::kNone);
   EXPECT_FALSE(streams_.is_capturing());
   ASSERT_EQ(graph_->nodes().size(), 2U);
@@ -153,11 +155,11 @@ TEST_F(CapturesTest, UnsafeCallsAreForbiddenByMode) {
     std::uint64_t thread;
     bool is_forbidden;
   };
-  for (const Case& one : {Case{kGlobal, kGlobal, kMe, true}, Case{kGlobal, kGlobal, kOther, true},
-                          Case{kGlobal, kLocal, kMe, true}, Case{kGlobal, kLocal, kOther, false},
-                          Case{kGlobal, kRelaxed, kMe, false}, Case{kLocal, kGlobal, kMe, true},
-                          Case{kLocal, kGlobal, kOther, false}, Case{kLocal, kLocal, kMe, true},
-                          Case{kRelaxed, kGlobal, kMe, false}, Case{kRelaxed, kGlobal, kOther, false}}) {
+  for (const Case& one :
+       {Case{kGlobal, kGlobal, kMe, true}, Case{kGlobal, kGlobal, kOther, true}, Case{kGlobal, kLocal, kMe, true},
+        Case{kGlobal, kLocal, kOther, false}, Case{kGlobal, kRelaxed, kMe, false}, Case{kLocal, kGlobal, kMe, true},
+        Case{kLocal, kGlobal, kOther, false}, Case{kLocal, kLocal, kMe, true}, Case{kRelaxed, kGlobal, kMe, false},
+        Case{kRelaxed, kGlobal, kOther, false}}) {
     ASSERT_EQ(Begin(one.capture), Error::kNone);
     const Error error = streams_.CheckUnsafeCall(one.caller, one.thread);
     const auto name = [&] {

@@ -1,5 +1,5 @@
-// Our declarations of CUDA's own types and numbers against the headers of a toolkit, 11.8 or later. What is wrong does not
-// compile; without a toolkit the one test says that nothing was compared.
+// Our declarations of CUDA's own types and numbers against the headers of a toolkit, 11.8 or later. What is wrong does
+// not compile; without a toolkit the one test says that nothing was compared.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -82,8 +82,9 @@ ASHLAR_SAME_PLACE(abi::MemAllocNodeParams, address, cudaMemAllocNodeParams, dptr
 ASHLAR_SAME_SIZE(abi::KernelNodeParams, cudaKernelNodeParams);
 ASHLAR_SAME_PLACE(abi::KernelNodeParams, params, cudaKernelNodeParams, kernelParams);
 
-#define ASHLAR_SAME_NUMBER(ours, runtime, driver) \
-  static_assert(static_cast<int>(ours) == static_cast<int>(runtime) && static_cast<int>(ours) == static_cast<int>(driver))
+#define ASHLAR_SAME_NUMBER(ours, runtime, driver)                      \
+  static_assert(static_cast<int>(ours) == static_cast<int>(runtime) && \
+                static_cast<int>(ours) == static_cast<int>(driver))
 
 ASHLAR_SAME_NUMBER(Error::kInvalidValue, cudaErrorInvalidValue, CUDA_ERROR_INVALID_VALUE);
 ASHLAR_SAME_NUMBER(Error::kOutOfMemory, cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY);
@@ -159,7 +160,9 @@ TEST(CudaLayoutsTest, DevicePropertiesAreWhereTheHeaderHasThem) {
 
 TEST(CudaLayoutsTest, AttributesAgreeWithTheProperties) {
   const Settings settings;
-  const auto is = [&](int attribute, int wanted) { EXPECT_EQ(DeviceAttribute(settings, attribute, 0), wanted) << attribute; };
+  const auto is = [&](int attribute, int wanted) {
+    EXPECT_EQ(DeviceAttribute(settings, attribute, 0), wanted) << attribute;
+  };
   is(cudaDevAttrComputeCapabilityMajor, settings.compute_major);
   is(cudaDevAttrMultiProcessorCount, settings.sm_count);
   is(cudaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<int>(settings.shared_per_block_optin));
@@ -173,5 +176,7 @@ TEST(CudaLayoutsTest, AttributesAgreeWithTheProperties) {
 }  // namespace
 }  // namespace ashlar::hollow
 #else
-TEST(CudaLayoutsTest, NothingIsCompared) { GTEST_SKIP() << "no toolkit: <cuda.h> and <cuda_runtime_api.h> are not here"; }
+TEST(CudaLayoutsTest, NothingIsCompared) {
+  GTEST_SKIP() << "no toolkit: <cuda.h> and <cuda_runtime_api.h> are not here";
+}
 #endif

@@ -79,14 +79,14 @@ class DevicePair {
   std::string Unmap(std::uint64_t index) {
     if (pages_.empty()) return "";
     const auto gone = std::next(pages_.begin(), static_cast<std::ptrdiff_t>(index % pages_.size()));
-    const bool is_gone =
-        sim_.Unmap(*gone, kPage, kPage).ok() && hollow_.memory.Unmap(*gone, kPage) == Error::kNone;
+    const bool is_gone = sim_.Unmap(*gone, kPage, kPage).ok() && hollow_.memory.Unmap(*gone, kPage) == Error::kNone;
     pages_.erase(gone);
     return is_gone ? "" : "a page is not unmapped";
   }
   std::string UsedDifference() {
     const std::uint64_t ours = hollow_.device().UsedBytes();
-    if (ours != sim_.used_bytes()) return std::to_string(ours) + " bytes are used, not " + std::to_string(sim_.used_bytes());
+    if (ours != sim_.used_bytes())
+      return std::to_string(ours) + " bytes are used, not " + std::to_string(sim_.used_bytes());
     return hollow_.device().FreeBytes() == sim_.GetMemoryInfo().free_bytes ? "" : "free bytes differ";
   }
 

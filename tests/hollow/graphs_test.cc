@@ -168,7 +168,8 @@ std::string OrderDifference(const Graph& graph, const Reach& reach) {
     for (std::size_t j = 0; j < reach.nodes.size(); ++j) {
       if (i != j && graph.IsBefore(reach.nodes[i], {reach.nodes[j]}) != reach.before[i][j]) return "IsBefore is wrong";
       if (!reach.before[i][j] || place.count(reach.nodes[j]) == 0) continue;
-      if (place.count(reach.nodes[i]) == 0 || place[reach.nodes[i]] >= place[reach.nodes[j]]) return "an edge is not kept";
+      if (place.count(reach.nodes[i]) == 0 || place[reach.nodes[i]] >= place[reach.nodes[j]])
+        return "an edge is not kept";
     }
   }
   return "";
@@ -186,8 +187,9 @@ std::string GraphDifference(const Operations& program) {
       if (count > 0 && one.b % 3 > 0 && one.b % count != one.a % count) after.push_back(reach.nodes[one.b % count]);
       reach.Add(graph.Add(NodeKind::kEmpty, after));
       for (const Node* node : after) {
-        reach.Edge(static_cast<std::size_t>(std::find(reach.nodes.begin(), reach.nodes.end(), node) - reach.nodes.begin()),
-                   count);
+        reach.Edge(
+            static_cast<std::size_t>(std::find(reach.nodes.begin(), reach.nodes.end(), node) - reach.nodes.begin()),
+            count);
       }
     } else {
       std::size_t from = one.a % count, to = one.b % count;

@@ -113,8 +113,10 @@ std::string PoolDifference(const Operations& program) {
       std::uint64_t address = 0;
       const Error error = on.Allocate(bytes, &address);
       const std::uint64_t rounded = (bytes + 511) / 512 * 512;
-      if (error == Error::kOutOfMemory && on.pool.use.reserved + rounded <= 256 * kMiB - 32 * kMiB) return "it had room";
-      if (error == Error::kNone && (address % 512 != 0 || !live.emplace(address, rounded).second)) return "a bad address";
+      if (error == Error::kOutOfMemory && on.pool.use.reserved + rounded <= 256 * kMiB - 32 * kMiB)
+        return "it had room";
+      if (error == Error::kNone && (address % 512 != 0 || !live.emplace(address, rounded).second))
+        return "a bad address";
     } else if (one.kind == 2 && !live.empty()) {
       const auto freed = std::next(live.begin(), static_cast<std::ptrdiff_t>(one.a % live.size()));
       on.Free(freed->first);
@@ -131,7 +133,8 @@ std::string PoolDifference(const Operations& program) {
     }
     if (on.pool.use.used != used) return "the used bytes are wrong";
     if (on.pool.use.reserved != on.machine.device().UsedBytes()) return "the reserved bytes are not what is charged";
-    if (on.pool.use.used > on.pool.use.reserved || on.pool.is_empty() != live.empty()) return "more is used than reserved";
+    if (on.pool.use.used > on.pool.use.reserved || on.pool.is_empty() != live.empty())
+      return "more is used than reserved";
   }
   return "";
 }

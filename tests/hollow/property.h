@@ -4,8 +4,8 @@
 //   std::string KnownBytesDifference(const Operations& program);   // the first difference in words; "" for none
 //   CheckPrograms("KnownBytesTest", "KnownBytesDifference", KnownBytesDifference, {.kinds = 4, .operations = 200});
 //
-// What an operation means is the test's: `kind` counts from 0, `a` and `b` are numbers below the limits. An operation on
-// what is not there is ignored, so that any part of a program is a program.
+// What an operation means is the test's: `kind` counts from 0, `a` and `b` are numbers below the limits. An operation
+// on what is not there is ignored, so that any part of a program is a program.
 #ifndef ASHLAR_TESTS_HOLLOW_PROPERTY_H_
 #define ASHLAR_TESTS_HOLLOW_PROPERTY_H_
 

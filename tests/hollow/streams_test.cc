@@ -91,7 +91,7 @@ TEST(StreamsTest, BySimulatedTimeWorkTakesAsLongAsItSays) {
 TEST(StreamsTest, AWaitMakesTheOtherStreamsWorkLater) {
   TwoStreams on({.work_ns = 10'000});
   Event& end = *on.streams.CreateEvent(0, 0);
-  Give(on.streams, on.first);                                     // 1 to 11 us
+  Give(on.streams, on.first);  // 1 to 11 us
   ASSERT_EQ(on.streams.Record(on.event, on.first), Error::kNone);
   ASSERT_EQ(on.streams.Wait(on.second, on.event), Error::kNone);
   Give(on.streams, on.second);  // 11 to 21
@@ -188,7 +188,8 @@ std::string LagDifference(const Operations& program) {
     } else {
       if (recorded[one.b]) now += 1000;
       const bool is_done = !recorded[one.b] || done_at[one.b] <= now;
-      if ((streams.Query(*events[one.b], kNoHost) == Error::kNone) != is_done) return "an event is done at another time";
+      if ((streams.Query(*events[one.b], kNoHost) == Error::kNone) != is_done)
+        return "an event is done at another time";
     }
   }
   return "";

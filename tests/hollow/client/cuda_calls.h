@@ -1,6 +1,6 @@
-// CUDA's functions as a program declares them, without a toolkit: what the tests of the preloaded library call. They are
-// linked from a stand-in for NVIDIA's runtime (real_runtime.cc), which answers kOfTheRealLibrary to every call: a call
-// that the preloaded library does not take over is seen at once.
+// CUDA's functions as a program declares them, without a toolkit: what the tests of the preloaded library call. They
+// are linked from a stand-in for NVIDIA's runtime (real_runtime.cc), which answers kOfTheRealLibrary to every call: a
+// call that the preloaded library does not take over is seen at once.
 //
 // Source of the signatures: cuda_runtime_api.h, cuda.h and nvml.h of CUDA 13.0. Handles are void pointers, enumerations
 // ints, the driver's addresses std::uint64_t.

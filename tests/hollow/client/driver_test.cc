@@ -12,8 +12,14 @@ using DriverTest = InHollowTest;
 
 constexpr std::size_t kVmPage = 2 * kMiB;
 
-const abi::AllocationProp kOnDevice = {.type = 1, .handle_types = 0, .location = {1, 0}, .win32_attributes = nullptr,
-                                       .compression = 0, .gpu_direct_rdma = 0, .usage = 0, .reserved = {}};
+const abi::AllocationProp kOnDevice = {.type = 1,
+                                       .handle_types = 0,
+                                       .location = {1, 0},
+                                       .win32_attributes = nullptr,
+                                       .compression = 0,
+                                       .gpu_direct_rdma = 0,
+                                       .usage = 0,
+                                       .reserved = {}};
 
 TEST_F(DriverTest, DevicesAreAsTheSettingsSay) {
   Run({"devices=2", "name=A card of mine", "total_bytes=1073741824", "driver_version=12080"}, [] {
@@ -152,8 +158,9 @@ TEST_F(DriverTest, AHandleThatWasExportedIsNotChargedTwice) {
     int file = -1;
     EXPECT_EQ(cuMemCreate(&handle, kVmPage, &prop, 0), kSuccess);
     EXPECT_EQ(cuMemExportToShareableHandle(&file, handle, kFile, 0), kSuccess);
-    EXPECT_EQ(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)), kFile),
-              kSuccess);
+    EXPECT_EQ(
+        cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)), kFile),
+        kSuccess);
     EXPECT_EQ(cuMemAddressReserve(&address, kVmPage, 0, 0, 0), kSuccess);
     EXPECT_EQ(cuMemMap(address, kVmPage, 0, imported, 0), kSuccess);
     EXPECT_EQ(UsedBytes(), kVmPage);

@@ -5,8 +5,8 @@
 //     EXPECT_EQ(Report()["launches"], 0);
 //   }
 //
-// The program must be preloaded with the library, which preloaded_main.cc makes sure of. The parent uses no device: each
-// child is then as a program that starts.
+// The program must be preloaded with the library, which preloaded_main.cc makes sure of. The parent uses no device:
+// each child is then as a program that starts.
 #ifndef ASHLAR_TESTS_HOLLOW_CLIENT_IN_HOLLOW_H_
 #define ASHLAR_TESTS_HOLLOW_CLIENT_IN_HOLLOW_H_
 

@@ -164,9 +164,7 @@ TEST_F(MemoryTest, RandomValuesAreTheSameInEachRun) {
   std::string texts[3];
   for (int run = 0; run < 3; ++run) {
     const std::string file = folder_.path() + "/values";
-    Run({run < 2 ? "values=random:7" : "values=random:8"}, [&] {
-      std::ofstream(file) << ReadText(Malloc(64), 64);
-    });
+    Run({run < 2 ? "values=random:7" : "values=random:8"}, [&] { std::ofstream(file) << ReadText(Malloc(64), 64); });
     std::ifstream in(file);
     std::getline(in, texts[run], '\0');
   }

@@ -99,7 +99,9 @@ TEST_F(ProcessesTest, PeersAreEnabledOnce) {
   });
 }
 
-int ForkAndWait(const std::function<void()>& child) { return test::RunRanks(1, [&](int) { child(); })[0]; }
+int ForkAndWait(const std::function<void()>& child) {
+  return test::RunRanks(1, [&](int) { child(); })[0];
+}
 
 void ExpectNotInitialized() {
   void* none = nullptr;
