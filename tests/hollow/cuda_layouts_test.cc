@@ -154,7 +154,9 @@ TEST(CudaLayoutsTest, DevicePropertiesAreWhereTheHeaderHasThem) {
   EXPECT_EQ(out.prop.managedMemory, 1);
   EXPECT_EQ(out.prop.cooperativeLaunch, 1);
   EXPECT_EQ(out.prop.maxBlocksPerMultiProcessor, 32);
+#if CUDART_VERSION >= 12000
   EXPECT_EQ(out.prop.memoryPoolsSupported, 1);
+#endif
   for (const unsigned char byte : out.behind) EXPECT_EQ(byte, 0x5A);
 }
 
