@@ -73,7 +73,7 @@ struct ProcessRun {
   std::vector<std::string> failures;  // paths, in order
 
   bool UsedADevice() const;
-  bool HasCallsToTell() const;         // refused ones, or made-up values
+  bool HasCallsToTell() const;        // refused ones, or made-up values
   std::uint64_t PeakBytes() const;    // of the device that held most; of the allocator where there are no books
   std::uint64_t OutOfMemory() const;  // requests of a program that failed
   std::string Name() const;           // "rank 0", else "process 4242"

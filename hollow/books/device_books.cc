@@ -35,10 +35,7 @@ template <typename Take>
 Error DeviceBooks::Obtain(Take take) {
   const SharedMachine::Lock lock(shared_);
   std::uint64_t others = shared_.UsedByOthers(setup_.ordinal);
-  if (failures_.FailsNow(others + memory_.used_bytes())) {
-    ++out_of_memory_count_;
-    return Error::kOutOfMemory;
-  }
+  if (failures_.FailsNow(others + memory_.used_bytes())) return Answer(Error::kOutOfMemory);
   memory_.SetCapacity(setup_.total_bytes - std::min(others, setup_.total_bytes));
   MemoryVerdict verdict = take();
   if (verdict == MemoryVerdict::kOutOfMemory && others > 0) {
@@ -47,10 +44,7 @@ Error DeviceBooks::Obtain(Take take) {
     memory_.SetCapacity(setup_.total_bytes - std::min(others, setup_.total_bytes));
     verdict = take();
   }
-  if (verdict != MemoryVerdict::kDone) {
-    ++out_of_memory_count_;
-    return Error::kOutOfMemory;
-  }
+  if (verdict != MemoryVerdict::kDone) return Answer(Error::kOutOfMemory);
   shared_.SetMine(setup_.ordinal, memory_.used_bytes());
   return Error::kNone;
 }
@@ -62,12 +56,10 @@ void DeviceBooks::Publish() {
 
 Error DeviceBooks::UseContext() {
   if (has_context_) return Error::kNone;
-  const FailurePlan unchanged = failures_;
-  failures_ = {};  // a context is not what a test of out-of-memory handling means
-  const Error error = Obtain([&] { return memory_.Charge(setup_.context_bytes); });
-  failures_ = unchanged;
+  // A context is not what a test of out-of-memory handling means.
+  const Error error = Unasked([&] { return Obtain([&] { return memory_.Charge(setup_.context_bytes); }); });
   has_context_ = error == Error::kNone;
-  return error;
+  return Answer(error);
 }
 
 void DeviceBooks::DropContext() {
@@ -80,7 +72,7 @@ void DeviceBooks::DropContext() {
 Error DeviceBooks::AllocateSegment(std::uint64_t size_bytes, std::uint64_t* address) {
   return Obtain([&] {
     const device::PlacedMemory placed = memory_.AllocateSegment(size_bytes);
-    *address = placed.address;
+    if (placed.verdict == MemoryVerdict::kDone) *address = placed.address;
     return placed.verdict;
   });
 }
@@ -90,20 +82,16 @@ void DeviceBooks::FreeSegment(std::uint64_t address) {
   Publish();
 }
 
+Error DeviceBooks::Ask() { return Answer(failures_.FailsNow(UsedBytes()) ? Error::kOutOfMemory : Error::kNone); }
+
 Error DeviceBooks::Allocate(std::uint64_t size_bytes, std::uint64_t* address) {
   if (size_bytes >= kGranularity) return AllocateSegment(size_bytes, address);
-  if (failures_.FailsNow(UsedBytes())) {
-    ++out_of_memory_count_;
-    return Error::kOutOfMemory;
-  }
+  if (const Error error = Ask(); error != Error::kNone) return error;
   std::optional<std::uint64_t> block = small_.Take(size_bytes);
   if (!block.has_value()) {
     std::uint64_t page = 0;
-    const FailurePlan unchanged = failures_;
-    failures_ = {};  // this call was asked already
-    const Error error = AllocateSegment(kGranularity, &page);
-    failures_ = unchanged;
-    if (error != Error::kNone) return error;
+    const Error error = Unasked([&] { return AllocateSegment(kGranularity, &page); });
+    if (error != Error::kNone) return Answer(error);
     small_.AddPage(page);
     block = small_.Take(size_bytes);
   }

@@ -46,6 +46,25 @@ class DeviceBooks {
   // cudaMalloc's memory: below the granularity several share a page.
   Error Allocate(std::uint64_t size_bytes, std::uint64_t* address);
   Error Free(std::uint64_t address);
+  // A call that asks for memory which is here already: an error where the plan says that it fails.
+  Error Ask();
+  // Calls `get` with no failure planned and none counted: what the device does for a call that was asked already, whose
+  // answer is given by Answer.
+  template <typename Get>
+  Error Unasked(Get get) {
+    const FailurePlan plan = failures_;
+    const std::uint64_t count = out_of_memory_count_;
+    failures_ = {};
+    const Error error = get();
+    failures_ = plan;
+    out_of_memory_count_ = count;
+    return error;
+  }
+  // What the program hears: counted where it is out of memory.
+  Error Answer(Error error) {
+    if (error == Error::kOutOfMemory) ++out_of_memory_count_;
+    return error;
+  }
   // Whole segments, of pools.
   Error AllocateSegment(std::uint64_t size_bytes, std::uint64_t* address);
   void FreeSegment(std::uint64_t address);

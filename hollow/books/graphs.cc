@@ -52,7 +52,7 @@ std::vector<Node*> Graph::Order() const {
   std::unordered_set<const Node*> done;
   const auto visit = [&](Node* node) {
     const bool is_next = !done.contains(node) && std::all_of(node->after.begin(), node->after.end(),
-                                                              [&](const Node* before) { return done.contains(before); });
+                                                             [&](const Node* before) { return done.contains(before); });
     if (!is_next) return;
     done.insert(node);
     out.push_back(node);
@@ -87,7 +87,8 @@ std::unique_ptr<Graph> Graph::Clone() const {
 }
 
 Node* Graph::CopyOf(const Node* original) const {
-  const auto it = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& own) { return own->original == original; });
+  const auto it =
+      std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& own) { return own->original == original; });
   return it == nodes_.end() ? nullptr : it->get();
 }
 

@@ -18,7 +18,10 @@ Error Pool::Grow(std::uint64_t size_bytes) {
   const std::uint64_t step = UpTo(size_bytes, kSegmentStep);
   if (max_bytes_ > 0 && (step > max_bytes_ || use.reserved > max_bytes_ - step)) return Error::kOutOfMemory;
   std::uint64_t address = 0;
-  if (const Error error = device_.AllocateSegment(step, &address); error != Error::kNone) return error;
+  if (const Error error = device_.Unasked([&] { return device_.AllocateSegment(step, &address); });
+      error != Error::kNone) {
+    return error;
+  }
   const device::AddressSpace all(address, address + step, device::AddressOrder::kAscending);
   segments_.emplace(address, Segment{step, 0, all});
   use.reserved += step;
@@ -27,7 +30,8 @@ Error Pool::Grow(std::uint64_t size_bytes) {
 }
 
 Error Pool::Allocate(std::uint64_t size_bytes, Allocations& allocations, std::uint64_t* address) {
-  if (size_bytes > std::uint64_t{1} << 60) return Error::kOutOfMemory;
+  if (size_bytes > std::uint64_t{1} << 60) return device_.Answer(Error::kOutOfMemory);
+  if (const Error error = device_.Ask(); error != Error::kNone) return error;
   const std::uint64_t rounded = UpTo(std::max<std::uint64_t>(size_bytes, 1), kAlignment);
   const auto take = [&]() -> std::optional<std::uint64_t> {
     for (auto& [begin, segment] : segments_) {
@@ -46,7 +50,7 @@ Error Pool::Allocate(std::uint64_t size_bytes, Allocations& allocations, std::ui
       TrimTo(0);
       error = Grow(rounded);
     }
-    if (error != Error::kNone) return error;
+    if (error != Error::kNone) return device_.Answer(error);
     taken = take();
   }
   blocks_.emplace(*taken, rounded);

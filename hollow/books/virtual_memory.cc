@@ -141,7 +141,19 @@ Error VirtualMemory::Describe(std::uint64_t handle, HandleInfo* info) const {
 }
 
 void VirtualMemory::DropDevice(int device) {
-  std::erase_if(mappings_, [&](const auto& entry) { return handles_.at(entry.second.handle).info.device == device; });
+  for (auto it = mappings_.begin(); it != mappings_.end();) {
+    const int place = Holding(it->first)->device;
+    const auto handle = handles_.find(it->second.handle);
+    if (handle->second.info.device != device && place != device) {
+      ++it;
+      continue;
+    }
+    devices_[place]->addresses().GivePages(it->first, it->second.size_bytes);
+    allocations_.Remove(it->first);
+    --handle->second.mappings;
+    if (handle->second.info.device != device) ReturnIfUnused(handle);
+    it = mappings_.erase(it);
+  }
   std::erase_if(reservations_, [&](const auto& entry) { return entry.second.device == device; });
   std::erase_if(handles_, [&](const auto& entry) { return entry.second.info.device == device; });
 }

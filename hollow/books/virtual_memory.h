@@ -56,6 +56,8 @@ class VirtualMemory {
     std::uint64_t size_bytes = 0;
   };
   Error Describe(std::uint64_t handle, HandleInfo* info) const;
+  // The device's handles and reservations are gone, with what is mapped of them or in them; what they took is the
+  // context's, which goes next.
   void DropDevice(int device);
 
  private:

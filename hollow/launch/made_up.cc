@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "hollow/launch/process.h"
-#include "hollow/surfaces/surface.h"
 
 namespace ashlar::hollow {
 namespace {
@@ -83,10 +82,5 @@ void WriteMadeUp(void* host, std::uint64_t bytes) {
 }
 
 void CountMadeUp(std::uint64_t bytes) { TheProcess().tally.AddMadeUp(LineOfProgram(), bytes); }
-
-void ReadMadeUp(void* host, std::uint64_t bytes) {
-  WriteMadeUp(host, bytes);
-  CountMadeUp(bytes);
-}
 
 }  // namespace ashlar::hollow

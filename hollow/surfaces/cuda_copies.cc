@@ -33,8 +33,7 @@ std::uint64_t Span(const CopyShape& shape, std::uint64_t pitch) {
 }
 
 // One row, all of it real. Returns how many of the bytes are made up. Bytes of a device that are not known are written
-// as
-// --values says where the host reads them.
+// as --values says where the host reads them.
 std::uint64_t CopyRow(Process& process, std::uint64_t to, Side to_side, std::uint64_t from, Side from_side,
                       std::uint64_t bytes) {
   if (from_side == Side::kHost) {
@@ -70,8 +69,8 @@ bool ReadCopy3D(const abi::Memcpy3D& params, CopyWork* copy) {
     return static_cast<char*>(base.ptr) + (pos.z * base.ysize + pos.y) * base.pitch + pos.x;
   };
   // Slices are rows at the distance of `ysize` rows: only where they follow one another is the box one shape.
-  const bool is_flat = params.extent.depth <= 1 || (params.src_ptr.ysize == params.extent.height &&
-                                                    params.dst_ptr.ysize == params.extent.height);
+  const bool is_flat = params.extent.depth <= 1 ||
+                       (params.src_ptr.ysize == params.extent.height && params.dst_ptr.ysize == params.extent.height);
   if (!is_flat) return false;
   copy->to = at(params.dst_ptr, params.dst_pos);
   copy->from = at(params.src_ptr, params.src_pos);
@@ -85,7 +84,8 @@ Error CopyBytes(void* to_pointer, const void* from_pointer, const CopyShape& sha
   Process& process = TheProcess();
   const std::uint64_t to = AddressOf(to_pointer);
   const std::uint64_t from = AddressOf(from_pointer);
-  const bool is_settled = SettleRange(from, Span(shape, shape.from_pitch)) && SettleRange(to, Span(shape, shape.to_pitch));
+  const bool is_settled =
+      SettleRange(from, Span(shape, shape.from_pitch)) && SettleRange(to, Span(shape, shape.to_pitch));
   if (!is_settled) return Error::kLaunchFailure;
   std::uint64_t made_up = 0;
   {

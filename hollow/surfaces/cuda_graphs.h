@@ -1,8 +1,8 @@
 // What the runtime's and the driver's calls on graphs share: building them, looking at them, launching them.
 //
-// A node's parameters are kept as the program gave them, and given back. Those of captured work are not known, and asking
-// for them is refused. With the process's lock held, but for LaunchGraph. Source of the rules: CUDA C++ Programming
-// Guide, "CUDA Graphs".
+// A node's parameters are kept as the program gave them, and given back. Those of captured work are not known, and
+// asking for them is refused. With the process's lock held, but for LaunchGraph. Source of the rules: CUDA C++
+// Programming Guide, "CUDA Graphs".
 #ifndef ASHLAR_HOLLOW_SURFACES_CUDA_GRAPHS_H_
 #define ASHLAR_HOLLOW_SURFACES_CUDA_GRAPHS_H_
 

@@ -50,7 +50,7 @@ Error Allocate(Process& process, std::size_t bytes, MemoryKind kind, void** poin
   *pointer = nullptr;
   if (bytes == 0) return Error::kNone;
   std::uint64_t address = 0;
-  if (bytes > kMost) return Error::kOutOfMemory;
+  if (bytes > kMost) return process.devices[device]->Answer(Error::kOutOfMemory);
   const Error error = process.devices[device]->Allocate(bytes, &address);
   if (error != Error::kNone) return error;
   process.allocations.Add({address, bytes, kind, device});
@@ -60,7 +60,9 @@ Error Allocate(Process& process, std::size_t bytes, MemoryKind kind, void** poin
 
 Error AllocatePitched(Process& process, std::size_t width, std::size_t height, void** pointer, std::size_t* pitch) {
   if (pitch == nullptr) return Error::kInvalidValue;
-  if (width > kMost || (height > 0 && width > kMost / height)) return Error::kOutOfMemory;
+  if (width > kMost || (height > 0 && width > kMost / height)) {
+    return process.devices[CurrentDevice()]->Answer(Error::kOutOfMemory);
+  }
   const std::uint64_t row = (width + kPitch - 1) / kPitch * kPitch;
   const Error error = Allocate(process, row * height, MemoryKind::kDevice, pointer);
   if (error == Error::kNone) *pitch = row;

@@ -29,6 +29,7 @@ Error AllocateFromPool(Process& process, std::uint64_t id, std::size_t bytes, vo
   if (const Error error = UseDevice(process, pool.ordinal()); error != Error::kNone) return error;
   Stream* ordered = StreamOf(process, stream);
   if (ordered == nullptr) return Error::kInvalidHandle;
+  if (ordered->capture != nullptr && !ordered->capture->is_valid) return Error::kCaptureInvalidated;
   if (bytes == 0) return Error::kNone;
   std::uint64_t address = 0;
   if (const Error error = pool.Allocate(bytes, process.allocations, &address); error != Error::kNone) return error;
@@ -87,12 +88,12 @@ Error MakePool(Process& process, const abi::PoolProps& props, void** pool) {
 Error DestroyPool(Process& process, void* handle) {
   Pool* pool = PoolOf(process, handle);
   if (pool == nullptr || pool->id() <= process.devices.size()) return Error::kInvalidValue;
-  if (!pool->is_empty()) return Error::kNone;  // CUDA keeps it until its last block is freed: so do we, to the end
-  pool->TrimTo(0);
   for (int device = 0; device < process.settings.devices; ++device) {
     std::uint64_t& current = process.current_pools[device];
     if (current == pool->id()) current = static_cast<std::uint64_t>(device) + 1;
   }
+  if (!pool->is_empty()) return Error::kNone;  // CUDA keeps it until its last block is freed: so do we, to the end
+  pool->TrimTo(0);
   process.pools.erase(pool->id());
   return Error::kNone;
 }

@@ -9,7 +9,6 @@
 #include "hollow/surfaces/cuda_memory.h"
 #include "hollow/surfaces/cuda_pools.h"
 #include "hollow/surfaces/stream_work.h"
-#include "hollow/surfaces/surface.h"
 
 namespace ashlar::hollow {
 namespace {
@@ -122,6 +121,7 @@ Error GiveHostFunction(void* handle, std::function<void()> function) {
 
 Error SynchronizeStream(void* handle) {
   Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
   if (!SettleStream(CurrentDevice(), handle)) return Error::kLaunchFailure;
   std::uint64_t ticket = 0;
   {
@@ -138,6 +138,7 @@ Error SynchronizeStream(void* handle) {
 
 Error QueryStream(void* handle) {
   Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
   if (!StreamIsDone(CurrentDevice(), handle)) return Error::kNotReady;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Stream* stream = StreamOf(process, handle);
@@ -147,6 +148,7 @@ Error QueryStream(void* handle) {
 
 Error SynchronizeEvent(void* handle) {
   Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
   if (!SettleEvent(handle)) return Error::kLaunchFailure;
   std::uint64_t ticket = 0;
   {
@@ -163,6 +165,7 @@ Error SynchronizeEvent(void* handle) {
 
 Error QueryEvent(void* handle) {
   Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
   if (!EventIsDone(handle)) return Error::kNotReady;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Event* event = EventOf(process, handle);
@@ -188,6 +191,7 @@ Error SynchronizeDevice() {
 
 Error RecordEvent(void* event_handle, void* stream_handle) {
   Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Event* event = EventOf(process, event_handle);
   Stream* stream = StreamOf(process, stream_handle);
@@ -199,6 +203,7 @@ Error RecordEvent(void* event_handle, void* stream_handle) {
 
 Error WaitForEvent(void* stream_handle, void* event_handle) {
   Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Event* event = EventOf(process, event_handle);
   Stream* stream = StreamOf(process, stream_handle);
@@ -222,9 +227,5 @@ Error WaitForLegacy() {
   HostThread::The().WaitFor(ticket);
   return Error::kNone;
 }
-
-void CountRefused(const char* name) { TheProcess().tally.AddRefused(name); }
-
-void CountLaunch(void* stream) { (void)static_cast<int>(GiveKernel(stream)); }
 
 }  // namespace ashlar::hollow

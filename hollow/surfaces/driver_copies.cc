@@ -44,7 +44,9 @@ Error ReadCopy2D(const abi::Memcpy2D* params, Copy2D* copy) {
 
 }  // namespace
 
-ASHLAR_SURFACE int cuMemcpy(void* to, const void* from, std::size_t bytes) { return CopyAndWait(to, from, Line(bytes)); }
+ASHLAR_SURFACE int cuMemcpy(void* to, const void* from, std::size_t bytes) {
+  return CopyAndWait(to, from, Line(bytes));
+}
 ASHLAR_SURFACE int cuMemcpyHtoD_v2(void* to, const void* from, std::size_t bytes) { return cuMemcpy(to, from, bytes); }
 ASHLAR_SURFACE int cuMemcpyDtoH_v2(void* to, const void* from, std::size_t bytes) { return cuMemcpy(to, from, bytes); }
 ASHLAR_SURFACE int cuMemcpyDtoD_v2(void* to, const void* from, std::size_t bytes) { return cuMemcpy(to, from, bytes); }
@@ -133,7 +135,9 @@ ASHLAR_SURFACE int cuStreamWriteValue64_v2(void* stream, void* to, unsigned long
   if (error != Error::kNone) return Number(error);
   return Number(FillOnStream(static_cast<char*>(to) + 4, static_cast<unsigned>(value >> 32), 4, Line(4), stream));
 }
-ASHLAR_SURFACE int cuStreamWaitValue32_v2(void* stream, void*, unsigned, unsigned) { return Number(GiveKernel(stream)); }
+ASHLAR_SURFACE int cuStreamWaitValue32_v2(void* stream, void*, unsigned, unsigned) {
+  return Number(GiveKernel(stream));
+}
 ASHLAR_SURFACE int cuStreamWaitValue64_v2(void* stream, void*, unsigned long long, unsigned) {
   return Number(GiveKernel(stream));
 }

@@ -29,7 +29,7 @@ ASHLAR_SURFACE int cuGraphAddEmptyNode(void** node, void* graph, Node* const* af
   });
 }
 ASHLAR_SURFACE int cuGraphAddKernelNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                      const abi::KernelNodeParams* params) {
+                                        const abi::KernelNodeParams* params) {
   return Driven([&](Process& process) {
     return AddPlain(process, {node, graph, after, count}, NodeKind::kKernel, params, sizeof(*params));
   });
@@ -38,17 +38,15 @@ ASHLAR_SURFACE int cuGraphKernelNodeGetParams(Node* node, abi::KernelNodeParams*
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphKernelNodeSetParams(Node* node, const abi::KernelNodeParams* params) {
-  return Driven([&](Process& process) {
-    return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params));
-  });
+  return Driven(
+      [&](Process& process) { return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphExecKernelNodeSetParams(void* exec, Node* node, const abi::KernelNodeParams* params) {
-  return Driven([&](Process& process) {
-    return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params));
-  });
+  return Driven(
+      [&](Process& process) { return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphAddKernelNode_v2(void** node, void* graph, Node* const* after, std::size_t count,
-                                      const abi::KernelNodeParamsV2* params) {
+                                           const abi::KernelNodeParamsV2* params) {
   return Driven([&](Process& process) {
     return AddPlain(process, {node, graph, after, count}, NodeKind::kKernel, params, sizeof(*params));
   });
@@ -57,18 +55,16 @@ ASHLAR_SURFACE int cuGraphKernelNodeGetParams_v2(Node* node, abi::KernelNodePara
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphKernelNodeSetParams_v2(Node* node, const abi::KernelNodeParamsV2* params) {
-  return Driven([&](Process& process) {
-    return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params));
-  });
+  return Driven(
+      [&](Process& process) { return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphExecKernelNodeSetParams_v2(void* exec, Node* node, const abi::KernelNodeParamsV2* params) {
-  return Driven([&](Process& process) {
-    return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params));
-  });
+  return Driven(
+      [&](Process& process) { return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 
 ASHLAR_SURFACE int cuGraphAddHostNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                    const abi::HostNodeParams* params) {
+                                      const abi::HostNodeParams* params) {
   return Driven([&](Process& process) { return AddHost(process, {node, graph, after, count}, params); });
 }
 ASHLAR_SURFACE int cuGraphHostNodeGetParams(Node* node, abi::HostNodeParams* params) {
@@ -82,7 +78,7 @@ ASHLAR_SURFACE int cuGraphExecHostNodeSetParams(void* exec, Node* node, const ab
 }
 
 ASHLAR_SURFACE int cuGraphAddMemsetNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                      const abi::MemsetNodeParams* params, void*) {
+                                        const abi::MemsetNodeParams* params, void*) {
   return Driven([&](Process& process) { return AddFill(process, {node, graph, after, count}, params); });
 }
 ASHLAR_SURFACE int cuGraphMemsetNodeGetParams(Node* node, abi::MemsetNodeParams* params) {
@@ -105,8 +101,8 @@ bool ReadCopy(const abi::DriverMemcpy3D& params, CopyWork* copy) {
   if (!is_flat) return false;
   const auto* from = params.src_type == kHost ? static_cast<const char*>(params.src_host)
                                               : static_cast<const char*>(PointerTo(params.src_device));
-  auto* to = params.dst_type == kHost ? static_cast<char*>(params.dst_host)
-                                      : static_cast<char*>(PointerTo(params.dst_device));
+  auto* to =
+      params.dst_type == kHost ? static_cast<char*>(params.dst_host) : static_cast<char*>(PointerTo(params.dst_device));
   copy->from = from + (params.src_z * params.src_height + params.src_y) * params.src_pitch + params.src_x;
   copy->to = to + (params.dst_z * params.dst_height + params.dst_y) * params.dst_pitch + params.dst_x;
   copy->shape = {params.width_bytes, params.height * params.depth, params.dst_pitch, params.src_pitch};
@@ -143,7 +139,7 @@ ASHLAR_SURFACE int cuGraphMemcpyNodeSetParams(Node* node, const abi::DriverMemcp
 }
 
 ASHLAR_SURFACE int cuGraphAddChildGraphNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                          void* child) {
+                                            void* child) {
   return Driven([&](Process& process) { return AddChild(process, {node, graph, after, count}, child); });
 }
 ASHLAR_SURFACE int cuGraphChildGraphNodeGetGraph(Node* node, void** child) {
@@ -154,13 +150,13 @@ ASHLAR_SURFACE int cuGraphExecChildGraphNodeSetParams(void* exec, Node* node, vo
 }
 
 ASHLAR_SURFACE int cuGraphAddEventRecordNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                           void* event) {
+                                             void* event) {
   return Driven([&](Process& process) {
     return AddEvent(process, {node, graph, after, count}, NodeKind::kRecordEvent, event);
   });
 }
 ASHLAR_SURFACE int cuGraphAddEventWaitNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                         void* event) {
+                                           void* event) {
   return Driven([&](Process& process) {
     return AddEvent(process, {node, graph, after, count}, NodeKind::kWaitEvent, event);
   });
@@ -185,7 +181,7 @@ ASHLAR_SURFACE int cuGraphExecEventWaitNodeSetEvent(void* exec, Node* node, void
 }
 
 ASHLAR_SURFACE int cuGraphAddMemAllocNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                        abi::MemAllocNodeParams* params) {
+                                          abi::MemAllocNodeParams* params) {
   return Driven([&](Process& process) { return AddMemory(process, {node, graph, after, count}, params); });
 }
 ASHLAR_SURFACE int cuGraphMemAllocNodeGetParams(Node* node, abi::MemAllocNodeParams* params) {
@@ -193,7 +189,7 @@ ASHLAR_SURFACE int cuGraphMemAllocNodeGetParams(Node* node, abi::MemAllocNodePar
       [&](Process& process) { return GetParams(process, node, NodeKind::kMemoryAlloc, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphAddMemFreeNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                       void* address) {
+                                         void* address) {
   return Driven([&](Process& process) { return AddFree(process, {node, graph, after, count}, address); });
 }
 ASHLAR_SURFACE int cuGraphMemFreeNodeGetParams(Node* node, void* address) {
@@ -216,16 +212,15 @@ ASHLAR_SURFACE int cuGraphGetEdges_v2(void* graph, Node** from, Node** to, std::
 ASHLAR_SURFACE int cuGraphNodeGetDependencies_v2(Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count) {
   return Driven([&](Process& process) { return ListBefore(process, node, nodes, edges, count); });
 }
-ASHLAR_SURFACE int cuGraphNodeGetDependentNodes_v2(Node* node, Node** nodes, std::uint64_t* edges,
-                                                 std::size_t* count) {
+ASHLAR_SURFACE int cuGraphNodeGetDependentNodes_v2(Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count) {
   return Driven([&](Process& process) { return ListAfter(process, node, nodes, edges, count); });
 }
 ASHLAR_SURFACE int cuGraphAddDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*,
-                                           std::size_t count) {
+                                             std::size_t count) {
   return Driven([&](Process& process) { return AddEdges(process, graph, from, to, count); });
 }
 ASHLAR_SURFACE int cuGraphRemoveDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*,
-                                              std::size_t count) {
+                                                std::size_t count) {
   return Driven([&](Process& process) { return RemoveEdges(process, graph, from, to, count); });
 }
 // Without the edges' data: what the plain names were before version 2.

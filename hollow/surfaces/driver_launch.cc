@@ -116,7 +116,9 @@ ASHLAR_SURFACE int cuLinkAddFile_v2(void* state, int, const char* path, unsigned
   return Number(state == nullptr || path == nullptr ? Error::kInvalidValue : Error::kNone);
 }
 ASHLAR_SURFACE int cuLinkComplete(void* state, void** image, std::size_t* bytes) {
-  static char elf[] = "\x7f" "ELF";
+  static char elf[] =
+      "\x7f"
+      "ELF";
   if (state == nullptr || image == nullptr) return Number(Error::kInvalidValue);
   *image = elf;
   if (bytes != nullptr) *bytes = sizeof(elf);

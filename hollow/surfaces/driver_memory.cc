@@ -177,8 +177,7 @@ Error GetAttribute(Process& process, void* data, int attribute, std::uint64_t ad
 
 ASHLAR_SURFACE int cuPointerGetAttribute(void* data, int attribute, std::uint64_t address) {
   if (data == nullptr) return Number(Error::kInvalidValue);
-  const int error =
-      Driven([&](Process& process) { return GetAttribute(process, data, attribute, address); });
+  const int error = Driven([&](Process& process) { return GetAttribute(process, data, attribute, address); });
   if (error == Number(Error::kNotSupported)) CountRefused("cuPointerGetAttribute");
   return error;
 }
@@ -189,8 +188,8 @@ ASHLAR_SURFACE int cuPointerGetAttributes(unsigned count, const int* attributes,
   return Driven([&](Process& process) {
     for (unsigned i = 0; i < count; ++i) {
       const bool is_wide = attributes[i] == kContext || attributes[i] == kDevicePointer ||
-                           attributes[i] == kHostPointer || attributes[i] == kBufferId || attributes[i] == kRangeStart ||
-                           attributes[i] == kRangeSize;
+                           attributes[i] == kHostPointer || attributes[i] == kBufferId ||
+                           attributes[i] == kRangeStart || attributes[i] == kRangeSize;
       if (GetAttribute(process, data[i], attributes[i], address) == Error::kNone) continue;
       std::memset(data[i], 0, is_wide ? 8 : 4);
     }

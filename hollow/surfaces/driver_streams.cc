@@ -1,5 +1,5 @@
-// CUDA's driver: streams, events, captures, host functions. Source of the signatures: cuda.h of CUDA 11.8, 12.4 and 13.0.
-// Where the runtime has the same call, it is the same function.
+// CUDA's driver: streams, events, captures, host functions. Source of the signatures: cuda.h of CUDA 11.8, 12.4
+// and 13.0. Where the runtime has the same call, it is the same function.
 #include "hollow/surfaces/cuda_capture.h"
 #include "hollow/surfaces/cuda_memory.h"
 #include "hollow/surfaces/cuda_streams.h"
@@ -30,7 +30,9 @@ Error Give(Value* out, From value) {
 ASHLAR_SURFACE int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
   return Driven([&](Process& process) { return CreateStream(process, flags, priority, stream); });
 }
-ASHLAR_SURFACE int cuStreamCreate(void** stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
+ASHLAR_SURFACE int cuStreamCreate(void** stream, unsigned flags) {
+  return cuStreamCreateWithPriority(stream, flags, 0);
+}
 
 ASHLAR_SURFACE int cuStreamDestroy_v2(void* stream) {
   return Driven([&](Process& process) { return DestroyStream(process, stream); });
@@ -61,7 +63,9 @@ ASHLAR_SURFACE int cuStreamGetCtx_v2(void* stream, void** context, void** green_
 
 ASHLAR_SURFACE int cuStreamQuery(void* stream) { return Number(QueryStream(stream)); }
 ASHLAR_SURFACE int cuStreamSynchronize(void* stream) { return Number(SynchronizeStream(stream)); }
-ASHLAR_SURFACE int cuStreamWaitEvent(void* stream, void* event, unsigned) { return Number(WaitForEvent(stream, event)); }
+ASHLAR_SURFACE int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  return Number(WaitForEvent(stream, event));
+}
 
 ASHLAR_IGNORED(cuStreamSetAttribute, "a hint of how fast work is done: nothing runs")
 ASHLAR_IGNORED(cuStreamCopyAttributes, "a hint of how fast work is done: nothing runs")
@@ -97,11 +101,15 @@ ASHLAR_SURFACE int cuStreamGetCaptureInfo(void* stream, int* status, unsigned lo
 }
 ASHLAR_SURFACE int cuStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
                                              Node* const** after, std::size_t* count) {
-  return Driven([&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, nullptr, count}); });
+  return Driven([&](Process& process) {
+    return ReadCapture(process, stream, {status, id, graph, after, nullptr, count});
+  });
 }
 ASHLAR_SURFACE int cuStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph,
                                              Node* const** after, const void** edges, std::size_t* count) {
-  return Driven([&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, edges, count}); });
+  return Driven([&](Process& process) {
+    return ReadCapture(process, stream, {status, id, graph, after, edges, count});
+  });
 }
 ASHLAR_SURFACE int cuStreamUpdateCaptureDependencies(void* stream, Node* const* nodes, std::size_t count,
                                                      unsigned flags) {

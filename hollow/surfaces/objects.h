@@ -87,7 +87,9 @@ class Objects {
     return reinterpret_cast<void*>(bits);
   }
   static std::uint32_t PlaceOf(std::uintptr_t bits) { return static_cast<std::uint32_t>(bits >> 20); }
-  static int ChunkOf(std::uint32_t place) { return static_cast<int>(std::bit_width(std::uint64_t{place} / kFirst + 1)) - 1; }
+  static int ChunkOf(std::uint32_t place) {
+    return static_cast<int>(std::bit_width(std::uint64_t{place} / kFirst + 1)) - 1;
+  }
   Seat* SeatAt(std::uint32_t place) const {
     const int chunk = ChunkOf(place);
     Seat* seats = chunks_[chunk].load(std::memory_order_acquire);

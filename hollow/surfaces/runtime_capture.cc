@@ -26,16 +26,21 @@ ASHLAR_SURFACE int cudaStreamIsCapturing(void* stream, int* status) {
 // CUDA 11 and 12 export this name with three arguments, CUDA 13 with seven.
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id, void** graph,
                                             Node* const** after, const void** edges, std::size_t* count) {
-  const CaptureOut out = RuntimeMajor() < 13 ? CaptureOut{status, id} : CaptureOut{status, id, graph, after, edges, count};
+  const CaptureOut out =
+      RuntimeMajor() < 13 ? CaptureOut{status, id} : CaptureOut{status, id, graph, after, edges, count};
   return Locked([&](Process& process) { return ReadCapture(process, stream, out); });
 }
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
                                                Node* const** after, std::size_t* count) {
-  return Locked([&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, nullptr, count}); });
+  return Locked([&](Process& process) {
+    return ReadCapture(process, stream, {status, id, graph, after, nullptr, count});
+  });
 }
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph,
                                                Node* const** after, const void** edges, std::size_t* count) {
-  return Locked([&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, edges, count}); });
+  return Locked([&](Process& process) {
+    return ReadCapture(process, stream, {status, id, graph, after, edges, count});
+  });
 }
 
 namespace {

@@ -66,9 +66,8 @@ ASHLAR_SURFACE int cudaSetDevice(int device) {
 }
 
 ASHLAR_SURFACE int cudaInitDevice(int device, unsigned, unsigned) {
-  return Locked([&](Process& process) {
-    return IsDevice(process, device) ? UseDevice(process, device) : Error::kInvalidDevice;
-  });
+  return Locked(
+      [&](Process& process) { return IsDevice(process, device) ? UseDevice(process, device) : Error::kInvalidDevice; });
 }
 
 ASHLAR_IGNORED(cudaSetValidDevices, "every device that is there is valid")
@@ -151,7 +150,8 @@ ASHLAR_SURFACE int cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 }
 
 ASHLAR_SURFACE int cudaDeviceEnablePeerAccess(int peer, unsigned) {
-  return Locked([&](Process& process) { return process.peers.Enable(CurrentDevice(), peer, process.settings.devices); });
+  return Locked(
+      [&](Process& process) { return process.peers.Enable(CurrentDevice(), peer, process.settings.devices); });
 }
 
 ASHLAR_SURFACE int cudaDeviceDisablePeerAccess(int peer) {

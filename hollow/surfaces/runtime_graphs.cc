@@ -30,7 +30,7 @@ ASHLAR_SURFACE int cudaGraphAddEmptyNode(void** node, void* graph, Node* const* 
   });
 }
 ASHLAR_SURFACE int cudaGraphAddKernelNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                      const abi::KernelNodeParams* params) {
+                                          const abi::KernelNodeParams* params) {
   return Locked([&](Process& process) {
     return AddPlain(process, {node, graph, after, count}, NodeKind::kKernel, params, sizeof(*params));
   });
@@ -39,18 +39,16 @@ ASHLAR_SURFACE int cudaGraphKernelNodeGetParams(Node* node, abi::KernelNodeParam
   return Locked([&](Process& process) { return GetParams(process, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cudaGraphKernelNodeSetParams(Node* node, const abi::KernelNodeParams* params) {
-  return Locked([&](Process& process) {
-    return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params));
-  });
+  return Locked(
+      [&](Process& process) { return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cudaGraphExecKernelNodeSetParams(void* exec, Node* node, const abi::KernelNodeParams* params) {
-  return Locked([&](Process& process) {
-    return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params));
-  });
+  return Locked(
+      [&](Process& process) { return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 
 ASHLAR_SURFACE int cudaGraphAddHostNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                    const abi::HostNodeParams* params) {
+                                        const abi::HostNodeParams* params) {
   return Locked([&](Process& process) { return AddHost(process, {node, graph, after, count}, params); });
 }
 ASHLAR_SURFACE int cudaGraphHostNodeGetParams(Node* node, abi::HostNodeParams* params) {
@@ -64,7 +62,7 @@ ASHLAR_SURFACE int cudaGraphExecHostNodeSetParams(void* exec, Node* node, const 
 }
 
 ASHLAR_SURFACE int cudaGraphAddMemsetNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                      const abi::MemsetNodeParams* params) {
+                                          const abi::MemsetNodeParams* params) {
   return Locked([&](Process& process) { return AddFill(process, {node, graph, after, count}, params); });
 }
 ASHLAR_SURFACE int cudaGraphMemsetNodeGetParams(Node* node, abi::MemsetNodeParams* params) {
@@ -131,8 +129,8 @@ ASHLAR_SURFACE int cudaGraphAddMemcpyNodeToSymbol(void** node, void* graph, Node
   return AddLine({node, graph, after, count}, LineWork(InSymbol(symbol, offset), from, bytes));
 }
 ASHLAR_SURFACE int cudaGraphAddMemcpyNodeFromSymbol(void** node, void* graph, Node* const* after, std::size_t count,
-                                                    void* to, const void* symbol, std::size_t bytes,
-                                                    std::size_t offset, int) {
+                                                    void* to, const void* symbol, std::size_t bytes, std::size_t offset,
+                                                    int) {
   return AddLine({node, graph, after, count}, LineWork(to, InSymbol(symbol, offset), bytes));
 }
 ASHLAR_SURFACE int cudaGraphMemcpyNodeGetParams(Node* node, abi::Memcpy3D* params) {
@@ -153,7 +151,7 @@ ASHLAR_SURFACE int cudaGraphExecMemcpyNodeSetParams1D(void* exec, Node* node, vo
 }
 
 ASHLAR_SURFACE int cudaGraphAddChildGraphNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                          void* child) {
+                                              void* child) {
   return Locked([&](Process& process) { return AddChild(process, {node, graph, after, count}, child); });
 }
 ASHLAR_SURFACE int cudaGraphChildGraphNodeGetGraph(Node* node, void** child) {
@@ -164,13 +162,13 @@ ASHLAR_SURFACE int cudaGraphExecChildGraphNodeSetParams(void* exec, Node* node, 
 }
 
 ASHLAR_SURFACE int cudaGraphAddEventRecordNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                           void* event) {
+                                               void* event) {
   return Locked([&](Process& process) {
     return AddEvent(process, {node, graph, after, count}, NodeKind::kRecordEvent, event);
   });
 }
 ASHLAR_SURFACE int cudaGraphAddEventWaitNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                         void* event) {
+                                             void* event) {
   return Locked([&](Process& process) {
     return AddEvent(process, {node, graph, after, count}, NodeKind::kWaitEvent, event);
   });
@@ -195,7 +193,7 @@ ASHLAR_SURFACE int cudaGraphExecEventWaitNodeSetEvent(void* exec, Node* node, vo
 }
 
 ASHLAR_SURFACE int cudaGraphAddMemAllocNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                        abi::MemAllocNodeParams* params) {
+                                            abi::MemAllocNodeParams* params) {
   return Locked([&](Process& process) { return AddMemory(process, {node, graph, after, count}, params); });
 }
 ASHLAR_SURFACE int cudaGraphMemAllocNodeGetParams(Node* node, abi::MemAllocNodeParams* params) {
@@ -203,7 +201,7 @@ ASHLAR_SURFACE int cudaGraphMemAllocNodeGetParams(Node* node, abi::MemAllocNodeP
       [&](Process& process) { return GetParams(process, node, NodeKind::kMemoryAlloc, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cudaGraphAddMemFreeNode(void** node, void* graph, Node* const* after, std::size_t count,
-                                       void* address) {
+                                           void* address) {
   return Locked([&](Process& process) { return AddFree(process, {node, graph, after, count}, address); });
 }
 ASHLAR_SURFACE int cudaGraphMemFreeNodeGetParams(Node* node, void* address) {
@@ -227,15 +225,15 @@ ASHLAR_SURFACE int cudaGraphNodeGetDependencies_v2(Node* node, Node** nodes, std
   return Locked([&](Process& process) { return ListBefore(process, node, nodes, edges, count); });
 }
 ASHLAR_SURFACE int cudaGraphNodeGetDependentNodes_v2(Node* node, Node** nodes, std::uint64_t* edges,
-                                                 std::size_t* count) {
+                                                     std::size_t* count) {
   return Locked([&](Process& process) { return ListAfter(process, node, nodes, edges, count); });
 }
 ASHLAR_SURFACE int cudaGraphAddDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*,
-                                           std::size_t count) {
+                                               std::size_t count) {
   return Locked([&](Process& process) { return AddEdges(process, graph, from, to, count); });
 }
 ASHLAR_SURFACE int cudaGraphRemoveDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*,
-                                              std::size_t count) {
+                                                  std::size_t count) {
   return Locked([&](Process& process) { return RemoveEdges(process, graph, from, to, count); });
 }
 // CUDA 11 and 12 export these names without the edges' data, which is one argument earlier in CUDA 13.

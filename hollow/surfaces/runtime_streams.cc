@@ -63,7 +63,9 @@ ASHLAR_SURFACE int cudaStreamQuery(void* stream) {
   return error == Error::kNotReady ? static_cast<int>(error) : Last(error);
 }
 ASHLAR_SURFACE int cudaStreamSynchronize(void* stream) { return Last(SynchronizeStream(stream)); }
-ASHLAR_SURFACE int cudaStreamWaitEvent(void* stream, void* event, unsigned) { return Last(WaitForEvent(stream, event)); }
+ASHLAR_SURFACE int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
+  return Last(WaitForEvent(stream, event));
+}
 
 ASHLAR_IGNORED(cudaStreamSetAttribute, "a hint of how fast work is done: nothing runs")
 ASHLAR_IGNORED(cudaStreamCopyAttributes, "a hint of how fast work is done: nothing runs")
@@ -77,7 +79,8 @@ ASHLAR_SURFACE int cudaLaunchHostFunc(void* stream, void (*function)(void*), voi
   return Last(GiveHostFunction(stream, [function, data] { function(data); }));
 }
 
-ASHLAR_SURFACE int cudaStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* data, unsigned flags) {
+ASHLAR_SURFACE int cudaStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* data,
+                                         unsigned flags) {
   if (function == nullptr || flags != 0) return Last(Error::kInvalidValue);
   return Last(GiveHostFunction(stream, [function, stream, data] { function(stream, 0, data); }));
 }

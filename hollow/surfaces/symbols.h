@@ -7,8 +7,8 @@
 namespace ashlar::hollow {
 
 void RegisterSymbol(const void* symbol, std::size_t bytes);
-void* SymbolAddress(const void* symbol);       // nullptr where it is not registered
-std::size_t SymbolBytes(const void* symbol);   // 0 where it is not
+void* SymbolAddress(const void* symbol);      // nullptr where it is not registered
+std::size_t SymbolBytes(const void* symbol);  // 0 where it is not
 
 }  // namespace ashlar::hollow
 

@@ -1,7 +1,7 @@
 // The hollow device, for a program that runs over it: what a test, or a helper in another language, may ask of it.
 //
 // Look these up by name (dlsym(RTLD_DEFAULT, ...), ctypes): they are there only when `ashlar dry-run` started the
-// program. Each may be called from any thread. Addresses and sizes are in bytes; devices count from 0 as CUDA counts them.
+// program. Each may be called from any thread. Sizes are in bytes; devices count from 0, as CUDA counts them.
 //
 //   bool (*set_capacity)(int, uint64_t) = (bool (*)(int, uint64_t))dlsym(RTLD_DEFAULT, "ashlar_hollow_set_capacity");
 //   if (set_capacity) set_capacity(0, 1ull << 30);   // from now on this device has 1 GiB
@@ -32,8 +32,8 @@ ASHLAR_EXPORT void ashlar_hollow_know(uint64_t address, uint64_t bytes);
 ASHLAR_EXPORT void ashlar_hollow_forget(uint64_t address, uint64_t bytes);
 // Whether all of the bytes are known.
 ASHLAR_EXPORT bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes);
-// Writes the line of the program that is under way, such as "train.py:12 step", in at most `size` bytes with the end's 0,
-// and returns false where it knows none. Called without locks, on the thread that read a made-up value; NULL: nobody.
+// Writes the line of the program that is under way, such as "train.py:12 step", in at most `size` bytes, the final 0
+// among them; false where it knows none. Called without locks, on the thread that read a made-up value; NULL: nobody.
 typedef bool (*ashlar_hollow_line)(char* text, size_t size);
 ASHLAR_EXPORT void ashlar_hollow_set_line(ashlar_hollow_line line);
 

@@ -1,6 +1,8 @@
 // `ashlar dry-run` from the outside: what the program gets, what of it is kept, what is refused, what is left behind.
-#include <fstream>
+#include <cstdint>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/cli/launched_test.h"
 
@@ -9,7 +11,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -46,7 +47,9 @@ TEST_F(DryRunCommandTest, TheMachineIsWrittenAsAsked) {
   const std::string cat = " -- sh -c 'cat $ASHLAR_HOLLOW_RUN/machine'";
   EXPECT_EQ(Run("dry-run" + cat).out, "total_bytes=8796093022208\ncontext_bytes=428867584\n");
   const std::string given = Run("dry-run --capacity 16GiB --context 500MiB --devices 4 --lag queries:6 --values "
-                                "random:7 --fail-call 3 --fail-after 1GiB" + cat).out;
+                                "random:7 --fail-call 3 --fail-after 1GiB" +
+                                cat)
+                                .out;
   EXPECT_EQ(given,
             "devices=4\ntotal_bytes=17179869184\ncontext_bytes=524288000\nlag_queries=6\nvalues=random:7\n"
             "fail_call=3\nfail_after=1073741824\n");
@@ -67,9 +70,9 @@ TEST_F(DryRunCommandTest, TheProgramGetsTheHollowDevice) {
   has("LD_LIBRARY_PATH=" + folder_ + "shims");
   has("TRITON_LIBCUDA_PATH=" + folder_ + "shims");
   has("PYTHONPATH=" + folder_ + "python:/mine");
-  for (const char* line : {"PYTORCH_CUDA_ALLOC_CONF=backend:native", "PYTORCH_ALLOC_CONF=backend:native",
-                           "ASHLAR_HISTORY=12", "ASHLAR_SKIP_INIT=1", "ASHLAR_REPRODUCIBLE=1", "PYTHONHASHSEED=0",
-                           "OMP_NUM_THREADS=1"}) {
+  for (const char* line :
+       {"PYTORCH_CUDA_ALLOC_CONF=backend:native", "PYTORCH_ALLOC_CONF=backend:native", "ASHLAR_HISTORY=12",
+        "ASHLAR_SKIP_INIT=1", "ASHLAR_REPRODUCIBLE=1", "PYTHONHASHSEED=0", "OMP_NUM_THREADS=1"}) {
     has(line);
   }
   const std::string plain = Run("dry-run -- env").out;
@@ -91,9 +94,9 @@ TEST_F(DryRunCommandTest, TheRunFolderIsGoneAfterwards) {
 // A signal to the command is the program's: it may end by it, or tidy up.
 TEST_F(DryRunCommandTest, SignalsGoToTheProgram) {
   for (const char* signal : {"TERM", "INT", "HUP", "USR1"}) {
-    const std::string script = Script("waits", "trap 'exit 9' " + std::string(signal) +
-                                                   "\nprintf %s $ASHLAR_HOLLOW_RUN\nkill -" + signal +
-                                                   " $PPID\nwhile :; do sleep 0.05; done\n");
+    const std::string script =
+        Script("waits", "trap 'exit 9' " + std::string(signal) + "\nprintf %s $ASHLAR_HOLLOW_RUN\nkill -" + signal +
+                            " $PPID\nwhile :; do sleep 0.05; done\n");
     const Result caught = Run("dry-run -- " + script);
     EXPECT_EQ(caught.code, 9) << signal << caught.error;
     ExpectGone(caught.out);
@@ -104,30 +107,77 @@ TEST_F(DryRunCommandTest, SignalsGoToTheProgram) {
 }
 
 // Made of a real program: its bytes say it all, nothing here is run.
-TEST_F(DryRunCommandTest, WhatCannotBeServedIsNotStarted) {
-  const std::string shell = FileBytes("/bin/sh");
-  const auto program = [&](const std::string& name, const std::string& bytes) {
+class NotServedTest : public LaunchedTest {
+ protected:
+  std::string Program(const std::string& name, const std::string& bytes) const {
     const std::string path = Write(name, bytes);
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return path;
-  };
-  const auto refused = [&](const std::string& path, const std::string& why) {
+  }
+  void ExpectRefused(const std::string& path, const std::string& why) const {
     ExpectError(Run("dry-run -- " + path), 3, {path, why});
-  };
-  std::string other = shell;
+  }
+  const std::string shell_ = FileBytes("/bin/sh");
+};
+
+TEST_F(NotServedTest, OtherKindsOfProgramsAreNotStarted) {
+  std::string other = shell_;
   other[4] = 1;  // EI_CLASS
-  refused(program("small", other), "32-bit");
-  other = shell;
+  ExpectRefused(Program("small", other), "32-bit");
+  other = shell_;
   other[18] = 8;  // e_machine: MIPS
-  refused(program("foreign", other), "another processor");
-  other = shell;
-  const std::uint8_t headers = static_cast<std::uint8_t>(other[32]);  // e_phoff: small, in one byte
+  ExpectRefused(Program("foreign", other), "another processor");
+  const std::string privileged = Program("privileged", shell_);
+  std::filesystem::permissions(privileged, std::filesystem::perms::set_uid, std::filesystem::perm_options::add);
+  ExpectRefused(privileged, "setuid");
+}
+
+TEST_F(NotServedTest, AStaticProgramIsNotStartedNorAScriptOfIt) {
+  std::string other = shell_;
+  const std::size_t headers = static_cast<std::uint8_t>(other[32]);  // e_phoff: small, in one byte
   for (std::size_t i = 0; i < static_cast<std::uint8_t>(other[56]); ++i) {
     if (other[headers + i * 56] == 3) other[headers + i * 56] = 4;  // PT_INTERP to PT_NOTE
   }
-  const std::string linked = program("linked", other);
-  refused(linked, "statically linked");
-  refused(Script("by_linked", "").replace(0, 0, ""), "") ;
+  const std::string linked = Program("linked", other);
+  ExpectRefused(linked, "statically linked");
+  ExpectRefused(Program("by_linked", "#!" + linked + " -x\n"), "its interpreter " + linked);
+  ExpectRefused(Program("by_env", "#!/usr/bin/env A=b " + linked + "\n"), "its interpreter " + linked);
+}
+
+TEST_F(NotServedTest, ARuntimeOfItsOwnIsNotServed) {
+  const std::string program = Program("own_runtime", shell_ + "/cudart" + ".shm.%s");
+  ExpectRefused(program, "nvcc -cudart shared");
+  EXPECT_EQ(Run("record -- " + program + " -c 'exit 5'").code, 5) << "a recorded one is not preloaded";
+}
+
+TEST_F(NotServedTest, AnIncompleteDeviceIsOneLine) {
+  std::filesystem::remove(folder_ + "shims/libcuda.so.1");
+  ExpectError(Run("dry-run -- true"), 3, {"shims/libcuda.so.1", "ASHLAR_HOLLOW_LIB"});
+  setenv("ASHLAR_HOLLOW_LIB", (folder_ + "nowhere.so").c_str(), 1);
+  ExpectError(Run("dry-run -- true"), 3, {"nowhere.so", "ashlar_hollow"});
+}
+
+TEST_F(DryRunCommandTest, WrongFlagsAreOneLine) {
+  const auto refused = [&](const std::string& flags, const std::vector<std::string>& parts) {
+    ExpectError(Run("dry-run " + flags + " -- true"), 2, parts);
+  };
+  refused("--device Z9", {"--device", "Z9", "A100-80GB"});
+  refused("--capacity 16GB?", {"--capacity: "});
+  refused("--capacity 0", {"--capacity: ", "between"});
+  refused("--capacity 10TiB", {"--capacity: ", "8.00 TiB"});
+  refused("--capacity 100MiB", {"--capacity: ", "CUDA context"});
+  refused("--context many", {"--context: "});
+  refused("--devices 0", {"--devices: 0"});
+  refused("--devices 65", {"--devices: 65"});
+  refused("--lag soon", {"--lag: 'soon'", "queries:6"});
+  refused("--values random:x", {"--values: 'random:x'"});
+  refused("--fail-call 0", {"--fail-call"});
+  refused("--fail-after none", {"--fail-after"});
+  refused("--profile " + Write("bad", "name=x\nsize=3\n"), {"bad, line 2", "there is no key 'size'"});
+  refused("--profile " + Write("worse", "sm_count=many\n"), {"worse, line 1", "sm_count: 'many'"});
+  refused("--no-such-flag", {"--no-such-flag"});
+  ExpectError(Run("dry-run --profile " + folder_ + "none -- true"), 3, {"--profile: ", "none"});
+  ExpectError(Run("dry-run --device T4"), 2, {"dry-run", "--"});
 }
 
 }  // namespace

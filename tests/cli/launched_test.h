@@ -1,5 +1,5 @@
-// A fixture for the commands that start a program: /bin/sh stands for the program, and leaves in the run folder what the
-// preloaded library and the Python part would. The library itself is any that can be preloaded.
+// A fixture for the commands that start a program: /bin/sh stands for the program, and leaves in the run folder what
+// the preloaded library and the Python part would. The library itself is any that can be preloaded.
 #ifndef ASHLAR_TESTS_CLI_LAUNCHED_TEST_H_
 #define ASHLAR_TESTS_CLI_LAUNCHED_TEST_H_
 
@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -85,16 +86,6 @@ class LaunchedTest : public CliTest {
 
   mutable int left_ = 0;
 };
-
-// Names of run folders that this machine has now.
-inline std::vector<std::string> RunFolders() {
-  std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("ashlar-", 0) == 0) out.push_back(name);
-  }
-  return out;
-}
 
 }  // namespace ashlar
 

@@ -92,7 +92,7 @@ TEST(ObjectsTest, ThreadsMakeAndDestroyAtTheSameTime) {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int thread = 0; thread < 4; ++thread) {
-    threads.emplace_back([&objects, &wrong, thread] {
+    threads.emplace_back([&wrong, thread] {
       for (int i = 0; i < 5000; ++i) {
         void* handle = objects.Make(thread * 10'000 + i);
         const int* found = objects.Find(handle);

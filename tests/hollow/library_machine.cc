@@ -9,12 +9,12 @@
 namespace ashlar::hollow {
 
 Remembered remembered;
-Settings machine;
+Settings simple_machine;
 
 void LibrariesTest::SetUp() {
   remembered = {};
-  machine = {};
-  machine.devices = 2;
+  simple_machine = {};
+  simple_machine.devices = 2;
 }
 
 void CountRefused(const char* name) { remembered.refused.emplace_back(name); }
@@ -23,8 +23,8 @@ void ReadMadeUp(void* host, std::uint64_t bytes) {
   remembered.made_up.push_back(bytes);
   std::memset(host, 0x11, bytes);
 }
-const Settings& TheSettings() { return machine; }
-std::uint64_t TotalBytes(int) { return machine.total_bytes; }
+const Settings& TheSettings() { return simple_machine; }
+std::uint64_t TotalBytes(int) { return simple_machine.total_bytes; }
 std::uint64_t UsedBytes(int device) { return device == 0 ? 5 << 20 : 0; }
 std::vector<ProcessUse> ProcessesOn(int device) {
   if (device != 0) return {};

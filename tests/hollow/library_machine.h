@@ -21,7 +21,7 @@ struct Remembered {
   std::size_t freed = 0;
 };
 extern Remembered remembered;
-extern Settings machine;  // of two devices; the first has 5 MiB in use, by processes 101 (3 MiB) and 102
+extern Settings simple_machine;  // of two devices; the first has 5 MiB in use, by processes 101 (3 MiB) and 102
 
 class LibrariesTest : public testing::Test {
  protected:

@@ -92,9 +92,9 @@ TEST_F(NvmlTest, ADeviceIsFoundByItsNames) {
 TEST_F(NvmlTest, MemoryAndProcessesAreThoseOfTheBooks) {
   NvmlMemory memory = {};
   ASSERT_EQ(nvmlDeviceGetMemoryInfo(first_, &memory), 0);
-  EXPECT_EQ(memory.total, machine.total_bytes);
+  EXPECT_EQ(memory.total, simple_machine.total_bytes);
   EXPECT_EQ(memory.used, 5u << 20);
-  EXPECT_EQ(memory.free, machine.total_bytes - (5u << 20));
+  EXPECT_EQ(memory.free, simple_machine.total_bytes - (5u << 20));
   NvmlMemory2 versioned = {};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(first_, &versioned), 25);
   versioned.version = NvmlVersion<NvmlMemory2>(2);

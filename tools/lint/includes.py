@@ -11,7 +11,7 @@ import re
 import lint_tree
 from lint_tree import Finding, Sample
 
-FOLDERS = ("include", "allocator", "kernels", "analyzer")  # what programs link; tests and benches have no such build
+FOLDERS = ("include", "allocator", "hollow", "kernels", "analyzer")  # what programs link; tests and benches have no such build
 ROOTS = ("", "include")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 LINE_COMMENT = re.compile(r"//.*")

@@ -36,8 +36,8 @@ void ashlar_hollow_know(uint64_t address, uint64_t bytes) {
 }
 
 void ashlar_hollow_forget(uint64_t address, uint64_t bytes) {
-  // Of one tensor: what other ranks are still to write comes before. All that is not in use is forgotten at once, without
-  // waiting for anybody: what is written to it later is known then.
+  // Of one tensor: what other ranks are still to write comes before. All that is not in use is forgotten at once,
+  // without waiting for anybody: what is written to it later is known then.
   constexpr uint64_t kMostOfTensor = uint64_t{64} << 20;
   if (bytes <= kMostOfTensor) ashlar::hollow::SettleRange(address, bytes);
   ashlar::hollow::Forget(address, bytes);

@@ -1,0 +1,183 @@
+// What `ashlar dry-run` tells of what the processes left: text, JSON, what -o keeps.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/launched_test.h"
+#include "tests/report/schema_check.h"
+
+namespace ashlar {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+class DryRunReportTest : public LaunchedTest {
+ protected:
+  // A program that leaves these lines' files and ends with the code.
+  std::string Program(const std::string& lines, int code = 0) const {
+    return Script("program", lines + "echo from the program\nexit " + std::to_string(code) + "\n");
+  }
+  json JsonOf(const std::string& flags, const std::string& program) const {
+    const Result result = Run("dry-run " + flags + " --json -- " + program);
+    EXPECT_THAT(result.error, HasSubstr("from the program")) << "its output goes to standard error";
+    return json::parse(result.out, nullptr, false);
+  }
+  std::string Training(std::uint64_t peak_bytes) const {
+    return LeavingText("process-7.json", Books(peak_bytes)) +
+           LeavingText("info-7.json", Info(nullptr, peak_bytes / 2)) +
+           Leaving("history-7.pickle", OutOfMemorySnapshot());
+  }
+};
+
+TEST_F(DryRunReportTest, TheTextSaysWhetherItFits) {
+  const Result fits = Run("dry-run --capacity 16GiB -- " + Program(LeavingText("process-7.json", Books(3 * kGiB)), 4));
+  EXPECT_EQ(fits.code, 4);
+  EXPECT_EQ(fits.out, "from the program\n");
+  EXPECT_THAT(fits.error, AllOf(HasSubstr("fits on a device of 16.00 GiB: peak 3.00 GiB, 13.00 GiB to spare"),
+                                HasSubstr("ended with exit code 4"), HasSubstr("process 7"), HasSubstr("ASSUMED"),
+                                HasSubstr("no history"), Not(HasSubstr("MADE-UP")), Not(HasSubstr("NOT SUPPORTED"))));
+  const Result fails =
+      Run("dry-run --capacity 16GiB -- " + Program(LeavingText("process-7.json", Books(16 * kGiB, 2)), 1));
+  EXPECT_EQ(fails.code, 1);
+  EXPECT_THAT(fails.error, HasSubstr("does not fit on a device of 16.00 GiB: 2 requests found no memory"));
+}
+
+TEST_F(DryRunReportTest, MadeUpValuesAndRefusedCallsAreToldMostFirst) {
+  json books = Books(kGiB);
+  books["made_up"] = {{{"line", "train.py:3"}, {"count", 1}, {"bytes", 4}},
+                      {{"line", "train.py:9 step"}, {"count", 40}, {"bytes", 320}}};
+  books["made_up_total"] = 41;
+  books["refused"] = {{{"name", "cuOne"}, {"count", 1}}, {{"name", "cuMany"}, {"count", 9}}};
+  const std::string text = Run("dry-run --values ones -- " + Program(LeavingText("process-7.json", books))).error;
+  EXPECT_THAT(text, AllOf(HasSubstr("control flow may hang on 41 made-up values"), HasSubstr("they read as ones")));
+  EXPECT_LT(text.find("train.py:9 step"), text.find("train.py:3"));
+  EXPECT_LT(text.find("cuMany"), text.find("cuOne"));
+}
+
+TEST_F(DryRunReportTest, RanksAreInTheirOrder) {
+  std::string lines;
+  for (const int rank : {2, 0, 1}) {
+    const std::string pid = std::to_string(100 - rank);
+    lines += LeavingText("process-" + pid + ".json", Books(kGiB)) +
+             LeavingText("info-" + pid + ".json", Info(rank, kGiB / 2));
+  }
+  const std::string program = Program(lines);
+  const std::string text = Run("dry-run --devices 3 --capacity 16GiB -- " + program).error;
+  EXPECT_LT(text.find("rank 0"), text.find("rank 1"));
+  EXPECT_LT(text.find("rank 1"), text.find("rank 2"));
+  EXPECT_THAT(text, HasSubstr("fits on 3 x a device of 16.00 GiB"));
+  const json document = JsonOf("--devices 3", program);
+  std::vector<int> ranks;
+  for (const json& process : document["processes"]) ranks.push_back(process["rank"].get<int>());
+  EXPECT_EQ(ranks, (std::vector<int>{0, 1, 2}));
+}
+
+// Every object of the schema is seen: no device, one that fits, which card is enough, a failure.
+TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
+  json rules = json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/dry-run.schema.json"));
+  json explain_rules = json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/explain.schema.json"));
+  json& explained = rules["$defs"]["dry_run"]["properties"]["explanation"];
+  ASSERT_EQ(explained["anyOf"][0]["$ref"], "explain.schema.json#/$defs/explanation");
+  explained = {{"type", {"object", "null"}}, {"description", "It is checked by the other schema."}};
+  explain_rules["$ref"] = "#/$defs/explanation";
+  tests::SchemaCheck schema(rules), explanation(explain_rules);
+  EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
+  json books = Books(kGiB);
+  books["made_up"] = {{{"line", "a.py:1"}, {"count", 1}, {"bytes", 4}}};
+  books["refused"] = {{{"name", "cuOne"}, {"count", 1}}};
+  const std::vector<json> documents = {
+      JsonOf("", Program("")), JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", books))),
+      JsonOf("", Program(Training(20 * kGiB))),
+      JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1))};
+  for (const json& document : documents) {
+    ASSERT_TRUE(document.is_object());
+    schema.Check(document);
+    if (document["explanation"].is_object()) explanation.Check(document["explanation"]);
+  }
+  EXPECT_THAT(schema.errors(), IsEmpty());
+  EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+  EXPECT_THAT(explanation.errors(), IsEmpty());
+  EXPECT_TRUE(documents[0]["fits"].is_null());
+  EXPECT_EQ(documents[1]["fits"], true);
+  EXPECT_EQ(documents[1]["peak_bytes"], kGiB);
+  EXPECT_TRUE(documents[1]["cards"].is_null()) << "the device had a limit";
+  EXPECT_TRUE(documents[2]["cards"].is_object());
+  EXPECT_EQ(documents[2]["explained_pid"], 7);
+  EXPECT_EQ(documents[3]["fits"], false);
+  EXPECT_EQ(documents[3]["exit_code"], 1);
+  EXPECT_EQ(documents[3]["machine"]["card"], "A100-40GB");
+}
+
+TEST_F(DryRunReportTest, TheTableOfCardsAgreesWithTheJson) {
+  const std::string program = Program(Training(20 * kGiB));
+  const std::string text = Run("dry-run -- " + program).error;
+  EXPECT_THAT(text, HasSubstr("WHICH CARD IS ENOUGH"));
+  const json document = JsonOf("", program);
+  bool has_enough = false;
+  for (const json& row : document["cards"]["rows"]) {
+    const bool fits = row["default"]["fits"].get<bool>();
+    EXPECT_EQ(fits, row["default"]["headroom_bytes"].is_number()) << row;
+    EXPECT_EQ(fits, row["default"]["failed_at"].is_null()) << row;
+    EXPECT_TRUE(!has_enough || fits) << "more memory is not less: " << row["card"];
+    if (fits && !has_enough) {
+      EXPECT_THAT(text, HasSubstr("card that is enough: " + row["card"].get<std::string>()));
+    }
+    has_enough = has_enough || fits;
+  }
+  EXPECT_TRUE(has_enough);
+}
+
+TEST_F(DryRunReportTest, OneHistoryIsKeptAsAFileAndSeveralAsAFolder) {
+  const std::string one = folder_ + "one.pickle";
+  EXPECT_EQ(Run("dry-run --capacity 64GiB -o " + one + " -- " + Program(Training(kGiB))).code, 0);
+  EXPECT_EQ(FileBytes(one), FileBytes(OutOfMemorySnapshot()));
+  std::string lines = Training(kGiB);
+  for (const char* pid : {"8", "9"}) {
+    lines += LeavingText(std::string("info-") + pid + ".json", Info(*pid - '8', kGiB)) +
+             Leaving(std::string("history-") + pid + ".pickle", OutOfMemorySnapshot());
+  }
+  lines += Leaving("oom-9-1.pickle", OutOfMemorySnapshot());
+  const std::string all = folder_ + "all";
+  const Result result = Run("dry-run --capacity 64GiB -o " + all + " -- " + Program(lines));
+  EXPECT_THAT(result.error, HasSubstr("kept: " + all));
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(all)) names.push_back(entry.path().filename().string());
+  EXPECT_THAT(names, testing::UnorderedElementsAre("history-7.pickle", "history-rank0.pickle", "history-rank1.pickle",
+                                                   "oom-rank1-1.pickle"));
+}
+
+TEST_F(DryRunReportTest, WhatCannotBeKeptOrReadIsTold) {
+  const Result unkept = Run("dry-run --capacity 64GiB -o /proc/none.pickle -- " + Program(Training(kGiB)));
+  EXPECT_EQ(unkept.code, 3);
+  EXPECT_THAT(unkept.error, HasSubstr("-o: cannot write /proc/none.pickle"));
+  EXPECT_EQ(Run("dry-run --capacity 64GiB -o /proc/none.pickle -- " + Program(Training(kGiB), 6)).code, 6)
+      << "the program's own comes first";
+  const Result nothing = Run("dry-run --capacity 64GiB -o " + folder_ + "x.pickle -- " + Program(""));
+  EXPECT_THAT(nothing.error, HasSubstr("there is no history to keep"));
+  const std::string half = Write("half", "{\"pid\": 7, \"dev");
+  const Result cut = Run("dry-run -- " + Program(Leaving("process-7.json", half)));
+  EXPECT_EQ(cut.code, 0);
+  EXPECT_THAT(cut.error, HasSubstr("process-7.json: is no JSON object"));
+  EXPECT_THAT(JsonOf("", Program(Leaving("process-7.json", half)))["notes"],
+              Contains("process-7.json: is no JSON object, as of a process that was killed while it wrote"));
+}
+
+// Text of a program that would change the screen, or break the JSON.
+TEST_F(DryRunReportTest, TextOfTheProgramIsPrintedSafely) {
+  json books = Books(kGiB);
+  books["made_up"] = {{{"line", "evil\x1b[2J.py:1"}, {"count", 1}, {"bytes", 4}}};
+  books["made_up_total"] = 1;
+  const std::string program = Program(LeavingText("process-7.json", books));
+  EXPECT_THAT(Run("dry-run -- " + program).error, AllOf(HasSubstr(".py:1"), Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(JsonOf("", program)["made_up"]["lines"][0]["line"], "evil\x1b[2J.py:1");
+}
+
+}  // namespace
+}  // namespace ashlar

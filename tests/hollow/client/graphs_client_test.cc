@@ -1,0 +1,213 @@
+// Graphs, captured and built node by node: what is real of them happens at each launch.
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "tests/hollow/client/in_hollow.h"
+
+namespace ashlar::hollow::client {
+namespace {
+
+using GraphsClientTest = InHollowTest;
+
+void* Instantiate(void* graph) {
+  void* exec = nullptr;
+  EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), kSuccess);
+  return exec;
+}
+
+void* NewGraph() {
+  void* out = nullptr;
+  EXPECT_EQ(cudaGraphCreate(&out, 0), kSuccess);
+  return out;
+}
+
+void* AddFill(void* graph, void* to, unsigned value, std::size_t bytes) {
+  const abi::MemsetNodeParams params = {to, bytes, value, 1, bytes, 1};
+  void* node = nullptr;
+  EXPECT_EQ(cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &params), kSuccess);
+  return node;
+}
+
+TEST_F(GraphsClientTest, CapturedCopiesAreRealAtEachLaunch) {
+  Run({}, [] {
+    void *from = Malloc(10), *to = Malloc(10), *stream = NewStream(), *graph = nullptr;
+    WriteText(from, "first");
+    WriteText(to, ".....");
+    EXPECT_EQ(cudaStreamBeginCapture(stream, 0), kSuccess);
+    EXPECT_EQ(cudaMemcpyAsync(to, from, 5, kDefaultCopy, stream), kSuccess);
+    EXPECT_EQ(Launch(stream), kSuccess);
+    EXPECT_EQ(cudaMemsetAsync(static_cast<char*>(to) + 5, 'x', 2, stream), kSuccess);
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), kSuccess);
+    EXPECT_EQ(ReadText(to, 5), ".....") << "a capture runs nothing";
+    void* exec = Instantiate(graph);
+    EXPECT_EQ(cudaGraphDestroy(graph), kSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, stream), kSuccess);
+    EXPECT_EQ(ReadText(to, 7), "firstxx");
+    WriteText(from, "again");
+    EXPECT_EQ(cudaGraphLaunch(exec, stream), kSuccess);
+    EXPECT_EQ(ReadText(to, 7), "againxx");
+    EXPECT_EQ(cudaGraphExecDestroy(exec), kSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, stream), kInvalidValue);
+  });
+}
+
+TEST_F(GraphsClientTest, NodesRunAfterThoseThatTheyComeAfter) {
+  Run({}, [] {
+    void *bytes = Malloc(10), *graph = NewGraph(), *copy = nullptr;
+    std::string host = "....";
+    void* fill = AddFill(graph, bytes, 'a', 4);
+    EXPECT_EQ(cudaGraphAddMemcpyNode1D(&copy, graph, nullptr, 0, host.data(), bytes, 4, kDefaultCopy), kSuccess);
+    void* later = AddFill(graph, bytes, 'b', 4);
+    // First the last fill, then the copy, then the first fill.
+    void* const from[] = {later, copy};
+    void* const to[] = {copy, fill};
+    EXPECT_EQ(cudaGraphAddDependencies(graph, from, to, nullptr, 2), kSuccess);
+    std::size_t count = 0;
+    EXPECT_EQ(cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &count), kSuccess);
+    EXPECT_EQ(count, 2U);
+    void* exec = Instantiate(graph);
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), kSuccess);
+    EXPECT_EQ(host, "bbbb");
+    EXPECT_EQ(ReadText(bytes, 4), "aaaa");
+    EXPECT_EQ(cudaGraphAddDependencies(graph, &fill, &later, nullptr, 1), kSuccess);
+    EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), kInvalidValue) << "a circle";
+  });
+}
+
+TEST_F(GraphsClientTest, AnExecutableIsChangedAndItsNodesAreSwitched) {
+  Run({}, [] {
+    void *bytes = Malloc(10), *graph = NewGraph();
+    void* fill = AddFill(graph, bytes, 'a', 2);
+    void* exec = Instantiate(graph);
+    const abi::MemsetNodeParams other = {bytes, 2, 'c', 1, 2, 1};
+    EXPECT_EQ(cudaGraphExecMemsetNodeSetParams(exec, fill, &other), kSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess);
+    EXPECT_EQ(ReadText(bytes, 2), "cc");
+    WriteText(bytes, "--");
+    EXPECT_EQ(cudaGraphNodeSetEnabled(exec, fill, 0), kSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess);
+    EXPECT_EQ(ReadText(bytes, 2), "--");
+    EXPECT_EQ(cudaGraphNodeSetEnabled(exec, fill, 1), kSuccess);
+    void* same = NewGraph();
+    AddFill(same, bytes, 'u', 2);
+    abi::UpdateResult result = {9, nullptr, nullptr};
+    EXPECT_EQ(cudaGraphExecUpdate(exec, same, &result), kSuccess);
+    EXPECT_EQ(result.result, 0);
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess);
+    EXPECT_EQ(ReadText(bytes, 2), "uu");
+    void* node = nullptr;
+    EXPECT_EQ(cudaGraphAddEmptyNode(&node, same, nullptr, 0), kSuccess);
+    EXPECT_EQ(cudaGraphExecUpdate(exec, same, &result), kUpdateFailure);
+    EXPECT_EQ(result.result, 2) << "the topology";
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess) << "as it was";
+  });
+}
+
+TEST_F(GraphsClientTest, NodesAreListedAndFoundInAClone) {
+  Run({}, [] {
+    void *graph = NewGraph(), *kernel = nullptr, *clone = nullptr, *found = nullptr;
+    abi::KernelNodeParams params = {};
+    params.block.x = 77;
+    EXPECT_EQ(cudaGraphAddKernelNode(&kernel, graph, nullptr, 0, &params), kSuccess);
+    void* nodes[3] = {graph, graph, graph};
+    std::size_t count = 3;
+    EXPECT_EQ(cudaGraphGetNodes(graph, nodes, &count), kSuccess);
+    EXPECT_EQ(count, 1U);
+    EXPECT_EQ(nodes[0], kernel);
+    EXPECT_EQ(nodes[1], nullptr);
+    int kind = 9;
+    EXPECT_EQ(cudaGraphNodeGetType(kernel, &kind), kSuccess);
+    EXPECT_EQ(kind, 0);
+    abi::KernelNodeParams read = {};
+    EXPECT_EQ(cudaGraphKernelNodeGetParams(kernel, &read), kSuccess);
+    EXPECT_EQ(read.block.x, 77U);
+    EXPECT_EQ(cudaGraphClone(&clone, graph), kSuccess);
+    EXPECT_EQ(cudaGraphNodeFindInClone(&found, kernel, clone), kSuccess);
+    EXPECT_NE(found, kernel);
+    EXPECT_EQ(cudaGraphDestroy(graph), kSuccess);
+    EXPECT_EQ(cudaGraphNodeGetType(kernel, &kind), kInvalidValue);
+    EXPECT_EQ(cudaGraphNodeGetType(found, &kind), kSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), kInvalidValue);
+  });
+}
+
+TEST_F(GraphsClientTest, AChildRunsInItsPlace) {
+  Run({}, [] {
+    void *bytes = Malloc(10), *child = NewGraph(), *graph = NewGraph(), *node = nullptr;
+    AddFill(child, bytes, 'k', 3);
+    EXPECT_EQ(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, child), kSuccess);
+    EXPECT_EQ(cudaGraphDestroy(child), kSuccess) << "a copy is in the graph";
+    EXPECT_EQ(cudaGraphLaunch(Instantiate(graph), nullptr), kSuccess);
+    EXPECT_EQ(ReadText(bytes, 3), "kkk");
+    EXPECT_EQ(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, graph), kInvalidValue);
+  });
+}
+
+// The captures of PyTorch's graphs take no memory by nodes; those of cudaMallocAsync do.
+TEST_F(GraphsClientTest, MemoryOfANodeStaysWithTheLastGraphThatHasIt) {
+  Run({}, [] {
+    void *stream = NewStream(), *block = nullptr, *graph = nullptr;
+    EXPECT_EQ(cudaStreamBeginCapture(stream, 0), kSuccess);
+    EXPECT_EQ(cudaMallocAsync(&block, 40 * kMiB, stream), kSuccess);
+    EXPECT_EQ(cudaFreeAsync(block, stream), kSuccess);
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), kSuccess);
+    EXPECT_EQ(UsedBytes(), 64 * kMiB);
+    void* exec = Instantiate(graph);
+    EXPECT_EQ(cudaGraphDestroy(graph), kSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, stream), kSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), kSuccess);
+    EXPECT_EQ(UsedBytes(), 64 * kMiB) << "it is there for the next launch";
+    EXPECT_EQ(cudaGraphExecDestroy(exec), kSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), kSuccess);
+    EXPECT_EQ(UsedBytes(), 0U);
+  });
+}
+
+TEST_F(GraphsClientTest, MemoryNodesByHand) {
+  Run({}, [] {
+    void *graph = NewGraph(), *made = nullptr, *freed = nullptr;
+    abi::MemAllocNodeParams params = {};
+    params.props.location = {1, 0};
+    params.bytes = 1000;
+    EXPECT_EQ(cudaGraphAddMemAllocNode(&made, graph, nullptr, 0, &params), kSuccess);
+    ASSERT_NE(params.address, nullptr);
+    EXPECT_EQ(cudaGraphAddMemFreeNode(&freed, graph, &made, 1, params.address), kSuccess);
+    EXPECT_EQ(cudaGraphLaunch(Instantiate(graph), nullptr), kSuccess);
+    params.props.location = {1, 7};
+    EXPECT_EQ(cudaGraphAddMemAllocNode(&made, graph, nullptr, 0, &params), kInvalidDevice);
+    params.bytes = 0;
+    EXPECT_EQ(cudaGraphAddMemAllocNode(&made, graph, nullptr, 0, &params), kInvalidValue);
+  });
+}
+
+void CountDown(void* count) { --*static_cast<std::atomic<int>*>(count); }
+void AddOne(void* count) { ++*static_cast<std::atomic<int>*>(count); }
+
+TEST_F(GraphsClientTest, HostNodesRunAndUserObjectsGoWithTheGraph) {
+  Run({}, [] {
+    std::atomic<int> runs = 0, objects = 1;
+    void *graph = NewGraph(), *node = nullptr, *object = nullptr;
+    const abi::HostNodeParams host = {AddOne, &runs};
+    EXPECT_EQ(cudaGraphAddHostNode(&node, graph, nullptr, 0, &host), kSuccess);
+    EXPECT_EQ(cudaUserObjectCreate(&object, &objects, CountDown, 1, 1), kSuccess);
+    EXPECT_EQ(cudaGraphRetainUserObject(graph, object, 1, 1), kSuccess) << "moved to the graph";
+    void* exec = Instantiate(graph);
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), kSuccess);
+    EXPECT_EQ(runs, 2);
+    EXPECT_EQ(cudaGraphDestroy(graph), kSuccess);
+    EXPECT_EQ(cudaLaunchHostFunc(nullptr, AddOne, &runs), kSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), kSuccess);
+    EXPECT_EQ(objects, 1) << "the executable has it";
+    EXPECT_EQ(cudaGraphExecDestroy(exec), kSuccess);
+    EXPECT_EQ(cudaLaunchHostFunc(nullptr, AddOne, &runs), kSuccess);  // after it, on the same thread
+    EXPECT_EQ(cudaDeviceSynchronize(), kSuccess);
+    EXPECT_EQ(objects, 0);
+  });
+}
+
+}  // namespace
+}  // namespace ashlar::hollow::client

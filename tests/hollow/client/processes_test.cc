@@ -1,0 +1,249 @@
+// Several processes over one machine, forks, peers, threads, and planned failures.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ashlar/hollow.h"
+#include "tests/hollow/client/in_hollow.h"
+
+namespace ashlar::hollow::client {
+namespace {
+
+using ProcessesTest = InHollowTest;
+
+// A function of include/ashlar/hollow.h, as a program finds it.
+template <typename Function>
+Function* HollowFunction(const char* name) {
+  void* found = dlsym(RTLD_DEFAULT, name);
+  EXPECT_NE(found, nullptr) << name;
+  return reinterpret_cast<Function*>(found);
+}
+
+// Waits for all to come; the processes share `came`.
+void Meet(std::atomic<int>* came, int ranks) {
+  for (++*came; *came < ranks;) std::this_thread::yield();
+}
+
+TEST_F(ProcessesTest, ProcessesShareADevicesMemory) {
+  auto* first = test::Shared<std::atomic<int>>();
+  auto* last = test::Shared<std::atomic<int>>();
+  RunRanks(3, {"total_bytes=104857600", "context_bytes=10485760"}, [&](int) {
+    Malloc(20 * kMiB);
+    Meet(first, 3);
+    EXPECT_EQ(UsedBytes(), 90 * kMiB);
+    void* none = nullptr;
+    EXPECT_EQ(cudaMalloc(&none, 20 * kMiB), kOutOfMemory);
+    Meet(last, 3);
+  });
+  for (const nlohmann::json& report : Reports()) EXPECT_EQ(report["devices"][0]["peak_bytes"], 90 * kMiB);
+  EXPECT_EQ(Reports().size(), 3U);
+}
+
+TEST_F(ProcessesTest, AHandleOpensAnothersMemory) {
+  struct Both {
+    std::atomic<int> made, opened;
+    abi::IpcHandle handle;
+  };
+  auto* both = test::Shared<Both>();
+  RunRanks(2, {}, [&](int rank) {
+    if (rank == 0) {
+      void* memory = Malloc(5 * kMiB);
+      EXPECT_EQ(cudaIpcGetMemHandle(&both->handle, memory), kSuccess);
+      Meet(&both->made, 2);
+      Meet(&both->opened, 2);
+      EXPECT_EQ(UsedBytes(), 6 * kMiB) << "it is charged once";
+    } else {
+      Meet(&both->made, 2);
+      void* opened = nullptr;
+      EXPECT_EQ(cudaIpcOpenMemHandle(&opened, both->handle, 1), kSuccess);
+      EXPECT_NE(opened, nullptr);
+      EXPECT_EQ(cudaMemset(opened, 0, 5 * kMiB), kSuccess);
+      EXPECT_EQ(cudaFree(opened), kInvalidValue);
+      EXPECT_EQ(cudaIpcCloseMemHandle(opened), kSuccess);
+      EXPECT_EQ(cudaIpcCloseMemHandle(opened), kInvalidValue);
+      abi::IpcHandle wrong = both->handle;
+      wrong.bytes[0] ^= 1;
+      EXPECT_EQ(cudaIpcOpenMemHandle(&opened, wrong, 1), kInvalidValue);
+      Meet(&both->opened, 2);
+    }
+  });
+}
+
+TEST_F(ProcessesTest, PeersAreEnabledOnce) {
+  Run({"devices=2"}, [] {
+    int can = 9;
+    EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 1), kSuccess);
+    EXPECT_EQ(can, 1);
+    EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 0), kSuccess);
+    EXPECT_EQ(can, 0);
+    EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), kSuccess);
+    EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), kPeerAlreadyEnabled);
+    EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), kInvalidDevice);
+    EXPECT_EQ(cudaDeviceDisablePeerAccess(1), kSuccess);
+    EXPECT_EQ(cudaDeviceDisablePeerAccess(1), kPeerNotEnabled);
+    void* here = Malloc(10);
+    EXPECT_EQ(cudaSetDevice(1), kSuccess);
+    void* there = Malloc(10);
+    WriteText(here, "peer");
+    EXPECT_EQ(cudaMemcpy(there, here, 4, kDefaultCopy), kSuccess);
+    EXPECT_EQ(ReadText(there, 4), "peer");
+    EXPECT_EQ(cudaDeviceReset(), kSuccess);
+    EXPECT_EQ(cudaFree(there), kInvalidValue) << "the reset took it";
+    EXPECT_EQ(ReadText(here, 4), "peer");
+  });
+}
+
+int ForkAndWait(const std::function<void()>& child) {
+  return test::RunRanks(1, [&](int) { child(); })[0];
+}
+
+void ExpectNotInitialized() {
+  void* none = nullptr;
+  std::uint64_t address = 0;
+  EXPECT_EQ(cudaMalloc(&none, 100), kNotInitialized);
+  EXPECT_EQ(cudaMallocAsync(&none, 100, nullptr), kNotInitialized);
+  EXPECT_EQ(cudaSetDevice(0), kNotInitialized);
+  EXPECT_EQ(cudaMemset(nullptr, 0, 1), kNotInitialized);
+  EXPECT_EQ(Launch(), kNotInitialized);
+  EXPECT_EQ(cudaDeviceSynchronize(), kNotInitialized);
+  EXPECT_EQ(cudaStreamSynchronize(nullptr), kNotInitialized);
+  EXPECT_EQ(cudaStreamQuery(nullptr), kNotInitialized);
+  EXPECT_EQ(cudaEventQuery(nullptr), kNotInitialized);
+  EXPECT_EQ(cuMemAlloc_v2(&address, 100), kNotInitialized);
+}
+
+// As a worker of a DataLoader, which may fork before and after.
+TEST_F(ProcessesTest, AForkedChildHasADeviceOnlyWhereItsParentHadNone) {
+  Run({}, [] {
+    int count = 0;
+    EXPECT_EQ(cudaGetDeviceCount(&count), kSuccess) << "counting is no use of a device";
+    EXPECT_EQ(ForkAndWait([] { EXPECT_EQ(cudaFree(Malloc(100)), kSuccess); }), 0);
+    void* memory = Malloc(100);
+    const int code = ForkAndWait(ExpectNotInitialized);
+    EXPECT_EQ(code, 0);
+    EXPECT_EQ(UsedBytes(), 2 * kMiB) << "the child's end returns nothing of the parent's";
+    EXPECT_EQ(cudaFree(memory), kSuccess);
+  });
+  EXPECT_EQ(Reports().size(), 2U) << "the parent's and the first child's";
+}
+
+TEST_F(ProcessesTest, TheBooksAddUpUnderThreads) {
+  Run({}, [] {
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 8; ++thread) {
+      threads.emplace_back([thread] {
+        void* stream = NewStream(1);
+        std::vector<void*> kept;
+        for (int i = 0; i < 300; ++i) {
+          void* block = nullptr;
+          const std::size_t bytes = 1 + static_cast<std::size_t>((i * 37 + thread) % 5) * kMiB;
+          EXPECT_EQ(i % 3 == 0 ? cudaMallocAsync(&block, bytes, stream) : cudaMalloc(&block, bytes), kSuccess);
+          EXPECT_EQ(Launch(stream), kSuccess);
+          kept.push_back(block);
+          if (kept.size() < 10) continue;
+          EXPECT_EQ(cudaFree(kept.front()), kSuccess);
+          kept.erase(kept.begin());
+        }
+        for (void* block : kept) EXPECT_EQ(cudaFree(block), kSuccess);
+        EXPECT_EQ(cudaStreamDestroy(stream), kSuccess);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(cudaDeviceSynchronize(), kSuccess);
+    EXPECT_EQ(UsedBytes(), 0U);
+  });
+  EXPECT_EQ(Report()["launches"], 8 * 300);
+}
+
+TEST_F(ProcessesTest, CallsFailAsPlanned) {
+  Run({"fail_call=2"}, [] {
+    Malloc(100);
+    void* block = nullptr;
+    EXPECT_EQ(cudaMalloc(&block, 100), kOutOfMemory);
+    EXPECT_EQ(cudaMalloc(&block, 100), kSuccess);
+  });
+  Run({"fail_after=10485760"}, [] {
+    void *large = Malloc(10 * kMiB), *block = nullptr;
+    EXPECT_EQ(cudaMalloc(&block, 1), kOutOfMemory);
+    EXPECT_EQ(cudaMallocAsync(&block, 1, nullptr), kOutOfMemory);
+    EXPECT_EQ(cudaFree(large), kSuccess);
+    EXPECT_EQ(cudaMalloc(&block, 1), kSuccess);
+  });
+}
+
+TEST_F(ProcessesTest, AProgramMayPlanAtRunTime) {
+  Run({"devices=2"}, [] {
+    const auto set_capacity = HollowFunction<bool(int, std::uint64_t)>("ashlar_hollow_set_capacity");
+    const auto fail_call = HollowFunction<void(std::uint64_t)>("ashlar_hollow_fail_call");
+    const auto used = HollowFunction<std::uint64_t(int)>("ashlar_hollow_used");
+    Malloc(3 * kMiB);
+    EXPECT_EQ(used(0), 4 * kMiB);
+    EXPECT_EQ(used(1), 0U);
+    EXPECT_EQ(used(7), 0U);
+    EXPECT_TRUE(set_capacity(0, 8 * kMiB));
+    EXPECT_FALSE(set_capacity(2, 8 * kMiB));
+    void* block = nullptr;
+    EXPECT_EQ(cudaMalloc(&block, 5 * kMiB), kOutOfMemory);
+    fail_call(2);
+    EXPECT_EQ(cudaMalloc(&block, kMiB), kSuccess);
+    EXPECT_EQ(cudaMallocAsync(&block, kMiB, nullptr), kOutOfMemory);
+    fail_call(1);
+    fail_call(0);
+    EXPECT_EQ(cudaMalloc(&block, kMiB), kSuccess);
+  });
+}
+
+TEST_F(ProcessesTest, ValuesAreTaughtAndForgotten) {
+  Run({"real_bytes=123"}, [] {
+    EXPECT_EQ(HollowFunction<std::uint64_t()>("ashlar_hollow_real_bytes")(), 123U);
+    const auto know = HollowFunction<void(std::uint64_t, std::uint64_t)>("ashlar_hollow_know");
+    const auto forget = HollowFunction<void(std::uint64_t, std::uint64_t)>("ashlar_hollow_forget");
+    const auto is_known = HollowFunction<bool(std::uint64_t, std::uint64_t)>("ashlar_hollow_is_known");
+    void* block = Malloc(100);
+    const std::uint64_t address = reinterpret_cast<std::uint64_t>(block);
+    EXPECT_FALSE(is_known(address, 1));
+    WriteText(block, "0123456789");
+    EXPECT_TRUE(is_known(address, 10));
+    forget(address + 4, 2);
+    EXPECT_FALSE(is_known(address, 10));
+    know(address + 4, 2);
+    EXPECT_TRUE(is_known(address, 10));
+    HollowFunction<void(ashlar_hollow_line)>("ashlar_hollow_set_line")([](char* text, std::size_t size) {
+      std::snprintf(text, size, "my.py:7 step");
+      return true;
+    });
+    ReadText(static_cast<char*>(block) + 50, 8);
+  });
+  const nlohmann::json made_up = Report()["made_up"];
+  ASSERT_EQ(made_up.size(), 1U);
+  EXPECT_EQ(made_up[0]["line"], "my.py:7 step");
+  EXPECT_EQ(made_up[0]["bytes"], 8);
+}
+
+// A setting that cannot be read ends the program in one line.
+TEST_F(ProcessesTest, WrongSettingsAreOneLine) {
+  for (const std::string line : {"no_such=1", "devices=many", "devices=0", "devices=65", "lag_ns"}) {
+    WriteMachine({line});
+    const std::string said = folder_.path() + "/said";
+    const std::vector<int> codes = test::RunRanks(1, [&](int) {
+      setenv("ASHLAR_HOLLOW_RUN", folder_.path().c_str(), 1);
+      const int file = open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ASSERT_EQ(dup2(file, STDERR_FILENO), STDERR_FILENO);
+      Malloc(100);
+    });
+    EXPECT_EQ(codes, std::vector<int>{3}) << line;
+    std::ifstream in(said);
+    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    EXPECT_THAT(text, testing::StartsWith("ashlar: "));
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::hollow::client
