@@ -41,3 +41,19 @@ def first_difference(left, right):
     if len(left) != len(right):
         return f'{len(left)} and {len(right)} events, the first {min(len(left), len(right))} of them the same'
     return None
+
+
+RESERVED = {'segment_alloc': 1, 'segment_map': 1, 'segment_free': -1, 'segment_unmap': -1}
+
+
+def peak_reserved(snapshot, device=0):
+    """Bytes at most, of a history that begins with an empty device."""
+    now, most = 0, 0
+    for entry in snapshot['device_traces'][device]:
+        now += RESERVED.get(entry['action'], 0) * entry['size']
+        most = max(most, now)
+    return most
+
+
+def failures(snapshot, device=0):
+    return sum(entry['action'] == 'oom' for entry in snapshot['device_traces'][device])

@@ -1,0 +1,37 @@
+"""Which rows there are, and which of them a sample takes."""
+import random
+
+import big
+import captures
+import programs
+import what_if
+
+USUAL = '2.14.1'
+
+
+def releases(named, is_all):
+    if named:
+        return named.split(',')
+    return list(captures.RECORDED) if is_all else [USUAL]
+
+
+def rows(of_releases, is_all):
+    return captures.rows(of_releases) + programs.rows() + what_if.rows() + big.rows()
+
+
+def sample(all_rows, seed, seconds):
+    """Rows of every group by turns, in an order that the seed makes, until the time is used up."""
+    shuffled = random.Random(seed)
+    groups = {}
+    for row in sorted(all_rows, key=lambda row: (row.group, row.name)):
+        groups.setdefault(row.group, []).append(row)
+    for group in groups.values():
+        shuffled.shuffle(group)
+    chosen, left = [], seconds
+    while any(groups.values()):
+        for group in groups.values():
+            row = group.pop() if group else None
+            if row is not None and row.seconds <= left:
+                chosen.append(row)
+                left -= row.seconds
+    return [row for row in all_rows if row in chosen]
