@@ -5,6 +5,7 @@ taken as it is. pip reads no settings of the machine's, because some name folder
 
     python = venvs.python_of('torch-2.14.1')   # raises Skip, with pip's own last line, where it cannot be had
 """
+import glob
 import os
 import subprocess
 import sys
@@ -20,12 +21,16 @@ WANTED = {
     'torch-2.12.0': ['torch==2.12.0', 'numpy'],
     'torch-2.6.0': ['torch==2.6.0', 'numpy'],
     'torch-2.0.1': ['torch==2.0.1', 'numpy<2'],
-    'deepspeed': ['torch==2.14.1', 'deepspeed', 'setuptools', 'ninja'],
-    'numba': ['numba-cuda[cu13]'],
-    'cuda-core': ['cuda-core[cu13]'],
-    'onnxruntime': ['onnxruntime-gpu', 'onnx', 'nvidia-cuda-runtime', 'nvidia-cublas', 'nvidia-cudnn-cu13', 'nvidia-cufft'],
-    'jax': ['jax[cuda13]'],
-    'cupy': ['cupy-cuda13x', 'nvidia-cuda-runtime', 'nvidia-cuda-nvrtc'],
+    'torch-2.9.1': ['torch==2.9.1', 'transformers==4.57.1'],
+}
+OVER = {  # environments that add to another one, and see all that it has
+    'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),
+    'deepspeed': ('torch-2.14.1', ['deepspeed', 'setuptools', 'ninja']),
+    'numba': ('torch-2.14.1', ['numba-cuda[cu13]']),
+    'cuda-core': ('torch-2.14.1', ['cuda-core[cu13]']),
+    'onnxruntime': ('torch-2.14.1', ['onnxruntime-gpu', 'onnx']),
+    'jax': ('torch-2.14.1', ['jax[cuda13]']),
+    'cupy': ('torch-2.14.1', ['cupy-cuda13x']),
 }
 MOST_SECONDS = 1500  # of one installation
 
@@ -65,6 +70,18 @@ def lacks(python, wanted):
     return done.stdout.split() if done.returncode == 0 else wanted
 
 
+def wanted_of(name):
+    return OVER[name][1] if name in OVER else WANTED[name]
+
+
+def see_all_of(base, target):
+    """The environment `target` imports what `base` has, and installs over it."""
+    (packages,) = glob.glob(os.path.join(target, 'lib', 'python3*', 'site-packages'))
+    (others,) = glob.glob(os.path.join(folder(), base, 'lib', 'python3*', 'site-packages'))
+    with open(os.path.join(packages, 'base.pth'), 'w', encoding='utf-8') as out:
+        out.write(f'import site; site.addsitedir({others!r})\n')
+
+
 def install(name, python, wanted):
     target = os.path.dirname(os.path.dirname(python))
     os.makedirs(folder(), exist_ok=True)
@@ -72,6 +89,8 @@ def install(name, python, wanted):
     print(f'        installs {name}: {" ".join(wanted)}; pip\'s words are in {log}', flush=True)
     if not os.path.exists(python):
         subprocess.run([sys.executable, '-m', 'venv', target], check=True)
+        if name in OVER:
+            see_all_of(OVER[name][0], target)
     with open(log, 'w', encoding='utf-8') as out:
         command = [python, '-m', 'pip', 'install', '--disable-pip-version-check', '--no-input', '-q'] + wanted
         try:
@@ -87,14 +106,16 @@ def install(name, python, wanted):
 
 def python_of(name):
     """The environment's interpreter, with everything in it."""
-    python = os.path.join(folder(), name, 'bin', 'python')
+    if name in OVER:
+        python_of(OVER[name][0])
+    python, wanted = os.path.join(folder(), name, 'bin', 'python'), wanted_of(name)
     with _lock:
         if name in _unavailable:
             raise Skip(f'{name}: {_unavailable[name]}')
-        if not lacks(python, WANTED[name]):
+        if not lacks(python, wanted):
             return python
-        why_not = install(name, python, WANTED[name])
-        if not why_not and lacks(python, WANTED[name]):
+        why_not = install(name, python, wanted)
+        if not why_not and lacks(python, wanted):
             why_not = 'pip installed something else'
         if why_not:
             _unavailable[name] = why_not
