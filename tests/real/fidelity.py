@@ -16,5 +16,6 @@ def expect_all(bench, run, verdict):
     for history in run.histories:
         text, is_all = of(bench, history)
         verdict.expect(is_all, f'replay of {history.rsplit("/", 1)[-1]}: {text}')
-        texts.append(text)
+        if text != '0 of 0':  # a worker that allocated nothing
+            texts.append(text)
     verdict.cells['replayed'] = '; '.join(texts)

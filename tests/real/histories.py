@@ -43,6 +43,18 @@ def first_difference(left, right):
     return None
 
 
+def order_of_frees_apart(of):
+    """The same events, those that free in one go in one order: autocast frees what it kept by addresses of the host."""
+    out, together = [], []
+    for event in of:
+        if event[0].startswith('free_'):
+            together.append(event)
+            continue
+        out += sorted(together) + [event]
+        together = []
+    return out + sorted(together)
+
+
 RESERVED = {'segment_alloc': 1, 'segment_map': 1, 'segment_free': -1, 'segment_unmap': -1}
 
 

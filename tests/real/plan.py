@@ -3,7 +3,10 @@ import random
 
 import big
 import captures
+import cards
 import programs
+import published
+import recording
 import what_if
 
 USUAL = '2.14.1'
@@ -16,7 +19,7 @@ def releases(named, is_all):
 
 
 def rows(of_releases, is_all):
-    return captures.rows(of_releases) + programs.rows() + what_if.rows() + big.rows()
+    return captures.rows(of_releases) + programs.rows() + what_if.rows() + big.rows() + cards.rows() + recording.rows() + published.rows()
 
 
 def sample(all_rows, seed, seconds):
@@ -35,3 +38,13 @@ def sample(all_rows, seed, seconds):
                 chosen.append(row)
                 left -= row.seconds
     return [row for row in all_rows if row in chosen]
+
+
+def command(flags):
+    """How the table is made again."""
+    words = ['tools/test real'] + (['--all'] if flags.all else [])
+    for name in ('only', 'named', 'releases', 'seed'):
+        value = getattr(flags, name)
+        if value not in ('', None):
+            words.append(f'--{name} {value}')
+    return ' '.join(words + [f'--table {flags.table}'])

@@ -93,7 +93,7 @@ def main():
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if flags.table:
-        table.write(flags.table, results, flags, time.monotonic() - began)
+        table.write(flags.table, results, bench, plan.command(flags), time.monotonic() - began)
     counts = {state: sum(result.state == state for result in results) for state in ('passed', 'failed', 'skipped')}
     print(', '.join(f'{count} {state}' for state, count in counts.items()))
     return 1 if counts['failed'] or not results else 0
