@@ -55,6 +55,15 @@ class TookTooLong(Exception):
     pass
 
 
+_running = set()
+
+
+def end_all():
+    """Ends what still runs, with all that it started."""
+    for child in list(_running):
+        _end(child)
+
+
 def _end(child):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
@@ -78,9 +87,11 @@ def start(command, environment=None, most_seconds=MOST_SECONDS, cwd=None, during
         began = time.monotonic()
         child = subprocess.Popen(command, stdout=out, stderr=words, stdin=subprocess.DEVNULL, cwd=cwd,
                                  env={**os.environ, **(environment or {})}, start_new_session=True)
+        _running.add(child)
         if during is not None:
             threading.Thread(target=during, args=(child.pid,), daemon=True).start()
         code, usage, late = _wait(child, most_seconds)
+        _running.discard(child)
         seconds = time.monotonic() - began
         texts = []
         for file in (out, words):

@@ -125,5 +125,5 @@ def compare(bench, release, case):
 
 
 def rows(releases):
-    return [Row('captures', f'{release} {case}', 8, lambda bench, r=release, c=case: compare(bench, r, c))
-            for release in releases for case in RECORDED.get(release, [])]
+    return [Row('captures', f'{release} {case}', 8, lambda bench, r=release, c=case: compare(bench, r, c),
+                is_usual=release == '2.14.1') for release in releases for case in RECORDED.get(release, [])]

@@ -4,9 +4,12 @@ import random
 import big
 import captures
 import cards
+import estimator
+import others
 import programs
 import published
 import recording
+import reported
 import what_if
 
 USUAL = '2.14.1'
@@ -19,14 +22,21 @@ def releases(named, is_all):
 
 
 def rows(of_releases, is_all):
-    return captures.rows(of_releases) + programs.rows() + what_if.rows() + big.rows() + cards.rows() + recording.rows() + published.rows()
+    """`is_all`: also those that no sample takes."""
+    plain = (programs, reported, what_if, big, cards, recording, published, others)
+    out = captures.rows(of_releases)
+    for module in plain:
+        out += module.rows()
+    return out + estimator.rows(is_all)
 
 
 def sample(all_rows, seed, seconds):
-    """Rows of every group by turns, in an order that the seed makes, until the time is used up."""
+    """Usual rows of every group by turns, in an order that the seed makes, until the time is used up."""
     shuffled = random.Random(seed)
     groups = {}
     for row in sorted(all_rows, key=lambda row: (row.group, row.name)):
+        if not row.is_usual:
+            continue
         groups.setdefault(row.group, []).append(row)
     for group in groups.values():
         shuffled.shuffle(group)

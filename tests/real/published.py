@@ -121,4 +121,5 @@ def stages(bench):
 
 def rows():
     out = [Row('published', 'fifteen stages', 6, stages)]
-    return out + [Row('published', case.name, 12, lambda bench, c=case: measure(bench, c)) for case in CASES]
+    return out + [Row('published', case.name, 12, lambda bench, c=case: measure(bench, c),
+                      is_usual=case.venv == programs.HOME) for case in CASES]

@@ -23,6 +23,7 @@ class Verdict:
     def __init__(self):
         self.cells = {}  # column -> text, in the order of the table
         self.failures = []  # what did not hold, a line each
+        self.text = ''  # a table of its own, in Markdown
 
     def expect(self, held, otherwise):
         if not held:
@@ -39,6 +40,7 @@ class Row:
     seconds: float
     run: object  # of a Bench, to a Verdict
     is_alone: bool = False  # its time is a claim: nothing of ours runs beside it
+    is_usual: bool = True  # needs no environment but that of PyTorch 2.14.1; others are in no sample
 
 
 @dataclasses.dataclass
@@ -48,6 +50,7 @@ class Result:
     cells: dict
     lines: list  # why it failed or was skipped
     seconds: float = 0.0
+    text: str = ''
 
 
 def judge(row, bench):
@@ -60,4 +63,5 @@ def judge(row, bench):
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = f'{type(error).__name__}: {error} ({place.filename.rsplit("/", 1)[-1]}:{place.lineno})'
         return Result(row, 'failed', {}, [text])
-    return Result(row, 'failed' if verdict.failures else 'passed', verdict.cells, verdict.failures)
+    return Result(row, 'failed' if verdict.failures else 'passed', verdict.cells, verdict.failures,
+                  text=verdict.text)

@@ -13,13 +13,14 @@ import concurrent.futures
 import datetime
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
 
+import bench as bench_module
 import plan
 import table
-from bench import Bench
 from rows import judge
 
 
@@ -78,7 +79,14 @@ def choose(flags):
     return chosen
 
 
+def stop(*_):
+    bench_module.end_all()
+    os._exit(130)
+
+
 def main():
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
     flags = arguments()
     rows = choose(flags)
     if flags.list:
@@ -88,7 +96,7 @@ def main():
     folder = tempfile.mkdtemp(prefix='ashlar-real-')
     began = time.monotonic()
     try:
-        bench = Bench(os.path.abspath(flags.ashlar), folder, os.environ.get('ASHLAR_SHARED_DIR'))
+        bench = bench_module.Bench(os.path.abspath(flags.ashlar), folder, os.environ.get('ASHLAR_SHARED_DIR'))
         results = run_all(rows, bench, flags.jobs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -21,15 +21,14 @@ WANTED = {
     'torch-2.12.0': ['torch==2.12.0', 'numpy'],
     'torch-2.6.0': ['torch==2.6.0', 'numpy'],
     'torch-2.0.1': ['torch==2.0.1', 'numpy<2'],
-    'torch-2.9.1': ['torch==2.9.1', 'transformers==4.57.1'],
+    'numba': ['numba-cuda[cu13]', 'numpy'],
+    'cuda-core': ['cuda-core[cu13]', 'nvidia-cuda-nvrtc', 'numpy'],
+    'onnxruntime': ['onnxruntime-gpu[cuda,cudnn]', 'onnx'],
+    'jax': ['jax[cuda13]'],
 }
 OVER = {  # environments that add to another one, and see all that it has
     'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),
     'deepspeed': ('torch-2.14.1', ['deepspeed', 'setuptools', 'ninja']),
-    'numba': ('torch-2.14.1', ['numba-cuda[cu13]']),
-    'cuda-core': ('torch-2.14.1', ['cuda-core[cu13]']),
-    'onnxruntime': ('torch-2.14.1', ['onnxruntime-gpu', 'onnx']),
-    'jax': ('torch-2.14.1', ['jax[cuda13]']),
     'cupy': ('torch-2.14.1', ['cupy-cuda13x']),
 }
 MOST_SECONDS = 1500  # of one installation
