@@ -21,6 +21,7 @@ import time
 import bench as bench_module
 import plan
 import table
+from kept import Kept
 from rows import judge
 
 
@@ -34,6 +35,7 @@ def arguments():
     parser.add_argument('--seed', type=int, help='of the sample; the date, where it is not given')
     parser.add_argument('--seconds', type=float, default=480, help='what the sample may take, about')
     parser.add_argument('--jobs', type=int, default=1, help='rows at a time; those that claim a time run alone')
+    parser.add_argument('--results', help='a file: what passed with this build is not run again')
     parser.add_argument('--table', help='writes the table to this file')
     parser.add_argument('--list', action='store_true', help='prints the rows, and runs none')
     return parser.parse_args()
@@ -47,20 +49,23 @@ def show(result):
     sys.stdout.flush()
 
 
-def run_one(row, bench):
+def run_one(row, bench, kept):
     began = time.monotonic()
-    result = judge(row, bench)
-    result.seconds = time.monotonic() - began
+    result = kept.result_of(row)
+    if result is None:
+        result = judge(row, bench)
+        result.seconds = time.monotonic() - began
+        kept.add(result)
     show(result)
     return result
 
 
-def run_all(rows, bench, jobs):
+def run_all(rows, bench, jobs, kept):
     """In the order of the rows; those that claim a time come last, one by one."""
     shared = [row for row in rows if not row.is_alone]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(lambda row: run_one(row, bench), shared))
-    results += [run_one(row, bench) for row in rows if row.is_alone]
+        results = list(pool.map(lambda row: run_one(row, bench, kept), shared))
+    results += [run_one(row, bench, kept) for row in rows if row.is_alone]
     return sorted(results, key=lambda result: rows.index(result.row))
 
 
@@ -94,14 +99,13 @@ def main():
             print(f'{row.group}: {row.name}')
         return 0
     folder = tempfile.mkdtemp(prefix='ashlar-real-')
-    began = time.monotonic()
     try:
         bench = bench_module.Bench(os.path.abspath(flags.ashlar), folder, os.environ.get('ASHLAR_SHARED_DIR'))
-        results = run_all(rows, bench, flags.jobs)
+        results = run_all(rows, bench, flags.jobs, Kept(flags.results, bench.ashlar))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if flags.table:
-        table.write(flags.table, results, bench, plan.command(flags), time.monotonic() - began)
+        table.write(flags.table, results, bench, plan.command(flags))
     counts = {state: sum(result.state == state for result in results) for state in ('passed', 'failed', 'skipped')}
     print(', '.join(f'{count} {state}' for state, count in counts.items()))
     return 1 if counts['failed'] or not results else 0

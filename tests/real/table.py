@@ -69,15 +69,16 @@ def versions(bench):
     return version or 'ashlar'
 
 
-def head(results, bench, command, seconds):
+def head(results, bench, command):
+    minutes = sum(result.seconds for result in results) / 60
     return ['# Truth', '', f'Made by `{command}` on {datetime.date.today().isoformat()}, {versions(bench)}, in '
-            f'{seconds / 60:.0f} minutes, on a machine without a GPU ({processor()}, Linux {platform.release()}).',
+            f'{minutes:.0f} minutes of runs, on a machine without a GPU ({processor()}, Linux {platform.release()}).',
             f'{count(results)}.', '', 'Where a row names no release, PyTorch is 2.14.1 (CUDA 13.0) with transformers '
             '4.57.1. Times are of the whole process, imports included, and of a machine that others use too.', '']
 
 
-def write(path, results, bench, command, seconds):
-    out = head(results, bench, command, seconds)
+def write(path, results, bench, command):
+    out = head(results, bench, command)
     for group, (title, words) in GROUPS.items():
         mine = [result for result in results if result.row.group == group]
         if mine:

@@ -14,8 +14,7 @@ AMPLE_BYTES = 80 << 30
 GRAIN = 2 << 20
 IN_AMPLE_ROOM = ['max_split_size_mb:20', 'max_split_size_mb:64', 'max_split_size_mb:512', 'roundup_power2_divisions:4',
                  'expandable_segments:True']
-IN_SCARCE_ROOM = ['', 'expandable_segments:True', 'garbage_collection_threshold:0.6',
-                  'garbage_collection_threshold:0.8,max_split_size_mb:64']
+IN_SCARCE_ROOM = ['', 'expandable_segments:True', 'garbage_collection_threshold:0.6']
 
 
 def base(bench, program):
