@@ -6,6 +6,7 @@
 
 #include "hollow/surfaces/cuda_memory.h"
 #include "hollow/surfaces/cuda_streams.h"
+#include "hollow/surfaces/device_code.h"
 #include "hollow/surfaces/occupancy.h"
 #include "hollow/surfaces/runtime_call.h"
 #include "hollow/surfaces/symbols.h"
@@ -36,11 +37,20 @@ int Launch(const abi::Dim3& grid, const abi::Dim3& block, void* stream) {
 
 }  // namespace
 
-ASHLAR_SURFACE void** __cudaRegisterFatBinary(void* code) { return reinterpret_cast<void**>(new void*(code)); }
+ASHLAR_SURFACE void** __cudaRegisterFatBinary(void* code) {
+  void** handle = new void*(code);
+  RegisterDeviceCode(handle, code);
+  return handle;
+}
 ASHLAR_SURFACE void __cudaRegisterFatBinaryEnd(void**) {}
-ASHLAR_SURFACE void __cudaUnregisterFatBinary(void** handle) { delete handle; }
-ASHLAR_SURFACE void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*,
-                                           int*) {}
+ASHLAR_SURFACE void __cudaUnregisterFatBinary(void** handle) {
+  ForgetDeviceCode(handle);
+  delete handle;
+}
+ASHLAR_SURFACE void __cudaRegisterFunction(void** handle, const char* kernel, char*, const char*, int, void*, void*,
+                                           void*, void*, int*) {
+  RegisterKernel(handle, kernel);
+}
 ASHLAR_SURFACE void __cudaRegisterVar(void**, char* symbol, char*, const char*, int, std::size_t bytes, int, int) {
   RegisterSymbol(symbol, bytes);
 }
@@ -91,19 +101,19 @@ ASHLAR_SURFACE int __cudaGetKernel(void** kernel, const void* function) {
   *kernel = const_cast<void*>(function);
   return 0;
 }
-ASHLAR_SURFACE int __cudaLaunchKernel(const void*, abi::Dim3 grid, abi::Dim3 block, void**, std::size_t,
-                                      void* stream) {
+ASHLAR_SURFACE int __cudaLaunchKernel(const void*, abi::Dim3 grid, abi::Dim3 block, void**, std::size_t, void* stream) {
   return Launch(grid, block, stream);
 }
 ASHLAR_SURFACE int cudaGetKernel(void** kernel, const void* function) { return __cudaGetKernel(kernel, function); }
-ASHLAR_SURFACE int cudaGetFuncBySymbol(void** function, const void* symbol) { return __cudaGetKernel(function, symbol); }
+ASHLAR_SURFACE int cudaGetFuncBySymbol(void** function, const void* symbol) {
+  return __cudaGetKernel(function, symbol);
+}
 
 ASHLAR_SURFACE int cudaFuncGetAttributes(abi::FuncAttributes* attributes, const void* function) {
   if (attributes == nullptr) return Last(Error::kInvalidValue);
   abi::FuncAttributes known = FunctionAttributes(TheSettings(), function);
   // The fields of clusters are there since CUDA 12.
-  const std::size_t bytes =
-      RuntimeMajor() >= 12 ? sizeof(known) : offsetof(abi::FuncAttributes, cluster_must_be_set);
+  const std::size_t bytes = RuntimeMajor() >= 12 ? sizeof(known) : offsetof(abi::FuncAttributes, cluster_must_be_set);
   std::memcpy(attributes, &known, bytes);
   return 0;
 }
@@ -168,8 +178,8 @@ ASHLAR_SURFACE int cudaLibraryLoadData(void** library, const void* code, int*, v
   *library = new char;
   return 0;
 }
-ASHLAR_SURFACE int cudaLibraryLoadFromFile(void** library, const char* file, int* options, void** values, unsigned count,
-                                           int* own, void** own_values, unsigned own_count) {
+ASHLAR_SURFACE int cudaLibraryLoadFromFile(void** library, const char* file, int* options, void** values,
+                                           unsigned count, int* own, void** own_values, unsigned own_count) {
   return cudaLibraryLoadData(library, file, options, values, count, own, own_values, own_count);
 }
 ASHLAR_SURFACE int cudaLibraryUnload(void* library) {
