@@ -84,7 +84,7 @@ TEST(DeviceCodeTest, TakesTheNewestBinaryThatTheDeviceRuns) {
 
 TEST(DeviceCodeTest, TakesPtxWhereNoBinaryRuns) {
   EXPECT_EQ(ChooseArchitecture({{80, false}, {70, true}, {80, true}}, 90), 80);
-  EXPECT_EQ(ChooseArchitecture({{90, true}, {75, false}}, 89), 75);  // neither runs: what is nearest
+  EXPECT_EQ(ChooseArchitecture({{90, true}, {75, false}}, 89), 90);  // neither runs: what is nearest
   EXPECT_EQ(ChooseArchitecture({}, 89), 89);
 }
 
