@@ -33,7 +33,7 @@ def measure(bench, environment, script, ranks):
         verdict.cells.update({'seen': 'runs', 'peak of the device': mib(run.report['peak_bytes'])})
     elif line:
         verdict.cells['seen'] = f'refused: {"/".join(line.split("/")[-2:])}'
-        verdict.expect('brings its own CUDA runtime' in line, f'refused by an unknown line: {line}')
+        verdict.expect('a hollow device does not' in line, f'refused by an unknown line: {line}')
     else:
         verdict.failures.append(f'it ended with {run.code}: {run.last_line}')
     return verdict
