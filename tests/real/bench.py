@@ -127,10 +127,11 @@ class Bench:
                 value.append(make())
         return value[0]
 
-    def dry_run(self, python, program, flags, environment=None, most_seconds=MOST_SECONDS, cwd=None, during=None):
-        """`program`: the interpreter's arguments. Its histories lie in `run.histories`."""
+    def dry_run(self, python, program, flags, environment=None, most_seconds=MOST_SECONDS, cwd=None, during=None, keeps=True):
+        """`program`: the interpreter's arguments. Its histories lie in `run.histories`, where it `keeps` them."""
         kept = self.new_folder('run')
-        command = [self.ashlar, 'dry-run', '--json', '-o', kept + '/'] + flags + ['--', python] + program
+        output = ['-o', kept + '/'] if keeps else []
+        command = [self.ashlar, 'dry-run', '--json'] + output + flags + ['--', python] + program
         run = start(command, environment, most_seconds, cwd, during)
         with contextlib.suppress(ValueError):
             run.report = json.loads(run.out)

@@ -24,7 +24,8 @@ def measure(bench, environment, script, ranks):
     python, verdict = venvs.python_of(environment), Verdict()
     torchrun = ['-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', str(ranks)] if ranks else []
     devices = ['--devices', str(ranks)] if ranks else []
-    run = bench.dry_run(python, torchrun + [script], AMPLE + devices, most_seconds=120, cwd=PROGRAMS)
+    run = bench.dry_run(python, torchrun + [script], AMPLE + devices, most_seconds=120, cwd=PROGRAMS,
+                        keeps=False)
     verdict.cells['time'] = seconds(run.seconds)
     line = refusal(run)
     if run.code == 0:
