@@ -1,11 +1,11 @@
 """Models that are larger than the machine: within 20 s and 2 GB of its memory each."""
 import fidelity
 import programs
+import venvs
 from bench import PROGRAMS
 from catalog import Program
 from rows import Row, Verdict
 from sizes import gb, gib, seconds
-import venvs
 
 MOST_SECONDS = 20
 MOST_HOST_BYTES = 2e9

@@ -9,6 +9,7 @@ import others
 import programs
 import published
 import recording
+import releases as other_releases
 import reported
 import what_if
 
@@ -18,7 +19,7 @@ USUAL = '2.14.1'
 def releases(named, is_all):
     if named:
         return named.split(',')
-    return list(captures.RECORDED) if is_all else [USUAL]
+    return [USUAL] + (other_releases.OTHERS if is_all else [])
 
 
 def rows(of_releases, is_all):
@@ -27,7 +28,7 @@ def rows(of_releases, is_all):
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()
-    return out + estimator.rows(is_all)
+    return out + other_releases.rows(of_releases) + estimator.rows(is_all)
 
 
 def sample(all_rows, seed, seconds):

@@ -9,6 +9,7 @@ GROUPS = {  # group -> (its title, what is held to what)
                  'A script was recorded once over a prototype. Here it runs over the hollow device: peaks, retries, '
                  'failures, the text of the error, and every event with its address relative to the first segment are '
                  'equal. `replayed`: allocations that the twin puts at the recorded address, of all.'),
+    'releases': ('Other releases of PyTorch', 'The same programs, unchanged, with wheels of other releases.'),
     'what-if': ('What-if against real',
                 'One history, recorded in ample room under the default settings, is replayed by the twin under another '
                 'setting or in scarce room (half way from its peak allocated to its peak reserved). The program then '
