@@ -72,16 +72,24 @@ bool IsDriverName(const char* name) {
   return std::strncmp(name, "cu", 2) == 0 && std::isupper(static_cast<unsigned char>(name[2])) != 0;
 }
 
-// A library that has its own CUDA runtime in it asks for what no header has.
+// What a library that asks for tables without a header wants with them; nullptr: it asks in vain, and does without.
+const char* WhyPrivateTables(const char* file) {
+  if (std::strstr(file, "/libnvrtc") != nullptr || std::strstr(file, "/libnvJitLink") != nullptr) return nullptr;
+  if (std::strstr(file, "/libcupti") != nullptr) {
+    return "profiles a GPU by the driver's private tables, which a hollow device does not have";
+  }
+  return "brings its own CUDA runtime, which a hollow device does not serve: link it with the shared runtime (nvcc "
+         "-cudart shared)";
+}
+
 void TellOfPrivateTables(const void* caller) {
   static std::atomic<bool> was_told = false;
-  if (was_told.exchange(true)) return;
   Dl_info info = {};
   const bool is_known = dladdr(caller, &info) != 0 && info.dli_fname != nullptr;
-  std::fprintf(stderr,
-               "ashlar: %s brings its own CUDA runtime, which a hollow device does not serve: link it with the shared "
-               "runtime (nvcc -cudart shared)\n",
-               is_known ? info.dli_fname : "the program");
+  const char* file = is_known ? info.dli_fname : "the program";
+  const char* why = WhyPrivateTables(file);
+  if (why == nullptr || was_told.exchange(true)) return;
+  std::fprintf(stderr, "ashlar: %s %s\n", file, why);
 }
 
 }  // namespace

@@ -34,14 +34,29 @@ Lookup Real() {
   return known;
 }
 
+bool HasPrefix(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
+
 bool IsNvidias(const char* name) {
   for (const char* prefix : {"cu", "nccl", "nvml", "__cuda"}) {
-    if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) return true;
+    if (HasPrefix(name, prefix)) return true;
   }
   return false;
 }
 
 bool IsHere(const void* address) { return address >= &__ehdr_start && address < &_end; }
+
+// NVIDIA's libraries look up parts of themselves, and where one is asked for its version it must find its own.
+bool IsNvidiasLibrary(const void* caller) {
+  Dl_info info = {};
+  if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
+  const char* slash = std::strrchr(info.dli_fname, '/');
+  const char* file = slash == nullptr ? info.dli_fname : slash + 1;
+  for (const char* library : {"libcudnn", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl",
+                              "libcudart", "libnvrtc", "libnvJitLink"}) {
+    if (HasPrefix(file, library)) return true;
+  }
+  return false;
+}
 
 // What a preloaded library before this one has of that name, else ours; nullptr where ours has none.
 void* Preloaded(const char* name) {
@@ -74,8 +89,9 @@ __attribute__((optimize("O2")))
 #endif
 void* ashlar_dlsym(void* handle, const char* name) {
   void* chosen = nullptr;
-  if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && IsNvidias(name) && !IsHere(__builtin_return_address(0))) {
-    chosen = Chosen(handle, name);
+  if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && IsNvidias(name)) {
+    const void* caller = __builtin_return_address(0);
+    if (!IsHere(caller) && !IsNvidiasLibrary(caller)) chosen = Chosen(handle, name);
   }
   if (chosen != nullptr) return chosen;
   ASHLAR_LAST return Real()(handle, name);

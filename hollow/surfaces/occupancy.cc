@@ -5,6 +5,8 @@
 #include <mutex>
 #include <set>
 
+#include "hollow/surfaces/device_code.h"
+
 namespace ashlar::hollow {
 namespace {
 
@@ -31,7 +33,7 @@ abi::FuncAttributes FunctionAttributes(const Settings& settings, const void* fun
   abi::FuncAttributes out = {};
   out.max_threads = 1024;
   out.registers = kRegisters;
-  out.ptx_version = settings.compute_major * 10 + settings.compute_minor;
+  out.ptx_version = CompiledArchitecture(function, settings.compute_major * 10 + settings.compute_minor);
   out.binary_version = out.ptx_version;
   out.max_dynamic_shared_bytes = it == kernels.dynamic_shared.end() ? kDefaultDynamicShared : it->second;
   out.carveout = -1;

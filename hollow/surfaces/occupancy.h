@@ -10,7 +10,8 @@
 
 namespace ashlar::hollow {
 
-// Of any kernel: 1,024 threads, 32 registers a thread, no static shared memory, code of the device's own architecture.
+// Of any kernel: 1,024 threads, 32 registers a thread, no static shared memory, code of the architecture
+// that the device takes of those it was compiled for.
 abi::FuncAttributes FunctionAttributes(const Settings& settings, const void* function);
 void SetMaxDynamicShared(const void* function, int bytes);
 // Blocks that fit on a multiprocessor by their threads, their shared memory and the most that it takes; at least 1.

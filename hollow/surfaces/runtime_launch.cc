@@ -6,6 +6,7 @@
 
 #include "hollow/surfaces/cuda_memory.h"
 #include "hollow/surfaces/cuda_streams.h"
+#include "hollow/surfaces/device_code.h"
 #include "hollow/surfaces/occupancy.h"
 #include "hollow/surfaces/runtime_call.h"
 #include "hollow/surfaces/symbols.h"
@@ -36,11 +37,20 @@ int Launch(const abi::Dim3& grid, const abi::Dim3& block, void* stream) {
 
 }  // namespace
 
-ASHLAR_SURFACE void** __cudaRegisterFatBinary(void* code) { return reinterpret_cast<void**>(new void*(code)); }
+ASHLAR_SURFACE void** __cudaRegisterFatBinary(void* code) {
+  void** handle = new void*(code);
+  RegisterDeviceCode(handle, code);
+  return handle;
+}
 ASHLAR_SURFACE void __cudaRegisterFatBinaryEnd(void**) {}
-ASHLAR_SURFACE void __cudaUnregisterFatBinary(void** handle) { delete handle; }
-ASHLAR_SURFACE void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*,
-                                           int*) {}
+ASHLAR_SURFACE void __cudaUnregisterFatBinary(void** handle) {
+  ForgetDeviceCode(handle);
+  delete handle;
+}
+ASHLAR_SURFACE void __cudaRegisterFunction(void** handle, const char* kernel, char*, const char*, int, void*, void*,
+                                           void*, void*, int*) {
+  RegisterKernel(handle, kernel);
+}
 ASHLAR_SURFACE void __cudaRegisterVar(void**, char* symbol, char*, const char*, int, std::size_t bytes, int, int) {
   RegisterSymbol(symbol, bytes);
 }

@@ -41,3 +41,31 @@ def first_difference(left, right):
     if len(left) != len(right):
         return f'{len(left)} and {len(right)} events, the first {min(len(left), len(right))} of them the same'
     return None
+
+
+def order_of_frees_apart(of):
+    """The same events, those that free in one go in one order: autocast frees what it kept by addresses of the host."""
+    out, together = [], []
+    for event in of:
+        if event[0].startswith('free_'):
+            together.append(event)
+            continue
+        out += sorted(together) + [event]
+        together = []
+    return out + sorted(together)
+
+
+RESERVED = {'segment_alloc': 1, 'segment_map': 1, 'segment_free': -1, 'segment_unmap': -1}
+
+
+def peak_reserved(snapshot, device=0):
+    """Bytes at most, of a history that begins with an empty device."""
+    now, most = 0, 0
+    for entry in snapshot['device_traces'][device]:
+        now += RESERVED.get(entry['action'], 0) * entry['size']
+        most = max(most, now)
+    return most
+
+
+def failures(snapshot, device=0):
+    return sum(entry['action'] == 'oom' for entry in snapshot['device_traces'][device])

@@ -1,15 +1,18 @@
 """torchvision's ResNet-50: convolutions by cuDNN, batch norm, SGD with momentum."""
 
+import sys
+
 import torch
 from tell import tell
 from torchvision.models import resnet50
 
 torch.manual_seed(0)
+batch = int(sys.argv[1]) if len(sys.argv) > 1 else 32
 model = resnet50().cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 for _ in range(3):
-    images = torch.randn(32, 3, 224, 224, device="cuda")
-    labels = torch.randint(0, 1000, (32,), device="cuda")
+    images = torch.randn(batch, 3, 224, 224, device="cuda")
+    labels = torch.randint(0, 1000, (batch,), device="cuda")
     loss = torch.nn.functional.cross_entropy(model(images), labels)
     optimizer.zero_grad()
     loss.backward()

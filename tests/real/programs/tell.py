@@ -1,6 +1,7 @@
 """The one line of JSON that each program ends with: its peaks in bytes, as PyTorch counts them, and what it did."""
 
 import json
+import sys
 
 import torch
 
@@ -18,4 +19,5 @@ def tell(program, **did):
         "num_ooms": stats["num_ooms"],
     }
     line.update(did)
-    print(json.dumps(line), flush=True)
+    sys.stdout.write(json.dumps(line) + "\n")  # one piece: ranks share the terminal
+    sys.stdout.flush()

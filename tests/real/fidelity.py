@@ -1,0 +1,21 @@
+"""How much of a history the twin puts where PyTorch did."""
+
+
+def of(bench, history):
+    """(text for the table, whether it is all): allocations at their address, segments, the state at the end."""
+    told = bench.replay(history)['fidelity']
+    is_all = (told['matched'] == told['total'] and told['segments_matched'] == told['segments_total']
+              and told['final_state_matches'])
+    return f'{told["matched"]:,} of {told["total"]:,}', is_all
+
+
+def expect_all(bench, run, verdict):
+    """Of every history that the run left: one a process."""
+    verdict.expect(run.histories, 'it left no history')
+    texts = []
+    for history in run.histories:
+        text, is_all = of(bench, history)
+        verdict.expect(is_all, f'replay of {history.rsplit("/", 1)[-1]}: {text}')
+        if text != '0 of 0':  # a worker that allocated nothing
+            texts.append(text)
+    verdict.cells['replayed'] = '; '.join(texts)

@@ -1,0 +1,89 @@
+"""docs/internals/truth.md: every row with what it showed, the date and the versions."""
+import datetime
+import platform
+import re
+import subprocess
+
+GROUPS = {  # group -> (its title, what is held to what)
+    'captures': ('Recorded histories, event by event',
+                 'A script was recorded once over a prototype. Here it runs over the hollow device: peaks, retries, '
+                 'failures, the text of the error, and every event with its address relative to the first segment are '
+                 'equal. `replayed`: allocations that the twin puts at the recorded address, of all.'),
+    'releases': ('Other releases of PyTorch', 'The same programs, unchanged, with wheels of other releases.'),
+    'what-if': ('What-if against real',
+                'One history, recorded in ample room under the default settings, is replayed by the twin under another '
+                'setting or in scarce room (half way from its peak allocated to its peak reserved). The program then '
+                'really runs so. Peak reserved, peak allocated and retries are equal to the byte, or both fail.'),
+    'reported': ('What-if of the recorded script, against PyTorch\'s own words',
+                 'Peak reserved at 80 GiB as PyTorch 2.14.1 itself reported it, the replay of one history under the '
+                 'setting, and a run under it.'),
+    'programs': ('Programs, unchanged', 'Each tells at its end what it did, and that is checked. Peaks are PyTorch\'s '
+                 'own counts; those of many ranks are of the one that held most.'),
+    'repeated': ('Twice alike, and with or without small values',
+                 'Under `--reproducible`, whole histories are compared event by event.'),
+    'big': ('Models larger than the machine', 'Within 20 s and 2 GB of host memory each.'),
+    'cards': ('Which card is enough', 'Room that is left, by the table of one dry run without a device, and by a real '
+              'run on the card. Where the kernels of a card take other workspaces the two differ; the verdicts may not.'),
+    'recording': ('Histories without an edit', 'What is left behind, and when.'),
+    'others': ('Other frameworks', 'They run, or are refused in one line.'),
+    'published': ('Cases that FakeGPU publishes', 'Its figures are of its documents, of July 2026; `really` is what it '
+                  'measured on a GPU. The programs are rebuilt from its description.'),
+    'estimate': ('The estimator', 'Against real runs.'),
+}
+
+
+def cell(text):
+    return str(text).replace('|', '\\|').replace('\n', ' ')
+
+
+def line(cells):
+    return '| ' + ' | '.join(cell(text) for text in cells) + ' |'
+
+
+def outcome(result):
+    return result.state if result.state == 'passed' else f'**{result.state}**: {"; ".join(result.lines)[:300]}'
+
+
+def rows_of(results):
+    columns = []
+    for result in results:
+        columns += [key for key in result.cells if key not in columns]
+    out = [line(['row'] + columns + ['outcome']), '|' + '---|' * (len(columns) + 2)]
+    for result in results:
+        out.append(line([result.row.name] + [result.cells.get(key, '') for key in columns] + [outcome(result)]))
+    return out
+
+
+def count(results):
+    states = [result.state for result in results]
+    return ', '.join(f'{states.count(state)} {state}' for state in ('passed', 'failed', 'skipped'))
+
+
+def processor():
+    with open('/proc/cpuinfo', encoding='utf-8') as lines:
+        names = re.findall(r'model name\s*: (.*)', lines.read())
+    return f'{len(names)} x {names[0]}' if names else platform.machine()
+
+
+def versions(bench):
+    version = subprocess.run([bench.ashlar, '--version'], capture_output=True, text=True, check=False).stdout.strip()
+    return version or 'ashlar'
+
+
+def head(results, bench, command):
+    minutes = sum(result.seconds for result in results) / 60
+    return ['# Truth', '', f'Made by `{command}` on {datetime.date.today().isoformat()}, {versions(bench)}, in '
+            f'{minutes:.0f} minutes of runs, on a machine without a GPU ({processor()}, Linux {platform.release()}).',
+            f'{count(results)}.', '', 'Where a row names no release, PyTorch is 2.14.1 (CUDA 13.0) with transformers '
+            '4.57.1. Times are of the whole process, imports included, and of a machine that others use too.', '']
+
+
+def write(path, results, bench, command):
+    out = head(results, bench, command)
+    for group, (title, words) in GROUPS.items():
+        mine = [result for result in results if result.row.group == group]
+        if mine:
+            out += [f'## {title}', '', f'{words} {count(mine)}.', ''] + rows_of(mine) + ['']
+            out += [result.text for result in mine if result.text]
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('\n'.join(out))
