@@ -1,10 +1,12 @@
 #include "analyzer/replay/recorded_replay.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/replay/calls_program.h"
 #include "analyzer/replay/recorded_options.h"
 
 namespace ashlar::replay {
@@ -43,11 +45,39 @@ std::string GuessSentence(const trace::Snapshot& snapshot, const policy::Options
   return out;
 }
 
+// What the program held, and nothing that an allocator decided.
+absl::StatusOr<RecordedReplay> CallsAsRecorded(const trace::Snapshot& snapshot, int device, const ReplayWishes& wishes) {
+  const policy::Compat compat = wishes.compat.value_or(policy::Compat::kTorch210);
+  absl::StatusOr<policy::Options> options =
+      policy::ParseConf(wishes.conf.value_or(""), compat, policy::Keys::kAshlar);
+  if (!options.ok()) return options.status();
+  WarmReplay none{{}, timeline::Timeline({}), {}, {}};
+  return RecordedReplay{*std::move(options), MakeCallsProgram(snapshot, device), std::move(none),
+                        "device calls: no allocator to replay"};
+}
+
+// Of a program that frees what it allocates, the end says nothing.
+std::uint64_t PeakOfCalls(const std::vector<trace::Event>& events) {
+  std::uint64_t held = 0, peak = 0;
+  for (const trace::Event& event : events) {
+    if (event.action == trace::Action::kAlloc) held += event.size_bytes;
+    if (event.action == trace::Action::kFreeRequested) held -= event.size_bytes;
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
 }  // namespace
 
 int BusiestDevice(const trace::Snapshot& snapshot) {
   std::map<int, std::uint64_t> reserved;
-  for (const trace::SnapshotSegment& segment : snapshot.segments) reserved[segment.device] += segment.size_bytes;
+  if (trace::RecordsDeviceCalls(snapshot)) {
+    for (std::size_t device = 0; device < snapshot.device_traces.size(); ++device) {
+      reserved[static_cast<int>(device)] = PeakOfCalls(snapshot.device_traces[device]);
+    }
+  } else {
+    for (const trace::SnapshotSegment& segment : snapshot.segments) reserved[segment.device] += segment.size_bytes;
+  }
   int busiest = 0;
   std::uint64_t most = 0;
   for (const auto& [device, bytes] : reserved) {
@@ -65,6 +95,7 @@ int BusiestDevice(const trace::Snapshot& snapshot) {
 
 absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
                                                 const ReplayWishes& wishes) {
+  if (trace::RecordsDeviceCalls(snapshot)) return CallsAsRecorded(snapshot, device, wishes);
   const policy::Compat compat = wishes.compat.value_or(GuessCompat(snapshot));
   absl::StatusOr<policy::Options> options = OptionsFor(snapshot, compat, wishes);
   if (!options.ok()) return options.status();
