@@ -141,6 +141,20 @@ struct Snapshot {
   std::vector<Note> notes;
 };
 
+// A setting that says so in every format: the events are calls of a program on device memory itself, each served by the
+// device as it was asked, with no caching allocator between. Its segments hold one block each.
+inline constexpr char kDeviceCallsKey[] = "ashlar_device_calls";
+inline bool RecordsDeviceCalls(const Snapshot& snapshot) {
+  return snapshot.settings.has_value() && snapshot.settings->values.count(kDeviceCallsKey) > 0;
+}
+
+// The setting with a device's memory, where such a trace says it.
+inline std::string DeviceTotalKey(int device) { return "ashlar_device_" + std::to_string(device) + "_total_bytes"; }
+
+// Settings of such a trace that begin so are notes on it, "count message" under the note's name: no format has a place
+// for notes, and what was left out of a trace belongs to it.
+inline constexpr char kDeviceCallsNote[] = "ashlar_note_";
+
 }  // namespace ashlar::trace
 
 #endif  // ASHLAR_ALLOCATOR_TRACE_SNAPSHOT_H_

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "analyzer/analyses/native_line.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -104,6 +105,7 @@ std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack) {
   const absl::Span<const trace::FrameId> frames = stacks.stack(stack);
   if (frames.empty()) return "no stack recorded";
   if (std::string scopes = ScopeLabel(stacks, frames); !scopes.empty()) return scopes;
+  if (IsNativeStack(stacks, frames)) return NativeLine(stacks, frames);
   const trace::Frame* python = PythonFrame(stacks, frames);
   return python != nullptr ? FrameLabel(*python) : NativeLabel(stacks, frames);
 }

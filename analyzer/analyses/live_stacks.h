@@ -21,8 +21,8 @@ struct LiveStack {
 std::vector<LiveStack> LiveStacks(const timeline::State& state);
 
 // "model.py:211 forward": the innermost Python frame that is nearest to the user's own code (their files, then
-// installed packages, then the framework); of scopes "layer < forward"; else the autograd node or operator; "no stack
-// recorded" without any.
+// installed packages, then the framework); of scopes "layer < forward"; of a native program NativeLine; else the
+// autograd node or operator; "no stack recorded" without any.
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
 
 // The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label.

@@ -23,6 +23,9 @@
 namespace ashlar::cli {
 namespace {
 
+constexpr char kNoHistory[] =
+    "no history: the program's calls that allocate were not seen, neither by PyTorch nor by libashlar_record.so";
+
 struct DryRunFlags {
   std::vector<std::string> program;
   MachineFlags machine;
@@ -39,7 +42,7 @@ std::map<std::string, std::string> EnvironmentOf(const DryRunFlags& flags, const
   std::map<std::string, std::string> out = {
       {"ASHLAR_HOLLOW_RUN", folder},
       {"ASHLAR_RECORD", folder},
-      {"LD_PRELOAD", Prepended("LD_PRELOAD", files.library)},
+      {"LD_PRELOAD", Prepended("LD_PRELOAD", Preloaded(FindRecordLibrary(), files.library))},
       {"LD_LIBRARY_PATH", Prepended("LD_LIBRARY_PATH", files.drivers)},
       {"PYTHONPATH", Prepended("PYTHONPATH", files.python)},
       {"TRITON_LIBCUDA_PATH", files.drivers},
@@ -80,6 +83,10 @@ std::optional<std::uint64_t> OutsideBytes(const RunReport& report) {
 }
 
 absl::Status AddCards(const remedies::Progress& progress, RunReport& report) {
+  if (report.explained->native.has_value()) {
+    report.cards = BooksOnCards(report.results);
+    return absl::OkStatus();
+  }
   const std::optional<std::uint64_t> outside = OutsideBytes(report);
   if (!outside.has_value()) {
     return absl::FailedPreconditionError("several processes share a device: which card is enough is not replayed");
@@ -96,8 +103,7 @@ void AddExplanation(const remedies::Progress& progress, RunReport& report) {
   report.explained = ToExplain(report.results);
   if (report.explained == nullptr) {
     if (FitOf(report) != Fit::kUnknown) {
-      report.notes.emplace_back(
-          "no history: what PyTorch does in Python programs is recorded, native programs are not");
+      report.notes.emplace_back(kNoHistory);
     }
     return;
   }

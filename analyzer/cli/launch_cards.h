@@ -5,6 +5,8 @@
 //   table->rows.front().by_default.headroom_bytes;   // nullopt: it fails there
 //
 // Nothing is run: the requests are those of the recorded run. Sizes are bytes.
+//
+// Of native programs, which have no allocator to replay, the peak of the device's books is held against each card.
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_CARDS_H_
 #define ASHLAR_ANALYZER_CLI_LAUNCH_CARDS_H_
 
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "analyzer/cli/launch_results.h"
 #include "analyzer/gpus/gpu_table.h"
 #include "analyzer/remedies/what_if.h"
 
@@ -40,11 +43,15 @@ struct CardTable {
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t outside_bytes = 0;  // of the allocator and the context
   std::uint64_t replays = 0;
+  bool is_replayed = true;  // false: the peak of the books against each card, in `by_default` alone
 };
 
 // `outside_bytes`: what other libraries of the process hold. InvalidArgument where the history has nothing to replay.
 absl::StatusOr<CardTable> ReplayOnCards(const std::string& history, std::uint64_t outside_bytes,
                                         const remedies::Progress& progress);
+
+// The device on which the processes together held most, their contexts counted as each card has them.
+CardTable BooksOnCards(const RunResults& results);
 
 }  // namespace ashlar::cli
 

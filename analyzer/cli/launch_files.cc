@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLibrary[] = "libashlar_hollow.so";
+constexpr char kRecordLibrary[] = "libashlar_record.so";
 constexpr char kVariable[] = "ASHLAR_HOLLOW_LIB";
 
 bool Exists(const fs::path& path) {
@@ -58,6 +59,18 @@ absl::StatusOr<std::string> FindPythonFolder() {
   return absl::NotFoundError(absl::StrCat("the Python part is not here: looked for sitecustomize.py in ",
                                           places.front().lexically_normal().string(), " and the source tree; set ",
                                           kVariable, " to a ", kLibrary, " with python/ beside it"));
+}
+
+std::string FindRecordLibrary() {
+  for (const fs::path& place : LibraryPlaces()) {
+    const fs::path library = place.parent_path() / kRecordLibrary;
+    if (Exists(library)) return library.lexically_normal().string();
+  }
+  return "";
+}
+
+std::string Preloaded(const std::string& first, const std::string& second) {
+  return absl::StrCat(first, first.empty() || second.empty() ? "" : ":", second);
 }
 
 absl::StatusOr<HollowFiles> FindHollowFiles() {

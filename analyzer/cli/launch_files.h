@@ -1,4 +1,4 @@
-// Where the parts that a started program gets lie: the preloaded library, the folder with libcuda.so.1 and
+// Where the parts that a started program gets lie: the preloaded libraries, the folder with libcuda.so.1 and
 // libnvidia-ml.so.1 in it, and the folder for PYTHONPATH.
 //
 // Looked for, in this order: the library that ASHLAR_HOLLOW_LIB names, with shims/ and python/ beside it; lib/ashlar of
@@ -23,6 +23,12 @@ absl::StatusOr<HollowFiles> FindHollowFiles();
 
 // The last of them alone: what a recording needs.
 absl::StatusOr<std::string> FindPythonFolder();
+
+// libashlar_record.so, which lies beside the library; empty where it does not: native programs go unrecorded.
+std::string FindRecordLibrary();
+
+// What LD_PRELOAD gets of two libraries, either of which may be empty.
+std::string Preloaded(const std::string& first, const std::string& second);
 
 }  // namespace ashlar::cli
 

@@ -85,7 +85,7 @@ Json CardsJson(const CardTable& table) {
                     {"expandable", row.expandable.has_value() ? OutcomeJson(*row.expandable) : Json()},
                     {"best_found", row.best.has_value() ? OutcomeJson(*row.best) : Json()}});
   }
-  return {{"is_replayed", true},
+  return {{"is_replayed", table.is_replayed},
           {"outside_bytes", table.outside_bytes},
           {"peak_allocated_bytes", table.peak_allocated_bytes},
           {"replays", table.replays},

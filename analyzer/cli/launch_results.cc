@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "analyzer/cli/launch_native.h"
 #include "analyzer/readers/input_file.h"
 #include "nlohmann/json.hpp"
 
@@ -112,6 +113,7 @@ class Reader {
  public:
   void Read(const std::string& path, const std::string& name) {
     if (const auto of = ParseName(name, ".json")) ReadJson(path, name, *of);
+    if (const auto of = ParseName(name, ".log"); of.has_value() && of->kind == "native") native_logs_[of->pid] = path;
     if (const auto of = ParseName(name, ".pickle")) {
       ProcessRun& run = RunOf(of->pid);
       if (of->kind == "history") run.history = path;
@@ -120,6 +122,7 @@ class Reader {
   }
 
   RunResults Finish() {
+    for (const auto& [pid, path] : native_logs_) TakeNative(path, RunOf(pid));
     for (auto& [pid, run] : runs_) {
       for (const auto& [index, path] : failures_[pid]) run.failures.push_back(path);
       if (run.UsedADevice() || run.HasCallsToTell()) results_.runs.push_back(std::move(run));
@@ -134,6 +137,16 @@ class Reader {
   ProcessRun& RunOf(std::int64_t pid) {
     runs_[pid].pid = pid;
     return runs_[pid];
+  }
+
+  // PyTorch's own history says more.
+  void TakeNative(const std::string& path, ProcessRun& run) {
+    if (run.torch.has_value() || !run.history.empty() || !failures_[run.pid].empty()) return;
+    const absl::StatusOr<NativeCalls> calls = ReadNativeCalls(path);
+    if (!calls.ok()) results_.unreadable.push_back(absl::StrCat(path, ": ", std::string(calls.status().message())));
+    if (!calls.ok() || calls->allocations + calls->out_of_memory == 0) return;
+    run.native = *calls;
+    run.history = path;
   }
 
   void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
@@ -159,6 +172,7 @@ class Reader {
 
   std::map<std::int64_t, ProcessRun> runs_;
   std::map<std::int64_t, std::map<std::int64_t, std::string>> failures_;
+  std::map<std::int64_t, std::string> native_logs_;
   RunResults results_;
 };
 
@@ -180,6 +194,8 @@ std::uint64_t ProcessRun::PeakBytes() const {
     for (const DeviceBooks& device : books->devices) out = std::max(out, device.peak_bytes);
   } else if (torch.has_value()) {
     for (const TorchDevice& device : torch->devices) out = std::max(out, device.peak_reserved_bytes);
+  } else if (native.has_value()) {
+    out = native->peak_bytes;
   }
   return out;
 }
@@ -194,6 +210,8 @@ std::uint64_t ProcessRun::OutOfMemory() const {
   if (!failures.empty()) return failures.size();
   if (books.has_value()) {
     for (const DeviceBooks& device : books->devices) out += device.out_of_memory;
+  } else if (native.has_value()) {
+    out = native->out_of_memory;
   }
   return out;
 }

@@ -1,5 +1,6 @@
 // What the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
-// history-PID.pickle and oom-PID-K.pickle of the Python part (docs/dry-run.md, "The run folder").
+// history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder (docs/dry-run.md, "The run
+// folder").
 //
 //   RunResults results = ReadResults("/dev/shm/ashlar-f00");
 //   results.runs.front().books->devices.front().peak_bytes;
@@ -63,12 +64,20 @@ struct TorchInfo {
   std::string exception;  // that ended it
 };
 
+// What the log of a program without PyTorch comes to.
+struct NativeCalls {
+  std::uint64_t allocations = 0;
+  std::uint64_t out_of_memory = 0;
+  std::uint64_t peak_bytes = 0;  // of the device that it held most of
+};
+
 // One process.
 struct ProcessRun {
   std::int64_t pid = 0;
   std::optional<int> rank, local_rank, world_size;
   std::optional<ProcessBooks> books;
   std::optional<TorchInfo> torch;
+  std::optional<NativeCalls> native;  // where `history` is a log of device calls
   std::string history;                // a path; empty: none
   std::vector<std::string> failures;  // paths, in order
 

@@ -140,8 +140,22 @@ std::string LeastCard(const CardTable& table) {
   return "no card of the table is enough";
 }
 
+// Of native programs: no settings change what they ask of the device.
+void AppendBooksCards(const CardTable& table, std::string& out) {
+  AppendSection("WHICH CARD IS ENOUGH",
+                absl::StrCat("the peak of the device's books, ", FormatBytes(table.peak_allocated_bytes),
+                             ", against each card: nothing was run again"),
+                out);
+  for (const CardRow& row : table.rows) {
+    absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, FormatBytes(row.allocator_bytes),
+                                          Cell(row.by_default)));
+  }
+  absl::StrAppend(&out, "  ", LeastCard(table), "; a program that asks how much is free may go another way there\n");
+}
+
 void AppendCards(const RunReport& r, std::string& out) {
   if (!r.cards.has_value()) return;
+  if (!r.cards->is_replayed) return AppendBooksCards(*r.cards, out);
   AppendSection("WHICH CARD IS ENOUGH",
                 absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size, not run"),
                 out);

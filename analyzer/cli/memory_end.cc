@@ -53,6 +53,7 @@ std::uint64_t NeededBytes(absl::string_view bytes) {
       return 110 * std::uint64_t{bytes.size()};
     case readers::InputKind::kPlainTrace:
     case readers::InputKind::kPackingCsv:
+    case readers::InputKind::kNativeLog:
       return 600 * static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
     default:
       return 3 * std::uint64_t{bytes.size()};

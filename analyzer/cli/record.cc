@@ -19,12 +19,12 @@
 namespace ashlar::cli {
 namespace {
 
-constexpr char kUsualOutput[] = "ashlar-history.pickle";
+constexpr char kUsualOutput[] = "ashlar-history";
 
 struct RecordFlags {
   std::vector<std::string> program;
   std::optional<std::uint64_t> history;
-  std::string output = kUsualOutput;
+  std::string output;
 };
 
 void Say(const std::string& text) {
@@ -34,13 +34,15 @@ void Say(const std::string& text) {
 
 // The program's own exit code, but for what it could not know of.
 int FinishRecord(const RecordFlags& flags, int code, const RunResults& results) {
-  const absl::StatusOr<std::string> kept = KeepResults(results, flags.output);
+  const ProcessRun* run = ToExplain(results);
+  const std::string output = !flags.output.empty() ? flags.output
+                                                   : absl::StrCat(kUsualOutput, run == nullptr ? "" : EndingOf(*run));
+  const absl::StatusOr<std::string> kept = KeepResults(results, output);
   if (!kept.ok()) {
     Fail(code, kept.status());
     return code == kOk && !absl::IsNotFound(kept.status()) ? kUnreadable : code;
   }
   for (const std::string& file : results.unreadable) Say(absl::StrCat("ashlar: ", file, "\n"));
-  const ProcessRun* run = ToExplain(results);
   if (run->OutOfMemory() > 0) {
     ProgressLine line;
     const absl::StatusOr<report::Explanation> explanation = ExplainProcess(*run, std::nullopt, line.Shower());
@@ -48,7 +50,7 @@ int FinishRecord(const RecordFlags& flags, int code, const RunResults& results) 
     if (!explanation.ok()) Fail(code, explanation.status());
   }
   Say(absl::StrCat("ashlar: the history is in ", *kept, "; see it with: ashlar explain ", *kept,
-                   *kept == flags.output && results.runs.size() > 1 ? "/FILE" : "", "\n"));
+                   *kept == output && results.runs.size() > 1 ? "/FILE" : "", "\n"));
   return code;
 }
 
@@ -65,6 +67,9 @@ int RunRecord(const RecordFlags& flags) {
   launch.path = found.path;
   launch.arguments = flags.program;
   launch.environment = {{"ASHLAR_RECORD", (*folder)->path()}, {"PYTHONPATH", Prepended("PYTHONPATH", *python)}};
+  if (const std::string library = FindRecordLibrary(); !library.empty()) {
+    launch.environment["LD_PRELOAD"] = Prepended("LD_PRELOAD", library);
+  }
   if (flags.history.has_value()) launch.environment["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
   const absl::StatusOr<int> code = RunProgram(launch, relay);
   if (!code.ok()) return Fail(kUnreadable, code.status());
@@ -79,7 +84,8 @@ void AddRecord(CommandLine& line, std::vector<std::string> program) {
   flags->program = std::move(program);
   app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
   app.Add("-o,--output", flags->output,
-          absl::StrCat("a file of one process, a folder of several (default ", kUsualOutput, ")"))
+          absl::StrCat("a file of one process, a folder of several (default ", kUsualOutput, ".pickle of PyTorch, ",
+                       kUsualOutput, ".ashlar of a native program)"))
       .NotEmpty();
   app.OnRun([flags] { return RunRecord(*flags); });
 }

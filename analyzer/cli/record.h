@@ -1,4 +1,5 @@
-// `ashlar record -- PROGRAM`: runs a program on its GPU and keeps the memory history of PyTorch, without an edit to it.
+// `ashlar record -- PROGRAM`: runs a program on its GPU and keeps its memory history, without an edit to it: PyTorch's
+// own, of a native program its calls on device memory.
 #ifndef ASHLAR_ANALYZER_CLI_RECORD_H_
 #define ASHLAR_ANALYZER_CLI_RECORD_H_
 

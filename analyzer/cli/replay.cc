@@ -15,6 +15,7 @@
 #include "analyzer/replay/event_log.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
+#include "analyzer/report/explain_calls.h"
 #include "analyzer/report/replay_report.h"
 #include "analyzer/report/traced_run.h"
 #include "analyzer/timeline/observed.h"
@@ -75,6 +76,7 @@ absl::StatusOr<report::ReplayReport> ReplaySnapshot(const std::string& bytes, co
                                                     std::string& log_text) {
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
   if (!snapshot.ok()) return snapshot.status();
+  if (trace::RecordsDeviceCalls(*snapshot)) return absl::InvalidArgumentError(report::kNoSettings);
   const absl::StatusOr<int> chosen = report::ChooseDevice(*snapshot, context.options.device);
   if (!chosen.ok()) return chosen.status();
   const int device = *chosen;

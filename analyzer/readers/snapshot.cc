@@ -1,15 +1,18 @@
 #include "analyzer/readers/snapshot.h"
 
 #include "allocator/trace/codec.h"
+#include "analyzer/readers/native_log.h"
 #include "analyzer/readers/torch_snapshot.h"
 
 namespace ashlar::readers {
 
 bool IsSnapshot(InputKind kind) {
-  return kind == InputKind::kPickle || kind == InputKind::kTextPickle || kind == InputKind::kRecording;
+  return kind == InputKind::kPickle || kind == InputKind::kTextPickle || kind == InputKind::kRecording ||
+         kind == InputKind::kNativeLog;
 }
 
 absl::StatusOr<trace::Snapshot> ReadSnapshot(absl::string_view bytes) {
+  if (IsNativeLog(bytes)) return ReadNativeLog(bytes);
   return trace::IsRecording(bytes) ? trace::Decode(bytes) : ReadTorchSnapshot(bytes);
 }
 

@@ -1,4 +1,5 @@
-// Reads any file that holds a snapshot: PyTorch's pickle, or a recording of our own.
+// Reads any file that holds a snapshot: PyTorch's pickle, a recording of our own, or a log
+// of a native program's calls.
 #ifndef ASHLAR_ANALYZER_READERS_SNAPSHOT_H_
 #define ASHLAR_ANALYZER_READERS_SNAPSHOT_H_
 

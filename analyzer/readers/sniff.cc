@@ -5,6 +5,7 @@
 #include "absl/strings/strip.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/readers/minimalloc_csv.h"
+#include "analyzer/readers/native_log.h"
 
 namespace ashlar::readers {
 namespace {
@@ -68,6 +69,7 @@ InputKind Sniff(absl::string_view bytes) {
   if (start == absl::string_view::npos) return InputKind::kEmpty;
   if (IsBinaryPickle(bytes)) return InputKind::kPickle;
   if (trace::IsRecording(bytes)) return InputKind::kRecording;
+  if (IsNativeLog(bytes)) return InputKind::kNativeLog;
   const absl::string_view text = bytes.substr(start);
   if (IsPlainTrace(text)) return InputKind::kPlainTrace;
   if (IsMinimallocCsv(text)) return InputKind::kPackingCsv;
@@ -87,6 +89,8 @@ absl::string_view InputKindName(InputKind kind) {
       return "a pickle of protocol 0 or 1";
     case InputKind::kRecording:
       return "a recording";
+    case InputKind::kNativeLog:
+      return "a log of device calls";
     case InputKind::kPlainTrace:
       return "a plain request trace";
     case InputKind::kPackingCsv:

@@ -11,6 +11,7 @@ enum class InputKind {
   kPickle,      // protocol 2 or later: perhaps a PyTorch snapshot
   kTextPickle,  // protocol 0 or 1: nothing we read writes it
   kRecording,   // of our own (allocator/trace/codec.h)
+  kNativeLog,   // of libashlar_record.so (native_log.h)
   kPlainTrace,  // "a 1 512 0" lines
   kPackingCsv,  // "id,lower,upper,size": a packing problem
   kOomText,     // an out-of-memory message, or a log that holds one

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/replay/calls_program.h"
 #include "analyzer/replay/recorded_options.h"
 
 namespace ashlar::replay {
@@ -53,6 +54,38 @@ std::map<int, std::uint64_t> ReservedByDevice(const trace::Snapshot& snapshot) {
   return out;
 }
 
+// Of a program that frees what it allocates, the end says nothing.
+std::uint64_t PeakOfCalls(const std::vector<trace::Event>& events) {
+  std::uint64_t held = 0, peak = 0;
+  for (const trace::Event& event : events) {
+    if (event.action == trace::Action::kAlloc) held += event.size_bytes;
+    if (event.action == trace::Action::kFreeRequested) held -= event.size_bytes;
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
+// By how much of each a device is told to be the busiest.
+std::map<int, std::uint64_t> HeldByDevice(const trace::Snapshot& snapshot) {
+  if (!trace::RecordsDeviceCalls(snapshot)) return ReservedByDevice(snapshot);
+  std::map<int, std::uint64_t> out;
+  for (std::size_t device = 0; device < snapshot.device_traces.size(); ++device) {
+    out[static_cast<int>(device)] = PeakOfCalls(snapshot.device_traces[device]);
+  }
+  return out;
+}
+
+// What the program held, and nothing that an allocator decided.
+absl::StatusOr<RecordedReplay> CallsAsRecorded(const trace::Snapshot& snapshot, int device, const ReplayWishes& wishes) {
+  const policy::Compat compat = wishes.compat.value_or(policy::Compat::kTorch210);
+  absl::StatusOr<policy::Options> options =
+      policy::ParseConf(wishes.conf.value_or(""), compat, policy::Keys::kAshlar);
+  if (!options.ok()) return options.status();
+  WarmReplay none{{}, timeline::Timeline({}), {}, {}};
+  return RecordedReplay{*std::move(options), MakeCallsProgram(snapshot, device), std::move(none),
+                        "device calls: no allocator to replay"};
+}
+
 // The time of the last request that failed; nullopt where none did.
 std::optional<std::int64_t> LastFailure(const std::vector<trace::Event>& events) {
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
@@ -92,7 +125,7 @@ int DeviceToExplain(const trace::Snapshot& snapshot) {
   if (latest.has_value()) return failing;
   int busiest = UsedDevices(snapshot).front();
   std::uint64_t most = 0;
-  for (const auto& [device, bytes] : ReservedByDevice(snapshot)) {
+  for (const auto& [device, bytes] : HeldByDevice(snapshot)) {
     if (bytes <= most) continue;
     most = bytes;
     busiest = device;
@@ -102,6 +135,7 @@ int DeviceToExplain(const trace::Snapshot& snapshot) {
 
 absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
                                                 const ReplayWishes& wishes) {
+  if (trace::RecordsDeviceCalls(snapshot)) return CallsAsRecorded(snapshot, device, wishes);
   const policy::Compat compat = wishes.compat.value_or(GuessCompat(snapshot));
   absl::StatusOr<policy::Options> options = OptionsFor(snapshot, compat, wishes);
   if (!options.ok()) return options.status();

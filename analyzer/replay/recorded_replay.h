@@ -4,8 +4,8 @@
 #ifndef ASHLAR_ANALYZER_REPLAY_RECORDED_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_RECORDED_REPLAY_H_
 
-#include <optional>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 

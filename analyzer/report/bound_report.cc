@@ -60,7 +60,7 @@ absl::StatusOr<BoundReport> BoundOfTrace(std::string input, const TracedRun& run
   if (absl::Status status = PackProblem(max_steps, progress, out); !status.ok()) return status;
   out.lower_bound = lifetimes.live_bytes_peak;
   out.reserved_bytes = run.timeline.reserved_peak().bytes;
-  if (!run.has_events) return out;
+  if (!run.has_events || !run.has_allocator) return out;
   remedies::WhatIfSettings settings;
   settings.baseline = run.options;
   absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(run.requests, settings, progress);

@@ -6,6 +6,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/estimate/dry_run_options.h"
 #include "analyzer/report/explain.h"
+#include "analyzer/report/explain_calls.h"
 #include "analyzer/report/explain_causes.h"
 #include "analyzer/report/explain_timeline.h"
 #include "analyzer/report/traced_run.h"
@@ -126,6 +127,7 @@ absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<
 }
 
 absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
+  if (trace::RecordsDeviceCalls(snapshot)) return ExplainCalls(snapshot, options);
   Explanation out;
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, options);
   if (!run.ok()) return run.status();

@@ -45,6 +45,13 @@ struct ExplainedCause {
   std::vector<std::string> lines = {};        // of the program, most bytes first
 };
 
+// Of a program that calls the device itself: what it had not freed when the trace ends.
+struct LiveAtEnd {
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+  std::vector<analyses::LabelledStack> lines = {};  // most bytes first
+};
+
 struct Explanation {
   std::string source;    // what was read: "PyTorch snapshot, device 0, 9,670 events"
   std::string headline;  // what happened
@@ -62,6 +69,7 @@ struct Explanation {
   PeakFigures peak;
   std::vector<analyses::LabelledStack> stacks;
   std::vector<analyses::LiveSize> sizes;  // in their place, where the input names no block
+  std::optional<LiveAtEnd> at_end;      // nullopt: a caching allocator's trace, which says that itself
   std::optional<FailureLines> failure;  // of the last out-of-memory error of a trace
   PinLines pins;
   ProgramView program;

@@ -109,6 +109,11 @@ Json SizeJson(const analyses::LiveSize& row) {
           {"stream", Handle(row.stream)}};
 }
 
+Json AtEndJson(const std::optional<LiveAtEnd>& at_end) {
+  if (!at_end.has_value()) return nullptr;
+  return {{"bytes", at_end->bytes}, {"blocks", at_end->blocks}, {"stacks", List(at_end->lines, StackJson)}};
+}
+
 Json ReleaseJson(const FailureLines& failure) {
   const std::optional<analyses::ReleaseSet>& release = failure.request.release;
   if (!release.has_value()) return nullptr;
@@ -199,6 +204,7 @@ Json Document(const Explanation& e) {
                  {"utilisation", OrNull(e.peak.utilisation)}};
   out["stacks"] = List(e.stacks, StackJson);
   out["sizes"] = List(e.sizes, SizeJson);
+  out["live_at_end"] = AtEndJson(e.at_end);
   out["failure"] = FailureJson(e.failure);
   out["pins"] = PinsJson(e.pins);
   out["program"] = ProgramJson(e.program);

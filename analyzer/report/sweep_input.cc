@@ -7,6 +7,7 @@
 #include "analyzer/readers/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
+#include "analyzer/report/explain_calls.h"
 #include "analyzer/report/sweep_report.h"
 #include "analyzer/report/traced_run.h"
 
@@ -23,6 +24,7 @@ bool HasAllocation(const trace::RequestTrace& requests) {
 absl::StatusOr<remedies::WhatIfInput> FromSnapshot(absl::string_view bytes, const ExplainOptions& options) {
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(bytes);
   if (!snapshot.ok()) return snapshot.status();
+  if (trace::RecordsDeviceCalls(*snapshot)) return absl::InvalidArgumentError(kNoSettings);
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(*snapshot, options);
   if (!run.ok()) return run.status();
   if (run->recorded.warm.fidelity.total == 0) {

@@ -55,6 +55,8 @@ std::string PinRemark(const Explanation& e) {
 
 void AppendAccounting(const Explanation& e, std::string& out) {
   const OomAccounting& a = e.accounting;
+  const bool is_calls = e.at_end.has_value();
+  if (is_calls && !a.total_bytes.has_value()) return;  // it would be one part of one
   const std::optional<std::uint64_t> whole = a.total_bytes.has_value() ? a.total_bytes : a.reserved_bytes;
   if (!whole.has_value()) return;
   const bool has_parts = a.allocated_bytes.has_value() || a.stranded_bytes.has_value() || a.outside_bytes.has_value() ||
@@ -68,7 +70,7 @@ void AppendAccounting(const Explanation& e, std::string& out) {
     most = std::max(most, part.value_or(0));
   }
   if (a.live_bytes.has_value()) {
-    AppendPart("live tensors", a.live_bytes, most, "", out);
+    AppendPart(is_calls ? "live allocations" : "live tensors", a.live_bytes, most, "", out);
     AppendPart("rounding", a.rounding_bytes, most, "what blocks span beyond the requests", out);
   } else {
     AppendPart("live blocks", a.allocated_bytes, most, "requests and rounding", out);
@@ -156,13 +158,28 @@ void AppendCauses(const Explanation& e, std::string& out) {
   }
 }
 
-void AppendStacks(const Explanation& e, std::string& out) {
-  if (e.stacks.empty()) return;
-  AppendSection("WHO HOLDS IT", "live blocks by the line that allocated them, at the same moment", out);
-  for (const analyses::LabelledStack& row : e.stacks) {
+void AppendLines(const std::vector<analyses::LabelledStack>& lines, std::string& out) {
+  for (const analyses::LabelledStack& row : lines) {
     out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(row.bytes), FormatCount(row.blocks),
                            Shortened(Printable(row.label), kLabelWidth));
   }
+}
+
+void AppendStacks(const Explanation& e, std::string& out) {
+  if (e.stacks.empty()) return;
+  const std::string of_calls = absl::StrCat("live allocations by the native line that made them, at ", e.moment);
+  AppendSection("WHO HOLDS IT",
+                e.at_end.has_value() ? of_calls : "live blocks by the line that allocated them, at the same moment", out);
+  AppendLines(e.stacks, out);
+}
+
+void AppendAtEnd(const Explanation& e, std::string& out) {
+  if (!e.at_end.has_value() || e.at_end->blocks == 0) return;
+  AppendSection("NOT FREED",
+                absl::StrCat(FormatBytes(e.at_end->bytes), " in ", FormatCount(e.at_end->blocks),
+                             e.at_end->blocks == 1 ? " allocation" : " allocations", " when the trace ends"),
+                out);
+  AppendLines(e.at_end->lines, out);
 }
 
 void AppendSizes(const Explanation& e, std::string& out) {
@@ -245,6 +262,7 @@ std::string ToText(const Explanation& e) {
   AppendCauses(e, out);
   AppendProgramRemedy(e, out);
   AppendStacks(e, out);
+  AppendAtEnd(e, out);
   AppendSizes(e, out);
   AppendFailure(e.failure, out);
   AppendPins(e.pins, out);

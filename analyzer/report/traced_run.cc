@@ -8,6 +8,7 @@
 #include "analyzer/readers/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
+#include "analyzer/replay/calls_program.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/replay/timeline_sink.h"
@@ -21,6 +22,13 @@ namespace {
 CountSpan RetriesOf(const ObservedRun& run) {
   const std::uint64_t ooms = run.timeline.oom_events().size();
   return {run.recorded.options.throw_on_cudamalloc_oom ? 0 : ooms, ooms + run.recorded.program.maybe_releases};
+}
+
+// Of the allocator that was recorded, whatever it is replayed as.
+timeline::BlockSizeRule SizeRuleOf(const trace::Snapshot& snapshot, const policy::Options& replayed_as) {
+  if (trace::RecordsDeviceCalls(snapshot)) return replay::CallsSizeRule();
+  const absl::StatusOr<policy::Options> as_recorded = replay::RecordedOptions(snapshot, replayed_as.compat);
+  return replay::SizeRuleOf(as_recorded.ok() ? *as_recorded : replayed_as);
 }
 
 // The ids of failed requests are freed by nobody; what else names them is ignored by every replay.
@@ -38,7 +46,7 @@ absl::StatusOr<TracedRun> TraceSnapshot(const trace::Snapshot& snapshot, const E
   if (!run.ok()) return run.status();
   const bool has_events = run->timeline.HasAllocations();
   std::optional<CountSpan> retries;
-  if (has_events) retries = RetriesOf(*run);
+  if (has_events) retries = trace::RecordsDeviceCalls(snapshot) ? CountSpan{} : RetriesOf(*run);
   return TracedRun{DescribeSnapshot(snapshot, *run),
                    run->device,
                    std::move(run->timeline),
@@ -48,6 +56,7 @@ absl::StatusOr<TracedRun> TraceSnapshot(const trace::Snapshot& snapshot, const E
                    ServedRequests(run->recorded.program),
                    retries,
                    /*can_fail=*/true,
+                   /*has_allocator=*/!trace::RecordsDeviceCalls(snapshot),
                    has_events};
 }
 
@@ -69,6 +78,7 @@ absl::StatusOr<TracedRun> TraceRequests(absl::string_view bytes, const ExplainOp
                    *std::move(requests),
                    retries,
                    can_fail,
+                   /*has_allocator=*/true,
                    /*has_events=*/true};
 }
 
@@ -81,9 +91,8 @@ absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, con
   absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, options.wishes);
   if (!recorded.ok()) return recorded.status();
   Tell(options, "building the timeline");
-  const absl::StatusOr<policy::Options> as_recorded = replay::RecordedOptions(snapshot, recorded->options.compat);
-  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(
-      snapshot, *device, replay::SizeRuleOf(as_recorded.ok() ? *as_recorded : recorded->options));
+  absl::StatusOr<timeline::Timeline> observed =
+      timeline::MakeObservedTimeline(snapshot, *device, SizeRuleOf(snapshot, recorded->options));
   if (!observed.ok()) return observed.status();
   return ObservedRun{*device, *std::move(recorded), *std::move(observed)};
 }
@@ -104,6 +113,7 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
 }
 
 std::string DescribeSource(const trace::Snapshot& snapshot, int device) {
+  if (trace::RecordsDeviceCalls(snapshot)) return absl::StrCat("device calls of a native program, device ", device);
   if (snapshot.recording.has_value()) return absl::StrCat("recording, device ", device);
   return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", device);
 }

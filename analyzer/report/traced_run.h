@@ -66,6 +66,7 @@ struct TracedRun {
   trace::RequestTrace requests;                // what the program asked for, requests that failed left out
   std::optional<CountSpan> retries;            // nullopt: not in this trace
   bool can_fail = true;                        // false: replayed in memory that no trace fills
+  bool has_allocator = true;                   // false: the program called the device itself
   bool has_events = true;                      // false: one state, not how it came about
 };
 

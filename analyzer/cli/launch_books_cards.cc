@@ -1,0 +1,64 @@
+// Which card is enough for programs that call the device themselves.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/cli/launch_cards.h"
+
+namespace ashlar::cli {
+namespace {
+
+// What processes held of one device together.
+struct HeldOf {
+  std::uint64_t peak_bytes = 0;     // contexts included
+  std::uint64_t context_bytes = 0;  // of all of them
+  std::uint64_t processes = 0;
+};
+
+std::map<int, HeldOf> HeldOfDevices(const RunResults& results) {
+  std::map<int, HeldOf> out;
+  for (const ProcessRun& run : results.runs) {
+    if (!run.books.has_value()) continue;
+    for (const DeviceBooks& device : run.books->devices) {
+      if (device.peak_bytes == 0) continue;
+      HeldOf& held = out[device.ordinal];
+      held.peak_bytes = std::max(held.peak_bytes, device.peak_bytes);  // each knows the peak of all
+      held.context_bytes += device.context_bytes;
+      ++held.processes;
+    }
+  }
+  return out;
+}
+
+std::uint64_t Less(std::uint64_t from, std::uint64_t bytes) { return from - std::min(from, bytes); }
+
+CardRow RowOfBooks(const gpus::Gpu& gpu, const HeldOf& held) {
+  const std::uint64_t contexts = held.processes * gpus::ContextOf(gpu, gpus::ModuleLoading::kLazy).value;
+  const std::uint64_t needed = Less(held.peak_bytes, held.context_bytes);
+  CardRow out;
+  out.gpu = &gpu;
+  out.allocator_bytes = Less(gpu.total_bytes.value, contexts);
+  if (needed <= out.allocator_bytes) {
+    out.by_default.headroom_bytes = out.allocator_bytes - needed;
+  } else {
+    out.by_default.failed_at = absl::StrCat("the peak: ", FormatBytes(needed - out.allocator_bytes), " too much");
+  }
+  return out;
+}
+
+}  // namespace
+
+CardTable BooksOnCards(const RunResults& results) {
+  HeldOf most;
+  for (const auto& [ordinal, held] : HeldOfDevices(results)) {
+    if (held.peak_bytes > most.peak_bytes) most = held;
+  }
+  CardTable out;
+  out.is_replayed = false;
+  out.peak_allocated_bytes = Less(most.peak_bytes, most.context_bytes);
+  for (const gpus::Gpu& gpu : gpus::Gpus()) out.rows.push_back(RowOfBooks(gpu, most));
+  return out;
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,115 @@
+// How programs come by functions other than by linking them: cuGetProcAddress of the driver, which the runtime asks for
+// too, and dlsym. They are given ours.
+#include <dlfcn.h>
+
+#include <cstdint>
+
+#include "hollow/record/real.h"
+
+using namespace ashlar::record;  // NOLINT: these are C functions
+
+namespace {
+
+constexpr std::uint64_t kPerThread = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, cudaEnablePerThreadDefaultStream
+constexpr int kNewest = 1 << 30;
+
+int HandedOut(int result, const char* name, void** function, int cuda_version, std::uint64_t flags) {
+  if (result != 0 || name == nullptr || function == nullptr || *function == nullptr) return result;
+  *function = HandOutDriver(name, cuda_version, (flags & kPerThread) != 0, *function);
+  return result;
+}
+
+template <typename... Arguments>
+int Ask(Name of, Arguments... arguments) {
+  auto* real = reinterpret_cast<int (*)(Arguments...)>(RealOf(of));
+  return real == nullptr ? kNotSupported : real(arguments...);
+}
+
+}  // namespace
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+// Before CUDA 12 it has no status.
+int cuGetProcAddress(const char* name, void** function, int cuda_version, std::uint64_t flags) {
+  return HandedOut(Ask(Name::cuGetProcAddress, name, function, cuda_version, flags), name, function, cuda_version,
+                   flags);
+}
+int cuGetProcAddress_v2(const char* name, void** function, int cuda_version, std::uint64_t flags, int* status) {
+  return HandedOut(Ask(Name::cuGetProcAddress_v2, name, function, cuda_version, flags, status), name, function,
+                   cuda_version, flags);
+}
+// The status came with CUDA 12; one argument more does no harm to one that takes none.
+int cudaGetDriverEntryPoint(const char* name, void** function, std::uint64_t flags, int* status) {
+  return HandedOut(Ask(Name::cudaGetDriverEntryPoint, name, function, flags, status), name, function, kNewest, flags);
+}
+int cudaGetDriverEntryPoint_ptsz(const char* name, void** function, std::uint64_t flags, int* status) {
+  return HandedOut(Ask(Name::cudaGetDriverEntryPoint_ptsz, name, function, flags, status), name, function, kNewest,
+                   flags | kPerThread);
+}
+int cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version, std::uint64_t flags,
+                                     int* status) {
+  return HandedOut(Ask(Name::cudaGetDriverEntryPointByVersion, name, function, version, flags, status), name, function,
+                   static_cast<int>(version), flags);
+}
+int cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** function, unsigned version, std::uint64_t flags,
+                                          int* status) {
+  return HandedOut(Ask(Name::cudaGetDriverEntryPointByVersion_ptsz, name, function, version, flags, status), name,
+                   function, static_cast<int>(version), flags | kPerThread);
+}
+
+#pragma GCC visibility pop
+}
+
+ASHLAR_STANDS_IN(cuGetProcAddress);
+ASHLAR_STANDS_IN(cuGetProcAddress_v2);
+ASHLAR_STANDS_IN(cudaGetDriverEntryPoint);
+ASHLAR_STANDS_IN(cudaGetDriverEntryPoint_ptsz);
+ASHLAR_STANDS_IN(cudaGetDriverEntryPointByVersion);
+ASHLAR_STANDS_IN(cudaGetDriverEntryPointByVersion_ptsz);
+
+#if defined(__x86_64__)
+
+// dlsym answers by who calls it (RTLD_NEXT), so that ours jumps to the C library's as if it had not been there. That is
+// what a statically linked runtime, and programs that open libcuda.so.1 themselves, find the driver by.
+extern "C" {
+__attribute__((visibility("hidden"))) void* (*ashlar_real_dlsym)(void*, const char*) = nullptr;
+
+// Ours, or null: ask the real one.
+__attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle, const char* name) {
+  if (ashlar_real_dlsym == nullptr) {
+    void* real = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    if (real == nullptr) real = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+    ashlar_real_dlsym = reinterpret_cast<void* (*)(void*, const char*)>(real);
+  }
+  if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) return nullptr;
+  void* found = ashlar_real_dlsym(handle, name);
+  return found == nullptr ? nullptr : HandOut(name, found);
+}
+}
+
+asm(R"(
+  .text
+  .p2align 4
+  .globl dlsym
+  .type dlsym, @function
+dlsym:
+  endbr64
+  pushq %rdi
+  pushq %rsi
+  subq $8, %rsp
+  call ashlar_handed_by_dlsym
+  addq $8, %rsp
+  popq %rsi
+  popq %rdi
+  testq %rax, %rax
+  jne 1f
+  movq ashlar_real_dlsym(%rip), %rax
+  jmpq *%rax
+1:
+  ret
+  .size dlsym, .-dlsym
+)");
+
+#endif

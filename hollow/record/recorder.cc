@@ -1,0 +1,221 @@
+#include "hollow/record/recorder.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hollow/record/device_state.h"
+#include "hollow/record/log.h"
+#include "hollow/record/row.h"
+#include "hollow/record/stacks.h"
+
+namespace ashlar::record {
+
+std::atomic<Recording> g_recording = Recording::kUnknown;
+thread_local int t_depth = 0;
+
+namespace {
+
+std::int64_t MicrosecondsOf(clockid_t clock) {
+  timespec now = {};
+  clock_gettime(clock, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
+}
+
+// One look at what is loaded: stops at once where nothing came since the last one.
+struct Look {
+  unsigned long long* loaded;  // by the last look
+  bool is_first = true;
+  bool has_torch = false;
+};
+
+int LookAtLibrary(dl_phdr_info* info, std::size_t, void* data) {
+  auto* look = static_cast<Look*>(data);
+  if (look->is_first && *look->loaded == info->dlpi_adds) return 1;
+  look->is_first = false;
+  *look->loaded = info->dlpi_adds;
+  const bool is_torch = info->dlpi_name != nullptr && std::strstr(info->dlpi_name, "libc10_cuda.so") != nullptr;
+  look->has_torch = look->has_torch || is_torch;
+  return 0;
+}
+
+struct Recorder {
+  explicit Recorder(const std::string& folder) : log(folder + "/native-" + std::to_string(getpid()) + ".log") {
+    start_us = MicrosecondsOf(CLOCK_MONOTONIC);
+    log.Append("ashlar-native-log 1\n");
+    Row row('p');
+    row.Decimal(std::int64_t{getpid()}).Decimal(MicrosecondsOf(CLOCK_REALTIME));
+    log.Append(row.Finish());
+  }
+
+  std::int64_t Now() const { return MicrosecondsOf(CLOCK_MONOTONIC) - start_us; }
+
+  Log log;
+  Stacks stacks;
+  std::int64_t start_us = 0;
+};
+
+std::mutex g_mutex;
+unsigned long long g_loaded = 0;  // libraries that were looked at
+Recorder* g_recorder = nullptr;  // never destroyed: programs call CUDA until their very end
+
+void BeforeFork() { g_mutex.lock(); }
+void InParent() { g_mutex.unlock(); }
+// The parent's file stays the parent's; its memory here is let go.
+void InChild() {
+  delete g_recorder;
+  g_recorder = nullptr;
+  if (g_recording.load() == Recording::kOn) g_recording = Recording::kUnknown;
+  g_mutex.unlock();
+}
+
+// With the lock held. PyTorch may come after the first rows.
+bool TorchCame() {
+  Look look{&g_loaded};
+  dl_iterate_phdr(LookAtLibrary, &look);
+  return look.has_torch;
+}
+
+// Holds the lock while a row is written; false where nothing is recorded any more.
+class Writer {
+ public:
+  Writer() : lock_(g_mutex) {
+    if (g_recorder == nullptr || !TorchCame()) return;
+    Row row('t');
+    g_recorder->log.Append(row.Decimal(g_recorder->Now()).Finish());
+    g_recording = Recording::kOff;
+    delete g_recorder;
+    g_recorder = nullptr;
+  }
+  explicit operator bool() const { return g_recorder != nullptr && !g_recorder->log.is_broken(); }
+  Row Start(char kind) const {
+    Row out(kind);
+    out.Decimal(g_recorder->Now());
+    return out;
+  }
+  Stacks& stacks() const { return g_recorder->stacks; }
+  Log& log() const { return g_recorder->log; }
+  void Append(Row& row) const { g_recorder->log.Append(row.Finish()); }
+
+ private:
+  const std::lock_guard<std::mutex> lock_;
+};
+
+// The number of the stack that a call stands in. Names are asked for without our lock: the linker's lock may be held by
+// a thread whose library allocates while it is loaded.
+std::uint64_t NumberOfStack(const Caller& caller) {
+  const Stack stack = CaptureStack(caller.address);
+  std::vector<const void*> unknown;
+  {
+    const Writer writer;
+    if (!writer) return 0;
+    if (const auto number = writer.stacks().Find(stack); number.has_value()) return *number;
+    unknown = writer.stacks().UnknownFrames(stack);
+  }
+  std::vector<CodeName> names;
+  for (const void* frame : unknown) names.push_back(NameOf(frame));
+  const Writer writer;
+  return writer ? writer.stacks().Add(stack, unknown, names, writer.log()) : 0;
+}
+
+__attribute__((destructor)) void TellEnd() {
+  const std::unique_lock<std::mutex> lock(g_mutex, std::try_to_lock);  // another thread may hold it for good
+  if (!lock.owns_lock() || g_recorder == nullptr) return;
+  Row row('e');
+  g_recorder->log.Append(row.Decimal(g_recorder->Now()).Finish());
+}
+
+}  // namespace
+
+Recording StartRecording() {
+  const std::lock_guard<std::mutex> lock(g_mutex);
+  if (g_recording != Recording::kUnknown) return g_recording;
+  static const bool is_watched = pthread_atfork(BeforeFork, InParent, InChild) == 0;
+  const char* folder = std::getenv("ASHLAR_RECORD");
+  const bool is_on = is_watched && folder != nullptr && *folder != '\0' && !TorchCame();
+  if (is_on) g_recorder = new Recorder(folder);
+  g_recording = is_on ? Recording::kOn : Recording::kOff;
+  return g_recording;
+}
+
+void TellAllocation(const Caller& caller, const Asked& asked, std::uint64_t address) {
+  if (address == 0) return;  // 0 bytes were asked for
+  const int device = asked.device >= 0 ? asked.device : CurrentDevice();
+  const std::uint64_t stack = NumberOfStack(caller);
+  const Writer writer;
+  if (!writer) return;
+  Row row = writer.Start('a');
+  row.Decimal(std::int64_t{device}).Hex(address).Decimal(asked.bytes).Hex(asked.stream).Decimal(stack);
+  writer.Append(row.Text(TextOf(caller.name)));
+}
+
+void TellFailure(const Caller& caller, const Asked& asked, int result) {
+  const int device = asked.device >= 0 ? asked.device : CurrentDevice();
+  const DeviceMemory memory = MemoryOfDevice();
+  const std::uint64_t stack = NumberOfStack(caller);
+  const Writer writer;
+  if (!writer) return;
+  Row row = writer.Start('o');
+  row.Decimal(std::int64_t{device}).Decimal(asked.bytes).Decimal(memory.free_bytes).Decimal(memory.total_bytes);
+  row.Hex(asked.stream).Decimal(stack).Text(TextOf(caller.name)).Decimal(std::int64_t{result});
+  writer.Append(row);
+}
+
+void TellFree(const Caller& caller, const void* pointer) {
+  const std::uint64_t stack = NumberOfStack(caller);
+  const Writer writer;
+  if (!writer) return;
+  Row row = writer.Start('d');
+  row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(stack).Text(TextOf(caller.name));
+  writer.Append(row);
+}
+
+void TellKept(const void* pointer, int result) {
+  const Writer writer;
+  if (!writer) return;
+  Row row = writer.Start('k');
+  writer.Append(row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(std::int64_t{result}));
+}
+
+void TellReset(const Caller& caller, int device) {
+  const Writer writer;
+  if (!writer) return;
+  Row row = writer.Start('x');
+  writer.Append(row.Decimal(std::int64_t{device}).Text(TextOf(caller.name)));
+}
+
+void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle) {
+  const std::uint64_t stack = NumberOfStack(caller);
+  const Writer writer;
+  if (!writer) return;
+  Row row = writer.Start('c');
+  row.Decimal(std::int64_t{asked.device}).Hex(handle).Decimal(asked.bytes).Decimal(stack);
+  writer.Append(row.Text(TextOf(caller.name)));
+}
+
+void TellMapped(const Caller& caller, const Mapping& mapping) {
+  const std::uint64_t stack = NumberOfStack(caller);
+  const Writer writer;
+  if (!writer) return;
+  Row row = writer.Start('m');
+  row.Hex(mapping.address).Decimal(mapping.bytes).Hex(mapping.handle).Decimal(mapping.offset).Decimal(stack);
+  writer.Append(row.Text(TextOf(caller.name)));
+}
+
+void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t stack = NumberOfStack(caller);
+  const Writer writer;
+  if (!writer) return;
+  Row row = writer.Start('u');
+  row.Hex(address).Decimal(bytes).Decimal(stack).Text(TextOf(caller.name));
+  writer.Append(row);
+}
+
+}  // namespace ashlar::record

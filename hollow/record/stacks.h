@@ -1,0 +1,49 @@
+// Call stacks and their numbers. A stack is captured where a call stands; each distinct stack and each distinct address
+// in one is written to the log once, with its name, before the first row that refers to it: a library may be gone later.
+//
+//   const Stack stack = CaptureStack(__builtin_return_address(0));
+//   if (!stacks.Find(stack)) stacks.Add(stack, unknown, names, log);      // unknown = stacks.UnknownFrames(stack)
+//
+// CaptureStack: any thread. Stacks: one thread at a time.
+#ifndef ASHLAR_HOLLOW_RECORD_STACKS_H_
+#define ASHLAR_HOLLOW_RECORD_STACKS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "hollow/record/log.h"
+#include "hollow/record/symbols.h"
+
+namespace ashlar::record {
+
+struct Stack {
+  static constexpr std::size_t kMostFrames = 64;  // the innermost ones
+
+  std::array<const void*, kMostFrames> frames;  // return addresses, innermost first
+  std::size_t count = 0;
+};
+
+// From the frame that `caller` returns to on: what is of ours above it is left out.
+Stack CaptureStack(const void* caller);
+
+class Stacks {
+ public:
+  std::optional<std::uint64_t> Find(const Stack& stack) const;
+  // Addresses of it that have no name yet.
+  std::vector<const void*> UnknownFrames(const Stack& stack) const;
+  // The stack's number, which it may have got meanwhile. `names` are of `unknown`.
+  std::uint64_t Add(const Stack& stack, const std::vector<const void*>& unknown, const std::vector<CodeName>& names,
+                    Log& log);
+
+ private:
+  std::unordered_map<std::uint64_t, std::uint64_t> stacks_;  // by what their addresses come to, 64 bits
+  std::unordered_map<const void*, std::uint64_t> frames_;
+};
+
+}  // namespace ashlar::record
+
+#endif  // ASHLAR_HOLLOW_RECORD_STACKS_H_
