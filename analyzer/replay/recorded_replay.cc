@@ -76,10 +76,10 @@ std::map<int, std::uint64_t> HeldByDevice(const trace::Snapshot& snapshot) {
 }
 
 // What the program held, and nothing that an allocator decided.
-absl::StatusOr<RecordedReplay> CallsAsRecorded(const trace::Snapshot& snapshot, int device, const ReplayWishes& wishes) {
+absl::StatusOr<RecordedReplay> CallsAsRecorded(const trace::Snapshot& snapshot, int device,
+                                               const ReplayWishes& wishes) {
   const policy::Compat compat = wishes.compat.value_or(policy::Compat::kTorch210);
-  absl::StatusOr<policy::Options> options =
-      policy::ParseConf(wishes.conf.value_or(""), compat, policy::Keys::kAshlar);
+  absl::StatusOr<policy::Options> options = policy::ParseConf(wishes.conf.value_or(""), compat, policy::Keys::kAshlar);
   if (!options.ok()) return options.status();
   WarmReplay none{{}, timeline::Timeline({}), {}, {}};
   return RecordedReplay{*std::move(options), MakeCallsProgram(snapshot, device), std::move(none),

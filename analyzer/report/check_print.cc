@@ -63,7 +63,8 @@ std::string ToText(const CheckReport& report) {
   for (const CheckRow& row : report.rows) {
     const char* verdict = row.verdict == CheckVerdict::kHolds ? "holds" : "BROKEN";
     const std::string measured = row.measured.has_value() ? FigureText(row.unit, *row.measured) : "-";
-    out += absl::StrFormat("  %s%-18s limit %11s  measured %11s  %s", OfDevice(row), row.name, FigureText(row.unit, row.limit), measured,
+    out += absl::StrFormat("  %s%-18s limit %11s  measured %11s  %s", OfDevice(row), row.name,
+                           FigureText(row.unit, row.limit), measured,
                            row.verdict == CheckVerdict::kNotInTrace ? row.reason : verdict);
     if (row.verdict == CheckVerdict::kBroken && !row.reason.empty())
       absl::StrAppend(&out, ": ", Shortened(Printable(row.reason), kReasonWidth));
@@ -79,12 +80,12 @@ std::string ToJson(const CheckReport& report) {
   out["limits"] = Json::Array();
   for (const CheckRow& row : report.rows) {
     out["limits"].Append({{"name", row.name},
-                             {"device", row.device.has_value() ? Json(*row.device) : Json(nullptr)},
-                             {"unit", UnitName(row.unit)},
-                             {"limit", Number(row.unit, row.limit)},
-                             {"measured", row.measured ? Number(row.unit, *row.measured) : Json(nullptr)},
-                             {"verdict", VerdictName(row.verdict)},
-                             {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
+                          {"device", row.device.has_value() ? Json(*row.device) : Json(nullptr)},
+                          {"unit", UnitName(row.unit)},
+                          {"limit", Number(row.unit, row.limit)},
+                          {"measured", row.measured ? Number(row.unit, *row.measured) : Json(nullptr)},
+                          {"verdict", VerdictName(row.verdict)},
+                          {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
   }
   return out.ToText();
 }

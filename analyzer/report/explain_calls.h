@@ -14,7 +14,8 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
 
 // What is said of settings for such a trace.
 inline constexpr char kNoSettings[] =
-    "the program calls the device itself, so that no allocator's settings apply; what a caching allocator would make of "
+    "the program calls the device itself, so that no allocator's settings apply; what a caching allocator would make "
+    "of "
     "the same requests: ashlar convert FILE out.trace, then ashlar explain out.trace";
 
 }  // namespace ashlar::report

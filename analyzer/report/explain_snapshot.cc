@@ -32,7 +32,8 @@ std::string DeviceInWords(const trace::Snapshot& snapshot, int device) {
   }
   const std::uint64_t failed = replay::FailedRequests(snapshot, device);
   std::string out = absl::StrCat("device ", device, " has ", FormatBytes(reserved), " reserved");
-  if (failed > 0) absl::StrAppend(&out, " and ", FormatCount(failed), failed == 1 ? " failed request" : " failed requests");
+  if (failed > 0)
+    absl::StrAppend(&out, " and ", FormatCount(failed), failed == 1 ? " failed request" : " failed requests");
   return out;
 }
 

@@ -169,7 +169,8 @@ void AppendStacks(const Explanation& e, std::string& out) {
   if (e.stacks.empty()) return;
   const std::string of_calls = absl::StrCat("live allocations by the native line that made them, at ", e.moment);
   AppendSection("WHO HOLDS IT",
-                e.at_end.has_value() ? of_calls : "live blocks by the line that allocated them, at the same moment", out);
+                e.at_end.has_value() ? of_calls : "live blocks by the line that allocated them, at the same moment",
+                out);
   AppendLines(e.stacks, out);
 }
 

@@ -10,7 +10,8 @@ using namespace ashlar::record;  // NOLINT: these are C functions
 
 namespace {
 
-constexpr std::uint64_t kPerThread = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, cudaEnablePerThreadDefaultStream
+constexpr std::uint64_t kPerThread =
+    2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, cudaEnablePerThreadDefaultStream
 constexpr int kNewest = 1 << 30;
 
 int HandedOut(int result, const char* name, void** function, int cuda_version, std::uint64_t flags) {

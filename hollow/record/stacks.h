@@ -1,5 +1,6 @@
 // Call stacks and their numbers. A stack is captured where a call stands; each distinct stack and each distinct address
-// in one is written to the log once, with its name, before the first row that refers to it: a library may be gone later.
+// in one is written to the log once, with its name, before the first row that refers to it: a library may be gone
+// later.
 //
 //   const Stack stack = CaptureStack(__builtin_return_address(0));
 //   if (!stacks.Find(stack)) stacks.Add(stack, unknown, names, log);      // unknown = stacks.UnknownFrames(stack)

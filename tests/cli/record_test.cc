@@ -73,7 +73,7 @@ TEST_F(RecordCommandTest, SeveralProcessesAreKeptInAFolder) {
 }
 
 TEST_F(RecordCommandTest, WhatWasNotRecordedIsOneLine) {
-  ExpectError(Run("record -- true"), 0, {"there is no history to keep", "PyTorch"});
+  ExpectError(Run("record -- true"), 0, {"there is no history to keep", "device memory"});
   EXPECT_FALSE(std::filesystem::exists(folder_ + "ashlar-history.pickle"));
   ExpectError(Run("record -- sh -c 'exit 9'"), 9, {"there is no history to keep"});
   ExpectError(Run("record -o /proc/none -- " + Recorded()), 3, {"cannot write /proc/none"});
