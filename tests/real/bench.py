@@ -31,6 +31,7 @@ class Run:
     host_bytes: int  # the greatest resident memory of one of its processes
     out: str
     words: str  # standard error: the program's words, and ours
+    processor_seconds: float = 0.0
     report: dict = None
     histories: list = dataclasses.field(default_factory=list)  # paths, by rank
 
@@ -99,7 +100,7 @@ def start(command, environment=None, most_seconds=MOST_SECONDS, cwd=None, during
             texts.append(file.read().decode('utf-8', 'replace'))
     if late:
         raise TookTooLong(f'not done after {most_seconds} s: {" ".join(command[-4:])}')
-    return Run(code, seconds, usage.ru_maxrss << 10, *texts)
+    return Run(code, seconds, usage.ru_maxrss << 10, *texts, usage.ru_utime + usage.ru_stime)
 
 
 class Bench:
