@@ -128,7 +128,8 @@ class Bench:
                 value.append(make())
         return value[0]
 
-    def dry_run(self, python, program, flags, environment=None, most_seconds=MOST_SECONDS, cwd=None, during=None, keeps=True):
+    def dry_run(self, python, program, flags, environment=None, most_seconds=MOST_SECONDS, cwd=None, during=None,
+                keeps=True):
         """`program`: the interpreter's arguments. Its histories lie in `run.histories`, where it `keeps` them."""
         kept = self.new_folder('run')
         output = ['-o', kept + '/'] if keeps else []

@@ -23,7 +23,8 @@ GROUPS = {  # group -> (its title, what is held to what)
                  'Under `--reproducible`, whole histories are compared event by event.'),
     'big': ('Models larger than the machine', 'Within 20 s and 2 GB of host memory each.'),
     'cards': ('Which card is enough', 'Room that is left, by the table of one dry run without a device, and by a real '
-              'run on the card. Where the kernels of a card take other workspaces the two differ; the verdicts may not.'),
+              'run on the card. Where the kernels of a card take other workspaces the two differ; the verdicts may '
+              'not.'),
     'recording': ('Histories without an edit', 'What is left behind, and when.'),
     'others': ('Other frameworks', 'They run, or are refused in one line.'),
     'published': ('Cases that FakeGPU publishes', 'Its figures are of its documents, of July 2026; `really` is what it '
