@@ -108,6 +108,7 @@ class Bench:
         self.ashlar = ashlar
         self.folder = folder
         self.shared = shared  # with captures/ in it; None: not here
+        self.deadline = float('inf')  # of time.monotonic(): no row begins later
         self._lock = threading.Lock()
         self._made = {}  # key -> (lock, [value])
 
