@@ -31,6 +31,7 @@ class Run:
     host_bytes: int  # the greatest resident memory of one of its processes
     out: str
     words: str  # standard error: the program's words, and ours
+    processor_seconds: float = 0.0
     report: dict = None
     histories: list = dataclasses.field(default_factory=list)  # paths, by rank
 
@@ -99,7 +100,7 @@ def start(command, environment=None, most_seconds=MOST_SECONDS, cwd=None, during
             texts.append(file.read().decode('utf-8', 'replace'))
     if late:
         raise TookTooLong(f'not done after {most_seconds} s: {" ".join(command[-4:])}')
-    return Run(code, seconds, usage.ru_maxrss << 10, *texts)
+    return Run(code, seconds, usage.ru_maxrss << 10, *texts, usage.ru_utime + usage.ru_stime)
 
 
 class Bench:
@@ -107,6 +108,7 @@ class Bench:
         self.ashlar = ashlar
         self.folder = folder
         self.shared = shared  # with captures/ in it; None: not here
+        self.deadline = float('inf')  # of time.monotonic(): no row begins later
         self._lock = threading.Lock()
         self._made = {}  # key -> (lock, [value])
 
@@ -127,7 +129,8 @@ class Bench:
                 value.append(make())
         return value[0]
 
-    def dry_run(self, python, program, flags, environment=None, most_seconds=MOST_SECONDS, cwd=None, during=None, keeps=True):
+    def dry_run(self, python, program, flags, environment=None, most_seconds=MOST_SECONDS, cwd=None, during=None,
+                keeps=True):
         """`program`: the interpreter's arguments. Its histories lie in `run.histories`, where it `keeps` them."""
         kept = self.new_folder('run')
         output = ['-o', kept + '/'] if keeps else []

@@ -1,4 +1,10 @@
-"""Models that are larger than the machine: within 20 s and 2 GB of its memory each."""
+"""Models that are larger than the machine: within 20 s and 2 GB of its memory each.
+
+On a machine whose processors others keep busy the processors' own time is judged: a run alone takes no longer, as the
+work is one thread's.
+"""
+import os
+
 import fidelity
 import programs
 import venvs
@@ -23,7 +29,11 @@ def measure(bench, program):
     programs.expect_told(program, run, verdict)
     verdict.cells['time'] = seconds(run.seconds)
     verdict.cells['host memory'] = gb(run.host_bytes)
-    verdict.expect(run.seconds <= MOST_SECONDS, f'it takes more than {MOST_SECONDS} s')
+    verdict.cells['processor time'] = seconds(run.processor_seconds)
+    is_busy = os.getloadavg()[0] > os.cpu_count()
+    taken = run.processor_seconds if is_busy else run.seconds
+    verdict.expect(taken <= MOST_SECONDS, f'it takes more than {MOST_SECONDS} s')
+    verdict.cells['load'] = f'{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores'
     verdict.expect(run.host_bytes <= MOST_HOST_BYTES, f'it takes more than {gb(MOST_HOST_BYTES)} of host memory')
     for line in run.told:
         verdict.cells.update({'allocated': gib(line['peak_allocated']), 'reserved': gib(line['peak_reserved'])})

@@ -1,7 +1,7 @@
 """Which card is enough: the table that a dry run without a device prints, against real runs on the cards at its border.
 
 The three cards are those whose memory is nearest to what the program reserves in ample room. The table replays the
-history of one card at the size of each; a run on the card itself may take other kernels, and with them other workspaces.
+history of one card at the size of each; a run on the card itself may take other kernels, and so other workspaces.
 """
 import os
 
@@ -31,7 +31,8 @@ TRIED = {'Llama-3-8B, LoRA': lora, 'train.py of the captures': train, 'ResNet-50
 
 
 def dry_run(bench, program, flags):
-    return bench.dry_run(venvs.python_of(programs.HOME), TRIED[program](bench), ['--reproducible'] + flags, cwd=PROGRAMS)
+    python = venvs.python_of(programs.HOME)
+    return bench.dry_run(python, TRIED[program](bench), ['--reproducible'] + flags, cwd=PROGRAMS)
 
 
 def table(bench, program):

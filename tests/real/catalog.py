@@ -6,6 +6,11 @@ it cannot be run without them. `ranks`: started by torchrun, as many processes.
 import dataclasses
 
 
+def torchrun(ranks):
+    """What goes before a script of many ranks; nothing where `ranks` is 0."""
+    return ['-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', str(ranks)] if ranks else []
+
+
 @dataclasses.dataclass(frozen=True)
 class Program:
     name: str
@@ -21,10 +26,7 @@ class Program:
 
     def command(self):
         """The interpreter's arguments, in the folder of the programs."""
-        if not self.ranks:
-            return list(self.arguments)
-        torchrun = ['-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', str(self.ranks)]
-        return torchrun + list(self.arguments)
+        return torchrun(self.ranks) + list(self.arguments)
 
 
 def positive(value):
@@ -40,7 +42,8 @@ PROGRAMS = [
     Program('workers', ('workers.py',), {'sum_of_first_column': 2 * sum(range(256))}, 25, needs_values=True),
     Program('scaler', ('scaler.py',), {'scale': 4 * 65536.0}, 9, what_if=True),
     Program('resnet50', ('resnet50.py',), {'batches_seen': 3}, 12, what_if=True),
-    Program('generate', ('generate.py',), {'shape': [4, 272], 'prompt_kept': True}, 14, needs_values=True, what_if=True),
+    Program('generate', ('generate.py',), {'shape': [4, 272], 'prompt_kept': True}, 14, needs_values=True,
+            what_if=True),
     Program('lora', ('lora.py',), {'trained': LORA_WEIGHTS}, 16, what_if=True),
     Program('lora bitsandbytes', ('lora.py', 'bitsandbytes'), {'trained': LORA_WEIGHTS}, 18, what_if=True),
     Program('gpt2_trainer', ('gpt2_trainer.py',), {'steps': 4}, 16, what_if=True),

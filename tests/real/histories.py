@@ -16,7 +16,7 @@ def load(path):
 
 
 def events(snapshot, device=0):
-    """(action, address relative to the first segment, size, stream) of each event; streams by their first appearance."""
+    """(action, address from the first segment on, size, stream) of each event; streams by their first appearance."""
     trace = snapshot['device_traces'][device]
     base = next((entry['addr'] for entry in trace if entry['action'] in SEGMENTS), 0)
     streams = {}

@@ -30,6 +30,7 @@ class Kept:
         if path and os.path.exists(path):
             with open(path, encoding='utf-8') as lines:
                 for line in map(json.loads, lines):
+                    self.passed.pop((line['group'], line['name']), None)  # the latest word counts
                     if line['build'] == self.build and line['state'] == 'passed':
                         self.passed[line['group'], line['name']] = line
 

@@ -1,6 +1,7 @@
 """Frameworks that do not call CUDA as PyTorch does: they run over the hollow device, or are refused in one line."""
 import venvs
 from bench import AMPLE, PROGRAMS
+from catalog import torchrun
 from rows import Row, Verdict
 from sizes import mib, seconds
 
@@ -22,9 +23,8 @@ def refusal(run):
 
 def measure(bench, environment, script, ranks):
     python, verdict = venvs.python_of(environment), Verdict()
-    torchrun = ['-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', str(ranks)] if ranks else []
     devices = ['--devices', str(ranks)] if ranks else []
-    run = bench.dry_run(python, torchrun + [script], AMPLE + devices, most_seconds=120, cwd=PROGRAMS,
+    run = bench.dry_run(python, torchrun(ranks) + [script], AMPLE + devices, most_seconds=120, cwd=PROGRAMS,
                         keeps=False)
     verdict.cells['time'] = seconds(run.seconds)
     line = refusal(run)

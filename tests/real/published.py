@@ -1,4 +1,4 @@
-"""The cases that FakeGPU publishes with what a real GPU showed, rebuilt from its description; our figures beside its own.
+"""The cases that FakeGPU publishes with what a real GPU showed, rebuilt from its description; our figures beside.
 
 The GPU is an NVIDIA RTX PRO 5000 72GB Blackwell, the figures of July 2026: PyTorch 2.9.1 for Qwen3-8B, 2.8.0 for
 Qwen3.5, transformers 5.12.1. Ours are of 2.14.1, told to take cuBLAS's workspace in the size that those take by
@@ -10,6 +10,7 @@ import os
 import programs
 import venvs
 from bench import PROGRAMS
+from catalog import torchrun
 from rows import Row, Verdict
 
 WORKSPACE = {'CUBLAS_WORKSPACE_CONFIG': ':4096:2:16:8'}
@@ -84,9 +85,8 @@ def dry_run(bench, case):
     with open(profile, 'w', encoding='utf-8') as out:
         out.write(PROFILE)
     flags = ['--profile', profile] + (['--devices', str(case.ranks)] if case.ranks else [])
-    torchrun = ['-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', str(case.ranks)] if case.ranks else []
     return bench.once((case.arguments, case.ranks), lambda: bench.dry_run(
-        venvs.python_of(case.venv), torchrun + list(case.arguments), flags, WORKSPACE, cwd=PROGRAMS))
+        venvs.python_of(case.venv), torchrun(case.ranks) + list(case.arguments), flags, WORKSPACE, cwd=PROGRAMS))
 
 
 def measure(bench, case):
@@ -115,7 +115,8 @@ def stages(bench):
     for i, (got, wanted) in enumerate(zip(held, STAGES)):
         verdict.equal(f'stage {i + 1}', got, wanted)
     verdict.equal('stages', len(held), len(STAGES))
-    verdict.cells.update({'FakeGPU, error': 'allocated 0, reserved within 2 MiB', 'ours, error': 'both 0 at every stage'})
+    verdict.cells['FakeGPU, error'] = 'allocated 0, reserved within 2 MiB'
+    verdict.cells['ours, error'] = 'both 0 at every stage'
     return verdict
 
 

@@ -111,7 +111,8 @@ def fail_call(bench):
 
 
 def fail_after(bench):
-    run, verdict = bench.dry_run(venvs.python_of(HOME), ['oom.py'], AMPLE + ['--fail-after', '10GiB'], cwd=PROGRAMS), Verdict()
+    python, verdict = venvs.python_of(HOME), Verdict()
+    run = bench.dry_run(python, ['oom.py'], AMPLE + ['--fail-after', '10GiB'], cwd=PROGRAMS)
     verdict.equal('exit code', run.code, 0)
     verdict.equal('failures', [line['failures'] for line in run.told], [3])
     held = run.report['peak_bytes']

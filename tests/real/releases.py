@@ -26,5 +26,5 @@ def measure(bench, release, program):
 
 
 def rows(of_releases):
-    return [Row('releases', f'{release} {p.name}', 8, lambda bench, r=release, p=p: measure(bench, r, p), is_usual=False)
-            for release in of_releases if release in OTHERS for p in SMALL]
+    return [Row('releases', f'{release} {p.name}', 8, lambda bench, r=release, p=p: measure(bench, r, p),
+                is_usual=False) for release in of_releases if release in OTHERS for p in SMALL]

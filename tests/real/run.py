@@ -22,7 +22,7 @@ import bench as bench_module
 import plan
 import table
 from kept import Kept
-from rows import judge
+from rows import Result, judge
 
 
 def arguments():
@@ -33,7 +33,7 @@ def arguments():
     parser.add_argument('--named', default='', help='only rows with this in their name')
     parser.add_argument('--releases', default='', help='of PyTorch, with commas between; 2.14.1, or all with --all')
     parser.add_argument('--seed', type=int, help='of the sample; the date, where it is not given')
-    parser.add_argument('--seconds', type=float, default=480, help='what the sample may take, about')
+    parser.add_argument('--seconds', type=float, default=510, help='what the sample may take; no row is begun later')
     parser.add_argument('--jobs', type=int, default=1, help='rows at a time; those that claim a time run alone')
     parser.add_argument('--results', help='a file: what passed with this build is not run again')
     parser.add_argument('--table', help='writes the table to this file')
@@ -52,6 +52,8 @@ def show(result):
 def run_one(row, bench, kept):
     began = time.monotonic()
     result = kept.result_of(row)
+    if result is None and time.monotonic() > bench.deadline:
+        result = Result(row, 'skipped', {}, ['the time for a sample is up'])
     if result is None:
         result = judge(row, bench)
         result.seconds = time.monotonic() - began
@@ -61,11 +63,11 @@ def run_one(row, bench, kept):
 
 
 def run_all(rows, bench, jobs, kept):
-    """In the order of the rows; those that claim a time come last, one by one."""
+    """Those that claim a time come first, one by one."""
+    results = [run_one(row, bench, kept) for row in rows if row.is_alone]
     shared = [row for row in rows if not row.is_alone]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(lambda row: run_one(row, bench, kept), shared))
-    results += [run_one(row, bench, kept) for row in rows if row.is_alone]
+        results += list(pool.map(lambda row: run_one(row, bench, kept), shared))
     return sorted(results, key=lambda result: rows.index(result.row))
 
 
@@ -77,11 +79,11 @@ def choose(flags):
     if flags.named:
         rows = [row for row in rows if flags.named in row.name]
     if flags.all or flags.only or flags.named:
-        return rows
+        return rows, False
     seed = flags.seed if flags.seed is not None else int(datetime.date.today().strftime('%Y%m%d'))
     chosen = plan.sample(rows, seed, flags.seconds)
     print(f'a sample of {len(chosen)} of {len(rows)} rows; again with --seed {seed}', flush=True)
-    return chosen
+    return chosen, True
 
 
 def stop(*_):
@@ -93,7 +95,7 @@ def main():
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     flags = arguments()
-    rows = choose(flags)
+    rows, is_sample = choose(flags)
     if flags.list:
         for row in rows:
             print(f'{row.group}: {row.name}')
@@ -101,6 +103,8 @@ def main():
     folder = tempfile.mkdtemp(prefix='ashlar-real-')
     try:
         bench = bench_module.Bench(os.path.abspath(flags.ashlar), folder, os.environ.get('ASHLAR_SHARED_DIR'))
+        if is_sample:
+            bench.deadline = time.monotonic() + flags.seconds
         results = run_all(rows, bench, flags.jobs, Kept(flags.results, bench.ashlar))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

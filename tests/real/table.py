@@ -3,6 +3,7 @@ import datetime
 import platform
 import re
 import subprocess
+import textwrap
 
 GROUPS = {  # group -> (its title, what is held to what)
     'captures': ('Recorded histories, event by event',
@@ -23,11 +24,12 @@ GROUPS = {  # group -> (its title, what is held to what)
                  'Under `--reproducible`, whole histories are compared event by event.'),
     'big': ('Models larger than the machine', 'Within 20 s and 2 GB of host memory each.'),
     'cards': ('Which card is enough', 'Room that is left, by the table of one dry run without a device, and by a real '
-              'run on the card. Where the kernels of a card take other workspaces the two differ; the verdicts may not.'),
+              'run on the card. Where the kernels of a card take other workspaces the two differ; the verdicts may '
+              'not.'),
     'recording': ('Histories without an edit', 'What is left behind, and when.'),
     'others': ('Other frameworks', 'They run, or are refused in one line.'),
     'published': ('Cases that FakeGPU publishes', 'Its figures are of its documents, of July 2026; `really` is what it '
-                  'measured on a GPU. The programs are rebuilt from its description.'),
+                  'measured on a GPU. The programs are rebuilt from its description; cuDNN\'s workspaces are taken as 0.'),
     'estimate': ('The estimator', 'Against real runs.'),
 }
 
@@ -65,17 +67,23 @@ def processor():
     return f'{len(names)} x {names[0]}' if names else platform.machine()
 
 
-def versions(bench):
-    version = subprocess.run([bench.ashlar, '--version'], capture_output=True, text=True, check=False).stdout.strip()
-    return version or 'ashlar'
+def version(bench):
+    said = subprocess.run([bench.ashlar, '--version'], capture_output=True, text=True, check=False).stdout.strip()
+    return f'ashlar {said}'.strip()
+
+
+def wrapped(text):
+    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False) + ['']
 
 
 def head(results, bench, command):
     minutes = sum(result.seconds for result in results) / 60
-    return ['# Truth', '', f'Made by `{command}` on {datetime.date.today().isoformat()}, {versions(bench)}, in '
-            f'{minutes:.0f} minutes of runs, on a machine without a GPU ({processor()}, Linux {platform.release()}).',
-            f'{count(results)}.', '', 'Where a row names no release, PyTorch is 2.14.1 (CUDA 13.0) with transformers '
-            '4.57.1. Times are of the whole process, imports included, and of a machine that others use too.', '']
+    out = ['# Truth', '', f'<!-- Made by `{command}`: do not edit. -->', '']
+    out += wrapped(f'Made by `{command}` on {datetime.date.today().isoformat()} with {version(bench)}, in {minutes:.0f} '
+                   f'minutes of runs, on a machine without a GPU ({processor()}, Linux {platform.release()}). '
+                   f'{count(results)}.')
+    return out + wrapped('Where a row names no release, PyTorch is 2.14.1 (CUDA 13.0) with transformers 4.57.1. Times are '
+                         'of the whole process, imports included, on a machine that others use too.')
 
 
 def write(path, results, bench, command):
@@ -83,7 +91,7 @@ def write(path, results, bench, command):
     for group, (title, words) in GROUPS.items():
         mine = [result for result in results if result.row.group == group]
         if mine:
-            out += [f'## {title}', '', f'{words} {count(mine)}.', ''] + rows_of(mine) + ['']
+            out += [f'## {title}', ''] + wrapped(f'{words} {count(mine)}.') + rows_of(mine) + ['']
             out += [result.text for result in mine if result.text]
     with open(path, 'w', encoding='utf-8') as file:
-        file.write('\n'.join(out))
+        file.write('\n'.join(out).rstrip('\n') + '\n')

@@ -1,7 +1,7 @@
 """What the twin foretells from one recorded history, against real runs under each setting: equal to the byte.
 
-The history is recorded in ample room under the default settings. Some settings are tried in scarce room: half of the way
-from what the program holds at its peak to what the allocator then reserves, where the cache is given back, collected,
+The history is recorded in ample room under the default settings. Some settings are tried in scarce room: half way from
+what the program holds at its peak to what the allocator then reserves, where the cache is given back, collected,
 or does not do.
 """
 import programs

@@ -1,4 +1,4 @@
-"""Fifteen steps of small, medium and large blocks that come, go, and are given back: what the allocator holds at each."""
+"""Fifteen steps of small, medium and large blocks that come, go, and are given back: what is held after each."""
 
 import gc
 

@@ -4,7 +4,12 @@ import json
 
 from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
 
-SOURCE = 'extern "C" __global__ void twice(float *x, size_t n) { size_t i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }'
+SOURCE = """
+extern "C" __global__ void twice(float *x, size_t n) {
+  size_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= 2;
+}
+"""
 
 device = Device()
 device.set_current()
