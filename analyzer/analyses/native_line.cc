@@ -83,11 +83,9 @@ std::string ShortFunction(string_view function) {
 
 std::string NativeLine(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
   std::string out;
-  string_view file;
   for (const trace::Frame* frame : Telling(stacks, frames)) {
-    absl::StrAppend(&out, out.empty() ? "" : " < ", ModuleOf(*frame) == file ? "" : ModuleOf(*frame),
-                    ModuleOf(*frame) == file ? "" : " ", ShortFunction(frame->function));
-    file = ModuleOf(*frame);
+    const std::string before = out.empty() ? absl::StrCat(ModuleOf(*frame), " ") : " < ";
+    absl::StrAppend(&out, before, ShortFunction(frame->function));
   }
   return out;
 }

@@ -12,7 +12,7 @@ namespace {
 // What processes held of one device together.
 struct HeldOf {
   std::uint64_t peak_bytes = 0;     // contexts included
-  std::uint64_t context_bytes = 0;  // of all of them
+  std::uint64_t context_bytes = 0;  // of each
   std::uint64_t processes = 0;
 };
 
@@ -24,7 +24,7 @@ std::map<int, HeldOf> HeldOfDevices(const RunResults& results) {
       if (device.peak_bytes == 0) continue;
       HeldOf& held = out[device.ordinal];
       held.peak_bytes = std::max(held.peak_bytes, device.peak_bytes);  // each knows the peak of all
-      held.context_bytes += device.context_bytes;
+      held.context_bytes = std::max(held.context_bytes, device.context_bytes);
       ++held.processes;
     }
   }
@@ -33,16 +33,20 @@ std::map<int, HeldOf> HeldOfDevices(const RunResults& results) {
 
 std::uint64_t Less(std::uint64_t from, std::uint64_t bytes) { return from - std::min(from, bytes); }
 
+// With the card's contexts in place of those of the run. How many there were at the peak is not known: all of them where
+// the card's are bigger, else one.
 CardRow RowOfBooks(const gpus::Gpu& gpu, const HeldOf& held) {
-  const std::uint64_t contexts = held.processes * gpus::ContextOf(gpu, gpus::ModuleLoading::kLazy).value;
-  const std::uint64_t needed = Less(held.peak_bytes, held.context_bytes);
+  const std::uint64_t context = gpus::ContextOf(gpu, gpus::ModuleLoading::kLazy).value;
+  const std::uint64_t more = held.processes * Less(context, held.context_bytes);
+  const std::uint64_t needed = Less(held.peak_bytes + more, Less(held.context_bytes, context));
+  const std::uint64_t total = gpu.total_bytes.value;
   CardRow out;
   out.gpu = &gpu;
-  out.allocator_bytes = Less(gpu.total_bytes.value, contexts);
-  if (needed <= out.allocator_bytes) {
-    out.by_default.headroom_bytes = out.allocator_bytes - needed;
+  out.allocator_bytes = Less(total, context);
+  if (needed <= total) {
+    out.by_default.headroom_bytes = total - needed;
   } else {
-    out.by_default.failed_at = absl::StrCat("the peak: ", FormatBytes(needed - out.allocator_bytes), " too much");
+    out.by_default.failed_at = absl::StrCat(FormatBytes(needed - total), " are missing");
   }
   return out;
 }

@@ -50,7 +50,7 @@ struct CardTable {
 absl::StatusOr<CardTable> ReplayOnCards(const std::string& history, std::uint64_t outside_bytes,
                                         const remedies::Progress& progress);
 
-// The device on which the processes together held most, their contexts counted as each card has them.
+// The device on which the processes together held most, with contexts as each card has them.
 CardTable BooksOnCards(const RunResults& results);
 
 }  // namespace ashlar::cli

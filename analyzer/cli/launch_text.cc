@@ -144,11 +144,13 @@ std::string LeastCard(const CardTable& table) {
 void AppendBooksCards(const CardTable& table, std::string& out) {
   AppendSection("WHICH CARD IS ENOUGH",
                 absl::StrCat("the peak of the device's books, ", FormatBytes(table.peak_allocated_bytes),
-                             ", against each card: nothing was run again"),
+                             " and the contexts, against each card: nothing was run again"),
                 out);
   for (const CardRow& row : table.rows) {
-    absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, FormatBytes(row.allocator_bytes),
-                                          Cell(row.by_default)));
+    const CardOutcome& outcome = row.by_default;
+    const std::string cell =
+        outcome.headroom_bytes.has_value() ? Cell(outcome) : absl::StrCat("does not fit: ", outcome.failed_at);
+    absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, FormatBytes(row.gpu->total_bytes.value), cell));
   }
   absl::StrAppend(&out, "  ", LeastCard(table), "; a program that asks how much is free may go another way there\n");
 }

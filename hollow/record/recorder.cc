@@ -86,8 +86,9 @@ bool TorchCame() {
 // Holds the lock while a row is written; false where nothing is recorded any more.
 class Writer {
  public:
-  Writer() : lock_(g_mutex) {
-    if (g_recorder == nullptr || !TorchCame()) return;
+  enum class Look { kForTorch, kNot };
+  explicit Writer(Look look) : lock_(g_mutex) {
+    if (look == Look::kNot || g_recorder == nullptr || !TorchCame()) return;
     Row row('t');
     g_recorder->log.Append(row.Decimal(g_recorder->Now()).Finish());
     g_recording = Recording::kOff;
@@ -114,14 +115,14 @@ std::uint64_t NumberOfStack(const Caller& caller) {
   const Stack stack = CaptureStack(caller.address);
   std::vector<const void*> unknown;
   {
-    const Writer writer;
+    const Writer writer(Writer::Look::kForTorch);
     if (!writer) return 0;
     if (const auto number = writer.stacks().Find(stack); number.has_value()) return *number;
     unknown = writer.stacks().UnknownFrames(stack);
   }
   std::vector<CodeName> names;
   for (const void* frame : unknown) names.push_back(NameOf(frame));
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   return writer ? writer.stacks().Add(stack, unknown, names, writer.log()) : 0;
 }
 
@@ -149,7 +150,7 @@ void TellAllocation(const Caller& caller, const Asked& asked, std::uint64_t addr
   if (address == 0) return;  // 0 bytes were asked for
   const int device = asked.device >= 0 ? asked.device : CurrentDevice();
   const std::uint64_t stack = NumberOfStack(caller);
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('a');
   row.Decimal(std::int64_t{device}).Hex(address).Decimal(asked.bytes).Hex(asked.stream).Decimal(stack);
@@ -160,7 +161,7 @@ void TellFailure(const Caller& caller, const Asked& asked, int result) {
   const int device = asked.device >= 0 ? asked.device : CurrentDevice();
   const DeviceMemory memory = MemoryOfDevice();
   const std::uint64_t stack = NumberOfStack(caller);
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('o');
   row.Decimal(std::int64_t{device}).Decimal(asked.bytes).Decimal(memory.free_bytes).Decimal(memory.total_bytes);
@@ -170,7 +171,7 @@ void TellFailure(const Caller& caller, const Asked& asked, int result) {
 
 void TellFree(const Caller& caller, const void* pointer) {
   const std::uint64_t stack = NumberOfStack(caller);
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('d');
   row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(stack).Text(TextOf(caller.name));
@@ -178,14 +179,14 @@ void TellFree(const Caller& caller, const void* pointer) {
 }
 
 void TellKept(const void* pointer, int result) {
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('k');
   writer.Append(row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(std::int64_t{result}));
 }
 
 void TellReset(const Caller& caller, int device) {
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('x');
   writer.Append(row.Decimal(std::int64_t{device}).Text(TextOf(caller.name)));
@@ -193,7 +194,7 @@ void TellReset(const Caller& caller, int device) {
 
 void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle) {
   const std::uint64_t stack = NumberOfStack(caller);
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('c');
   row.Decimal(std::int64_t{asked.device}).Hex(handle).Decimal(asked.bytes).Decimal(stack);
@@ -202,7 +203,7 @@ void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle)
 
 void TellMapped(const Caller& caller, const Mapping& mapping) {
   const std::uint64_t stack = NumberOfStack(caller);
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('m');
   row.Hex(mapping.address).Decimal(mapping.bytes).Hex(mapping.handle).Decimal(mapping.offset).Decimal(stack);
@@ -211,7 +212,7 @@ void TellMapped(const Caller& caller, const Mapping& mapping) {
 
 void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t stack = NumberOfStack(caller);
-  const Writer writer;
+  const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('u');
   row.Hex(address).Decimal(bytes).Decimal(stack).Text(TextOf(caller.name));
