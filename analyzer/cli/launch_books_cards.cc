@@ -33,8 +33,8 @@ std::map<int, HeldOf> HeldOfDevices(const RunResults& results) {
 
 std::uint64_t Less(std::uint64_t from, std::uint64_t bytes) { return from - std::min(from, bytes); }
 
-// With the card's contexts in place of those of the run. How many there were at the peak is not known: all of them where
-// the card's are bigger, else one.
+// With the card's contexts in place of those of the run. How many there were at the peak is not known: all of them
+// where the card's are bigger, else one.
 CardRow RowOfBooks(const gpus::Gpu& gpu, const HeldOf& held) {
   const std::uint64_t context = gpus::ContextOf(gpu, gpus::ModuleLoading::kLazy).value;
   const std::uint64_t more = held.processes * Less(context, held.context_bytes);

@@ -150,7 +150,8 @@ void AppendBooksCards(const CardTable& table, std::string& out) {
     const CardOutcome& outcome = row.by_default;
     const std::string cell =
         outcome.headroom_bytes.has_value() ? Cell(outcome) : absl::StrCat("does not fit: ", outcome.failed_at);
-    absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, FormatBytes(row.gpu->total_bytes.value), cell));
+    const std::string total = FormatBytes(row.gpu->total_bytes.value);
+    absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, total, cell));
   }
   absl::StrAppend(&out, "  ", LeastCard(table), "; a program that asks how much is free may go another way there\n");
 }
