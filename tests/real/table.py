@@ -29,7 +29,8 @@ GROUPS = {  # group -> (its title, what is held to what)
     'recording': ('Histories without an edit', 'What is left behind, and when.'),
     'others': ('Other frameworks', 'They run, or are refused in one line.'),
     'published': ('Cases that FakeGPU publishes', 'Its figures are of its documents, of July 2026; `really` is what it '
-                  'measured on a GPU. The programs are rebuilt from its description; cuDNN\'s workspaces are taken as 0.'),
+                  'measured on a GPU. The programs are rebuilt from its description; cuDNN\'s workspaces are taken '
+                  'as 0.'),
     'estimate': ('The estimator', 'Against real runs.'),
 }
 
@@ -79,11 +80,11 @@ def wrapped(text):
 def head(results, bench, command):
     minutes = sum(result.seconds for result in results) / 60
     out = ['# Truth', '', f'<!-- Made by `{command}`: do not edit. -->', '']
-    out += wrapped(f'Made by `{command}` on {datetime.date.today().isoformat()} with {version(bench)}, in {minutes:.0f} '
-                   f'minutes of runs, on a machine without a GPU ({processor()}, Linux {platform.release()}). '
-                   f'{count(results)}.')
-    return out + wrapped('Where a row names no release, PyTorch is 2.14.1 (CUDA 13.0) with transformers 4.57.1. Times are '
-                         'of the whole process, imports included, on a machine that others use too.')
+    out += wrapped(f'Made by `{command}` on {datetime.date.today().isoformat()} with {version(bench)}, in '
+                   f'{minutes:.0f} minutes of runs, on a machine without a GPU ({processor()}, Linux '
+                   f'{platform.release()}). {count(results)}.')
+    return out + wrapped('Where a row names no release, PyTorch is 2.14.1 (CUDA 13.0) with transformers 4.57.1. Times '
+                         'are of the whole process, imports included, on a machine that others use too.')
 
 
 def write(path, results, bench, command):
