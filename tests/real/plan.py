@@ -58,4 +58,5 @@ def command(flags):
         value = getattr(flags, name)
         if value not in ('', None):
             words.append(f'--{name} {value}')
+    words += ['--results FILE'] if flags.results else []
     return ' '.join(words + [f'--table {flags.table}'])

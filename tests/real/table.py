@@ -22,14 +22,16 @@ GROUPS = {  # group -> (its title, what is held to what)
                  'own counts; those of many ranks are of the one that held most.'),
     'repeated': ('Twice alike, and with or without small values',
                  'Under `--reproducible`, whole histories are compared event by event.'),
-    'big': ('Models larger than the machine', 'Within 20 s and 2 GB of host memory each.'),
+    'big': ('Models larger than the machine', 'Within 20 s and 2 GB of host memory each. Where '
+            'others keep all processors busy (the load says so), the processor time is judged.'),
     'cards': ('Which card is enough', 'Room that is left, by the table of one dry run without a device, and by a real '
               'run on the card. Where the kernels of a card take other workspaces the two differ; the verdicts may '
               'not.'),
     'recording': ('Histories without an edit', 'What is left behind, and when.'),
     'others': ('Other frameworks', 'They run, or are refused in one line.'),
     'published': ('Cases that FakeGPU publishes', 'Its figures are of its documents, of July 2026; `really` is what it '
-                  'measured on a GPU. The programs are rebuilt from its description; cuDNN\'s workspaces are taken as 0.'),
+                  'measured on a GPU. The programs are rebuilt from its description; cuDNN\'s workspaces are taken '
+                  'as 0.'),
     'estimate': ('The estimator', 'Against real runs.'),
 }
 
@@ -79,11 +81,12 @@ def wrapped(text):
 def head(results, bench, command):
     minutes = sum(result.seconds for result in results) / 60
     out = ['# Truth', '', f'<!-- Made by `{command}`: do not edit. -->', '']
-    out += wrapped(f'Made by `{command}` on {datetime.date.today().isoformat()} with {version(bench)}, in {minutes:.0f} '
-                   f'minutes of runs, on a machine without a GPU ({processor()}, Linux {platform.release()}). '
-                   f'{count(results)}.')
-    return out + wrapped('Where a row names no release, PyTorch is 2.14.1 (CUDA 13.0) with transformers 4.57.1. Times are '
-                         'of the whole process, imports included, on a machine that others use too.')
+    out += wrapped(f'Made by `{command}` on {datetime.date.today().isoformat()} with {version(bench)}, in '
+                   f'{minutes:.0f} minutes of runs, on a machine without a GPU ({processor()}, Linux '
+                   f'{platform.release()}). {count(results)}.'
+                   + (' The runs were stopped and went on: all are of one build.' if '--results' in command else ''))
+    return out + wrapped('Where a row names no release, PyTorch is 2.14.1 (CUDA 13.0) with transformers 4.57.1. Times '
+                         'are of the whole process, imports included, on a machine that others use too.')
 
 
 def write(path, results, bench, command):
