@@ -28,10 +28,10 @@ bool IsSource(string_view file) {
 
 // What says nothing of who wanted the memory.
 bool IsBetween(const trace::Frame& frame) {
-  static constexpr std::array<string_view, 9> kFiles = {"libcu",  "libnv",      "libnccl",   "libc.so", "libc-",
+  static constexpr std::array<string_view, 9> kFiles = {"libcu",     "libnv",    "libnccl",    "libc.so",   "libc-",
                                                         "libstdc++", "ld-linux", "libpthread", "libashlar_"};
-  static constexpr std::array<string_view, 8> kSpaces = {"thrust::", "cub::",       "cuda::", "rmm::",
-                                                         "std::",    "__gnu_cxx::", "cccl::", "nvcuda::"};
+  static constexpr std::array<string_view, 8> kSpaces = {
+      "thrust::", "cub::", "cuda::", "rmm::", "std::", "__gnu_cxx::", "cccl::", "nvcuda::"};
   const string_view file = ModuleOf(frame);
   const std::string function = ShortFunction(frame.function);
   return std::any_of(kFiles.begin(), kFiles.end(), [file](string_view of) { return absl::StartsWith(file, of); }) ||

@@ -35,8 +35,8 @@ void Say(const std::string& text) {
 // The program's own exit code, but for what it could not know of.
 int FinishRecord(const RecordFlags& flags, int code, const RunResults& results) {
   const ProcessRun* run = ToExplain(results);
-  const std::string output = !flags.output.empty() ? flags.output
-                                                   : absl::StrCat(kUsualOutput, run == nullptr ? "" : EndingOf(*run));
+  const std::string output =
+      !flags.output.empty() ? flags.output : absl::StrCat(kUsualOutput, run == nullptr ? "" : EndingOf(*run));
   const absl::StatusOr<std::string> kept = KeepResults(results, output);
   if (!kept.ok()) {
     Fail(code, kept.status());

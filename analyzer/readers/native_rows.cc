@@ -14,19 +14,19 @@ struct RowKind {
   absl::string_view fields;
 };
 constexpr RowKind kKinds[] = {
-    {'p', "nn"},       // process: number, start in microseconds since 1970
-    {'f', "nnwr"},     // frame: number, offset, function, file
-    {'s', "nr"},       // stack: number, frames
-    {'a', "nnnnnnw"},  // allocation: time, device, address, bytes, stream, stack, call
+    {'p', "nn"},         // process: number, start in microseconds since 1970
+    {'f', "nnwr"},       // frame: number, offset, function, file
+    {'s', "nr"},         // stack: number, frames
+    {'a', "nnnnnnw"},    // allocation: time, device, address, bytes, stream, stack, call
     {'o', "nnnnnnnwn"},  // failure: time, device, bytes, free, total, stream, stack, call, result
-    {'d', "nnnw"},     // free: time, address, stack, call
-    {'k', "nnn"},      // the free failed: time, address, result
-    {'c', "nnnnnw"},   // memory without an address: time, device, handle, bytes, stack, call
-    {'m', "nnnnnnw"},  // mapped: time, address, bytes, handle, offset, stack, call
-    {'u', "nnnnw"},    // unmapped: time, address, bytes, stack, call
-    {'x', "nnw"},      // everything given back: time, device, call
-    {'t', "n"},        // PyTorch came: time
-    {'e', "n"},        // the end: time
+    {'d', "nnnw"},       // free: time, address, stack, call
+    {'k', "nnn"},        // the free failed: time, address, result
+    {'c', "nnnnnw"},     // memory without an address: time, device, handle, bytes, stack, call
+    {'m', "nnnnnnw"},    // mapped: time, address, bytes, handle, offset, stack, call
+    {'u', "nnnnw"},      // unmapped: time, address, bytes, stack, call
+    {'x', "nnw"},        // everything given back: time, device, call
+    {'t', "n"},          // PyTorch came: time
+    {'e', "n"},          // the end: time
 };
 
 bool ReadFields(absl::string_view fields, absl::string_view line, NativeRow& row) {

@@ -20,15 +20,15 @@ namespace ashlar::readers {
 // Positions in NativeRow::numbers, by the row's kind.
 namespace native {
 enum Process { kPid, kUnixMicroseconds };
-enum Frame { kFrame, kOffset };                                           // word: the function; rest: the file
-enum Stack { kStackNumber };                                              // rest: the frames, innermost first
-enum Allocation { kTime, kDevice, kAddress, kBytes, kStream, kStack };    // word: the call, as of those below
+enum Frame { kFrame, kOffset };                                         // word: the function; rest: the file
+enum Stack { kStackNumber };                                            // rest: the frames, innermost first
+enum Allocation { kTime, kDevice, kAddress, kBytes, kStream, kStack };  // word: the call, as of those below
 enum Failure { kFreeBytes = 3, kTotalBytes, kFailedStream, kFailedStack, kResult };  // kTime, kDevice; 2: bytes
-enum FreeRow { kFreedAddress = 1, kFreedStack };                          // kTime
-enum Kept { kKeptResult = 2 };                                            // kTime, kFreedAddress
-enum Created { kHandle = 2, kCreatedBytes, kCreatedStack };               // kTime, kDevice
+enum FreeRow { kFreedAddress = 1, kFreedStack };                                     // kTime
+enum Kept { kKeptResult = 2 };                                                       // kTime, kFreedAddress
+enum Created { kHandle = 2, kCreatedBytes, kCreatedStack };                          // kTime, kDevice
 enum Mapped { kMappedAddress = 1, kMappedBytes, kMappedHandle, kMappedOffset, kMappedStack };  // kTime
-enum Unmapped { kUnmappedAddress = 1, kUnmappedBytes, kUnmappedStack };   // kTime
+enum Unmapped { kUnmappedAddress = 1, kUnmappedBytes, kUnmappedStack };                        // kTime
 }  // namespace native
 
 struct NativeRow {
@@ -40,9 +40,9 @@ struct NativeRow {
 
 struct NativeRows {
   std::vector<NativeRow> rows;
-  std::uint64_t garbled = 0;       // lines that are no row
-  std::uint64_t unknown = 0;       // rows of kinds that this version does not know
-  bool is_cut = false;             // the last line has no end
+  std::uint64_t garbled = 0;  // lines that are no row
+  std::uint64_t unknown = 0;  // rows of kinds that this version does not know
+  bool is_cut = false;        // the last line has no end
 };
 
 // `text` without the first line.

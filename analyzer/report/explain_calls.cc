@@ -28,7 +28,7 @@ std::optional<std::uint64_t> TotalOfDevice(const trace::Snapshot& snapshot, int 
 
 // The sum total = allocated + outside + free where there was a failure.
 void SetCallBytes(const timeline::Timeline& timeline, timeline::EventIndex moment,
-              const std::optional<std::uint64_t>& total_bytes, Explanation& out) {
+                  const std::optional<std::uint64_t>& total_bytes, Explanation& out) {
   const std::uint64_t allocated = timeline.TotalsAfter(moment).allocated_bytes;
   OomAccounting& parts = out.accounting;
   parts.allocated_bytes = parts.reserved_bytes = parts.live_bytes = allocated;
@@ -50,9 +50,9 @@ void JudgeFailure(const timeline::Timeline& timeline, timeline::EventIndex momen
   out.request_bytes = event.size_bytes;
   out.tried_bytes = event.size_bytes;
   out.moment = absl::StrCat("the failed allocation, event ", FormatCount(moment));
-  out.headline = absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment), ": ",
-                              FormatBytes(event.size_bytes), " requested, ", FormatBytes(free_bytes),
-                              " free on the device");
+  out.headline =
+      absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment), ": ",
+                   FormatBytes(event.size_bytes), " requested, ", FormatBytes(free_bytes), " free on the device");
   if (event.size_bytes > free_bytes) {
     out.verdict = OomVerdict::kCapacity;
     out.evidence.push_back(absl::StrCat("capacity: ", FormatBytes(event.size_bytes - free_bytes),
@@ -96,10 +96,12 @@ void NoteUsedDevices(const trace::Snapshot& snapshot, int device, Explanation& o
   std::uint64_t used = 0;
   for (const auto& events : snapshot.device_traces) used += events.empty() ? 0 : 1;
   if (used < 2) return;
-  out.notes.push_back({"several_devices",
-                       absl::StrCat("the program used ", used, " devices; this is device ", device,
-                                    ", which held most; choose another with --device"),
-                       used});
+  out.notes.push_back(
+      {"several_devices",
+       absl::StrCat("the program used ", used, " devices; this is device ", device,
+                    out.verdict == OomVerdict::kHealthy ? ", which held most" : ", where an allocation failed last",
+                    "; choose another with --device"),
+       used});
 }
 
 // Those that came with the trace, whatever format it was kept in.
@@ -133,8 +135,8 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
   const timeline::State state = timeline.StateAt(moment);
   out.stacks = analyses::LiveLines(state, snapshot.stacks, kMostCallLines);
   out.at_end = LiveAtEndOf(timeline, snapshot.stacks);
-  out.program = ViewProgram(analyses::FindSteps(timeline, &snapshot.stacks, snapshot.annotations), moment,
-                            &snapshot.stacks);
+  out.program =
+      ViewProgram(analyses::FindSteps(timeline, &snapshot.stacks, snapshot.annotations), moment, &snapshot.stacks);
   out.advice.sentence = kNoSettings;
   if (!options.device.has_value()) NoteUsedDevices(snapshot, run->device, out);
   AddTraceNotes(snapshot, out);

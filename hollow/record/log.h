@@ -35,7 +35,7 @@ class Log {
 
   const std::string path_;
   char* chunk_ = nullptr;
-  std::size_t used_ = 0;         // of the chunk
+  std::size_t used_ = 0;          // of the chunk
   std::uint64_t file_bytes_ = 0;  // up to the end of the chunk
   bool is_broken_ = false;
 };

@@ -64,7 +64,7 @@ struct Recorder {
 
 std::mutex g_mutex;
 unsigned long long g_loaded = 0;  // libraries that were looked at
-Recorder* g_recorder = nullptr;  // never destroyed: programs call CUDA until their very end
+Recorder* g_recorder = nullptr;   // never destroyed: programs call CUDA until their very end
 
 void BeforeFork() { g_mutex.lock(); }
 void InParent() { g_mutex.unlock(); }

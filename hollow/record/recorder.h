@@ -35,8 +35,7 @@ class OwnCall {
   bool is_recorded() const {
     if (!is_outermost_) return false;
     const Recording recording = g_recording.load(std::memory_order_acquire);
-    return recording == Recording::kOn ||
-           (recording == Recording::kUnknown && StartRecording() == Recording::kOn);
+    return recording == Recording::kOn || (recording == Recording::kUnknown && StartRecording() == Recording::kOn);
   }
 
  private:

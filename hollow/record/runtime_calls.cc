@@ -12,7 +12,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 int cudaMalloc(void** pointer, std::size_t bytes) {
-  return Allocate({Name::cudaMalloc, ASHLAR_RETURN}, pointer, [&] { return Asked{bytes}; }, pointer, bytes);
+  return Allocate(
+      {Name::cudaMalloc, ASHLAR_RETURN}, pointer, [&] { return Asked{bytes}; }, pointer, bytes);
 }
 int cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags) {
   const auto asked = [&] { return Asked{bytes}; };

@@ -1,4 +1,5 @@
-// libashlar_record.so over the hollow device: what it writes of a program, whatever the program does and however it ends.
+// libashlar_record.so over the hollow device: what it writes of a program, whatever the program does and however it
+// ends.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -147,8 +148,7 @@ TEST(RecordLibraryTest, AResetGivesBackAndWhatItFoundIsSaid) {
 TEST(RecordLibraryTest, FunctionsThatAreHandedOutAreRecordedToo) {
   const Recorded run = RunClient(absl::StrCat("handed ", ASHLAR_HOLLOW_DRIVER));
   ASSERT_EQ(run.code, 0);
-  EXPECT_THAT(LiveSizes(SnapshotOf(run)),
-              testing::UnorderedElementsAre(kMiB, 2 * kMiB, 3 * kMiB, 4 * kMiB));
+  EXPECT_THAT(LiveSizes(SnapshotOf(run)), testing::UnorderedElementsAre(kMiB, 2 * kMiB, 3 * kMiB, 4 * kMiB));
 }
 
 TEST(RecordLibraryTest, AProcessWithPyTorchIsLeftToPyTorch) {

@@ -39,7 +39,9 @@ TEST_F(NativeStackTest, LibrariesBetweenAreLeftOut) {
                      {"/lib/libc.so.6", "__libc_start_main"},
                      {"/app", "_start"}}),
             "app Sort < main");
-  EXPECT_EQ(LabelOf({{"/x/libggml-cuda.so", "alloc(int)"}, {"/x/libllama.so", "load()"}, {"/x/libllama.so", "init()"},
+  EXPECT_EQ(LabelOf({{"/x/libggml-cuda.so", "alloc(int)"},
+                     {"/x/libllama.so", "load()"},
+                     {"/x/libllama.so", "init()"},
                      {"/node", "run()"}}),
             "libggml-cuda.so alloc < load < init");
   EXPECT_EQ(LabelOf({{"/x/libcublas.so.12", "cublasCreate_v2"}, {"/lib/libc.so.6", "+0x2"}}),

@@ -119,9 +119,9 @@ TEST(NativeLogTest, TheProgramsRequestsCanBeReplayed) {
 }
 
 TEST(NativeLogTest, TheDeviceThatHeldMostIsChosenWhateverIsLeft) {
-  const trace::Snapshot snapshot = Read(Log(
-      "a 1 0 0x1000 4096 0x0 0 cudaMalloc\na 2 3 0x9000 8192 0x0 0 cudaMalloc\nd 3 0x9000 0 cudaFree\ne 4\n"));
-  EXPECT_EQ(replay::BusiestDevice(snapshot), 3);
+  const trace::Snapshot snapshot =
+      Read(Log("a 1 0 0x1000 4096 0x0 0 cudaMalloc\na 2 3 0x9000 8192 0x0 0 cudaMalloc\nd 3 0x9000 0 cudaFree\ne 4\n"));
+  EXPECT_EQ(replay::DeviceToExplain(snapshot), 3);
   EXPECT_THAT(Explained(snapshot), HasSubstr("the program used 2 devices; this is device 3"));
 }
 
@@ -150,17 +150,17 @@ TEST(NativeLogTest, RoomThatWasNotWrittenToIsNoRow) {
 }
 
 TEST(NativeLogTest, WhatCannotBeReadIsCounted) {
-  const trace::Snapshot snapshot = Read(Log(
-      "a 10 0 0x1000 many 0x0 0 cudaMalloc\n"   // no number
-      "a 10 0 0x1000 4096 0x0 0\n"              // a field short
-      "a 10 0 0x1000 4096 0x0 0 cudaMalloc 7\n"  // one too many
-      "garbage\n\n"
-      "z 1 2 3\n"                                       // of a version to come
-      "a 10 4000 0x1000 4096 0x0 0 cudaMalloc\n"        // no such device
-      "a 10 0 0xffffffffffffffff 4096 0x0 0 cudaMalloc\n"
-      "s 9 0 55\n"
-      "a 10 0 0x1000 4096 0x0 9 cudaMalloc\n"
-      "e 11\n"));
+  const trace::Snapshot snapshot =
+      Read(Log("a 10 0 0x1000 many 0x0 0 cudaMalloc\n"    // no number
+               "a 10 0 0x1000 4096 0x0 0\n"               // a field short
+               "a 10 0 0x1000 4096 0x0 0 cudaMalloc 7\n"  // one too many
+               "garbage\n\n"
+               "z 1 2 3\n"                                 // of a version to come
+               "a 10 4000 0x1000 4096 0x0 0 cudaMalloc\n"  // no such device
+               "a 10 0 0xffffffffffffffff 4096 0x0 0 cudaMalloc\n"
+               "s 9 0 55\n"
+               "a 10 0 0x1000 4096 0x0 9 cudaMalloc\n"
+               "e 11\n"));
   EXPECT_THAT(NoteOf(snapshot, "garbled_rows"), HasSubstr("5 lines"));
   EXPECT_THAT(NoteOf(snapshot, "unknown_rows"), HasSubstr("1 rows"));
   EXPECT_THAT(NoteOf(snapshot, "impossible_rows"), HasSubstr("2 rows"));
@@ -170,13 +170,13 @@ TEST(NativeLogTest, WhatCannotBeReadIsCounted) {
 }
 
 TEST(NativeLogTest, CallsThatDoNotFitTogetherAreCounted) {
-  const trace::Snapshot snapshot = Read(Log(
-      "d 1 0x7000 0 cudaFree\n"                    // of before
-      "a 2 0 0x1000 4096 0x0 0 cudaMalloc\n"
-      "a 3 0 0x1800 4096 0x0 0 cudaMalloc\n"       // where the first still is
-      "o 4 0 10 0 0 0x0 0 cudaMalloc 801\n"
-      "m 5 0x900000 4096 0x77 0 0 cuMemMap\n"      // of a handle that was imported
-      "e 6\n"));
+  const trace::Snapshot snapshot =
+      Read(Log("d 1 0x7000 0 cudaFree\n"  // of before
+               "a 2 0 0x1000 4096 0x0 0 cudaMalloc\n"
+               "a 3 0 0x1800 4096 0x0 0 cudaMalloc\n"  // where the first still is
+               "o 4 0 10 0 0 0x0 0 cudaMalloc 801\n"
+               "m 5 0x900000 4096 0x77 0 0 cuMemMap\n"  // of a handle that was imported
+               "e 6\n"));
   EXPECT_THAT(NoteOf(snapshot, "unknown_frees"), HasSubstr("1 "));
   EXPECT_THAT(NoteOf(snapshot, "unseen_frees"), HasSubstr("1 "));
   EXPECT_THAT(NoteOf(snapshot, "failed_calls_801"), HasSubstr("not for want of memory"));
@@ -187,16 +187,16 @@ TEST(NativeLogTest, CallsThatDoNotFitTogetherAreCounted) {
 }
 
 TEST(NativeLogTest, VirtualMemory) {
-  const trace::Snapshot snapshot = Read(Log(
-      "c 1 0 0x9 8192 0 cuMemCreate\n"
-      "m 2 0x10000 4096 0x9 0 0 cuMemMap\n"
-      "m 3 0x20000 4096 0x9 4096 0 cuMemMap\n"     // its other half
-      "m 4 0x30000 8192 0x9 0 0 cuMemMap\n"        // all of it again
-      "c 5 -1 0xa 4096 0 cuMemCreate\n"            // the host's
-      "m 6 0x40000 4096 0xa 0 0 cuMemMap\n"
-      "u 7 0x10000 4096 1 cuMemUnmap\n"
-      "u 8 0x20000 4096 1 cuMemUnmap\nk 9 0x20000 1\n"  // which failed
-      "e 10\n"));
+  const trace::Snapshot snapshot =
+      Read(Log("c 1 0 0x9 8192 0 cuMemCreate\n"
+               "m 2 0x10000 4096 0x9 0 0 cuMemMap\n"
+               "m 3 0x20000 4096 0x9 4096 0 cuMemMap\n"  // its other half
+               "m 4 0x30000 8192 0x9 0 0 cuMemMap\n"     // all of it again
+               "c 5 -1 0xa 4096 0 cuMemCreate\n"         // the host's
+               "m 6 0x40000 4096 0xa 0 0 cuMemMap\n"
+               "u 7 0x10000 4096 1 cuMemUnmap\n"
+               "u 8 0x20000 4096 1 cuMemUnmap\nk 9 0x20000 1\n"  // which failed
+               "e 10\n"));
   ASSERT_THAT(snapshot.segments, SizeIs(1));
   EXPECT_EQ(snapshot.segments[0].address, 0x20000);
   EXPECT_THAT(NoteOf(snapshot, "mapped_again"), HasSubstr("1 "));

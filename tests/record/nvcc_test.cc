@@ -58,8 +58,8 @@ TEST_F(NvccTest, ThePlantedLeakIsFoundWithTheLineThatMadeIt) {
   const json& left = report["explanation"]["live_at_end"];
   EXPECT_EQ(left["bytes"], own.held);
   EXPECT_EQ(left["stacks"][0]["label"], "leak Grab < Turn < main");
-  const CommandResult recorded = Shell(absl::StrCat("export LD_PRELOAD=", ASHLAR_HOLLOW_LIBRARY,
-                                                    "\nashlar record -o kept.ashlar -- ./leak"));
+  const CommandResult recorded =
+      Shell(absl::StrCat("export LD_PRELOAD=", ASHLAR_HOLLOW_LIBRARY, "\nashlar record -o kept.ashlar -- ./leak"));
   EXPECT_EQ(recorded.code, 0) << recorded.error;
   EXPECT_THAT(Shell("ashlar explain kept.ashlar").out,
               AllOf(HasSubstr("NOT FREED   (4.00 MiB in 1 allocation"), HasSubstr("leak Grab < Turn < main")));

@@ -26,12 +26,12 @@ class AshlarTest : public testing::Test {
 
   // A shell line; `ashlar` in it is the program under test, `hollow` puts the hollow device beneath by hand.
   CommandResult Shell(const std::string& line) const {
-    const std::string command =
-        absl::StrCat("cd ", folder(), "\nashlar() { ", ASHLAR_PROGRAM, " \"$@\"; }\nhollow() { LD_PRELOAD=",
-                     ASHLAR_HOLLOW_LIBRARY, " LD_LIBRARY_PATH=", Drivers(), " \"$@\"; }\n", line, "\n");
+    const std::string command = absl::StrCat("cd ", folder(), "\nashlar() { ", ASHLAR_PROGRAM,
+                                             " \"$@\"; }\nhollow() { LD_PRELOAD=", ASHLAR_HOLLOW_LIBRARY,
+                                             " LD_LIBRARY_PATH=", Drivers(), " \"$@\"; }\n", line, "\n");
     std::ofstream(folder() + "line.sh") << command;
-    const int status = std::system(absl::StrCat("sh ", folder(), "line.sh > ", folder(), "out 2> ", folder(),
-                                                "error").c_str());
+    const int status =
+        std::system(absl::StrCat("sh ", folder(), "line.sh > ", folder(), "out 2> ", folder(), "error").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), BytesOf(folder() + "out"),
             BytesOf(folder() + "error")};
   }
