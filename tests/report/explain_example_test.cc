@@ -1,10 +1,12 @@
 // The bundled example is what its generator makes, and its explanation is the one the README shows.
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/readers/native_log.h"
 #include "analyzer/readers/torch_snapshot.h"
 #include "analyzer/readers/torch_snapshot_writer.h"
 #include "analyzer/report/explain.h"
@@ -45,6 +47,15 @@ report::Explanation MustExplainSnapshot(const trace::Snapshot& snapshot) {
   const absl::StatusOr<report::Explanation> explanation = report::ExplainSnapshot(snapshot, {});
   EXPECT_TRUE(explanation.ok()) << explanation.status();
   return *explanation;
+}
+
+// A native program's calls, with what it had not freed.
+trace::Snapshot LeakyProgram() {
+  std::ifstream file(ASHLAR_SOURCE_DIR "/tests/record/corpus/native_log/leaky.log", std::ios::binary);
+  const std::string log((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadNativeLog(log);
+  EXPECT_TRUE(snapshot.ok()) << snapshot.status();
+  return *snapshot;
 }
 
 TEST(ExplainExampleTest, TheFileIsWhatTheGeneratorWrites) {
@@ -111,6 +122,7 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   ExpectSound(MustExplain(WithCapacity(12 * kGiB)), schema);
   ExpectSound(MustExplainSnapshot(LeakingTraining()), schema);
   ExpectSound(MustExplainSnapshot(PoolCases().front().make().snapshot), schema);
+  ExpectSound(MustExplainSnapshot(LeakyProgram()), schema);
   // With these every object of the schema was printed: none is there for nothing.
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
 }
