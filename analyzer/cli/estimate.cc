@@ -198,8 +198,7 @@ void AddRunFlags(Command& app, EstimateFlags& flags) {
   app.Add("--accumulation", run.accumulation, "batches of a step (default 1)");
   app.Add("--precision", flags.precision,
           "fp32 (default); fp16 or bf16: autocast, weights stay in fp32; fp16-pure or bf16-pure: the whole model");
-  app.Add("--attention", flags.attention,
-          "eager, sdpa or flash (default: what transformers of the torch version takes)");
+  app.Add("--attention", flags.attention, "eager, sdpa or flash (default: what the version of transformers takes)");
   app.Add("--optimizer", run.optimizer,
           "adamw (default), adamw-hf, adamw-loop, adamw-foreach, adamw-fused, adamw-8bit, adafactor, sgd, "
           "sgd-momentum");
@@ -212,7 +211,8 @@ void AddRunFlags(Command& app, EstimateFlags& flags) {
   app.Add("--steps", run.steps,
           "optimizer steps, or forward passes, to run (default 3, with "
           "--lengths an epoch, 20 at most; 0: the weights alone)");
-  app.Add("--torch", run.torch_version, "whose behaviour: 1.10 to 2.11 (default 2.6)");
+  app.Add("--torch", run.torch_version, "whose behaviour: 1.10 to 2.15 (default 2.6)");
+  app.Add("--transformers", run.transformers_version, "whose models: 4.26 to 4.57 (default: that of torch's time)");
 }
 
 void AddSimulationFlags(Command& app, EstimateFlags& flags) {

@@ -45,7 +45,7 @@ class DecoderProgram final : public Program {
 };
 
 kernels::Transformers VersionsOf(const DryRunOptions& options) {
-  const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
+  const absl::StatusOr<kernels::Transformers> versions = VersionsFor(options);
   return versions.ok() ? *versions : kernels::Transformers();
 }
 
@@ -119,7 +119,7 @@ std::string WhyNoProgramOf(const LlamaProgramConfig& config, const DryRunOptions
 }
 
 std::string WhyNoProgramOf(const Gpt2ProgramConfig& config, const DryRunOptions& options) {
-  const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
+  const absl::StatusOr<kernels::Transformers> versions = VersionsFor(options);
   if (options.attention == Attention::kFlash && versions.ok() && versions->has_flash && !versions->gpt2_has_flash) {
     return absl::StrCat("transformers of torch ", options.torch_version,
                         " had no FlashAttention 2 for GPT-2: give --attention eager, or --torch 2.3 or later");

@@ -178,6 +178,7 @@ absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& asked
   if (absl::Status status = CheckLargestTensor(model, options); !status.ok()) return status;
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(options.torch_version);
   if (!framework.ok()) return Named("--torch", framework.status());
+  if (const auto versions = VersionsFor(options); !versions.ok()) return Named("--transformers", versions.status());
   const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);
   if (!gpu.ok()) return Named("--gpu", gpu.status());
   const absl::StatusOr<policy::Options> settings =

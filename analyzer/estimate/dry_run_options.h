@@ -41,6 +41,7 @@ struct DryRunOptions {
   std::string optimizer = "adamw";
   ModelSwitches switches = {};  // the model is described again with them where it was described without
   std::string torch_version = "2.6";
+  std::string transformers_version = {};             // empty: that of torch's time
   std::string gpu = "A100";                          // of kernels::GpuNamed: sizes of library buffers
   std::string conf = {};                             // as for PYTORCH_CUDA_ALLOC_CONF
   std::optional<std::uint64_t> capacity_bytes = {};  // that the allocator may have; nullopt: it never runs out

@@ -49,12 +49,14 @@ std::vector<ModelStates> StatesOf(const Model& model, const DryRunOptions& run) 
     }
     out.push_back(std::move(next));
   };
+  const std::int64_t block = kernels::FrameworkOf(run.torch_version).value_or(kernels::Framework()).optimizer_block;
   const Precision mixed = IsMixed(run.precision) ? run.precision : Precision::kFloat16Mixed;
-  add(run.is_training ? TrainingStates(model, run.precision, run.optimizer) : InferenceStates(model, run.precision));
+  add(run.is_training ? TrainingStates(model, run.precision, run.optimizer, block)
+                      : InferenceStates(model, run.precision));
   add(TrainingStates(model, Precision::kFloat32, "adamw"));
   add(TrainingStates(model, mixed, "adamw"));
   for (const char* optimizer : {"sgd-momentum", "adamw-8bit", "adafactor", "sgd"}) {
-    add(TrainingStates(model, Precision::kFloat32, optimizer));
+    add(TrainingStates(model, Precision::kFloat32, optimizer, block));
   }
   for (const Precision precision : {Precision::kFloat32, mixed}) add(InferenceStates(model, precision));
   return out;
@@ -218,6 +220,9 @@ absl::StatusOr<Estimate> EstimateMemory(Model described, const EstimateOptions& 
   out.run.tokens = model.tokens_a_sample.value_or(options.tokens.value_or(longest));
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(out.run.torch_version);
   if (!framework.ok()) return absl::InvalidArgumentError(absl::StrCat("--torch: ", framework.status().message()));
+  if (const auto versions = VersionsFor(out.run); !versions.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--transformers: ", versions.status().message()));
+  }
   if (absl::Status status = SetDevice(options, *framework, out); !status.ok()) return status;
   out.layers = SumLayers(model);
   out.outliers = FindOutliers(model);

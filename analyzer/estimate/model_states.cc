@@ -10,14 +10,14 @@ namespace ashlar::estimate {
 namespace {
 
 constexpr std::uint64_t kFloat = 4, kHalf = 2;
-constexpr std::uint64_t kSmallest8Bit = 4096, kBlock8Bit = 2048;  // elements; bitsandbytes 0.26
+constexpr std::uint64_t kSmallest8Bit = 4096;  // elements; bitsandbytes
 
 std::uint64_t ElementBytes(Precision precision) { return IsPure(precision) ? kHalf : kFloat; }
 std::uint64_t Elements(const ModelParameter& parameter) { return static_cast<std::uint64_t>(parameter.count()); }
 
-std::uint64_t AdamW8BitBytes(std::uint64_t elements) {
+std::uint64_t AdamW8BitBytes(std::uint64_t elements, std::uint64_t block) {
   if (elements < kSmallest8Bit) return 2 * kFloat * elements;
-  return 2 * (elements + kFloat * ((elements + kBlock8Bit - 1) / kBlock8Bit));
+  return 2 * (elements + kFloat * ((elements + block - 1) / block));
 }
 
 // A mean for each row and each column of a matrix, over the last two dims.
@@ -30,11 +30,12 @@ std::uint64_t AdafactorBytes(const ModelParameter& parameter) {
 }
 
 // `element` is a parameter's size; Adafactor and the 8-bit states are what they are for any.
-std::uint64_t StateBytes(const ModelParameter& parameter, absl::string_view optimizer, std::uint64_t element) {
+std::uint64_t StateBytes(const ModelParameter& parameter, absl::string_view optimizer, std::uint64_t element,
+                         std::uint64_t block) {
   if (optimizer == "sgd") return 0;
   if (optimizer == "sgd-momentum") return element * Elements(parameter);
   if (optimizer == "adafactor") return AdafactorBytes(parameter);
-  if (optimizer == "adamw-8bit") return AdamW8BitBytes(Elements(parameter));
+  if (optimizer == "adamw-8bit") return AdamW8BitBytes(Elements(parameter), block);
   return 2 * element * Elements(parameter);
 }
 
@@ -77,13 +78,13 @@ ModelStates InferenceStates(const Model& model, Precision precision) {
   return out;
 }
 
-ModelStates TrainingStates(const Model& model, Precision precision, absl::string_view optimizer) {
+ModelStates TrainingStates(const Model& model, Precision precision, absl::string_view optimizer, std::int64_t block) {
   ModelStates out = InferenceStates(model, precision);
   out.optimizer = std::string(optimizer);
   for (const ModelParameter& parameter : model.parameters) {
     if (!parameter.is_trained_on_device()) continue;
     out.gradients_bytes += ElementBytes(precision) * Elements(parameter);
-    out.optimizer_bytes += StateBytes(parameter, optimizer, ElementBytes(precision));
+    out.optimizer_bytes += StateBytes(parameter, optimizer, ElementBytes(precision), static_cast<std::uint64_t>(block));
   }
   return out;
 }

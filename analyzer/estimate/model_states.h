@@ -44,7 +44,9 @@ const std::vector<absl::string_view>& OptimizerNames();
 absl::Status CheckOptimizer(absl::string_view name);
 
 ModelStates InferenceStates(const Model& model, Precision precision);
-ModelStates TrainingStates(const Model& model, Precision precision, absl::string_view optimizer);
+// `block`: elements of an 8-bit state that share a scale (kernels::Framework::optimizer_block).
+ModelStates TrainingStates(const Model& model, Precision precision, absl::string_view optimizer,
+                           std::int64_t block = 2048);
 
 // What people compute by hand: 4 bytes x 4 x parameters + 4 bytes x tokens x batch + 2 GiB.
 std::uint64_t RuleOfThumb(const Model& model, std::int64_t batch, std::int64_t tokens_a_sample);

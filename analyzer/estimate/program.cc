@@ -37,13 +37,17 @@ bool IsDecoder(const Model& model) {
 
 }  // namespace
 
+absl::StatusOr<kernels::Transformers> VersionsFor(const DryRunOptions& options) {
+  return kernels::TransformersFor(options.torch_version, options.transformers_version);
+}
+
 std::optional<kernels::Attention> DefaultAttention(const Model& model, const DryRunOptions& options) {
-  const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
+  const absl::StatusOr<kernels::Transformers> versions = VersionsFor(options);
   if (!versions.ok() || (!IsDecoder(model) && !IsEncoder(model))) return std::nullopt;
   bool has_fused = false;
   if (std::holds_alternative<LlamaProgramConfig>(model.program)) has_fused = versions->prefers_sdpa;
   if (std::holds_alternative<Gpt2ProgramConfig>(model.program)) has_fused = versions->gpt2_has_sdpa;
-  if (std::holds_alternative<DistilBertProgramConfig>(model.program)) has_fused = versions->roberta_has_sdpa;
+  if (std::holds_alternative<DistilBertProgramConfig>(model.program)) has_fused = versions->distilbert_has_sdpa;
   if (const auto* bert = std::get_if<BertProgramConfig>(&model.program)) {
     has_fused = bert->padding_id.has_value() ? versions->roberta_has_sdpa : versions->bert_has_sdpa;
   }
@@ -79,7 +83,7 @@ std::string WhyNoFlash(const DryRunOptions& options) {
     return "FlashAttention has no fp32: give --precision bf16, fp16, bf16-pure or fp16-pure, or --attention sdpa or "
            "eager";
   }
-  const absl::StatusOr<kernels::Transformers> versions = kernels::TransformersFor(options.torch_version);
+  const absl::StatusOr<kernels::Transformers> versions = VersionsFor(options);
   if (versions.ok() && !versions->has_flash) {
     return absl::StrCat("transformers of torch ", options.torch_version,
                         " had no FlashAttention 2: give --attention eager, or --torch 2.1 or later");

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "analyzer/estimate/dry_run_options.h"
 #include "analyzer/estimate/model.h"
 #include "kernels/nn/parameters.h"
@@ -41,6 +42,9 @@ std::optional<kernels::Attention> DefaultAttention(const Model& model, const Dry
 
 // Of a model that WhyNoProgram has nothing against. `options` outlives it.
 std::unique_ptr<Program> MakeProgram(kernels::Parameters& parameters, const Model& model, const DryRunOptions& options);
+
+// What the asked versions of torch and transformers do.
+absl::StatusOr<kernels::Transformers> VersionsFor(const DryRunOptions& options);
 
 // Empty, or why --attention flash cannot run, whatever the model.
 std::string WhyNoFlash(const DryRunOptions& options);

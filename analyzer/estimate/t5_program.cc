@@ -18,7 +18,10 @@ class T5Program final : public Program {
       : context_(parameters.context()),
         head_(config.head),
         model_(parameters, config.t5,
-               {.head = config.head, .is_training = options.is_training, .is_checkpointed = options.is_checkpointed}) {}
+               {.head = config.head,
+                .is_training = options.is_training,
+                .is_checkpointed = options.is_checkpointed,
+                .transformers = VersionsFor(options).value_or(kernels::Transformers())}) {}
   Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
     const Tensor ids = Ids(shape.batch, shape.tokens), mask = MaskOf(context_, shape);
     const Tensor targets = Targets(shape);
@@ -63,7 +66,7 @@ double WidestTensorOf(const T5ProgramConfig& config, const DryRunOptions& option
 
 std::string WhyNoProgramOf(const T5ProgramConfig&, const DryRunOptions& options) {
   if (options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
-    return "T5 has no fused attention in the transformers followed here, 4.26 to 4.47: --attention eager";
+    return "T5 has no fused attention in the transformers followed here, up to 4.57: --attention eager";
   }
   return {};
 }

@@ -7,7 +7,7 @@ namespace ashlar::kernels {
 Tensor AutocastTo(const Tensor& tensor, DType dtype) {
   Context& context = tensor.context();
   const bool is_cached = tensor.dtype() == DType::kFloat32 && tensor.requires_grad() && !tensor.body().made_by &&
-                         (context.grad_enabled() || context.framework().caches_casts_without_grad);
+                         (!context.in_inference_mode() || context.framework().caches_casts_in_inference_mode);
   if (!is_cached) return Cast(tensor, dtype);
   const auto [it, is_new] = context.cast_index_.try_emplace(&tensor.body(), context.cast_copies_.size());
   if (is_new) context.cast_copies_.push_back(Cast(tensor, dtype));

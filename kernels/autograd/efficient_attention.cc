@@ -73,8 +73,13 @@ Tensor DeltaOf(const BackwardKernel& kernel, const Tensor& grad, const Tensor& o
   return delta;
 }
 
-// Freed in this order.
-enum EfficientSaved : std::size_t { kBias, kKey, kLogSumExp, kOutput, kQuery, kValue };
+// Freed in this order: inputs by name, then results.
+enum EfficientSaved : std::size_t { kBias, kKey, kQuery, kValue, kLogSumExp, kOutput, kOffset, kSeed };
+
+// Of all heads, where heads share keys: their sum over each group is the gradient.
+Tensor OfAllHeads(const Tensor& key, std::int64_t heads) {
+  return key.size(1) == heads ? Tensor() : EmptyOf(key, {key.size(0), key.size(2), heads, key.size(3)});
+}
 
 void EfficientGradient(Gradients& g, const FusedAttention& call, ops::RandomKey random) {
   const Tensor &query = g.saved[kQuery], &key = g.saved[kKey], &value = g.saved[kValue], &bias = g.saved[kBias];
@@ -85,17 +90,18 @@ void EfficientGradient(Gradients& g, const FusedAttention& call, ops::RandomKey 
   g.out[0] = SwappedHeads(EmptyOf(query, SwappedHeads(query).sizes()));
   g.out[1] = SwappedHeads(EmptyOf(key, SwappedHeads(key).sizes()));
   g.out[2] = SwappedHeads(EmptyOf(value, SwappedHeads(value).sizes()));
+  Tensor wide_key = OfAllHeads(key, heads), wide_value = OfAllHeads(value, heads);
   Tensor delta = DeltaOf(KernelFor(g.context.gpu(), query.dtype(), size), grad, SwappedHeads(g.saved[kOutput]));
   const std::int64_t bytes =
       WorkspaceOfEfficient(g.context.gpu(), query.dtype(), batch, heads, queries, key.size(2), size);
-  const Tensor workspace = Empty(g.context, {bytes}, DType::kUint8);
+  Tensor workspace = Empty(g.context, {bytes}, DType::kUint8);
   if (g.context.computes()) {
     g.context.Do(ops::TiledAttentionBackward{EfficientInputs(query, key, value, bias, call, random),
                                              g.saved[kOutput].view(), SumsOf(g.saved[kLogSumExp], queries),
                                              SwappedHeads(grad).view(), g.out[0].view(), g.out[1].view(),
                                              g.out[2].view()});
   }
-  delta.reset();
+  Release(delta, workspace, wide_value, wide_key);
 }
 
 }  // namespace
@@ -106,7 +112,7 @@ std::int64_t WorkspaceOfEfficient(const Gpu& gpu, DType dtype, std::int64_t batc
                                   std::int64_t queries, std::int64_t keys, std::int64_t head_size) {
   constexpr std::int64_t kLock = 4;  // words of 4 bytes
   const BackwardKernel kernel = KernelFor(gpu, dtype, head_size);
-  const std::int64_t columns = std::min(kernel.query_block, kernel.most_head);
+  const std::int64_t columns = kernel.key_block;  // MatmulGradQ: GemmShape<kBlockSizeI, kBlockSizeJ, ..>
   std::int64_t words =
       DivideUp(queries, kernel.query_block) * DivideUp(head_size, columns) * (kernel.query_block * columns + kLock);
   if (dtype != DType::kFloat32 && !kernel.keeps_in_registers) {
@@ -123,7 +129,12 @@ Tensor EfficientAttentionOf(const Tensor& query, const Tensor& key, const Tensor
   Context& context = query.context();
   const bool records = Records(query, key, value);
   const std::int64_t batch = query.size(0), heads = query.size(1), queries = query.size(2), size = query.size(3);
-  ASHLAR_CHECK(key.size(1) == heads);
+  ASHLAR_CHECK(key.size(1) == heads || context.framework().efficient_shares_keys);
+  Tensor seed, offset;
+  if (context.framework().efficient_has_seeds && call.dropout_p == 0) {
+    seed = Empty(context, {}, DType::kInt64);
+    offset = Empty(context, {}, DType::kInt64);
+  }
   const Tensor by_token = EmptyOf(query, {batch, queries, heads, value.size(3)});
   // Without a backward pass nobody asks for the sums: no bytes.
   const std::int64_t rows = records ? RoundUp(queries, kAlignedSums) : 0;
@@ -143,7 +154,8 @@ Tensor EfficientAttentionOf(const Tensor& query, const Tensor& key, const Tensor
   accumulator.reset();
   if (records) {
     Record("EfficientAttentionBackward", out, {query, key, value},
-           {Keep(bias.defined(), bias), Detach(key), Detach(log_sum_exp), Detach(out), Detach(query), Detach(value)},
+           {Keep(bias.defined(), bias), Detach(key), Detach(query), Detach(value), Detach(log_sum_exp), Detach(out),
+            Keep(offset.defined(), offset), Keep(seed.defined(), seed)},
            [call, random](Gradients& g) { EfficientGradient(g, call, random); });
   }
   return out;

@@ -33,12 +33,12 @@ ops::AttentionInputs FlashInputs(const Tensor& query, const Tensor& key, const T
 // Freed in this order.
 enum FlashSaved : std::size_t {
   kFlashKey,
+  kFlashQuery,
+  kFlashValue,
   kFlashLogSumExp,
   kFlashOutput,
-  kFlashOffset,
   kFlashSeed,
-  kFlashQuery,
-  kFlashValue
+  kFlashOffset
 };
 
 void FlashGradient(Gradients& g, const FusedAttention& call, ops::RandomKey random) {
@@ -143,8 +143,8 @@ Tensor FlashAttentionOf(const Tensor& query, const Tensor& key, const Tensor& va
   Release(split_out, split_sums);
   if (Records(query, key, value)) {
     Record("FlashAttentionBackward", out, {query, key, value},
-           {Detach(key), Detach(log_sum_exp), Detach(out), Keep(call.has_seeds, offset), Keep(call.has_seeds, seed),
-            Detach(query), Detach(value)},
+           {Detach(key), Detach(query), Detach(value), Detach(log_sum_exp), Detach(out), Keep(call.has_seeds, seed),
+            Keep(call.has_seeds, offset)},
            [call, random](Gradients& g) { FlashGradient(g, call, random); });
   }
   return out;

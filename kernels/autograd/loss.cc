@@ -28,7 +28,7 @@ Tensor NllLoss(const Tensor& input, const Tensor& targets) {
 }
 
 Tensor CrossEntropy(const Tensor& logits, const Tensor& targets) {
-  const Tensor log_probabilities = LogSoftmax(logits);
+  const Tensor log_probabilities = LogSoftmaxAsItIs(logits);
   return NllLoss(log_probabilities, targets);
 }
 

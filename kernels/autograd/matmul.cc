@@ -32,9 +32,14 @@ Tensor AsOperand(const Tensor& t) {
   return Contiguous(t);
 }
 
+// Of batches, by a kernel that takes no workspace.
+bool IsTritonProduct(const Tensor& a, const Tensor& out) {
+  return out.context().framework().outer_products_are_triton && a.rank() == 3 && a.size(-1) == 1;
+}
+
 void Multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out) {
   Context& context = out.context();
-  context.NeedProductWorkspace();
+  if (!IsTritonProduct(a, out)) context.NeedProductWorkspace();
   if (!context.computes()) return;
   ops::MatMul op{a.view(), b.view(), {}, 1, 0, out.view()};
   if (bias.defined()) op.bias = bias.view();
@@ -124,10 +129,7 @@ Tensor Addmm(const Tensor& bias_in, const Tensor& a, const Tensor& b) {
   const Tensor weight_t = ForProduct(b), x = ForProduct(a), bias = ForProduct(bias_in);
   Context& context = x.context();
   Tensor out = Empty(context, {x.sizes()[0], weight_t.sizes()[1]}, x.dtype());
-  if (context.framework().addmm_has_lt_workspace) {
-    const Tensor workspace = Empty(context, {static_cast<std::int64_t>(kMiB)}, DType::kUint8);
-    context.NeedProductWorkspace();
-  }
+  context.NeedLtWorkspace();
   Multiply(x, weight_t, bias, out);
   if (Records(bias, x, weight_t)) {
     Record("AddmmBackward", out, {bias, x, weight_t},

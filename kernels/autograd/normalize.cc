@@ -7,22 +7,13 @@
 namespace ashlar::kernels {
 namespace {
 
-constexpr std::int64_t kPartRows = 32;   // rows of partial sums of the norm's weight gradients
-constexpr std::int64_t kManyRows = 128;  // from here on they are used
-
 void LayerNormGradient(Gradients& g) {
   // Freed in this order: bias, input, mean, rstd, weight.
   const Tensor &bias = g.saved[0], &in = g.saved[1], &mean = g.saved[2], &rstd = g.saved[3], &weight = g.saved[4];
   const Tensor grad = Contiguous(g.grad);
-  const std::int64_t width = in.sizes().back();
   if (g.Needs(0)) g.out[0] = EmptyLike(in);
   if (g.Needs(1)) g.out[1] = EmptyLike(weight);
   if (g.Needs(2)) g.out[2] = EmptyLike(bias);
-  if (g.context.framework().layer_norm_has_partial_sums && (g.Needs(1) || g.Needs(2)) &&
-      in.elements() / width >= kManyRows) {
-    const Tensor of_weight = Empty(g.context, {kPartRows, width}, DType::kFloat32);
-    const Tensor of_bias = Empty(g.context, {kPartRows, width}, DType::kFloat32);
-  }
   if (!g.context.computes()) return;
   ops::LayerNormBackward op{grad.view(), in.view(), weight.view(), mean.view(), rstd.view(), {}, {}, {}};
   if (g.Needs(0)) op.grad_in = g.out[0].view();
@@ -45,11 +36,14 @@ Tensor SoftmaxGradient(Context& context, const Tensor& grad_in, const Tensor& re
   return out;
 }
 
-Tensor SoftmaxOf(const Tensor& input, bool is_log, bool in_float) {
+// Of the dtype that a caller asked for, autocast or not; of autocast's where it asked for none.
+enum class SoftmaxDType : std::uint8_t { kOfAutocast, kFloat, kOwn };
+
+Tensor SoftmaxOf(const Tensor& input, bool is_log, SoftmaxDType wanted) {
   const InOperation in(input.context(), is_log ? "log_softmax" : "softmax");
   Context& context = input.context();
   // Half is read by the kernel as it is, bfloat16 is cast first.
-  const bool widens = in_float || context.autocasts();
+  const bool widens = wanted == SoftmaxDType::kFloat || (wanted == SoftmaxDType::kOfAutocast && context.autocasts());
   const bool casts_inside = widens && input.dtype() == DType::kFloat16;
   const Tensor x = Contiguous(widens && !casts_inside ? Cast(input, DType::kFloat32) : input);
   Tensor out = casts_inside ? EmptyLike(x, DType::kFloat32) : EmptyLike(x);
@@ -84,19 +78,23 @@ Tensor LayerNorm(const Tensor& x_in, const Tensor& weight_in, const Tensor& bias
   return out;
 }
 
-Tensor Softmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false, /*in_float=*/false); }
+Tensor Softmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false, SoftmaxDType::kOfAutocast); }
 
-Tensor SoftmaxInFloat(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false, /*in_float=*/true); }
+Tensor SoftmaxInFloat(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/false, SoftmaxDType::kFloat); }
 
-Tensor LogSoftmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/true, /*in_float=*/false); }
+Tensor LogSoftmax(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/true, SoftmaxDType::kOfAutocast); }
+
+Tensor LogSoftmaxAsItIs(const Tensor& x) { return SoftmaxOf(x, /*is_log=*/true, SoftmaxDType::kOwn); }
 
 Tensor Dropout(const Tensor& x_in, double p) {
   const InOperation in(x_in.context(), "dropout");
   if (p == 0) return x_in;
   Context& context = x_in.context();
   const Tensor x = Contiguous(x_in);
+  const bool is_mask_first = context.framework().dropout_makes_mask_first;
+  Tensor mask = is_mask_first ? Empty(context, x.sizes(), DType::kBool) : Tensor();
   Tensor out = EmptyLike(x);
-  const Tensor mask = Empty(context, x.sizes(), DType::kBool);
+  if (!is_mask_first) mask = Empty(context, x.sizes(), DType::kBool);
   if (context.computes()) {
     context.Do(ops::Dropout{x.view(), p, context.Draw(x.elements()), out.view(), mask.view()});
   }

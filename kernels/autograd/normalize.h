@@ -14,6 +14,9 @@ Tensor LogSoftmax(const Tensor& x);
 // softmax(x, dtype=float32): half is read by the kernel as it is, bfloat16 is cast first.
 Tensor SoftmaxInFloat(const Tensor& x);
 
+// log_softmax(x, dtype=x.dtype), as cross_entropy asks for it: autocast leaves that alone (LossNLL.cpp).
+Tensor LogSoftmaxAsItIs(const Tensor& x);
+
 // The tensor itself where p is 0.
 Tensor Dropout(const Tensor& x, double p);
 

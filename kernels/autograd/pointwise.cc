@@ -214,17 +214,24 @@ Tensor Unary(UnaryKind kind, const Tensor& input) {
   return out;
 }
 
+Tensor ScalarOf(const Tensor& like, double value) {
+  Tensor out = Empty(like.context(), {}, like.dtype());
+  if (like.context().computes()) like.context().Do(ops::Fill{out.view(), value});
+  return out;
+}
+
 Tensor WhereOrValue(const Tensor& mask, const Tensor& x, double value) {
   const InOperation in(x.context(), "where");
+  const Tensor scalar = ScalarOf(x, value);
+  return WhereOr(mask, x, scalar);
+}
+
+Tensor WhereOr(const Tensor& mask, const Tensor& x, const Tensor& scalar) {
+  const InOperation in(x.context(), "where");
   Context& context = x.context();
-  Tensor scalar = Empty(context, {}, x.dtype());
   const Layout* const operands[] = {&mask.layout(), &x.layout()};
   Tensor out = EmptyStrided(context, ElementwiseLayout(operands), x.dtype());
-  if (context.computes()) {
-    context.Do(ops::Fill{scalar.view(), value});
-    context.Do(ops::Where{mask.view(), x.view(), scalar.view(), out.view()});
-  }
-  scalar.reset();
+  if (context.computes()) context.Do(ops::Where{mask.view(), x.view(), scalar.view(), out.view()});
   if (Records(x)) {
     Record("WhereBackward", out, {x}, {Detach(mask)},
            [](Gradients& g) { g.out[0] = WhereOrValue(g.saved[0], g.grad, 0); });

@@ -25,7 +25,10 @@ Tensor Cube(const Tensor& x);    // pow(x, 3)
 // rsqrt make temporaries backward. Autocast computes exp, log and rsqrt in float32.
 Tensor Unary(ops::UnaryKind kind, const Tensor& x);
 
-// mask ? x : value; `value` is a tensor of one element for the call.
+// A tensor without dims of x's dtype.
+Tensor ScalarOf(const Tensor& x, double value);
+// mask ? x : scalar, one of the above; with a value it lives for the call.
+Tensor WhereOr(const Tensor& mask, const Tensor& x, const Tensor& scalar);
 Tensor WhereOrValue(const Tensor& mask, const Tensor& x, double value);
 // mask ? value : x; the mask broadcasts.
 Tensor MaskedFill(const Tensor& x, const Tensor& mask, double value);

@@ -118,6 +118,14 @@ Tensor SafeSoftmax(const Tensor& x) {
   return out;
 }
 
+// x.repeat_interleave(heads / key heads, 1)
+Tensor RepeatHeads(const Tensor& x, std::int64_t heads) {
+  if (x.size(1) == heads) return x;
+  Dims sizes = x.sizes();
+  sizes.insert(sizes.begin() + 2, heads / x.size(1));
+  return View(Contiguous(Expand(Unsqueeze(x, 2), sizes)), {x.size(0), heads, x.size(2), x.size(3)});
+}
+
 // _scaled_dot_product_attention_math.
 Tensor MathAttention(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in, const Tensor& mask_in,
                      const ScaledAttention& call) {
@@ -125,7 +133,9 @@ Tensor MathAttention(const Tensor& query_in, const Tensor& key_in, const Tensor&
   Context& context = query_in.context();
   const bool widens = context.framework().math_attention_in_float && query_in.dtype() != DType::kFloat32;
   const auto widened = [&](const Tensor& t) { return widens ? Cast(t, DType::kFloat32) : t; };
-  const Tensor query_wide = widened(query_in), key = widened(key_in), value = widened(value_in);
+  const std::int64_t heads = query_in.size(1);
+  const Tensor query_wide = widened(query_in), key = RepeatHeads(widened(key_in), heads);
+  const Tensor value = RepeatHeads(widened(value_in), heads);
   const double root = std::sqrt(ScaleOf(query_in, call));
   const Tensor query = MulScalar(query_wide, root);
   Tensor mask = call.is_causal ? CausalMask(context, query.size(2), key.size(2)) : mask_in;
@@ -147,13 +157,14 @@ Tensor MathAttention(const Tensor& query_in, const Tensor& key_in, const Tensor&
 
 }  // namespace
 
-AttentionBackend BackendOf(const Gpu& gpu, DType dtype, std::int64_t head_size, bool has_mask) {
+AttentionBackend BackendOf(const Gpu& gpu, DType dtype, std::int64_t head_size, bool has_mask, bool can_be_efficient) {
   constexpr std::int64_t kMostFlashHead = 256;
   const bool is_half = dtype != DType::kFloat32, is_ampere = gpu.compute_capability >= 80;
   if (is_half && is_ampere && !has_mask && head_size <= kMostFlashHead) return AttentionBackend::kFlash;
   const std::int64_t aligned = is_half ? 8 : is_ampere ? 4 : 1;
   const bool has_dtype = dtype != DType::kBFloat16 || is_ampere;
-  return has_dtype && head_size % aligned == 0 ? AttentionBackend::kEfficient : AttentionBackend::kMath;
+  return can_be_efficient && has_dtype && head_size % aligned == 0 ? AttentionBackend::kEfficient
+                                                                   : AttentionBackend::kMath;
 }
 
 Tensor ScaledDotProductAttention(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in,
@@ -166,7 +177,8 @@ Tensor ScaledDotProductAttention(const Tensor& query_in, const Tensor& key_in, c
   ASHLAR_CHECK(!call.is_causal || (!mask.defined() && query.size(2) == key.size(2)));
   ASHLAR_CHECK(!mask.requires_grad());
   FusedAttention fused{ScaleOf(query, call), call.dropout_p, call.is_causal, false};
-  switch (BackendOf(context.gpu(), query.dtype(), query.size(-1), mask.defined())) {
+  const bool can_be_efficient = query.size(1) == key.size(1) || context.framework().efficient_shares_keys;
+  switch (BackendOf(context.gpu(), query.dtype(), query.size(-1), mask.defined(), can_be_efficient)) {
     case AttentionBackend::kFlash: {
       fused.has_seeds = context.framework().attention_seeds_on_device;
       const Tensor q = PadLastDim(query, kAlignedHead), k = PadLastDim(key, kAlignedHead),

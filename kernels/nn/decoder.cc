@@ -14,6 +14,7 @@
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
 #include "kernels/nn/flash_forward.h"
+#include "kernels/nn/key_cache.h"
 #include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
@@ -70,7 +71,8 @@ Decoder::Layer Decoder::NewLayer(Parameters& parameters, const std::string& name
   out.key = linear(".self_attn.k_proj", width, keys, config_.has_input_bias);
   out.value = linear(".self_attn.v_proj", width, keys, config_.has_input_bias);
   out.output = linear(".self_attn.o_proj", queries, width, config_.has_output_bias);
-  if (!rotates_once()) out.rotary = RotaryEmbedding(context_, config_.head_width, config_.theta);
+  if (!rotates_once())
+    out.rotary = RotaryEmbedding(context_, config_.head_width, config_.theta, options_.transformers.rotary_scales);
   out.gate = linear(".mlp.gate_proj", width, config_.inner, config_.has_mlp_bias);
   out.up = linear(".mlp.up_proj", width, config_.inner, config_.has_mlp_bias);
   out.down = linear(".mlp.down_proj", config_.inner, width, config_.has_mlp_bias);
@@ -88,7 +90,8 @@ Decoder::Decoder(Parameters& parameters, const DecoderConfig& config, const Opti
     layers_.push_back(NewLayer(parameters, absl::StrCat(prefix, "layers.", i)));
   }
   final_norm_ = NewNorm(parameters, prefix + "norm");
-  if (rotates_once()) rotary_ = RotaryEmbedding(context_, config.head_width, config.theta);
+  if (rotates_once())
+    rotary_ = RotaryEmbedding(context_, config.head_width, config.theta, options.transformers.rotary_scales);
   top_ = DecoderTop(parameters,
                     {.head = options.head,
                      .vocabulary = config.vocabulary,
@@ -136,10 +139,12 @@ Tensor Decoder::AttendEagerly(const Tensor& query, Tensor& key_in, Tensor& value
 }
 
 Tensor Decoder::AttendFused(Tensor& query_in, Tensor& key_in, Tensor& value_in, const Tensor& mask_in) const {
-  Tensor query = query_in, key = RepeatKeys(key_in), value = RepeatKeys(value_in);
+  const bool shares_keys = options_.transformers.sdpa_shares_keys && !mask_in.defined();
+  Tensor query = query_in, key = shares_keys ? key_in : RepeatKeys(key_in);
+  Tensor value = shares_keys ? value_in : RepeatKeys(value_in);
   const Tensor mask = mask_in.defined() ? Slice(mask_in, 3, 0, key.size(2)) : mask_in;
   const bool is_function = options_.transformers.attention_is_function;
-  if (is_function || mask.defined()) {
+  if (options_.transformers.sdpa_copies_inputs || (!is_function && mask.defined())) {
     query = Contiguous(query);
     key = Contiguous(key);
     value = Contiguous(value);
@@ -166,22 +171,26 @@ Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pas
   const auto by_head = [&](const Tensor& projected) {
     return Transpose(View(projected, {batch, length, -1, config_.head_width}), 1, 2);
   };
-  Tensor query = layer.query(hidden);
-  Tensor key = layer.key(hidden);
-  Tensor value = layer.value(hidden);
-  query = by_head(query);
-  key = by_head(key);
-  value = by_head(value);
+  Tensor query, key, value;
+  if (options_.transformers.attention_is_function) {  // each is split as soon as it is there
+    query = by_head(layer.query(hidden));
+    key = by_head(layer.key(hidden));
+    value = by_head(layer.value(hidden));
+  } else {
+    query = layer.query(hidden);
+    key = layer.key(hidden);
+    value = layer.value(hidden);
+    query = by_head(query);
+    key = by_head(key);
+    value = by_head(value);
+  }
   const RotaryTables rotary = rotates_once() ? pass.rotary : layer.rotary(pass.positions, value.dtype());
   {
     Tensor turned_query = ApplyRotary(query, rotary), turned_key = ApplyRotary(key, rotary);
     query = std::move(turned_query);
     key = std::move(turned_key);
   }
-  if (pass.cache != nullptr) {
-    pass.cache->push_back(Detach(key));
-    pass.cache->push_back(Detach(value));
-  }
+  UpdateCache(pass.cache, options_.transformers.cache_joins, key, value);
   Tensor out;
   switch (options_.attention) {
     case Attention::kEager:
@@ -240,7 +249,12 @@ DecoderOutput Decoder::Run(const Tensor& ids, const Call& call) const {
   // The fused kernels know a causal mask by a flag, but none of a window.
   const bool is_windowed = config_.window.has_value() && length >= *config_.window;
   const bool needs_mask = is_windowed || mask.defined();
-  if (options_.attention == Attention::kEager || (options_.attention == Attention::kSdpa && needs_mask)) {
+  const bool is_packed = options_.transformers.packs_sequences && pass.cache == nullptr && !mask.defined();
+  if (is_packed && options_.attention == Attention::kSdpa) {
+    pass.mask.tensor = PackedCausalMask(context_, ids.size(0), length);
+  } else if (is_packed && options_.attention == Attention::kEager) {
+    pass.mask.tensor = PackedCausalBias(context_, ids.size(0), length, embedded.dtype());
+  } else if (options_.attention == Attention::kEager || (options_.attention == Attention::kSdpa && needs_mask)) {
     pass.mask.tensor = mask.defined()
                            ? UpdatedCausalBias(mask, embedded.dtype(), options_.attention == Attention::kSdpa)
                            : CausalBias(context_, length, embedded.dtype(), config_.window);
@@ -248,10 +262,10 @@ DecoderOutput Decoder::Run(const Tensor& ids, const Call& call) const {
     pass.mask = FlashMask(call);
   }
   Tensor hidden = embedded;
+  if (rotates_once()) pass.rotary = rotary_(pass.positions, hidden.dtype());
   if (config_.family == DecoderFamily::kGemma) {
     hidden = MulScalar(hidden, std::sqrt(static_cast<double>(config_.width)));
   }
-  if (rotates_once()) pass.rotary = rotary_(pass.positions, hidden.dtype());
   for (const Layer& layer : layers_) {
     if (options_.is_checkpointed && options_.is_training) {
       hidden = Checkpoint({hidden, pass.mask.tensor, pass.positions},
@@ -265,7 +279,7 @@ DecoderOutput Decoder::Run(const Tensor& ids, const Call& call) const {
     }
   }
   out.hidden = final_norm_(hidden);
-  Release(embedded, pass.positions, positions, pass.mask.tensor, hidden, pass.rotary.cosines, pass.rotary.sines);
+  Release(hidden, embedded, pass.positions, positions, pass.mask.tensor, pass.rotary.cosines, pass.rotary.sines);
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Llama and what is built like it: qwen2, mistral, gemma (models/llama/modeling_llama.py and its kin in transformers
-// 4.38 to 4.51; kernels/nn/transformers.h has what differs). RMS norms in plain Python, rotary positions, keys and
+// 4.38 to 4.57; kernels/nn/transformers.h has what differs). RMS norms in plain Python, rotary positions, keys and
 // values shared by groups of heads, a gated feed-forward; the keys and values are kept until the outputs end, as
 // use_cache does, but not with checkpointing.
 //

@@ -13,8 +13,8 @@
 namespace ashlar::kernels {
 namespace {
 
-// nn.functional.pad(labels, (0, 1), value=-100)[..., 1:].contiguous(): the last token has nothing to say.
-Tensor ShiftedLabels(const Tensor& labels) {
+// nn.functional.pad(labels, (0, 1), value=-100): the last token has nothing to say.
+Tensor PaddedLabels(const Tensor& labels) {
   Context& context = labels.context();
   const std::int64_t batch = labels.size(0), length = labels.size(1);
   const Tensor padded = Empty(context, {batch, length + 1}, DType::kInt64);
@@ -22,13 +22,16 @@ Tensor ShiftedLabels(const Tensor& labels) {
     context.Do(ops::Fill{padded.view(), static_cast<double>(ops::kIgnoreIndex)});
     context.Do(ops::Copy{labels.view(), Alias(padded, {labels.sizes(), padded.strides()}, 0).view()});
   }
-  return Contiguous(Slice(padded, 1, 1, length + 1));
+  return padded;
 }
 
-Tensor NextTokenLoss(const Tensor& logits, const Tensor& labels, bool copies_logits) {
+// `logits` end with the function's frame, before its labels do.
+Tensor NextTokenLoss(Tensor logits, const Tensor& labels, bool copies_logits) {
   if (!copies_logits) {
-    const Tensor shifted = ShiftedLabels(labels);
-    return CrossEntropy(View(logits, {-1, logits.size(-1)}), View(shifted, {-1}));
+    const Tensor padded = PaddedLabels(labels), shifted = Contiguous(Slice(padded, 1, 1, padded.size(1)));
+    Tensor loss = CrossEntropy(View(logits, {-1, logits.size(-1)}), View(shifted, {-1}));
+    logits.reset();
+    return loss;
   }
   const std::int64_t length = logits.size(1);
   const Tensor shifted = Contiguous(Whole(Slice(logits, 1, 0, length - 1), 2));
@@ -78,13 +81,17 @@ void DecoderTop::Forward(const DecoderOutput& output, const Call& call) const {
   call.ReturnTuple(output.cache);
 }
 
-Tensor DecoderTop::Loss(const DecoderOutput& output, const Tensor& labels, const Call& call) const {
-  Tensor loss = LossOf(output.hidden, labels, call);
+// The hidden states end with the call, then what it returned: logits, and the layers' keys and values from the last on.
+Tensor DecoderTop::Loss(DecoderOutput output, const Tensor& labels, const Call& call) const {
+  Tensor returned;
+  Tensor loss = LossOf(output.hidden, labels, call, returned);
   call.ReturnTuple(output.cache);
+  Release(output.hidden, returned);
+  for (std::size_t i = output.cache.size(); i >= 2; i -= 2) Release(output.cache[i - 2], output.cache[i - 1]);
   return loss;
 }
 
-Tensor DecoderTop::LossOf(const Tensor& hidden, const Tensor& labels, const Call& call) const {
+Tensor DecoderTop::LossOf(const Tensor& hidden, const Tensor& labels, const Call& call, Tensor& returned) const {
   if (config_.head == DecoderHead::kNone) {
     call.Return(hidden);
     return MeanOfAll(hidden);
@@ -97,8 +104,8 @@ Tensor DecoderTop::LossOf(const Tensor& hidden, const Tensor& labels, const Call
   }
   call.Return(logits);
   if (config_.transformers.loss_is_function) {  // which casts for itself: its caller holds the narrow ones
-    const Tensor wide = Cast(logits, DType::kFloat32);
-    return NextTokenLoss(wide, labels, config_.transformers.loss_copies_logits);
+    returned = logits;
+    return NextTokenLoss(Cast(logits, DType::kFloat32), labels, config_.transformers.loss_copies_logits);
   }
   if (config_.own_loss != OwnLoss::kAsTheyAre) logits = Cast(logits, DType::kFloat32);
   return NextTokenLoss(logits, labels, config_.transformers.loss_copies_logits);

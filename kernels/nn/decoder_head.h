@@ -45,14 +45,15 @@ class DecoderTop {
   DecoderTop(Parameters& parameters, const Config& config, const Tensor& embedding);
 
   // labels (B, S), of a classifier (B). Without a head the mean of the hidden states, for a loss.
-  Tensor Loss(const DecoderOutput& output, const Tensor& labels, const Call& call) const;
+  Tensor Loss(DecoderOutput output, const Tensor& labels, const Call& call) const;
   // Returns to the caller logits (B, S, vocabulary) or (B, labels), the hidden states themselves where there is no
   // head, and the cache.
   void Forward(const DecoderOutput& output, const Call& call) const;
 
  private:
   Tensor Logits(const Tensor& hidden) const;
-  Tensor LossOf(const Tensor& hidden, const Tensor& labels, const Call& call) const;
+  // `returned` gets what the model's call returns beside the loss, and holds it as long.
+  Tensor LossOf(const Tensor& hidden, const Tensor& labels, const Call& call, Tensor& returned) const;
 
   Config config_;
   absl::string_view name_;

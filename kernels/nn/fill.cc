@@ -48,6 +48,12 @@ void FillRotary(const Tensor& table, double theta) {
   UploadFloats(table, values);
 }
 
+Tensor CountedPositions(Context& context, std::int64_t length) {
+  Tensor out = Empty(context, {1, length}, DType::kInt64);
+  if (context.computes()) context.Do(ops::Arange{Alias(out, {{length}, {1}}, 0).view(), 0, 1});
+  return out;
+}
+
 void FillIds(const Tensor& tensor, absl::Span<const std::int64_t> values) {
   Context& context = tensor.context();
   if (!context.computes()) return;

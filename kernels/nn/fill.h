@@ -14,6 +14,8 @@ namespace ashlar::kernels {
 void FillNormal(const Tensor& tensor, double mean, double deviation);
 // (2, S, D / 2) float32: cosines and sines of position s times theta^(-2i / D).
 void FillRotary(const Tensor& table, double theta);
+// (1, length) int64: arange.
+Tensor CountedPositions(Context& context, std::int64_t length);
 // Contiguous tensors of int64, int32.
 void FillIds(const Tensor& tensor, absl::Span<const std::int64_t> values);
 

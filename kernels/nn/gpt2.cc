@@ -14,8 +14,10 @@
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
+#include "kernels/nn/fill.h"
 #include "kernels/nn/flash_forward.h"
 #include "kernels/nn/gelu_new.h"
+#include "kernels/nn/key_cache.h"
 #include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
@@ -46,9 +48,10 @@ Gpt2::Gpt2(Parameters& parameters, const Gpt2Config& config, Options options)
     layer.attention_name = context_.Named(at + "attn");
     layer.mlp_name = context_.Named(at + "mlp");
     layer.norm_attention = LayerNormLayer(parameters, at + "ln_1", d, config.layer_norm_epsilon);
-    layer.mask = CausalBuffer(context_, config.n_positions);
     layer.attention = projection("attn.c_attn", d, 3 * d);
     layer.attention_out = projection("attn.c_proj", d, d);
+    layer.mask = CausalBuffer(context_, config.n_positions);  // .to() moves a module's buffers behind its children
+    layer.masked_bias = Empty(context_, {}, DType::kFloat32, Part::kWeights);
     layer.norm_mlp = LayerNormLayer(parameters, at + "ln_2", d, config.layer_norm_epsilon);
     layer.mlp = projection("mlp.c_fc", d, inner);
     layer.mlp_out = projection("mlp.c_proj", inner, d);
@@ -77,7 +80,8 @@ Tensor Gpt2::AttendEagerly(const Layer& layer, const Tensor& query, const Tensor
     weights = Div(weights, divisor);
   }
   const Tensor mask = Slice(Slice(layer.mask, 2, 0, length), 3, 0, length);
-  weights = WhereOrValue(mask, weights, std::numeric_limits<float>::lowest());
+  const Tensor lowest = ScalarOf(weights, std::numeric_limits<float>::lowest());  // a local of _attn
+  weights = WhereOr(mask, weights, lowest);
   if (bias.defined()) weights = Add(weights, bias);
   weights = Softmax(weights);
   weights = Cast(weights, value.dtype());
@@ -95,7 +99,7 @@ Tensor Gpt2::AttendFused(const Tensor& query_in, const Tensor& key_in, const Ten
                         {.dropout_p = p, .is_causal = is_causal});
   }
   Tensor query = query_in, key = key_in, value = value_in;
-  if (options_.transformers.attention_is_function) {
+  if (options_.transformers.sdpa_copies_inputs) {
     query = Contiguous(query);
     key = Contiguous(key);
     value = Contiguous(value);
@@ -115,10 +119,7 @@ Tensor Gpt2::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& m
     parts = Chunk(packed, 3, 2);
   }
   for (Tensor& part : parts) part = Permute(View(part, {batch, length, heads, depth}), {0, 2, 1, 3});
-  if (cache != nullptr) {
-    cache->push_back(Detach(parts[1]));
-    cache->push_back(Detach(parts[2]));
-  }
+  UpdateCache(cache, options_.transformers.cache_joins, parts[1], parts[2]);
   Tensor weights;
   Tensor out = options_.attention == Attention::kEager
                    ? AttendEagerly(layer, parts[0], parts[1], parts[2], mask.tensor, weights)
@@ -148,6 +149,7 @@ Tensor Gpt2::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask&
     fed = Dropout(fed, dropout(config_.resid_pdrop));
   }
   states = Add(residual, fed);
+  Release(attended, fed);
   return states;
 }
 
@@ -155,9 +157,10 @@ DecoderOutput Gpt2::Run(const Tensor& ids, const Call& call) const {
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
   DecoderOutput out;
-  Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
-  if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
+  Tensor position_ids;
+  if (!options_.transformers.gpt2_counts_late) position_ids = CountedPositions(context_, length);
   Tensor words = tokens_(ids);
+  if (options_.transformers.gpt2_counts_late) position_ids = CountedPositions(context_, length);
   if (options_.is_checkpointed && options_.is_training) WantGradient(words);
   LayerMask mask;
   if (options_.attention == Attention::kFlash) {
@@ -168,6 +171,12 @@ DecoderOutput Gpt2::Run(const Tensor& ids, const Call& call) const {
   }
   Tensor places = positions_(position_ids);
   Tensor hidden = Add(words, places);
+  if (is_checkpointed && options_.transformers.packs_sequences && !call.mask.defined()) {
+    if (options_.attention == Attention::kSdpa) mask.tensor = PackedCausalMask(context_, ids.size(0), length);
+    if (options_.attention == Attention::kEager) {
+      mask.tensor = PackedCausalBias(context_, ids.size(0), length, words.dtype());
+    }
+  }
   hidden = Dropout(hidden, dropout(config_.embd_pdrop));
   for (const Layer& layer : layers_) {
     if (is_checkpointed) {
@@ -179,7 +188,7 @@ DecoderOutput Gpt2::Run(const Tensor& ids, const Call& call) const {
     }
   }
   out.hidden = final_norm_(hidden);
-  Release(mask.tensor, position_ids, words, places);
+  Release(words, position_ids, mask.tensor, places);
   return out;
 }
 

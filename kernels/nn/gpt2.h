@@ -1,4 +1,4 @@
-// GPT-2 as transformers 4.3x to 4.51 runs it (models/gpt2/modeling_gpt2.py; kernels/nn/transformers.h has what
+// GPT-2 as transformers 4.3x to 4.57 runs it (models/gpt2/modeling_gpt2.py; kernels/nn/transformers.h has what
 // differs): packed attention weights, a causal mask buffer a layer, the tanh gelu in plain Python; keys and values are
 // kept until the outputs end, as use_cache does, but not with checkpointing.
 #ifndef ASHLAR_KERNELS_NN_GPT2_H_
@@ -56,7 +56,8 @@ class Gpt2 {
   struct Layer {
     absl::string_view name, attention_name, mlp_name;
     LayerNormLayer norm_attention;
-    Tensor mask;  // (1, 1, n_positions, n_positions) bool, true where a key may be seen
+    Tensor mask;         // (1, 1, n_positions, n_positions) bool, true where a key may be seen
+    Tensor masked_bias;  // a buffer of one element that nothing reads
     Projection attention, attention_out;
     LayerNormLayer norm_mlp;
     Projection mlp, mlp_out;

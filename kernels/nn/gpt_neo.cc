@@ -12,8 +12,10 @@
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/causal_mask.h"
+#include "kernels/nn/fill.h"
 #include "kernels/nn/flash_forward.h"
 #include "kernels/nn/gelu_new.h"
+#include "kernels/nn/key_cache.h"
 #include "kernels/nn/padding_mask.h"
 
 namespace ashlar::kernels {
@@ -37,12 +39,13 @@ GptNeo::GptNeo(Parameters& parameters, const GptNeoConfig& config, const Options
     layer.attention_name = context_.Named(at + "attn.attention");
     layer.mlp_name = context_.Named(at + "mlp");
     layer.norm_attention = LayerNormLayer(parameters, at + "ln_1", d, config.norm_epsilon);
-    layer.mask = CausalBuffer(context_, config.positions,
-                              is_local ? std::optional(config.window) : std::optional<std::int64_t>());
     layer.key = linear("attn.attention.k_proj", d, d, false);
     layer.value = linear("attn.attention.v_proj", d, d, false);
     layer.query = linear("attn.attention.q_proj", d, d, false);
     layer.output = linear("attn.attention.out_proj", d, d, true);
+    layer.mask = CausalBuffer(context_, config.positions,  // .to() moves a module's buffers behind its children
+                              is_local ? std::optional(config.window) : std::optional<std::int64_t>());
+    layer.masked_bias = Empty(context_, {}, DType::kFloat32, Part::kWeights);
     layer.norm_feed_forward = LayerNormLayer(parameters, at + "ln_2", d, config.norm_epsilon);
     layer.raise = linear("mlp.c_fc", d, config.inner, true);
     layer.lower = linear("mlp.c_proj", config.inner, d, true);
@@ -61,18 +64,20 @@ GptNeo::GptNeo(Parameters& parameters, const GptNeoConfig& config, const Options
                     tokens_.weight());
 }
 
-// Scores and softmax in float, the weights in the values' dtype.
-Tensor GptNeo::Weigh(const Layer& layer, const Tensor& query_in, const Tensor& key_in, DType dtype,
-                     const Tensor& bias) const {
+// _attn: scores and softmax in float, the weights in the values' dtype.
+Tensor GptNeo::AttendEagerly(const Layer& layer, const Tensor& query_in, const Tensor& key_in, const Tensor& value,
+                             const Tensor& bias, Tensor& weights) const {
   const Tensor query = Cast(query_in, DType::kFloat32), key = Cast(key_in, DType::kFloat32);
   const std::int64_t length = query.size(2);
-  Tensor weights = Matmul(query, Transpose(key, -1, -2));
+  weights = Matmul(query, Transpose(key, -1, -2));
   const Tensor mask = Slice(Slice(layer.mask, 2, 0, length), 3, 0, length);
-  weights = WhereOrValue(mask, weights, std::numeric_limits<float>::lowest());
+  const Tensor lowest = ScalarOf(weights, std::numeric_limits<float>::lowest());  // a local of _attn
+  weights = WhereOr(mask, weights, lowest);
   if (bias.defined()) weights = Add(weights, Slice(bias, 3, 0, length));
   weights = Softmax(weights);
-  weights = Cast(weights, dtype);
-  return Dropout(weights, dropout(config_.attention_dropout));
+  weights = Cast(weights, value.dtype());
+  weights = Dropout(weights, dropout(config_.attention_dropout));
+  return Matmul(weights, value);
 }
 
 Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const LayerMask& mask,
@@ -88,18 +93,14 @@ Tensor GptNeo::Attend(const Layer& layer, const Tensor& hidden, const LayerMask&
   query = by_head(query);
   key = by_head(key);
   value = by_head(value);
-  if (cache != nullptr) {
-    cache->push_back(Detach(key));
-    cache->push_back(Detach(value));
-  }
+  UpdateCache(cache, options_.transformers.cache_joins, key, value);
   Tensor weights, out;
   if (options_.attention == Attention::kFlash) {
     out = FlashForward(Transpose(query, 1, 2), Transpose(key, 1, 2), Transpose(value, 1, 2), mask,
                        {.dropout_p = dropout(config_.attention_dropout), .is_causal = length > 1, .scale = 1});
     out = Reshape(out, {batch, length, width});
   } else {
-    weights = Weigh(layer, query, key, value.dtype(), mask.tensor);
-    out = Matmul(weights, value);
+    out = AttendEagerly(layer, query, key, value, mask.tensor, weights);
     out = View(Contiguous(Permute(out, {0, 2, 1, 3})), {batch, length, width});
   }
   out = layer.output(out);
@@ -112,7 +113,7 @@ Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMas
                         std::vector<Tensor>* cache) const {
   const InModule in(context_, layer.name);
   Tensor states = layer.norm_attention(hidden);
-  const Tensor attended = Attend(layer, states, mask, cache);
+  Tensor attended = Attend(layer, states, mask, cache);
   states = Add(attended, hidden);
   const Tensor residual = states;
   states = layer.norm_feed_forward(states);
@@ -124,16 +125,19 @@ Tensor GptNeo::RunLayer(const Layer& layer, const Tensor& hidden, const LayerMas
     fed = layer.lower(fed);
     fed = Dropout(fed, dropout(config_.residual_dropout));
   }
-  return Add(residual, fed);
+  Tensor out = Add(residual, fed);
+  Release(attended, fed);
+  return out;
 }
 
 DecoderOutput GptNeo::Run(const Tensor& ids, const Call& call) const {
   const bool is_checkpointed = options_.is_checkpointed && options_.is_training;
   const std::int64_t length = ids.size(1);
   DecoderOutput out;
-  Tensor position_ids = Empty(context_, {1, length}, DType::kInt64);
-  if (context_.computes()) context_.Do(ops::Arange{Alias(position_ids, {{length}, {1}}, 0).view(), 0, 1});
+  Tensor position_ids;
+  if (!options_.transformers.gpt_neo_counts_late) position_ids = CountedPositions(context_, length);
   Tensor words = tokens_(ids);
+  if (options_.transformers.gpt_neo_counts_late) position_ids = CountedPositions(context_, length);
   if (is_checkpointed) WantGradient(words);
   LayerMask mask;
   if (options_.attention == Attention::kFlash) {
@@ -157,7 +161,7 @@ DecoderOutput GptNeo::Run(const Tensor& ids, const Call& call) const {
     }
   }
   out.hidden = final_norm_(hidden);
-  Release(mask.tensor, position_ids, words, places);
+  Release(words, position_ids, mask.tensor, places);
   return out;
 }
 

@@ -50,7 +50,8 @@ class GptNeo {
   struct Layer {
     absl::string_view name, attention_name, mlp_name;
     LayerNormLayer norm_attention;
-    Tensor mask;  // (1, 1, positions, positions) bool
+    Tensor mask;         // (1, 1, positions, positions) bool
+    Tensor masked_bias;  // a buffer of one element that nothing reads
     LinearLayer query, key, value, output;
     LayerNormLayer norm_feed_forward;
     LinearLayer raise, lower;
@@ -58,7 +59,8 @@ class GptNeo {
   DecoderOutput Run(const Tensor& ids, const Call& call) const;
   Tensor RunLayer(const Layer& layer, const Tensor& hidden, const LayerMask& mask, std::vector<Tensor>* cache) const;
   Tensor Attend(const Layer& layer, const Tensor& hidden, const LayerMask& mask, std::vector<Tensor>* cache) const;
-  Tensor Weigh(const Layer& layer, const Tensor& query, const Tensor& key, DType dtype, const Tensor& bias) const;
+  Tensor AttendEagerly(const Layer& layer, const Tensor& query, const Tensor& key, const Tensor& value,
+                       const Tensor& bias, Tensor& weights) const;
   double dropout(double p) const { return options_.is_training ? p : 0; }
 
   Context& context_;

@@ -1,11 +1,11 @@
 #include "kernels/nn/padding_mask.h"
 
+#include <limits>
 #include <vector>
 
 #include "kernels/autograd/cast.h"
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/views.h"
-#include "kernels/nn/causal_mask.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -45,13 +45,37 @@ Tensor Unmasked(const Tensor& bias) {
   return out;
 }
 
-// 0 where a key may be seen: that of full batches, seen for each sample.
+// find_packed_sequence_indices: (position_ids.diff() != 1).cumsum(-1), (B, S).
+Tensor PackedIndices(Context& context, std::int64_t batch, std::int64_t length) {
+  const Tensor before_first = Empty(context, {batch, 1}, DType::kInt64);
+  Tensor joined = Empty(context, {batch, length + 1}, DType::kInt64);
+  const Tensor differences = Empty(context, {batch, length}, DType::kInt64);
+  joined.reset();
+  const Tensor is_new = Empty(context, {batch, length}, DType::kBool);
+  Tensor out = Empty(context, {batch, length}, DType::kInt64);
+  const Tensor wide = Empty(context, {batch, length}, DType::kInt64);
+  return out;
+}
+
+// The samples' indices at queries or keys, by index under vmap: index arithmetic, then what is looked up.
+Tensor PackedAt(Context& context, std::int64_t batch, std::int64_t length) {
+  const Tensor wrapped = Empty(context, {batch, length}, DType::kInt64);
+  const Tensor linear = Empty(context, {batch, length}, DType::kInt64);
+  return Empty(context, {batch, length}, DType::kInt64);
+}
+
+// 0 where a key may be seen: that of full batches, seen for each sample. (B, 1, S, S), contiguous, in float alone.
 void FillCausal(const Tensor& out) {
   Context& context = out.context();
-  if (!context.computes()) return;
+  if (!context.computes() || out.dtype() != DType::kFloat32) return;
   const std::int64_t length = out.size(-1);
-  const Tensor one = Slice(CausalBias(context, length, out.dtype()), 3, 0, length);
-  context.Do(ops::Copy{Expand(one, out.sizes()).view(), out.view()});
+  std::vector<float> values;
+  for (std::int64_t row = 0; row < out.size(0) * length; ++row) {
+    for (std::int64_t key = 0; key < length; ++key) {
+      values.push_back(key <= row % length ? 0 : std::numeric_limits<float>::lowest());
+    }
+  }
+  context.CopyBytes(out.view().data, values.data(), values.size() * sizeof(float));
 }
 
 }  // namespace
@@ -102,8 +126,11 @@ Tensor UpdatedCausalBias(const Tensor& mask, DType dtype, bool is_fused) {
     Tensor lowest = Empty(context, {length, length}, dtype);
     const Tensor upper = EmptyLike(lowest);  // triu
     lowest.reset();
-    const Tensor columns = Empty(context, {length}, DType::kInt64);
-    const Tensor is_later = Empty(context, {length, length}, DType::kBool);
+    {
+      Tensor columns = Empty(context, {length}, DType::kInt64);
+      const Tensor is_later = Empty(context, {length, length}, DType::kBool);
+      columns.reset();
+    }
     bias = Empty(context, SizesOf(mask), dtype);  // clone
   }
   {
@@ -114,6 +141,40 @@ Tensor UpdatedCausalBias(const Tensor& mask, DType dtype, bool is_fused) {
   }
   FillCausal(bias);
   return is_fused ? Unmasked(bias) : bias;
+}
+
+Tensor PackedCausalMask(Context& context, std::int64_t batch, std::int64_t length) {
+  const Tensor packed = PackedIndices(context, batch, length);
+  const Tensor keys = Empty(context, {length}, DType::kInt64), samples = Empty(context, {batch}, DType::kInt64);
+  const Tensor heads = Empty(context, {1}, DType::kInt64);
+  Tensor causal;
+  {
+    const Tensor ones = Empty(context, {length}, DType::kBool);
+    const Tensor compared = Empty(context, {length, length}, DType::kBool);
+    causal = Empty(context, {length, length}, DType::kBool);
+  }
+  Tensor same;
+  {
+    const Tensor of_query = PackedAt(context, batch, length), of_key = PackedAt(context, batch, length);
+    same = Empty(context, {batch, 1, length, length}, DType::kBool);
+  }
+  Tensor out = EmptyLike(same);
+  if (context.computes()) {
+    std::vector<std::uint8_t> sees;
+    for (std::int64_t row = 0; row < batch * length; ++row) {
+      for (std::int64_t key = 0; key < length; ++key) sees.push_back(key <= row % length ? 1 : 0);
+    }
+    context.CopyBytes(out.view().data, sees.data(), sees.size());
+  }
+  return out;
+}
+
+Tensor PackedCausalBias(Context& context, std::int64_t batch, std::int64_t length, DType dtype) {
+  const Tensor sees = PackedCausalMask(context, batch, length);
+  const Tensor zero = Empty(context, {}, dtype), lowest = Empty(context, {}, dtype);
+  Tensor out = Empty(context, sees.sizes(), dtype);
+  FillCausal(out);
+  return out;
 }
 
 }  // namespace ashlar::kernels

@@ -21,6 +21,11 @@ Tensor UpdatedCausalBias(const Tensor& mask, DType dtype, bool is_fused);
 // torch.all(mask == 1), for its temporaries: what full batches' masks end at.
 void LookForPadding(Context& context, const Dims& sizes);
 
+// create_causal_mask where no cache is kept: (B, 1, S, S) bool, true where a key may be seen, made from positions that
+// are looked at for packed samples. With a dtype, for eager attention, the bias that it is turned into.
+Tensor PackedCausalMask(Context& context, std::int64_t batch, std::int64_t length);
+Tensor PackedCausalBias(Context& context, std::int64_t batch, std::int64_t length, DType dtype);
+
 }  // namespace ashlar::kernels
 
 #endif  // ASHLAR_KERNELS_NN_PADDING_MASK_H_

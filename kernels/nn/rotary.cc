@@ -40,8 +40,8 @@ Tensor RotateHalf(const Tensor& x) {
 
 }  // namespace
 
-RotaryEmbedding::RotaryEmbedding(Context& context, std::int64_t head_width, double theta)
-    : theta_(theta), frequencies_(Empty(context, {head_width / 2}, DType::kFloat32, Part::kWeights)) {
+RotaryEmbedding::RotaryEmbedding(Context& context, std::int64_t head_width, double theta, bool scales)
+    : theta_(theta), scales_(scales), frequencies_(Empty(context, {head_width / 2}, DType::kFloat32, Part::kWeights)) {
   if (context.computes()) context.Do(ops::Fill{frequencies_.view(), 1});  // the tables are filled by themselves
 }
 
@@ -57,7 +57,11 @@ RotaryTables RotaryEmbedding::operator()(const Tensor& positions, DType dtype) c
     const std::array<Tensor, 2> twice = {Transpose(turns, 1, 2), Transpose(turns, 1, 2)};
     both = Cat(twice, -1);
   }
-  const Tensor cosines = EmptyLike(both), sines = EmptyLike(both);
+  const auto table_of = [&](const Tensor& of_turns) {
+    const Tensor table = EmptyLike(of_turns);
+    return scales_ ? EmptyLike(table) : table;  // filled at once
+  };
+  const Tensor cosines = table_of(both), sines = table_of(both);
   FillTables(cosines, sines, theta_);
   RotaryTables out;
   out.cosines = Cast(cosines, dtype);
@@ -74,7 +78,9 @@ Tensor ApplyRotary(const Tensor& x, const RotaryTables& tables) {
     const Tensor half = RotateHalf(x);
     turned = Mul(half, sines);
   }
-  return Add(straight, turned);
+  Tensor out = Add(straight, turned);
+  Release(straight, turned);
+  return out;
 }
 
 }  // namespace ashlar::kernels

@@ -17,12 +17,14 @@ struct RotaryTables {
 class RotaryEmbedding {
  public:
   RotaryEmbedding() = default;
-  RotaryEmbedding(Context& context, std::int64_t head_width, double theta);
+  // `scales`: the tables are products with a factor, which is 1 here.
+  RotaryEmbedding(Context& context, std::int64_t head_width, double theta, bool scales = false);
   // For positions (1, S) int64, in the dtype; without a graph.
   RotaryTables operator()(const Tensor& positions, DType dtype) const;
 
  private:
   double theta_ = 0;
+  bool scales_ = false;
   Tensor frequencies_;  // a buffer, (D / 2) float
 };
 

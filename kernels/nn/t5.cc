@@ -13,7 +13,9 @@
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
 #include "kernels/autograd/views.h"
+#include "kernels/nn/fill.h"
 #include "kernels/nn/gelu_new.h"
+#include "kernels/nn/key_cache.h"
 #include "kernels/nn/padding_mask.h"
 #include "kernels/nn/t5_buckets.h"
 #include "kernels/tensor/python_list.h"
@@ -130,9 +132,9 @@ Tensor T5::NormInPython(const Tensor& x, const Norm& norm) const {
 
 // (1, H, queries, keys), a view of the looked-up rows.
 Tensor T5::PositionBias(const Attention& attention, const Stack& stack, std::int64_t queries, std::int64_t keys) const {
-  const Buckets buckets =
-      RelativeBuckets(context_, {queries, keys, config_.relative_attention_num_buckets,
-                                 config_.relative_attention_max_distance, /*is_bidirectional=*/!stack.is_decoder});
+  const Buckets buckets = RelativeBuckets(
+      context_, {queries, keys, config_.relative_attention_num_buckets, config_.relative_attention_max_distance,
+                 /*is_bidirectional=*/!stack.is_decoder, options_.transformers.t5_counts_positions});
   const Tensor values = attention.bias(buckets.index);
   return Unsqueeze(Permute(values, {2, 0, 1}), 0);
 }
@@ -144,10 +146,21 @@ Tensor T5::Attend(const Attention& attention, const Stack& stack, const Tensor& 
   const auto by_head = [&](const Tensor& projected) {
     return Transpose(View(projected, {batch, -1, config_.num_heads, config_.d_kv}), 1, 2);
   };
+  const bool is_counted = options_.transformers.t5_counts_positions, is_cross = &source != &hidden;
   Tensor query = by_head(attention.query(hidden));
-  Tensor key = by_head(attention.key(source));
-  Tensor value = by_head(attention.value(source));
+  Tensor key, value;
+  if (is_counted) {
+    key = attention.key(source);
+    value = attention.value(source);
+    key = by_head(key);
+    value = by_head(value);
+    UpdateCache(cache, options_.transformers.cache_joins, key, value);
+  } else {
+    key = by_head(attention.key(source));
+    value = by_head(attention.value(source));
+  }
   Tensor scores = Matmul(query, Transpose(key, 3, 2));
+  const Tensor counted = CountedLength(!bias.defined() && !is_cross);
   if (!bias.defined()) {
     bias = attention.has_bias ? PositionBias(attention, stack, queries, keys)
                               : Zeros(context_, {1, config_.num_heads, queries, keys}, scores.dtype());
@@ -168,12 +181,16 @@ Tensor T5::Attend(const Attention& attention, const Stack& stack, const Tensor& 
     out = View(Contiguous(Transpose(attended, 1, 2)), {batch, queries, config_.num_heads * config_.d_kv});
   }
   out = attention.out(out);
-  if (cache != nullptr) {
+  if (!is_counted && cache != nullptr) {
     cache->push_back(key);
     cache->push_back(value);
   }
   Release(query, key, value, scores, weights);
   return out;
+}
+
+Tensor T5::CountedLength(bool is_asked) const {
+  return is_asked && options_.transformers.t5_counts_positions ? Empty(context_, {}, DType::kInt64) : Tensor();
 }
 
 // T5LayerSelfAttention and, with `encoded`, T5LayerCrossAttention.
@@ -209,6 +226,7 @@ Tensor T5::FeedForward(const Block& block, const Tensor& hidden) const {
 Tensor T5::RunBlock(const Stack& stack, const Block& block, const Tensor& hidden, Shared& shared) const {
   const Tensor attended = AttendLayer(block.self, stack, hidden, {}, shared.mask, shared.bias, shared.cache);
   if (!stack.is_decoder) return FeedForward(block, attended);
+  const Tensor counted = CountedLength(true);  // an argument of the next
   const Tensor crossed =
       AttendLayer(block.cross, stack, attended, shared.encoded, shared.encoded_mask, shared.cross_bias, shared.cache);
   return FeedForward(block, crossed);
@@ -236,13 +254,17 @@ Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, c
   const InModule in(context_, stack.name);
   Tensor embedded = stack.tokens(ids);
   if (checkpoints()) WantGradient(embedded);
+  Shared shared;
+  if (options_.transformers.t5_counts_positions) shared.positions = CountedPositions(context_, ids.size(1));
   const bool is_given = mask.defined() && !stack.is_decoder;
   Tensor own = is_given ? mask : Ones(ids.sizes(), DType::kFloat32), of_encoded;
-  if (encoded.defined()) {
-    of_encoded = mask.defined() ? mask : Ones({encoded.size(0), encoded.size(1)}, DType::kInt64);
-  }
-  Shared shared;
-  shared.mask = stack.is_decoder ? CausalMask(own) : RowBias(own, DType::kFloat32);
+  const auto ones_of_encoded = [&] {
+    return mask.defined() ? mask : Ones({encoded.size(0), encoded.size(1)}, DType::kInt64);
+  };
+  const bool is_counted = options_.transformers.t5_counts_positions;
+  if (!is_counted && encoded.defined()) of_encoded = ones_of_encoded();
+  shared.mask = stack.is_decoder ? CausalMask(own, embedded.dtype()) : RowBias(own, DType::kFloat32);
+  if (is_counted && encoded.defined()) of_encoded = ones_of_encoded();
   if (encoded.defined()) shared.encoded_mask = RowBias(of_encoded, DType::kFloat32);
   shared.encoded = encoded;
   shared.cache = checkpoints() ? nullptr : cache;
@@ -252,7 +274,8 @@ Tensor T5::RunStack(const Stack& stack, const Tensor& ids, const Tensor& mask, c
   }
   hidden = NormInPython(hidden, stack.final_norm);
   hidden = Dropout(hidden, dropout());
-  Release(own, of_encoded, embedded, shared.mask, shared.encoded_mask, shared.cross_bias, shared.bias);
+  Release(own, of_encoded, embedded, shared.positions, shared.mask, shared.encoded_mask, shared.cross_bias,
+          shared.bias);
   return hidden;
 }
 
@@ -262,8 +285,9 @@ Tensor T5::Ones(const Dims& sizes, DType dtype) const {
   return out;
 }
 
-// (B, 1, T, T): create_extended_attention_mask_for_decoder.
-Tensor T5::CausalMask(const Tensor& ones) const {
+// (B, 1, T, T): create_extended_attention_mask_for_decoder, from 4.48 on that of llama's time.
+Tensor T5::CausalMask(const Tensor& ones, DType dtype) const {
+  if (options_.transformers.t5_counts_positions) return UpdatedCausalBias(ones, dtype, /*is_fused=*/false);
   const std::int64_t batch = ones.size(0), length = ones.size(1);
   Tensor places = Empty(context_, {length}, DType::kInt64);
   if (context_.computes()) context_.Do(ops::Arange{places.view(), 0, 1});

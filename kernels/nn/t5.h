@@ -1,4 +1,4 @@
-// T5 as transformers 4.26 to 4.47 runs it eagerly (models/t5/modeling_t5.py): norms without mean in plain Python, no
+// T5 as transformers 4.26 to 4.57 runs it eagerly (models/t5/modeling_t5.py): norms without mean in plain Python, no
 // biases, one relative position bias a stack, added to the scores of all its layers, softmax in float32, the decoder's
 // keys and values kept until the outputs end, as use_cache does unless blocks are checkpointed.
 //
@@ -13,6 +13,7 @@
 
 #include "kernels/nn/call.h"
 #include "kernels/nn/layers.h"
+#include "kernels/nn/transformers.h"
 
 namespace ashlar::kernels {
 
@@ -43,6 +44,7 @@ class T5 {
     T5Head head = T5Head::kLanguage;
     bool is_training = true;       // dropout
     bool is_checkpointed = false;  // each block, where a graph is recorded; then no keys and values are kept
+    Transformers transformers = {};
   };
   T5(Parameters& parameters, const T5Config& config, Options options);
 
@@ -80,6 +82,7 @@ class T5 {
   struct Shared {
     Tensor mask, encoded, encoded_mask;
     Tensor bias, cross_bias;
+    Tensor positions = {};                 // from 4.48
     std::vector<Tensor>* cache = nullptr;  // of keys and values; null: not kept
   };
   struct Output {
@@ -92,6 +95,8 @@ class T5 {
   Norm NewNorm(Parameters& parameters, const std::string& name) const;
   Tensor NormInPython(const Tensor& x, const Norm& norm) const;
   Tensor PositionBias(const Attention& attention, const Stack& stack, std::int64_t queries, std::int64_t keys) const;
+  // cache_position[-1] + 1, a tensor of one element; none before 4.48.
+  Tensor CountedLength(bool is_asked) const;
   // `source` is what keys and values are made of; `bias` is made where it is none.
   Tensor Attend(const Attention& attention, const Stack& stack, const Tensor& hidden, const Tensor& source,
                 const Tensor& mask, Tensor& bias, std::vector<Tensor>* cache) const;
@@ -105,7 +110,7 @@ class T5 {
                   std::vector<Tensor>* cache) const;
   Tensor Shifted(const Tensor& labels) const;
   Tensor Ones(const Dims& sizes, DType dtype) const;
-  Tensor CausalMask(const Tensor& ones) const;
+  Tensor CausalMask(const Tensor& ones, DType dtype) const;
   Output Run(const Tensor& ids, const Tensor& targets, const Tensor& mask) const;
   void Return(const Output& out, const Tensor& logits, const Call& call) const;
   Tensor Logits(const Tensor& hidden) const;

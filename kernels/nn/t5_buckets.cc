@@ -36,7 +36,8 @@ std::int64_t BucketOf(std::int64_t relative, const BucketRule& rule) {
 Buckets RelativeBuckets(Context& context, const BucketRule& rule) {
   const auto make = [&](DType dtype) { return Empty(context, {rule.queries, rule.keys}, dtype); };
   Buckets out;
-  out.held = {Empty(context, {rule.queries}, DType::kInt64), Empty(context, {rule.keys}, DType::kInt64)};
+  if (!rule.has_positions) out.held.push_back(Empty(context, {rule.queries}, DType::kInt64));
+  out.held.push_back(Empty(context, {rule.keys}, DType::kInt64));
   out.held.push_back(make(DType::kInt64));  // memory - context
   Tensor position;
   if (rule.is_bidirectional) {

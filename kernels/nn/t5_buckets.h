@@ -14,6 +14,7 @@ struct BucketRule {
   std::int64_t buckets = 32;
   std::int64_t max_distance = 128;
   bool is_bidirectional = true;
+  bool has_positions = false;  // the queries' are given, and not counted here
 };
 
 // Of a key that lies `relative` tokens behind the query.

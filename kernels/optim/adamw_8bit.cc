@@ -1,11 +1,20 @@
 #include "kernels/optim/adamw_8bit.h"
 
+#include "kernels/tensor/shape.h"
+
 namespace ashlar::kernels {
 namespace {
 
 constexpr std::int64_t kFewest = 4096;  // elements of a tensor whose states are 8 bits wide
 constexpr std::int64_t kMapEntries = 256;
 constexpr double kSignedZero = 127, kUnsignedZero = 0;  // the codes of 0 in the two maps
+
+// As many scales as the op has blocks: where there is arithmetic these stay as wide as bitsandbytes 0.26 had them.
+ops::View ScalesOf(const Tensor& scale, std::int64_t elements) {
+  ops::View out = scale.view();
+  out.sizes = {DivideUp(elements, ops::kBlock8Bit)};
+  return out;
+}
 
 }  // namespace
 
@@ -48,7 +57,7 @@ void AdamW8Bit::MakeStates(State& state) {
     signed_map_ = make({kMapEntries}, DType::kFloat32, 0);
     unsigned_map_ = make({kMapEntries}, DType::kFloat32, 0);
   }
-  const std::int64_t blocks = (n + ops::kBlock8Bit - 1) / ops::kBlock8Bit;
+  const std::int64_t blocks = DivideUp(n, context.framework().optimizer_block);
   state.first = make(parameter.sizes(), DType::kUint8, kSignedZero);
   state.second = make(parameter.sizes(), DType::kUint8, kUnsignedZero);
   state.first_scale = make({blocks}, DType::kFloat32, 0);
@@ -72,8 +81,10 @@ void AdamW8Bit::Update(const State& state) {
                           {}});
     return;
   }
-  const ops::AdamW8BitTensor one{parameter.view(),         grad.view(),         state.first.view(),
-                                 state.first_scale.view(), state.second.view(), state.second_scale.view()};
+  const std::int64_t n = parameter.elements();
+  const ops::AdamW8BitTensor one{parameter.view(),    grad.view(),
+                                 state.first.view(),  ScalesOf(state.first_scale, n),
+                                 state.second.view(), ScalesOf(state.second_scale, n)};
   context.Do(ops::AdamW8Bit{{&one, 1},
                             options_.learning_rate,
                             options_.beta1,

@@ -1,6 +1,9 @@
 #include "kernels/tensor/context.h"
 
 #include <cstring>
+#include <utility>
+
+#include "allocator/base/units.h"
 
 namespace ashlar::kernels {
 
@@ -18,14 +21,23 @@ ops::RandomKey Context::Draw(std::int64_t elements) {
   return key;
 }
 
-void Context::NeedProductWorkspace() {
-  if (!framework_.has_cublas_workspace) return;
-  for (const Workspace& workspace : workspaces_) {
+void Context::KeepWorkspace(std::vector<Workspace>& kept, std::uint64_t size_bytes) {
+  for (const Workspace& workspace : kept) {
     if (workspace.is_backward_thread == is_backward_thread_ && workspace.stream == memory_.stream()) return;
   }
-  Tensor bytes =
-      Empty(*this, {static_cast<std::int64_t>(gpu_.cublas_workspace_bytes)}, DType::kUint8, Part::kLibraries);
-  workspaces_.push_back({is_backward_thread_, memory_.stream(), std::move(bytes)});
+  Tensor bytes = Empty(*this, {static_cast<std::int64_t>(size_bytes)}, DType::kUint8, Part::kLibraries);
+  kept.push_back({is_backward_thread_, memory_.stream(), std::move(bytes)});
+}
+
+void Context::NeedProductWorkspace() {
+  if (framework_.has_cublas_workspace) KeepWorkspace(workspaces_, gpu_.cublas_workspace_bytes);
+}
+
+void Context::NeedLtWorkspace() {
+  if (framework_.lt_workspace == LtWorkspace::kKept) KeepWorkspace(lt_workspaces_, kMiB);
+  if (framework_.lt_workspace != LtWorkspace::kOfCall) return;
+  const Tensor of_call = Empty(*this, {static_cast<std::int64_t>(kMiB)}, DType::kUint8);
+  NeedProductWorkspace();
 }
 
 Autocast::Autocast(Context& context, bool enabled, DType dtype)

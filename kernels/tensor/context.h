@@ -61,14 +61,18 @@ class Context {
   absl::string_view Named(absl::string_view name) { return *names_.emplace(name).first; }
 
   bool grad_enabled() const { return grad_enabled_; }
+  bool in_inference_mode() const { return in_inference_mode_; }
   bool autocasts() const { return autocasts_; }
   DType autocast_dtype() const { return autocast_dtype_; }
 
   // The library workspace of the current thread and stream, made at its first product and kept for good.
   void NeedProductWorkspace();
+  // That of a cublasLt call, before the product's own: made for the call, kept for good, or none beside the product's.
+  void NeedLtWorkspace();
 
  private:
   friend class GradMode;
+  friend class InferenceMode;
   friend class Autocast;
   friend class BackwardThread;
   friend class InOperation;
@@ -80,6 +84,7 @@ class Context {
     Stream stream;
     Tensor bytes;
   };
+  void KeepWorkspace(std::vector<Workspace>& kept, std::uint64_t size_bytes);
 
   Memory memory_;
   Framework framework_;
@@ -90,12 +95,13 @@ class Context {
   std::uint64_t pass_ = 0;
   ops::RandomKey random_;
   bool grad_enabled_ = true;
+  bool in_inference_mode_ = false;
   bool is_backward_thread_ = false;
   bool autocasts_ = false;
   DType autocast_dtype_ = DType::kFloat32;
   absl::flat_hash_map<const TensorBody*, std::size_t> cast_index_;  // leaf -> its copy in the autocast dtype
   std::vector<Tensor> cast_copies_;                                 // in the order they were made, and end
-  std::vector<Workspace> workspaces_;
+  std::vector<Workspace> workspaces_, lt_workspaces_;
   absl::node_hash_set<std::string> names_;
   bool is_in_node_ = false;  // a node of the graph runs: operations are its own
 };
@@ -118,6 +124,23 @@ class GradMode {
 class NoGrad : public GradMode {
  public:
   explicit NoGrad(Context& context) : GradMode(context, false) {}
+};
+
+// torch.inference_mode, for a scope: no graph, and no copies of weights that autocast would keep, from 2.7 or so on.
+class InferenceMode {
+ public:
+  explicit InferenceMode(Context& context, bool enabled = true)
+      : context_(context), no_grad_(context, context.grad_enabled_ && !enabled), before_(context.in_inference_mode_) {
+    context.in_inference_mode_ = before_ || enabled;
+  }
+  InferenceMode(const InferenceMode&) = delete;
+  InferenceMode& operator=(const InferenceMode&) = delete;
+  ~InferenceMode() { context_.in_inference_mode_ = before_; }
+
+ private:
+  Context& context_;
+  GradMode no_grad_;
+  bool before_;
 };
 
 // Products in `dtype` for a scope; the outermost one's end empties the cache of cast weights.

@@ -1,35 +1,53 @@
 #include "kernels/tensor/framework.h"
 
-#include <utility>
+#include <optional>
+#include <string>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "kernels/tensor/version.h"
 
 namespace ashlar::kernels {
 
+namespace {
+
+constexpr Version kFirstTorch = {1, 10}, kLastOfOne = {1, 13}, kFirstOfTwo = {2, 0}, kLastTorch = {2, 15};
+
+bool IsKnownTorch(const Version& version) {
+  return (version >= kFirstTorch && version <= kLastOfOne) || (version >= kFirstOfTwo && version <= kLastTorch);
+}
+
+LtWorkspace LtWorkspaceOf(const Version& version) {
+  if (version < Version{1, 13}) return LtWorkspace::kNone;
+  if (version < Version{2, 9}) return LtWorkspace::kOfCall;
+  return version < Version{2, 11} ? LtWorkspace::kKept : LtWorkspace::kOfCublas;
+}
+
+}  // namespace
+
 absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
-  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(torch_version, absl::MaxSplits('.', 1));
-  int major = 0, minor = 0;
-  if (!absl::SimpleAtoi(parts.first, &major) || !absl::SimpleAtoi(parts.second, &minor) || major < 1 || major > 2 ||
-      minor < 0) {
+  const std::optional<Version> version = VersionOf(torch_version);
+  if (!version.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("torch version '", torch_version, "' is not of the form 1.10, 1.13, 2.6"));
   }
-  const auto since = [&](int wanted_major, int wanted_minor) {
-    return std::pair(major, minor) >= std::pair(wanted_major, wanted_minor);
-  };
+  if (!IsKnownTorch(*version)) {
+    return absl::InvalidArgumentError(absl::StrCat("torch ", torch_version,
+                                                   " is not known: 1.10 to 1.13 and 2.0 to 2.15 are; give the nearest "
+                                                   "of these"));
+  }
+  const auto since = [&](int major, int minor) { return *version >= Version{major, minor}; };
   Framework out;
   out.softmax_saves_input = !since(1, 11);
   out.softmax_backward_product_first = !since(1, 11);
+  out.dropout_makes_mask_first = since(1, 11);
   out.gelu_autocasts_to_float = !since(1, 11);
   out.linear_adds_bias_after = !since(1, 12);
-  out.addmm_has_lt_workspace = since(1, 13);
+  out.outer_products_are_triton = since(2, 13);
+  out.lt_workspace = LtWorkspaceOf(*version);
   out.loads_kernels_lazily = since(1, 13);
   out.zero_grad_keeps_gradients = !since(2, 0);
   out.gradients_add_in_place = since(2, 1);
   out.has_cublas_workspace = since(2, 0);
-  out.layer_norm_has_partial_sums = since(2, 0);
   out.optimizers_are_foreach = since(2, 0);
   out.foreach_adamw_lists = since(2, 1) ? 1 : 2;
   out.norms_are_foreach = since(2, 0);
@@ -37,12 +55,15 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
   out.mean_of_dims_saves_input = since(1, 13) && !since(2, 2);
   out.mean_saves_input = since(2, 0) && !since(2, 2);
   out.full_slices_are_operations = !since(2, 9);
+  out.optimizer_block = since(2, 5) ? 256 : 2048;
   out.has_adafactor = since(2, 5);
-  out.caches_casts_without_grad = !since(2, 7);
+  out.caches_casts_in_inference_mode = !since(2, 7);
   out.math_attention_in_float = since(2, 5);
   out.math_attention_softmax_is_safe = since(2, 5);
   out.attention_masks_by_where = since(2, 5);
   out.attention_seeds_on_device = since(2, 7);
+  out.efficient_has_seeds = since(2, 1);
+  out.efficient_shares_keys = since(2, 14);
   return out;
 }
 

@@ -173,22 +173,25 @@ TEST(Switches, ForeachTakesItsListsOfTemporaries) {
   EXPECT_EQ(peak("adamw-hf", 1), (300u * 200 + 70 * 10) * 4);  // the last root is held while the next is made
 }
 
+// Without gradients they are, as where a segment will be computed again; in inference mode it depends.
 TEST(Switches, CastWeightsAreKeptWithoutGradientsToo) {
-  const auto live = [](bool caches) {
+  const auto live = [](bool caches, bool is_inference) {
     Framework framework = Torch("2.6");
-    framework.caches_casts_without_grad = caches;
+    framework.caches_casts_in_inference_mode = caches;
     framework.has_cublas_workspace = false;
     const std::unique_ptr<World> world = WorldOf(framework);
     Context& context = world->context();
     Tensor weight = Empty(context, {96, 64}, DType::kFloat32, Part::kWeights);
     weight.set_requires_grad(true);
     const NoGrad no_grad(context);
+    const InferenceMode mode(context, is_inference);
     const Autocast autocast(context, true, DType::kBFloat16);
     (void)Linear(Empty(context, {8, 64}, DType::kFloat32), weight, {});
     return context.memory().live_by_part()[static_cast<std::size_t>(Part::kActivations)];
   };
-  EXPECT_EQ(live(true), 96u * 64 * 2);
-  EXPECT_EQ(live(false), 0u);
+  EXPECT_EQ(live(true, true), 96u * 64 * 2);
+  EXPECT_EQ(live(false, true), 0u);
+  EXPECT_EQ(live(false, false), 96u * 64 * 2);
 }
 
 // Heads that were permuted are copied for the product only when there is more than one sequence.

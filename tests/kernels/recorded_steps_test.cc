@@ -87,7 +87,7 @@ DryRun RunDry(const RecordedStepsRow& row, device::AddressOrder order) {
         allocator.SetSink(events.get());
         context.memory().ResetPeak();
       }
-      const GradMode mode(context, row.is_training);
+      const InferenceMode mode(context, !row.is_training);
       Tensor output, loss;
       {
         const Autocast autocast(context, row.is_bf16, DType::kBFloat16);
