@@ -152,9 +152,9 @@ void DeviceCalls::NoteObjects() {
 
 void DeviceCalls::Finish(trace::Snapshot& out) {
   NoteObjects();
-  for (const auto& [device, reset] : resets_) {
+  for (const auto& reset : resets_) {
     const auto count = static_cast<std::uint64_t>(
-        std::count_if(live_.begin(), live_.end(), [&](const auto& of) { return of.second.device == device; }));
+        std::count_if(live_.begin(), live_.end(), [&](const auto& of) { return of.second.device == reset.first; }));
     Note("left_for_reset", "allocations that the program did not free: a reset of the device gave them back", count);
   }
   out.device_traces = std::move(traces_);
