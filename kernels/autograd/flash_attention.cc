@@ -140,7 +140,7 @@ Tensor FlashAttentionOf(const Tensor& query, const Tensor& key, const Tensor& va
   if (context.computes()) {
     context.Do(ops::TiledAttention{FlashInputs(query, key, value, call, random), out.view(), log_sum_exp.view()});
   }
-  Release(split_out, split_sums);
+  Release(split_sums, split_out);
   if (Records(query, key, value)) {
     Record("FlashAttentionBackward", out, {query, key, value},
            {Detach(key), Detach(query), Detach(value), Detach(log_sum_exp), Detach(out), Keep(call.has_seeds, seed),

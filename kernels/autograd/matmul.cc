@@ -32,14 +32,16 @@ Tensor AsOperand(const Tensor& t) {
   return Contiguous(t);
 }
 
-// Of batches, by a kernel that takes no workspace.
-bool IsTritonProduct(const Tensor& a, const Tensor& out) {
-  return out.context().framework().outer_products_are_triton && a.rank() == 3 && a.size(-1) == 1;
+// An outer product of batches is a kernel of its own; with a bias cublasLt has what it needs where cuBLAS keeps
+// nothing.
+bool NeedsWorkspace(const Tensor& a, const Tensor& bias, const Framework& framework) {
+  const bool is_triton = framework.outer_products_are_triton && a.rank() == 3 && a.size(-1) == 1;
+  return !is_triton && !(framework.cublas_workspace_is_of_call && bias.defined());
 }
 
 void Multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out) {
   Context& context = out.context();
-  if (!IsTritonProduct(a, out)) context.NeedProductWorkspace();
+  if (NeedsWorkspace(a, bias, context.framework())) context.NeedProductWorkspace();
   if (!context.computes()) return;
   ops::MatMul op{a.view(), b.view(), {}, 1, 0, out.view()};
   if (bias.defined()) op.bias = bias.view();

@@ -30,14 +30,19 @@ void Context::KeepWorkspace(std::vector<Workspace>& kept, std::uint64_t size_byt
 }
 
 void Context::NeedProductWorkspace() {
-  if (framework_.has_cublas_workspace) KeepWorkspace(workspaces_, gpu_.cublas_workspace_bytes);
+  if (!framework_.has_cublas_workspace) return;
+  if (framework_.cublas_workspace_is_of_call) {
+    (void)Empty(*this, {static_cast<std::int64_t>(gpu_.cublas_workspace_bytes)}, DType::kUint8);
+  } else {
+    KeepWorkspace(workspaces_, gpu_.cublas_workspace_bytes);
+  }
 }
 
 void Context::NeedLtWorkspace() {
   if (framework_.lt_workspace == LtWorkspace::kKept) KeepWorkspace(lt_workspaces_, kMiB);
   if (framework_.lt_workspace != LtWorkspace::kOfCall) return;
   const Tensor of_call = Empty(*this, {static_cast<std::int64_t>(kMiB)}, DType::kUint8);
-  NeedProductWorkspace();
+  if (!framework_.cublas_workspace_is_of_call) NeedProductWorkspace();
 }
 
 Autocast::Autocast(Context& context, bool enabled, DType dtype)

@@ -19,7 +19,8 @@ bool IsKnownTorch(const Version& version) {
 LtWorkspace LtWorkspaceOf(const Version& version) {
   if (version < Version{1, 13}) return LtWorkspace::kNone;
   if (version < Version{2, 9}) return LtWorkspace::kOfCall;
-  return version < Version{2, 11} ? LtWorkspace::kKept : LtWorkspace::kOfCublas;
+  if (version < Version{2, 11}) return LtWorkspace::kKept;
+  return version < Version{2, 15} ? LtWorkspace::kOfCublas : LtWorkspace::kOfCall;
 }
 
 }  // namespace
@@ -47,6 +48,7 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
   out.loads_kernels_lazily = since(1, 13);
   out.zero_grad_keeps_gradients = !since(2, 0);
   out.gradients_add_in_place = since(2, 1);
+  out.cublas_workspace_is_of_call = since(2, 15);
   out.has_cublas_workspace = since(2, 0);
   out.optimizers_are_foreach = since(2, 0);
   out.foreach_adamw_lists = since(2, 1) ? 1 : 2;
@@ -62,7 +64,7 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
   out.math_attention_softmax_is_safe = since(2, 5);
   out.attention_masks_by_where = since(2, 5);
   out.attention_seeds_on_device = since(2, 7);
-  out.efficient_has_seeds = since(2, 1);
+  out.efficient_has_seeds = since(2, 14);
   out.efficient_shares_keys = since(2, 14);
   return out;
 }

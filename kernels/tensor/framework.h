@@ -16,7 +16,7 @@ enum class LtWorkspace : std::uint8_t {
   kNone,     // up to 1.12: no such calls
   kOfCall,   // from 1.13: 1 MiB for the call (CUDABlas.cpp 2.6)
   kKept,     // 2.9 and 2.10: 1 MiB of each thread and stream, kept for good (pull request 156495)
-  kOfCublas  // from 2.11: cuBLAS's own (pull request 168175)
+  kOfCublas  // 2.11 to 2.14: cuBLAS's own (pull request 168175)
 };
 
 // The switches' defaults are those of a version from 2.4 to 2.6.
@@ -31,6 +31,7 @@ struct Framework {
   bool loads_kernels_lazily = true;           // from 1.13: a smaller CUDA context (pull request 86509)
   bool zero_grad_keeps_gradients = false;     // < 2.0: zeroed in place (optimizer.py 1.13, 2.6)
   bool gradients_add_in_place = true;         // > 2.0: two gradients that meet (input_buffer.cpp 1.13, 2.6)
+  bool cublas_workspace_is_of_call = false;   // 2.15: each product takes and frees one; cublasLt its 1 MiB alone
   bool has_cublas_workspace = true;           // >= 2.0: from the allocator, not the driver (CublasHandlePool.cpp)
   bool optimizers_are_foreach = true;         // >= 2.0, on CUDA (optimizer.py)
   int foreach_adamw_lists = 1;                // full lists of temporaries: 2 in 1.13 and 2.0, 1 in 2.6 (adamw.py)
@@ -47,7 +48,7 @@ struct Framework {
   bool math_attention_softmax_is_safe = true;  // >= 2.5: rows with nothing left are found and zeroed (attention.cpp)
   bool attention_masks_by_where = true;        // >= 2.5: a bool mask becomes a bias by one where (attention.cpp)
   bool attention_seeds_on_device = false;      // >= 2.7: two, of FlashAttention (flash_api.cpp)
-  bool efficient_has_seeds = true;             // two, unless there is dropout (attention.cu 2.6, runs of 2.14)
+  bool efficient_has_seeds = false;            // >= 2.14: two that nobody reads, unless there is dropout (attention.cu)
   bool efficient_shares_keys = false;          // >= 2.14: fewer key heads than query heads (pull request 191085)
 };
 

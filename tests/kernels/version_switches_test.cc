@@ -167,9 +167,35 @@ TEST(Switches, CublasLtsWorkspaceOfEachRelease) {
   for (const auto& [torch, workspace] :
        {std::pair("1.12", LtWorkspace::kNone), std::pair("1.13", LtWorkspace::kOfCall),
         std::pair("2.8.0", LtWorkspace::kOfCall), std::pair("2.9", LtWorkspace::kKept),
-        std::pair("2.11", LtWorkspace::kOfCublas), std::pair("2.14.1", LtWorkspace::kOfCublas)}) {
+        std::pair("2.11", LtWorkspace::kOfCublas), std::pair("2.14.1", LtWorkspace::kOfCublas),
+        std::pair("2.15", LtWorkspace::kOfCall)}) {
     EXPECT_EQ(FrameworkOf(torch)->lt_workspace, workspace) << torch;
   }
+}
+
+// cuBLAS's for each product, gone at its end; none for an outer product of batches; cublasLt's alone where there is a
+// bias. Before, the first product makes what is kept.
+TEST(Switches, ProductsTakeTheirWorkspaceForTheCallFrom215) {
+  constexpr std::int64_t kWorkspace = 8'519'680, kOut = 50 * 20 * 4;
+  const auto world = *World::Make({.framework = *FrameworkOf("2.15"), .gpu = *GpuNamed("A100")});
+  Context& context = world->context();
+  const auto requests = [&](const auto& product) {
+    StepEvents events;
+    world->allocator().SetSink(&events);
+    const Tensor out = product();
+    world->allocator().SetSink(nullptr);
+    VersionSwitchesRequests sizes;
+    for (const StepEvent& event : events.list()) {
+      sizes.push_back(static_cast<std::int64_t>(event.size_bytes) * (event.is_free ? -1 : 1));
+    }
+    return sizes;
+  };
+  const Tensor x = Empty(context, {50, 30}, DType::kFloat32), weight = Empty(context, {20, 30}, DType::kFloat32);
+  const Tensor bias = Empty(context, {20}, DType::kFloat32);
+  const Tensor row = Empty(context, {1, 50, 1}, DType::kFloat32), column = Empty(context, {1, 1, 20}, DType::kFloat32);
+  EXPECT_EQ(requests([&] { return Linear(x, weight, {}); }), (VersionSwitchesRequests{kOut, kWorkspace, -kWorkspace}));
+  EXPECT_EQ(requests([&] { return Linear(x, weight, bias); }), (VersionSwitchesRequests{kOut, 1 << 20, -(1 << 20)}));
+  EXPECT_EQ(requests([&] { return Bmm(row, column); }), VersionSwitchesRequests{kOut});
 }
 
 TEST(Switches, ReleasesThatAreNotKnownAreRefused) {
@@ -228,7 +254,7 @@ TEST(Switches, CrossEntropyTakesHalfLogitsAsTheyAre) {
   EXPECT_EQ(lab.KeptBy([&] { return LogSoftmax(logits); }), 4 * kElements);
 }
 
-// Two heads' keys for four of queries: as they are, and in backward once for each head; the seeds that nobody uses.
+// Two heads' keys for four of queries: as they are, and in backward once for each head.
 TEST(Switches, TheEfficientKernelSharesKeysFrom214) {
   constexpr std::uint64_t kHead = 2 * 40 * 8 * 4, kSums = 2 * 4 * 64 * 4;
   const auto kept = [](bool shares) {
@@ -236,7 +262,7 @@ TEST(Switches, TheEfficientKernelSharesKeysFrom214) {
     const Tensor query = lab.Leaf({2, 4, 40, 8}), key = lab.Leaf({2, 2, 40, 8}), value = lab.Leaf({2, 2, 40, 8});
     return lab.KeptBy([&] { return ScaledDotProductAttention(query, key, value, {}, {.is_causal = true}); });
   };
-  EXPECT_EQ(kept(true), 4 * kHead + kSums + 2 * 8);
+  EXPECT_EQ(kept(true), 4 * kHead + kSums);
   EXPECT_GT(kept(false), 4 * kHead + 2 * 2 * kHead + 2 * 4 * 40 * 40 * 4);  // both repeated, and all scores
 }
 

@@ -9,6 +9,7 @@ versions that the program told. Exit code: 0 all within the bounds, or nothing c
 """
 
 import argparse
+import datetime
 import json
 import os
 import random
@@ -71,15 +72,23 @@ def last_line_of_json(text):
     return json.loads([line for line in text.splitlines() if line.startswith("{")][-1])
 
 
+def why_it_failed(text):
+    """The program's own error, or what was said last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no word"]
+    told = [line for line in lines if line.startswith("ashlar:") or "Error" in line.split(":")[0]]
+    return told[0] if told else lines[-1]
+
+
 def run_real(asked, row, config):
     """What the program told."""
     with open(config) as file:
         architecture = json.load(file)["architectures"][0]
-    program = [asked.python, os.path.join(HERE, "programs", "estimated_step.py"), config, "--architecture", architecture]
+    script = os.path.join(HERE, "programs", "estimated_step.py")
+    program = [asked.python, script, config, "--architecture", architecture]
     command = [asked.ashlar, "dry-run", "--capacity", CAPACITY, "--reproducible", "--skip-init", "--"]
     done = subprocess.run(command + program + flags_of(row), capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["no word"])[-1])
+        raise RuntimeError(why_it_failed(done.stderr))
     return last_line_of_json(done.stdout)
 
 
@@ -145,8 +154,8 @@ def write_markdown(path, results, lines):
         "# The estimate and the real program",
         "",
         "Written by `tests/real/estimate.py --all --markdown`; [estimate](../estimate.md) says what is compared. "
-        f"PyTorch {told['torch']}, transformers {told['transformers']}, over the hollow device as an {told['device']} "
-        f"of {CAPACITY}; bytes.",
+        f"{datetime.date.today().isoformat()}: PyTorch {told['torch']}, transformers {told['transformers']}, over the "
+        f"hollow device ({told['device']}, {CAPACITY}); bytes.",
         "",
     ]
     with open(path, "w") as file:

@@ -95,7 +95,7 @@ class Batches:
 
 
 def training_step(asked, model, scaler, batch):
-    """Forward and backward of one batch; what it returns is all that is left of it, as in the Trainer of transformers."""
+    """Forward and backward of one batch; what it returns is all that is left of it, as in the Trainer."""
     autocast = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(asked.precision)
     with torch.autocast("cuda", dtype=autocast or torch.bfloat16, enabled=autocast is not None):
         loss = model(**batch).loss
