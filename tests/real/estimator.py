@@ -17,7 +17,7 @@ def measure(bench, is_all):
     python = venvs.python_of(programs.HOME)
     seed = datetime.date.today().strftime('%Y%m%d')
     which = ['--all'] if is_all else ['--rows', str(SAMPLE_ROWS), '--seed', seed]
-    run = start([python, script, '--ashlar', bench.ashlar, '--python', python] + which, most_seconds=3600)
+    run = start([python, script, bench.ashlar, '--python', python] + which, most_seconds=3600)
     verdict = Verdict()
     verdict.equal('exit code', run.code, 0)
     verdict.expect(run.out.count('\n|') > 2, f'no table: {run.last_line}')
