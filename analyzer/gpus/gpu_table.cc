@@ -30,7 +30,6 @@ constexpr Fact Printed(double gib, absl::string_view source) {
 constexpr absl::string_view kMessage = "a posted out-of-memory message";
 constexpr absl::string_view kQuery = "posted deviceQuery output";
 constexpr absl::string_view kProperties = "posted torch.cuda.get_device_properties output";
-constexpr absl::string_view kDatasheet = "NVIDIA's data sheet";
 constexpr std::uint64_t kMegahertz = 1000;  // in kHz
 
 // A card but for its memory.
