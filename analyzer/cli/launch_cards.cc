@@ -10,6 +10,7 @@
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/remedies/settings_space.h"
 #include "analyzer/remedies/sweep.h"
+#include "analyzer/replay/first_failure.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/report/traced_run.h"
 
@@ -19,19 +20,6 @@ namespace {
 constexpr char kExpandable[] = "expandable_segments:True";
 constexpr std::uint64_t kSearchRequests = 4'000'000;  // that a search may replay
 constexpr std::uint64_t kLeastReplays = 12, kMostReplays = 120;
-
-class FirstFailedRequest final : public replay::OpSink {
- public:
-  void SetOp(std::uint64_t op) override { op_ = op; }
-  void OnEvent(const trace::Event& event, std::uint64_t) override {
-    if (event.action == trace::Action::kOom && !failed_.has_value()) failed_ = op_;
-  }
-  const std::optional<std::uint64_t>& op() const { return failed_; }
-
- private:
-  std::uint64_t op_ = 0;
-  std::optional<std::uint64_t> failed_;
-};
 
 // A recorded run, ready to be replayed under other settings.
 struct Recorded {
@@ -156,7 +144,7 @@ class CardReplays {
     replay::RequestReplayOptions replay_options{options, recorded_.input.settings.device, {}};
     replay_options.device.capacity_bytes = capacity_bytes;
     replay::RequestReplay replay(std::move(replay_options));
-    FirstFailedRequest failure;
+    replay::FirstFailure failure;
     if (absl::Status status = replay.Run(recorded_.input.requests, &failure); !status.ok()) return status;
     ++table_.replays;
     const core::Stats& stats = replay.allocator().stats();

@@ -9,6 +9,7 @@
 #include "analyzer/remedies/parallel.h"
 #include "analyzer/remedies/settings_space.h"
 #include "analyzer/remedies/what_if.h"
+#include "analyzer/replay/first_failure.h"
 #include "analyzer/replay/request_replay.h"
 
 namespace ashlar::remedies {
@@ -37,19 +38,6 @@ struct Run {
   std::uint64_t padded_tokens = 0;
   std::uint64_t requested_bytes = 0;
   std::vector<Outcome> outcomes;  // in the order of the settings
-};
-
-class FirstFailure final : public replay::OpSink {
- public:
-  void SetOp(std::uint64_t op) override { op_ = op; }
-  void OnEvent(const trace::Event& event, std::uint64_t) override {
-    if (event.action == trace::Action::kOom && !failed_.has_value()) failed_ = op_;
-  }
-  const std::optional<std::uint64_t>& op() const { return failed_; }
-
- private:
-  std::uint64_t op_ = 0;
-  std::optional<std::uint64_t> failed_;
 };
 
 // The settings of the estimate, then those that a sweep begins with, each that the version knows and that differs.
@@ -86,7 +74,7 @@ absl::StatusOr<Outcome> ReplayUnder(const estimate::RequestList& list, const Set
   limited.device.capacity_bytes = *capacity_bytes;
   if (settings.needs_fraction) limited.memory_fraction = 1;
   replay::RequestReplay replay(std::move(limited));
-  FirstFailure failure;
+  replay::FirstFailure failure;
   if (absl::Status status = replay.Run(list.requests(), &failure); !status.ok()) return status;
   if (failure.op().has_value()) {
     // 0 is no failure: one before the first step counts as the first's.

@@ -19,6 +19,23 @@ constexpr std::uint64_t kPerThread = 2;  // cudaStreamPerThread
 // Whether a kernel has to be told to the streams: under a capture, or with a lag.
 bool StreamsWatch(Process& process) { return process.streams.is_capturing() || !process.streams.lag().is_none(); }
 
+// What `find` gives, a stream or an event: its work is done when this returns, and its host functions have run.
+template <typename Find>
+Error SynchronizeOn(Find find) {
+  Process& process = TheProcess();
+  std::uint64_t ticket = 0;
+  {
+    const std::lock_guard<std::mutex> lock(process.mutex);
+    auto* found = find(process);
+    if (found == nullptr) return Error::kInvalidHandle;
+    if (const Error error = process.streams.Synchronize(*found); error != Error::kNone) return error;
+    TrimPools(process, found->device);
+    ticket = found->host_ticket;
+  }
+  HostThread::The().WaitFor(ticket);
+  return Error::kNone;
+}
+
 }  // namespace
 
 Stream* StreamOf(Process& process, const void* handle) {
@@ -120,20 +137,9 @@ Error GiveHostFunction(void* handle, std::function<void()> function) {
 }
 
 Error SynchronizeStream(void* handle) {
-  Process& process = TheProcess();
-  if (process.is_orphan) return Error::kNotInitialized;
+  if (TheProcess().is_orphan) return Error::kNotInitialized;
   if (!SettleStream(CurrentDevice(), handle)) return Error::kLaunchFailure;
-  std::uint64_t ticket = 0;
-  {
-    const std::lock_guard<std::mutex> lock(process.mutex);
-    Stream* stream = StreamOf(process, handle);
-    if (stream == nullptr) return Error::kInvalidHandle;
-    if (const Error error = process.streams.Synchronize(*stream); error != Error::kNone) return error;
-    TrimPools(process, stream->device);
-    ticket = stream->host_ticket;
-  }
-  HostThread::The().WaitFor(ticket);
-  return Error::kNone;
+  return SynchronizeOn([handle](Process& process) { return StreamOf(process, handle); });
 }
 
 Error QueryStream(void* handle) {
@@ -147,20 +153,9 @@ Error QueryStream(void* handle) {
 }
 
 Error SynchronizeEvent(void* handle) {
-  Process& process = TheProcess();
-  if (process.is_orphan) return Error::kNotInitialized;
+  if (TheProcess().is_orphan) return Error::kNotInitialized;
   if (!SettleEvent(handle)) return Error::kLaunchFailure;
-  std::uint64_t ticket = 0;
-  {
-    const std::lock_guard<std::mutex> lock(process.mutex);
-    Event* event = EventOf(process, handle);
-    if (event == nullptr) return Error::kInvalidHandle;
-    if (const Error error = process.streams.Synchronize(*event); error != Error::kNone) return error;
-    TrimPools(process, event->device);
-    ticket = event->host_ticket;
-  }
-  HostThread::The().WaitFor(ticket);
-  return Error::kNone;
+  return SynchronizeOn([handle](Process& process) { return EventOf(process, handle); });
 }
 
 Error QueryEvent(void* handle) {

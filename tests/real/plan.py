@@ -5,12 +5,14 @@ import big
 import captures
 import cards
 import estimator
+import llama
 import others
 import programs
 import published
 import recording
 import releases as other_releases
 import reported
+import small_values
 import what_if
 
 USUAL = '2.14.1'
@@ -24,7 +26,7 @@ def releases(named, is_all):
 
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
-    plain = (programs, reported, what_if, big, cards, recording, published, others)
+    plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

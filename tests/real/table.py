@@ -20,6 +20,7 @@ GROUPS = {  # group -> (its title, what is held to what)
                  'setting, and a run under it.'),
     'programs': ('Programs, unchanged', 'Each tells at its end what it did, and that is checked. Peaks are PyTorch\'s '
                  'own counts; those of many ranks are of the one that held most.'),
+    'values': ('Values of small operations', 'With PyTorch on the host, they are those of the device.'),
     'repeated': ('Twice alike, and with or without small values',
                  'Under `--reproducible`, whole histories are compared event by event.'),
     'big': ('Models larger than the machine', 'Within 20 s and 2 GB of host memory each. Where '

@@ -21,6 +21,7 @@ WANTED = {
     'torch-2.12.0': ['torch==2.12.0', 'numpy'],
     'torch-2.6.0': ['torch==2.6.0', 'numpy'],
     'torch-2.0.1': ['torch==2.0.1', 'numpy<2'],
+    'cuda12': ['nvidia-cuda-runtime-cu12', 'nvidia-cublas-cu12'],
     'numba': ['numba-cuda[cu13]', 'numpy'],
     'cuda-core': ['cuda-core[cu13]', 'nvidia-cuda-nvrtc', 'numpy'],
     'onnxruntime': ['onnxruntime-gpu[cuda,cudnn]', 'onnx'],

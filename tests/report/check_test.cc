@@ -218,12 +218,7 @@ TEST(CheckTest, EveryDeviceIsJudged) {
   Recording failing("", 256 * kMiB);
   failing.Allocate(100 * kMiB);
   EXPECT_EQ(failing.Allocate(200 * kMiB), nullptr);
-  const trace::Snapshot other = failing.Finish();
-  for (trace::SnapshotSegment segment : other.segments) {
-    segment.device = 1;
-    snapshot.segments.push_back(segment);
-  }
-  snapshot.device_traces.push_back(other.device_traces[0]);
+  AddDevice(failing.Finish(), 1, snapshot);
   const std::string bytes = readers::WriteTorchSnapshot(snapshot);
   const absl::StatusOr<std::vector<report::TracedRun>> runs = report::TraceDevices(bytes, {});
   ASSERT_TRUE(runs.ok()) << runs.status();

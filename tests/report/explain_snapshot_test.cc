@@ -156,16 +156,6 @@ TEST(ExplainSnapshotTest, TheRequestIntervalKnowsTheRounding) {
   EXPECT_EQ(json["request_interval_bytes"], nlohmann::json::array({64 * kMiB + 1, 80 * kMiB}));
 }
 
-// The events and segments of `one` as those of `device` of `all`.
-void AddDevice(const trace::Snapshot& one, int device, trace::Snapshot& all) {
-  for (trace::SnapshotSegment segment : one.segments) {
-    segment.device = device;
-    all.segments.push_back(segment);
-  }
-  all.device_traces.resize(static_cast<std::size_t>(device) + 1);
-  all.device_traces.back() = one.device_traces[0];
-}
-
 TEST(ExplainSnapshotTest, TheDeviceThatFailedComesBeforeABusierOne) {
   Recording busy("", kGiB);
   busy.Allocate(300 * kMiB);

@@ -73,6 +73,16 @@ class Recording final : public trace::EventSink {
   std::vector<trace::Event> events_;
 };
 
+// The events and segments of `one` as those of `device` of `all`.
+inline void AddDevice(const trace::Snapshot& one, int device, trace::Snapshot& all) {
+  for (trace::SnapshotSegment segment : one.segments) {
+    segment.device = device;
+    all.segments.push_back(segment);
+  }
+  all.device_traces.resize(static_cast<std::size_t>(device) + 1);
+  all.device_traces.back() = one.device_traces[0];
+}
+
 }  // namespace ashlar::tests
 
 #endif  // ASHLAR_TESTS_REPORT_RECORDING_H_
