@@ -26,6 +26,7 @@ WANTED = {
     'cuda-core': ['cuda-core[cu13]', 'nvidia-cuda-nvrtc', 'numpy'],
     'onnxruntime': ['onnxruntime-gpu[cuda,cudnn]', 'onnx'],
     'jax': ['jax[cuda13]'],
+    'vllm': ['vllm==0.33.0'],
 }
 OVER = {  # environments that add to another one, and see all that it has
     'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),
