@@ -1,5 +1,5 @@
 // The CUDA device on a GPU: the contract of every device, and that its memory can be written and read. Skips, with the
-// reason, where there is no GPU.
+// reason, where there is no GPU; over the hollow device it runs anywhere (over_hollow.sh beside the tests of the GPU).
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
