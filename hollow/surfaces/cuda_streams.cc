@@ -161,7 +161,7 @@ Error SynchronizeEvent(void* handle) {
 Error QueryEvent(void* handle) {
   Process& process = TheProcess();
   if (process.is_orphan) return Error::kNotInitialized;
-  if (!EventIsDone(handle, process.streams.lag().is_none())) return Error::kNotReady;
+  if (!EventIsDone(handle)) return Error::kNotReady;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Event* event = EventOf(process, handle);
   if (event == nullptr) return Error::kInvalidHandle;

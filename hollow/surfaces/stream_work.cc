@@ -3,10 +3,8 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <mutex>
-#include <thread>
 
 namespace ashlar::hollow {
 
@@ -76,21 +74,9 @@ bool SettleAll(const WorkList& list) {
   return good;
 }
 
-// At most for this long: ranks that wait for this one would wait for ever.
-void AwaitForAMoment(StreamWork& work) {
-  constexpr std::chrono::milliseconds kMoment{300};
-  constexpr std::chrono::microseconds kLook{100};
-  const auto deadline = std::chrono::steady_clock::now() + kMoment;
-  while (work.under_way() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kLook);
-    work.Poll();
-  }
-}
-
-bool AllDone(const WorkList& list, bool waits) {
+bool AllDone(const WorkList& list) {
   for (const auto& work : list) {
     if (work->under_way()) work->Poll();
-    if (waits && work->under_way() && work->MayBeAwaited()) AwaitForAMoment(*work);
   }
   return std::all_of(list.begin(), list.end(), IsOver);
 }
@@ -152,11 +138,9 @@ bool SettleDevice(int device) {
 
 bool SettleEvent(void* event) { return SettleAll(Copy(TheBooks().events, reinterpret_cast<std::uintptr_t>(event))); }
 
-bool StreamIsDone(int device, void* stream) { return AllDone(Copy(TheBooks().streams, Key(device, stream)), false); }
+bool StreamIsDone(int device, void* stream) { return AllDone(Copy(TheBooks().streams, Key(device, stream))); }
 
-bool EventIsDone(void* event, bool waits) {
-  return AllDone(Copy(TheBooks().events, reinterpret_cast<std::uintptr_t>(event)), waits);
-}
+bool EventIsDone(void* event) { return AllDone(Copy(TheBooks().events, reinterpret_cast<std::uintptr_t>(event))); }
 
 void EventRecorded(void* event, int device, void* stream) {
   const std::lock_guard lock(g_mutex);

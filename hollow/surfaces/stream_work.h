@@ -17,9 +17,7 @@
 //
 // Settle… is false where the work failed (a rank died or did not come in time; one line was printed): answer
 // cudaErrorLaunchFailure (719). What it would have written is unknown. IsDone is false for work that failed, as for a
-// kernel that waits for ever, until its communicator is aborted. Where work has no lag, a query of an event waits for a
-// moment for ranks that are behind: which memory a program finds free hangs on the answer, and ranks that go side by
-// side are to get the same one in each run.
+// kernel that waits for ever, until its communicator is aborted.
 //
 // Thread rule: any thread. A forked child has no such work.
 #ifndef ASHLAR_HOLLOW_SURFACES_STREAM_WORK_H_
@@ -48,15 +46,12 @@ class StreamWork {
 
   State state() const { return state_.load(std::memory_order_acquire); }
   bool under_way() const { return state() == State::kUnderWay; }
-  // True the first time: one query waits for a piece of work, and no more than one.
-  bool MayBeAwaited() { return !was_awaited_.exchange(true, std::memory_order_relaxed); }
 
  protected:
   void SetState(State state) { state_.store(state, std::memory_order_release); }
 
  private:
   std::atomic<State> state_{State::kUnderWay};
-  std::atomic<bool> was_awaited_{false};
 };
 
 void AddStreamWork(int device, void* stream, std::shared_ptr<StreamWork> work, const std::vector<ByteRange>& writes);
@@ -68,7 +63,7 @@ bool SettleStream(int device, void* stream);
 bool SettleDevice(int device);
 bool SettleEvent(void* event);
 bool StreamIsDone(int device, void* stream);
-bool EventIsDone(void* event, bool waits);
+bool EventIsDone(void* event);
 void EventRecorded(void* event, int device, void* stream);
 void StreamWaits(int device, void* stream, void* event);
 void Forget(void* event_or_stream);
@@ -90,8 +85,8 @@ inline bool SettleEvent(void* event) {
 inline bool StreamIsDone(int device, void* stream) {
   return !stream_work_internal::Any() || stream_work_internal::StreamIsDone(device, stream);
 }
-inline bool EventIsDone(void* event, bool waits) {
-  return !stream_work_internal::Any() || stream_work_internal::EventIsDone(event, waits);
+inline bool EventIsDone(void* event) {
+  return !stream_work_internal::Any() || stream_work_internal::EventIsDone(event);
 }
 inline void EventRecorded(void* event, int device, void* stream) {
   if (stream_work_internal::Any()) stream_work_internal::EventRecorded(event, device, stream);
