@@ -8,7 +8,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/progress_line.h"
-#include "analyzer/readers/minimalloc_csv.h"
+#include "analyzer/readers/plain/minimalloc_csv.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/report/bound_report.h"
 

@@ -13,7 +13,7 @@
 #include "allocator/trace/codec.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 
 namespace ashlar::cli {
 namespace {

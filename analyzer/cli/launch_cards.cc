@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/steps.h"
+#include "analyzer/analyses/steps/steps.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/remedies/settings_space.h"
 #include "analyzer/remedies/sweep.h"

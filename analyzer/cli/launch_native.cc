@@ -6,8 +6,8 @@
 #include "allocator/trace/codec.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
-#include "analyzer/readers/native_log.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/native/native_log.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 
 namespace ashlar::cli {
 namespace {

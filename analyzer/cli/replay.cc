@@ -9,7 +9,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/progress_line.h"
-#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/plain/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/replay/event_log.h"

@@ -1,8 +1,8 @@
 #include "analyzer/readers/snapshot.h"
 
 #include "allocator/trace/codec.h"
-#include "analyzer/readers/native_log.h"
-#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/native/native_log.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
 
 namespace ashlar::readers {
 

@@ -4,8 +4,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "allocator/trace/codec.h"
-#include "analyzer/readers/minimalloc_csv.h"
-#include "analyzer/readers/native_log.h"
+#include "analyzer/readers/native/native_log.h"
+#include "analyzer/readers/plain/minimalloc_csv.h"
 
 namespace ashlar::readers {
 namespace {

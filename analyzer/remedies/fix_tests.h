@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/trace/request.h"
-#include "analyzer/analyses/cause.h"
+#include "analyzer/analyses/causes/cause.h"
 #include "analyzer/remedies/what_if.h"
 
 namespace ashlar::remedies {

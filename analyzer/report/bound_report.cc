@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/lifetimes.h"
+#include "analyzer/analyses/state/lifetimes.h"
 
 namespace ashlar::report {
 namespace {
@@ -77,8 +77,8 @@ absl::StatusOr<BoundReport> BoundOfTrace(std::string input, const TracedRun& run
   return out;
 }
 
-absl::StatusOr<BoundReport> BoundOfProblem(std::string input, readers::PackingProblem problem,
-                                           std::uint64_t max_steps, const remedies::Progress& progress) {
+absl::StatusOr<BoundReport> BoundOfProblem(std::string input, readers::PackingProblem problem, std::uint64_t max_steps,
+                                           const remedies::Progress& progress) {
   BoundReport out{std::move(input), absl::StrCat("packing problem, ", FormatCount(problem.buffers.size()), " buffers")};
   out.is_bytes = false;
   if (!problem.offsets.empty()) {

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/analyses/packing.h"
-#include "analyzer/readers/minimalloc_csv.h"
+#include "analyzer/analyses/packing/packing.h"
+#include "analyzer/readers/plain/minimalloc_csv.h"
 #include "analyzer/remedies/what_if.h"
 #include "analyzer/report/traced_run.h"
 

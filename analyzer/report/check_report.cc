@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/live_stacks.h"
-#include "analyzer/analyses/steps.h"
+#include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/analyses/steps/steps.h"
 
 namespace ashlar::report {
 namespace {

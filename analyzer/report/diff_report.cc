@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/steps.h"
+#include "analyzer/analyses/steps/steps.h"
 
 namespace ashlar::report {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/analyses/state_diff.h"
+#include "analyzer/analyses/state/state_diff.h"
 #include "analyzer/report/traced_run.h"
 
 namespace ashlar::report {

@@ -11,7 +11,7 @@
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/readers/oom_message.h"
+#include "analyzer/readers/oom/oom_message.h"
 #include "analyzer/remedies/what_if_input.h"
 #include "analyzer/replay/recorded_replay.h"
 #include "analyzer/report/explanation.h"

@@ -7,9 +7,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/cause_context.h"
-#include "analyzer/analyses/live_stacks.h"
-#include "analyzer/analyses/steps.h"
+#include "analyzer/analyses/causes/cause_context.h"
+#include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/analyses/steps/steps.h"
 #include "analyzer/report/traced_run.h"
 
 namespace ashlar::report {

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "analyzer/analyses/cause_context.h"
-#include "analyzer/analyses/live_stacks.h"
+#include "analyzer/analyses/causes/cause_context.h"
+#include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/remedies/fix_tests.h"
 
 namespace ashlar::report {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/readers/oom_message.h"
-#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/oom/oom_message.h"
+#include "analyzer/readers/plain/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/report/json.h"

@@ -9,9 +9,9 @@
 #include "allocator/base/units.h"
 #include "allocator/core/oom_report.h"
 #include "allocator/policy/size_rule.h"
-#include "analyzer/analyses/cause_context.h"
-#include "analyzer/analyses/live_stacks.h"
-#include "analyzer/analyses/state_accounting.h"
+#include "analyzer/analyses/causes/cause_context.h"
+#include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/analyses/state/state_accounting.h"
 
 namespace ashlar::report {
 namespace {

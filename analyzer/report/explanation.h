@@ -14,9 +14,9 @@
 
 #include "allocator/core/accounting.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/analyses/cause.h"
-#include "analyzer/analyses/live_stacks.h"
-#include "analyzer/analyses/oom_message_verdict.h"
+#include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/message/oom_message_verdict.h"
+#include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/remedies/advice.h"
 #include "analyzer/remedies/fix_tests.h"
 #include "analyzer/remedies/program_remedies.h"
@@ -69,8 +69,8 @@ struct Explanation {
   PeakFigures peak;
   std::vector<analyses::LabelledStack> stacks;
   std::vector<analyses::LiveSize> sizes;  // in their place, where the input names no block
-  std::optional<LiveAtEnd> at_end;      // nullopt: a caching allocator's trace, which says that itself
-  std::optional<FailureLines> failure;  // of the last out-of-memory error of a trace
+  std::optional<LiveAtEnd> at_end;        // nullopt: a caching allocator's trace, which says that itself
+  std::optional<FailureLines> failure;    // of the last out-of-memory error of a trace
   PinLines pins;
   ProgramView program;
   std::vector<ExplainedCause> causes;                     // found ones first

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "allocator/trace/stack_table.h"
-#include "analyzer/analyses/failed_request.h"
-#include "analyzer/analyses/live_stacks.h"
-#include "analyzer/analyses/pin_blame.h"
-#include "analyzer/analyses/steps.h"
+#include "analyzer/analyses/failure/failed_request.h"
+#include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/analyses/state/pin_blame.h"
+#include "analyzer/analyses/steps/steps.h"
 
 namespace ashlar::report {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/live_stacks.h"
+#include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/report/printable.h"
 
 namespace ashlar::report {

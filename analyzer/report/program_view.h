@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "allocator/trace/stack_table.h"
-#include "analyzer/analyses/steps.h"
+#include "analyzer/analyses/steps/steps.h"
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::report {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/plain/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/report/explain_calls.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/plain/plain_trace.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/replay/calls_program.h"
@@ -69,15 +69,9 @@ absl::StatusOr<TracedRun> TraceRequests(absl::string_view bytes, const ExplainOp
   std::optional<CountSpan> retries;
   if (can_fail) retries = CountSpan{run->retries, run->retries};
   std::string source = DescribeRequests(*requests);
-  return TracedRun{std::move(source),
-                   std::nullopt,
-                   std::move(run->timeline),
-                   std::move(run->options),
-                   {},
-                   {},
-                   *std::move(requests),
-                   retries,
-                   can_fail,
+  return TracedRun{std::move(source),       std::nullopt, std::move(run->timeline),
+                   std::move(run->options), {},           {},
+                   *std::move(requests),    retries,      can_fail,
                    /*has_allocator=*/true,
                    /*has_events=*/true};
 }

@@ -22,8 +22,8 @@
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/sink.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/analyses/cause.h"
-#include "analyzer/analyses/cause_context.h"
+#include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/causes/cause_context.h"
 
 namespace ashlar::tests {
 

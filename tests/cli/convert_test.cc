@@ -6,8 +6,8 @@
 
 #include "allocator/core/recorder.h"
 #include "allocator/device/sim_device.h"
-#include "analyzer/readers/torch_snapshot.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

@@ -16,7 +16,7 @@
 #include "allocator/base/rng.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/codec.h"
-#include "analyzer/analyses/step_annotations.h"
+#include "analyzer/analyses/steps/step_annotations.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/recorded_replay.h"
 #include "analyzer/timeline/observed.h"

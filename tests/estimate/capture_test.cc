@@ -3,11 +3,11 @@
 #include <string>
 
 #include "allocator/trace/codec.h"
-#include "analyzer/analyses/steps.h"
+#include "analyzer/analyses/steps/steps.h"
 #include "analyzer/estimate/dry_run.h"
 #include "analyzer/estimate/run_capture.h"
-#include "analyzer/readers/torch_snapshot.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/report/traced_run.h"
 #include "gmock/gmock.h"

@@ -1,7 +1,7 @@
 // The estimate as it is printed: the JSON keeps to its schema, its parts sum, the text shows the same numbers.
 #include <string>
 
-#include "analyzer/readers/oom_message.h"
+#include "analyzer/readers/oom/oom_message.h"
 #include "analyzer/report/estimate_report.h"
 #include "analyzer/report/explain_model.h"
 #include "gmock/gmock.h"

@@ -13,12 +13,12 @@
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/options.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/timeline/observed.h"
+#include "gmock/gmock.h"
 #include "kernels/autograd/engine.h"
 #include "kernels/nn/teaching_transformer.h"
 #include "kernels/optim/teaching_adamw.h"
-#include "gmock/gmock.h"
 #include "tests/corpus_files.h"
 #include "tests/documented_row.h"
 #include "tests/kernels/step_recorder.h"
@@ -151,8 +151,7 @@ TEST_P(RecordedStep, PeaksAgree) {
   const std::string label = absl::StrCat(row.is_training ? "training, " : "inference, ", row.context, " tokens, ",
                                          row.is_bf16 ? "bf16" : "fp32");
   const std::string cells =
-      absl::StrFormat("%s | %.1f | %s", FormatCount(row.events),
-                      static_cast<double>(up.peak_requested) / kMiB,
+      absl::StrFormat("%s | %.1f | %s", FormatCount(row.events), static_cast<double>(up.peak_requested) / kMiB,
                       tests::ErrorCells(row.peak_reserved_mib, up.peak_reserved / kMiB, down.peak_reserved / kMiB));
   EXPECT_THAT(tests::DocumentedRow(label), testing::EndsWith(cells));
 }

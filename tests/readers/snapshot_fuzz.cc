@@ -6,8 +6,8 @@
 
 #include "allocator/base/check.h"
 #include "analyzer/readers/sniff.h"
-#include "analyzer/readers/torch_snapshot.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 
 namespace {
 

@@ -1,10 +1,10 @@
-#include "analyzer/analyses/native_line.h"
+#include "analyzer/analyses/state/native_line.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "analyzer/analyses/live_stacks.h"
+#include "analyzer/analyses/state/live_stacks.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::analyses {

@@ -6,7 +6,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/trace/codec.h"
-#include "analyzer/readers/native_log.h"
+#include "analyzer/readers/native/native_log.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The reader of a native program's log: rows of every kind, and logs that were cut, garbled or empty.
-#include "analyzer/readers/native_log.h"
+#include "analyzer/readers/native/native_log.h"
 
 #include <cstring>
 #include <string>
@@ -10,7 +10,7 @@
 #include "allocator/trace/codec.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/sniff.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/replay/recorded_replay.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/report/text.h"

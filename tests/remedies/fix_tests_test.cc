@@ -15,7 +15,7 @@
 #include "analyzer/report/traced_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/analyses/cause_cases.h"
+#include "tests/analyses/causes/cause_cases.h"
 
 namespace ashlar::remedies {
 namespace {

@@ -13,7 +13,7 @@
 #include "allocator/core/accounting.h"
 #include "allocator/device/sim_device.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/timeline/observed.h"
 #include "tests/corpus_files.h"

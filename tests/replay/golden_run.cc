@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/base/check.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/plain/plain_trace.h"
 #include "nlohmann/json.hpp"
 
 namespace ashlar {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/readers/plain_trace.h"
+#include "analyzer/readers/plain/plain_trace.h"
 #include "analyzer/replay/event_log.h"
 #include "analyzer/replay/request_replay.h"
 #include "gtest/gtest.h"

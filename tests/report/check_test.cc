@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/report/check_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -225,7 +225,8 @@ TEST(CheckTest, EveryDeviceIsJudged) {
   const CheckReport report = report::CheckDevices("x", *runs, {.max_reserved_bytes = 200 * kMiB, .max_ooms = 0});
   ASSERT_EQ(report.rows.size(), 4u);
   EXPECT_EQ(report.CountOf(CheckVerdict::kBroken), 2u);  // device 0 holds too much, a request of device 1 failed
-  EXPECT_THAT(report::ToText(report), testing::AllOf(HasSubstr("device 0: max-reserved"), HasSubstr("device 1: max-ooms")));
+  EXPECT_THAT(report::ToText(report),
+              testing::AllOf(HasSubstr("device 0: max-reserved"), HasSubstr("device 1: max-ooms")));
   report::ExplainOptions asked;
   asked.device = 0;
   const absl::StatusOr<std::vector<report::TracedRun>> one = report::TraceDevices(bytes, asked);

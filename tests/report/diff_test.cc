@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/report/diff_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -5,7 +5,7 @@
 #include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/analyses/cause_cases.h"
+#include "tests/analyses/causes/cause_cases.h"
 #include "tests/report/printed.h"
 
 namespace ashlar::tests {

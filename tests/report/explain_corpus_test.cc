@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/analyses/state_accounting.h"
+#include "analyzer/analyses/state/state_accounting.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/timeline/observed.h"

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/readers/native_log.h"
-#include "analyzer/readers/torch_snapshot.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/native/native_log.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/analyses/cause_cases.h"
+#include "tests/analyses/causes/cause_cases.h"
 #include "tests/report/example_training.h"
 #include "tests/report/printed.h"
 #include "tests/report/recording.h"

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <string>
 
-#include "analyzer/readers/oom_message.h"
+#include "analyzer/readers/oom/oom_message.h"
 #include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/oom/messages.h"
+#include "tests/readers/oom/messages.h"
 #include "tests/report/printed.h"
 
 namespace ashlar::tests {

@@ -2,8 +2,8 @@
 // what is not known is null. Every snapshot goes through the file format.
 #include <string>
 
-#include "analyzer/readers/torch_snapshot.h"
-#include "analyzer/readers/torch_snapshot_writer.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -82,9 +82,9 @@ json ExpectSoundSweep(const report::SweepReport& report, SchemaCheck& schema) {
 // Ranks of one job: what is to be said of several is said once, with whom it holds for.
 TEST(SweepReportTest, WhatHoldsForSeveralTracesIsSaidOnce) {
   const std::string run = FileBytes(kExample);
-  const report::SweepReport report = MustSweep(
-      {{"a/run.pickle", run}, {"b/run.pickle", run}, {"run.trace", kTrace}, {"c/other.pickle", run}}, {},
-      {.confs = {"max_split_size_mb:128"}, .threads = 1});
+  const report::SweepReport report =
+      MustSweep({{"a/run.pickle", run}, {"b/run.pickle", run}, {"run.trace", kTrace}, {"c/other.pickle", run}}, {},
+                {.confs = {"max_split_size_mb:128"}, .threads = 1});
   SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/sweep.schema.json")));
   const json document = ExpectSoundSweep(report, schema);
   const std::string text = report::ToText(report);

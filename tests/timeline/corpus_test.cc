@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
 #include "gtest/gtest.h"
@@ -84,7 +84,8 @@ TEST(TimelineCorpusTest, AForeignTraceIsRefused) {
     trace::Snapshot mixed = snapshots[i];
     mixed.device_traces = snapshots[i - 1].device_traces;
     if (EventsOf(mixed, 0).size() < 2) continue;
-    EXPECT_EQ(Rewind(mixed, 0, TorchRule()).status().code(), absl::StatusCode::kFailedPrecondition) << SnapshotFiles()[i];
+    EXPECT_EQ(Rewind(mixed, 0, TorchRule()).status().code(), absl::StatusCode::kFailedPrecondition)
+        << SnapshotFiles()[i];
   }
 }
 

@@ -1,0 +1,74 @@
+// Causes that lie in the device: what this allocator cannot have, whatever it does.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_detectors.h"
+#include "analyzer/analyses/state/state_accounting.h"
+
+namespace ashlar::analyses {
+namespace {
+
+// From this share of the device on a run without a failure is close to its end.
+constexpr double kNearlyFullShare = 0.95;
+
+CauseFinding CapacityOfMessage(const OomMessageVerdict& verdict) {
+  const CauseKind kind = CauseKind::kCapacity;
+  if (!verdict.headroom.has_value()) {
+    return NotInTrace(kind, "the message does not tell enough: its total, allocated, reserved and free figures would");
+  }
+  if (verdict.kind != OomVerdict::kCapacity) {
+    return Absent(kind, absl::StrCat("without holes the request fits with ",
+                                     FormatSignedBytes(verdict.headroom->value_bytes), " to spare"));
+  }
+  const auto missing = static_cast<std::uint64_t>(std::max<std::int64_t>(-verdict.headroom->value_bytes, 0));
+  CauseFinding out = Found(kind, verdict.verdict_certain ? Confidence::kProven : Confidence::kPossible, missing);
+  out.evidence.push_back(
+      absl::StrCat("even without holes the request is short by ", FormatBytes(missing), "; no setting can help"));
+  if (!verdict.verdict_certain) out.counter_evidence.push_back("the printed figures are rounded too far to be certain");
+  return out;
+}
+
+// At the failure: what the allocator could hold at most, less what is live. Neither holes nor waiting frees count.
+CauseFinding CapacityOfFailure(const CauseInput& input, const Shortage& shortage) {
+  const core::Accounting parts = AccountState(*input.state);
+  const std::uint64_t holdable = parts.reserved_bytes + shortage.device_free_bytes;
+  const std::uint64_t needed = parts.allocated_bytes + shortage.request_bytes;
+  if (needed <= holdable) {
+    return Absent(CauseKind::kCapacity, absl::StrCat("allocated and request together are ", FormatBytes(needed), " of ",
+                                                     FormatBytes(holdable), " that the allocator can hold"));
+  }
+  CauseFinding out = Found(CauseKind::kCapacity, Confidence::kProven, needed - holdable);
+  out.evidence.push_back(absl::StrCat(FormatBytes(parts.allocated_bytes), " allocated and ",
+                                      FormatBytes(shortage.request_bytes), " requested exceed the ",
+                                      FormatBytes(holdable), " that the allocator can hold by ",
+                                      FormatBytes(needed - holdable)));
+  return out;
+}
+
+CauseFinding CapacityOfPeak(const CauseInput& input) {
+  const CauseKind kind = CauseKind::kCapacity;
+  if (!input.total_bytes.has_value()) return NotInTrace(kind, "the device's memory would tell: give --capacity");
+  const std::uint64_t peak = input.timeline->allocated_peak().bytes;
+  const std::string share =
+      absl::StrCat("peak allocated ", FormatBytes(peak), " is ", ShareText(peak, *input.total_bytes),
+                   " of the device's ", FormatBytes(*input.total_bytes));
+  if (static_cast<double>(peak) < kNearlyFullShare * static_cast<double>(*input.total_bytes)) {
+    return Absent(kind, share);
+  }
+  CauseFinding out = Found(kind, Confidence::kPossible, peak);
+  out.evidence.push_back(share);
+  out.counter_evidence.push_back("no request failed in the recorded window");
+  return out;
+}
+
+}  // namespace
+
+CauseFinding DetectCapacity(const CauseInput& input) {
+  if (input.message_verdict != nullptr) return CapacityOfMessage(*input.message_verdict);
+  if (input.state == nullptr) return NotInTrace(CauseKind::kCapacity, "a snapshot or an out-of-memory message would");
+  const std::optional<Shortage> shortage = ShortageAt(input);
+  return shortage.has_value() ? CapacityOfFailure(input, *shortage) : CapacityOfPeak(input);
+}
+
+}  // namespace ashlar::analyses

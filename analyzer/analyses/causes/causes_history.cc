@@ -1,0 +1,225 @@
+// Causes that show over time: sizes that grow, a cache that is returned and obtained again, frees that wait.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_detectors.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using timeline::BlockSpan;
+using timeline::EventIndex;
+using timeline::Timeline;
+using trace::Action;
+
+constexpr std::uint64_t kLeastGrowths = 3;
+constexpr std::uint64_t kLeastRetries = 3;
+// A swing of allocated memory is a round of the program from this share of the widest on.
+constexpr double kLeastSwing = 0.1;
+
+bool IsGrowth(const trace::Event& event) {
+  return event.action == Action::kSegmentAlloc || event.action == Action::kSegmentMap;
+}
+bool IsRelease(const trace::Event& event) {
+  return event.action == Action::kSegmentFree || event.action == Action::kSegmentUnmap;
+}
+
+// The events at which a swing of allocated memory, up and down again, has come half way down.
+std::vector<EventIndex> EndsOfRounds(const Timeline& timeline) {
+  const auto totals = timeline.totals();
+  std::vector<EventIndex> out;
+  if (totals.empty()) return out;
+  std::uint64_t base = totals.back().allocated_bytes;  // what stays through the later half of the window
+  for (std::size_t i = totals.size() / 2; i < totals.size(); ++i) base = std::min(base, totals[i].allocated_bytes);
+  const double least = kLeastSwing * static_cast<double>(timeline.allocated_peak().bytes - base);
+  double high = 0;
+  double low = 0;
+  bool is_falling = false;
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    const double value = static_cast<double>(totals[i].allocated_bytes) - static_cast<double>(base);
+    if (is_falling) {
+      low = std::min(low, value);
+      if (value < low + least) continue;
+      is_falling = false;
+      high = value;
+    } else {
+      high = std::max(high, value);
+      if (high < least || value > high / 2) continue;
+      is_falling = true;
+      low = value;
+      out.push_back(static_cast<EventIndex>(i));
+    }
+  }
+  return out;
+}
+
+// What each place of the program asked for up to an event, forward only.
+class SizeHistory {
+ public:
+  explicit SizeHistory(const Timeline& timeline) : timeline_(timeline) {}
+
+  // Sizes the stack asked for before `event`.
+  const std::set<std::uint64_t>& Before(EventIndex event, trace::StackId stack) {
+    const auto blocks = timeline_.blocks();
+    for (; next_ < blocks.size() && blocks[next_].alloc_event < event; ++next_) {
+      sizes_[blocks[next_].stack].insert(blocks[next_].size_bytes);
+    }
+    return sizes_[stack];
+  }
+
+ private:
+  const Timeline& timeline_;
+  std::size_t next_ = 0;
+  std::map<trace::StackId, std::set<std::uint64_t>> sizes_;
+};
+
+struct GrownRequests {
+  std::uint64_t count = 0, bytes = 0, records = 0;
+  std::uint64_t smallest = 0, largest = 0;  // requests
+  std::set<std::ptrdiff_t> rounds = {};
+  std::map<trace::StackId, std::uint64_t> bytes_by_stack = {};
+};
+
+// Requests of a size their place had not asked for before, which no piece of the cache fitted although its pieces
+// together were enough, in rounds after the first.
+GrownRequests FindGrown(const CauseInput& input) {
+  const std::vector<EventIndex> rounds = EndsOfRounds(*input.timeline);
+  SizeHistory history(*input.timeline);
+  GrownRequests out;
+  for (const Growth& growth : input.growths) {
+    const std::set<std::uint64_t>& before = history.Before(growth.request_event, growth.stack);
+    if (growth.own.bytes < growth.request_bytes || growth.own.largest >= growth.request_bytes) continue;
+    const auto round = std::lower_bound(rounds.begin(), rounds.end(), growth.event) - rounds.begin();
+    if (round == 0 || before.empty() || before.count(growth.request_bytes) > 0) continue;
+    if (out.count == 0) out.smallest = growth.request_bytes;
+    ++out.count;
+    out.bytes += growth.bytes;
+    out.smallest = std::min(out.smallest, growth.request_bytes);
+    out.largest = std::max(out.largest, growth.request_bytes);
+    out.records += growth.request_bytes > *before.rbegin();
+    out.rounds.insert(round);
+    out.bytes_by_stack[growth.stack] += growth.bytes;
+  }
+  return out;
+}
+
+// Releases on the way to new memory, with the device as full as it ever was: the allocator's own retries.
+struct Retries {
+  std::uint64_t count = 0, released_bytes = 0, most_bytes = 0;
+  std::int64_t time_us = 0;  // from the first release to the new memory, summed; 0 where the trace has no time
+};
+
+Retries FindRetries(const Timeline& timeline) {
+  Retries out;
+  const auto events = timeline.events();
+  const std::uint64_t full = timeline.reserved_peak().bytes;
+  std::uint64_t released = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (IsRelease(events[i])) {
+      if (released == 0) first = i;
+      released += events[i].size_bytes;
+    } else if (IsGrowth(events[i])) {
+      const std::uint64_t before = timeline.TotalsAfter(static_cast<EventIndex>(first) - 1).reserved_bytes;
+      if (released > 0 && before + events[i].size_bytes >= full) {
+        ++out.count;
+        out.released_bytes += released;
+        out.most_bytes = std::max(out.most_bytes, released);
+        if (events[first].time_us != trace::kNoTime) out.time_us += events[i].time_us - events[first].time_us;
+      }
+      released = 0;
+    } else if (events[i].action == Action::kAlloc || events[i].action == Action::kFreeRequested) {
+      released = 0;  // the program went on: it had asked for the release itself
+    }
+  }
+  return out;
+}
+
+std::uint64_t PendingAfter(const Timeline& timeline, EventIndex event) {
+  const timeline::Totals& totals = timeline.TotalsAfter(event);
+  return totals.active_bytes - totals.allocated_bytes;
+}
+
+// Pending frees do harm where new memory is obtained while they wait: the growth at which most waited; kNever without.
+EventIndex WorstGrowth(const Timeline& timeline) {
+  EventIndex worst = timeline::kNever;
+  std::uint64_t most = 0;
+  for (EventIndex i = 0; i < timeline.event_count(); ++i) {
+    if (!IsGrowth(timeline.events()[static_cast<std::size_t>(i)])) continue;
+    const std::uint64_t pending = PendingAfter(timeline, i);
+    if (pending > most) {
+      most = pending;
+      worst = i;
+    }
+  }
+  return worst;
+}
+
+}  // namespace
+
+CauseFinding DetectGrowingSizes(const CauseInput& input) {
+  const CauseKind kind = CauseKind::kGrowingSizes;
+  const GrownRequests grown = FindGrown(input);
+  const std::uint64_t bytes = std::min(grown.bytes, SparableBytes(input));
+  const std::string sentence = absl::StrCat(
+      FormatCount(grown.count), " requests of a size new to their line found no fitting block although the cache held ",
+      "as much in pieces, and obtained ", FormatBytes(grown.bytes), " more");
+  if (grown.count < kLeastGrowths || grown.rounds.size() < 2 || !IsMaterial(input, bytes)) {
+    return Absent(kind, sentence);
+  }
+  CauseFinding out = Found(kind, 2 * grown.records >= grown.count ? Confidence::kLikely : Confidence::kPossible, bytes);
+  out.evidence.push_back(sentence);
+  out.evidence.push_back(absl::StrCat("their sizes run from ", FormatBytes(grown.smallest), " to ",
+                                      FormatBytes(grown.largest), "; ", FormatCount(grown.records),
+                                      " were larger than any before from the same line"));
+  for (const auto& [stack, held] : grown.bytes_by_stack) out.stacks.push_back(stack);
+  std::stable_sort(out.stacks.begin(), out.stacks.end(), [&grown](trace::StackId a, trace::StackId b) {
+    return grown.bytes_by_stack.at(a) > grown.bytes_by_stack.at(b);
+  });
+  if (out.confidence == Confidence::kPossible) {
+    out.counter_evidence.push_back("most of them were not larger than what came before: lengths vary rather than grow");
+  }
+  return out;
+}
+
+CauseFinding DetectRetryStorm(const CauseInput& input) {
+  const CauseKind kind = CauseKind::kRetryStorm;
+  const Retries retries = FindRetries(*input.timeline);
+  const std::string sentence =
+      absl::StrCat(FormatCount(retries.count), " times the full device was relieved by returning the cache, ",
+                   FormatBytes(retries.released_bytes), " in all, on the way to new memory");
+  if (retries.count < kLeastRetries || !IsMaterial(input, retries.most_bytes)) return Absent(kind, sentence);
+  CauseFinding out = Found(kind, Confidence::kLikely, retries.most_bytes);
+  out.evidence.push_back(sentence);
+  if (retries.time_us > 0) {
+    out.evidence.push_back(absl::StrCat("from release to new memory they took ",
+                                        FormatCount(static_cast<std::uint64_t>(retries.time_us)), " us together"));
+  }
+  return out;
+}
+
+CauseFinding DetectRecordStream(const CauseInput& input) {
+  const CauseKind kind = CauseKind::kRecordStream;
+  const EventIndex worst = WorstGrowth(*input.timeline);
+  if (worst == timeline::kNever) return Absent(kind, "no memory was obtained while freed blocks waited for a stream");
+  const std::uint64_t bytes = PendingAfter(*input.timeline, worst);
+  CauseFinding out = Found(kind, Confidence::kLikely, bytes);
+  const auto blocks = input.timeline->blocks();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].IsActiveAfter(worst) && !blocks[i].IsLiveAfter(worst)) out.blocks.push_back(i);
+  }
+  const std::string sentence = absl::StrCat(
+      "at event ", FormatCount(static_cast<std::uint64_t>(worst)), " new memory was obtained while ",
+      FormatCount(out.blocks.size()), " freed blocks of together ", FormatBytes(bytes), " waited for another stream");
+  if (!IsMaterial(input, bytes)) return Absent(kind, sentence);
+  SetStacks(input, out);
+  out.evidence.push_back(sentence);
+  return out;
+}
+
+}  // namespace ashlar::analyses

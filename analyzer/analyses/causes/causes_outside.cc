@@ -1,0 +1,186 @@
+// Causes outside this allocator: other processes, other ranks, the CUDA context and library workspaces. A trace holds
+// none of them; an out-of-memory message, or what nvidia-smi shows beside a trace, tells.
+//
+// A CUDA context with the framework's kernels takes 0.3 to 2 GiB, communicators up to 6 GiB (pytorch issues 95668 and
+// 135279, nccl issue 864).
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_detectors.h"
+
+namespace ashlar::analyses {
+namespace {
+
+constexpr std::uint64_t kLeastContextBytes = 300 * kMiB;
+constexpr std::uint64_t kMostContextBytes = 2 * kGiB;
+// Of the device: from here on what lies outside is worth naming.
+constexpr double kWorthNamingShare = 0.1;
+constexpr char kWouldTell[] =
+    "nvidia-smi would tell which processes hold memory of this device; give the used memory it shows with "
+    "--device-used";
+
+struct Outside {
+  std::uint64_t bytes = 0;
+  std::uint64_t whole_bytes = 0;  // the device's memory, or what is used of it where that is not known
+};
+
+// Held on the device, not by this allocator; nullopt where the input does not tell.
+std::optional<Outside> OutsideOf(const CauseInput& input) {
+  if (input.message_verdict != nullptr) {
+    const OomAccounting& parts = input.message_verdict->accounting;
+    if (!parts.outside_bytes.has_value() || !parts.total_bytes.has_value()) return std::nullopt;
+    return Outside{*parts.outside_bytes, *parts.total_bytes};
+  }
+  if (input.timeline == nullptr) return std::nullopt;
+  const std::uint64_t reserved = input.timeline->TotalsAfter(input.moment).reserved_bytes;
+  if (input.device_used_bytes.has_value()) {
+    // Read while the program ran: at most the peak was reserved then.
+    const std::uint64_t most = std::max(reserved, input.timeline->reserved_peak().bytes);
+    return Outside{*input.device_used_bytes - std::min(most, *input.device_used_bytes),
+                   input.total_bytes.value_or(*input.device_used_bytes)};
+  }
+  const std::optional<Shortage> shortage = ShortageAt(input);
+  if (!shortage.has_value() || !input.total_bytes.has_value()) return std::nullopt;
+  const std::uint64_t own = reserved + shortage->device_free_bytes;
+  return Outside{*input.total_bytes - std::min(own, *input.total_bytes), *input.total_bytes};
+}
+
+bool IsWorthNaming(const Outside& outside) {
+  return static_cast<double>(outside.bytes) >= kWorthNamingShare * static_cast<double>(outside.whole_bytes);
+}
+
+bool IsContext(std::uint64_t bytes) { return kLeastContextBytes <= bytes && bytes <= kMostContextBytes; }
+
+// What the message tells of each other process.
+std::vector<std::uint64_t> NamedProcesses(const CauseInput& input) {
+  return input.message_verdict == nullptr ? std::vector<std::uint64_t>{} : input.message_verdict->other_processes;
+}
+
+// Several processes, each with no more than a context: ranks that never chose another device.
+bool AreContexts(const std::vector<std::uint64_t>& processes) {
+  return processes.size() >= 2 && std::all_of(processes.begin(), processes.end(), IsContext);
+}
+
+// As many contexts as there are other ranks, and not much else.
+bool FitsOtherRanks(const CauseInput& input, const Outside& outside) {
+  const std::uint64_t others = input.ranks.size() < 2 ? 0 : input.ranks.size() - 1;
+  return others > 0 && outside.bytes > kMostContextBytes && outside.bytes >= (others + 1) * kLeastContextBytes &&
+         outside.bytes <= (others + 1) * kMostContextBytes;
+}
+
+std::uint64_t Sum(const std::vector<std::uint64_t>& values) {
+  std::uint64_t out = 0;
+  for (const std::uint64_t value : values) out += value;
+  return out;
+}
+
+std::string OutsideSentence(const Outside& outside) {
+  return absl::StrCat(FormatBytes(outside.bytes), " of ", FormatBytes(outside.whole_bytes),
+                      " lie outside this allocator");
+}
+
+// Blocks of this allocator that libraries took for themselves.
+bool IsWorkspace(const trace::StackTable& stacks, trace::StackId stack) {
+  for (const trace::FrameId id : stacks.stack(stack)) {
+    const std::string function = absl::AsciiStrToLower(stacks.frame(id).function);
+    for (const char* name : {"cublas", "cudablas", "cudnn", "nccl", "cusolver"}) {
+      if (absl::StrContains(function, name)) return true;
+    }
+  }
+  return false;
+}
+
+CauseFinding WorkspacesOfBlocks(const CauseInput& input) {
+  CauseFinding out = Found(CauseKind::kWorkspaces, Confidence::kLikely, 0);
+  const auto blocks = input.timeline->blocks();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (!blocks[i].IsLiveAfter(input.moment) || !IsWorkspace(*input.stacks, blocks[i].stack)) continue;
+    out.bytes += blocks[i].size_bytes;
+    out.blocks.push_back(i);
+  }
+  const std::string sentence = absl::StrCat(FormatCount(out.blocks.size()), " live blocks of together ",
+                                            FormatBytes(out.bytes), " were taken by CUDA libraries");
+  if (!IsMaterial(input, out.bytes)) return Absent(CauseKind::kWorkspaces, sentence);
+  SetStacks(input, out);
+  out.evidence.push_back(sentence);
+  return out;
+}
+
+}  // namespace
+
+CauseFinding DetectOtherProcess(const CauseInput& input) {
+  const CauseKind kind = CauseKind::kOtherProcess;
+  const std::vector<std::uint64_t> named = NamedProcesses(input);
+  if (!named.empty()) {
+    if (AreContexts(named)) return Absent(kind, "the named processes hold no more than a context each");
+    CauseFinding out = Found(kind, Confidence::kLikely, Sum(named));
+    out.evidence.push_back(absl::StrCat("the message names ", FormatCount(named.size()),
+                                        named.size() == 1 ? " other process with " : " other processes with together ",
+                                        FormatBytes(out.bytes)));
+    return out;
+  }
+  const std::optional<Outside> outside = OutsideOf(input);
+  if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
+  if (outside->bytes <= kMostContextBytes) {
+    return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
+  }
+  if (!IsWorthNaming(*outside) || FitsOtherRanks(input, *outside)) return Absent(kind, OutsideSentence(*outside));
+  CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes - kMostContextBytes);
+  out.evidence.push_back(absl::StrCat(OutsideSentence(*outside), "; one context takes at most about ",
+                                      FormatBytes(kMostContextBytes), " of it"));
+  out.counter_evidence.push_back("communicators and libraries of this process may take some; nvidia-smi would tell");
+  return out;
+}
+
+CauseFinding DetectOtherRanksContexts(const CauseInput& input) {
+  const CauseKind kind = CauseKind::kOtherRanksContexts;
+  const std::vector<std::uint64_t> named = NamedProcesses(input);
+  if (!named.empty()) {
+    const std::string sentence =
+        absl::StrCat("the message names ", FormatCount(named.size()),
+                     named.size() == 1 ? " other process with " : " other processes with ", FormatBytes(Sum(named)));
+    if (!AreContexts(named)) return Absent(kind, sentence);
+    CauseFinding out = Found(kind, Confidence::kLikely, Sum(named));
+    out.evidence.push_back(absl::StrCat(sentence, ", each no more than a CUDA context takes"));
+    out.evidence.push_back("ranks that touch a device before torch.cuda.set_device(local_rank) leave a context on it");
+    return out;
+  }
+  const std::optional<Outside> outside = OutsideOf(input);
+  if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
+  if (outside->bytes <= kMostContextBytes) {
+    return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
+  }
+  if (input.ranks.size() < 2) return NotInTrace(kind, "how many ranks the job has would tell, and nvidia-smi");
+  if (!FitsOtherRanks(input, *outside)) return Absent(kind, OutsideSentence(*outside));
+  CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes - outside->bytes / input.ranks.size());
+  out.evidence.push_back(absl::StrCat(OutsideSentence(*outside), ", as much as one context for each of ",
+                                      FormatCount(input.ranks.size()), " ranks takes"));
+  return out;
+}
+
+CauseFinding DetectWorkspaces(const CauseInput& input) {
+  const CauseKind kind = CauseKind::kWorkspaces;
+  const bool has_stacks = input.timeline != nullptr && input.stacks != nullptr && input.stacks->stack_count() > 0;
+  if (has_stacks) {
+    CauseFinding out = WorkspacesOfBlocks(input);
+    if (out.finding == Finding::kFound) return out;
+  }
+  const std::optional<Outside> outside = OutsideOf(input);
+  if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
+  if (outside->bytes > kMostContextBytes) {
+    return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", more than a context and its libraries take"));
+  }
+  if (!IsWorthNaming(*outside)) return Absent(kind, OutsideSentence(*outside));
+  CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes);
+  out.evidence.push_back(absl::StrCat(OutsideSentence(*outside), ", as a CUDA context with its libraries takes"));
+  out.counter_evidence.push_back("a small other process would look the same; nvidia-smi would tell");
+  return out;
+}
+
+}  // namespace ashlar::analyses

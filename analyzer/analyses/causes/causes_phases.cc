@@ -1,0 +1,204 @@
+// Causes beside the training itself: evaluation, loading, and what one phase leaves in the cache of the next.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_detectors.h"
+#include "analyzer/analyses/causes/program_causes.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using timeline::BlockSpan;
+using timeline::EventIndex;
+
+constexpr std::size_t kLeastKept = 8;         // live blocks of one pass
+constexpr double kLeastKeptStacks = 0.5;      // of the forward stacks of an evaluation, alive at once
+constexpr std::size_t kLeastPredictions = 4;  // live blocks of one line
+constexpr double kMostOthersKept = 0.3;       // of the other blocks of the evaluation
+constexpr double kLeastMatched = 0.6;         // of what was loaded, by size
+constexpr std::size_t kLeastLoaded = 3;
+
+bool IsEvaluating(ProgramPart part) {
+  return part == ProgramPart::kEvaluation || part == ProgramPart::kNoGrad || part == ProgramPart::kGeneration;
+}
+
+bool IsForwardFrame(const trace::Frame& frame) { return frame.function == "forward"; }
+
+// Of a checkpoint being read, not of the model being made around it.
+bool IsCheckpointFrame(const trace::Frame& frame) {
+  return absl::EndsWith(frame.file, "torch/serialization.py") || absl::EndsWith(frame.file, "safetensors/torch.py") ||
+         frame.function == "load_file" || frame.function == "load_checkpoint";
+}
+
+struct LineUse {
+  std::size_t allocations = 0;
+  std::vector<LiveBlock> live = {};
+};
+
+// Every evaluation stack: its allocations in the window up to the moment, and its live blocks.
+std::map<trace::StackId, LineUse> EvaluationUse(const CauseInput& input) {
+  const ProgramParts parts(input.stacks);
+  std::map<trace::StackId, LineUse> out;
+  for (const BlockSpan& block : input.timeline->blocks()) {
+    const ProgramPart part = parts.Of(block.stack);
+    if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > input.moment) continue;
+    LineUse& use = out[block.stack];
+    ++use.allocations;
+    if (block.IsLiveAfter(input.moment)) use.live.push_back({&block, part});
+  }
+  return out;
+}
+
+void AppendBlocks(const std::vector<LiveBlock>& from, std::vector<LiveBlock>& to) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+// What a cache is filled for: training or evaluation.
+struct SegmentUse {
+  bool is_evaluation = false;  // of the last block it served
+  EventIndex last = timeline::kBeforeWindow;
+  std::uint64_t active_bytes = 0;
+};
+
+}  // namespace
+
+CauseFinding DetectEvalWithoutNoGrad(const CauseInput& input) {
+  constexpr CauseKind kKind = CauseKind::kEvalWithoutNoGrad;
+  std::vector<LiveBlock> kept;
+  std::size_t stacks = 0;
+  std::size_t live_stacks = 0;
+  for (const auto& [stack, use] : EvaluationUse(input)) {
+    if (!AnyFrame(input, stack, IsForwardFrame)) continue;
+    ++stacks;
+    if (!use.live.empty()) ++live_stacks;
+    AppendBlocks(use.live, kept);
+  }
+  if (stacks == 0) return Absent(kKind, "no evaluation is recorded before that moment");
+  const std::uint64_t bytes = BytesOf(kept);
+  const double share = static_cast<double>(live_stacks) / static_cast<double>(stacks);
+  if (kept.size() < kLeastKept || share < kLeastKeptStacks || stacks < 2 || !IsMaterial(input, bytes)) {
+    return Absent(
+        kKind, absl::StrCat(live_stacks, " of ", stacks, " forward lines of the evaluation hold ", FormatBytes(bytes)));
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  out.stacks = StacksOf(kept);
+  out.evidence.push_back(absl::StrCat(live_stacks, " of ", stacks, " forward lines of the evaluation hold ",
+                                      FormatBytes(bytes), " in ", kept.size(),
+                                      " blocks at once, as a backward pass would need them; ", MostFrom(input, kept)));
+  return out;
+}
+
+CauseFinding DetectEvalAccumulates(const CauseInput& input) {
+  constexpr CauseKind kKind = CauseKind::kEvalAccumulates;
+  const std::map<trace::StackId, LineUse> uses = EvaluationUse(input);
+  if (uses.empty()) return Absent(kKind, "no evaluation is recorded before that moment");
+  std::vector<LiveBlock> piled;
+  std::size_t others = 0;
+  std::size_t others_live = 0;
+  for (const auto& [stack, use] : uses) {
+    // All but one of what the line ever made is still there.
+    if (use.live.size() >= kLeastPredictions && use.live.size() + 1 >= use.allocations) {
+      AppendBlocks(use.live, piled);
+    } else {
+      others += use.allocations;
+      others_live += use.live.size();
+    }
+  }
+  const std::uint64_t bytes = BytesOf(piled);
+  const bool do_others_go =
+      others > 0 && static_cast<double>(others_live) <= kMostOthersKept * static_cast<double>(others);
+  if (piled.empty() || !do_others_go || !IsMaterial(input, bytes)) {
+    return Absent(kKind, absl::StrCat("lines of the evaluation that keep all they make hold ", FormatBytes(bytes)));
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  out.stacks = StacksOf(piled);
+  out.evidence.push_back(absl::StrCat(piled.size(), " blocks of the evaluation pile up to ", FormatBytes(bytes), "; ",
+                                      MostFrom(input, piled)));
+  out.evidence.push_back(absl::StrCat("of its other ", others, " blocks ", others_live, " are alive"));
+  return out;
+}
+
+CauseFinding DetectLoadedTwice(const CauseInput& input) {
+  constexpr CauseKind kKind = CauseKind::kLoadedTwice;
+  std::vector<LiveBlock> loaded;
+  std::map<std::uint64_t, std::size_t> model;  // sizes of what is alive beside it
+  for (const LiveBlock& live : LiveBlocks(input)) {
+    if (live.block->stack == trace::kNoStack) continue;
+    if (AnyFrame(input, live.block->stack, IsCheckpointFrame)) {
+      loaded.push_back(live);
+    } else if (live.part == ProgramPart::kUnknown || live.part == ProgramPart::kLoading) {
+      ++model[live.block->size_bytes];
+    }
+  }
+  if (loaded.empty()) return Absent(kKind, "no block of a checkpoint is alive");
+  std::vector<LiveBlock> twice;
+  for (const LiveBlock& live : loaded) {
+    std::size_t& left = model[live.block->size_bytes];
+    if (left == 0) continue;
+    --left;
+    twice.push_back(live);
+  }
+  const std::uint64_t bytes = BytesOf(twice);
+  const auto whole = static_cast<double>(BytesOf(loaded));
+  if (twice.size() < kLeastLoaded || static_cast<double>(bytes) < kLeastMatched * whole || !IsMaterial(input, bytes)) {
+    return Absent(kKind, absl::StrCat(FormatBytes(bytes), " of a loaded checkpoint have a twin of the same size"));
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  out.stacks = StacksOf(twice);
+  out.evidence.push_back(absl::StrCat(twice.size(), " of ", loaded.size(), " blocks of a loaded checkpoint, ",
+                                      FormatBytes(bytes), ", have a twin of the same size in the model; ",
+                                      MostFrom(input, twice)));
+  out.evidence.push_back("torch.load(..., map_location=\"cpu\") keeps the copy off the device");
+  return out;
+}
+
+CauseFinding DetectCacheBetweenPhases(const CauseInput& input) {
+  constexpr CauseKind kKind = CauseKind::kCacheBetweenPhases;
+  const ProgramParts parts(input.stacks);
+  std::map<std::uint32_t, SegmentUse> uses;
+  bool is_evaluation_now = false;
+  EventIndex last_other = timeline::kBeforeWindow;  // the last allocation of the other phase
+  EventIndex last_of[2] = {timeline::kBeforeWindow, timeline::kBeforeWindow};
+  for (const BlockSpan& block : input.timeline->blocks()) {
+    if (block.alloc_event > input.moment) continue;
+    SegmentUse& use = uses[block.segment];
+    if (block.IsActiveAfter(input.moment)) use.active_bytes += block.size_bytes;
+    if (block.alloc_event < 0 || block.alloc_event < use.last) continue;
+    use.is_evaluation = IsEvaluating(parts.Of(block.stack));
+    use.last = block.alloc_event;
+    EventIndex& last = last_of[use.is_evaluation ? 1 : 0];
+    last = std::max(last, block.alloc_event);
+  }
+  if (last_of[0] < 0 || last_of[1] < 0) return Absent(kKind, "training and evaluation do not both allocate here");
+  is_evaluation_now = last_of[1] > last_of[0];
+  last_other = std::min(last_of[0], last_of[1]);
+  std::uint64_t left_over = 0;
+  std::uint64_t grown = 0;
+  for (std::uint32_t i = 0; i < input.timeline->segments().size(); ++i) {
+    const timeline::SegmentSpan& segment = input.timeline->segments()[i];
+    if (!segment.ExistsAfter(input.moment) || segment.is_expandable || uses.count(i) == 0) continue;
+    const SegmentUse& use = uses[i];
+    const std::uint64_t size = segment.ExtentAfter(input.moment).size_bytes;
+    if (use.last >= 0 && use.is_evaluation != is_evaluation_now) left_over += size - std::min(size, use.active_bytes);
+    if (use.is_evaluation == is_evaluation_now && segment.BeginEvent() > last_other) grown += size;
+  }
+  const std::uint64_t bytes = std::min(left_over, grown);
+  const char* const other = is_evaluation_now ? "the training" : "the evaluation or generation";
+  if (!IsMaterial(input, bytes)) {
+    return Absent(kKind, absl::StrCat("of what ", other, " left in the cache ", FormatBytes(bytes),
+                                      " stay unused while the current phase grows"));
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  out.evidence.push_back(absl::StrCat(FormatBytes(left_over), " that ", other, " left in the cache stay unused, while ",
+                                      "the phase after it obtained ", FormatBytes(grown), " of new segments"));
+  out.evidence.push_back("torch.cuda.empty_cache() at the boundary returns what is whole");
+  return out;
+}
+
+}  // namespace ashlar::analyses

@@ -1,0 +1,54 @@
+// Which free memory may serve a request at all: its lane (pool, stream, size class) and the limits on block sizes
+// (docs/policy.md). Private to the examination of failed requests.
+#ifndef ASHLAR_ANALYZER_ANALYSES_FAILURE_REQUEST_LANE_H_
+#define ASHLAR_ANALYZER_ANALYSES_FAILURE_REQUEST_LANE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "allocator/policy/heap.h"
+#include "analyzer/timeline/start_state.h"
+
+namespace ashlar::analyses {
+
+class RequestLane {
+ public:
+  // `rounded_bytes` in [1, policy::kMaxRequestBytes].
+  RequestLane(std::uint64_t rounded_bytes, Stream stream, PoolId pool, const policy::Options& options);
+
+  std::uint64_t rounded_bytes() const { return rounded_bytes_; }
+  std::uint64_t segment_bytes() const { return segment_bytes_; }  // of the new segment it needs
+  std::uint64_t page_bytes() const { return page_bytes_; }        // of an expandable one
+  bool is_small() const { return is_small_; }
+  Stream stream() const { return stream_; }
+  PoolId pool() const { return pool_; }
+  const policy::Options& options() const { return rules_.options(); }
+
+  // Whether blocks of this segment are looked at.
+  bool Owns(const timeline::StateSegment& segment) const;
+  // Whether a free block of this size in its lane serves it.
+  bool FitsIn(std::uint64_t block_bytes) const { return rules_.MayServe(rounded_bytes_, block_bytes); }
+  bool IsServedBy(const timeline::State& state) const;
+  // The greatest rounded size of its size class that a free run of its lane serves; 0 when there is none.
+  std::uint64_t LargestCached(const timeline::State& state) const;
+  // The same from `free_bytes` of the device, by a new segment or by growing an expandable one of its lane.
+  std::uint64_t LargestFresh(const timeline::State& state, std::uint64_t free_bytes) const;
+  // Whether the request itself can be had that way.
+  bool IsServedFresh(const timeline::State& state, std::uint64_t free_bytes) const;
+
+ private:
+  // The most free bytes at the end of an expandable segment, which new pages would continue.
+  std::uint64_t TailOf(const timeline::State& state) const;
+
+  std::uint64_t rounded_bytes_;
+  Stream stream_;
+  PoolId pool_;
+  bool is_small_;
+  policy::Heap rules_;  // empty: asked for its rules only
+  std::uint64_t segment_bytes_;
+  std::uint64_t page_bytes_;
+};
+
+}  // namespace ashlar::analyses
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_FAILURE_REQUEST_LANE_H_

@@ -1,0 +1,25 @@
+// The words beside an OOM message's verdict: what proves it, what "tried" means, what to do next. Private to the
+// analysis of OOM messages.
+#ifndef ASHLAR_ANALYZER_ANALYSES_MESSAGE_OOM_MESSAGE_EVIDENCE_H_
+#define ASHLAR_ANALYZER_ANALYSES_MESSAGE_OOM_MESSAGE_EVIDENCE_H_
+
+#include <optional>
+#include <string>
+
+#include "analyzer/analyses/message/oom_message_verdict.h"
+
+namespace ashlar::analyses::oom {
+
+// Whether the family comes from PyTorch's caching allocator, whose "tried" is a segment and whose gap is stranded.
+bool IsCachingAllocator(const readers::OomMessage& message);
+
+// What the program can have asked, given the figure printed as tried.
+std::optional<ByteSpan> RequestInterval(const readers::OomMessage& message);
+std::string TriedMeaning(const readers::OomMessage& message);
+
+// Fills evidence, next_step and next_lines from the figures and the kind already in `verdict`.
+void WriteEvidence(const readers::OomMessage& message, OomMessageVerdict& verdict);
+
+}  // namespace ashlar::analyses::oom
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_MESSAGE_OOM_MESSAGE_EVIDENCE_H_

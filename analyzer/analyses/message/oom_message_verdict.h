@@ -1,0 +1,96 @@
+// What an out-of-memory message proves by itself: where the memory went, whether the request would have fitted without
+// holes, and so which kind of failure it was.
+//
+// Contract: every figure is an interval (the print rounds), sums and differences carry the intervals, and a verdict is
+// certain only where the whole interval agrees. What the message does not tell is nullopt, never 0. Bytes throughout;
+// intervals here include both ends. Pure functions, safe from any thread.
+//
+//   gap      = reserved - allocated         PyTorch throws only after it has synchronised its events and returned every
+//                                           whole free segment: the gap is stranded memory (and private pools' holes)
+//   outside  = total - reserved - free      contexts, libraries, other processes
+//   headroom = (total - outside) - (allocated + tried) = gap + free - tried
+//
+// Example:
+//   for (const readers::OomMessage& message : readers::FindOomMessages(text)) {
+//     const OomMessageVerdict verdict = JudgeOomMessage(message, {});
+//     std::cout << VerdictName(verdict.kind) << ": " << verdict.evidence.front();
+//   }
+#ifndef ASHLAR_ANALYZER_ANALYSES_MESSAGE_OOM_MESSAGE_VERDICT_H_
+#define ASHLAR_ANALYZER_ANALYSES_MESSAGE_OOM_MESSAGE_VERDICT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/readers/oom/oom_message.h"
+
+namespace ashlar::analyses {
+
+enum class OomVerdict {
+  kCapacity,       // does not fit even without holes: no allocator setting can help
+  kFragmentation,  // fits without holes, yet the free memory is smaller than the request
+  kOtherProcess,   // fits once memory held outside this process is returned
+  kLimit,          // a limit below the device's capacity stopped it
+  kHealthy,        // the text is a warning: nothing failed
+  kUnknown,        // the message does not tell enough
+};
+
+absl::string_view VerdictName(OomVerdict verdict);  // "capacity", "other_process", ...
+
+// A measured quantity: low <= true value <= high; `value` from the middles of the printed figures.
+struct ByteSpan {
+  std::int64_t low_bytes = 0;
+  std::int64_t value_bytes = 0;
+  std::int64_t high_bytes = 0;
+};
+
+// total = allocated + pending + stranded + whole-free + private pools' holes + outside + free; allocated = live +
+// rounding. Middles of the printed figures; the parts that are known sum to the total.
+struct OomAccounting {
+  std::optional<std::uint64_t> total_bytes;
+  std::optional<std::uint64_t> allocated_bytes;  // private pools' free blocks, which PyTorch counts in, taken out again
+  std::optional<std::uint64_t> reserved_bytes;
+  std::optional<std::uint64_t> live_bytes;
+  std::optional<std::uint64_t> rounding_bytes;
+  std::optional<std::uint64_t> pending_bytes;
+  std::optional<std::uint64_t> stranded_bytes;  // holds the private pools' holes too where those are nullopt
+  std::optional<std::uint64_t> whole_free_bytes;
+  std::optional<std::uint64_t> private_pool_bytes;
+  std::optional<std::uint64_t> outside_bytes;
+  std::optional<std::uint64_t> free_bytes;
+};
+
+struct OomJudgeOptions {
+  std::optional<std::uint64_t> capacity_bytes;  // of the device, used where the message does not tell it
+};
+
+struct OomMessageVerdict {
+  OomVerdict kind = OomVerdict::kUnknown;
+  bool verdict_certain = false;  // false: rounding, or something the message does not tell, could change the verdict
+  OomAccounting accounting;
+  std::optional<std::uint64_t> tried_bytes;
+  std::optional<std::uint64_t> request_bytes;  // only where the message tells it to the byte
+  std::optional<ByteSpan> request_interval;    // what the program asked, given what was tried
+  std::optional<ByteSpan> tried_interval;
+  std::optional<ByteSpan> gap;
+  std::optional<ByteSpan> outside;
+  std::optional<ByteSpan> headroom;            // at the upper end of the request; negative: cannot fit without holes
+  std::optional<ByteSpan> limit_headroom;      // the same under the limit the message names
+  std::optional<ByteSpan> missing;             // tried - free
+  std::optional<ByteSpan> others;              // held by other processes, as far as the message names them
+  std::vector<std::uint64_t> other_processes;  // of each of them, in the order told
+  std::string tried_meaning;                   // what "tried" means in this family, one sentence
+  std::vector<std::string> evidence;           // two or three plain sentences, the verdict first
+  std::string next_step;                       // two sentences: how to learn more
+  std::vector<std::string> next_lines;         // the exact lines for it (Python), empty where there are none
+  std::vector<trace::Note> notes;              // the message's own notes come first
+};
+
+OomMessageVerdict JudgeOomMessage(const readers::OomMessage& message, const OomJudgeOptions& options);
+
+}  // namespace ashlar::analyses
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_MESSAGE_OOM_MESSAGE_VERDICT_H_

@@ -1,0 +1,124 @@
+#include "analyzer/analyses/state/growth.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "allocator/policy/size_rule.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using timeline::BlockSpan;
+using timeline::EventIndex;
+using timeline::Timeline;
+
+constexpr std::size_t kMostGrowths = 300;
+constexpr std::size_t kMostSpansLookedAt = 20'000'000;
+
+bool Obtains(const trace::Event& event) {
+  return event.action == trace::Action::kSegmentAlloc || event.action == trace::Action::kSegmentMap;
+}
+
+class GrowthFinder {
+ public:
+  GrowthFinder(const Timeline& timeline, const policy::Options& options) : timeline_(timeline), options_(options) {
+    for (const BlockSpan& block : timeline.blocks()) {
+      if (block.alloc_event >= 0) blocks_.push_back(&block);
+    }
+  }
+
+  std::vector<Growth> Find() {
+    for (EventIndex i = 0; i < timeline_.event_count(); ++i) Step(i);
+    KeepLargest();
+    for (Growth& growth : growths_) LookAround(growth);
+    return std::move(growths_);
+  }
+
+ private:
+  const trace::Event& EventAt(EventIndex i) const { return timeline_.events()[static_cast<std::size_t>(i)]; }
+
+  void Step(EventIndex i) {
+    const trace::Event& event = EventAt(i);
+    if (Obtains(event)) {
+      if (current_.bytes == 0) current_.event = i;
+      current_.bytes += event.size_bytes;
+    } else if (event.action == trace::Action::kAlloc) {
+      if (current_.bytes > 0) FinishAlloc(i);
+      current_ = {};
+    } else if (event.action == trace::Action::kOom) {
+      if (!timeline_.oom_events().empty() && timeline_.oom_events().back() == i) FinishFailure(i);
+      current_ = {};
+    }
+  }
+
+  void FinishAlloc(EventIndex i) {
+    const auto block = std::lower_bound(blocks_.begin(), blocks_.end(), i,
+                                        [](const BlockSpan* b, EventIndex event) { return b->alloc_event < event; });
+    if (block == blocks_.end() || (*block)->alloc_event != i) return;
+    current_.request_event = i;
+    current_.request_bytes = (*block)->size_bytes;
+    current_.stack = (*block)->stack;
+    current_.stream = (*block)->stream;
+    current_.pool = (*block)->pool;
+    current_.is_small_pool = (*block)->is_small_pool;
+    Keep();
+  }
+
+  void FinishFailure(EventIndex i) {
+    const trace::Event& event = EventAt(i);
+    current_.event = current_.request_event = i;
+    current_.is_failure = true;
+    current_.request_bytes = event.size_bytes;
+    current_.bytes = policy::SegmentBytes(std::max<std::uint64_t>(event.size_bytes, 1), options_);
+    current_.stack = event.stack;
+    current_.stream = event.stream;
+    current_.pool = event.pool.value_or(PoolId{});
+    current_.is_small_pool = policy::IsSmall(event.size_bytes);
+    Keep();
+  }
+
+  // Only where there was as much free memory at all.
+  void Keep() {
+    const timeline::Totals& before = timeline_.TotalsAfter(current_.event - 1);
+    if (before.reserved_bytes - before.active_bytes >= current_.request_bytes) growths_.push_back(current_);
+  }
+
+  void KeepLargest() {
+    const std::size_t spans = timeline_.blocks().size() + timeline_.segments().size() + 1;
+    const std::size_t most = std::clamp<std::size_t>(kMostSpansLookedAt / spans, 1, kMostGrowths);
+    if (growths_.size() <= most) return;
+    std::sort(growths_.begin(), growths_.end(), [](const Growth& a, const Growth& b) {
+      return std::tuple(!a.is_failure, b.bytes, a.event) < std::tuple(!b.is_failure, a.bytes, b.event);
+    });
+    growths_.resize(most);
+    std::sort(growths_.begin(), growths_.end(), [](const Growth& a, const Growth& b) { return a.event < b.event; });
+  }
+
+  void LookAround(Growth& growth) const {
+    const timeline::State state = timeline_.StateAt(growth.event - 1);
+    for (const timeline::StateSegment& segment : state.segments) {
+      FreeRuns& runs = segment.pool != growth.pool                     ? growth.other_pools
+                       : segment.is_small_pool != growth.is_small_pool ? growth.other_class
+                       : segment.stream != growth.stream               ? growth.other_streams
+                                                                       : growth.own;
+      for (const timeline::FreeRange& range : timeline::FreeRanges(segment)) {
+        runs.bytes += range.size_bytes;
+        runs.largest = std::max(runs.largest, range.size_bytes);
+      }
+    }
+  }
+
+  const Timeline& timeline_;
+  const policy::Options& options_;
+  std::vector<const BlockSpan*> blocks_;  // allocated in the window, in that order
+  Growth current_;
+  std::vector<Growth> growths_;
+};
+
+}  // namespace
+
+std::vector<Growth> AvoidableGrowths(const Timeline& timeline, const policy::Options& options) {
+  return GrowthFinder(timeline, options).Find();
+}
+
+}  // namespace ashlar::analyses

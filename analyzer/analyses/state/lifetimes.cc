@@ -1,0 +1,27 @@
+#include "analyzer/analyses/state/lifetimes.h"
+
+#include <algorithm>
+
+#include "analyzer/analyses/packing/packing.h"
+
+namespace ashlar::analyses {
+
+BlockLifetimes LifetimesOf(const timeline::Timeline& timeline) {
+  BlockLifetimes out;
+  std::vector<trace::Lifetime> live;
+  const timeline::EventIndex end = timeline.event_count();
+  for (const timeline::BlockSpan& block : timeline.blocks()) {
+    const std::uint64_t size = block.requested_bytes.value_or(block.size_bytes);
+    if (!block.requested_bytes.has_value()) ++out.unknown_requests;
+    if (size == 0) continue;
+    const timeline::EventIndex begin = block.alloc_event + 1;
+    out.in_use.push_back({begin, std::min(block.free_completed_event, end) + 1, size});
+    live.push_back({begin, std::min(block.free_requested_event, end) + 1, size});
+    // A block that was pending when the window began was no longer needed.
+    if (live.back().upper <= begin) live.pop_back();
+  }
+  out.live_bytes_peak = LiveLowerBound(live);
+  return out;
+}
+
+}  // namespace ashlar::analyses

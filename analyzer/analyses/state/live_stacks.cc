@@ -1,0 +1,148 @@
+#include "analyzer/analyses/state/live_stacks.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "analyzer/analyses/state/native_line.h"
+
+namespace ashlar::analyses {
+namespace {
+
+bool IsPython(const trace::Frame& frame) { return absl::EndsWith(frame.file, ".py"); }
+
+// How far a frame is from the user's own code: 0 their file, 1 an installed package, 2 the framework itself.
+int Distance(const trace::Frame& frame) {
+  if (absl::StrContains(frame.file, "/torch/") || absl::StrContains(frame.file, "\\torch\\")) return 2;
+  return absl::StrContains(frame.file, "site-packages") ? 1 : 0;
+}
+
+std::string ShortPath(const std::string& path) {
+  const std::size_t slash = path.find_last_of("/\\");
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string FrameLabel(const trace::Frame& frame) {
+  std::string out = ShortPath(frame.file);
+  if (frame.line > 0) absl::StrAppend(&out, ":", frame.line);
+  return absl::StrCat(out, out.empty() ? "" : " ", frame.function);
+}
+
+// The innermost of the Python frames that are nearest to the user's own code.
+const trace::Frame* PythonFrame(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
+  const trace::Frame* best = nullptr;
+  for (const trace::FrameId id : frames) {
+    const trace::Frame& frame = stacks.frame(id);
+    if (IsPython(frame) && (best == nullptr || Distance(frame) < Distance(*best))) best = &frame;
+  }
+  return best;
+}
+
+// "MmBackward0" from "torch::autograd::generated::MmBackward0::apply(...)" and from
+// "...::MmBackward0_apply_functional(". The namespace `details` is no node.
+std::string NameAfter(const std::string& function, absl::string_view prefix) {
+  const std::size_t at = function.find(prefix.data(), 0, prefix.size());
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + prefix.size();
+  std::size_t end = begin;
+  while (end < function.size() &&
+         (absl::ascii_isalnum(static_cast<unsigned char>(function[end])) || function[end] == '_'))
+    ++end;
+  const std::string name = function.substr(begin, end - begin);
+  return name == "details" ? "" : std::string(absl::StripSuffix(name, "_apply_functional"));
+}
+
+// What a stack of C++ frames only was doing: the autograd node, else the operator.
+std::string NativeLabel(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
+  for (const absl::string_view prefix :
+       {"torch::autograd::generated::", "torch::autograd::generated::details::", "at::_ops::"}) {
+    for (const trace::FrameId id : frames) {
+      const std::string name = NameAfter(stacks.frame(id).function, prefix);
+      if (!name.empty()) return absl::StrCat(name, " (no Python frame)");
+    }
+  }
+  return FrameLabel(stacks.frame(frames.back()));
+}
+
+constexpr std::size_t kMostScopes = 6;  // in one label, as in the allocator's own error
+
+// "layer < forward" of a stack of scopes, innermost first; empty for any other.
+std::string ScopeLabel(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
+  std::vector<absl::string_view> names;
+  for (const trace::FrameId id : frames) {
+    const trace::Frame& frame = stacks.frame(id);
+    if (frame.file != trace::kScopeFile) return "";
+    if (names.size() < kMostScopes) names.push_back(frame.function);
+  }
+  return absl::StrJoin(names, " < ");
+}
+
+}  // namespace
+
+std::vector<LiveStack> LiveStacks(const timeline::State& state) {
+  std::map<trace::StackId, LiveStack> groups;
+  for (const timeline::StateSegment& segment : state.segments) {
+    for (const timeline::StateBlock& block : segment.blocks) {
+      if (block.state != trace::BlockState::kLive) continue;
+      LiveStack& group = groups[block.stack];
+      group.stack = block.stack;
+      group.bytes += block.size_bytes;
+      ++group.blocks;
+    }
+  }
+  std::vector<LiveStack> out;
+  for (const auto& [stack, group] : groups) out.push_back(group);
+  std::stable_sort(out.begin(), out.end(), [](const LiveStack& a, const LiveStack& b) { return a.bytes > b.bytes; });
+  return out;
+}
+
+std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack) {
+  const absl::Span<const trace::FrameId> frames = stacks.stack(stack);
+  if (frames.empty()) return "no stack recorded";
+  if (std::string scopes = ScopeLabel(stacks, frames); !scopes.empty()) return scopes;
+  if (IsNativeStack(stacks, frames)) return NativeLine(stacks, frames);
+  const trace::Frame* python = PythonFrame(stacks, frames);
+  return python != nullptr ? FrameLabel(*python) : NativeLabel(stacks, frames);
+}
+
+std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most) {
+  std::map<std::string, LabelledStack> lines;
+  for (const LiveStack& group : LiveStacks(state)) {
+    const std::string label = StackLabel(stacks, group.stack);
+    LabelledStack& line = lines[label];
+    line.label = label;
+    line.bytes += group.bytes;
+    line.blocks += group.blocks;
+  }
+  std::vector<LabelledStack> out;
+  for (auto& [label, line] : lines) out.push_back(std::move(line));
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
+std::vector<LiveSize> LiveSizes(const timeline::State& state, std::size_t most) {
+  std::map<std::pair<std::uint64_t, Stream>, LiveSize> groups;
+  for (const timeline::StateSegment& segment : state.segments) {
+    for (const timeline::StateBlock& block : segment.blocks) {
+      if (block.state != trace::BlockState::kLive) continue;
+      LiveSize& group = groups[{block.size_bytes, segment.stream}];
+      group.block_bytes = block.size_bytes;
+      group.stream = segment.stream;
+      group.bytes += block.size_bytes;
+      ++group.blocks;
+    }
+  }
+  std::vector<LiveSize> out;
+  for (const auto& [key, group] : groups) out.push_back(group);
+  std::stable_sort(out.begin(), out.end(), [](const LiveSize& a, const LiveSize& b) { return a.bytes > b.bytes; });
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
+}  // namespace ashlar::analyses

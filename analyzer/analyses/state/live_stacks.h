@@ -1,0 +1,48 @@
+// Who holds the memory at one moment: live blocks grouped by the stack that allocated them, biggest first.
+#ifndef ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_
+#define ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "allocator/trace/stack_table.h"
+#include "analyzer/timeline/start_state.h"
+
+namespace ashlar::analyses {
+
+struct LiveStack {
+  trace::StackId stack = trace::kNoStack;  // kNoStack: blocks whose stack the trace does not know
+  std::uint64_t bytes = 0;                 // block sizes
+  std::uint64_t blocks = 0;
+};
+
+// Equal bytes are ordered by stack id.
+std::vector<LiveStack> LiveStacks(const timeline::State& state);
+
+// "model.py:211 forward": the innermost Python frame that is nearest to the user's own code (their files, then
+// installed packages, then the framework); of scopes "layer < forward"; of a native program NativeLine; else the
+// autograd node or operator; "no stack recorded" without any.
+std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
+
+// The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label.
+struct LabelledStack {
+  std::string label;
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most);
+
+// The same blocks where nothing names them: by size and stream, most bytes first, `most` at the most. Equal bytes are
+// ordered by size, then stream.
+struct LiveSize {
+  std::uint64_t block_bytes = 0;
+  Stream stream{};
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+std::vector<LiveSize> LiveSizes(const timeline::State& state, std::size_t most);
+
+}  // namespace ashlar::analyses
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_

@@ -1,0 +1,42 @@
+// One way to cut a sequence of requests into intervals, and how good it is. Private to the search for a period.
+#ifndef ASHLAR_ANALYZER_ANALYSES_STEPS_PERIOD_LEVEL_H_
+#define ASHLAR_ANALYZER_ANALYSES_STEPS_PERIOD_LEVEL_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "analyzer/analyses/steps/program_part.h"
+#include "analyzer/analyses/steps/request_sequence.h"
+#include "analyzer/analyses/steps/steps.h"
+
+namespace ashlar::analyses::period {
+
+// Ascending positions in the sequence; interval i is [cuts[i], cuts[i + 1]).
+using Cuts = std::vector<std::uint32_t>;
+
+// The lower median of the lengths: the first interval may hold what only the first step makes.
+std::uint32_t MedianInterval(const Cuts& cuts);
+// Share of the intervals whose length is within 15 % of the median.
+double Evenness(const Cuts& cuts);
+struct Interval {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+// How many requests of one interval are part of an n-gram of another. `counts` is scratch, all zero or empty.
+std::size_t CommonRequests(const Grams& grams, Interval of, Interval in, std::vector<std::uint32_t>& counts);
+// Share of the requests of all intervals but the last that are part of an n-gram of the next one.
+double Regularity(const Grams& grams, const Cuts& cuts);
+// Share of the inner cuts that a block crosses which was allocated before the cut and freed at least two cuts later.
+double CrossedShare(const Sequence& sequence, const Cuts& cuts);
+
+// Whether the intervals lie inside one call of something that is less than a step: see step_period.h.
+bool IsInsideOneCall(const Sequence& sequence, const Cuts& cuts, const trace::StackTable& stacks,
+                     const ProgramParts& parts);
+
+// Candidates, one a count of occurrences: the most even n-gram of that count. At most `most`, those with most
+// n-grams of their count first.
+std::vector<Cuts> CandidateCuts(const Grams& grams, std::size_t most);
+
+}  // namespace ashlar::analyses::period
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_STEPS_PERIOD_LEVEL_H_

@@ -1,0 +1,58 @@
+// The rows of a log that libashlar_record.so wrote (docs/record.md): one a line, fields separated by a space. Which
+// fields a row has hangs on its first letter.
+//
+//   NativeRows rows = ReadNativeRows(text);
+//   rows.rows.front().kind;         // 'a'
+//   rows.rows.front().numbers[2];   // the address
+//
+// A line that is no row is counted, never an error: a process may have been killed within one.
+#ifndef ASHLAR_ANALYZER_READERS_NATIVE_NATIVE_ROWS_H_
+#define ASHLAR_ANALYZER_READERS_NATIVE_NATIVE_ROWS_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace ashlar::readers {
+
+// Positions in NativeRow::numbers, by the row's kind.
+namespace native {
+enum Process { kPid, kUnixMicroseconds };
+enum Frame { kFrame, kOffset };                                         // word: the function; rest: the file
+enum Stack { kStackNumber };                                            // rest: the frames, innermost first
+enum Allocation { kTime, kDevice, kAddress, kBytes, kStream, kStack };  // word: the call, as of those below
+enum Failure { kFreeBytes = 3, kTotalBytes, kFailedStream, kFailedStack, kResult };  // kTime, kDevice; 2: bytes
+enum FreeRow { kFreedAddress = 1, kFreedStack };                                     // kTime
+enum Kept { kKeptResult = 2 };                                                       // kTime, kFreedAddress
+enum Created { kHandle = 2, kCreatedBytes, kCreatedStack };                          // kTime, kDevice
+enum Mapped { kMappedAddress = 1, kMappedBytes, kMappedHandle, kMappedOffset, kMappedStack };  // kTime
+enum Unmapped { kUnmappedAddress = 1, kUnmappedBytes, kUnmappedStack };                        // kTime
+}  // namespace native
+
+struct NativeRow {
+  char kind = 0;
+  std::array<std::uint64_t, 8> numbers = {};
+  absl::string_view word = {};  // into the text
+  absl::string_view rest = {};
+};
+
+struct NativeRows {
+  std::vector<NativeRow> rows;
+  std::uint64_t garbled = 0;  // lines that are no row
+  std::uint64_t unknown = 0;  // rows of kinds that this version does not know
+  bool is_cut = false;        // the last line has no end
+};
+
+// `text` without the first line.
+NativeRows ReadNativeRows(absl::string_view text);
+
+// Takes the next field off; empty where there is none.
+absl::string_view TakeField(absl::string_view& line);
+// A whole field, "12" or "0x1f".
+bool ParseNumber(absl::string_view field, std::uint64_t& value);
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_NATIVE_NATIVE_ROWS_H_

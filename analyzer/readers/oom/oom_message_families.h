@@ -1,0 +1,37 @@
+// The family parsers behind FindOomMessages: each knows the words that give its messages away (anchors) and reads one
+// message at an anchor. Private to the reader.
+#ifndef ASHLAR_ANALYZER_READERS_OOM_OOM_MESSAGE_FAMILIES_H_
+#define ASHLAR_ANALYZER_READERS_OOM_OOM_MESSAGE_FAMILIES_H_
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "analyzer/readers/oom/oom_message.h"
+#include "analyzer/readers/oom/oom_message_text.h"
+
+namespace ashlar::readers::oom {
+
+// One message found, in positions of the squeezed text: [begin, end).
+struct Finding {
+  OomMessage message;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// Reads the message whose anchor begins at `at`; nullopt when the words there are no message.
+using Parser = std::optional<Finding> (*)(const SqueezedText& text, std::size_t at);
+
+struct Anchor {
+  absl::string_view words;  // squeezed
+  Parser parse;
+};
+
+// In order of preference where two begin at the same place.
+const std::vector<Anchor>& TorchAnchors();
+const std::vector<Anchor>& FrameworkAnchors();
+
+}  // namespace ashlar::readers::oom
+
+#endif  // ASHLAR_ANALYZER_READERS_OOM_OOM_MESSAGE_FAMILIES_H_

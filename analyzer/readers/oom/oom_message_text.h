@@ -1,0 +1,80 @@
+// The text under an OOM message, as the family parsers read it: white space, line prefixes (#, >, | and those of
+// oom_message_prefix.h), terminal colours and escaped line ends are squeezed out, so that a message reads the same
+// however it was wrapped. A position in the squeezed text maps back to the byte it came from.
+//
+//   "# CUDA out of memory.\n# Tried to allocate 2.00 GiB"  ->  "CUDAoutofmemory.Triedtoallocate2.00GiB"
+//
+// One blank is kept where two digits would otherwise join. Not thread-safe to change; a Cursor is a cheap value.
+#ifndef ASHLAR_ANALYZER_READERS_OOM_OOM_MESSAGE_TEXT_H_
+#define ASHLAR_ANALYZER_READERS_OOM_OOM_MESSAGE_TEXT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/string_view.h"
+#include "analyzer/readers/oom/oom_message.h"
+
+namespace ashlar::readers::oom {
+
+inline bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
+inline bool IsBlank(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
+
+class SqueezedText {
+ public:
+  // `base` is the offset of `raw` in the whole text; `raw` must outlive this.
+  SqueezedText(absl::string_view raw, std::size_t base);
+
+  absl::string_view text() const { return squeezed_; }
+  // The offset in the whole text of squeezed byte `at`; at == size gives the end of the raw text.
+  std::size_t OffsetOf(std::size_t at) const {
+    return at < offsets_.size() ? base_ + offsets_[at] : base_ + raw_.size();
+  }
+  // The text of squeezed [begin, end) with a blank wherever something was left out.
+  std::string Raw(std::size_t begin, std::size_t end) const;
+
+ private:
+  absl::string_view raw_;
+  std::size_t base_;
+  std::string squeezed_;
+  std::vector<std::uint32_t> offsets_;
+};
+
+// A reading position in a squeezed text. Every Take* moves only when it succeeds.
+class Cursor {
+ public:
+  Cursor(const SqueezedText& text, std::size_t at) : text_(&text), at_(at) {}
+
+  std::size_t at() const { return at_; }
+  void MoveTo(std::size_t at) { at_ = at; }
+  // Whether the digit here continues a number begun before.
+  bool InsideNumber() const;
+  bool AtEnd() const { return at_ >= text_->text().size(); }
+  absl::string_view Rest() const { return text_->text().substr(at_); }
+  bool Sees(absl::string_view literal) const { return Rest().substr(0, literal.size()) == literal; }
+  // Whether the text ends inside `literal`: what is left is a beginning of it.
+  bool EndsInside(absl::string_view literal) const;
+  bool Take(absl::string_view literal);
+  // Moves behind the next `literal` that begins within `reach` bytes.
+  bool SkipPast(absl::string_view literal, std::size_t reach);
+  std::optional<std::int64_t> TakeInteger();
+  // A number with a unit; a bare integer only where `unit_optional`.
+  std::optional<Figure> TakeFigure(bool unit_optional = false);
+
+ private:
+  const SqueezedText* text_;
+  std::size_t at_;
+};
+
+// Figures of 2^56 bytes and more are wrapped counters or "not available", never memory: stored nowhere.
+inline constexpr std::uint64_t kImpossibleBytes = std::uint64_t{1} << 56;
+
+// Stores `figure` in `slot`, or names it in the message's notes when it cannot be true.
+void StoreFigure(OomMessage& message, std::optional<Figure>& slot, const Figure& figure, absl::string_view name);
+
+}  // namespace ashlar::readers::oom
+
+#endif  // ASHLAR_ANALYZER_READERS_OOM_OOM_MESSAGE_TEXT_H_

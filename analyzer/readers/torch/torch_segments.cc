@@ -1,0 +1,257 @@
+// segments: the final state, cut into blocks.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "analyzer/readers/torch/torch_context.h"
+#include "analyzer/readers/torch/torch_record.h"
+#include "analyzer/readers/utf8.h"
+
+namespace ashlar::readers {
+namespace {
+
+using pickle::Kind;
+using pickle::Value;
+using trace::BlockState;
+using trace::SnapshotBlock;
+using trace::SnapshotSegment;
+
+constexpr RecordKind kSegment = {
+    "segments", FieldSet({Field::kDevice, Field::kAddress, Field::kTotalSize, Field::kAllocatedSize, Field::kActiveSize,
+                          Field::kRequestedSize, Field::kStream, Field::kSegmentType, Field::kSegmentPoolId,
+                          Field::kIsExpandable, Field::kFrames, Field::kBlocks})};
+constexpr RecordKind kBlock = {"blocks", FieldSet({Field::kAddress, Field::kSize, Field::kRequestedSize, Field::kState,
+                                                   Field::kFrames, Field::kHistory})};
+constexpr RecordKind kHistory = {"block histories", FieldSet({Field::kAddr, Field::kRealSize, Field::kFrames})};
+
+std::string Hex(std::uint64_t address) { return absl::StrFormat("0x%x", address); }
+
+absl::Status ReadState(const Record& record, BlockState* state) {
+  absl::string_view name;
+  if (absl::Status status = record.GetText(Field::kState, &name); !status.ok()) return status;
+  if (name == "active_allocated") {
+    *state = BlockState::kLive;
+  } else if (name == "active_pending_free" || name == "active_awaiting_free") {
+    *state = BlockState::kPending;
+  } else if (name == "inactive") {
+    *state = BlockState::kFree;
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat("'state' is ", Quoted(name),
+                                                   "; known are active_allocated, "
+                                                   "active_pending_free and inactive (byte ",
+                                                   record.offset(), ")"));
+  }
+  return absl::OkStatus();
+}
+
+// The newest of the block's earlier allocations comes first. Its size is what was asked, if it is about this block
+// as it is now and not about one that was merged into it.
+absl::Status ReadHistory(const Record& block_record, TorchContext* context, SnapshotBlock* block) {
+  const Value* history = nullptr;
+  absl::Status status = block_record.GetContainer(Field::kHistory, Kind::kList, &history);
+  if (!status.ok()) return status;
+  context->seen.has_history = true;
+  const Value* newest = context->document.Items(*history).Next();
+  if (newest == nullptr) return absl::OkStatus();
+  if (newest->kind() != Kind::kDict) return Within("history[0]", ExpectKind(*newest, Kind::kDict));
+  const Record record(context->document, *newest, kHistory, &context->names, &context->notes);
+  if (const Value* frames = record.Find(Field::kFrames); frames != nullptr) {
+    status = context->stacks.Read(*frames, &block->stack);
+    if (!status.ok()) return Within("history[0]", status);
+  }
+  std::uint64_t address = 0, real_size = 0;
+  const bool is_about_block = record.GetSize(Field::kAddr, &address).ok() && address == block->address &&
+                              record.GetSize(Field::kRealSize, &real_size).ok();
+  if (is_about_block && !block->requested_bytes && block->state != BlockState::kFree) {
+    block->requested_bytes = real_size;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadBlockExtras(const Record& record, TorchContext* context, SnapshotBlock* block) {
+  if (record.Has(Field::kRequestedSize)) {
+    absl::Status status = record.GetSize(Field::kRequestedSize, &block->requested_bytes.emplace());
+    if (!status.ok()) return status;
+  }
+  if (record.Has(Field::kHistory)) {
+    if (absl::Status status = ReadHistory(record, context, block); !status.ok()) return status;
+  }
+  if (const Value* frames = record.Find(Field::kFrames); frames != nullptr) {
+    if (absl::Status status = context->stacks.Read(*frames, &block->stack); !status.ok()) return status;
+  }
+  context->snapshot.traits.has_requested_bytes |= block->requested_bytes.has_value();
+  context->snapshot.traits.has_stacks |= block->stack != trace::kNoStack;
+  return absl::OkStatus();
+}
+
+// `address` is where the block must start: the segment's address plus the sizes before. `end` is the segment's.
+absl::Status CheckPlace(const Record& record, std::uint64_t end, TorchContext* context, SnapshotBlock* block) {
+  if (block->size_bytes == 0 || block->size_bytes > end - block->address) {
+    return absl::InvalidArgumentError(absl::StrCat("'size' is ", block->size_bytes, ", but ", end - block->address,
+                                                   " bytes of the segment are left: the blocks must tile it (byte ",
+                                                   record.offset(), ")"));
+  }
+  if (!record.Has(Field::kAddress)) return absl::OkStatus();
+  context->seen.has_addresses = true;
+  std::uint64_t address = 0;
+  absl::Status status = record.GetSize(Field::kAddress, &address);
+  if (!status.ok() || address == block->address) return status;
+  return absl::InvalidArgumentError(absl::StrCat("'address' is ", Hex(address), ", but the block before ends at ",
+                                                 Hex(block->address), ": the blocks must tile the segment (byte ",
+                                                 record.offset(), ")"));
+}
+
+absl::Status ReadBlock(const Value& value, std::uint64_t end, TorchContext* context, SnapshotBlock* block) {
+  if (value.kind() != Kind::kDict) return ExpectKind(value, Kind::kDict);
+  const Record record(context->document, value, kBlock, &context->names, &context->notes);
+  absl::Status status = record.GetSize(Field::kSize, &block->size_bytes);
+  if (status.ok()) status = CheckPlace(record, end, context, block);
+  if (status.ok()) status = ReadState(record, &block->state);
+  if (status.ok()) status = ReadBlockExtras(record, context, block);
+  return status;
+}
+
+absl::Status ReadBlocks(const Record& record, TorchContext* context, SnapshotSegment* segment) {
+  const Value* blocks = nullptr;
+  absl::Status status = record.GetContainer(Field::kBlocks, Kind::kList, &blocks);
+  if (status.ok()) status = context->Visit(*blocks);
+  if (!status.ok()) return status;
+  segment->blocks.reserve(context->document.Size(*blocks));
+  const std::uint64_t end = segment->address + segment->size_bytes;
+  std::uint64_t at = segment->address;
+  pickle::ItemCursor items = context->document.Items(*blocks);
+  while (const Value* value = items.Next()) {
+    SnapshotBlock& block = segment->blocks.emplace_back();
+    block.address = at;
+    status = ReadBlock(*value, end, context, &block);
+    if (!status.ok()) return Within(absl::StrCat("blocks[", segment->blocks.size() - 1, "]"), status);
+    at += block.size_bytes;
+  }
+  if (at == end) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the blocks end ", end - at, " bytes before the segment does (byte ",
+                                                 record.offset(), "): they must tile it"));
+}
+
+absl::Status ReadPlace(const Record& record, SnapshotSegment* segment) {
+  std::uint64_t device = 0;
+  absl::Status status = record.Has(Field::kDevice) ? record.GetSize(Field::kDevice, &device) : absl::OkStatus();
+  if (status.ok() && device > kMaxDevice) status = record.Wrong(Field::kDevice, "a device number");
+  segment->device = static_cast<int>(device);
+  if (status.ok()) status = record.GetSize(Field::kAddress, &segment->address);
+  if (status.ok()) status = record.GetSize(Field::kTotalSize, &segment->size_bytes);
+  if (!status.ok()) return status;
+  if (segment->size_bytes > 0 && segment->address + segment->size_bytes <= std::uint64_t{1} << 63) return status;
+  return absl::InvalidArgumentError(absl::StrCat("'total_size' is ", segment->size_bytes, " at address ",
+                                                 Hex(segment->address), ": no such range (byte ", record.offset(),
+                                                 ")"));
+}
+
+absl::Status ReadSegmentKind(const Record& record, TorchContext* context, SnapshotSegment* segment) {
+  absl::Status status;
+  absl::string_view type;
+  if (record.Has(Field::kSegmentType)) status = record.GetText(Field::kSegmentType, &type);
+  segment->is_small_pool = type == "small";
+  if (status.ok() && type != "small" && type != "large") {
+    context->notes.Add("unknown_segment_type",
+                       absl::StrCat("segments have the type ", Quoted(type), "; they are taken as large"));
+  }
+  if (status.ok() && record.Has(Field::kStream)) {
+    std::uint64_t stream = 0;
+    context->seen.has_streams = true;
+    status = record.GetHandle(Field::kStream, &stream);
+    segment->stream = Stream{stream};
+  }
+  if (status.ok() && record.Has(Field::kSegmentPoolId)) status = record.GetPool(Field::kSegmentPoolId, &segment->pool);
+  if (status.ok() && record.Has(Field::kIsExpandable)) {
+    status = record.GetBool(Field::kIsExpandable, &segment->is_expandable);
+  }
+  if (const Value* frames = record.Find(Field::kFrames); status.ok() && frames != nullptr) {
+    status = context->stacks.Read(*frames, &segment->stack);
+    context->snapshot.traits.has_stacks |= segment->stack != trace::kNoStack;
+  }
+  return status;
+}
+
+// A sum the file states beside the blocks must be what the blocks add up to.
+absl::Status CheckSum(const Record& record, Field field, std::uint64_t of_blocks, TorchContext* context) {
+  if (!record.Has(field)) return absl::OkStatus();
+  std::uint64_t stated = 0;
+  absl::Status status = record.GetSize(field, &stated);
+  if (status.ok() && stated != of_blocks) {
+    context->notes.Add("segment_sum_differs", absl::StrCat("segments state another ", FieldName(field),
+                                                           " than their blocks add up to; the blocks are believed"));
+  }
+  return status;
+}
+
+absl::Status CheckSums(const Record& record, TorchContext* context, const SnapshotSegment& segment) {
+  std::uint64_t allocated = 0, active = 0, requested = 0;
+  for (const SnapshotBlock& block : segment.blocks) {
+    if (block.state == BlockState::kFree) continue;
+    active += block.size_bytes;
+    requested += block.requested_bytes.value_or(0);
+    if (block.state == BlockState::kLive) allocated += block.size_bytes;
+  }
+  absl::Status status = CheckSum(record, Field::kAllocatedSize, allocated, context);
+  if (status.ok()) status = CheckSum(record, Field::kActiveSize, active, context);
+  if (status.ok()) status = CheckSum(record, Field::kRequestedSize, requested, context);
+  return status;
+}
+
+absl::Status ReadSegment(const Value& value, TorchContext* context, SnapshotSegment* segment) {
+  if (value.kind() != Kind::kDict) return ExpectKind(value, Kind::kDict);
+  const Record record(context->document, value, kSegment, &context->names, &context->notes);
+  absl::Status status = ReadPlace(record, segment);
+  if (status.ok()) status = ReadSegmentKind(record, context, segment);
+  if (status.ok()) status = ReadBlocks(record, context, segment);
+  if (status.ok()) status = CheckSums(record, context, *segment);
+  return status;
+}
+
+// Reorders `segments` by `order`.
+void Permute(const std::vector<std::uint32_t>& order, std::vector<SnapshotSegment>* segments) {
+  std::vector<SnapshotSegment> sorted;
+  sorted.reserve(order.size());
+  for (std::uint32_t index : order) sorted.push_back(std::move((*segments)[index]));
+  *segments = std::move(sorted);
+}
+
+}  // namespace
+
+absl::Status ReadSegments(const Value& segments, TorchContext* context) {
+  if (segments.kind() != Kind::kList) return Within("segments", ExpectKind(segments, Kind::kList));
+  if (absl::Status status = context->Visit(segments); !status.ok()) return Within("segments", status);
+  std::vector<SnapshotSegment>& out = context->snapshot.segments;
+  out.reserve(context->document.Size(segments));
+  pickle::ItemCursor items = context->document.Items(segments);
+  while (const Value* segment = items.Next()) {
+    absl::Status status = ReadSegment(*segment, context, &out.emplace_back());
+    if (!status.ok()) return Within(absl::StrCat("segments[", out.size() - 1, "]"), status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SortSegments(TorchContext* context) {
+  std::vector<SnapshotSegment>& segments = context->snapshot.segments;
+  std::vector<std::uint32_t> order(segments.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::pair(segments[a].device, segments[a].address) < std::pair(segments[b].device, segments[b].address);
+  });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const SnapshotSegment& before = segments[order[i - 1]];
+    const SnapshotSegment& after = segments[order[i]];
+    if (before.device != after.device || before.address + before.size_bytes <= after.address) continue;
+    return absl::InvalidArgumentError(absl::StrCat("segments[", order[i], "]: starts at ", Hex(after.address),
+                                                   ", inside segments[", order[i - 1], "], which ends at ",
+                                                   Hex(before.address + before.size_bytes)));
+  }
+  Permute(order, &segments);
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::readers

@@ -1,0 +1,27 @@
+// Reads PyTorch's CUDA memory snapshots (torch.cuda.memory._dump_snapshot and memory_snapshot), every generation:
+//
+//   up to 1.13     a bare list of segments; from 1.13 blocks carry their history
+//   2.0            a dict of segments and device_traces; blocks without addresses, with history
+//   2.1, 2.2       blocks with addresses and frames
+//   2.3 to 2.6     + allocator_settings, + external_annotations
+//   2.7 on         + compile_context, user_metadata, pool ids of entries, host segments
+//
+// Blocks are checked to tile their segments, segments not to overlap. A key or action this version does not know is
+// a note of the snapshot, counted; what cannot be read is an error that names the path and the byte offset:
+// "device_traces[0][17]: 'addr' is missing (byte 1234)". Nothing in the file is executed.
+//
+//   absl::StatusOr<trace::Snapshot> snapshot = ReadTorchSnapshot(bytes);
+#ifndef ASHLAR_ANALYZER_READERS_TORCH_TORCH_SNAPSHOT_H_
+#define ASHLAR_ANALYZER_READERS_TORCH_TORCH_SNAPSHOT_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "allocator/trace/snapshot.h"
+
+namespace ashlar::readers {
+
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshot(absl::string_view pickle);
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_TORCH_TORCH_SNAPSHOT_H_

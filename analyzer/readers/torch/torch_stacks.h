@@ -1,0 +1,40 @@
+// Call stacks of a snapshot: lists of frame dictionaries, interned by identity first (PyTorch shares the frame
+// objects, and often the lists), by content second.
+#ifndef ASHLAR_ANALYZER_READERS_TORCH_TORCH_STACKS_H_
+#define ASHLAR_ANALYZER_READERS_TORCH_TORCH_STACKS_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "allocator/trace/stack_table.h"
+#include "analyzer/readers/pickle/pickle_document.h"
+#include "analyzer/readers/torch/torch_fields.h"
+#include "analyzer/readers/torch/torch_notes.h"
+
+namespace ashlar::readers {
+
+class StackReader {
+ public:
+  StackReader(const pickle::Document& document, FieldNames* names, NoteCounter* notes, trace::StackTable* table);
+
+  // `frames` must be a list of frames. An empty one gives kNoStack.
+  absl::Status Read(const pickle::Value& frames, trace::StackId* out);
+
+ private:
+  absl::Status ReadStack(const pickle::Value& frames, trace::StackId* out);
+  absl::Status ReadFrame(const pickle::Value& frame, trace::FrameId* out);
+  std::string TextOf(absl::string_view text);
+
+  const pickle::Document& document_;
+  FieldNames* names_;
+  NoteCounter* notes_;
+  trace::StackTable* table_;
+  // By container index, +1, 0 = not read yet: a frame's id, or for a list its stack's. kNoStack + 1 would be 0, so a
+  // list without frames is read again, which costs nothing.
+  std::vector<std::uint32_t> known_;
+  std::vector<trace::FrameId> frames_;  // of the stack at work
+};
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_TORCH_TORCH_STACKS_H_
