@@ -129,7 +129,7 @@ void AppendParts(const OomReport& report, std::vector<std::string>& out) {
       parts.live_bytes.has_value()
           ? absl::StrCat("live ", FormatBytes(*parts.live_bytes), ", rounding ", FormatBytes(*parts.rounding_bytes))
           : absl::StrCat("live and rounding ", FormatBytes(parts.allocated_bytes));
-  out.push_back(absl::StrCat("  ", allocated, ", pending ", FormatBytes(parts.pending_bytes), ", pinned holes ",
+  out.push_back(absl::StrCat("  ", allocated, ", pending ", FormatBytes(parts.pending_bytes), ", stranded ",
                              FormatBytes(parts.stranded_bytes), " in ",
                              Counted(parts.stranded_segment_count, "segment"), " behind ",
                              Counted(parts.pinning_block_count, "block")));
@@ -141,7 +141,7 @@ void AppendParts(const OomReport& report, std::vector<std::string>& out) {
 
 void AppendPins(const OomReport& report, std::vector<std::string>& out) {
   if (report.pins.empty()) return;
-  out.push_back(absl::StrCat("what pins the holes, the worst of ", Counted(report.pin_count, "block"), ":"));
+  out.push_back(absl::StrCat("what pins the segments, the worst of ", Counted(report.pin_count, "block"), ":"));
   for (const HolePin& pin : report.pins) {
     out.push_back(absl::StrCat("  ", FormatBytes(pin.blame_bytes), " behind ", FormatBytes(pin.size_bytes), " at 0x",
                                absl::Hex(pin.address), ", stream ", Handle(pin.stream),

@@ -6,9 +6,9 @@
 //   GiB verdict: fragmentation: without holes the request fits with 1.26 GiB to spare; the free memory misses the new
 //   ... largest size that would have been served: 200.00 MiB (from the cache 96.00 MiB), stream 0, large pool
 //   where 15.78 GiB went (parts sum exactly):
-//     live 13.09 GiB, rounding 72.00 MiB, pending 0 B, pinned holes 1.28 GiB in 37 segments behind 41 blocks
+//     live 13.09 GiB, rounding 72.00 MiB, pending 0 B, stranded 1.28 GiB in 37 segments behind 41 blocks
 //     whole-free 0 B, private pools 0 B, outside 1.14 GiB, free on the device 200.00 MiB
-//   what pins the holes, the worst of 41 blocks:
+//   what pins the segments, the worst of 41 blocks:
 //     412.00 MiB behind 2.00 MiB at 0x7f0012000000, stream 0
 //     ...                                                       three at most
 //

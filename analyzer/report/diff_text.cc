@@ -37,7 +37,7 @@ void AppendBothAccountings(const DiffParts& whole_a, const DiffParts& whole_b, s
     AppendPartPair("live blocks", a.allocated_bytes, b.allocated_bytes, out);
   }
   AppendPartPair("pending frees", a.pending_bytes, b.pending_bytes, out);
-  AppendPartPair("pinned holes", a.stranded_bytes, b.stranded_bytes, out);
+  AppendPartPair("stranded", a.stranded_bytes, b.stranded_bytes, out);
   AppendPartPair("whole-free segments", a.whole_free_bytes, b.whole_free_bytes, out);
   AppendPartPair("private pools' holes", a.private_pool_bytes, b.private_pool_bytes, out);
   AppendPartPair("= reserved", a.reserved_bytes, b.reserved_bytes, out);

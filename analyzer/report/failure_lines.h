@@ -1,4 +1,4 @@
-// What an explanation says about a failed request and about what pins the holes: the analyses' values with stacks
+// What an explanation says about a failed request and about what pins segments: the analyses' values with stacks
 // turned into lines, and those as text.
 #ifndef ASHLAR_ANALYZER_REPORT_FAILURE_LINES_H_
 #define ASHLAR_ANALYZER_REPORT_FAILURE_LINES_H_

@@ -91,7 +91,8 @@ void AppendFailure(const std::optional<FailureLines>& failure, std::string& out)
 
 void AppendPins(const PinLines& pins, std::string& out) {
   if (pins.lines.empty()) return;
-  absl::StrAppend(&out, "\nWHAT PINS THE HOLES   (each hole on the blocks that bound it, smaller ones more)\n");
+  absl::StrAppend(&out,
+                  "\nWHAT PINS THE SEGMENTS   (stranded bytes on the blocks that bound them, smaller ones more)\n");
   std::size_t longest = 0;
   std::size_t most = kReleaseLabelWidth;
   for (const PinLine& line : pins.lines) {

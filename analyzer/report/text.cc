@@ -76,7 +76,7 @@ void AppendAccounting(const Explanation& e, std::string& out) {
     AppendPart("live blocks", a.allocated_bytes, most, "requests and rounding", out);
   }
   AppendPart("pending frees", a.pending_bytes, most, "", out);
-  AppendPart("pinned holes", a.stranded_bytes, most, PinRemark(e), out);
+  AppendPart("stranded", a.stranded_bytes, most, PinRemark(e), out);
   AppendPart("whole-free segments", a.whole_free_bytes, most, "cached; the allocator can return them", out);
   AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
   AppendPart("outside", a.outside_bytes, most, "CUDA context, other libraries and processes", out);

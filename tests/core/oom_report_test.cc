@@ -208,9 +208,9 @@ TEST(OomReportTest, ASmallStateByHand) {
           "streams: another stream has 18.00 MiB free in one piece; streams do not share what the cache holds",
           "largest size that would have been served: 12.00 MiB (from the cache 9.00 MiB), stream 0, large pool",
           "where 64.00 MiB went (parts sum exactly):",
-          "  live 25.00 MiB, rounding 488 B, pending 0 B, pinned holes 27.00 MiB in 2 segments behind 3 blocks",
+          "  live 25.00 MiB, rounding 488 B, pending 0 B, stranded 27.00 MiB in 2 segments behind 3 blocks",
           "  whole-free 0 B, private pools 0 B, outside 0 B, free on the device 12.00 MiB",
-          "what pins the holes, the worst of 3 blocks:", "  18.00 MiB behind 2.00 MiB at 0x7f0001400000, stream 7",
+          "what pins the segments, the worst of 3 blocks:", "  18.00 MiB behind 2.00 MiB at 0x7f0001400000, stream 7",
           "  7.36 MiB behind 2.00 MiB at 0x7f0000000000, stream 0",
           "  1.64 MiB behind 9.00 MiB at 0x7f0000b00000, stream 0"}));
   EXPECT_TRUE(allocator.Validate().ok());

@@ -217,7 +217,7 @@ void WriteUnknown(const OomMessage& message, OomMessageVerdict& verdict) {
 }
 
 constexpr absl::string_view kSnapshotStep =
-    "To see which tensors hold the memory and which pin the holes, record a snapshot: the first line at the start of "
+    "To see which tensors hold the memory and which pin segments, record a snapshot: the first line at the start of "
     "the program, the second right after the failure. Then run ashlar explain snapshot.pickle.";
 constexpr absl::string_view kStatisticsStep =
     "This message cannot tell which arrays hold the memory. Have the allocator tell it: run the line below right "
@@ -225,7 +225,7 @@ constexpr absl::string_view kStatisticsStep =
     "the step that fails, and read it together with this message.";
 
 constexpr absl::string_view kOldTorchStep =
-    "To see which tensors hold the memory and which pin the holes, run the program under PyTorch 2.1 or later (this "
+    "To see which tensors hold the memory and which pin segments, run the program under PyTorch 2.1 or later (this "
     "version records no snapshots), the first line at its start, the second right after the failure. Then run ashlar "
     "explain snapshot.pickle.";
 
