@@ -227,10 +227,7 @@ class CachingAllocator {
                                bool is_named);
   bool TryFree(policy::Block* block);
   bool TryFreeAddress(std::uint64_t address);
-  bool TryFreeFound(Desk& desk, std::uint64_t address, Engine*& engine);
   bool TryFreeLocked(Desk& desk, policy::Block* block);
-  static bool TryUndo(Desk& desk, const LifoLog::Entry& newest);
-  policy::Block* Repeat(Desk& desk, Engine& engine, std::uint64_t bytes, bool is_named);
   static bool AddRecordedStream(Engine& engine, policy::Block* block, Stream stream);
   static Engine* EngineOf(const Block& block) { return static_cast<Engine*>(block.segment->lane->owner); }
 
@@ -341,7 +338,6 @@ class CachingAllocator {
   policy::Heap heap_;  // a lane belongs to the lock of its engine's desk, the rest to the World
   EngineTable engines_;
   PageDirectory pages_;
-  const bool logs_;  // undoing an allocation leads back to the same state: not so while blocks are numbered
   std::atomic<bool> is_serial_{false};                 // no engine may serve on its own; changes in the World
   std::atomic<bool> is_gone_{false};                   // the destructor has run; is_serial_ is true then
   mutable std::atomic<std::size_t> pending_count_{0};  // pending_.size() when the World was left

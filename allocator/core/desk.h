@@ -1,11 +1,11 @@
 // Where one thread works: the engines (engine.h) of the streams that it uses lie on its desk, under one lock and with
-// one log of allocations, one map of addresses and one set of sums. What a thread pays depends on its requests, not on
+// one map of addresses and one set of sums. What a thread pays depends on its requests, not on
 // how many streams they go to; and the World, which stops everything, stops desks, of which there are as many as
 // threads, and the common one, for the engines that several threads use by turns: between desks of their own, blocks
 // that one frees and the other allocates would carry the room below the peaks back and forth.
 //
-//   Desk desk(BiasedLock::SeatOfThread());
-//   const BiasedLock::Guard guard(desk.lock);
+//   Desk desk(SeatOfThread());
+//   const std::lock_guard<CountedLock> guard(desk.lock);
 //   if (!desk.CountAllocation(is_small, block_bytes, requested_bytes, splits)) ...   // to the World
 //
 // Statistics over all engines have peaks, and a peak is a property of the sum. So that it stays exact without a shared
@@ -19,9 +19,9 @@
 #include <array>
 #include <cstdint>
 
-#include "allocator/core/biased_lock.h"
-#include "allocator/core/lifo_log.h"
+#include "allocator/core/counted_lock.h"
 #include "allocator/core/pointer_map.h"
+#include "allocator/core/seat.h"
 #include "allocator/core/stats.h"
 #include "allocator/policy/heap.h"
 
@@ -49,23 +49,12 @@ struct alignas(128) Desk {
 
   // Of the thread whose desk it is; goes to another when that has ended. nullptr: the common one.
   const Seat* const seat;
-  BiasedLock lock;
+  CountedLock lock;
   std::uint64_t visits = 0;   // how often others than its owner used one of its engines
   Changes left{};             // of the room for both sides together
   std::array<Side, 2> sides;  // large, small
   int recent_uses = 0;        // counts down while others are used
-  LifoLog log;                // over all its engines, since peaks are; empty whenever the World is entered
   PointerMap pointers;        // of blocks of its engines that were handed out by address
-
-  // Makes the frees that the log holds back real.
-  void ReleaseUndone();
-  // The same, and the log is empty.
-  void EmptyLog() {
-    if (log.has_undone()) ReleaseUndone();
-    log.Clear([this](LifoLog::Entry& entry) { Count(entry); });
-  }
-  // What the entry's repeats did goes to the sums.
-  void Count(LifoLog::Entry& entry);
 
   Side& SideOf(bool is_small) { return sides[is_small ? 1 : 0]; }
   // An allocation goes to the sums, if these stay below their peaks: without a branch for each.
@@ -84,36 +73,18 @@ struct alignas(128) Desk {
     CountSplits(side, splits);
     return true;
   }
-  // A request for what was freed last: the sums were there before, but for what was asked.
-  bool CountRequested(bool is_small, std::int64_t requested_bytes) {
-    Side& side = SideOf(is_small);
-    if (requested_bytes > side.left[kRequestedBytes] || requested_bytes > left[kRequestedBytes]) return false;
-    side.left[kRequestedBytes] -= requested_bytes;
-    left[kRequestedBytes] -= requested_bytes;
-    side.increases[kRequestedBytes] += requested_bytes;
-    return true;
-  }
-  void GiveBackRequested(bool is_small, std::int64_t requested_bytes) {
-    SideOf(is_small).left[kRequestedBytes] += requested_bytes;
-    left[kRequestedBytes] += requested_bytes;
-  }
   // A free raises nothing but the counts of inactive split blocks.
   bool CountFree(bool is_small, std::int64_t block_bytes, std::int64_t requested_bytes,
                  const policy::SplitCounts& splits) {
-    if (Lacking(SideOf(is_small), splits) < 0) return false;
-    CountFreeUnchecked(is_small, block_bytes, requested_bytes, splits);
-    return true;
-  }
-  // A free that leads back to sums that were there before.
-  void CountFreeUnchecked(bool is_small, std::int64_t block_bytes, std::int64_t requested_bytes,
-                          const policy::SplitCounts& splits) {
     Side& side = SideOf(is_small);
+    if (Lacking(side, splits) < 0) return false;
     const std::array<std::int64_t, 3> amounts = {1, block_bytes, requested_bytes};
     for (int i = 0; i < kSplitBlocks; ++i) {
       side.left[i] += amounts[i];
       left[i] += amounts[i];
     }
     CountSplits(side, splits);
+    return true;
   }
 
  private:

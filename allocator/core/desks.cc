@@ -17,7 +17,7 @@ Desk& CachingAllocator::FindDesk(const Seat* seat) const {
 }
 
 void CachingAllocator::FindDeskOfThread(DeskOfAllocator& out) const {
-  Desk& desk = FindDesk(BiasedLock::SeatOfThread());
+  Desk& desk = FindDesk(SeatOfThread());
   out = {id_, &desk, &desk};
 }
 

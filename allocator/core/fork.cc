@@ -9,6 +9,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/seat.h"
 #include "allocator/core/world.h"
 #include "allocator/device/fork_count.h"
 
@@ -43,10 +44,10 @@ class CachingAllocator::Forks {
       worlds_.push_back(std::make_unique<World>(*allocator));
       worlds_.back()->StopDesks();  // a lock that another thread holds would be held for ever in the child
     }
-    BiasedLock::StopThreads();
+    LockSeats();
   }
   void After() {
-    BiasedLock::LetThreadsGo();
+    UnlockSeats();
     worlds_.clear();
     mutex_.unlock();
   }

@@ -40,7 +40,6 @@ CachingAllocator::CachingAllocator(device::Device* device, policy::Options optio
     : id_(++allocators_so_far),
       device_(NotNull(device)),
       heap_(std::move(options)),
-      logs_(heap_.options().free_order != policy::FreeOrder::kPerBlockCounter),
       total_bytes_(device->GetMemoryInfo().total_bytes),
       fork_count_(device::ForkCount()) {
   memory_limit_bytes_ = heap_.options().memory_limit_bytes;

@@ -76,14 +76,13 @@ bool CachingAllocator::World::IsSerial() const { return allocator_.is_serial_.lo
 void CachingAllocator::World::LockDesks() const {
   holds_desks_ = true;
   for (const std::unique_ptr<Desk>& desk : allocator_.desks_) {
-    desk->lock.LockShared();
-    desk->EmptyLog();
+    desk->lock.lock();
     Fold(*desk, allocator_.stats_);
   }
 }
 
 void CachingAllocator::World::UnlockDesks() const {
-  for (const std::unique_ptr<Desk>& desk : allocator_.desks_) desk->lock.UnlockShared();
+  for (const std::unique_ptr<Desk>& desk : allocator_.desks_) desk->lock.unlock();
   holds_desks_ = false;
 }
 
@@ -193,7 +192,7 @@ CachingAllocator::PathCosts CachingAllocator::path_costs() const {
 }
 
 const policy::Heap& CachingAllocator::heap() const {
-  const World world(*this);  // what the desks' logs hold back becomes real
+  const World world(*this);
   return heap_;
 }
 

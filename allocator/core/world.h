@@ -1,6 +1,6 @@
 // While a World exists, its thread has the allocator for itself: the mutex, and every desk's lock unless the allocator
-// is serial, where no desk works on its own. On the way in the desks' logs are emptied and what they did is
-// folded into the statistics, which are complete and exact inside; on the way out the room below the peaks is dealt out
+// is serial, where no desk works on its own. On the way in what the desks did is folded into the
+// statistics, which are complete and exact inside; on the way out the room below the peaks is dealt out
 // to the desks again (desk.h). It costs by the threads there are, not by the streams. Locks are always taken in this
 // order, mutex first, desks as they were made.
 #ifndef ASHLAR_ALLOCATOR_CORE_WORLD_H_

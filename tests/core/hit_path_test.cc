@@ -1,6 +1,5 @@
-// What the cache serves by itself, with its log of undone allocations, against the same allocator under a recorder,
-// where every request goes through the World: the same addresses, statistics and blocks, in programs that mostly free
-// what they allocated last.
+// What the cache serves by itself against the same allocator under a recorder, where every request goes through the
+// World: the same addresses, statistics and blocks, in programs that mostly free what they allocated last.
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -169,7 +168,7 @@ void HitPathRunProgram(const Setting& setting, std::uint64_t seed, std::size_t h
   while (hands.size() < hand_count) hands.push_back(std::make_unique<Hand>());
   Subject served(setting, false);
   Subject recorded(setting, true);
-  const std::uint64_t looks = rng.Between(50, 1000);  // the fewer, the longer what is undone stays so
+  const std::uint64_t looks = rng.Between(50, 1000);
   const std::uint64_t streams = seed % 2 == 0 ? 2 : 12;
   const std::uint64_t out_of_order = rng.Below(4) == 0 ? 30 : 3;
   // Few sizes, so that requests repeat; asked for with fewer bytes than they round to.
@@ -229,8 +228,8 @@ TEST(HitPathTest, ServedByThreadsInTurnAndRecordedAreTheSame) {
   }
 }
 
-// 100 blocks deep, more than the log holds, up and down in waves.
-TEST(HitPathTest, DeeperThanTheLog) {
+// 100 blocks deep, up and down in waves.
+TEST(HitPathTest, Waves) {
   Subject served({}, false);
   Subject recorded({}, true);
   for (int wave = 0; wave < 20; ++wave) {

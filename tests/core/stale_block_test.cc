@@ -49,8 +49,6 @@ class StaleProgram {
     if (way_ == Way::kBlock) return allocator_.Free(name.block);
     EXPECT_TRUE(allocator_.FreeAddress(name.address));
   }
-  // What was freed is no longer held back by a log of undone allocations.
-  void Settle() { allocator_.stats(); }
 
  private:
   device::Device* Device() {
@@ -75,31 +73,21 @@ struct StaleState {
 std::vector<StaleName> FreedOfFour(StaleProgram& program, const std::vector<std::size_t>& order) {
   std::vector<StaleName> live;
   for (int i = 0; i < 4; ++i) live.push_back(program.Get(2 * kMiB));
-  program.Settle();
   std::vector<StaleName> freed;
   for (const std::size_t i : order) {
     program.Drop(live[i]);
     freed.push_back(live[i]);
   }
-  program.Settle();
   return freed;
 }
 
 std::vector<StaleName> FreedAlone(StaleProgram& program, const StaleName& name) {
   program.Drop(name);
-  program.Settle();
   return {name};
 }
 
 const std::vector<StaleState>& StaleStates() {
   static const auto& states = *new std::vector<StaleState>{
-      {"in the log of undone allocations", "",
-       [](StaleProgram& program) {
-         const std::vector<StaleName> names = {program.Get(2 * kMiB), program.Get(3 * kMiB)};
-         program.Drop(names[1]);
-         program.Drop(names[0]);
-         return names;
-       }},
       {"free between live blocks", "", [](StaleProgram& program) { return FreedOfFour(program, {1}); }},
       {"merged into the block before it", "",
        [](StaleProgram& program) {
@@ -235,7 +223,11 @@ TEST(StaleBlockTest, ANameThatIsAnothersByNowFreesTheOthersBlock) {
     program.Drop(program.Get(2 * kMiB));
     const StaleName first = program.Get(2 * kMiB);
     program.Drop(first);
-    const StaleName second = program.Get(2 * kMiB);
+    StaleName second = program.Get(2 * kMiB);
+    for (int tries = 0; tries < 4 && second.block != first.block; ++tries) {  // a segment's records go round
+      program.Drop(second);
+      second = program.Get(2 * kMiB);
+    }
     EXPECT_EQ(second.block, first.block);
     EXPECT_EQ(second.address, first.address);
     program.Drop(first);

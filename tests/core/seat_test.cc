@@ -1,0 +1,64 @@
+#include "allocator/core/seat.h"
+
+#include <cstdint>
+#include <latch>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "allocator/core/counted_lock.h"
+#include "gtest/gtest.h"
+
+namespace ashlar::core {
+namespace {
+
+// The seats of `count` threads that live at once.
+std::set<const Seat*> SeatsOf(int count) {
+  std::vector<const Seat*> seats(static_cast<std::size_t>(count));
+  std::latch all_seated(count);
+  std::vector<std::thread> threads;
+  for (const Seat*& seat : seats) {
+    threads.emplace_back([&seat, &all_seated] {
+      seat = SeatOfThread();
+      all_seated.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return {seats.begin(), seats.end()};
+}
+
+TEST(SeatTest, ThreadsThatLiveAtOnceHaveDifferentOnes) {
+  EXPECT_EQ(SeatsOf(8).size(), 8u);
+  EXPECT_FALSE(SeatsOf(8).contains(SeatOfThread()));
+}
+
+TEST(SeatTest, AThreadKeepsItsOwn) { EXPECT_EQ(SeatOfThread(), SeatOfThread()); }
+
+TEST(SeatTest, ThreadsThatEndLeaveThemToLaterOnes) {
+  const std::set<const Seat*> before = SeatsOf(8);
+  EXPECT_EQ(SeatsOf(8), before);
+}
+
+// Both counts are no atomics: a second thread inside is a lost count, and a race to ThreadSanitizer.
+TEST(CountedLockTest, OneThreadIsInsideAtATime) {
+  constexpr std::uint64_t kTimes = 40'000;
+  CountedLock lock;
+  std::uint64_t count = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (std::uint64_t n = 0; n < kTimes; ++n) {
+        const std::lock_guard<CountedLock> guard(lock);
+        ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::lock_guard<CountedLock> guard(lock);
+  EXPECT_EQ(count, 4 * kTimes);
+  EXPECT_EQ(lock.times_taken(), 4 * kTimes + 1);
+}
+
+}  // namespace
+}  // namespace ashlar::core
