@@ -1,4 +1,5 @@
-// What each call to a device costs: medians, as a table for the simulated device's cost model (docs/devices.md).
+// What each call to a device costs: medians, as a table for the simulated device's cost model
+// (docs/library/devices.md).
 //
 //   device_cost --device cuda > costs.txt     the GPU 0; host and sim are for trying it out
 //

@@ -1,4 +1,4 @@
-# The libraries we build on: the installed package first, else a pinned copy by FetchContent (see docs/building.md; the
+# The libraries we build on: the installed package first, else a pinned copy by FetchContent (see docs/library/building.md; the
 # versions are those of Debian 12, so that both ways build the same thing).
 include(FetchContent)
 

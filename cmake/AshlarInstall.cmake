@@ -1,4 +1,4 @@
-# Install rules: the CMake package, pkg-config files and headers, by component (docs/building.md).
+# Install rules: the CMake package, pkg-config files and headers, by component (docs/library/building.md).
 #
 #   allocator       libashlar_allocator and its headers: needs Abseil alone
 #   adapters_nvtx   NVTX ranges as scopes of recordings, where the toolkit has NVTX

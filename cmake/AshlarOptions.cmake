@@ -1,4 +1,4 @@
-# Options and flags of the whole tree; docs/building.md explains each option.
+# Options and flags of the whole tree; docs/library/building.md explains each option.
 include(GNUInstallDirs)
 
 set(CMAKE_CXX_STANDARD 20)

@@ -4,7 +4,7 @@
 //     -> release oversize blocks, new segment -> synchronise (-> reuse), release everything, new segment -> out of
 //     memory
 //
-// The rungs in brackets, and others, are beyond PyTorch: options (docs/settings.md), off unless asked for.
+// The rungs in brackets, and others, are beyond PyTorch: options (docs/library/settings.md), off unless asked for.
 //
 //   device::SimDevice device({.capacity_bytes = 16 * kGiB});
 //   CachingAllocator allocator(&device, *policy::ParseConf("max_split_size_mb:128", policy::Compat::kTorch210));
@@ -17,10 +17,12 @@
 // (oom_report.h), the first of them a message by itself; anything else is the device's own. Where the ladder could not
 // synchronise or return memory, its failure is that error, not out of memory. Calls that answer nothing (EmptyCache
 // ...) leave theirs in TakeDeviceError. Where the device is lost (reset, or this is a forked child), every Allocate
-// answers that from then on, frees only keep books, and nothing is returned; docs/misuse.md has what happens when.
+// answers that from then on, frees only keep books, and nothing is returned; docs/library/misuse.md has what happens
+// when.
 //
 // Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
-// thread than the one that allocated it. What the cache serves takes one lock, of its thread; see docs/threads.md.
+// thread than the one that allocated it. What the cache serves takes one lock, of its thread; see
+// docs/library/threads.md.
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 
@@ -63,7 +65,8 @@ struct FailedAllocation;
 class CachingAllocator {
  public:
   // The device is not null and outlives the allocator. Segments are not returned at destruction: the device's owner
-  // decides. Blocks that live then are told in one line on stderr, unless report_leaks:False (docs/settings.md).
+  // decides. Blocks that live then are told in one line on stderr, unless report_leaks:False
+  // (docs/library/settings.md).
   CachingAllocator(device::Device* device, policy::Options options);
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
@@ -78,7 +81,7 @@ class CachingAllocator {
   // For replays: one that was searched for before, and is not searched for again (a callback has run since).
   absl::StatusOr<Block*> AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool);
   // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path. A block that is not
-  // live ends the program with one line, as far as its record tells (docs/misuse.md).
+  // live ends the program with one line, as far as its record tells (docs/library/misuse.md).
   void Free(Block* block) noexcept;
   // `stream` uses the block too: once freed, it waits for that stream's work so far. nullptr and blocks that are not
   // live as for Free.
@@ -180,10 +183,10 @@ class CachingAllocator {
   };
   PathCosts path_costs() const;
 
-  // Writes the state as it is into a file for `ashlar explain` (docs/failure.md): every block, and where a recorder, if
-  // there is one, saw it allocated. `path` may have %p for the process's number and %h for the host; a file of that
-  // name is replaced, as a whole. The allocator stands still only while the state is copied; the device is not called.
-  // Errors name the file; FailedPrecondition: a recorder is writing it.
+  // Writes the state as it is into a file for `ashlar explain` (docs/library/failure.md): every block, and where a
+  // recorder, if there is one, saw it allocated. `path` may have %p for the process's number and %h for the host; a
+  // file of that name is replaced, as a whole. The allocator stands still only while the state is copied; the device is
+  // not called. Errors name the file; FailedPrecondition: a recorder is writing it.
   absl::Status DumpSnapshot(const std::string& path) const;
 
   // The state as a snapshot's segments, by address.

@@ -30,7 +30,7 @@ std::optional<std::uint64_t> SoftLimitBytes(const policy::Options& options, std:
 std::atomic<std::uint64_t> allocators_so_far{0};
 
 device::Device* NotNull(device::Device* device) {
-  if (device == nullptr) StopAtMisuse("CachingAllocator: its device is null: open one first (docs/devices.md)");
+  if (device == nullptr) StopAtMisuse("CachingAllocator: its device is null: open one first (docs/library/devices.md)");
   return device;
 }
 

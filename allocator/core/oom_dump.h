@@ -4,10 +4,10 @@
 //   ...
 //   state written: ashlar explain /tmp/dumps/ashlar_oom_4711_0.ashlar           the last line of the error
 //
-// The file is a recording (docs/recorder.md): the segments with every block, the settings, the request, and, where the
-// allocator's sink keeps the last events (a Recorder's ring), those. A file is never overwritten; a process writes at
-// most kMostOomDumps into a folder. What cannot be written is one line on stderr, and the request's own error is
-// unchanged.
+// The file is a recording (docs/library/recorder.md): the segments with every block, the settings, the request, and,
+// where the allocator's sink keeps the last events (a Recorder's ring), those. A file is never overwritten; a process
+// writes at most kMostOomDumps into a folder. What cannot be written is one line on stderr, and the request's own error
+// is unchanged.
 //
 // No device is called. Threads: any; the allocator that failed stands still meanwhile, so that state and events are of
 // one moment.

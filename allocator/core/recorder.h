@@ -7,9 +7,9 @@
 //   absl::Status status = (*ring)->Write("last.ashlar");   // ring: the last events, any number of times
 //   absl::Status status = (*file)->Finish();               // file: its end; the destructor does it too
 //
-// `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/recorder.md). What is recorded replays
-// to the same decisions. A file holds the state it began in, a ring the state it ends in; both give every event in
-// between.
+// `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/library/recorder.md). What is recorded
+// replays to the same decisions. A file holds the state it began in, a ring the state it ends in; both give every event
+// in between.
 //
 // A process that is killed loses the chunk that was being filled, nothing before. When the file cannot be written any
 // more, memory runs out, or stack_of throws, the recording ends as it does there, and status() says why; the allocator
@@ -17,8 +17,8 @@
 // that fork makes, a file's recorder has ended; a ring goes on.
 //
 // Threads: everything may be called by any thread. While a recorder is there all threads of the allocator share one
-// lock (docs/threads.md). The allocator outlives the recorder, and has no other sink meanwhile: one that is put in
-// front of it (NvtxPools) ends with it.
+// lock (docs/library/threads.md). The allocator outlives the recorder, and has no other sink meanwhile: one that is put
+// in front of it (NvtxPools) ends with it.
 #ifndef ASHLAR_ALLOCATOR_CORE_RECORDER_H_
 #define ASHLAR_ALLOCATOR_CORE_RECORDER_H_
 

@@ -7,8 +7,8 @@
 //   absl::StatusOr<policy::Options> options = OptionsFromEnvironment();
 //   if (!options.ok()) std::cerr << options.status().message();  // "ASHLAR_CONF: 'max_split_mb' is no setting of ..."
 //
-// docs/settings.md has every key. Nothing set is every default. Errors: kInvalidArgument, which names the variable, the
-// key and the value. Threads: as getenv, so not while another thread changes the environment.
+// docs/library/settings.md has every key. Nothing set is every default. Errors: kInvalidArgument, which names the
+// variable, the key and the value. Threads: as getenv, so not while another thread changes the environment.
 #ifndef ASHLAR_ALLOCATOR_CORE_SETTINGS_H_
 #define ASHLAR_ALLOCATOR_CORE_SETTINGS_H_
 

@@ -112,7 +112,7 @@ absl::Status ReadDivisionsList(const Setting& setting, Options& options) {
     const absl::string_view problem = PowerProblem(pair[1], value);
     if (!problem.empty() && (problem != kNoPower || value != 0)) return bad(pair[1], problem);
     if (pair[0] == ">") {
-      // Until 2.6 the last named interval takes the value too; see the upstream defects in docs/policy.md.
+      // Until 2.6 the last named interval takes the value too; see the upstream defects in docs/internals/policy.md.
       const std::size_t from = IsLate(options.compat) ? last + 1 : last;
       std::fill(divisions.begin() + static_cast<std::ptrdiff_t>(std::min(from, divisions.size())), divisions.end(),
                 value);

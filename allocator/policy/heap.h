@@ -8,7 +8,7 @@
 //                             : heap.Place(plan, heap.AddSegment(plan, address, plan.segment_bytes));
 //   heap.Release(block);                                          // merge with free neighbours, back to the free set
 //
-// Policy: docs/policy.md. Every state can be checked by Validate(). Not thread-safe.
+// Policy: docs/internals/policy.md. Every state can be checked by Validate(). Not thread-safe.
 #ifndef ASHLAR_ALLOCATOR_POLICY_HEAP_H_
 #define ASHLAR_ALLOCATOR_POLICY_HEAP_H_
 

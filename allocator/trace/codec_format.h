@@ -1,4 +1,5 @@
-// The bytes of a recording, shared by encoder.h and decoder.cc. Private to the codec; docs/recorder.md has the tables.
+// The bytes of a recording, shared by encoder.h and decoder.cc. Private to the codec; docs/library/recorder.md has the
+// tables.
 //
 //   file    | magic "ASHLARTR" | version | header checksum | chunk | chunk | ... | chunk with the record kEnd |
 //   chunk   | magic | payload bytes | number | checksum | payload: records, never cut between two chunks |

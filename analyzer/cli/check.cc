@@ -89,7 +89,7 @@ void AddCheck(CommandLine& line) {
   app.Add("--max-leak-per-step", flags->max_leak_per_step, "bytes that a step leaves behind, such as 1MiB");
   app.Add("--max-ooms", flags->max_ooms, "requests that failed").Between(0, kMostCount);
   app.Add("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
-  app.Add("--json", flags->json, "print JSON (docs/check.schema.json)");
+  app.Add("--json", flags->json, "print JSON (docs/schemas/check.schema.json)");
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunCheck(*flags); });
 }

@@ -180,7 +180,7 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
           "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");
   app.Add("-o,--output", flags->output, "keeps the history: a file of one process, a folder of several").NotEmpty();
   app.Add("--json", flags->json,
-          "print JSON (docs/dry-run.schema.json) on standard output; the program's goes to standard error");
+          "print JSON (docs/schemas/dry-run.schema.json) on standard output; the program's goes to standard error");
   app.OnRun([flags] { return RunDryRun(*flags); });
 }
 

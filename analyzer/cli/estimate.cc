@@ -238,7 +238,7 @@ void AddSimulationFlags(Command& app, EstimateFlags& flags) {
 void AddEstimate(CommandLine& line) {
   Command app = line.AddCommand("estimate", "the memory of a training or inference run before it starts");
   auto flags = std::make_shared<EstimateFlags>();
-  app.Add("model", flags->input, "a Hugging Face config.json or a model file (docs/estimate.md), or - for stdin");
+  app.Add("model", flags->input, "a Hugging Face config.json or a model file (docs/guide/estimate.md), or - for stdin");
   app.Add("--parameters", flags->parameters, "in place of a file: how many parameters the model has");
   app.Add("--architecture", flags->architecture, "in place of the file's, such as BertForSequenceClassification");
   AddRunFlags(app, *flags);
@@ -252,7 +252,7 @@ void AddEstimate(CommandLine& line) {
   app.Add("--capture", flags->capture,
           "writes the dry run, for explain, replay, sweep and check: a PyTorch snapshot, or our recording "
           "(.ashlar)");
-  app.Add("--json", flags->json, "print JSON (docs/estimate.schema.json)");
+  app.Add("--json", flags->json, "print JSON (docs/schemas/estimate.schema.json)");
   flags->command = app;
   app.OnRun([flags] { return RunEstimate(*flags); });
 }

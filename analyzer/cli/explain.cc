@@ -94,7 +94,7 @@ void AddExplain(CommandLine& line) {
   Command app = line.AddCommand("explain", "explain an out-of-memory message, a snapshot or a trace");
   auto flags = std::make_shared<ExplainFlags>();
   app.Add("input", flags->input, "a file, or - for standard input").Required();
-  app.Add("--json", flags->json, "print JSON (docs/explain.schema.json)");
+  app.Add("--json", flags->json, "print JSON (docs/schemas/explain.schema.json)");
   app.Add("--device-used", flags->device_used,
           "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB");
   app.Add("--rank", flags->ranks, "the file of another rank of the same job; give it once for each").OneValueEach();

@@ -1,6 +1,6 @@
 // What the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
-// history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder (docs/dry-run.md, "The run
-// folder").
+// history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder (docs/guide/dry-run.md,
+// "The run folder").
 //
 //   RunResults results = ReadResults("/dev/shm/ashlar-f00");
 //   results.runs.front().books->devices.front().peak_bytes;

@@ -155,7 +155,7 @@ void AddReplay(CommandLine& line) {
   Command app = line.AddCommand("replay", "replay a request trace or a snapshot under one setting");
   auto flags = std::make_shared<ReplayCommandFlags>();
   app.Add("trace", flags->input, "a file, or - for standard input").Required();
-  app.Add("--json", flags->json, "print JSON (docs/replay.md)");
+  app.Add("--json", flags->json, "print JSON (docs/guide/replay.md)");
   app.Add("--print-events", flags->print_events, "print every decision, one a line, and nothing else");
   app.Add("--warm", flags->warm, "a snapshot from the state in which its window begins (default)");
   app.Add("--cold", flags->cold, "a snapshot from an empty allocator");

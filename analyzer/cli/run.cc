@@ -201,7 +201,7 @@ void AddCommonFlags(Command& app, RunFlags& flags) {
   app.Add("--seed", flags.seed, "of lengths, tokens and first weights").Between(0, 1'000'000'000'000);
   app.Add("--capture", flags.capture,
           "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)");
-  app.Add("--json", flags.json, "print JSON (docs/run.md)");
+  app.Add("--json", flags.json, "print JSON (docs/guide/run.md)");
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ absl::StatusOr<Model> ReadObject(Json json, const ModelFileOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         model.family.empty() ? "\"model_type\" is missing"
                              : absl::StrCat("model_type '", model.family, "' is not known"),
-        ": known are ", KnownFamilies(), "; a list of names and shapes is \"parameters\" (docs/estimate.md)"));
+        ": known are ", KnownFamilies(), "; a list of names and shapes is \"parameters\" (docs/guide/estimate.md)"));
   }
   if (!keys.status().ok()) return keys.status();
   if (absl::Status status = CheckSize(model); !status.ok()) return status;

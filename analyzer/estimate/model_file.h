@@ -1,4 +1,4 @@
-// Reads the description of a model: a Hugging Face config.json, or a model file of our own (docs/estimate.md).
+// Reads the description of a model: a Hugging Face config.json, or a model file of our own (docs/guide/estimate.md).
 //
 //   absl::StatusOr<Model> model = ReadModel(bytes, {});
 //   model->count();   // 109,482,240

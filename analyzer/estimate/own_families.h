@@ -1,4 +1,4 @@
-// Model files of our own format (docs/estimate.md), for what no config.json describes.
+// Model files of our own format (docs/guide/estimate.md), for what no config.json describes.
 #ifndef ASHLAR_ANALYZER_ESTIMATE_OWN_FAMILIES_H_
 #define ASHLAR_ANALYZER_ESTIMATE_OWN_FAMILIES_H_
 

@@ -1,5 +1,5 @@
 // GPUs by name: what the driver says of each, what a process's CUDA context takes, and where each value is from. The
-// one table: the estimator and the commands take it from here, and docs/gpus.md prints it.
+// one table: the estimator and the commands take it from here, and docs/guide/gpus.md prints it.
 //
 //   absl::StatusOr<Gpu> gpu = GpuNamed("a100-80gb");
 //   gpu->total_bytes.value;                        // as cudaMemGetInfo gives it

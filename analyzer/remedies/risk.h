@@ -29,7 +29,7 @@ struct Risk {
   std::string name;  // stable key: "split_limit_with_expandable"
   RiskLevel level = RiskLevel::kNote;
   std::string sentence;
-  std::string source;  // a public thread, or the rule of docs/policy.md
+  std::string source;  // a public thread, or the rule of docs/internals/policy.md
 };
 
 // `sizes` of the traces the setting is for.

@@ -1,5 +1,5 @@
 // What `ashlar bound` prints: how little memory the lifetimes of a trace need, against what was reserved
-// (docs/bound.md).
+// (docs/guide/bound.md).
 #ifndef ASHLAR_ANALYZER_REPORT_BOUND_REPORT_H_
 #define ASHLAR_ANALYZER_REPORT_BOUND_REPORT_H_
 
@@ -44,7 +44,7 @@ absl::StatusOr<BoundReport> BoundOfProblem(std::string input, readers::PackingPr
 std::optional<double> GapClosed(const BoundReport& report, const remedies::WhatIfRow& row);
 
 std::string ToText(const BoundReport& report);
-std::string ToJson(const BoundReport& report);  // docs/bound.schema.json
+std::string ToJson(const BoundReport& report);  // docs/schemas/bound.schema.json
 
 }  // namespace ashlar::report
 

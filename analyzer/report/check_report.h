@@ -1,5 +1,5 @@
-// What `ashlar check` answers: limits held against a trace, one verdict each and device (docs/check.md). A limit that
-// the trace cannot answer does not hold: it says what is not in the trace.
+// What `ashlar check` answers: limits held against a trace, one verdict each and device (docs/guide/check.md). A limit
+// that the trace cannot answer does not hold: it says what is not in the trace.
 #ifndef ASHLAR_ANALYZER_REPORT_CHECK_REPORT_H_
 #define ASHLAR_ANALYZER_REPORT_CHECK_REPORT_H_
 
@@ -51,7 +51,7 @@ CheckReport CheckTrace(std::string input, const TracedRun& run, const CheckLimit
 CheckReport CheckDevices(std::string input, const std::vector<TracedRun>& runs, const CheckLimits& limits);
 
 std::string ToText(const CheckReport& report);
-std::string ToJson(const CheckReport& report);  // docs/check.schema.json
+std::string ToJson(const CheckReport& report);  // docs/schemas/check.schema.json
 // JUnit's XML, as CI systems read it: one test case a limit. Well-formed whatever the names hold.
 std::string ToJUnit(const CheckReport& report);
 

@@ -1,4 +1,4 @@
-// What `ashlar diff` prints: two recordings at one moment each, and what grew between them (docs/diff.md).
+// What `ashlar diff` prints: two recordings at one moment each, and what grew between them (docs/guide/diff.md).
 #ifndef ASHLAR_ANALYZER_REPORT_DIFF_REPORT_H_
 #define ASHLAR_ANALYZER_REPORT_DIFF_REPORT_H_
 
@@ -38,7 +38,7 @@ absl::StatusOr<DiffReport> MakeDiff(const std::string& a_name, const TracedRun& 
 
 // For one screen: rows beyond it are summed up in one line, so that the shown figures sum to the difference too.
 std::string ToText(const DiffReport& report);
-// Every row; keys and units: docs/diff.schema.json.
+// Every row; keys and units: docs/schemas/diff.schema.json.
 std::string ToJson(const DiffReport& report);
 
 }  // namespace ashlar::report

@@ -1,4 +1,4 @@
-// What `ashlar estimate` prints (docs/estimate.md).
+// What `ashlar estimate` prints (docs/guide/estimate.md).
 #ifndef ASHLAR_ANALYZER_REPORT_ESTIMATE_REPORT_H_
 #define ASHLAR_ANALYZER_REPORT_ESTIMATE_REPORT_H_
 
@@ -34,7 +34,7 @@ Json FitJson(const remedies::Fit& fit);
 Json ShufflesJson(const remedies::ShuffleResult& result);
 
 std::string ToText(const EstimateReport& report);
-std::string ToJson(const EstimateReport& report);  // docs/estimate.schema.json
+std::string ToJson(const EstimateReport& report);  // docs/schemas/estimate.schema.json
 
 }  // namespace ashlar::report
 

@@ -1,5 +1,5 @@
 // Explanations as JSON, one as an object, several (messages of one log) as an array. Keys and their meaning:
-// docs/explain.schema.json. What is not known is null.
+// docs/schemas/explain.schema.json. What is not known is null.
 #ifndef ASHLAR_ANALYZER_REPORT_JSON_H_
 #define ASHLAR_ANALYZER_REPORT_JSON_H_
 

@@ -1,5 +1,5 @@
 // What `ashlar replay` prints: the counts of one replay, as text or JSON. The JSON's keys are those of the golden
-// files' index, so that the two can be compared key by key (docs/replay.md).
+// files' index, so that the two can be compared key by key (docs/guide/replay.md).
 #ifndef ASHLAR_ANALYZER_REPORT_REPLAY_REPORT_H_
 #define ASHLAR_ANALYZER_REPORT_REPLAY_REPORT_H_
 

@@ -1,4 +1,4 @@
-// What `ashlar sweep` answers, as text and as JSON (docs/sweep.schema.json): the same numbers in both.
+// What `ashlar sweep` answers, as text and as JSON (docs/schemas/sweep.schema.json): the same numbers in both.
 //
 //   std::vector<remedies::WhatIfInput> inputs = {*ReadSweepInput("snapshot.pickle", bytes, options)};
 //   SweepReport report{inputs, *remedies::RunSweep(inputs, {})};

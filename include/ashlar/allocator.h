@@ -17,7 +17,7 @@
 // synchronise or return memory, its failure is that error, not out of memory. Calls that answer nothing leave theirs in
 // TakeDeviceError. Where the device is lost (reset, or this is a forked child), every Allocate answers that from then
 // on, frees only keep books, and nothing is returned. What a caller gets wrong ends the program with one line, as far
-// as it can be told; docs/misuse.md has what happens when.
+// as it can be told; docs/library/misuse.md has what happens when.
 //
 // Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
 // thread than the one that allocated it.
@@ -150,13 +150,13 @@ class ASHLAR_EXPORT Allocator {
   const Options& options() const;
   // By address.
   std::vector<SegmentInfo> Segments() const;
-  // Writes the state as it is into a file for `ashlar explain` (docs/failure.md). `path` may have %p for the process's
-  // number and %h for the host; a file of that name is replaced, as a whole. Errors name the file;
+  // Writes the state as it is into a file for `ashlar explain` (docs/library/failure.md). `path` may have %p for the
+  // process's number and %h for the host; a file of that name is replaced, as a whole. Errors name the file;
   // kFailedPrecondition: a recorder is writing it.
   absl::Status DumpSnapshot(const std::string& path) const;
   // Has compute-sanitizer see every block as a region of its own, by NVTX, so that a kernel that writes behind its
-  // block is found (docs/failure.md). Before the first request, and instead of a recorder; all threads share one lock
-  // from then on. kFailedPrecondition: there is a recorder; kUnimplemented: built without NVTX.
+  // block is found (docs/library/failure.md). Before the first request, and instead of a recorder; all threads share
+  // one lock from then on. kFailedPrecondition: there is a recorder; kUnimplemented: built without NVTX.
   absl::Status ShowBlocksToSanitizer();
   // Whether every invariant of the books holds; for tests.
   absl::Status Validate() const;

@@ -4,10 +4,10 @@
 //   absl::StatusOr<std::string> json = ashlar::ExplainBytes(log, {.as_json = true});
 //
 // The input is a PyTorch memory snapshot, a recording (recorder.h), a request trace, or a text with an out-of-memory
-// message; a file may be compressed by gzip. docs/explain.md says how to read the text, docs/explain.schema.json the
-// keys of the JSON. Errors: kInvalidArgument and kDataLoss name what is wrong with the input and where; kNotFound and
-// others are the file's; kOutOfRange: an option that does not go with it. It may take minutes and gigabytes on large
-// traces. Threads: any, independently.
+// message; a file may be compressed by gzip. docs/guide/explain.md says how to read the text,
+// docs/schemas/explain.schema.json the keys of the JSON. Errors: kInvalidArgument and kDataLoss name what is wrong with
+// the input and where; kNotFound and others are the file's; kOutOfRange: an option that does not go with it. It may
+// take minutes and gigabytes on large traces. Threads: any, independently.
 #ifndef ASHLAR_EXPLAIN_H_
 #define ASHLAR_EXPLAIN_H_
 

@@ -17,7 +17,7 @@ enum class RouteKind : std::uint8_t {
   kCapture,  // and a graph is being captured: nothing may wait
 };
 
-// What PyTorch's MemPool offers; see docs/policy.md.
+// What PyTorch's MemPool offers; see docs/internals/policy.md.
 struct PoolTraits {
   bool use_on_oom = false;
   bool no_split = false;

@@ -7,8 +7,8 @@
 //   absl::Status status = (*ring)->Write("last.ashlar");   // ring: the last events, any number of times
 //   absl::Status status = (*file)->Finish();               // file: its end; the destructor does it too
 //
-// `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/recorder.md). What is recorded replays
-// to the same decisions.
+// `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/library/recorder.md). What is recorded
+// replays to the same decisions.
 //
 // A process that is killed loses the chunk that was being filled, nothing before. When the file cannot be written any
 // more, memory runs out, or stack_of throws, the recording ends as it does there, and status() says why; the allocator

@@ -10,7 +10,7 @@
 //   inactive_split   free blocks that share a segment; expandable segments are not counted
 //
 // Units: bytes where the name says so, else counts. `freed` is `allocated - current`. Plain values: a copy made by
-// Allocator::stats() is of one moment, whatever other threads do meanwhile. docs/statistics.md has every name.
+// Allocator::stats() is of one moment, whatever other threads do meanwhile. docs/library/statistics.md has every name.
 #ifndef ASHLAR_STATISTICS_H_
 #define ASHLAR_STATISTICS_H_
 

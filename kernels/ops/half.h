@@ -1,6 +1,6 @@
 // float16 and bfloat16 as bits on the host: to float exactly, from float to nearest even. Overflow gives infinity, a
-// NaN stays one (quiet). Without branches on data, so that loops over them vectorise. docs/ops.md; IEEE 754-2019
-// binary16.
+// NaN stays one (quiet). Without branches on data, so that loops over them vectorise. docs/internals/ops.md; IEEE
+// 754-2019 binary16.
 #ifndef ASHLAR_KERNELS_OPS_HALF_H_
 #define ASHLAR_KERNELS_OPS_HALF_H_
 

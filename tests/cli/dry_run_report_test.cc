@@ -81,8 +81,8 @@ TEST_F(DryRunReportTest, RanksAreInTheirOrder) {
 
 // Every object of the schema is seen: no device, one that fits, which card is enough, a failure.
 TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
-  json rules = json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/dry-run.schema.json"));
-  json explain_rules = json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/explain.schema.json"));
+  json rules = json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/dry-run.schema.json"));
+  json explain_rules = json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/explain.schema.json"));
   json& explained = rules["$defs"]["dry_run"]["properties"]["explanation"];
   ASSERT_EQ(explained["anyOf"][0]["$ref"], "explain.schema.json#/$defs/explanation");
   explained = {{"type", {"object", "null"}}, {"description", "It is checked by the other schema."}};

@@ -18,7 +18,7 @@ class RunTest : public CliTest {
 };
 
 TEST_F(RunTest, JsonIsAsTheSchemaSays) {
-  tests::SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/run.schema.json")));
+  tests::SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/run.schema.json")));
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   for (const char* flags : {"--device sim", "--device host", "--device host --capacity 1MiB"}) {
     const Result result = Run(gpt_ + flags + " --json");

@@ -1,4 +1,5 @@
-// docs/misuse.md, row by row: fork, the end of the program, a device that is reset, and addresses that are nobody's.
+// docs/library/misuse.md, row by row: fork, the end of the program, a device that is reset, and addresses that are
+// nobody's.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -251,7 +252,7 @@ TEST(MisuseTest, EveryTestOfTheTableExists) {
     tests += read("/tests/core/" + std::string(name) + "_test.cc");
   }
   int found = 0;
-  std::istringstream table(read("/docs/misuse.md"));
+  std::istringstream table(read("/docs/library/misuse.md"));
   for (std::string line; std::getline(table, line);) {
     if (line.empty() || line.front() != '|') continue;
     const std::string cell = line.substr(line.rfind('|', line.size() - 2));

@@ -1,4 +1,4 @@
-// Settings from the environment, and docs/settings.md, which must have every key that the parser knows.
+// Settings from the environment, and docs/library/settings.md, which must have every key that the parser knows.
 #include "allocator/core/settings.h"
 
 #include <fstream>
@@ -94,7 +94,7 @@ TEST(SettingsTest, OneBadKeyIsOneClearError) {
 
 // key, from, values, default, effect
 std::vector<std::vector<std::string>> DocumentedKeys() {
-  std::ifstream file(std::string(ASHLAR_SOURCE_DIR) + "/docs/settings.md");
+  std::ifstream file(std::string(ASHLAR_SOURCE_DIR) + "/docs/library/settings.md");
   std::vector<std::vector<std::string>> rows;
   for (std::string line; std::getline(file, line);) {
     if (!absl::StartsWith(line, "| `")) continue;

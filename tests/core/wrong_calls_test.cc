@@ -1,5 +1,5 @@
-// docs/misuse.md: calls with what is no block, no device or no allocator any more, callbacks that throw or call back, and
-// what an allocator says at its end.
+// docs/library/misuse.md: calls with what is no block, no device or no allocator any more, callbacks that throw or call
+// back, and what an allocator says at its end.
 #include <unistd.h>
 
 #include <array>

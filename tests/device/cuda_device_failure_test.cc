@@ -165,7 +165,7 @@ TEST_F(CudaDeviceFailureTest, AnEventWithoutAContextIsRecordedLater) {
   EXPECT_TRUE(device_->QueryEvent(event));
 }
 
-// device.h and docs/devices.md: of a later point than asked, never of an earlier one.
+// device.h and docs/library/devices.md: of a later point than asked, never of an earlier one.
 TEST_F(CudaDeviceFailureTest, AnEventThatFailedIsNeverOfAnEarlierPoint) {
   const DeviceEvent asked = device_->RecordEvent(Stream{3});
   cuda_.FailFrom(2, kUnknown);
@@ -200,7 +200,7 @@ std::map<std::string, std::string> FailureTable(const std::string& path, const s
 TEST(DeviceDocumentTest, TheHeaderAndTheDocumentSayTheSameOfFailures) {
   const std::map<std::string, std::string> header = FailureTable("/include/ashlar/device.h", "//   ");
   EXPECT_EQ(header.size(), 6u);
-  EXPECT_EQ(header, FailureTable("/docs/devices.md", "| "));
+  EXPECT_EQ(header, FailureTable("/docs/library/devices.md", "| "));
 }
 
 TEST_F(CudaDeviceFailureTest, AFailedQueryOrSynchroniseProvesNothing) {

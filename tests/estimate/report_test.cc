@@ -97,7 +97,7 @@ void ExpectSimulationsArePrinted(SchemaCheck& schema) {
 }
 
 TEST(EstimateReportTest, TextJsonAndSchemaAgree) {
-  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/estimate.schema.json")));
+  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/estimate.schema.json")));
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   EstimateOptions options;
   options.run.optimizer = "adamw-hf";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/gpu/run.sh BUILD: every check on a real GPU in one call, from the build folder BUILD. It builds nothing, and takes
-# no package but a shell: the programs link what they need (docs/devices.md). Without a GPU it says so and is done.
+# no package but a shell: the programs link what they need (docs/library/devices.md). Without a GPU it says so and is done.
 set -uo pipefail
 
 build=${1:-build/release}

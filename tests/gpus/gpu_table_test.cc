@@ -85,15 +85,15 @@ std::string PageOfTheTable() {
   return out;
 }
 
-// Write docs/gpus.md anew from the file that a failure names.
+// Write docs/guide/gpus.md anew from the file that a failure names.
 TEST(GpuTable, ThePageIsTheTable) {
-  std::ifstream file(ASHLAR_SOURCE_DIR "/docs/gpus.md");
+  std::ifstream file(ASHLAR_SOURCE_DIR "/docs/guide/gpus.md");
   const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const std::string wanted = PageOfTheTable();
   if (page == wanted) return;
   const std::string path = testing::TempDir() + "gpus.md";
   std::ofstream(path) << wanted;
-  FAIL() << "docs/gpus.md is not the table: take " << path;
+  FAIL() << "docs/guide/gpus.md is not the table: take " << path;
 }
 
 }  // namespace

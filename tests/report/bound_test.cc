@@ -32,7 +32,9 @@ Json ExpectSoundBound(const report::BoundReport& report, SchemaCheck& schema) {
   return document;
 }
 
-SchemaCheck BoundSchema() { return SchemaCheck(Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/bound.schema.json"))); }
+SchemaCheck BoundSchema() {
+  return SchemaCheck(Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/bound.schema.json")));
+}
 
 // 30 MiB, freed, then 31 MiB: 31 are needed at one time; PyTorch's cache holds both segments, 30 and 32. Expandable
 // segments of 20 MiB pages hold 40 once, and rounding both to 32 lets the second have the memory of the first.

@@ -129,7 +129,7 @@ TEST(CheckTest, NothingReservedHasNoUtilisation) {
 }
 
 TEST(CheckTest, JsonFollowsTheSchema) {
-  SchemaCheck schema(Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/check.schema.json")));
+  SchemaCheck schema(Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/check.schema.json")));
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   const report::TracedRun run = MustTrace(FailingRun());
   const CheckReport report = report::CheckTrace(

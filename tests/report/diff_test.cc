@@ -34,7 +34,7 @@ report::TracedRun DiffMustTrace(Recording& recording) {
   return DiffMustTrace(readers::WriteTorchSnapshot(recording.Finish()));
 }
 
-Json DiffSchema() { return Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/diff.schema.json")); }
+Json DiffSchema() { return Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/diff.schema.json")); }
 
 // Adds up each figure of a view's rows and holds it against the whole, in 64-bit integers of the JSON.
 void ExpectRowsSum(const Json& document, const char* view) {

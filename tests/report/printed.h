@@ -30,7 +30,7 @@ inline std::string FileBytes(const std::string& path) {
 }
 
 inline nlohmann::json ExplainSchema() {
-  return nlohmann::json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/explain.schema.json"));
+  return nlohmann::json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/explain.schema.json"));
 }
 
 inline report::ExplainOptions WithCapacity(std::uint64_t capacity_bytes) {

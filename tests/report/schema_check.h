@@ -1,5 +1,5 @@
-// A small validator of JSON Schema for docs/explain.schema.json: the keywords that file uses, and an error for any
-// other, so that no rule is passed over.
+// A small validator of JSON Schema for docs/schemas/explain.schema.json: the keywords that file uses, and an error for
+// any other, so that no rule is passed over.
 //
 //   SchemaCheck check(schema);
 //   check.Check(document);                       // gathers errors, as "path: what is wrong"

@@ -85,7 +85,7 @@ TEST(SweepReportTest, WhatHoldsForSeveralTracesIsSaidOnce) {
   const report::SweepReport report =
       MustSweep({{"a/run.pickle", run}, {"b/run.pickle", run}, {"run.trace", kTrace}, {"c/other.pickle", run}}, {},
                 {.confs = {"max_split_size_mb:128"}, .threads = 1});
-  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/sweep.schema.json")));
+  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/sweep.schema.json")));
   const json document = ExpectSoundSweep(report, schema);
   const std::string text = report::ToText(report);
   std::set<std::pair<std::string, std::string>> seen;
@@ -108,7 +108,7 @@ TEST(SweepReportTest, WhatHoldsForSeveralTracesIsSaidOnce) {
 }
 
 TEST(SweepReportTest, TheJsonIsWhatItsSchemaSays) {
-  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/sweep.schema.json")));
+  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/sweep.schema.json")));
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   const json example = ExpectSoundSweep(ExampleSweep(), schema);
   EXPECT_EQ(example["traces"][0]["fidelity"]["is_exact"], true);
@@ -151,7 +151,7 @@ TEST(SweepReportTest, WhatCannotBeSweptIsRefusedInOneLine) {
 
 TEST(SweepReportTest, RealRecordsGiveSoundSweeps) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
-  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/sweep.schema.json")));
+  SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/sweep.schema.json")));
   std::size_t swept = 0;
   for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds every #include of ours to the floors of docs/floors.md."""
+"""Holds every #include of ours to the floors of docs/internals/floors.md."""
 
 import dataclasses
 import pathlib
@@ -8,7 +8,7 @@ import re
 import lint_tree
 from lint_tree import Finding, Sample
 
-FLOORS_FILE = "docs/floors.md"
+FLOORS_FILE = "docs/internals/floors.md"
 PUBLIC = "include"  # the root of what is installed: "ashlar/x.h" is include/ashlar/x.h
 FLOOR_LINE = re.compile(r"^F(\d+)\s+(\S+)\s+<-\s*(.*)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
@@ -22,7 +22,7 @@ class Floor:
 
 
 def read_floors(root):
-    """(folder -> Floor, findings) from the block ```floors of docs/floors.md."""
+    """(folder -> Floor, findings) from the block ```floors of docs/internals/floors.md."""
     floors, findings, inside = {}, [], False
     if not (pathlib.Path(root) / FLOORS_FILE).is_file():
         return {}, [Finding("table", FLOORS_FILE, 1, "is missing: it holds the floors")]

@@ -6,9 +6,9 @@
 //     if (failed.release.has_value()) Print(failed.release->bytes);   // fewest live bytes whose release makes room
 //   }
 //
-// "Makes room" means: the same request, made again after those blocks are freed, succeeds (docs/policy.md): either one
-// run of free bytes in a segment of its pool and stream is large enough, or the segments emptied give the device enough
-// for a new segment. Both are searched exactly.
+// "Makes room" means: the same request, made again after those blocks are freed, succeeds (docs/internals/policy.md):
+// either one run of free bytes in a segment of its pool and stream is large enough, or the segments emptied give the
+// device enough for a new segment. Both are searched exactly.
 //
 // Not covered: pages that an expandable segment could return while blocks remain in it (it is counted whole or by one
 // run, and the lower bound is then only what no placement at all could beat), overflow pools and callbacks (not in any

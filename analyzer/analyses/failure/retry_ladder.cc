@@ -97,7 +97,8 @@ class Ladder {
     Add("obtain a new segment", states_.free_before_bytes, CanGrowWith(0), std::move(remark));
   }
 
-  // docs/policy.md: the smallest block that is large enough, else the largest ones downwards until they are enough.
+  // docs/internals/policy.md: the smallest block that is large enough, else the largest ones downwards until they are
+  // enough.
   void ReleaseOversize() {
     const std::uint64_t max_split = lane_.options().max_split_size_bytes;
     if (max_split == policy::kUnlimited) {

@@ -1,5 +1,5 @@
-// The rungs that an allocator tries before it gives a request up (docs/policy.md), and what each could return. Private
-// to the examination of failed requests.
+// The rungs that an allocator tries before it gives a request up (docs/internals/policy.md), and what each could
+// return. Private to the examination of failed requests.
 #ifndef ASHLAR_ANALYZER_ANALYSES_FAILURE_RETRY_LADDER_H_
 #define ASHLAR_ANALYZER_ANALYSES_FAILURE_RETRY_LADDER_H_
 

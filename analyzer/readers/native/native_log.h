@@ -1,5 +1,5 @@
-// Reads what libashlar_record.so wrote of a native program (docs/record.md, "The log"): its calls on device memory, as
-// a snapshot whose events are those calls (trace::RecordsDeviceCalls).
+// Reads what libashlar_record.so wrote of a native program (docs/guide/record.md, "The log"): its calls on device
+// memory, as a snapshot whose events are those calls (trace::RecordsDeviceCalls).
 //
 //   absl::StatusOr<trace::Snapshot> snapshot = ReadNativeLog(bytes);
 //

@@ -1,5 +1,5 @@
-// The rows of a log that libashlar_record.so wrote (docs/record.md): one a line, fields separated by a space. Which
-// fields a row has hangs on its first letter.
+// The rows of a log that libashlar_record.so wrote (docs/guide/record.md): one a line, fields separated by a space.
+// Which fields a row has hangs on its first letter.
 //
 //   NativeRows rows = ReadNativeRows(text);
 //   rows.rows.front().kind;         // 'a'
