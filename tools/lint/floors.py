@@ -9,6 +9,7 @@ import lint_tree
 from lint_tree import Finding, Sample
 
 FLOORS_FILE = "docs/internals/floors.md"
+EVERYTHING = "*"  # as the only arrow: every folder listed above
 PUBLIC = "include"  # the root of what is installed: "ashlar/x.h" is include/ashlar/x.h
 FLOOR_LINE = re.compile(r"^F(\d+)\s+(\S+)\s+<-\s*(.*)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
@@ -18,7 +19,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 class Floor:
     number: int
     line: int
-    may_include: set  # itself, its arrows, and all that those may include
+    arrows: set  # the folders that it may include, itself left out
+    used: set = dataclasses.field(default_factory=set)  # those that it does include
 
 
 def read_floors(root):
@@ -43,15 +45,16 @@ def add_floor(floors, line, text):
     number, folder, arrows = int(match[1]), match[2], match[3].split()
     if folder in floors:
         return [Finding("table", FLOORS_FILE, line, f"{folder} is listed twice: keep one line")]
+    if arrows == [EVERYTHING]:
+        floors[folder] = Floor(number, line, set(floors))
+        floors[folder].used = set(floors)
+        return []
     findings = []
-    may_include = {folder}
     for arrow in arrows:
         if arrow not in floors or floors[arrow].number > number:
             findings.append(Finding("arrow", FLOORS_FILE, line,
                                     f"{folder} <- {arrow}: an arrow names a folder listed above it, on no higher floor"))
-        else:
-            may_include |= floors[arrow].may_include
-    floors[folder] = Floor(number, line, may_include)
+    floors[folder] = Floor(number, line, {arrow for arrow in arrows if arrow in floors})
     return findings
 
 
@@ -74,8 +77,11 @@ def check_include(root, floors, tops, path, line, target):
     if not (pathlib.Path(root) / target).is_file():
         return [Finding("missing", path, line, f"there is no file {target}: mend the path")]
     own, other = folder_of(floors, path), folder_of(floors, target)
-    if own is None or other is None or other in floors[own].may_include:
+    if own is None or other is None or own == other:
         return []  # a folder without a floor has its own finding
+    floors[own].used.add(other)
+    if other in floors[own].arrows:
+        return []
     direction = {True: "upward", False: "sideways"}[floors[other].number > floors[own].number]
     if floors[other].number < floors[own].number:
         direction = "past its arrows"
@@ -95,6 +101,10 @@ def check(root):
             match = INCLUDE.match(text)
             if match:
                 findings += check_include(root, floors, tops, path, line, match[1])
+    for folder, floor in floors.items():
+        for arrow in sorted(floor.arrows - floor.used):
+            findings.append(Finding("loose", FLOORS_FILE, floor.line,
+                                    f"{folder} <- {arrow}: nothing in {folder} includes {arrow}: take the arrow out"))
     return findings
 
 
@@ -102,21 +112,23 @@ TABLE = """```floors
 F0 a/base <-
 F1 a/left <- a/base
 F1 a/right <- a/base
-F2 a/roof <- a/left
-F3 b <- a/roof
+F2 a/roof <- a/base a/left
+F3 b <- a/left a/roof
+F4 c <- *
 ```
 """
 GOOD = {
     FLOORS_FILE: TABLE,
     "a/base/x.h": "#include <vector>\n#include \"absl/strings/str_cat.h\"\n",
     "a/left/x.h": "#include \"a/base/x.h\"\n",
-    "a/right/x.h": "",
+    "a/right/x.h": "#include \"a/base/x.h\"\n",
     "a/roof/x.h": "#include \"a/base/x.h\"\n#include \"a/left/x.h\"\n#include \"a/roof/deep/x.h\"\n",
     "a/roof/deep/x.h": "",
     "b/x.cc": "#include \"a/roof/deep/x.h\"\n#include <a/left/x.h>\n",
+    "c/x.cc": "#include \"a/right/x.h\"\n",
 }
 WITH_PUBLIC = {
-    FLOORS_FILE: TABLE.replace("F3 b <- a/roof", "F2 include/ashlar <-\nF3 b <- a/roof include/ashlar"),
+    FLOORS_FILE: TABLE.replace("F3 b <-", "F2 include/ashlar <-\nF3 b <- include/ashlar"),
     "include/ashlar/x.h": "#include \"ashlar/y.h\"\n",
     "include/ashlar/y.h": "",
     "b/z.cc": "#include \"ashlar/x.h\"\n#include <ashlar/y.h>\n",
@@ -128,7 +140,9 @@ SAMPLES = [
     Sample("floor", GOOD | {"a/left/side.h": "#include \"a/right/x.h\"\n"}),
     Sample("floor", GOOD | {"a/roof/past.h": "#include \"a/right/x.h\"\n"}),
     Sample("floor", GOOD | {"a/left/deep/up.cc": "#include \"a/roof/x.h\"\n"}),
-    Sample("folder", GOOD | {"c/x.cc": ""}),
+    Sample("floor", GOOD | {"b/far.cc": "#include \"a/base/x.h\"\n"}),
+    Sample("loose", GOOD | {"a/right/x.h": ""}),
+    Sample("folder", GOOD | {"d/x.cc": ""}),
     Sample("folder", GOOD | {"a/x.cc": ""}),
     Sample("", GOOD | WITH_PUBLIC),
     Sample("floor", GOOD | WITH_PUBLIC | {"a/base/up.h": "#include \"ashlar/x.h\"\n"}),
@@ -137,9 +151,9 @@ SAMPLES = [
     Sample("relative", GOOD | {"b/x.h": "", "b/y.cc": "#include \"x.h\"\n"}),
     Sample("relative", GOOD | {"b/y.cc": "#include \"../a/base/x.h\"\n"}),
     Sample("arrow", GOOD | {FLOORS_FILE: TABLE.replace("F0 a/base <-", "F0 a/base <- b")}),
-    Sample("arrow", GOOD | {FLOORS_FILE: TABLE.replace("F3 b", "F0 b"), "b/x.cc": ""}),
-    Sample("table", GOOD | {FLOORS_FILE: TABLE.replace("F3 b <-", "F3 b includes\nF3 b <-")}),
-    Sample("table", GOOD | {FLOORS_FILE: TABLE.replace("F3 b", "F3 b <- a/roof\nF3 b")}),
+    Sample("arrow", GOOD | {FLOORS_FILE: TABLE.replace("F3 b", "F0 b")}),
+    Sample("table", GOOD | {FLOORS_FILE: TABLE.replace("F4 c <-", "F4 d includes\nF4 c <-")}),
+    Sample("table", GOOD | {FLOORS_FILE: TABLE.replace("F3 b", "F3 b <- a/left a/roof\nF3 b")}),
     Sample("table", {FLOORS_FILE: "no block\n"}),
     Sample("table", {}),
 ]
