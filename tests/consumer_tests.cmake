@@ -55,6 +55,10 @@ set_tests_properties(consumer.shared_analyzer PROPERTIES LABELS consumer PASS_RE
 add_test(NAME consumer.exports_analyzer COMMAND ${Python3_EXECUTABLE} -B ${exports} $<TARGET_FILE:ashlar_shared_analyzer>
          ashlar::ExplainFile ashlar::ExplainBytes)
 set_tests_properties(consumer.exports_analyzer PROPERTIES LABELS consumer)
+add_test(NAME consumer.analyzer_without_kernels
+         COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/consumer/no_symbols.py ashlar::kernels
+         $<TARGET_FILE:ashlar_analyzer> $<TARGET_FILE:ashlar_estimator>)
+set_tests_properties(consumer.analyzer_without_kernels PROPERTIES LABELS consumer)
 
 if(ASHLAR_INSTALL)
   ashlar_install_test(install ${PROJECT_BINARY_DIR})

@@ -13,12 +13,12 @@
 #include "analyzer/cli/model_flags.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/estimate/model_file.h"
+#include "analyzer/estimate/plan/fit.h"
+#include "analyzer/estimate/plan/levers.h"
+#include "analyzer/estimate/plan/shuffles.h"
+#include "analyzer/estimate/report/estimate_report.h"
 #include "analyzer/estimate/run_capture.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/remedies/fit.h"
-#include "analyzer/remedies/levers.h"
-#include "analyzer/remedies/shuffles.h"
-#include "analyzer/report/estimate_report.h"
 
 namespace ashlar::cli {
 namespace {
@@ -136,11 +136,11 @@ absl::StatusOr<estimate::Model> ReadModelOf(const EstimateFlags& flags) {
 }
 
 // What is asked for besides the estimate itself.
-absl::Status RunSimulations(const EstimateFlags& flags, report::EstimateReport& report) {
+absl::Status RunSimulations(const EstimateFlags& flags, estimate::EstimateReport& report) {
   const auto threads = static_cast<std::size_t>(flags.jobs.value_or(0));
   ProgressLine line;
   if (flags.shuffles.has_value()) {
-    absl::StatusOr<remedies::ShuffleResult> shuffles = remedies::RunShuffles(
+    absl::StatusOr<estimate::ShuffleResult> shuffles = estimate::RunShuffles(
         report.estimate,
         {.shuffles = *flags.shuffles,
          .seed = report.estimate.seed,
@@ -150,12 +150,12 @@ absl::Status RunSimulations(const EstimateFlags& flags, report::EstimateReport& 
     report.shuffles = *std::move(shuffles);
   }
   if (flags.levers) {
-    absl::StatusOr<remedies::LeverResult> levers = remedies::RunLevers(report.estimate, threads);
+    absl::StatusOr<estimate::LeverResult> levers = estimate::RunLevers(report.estimate, threads);
     if (!levers.ok()) return OfFlag("--levers", levers.status());
     report.levers = *std::move(levers);
   }
   if (flags.command->IsGiven("--fit")) {
-    absl::StatusOr<remedies::Fit> fit = remedies::FindFit(
+    absl::StatusOr<estimate::Fit> fit = estimate::FindFit(
         report.estimate,
         {.threads = threads, .progress = [&](std::size_t runs) { line.Show(absl::StrCat(runs, " sets of levers")); }});
     if (!fit.ok()) return OfFlag("--fit", fit.status());
@@ -185,9 +185,9 @@ int RunEstimate(const EstimateFlags& flags) {
       return Fail(kUnreadable, status);
     }
   }
-  report::EstimateReport report{flags.input, *std::move(estimate)};
+  estimate::EstimateReport report{flags.input, *std::move(estimate)};
   if (absl::Status status = RunSimulations(flags, report); !status.ok()) return Fail(kUsage, status);
-  return Print(flags.json ? report::ToJson(report) : report::ToText(report)) ? kOk : kUnreadable;
+  return Print(flags.json ? estimate::ToJson(report) : estimate::ToText(report)) ? kOk : kUnreadable;
 }
 
 void AddRunFlags(Command& app, EstimateFlags& flags) {

@@ -11,10 +11,10 @@
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/estimate/model_file.h"
+#include "analyzer/estimate/report/explain_model.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/sniff.h"
 #include "analyzer/report/explain_input.h"
-#include "analyzer/report/explain_model.h"
 
 namespace ashlar::cli {
 namespace {
@@ -62,7 +62,7 @@ absl::Status AddModel(const std::string& file, Explanations& explanations) {
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {});
   if (!model.ok()) return absl::Status(model.status().code(), absl::StrCat(file, ": ", model.status().message()));
-  for (report::Explanation& explanation : explanations) report::AddModel(*model, explanation);
+  for (report::Explanation& explanation : explanations) estimate::AddModel(*model, explanation);
   return absl::OkStatus();
 }
 
@@ -81,8 +81,7 @@ int RunExplain(const ExplainFlags& flags) {
   }
   const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *options);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  absl::StatusOr<Explanations> explanations =
-      ExplainBytes(*bytes, flags.replay, NamingProgress(flags.input, *options));
+  absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, flags.replay, NamingProgress(flags.input, *options));
   if (!explanations.ok()) return FailInput(flags.input, explanations.status());
   if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
   return Print(report::PrintExplanations(*explanations, flags.json)) ? kOk : kUnreadable;

@@ -13,6 +13,7 @@
 #include "allocator/policy/options.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/program.h"
+#include "analyzer/replay/ample_memory.h"
 #include "kernels/workloads/training.h"
 
 namespace ashlar::estimate {
@@ -186,7 +187,7 @@ absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& asked
   if (!settings.ok()) return Named("--conf", settings.status());
 
   device::SimDeviceOptions device_options;
-  device_options.capacity_bytes = options.capacity_bytes.value_or(kAmpleBytes);
+  device_options.capacity_bytes = options.capacity_bytes.value_or(replay::kAmpleBytes);
   device_options.address_order = order;
   device::SimDevice device(device_options);
   core::CachingAllocator allocator(&device, *settings);

@@ -22,9 +22,6 @@ struct BatchShape {
   std::int64_t real_tokens = 0;    // of all samples without padding; 0: not known, batch x tokens
 };
 
-// The memory of a device that never runs out, which a run without a capacity has, and its capture as its device's.
-inline constexpr std::uint64_t kAmpleBytes = std::uint64_t{1} << 46;
-
 struct DryRunOptions {
   bool is_training = true;
   std::int64_t steps = 3;  // optimizer steps, or forward passes; 0: the weights alone

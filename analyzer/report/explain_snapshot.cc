@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/estimate/dry_run_options.h"
+#include "analyzer/replay/ample_memory.h"
 #include "analyzer/report/explain.h"
 #include "analyzer/report/explain_calls.h"
 #include "analyzer/report/explain_causes.h"
@@ -87,7 +87,7 @@ void NoteReleases(const replay::SnapshotProgram& program, bool is_recording, Exp
 std::optional<std::uint64_t> TotalOf(const trace::Snapshot& snapshot, const ExplainOptions& options) {
   if (options.capacity_bytes.has_value() || !snapshot.recording.has_value()) return options.capacity_bytes;
   const std::uint64_t total = snapshot.recording->device_total_bytes;
-  const bool is_known = total != 0 && total != estimate::kAmpleBytes;
+  const bool is_known = total != 0 && total != replay::kAmpleBytes;
   return is_known ? std::optional(total) : std::nullopt;
 }
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "analyzer/estimate/estimate.h"
+#include "analyzer/estimate/plan/levers.h"
 #include "analyzer/estimate/program.h"
-#include "analyzer/remedies/levers.h"
-#include "analyzer/report/estimate_report.h"
+#include "analyzer/estimate/report/estimate_report.h"
 #include "gmock/gmock.h"
 #include "tests/estimate/model_file.h"
 
@@ -178,9 +178,9 @@ TEST(KeptOutputsTest, DeletingThemIsALever) {
   options.context_bytes = 0;
   const absl::StatusOr<Estimate> of = EstimateMemory(ModelOf("gpt2", "GPT2LMHeadModel"), options);
   ASSERT_TRUE(of.ok()) << of.status();
-  const remedies::LeverResult result = *remedies::RunLevers(*of, 1);
+  const LeverResult result = *RunLevers(*of, 1);
   std::int64_t saved = 0;
-  for (const remedies::LeverRow& row : result.rows) {
+  for (const LeverRow& row : result.rows) {
     if (row.flags == "--keep-outputs=false") saved = row.saved_bytes;
   }
   options.run.keeps_outputs = false;
@@ -206,7 +206,7 @@ TEST(BareModelTest, TrainsByTheMeanOfItsOutput) {
     const absl::StatusOr<Estimate> estimate = EstimateMemory(model, options);
     ASSERT_TRUE(estimate.ok() && estimate->ascending.has_value()) << architecture;
     EXPECT_EQ(estimate->ascending->parts.batch, 8u * kBatch * 64);  // ids alone
-    EXPECT_THAT(report::ToText({"", *estimate}), HasSubstr("by the mean of its output"));
+    EXPECT_THAT(ToText({"", *estimate}), HasSubstr("by the mean of its output"));
   }
   EXPECT_FALSE(IsTrainedByMean(ModelOf("gpt2", "GPT2LMHeadModel")));
 }

@@ -1,4 +1,4 @@
-#include "analyzer/remedies/levers.h"
+#include "analyzer/estimate/plan/levers.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,11 +6,8 @@
 #include "analyzer/estimate/dry_run.h"
 #include "analyzer/remedies/parallel.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 namespace {
-
-using estimate::DryRun;
-using estimate::Estimate;
 
 // What one lever came to, until all are done.
 struct Attempt {
@@ -40,7 +37,7 @@ absl::StatusOr<Measured> Measure(const Estimate& of, const Variant& variant) {
   const std::optional<std::uint64_t> capacity = of.run.capacity_bytes;
   if (capacity.has_value()) out.fits = true;
   for (const device::AddressOrder order : {device::AddressOrder::kAscending, device::AddressOrder::kDescending}) {
-    estimate::DryRunOptions run = variant.run;
+    DryRunOptions run = variant.run;
     run.capacity_bytes.reset();
     const absl::StatusOr<DryRun> ample = RunDry(of.model, run, order);
     if (!ample.ok()) return ample.status();
@@ -64,7 +61,7 @@ absl::StatusOr<LeverResult> RunLevers(const Estimate& of, std::size_t threads) {
   const absl::Span<const Lever> levers = Levers();
   std::vector<Attempt> attempts(levers.size());
   absl::StatusOr<Measured> asked;
-  RunInParallel(levers.size() + 1, ThreadCount(threads), [&](std::size_t i) {
+  remedies::RunInParallel(levers.size() + 1, remedies::ThreadCount(threads), [&](std::size_t i) {
     if (i == levers.size()) {
       asked = Measure(of, VariantOf(of));
     } else {
@@ -89,4 +86,4 @@ absl::StatusOr<LeverResult> RunLevers(const Estimate& of, std::size_t threads) {
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate

@@ -8,15 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "analyzer/report/estimate_report.h"
+#include "analyzer/estimate/report/estimate_report.h"
 #include "analyzer/report/json_values.h"
 #include "analyzer/report/layout.h"
 
-namespace ashlar::report {
+namespace ashlar::estimate {
 namespace {
 
-using estimate::DryRun;
-using estimate::PhaseParts;
+using report::AppendSection;
 
 constexpr std::size_t kMostGroups = 3;
 
@@ -35,7 +34,7 @@ Unit UnitOf(const std::vector<PhaseParts>& phases) {
 
 std::string Row(const PhaseParts& phase, Unit unit) {
   std::string out = absl::StrFormat("%-15s", phase.phase);
-  const estimate::MomentParts& parts = phase.parts;
+  const MomentParts& parts = phase.parts;
   for (const std::uint64_t bytes :
        {parts.weights, parts.optimizer, parts.gradients, parts.saved_activations, parts.temporaries,
         parts.batch + parts.libraries, phase.reserved_bytes - parts.total(), phase.reserved_bytes}) {
@@ -103,17 +102,17 @@ void AppendPhases(const DryRun& run, std::string& out) {
   if (others > 0) absl::StrAppend(&out, "  ", others, " steps more in --json\n");
 }
 
-Json PartsJson(const estimate::MomentParts& parts, std::uint64_t reserved_bytes) {
+report::Json PartsJson(const MomentParts& parts, std::uint64_t reserved_bytes) {
   return {{"weights_bytes", parts.weights},         {"optimizer_bytes", parts.optimizer},
           {"gradients_bytes", parts.gradients},     {"saved_activations_bytes", parts.saved_activations},
           {"temporaries_bytes", parts.temporaries}, {"batch_bytes", parts.batch},
           {"libraries_bytes", parts.libraries},     {"rounding_and_cache_bytes", reserved_bytes - parts.total()}};
 }
 
-Json PhasesJson(const DryRun& run) {
-  Json out = Json::Array();
+report::Json PhasesJson(const DryRun& run) {
+  report::Json out = report::Json::Array();
   for (const PhaseParts& phase : run.phases) {
-    Json row = {{"step", phase.step}, {"phase", phase.phase}};
+    report::Json row = {{"step", phase.step}, {"phase", phase.phase}};
     row.Update(PartsJson(phase.parts, phase.reserved_bytes));
     row["reserved_bytes"] = phase.reserved_bytes;
     out.Append(std::move(row));
@@ -121,4 +120,4 @@ Json PhasesJson(const DryRun& run) {
   return out;
 }
 
-}  // namespace ashlar::report
+}  // namespace ashlar::estimate

@@ -1,4 +1,4 @@
-#include "analyzer/remedies/fit.h"
+#include "analyzer/estimate/plan/fit.h"
 
 #include <algorithm>
 #include <map>
@@ -8,12 +8,10 @@
 
 #include "analyzer/remedies/parallel.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 namespace {
 
-using estimate::Estimate;
-
-constexpr std::int64_t kMostBatch = 1 << 16;
+constexpr std::int64_t kLargestTried = 1 << 16;
 constexpr std::int64_t kProbes = 4;  // on either side of the largest batch
 constexpr std::size_t kRound = 32;   // sets between two looks at what fits
 
@@ -82,7 +80,8 @@ class FitSearch {
     for (std::size_t begin = 0; begin < sets.size() && !out.cheapest.has_value(); begin += kRound) {
       const std::size_t count = std::min(kRound, sets.size() - begin);
       std::vector<std::optional<LeverSet>> measured(count);
-      RunInParallel(count, ThreadCount(options_.threads), [&](std::size_t i) { TrySet(sets[begin + i], measured[i]); });
+      remedies::RunInParallel(count, remedies::ThreadCount(options_.threads),
+                              [&](std::size_t i) { TrySet(sets[begin + i], measured[i]); });
       if (!failed_.ok()) return failed_;
       for (std::optional<LeverSet>& set : measured) {
         if (!set.has_value()) continue;
@@ -147,7 +146,7 @@ absl::StatusOr<LargestBatch> FindLargestBatch(const Estimate& of, const Variant&
     return *measured->fits;
   };
   std::int64_t low = 0, high = 1;  // low fits (0 always), high is tried next
-  while (high <= kMostBatch) {
+  while (high <= kLargestTried) {
     const absl::StatusOr<bool> one = fits(high);
     if (!one.ok()) return one.status();
     if (!*one) break;
@@ -155,7 +154,7 @@ absl::StatusOr<LargestBatch> FindLargestBatch(const Estimate& of, const Variant&
     high *= 2;
   }
   LargestBatch out;
-  out.is_bounded = high <= kMostBatch;
+  out.is_bounded = high <= kLargestTried;
   while (out.is_bounded && high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     const absl::StatusOr<bool> one = fits(middle);
@@ -167,12 +166,13 @@ absl::StatusOr<LargestBatch> FindLargestBatch(const Estimate& of, const Variant&
   std::vector<std::int64_t> probes;
   for (std::int64_t i = 1; i <= kProbes; ++i) {
     for (const std::int64_t probe : {low - i, low * i / (kProbes + 1), low + i}) {
-      const bool is_new = probe >= 1 && probe <= kMostBatch && !tried.contains(probe);
+      const bool is_new = probe >= 1 && probe <= kLargestTried && !tried.contains(probe);
       if (is_new && std::find(probes.begin(), probes.end(), probe) == probes.end()) probes.push_back(probe);
     }
   }
   std::vector<absl::StatusOr<Measured>> results(probes.size());
-  RunInParallel(probes.size(), ThreadCount(threads), [&](std::size_t i) { results[i] = measure(probes[i]); });
+  remedies::RunInParallel(probes.size(), remedies::ThreadCount(threads),
+                          [&](std::size_t i) { results[i] = measure(probes[i]); });
   for (std::size_t i = 0; i < probes.size(); ++i) {
     if (!results[i].ok()) return results[i].status();
     tried[probes[i]] = *results[i];
@@ -207,4 +207,4 @@ absl::StatusOr<Fit> FindFit(const Estimate& of, const FitOptions& options) {
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate

@@ -6,8 +6,8 @@
 // The cheapest set is the one with the lowest sum of prices (levers.h), found by dry runs in ascending order of that
 // sum; of sets that cost alike the one with fewer levers, then the one of levers higher in the table. Both orders of
 // segment addresses must fit.
-#ifndef ASHLAR_ANALYZER_REMEDIES_FIT_H_
-#define ASHLAR_ANALYZER_REMEDIES_FIT_H_
+#ifndef ASHLAR_ANALYZER_ESTIMATE_PLAN_FIT_H_
+#define ASHLAR_ANALYZER_ESTIMATE_PLAN_FIT_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "analyzer/remedies/levers.h"
+#include "analyzer/estimate/plan/levers.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 
 struct FitOptions {
   std::size_t threads = 0;  // 0 = one a core
@@ -53,13 +53,12 @@ struct Fit {
 };
 
 // FailedPrecondition where the estimate has no dry run or no capacity.
-absl::StatusOr<Fit> FindFit(const estimate::Estimate& of, const FitOptions& options);
+absl::StatusOr<Fit> FindFit(const Estimate& of, const FitOptions& options);
 
 // The largest batch of the variant that fits: doubled until one fails, then halved in between; a few on either side are
 // tried to see that the order holds.
-absl::StatusOr<LargestBatch> FindLargestBatch(const estimate::Estimate& of, const Variant& variant,
-                                              std::size_t threads);
+absl::StatusOr<LargestBatch> FindLargestBatch(const Estimate& of, const Variant& variant, std::size_t threads);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate
 
-#endif  // ASHLAR_ANALYZER_REMEDIES_FIT_H_
+#endif  // ASHLAR_ANALYZER_ESTIMATE_PLAN_FIT_H_

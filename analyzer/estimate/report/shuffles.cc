@@ -4,19 +4,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "analyzer/report/estimate_report.h"
+#include "analyzer/estimate/report/estimate_report.h"
 #include "analyzer/report/json_values.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
 
-namespace ashlar::report {
+namespace ashlar::estimate {
 namespace {
 
-using remedies::Quantiles;
-using remedies::ShuffleResult;
-using remedies::ShuffleRow;
+using report::AppendSection;
+using report::AppendWrapped;
+using report::Printable;
+using report::Shortened;
 
-Json QuantilesJson(const Quantiles& of) {
+report::Json QuantilesJson(const Quantiles& of) {
   return {{"least", of.least}, {"median", of.median}, {"p95", of.p95}, {"most", of.most}};
 }
 
@@ -58,7 +59,7 @@ const ShuffleRow& BestOf(const ShuffleResult& result) {
 
 }  // namespace
 
-void AppendShuffles(const estimate::Estimate& of, const ShuffleResult& result, std::string& out) {
+void AppendShuffles(const Estimate& of, const ShuffleResult& result, std::string& out) {
   std::string remark = absl::StrCat(result.shuffles, " orders of ", FormatCount(of.lengths->samples.size()),
                                     " samples; of each the first ", result.steps, " of an epoch's ",
                                     FormatCount(static_cast<std::uint64_t>(result.epoch_steps)), " steps");
@@ -68,7 +69,7 @@ void AppendShuffles(const estimate::Estimate& of, const ShuffleResult& result, s
                     " for the allocator: ", FormatBytes(*of.capacity_bytes), " less ",
                     FormatBytes(of.context_bytes + of.driver_bytes), " outside of it\n");
   }
-  for (const remedies::ShuffleBatching& batching : result.batchings) {
+  for (const ShuffleBatching& batching : result.batchings) {
     out += absl::StrFormat(
         "  %-8s longest batch %llu to %llu tokens (median %llu), peak requested %s to %s (median %s)\n",
         BatchingName(batching.batching), static_cast<unsigned long long>(batching.padded_tokens.least),
@@ -101,28 +102,28 @@ void AppendShuffles(const estimate::Estimate& of, const ShuffleResult& result, s
   AppendWrapped(text, 2, out);
 }
 
-Json ShufflesJson(const ShuffleResult& result) {
-  Json out = {{"shuffles", result.shuffles},
-              {"steps", result.steps},
-              {"epoch_steps", result.epoch_steps},
-              {"batchings", Json::Array()},
-              {"rows", Json::Array()}};
-  for (const remedies::ShuffleBatching& batching : result.batchings) {
+report::Json ShufflesJson(const ShuffleResult& result) {
+  report::Json out = {{"shuffles", result.shuffles},
+                      {"steps", result.steps},
+                      {"epoch_steps", result.epoch_steps},
+                      {"batchings", report::Json::Array()},
+                      {"rows", report::Json::Array()}};
+  for (const ShuffleBatching& batching : result.batchings) {
     out["batchings"].Append({{"batching", std::string(BatchingName(batching.batching))},
-                                {"padded_tokens", QuantilesJson(batching.padded_tokens)},
-                                {"peak_requested_bytes", QuantilesJson(batching.requested)}});
+                             {"padded_tokens", QuantilesJson(batching.padded_tokens)},
+                             {"peak_requested_bytes", QuantilesJson(batching.requested)}});
   }
   for (const ShuffleRow& row : result.rows) {
     out["rows"].Append(
         {{"batching", std::string(BatchingName(row.batching))},
          {"conf", row.conf},
          {"is_asked", row.is_asked},
-         {"memory_fraction", row.needs_fraction ? Json(1) : Json(nullptr)},
-         {"failed", row.failed.has_value() ? Json(*row.failed) : Json(nullptr)},
-         {"failed_step", row.failed_step.has_value() ? QuantilesJson(*row.failed_step) : Json(nullptr)},
-         {"peak_reserved_bytes", row.reserved.has_value() ? QuantilesJson(*row.reserved) : Json(nullptr)}});
+         {"memory_fraction", row.needs_fraction ? report::Json(1) : report::Json(nullptr)},
+         {"failed", row.failed.has_value() ? report::Json(*row.failed) : report::Json(nullptr)},
+         {"failed_step", row.failed_step.has_value() ? QuantilesJson(*row.failed_step) : report::Json(nullptr)},
+         {"peak_reserved_bytes", row.reserved.has_value() ? QuantilesJson(*row.reserved) : report::Json(nullptr)}});
   }
   return out;
 }
 
-}  // namespace ashlar::report
+}  // namespace ashlar::estimate

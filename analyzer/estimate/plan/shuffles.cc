@@ -1,4 +1,4 @@
-#include "analyzer/remedies/shuffles.h"
+#include "analyzer/estimate/plan/shuffles.h"
 
 #include <algorithm>
 #include <mutex>
@@ -12,12 +12,8 @@
 #include "analyzer/replay/first_failure.h"
 #include "analyzer/replay/request_replay.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 namespace {
-
-using estimate::Batching;
-using estimate::BatchShape;
-using estimate::Estimate;
 
 constexpr Batching kBatchings[] = {Batching::kFixed, Batching::kDynamic, Batching::kUniform};
 constexpr char kThresholdConf[] = "garbage_collection_threshold:0.8";
@@ -42,28 +38,30 @@ struct Run {
 
 // The settings of the estimate, then those that a sweep begins with, each that the version knows and that differs.
 absl::StatusOr<std::vector<Settings>> RunSettings(const Estimate& of) {
-  const policy::Compat compat = estimate::CompatOf(of.run.torch_version);
+  const policy::Compat compat = CompatOf(of.run.torch_version);
   absl::StatusOr<policy::Options> asked = policy::ParseConf(of.run.conf, compat);
   if (!asked.ok()) return asked.status();
   std::vector<Settings> out = {{*asked}};
-  std::vector<std::string> confs = StandardConfs();
+  std::vector<std::string> confs = remedies::StandardConfs();
   if (of.run.capacity_bytes.has_value()) confs.emplace_back(kThresholdConf);
   for (const std::string& conf : confs) {
-    absl::StatusOr<policy::Options> options = policy::ParseConf(JoinConfs(conf, CarriedConf(of.run.conf)), compat);
+    absl::StatusOr<policy::Options> options =
+        policy::ParseConf(remedies::JoinConfs(conf, remedies::CarriedConf(of.run.conf)), compat);
     if (!options.ok()) continue;
-    const bool is_known = std::any_of(out.begin(), out.end(),
-                                      [&](const Settings& known) { return SameDecisions(known.options, *options); });
+    const bool is_known = std::any_of(out.begin(), out.end(), [&](const Settings& known) {
+      return remedies::SameDecisions(known.options, *options);
+    });
     if (!is_known) out.push_back({*std::move(options), conf == kThresholdConf});
   }
   return out;
 }
 
-absl::StatusOr<Outcome> ReplayUnder(const estimate::RequestList& list, const Settings& settings,
+absl::StatusOr<Outcome> ReplayUnder(const RequestList& list, const Settings& settings,
                                     std::optional<std::uint64_t> capacity_bytes) {
   Outcome out;
   if (!settings.needs_fraction) {
     replay::RequestReplayOptions ample{settings.options, {}, {}};
-    ample.device.capacity_bytes = kAmpleCapacityBytes;
+    ample.device.capacity_bytes = remedies::kAmpleCapacityBytes;
     replay::RequestReplay replay(std::move(ample));
     if (absl::Status status = replay.Run(list.requests()); !status.ok()) return status;
     out.reserved_bytes = static_cast<std::uint64_t>(replay.allocator().stats().reserved_bytes.all().peak);
@@ -85,12 +83,12 @@ absl::StatusOr<Outcome> ReplayUnder(const estimate::RequestList& list, const Set
 
 absl::StatusOr<Run> RunOne(const Estimate& of, const std::vector<Settings>& settings, Batching batching,
                            std::uint64_t shuffle) {
-  estimate::DryRunOptions options = of.run;
+  DryRunOptions options = of.run;
   options.batches = EpochOf(*of.lengths, batching, of.run.batch, shuffle);
   options.conf.clear();
   options.capacity_bytes.reset();
-  estimate::RequestList list;
-  const absl::StatusOr<estimate::DryRun> dry = RunDry(of.model, options, device::AddressOrder::kAscending, &list);
+  RequestList list;
+  const absl::StatusOr<DryRun> dry = RunDry(of.model, options, device::AddressOrder::kAscending, &list);
   if (!dry.ok()) return dry.status();
   Run out;
   out.requested_bytes = dry->peak_requested_bytes;
@@ -160,7 +158,7 @@ absl::StatusOr<ShuffleResult> RunShuffles(const Estimate& of, const ShuffleOptio
   std::size_t done = 0;
   // Batches that are all padded alike do not depend on the order: the first stands for all.
   const std::size_t skipped = shuffles - 1;
-  RunInParallel(runs.size() - skipped, ThreadCount(options.threads), [&](std::size_t job) {
+  remedies::RunInParallel(runs.size() - skipped, remedies::ThreadCount(options.threads), [&](std::size_t job) {
     const std::size_t i = job == 0 ? 0 : job + skipped;
     absl::StatusOr<Run> run = RunOne(of, *settings, kBatchings[i / shuffles], options.seed + i % shuffles);
     const std::lock_guard<std::mutex> lock(mutex);
@@ -189,4 +187,4 @@ absl::StatusOr<ShuffleResult> RunShuffles(const Estimate& of, const ShuffleOptio
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate

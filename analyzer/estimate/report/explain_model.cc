@@ -1,4 +1,4 @@
-#include "analyzer/report/explain_model.h"
+#include "analyzer/estimate/report/explain_model.h"
 
 #include <algorithm>
 #include <string>
@@ -10,18 +10,18 @@
 #include "allocator/base/units.h"
 #include "analyzer/estimate/estimate.h"
 
-namespace ashlar::report {
+namespace ashlar::estimate {
 namespace {
 
 struct Match {
-  const estimate::ModelParameter* parameter;
+  const ModelParameter* parameter;
   std::int64_t element_bytes;
 };
 
-std::vector<Match> ParametersOfSize(const estimate::Model& model, const ByteSpan& request) {
+std::vector<Match> ParametersOfSize(const Model& model, const analyses::ByteSpan& request) {
   std::vector<Match> out;
   for (const std::int64_t element_bytes : {4, 2}) {
-    for (const estimate::ModelParameter& parameter : model.parameters) {
+    for (const ModelParameter& parameter : model.parameters) {
       const std::int64_t bytes = element_bytes * parameter.count();
       if (request.low_bytes <= bytes && bytes <= request.high_bytes) out.push_back({&parameter, element_bytes});
     }
@@ -29,15 +29,15 @@ std::vector<Match> ParametersOfSize(const estimate::Model& model, const ByteSpan
   return out;
 }
 
-std::string Shape(const estimate::ModelParameter& parameter) {
+std::string SizesText(const ModelParameter& parameter) {
   return absl::StrJoin(parameter.sizes, " x ", [](std::string* out, std::int64_t size) {
     out->append(FormatCount(static_cast<std::uint64_t>(size)));
   });
 }
 
 // What stands out about it, where it does.
-std::string Remark(const estimate::Model& model, const estimate::ModelParameter& parameter) {
-  for (const estimate::Outlier& outlier : estimate::FindOutliers(model)) {
+std::string Remark(const Model& model, const ModelParameter& parameter) {
+  for (const Outlier& outlier : FindOutliers(model)) {
     if (outlier.name != parameter.name) continue;
     std::string out =
         absl::StrFormat("; it holds %.1f %% of all parameters",
@@ -53,7 +53,7 @@ std::string Remark(const estimate::Model& model, const estimate::ModelParameter&
 
 }  // namespace
 
-void AddModel(const estimate::Model& model, Explanation& explanation) {
+void AddModel(const Model& model, report::Explanation& explanation) {
   if (!explanation.request_interval.has_value()) return;
   const std::vector<Match> matches = ParametersOfSize(model, *explanation.request_interval);
   if (matches.empty()) {
@@ -63,7 +63,7 @@ void AddModel(const estimate::Model& model, Explanation& explanation) {
     return;
   }
   const Match& match = matches.front();
-  std::string text = absl::StrCat("the request is as big as ", match.parameter->name, " (", Shape(*match.parameter),
+  std::string text = absl::StrCat("the request is as big as ", match.parameter->name, " (", SizesText(*match.parameter),
                                   ", ", match.element_bytes, " bytes an element)");
   if (matches.size() > 1) absl::StrAppend(&text, " and ", matches.size() - 1, " more parameters");
   explanation.evidence.push_back(
@@ -71,4 +71,4 @@ void AddModel(const estimate::Model& model, Explanation& explanation) {
                    Remark(model, *match.parameter)));
 }
 
-}  // namespace ashlar::report
+}  // namespace ashlar::estimate

@@ -1,16 +1,16 @@
 // Joins an explanation with the description of the model that ran.
-#ifndef ASHLAR_ANALYZER_REPORT_EXPLAIN_MODEL_H_
-#define ASHLAR_ANALYZER_REPORT_EXPLAIN_MODEL_H_
+#ifndef ASHLAR_ANALYZER_ESTIMATE_REPORT_EXPLAIN_MODEL_H_
+#define ASHLAR_ANALYZER_ESTIMATE_REPORT_EXPLAIN_MODEL_H_
 
 #include "analyzer/estimate/model.h"
 #include "analyzer/report/explanation.h"
 
-namespace ashlar::report {
+namespace ashlar::estimate {
 
 // One more sentence of evidence: the parameters whose size, in 4 or in 2 bytes an element, the failed request can have
 // had: itself, its gradient, a state or a temporary of its update. Nothing where no request failed.
-void AddModel(const estimate::Model& model, Explanation& explanation);
+void AddModel(const Model& model, report::Explanation& explanation);
 
-}  // namespace ashlar::report
+}  // namespace ashlar::estimate
 
-#endif  // ASHLAR_ANALYZER_REPORT_EXPLAIN_MODEL_H_
+#endif  // ASHLAR_ANALYZER_ESTIMATE_REPORT_EXPLAIN_MODEL_H_

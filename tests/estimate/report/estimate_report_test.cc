@@ -1,9 +1,10 @@
 // The estimate as it is printed: the JSON keeps to its schema, its parts sum, the text shows the same numbers.
+#include "analyzer/estimate/report/estimate_report.h"
+
 #include <string>
 
+#include "analyzer/estimate/report/explain_model.h"
 #include "analyzer/readers/oom/oom_message.h"
-#include "analyzer/report/estimate_report.h"
-#include "analyzer/report/explain_model.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/estimate/model_file.h"
@@ -28,7 +29,7 @@ struct Printed {
 Printed MustPrint(Model model, const EstimateOptions& options, SchemaCheck& schema) {
   absl::StatusOr<estimate::Estimate> estimate = EstimateMemory(std::move(model), options);
   EXPECT_TRUE(estimate.ok()) << estimate.status();
-  const report::EstimateReport report{"x", *std::move(estimate)};
+  const estimate::EstimateReport report{"x", *std::move(estimate)};
   Printed out{json::parse(ToJson(report)), ToText(report)};
   schema.Check(out.document);
   EXPECT_THAT(schema.errors(), IsEmpty());
@@ -73,13 +74,13 @@ void ExpectSimulationsArePrinted(SchemaCheck& schema) {
   absl::StatusOr<estimate::Estimate> estimate =
       EstimateMemory(ModelOf("bert-base-uncased", "BertForSequenceClassification"), options);
   ASSERT_TRUE(estimate.ok()) << estimate.status();
-  report::EstimateReport report{"x", *std::move(estimate)};
+  estimate::EstimateReport report{"x", *std::move(estimate)};
   EXPECT_THAT(ToText(report), AllOf(HasSubstr("in dynamic batches"), HasSubstr("the first 5 of an epoch's 5 steps")));
-  report.shuffles = *remedies::RunShuffles(report.estimate, {.shuffles = 3, .threads = 1});
+  report.shuffles = *estimate::RunShuffles(report.estimate, {.shuffles = 3, .threads = 1});
   const std::string text = ToText(report);
   ExpectFitsOneScreen(text);
-  report.levers = *remedies::RunLevers(report.estimate, 1);
-  report.fit = *remedies::FindFit(report.estimate, {.threads = 1});
+  report.levers = *estimate::RunLevers(report.estimate, 1);
+  report.fit = *estimate::FindFit(report.estimate, {.threads = 1});
   const json document = json::parse(ToJson(report));
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
@@ -127,12 +128,12 @@ TEST(ExplainModelTest, NamesTheTensorOfTheFailedSize) {
   const std::vector<readers::OomMessage> messages = readers::FindOomMessages(text);
   ASSERT_EQ(messages.size(), 1u);
   report::Explanation explanation = report::ExplainMessage(messages[0], {});
-  report::AddModel(ModelOf("tabformer-large"), explanation);
+  estimate::AddModel(ModelOf("tabformer-large"), explanation);
   EXPECT_THAT(explanation.evidence.back(),
               AllOf(HasSubstr("tb_model.bert.embeddings.word_embeddings.weight"), HasSubstr("867,813 x 832"),
                     HasSubstr("82.6 % of all parameters"), HasSubstr("visitor_id")));
   report::Explanation other = report::ExplainMessage(messages[0], {});
-  report::AddModel(ModelOf("bert-base-uncased"), other);
+  estimate::AddModel(ModelOf("bert-base-uncased"), other);
   EXPECT_THAT(other.evidence.back(), HasSubstr("no parameter of BertModel has the size"));
 }
 

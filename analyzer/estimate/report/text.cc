@@ -10,18 +10,17 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/estimate/program.h"
-#include "analyzer/report/estimate_report.h"
+#include "analyzer/estimate/report/estimate_report.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
 
-namespace ashlar::report {
+namespace ashlar::estimate {
 namespace {
 
-using estimate::DryRun;
-using estimate::Estimate;
-using estimate::LayerSum;
-using estimate::ModelStates;
-using estimate::Outlier;
+using report::AppendSection;
+using report::AppendWrapped;
+using report::Printable;
+using report::Shortened;
 
 constexpr std::size_t kMostLayerLines = 14;
 constexpr std::size_t kMostOutliers = 2;
@@ -65,7 +64,7 @@ std::vector<LayerLine> LayerLines(const std::vector<LayerSum>& layers) {
 
 std::string Asked(const Estimate& of) {
   std::string out = of.run.is_training ? "training" : "inference";
-  if (of.run.is_training && estimate::IsTrainedByMean(of.model)) out += " by the mean of its output, having no loss";
+  if (of.run.is_training && IsTrainedByMean(of.model)) out += " by the mean of its output, having no loss";
   absl::StrAppend(&out, ", batch ", of.run.batch);
   if (of.lengths.has_value()) {
     absl::StrAppend(&out, ", lengths ", Printable(of.lengths->text), " in ", BatchingName(of.batching), " batches");
@@ -107,7 +106,7 @@ void AppendParameters(const Estimate& of, std::string& out) {
     out += absl::StrFormat("  %-44s %18s  %7s\n", absl::StrCat(lines.size() - kMostLayerLines, " more"),
                            Count(all - shown), Percent(all - shown, all));
   }
-  for (const estimate::TiedName& tied : of.model.tied) {
+  for (const TiedName& tied : of.model.tied) {
     out += absl::StrFormat("  %s is %s, counted once\n", Shortened(Printable(tied.name), 50),
                            Shortened(Printable(tied.of), 60));
   }
@@ -115,7 +114,7 @@ void AppendParameters(const Estimate& of, std::string& out) {
 
 void AppendSetAside(const Estimate& of, std::string& out) {
   std::int64_t frozen = 0, on_host = 0;
-  for (const estimate::ModelParameter& parameter : of.model.parameters) {
+  for (const ModelParameter& parameter : of.model.parameters) {
     if (parameter.is_frozen) frozen += parameter.count();
     if (parameter.is_on_host) on_host += parameter.count();
   }
@@ -165,7 +164,7 @@ void AppendStates(const Estimate& of, std::string& out) {
 }
 
 std::string PlaceText(const DryRun& run) {
-  const estimate::PeakMoment& moment = run.moment;
+  const PeakMoment& moment = run.moment;
   std::string out = moment.step > 0 ? absl::StrCat("step ", moment.step, ", ") : "";
   absl::StrAppend(&out, moment.place.phase);
   const auto add = [&out](const std::string& what, const std::string& of) {
@@ -180,8 +179,8 @@ std::string PlaceText(const DryRun& run) {
 void AppendLengths(const Estimate& of, std::string& out) {
   if (!of.lengths.has_value()) return;
   std::vector<std::uint64_t> tokens;
-  for (const estimate::BatchShape& shape : of.run.batches) tokens.push_back(static_cast<std::uint64_t>(shape.tokens));
-  const remedies::Quantiles spread = remedies::QuantilesOf(std::move(tokens));
+  for (const BatchShape& shape : of.run.batches) tokens.push_back(static_cast<std::uint64_t>(shape.tokens));
+  const Quantiles spread = QuantilesOf(std::move(tokens));
   AppendSection("LENGTHS", of.lengths->text, out);
   std::string text =
       absl::StrCat(Count(static_cast<std::int64_t>(of.lengths->samples.size())), " samples, ",
@@ -201,7 +200,7 @@ void AppendEstimatePart(const char* name, std::uint64_t bytes, const std::string
 }
 
 void AppendParts(const Estimate& of, const DryRun& run, std::string& out) {
-  const estimate::MomentParts& parts = run.parts;
+  const MomentParts& parts = run.parts;
   AppendEstimatePart("weights", parts.weights, "", out);
   AppendEstimatePart("optimizer states", parts.optimizer, "", out);
   AppendEstimatePart("gradients", parts.gradients, "", out);
@@ -213,7 +212,7 @@ void AppendParts(const Estimate& of, const DryRun& run, std::string& out) {
     AppendEstimatePart("from the driver", of.driver_bytes, "cuBLAS workspaces, before torch 2", out);
   AppendEstimatePart("CUDA context", of.context_bytes, of.context_source, out);
   AppendEstimatePart("= on the device", of.DeviceBytes(run), "", out);
-  if (const std::optional<estimate::Interval> interval = of.DeviceInterval(); interval.has_value()) {
+  if (const std::optional<Interval> interval = of.DeviceInterval(); interval.has_value()) {
     std::string text = FormatBytes(interval->least_bytes);
     if (interval->most_bytes != interval->least_bytes)
       absl::StrAppend(&text, " to ", FormatBytes(interval->most_bytes));
@@ -283,4 +282,4 @@ std::string ToText(const EstimateReport& report) {
   return out;
 }
 
-}  // namespace ashlar::report
+}  // namespace ashlar::estimate

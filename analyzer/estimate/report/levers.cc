@@ -5,20 +5,18 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
-#include "analyzer/report/estimate_report.h"
+#include "analyzer/estimate/report/estimate_report.h"
 #include "analyzer/report/json_values.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
 
-namespace ashlar::report {
+namespace ashlar::estimate {
 namespace {
 
-using remedies::Fit;
-using remedies::LargestBatch;
-using remedies::LeverResult;
-using remedies::LeverRow;
-using remedies::LeverSet;
-using remedies::Measured;
+using report::AppendSection;
+using report::AppendWrapped;
+using report::OrNull;
+using report::Shortened;
 
 // With a star what takes more in memory without end than there is, and yet runs in it.
 std::string FitsText(const Measured& measured, const std::optional<std::uint64_t>& capacity) {
@@ -57,11 +55,10 @@ void AppendBatch(const char* what, const LargestBatch& largest, std::uint64_t ca
 }
 
 std::string NamesOf(const LeverSet& set) {
-  return absl::StrJoin(set.levers, ", ",
-                       [](std::string* text, const remedies::Lever* lever) { text->append(lever->name); });
+  return absl::StrJoin(set.levers, ", ", [](std::string* text, const Lever* lever) { text->append(lever->name); });
 }
 
-Json BatchJson(const LargestBatch& largest) {
+report::Json BatchJson(const LargestBatch& largest) {
   return {{"batch", largest.batch},
           {"device_bytes", largest.device_bytes},
           {"tried", largest.tried},
@@ -69,19 +66,19 @@ Json BatchJson(const LargestBatch& largest) {
           {"exceptions", largest.exceptions}};
 }
 
-Json SetJson(const std::optional<LeverSet>& set) {
+report::Json SetJson(const std::optional<LeverSet>& set) {
   if (!set.has_value()) return nullptr;
-  Json out = {{"levers", Json::Array()},
-              {"flags", set->flags},
-              {"price", set->price},
-              {"device_bytes", set->measured.device_bytes}};
-  for (const remedies::Lever* lever : set->levers) out["levers"].Append(lever->name);
+  report::Json out = {{"levers", report::Json::Array()},
+                      {"flags", set->flags},
+                      {"price", set->price},
+                      {"device_bytes", set->measured.device_bytes}};
+  for (const Lever* lever : set->levers) out["levers"].Append(lever->name);
   return out;
 }
 
 }  // namespace
 
-void AppendLevers(const estimate::Estimate& of, const LeverResult& result, std::string& out) {
+void AppendLevers(const Estimate& of, const LeverResult& result, std::string& out) {
   AppendSection("LEVERS",
                 absl::StrCat("each alone, a dry run of its own; without any ", FormatBytes(result.asked.device_bytes),
                              " on the device"),
@@ -145,36 +142,36 @@ void AppendFit(const Fit& fit, std::string& out) {
   AppendBatch("with these", *fit.largest_cheapest, fit.capacity_bytes, out);
 }
 
-Json LeversJson(const LeverResult& result) {
-  Json out = {{"device_bytes", result.asked.device_bytes},
-              {"fits", OrNull(result.asked.fits)},
-              {"rows", Json::Array()},
-              {"skipped", Json::Array()}};
+report::Json LeversJson(const LeverResult& result) {
+  report::Json out = {{"device_bytes", result.asked.device_bytes},
+                      {"fits", OrNull(result.asked.fits)},
+                      {"rows", report::Json::Array()},
+                      {"skipped", report::Json::Array()}};
   for (const LeverRow& row : result.rows) {
     out["rows"].Append({{"lever", row.lever->name},
-                           {"flags", row.flags},
-                           {"costs", row.lever->costs},
-                           {"price", row.lever->price > 0 ? Json(row.lever->price) : Json(nullptr)},
-                           {"saved_bytes", row.saved_bytes},
-                           {"device_bytes", row.measured.device_bytes},
-                           {"fits", OrNull(row.measured.fits)}});
+                        {"flags", row.flags},
+                        {"costs", row.lever->costs},
+                        {"price", row.lever->price > 0 ? report::Json(row.lever->price) : report::Json(nullptr)},
+                        {"saved_bytes", row.saved_bytes},
+                        {"device_bytes", row.measured.device_bytes},
+                        {"fits", OrNull(row.measured.fits)}});
   }
-  for (const remedies::LeverSkipped& skipped : result.skipped) {
+  for (const LeverSkipped& skipped : result.skipped) {
     out["skipped"].Append({{"lever", skipped.lever->name}, {"why", skipped.why}});
   }
   return out;
 }
 
-Json FitJson(const Fit& fit) {
+report::Json FitJson(const Fit& fit) {
   return {{"capacity_bytes", fit.capacity_bytes},
           {"fits", fit.asked.fits == true},
           {"device_bytes", fit.asked.device_bytes},
           {"largest_batch", BatchJson(fit.largest)},
           {"cheapest", SetJson(fit.cheapest)},
           {"largest_batch_of_cheapest",
-           fit.largest_cheapest.has_value() ? BatchJson(*fit.largest_cheapest) : Json(nullptr)},
+           fit.largest_cheapest.has_value() ? BatchJson(*fit.largest_cheapest) : report::Json(nullptr)},
           {"least", SetJson(fit.least)},
           {"sets_tried", fit.sets_tried}};
 }
 
-}  // namespace ashlar::report
+}  // namespace ashlar::estimate

@@ -6,22 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "analyzer/estimate/plan/levers.h"
 #include "analyzer/estimate/program.h"
-#include "analyzer/remedies/levers.h"
 #include "analyzer/remedies/settings_space.h"
 #include "kernels/tensor/framework.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 namespace {
-
-using estimate::Estimate;
-using estimate::ModelParameter;
-using estimate::Precision;
 
 std::string SetConf(const char* conf, Variant& variant) {
   const std::string key(conf, absl::string_view(conf).find(':'));
   if (absl::StrContains(variant.run.conf, key)) return "";
-  variant.run.conf = JoinConfs(conf, variant.run.conf);
+  variant.run.conf = remedies::JoinConfs(conf, variant.run.conf);
   return absl::StrCat("--conf ", variant.run.conf);
 }
 std::string Expandable(const Estimate&, Variant& variant) { return SetConf("expandable_segments:True", variant); }
@@ -29,7 +25,7 @@ std::string SplitLimit(const Estimate&, Variant& variant) { return SetConf("max_
 std::string Roundup(const Estimate&, Variant& variant) { return SetConf("roundup_power2_divisions:8", variant); }
 
 bool IsAdamW(const std::string& optimizer) { return absl::StartsWith(optimizer, "adamw") && optimizer != "adamw-8bit"; }
-bool IsForeach(const estimate::DryRunOptions& run) {
+bool IsForeach(const DryRunOptions& run) {
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(run.torch_version);
   return run.optimizer == "adamw-foreach" ||
          (run.optimizer == "adamw" && framework.ok() && framework->optimizers_are_foreach);
@@ -52,22 +48,18 @@ std::string Momentum(const Estimate&, Variant& variant) {
 }
 std::string Sgd(const Estimate&, Variant& variant) { return SetOptimizer("sgd", variant); }
 
-std::string SetBatching(estimate::Batching batching, const Estimate& of, Variant& variant) {
+std::string SetBatching(Batching batching, const Estimate& of, Variant& variant) {
   if (!variant.lengths.has_value() || variant.batching >= batching) return "";
   variant.batching = batching;
   Rebatch(of, variant);
   return absl::StrCat("--batching ", BatchingName(batching));
 }
-std::string Dynamic(const Estimate& of, Variant& variant) {
-  return SetBatching(estimate::Batching::kDynamic, of, variant);
-}
-std::string Uniform(const Estimate& of, Variant& variant) {
-  return SetBatching(estimate::Batching::kUniform, of, variant);
-}
+std::string Dynamic(const Estimate& of, Variant& variant) { return SetBatching(Batching::kDynamic, of, variant); }
+std::string Uniform(const Estimate& of, Variant& variant) { return SetBatching(Batching::kUniform, of, variant); }
 
 // The same samples a step in batches a `times`-th as large.
 std::string Accumulate(std::int64_t times, const Estimate& of, Variant& variant) {
-  estimate::DryRunOptions& run = variant.run;
+  DryRunOptions& run = variant.run;
   if (!run.is_training || times < 2 || run.batch % times != 0) return "";
   run.batch /= times;
   run.accumulation *= times;
@@ -105,7 +97,7 @@ std::string Checkpoint(const Estimate&, Variant& variant) {
 // For a run that was asked to be eager where transformers of that time would not have been.
 std::string FusedAttention(const Estimate& of, Variant& variant) {
   if (variant.run.attention != kernels::Attention::kEager) return "";
-  if (estimate::DefaultAttention(of.model, variant.run) != kernels::Attention::kSdpa) return "";
+  if (DefaultAttention(of.model, variant.run) != kernels::Attention::kSdpa) return "";
   variant.run.attention = kernels::Attention::kSdpa;
   return "--attention sdpa";
 }
@@ -156,7 +148,7 @@ std::string HalfSequence(const Estimate& of, Variant& variant) {
 // The number after the last layer's: "encoder.layer.11" makes 12.
 std::int64_t LayersOf(const Estimate& of) {
   std::int64_t out = 0;
-  for (const estimate::LayerSum& layer : of.layers) {
+  for (const LayerSum& layer : of.layers) {
     std::int64_t number = 0;
     if (absl::SimpleAtoi(layer.name.substr(layer.name.rfind('.') + 1), &number)) out = std::max(out, number + 1);
   }
@@ -212,4 +204,4 @@ constexpr Lever kLevers[] = {
 
 absl::Span<const Lever> Levers() { return kLevers; }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate

@@ -4,8 +4,8 @@
 //   result->rows.front().device_bytes;    // what saves most comes first
 //
 // Both orders of segment addresses are run, the higher counts. The rows do not depend on the number of threads.
-#ifndef ASHLAR_ANALYZER_REMEDIES_LEVERS_H_
-#define ASHLAR_ANALYZER_REMEDIES_LEVERS_H_
+#ifndef ASHLAR_ANALYZER_ESTIMATE_PLAN_LEVERS_H_
+#define ASHLAR_ANALYZER_ESTIMATE_PLAN_LEVERS_H_
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "analyzer/estimate/estimate.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 
 // Levers of one group exclude each other.
 enum class LeverGroup : std::uint8_t {
@@ -35,13 +35,13 @@ enum class LeverGroup : std::uint8_t {
 
 // What a run is with levers pulled.
 struct Variant {
-  estimate::DryRunOptions run;
-  estimate::Batching batching = estimate::Batching::kFixed;
-  std::optional<estimate::Lengths> lengths = {};  // run.batches are made of them by Rebatch
+  DryRunOptions run;
+  Batching batching = Batching::kFixed;
+  std::optional<Lengths> lengths = {};  // run.batches are made of them by Rebatch
 };
-Variant VariantOf(const estimate::Estimate& of);
+Variant VariantOf(const Estimate& of);
 // After another batch, batching or lengths.
-void Rebatch(const estimate::Estimate& of, Variant& variant);
+void Rebatch(const Estimate& of, Variant& variant);
 
 // One entry of the table: add one here, and it is tried, printed and, with a price, searched by FindFit.
 struct Lever {
@@ -50,7 +50,7 @@ struct Lever {
   const char* name;   // "checkpointing"
   const char* costs;  // what it costs, one line
   // Pulls it and returns the flags of `ashlar estimate` that do the same; empty: nothing to change in this run.
-  std::string (*pull)(const estimate::Estimate& of, Variant& variant);
+  std::string (*pull)(const Estimate& of, Variant& variant);
 };
 absl::Span<const Lever> Levers();
 
@@ -59,7 +59,7 @@ struct Measured {
   std::uint64_t device_bytes = 0;  // as the device shows it, in memory without end
   std::optional<bool> fits = {};   // in both orders; nullopt: no capacity is known
 };
-absl::StatusOr<Measured> Measure(const estimate::Estimate& of, const Variant& variant);
+absl::StatusOr<Measured> Measure(const Estimate& of, const Variant& variant);
 
 struct LeverRow {
   const Lever* lever = nullptr;
@@ -81,8 +81,8 @@ struct LeverResult {
 };
 
 // FailedPrecondition where the estimate has no dry run. `threads`: 0 = one a core.
-absl::StatusOr<LeverResult> RunLevers(const estimate::Estimate& of, std::size_t threads);
+absl::StatusOr<LeverResult> RunLevers(const Estimate& of, std::size_t threads);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate
 
-#endif  // ASHLAR_ANALYZER_REMEDIES_LEVERS_H_
+#endif  // ASHLAR_ANALYZER_ESTIMATE_PLAN_LEVERS_H_

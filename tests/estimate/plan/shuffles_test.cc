@@ -1,6 +1,6 @@
 // Shuffles, replayed from lists of requests, against dry runs in the device's own memory; and a recorded list against
 // its run.
-#include "analyzer/remedies/shuffles.h"
+#include "analyzer/estimate/plan/shuffles.h"
 
 #include <algorithm>
 #include <vector>
@@ -11,22 +11,17 @@
 #include "gmock/gmock.h"
 #include "tests/estimate/model_file.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 namespace {
 
-using estimate::Batching;
-using estimate::DryRun;
-using estimate::Estimate;
-using estimate::EstimateOptions;
-
-estimate::Model TwoLayers() { return estimate::SmallBert(2, 128, 1000); }
+Model TwoLayers() { return SmallBert(2, 128, 1000); }
 
 Estimate EstimateOf(std::uint64_t capacity_bytes) {
   EstimateOptions options;
   options.run.batch = 32;
   options.run.torch_version = "1.10";
   options.run.optimizer = "adamw-hf";
-  options.lengths = *estimate::NormalLengths("mean:60,sd:50,max:512", {.samples = 400});
+  options.lengths = *NormalLengths("mean:60,sd:50,max:512", {.samples = 400});
   options.runs_an_epoch = true;
   options.context_bytes = 0;
   options.capacity_bytes = capacity_bytes + 18 * kMiB;  // of cuBLAS
@@ -35,11 +30,10 @@ Estimate EstimateOf(std::uint64_t capacity_bytes) {
 
 TEST(RequestListTest, ReplaysToThePeaksOfItsRun) {
   for (const char* conf : {"", "max_split_size_mb:64", "expandable_segments:True"}) {
-    estimate::DryRunOptions options{.batch = 16, .tokens = 100, .conf = conf};
-    estimate::RequestList list;
+    DryRunOptions options{.batch = 16, .tokens = 100, .conf = conf};
+    RequestList list;
     const DryRun run = *RunDry(TwoLayers(), options, device::AddressOrder::kAscending, &list);
-    replay::RequestReplay replay(
-        {*policy::ParseConf(conf, estimate::CompatOf("2.6")), {.capacity_bytes = 64 * kGiB}, {}});
+    replay::RequestReplay replay({*policy::ParseConf(conf, CompatOf("2.6")), {.capacity_bytes = 64 * kGiB}, {}});
     ASSERT_TRUE(replay.Run(list.requests()).ok());
     const core::Stats& stats = replay.allocator().stats();
     EXPECT_EQ(static_cast<std::uint64_t>(stats.reserved_bytes.all().peak), run.peak_reserved_bytes) << conf;
@@ -59,7 +53,7 @@ TEST(ShufflesTest, AgreeWithRunsInThatMemory) {
     ++rows;
     std::vector<std::uint64_t> steps, peaks;
     for (std::uint64_t shuffle = 0; shuffle < kShuffles; ++shuffle) {
-      estimate::DryRunOptions options = of.run;
+      DryRunOptions options = of.run;
       options.conf = row.conf;
       options.batches = EpochOf(*of.lengths, row.batching, 32, shuffle);
       const DryRun limited = *RunDry(of.model, options, device::AddressOrder::kAscending);
@@ -108,4 +102,4 @@ TEST(QuantilesTest, AreOfTheNearestRank) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate

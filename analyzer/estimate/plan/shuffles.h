@@ -6,8 +6,8 @@
 //
 // A shuffle's steps are run dry once for each way of batching; every setting replays the same requests. Segment
 // addresses ascend. The rows do not depend on the number of threads.
-#ifndef ASHLAR_ANALYZER_REMEDIES_SHUFFLES_H_
-#define ASHLAR_ANALYZER_REMEDIES_SHUFFLES_H_
+#ifndef ASHLAR_ANALYZER_ESTIMATE_PLAN_SHUFFLES_H_
+#define ASHLAR_ANALYZER_ESTIMATE_PLAN_SHUFFLES_H_
 
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,7 @@
 #include "analyzer/estimate/batching.h"
 #include "analyzer/estimate/estimate.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 
 struct ShuffleOptions {
   std::int64_t shuffles = 100;
@@ -40,7 +40,7 @@ Quantiles QuantilesOf(std::vector<std::uint64_t> values);  // all 0 without valu
 
 // One way of batching under one setting.
 struct ShuffleRow {
-  estimate::Batching batching = estimate::Batching::kFixed;
+  Batching batching = Batching::kFixed;
   std::string conf;                           // as for PYTORCH_CUDA_ALLOC_CONF; empty: the default settings
   bool is_asked = false;                      // the batching and the settings of the estimate
   bool needs_fraction = false;                // does nothing without set_per_process_memory_fraction: replayed with 1
@@ -51,7 +51,7 @@ struct ShuffleRow {
 
 // What does not depend on the settings.
 struct ShuffleBatching {
-  estimate::Batching batching = estimate::Batching::kFixed;
+  Batching batching = Batching::kFixed;
   Quantiles padded_tokens;  // the longest batch of each shuffle's steps
   Quantiles requested;      // peaks
 };
@@ -65,8 +65,8 @@ struct ShuffleResult {
 };
 
 // FailedPrecondition where the estimate has no dry run or no lengths.
-absl::StatusOr<ShuffleResult> RunShuffles(const estimate::Estimate& of, const ShuffleOptions& options);
+absl::StatusOr<ShuffleResult> RunShuffles(const Estimate& of, const ShuffleOptions& options);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate
 
-#endif  // ASHLAR_ANALYZER_REMEDIES_SHUFFLES_H_
+#endif  // ASHLAR_ANALYZER_ESTIMATE_PLAN_SHUFFLES_H_

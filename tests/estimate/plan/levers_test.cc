@@ -1,23 +1,21 @@
 // Levers and what fits, against estimates made with the same flags, and against bytes counted by hand.
-#include "analyzer/remedies/levers.h"
+#include "analyzer/estimate/plan/levers.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "analyzer/remedies/fit.h"
+#include "analyzer/estimate/plan/fit.h"
 #include "gmock/gmock.h"
 #include "tests/estimate/model_file.h"
 
-namespace ashlar::remedies {
+namespace ashlar::estimate {
 namespace {
 
-using estimate::Estimate;
-using estimate::EstimateOptions;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-estimate::Model FourLayers() { return estimate::SmallBert(4, 256, 30000); }
+Model FourLayers() { return SmallBert(4, 256, 30000); }
 
 EstimateOptions Asked() {
   EstimateOptions options;
@@ -29,7 +27,7 @@ EstimateOptions Asked() {
   return options;
 }
 
-Estimate MustEstimate(const EstimateOptions& options) { return estimate::MustEstimate(FourLayers(), options); }
+Estimate MustEstimate(const EstimateOptions& options) { return MustEstimate(FourLayers(), options); }
 
 std::uint64_t OnDevice(const Estimate& of) {
   return std::max(of.DeviceBytes(*of.ascending), of.DeviceBytes(*of.descending));
@@ -58,7 +56,7 @@ TEST(LeversTest, CheckpointingHelpsT5) {
   EstimateOptions options;
   options.run.batch = 16;
   options.tokens = 128;
-  const Estimate of = estimate::MustEstimate(estimate::ModelOf("t5-small", "T5ForConditionalGeneration"), options);
+  const Estimate of = MustEstimate(ModelOf("t5-small", "T5ForConditionalGeneration"), options);
   const LeverResult result = *RunLevers(of, 2);
   const LeverRow* row = RowOf(result, "--checkpointing");
   ASSERT_NE(row, nullptr);
@@ -87,7 +85,7 @@ TEST(LeversTest, AreTheEstimatesOfTheirFlags) {
   options.run.switches.layers = 2;
   ExpectAsEstimated(result, "--layers 2", options);
   options = Asked();
-  options.run.precision = estimate::Precision::kFloat16Mixed;
+  options.run.precision = Precision::kFloat16Mixed;
   ExpectAsEstimated(result, "--precision fp16", options);
   for (std::size_t i = 1; i < result.rows.size(); ++i) {
     EXPECT_GE(result.rows[i - 1].saved_bytes, result.rows[i].saved_bytes);
@@ -118,11 +116,11 @@ TEST(LeversTest, SaveWhatIsCountedByHand) {
 TEST(LeversTest, PaddingIsALeverWhereLengthsAreKnown) {
   EstimateOptions options = Asked();
   options.tokens.reset();
-  options.lengths = *estimate::NormalLengths("mean:60,sd:30,max:512", {.samples = 96});
-  options.batching = estimate::Batching::kFixed;
+  options.lengths = *NormalLengths("mean:60,sd:30,max:512", {.samples = 96});
+  options.batching = Batching::kFixed;
   options.runs_an_epoch = true;
   const LeverResult result = *RunLevers(MustEstimate(options), 2);
-  options.batching = estimate::Batching::kDynamic;
+  options.batching = Batching::kDynamic;
   ExpectAsEstimated(result, "--batching dynamic", options);
   EXPECT_GT(RowOf(result, "--batching dynamic")->saved_bytes, 0);
   EXPECT_NE(RowOf(result, "--batching uniform"), nullptr);
@@ -133,8 +131,7 @@ TEST(LeversTest, WhatARunDoesNotHaveIsNamed) {
   EXPECT_EQ(RowOf(result, "--batching dynamic"), nullptr);
   EXPECT_GE(result.skipped.size(), 3u);
   for (const LeverSkipped& skipped : result.skipped) EXPECT_FALSE(skipped.why.empty()) << skipped.lever->name;
-  EXPECT_EQ(RunLevers(estimate::MustEstimate(*estimate::ModelOfCount(1000), {}), 1).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(RunLevers(MustEstimate(*ModelOfCount(1000), {}), 1).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(FitTest, TheCheapestSetFitsAndNoneThatIsCheaperDoes) {
@@ -196,28 +193,28 @@ TEST(LeversTest, FusedAttentionWhereItWasNotTaken) {
   options.run.switches.layers = 2;
   options.run.switches.vocabulary = 1000;
   options.tokens = 512;
-  const LeverResult fused = *RunLevers(estimate::MustEstimate(estimate::ModelOf("gpt2"), options), 2);
+  const LeverResult fused = *RunLevers(MustEstimate(ModelOf("gpt2"), options), 2);
   for (const LeverRow& row : fused.rows) EXPECT_NE(row.flags, "--attention sdpa");
   options.run.attention = kernels::Attention::kEager;
-  const LeverResult eager = *RunLevers(estimate::MustEstimate(estimate::ModelOf("gpt2"), options), 2);
+  const LeverResult eager = *RunLevers(MustEstimate(ModelOf("gpt2"), options), 2);
   const auto row = std::find_if(eager.rows.begin(), eager.rows.end(),
                                 [](const LeverRow& of) { return of.flags == "--attention sdpa"; });
   ASSERT_NE(row, eager.rows.end());
   EXPECT_EQ(row->measured.device_bytes, fused.asked.device_bytes);
   EXPECT_GT(row->saved_bytes, 0);
   options.run.torch_version = "2.1";  // whose transformers has none for GPT-2
-  const LeverResult older = *RunLevers(estimate::MustEstimate(estimate::ModelOf("gpt2"), options), 2);
+  const LeverResult older = *RunLevers(MustEstimate(ModelOf("gpt2"), options), 2);
   for (const LeverRow& of : older.rows) EXPECT_NE(of.flags, "--attention sdpa");
 }
 
 TEST(FitTest, SaysWhenNothingFits) {
-  const estimate::Model one_layer = *estimate::ReadModel(
+  const Model one_layer = *ReadModel(
       R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], "num_hidden_layers": 1,
           "hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512, "vocab_size": 30000})",
       {});
   EstimateOptions options = Asked();
   options.capacity_bytes = 19 * kMiB;  // 18 MiB are the driver's
-  const Fit fit = *FindFit(estimate::MustEstimate(one_layer, options), {.threads = 2});
+  const Fit fit = *FindFit(MustEstimate(one_layer, options), {.threads = 2});
   EXPECT_FALSE(fit.cheapest.has_value());
   EXPECT_EQ(fit.largest.batch, 0);
   ASSERT_TRUE(fit.least.has_value());
@@ -225,9 +222,9 @@ TEST(FitTest, SaysWhenNothingFits) {
   EXPECT_LT(fit.least->measured.device_bytes, fit.asked.device_bytes / 2);
   EXPECT_GT(fit.sets_tried, 50u);
   options.capacity_bytes.reset();
-  EXPECT_THAT(std::string(FindFit(estimate::MustEstimate(one_layer, options), {}).status().message()),
+  EXPECT_THAT(std::string(FindFit(MustEstimate(one_layer, options), {}).status().message()),
               HasSubstr("how much memory"));
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::estimate
