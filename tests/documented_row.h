@@ -1,4 +1,4 @@
-// A row of a table in docs/guide/estimate.md, so that a test can hold what is written to what is computed.
+// A row of a table in docs/guide/estimate_accuracy.md, so that a test can hold what is written to what is computed.
 #ifndef ASHLAR_TESTS_DOCUMENTED_ROW_H_
 #define ASHLAR_TESTS_DOCUMENTED_ROW_H_
 
@@ -14,7 +14,7 @@ namespace ashlar::tests {
 
 // The row whose first cell is `label`; empty where there is none.
 inline std::string DocumentedRow(const std::string& label) {
-  std::ifstream file(ASHLAR_SOURCE_DIR "/docs/guide/estimate.md");
+  std::ifstream file(ASHLAR_SOURCE_DIR "/docs/guide/estimate_accuracy.md");
   const std::string begin = absl::StrCat("| ", label, " |");
   for (std::string line; std::getline(file, line);) {
     if (absl::StartsWith(line, begin)) return line;

@@ -16,7 +16,7 @@ constexpr std::int64_t kOutlierShare = 5;  // 1 / 5 of all parameters
 constexpr std::int64_t kMostDefaultTokens = 512;
 constexpr std::int64_t kMostSteps = 100, kMostBatch = 1'000'000;
 // Before torch 2 cuBLAS takes its workspaces from the driver, one for the forward thread and one for the backward one:
-// 18 MiB between them in every row measured on a V100 (docs/guide/estimate.md).
+// 18 MiB between them in every row measured on a V100 (docs/guide/estimate_accuracy.md).
 constexpr std::uint64_t kDriverBytesTraining = 18 * kMiB, kDriverBytesInference = 9 * kMiB;
 
 // Parameters without the categories of one column, where every tensor with a row a category shrinks.

@@ -129,7 +129,7 @@ TEST(DryRunTest, EveryHeadRuns) {
 // NVML on a V100, Hugging Face's "Performance and Scalability" (2022).
 struct Row {
   const char* name;
-  const char* documented;  // the first cell of its row in docs/guide/estimate.md
+  const char* documented;  // the first cell of its row in docs/guide/estimate_accuracy.md
   std::uint64_t measured_mib;
   std::int64_t steps = 3;
   std::int64_t batch = 4;

@@ -163,7 +163,7 @@ std::uint64_t PeakOf(const Requests& requests, absl::string_view step) {
 
 class TorchRun : public testing::TestWithParam<const char*> {};
 
-// docs/guide/estimate.md has the number of events and the peaks of both steps.
+// docs/guide/estimate_accuracy.md has the number of events and the peaks of both steps.
 TEST_P(TorchRun, AgreesEventByEvent) {
   const Recording recording = Read(GetParam());
   const Requests recorded = Lasting(recording.requests), dry = Lasting(RunDry(recording.about));

@@ -59,7 +59,7 @@ std::string Value(absl::string_view key, std::uint64_t value) {
 std::string PageOfTheTable() {
   std::string out =
       "# GPUs\n\n"
-      "The table that `ashlar dry-run --device`, `ashlar estimate --device` and the table of cards take their values from. Each\n"
+      "`ashlar dry-run --device`, `ashlar estimate --device` and the table of cards take their values from this table. Each\n"
       "value is marked: **measured** on such a card and posted, **published** by the vendor, or **assumed**.\n\n"
       "| card | memory | context | capability | multiprocessors | L2 |\n|---|---|---|---|---|---|\n";
   for (const Gpu& gpu : Gpus()) {

@@ -153,7 +153,7 @@ def write_markdown(path, results, lines):
     head = [
         "# The estimate and the real program",
         "",
-        "Written by `tests/real/estimate.py --all --markdown`; [estimate](../guide/estimate.md) says what is compared. "
+        "Written by `tests/real/estimate.py --all --markdown`; [how exact the estimate is](../guide/estimate_accuracy.md) says what is compared. "
         f"{datetime.date.today().isoformat()}: PyTorch {told['torch']}, transformers {told['transformers']}, over the "
         f"hollow device ({told['device']}, {CAPACITY}); bytes.",
         "",
