@@ -1,5 +1,5 @@
-// Where large test data that is not part of the repository lies: golden files, corpora. Tests that read them skip, and
-// say why, where the folder is missing:
+// Finds large test data that is not part of the repository: golden files, corpora. Tests that read them skip, and say
+// why, where the folder is missing:
 //
 //   const std::optional<std::string> shared = SharedDir();
 //   if (!shared) GTEST_SKIP() << kNoSharedDir;

@@ -1,4 +1,4 @@
-// What every floor does with the quantities of ashlar/units.h: rounds, prints and reads them.
+// Rounds, prints and reads the quantities of ashlar/units.h, for every floor.
 #ifndef ASHLAR_ALLOCATOR_BASE_UNITS_H_
 #define ASHLAR_ALLOCATOR_BASE_UNITS_H_
 

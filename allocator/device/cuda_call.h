@@ -1,4 +1,4 @@
-// What every CUDA call of CudaDevice goes through: its code as a Status, and the context that it runs in.
+// Makes the CUDA calls of CudaDevice: turns their codes into a Status, and sets the context that they run in.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_CUDA_CALL_H_
 #define ASHLAR_ALLOCATOR_DEVICE_CUDA_CALL_H_
 

@@ -1,5 +1,5 @@
-// How often this process has come out of a fork as the child: what a device opened before the last fork is the
-// parent's.
+// Counts how often this process has come out of a fork as the child. A device that was opened before the last fork
+// belongs to the parent.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_FORK_COUNT_H_
 #define ASHLAR_ALLOCATOR_DEVICE_FORK_COUNT_H_
 

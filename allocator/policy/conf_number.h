@@ -1,4 +1,4 @@
-// What is wrong with the text of a number in a setting, in words that follow the text: "'5MiB' is no number".
+// Says what is wrong with the text of a number in a setting, in words that follow the text: "'5MiB' is no number".
 //
 //   std::uint64_t value = 0;
 //   absl::string_view problem = WholeProblem("20.5", value);  // "is no whole number"

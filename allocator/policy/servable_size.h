@@ -1,5 +1,5 @@
-// The greatest request that given memory would serve: what is told to someone whose request was too great. Sizes are
-// rounded ones, in bytes; 0 = none. The size classes are those of docs/internals/policy.md: a small request has at most
+// Computes the greatest request that given memory would serve, for the report on a request that was too great. Sizes
+// are rounded, in bytes; 0 = none. The size classes are those of docs/internals/policy.md: a small request has at most
 // 1 MiB, a large one more, and neither is served from the other's memory.
 #ifndef ASHLAR_ALLOCATOR_POLICY_SERVABLE_SIZE_H_
 #define ASHLAR_ALLOCATOR_POLICY_SERVABLE_SIZE_H_

@@ -1,4 +1,4 @@
-// From what was asked to what is taken: the rounded size, the pool and the size of a new segment.
+// The size rule turns the requested bytes into the rounded size, the pool and the size of a new segment.
 //
 //   request 1,300,000 B --RoundedBytes--> 1,300,480 B --IsSmall: no--> large pool --SegmentBytes--> 20 MiB
 #ifndef ASHLAR_ALLOCATOR_POLICY_SIZE_RULE_H_

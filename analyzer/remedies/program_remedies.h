@@ -1,4 +1,5 @@
-// What the program itself can change, for causes that were found: one sentence, the Python to write, and the bytes.
+// Names the change that the program itself can make for a cause that was found: one sentence, the Python to write, and
+// the bytes.
 //
 //   for (const ProgramRemedy& remedy : ProgramRemedies(tested)) std::cout << remedy.sentence;
 //

@@ -1,4 +1,4 @@
-// Which of several settings is best: one order and one rule of choice for every command that gives advice.
+// Ranks settings: one order and one rule of choice for every command that gives advice.
 //
 // Order: settings under which fewer traces fail come first, then fewer failed requests, then settings that are not
 // known to be bad (risk.h), then a lower peak of reserved memory, a lower estimated cost of the driver's calls, fewer

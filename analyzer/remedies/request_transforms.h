@@ -1,4 +1,4 @@
-// What the program could have done differently, as changes to its list of requests.
+// Changes a list of requests to what the program could have done differently.
 //
 //   std::optional<RequestPlaces> places = PlaceRequests(timeline, requests);
 //   trace::RequestTrace apart = InPoolOfTheirOwn(requests, places->IdsOf(finding.blocks));

@@ -1,5 +1,5 @@
-// What speaks against a setting whatever its figures in one replay: combinations known to go wrong, settings without
-// effect, settings whose price a replay of one trace shows only in part. Each with where it comes from.
+// Names the risks of a setting, whatever its figures in one replay: combinations known to go wrong, settings without
+// effect, settings whose price a replay of one trace shows only in part. Each risk names its source.
 //
 //   for (const Risk& risk : RisksOf(options, sizes, memory_fraction)) std::cout << risk.sentence;
 #ifndef ASHLAR_ANALYZER_REMEDIES_RISK_H_

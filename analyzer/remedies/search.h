@@ -1,5 +1,5 @@
-// Which settings to replay next. A pure function of what is known so far, so that a search gives the same rows whatever
-// computes them.
+// Chooses the settings to replay next. It is a pure function of the rows so far, so a search gives the same rows on any
+// machine and any number of threads.
 //
 // A space that the budget covers is replayed whole. Otherwise: first every key alone, split limits on a grid of eight;
 // then, round after round, the neighbours of the best settings (the three that rank first, and the first of each kind:

@@ -1,4 +1,4 @@
-// What other settings would have done: the same requests replayed from an empty allocator under each of them.
+// Replays the same requests from an empty allocator under each of several settings.
 //
 //   std::vector<WhatIfRow> rows = *RunWhatIfs(requests, {.baseline = options, .capacity_bytes = 16 * kGiB});
 //   Advice advice = Advise(rows);  // advice.h

@@ -1,5 +1,5 @@
-// From what a reader found to what can be replayed under other settings: the requests, the settings they were recorded
-// under, the capacity, and how well the recorded run is reproduced. Shared by every command that tries settings.
+// Makes the input of a what-if from a reader's snapshot: the requests, the settings they were recorded under, the
+// capacity, and how well the recorded run is reproduced. Shared by every command that tries settings.
 //
 //   WhatIfInput input = InputOf(recorded, observed, {.capacity_bytes = 16 * kGiB});
 //   std::vector<WhatIfRow> rows = *RunWhatIfs(input.requests, input.settings);

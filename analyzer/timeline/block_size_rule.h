@@ -1,4 +1,5 @@
-// How big a block a request got, told from where it was placed: what a timeline must know of an allocation policy.
+// Computes how big a block a request got, by where it was placed: all that a timeline must know of an allocation
+// policy.
 //
 // The policy itself lives on another floor; the caller hands in its size rounding and its split limits. All sizes are
 // bytes. Immutable once filled; safe to share between threads as far as `rounded_bytes` is.

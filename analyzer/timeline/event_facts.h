@@ -1,5 +1,5 @@
-// What is known of one event beyond what its record says: the size of the block it made, the pool of the segment it
-// made, whether freshly mapped memory joined its neighbours.
+// The facts of one event beyond its record: the size of the block it made, the pool of the segment it made, whether
+// freshly mapped memory joined its neighbours.
 #ifndef ASHLAR_ANALYZER_TIMELINE_EVENT_FACTS_H_
 #define ASHLAR_ANALYZER_TIMELINE_EVENT_FACTS_H_
 

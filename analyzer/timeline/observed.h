@@ -1,5 +1,5 @@
 // The timeline of a recorded trace, with the addresses as recorded: rewound to the start of the window, then followed
-// event by event, with block sizes told from where the blocks were placed.
+// event by event. Where a block was placed gives its size.
 //
 //   absl::StatusOr<Timeline> timeline = MakeObservedTimeline(snapshot, /*device=*/0, rule);
 #ifndef ASHLAR_ANALYZER_TIMELINE_OBSERVED_H_

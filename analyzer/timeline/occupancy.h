@@ -1,7 +1,7 @@
-// Which ranges of a device's address space are segments, and which parts of them are occupied, at one moment: the
-// moving picture under a rewind, a placement pass and a timeline. A step that would make two ranges overlap, or take
-// away memory that is occupied, is refused with a sentence that says what is in the way; the picture is then
-// unchanged. Costs O(log n) a step. Not thread-safe.
+// Occupancy keeps the segments of a device's address space and their occupied parts at one moment: the moving picture
+// under a rewind, a placement pass and a timeline. A step that would make two ranges overlap, or take away memory that
+// is occupied, is refused with a sentence that says what is in the way; the picture is then unchanged. Costs O(log n) a
+// step. Not thread-safe.
 //
 //   Occupancy picture;
 //   picture.AddSegment({.address = 0x1000, .size_bytes = 4096});

@@ -1,4 +1,4 @@
-// What is allocated where: every range of memory that a call gave out, by address, on the device and on the host.
+// Keeps every range of memory that a call gave out, by address, on the device and on the host.
 //
 //   Allocations allocations;
 //   allocations.Add({.address = 0x1000, .size_bytes = 64, .kind = MemoryKind::kDevice, .device = 0});

@@ -1,4 +1,4 @@
-// What a call of the hollow device answers: CUDA's own numbers, which the driver and the runtime share since CUDA 10.1.
+// The answers of the hollow device's calls: CUDA's own numbers, which the driver and the runtime share since CUDA 10.1.
 //
 // Source: cuda.h (CUresult) and driver_types.h (cudaError) of CUDA 13.0.
 #ifndef ASHLAR_HOLLOW_BOOKS_ERROR_H_

@@ -1,5 +1,5 @@
-// Which bytes of device memory hold what the program gave them: those that it copied or filled, and those that were
-// computed for real. All others are what only a kernel would have written.
+// Keeps which bytes of device memory are known: bytes that the program copied or filled, and bytes that were computed
+// for real. Only a kernel would have written the others.
 //
 //   KnownBytes known;
 //   known.Know(0x1000, 64);

@@ -1,4 +1,4 @@
-// Which devices may use which others' memory directly.
+// Keeps which devices may use each other's memory directly.
 #ifndef ASHLAR_HOLLOW_BOOKS_PEERS_H_
 #define ASHLAR_HOLLOW_BOOKS_PEERS_H_
 

@@ -1,5 +1,5 @@
-// Who a process is: its number and the time it started, so that a number that was given again is told from its first
-// owner.
+// Identifies a process by its number and the time it started, so that a number that was given again does not stand for
+// its first owner.
 //
 //   ProcessId mine = ProcessId::Mine();
 //   ... another process ...

@@ -1,6 +1,5 @@
-// What lies where in the file of a meeting (rendezvous.h): the head, a seat for each rank, a row of things said for
-// each rank, a row of messages for each pair, and a room for each rank's data. The file is sparse: what is not used
-// takes nothing.
+// The layout of a meeting's file (rendezvous.h): the head, a seat for each rank, a row of things said for each rank, a
+// row of messages for each pair, and a room for each rank's data. The file is sparse: what is not used takes nothing.
 //
 // All of it is in shared memory: zeros are valid, nothing is an address, and every change that another process acts on
 // is an atomic's. Internal to rendezvous*.cc.

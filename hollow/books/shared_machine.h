@@ -1,5 +1,5 @@
-// What the processes of one run share about the machine's devices: how many bytes each process has in use on each, and
-// the handles by which one process opens the memory of another.
+// The state that the processes of one run share about the machine's devices: how many bytes each process has in use on
+// each, and the handles by which one process opens the memory of another.
 //
 // The books lie in the file `books` of the run folder, which every process maps. Without a run folder they are private
 // to the process and to those it forks. A charge is:

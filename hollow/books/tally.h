@@ -1,4 +1,4 @@
-// What a process did that its report tells: work that nothing ran, calls that are not modelled, made-up values.
+// Counts what a process did for its report: work that nothing ran, calls that are not modelled, made-up values.
 //
 // Thread rule: any thread.
 #ifndef ASHLAR_HOLLOW_BOOKS_TALLY_H_

@@ -1,4 +1,4 @@
-// Made-up values: what the host reads of bytes that only a kernel would have written.
+// Made-up values stand for bytes that only a kernel would have written, when the host reads them.
 #ifndef ASHLAR_HOLLOW_LAUNCH_MADE_UP_H_
 #define ASHLAR_HOLLOW_LAUNCH_MADE_UP_H_
 

@@ -1,4 +1,4 @@
-// What a process leaves for `ashlar dry-run` when it ends: process-PID.json in the run folder.
+// Writes what a process leaves for `ashlar dry-run` when it ends: process-PID.json in the run folder.
 #ifndef ASHLAR_HOLLOW_LAUNCH_REPORT_H_
 #define ASHLAR_HOLLOW_LAUNCH_REPORT_H_
 

@@ -1,4 +1,4 @@
-// What a hollow machine is like: written by `ashlar dry-run`, read by the preloaded library of each process.
+// The settings of a hollow machine: written by `ashlar dry-run`, read by the preloaded library of each process.
 //
 // The file `machine` in the folder that ASHLAR_HOLLOW_RUN names has a line `key=value` for each field that is not as
 // below. Without a folder, the fields are as below. An unknown key or a value that cannot be read is one line on

@@ -1,4 +1,4 @@
-// What the functions that stand in for CUDA's have in common: the real call, and its row where it is the program's own.
+// Shared by the functions that stand in for CUDA's: the real call, and its row where the call is the program's own.
 //
 //   int cudaMalloc(void** pointer, std::size_t bytes) {
 //     return Allocate({Name::cudaMalloc, ASHLAR_RETURN}, pointer, [&] { return Asked{bytes}; }, pointer, bytes);

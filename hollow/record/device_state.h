@@ -1,4 +1,4 @@
-// What the driver says of the calling thread's device. Asked of the real functions: nothing of it is recorded.
+// Asks the driver about the calling thread's device, by the real functions: nothing of it is recorded.
 #ifndef ASHLAR_HOLLOW_RECORD_DEVICE_STATE_H_
 #define ASHLAR_HOLLOW_RECORD_DEVICE_STATE_H_
 

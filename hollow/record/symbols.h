@@ -1,5 +1,5 @@
-// What an address of code is called: the file it lies in, where in it, and the function: an exported one, else one of
-// the file's own table of symbols, where it was not stripped.
+// Names an address of code: the file it lies in, the place in it, and the function. The function is an exported one,
+// else one of the file's own table of symbols, where it was not stripped.
 //
 // Thread rule: any thread, one at a time. Slow (up to milliseconds): ask once for each address.
 #ifndef ASHLAR_HOLLOW_RECORD_SYMBOLS_H_

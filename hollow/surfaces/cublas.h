@@ -1,4 +1,4 @@
-// What the surfaces of cuBLAS and cuBLASLt share: the handle, and the statuses of cublas_api.h.
+// Shared by the surfaces of cuBLAS and cuBLASLt: the handle, and the statuses of cublas_api.h.
 //
 // Thread rule: any thread; one handle is used by one thread at a time, as cuBLAS asks.
 #ifndef ASHLAR_HOLLOW_SURFACES_CUBLAS_H_

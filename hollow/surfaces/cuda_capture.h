@@ -1,4 +1,4 @@
-// What the runtime's and the driver's calls on captures of streams share. Each is called with the process's lock held.
+// Shared by the runtime's and the driver's calls on captures of streams. Each is called with the process's lock held.
 #ifndef ASHLAR_HOLLOW_SURFACES_CUDA_CAPTURE_H_
 #define ASHLAR_HOLLOW_SURFACES_CUDA_CAPTURE_H_
 

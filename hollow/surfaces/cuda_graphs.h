@@ -1,4 +1,4 @@
-// What the runtime's and the driver's calls on graphs share: building them, looking at them, launching them.
+// Shared by the runtime's and the driver's calls on graphs: building them, looking at them, launching them.
 //
 // A node's parameters are kept as the program gave them, and given back. Those of captured work are not known, and
 // asking for them is refused. With the process's lock held, but for LaunchGraph. Source of the rules: CUDA C++

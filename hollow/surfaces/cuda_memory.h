@@ -1,4 +1,5 @@
-// What the runtime's and the driver's calls on memory do, once for both. Each is called with the process's lock held.
+// Implements the runtime's and the driver's calls on memory, once for both. Each is called with the process's lock
+// held.
 #ifndef ASHLAR_HOLLOW_SURFACES_CUDA_MEMORY_H_
 #define ASHLAR_HOLLOW_SURFACES_CUDA_MEMORY_H_
 

@@ -1,5 +1,5 @@
-// What the runtime's and the driver's calls on memory pools do, once for both. Each is called with the process's lock
-// held.
+// Implements the runtime's and the driver's calls on memory pools, once for both. Each is called with the process's
+// lock held.
 #ifndef ASHLAR_HOLLOW_SURFACES_CUDA_POOLS_H_
 #define ASHLAR_HOLLOW_SURFACES_CUDA_POOLS_H_
 

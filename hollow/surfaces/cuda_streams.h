@@ -1,4 +1,4 @@
-// What the runtime's and the driver's calls on streams, events, captures and copies share.
+// Shared by the runtime's and the driver's calls on streams, events, captures and copies.
 #ifndef ASHLAR_HOLLOW_SURFACES_CUDA_STREAMS_H_
 #define ASHLAR_HOLLOW_SURFACES_CUDA_STREAMS_H_
 

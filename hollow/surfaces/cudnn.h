@@ -1,4 +1,4 @@
-// What the surfaces of cuDNN share: statuses, the handle, and descriptors of tensors and filters.
+// Shared by the surfaces of cuDNN: statuses, the handle, and descriptors of tensors and filters.
 //
 // Statuses are those of the version that the program brought: cudnn_graph.h of 9, cudnn_ops_infer.h of 8.
 // Thread rule: any thread; one handle or descriptor is used by one thread at a time, as cuDNN asks.

@@ -1,5 +1,5 @@
-// Where the weights of a recurrent network lie in cuDNN's weight space, and what a training step keeps for its way
-// back.
+// Lays out the weights of a recurrent network in cuDNN's weight space, and sizes what a training step keeps for
+// backward.
 //
 // Offsets and sizes are in elements. `which` is cuDNN's linLayerID: the gates' matrices for the input, then those for
 // the state, then the projection's. Thread rule: any thread.

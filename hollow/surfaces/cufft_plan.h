@@ -1,4 +1,4 @@
-// What a plan of cuFFT needs: the rule for the size of its work area.
+// The rule for the size of a cuFFT plan's work area.
 //
 // The rule is an assumption that follows what cuFFT's documentation tells: a transform takes temporary storage of about
 // its own size, and one whose length has a large prime factor, which another algorithm computes, up to eight times

@@ -1,4 +1,4 @@
-// What the files of cuSPARSE share: the handle, and descriptors of matrices and vectors.
+// Shared by the files of cuSPARSE: the handle, and descriptors of matrices and vectors.
 //
 // Thread rule: any thread; one handle or descriptor is used by one thread at a time, as cuSPARSE asks.
 #ifndef ASHLAR_HOLLOW_SURFACES_CUSPARSE_H_

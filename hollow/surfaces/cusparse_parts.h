@@ -1,4 +1,5 @@
-// Small parts of the files of cuSPARSE's generic interface: an object is made, and a part of it told where it is asked.
+// Small parts of the files of cuSPARSE's generic interface: an object is made, and a part of it given where it is asked
+// for.
 #ifndef ASHLAR_HOLLOW_SURFACES_CUSPARSE_PARTS_H_
 #define ASHLAR_HOLLOW_SURFACES_CUSPARSE_PARTS_H_
 

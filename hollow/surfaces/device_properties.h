@@ -1,4 +1,4 @@
-// What a device says about itself: attributes by CUDA's number, and cudaDeviceProp in the layout of each version.
+// The properties of a device: attributes by CUDA's number, and cudaDeviceProp in the layout of each version.
 #ifndef ASHLAR_HOLLOW_SURFACES_DEVICE_PROPERTIES_H_
 #define ASHLAR_HOLLOW_SURFACES_DEVICE_PROPERTIES_H_
 

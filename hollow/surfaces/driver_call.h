@@ -1,4 +1,4 @@
-// How the driver's functions answer: under the process's lock, with CUDA's own number.
+// Answers the driver's functions under the process's lock, with CUDA's own number.
 #ifndef ASHLAR_HOLLOW_SURFACES_DRIVER_CALL_H_
 #define ASHLAR_HOLLOW_SURFACES_DRIVER_CALL_H_
 

@@ -1,4 +1,4 @@
-// Where a function of the driver lies, by its plain name and the version of CUDA that the caller was compiled for.
+// Finds a function of the driver by its plain name and the version of CUDA that the caller was compiled for.
 #ifndef ASHLAR_HOLLOW_SURFACES_DRIVER_ENTRY_H_
 #define ASHLAR_HOLLOW_SURFACES_DRIVER_ENTRY_H_
 

@@ -1,4 +1,4 @@
-// What the two files of NVML share: devices as handles, and answers in its manner.
+// Shared by the two files of NVML: devices as handles, and answers in its manner.
 //
 // Thread rule: any thread.
 #ifndef ASHLAR_HOLLOW_SURFACES_NVML_H_

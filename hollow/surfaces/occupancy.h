@@ -1,4 +1,5 @@
-// What is said of kernels that nobody compiled for this device: attributes and occupancy by which every launch passes.
+// Answers questions about kernels that nobody compiled for this device, with attributes and occupancy that let every
+// launch pass.
 #ifndef ASHLAR_HOLLOW_SURFACES_OCCUPANCY_H_
 #define ASHLAR_HOLLOW_SURFACES_OCCUPANCY_H_
 

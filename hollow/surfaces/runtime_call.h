@@ -1,4 +1,4 @@
-// How the runtime's functions answer: under the process's lock, with the thread's last error kept.
+// Answers the runtime's functions under the process's lock, and keeps the thread's last error.
 #ifndef ASHLAR_HOLLOW_SURFACES_RUNTIME_CALL_H_
 #define ASHLAR_HOLLOW_SURFACES_RUNTIME_CALL_H_
 

@@ -1,4 +1,4 @@
-// How a surface, a table of the functions of one of NVIDIA's libraries, answers.
+// A surface is a table of the functions of one of NVIDIA's libraries. This header says how one answers.
 //
 //   ASHLAR_SURFACE int cublasCreate_v2(void** handle) { return Made<CublasHandle>(handle); }
 //

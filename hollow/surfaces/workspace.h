@@ -1,4 +1,4 @@
-// What a library asks of its caller for scratch: the assumption is that it asks for nothing.
+// Sizes the scratch that a library asks of its caller. The assumption is that it asks for nothing.
 //
 // The true sizes depend on kernels that only a device can choose. So every function that answers the size of a
 // workspace answers kWorkspaceBytes, and a report names that as an assumption. Sizes of what outlives a call, such as

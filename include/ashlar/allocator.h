@@ -1,5 +1,5 @@
-// A caching allocator of device memory: it obtains segments from a device, cuts blocks from them, and keeps what is
-// freed for the next request of the same stream, with the decisions of PyTorch's CUDA caching allocator.
+// A caching allocator of device memory. It obtains segments from a device, cuts blocks from them, and keeps freed
+// blocks for the next request of the same stream. It decides as PyTorch's CUDA caching allocator does.
 //
 //   absl::StatusOr<std::unique_ptr<ashlar::Device>> gpu = ashlar::OpenCudaDevice({});
 //   ashlar::Allocator allocator(gpu->get(), *ashlar::Options::Parse("max_split_size_mb:128"));

@@ -1,4 +1,5 @@
-// Everything of the component allocator. A program that does little with it may include the header of its topic alone:
+// Includes every header of the component allocator. A program that needs little may include the header of its topic
+// alone:
 //
 //   allocator.h    Allocator and Block          recorder.h    recordings of a run
 //   buffer.h       a block that frees itself    scope.h       names for parts of a program

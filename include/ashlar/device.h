@@ -1,5 +1,5 @@
-// The device seam: every call the allocator makes to a device, about a dozen, all virtual and cold. None of them is
-// made on a cache hit in the same stream while no event is outstanding.
+// A Device gives the allocator its memory. It has about a dozen virtual calls. A cache hit in the same stream makes
+// none of them while no event is outstanding.
 //
 //   segments   AllocateSegment / FreeSegment            cuMemAlloc / cuMemFree
 //   VMM        Reserve / ReleaseReservation             cuMemAddressReserve / cuMemAddressFree

@@ -1,4 +1,4 @@
-// The devices that come with the allocator. A program of its own kind of memory derives from Device (device.h).
+// The devices that come with the allocator. For another kind of memory, derive a class from Device (device.h).
 //
 //   absl::StatusOr<std::unique_ptr<ashlar::Device>> gpu = ashlar::OpenCudaDevice({.ordinal = 0});
 //   if (!gpu.ok()) return gpu.status();   // one line: no driver, one that is too old, no such device

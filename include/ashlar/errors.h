@@ -1,5 +1,5 @@
-// The allocator for code that throws: RMM, std::pmr and PyTorch's pluggable allocators want an exception where a
-// request fails, and catch std::bad_alloc.
+// Functions that throw in place of returning a status. RMM, std::pmr and PyTorch's pluggable allocators want an
+// exception where a request fails, and catch std::bad_alloc.
 //
 //   try {
 //     const ashlar::Block block = ashlar::AllocateOrThrow(allocator, 300 * ashlar::kMiB, stream);

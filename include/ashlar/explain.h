@@ -1,4 +1,4 @@
-// What `ashlar explain` says, for programs: the component analyzer (ashlar::analyzer).
+// `ashlar explain` as a function: the component analyzer (ashlar::analyzer).
 //
 //   absl::StatusOr<std::string> text = ashlar::ExplainFile("snapshot.pickle");
 //   absl::StatusOr<std::string> json = ashlar::ExplainBytes(log, {.as_json = true});

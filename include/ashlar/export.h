@@ -1,5 +1,5 @@
-// ASHLAR_EXPORT marks what programs may link against: libraries are built with hidden visibility, and export nothing
-// else.
+// ASHLAR_EXPORT marks the names that programs may link against. Libraries are built with hidden visibility and export
+// nothing else.
 #ifndef ASHLAR_EXPORT_H_
 #define ASHLAR_EXPORT_H_
 

@@ -1,4 +1,5 @@
-// The hollow device, for a program that runs over it: what a test, or a helper in another language, may ask of it.
+// Functions of the hollow device for a program that runs over it: a test, or a helper in another language, may call
+// them.
 //
 // Look these up by name (dlsym(RTLD_DEFAULT, ...), ctypes): they are there only when `ashlar dry-run` started the
 // program. Each may be called from any thread. Sizes are in bytes; devices count from 0, as CUDA counts them.

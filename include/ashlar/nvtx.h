@@ -1,4 +1,4 @@
-// Makes NVTX ranges scopes of recordings (scope.h): programs that are annotated for a profiler already need no
+// Turns NVTX ranges into scopes of recordings (scope.h). A program that is annotated for a profiler already needs no
 // ASHLAR_SCOPE.
 //
 //   ashlar::FollowNvtxRanges();               // anywhere in the program

@@ -1,5 +1,5 @@
-// The settings of an allocator: a version of PyTorch to decide exactly as, what PYTORCH_CUDA_ALLOC_CONF says, and what
-// goes beyond PyTorch, which is off unless asked for. docs/library/settings.md has every key.
+// Options are the settings of an allocator: the version of PyTorch to decide as, PyTorch's own settings, and settings
+// beyond PyTorch's, which are off unless asked for. docs/library/settings.md has every key.
 //
 //   absl::StatusOr<ashlar::Options> options = ashlar::Options::Parse("max_split_size_mb:128,memory_limit_mb:20480");
 //   absl::StatusOr<ashlar::Options> options = ashlar::Options::FromEnvironment();   // ASHLAR_CONF

@@ -1,4 +1,4 @@
-// A private pool by handle, and the scope in which a thread's requests go to it.
+// A Pool is a private pool by handle; a PoolScope sends a thread's requests to it.
 //
 //   ashlar::Pool pool(allocator);
 //   {

@@ -1,4 +1,4 @@
-// How requests come to a private pool, and what the pool does (Allocator::BeginPool, CreatePool).
+// Types of private pools: how requests come to one, and what it does (Allocator::BeginPool, CreatePool).
 #ifndef ASHLAR_POOL_ROUTES_H_
 #define ASHLAR_POOL_ROUTES_H_
 

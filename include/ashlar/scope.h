@@ -1,4 +1,4 @@
-// Names for parts of a program, so that a recording can say which part asked for what:
+// A scope names a part of a program, so that a recording can say which part asked for what:
 //
 //   void Model::Forward(const Tensor& x) {
 //     ASHLAR_SCOPE("forward");

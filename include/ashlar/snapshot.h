@@ -1,4 +1,4 @@
-// The state of an allocator at one moment: its segments, cut into blocks.
+// A snapshot is the state of an allocator at one moment: its segments, cut into blocks.
 //
 //   segment  [address .................... address + size_bytes)
 //            | live 512 | free 1536 | live ... | pending ... |      blocks tile the segment, in address order

@@ -1,4 +1,5 @@
-// What a limit that refuses nothing tells when it is crossed (Allocator::SetSoftLimit).
+// SoftLimitCrossing is what a soft limit's callback is given: the limit, the reserved bytes, and the segment that would
+// cross it (Allocator::SetSoftLimit).
 #ifndef ASHLAR_SOFT_LIMIT_H_
 #define ASHLAR_SOFT_LIMIT_H_
 

@@ -1,4 +1,4 @@
-// Statistics of one allocator, by the names and rules of torch.cuda.memory_stats.
+// Stats holds the statistics of one allocator, by the names and rules of torch.cuda.memory_stats.
 //
 //   ashlar::Stats stats = allocator.stats();
 //   stats.reserved_bytes.all().peak;

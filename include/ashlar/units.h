@@ -1,4 +1,4 @@
-// Byte units, streams and pools.
+// Units of bytes, and the types of streams and pools.
 //
 // Sizes and addresses are plain std::uint64_t whose name says the unit (`size_bytes`, `address`); a stream and a
 // pool are types of their own, so that they cannot be swapped with a size. All intervals are half-open. Sizes print

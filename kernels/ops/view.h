@@ -1,4 +1,4 @@
-// What an op sees of a tensor: an address, a dtype, sizes and strides. It owns nothing.
+// A View is a tensor as an op sees it: an address, a dtype, sizes and strides. It owns nothing.
 //
 //   View scores = Contiguous(data, DType::kFloat16, {4, 12, 128, 128});
 //   View row = {.data = p, .dtype = DType::kFloat32, .sizes = {4, 64}, .strides = {0, 1}};  // one row, seen four times

@@ -1,6 +1,5 @@
-// Where ops take scratch from: nothing in kernels/ops allocates by itself, so a run's memory is the caller's to see.
-// On a stream's Ops scratch is allocated and freed in stream order: it may be reused by the stream's later work at
-// once.
+// A Workspace gives ops their scratch. Nothing in kernels/ops allocates by itself, so the caller sees all memory of a
+// run. Scratch is allocated and freed in stream order: the stream's later work may reuse it at once.
 #ifndef ASHLAR_KERNELS_OPS_WORKSPACE_H_
 #define ASHLAR_KERNELS_OPS_WORKSPACE_H_
 

@@ -1,5 +1,5 @@
-// What a run carries along: the memory, whose behaviour to show, how to compute, and the modes that Python keeps per
-// thread (gradients, autocast).
+// The context that a run carries along: the memory, the version to behave as, how to compute, and the modes that Python
+// keeps per thread (gradients, autocast).
 //
 //   Context context(&allocator, Stream{0}, *FrameworkOf("2.6"), *GpuNamed("A100"));
 //   const NoGrad no_grad(context);

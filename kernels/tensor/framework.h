@@ -1,5 +1,5 @@
-// What differs between versions of PyTorch in what an eager step allocates, and what depends on the GPU and on the
-// libraries. Each switch says where it was read.
+// The switches that change what an eager step allocates: by version of PyTorch, by GPU and by library. Each switch
+// names its source.
 #ifndef ASHLAR_KERNELS_TENSOR_FRAMEWORK_H_
 #define ASHLAR_KERNELS_TENSOR_FRAMEWORK_H_
 

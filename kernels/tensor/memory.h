@@ -1,4 +1,4 @@
-// Where tensors take their bytes: one caching allocator, a current stream, and what a run is asked about afterwards.
+// The memory of tensors: one caching allocator, a current stream, and the figures that a run is asked for afterwards.
 //
 // After the first request that fails every further one is refused at once, without asking the allocator, so that a step
 // written without a check at each line runs to its end in no time; its caller looks at status().

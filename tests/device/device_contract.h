@@ -1,4 +1,4 @@
-// What every device must do, as a suite (device_contract.cc): a new device earns its place by instantiating it.
+// The contract of every device as a suite (device_contract.cc): a new device earns its place by instantiating it.
 //
 //   TestedDevice MakeSim() { ... }
 //   INSTANTIATE_TEST_SUITE_P(Sim, DeviceContractTest, testing::Values(DeviceMaker{"plain", MakeSim}));

@@ -1,4 +1,4 @@
-// What the streams of the fake CUDA were given, in order, and how far each is. It is the plain oracle of what
+// Keeps what the streams of the fake CUDA were given, in order, and how far each is. It is the plain oracle of what
 // allocator/device/stream_clock.h does fast, and takes nothing but the standard library (libcuda.cc says why).
 #ifndef ASHLAR_TESTS_FAKE_CUDA_FAKE_STREAMS_H_
 #define ASHLAR_TESTS_FAKE_CUDA_FAKE_STREAMS_H_

@@ -1,4 +1,4 @@
-// What a program asked of its allocator, in the order it asked: each allocation by its size, each free by which
+// Keeps what a program asked of its allocator, in the order it asked: each allocation by its size, each free by which
 // allocation it ends. Two programs that agree in this list agree in what they allocate and when.
 #ifndef ASHLAR_TESTS_KERNELS_STEP_RECORDER_H_
 #define ASHLAR_TESTS_KERNELS_STEP_RECORDER_H_
