@@ -12,15 +12,15 @@
 //
 // buffer.h has a block that frees itself, pool.h private pools, errors.h exceptions in place of statuses.
 //
-// Errors: kResourceExhausted is out of memory, after everything was tried, with at most 12 lines on where every byte
-// is, of which the first is a message by itself; anything else is the device's own. Where the ladder could not
-// synchronise or return memory, its failure is that error, not out of memory. Calls that answer nothing leave theirs in
-// TakeDeviceError. Where the device is lost (reset, or this is a forked child), every Allocate answers that from then
-// on, frees only keep books, and nothing is returned. What a caller gets wrong ends the program with one line, as far
-// as it can be told; docs/library/misuse.md has what happens when.
+// Errors: kResourceExhausted is out of memory, after everything was tried. Its text has at most 12 lines on where every
+// byte is; the first line is a message by itself. Any other code is the device's own. A request fails with the device's
+// error, not as out of memory, when the allocator could not synchronise or return memory. A call that returns nothing
+// leaves its error in TakeDeviceError. A lost device (reset, or this is a forked child) fails every Allocate from then
+// on; frees only keep books, and nothing is returned. A wrong call ends the program with one line, where the allocator
+// can notice it (docs/library/misuse.md).
 //
-// Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
-// thread than the one that allocated it.
+// Threads: any thread may call any function at any time, unless its comment says otherwise. A block may be freed by
+// another thread than the one that allocated it.
 #ifndef ASHLAR_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_H_
 

@@ -7,8 +7,9 @@
 //     buffer->RecordStream(other);    // `other` uses it too
 //   }                                 // freed: the next request of `stream` may have it, after that kernel
 //
-// It waits for nothing: memory is reused by work that the stream is given later, and where other streams were recorded,
-// once their work so far is done. The allocator outlives the buffer. Threads: a buffer by one thread at a time.
+// Freeing waits for nothing. Work that the stream is given later may reuse the memory; where other streams were
+// recorded, it is reused once their work so far is done. The allocator outlives the buffer. Threads: one thread at a
+// time uses a buffer.
 #ifndef ASHLAR_BUFFER_H_
 #define ASHLAR_BUFFER_H_
 

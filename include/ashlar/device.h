@@ -9,8 +9,8 @@
 //              MakeStreamWait                           cuEventRecord, cuStreamWaitEvent
 //
 // Errors: kResourceExhausted means out of device memory and nothing else; the allocator then walks its ladder. Any
-// other code is a device error and is passed to the caller unchanged. What a failure leaves behind, as
-// docs/library/devices.md says it too:
+// other code is a device error and is passed to the caller unchanged. A failed call leaves this
+// behind (docs/library/devices.md):
 //   AllocateSegment, Reserve, Map              nothing: no byte, no page, no address
 //   FreeSegment, Unmap, ReleaseReservation     the caller is rid of the range; the device keeps what was not taken back
 //                                              and tries again before it obtains memory the next time

@@ -3,8 +3,8 @@
 //   absl::StatusOr<std::unique_ptr<ashlar::Device>> gpu = ashlar::OpenCudaDevice({.ordinal = 0});
 //   if (!gpu.ok()) return gpu.status();   // one line: no driver, one that is too old, no such device
 //
-// docs/library/devices.md says what each is and does. Calls to a device are serialised by the allocator that owns its
-// memory; a device outlives its allocator and every use of its memory, and returns all of it when it ends.
+// docs/library/devices.md describes each. The allocator that owns a device's memory serialises the calls to it. A
+// device outlives its allocator and every use of its memory, and returns all memory when it ends.
 #ifndef ASHLAR_DEVICES_H_
 #define ASHLAR_DEVICES_H_
 

@@ -5,9 +5,9 @@
 //
 // The input is a PyTorch memory snapshot, a recording (recorder.h), a request trace, or a text with an out-of-memory
 // message; a file may be compressed by gzip. docs/guide/explain.md says how to read the text,
-// docs/schemas/explain.schema.json the keys of the JSON. Errors: kInvalidArgument and kDataLoss name what is wrong with
-// the input and where; kNotFound and others are the file's; kOutOfRange: an option that does not go with it. It may
-// take minutes and gigabytes on large traces. Threads: any, independently.
+// docs/schemas/explain.schema.json the keys of the JSON. Errors: kInvalidArgument and kDataLoss name the fault in the
+// input and its place; kNotFound and others are the file's; kOutOfRange is an option that does not go with the input.
+// It may take minutes and gigabytes on large traces. Threads: any, independently.
 #ifndef ASHLAR_EXPLAIN_H_
 #define ASHLAR_EXPLAIN_H_
 

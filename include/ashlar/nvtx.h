@@ -5,10 +5,10 @@
 //   nvtxRangePushA("forward");                // a phase of the recording from here ...
 //   nvtxRangePop();                           // ... to here
 //
-// The component adapters_nvtx, where the toolkit's nvtx3 headers were found. It is an NVTX static injection
-// (nvtx3/nvtxDetail/nvtxInit.h): it is there from the first NVTX call on, unless NVTX_INJECTION64_PATH names another,
-// such as a profiler's. Ranges pushed and popped are followed, of every domain, on one stack a thread; ranges that are
-// started and ended (nvtxRangeStart) are not, as they need not nest.
+// It belongs to the component adapters_nvtx, which is built where the toolkit's nvtx3 headers were found. It is an NVTX
+// static injection (nvtx3/nvtxDetail/nvtxInit.h): it works from the first NVTX call on, unless NVTX_INJECTION64_PATH
+// names another, such as a profiler's. It follows ranges that are pushed and popped, in every domain, on one stack a
+// thread. It does not follow ranges that are started and ended (nvtxRangeStart), as they need not nest.
 #ifndef ASHLAR_NVTX_H_
 #define ASHLAR_NVTX_H_
 

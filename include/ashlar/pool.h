@@ -7,9 +7,9 @@
 //   }
 //   allocator.Free(block);                                     // at any time; the pool keeps the memory
 //
-// The end of the handle gives back what is free then; blocks that still live stay valid, and EmptyCache returns their
-// memory once they are freed. A scope uses the pool as well: one that ends later keeps it until then.
-// Threads: a handle by one thread at a time; a scope belongs to the thread that opened it.
+// The handle's destructor returns the memory that is free then. Live blocks stay valid, and EmptyCache returns their
+// memory once they are freed. A scope uses the pool as well: a scope that ends later keeps the pool until then.
+// Threads: one thread at a time uses a handle; a scope belongs to the thread that opened it.
 #ifndef ASHLAR_POOL_H_
 #define ASHLAR_POOL_H_
 

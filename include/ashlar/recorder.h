@@ -7,15 +7,15 @@
 //   absl::Status status = (*ring)->Write("last.ashlar");   // ring: the last events, any number of times
 //   absl::Status status = (*file)->Finish();               // file: its end; the destructor does it too
 //
-// `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/library/recorder.md). What is recorded
-// replays to the same decisions.
+// `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/library/recorder.md). A replay of them
+// comes to the same decisions.
 //
-// A process that is killed loses the chunk that was being filled, nothing before. When the file cannot be written any
-// more, memory runs out, or stack_of throws, the recording ends as it does there, and status() says why; the allocator
-// goes on. In a child that fork makes, a file's recorder has ended; a ring goes on.
+// A process that is killed loses the chunk that was being filled, nothing before. The recording ends, and status() says
+// why, when the file cannot be written any more, memory runs out, or stack_of throws; the allocator goes on. In a child
+// that fork makes, a file's recorder has ended; a ring goes on.
 //
-// Threads: everything may be called by any thread. While a recorder is there all threads of the allocator share one
-// lock. The allocator outlives the recorder.
+// Threads: any thread may call any function. While a recorder is set, all threads of the allocator share one lock. The
+// allocator outlives the recorder.
 #ifndef ASHLAR_RECORDER_H_
 #define ASHLAR_RECORDER_H_
 

@@ -5,9 +5,9 @@
 //     ...
 //   }
 //
-// A recorder (recorder.h) marks where a scope begins and ends, and what is allocated meanwhile on the same thread has
-// the open scopes as its call stack, innermost first. Scopes nest; each thread has its own. While nothing records, a
-// scope costs one load and one branch; one that was opened then is not seen by a recorder that comes later.
+// A recorder (recorder.h) marks where a scope begins and ends. An allocation on the same thread has the open scopes as
+// its call stack, innermost first. Scopes nest; each thread has its own. While nothing records, a scope costs one load
+// and one branch, and a recorder that comes later does not see it.
 #ifndef ASHLAR_SCOPE_H_
 #define ASHLAR_SCOPE_H_
 
