@@ -77,6 +77,8 @@ struct Note {
   std::string name;     // stable key, "unknown_action"
   std::string message;  // one sentence for people
   std::uint64_t count = 0;
+
+  bool operator==(const Note&) const = default;
 };
 
 // A mark the program set beside the trace (torch.profiler.record_function, optimizer steps): START and END pairs.

@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/answers/bound.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/readers/plain/minimalloc_csv.h"
-#include "analyzer/readers/sniff.h"
 #include "analyzer/report/bound_report.h"
 
 namespace ashlar::cli {
@@ -28,21 +29,17 @@ struct BoundFlags {
   ReplayFlags replay;
 };
 
-absl::StatusOr<report::BoundReport> BoundOf(const std::string& bytes, const BoundFlags& flags,
-                                            const report::ExplainOptions& options) {
+absl::StatusOr<answers::BoundAnswer> BoundOf(const answers::Input& input, const BoundFlags& flags,
+                                             const answers::ReplaySettings& settings) {
   const auto max_steps = static_cast<std::uint64_t>(flags.seconds * kStepsPerSecond);
-  if (readers::Sniff(bytes) != readers::InputKind::kPackingCsv) {
-    const absl::StatusOr<report::TracedRun> run = TraceOf(flags.input, bytes, flags.replay, options);
-    if (!run.ok()) return run.status();
-    return report::BoundOfTrace(flags.input, *run, max_steps, NamingProgress(flags.input, options).progress);
+  if (input.problem() != nullptr) {
+    absl::StatusOr<answers::BoundAnswer> out =
+        answers::BoundOfProblem(flags.input, *input.problem(), max_steps, settings.progress);
+    return out.ok() ? std::move(out) : OfInput(flags.input, out.status());
   }
-  absl::StatusOr<readers::PackingProblem> problem = readers::ParseMinimallocCsv(bytes);
-  absl::StatusOr<report::BoundReport> report =
-      problem.ok() ? report::BoundOfProblem(flags.input, *std::move(problem), max_steps,
-                                            NamingProgress(flags.input, options).progress)
-                   : absl::StatusOr<report::BoundReport>(problem.status());
-  if (report.ok()) return report;
-  return absl::Status(report.status().code(), absl::StrCat(flags.input, ": ", report.status().message()));
+  const absl::StatusOr<answers::TracedRun> run = answers::TraceInput(input, settings);
+  if (!run.ok()) return OfInput(flags.input, run.status());
+  return answers::BoundOfTrace(flags.input, *run, max_steps, settings.progress);
 }
 
 int RunBound(const BoundFlags& flags) {
@@ -50,13 +47,15 @@ int RunBound(const BoundFlags& flags) {
     return Fail(kUsage, absl::InvalidArgumentError(
                             absl::StrCat("--seconds: ", flags.seconds, " is not between 0 and ", kMostSeconds)));
   }
-  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
-  if (!options.ok()) return Fail(kUsage, options.status());
+  absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
+  if (!settings.ok()) return Fail(kUsage, settings.status());
   ProgressLine line;
-  options->progress = line.Shower();
-  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *options);
+  settings->progress = line.Shower();
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  const absl::StatusOr<report::BoundReport> report = BoundOf(*bytes, flags, *options);
+  const absl::StatusOr<answers::Input> input = InputOf(flags.input, *bytes, flags.replay, {.problems = true});
+  if (!input.ok()) return FailLoad(input.status());
+  const absl::StatusOr<answers::BoundAnswer> report = BoundOf(*input, flags, NamingProgress(flags.input, *settings));
   if (!report.ok()) return FailLoad(report.status());
   if (!flags.csv.empty()) {
     if (absl::Status status = WriteFile(flags.csv, readers::WriteMinimallocCsv(report->problem)); !status.ok()) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/answers/check.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/progress_line.h"
@@ -37,8 +38,8 @@ absl::Status ReadBytes(const char* flag, const std::string& text, std::optional<
   return absl::OkStatus();
 }
 
-absl::StatusOr<report::CheckLimits> ReadLimits(const CheckFlags& flags) {
-  report::CheckLimits out;
+absl::StatusOr<answers::CheckLimits> ReadLimits(const CheckFlags& flags) {
+  answers::CheckLimits out;
   if (absl::Status status = ReadBytes("--max-reserved", flags.max_reserved, out.max_reserved_bytes); !status.ok()) {
     return status;
   }
@@ -58,16 +59,16 @@ absl::StatusOr<report::CheckLimits> ReadLimits(const CheckFlags& flags) {
 }
 
 int RunCheck(const CheckFlags& flags) {
-  const absl::StatusOr<report::CheckLimits> limits = ReadLimits(flags);
+  const absl::StatusOr<answers::CheckLimits> limits = ReadLimits(flags);
   if (!limits.ok()) return Fail(kUsage, limits.status());
-  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
-  if (!options.ok()) return Fail(kUsage, options.status());
+  absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
+  if (!settings.ok()) return Fail(kUsage, settings.status());
   ProgressLine line;
-  options->progress = line.Shower();
-  const absl::StatusOr<std::vector<report::TracedRun>> runs = LoadDevices(flags.input, flags.replay, *options);
+  settings->progress = line.Shower();
+  const absl::StatusOr<std::vector<answers::TracedRun>> runs = LoadDevices(flags.input, flags.replay, *settings);
   if (!runs.ok()) return FailLoad(runs.status());
   line.Show("holding the limits against it");
-  const report::CheckReport report = report::CheckDevices(flags.input, *runs, *limits);
+  const answers::CheckAnswer report = answers::CheckDevices(flags.input, *runs, *limits);
   if (!flags.junit.empty()) {
     if (absl::Status status = WriteFile(flags.junit, report::ToJUnit(report)); !status.ok()) {
       return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: ", status.message())));

@@ -34,7 +34,7 @@ absl::Status TakeRule(absl::string_view conf, absl::string_view key, absl::strin
   return absl::OkStatus();
 }
 
-absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& out) {
+absl::Status ReadPolicyFlags(const ReplayFlags& flags, answers::ReplaySettings& out) {
   if (!flags.compat.empty()) {
     const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
     if (!compat.ok()) return OfFlag("--compat", compat.status());
@@ -56,7 +56,7 @@ absl::Status ReadPolicyFlags(const ReplayFlags& flags, report::ExplainOptions& o
   return status;
 }
 
-absl::Status ReadDeviceCosts(const std::string& file, report::ExplainOptions& out) {
+absl::Status ReadDeviceCosts(const std::string& file, answers::ReplaySettings& out) {
   if (file.empty()) return absl::OkStatus();
   const absl::StatusOr<std::string> text = readers::ReadInput(file);
   if (!text.ok()) return OfFlag("--device-costs", text.status());
@@ -94,8 +94,8 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags) {
   app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
 }
 
-absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags) {
-  report::ExplainOptions out;
+absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags) {
+  answers::ReplaySettings out;
   if (absl::Status status = ReadPolicyFlags(flags, out); !status.ok()) return status;
   if (flags.segment_addresses == "descending") {
     out.segment_addresses = device::AddressOrder::kDescending;

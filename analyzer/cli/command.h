@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/answers/replay_settings.h"
 #include "analyzer/cli/command_line.h"
-#include "analyzer/report/explain.h"
 
 namespace ashlar::cli {
 
@@ -37,7 +37,7 @@ void AddReplayFlags(Command& app, ReplayFlags& flags);
 void AddPolicyFlags(Command& app, ReplayFlags& flags);
 
 // The flags checked and read; errors name the flag.
-absl::StatusOr<report::ExplainOptions> ReadReplayFlags(const ReplayFlags& flags);
+absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags);
 
 // The status with the flag before its message: "--capacity: ...".
 absl::Status OfFlag(const char* flag, const absl::Status& status);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/answers/diff.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
@@ -20,30 +21,30 @@ struct DiffFlags {
   ReplayFlags replay;
 };
 
-absl::StatusOr<report::DiffMoment> ParseMoment(const std::string& at) {
-  if (at == "peak") return report::DiffMoment::kPeak;
-  if (at == "oom") return report::DiffMoment::kOom;
-  if (at == "end") return report::DiffMoment::kEnd;
+absl::StatusOr<answers::DiffMoment> ParseMoment(const std::string& at) {
+  if (at == "peak") return answers::DiffMoment::kPeak;
+  if (at == "oom") return answers::DiffMoment::kOom;
+  if (at == "end") return answers::DiffMoment::kEnd;
   return absl::InvalidArgumentError(absl::StrCat("--at: '", at, "' is none of peak, oom, end"));
 }
 
 int RunDiff(const DiffFlags& flags) {
-  const absl::StatusOr<report::DiffMoment> moment = ParseMoment(flags.at);
+  const absl::StatusOr<answers::DiffMoment> moment = ParseMoment(flags.at);
   if (!moment.ok()) return Fail(kUsage, moment.status());
-  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
-  if (!options.ok()) return Fail(kUsage, options.status());
+  absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
+  if (!settings.ok()) return Fail(kUsage, settings.status());
   if (flags.a == "-" && flags.b == "-") {
     return Fail(kUsage, absl::InvalidArgumentError("only one of the two inputs can be standard input (-)"));
   }
   ProgressLine line;
-  options->progress = line.Shower();
-  const absl::StatusOr<report::TracedRun> a = LoadTrace(flags.a, flags.replay, *options);
+  settings->progress = line.Shower();
+  const absl::StatusOr<answers::TracedRun> a = LoadTrace(flags.a, flags.replay, *settings);
   if (!a.ok()) return FailLoad(a.status());
   KeepOfMemory(0.5);
-  const absl::StatusOr<report::TracedRun> b = LoadTrace(flags.b, flags.replay, *options);
+  const absl::StatusOr<answers::TracedRun> b = LoadTrace(flags.b, flags.replay, *settings);
   if (!b.ok()) return FailLoad(b.status());
   line.Show("comparing the two");
-  const absl::StatusOr<report::DiffReport> diff = report::MakeDiff(flags.a, *a, flags.b, *b, *moment);
+  const absl::StatusOr<answers::DiffAnswer> diff = answers::MakeDiff(flags.a, *a, flags.b, *b, *moment);
   if (!diff.ok()) return FailLoad(diff.status());
   return Print(flags.json ? report::ToJson(*diff) : report::ToText(*diff)) ? kOk : kUnreadable;
 }

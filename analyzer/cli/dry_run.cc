@@ -109,7 +109,7 @@ void AddExplanation(const remedies::Progress& progress, RunReport& report) {
   }
   const std::optional<std::uint64_t> total =
       report.machine.has_limit ? std::optional(report.machine.total.bytes) : std::nullopt;
-  absl::StatusOr<report::Explanation> explanation = ExplainProcess(*report.explained, total, progress);
+  absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, total, progress);
   if (explanation.ok()) {
     report.explanation = *std::move(explanation);
   } else {

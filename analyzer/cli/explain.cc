@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
@@ -13,8 +15,7 @@
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/report/explain_model.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/sniff.h"
-#include "analyzer/report/explain_input.h"
+#include "analyzer/report/explain_report.h"
 
 namespace ashlar::cli {
 namespace {
@@ -28,26 +29,29 @@ struct ExplainFlags {
   ReplayFlags replay;
 };
 
-using Explanations = std::vector<report::Explanation>;
+using Explanations = std::vector<answers::Explanation>;
 
-absl::StatusOr<Explanations> ExplainBytes(const std::string& bytes, const ReplayFlags& flags,
-                                          const report::ExplainOptions& options) {
-  if (readers::Sniff(bytes) == readers::InputKind::kPlainTrace) {
-    if (absl::Status status = NoSnapshotFlags(flags); !status.ok()) return status;
-  }
-  return report::ExplainInput(bytes, options);
+absl::StatusOr<Explanations> ExplainInput(const std::string& bytes, const ReplayFlags& flags,
+                                          const answers::ExplainOptions& options) {
+  answers::InputRule rule = answers::ExplainedInputs();
+  rule.fits = [&flags](readers::InputKind kind) {
+    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
+  };
+  const absl::StatusOr<answers::Input> input = answers::LoadInput(bytes, rule);
+  if (!input.ok()) return input.status();
+  return answers::Explain(*input, options);
 }
 
 // The peaks of another rank's file.
 absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank, const remedies::Progress& progress) {
-  report::ExplainOptions options;
-  options.progress = progress;
-  const absl::StatusOr<report::TracedRun> run = LoadTrace(file, {}, options);
+  answers::ReplaySettings settings;
+  settings.progress = progress;
+  const absl::StatusOr<answers::TracedRun> run = LoadTrace(file, {}, settings);
   if (!run.ok()) return run.status();
   return analyses::RankPeak{rank, run->timeline.allocated_peak().bytes, run->timeline.reserved_peak().bytes};
 }
 
-absl::Status ReadDeviceUsed(const std::string& text, report::ExplainOptions& options) {
+absl::Status ReadDeviceUsed(const std::string& text, answers::ExplainOptions& options) {
   if (text.empty()) return absl::OkStatus();
   const absl::StatusOr<std::uint64_t> used = ParseBytes(text);
   if (!used.ok()) return absl::InvalidArgumentError(absl::StrCat("--device-used: ", used.status().message()));
@@ -62,26 +66,33 @@ absl::Status AddModel(const std::string& file, Explanations& explanations) {
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {});
   if (!model.ok()) return absl::Status(model.status().code(), absl::StrCat(file, ": ", model.status().message()));
-  for (report::Explanation& explanation : explanations) estimate::AddModel(*model, explanation);
+  for (answers::Explanation& explanation : explanations) estimate::AddModel(*model, explanation);
+  return absl::OkStatus();
+}
+
+absl::Status ReadRanks(const std::vector<std::string>& files, answers::ExplainOptions& options) {
+  for (const std::string& file : files) {
+    const int rank = static_cast<int>(options.other_ranks.size()) + 1;
+    const absl::StatusOr<analyses::RankPeak> peak = ReadRank(file, rank, options.replay.progress);
+    if (!peak.ok()) return peak.status();
+    options.other_ranks.push_back(*peak);
+    KeepOfMemory(0);
+  }
   return absl::OkStatus();
 }
 
 int RunExplain(const ExplainFlags& flags) {
-  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
-  if (!options.ok()) return Fail(kUsage, options.status());
-  if (absl::Status status = ReadDeviceUsed(flags.device_used, *options); !status.ok()) return Fail(kUsage, status);
+  absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
+  if (!settings.ok()) return Fail(kUsage, settings.status());
+  answers::ExplainOptions options{.replay = *std::move(settings)};
+  if (absl::Status status = ReadDeviceUsed(flags.device_used, options); !status.ok()) return Fail(kUsage, status);
   ProgressLine line;
-  options->progress = line.Shower();
-  for (const std::string& file : flags.ranks) {
-    const absl::StatusOr<analyses::RankPeak> peak =
-        ReadRank(file, static_cast<int>(options->other_ranks.size()) + 1, options->progress);
-    if (!peak.ok()) return FailLoad(peak.status());
-    options->other_ranks.push_back(*peak);
-    KeepOfMemory(0);
-  }
-  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *options);
+  options.replay.progress = line.Shower();
+  if (absl::Status status = ReadRanks(flags.ranks, options); !status.ok()) return FailLoad(status);
+  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, options.replay);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  absl::StatusOr<Explanations> explanations = ExplainBytes(*bytes, flags.replay, NamingProgress(flags.input, *options));
+  options.replay = NamingProgress(flags.input, std::move(options.replay));
+  absl::StatusOr<Explanations> explanations = ExplainInput(*bytes, flags.replay, options);
   if (!explanations.ok()) return FailInput(flags.input, explanations.status());
   if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
   return Print(report::PrintExplanations(*explanations, flags.json)) ? kOk : kUnreadable;

@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/steps/steps.h"
+#include "analyzer/answers/traced_run.h"
 #include "analyzer/readers/snapshot.h"
 #include "analyzer/remedies/settings_space.h"
 #include "analyzer/remedies/sweep.h"
 #include "analyzer/replay/first_failure.h"
 #include "analyzer/replay/request_replay.h"
-#include "analyzer/report/traced_run.h"
 
 namespace ashlar::cli {
 namespace {
@@ -31,7 +31,7 @@ struct Recorded {
 absl::StatusOr<Recorded> ReadRecorded(const std::string& history) {
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadSnapshot(history);
   if (!snapshot.ok()) return snapshot.status();
-  const absl::StatusOr<report::ObservedRun> run = report::ObserveSnapshot(*snapshot, {});
+  const absl::StatusOr<answers::ObservedRun> run = answers::ObserveSnapshot(*snapshot, {});
   if (!run.ok()) return run.status();
   const replay::SnapshotProgram& program = run->recorded.program;
   if (program.requests.requests.empty()) return absl::InvalidArgumentError("the history has nothing to replay");

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/answers/explain.h"
 #include "analyzer/cli/load_trace.h"
-#include "analyzer/report/explain_input.h"
 
 namespace ashlar::cli {
 
@@ -19,15 +19,15 @@ const ProcessRun* ToExplain(const RunResults& results) {
   return out;
 }
 
-absl::StatusOr<report::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
-                                                   const remedies::Progress& progress) {
-  report::ExplainOptions options;
-  options.progress = progress;
-  if (!run.failures.empty()) options.capacity_bytes = total_bytes;
+absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
+                                                    const remedies::Progress& progress) {
+  answers::ExplainOptions options;
+  options.replay.progress = progress;
+  if (!run.failures.empty()) options.replay.capacity_bytes = total_bytes;
   const absl::StatusOr<std::string> bytes =
-      LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options);
+      LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);
   if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<std::vector<report::Explanation>> explanations = report::ExplainInput(*bytes, options);
+  absl::StatusOr<std::vector<answers::Explanation>> explanations = answers::ExplainBytes(*bytes, options);
   if (!explanations.ok()) return explanations.status();
   return std::move(explanations->front());
 }

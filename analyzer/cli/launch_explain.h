@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "analyzer/answers/explanation.h"
 #include "analyzer/cli/launch_results.h"
 #include "analyzer/remedies/what_if.h"
-#include "analyzer/report/explanation.h"
 
 namespace ashlar::cli {
 
@@ -17,8 +17,8 @@ namespace ashlar::cli {
 const ProcessRun* ToExplain(const RunResults& results);
 
 // By its last failure, else by its history. `total_bytes` is of its device, where that is known.
-absl::StatusOr<report::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
-                                                   const remedies::Progress& progress);
+absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
+                                                    const remedies::Progress& progress);
 
 }  // namespace ashlar::cli
 

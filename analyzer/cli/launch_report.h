@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/answers/explanation.h"
 #include "analyzer/cli/launch_cards.h"
 #include "analyzer/cli/launch_machine.h"
 #include "analyzer/cli/launch_results.h"
-#include "analyzer/report/explanation.h"
 
 namespace ashlar::cli {
 
@@ -28,7 +28,7 @@ struct RunReport {
   Machine machine;
   RunResults results;
   const ProcessRun* explained = nullptr;  // in results: the first that failed, else the one that held most
-  std::optional<report::Explanation> explanation;
+  std::optional<answers::Explanation> explanation;
   std::optional<CardTable> cards;
   std::vector<std::string> notes;  // what could not be read, what was kept
 };

@@ -7,13 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/sniff.h"
 
 namespace ashlar::cli {
 namespace {
 
-absl::Status FlagsFit(absl::string_view bytes, const ReplayFlags& flags) {
-  if (readers::Sniff(bytes) == readers::InputKind::kPlainTrace) return NoSnapshotFlags(flags);
+absl::Status FlagsFit(readers::InputKind kind, const ReplayFlags& flags) {
+  if (kind == readers::InputKind::kPlainTrace) return NoSnapshotFlags(flags);
   const char* wrong = flags.conf.has_value()              ? "--conf"
                       : !flags.capacity.empty()           ? "--capacity"
                       : flags.memory_fraction.has_value() ? "--memory-fraction"
@@ -32,52 +31,59 @@ std::uint64_t StoredBytes(const std::string& input) {
 
 }  // namespace
 
-absl::StatusOr<std::string> LoadBytes(const std::string& input, const report::ExplainOptions& options) {
-  report::Tell(options, absl::StrCat("reading ", input));
+absl::StatusOr<std::string> LoadBytes(const std::string& input, const answers::ReplaySettings& settings) {
+  answers::Tell(settings, absl::StrCat("reading ", input));
   ExpectMemoryFor(input, StoredBytes(input));
   absl::StatusOr<std::string> bytes = readers::ReadInput(input);
   if (bytes.ok()) ExpectMemoryFor(input, absl::string_view(*bytes));
   return bytes;
 }
 
-report::ExplainOptions NamingProgress(const std::string& input, report::ExplainOptions options) {
-  if (!options.progress) return options;
+answers::ReplaySettings NamingProgress(const std::string& input, answers::ReplaySettings settings) {
+  if (!settings.progress) return settings;
   const std::string name = input.substr(input.find_last_of('/') + 1);
-  options.progress = [name, progress = std::move(options.progress)](const std::string& stage) {
+  settings.progress = [name, progress = std::move(settings.progress)](const std::string& stage) {
     progress(absl::StrCat(name, ": ", stage));
   };
-  return options;
+  return settings;
 }
 
-absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
-                                          const report::ExplainOptions& options) {
-  const auto named = [&input](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat(input, ": ", status.message()));
+absl::Status OfInput(const std::string& input, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(input, ": ", status.message()));
+}
+
+absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
+                                       answers::InputRule rule) {
+  rule.fits = [&](readers::InputKind kind) {
+    const bool is_problem = kind == readers::InputKind::kPackingCsv && rule.problems;
+    return is_problem ? absl::OkStatus() : FlagsFit(kind, flags);
   };
-  if (absl::Status status = FlagsFit(bytes, flags); !status.ok()) return named(status);
-  absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, NamingProgress(input, options));
-  if (!run.ok()) return named(run.status());
+  absl::StatusOr<answers::Input> out = answers::LoadInput(bytes, rule);
+  if (!out.ok()) return OfInput(input, out.status());
+  return out;
+}
+
+absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
+                                             const answers::ReplaySettings& settings) {
+  const absl::StatusOr<std::string> bytes = LoadBytes(input, settings);
+  if (!bytes.ok()) return bytes.status();
+  const absl::StatusOr<answers::Input> loaded = InputOf(input, *bytes, flags);
+  if (!loaded.ok()) return loaded.status();
+  absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*loaded, NamingProgress(input, settings));
+  if (!run.ok()) return OfInput(input, run.status());
   return run;
 }
 
-absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
-                                            const report::ExplainOptions& options) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(input, options);
+absl::StatusOr<std::vector<answers::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
+                                                            const answers::ReplaySettings& settings) {
+  const absl::StatusOr<std::string> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
-  return TraceOf(input, *bytes, flags, options);
-}
-
-absl::StatusOr<std::vector<report::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
-                                                           const report::ExplainOptions& options) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(input, options);
-  if (!bytes.ok()) return bytes.status();
-  absl::Status status = FlagsFit(*bytes, flags);
-  if (status.ok()) {
-    absl::StatusOr<std::vector<report::TracedRun>> runs = report::TraceDevices(*bytes, NamingProgress(input, options));
-    if (runs.ok()) return runs;
-    status = runs.status();
-  }
-  return absl::Status(status.code(), absl::StrCat(input, ": ", status.message()));
+  const absl::StatusOr<answers::Input> loaded = InputOf(input, *bytes, flags);
+  if (!loaded.ok()) return loaded.status();
+  absl::StatusOr<std::vector<answers::TracedRun>> runs =
+      answers::TraceDevices(*loaded, NamingProgress(input, settings));
+  if (!runs.ok()) return OfInput(input, runs.status());
+  return runs;
 }
 
 int FailLoad(const absl::Status& status) {

@@ -7,28 +7,32 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "analyzer/answers/input.h"
+#include "analyzer/answers/replay_settings.h"
+#include "analyzer/answers/traced_run.h"
 #include "analyzer/cli/command.h"
-#include "analyzer/report/traced_run.h"
 
 namespace ashlar::cli {
 
 // The bytes of an input. Errors name it. Has the progress told, and what memory it takes should that not suffice.
-absl::StatusOr<std::string> LoadBytes(const std::string& input, const report::ExplainOptions& options);
+absl::StatusOr<std::string> LoadBytes(const std::string& input, const answers::ReplaySettings& settings);
 
-// The options with the input's name before what the progress says of it.
-report::ExplainOptions NamingProgress(const std::string& input, report::ExplainOptions options);
+// The settings with the input's name before what the progress says of it.
+answers::ReplaySettings NamingProgress(const std::string& input, answers::ReplaySettings settings);
 
-// Errors name the input; OutOfRange where a flag does not go with it: a snapshot is taken as it was recorded.
-absl::StatusOr<report::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
-                                            const report::ExplainOptions& options);
+// Bytes that were read from `input`, as the rule takes them. Errors name the input; OutOfRange where a flag does not go
+// with it: a snapshot is taken as it was recorded.
+absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
+                                       answers::InputRule rule = {});
 
-// Each device of the input's trace.
-absl::StatusOr<std::vector<report::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
-                                                           const report::ExplainOptions& options);
+// The trace of an input, of one device or of each.
+absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
+                                             const answers::ReplaySettings& settings);
+absl::StatusOr<std::vector<answers::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
+                                                            const answers::ReplaySettings& settings);
 
-// The same for bytes that were read from `input`.
-absl::StatusOr<report::TracedRun> TraceOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
-                                          const report::ExplainOptions& options);
+// The status with the input before its message.
+absl::Status OfInput(const std::string& input, const absl::Status& status);
 
 // Fail() with the exit code that such an error has.
 int FailLoad(const absl::Status& status);

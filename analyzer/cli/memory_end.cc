@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
-#include "analyzer/readers/sniff.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/report/printable.h"
 
 namespace ashlar::cli {
@@ -97,12 +97,9 @@ void ExpectMemoryFor(const std::string& input, absl::string_view bytes) {
   input_bytes = NeededBytes(bytes);
   const std::string needed = FormatBytes(kProgramBytes + kept_bytes + input_bytes);
   SetLastLine(absl::StrCat("ashlar: ", NameOf(input), ": out of memory: its ", FormatBytes(bytes.size()),
-                           " take about ", needed, " to read and replay, ", LimitText(),
-                           ", or record fewer events\n"));
+                           " take about ", needed, " to read and replay, ", LimitText(), ", or record fewer events\n"));
 }
 
-void KeepOfMemory(double share) {
-  kept_bytes += static_cast<std::uint64_t>(static_cast<double>(input_bytes) * share);
-}
+void KeepOfMemory(double share) { kept_bytes += static_cast<std::uint64_t>(static_cast<double>(input_bytes) * share); }
 
 }  // namespace ashlar::cli

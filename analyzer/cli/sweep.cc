@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
+#include "analyzer/answers/sweep.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
@@ -96,22 +97,31 @@ absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies
   return remedies::RunSweep(inputs, options);
 }
 
+absl::StatusOr<remedies::WhatIfInput> SweepInput(const std::string& name, absl::string_view bytes,
+                                                 const ReplayFlags& flags, const answers::ReplaySettings& settings) {
+  const auto fits = [&flags](readers::InputKind kind) {
+    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
+  };
+  const absl::StatusOr<answers::Input> input = answers::LoadInput(bytes, {.fits = fits});
+  if (!input.ok()) return input.status();
+  return answers::SweepInputOf(name, *input, NamingProgress(name, settings));
+}
+
 int RunSweep(const SweepFlags& flags) {
-  absl::StatusOr<report::ExplainOptions> options = ReadReplayFlags(flags.replay);
-  if (!options.ok()) return Fail(kUsage, options.status());
+  absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
+  if (!settings.ok()) return Fail(kUsage, settings.status());
   const absl::StatusOr<remedies::SweepOptions> sweep = ReadSweepFlags(flags);
   if (!sweep.ok()) return Fail(kUsage, sweep.status());
   if (std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 1) {
     return Fail(kUsage, absl::InvalidArgumentError("standard input (-) can be one trace only"));
   }
   ProgressLine line;
-  options->progress = line.Shower();
-  report::SweepReport report;
+  settings->progress = line.Shower();
+  answers::SweepAnswer report;
   for (const std::string& name : flags.inputs) {
-    const absl::StatusOr<std::string> bytes = LoadBytes(name, *options);
+    const absl::StatusOr<std::string> bytes = LoadBytes(name, *settings);
     if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-    absl::StatusOr<remedies::WhatIfInput> input =
-        report::ReadSweepInput(name, *bytes, NamingProgress(name, *options));
+    absl::StatusOr<remedies::WhatIfInput> input = SweepInput(name, *bytes, flags.replay, *settings);
     if (!input.ok()) return FailInput(name, input.status());
     report.inputs.push_back(*std::move(input));
     KeepOfMemory(0.1);

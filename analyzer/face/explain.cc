@@ -3,9 +3,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/remedies/what_if_input.h"
-#include "analyzer/report/explain_input.h"
+#include "analyzer/report/explain_report.h"
 
 namespace ashlar {
 namespace {
@@ -24,20 +25,20 @@ absl::Status CheckOptions(const ExplainOptions& options) {
   return absl::OkStatus();
 }
 
-report::ExplainOptions ReportOptions(const ExplainOptions& options) {
-  report::ExplainOptions out;
-  out.capacity_bytes = options.capacity_bytes;
-  out.memory_fraction = options.memory_fraction;
-  out.device = options.device;
+answers::ExplainOptions AnswerOptions(const ExplainOptions& options) {
+  answers::ExplainOptions out;
+  out.replay.capacity_bytes = options.capacity_bytes;
+  out.replay.memory_fraction = options.memory_fraction;
+  out.replay.device = options.device;
   out.device_used_bytes = options.device_used_bytes;
-  out.progress = options.progress;
+  out.replay.progress = options.progress;
   return out;
 }
 
 absl::StatusOr<std::string> ExplainText(const std::string& bytes, const ExplainOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  const absl::StatusOr<std::vector<report::Explanation>> explanations =
-      report::ExplainInput(bytes, ReportOptions(options));
+  const absl::StatusOr<std::vector<answers::Explanation>> explanations =
+      answers::ExplainBytes(bytes, AnswerOptions(options));
   if (!explanations.ok()) return explanations.status();
   return report::PrintExplanations(*explanations, options.as_json);
 }

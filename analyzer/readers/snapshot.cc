@@ -6,11 +6,6 @@
 
 namespace ashlar::readers {
 
-bool IsSnapshot(InputKind kind) {
-  return kind == InputKind::kPickle || kind == InputKind::kTextPickle || kind == InputKind::kRecording ||
-         kind == InputKind::kNativeLog;
-}
-
 absl::StatusOr<trace::Snapshot> ReadSnapshot(absl::string_view bytes) {
   if (IsNativeLog(bytes)) return ReadNativeLog(bytes);
   return trace::IsRecording(bytes) ? trace::Decode(bytes) : ReadTorchSnapshot(bytes);

@@ -57,17 +57,17 @@ Json RowsJson(const std::vector<DiffRow>& rows, bool has_segments) {
   Json out = Json::Array();
   for (const DiffRow& row : rows) {
     out.Append({{"label", row.label},
-                   {"found_in", row.a.IsEmpty()   ? "b"
-                                : row.b.IsEmpty() ? "a"
-                                                  : "both"},
-                   {"a", DiffPartsJson(nullptr, row.a, has_segments)},
-                   {"b", DiffPartsJson(nullptr, row.b, has_segments)},
-                   {"difference", DiffPartsJson(&row.a, row.b, has_segments)}});
+                {"found_in", row.a.IsEmpty()   ? "b"
+                             : row.b.IsEmpty() ? "a"
+                                               : "both"},
+                {"a", DiffPartsJson(nullptr, row.a, has_segments)},
+                {"b", DiffPartsJson(nullptr, row.b, has_segments)},
+                {"difference", DiffPartsJson(&row.a, row.b, has_segments)}});
   }
   return out;
 }
 
-Json SideJson(const DiffInput& input, const DiffParts& parts) {
+Json SideJson(const answers::DiffInput& input, const DiffParts& parts) {
   return {{"input", input.name},
           {"source", input.source},
           {"moment", input.moment},
@@ -76,7 +76,7 @@ Json SideJson(const DiffInput& input, const DiffParts& parts) {
 
 }  // namespace
 
-std::string ToJson(const DiffReport& report) {
+std::string ToJson(const answers::DiffAnswer& report) {
   Json out = {{"a", SideJson(report.a, report.diff.a)},
               {"b", SideJson(report.b, report.diff.b)},
               {"difference", DiffPartsJson(&report.diff.a, report.diff.b, /*has_segments=*/true)},

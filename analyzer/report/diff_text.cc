@@ -74,14 +74,14 @@ void AppendView(const char* title, const std::vector<DiffRow>& rows, std::string
   }
 }
 
-void AppendInput(const char* letter, const DiffInput& input, std::string& out) {
+void AppendInput(const char* letter, const answers::DiffInput& input, std::string& out) {
   absl::StrAppend(&out, "  ", letter, "  ", Shortened(Printable(input.name), kInputWidth), "\n     ",
                   Shortened(Printable(absl::StrCat(input.source, "; at ", input.moment)), kInputWidth), "\n");
 }
 
 }  // namespace
 
-std::string ToText(const DiffReport& report) {
+std::string ToText(const answers::DiffAnswer& report) {
   const core::Accounting& a = report.diff.a.bytes;
   const core::Accounting& b = report.diff.b.bytes;
   std::string out = absl::StrCat("DIFF  reserved ", Grown(a.reserved_bytes, b.reserved_bytes), ", allocated ",

@@ -1,9 +1,10 @@
+#include "analyzer/report/failure_text.h"
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "analyzer/report/failure_lines.h"
 #include "analyzer/report/printable.h"
 
 namespace ashlar::report {
@@ -39,7 +40,7 @@ void AppendElsewhere(const analyses::FailedRequest& failed, std::string& out) {
   }
 }
 
-std::string ReleaseRemark(const analyses::ReleaseSet& release, const FailureLines& failure) {
+std::string ReleaseRemark(const analyses::ReleaseSet& release, const answers::FailureLines& failure) {
   std::string out = Blocks(release.blocks.size(), "live ");
   if (release.blocks.size() > 1) absl::StrAppend(&out, release.is_one_run ? " in a row" : " that hold whole segments");
   absl::StrAppend(&out, release.is_minimal ? ", proven the fewest bytes"
@@ -52,7 +53,7 @@ std::string ReleaseRemark(const analyses::ReleaseSet& release, const FailureLine
   return out;
 }
 
-void AppendRelease(const FailureLines& failure, std::string& out) {
+void AppendRelease(const answers::FailureLines& failure, std::string& out) {
   const std::optional<analyses::ReleaseSet>& release = failure.request.release;
   if (!release.has_value()) {
     absl::StrAppend(&out, "  to make room             no set of live blocks is known to be enough\n");
@@ -63,7 +64,7 @@ void AppendRelease(const FailureLines& failure, std::string& out) {
   }
 }
 
-std::string Since(const PinLine& line) {
+std::string Since(const answers::PinLine& line) {
   if (!line.oldest_event.has_value()) return "alive since before the recording";
   std::string out = absl::StrCat("alive since event ", FormatCount(static_cast<std::uint64_t>(*line.oldest_event)));
   if (!line.phase.empty()) absl::StrAppend(&out, ", ", Shortened(Printable(line.phase), kPhaseWidth));
@@ -72,7 +73,7 @@ std::string Since(const PinLine& line) {
 
 }  // namespace
 
-void AppendFailure(const std::optional<FailureLines>& failure, std::string& out) {
+void AppendFailure(const std::optional<answers::FailureLines>& failure, std::string& out) {
   if (!failure.has_value()) return;
   const analyses::FailedRequest& failed = failure->request;
   absl::StrAppend(&out, "\nWHY IT FAILED   (", FormatBytes(failed.request_bytes), " on stream ", Handle(failed.stream),
@@ -89,18 +90,18 @@ void AppendFailure(const std::optional<FailureLines>& failure, std::string& out)
   AppendRelease(*failure, out);
 }
 
-void AppendPins(const PinLines& pins, std::string& out) {
+void AppendPins(const answers::PinLines& pins, std::string& out) {
   if (pins.lines.empty()) return;
   absl::StrAppend(&out,
                   "\nWHAT PINS THE SEGMENTS   (stranded bytes on the blocks that bound them, smaller ones more)\n");
   std::size_t longest = 0;
   std::size_t most = kReleaseLabelWidth;
-  for (const PinLine& line : pins.lines) {
+  for (const answers::PinLine& line : pins.lines) {
     longest = std::max(longest, line.label.size());
     most = std::min(most, kPinColumns - 2 - Since(line).size());
   }
   const std::size_t width = std::min(longest, most);
-  for (const PinLine& line : pins.lines) {
+  for (const answers::PinLine& line : pins.lines) {
     out += absl::StrFormat("  %11s  behind %12s of %11s  %-*s  %s\n", FormatBytes(line.blame_bytes),
                            Blocks(line.blocks, ""), FormatBytes(line.size_bytes), static_cast<int>(width),
                            Shortened(Printable(line.label), most), Since(line));

@@ -4,15 +4,16 @@
 #include <utility>
 
 #include "analyzer/report/json_values.h"
+#include "analyzer/report/program_text.h"
 
 namespace ashlar::report {
 namespace {
 
-Json Interval(const std::optional<ByteSpan>& span) {
+Json Interval(const std::optional<answers::ByteSpan>& span) {
   return span.has_value() ? Json::Array({span->low_bytes, span->high_bytes}) : Json(nullptr);
 }
 
-Json AccountingJson(const OomAccounting& parts) {
+Json AccountingJson(const answers::OomAccounting& parts) {
   return {{"total_bytes", OrNull(parts.total_bytes)},
           {"allocated_bytes", OrNull(parts.allocated_bytes)},
           {"reserved_bytes", OrNull(parts.reserved_bytes)},
@@ -54,7 +55,7 @@ Json PhaseJson(const analyses::Phase& phase) {
   return {{"name", phase.name}, {"begin_event", phase.events.begin}, {"end_event", phase.events.end}};
 }
 
-Json LeakJson(const LeakLine& leak) {
+Json LeakJson(const answers::LeakLine& leak) {
   return {
       {"label", leak.label}, {"bytes_per_step", leak.bytes_per_step}, {"blocks", leak.blocks}, {"bytes", leak.bytes}};
 }
@@ -76,7 +77,7 @@ Json FixJson(const std::optional<remedies::FixTest>& fix) {
           {"removes_symptom", fix->removes_symptom}};
 }
 
-Json CauseJson(const ExplainedCause& cause) {
+Json CauseJson(const answers::ExplainedCause& cause) {
   const analyses::CauseFinding& finding = cause.finding;
   const bool is_found = finding.finding == analyses::Finding::kFound;
   return {{"name", std::string(analyses::CauseName(finding.kind))},
@@ -103,18 +104,16 @@ Json StackJson(const analyses::LabelledStack& row) {
 }
 
 Json SizeJson(const analyses::LiveSize& row) {
-  return {{"bytes", row.bytes},
-          {"blocks", row.blocks},
-          {"block_bytes", row.block_bytes},
-          {"stream", Handle(row.stream)}};
+  return {
+      {"bytes", row.bytes}, {"blocks", row.blocks}, {"block_bytes", row.block_bytes}, {"stream", Handle(row.stream)}};
 }
 
-Json AtEndJson(const std::optional<LiveAtEnd>& at_end) {
+Json AtEndJson(const std::optional<answers::LiveAtEnd>& at_end) {
   if (!at_end.has_value()) return nullptr;
   return {{"bytes", at_end->bytes}, {"blocks", at_end->blocks}, {"stacks", List(at_end->lines, StackJson)}};
 }
 
-Json ReleaseJson(const FailureLines& failure) {
+Json ReleaseJson(const answers::FailureLines& failure) {
   const std::optional<analyses::ReleaseSet>& release = failure.request.release;
   if (!release.has_value()) return nullptr;
   return {{"bytes", release->bytes},
@@ -132,7 +131,7 @@ Json RungJson(const analyses::LadderRung& rung) {
           {"remark", TextOrNull(rung.remark)}};
 }
 
-Json FailureJson(const std::optional<FailureLines>& failure) {
+Json FailureJson(const std::optional<answers::FailureLines>& failure) {
   if (!failure.has_value()) return nullptr;
   const analyses::FailedRequest& request = failure->request;
   return {{"event", request.event},
@@ -153,18 +152,18 @@ Json FailureJson(const std::optional<FailureLines>& failure) {
           {"release", ReleaseJson(*failure)}};
 }
 
-Json PinJson(const PinLine& line) {
+Json PinJson(const answers::PinLine& line) {
   return {{"label", line.label},   {"blame_bytes", line.blame_bytes},           {"size_bytes", line.size_bytes},
           {"blocks", line.blocks}, {"oldest_event", OrNull(line.oldest_event)}, {"phase", TextOrNull(line.phase)}};
 }
 
-Json PinsJson(const PinLines& pins) {
+Json PinsJson(const answers::PinLines& pins) {
   return {{"lines", List(pins.lines, PinJson)},
           {"other_blame_bytes", pins.other_blame_bytes},
           {"other_blocks", pins.other_blocks}};
 }
 
-Json ProgramJson(const ProgramView& view) {
+Json ProgramJson(const answers::ProgramView& view) {
   const bool is_period = view.steps.source == analyses::StepSource::kPeriod;
   return {{"steps_source", std::string(StepSourceName(view.steps.source))},
           {"steps_told_from_sizes", view.steps.told_from_sizes},
@@ -184,7 +183,7 @@ Json ProgramRemedyJson(const remedies::ProgramRemedy& remedy) {
           {"is_proven", remedy.is_proven}};
 }
 
-Json Document(const Explanation& e) {
+Json Document(const answers::Explanation& e) {
   Json out;
   out["source"] = e.source;
   out["headline"] = e.headline;
@@ -226,7 +225,7 @@ Json Document(const Explanation& e) {
 
 }  // namespace
 
-std::string ToJson(const std::vector<Explanation>& explanations) {
+std::string ToJson(const std::vector<answers::Explanation>& explanations) {
   const Json out = explanations.size() == 1 ? Document(explanations.front()) : List(explanations, Document);
   return out.ToText();
 }

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/report/explanation.h"
+#include "analyzer/answers/explanation.h"
 
 namespace ashlar::report {
 
 // Two-space indentation, keys in a fixed order, a newline at the end.
-std::string ToJson(const std::vector<Explanation>& explanations);
+std::string ToJson(const std::vector<answers::Explanation>& explanations);
 
 }  // namespace ashlar::report
 

@@ -31,7 +31,7 @@ std::string FidelityText(const replay::Fidelity& f) {
 
 }  // namespace
 
-std::string ToText(const ReplayReport& r) {
+std::string ToText(const answers::ReplayAnswer& r) {
   std::string out = absl::StrCat(r.source, "\n", "as ", r.compat, ", ", r.free_order, " order, conf '", r.conf, "', ");
   absl::StrAppend(&out,
                   r.capacity_bytes.has_value() ? absl::StrCat("capacity ", FormatBytes(*r.capacity_bytes))
@@ -60,7 +60,7 @@ std::string ToText(const ReplayReport& r) {
   return out;
 }
 
-std::string ToJson(const ReplayReport& r) {
+std::string ToJson(const answers::ReplayAnswer& r) {
   Json out = {{"source", r.source},
               {"compat", r.compat},
               {"free_order", r.free_order},

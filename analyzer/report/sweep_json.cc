@@ -21,7 +21,7 @@ Json TraceRowJson(const remedies::WhatIfRow& row) {
           {"feasible", OrNull(row.feasible)}};
 }
 
-Json RowJson(const SweepReport& report, const remedies::SweepRow& row) {
+Json RowJson(const answers::SweepAnswer& report, const remedies::SweepRow& row) {
   const bool has_no_conf = row.is_baseline && report.result.recorded_confs_differ;
   Json out = {{"conf", has_no_conf ? Json(nullptr) : Json(row.conf)},
               {"is_recorded_setting", row.is_baseline},
@@ -42,7 +42,7 @@ Json RowJson(const SweepReport& report, const remedies::SweepRow& row) {
   return out;
 }
 
-Json InputJson(const SweepReport& report, std::size_t trace) {
+Json InputJson(const answers::SweepAnswer& report, std::size_t trace) {
   const remedies::WhatIfInput& input = report.inputs[trace];
   Json out = {{"name", input.name},
               {"source", input.source},
@@ -62,7 +62,7 @@ Json InputJson(const SweepReport& report, std::size_t trace) {
 
 }  // namespace
 
-std::string ToJson(const SweepReport& report) {
+std::string ToJson(const answers::SweepAnswer& report) {
   const remedies::SweepResult& result = report.result;
   Json out;
   out["paste"] = OrNull(result.advice.paste);
@@ -78,7 +78,7 @@ std::string ToJson(const SweepReport& report) {
   out["rows"] = Json::Array();
   for (const remedies::SweepRow& row : result.rows) out["rows"].Append(RowJson(report, row));
   out["notes"] = Json::Array();
-  for (const SweepNote& note : NotesOf(report)) {
+  for (const answers::SweepNote& note : answers::NotesOf(report)) {
     out["notes"].Append(
         {{"name", note.name}, {"message", note.message}, {"traces", note.traces}, {"counts", note.counts}});
   }

@@ -34,7 +34,7 @@ bool IsAlike(const SweepRow& a, const SweepRow& b) {
   return figures(a) == figures(b) && a.score.risk == b.score.risk;
 }
 
-std::vector<ShownRow> RowsToShow(const SweepReport& report) {
+std::vector<ShownRow> RowsToShow(const answers::SweepAnswer& report) {
   std::vector<ShownRow> groups;
   for (const SweepRow& row : report.result.rows) {
     const bool joins =
@@ -54,19 +54,19 @@ std::vector<ShownRow> RowsToShow(const SweepReport& report) {
   return out;
 }
 
-std::string ConfText(const SweepReport& report, const SweepRow& row) {
+std::string ConfText(const answers::SweepAnswer& report, const SweepRow& row) {
   if (row.is_baseline && report.result.recorded_confs_differ) return "as recorded, each its own";
   return row.conf.empty() ? "default" : row.conf;
 }
 
-std::string SweepOutcome(const SweepReport& report, const SweepRow& row) {
+std::string SweepOutcome(const answers::SweepAnswer& report, const SweepRow& row) {
   if (row.score.failing_traces == 0) return row.traces.front().feasible.has_value() ? "fits" : "";
   const std::string ooms = absl::StrCat(FormatCount(row.score.ooms), " OOM");
   if (report.inputs.size() == 1) return ooms;
   return absl::StrCat(ooms, " in ", row.score.failing_traces, " of ", report.inputs.size());
 }
 
-int OutcomeWidth(const SweepReport& report) {
+int OutcomeWidth(const answers::SweepAnswer& report) {
   std::size_t width = 0;
   for (const SweepRow& row : report.result.rows) width = std::max(width, SweepOutcome(report, row).size());
   return static_cast<int>(width);
@@ -86,7 +86,7 @@ std::string SweepRemark(const ShownRow& shown) {
 
 std::string Stall(std::uint64_t ns) { return absl::StrFormat("%.1f ms", static_cast<double>(ns) / 1e6); }
 
-void AppendSweepRow(const SweepReport& report, const ShownRow& shown, std::string& out) {
+void AppendSweepRow(const answers::SweepAnswer& report, const ShownRow& shown, std::string& out) {
   const SweepRow& row = *shown.row;
   const std::string peak = report.inputs.size() == 1 ? FormatBytes(row.traces.front().peak_reserved_bytes)
                                                      : absl::StrFormat("%+.1f %%", row.score.regret * 100);
@@ -96,7 +96,7 @@ void AppendSweepRow(const SweepReport& report, const ShownRow& shown, std::strin
                          ConfText(report, row), SweepRemark(shown));
 }
 
-std::string HowMany(const SweepReport& report) {
+std::string HowMany(const answers::SweepAnswer& report) {
   const SweepResult& result = report.result;
   const std::size_t traces = report.inputs.size();
   std::string out = absl::StrCat(FormatCount(result.rows.size()), " settings");
@@ -109,7 +109,7 @@ std::string HowMany(const SweepReport& report) {
   return out;
 }
 
-void AppendTable(const SweepReport& report, std::string& out) {
+void AppendTable(const answers::SweepAnswer& report, std::string& out) {
   AppendSection("SETTINGS", "best first; > recommended, * none is better in everything; from an empty allocator", out);
   out += absl::StrFormat("   %11s  %8s  %10s  %-*s  setting\n", report.inputs.size() == 1 ? "peak" : "worst peak",
                          "calls", "stall", OutcomeWidth(report), "");
@@ -122,7 +122,7 @@ void AppendTable(const SweepReport& report, std::string& out) {
 }
 
 // What the table names: risks of the rows that are shown.
-void AppendRisks(const SweepReport& report, std::string& out) {
+void AppendRisks(const answers::SweepAnswer& report, std::string& out) {
   std::vector<const remedies::Risk*> risks;
   for (const ShownRow& shown : RowsToShow(report)) {
     for (const remedies::Risk& risk : shown.row->risks) {
@@ -148,7 +148,7 @@ std::string TraceOutcome(const remedies::WhatIfRow& row) {
 }
 
 // Without the folder, unless two files are called alike: the text has one line for it.
-std::string FileName(const SweepReport& report, std::size_t trace) {
+std::string FileName(const answers::SweepAnswer& report, std::size_t trace) {
   const auto base = [](const std::string& name) { return name.substr(name.find_last_of('/') + 1); };
   const std::string& name = report.inputs[trace].name;
   for (std::size_t i = 0; i < report.inputs.size(); ++i) {
@@ -158,7 +158,7 @@ std::string FileName(const SweepReport& report, std::size_t trace) {
 }
 
 // The row that was chosen, trace by trace.
-void AppendEachTrace(const SweepReport& report, std::string& out) {
+void AppendEachTrace(const answers::SweepAnswer& report, std::string& out) {
   if (report.inputs.size() < 2) return;
   const SweepRow& row = report.result.rows[report.result.choice.row];
   const SweepRow& baseline = report.result.rows[report.result.baseline];
@@ -174,7 +174,7 @@ void AppendEachTrace(const SweepReport& report, std::string& out) {
 }
 
 // "(12)", "(3 to 12)"; nothing where it is once in each.
-std::string CountsText(const SweepNote& note) {
+std::string CountsText(const answers::SweepNote& note) {
   const auto [least, most] = std::minmax_element(note.counts.begin(), note.counts.end());
   if (*most <= 1) return "";
   if (*least == *most) return absl::StrCat(" (", FormatCount(*most), ")");
@@ -182,7 +182,7 @@ std::string CountsText(const SweepNote& note) {
 }
 
 // Whom a note is about, where that is not everybody.
-std::string HoldersText(const SweepReport& report, const SweepNote& note) {
+std::string HoldersText(const answers::SweepAnswer& report, const answers::SweepNote& note) {
   if (note.traces.size() == report.inputs.size()) return report.inputs.size() == 1 ? "" : "all: ";
   std::string out;
   for (std::size_t i = 0; i < note.traces.size() && i < kMostNamesOfNote; ++i) {
@@ -194,13 +194,13 @@ std::string HoldersText(const SweepReport& report, const SweepNote& note) {
   return absl::StrCat(out, ": ");
 }
 
-void AppendSweepNotes(const SweepReport& report, std::string& out) {
+void AppendSweepNotes(const answers::SweepAnswer& report, std::string& out) {
   AppendSection("NOTES", "", out);
   for (std::size_t i = 0; i < report.inputs.size(); ++i) {
     out += "  ";
     AppendWrapped(absl::StrCat(FileName(report, i), ": ", report.inputs[i].source), 4, out);
   }
-  for (const SweepNote& note : NotesOf(report)) {
+  for (const answers::SweepNote& note : answers::NotesOf(report)) {
     out += "  - ";
     AppendWrapped(absl::StrCat(HoldersText(report, note), note.message, CountsText(note)), 4, out);
   }
@@ -208,7 +208,7 @@ void AppendSweepNotes(const SweepReport& report, std::string& out) {
 
 }  // namespace
 
-std::string ToText(const SweepReport& report) {
+std::string ToText(const answers::SweepAnswer& report) {
   std::string out = absl::StrCat("SWEEP   ", HowMany(report), "\nANSWER  ");
   AppendWrapped(report.result.advice.sentence, 8, out);
   if (report.result.advice.paste.has_value()) {

@@ -13,8 +13,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "analyzer/report/failure_text.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
+#include "analyzer/report/program_text.h"
 
 namespace ashlar::report {
 namespace {
@@ -47,14 +49,14 @@ void AppendPart(absl::string_view name, const std::optional<std::uint64_t>& byte
   absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
 }
 
-std::string PinRemark(const Explanation& e) {
+std::string PinRemark(const answers::Explanation& e) {
   if (!e.stranded_segments.has_value() || *e.stranded_segments == 0) return "";
   return absl::StrCat("in ", FormatCount(*e.stranded_segments), " segments, behind ", FormatCount(*e.pinning_blocks),
                       " blocks in use");
 }
 
-void AppendAccounting(const Explanation& e, std::string& out) {
-  const OomAccounting& a = e.accounting;
+void AppendAccounting(const answers::Explanation& e, std::string& out) {
+  const answers::OomAccounting& a = e.accounting;
   const bool is_calls = e.at_end.has_value();
   if (is_calls && !a.total_bytes.has_value()) return;  // it would be one part of one
   const std::optional<std::uint64_t> whole = a.total_bytes.has_value() ? a.total_bytes : a.reserved_bytes;
@@ -101,7 +103,7 @@ std::string FixRemark(const remedies::FixTest& fix) {
 }
 
 // The remarks on the fixes of the causes shown; one that was told already is not told again.
-std::vector<std::string> FixRemarks(const Explanation& e, std::size_t shown) {
+std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t shown) {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < shown; ++i) {
     std::string remark = e.causes[i].fix.has_value() ? FixRemark(*e.causes[i].fix) : "";
@@ -112,7 +114,7 @@ std::vector<std::string> FixRemarks(const Explanation& e, std::size_t shown) {
 }
 
 // The one with most bytes.
-void AppendProgramRemedy(const Explanation& e, std::string& out) {
+void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
   if (e.program_remedies.empty()) return;
   const remedies::ProgramRemedy& remedy = e.program_remedies.front();
   const std::size_t more = e.program_remedies.size() - 1;
@@ -127,9 +129,9 @@ void AppendProgramRemedy(const Explanation& e, std::string& out) {
 }
 
 // A line for each cause; the lines that are left take the fixes, then what speaks for the surest causes.
-void AppendCauses(const Explanation& e, std::string& out) {
+void AppendCauses(const answers::Explanation& e, std::string& out) {
   std::size_t found = 0;
-  for (const ExplainedCause& cause : e.causes) found += cause.finding.finding == analyses::Finding::kFound;
+  for (const answers::ExplainedCause& cause : e.causes) found += cause.finding.finding == analyses::Finding::kFound;
   if (found == 0) return;
   const std::size_t shown = std::min(found, kMostCauses);
   AppendSection("WHY",
@@ -165,7 +167,7 @@ void AppendLines(const std::vector<analyses::LabelledStack>& lines, std::string&
   }
 }
 
-void AppendStacks(const Explanation& e, std::string& out) {
+void AppendStacks(const answers::Explanation& e, std::string& out) {
   if (e.stacks.empty()) return;
   const std::string of_calls = absl::StrCat("live allocations by the native line that made them, at ", e.moment);
   AppendSection("WHO HOLDS IT",
@@ -174,7 +176,7 @@ void AppendStacks(const Explanation& e, std::string& out) {
   AppendLines(e.stacks, out);
 }
 
-void AppendAtEnd(const Explanation& e, std::string& out) {
+void AppendAtEnd(const answers::Explanation& e, std::string& out) {
   if (!e.at_end.has_value() || e.at_end->blocks == 0) return;
   AppendSection("NOT FREED",
                 absl::StrCat(FormatBytes(e.at_end->bytes), " in ", FormatCount(e.at_end->blocks),
@@ -183,7 +185,7 @@ void AppendAtEnd(const Explanation& e, std::string& out) {
   AppendLines(e.at_end->lines, out);
 }
 
-void AppendSizes(const Explanation& e, std::string& out) {
+void AppendSizes(const answers::Explanation& e, std::string& out) {
   if (e.sizes.empty()) return;
   AppendSection("WHO HOLDS IT", "live blocks by size and stream, at the same moment: nothing in the input names them",
                 out);
@@ -193,7 +195,7 @@ void AppendSizes(const Explanation& e, std::string& out) {
   }
 }
 
-std::string ReplayRemark(const Explanation& e) {
+std::string ReplayRemark(const answers::Explanation& e) {
   if (!e.fidelity.has_value()) return "each row replayed from an empty allocator";
   const replay::Fidelity& f = *e.fidelity;
   const double share = f.total == 0 ? 100.0 : 100.0 * static_cast<double>(f.matched) / static_cast<double>(f.total);
@@ -206,7 +208,7 @@ std::string Outcome(const remedies::WhatIfRow& row) {
   return row.ooms == 0 ? "fits" : absl::StrCat(FormatCount(row.ooms), " OOM");
 }
 
-void AppendWhatIf(const Explanation& e, std::string& out) {
+void AppendWhatIf(const answers::Explanation& e, std::string& out) {
   if (e.what_if.empty() && e.advice.sentence.empty()) return;
   AppendSection("WHAT WOULD HAVE HELPED", e.what_if.empty() ? "" : ReplayRemark(e), out);
   for (const remedies::WhatIfRow& row : e.what_if) {
@@ -224,7 +226,7 @@ void AppendWhatIf(const Explanation& e, std::string& out) {
   if (e.advice.paste.has_value()) absl::StrAppend(&out, "\nPASTE  ", *e.advice.paste, "\n");
 }
 
-void AppendNotes(const Explanation& e, std::string& out) {
+void AppendNotes(const answers::Explanation& e, std::string& out) {
   AppendSection("NOTES", "", out);
   const auto add = [&out](const std::string& text) {
     out += "  - ";
@@ -245,7 +247,7 @@ void AppendNotes(const Explanation& e, std::string& out) {
 
 }  // namespace
 
-std::string ToText(const Explanation& e) {
+std::string ToText(const answers::Explanation& e) {
   std::string out = absl::StrCat(Printable(e.headline), "\n");
   const std::string verdict(analyses::VerdictName(e.verdict));
   absl::StrAppend(&out, "VERDICT        ");

@@ -5,11 +5,11 @@
 
 #include <string>
 
-#include "analyzer/report/explanation.h"
+#include "analyzer/answers/explanation.h"
 
 namespace ashlar::report {
 
-std::string ToText(const Explanation& explanation);
+std::string ToText(const answers::Explanation& explanation);
 
 }  // namespace ashlar::report
 

@@ -20,8 +20,8 @@
 #include "allocator/core/recorder.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/codec.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/readers/snapshot.h"
-#include "analyzer/report/explain.h"
 #include "analyzer/report/text.h"
 #include "tests/core/recorded_file.h"
 #include "tests/trace/printed_snapshot.h"
@@ -44,18 +44,18 @@ class DumpSnapshotTest : public testing::Test {
   const std::string folder_;
 };
 
-report::Explanation Explained(const std::string& path) {
+answers::Explanation Explained(const std::string& path) {
   const absl::StatusOr<trace::Snapshot> read = readers::ReadSnapshot(BytesOf(path));
   EXPECT_TRUE(read.ok()) << read.status();
   if (!read.ok()) return {};
   EXPECT_TRUE(read->notes.empty());
-  absl::StatusOr<report::Explanation> out = report::ExplainSnapshot(*read, {});
+  absl::StatusOr<answers::Explanation> out = answers::ExplainSnapshot(*read, {});
   EXPECT_TRUE(out.ok()) << out.status();
-  return out.ok() ? *std::move(out) : report::Explanation{};
+  return out.ok() ? *std::move(out) : answers::Explanation{};
 }
 
 // Bytes and blocks by label.
-std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> Holders(const report::Explanation& explanation) {
+std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> Holders(const answers::Explanation& explanation) {
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> out;
   for (const analyses::LabelledStack& row : explanation.stacks) out[row.label] = {row.bytes, row.blocks};
   return out;
@@ -86,7 +86,7 @@ TEST_F(DumpSnapshotTest, WhatARecorderSawHasANameInTheFile) {
     std::vector<Block*> live;
     TrainAStep(allocator, live);
     ASSERT_EQ(allocator.DumpSnapshot(Path("state")), absl::OkStatus());
-    const report::Explanation explanation = Explained(Path("state"));
+    const answers::Explanation explanation = Explained(Path("state"));
     const std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> expected = {
         {"layer < forward", {6 * kMiB, 3}}, {"no stack recorded", {10 * kMiB, 2}}};
     EXPECT_EQ(Holders(explanation), expected);
@@ -111,21 +111,23 @@ TEST_F(DumpSnapshotTest, WithoutNamesItIsBySizeAndStream) {
   ASSERT_TRUE(allocator.Allocate(100, Stream{0}).ok());
   allocator.Free(*allocator.Allocate(50 * kMiB, Stream{0}));
   ASSERT_EQ(allocator.DumpSnapshot(Path("state")), absl::OkStatus());
-  const report::Explanation explanation = Explained(Path("state"));
+  const answers::Explanation explanation = Explained(Path("state"));
   EXPECT_TRUE(explanation.stacks.empty());
   EXPECT_EQ(explanation.moment, "the end of the recording (no events in this file)");
   EXPECT_EQ(explanation.accounting.total_bytes, kGiB);
   EXPECT_EQ(explanation.accounting.whole_free_bytes, 50 * kMiB);
-  EXPECT_THAT(report::ToText(explanation),
-              HasSubstr("\nWHO HOLDS IT   (live blocks by size and stream, at the same moment: nothing in the input names "
-                        "them)\n"
-                        "    90.00 MiB  in      3 blocks  of 30.00 MiB, stream 7\n"
-                        "    60.00 MiB  in      2 blocks  of 30.00 MiB, stream 0\n"
-                        "        512 B  in      1 blocks  of 512 B, stream 0\n"));
+  EXPECT_THAT(
+      report::ToText(explanation),
+      HasSubstr("\nWHO HOLDS IT   (live blocks by size and stream, at the same moment: nothing in the input names "
+                "them)\n"
+                "    90.00 MiB  in      3 blocks  of 30.00 MiB, stream 7\n"
+                "    60.00 MiB  in      2 blocks  of 30.00 MiB, stream 0\n"
+                "        512 B  in      1 blocks  of 512 B, stream 0\n"));
 }
 
 TEST_F(DumpSnapshotTest, TheFileHasTheWholeStateAndNoCallIsMade) {
-  for (const char* conf : {"", "max_split_size_mb:21", "expandable_segments:True", "garbage_collection_threshold:0.8"}) {
+  for (const char* conf :
+       {"", "max_split_size_mb:21", "expandable_segments:True", "garbage_collection_threshold:0.8"}) {
     SCOPED_TRACE(conf);
     device::SimDevice device({.capacity_bytes = kGiB});
     CachingAllocator allocator(&device, Options(conf));

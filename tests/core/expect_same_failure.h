@@ -7,24 +7,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/core/oom_report.h"
-#include "analyzer/report/explain.h"
+#include "analyzer/answers/explain.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::tests {
 
-inline report::OomVerdict VerdictOf(core::OomKind kind) {
-  return kind == core::OomKind::kCapacity        ? report::OomVerdict::kCapacity
-         : kind == core::OomKind::kFragmentation ? report::OomVerdict::kFragmentation
-                                                 : report::OomVerdict::kLimit;
+inline answers::OomVerdict VerdictOf(core::OomKind kind) {
+  return kind == core::OomKind::kCapacity        ? answers::OomVerdict::kCapacity
+         : kind == core::OomKind::kFragmentation ? answers::OomVerdict::kFragmentation
+                                                 : answers::OomVerdict::kLimit;
 }
 
-inline void ExpectSameFailure(const core::OomReport& report, const report::Explanation& explained) {
+inline void ExpectSameFailure(const core::OomReport& report, const answers::Explanation& explained) {
   const core::FailedAllocation& failed = report.failed;
   EXPECT_EQ(explained.verdict, VerdictOf(report.judgement.kind));
   EXPECT_EQ(explained.headroom->value_bytes, report.judgement.headroom_bytes);
   EXPECT_EQ(explained.evidence, core::OomSentences(report.judgement, failed.device_free_bytes, failed.segment_bytes));
   EXPECT_EQ(explained.tried_bytes, failed.segment_bytes);
-  const report::OomAccounting& parts = explained.accounting;
+  const answers::OomAccounting& parts = explained.accounting;
   EXPECT_EQ(parts.total_bytes, failed.device_total_bytes);
   EXPECT_EQ(parts.reserved_bytes, report.parts.reserved_bytes);
   EXPECT_EQ(parts.allocated_bytes, report.parts.allocated_bytes);
@@ -45,9 +45,9 @@ inline void ExpectSameFailure(const core::OomReport& report, const report::Expla
   EXPECT_EQ(request.largest_servable_bytes, report.largest_servable_bytes);
   EXPECT_EQ(request.free_in_other_streams_bytes, report.largest_other_stream_bytes);
   // Without stacks each block is a line of its own.
-  const std::vector<report::PinLine>& pins = explained.pins.lines;
+  const std::vector<answers::PinLine>& pins = explained.pins.lines;
   std::uint64_t blame = explained.pins.other_blame_bytes;
-  for (const report::PinLine& pin : pins) blame += pin.blame_bytes;
+  for (const answers::PinLine& pin : pins) blame += pin.blame_bytes;
   EXPECT_EQ(blame, report.parts.stranded_bytes);
   EXPECT_EQ(pins.size() + explained.pins.other_blocks, report.pin_count);
   ASSERT_GE(pins.size(), report.pins.size());

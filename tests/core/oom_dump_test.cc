@@ -45,10 +45,10 @@ std::string BytesOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-absl::StatusOr<report::Explanation> ExplainFile(const std::string& path) {
+absl::StatusOr<answers::Explanation> ExplainFile(const std::string& path) {
   const absl::StatusOr<trace::Snapshot> read = readers::ReadSnapshot(BytesOf(path));
   if (!read.ok()) return read.status();
-  return report::ExplainSnapshot(*read, {});
+  return answers::ExplainSnapshot(*read, {});
 }
 
 class OomDumpTest : public testing::Test {
@@ -108,7 +108,7 @@ TEST_F(OomDumpTest, ExplainReadsFromTheFileWhatTheErrorSaid) {
     ASSERT_NE(path, "") << status;
     EXPECT_THAT(path, testing::StartsWith(absl::StrCat(folder_, "/ashlar_oom_", getpid(), "_")));
     EXPECT_LE(std::vector<std::string>(absl::StrSplit(status.message(), '\n')).size(), 12u);
-    const absl::StatusOr<report::Explanation> explained = ExplainFile(path);
+    const absl::StatusOr<answers::Explanation> explained = ExplainFile(path);
     ASSERT_TRUE(explained.ok()) << explained.status();
     ExpectSameFailure(
         core::MakeOomReport(Asked(allocator, device, 800 * kMiB - 300), allocator.Segments(), allocator.options()),
@@ -150,7 +150,7 @@ TEST_F(OomDumpTest, AHundredThousandBlocksCostTheDeviceNothing) {
   std::uint64_t count = 0;
   for (const trace::SnapshotSegment& segment : read->segments) count += segment.blocks.size();
   EXPECT_GE(count, kBlocks);
-  const absl::StatusOr<report::Explanation> explained = ExplainFile(path);
+  const absl::StatusOr<answers::Explanation> explained = ExplainFile(path);
   ASSERT_TRUE(explained.ok()) << explained.status();
   EXPECT_EQ(explained->accounting.live_bytes, kBlocks / 2 * 4 * kKiB);
   EXPECT_EQ(explained->accounting.total_bytes, 2 * kGiB) << "the file knows the device";
@@ -169,7 +169,7 @@ TEST_F(OomDumpTest, TheEventsOfARingAreInTheFile) {
   ASSERT_TRUE(read.ok()) << read.status() << status;
   ASSERT_GT(read->device_traces.at(0).size(), 100u);
   EXPECT_EQ(read->device_traces.at(0).back().action, trace::Action::kOom);
-  const absl::StatusOr<report::Explanation> explained = report::ExplainSnapshot(*read, {});
+  const absl::StatusOr<answers::Explanation> explained = answers::ExplainSnapshot(*read, {});
   ASSERT_TRUE(explained.ok()) << explained.status();
   ASSERT_TRUE(explained->fidelity.has_value());
   EXPECT_EQ(explained->fidelity->matched, explained->fidelity->total);

@@ -14,9 +14,9 @@
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
-#include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/expect_same_failure.h"
@@ -35,8 +35,8 @@ constexpr PoolId kPrivate{1, 0};
 policy::Options OptionsFrom(const std::string& conf) { return *policy::ParseConf(conf, policy::Compat::kTorch210); }
 
 // The state and its error as PyTorch would have recorded them, written and read again.
-absl::StatusOr<report::Explanation> OomReportExplainFile(const CachingAllocator& allocator,
-                                                         const FailedAllocation& failed) {
+absl::StatusOr<answers::Explanation> OomReportExplainFile(const CachingAllocator& allocator,
+                                                          const FailedAllocation& failed) {
   const policy::Options& options = allocator.options();
   trace::Snapshot snapshot;
   snapshot.segments = allocator.Segments();
@@ -55,9 +55,9 @@ absl::StatusOr<report::Explanation> OomReportExplainFile(const CachingAllocator&
   snapshot.settings = settings;
   const absl::StatusOr<trace::Snapshot> read = readers::ReadTorchSnapshot(readers::WriteTorchSnapshot(snapshot));
   if (!read.ok()) return read.status();
-  report::ExplainOptions explain;
-  explain.capacity_bytes = failed.device_total_bytes;
-  return report::ExplainSnapshot(*read, explain);
+  answers::ExplainOptions explain;
+  explain.replay.capacity_bytes = failed.device_total_bytes;
+  return answers::ExplainSnapshot(*read, explain);
 }
 
 void ExpectZeroError(const OomReport& report) {
@@ -145,7 +145,7 @@ class RandomFailures {
     EXPECT_FALSE(absl::StrContains(lines[0], "\n"));
     ExpectZeroError(report);
     has_seen_pending_ |= report.parts.pending_bytes > 0;
-    const absl::StatusOr<report::Explanation> explained = OomReportExplainFile(allocator_, failed);
+    const absl::StatusOr<answers::Explanation> explained = OomReportExplainFile(allocator_, failed);
     ASSERT_TRUE(explained.ok()) << explained.status();
     ExpectSameFailure(report, *explained);
     seen_.insert(report.judgement.kind);

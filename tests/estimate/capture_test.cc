@@ -4,12 +4,12 @@
 
 #include "allocator/trace/codec.h"
 #include "analyzer/analyses/steps/steps.h"
+#include "analyzer/answers/explain.h"
+#include "analyzer/answers/traced_run.h"
 #include "analyzer/estimate/dry_run.h"
 #include "analyzer/estimate/run_capture.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
-#include "analyzer/report/explain.h"
-#include "analyzer/report/traced_run.h"
 #include "gmock/gmock.h"
 #include "tests/estimate/model_file.h"
 
@@ -29,13 +29,13 @@ DryRun CaptureMustRun(const DryRunOptions& options, RunCapture& capture) {
   return run.ok() ? *run : DryRun();
 }
 
-report::ObservedRun MustObserve(const trace::Snapshot& snapshot) {
-  absl::StatusOr<report::ObservedRun> run = report::ObserveSnapshot(snapshot, {});
+answers::ObservedRun MustObserve(const trace::Snapshot& snapshot) {
+  absl::StatusOr<answers::ObservedRun> run = answers::ObserveSnapshot(snapshot, {});
   EXPECT_TRUE(run.ok()) << run.status();
   return *std::move(run);
 }
 
-void ExpectSameRun(const report::ObservedRun& observed, const DryRun& run) {
+void ExpectSameRun(const answers::ObservedRun& observed, const DryRun& run) {
   EXPECT_EQ(observed.timeline.reserved_peak().bytes, run.peak_reserved_bytes);
   EXPECT_EQ(observed.timeline.allocated_peak().bytes, run.peak_allocated_bytes);
   EXPECT_TRUE(observed.recorded.warm.fidelity.IsExact());
@@ -61,7 +61,7 @@ TEST(RunCaptureTest, NamesStepsPhasesAndParts) {
       {.steps = 4, .batch = 2, .tokens = 128, .attention = kernels::Attention::kEager, .optimizer = "adamw-hf"},
       capture);
   const trace::Snapshot& snapshot = capture.snapshot();
-  const report::ObservedRun observed = MustObserve(snapshot);
+  const answers::ObservedRun observed = MustObserve(snapshot);
   const analyses::Steps steps = analyses::FindSteps(observed.timeline, {}, snapshot.annotations);
   EXPECT_EQ(steps.source, analyses::StepSource::kAnnotations);
   EXPECT_EQ(steps.steps.size(), 4u);
@@ -85,7 +85,7 @@ TEST(RunCaptureTest, WithoutACapacityTheDeviceHasNoTotal) {
   const auto total_of = [](const DryRunOptions& options) {
     RunCapture capture("estimate");
     CaptureMustRun(options, capture);
-    const absl::StatusOr<report::Explanation> explained = report::ExplainSnapshot(capture.snapshot(), {});
+    const absl::StatusOr<answers::Explanation> explained = answers::ExplainSnapshot(capture.snapshot(), {});
     EXPECT_TRUE(explained.ok()) << explained.status();
     return explained.ok() ? explained->accounting.total_bytes : std::nullopt;
   };

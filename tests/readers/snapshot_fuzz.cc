@@ -5,7 +5,7 @@
 #include <string>
 
 #include "allocator/base/check.h"
-#include "analyzer/readers/sniff.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
 

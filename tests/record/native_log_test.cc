@@ -8,13 +8,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/trace/codec.h"
+#include "analyzer/answers/explain.h"
+#include "analyzer/answers/traced_run.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/readers/snapshot.h"
-#include "analyzer/readers/sniff.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/replay/recorded_replay.h"
-#include "analyzer/report/explain.h"
 #include "analyzer/report/text.h"
-#include "analyzer/report/traced_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -44,7 +44,7 @@ trace::Snapshot Read(const std::string& log) {
 }
 
 std::string Explained(const trace::Snapshot& snapshot) {
-  const absl::StatusOr<report::Explanation> out = report::ExplainSnapshot(snapshot, {});
+  const absl::StatusOr<answers::Explanation> out = answers::ExplainSnapshot(snapshot, {});
   EXPECT_TRUE(out.ok()) << out.status();
   return out.ok() ? report::ToText(*out) : "";
 }
@@ -107,7 +107,7 @@ TEST(NativeLogTest, WhatIsExplainedIsTrue) {
 }
 
 TEST(NativeLogTest, TheProgramsRequestsCanBeReplayed) {
-  const absl::StatusOr<report::ObservedRun> run = report::ObserveSnapshot(Read(Log(kRun)), {});
+  const absl::StatusOr<answers::ObservedRun> run = answers::ObserveSnapshot(Read(Log(kRun)), {});
   ASSERT_TRUE(run.ok()) << run.status();
   std::vector<std::string> requests;
   for (const trace::Request& request : run->recorded.program.requests.requests) {

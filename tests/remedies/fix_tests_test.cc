@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "allocator/base/units.h"
+#include "analyzer/answers/traced_run.h"
 #include "analyzer/remedies/request_transforms.h"
 #include "analyzer/replay/recorded_options.h"
-#include "analyzer/report/traced_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/analyses/causes/cause_cases.h"
@@ -42,8 +42,8 @@ std::vector<TestedCause> MustTest(const SeededInput& input, const Diagnosis& dia
   const absl::StatusOr<replay::SnapshotProgram> program =
       replay::MakeProgram(input.snapshot, 0, replay::SizeRuleOf(diagnosis.options()));
   EXPECT_TRUE(program.ok()) << program.status();
-  const RequestTrace without_retries = report::WhatIfRequests(*program, true);
-  const RequestTrace as_recorded = report::WhatIfRequests(*program, false);
+  const RequestTrace without_retries = remedies::WhatIfRequests(*program, true);
+  const RequestTrace as_recorded = remedies::WhatIfRequests(*program, false);
   WhatIfSettings settings;
   settings.baseline = diagnosis.options();
   settings.capacity_bytes = CapacityOf(diagnosis.timeline());

@@ -1,5 +1,7 @@
 // The bound of hand-made traces with numbers worked out by hand; text, JSON and schema agree; a certificate that comes
 // with a problem is checked.
+#include "analyzer/answers/bound.h"
+
 #include <string>
 
 #include "analyzer/report/bound_report.h"
@@ -15,15 +17,15 @@ using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-report::BoundReport MustBound(const std::string& trace, const report::ExplainOptions& options = {}) {
-  const absl::StatusOr<report::TracedRun> run = report::TraceBytes(trace, options);
+answers::BoundAnswer MustBound(const std::string& trace, const answers::ReplaySettings& settings = {}) {
+  const absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*answers::LoadInput(trace), settings);
   EXPECT_TRUE(run.ok()) << run.status();
-  absl::StatusOr<report::BoundReport> bound = report::BoundOfTrace("x", *run, 1'000'000);
+  absl::StatusOr<answers::BoundAnswer> bound = answers::BoundOfTrace("x", *run, 1'000'000);
   EXPECT_TRUE(bound.ok()) << bound.status();
   return *std::move(bound);
 }
 
-Json ExpectSoundBound(const report::BoundReport& report, SchemaCheck& schema) {
+Json ExpectSoundBound(const answers::BoundAnswer& report, SchemaCheck& schema) {
   const Json document = Json::parse(report::ToJson(report));
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
@@ -41,7 +43,7 @@ SchemaCheck BoundSchema() {
 TEST(BoundTest, HandMadeNumbers) {
   SchemaCheck schema = BoundSchema();
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
-  const report::BoundReport report = MustBound("a 1 31457280 0\nf 1\na 2 32505856 0\n");
+  const answers::BoundAnswer report = MustBound("a 1 31457280 0\nf 1\na 2 32505856 0\n");
   const Json document = ExpectSoundBound(report, schema);
   EXPECT_EQ(document["lower_bound"], 31 * kMiB);
   EXPECT_EQ(document["packing"], 31 * kMiB);
@@ -62,7 +64,7 @@ TEST(BoundTest, HandMadeNumbers) {
 
 TEST(BoundTest, TheExample) {
   SchemaCheck schema = BoundSchema();
-  const report::BoundReport report = MustBound(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
+  const answers::BoundAnswer report = MustBound(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
   const Json document = ExpectSoundBound(report, schema);
   EXPECT_EQ(document["packing_is_optimal"], true);
   EXPECT_GT(document["reserved"], document["packing"]);
@@ -78,7 +80,7 @@ TEST(BoundTest, NothingAliveIsNoDivisionByZero) {
 TEST(BoundTest, AProblemsOwnOffsetsAreChecked) {
   SchemaCheck schema = BoundSchema();
   readers::PackingProblem problem{{"a", "b"}, {{0, 3, 4}, {2, 9, 5}}, {6, 0}};
-  const absl::StatusOr<report::BoundReport> good = report::BoundOfProblem("x", problem, 1000);
+  const absl::StatusOr<answers::BoundAnswer> good = answers::BoundOfProblem("x", problem, 1000);
   ASSERT_TRUE(good.ok()) << good.status();
   const Json document = ExpectSoundBound(*good, schema);
   EXPECT_EQ(document["unit"], "units");
@@ -86,10 +88,10 @@ TEST(BoundTest, AProblemsOwnOffsetsAreChecked) {
   EXPECT_EQ(document["packing"], 9);
   EXPECT_TRUE(document["reserved"].is_null());
   problem.offsets = {4, 0};
-  const absl::Status bad = report::BoundOfProblem("x", problem, 1000).status();
+  const absl::Status bad = answers::BoundOfProblem("x", problem, 1000).status();
   EXPECT_THAT(std::string(bad.message()), HasSubstr("buffers 0 and 1 are alive together and overlap"));
   problem.offsets = {UINT64_MAX, 0};
-  EXPECT_FALSE(report::BoundOfProblem("x", problem, 1000).ok());
+  EXPECT_FALSE(answers::BoundOfProblem("x", problem, 1000).ok());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Limits against recordings whose figures are worked out by hand; what a trace cannot answer never passes; the XML is
 // well-formed whatever the input is called.
+#include "analyzer/answers/check.h"
+
 #include <string>
 #include <vector>
 
@@ -15,14 +17,14 @@ namespace ashlar::tests {
 namespace {
 
 using Json = nlohmann::json;
-using report::CheckLimits;
-using report::CheckReport;
-using report::CheckVerdict;
+using answers::CheckAnswer;
+using answers::CheckLimits;
+using answers::CheckVerdict;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-report::TracedRun MustTrace(const std::string& bytes, const report::ExplainOptions& options = {}) {
-  absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, options);
+answers::TracedRun MustTrace(const std::string& bytes, const answers::ReplaySettings& settings = {}) {
+  absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*answers::LoadInput(bytes), settings);
   EXPECT_TRUE(run.ok()) << run.status();
   return *std::move(run);
 }
@@ -38,20 +40,20 @@ std::string FailingRun(const std::string& conf = "") {
   return readers::WriteTorchSnapshot(run.Finish());
 }
 
-const report::CheckRow& Only(const CheckReport& report) {
+const answers::CheckRow& Only(const CheckAnswer& report) {
   EXPECT_EQ(report.rows.size(), 1u);
   return report.rows.front();
 }
 
-CheckVerdict VerdictOn(const report::TracedRun& run, const CheckLimits& limits) {
-  const CheckReport report = report::CheckTrace("x", run, limits);
+CheckVerdict VerdictOn(const answers::TracedRun& run, const CheckLimits& limits) {
+  const CheckAnswer report = answers::CheckTrace("x", run, limits);
   EXPECT_EQ(report.Passed(), Only(report).verdict == CheckVerdict::kHolds);
   EXPECT_EQ(Only(report).reason.empty(), report.Passed());
   return Only(report).verdict;
 }
 
 TEST(CheckTest, EachLimitAtItsEdge) {
-  const report::TracedRun run = MustTrace(FailingRun());
+  const answers::TracedRun run = MustTrace(FailingRun());
   EXPECT_EQ(VerdictOn(run, {.max_reserved_bytes = 82 * kMiB}), CheckVerdict::kHolds);
   EXPECT_EQ(VerdictOn(run, {.max_reserved_bytes = 82 * kMiB - 1}), CheckVerdict::kBroken);
   // 40 and 22 (a rest of 1 MiB is not split off) allocated of 82 reserved.
@@ -65,8 +67,8 @@ TEST(CheckTest, EachLimitAtItsEdge) {
 }
 
 TEST(CheckTest, ReasonsNameNumbers) {
-  const report::TracedRun run = MustTrace(FailingRun());
-  const CheckReport report = report::CheckTrace("x", run, {.max_reserved_bytes = 80 * kMiB, .max_ooms = 0});
+  const answers::TracedRun run = MustTrace(FailingRun());
+  const CheckAnswer report = answers::CheckTrace("x", run, {.max_reserved_bytes = 80 * kMiB, .max_ooms = 0});
   const std::string text = report::ToText(report);
   EXPECT_THAT(text, HasSubstr("limit   80.00 MiB  measured   82.00 MiB  BROKEN: over by 2.00 MiB at event "));
   EXPECT_THAT(text, HasSubstr("FAILED  of 2: 2 broken, 0 not in this trace"));
@@ -78,17 +80,17 @@ TEST(CheckTest, RetriesThatMayBeEmptyCacheAreNotGuessed) {
   Recording recording("", 100 * kMiB);
   recording.Free(recording.Allocate(60 * kMiB));
   ASSERT_NE(recording.Allocate(80 * kMiB), nullptr);  // fits only after the cache went back
-  const report::TracedRun run = MustTrace(readers::WriteTorchSnapshot(recording.Finish()));
+  const answers::TracedRun run = MustTrace(readers::WriteTorchSnapshot(recording.Finish()));
   EXPECT_EQ(VerdictOn(run, {.max_retries = 0}), CheckVerdict::kNotInTrace);
   EXPECT_EQ(VerdictOn(run, {.max_retries = 1}), CheckVerdict::kHolds);
-  EXPECT_THAT(Only(report::CheckTrace("x", run, {.max_retries = 0})).reason, HasSubstr("between 0 and 1"));
+  EXPECT_THAT(Only(answers::CheckTrace("x", run, {.max_retries = 0})).reason, HasSubstr("between 0 and 1"));
 }
 
 TEST(CheckTest, WhatTheTraceCannotAnswerDoesNotPass) {
   Recording recording("", kGiB);
   recording.Allocate(60 * kMiB);
   recording.ForgetEvents();
-  const report::TracedRun state = MustTrace(readers::WriteTorchSnapshot(recording.Finish()));
+  const answers::TracedRun state = MustTrace(readers::WriteTorchSnapshot(recording.Finish()));
   EXPECT_EQ(VerdictOn(state, {.max_reserved_bytes = kGiB}), CheckVerdict::kNotInTrace);
   EXPECT_EQ(VerdictOn(state, {.max_reserved_bytes = kMiB}), CheckVerdict::kBroken);  // it held more in the end
   EXPECT_EQ(VerdictOn(state, {.min_utilisation = 0.0}), CheckVerdict::kNotInTrace);
@@ -97,15 +99,15 @@ TEST(CheckTest, WhatTheTraceCannotAnswerDoesNotPass) {
 
   // A request trace says nothing of the device.
   const std::string requests = "a 1 62914560 0\nf 1\na 2 83886080 0\n";
-  const report::TracedRun endless = MustTrace(requests);
+  const answers::TracedRun endless = MustTrace(requests);
   EXPECT_EQ(VerdictOn(endless, {.max_reserved_bytes = 140 * kMiB}), CheckVerdict::kHolds);
   EXPECT_EQ(VerdictOn(endless, {.max_ooms = 9}), CheckVerdict::kNotInTrace);
   EXPECT_EQ(VerdictOn(endless, {.max_retries = 9}), CheckVerdict::kNotInTrace);
-  const report::TracedRun sized = MustTrace(requests, WithCapacity(100 * kMiB));
+  const answers::TracedRun sized = MustTrace(requests, WithCapacity(100 * kMiB).replay);
   EXPECT_EQ(VerdictOn(sized, {.max_ooms = 0}), CheckVerdict::kHolds);
   EXPECT_EQ(VerdictOn(sized, {.max_retries = 0}), CheckVerdict::kBroken);
   EXPECT_EQ(VerdictOn(sized, {.max_retries = 1}), CheckVerdict::kHolds);
-  const report::TracedRun tight = MustTrace(requests, WithCapacity(70 * kMiB));
+  const answers::TracedRun tight = MustTrace(requests, WithCapacity(70 * kMiB).replay);
   EXPECT_EQ(VerdictOn(tight, {.max_ooms = 0}), CheckVerdict::kBroken);
 }
 
@@ -117,22 +119,22 @@ TEST(CheckTest, LeakPerStep) {
     trace += "a " + id(1) + " 3000000 0\na " + id(2) + " 1048576 0\na " + id(3) + " 5000000 0\n";
     trace += "f " + id(3) + "\nf " + id(1) + "\n";
   }
-  const report::TracedRun run = MustTrace(trace);
+  const answers::TracedRun run = MustTrace(trace);
   EXPECT_EQ(VerdictOn(run, {.max_leak_bytes_per_step = kMiB}), CheckVerdict::kHolds);
   EXPECT_EQ(VerdictOn(run, {.max_leak_bytes_per_step = kMiB - 1}), CheckVerdict::kBroken);
   EXPECT_EQ(VerdictOn(MustTrace("a 1 100 0\n"), {.max_leak_bytes_per_step = kMiB}), CheckVerdict::kNotInTrace);
 }
 
 TEST(CheckTest, NothingReservedHasNoUtilisation) {
-  const report::TracedRun run = MustTrace("y\n");
+  const answers::TracedRun run = MustTrace("y\n");
   EXPECT_EQ(VerdictOn(run, {.min_utilisation = 0.5}), CheckVerdict::kNotInTrace);
 }
 
 TEST(CheckTest, JsonFollowsTheSchema) {
   SchemaCheck schema(Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/check.schema.json")));
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
-  const report::TracedRun run = MustTrace(FailingRun());
-  const CheckReport report = report::CheckTrace(
+  const answers::TracedRun run = MustTrace(FailingRun());
+  const CheckAnswer report = answers::CheckTrace(
       "x", run, {.max_reserved_bytes = UINT64_MAX, .min_utilisation = 0.5, .max_retries = 5, .max_ooms = 0});
   const Json document = Json::parse(report::ToJson(report));
   schema.Check(document);
@@ -194,11 +196,11 @@ std::vector<std::string> ParseXml(const std::string& xml, std::string& error) {
 }
 
 TEST(CheckTest, JUnitIsWellFormed) {
-  const report::TracedRun run = MustTrace(FailingRun());
+  const answers::TracedRun run = MustTrace(FailingRun());
   const CheckLimits limits{.max_reserved_bytes = 80 * kMiB, .min_utilisation = 0.5, .max_ooms = 0};
   for (const std::string name : {"plain.pickle", "a\"b<c>&d'e", "tab\tnew\nline\x01\x7f", "\xff\xfe", "x]]>y"}) {
     SCOPED_TRACE(name);
-    const std::string xml = report::ToJUnit(report::CheckTrace(name, run, limits));
+    const std::string xml = report::ToJUnit(answers::CheckTrace(name, run, limits));
     std::string error;
     const std::vector<std::string> names = ParseXml(xml, error);
     EXPECT_EQ(error, "") << xml;
@@ -220,18 +222,18 @@ TEST(CheckTest, EveryDeviceIsJudged) {
   EXPECT_EQ(failing.Allocate(200 * kMiB), nullptr);
   AddDevice(failing.Finish(), 1, snapshot);
   const std::string bytes = readers::WriteTorchSnapshot(snapshot);
-  const absl::StatusOr<std::vector<report::TracedRun>> runs = report::TraceDevices(bytes, {});
+  const absl::StatusOr<std::vector<answers::TracedRun>> runs = answers::TraceDevices(*answers::LoadInput(bytes), {});
   ASSERT_TRUE(runs.ok()) << runs.status();
-  const CheckReport report = report::CheckDevices("x", *runs, {.max_reserved_bytes = 200 * kMiB, .max_ooms = 0});
+  const CheckAnswer report = answers::CheckDevices("x", *runs, {.max_reserved_bytes = 200 * kMiB, .max_ooms = 0});
   ASSERT_EQ(report.rows.size(), 4u);
   EXPECT_EQ(report.CountOf(CheckVerdict::kBroken), 2u);  // device 0 holds too much, a request of device 1 failed
   EXPECT_THAT(report::ToText(report),
               testing::AllOf(HasSubstr("device 0: max-reserved"), HasSubstr("device 1: max-ooms")));
-  report::ExplainOptions asked;
+  answers::ReplaySettings asked;
   asked.device = 0;
-  const absl::StatusOr<std::vector<report::TracedRun>> one = report::TraceDevices(bytes, asked);
+  const absl::StatusOr<std::vector<answers::TracedRun>> one = answers::TraceDevices(*answers::LoadInput(bytes), asked);
   ASSERT_TRUE(one.ok()) << one.status();
-  EXPECT_TRUE(report::CheckDevices("x", *one, {.max_ooms = 0}).Passed());
+  EXPECT_TRUE(answers::CheckDevices("x", *one, {.max_ooms = 0}).Passed());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Every figure of every view sums to the difference, on hand-made recordings with numbers worked out by hand and on
 // pairs of real files; what is on one side only is shown, not dropped.
+#include "analyzer/answers/diff.h"
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,18 +21,18 @@ namespace ashlar::tests {
 namespace {
 
 using Json = nlohmann::json;
-using report::DiffMoment;
+using answers::DiffMoment;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-report::TracedRun DiffMustTrace(const std::string& bytes) {
-  absl::StatusOr<report::TracedRun> run = report::TraceBytes(bytes, {});
+answers::TracedRun DiffMustTrace(const std::string& bytes) {
+  absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*answers::LoadInput(bytes), {});
   EXPECT_TRUE(run.ok()) << run.status();
   return *std::move(run);
 }
 
-report::TracedRun DiffMustTrace(Recording& recording) {
+answers::TracedRun DiffMustTrace(Recording& recording) {
   return DiffMustTrace(readers::WriteTorchSnapshot(recording.Finish()));
 }
 
@@ -60,7 +62,7 @@ void ExpectRowsSum(const Json& document, const char* view) {
   }
 }
 
-Json ExpectSoundDiff(const report::DiffReport& report, SchemaCheck& schema) {
+Json ExpectSoundDiff(const answers::DiffAnswer& report, SchemaCheck& schema) {
   const Json document = Json::parse(report::ToJson(report));
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
@@ -92,8 +94,8 @@ TEST(DiffTest, HandMadeNumbers) {
   b.Free(b.Allocate(40 * kMiB));
   b.Allocate(5 * kMiB);
   b.Allocate(100);
-  const absl::StatusOr<report::DiffReport> diff =
-      report::MakeDiff("a", DiffMustTrace(a), "b", DiffMustTrace(b), DiffMoment::kEnd);
+  const absl::StatusOr<answers::DiffAnswer> diff =
+      answers::MakeDiff("a", DiffMustTrace(a), "b", DiffMustTrace(b), DiffMoment::kEnd);
   ASSERT_TRUE(diff.ok()) << diff.status();
   SchemaCheck schema(DiffSchema());
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
@@ -129,8 +131,8 @@ TEST(DiffTest, PendingBlocksCount) {
   core::Block* block = b.Allocate(30 * kMiB);
   b.allocator().RecordStream(block, Stream{7});
   b.Free(block);
-  const absl::StatusOr<report::DiffReport> diff =
-      report::MakeDiff("a", DiffMustTrace(a), "b", DiffMustTrace(b), DiffMoment::kEnd);
+  const absl::StatusOr<answers::DiffAnswer> diff =
+      answers::MakeDiff("a", DiffMustTrace(a), "b", DiffMustTrace(b), DiffMoment::kEnd);
   ASSERT_TRUE(diff.ok()) << diff.status();
   SchemaCheck schema(DiffSchema());
   const Json document = ExpectSoundDiff(*diff, schema);
@@ -143,17 +145,17 @@ TEST(DiffTest, PendingBlocksCount) {
 TEST(DiffTest, AMomentThatIsNotThereIsNamed) {
   Recording a("", kGiB);
   a.Allocate(30 * kMiB);
-  const report::TracedRun run = DiffMustTrace(a);
-  const absl::StatusOr<report::DiffReport> diff = report::MakeDiff("left", run, "right", run, DiffMoment::kOom);
+  const answers::TracedRun run = DiffMustTrace(a);
+  const absl::StatusOr<answers::DiffAnswer> diff = answers::MakeDiff("left", run, "right", run, DiffMoment::kOom);
   EXPECT_EQ(diff.status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(diff.status().message()), HasSubstr("left: --at oom"));
 }
 
 TEST(DiffTest, TheExampleAgainstItselfIsZeroAndItsStacksAreShown) {
-  const report::TracedRun run = DiffMustTrace(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
+  const answers::TracedRun run = DiffMustTrace(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"));
   SchemaCheck schema(DiffSchema());
   for (const DiffMoment moment : {DiffMoment::kPeak, DiffMoment::kOom, DiffMoment::kEnd}) {
-    const absl::StatusOr<report::DiffReport> diff = report::MakeDiff("a", run, "b", run, moment);
+    const absl::StatusOr<answers::DiffAnswer> diff = answers::MakeDiff("a", run, "b", run, moment);
     ASSERT_TRUE(diff.ok()) << diff.status();
     const Json document = ExpectSoundDiff(*diff, schema);
     for (const auto& [key, value] : document["difference"].items()) EXPECT_EQ(value, 0) << key;
@@ -174,7 +176,7 @@ TEST(DiffTest, RealPairsSumAndTurnRound) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   SchemaCheck schema(DiffSchema());
   const std::vector<std::string> files = SnapshotFiles();
-  std::vector<report::TracedRun> runs;
+  std::vector<answers::TracedRun> runs;
   for (const std::string& file : files) {
     const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
@@ -183,7 +185,7 @@ TEST(DiffTest, RealPairsSumAndTurnRound) {
   for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
     SCOPED_TRACE(files[i]);
     const auto diff = [&](std::size_t a, std::size_t b) {
-      absl::StatusOr<report::DiffReport> out = report::MakeDiff("a", runs[a], "b", runs[b], DiffMoment::kEnd);
+      absl::StatusOr<answers::DiffAnswer> out = answers::MakeDiff("a", runs[a], "b", runs[b], DiffMoment::kEnd);
       EXPECT_TRUE(out.ok()) << out.status();
       return ExpectSoundDiff(*out, schema);
     };

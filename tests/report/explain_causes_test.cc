@@ -2,7 +2,7 @@
 #include <map>
 #include <string>
 
-#include "analyzer/report/explain.h"
+#include "analyzer/answers/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/analyses/causes/cause_cases.h"
@@ -14,12 +14,12 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-report::Explanation ExplainCausesMustExplain(const SeededInput& input) {
-  report::ExplainOptions options;
-  options.capacity_bytes = input.total_bytes;
+answers::Explanation ExplainCausesMustExplain(const SeededInput& input) {
+  answers::ExplainOptions options;
+  options.replay.capacity_bytes = input.total_bytes;
   options.device_used_bytes = input.device_used_bytes;
   if (!input.ranks.empty()) options.other_ranks.assign(input.ranks.begin() + 1, input.ranks.end());
-  absl::StatusOr<report::Explanation> out = report::ExplainSnapshot(input.snapshot, options);
+  absl::StatusOr<answers::Explanation> out = answers::ExplainSnapshot(input.snapshot, options);
   EXPECT_TRUE(out.ok()) << out.status();
   return *std::move(out);
 }
@@ -28,7 +28,7 @@ TEST(ExplainCausesTest, EverySeededCauseIsShown) {
   SchemaCheck schema(ExplainSchema());
   for (const SeededCase& seeded : AllSeeded()) {
     SCOPED_TRACE(seeded.name);
-    const report::Explanation explanation = ExplainCausesMustExplain(seeded.make());
+    const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const nlohmann::json json = ExpectSound(explanation, schema);
     EXPECT_EQ(json["causes"].size(), explanation.causes.size());
     const std::string text = report::ToText(explanation);
@@ -54,7 +54,7 @@ TEST(ExplainCausesTest, AHealthyProgramHasNoWhy) {
   SchemaCheck schema(ExplainSchema());
   for (const HealthyCase& healthy : AllHealthy()) {
     SCOPED_TRACE(healthy.name);
-    const report::Explanation explanation = ExplainCausesMustExplain(healthy.make());
+    const answers::Explanation explanation = ExplainCausesMustExplain(healthy.make());
     ExpectSound(explanation, schema);
     EXPECT_THAT(report::ToText(explanation), Not(HasSubstr("\nWHY")));
   }
@@ -65,7 +65,7 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
   std::map<std::string, int> offered;
   for (const SeededCase& seeded : AllSeeded()) {
     SCOPED_TRACE(seeded.name);
-    const report::Explanation explanation = ExplainCausesMustExplain(seeded.make());
+    const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const std::string text = report::ToText(explanation);
     EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.program_remedies.empty());
     for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {

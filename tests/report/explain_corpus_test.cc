@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "analyzer/analyses/state/state_accounting.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/replay/recorded_options.h"
-#include "analyzer/report/explain.h"
 #include "analyzer/timeline/observed.h"
 #include "gtest/gtest.h"
 #include "tests/corpus_files.h"
@@ -110,7 +110,7 @@ TEST(ExplainCorpusTest, EveryExplanationIsSound) {
   for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);
     const trace::Snapshot snapshot = MustRead(file);
-    const absl::StatusOr<report::Explanation> explanation = report::ExplainSnapshot(snapshot, {});
+    const absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(snapshot, {});
     ASSERT_TRUE(explanation.ok()) << explanation.status();
     const nlohmann::json json = ExpectSound(*explanation, schema);
     if (!json["fidelity"].is_null()) {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/readers/native/native_log.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
-#include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/analyses/causes/cause_cases.h"
@@ -25,10 +25,10 @@ using testing::IsEmpty;
 
 constexpr char kExampleFile[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
 
-report::Explanation MustExplain(const report::ExplainOptions& options) {
+answers::Explanation MustExplain(const answers::ExplainOptions& options) {
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(FileBytes(kExampleFile));
   EXPECT_TRUE(snapshot.ok()) << snapshot.status();
-  const absl::StatusOr<report::Explanation> explanation = report::ExplainSnapshot(*snapshot, options);
+  const absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(*snapshot, options);
   EXPECT_TRUE(explanation.ok()) << explanation.status();
   return *explanation;
 }
@@ -43,8 +43,8 @@ trace::Snapshot LeakingTraining() {
   return run.Finish();
 }
 
-report::Explanation MustExplainSnapshot(const trace::Snapshot& snapshot) {
-  const absl::StatusOr<report::Explanation> explanation = report::ExplainSnapshot(snapshot, {});
+answers::Explanation MustExplainSnapshot(const trace::Snapshot& snapshot) {
+  const absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(snapshot, {});
   EXPECT_TRUE(explanation.ok()) << explanation.status();
   return *explanation;
 }
@@ -70,16 +70,16 @@ TEST(ExplainExampleTest, TheFileIsWhatTheGeneratorWrites) {
 
 // What is told of long work: each stage as it begins, and how many of how many.
 TEST(ExplainExampleTest, EveryStageIsTold) {
-  report::ExplainOptions options = WithCapacity(12 * kGiB);
+  answers::ExplainOptions options = WithCapacity(12 * kGiB);
   std::vector<std::string> stages;
-  options.progress = [&stages](const std::string& stage) { stages.push_back(stage); };
-  const report::Explanation explanation = MustExplain(options);
+  options.replay.progress = [&stages](const std::string& stage) { stages.push_back(stage); };
+  const answers::Explanation explanation = MustExplain(options);
   std::vector<std::string> expected = {"replaying as recorded", "building the timeline", "accounting for every byte"};
   const std::size_t rows = explanation.what_if.size();
   for (std::size_t i = 1; i <= rows; ++i) expected.push_back(absl::StrCat("what-ifs ", i, " of ", rows));
   expected.push_back("looking for causes");
   std::size_t found = 0;
-  for (const report::ExplainedCause& cause : explanation.causes) {
+  for (const answers::ExplainedCause& cause : explanation.causes) {
     found += cause.finding.finding == analyses::Finding::kFound ? 1 : 0;
   }
   for (std::size_t i = 1; i <= found; ++i) expected.push_back(absl::StrCat("testing causes, ", i, " of ", found));
@@ -88,8 +88,8 @@ TEST(ExplainExampleTest, EveryStageIsTold) {
 }
 
 TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
-  const report::Explanation explanation = MustExplain(WithCapacity(12 * kGiB));
-  EXPECT_EQ(explanation.verdict, report::OomVerdict::kFragmentation);
+  const answers::Explanation explanation = MustExplain(WithCapacity(12 * kGiB));
+  EXPECT_EQ(explanation.verdict, answers::OomVerdict::kFragmentation);
   ASSERT_TRUE(explanation.fidelity.has_value());
   EXPECT_TRUE(explanation.fidelity->IsExact());
   EXPECT_EQ(explanation.fidelity->matched, explanation.fidelity->total);
@@ -128,7 +128,7 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
 }
 
 TEST(ExplainExampleTest, TheStepsOfTheExample) {
-  const report::ProgramView program = MustExplain({}).program;
+  const answers::ProgramView program = MustExplain({}).program;
   EXPECT_EQ(program.steps.source, analyses::StepSource::kPeriod);
   EXPECT_EQ(program.steps.steps.size(), 14u);
   EXPECT_EQ(program.moment, "after step 14, forward");
@@ -136,7 +136,7 @@ TEST(ExplainExampleTest, TheStepsOfTheExample) {
 }
 
 TEST(ExplainExampleTest, ALeakIsShownToTheByte) {
-  const report::Explanation explanation = MustExplainSnapshot(LeakingTraining());
+  const answers::Explanation explanation = MustExplainSnapshot(LeakingTraining());
   ASSERT_EQ(explanation.program.leaks.size(), 1u);
   EXPECT_EQ(explanation.program.leaks[0].bytes_per_step, 3 * kMiB);
   EXPECT_EQ(explanation.program.leaks[0].bytes, 33 * kMiB);  // of the last step it is not known

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include "analyzer/answers/explain.h"
 #include "analyzer/readers/oom/oom_message.h"
-#include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/readers/oom/messages.h"
@@ -18,11 +18,11 @@ using testing::HasSubstr;
 constexpr double kGi = 1024.0 * 1024 * 1024;
 constexpr double kMi = 1024.0 * 1024;
 
-nlohmann::json ExplainMessageExplained(const char* message, const report::ExplainOptions& options = {}) {
+nlohmann::json ExplainMessageExplained(const char* message, const answers::ExplainOptions& options = {}) {
   SchemaCheck schema(ExplainSchema());
   const std::vector<readers::OomMessage> found = readers::FindOomMessages(message);
   EXPECT_EQ(found.size(), 1u);
-  return ExpectSound(report::ExplainMessage(found.at(0), options), schema);
+  return ExpectSound(answers::ExplainMessage(found.at(0), options), schema);
 }
 
 double Number(const nlohmann::json& value) { return value.get<double>(); }
@@ -120,9 +120,9 @@ TEST(ExplainMessageTest, WhatIsRepeatedIsCounted) {
   const std::vector<readers::OomMessage> found =
       readers::FindOomMessages(first + "\n" + second + "\nretry\n" + first + "\n" + first + "\n");
   ASSERT_EQ(found.size(), 4u);
-  const std::vector<report::Explanation> explanations = report::ExplainMessages(found, {});
+  const std::vector<answers::Explanation> explanations = answers::ExplainMessages(found, {});
   ASSERT_EQ(explanations.size(), 2u);
-  EXPECT_EQ(explanations[0].verdict, report::OomVerdict::kCapacity);
+  EXPECT_EQ(explanations[0].verdict, answers::OomVerdict::kCapacity);
   ASSERT_FALSE(explanations[0].notes.empty());
   EXPECT_EQ(explanations[0].notes.back().name, "repeated");
   EXPECT_EQ(explanations[0].notes.back().count, 3u);
@@ -132,9 +132,9 @@ TEST(ExplainMessageTest, WhatIsRepeatedIsCounted) {
 
 TEST(ExplainMessageTest, SeveralMessagesAreAnArray) {
   const std::string log = std::string(oom_messages::kTabularT4) + "\n\nretrying\n\n" + oom_messages::kColabBert + "\n";
-  std::vector<report::Explanation> explanations;
+  std::vector<answers::Explanation> explanations;
   for (const readers::OomMessage& message : readers::FindOomMessages(log)) {
-    explanations.push_back(report::ExplainMessage(message, {}));
+    explanations.push_back(answers::ExplainMessage(message, {}));
   }
   ASSERT_EQ(explanations.size(), 2u);
   const nlohmann::json json = nlohmann::json::parse(report::ToJson(explanations));

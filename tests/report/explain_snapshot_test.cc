@@ -2,9 +2,9 @@
 // what is not known is null. Every snapshot goes through the file format.
 #include <string>
 
+#include "analyzer/answers/explain.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
-#include "analyzer/report/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/report/printed.h"
@@ -16,14 +16,14 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-absl::StatusOr<report::Explanation> Explain(const trace::Snapshot& made, const report::ExplainOptions& options = {}) {
+absl::StatusOr<answers::Explanation> Explain(const trace::Snapshot& made, const answers::ExplainOptions& options = {}) {
   const absl::StatusOr<trace::Snapshot> read = readers::ReadTorchSnapshot(readers::WriteTorchSnapshot(made));
   EXPECT_TRUE(read.ok()) << read.status();
-  return report::ExplainSnapshot(*read, options);
+  return answers::ExplainSnapshot(*read, options);
 }
 
-nlohmann::json Explained(const trace::Snapshot& made, const report::ExplainOptions& options = {}) {
-  const absl::StatusOr<report::Explanation> explanation = Explain(made, options);
+nlohmann::json Explained(const trace::Snapshot& made, const answers::ExplainOptions& options = {}) {
+  const absl::StatusOr<answers::Explanation> explanation = Explain(made, options);
   EXPECT_TRUE(explanation.ok()) << explanation.status();
   SchemaCheck schema(ExplainSchema());
   return explanation.ok() ? ExpectSound(*explanation, schema) : nlohmann::json();

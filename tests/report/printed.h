@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
-#include "analyzer/report/explain.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/text.h"
 #include "gmock/gmock.h"
@@ -33,15 +33,15 @@ inline nlohmann::json ExplainSchema() {
   return nlohmann::json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/explain.schema.json"));
 }
 
-inline report::ExplainOptions WithCapacity(std::uint64_t capacity_bytes) {
-  report::ExplainOptions out;
-  out.capacity_bytes = capacity_bytes;
+inline answers::ExplainOptions WithCapacity(std::uint64_t capacity_bytes) {
+  answers::ExplainOptions out;
+  out.replay.capacity_bytes = capacity_bytes;
   return out;
 }
 
-inline report::ExplainOptions WithDevice(int device) {
-  report::ExplainOptions out;
-  out.device = device;
+inline answers::ExplainOptions WithDevice(int device) {
+  answers::ExplainOptions out;
+  out.replay.device = device;
   return out;
 }
 
@@ -152,7 +152,7 @@ inline void ExpectTextShows(const nlohmann::json& json, const std::string& text)
 }
 
 // Everything above, and the schema. Returns the JSON.
-inline nlohmann::json ExpectSound(const report::Explanation& explanation, SchemaCheck& schema) {
+inline nlohmann::json ExpectSound(const answers::Explanation& explanation, SchemaCheck& schema) {
   const nlohmann::json json = nlohmann::json::parse(report::ToJson({explanation}));
   const std::string text = report::ToText(explanation);
   schema.Check(json);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/answers/sweep.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "gmock/gmock.h"
@@ -29,11 +30,18 @@ using testing::Not;
 constexpr char kExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
 constexpr char kTrace[] = "a 1 104857600 0\nf 1\na 2 12582912 0\na 3 104857600 0\na 4 3145728 7\n";
 
-report::SweepReport MustSweep(const std::vector<std::pair<std::string, std::string>>& inputs,
-                              const report::ExplainOptions& options, const remedies::SweepOptions& sweep = {}) {
-  report::SweepReport out;
+absl::StatusOr<remedies::WhatIfInput> ReadSweepInput(const std::string& name, const std::string& bytes,
+                                                     const answers::ReplaySettings& settings) {
+  const absl::StatusOr<answers::Input> input = answers::LoadInput(bytes);
+  if (!input.ok()) return input.status();
+  return answers::SweepInputOf(name, *input, settings);
+}
+
+answers::SweepAnswer MustSweep(const std::vector<std::pair<std::string, std::string>>& inputs,
+                               const answers::ReplaySettings& settings, const remedies::SweepOptions& sweep = {}) {
+  answers::SweepAnswer out;
   for (const auto& [name, bytes] : inputs) {
-    absl::StatusOr<remedies::WhatIfInput> input = report::ReadSweepInput(name, bytes, options);
+    absl::StatusOr<remedies::WhatIfInput> input = ReadSweepInput(name, bytes, settings);
     EXPECT_TRUE(input.ok()) << name << ": " << input.status();
     out.inputs.push_back(*std::move(input));
   }
@@ -44,12 +52,13 @@ report::SweepReport MustSweep(const std::vector<std::pair<std::string, std::stri
 }
 
 // The whole space of the example, once for all tests.
-const report::SweepReport& ExampleSweep() {
-  static const report::SweepReport report = MustSweep({{"run.pickle", FileBytes(kExample)}}, WithCapacity(12 * kGiB));
+const answers::SweepAnswer& ExampleSweep() {
+  static const answers::SweepAnswer report =
+      MustSweep({{"run.pickle", FileBytes(kExample)}}, WithCapacity(12 * kGiB).replay);
   return report;
 }
 
-json ExpectSoundSweep(const report::SweepReport& report, SchemaCheck& schema) {
+json ExpectSoundSweep(const answers::SweepAnswer& report, SchemaCheck& schema) {
   const json document = json::parse(report::ToJson(report));
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
@@ -82,7 +91,7 @@ json ExpectSoundSweep(const report::SweepReport& report, SchemaCheck& schema) {
 // Ranks of one job: what is to be said of several is said once, with whom it holds for.
 TEST(SweepReportTest, WhatHoldsForSeveralTracesIsSaidOnce) {
   const std::string run = FileBytes(kExample);
-  const report::SweepReport report =
+  const answers::SweepAnswer report =
       MustSweep({{"a/run.pickle", run}, {"b/run.pickle", run}, {"run.trace", kTrace}, {"c/other.pickle", run}}, {},
                 {.confs = {"max_split_size_mb:128"}, .threads = 1});
   SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/sweep.schema.json")));
@@ -125,9 +134,9 @@ TEST(SweepReportTest, TheJsonIsWhatItsSchemaSays) {
 
 // What a fixed list finds, the search finds too, and both name the same setting here.
 TEST(SweepReportTest, ExplainAndSweepAdviseTheSameOnTheExample) {
-  const report::SweepReport& sweep = ExampleSweep();
+  const answers::SweepAnswer& sweep = ExampleSweep();
   const json explained = json::parse(report::ToJson(
-      {*report::ExplainSnapshot(*readers::ReadTorchSnapshot(FileBytes(kExample)), WithCapacity(12 * kGiB))}));
+      {*answers::ExplainSnapshot(*readers::ReadTorchSnapshot(FileBytes(kExample)), WithCapacity(12 * kGiB))}));
   EXPECT_EQ(sweep.result.advice.paste, explained["paste"].get<std::string>());
   // Each row of explain is a row of the sweep, or one that does as well, with the same figures.
   for (const json& row : explained["what_if"]) {
@@ -140,13 +149,13 @@ TEST(SweepReportTest, ExplainAndSweepAdviseTheSameOnTheExample) {
 }
 
 TEST(SweepReportTest, WhatCannotBeSweptIsRefusedInOneLine) {
-  const auto refusal = [](const std::string& bytes, const report::ExplainOptions& options) {
-    return report::ReadSweepInput("x", bytes, options).status();
+  const auto refusal = [](const std::string& bytes, const answers::ReplaySettings& settings) {
+    return ReadSweepInput("x", bytes, settings).status();
   };
   EXPECT_THAT(std::string(refusal("CUDA out of memory. Tried to allocate 2.00 GiB", {}).message()),
               HasSubstr("not a PyTorch memory snapshot"));
   EXPECT_THAT(std::string(refusal("e\n", {}).message()), HasSubstr("no allocation"));
-  EXPECT_TRUE(absl::IsOutOfRange(refusal(kTrace, WithDevice(0))));
+  EXPECT_TRUE(absl::IsOutOfRange(refusal(kTrace, WithDevice(0).replay)));
 }
 
 TEST(SweepReportTest, RealRecordsGiveSoundSweeps) {
@@ -155,12 +164,12 @@ TEST(SweepReportTest, RealRecordsGiveSoundSweeps) {
   std::size_t swept = 0;
   for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);
-    const absl::StatusOr<remedies::WhatIfInput> input = report::ReadSweepInput(file, *readers::ReadInput(file), {});
+    const absl::StatusOr<remedies::WhatIfInput> input = ReadSweepInput(file, *readers::ReadInput(file), {});
     if (!input.ok()) {
       EXPECT_THAT(std::string(input.status().message()), HasSubstr("records no allocations"));
       continue;
     }
-    report::SweepReport report{{*input}, *remedies::RunSweep({{*input}}, {.budget_replays = 25})};
+    answers::SweepAnswer report{{*input}, *remedies::RunSweep({{*input}}, {.budget_replays = 25})};
     const json document = ExpectSoundSweep(report, schema);
     EXPECT_EQ(document["traces"][0]["fidelity"]["matched"], document["traces"][0]["fidelity"]["total"]);
     ++swept;

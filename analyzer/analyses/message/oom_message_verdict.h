@@ -45,6 +45,8 @@ struct ByteSpan {
   std::int64_t low_bytes = 0;
   std::int64_t value_bytes = 0;
   std::int64_t high_bytes = 0;
+
+  bool operator==(const ByteSpan&) const = default;
 };
 
 // total = allocated + pending + stranded + whole-free + private pools' holes + outside + free; allocated = live +
@@ -61,6 +63,8 @@ struct OomAccounting {
   std::optional<std::uint64_t> private_pool_bytes;
   std::optional<std::uint64_t> outside_bytes;
   std::optional<std::uint64_t> free_bytes;
+
+  bool operator==(const OomAccounting&) const = default;
 };
 
 struct OomJudgeOptions {

@@ -53,7 +53,7 @@ std::string Remark(const Model& model, const ModelParameter& parameter) {
 
 }  // namespace
 
-void AddModel(const Model& model, report::Explanation& explanation) {
+void AddModel(const Model& model, answers::Explanation& explanation) {
   if (!explanation.request_interval.has_value()) return;
   const std::vector<Match> matches = ParametersOfSize(model, *explanation.request_interval);
   if (matches.empty()) {

@@ -2,14 +2,14 @@
 #ifndef ASHLAR_ANALYZER_ESTIMATE_REPORT_EXPLAIN_MODEL_H_
 #define ASHLAR_ANALYZER_ESTIMATE_REPORT_EXPLAIN_MODEL_H_
 
+#include "analyzer/answers/explanation.h"
 #include "analyzer/estimate/model.h"
-#include "analyzer/report/explanation.h"
 
 namespace ashlar::estimate {
 
 // One more sentence of evidence: the parameters whose size, in 4 or in 2 bytes an element, the failed request can have
 // had: itself, its gradient, a state or a temporary of its update. Nothing where no request failed.
-void AddModel(const Model& model, report::Explanation& explanation);
+void AddModel(const Model& model, answers::Explanation& explanation);
 
 }  // namespace ashlar::estimate
 

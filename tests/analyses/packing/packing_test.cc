@@ -12,9 +12,9 @@
 #include "analyzer/analyses/packing/packing_greedy.h"
 #include "analyzer/analyses/packing/packing_search.h"
 #include "analyzer/analyses/state/lifetimes.h"
+#include "analyzer/answers/traced_run.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/plain/minimalloc_csv.h"
-#include "analyzer/report/traced_run.h"
 #include "gtest/gtest.h"
 #include "tests/corpus_files.h"
 
@@ -233,7 +233,7 @@ TEST(PackingTest, RealTracesComeWithinOnePercent) {
     SCOPED_TRACE(file);
     const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
-    const absl::StatusOr<report::TracedRun> run = report::TraceBytes(*bytes, {});
+    const absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*answers::LoadInput(*bytes), {});
     ASSERT_TRUE(run.ok()) << run.status();
     const BlockLifetimes lifetimes = LifetimesOf(run->timeline);
     if (lifetimes.in_use.size() > 2'500) continue;  // the larger ones take seconds each

@@ -127,12 +127,12 @@ TEST(ExplainModelTest, NamesTheTensorOfTheFailedSize) {
       "allocated; 835.88 MiB free; 13.06 GiB reserved in total by PyTorch)";
   const std::vector<readers::OomMessage> messages = readers::FindOomMessages(text);
   ASSERT_EQ(messages.size(), 1u);
-  report::Explanation explanation = report::ExplainMessage(messages[0], {});
+  answers::Explanation explanation = answers::ExplainMessage(messages[0], {});
   estimate::AddModel(ModelOf("tabformer-large"), explanation);
   EXPECT_THAT(explanation.evidence.back(),
               AllOf(HasSubstr("tb_model.bert.embeddings.word_embeddings.weight"), HasSubstr("867,813 x 832"),
                     HasSubstr("82.6 % of all parameters"), HasSubstr("visitor_id")));
-  report::Explanation other = report::ExplainMessage(messages[0], {});
+  answers::Explanation other = answers::ExplainMessage(messages[0], {});
   estimate::AddModel(ModelOf("bert-base-uncased"), other);
   EXPECT_THAT(other.evidence.back(), HasSubstr("no parameter of BertModel has the size"));
 }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "analyzer/readers/sniff.h"
+#include "analyzer/readers/formats.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

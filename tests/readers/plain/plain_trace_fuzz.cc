@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "allocator/base/check.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/readers/plain/plain_trace.h"
-#include "analyzer/readers/sniff.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);

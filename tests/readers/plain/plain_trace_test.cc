@@ -13,8 +13,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/sniff.h"
 #include "tests/shared_dir.h"
 
 namespace ashlar::readers {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "allocator/trace/codec.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/readers/sniff.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "tests/shared_dir.h"

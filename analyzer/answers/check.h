@@ -1,0 +1,58 @@
+// What `ashlar check` answers: limits held against a trace, one verdict each and device (docs/guide/check.md). A limit
+// that the trace cannot answer does not hold: it says what is not in the trace.
+//
+//   const CheckAnswer answer = CheckTrace("train.pickle", run, {.max_ooms = 0});
+//   return answer.Passed();
+#ifndef ASHLAR_ANALYZER_ANSWERS_CHECK_H_
+#define ASHLAR_ANALYZER_ANSWERS_CHECK_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/answers/traced_run.h"
+
+namespace ashlar::answers {
+
+struct CheckLimits {
+  std::optional<std::uint64_t> max_reserved_bytes = {};
+  std::optional<double> min_utilisation = {};  // peak allocated / peak reserved
+  std::optional<std::uint64_t> max_retries = {};
+  std::optional<std::uint64_t> max_leak_bytes_per_step = {};  // of all stacks together, the median step's
+  std::optional<std::uint64_t> max_ooms = {};
+
+  bool IsEmpty() const {
+    return !max_reserved_bytes && !min_utilisation && !max_retries && !max_leak_bytes_per_step && !max_ooms;
+  }
+};
+
+enum class CheckVerdict : std::uint8_t { kHolds, kBroken, kNotInTrace };
+enum class CheckUnit : std::uint8_t { kBytes, kShare, kCount };
+
+struct CheckRow {
+  std::string name;  // "max-reserved", as the flag
+  CheckUnit unit = CheckUnit::kBytes;
+  double limit = 0;                     // exact up to 2^53
+  std::optional<double> measured = {};  // nullopt: not in this trace
+  CheckVerdict verdict = CheckVerdict::kNotInTrace;
+  std::string reason = {};         // where it does not hold: one sentence
+  std::optional<int> device = {};  // where several are judged
+};
+
+struct CheckAnswer {
+  std::string input;
+  std::string source;
+  std::vector<CheckRow> rows;
+
+  std::uint64_t CountOf(CheckVerdict verdict) const;
+  bool Passed() const { return CountOf(CheckVerdict::kHolds) == rows.size(); }
+};
+
+CheckAnswer CheckTrace(std::string input, const TracedRun& run, const CheckLimits& limits);
+// Every device is held to the limits by itself.
+CheckAnswer CheckDevices(std::string input, const std::vector<TracedRun>& runs, const CheckLimits& limits);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_CHECK_H_

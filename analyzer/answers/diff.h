@@ -1,0 +1,41 @@
+// What `ashlar diff` answers: two recordings at one moment each, and what grew between them (docs/guide/diff.md).
+#ifndef ASHLAR_ANALYZER_ANSWERS_DIFF_H_
+#define ASHLAR_ANALYZER_ANSWERS_DIFF_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/state/state_diff.h"
+#include "analyzer/answers/traced_run.h"
+
+namespace ashlar::answers {
+
+enum class DiffMoment {
+  kPeak,  // of allocated memory
+  kOom,   // the last request that failed
+  kEnd,
+};
+
+struct DiffInput {
+  std::string name;
+  std::string source;
+  std::string moment;
+};
+
+struct DiffAnswer {
+  DiffInput a, b;
+  analyses::StateDiff diff;
+  bool has_stacks = false;  // at least one side
+  bool has_phases = false;
+  std::vector<trace::Note> notes;
+};
+
+// OutOfRange, which names the input, where a side does not have the moment.
+absl::StatusOr<DiffAnswer> MakeDiff(const std::string& a_name, const TracedRun& a, const std::string& b_name,
+                                    const TracedRun& b, DiffMoment moment);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_DIFF_H_

@@ -1,0 +1,54 @@
+// Makes explanations of what `ashlar explain` takes: a snapshot, a request trace, an out-of-memory message.
+//
+//   absl::StatusOr<Input> input = LoadInput(bytes, ExplainedInputs());
+//   absl::StatusOr<std::vector<Explanation>> explanations = Explain(*input, {.replay = settings});
+//
+// Safe from any thread; the settings' progress is told on the caller's.
+#ifndef ASHLAR_ANALYZER_ANSWERS_EXPLAIN_H_
+#define ASHLAR_ANALYZER_ANSWERS_EXPLAIN_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "allocator/trace/request.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/causes/cause.h"
+#include "analyzer/answers/explanation.h"
+#include "analyzer/answers/input.h"
+#include "analyzer/answers/replay_settings.h"
+#include "analyzer/readers/oom/oom_message.h"
+
+namespace ashlar::answers {
+
+struct ExplainOptions {
+  ReplaySettings replay = {};
+  std::optional<std::uint64_t> device_used_bytes = {};  // by all processes together, as nvidia-smi shows it
+  std::vector<analyses::RankPeak> other_ranks = {};     // of the same job
+};
+
+// The inputs that can be explained.
+InputRule ExplainedInputs();
+
+// One, but for a text with several different out-of-memory messages. OutOfRange: an option does not go with the input.
+absl::StatusOr<std::vector<Explanation>> Explain(const Input& input, const ExplainOptions& options);
+// The same for bytes that have not been read.
+absl::StatusOr<std::vector<Explanation>> ExplainBytes(absl::string_view bytes, const ExplainOptions& options);
+
+// FailedPrecondition where the trace and the segments contradict each other; OutOfRange for a device that is not there.
+absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options);
+
+// Replays the requests under the wished settings (default: torch-2.10, no conf) and explains what came of it.
+absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
+
+Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options);
+
+// One for each different message, in the order of the first ones; what stands several times is counted in a note.
+std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> messages, const ExplainOptions& options);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_EXPLAIN_H_

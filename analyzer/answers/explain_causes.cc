@@ -1,0 +1,90 @@
+#include "analyzer/answers/explain_causes.h"
+
+#include <utility>
+#include <vector>
+
+#include "analyzer/analyses/causes/cause_context.h"
+#include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/remedies/fix_tests.h"
+
+namespace ashlar::answers {
+namespace {
+
+constexpr std::size_t kMostLines = 3;
+
+ExplainedCause Explained(remedies::TestedCause cause, const trace::StackTable* stacks) {
+  ExplainedCause out;
+  for (const trace::StackId stack : cause.finding.stacks) {
+    if (stacks != nullptr && out.lines.size() < kMostLines) out.lines.push_back(analyses::StackLabel(*stacks, stack));
+  }
+  out.finding = std::move(cause.finding);
+  out.fix = std::move(cause.fix);
+  return out;
+}
+
+remedies::WhatIfSettings SettingsOf(const policy::Options& baseline, const ExplainOptions& options,
+                                    const Explanation& explanation) {
+  remedies::WhatIfSettings out;
+  out.baseline = baseline;
+  out.capacity_bytes = explanation.what_if_capacity_bytes;
+  out.memory_fraction = options.replay.memory_fraction;
+  out.device.address_order = options.replay.segment_addresses;
+  return out;
+}
+
+// The other ranks were given; this process is the first.
+std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, const ExplainOptions& options) {
+  if (options.other_ranks.empty()) return {};
+  std::vector<analyses::RankPeak> out = {{0, timeline.allocated_peak().bytes, timeline.reserved_peak().bytes}};
+  out.insert(out.end(), options.other_ranks.begin(), options.other_ranks.end());
+  return out;
+}
+
+absl::Status Add(const timeline::Timeline& timeline, analyses::CauseFacts facts,
+                 const remedies::RecordedRequests& requests, const ExplainOptions& options, Explanation& out) {
+  facts.total_bytes = out.accounting.total_bytes;
+  facts.device_used_bytes = options.device_used_bytes;
+  facts.ranks = AllRanks(timeline, options);
+  const analyses::CauseContext context(timeline, facts);
+  Tell(options.replay, "looking for causes");
+  absl::StatusOr<std::vector<remedies::TestedCause>> tested =
+      remedies::TestFixes(analyses::FindCauses(context.input()), context.input(), requests,
+                          SettingsOf(*facts.options, options, out), options.replay.progress);
+  if (!tested.ok()) return tested.status();
+  out.program_remedies = remedies::ProgramRemedies(*tested);
+  for (remedies::TestedCause& cause : *tested) out.causes.push_back(Explained(std::move(cause), facts.stacks));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AddCauses(const trace::Snapshot& snapshot, const ObservedRun& run, const ExplainOptions& options,
+                       Explanation& out) {
+  analyses::CauseFacts facts;
+  facts.options = &run.recorded.options;
+  facts.stacks = &snapshot.stacks;
+  if (snapshot.settings.has_value()) facts.settings = &*snapshot.settings;
+  facts.annotations = snapshot.annotations;
+  if (run.recorded.warm.fidelity.total == 0) return Add(run.timeline, facts, {}, options, out);
+  const trace::RequestTrace without_retries = WhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
+  const trace::RequestTrace as_recorded = WhatIfRequests(run.recorded.program, /*is_capacity_known=*/false);
+  return Add(run.timeline, facts, {&without_retries, &as_recorded}, options, out);
+}
+
+absl::Status AddCauses(const trace::RequestTrace& requests, const ReplayedRun& run, const ExplainOptions& options,
+                       Explanation& out) {
+  analyses::CauseFacts facts;
+  facts.options = &run.options;
+  return Add(run.timeline, facts, {&requests, &requests}, options, out);
+}
+
+void AddCauses(const readers::OomMessage& message, const analyses::OomMessageVerdict& verdict, Explanation& out) {
+  analyses::CauseInput input;
+  input.message = &message;
+  input.message_verdict = &verdict;
+  for (analyses::CauseFinding& finding : analyses::FindCauses(input)) {
+    out.causes.push_back({.finding = std::move(finding)});
+  }
+}
+
+}  // namespace ashlar::answers

@@ -1,0 +1,38 @@
+#include <utility>
+
+#include "analyzer/answers/explain.h"
+#include "analyzer/answers/explain_causes.h"
+#include "analyzer/answers/explain_timeline.h"
+#include "analyzer/answers/traced_run.h"
+
+namespace ashlar::answers {
+
+absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options) {
+  const absl::StatusOr<ReplayedRun> run = ReplayRequests(requests, options.replay);
+  if (!run.ok()) return run.status();
+
+  Explanation out;
+  const remedies::WhatIfInput input = remedies::InputOf(requests, run->options, LimitsOf(options.replay));
+  out.source = DescribeRequests(requests);
+  out.replayed_as = input.replayed_as;
+  TimelineContext context{&run->options, nullptr, options.replay.capacity_bytes, std::nullopt, {}};
+  if (options.replay.capacity_bytes.has_value()) context.outside_bytes = 0;
+  ExplainTimeline(run->timeline, context, out);
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
+      remedies::RunWhatIfs(input.requests, input.settings, options.replay.progress);
+  if (!rows.ok()) return rows.status();
+  out.what_if = *std::move(rows);
+  out.what_if_capacity_bytes = options.replay.capacity_bytes;
+  out.advice = remedies::Advise(out.what_if);
+  if (absl::Status status = AddCauses(requests, *run, options, out); !status.ok()) return status;
+  if (!options.replay.capacity_bytes.has_value()) {
+    out.notes.push_back({"capacity_unknown",
+                         "a request trace does not say how much memory the device has; give --capacity 16GiB to see "
+                         "whether it fits",
+                         1});
+  }
+  out.notes.push_back({"no_stacks", "call stacks are not in this trace", 1});
+  return out;
+}
+
+}  // namespace ashlar::answers

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/answers/explain.h"
+#include "analyzer/answers/explain_calls.h"
+#include "analyzer/answers/explain_causes.h"
+#include "analyzer/answers/explain_timeline.h"
+#include "analyzer/answers/traced_run.h"
+#include "analyzer/replay/ample_memory.h"
+
+namespace ashlar::answers {
+namespace {
+
+void AddNote(std::string name, std::string message, std::uint64_t count, Explanation& out) {
+  out.notes.push_back({std::move(name), std::move(message), count});
+}
+
+// "device 0 has 3.20 GiB reserved and 1 failed request".
+std::string DeviceInWords(const trace::Snapshot& snapshot, int device) {
+  std::uint64_t reserved = 0;
+  for (const trace::SnapshotSegment& segment : snapshot.segments) {
+    if (segment.device == device) reserved += segment.size_bytes;
+  }
+  const std::uint64_t failed = replay::FailedRequests(snapshot, device);
+  std::string out = absl::StrCat("device ", device, " has ", FormatBytes(reserved), " reserved");
+  if (failed > 0)
+    absl::StrAppend(&out, " and ", FormatCount(failed), failed == 1 ? " failed request" : " failed requests");
+  return out;
+}
+
+void NoteOtherDevices(const trace::Snapshot& snapshot, int device, Explanation& out) {
+  const std::vector<int> used = replay::UsedDevices(snapshot);
+  if (used.size() < 2) return;
+  const bool has_failed = replay::FailedRequests(snapshot, device) > 0;
+  std::string others;
+  for (const int other : used) {
+    if (other != device) absl::StrAppend(&others, others.empty() ? "" : ", ", DeviceInWords(snapshot, other));
+  }
+  AddNote("several_devices",
+          absl::StrCat("the snapshot has ", used.size(), " devices; this is device ", device,
+                       has_failed ? ", where a request failed last" : ", which holds most", "; ", others,
+                       "; choose another with --device"),
+          used.size(), out);
+}
+
+// What the recorded window leaves open, and what was told from elsewhere.
+void NoteProgram(const replay::SnapshotProgram& program, Explanation& out) {
+  if (program.start.segments.empty()) return;
+  const std::uint64_t blocks = program.start_ids.size();
+  AddNote(
+      "starts_warm",
+      absl::StrCat("the trace starts on an allocator that already holds ", FormatCount(program.start.segments.size()),
+                   " segments and ", FormatCount(blocks), " blocks; what came before is not in this trace"),
+      blocks, out);
+  if (program.start.unknown_tails > 0) {
+    AddNote("unknown_tails", "blocks older than the trace whose unsplit rest (at most 1 MiB each) never showed",
+            program.start.unknown_tails, out);
+  }
+}
+
+// A recording of our own says what was called.
+void NoteReleases(const replay::SnapshotProgram& program, bool is_recording, Explanation& out) {
+  if (is_recording) return;
+  if (program.user_releases > 0) {
+    AddNote("empty_cache_told_from_frees", "empty_cache calls, told from segments that were freed",
+            program.user_releases, out);
+  }
+  if (program.maybe_releases > 0) {
+    AddNote(
+        "releases_before_growth",
+        "times that segments were freed right before a new one was needed: by the allocator itself (a retry), or by an "
+        "empty_cache call just before; this trace does not tell which",
+        program.maybe_releases, out);
+  }
+}
+
+// A recording of our own knows the device; a dry run's may be one that never runs out.
+std::optional<std::uint64_t> TotalOf(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
+  if (settings.capacity_bytes.has_value() || !snapshot.recording.has_value()) return settings.capacity_bytes;
+  const std::uint64_t total = snapshot.recording->device_total_bytes;
+  const bool is_known = total != 0 && total != replay::kAmpleBytes;
+  return is_known ? std::optional(total) : std::nullopt;
+}
+
+absl::Status AddWhatIfs(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
+                        const ReplaySettings& settings, Explanation& out) {
+  if (recorded.warm.fidelity.total == 0) {
+    out.advice.sentence = "what other settings would have done is not in this trace: it has no allocations to replay";
+    return absl::OkStatus();
+  }
+  const remedies::WhatIfInput input = remedies::InputOf(recorded, observed, LimitsOf(settings));
+  out.what_if_capacity_bytes = input.settings.capacity_bytes;
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
+      remedies::RunWhatIfs(input.requests, input.settings, settings.progress);
+  if (!rows.ok()) return rows.status();
+  out.what_if = *std::move(rows);
+  out.advice = remedies::Advise(out.what_if);
+  const std::vector<trace::Note> notes = remedies::BaselineNotes(input, out.what_if.front());
+  out.notes.insert(out.notes.end(), notes.begin(), notes.end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
+  if (trace::RecordsDeviceCalls(snapshot)) return ExplainCalls(snapshot, options.replay);
+  Explanation out;
+  const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, options.replay);
+  if (!run.ok()) return run.status();
+  const replay::RecordedReplay& recorded = run->recorded;
+  const timeline::Timeline& observed = run->timeline;
+  if (!options.replay.device.has_value()) NoteOtherDevices(snapshot, run->device, out);
+  out.source = DescribeSnapshot(snapshot, *run);
+  Tell(options.replay, "accounting for every byte");
+  TimelineContext context{&recorded.options, &snapshot.stacks, TotalOf(snapshot, options.replay), std::nullopt,
+                          snapshot.annotations};
+  ExplainTimeline(observed, context, out);
+  out.replayed_as = recorded.guess;
+  if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
+  NoteProgram(recorded.program, out);
+  NoteReleases(recorded.program, snapshot.recording.has_value(), out);
+  if (absl::Status status = AddWhatIfs(recorded, observed, options.replay, out); !status.ok()) return status;
+  if (absl::Status status = AddCauses(snapshot, *run, options, out); !status.ok()) return status;
+  out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
+  return out;
+}
+
+}  // namespace ashlar::answers

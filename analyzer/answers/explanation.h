@@ -1,0 +1,93 @@
+// What `ashlar explain` answers, as a value: made from a snapshot, a request trace or an out-of-memory message, and
+// printed as text or JSON. What is not known is nullopt, never 0. All sizes are bytes.
+//
+// Two sums hold wherever all their parts are known:
+//   total    = reserved + outside + free
+//   reserved = live + rounding + pending + stranded + whole_free + private_pool
+#ifndef ASHLAR_ANALYZER_ANSWERS_EXPLANATION_H_
+#define ASHLAR_ANALYZER_ANSWERS_EXPLANATION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/core/accounting.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/message/oom_message_verdict.h"
+#include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/answers/failure_lines.h"
+#include "analyzer/answers/program_view.h"
+#include "analyzer/remedies/advice.h"
+#include "analyzer/remedies/fix_tests.h"
+#include "analyzer/remedies/program_remedies.h"
+#include "analyzer/remedies/what_if.h"
+#include "analyzer/replay/fidelity.h"
+
+namespace ashlar::answers {
+
+using analyses::ByteSpan;
+using analyses::OomAccounting;
+using analyses::OomVerdict;
+
+struct PeakFigures {
+  std::optional<std::uint64_t> allocated_bytes;
+  std::optional<std::uint64_t> active_bytes;
+  std::optional<std::uint64_t> reserved_bytes;
+  std::optional<double> utilisation;  // peak allocated / peak reserved
+};
+
+// One of the causes looked for, and the replay that took it away.
+struct ExplainedCause {
+  analyses::CauseFinding finding;
+  std::optional<remedies::FixTest> fix = {};  // nullopt: not found, or no replay can take it away
+  std::vector<std::string> lines = {};        // of the program, most bytes first
+};
+
+// Of a program that calls the device itself: what it had not freed when the trace ends.
+struct LiveAtEnd {
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+  std::vector<analyses::LabelledStack> lines = {};  // most bytes first
+};
+
+struct Explanation {
+  std::string source;    // what was read: "PyTorch snapshot, device 0, 9,670 events"
+  std::string headline;  // what happened
+  OomVerdict verdict = OomVerdict::kUnknown;
+  bool verdict_certain = true;
+  std::vector<std::string> evidence;  // plain sentences, the verdict's own first
+  std::string moment;                 // of the accounting and the stacks: "the out-of-memory error, event 81,402"
+  OomAccounting accounting;
+  std::optional<std::uint64_t> stranded_segments;
+  std::optional<std::uint64_t> pinning_blocks;
+  std::optional<std::uint64_t> tried_bytes;
+  std::optional<std::uint64_t> request_bytes;
+  std::optional<ByteSpan> request_interval;
+  std::optional<ByteSpan> headroom;
+  PeakFigures peak;
+  std::vector<analyses::LabelledStack> stacks;
+  std::vector<analyses::LiveSize> sizes;  // in their place, where the input names no block
+  std::optional<LiveAtEnd> at_end;        // nullopt: a caching allocator's trace, which says that itself
+  std::optional<FailureLines> failure;    // of the last out-of-memory error of a trace
+  PinLines pins;
+  ProgramView program;
+  std::vector<ExplainedCause> causes;                     // found ones first
+  std::vector<remedies::ProgramRemedy> program_remedies;  // most bytes first
+  std::optional<replay::Fidelity> fidelity;
+  std::string replayed_as;  // version, order, settings; empty without a replay
+  std::vector<remedies::WhatIfRow> what_if;
+  std::optional<std::uint64_t> what_if_capacity_bytes;
+  remedies::Advice advice;
+  std::string next_step;
+  std::vector<std::string> next_lines;
+  std::vector<trace::Note> notes;
+};
+
+// Fills the parts of `accounting` that a state tells.
+void SetAccounting(const core::Accounting& state, Explanation& explanation);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_EXPLANATION_H_

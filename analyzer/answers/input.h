@@ -1,0 +1,57 @@
+// The input of a command: its bytes, read once by the reader of whichever format they are in (readers/formats.h). This
+// is the only place that tells formats apart; everything behind it sees what the input holds.
+//
+//   absl::StatusOr<Input> input = LoadInput(bytes);
+//   if (const trace::Snapshot* snapshot = input->snapshot()) ...
+//
+// An error says in one line what is wrong with the input and where, or which format it is where a command does not take
+// that. Thread-compatible: an input that was loaded does not change.
+#ifndef ASHLAR_ANALYZER_ANSWERS_INPUT_H_
+#define ASHLAR_ANALYZER_ANSWERS_INPUT_H_
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "analyzer/readers/formats.h"
+
+namespace ashlar::answers {
+
+// What a command takes: snapshots and request traces always.
+struct InputRule {
+  bool problems = false;  // packing problems as well
+  bool messages = false;  // and any text with an out-of-memory message in it
+  absl::string_view names = "a PyTorch memory snapshot or a request trace";  // what it takes, in words
+  // Asked before the input is read: whether the rest of the command line goes with this format.
+  std::function<absl::Status(readers::InputKind)> fits = {};
+};
+
+class Input {
+ public:
+  explicit Input(std::unique_ptr<const readers::Content> content) : content_(std::move(content)) {}
+
+  // nullptr where it holds something else.
+  const trace::Snapshot* snapshot() const { return Get<trace::Snapshot>(); }
+  const trace::RequestTrace* requests() const { return Get<trace::RequestTrace>(); }
+  const readers::PackingProblem* problem() const { return Get<readers::PackingProblem>(); }
+  const std::vector<readers::OomMessage>* messages() const { return Get<std::vector<readers::OomMessage>>(); }
+
+ private:
+  template <typename T>
+  const T* Get() const {
+    return std::get_if<T>(content_.get());
+  }
+
+  std::unique_ptr<const readers::Content> content_;
+};
+
+// InvalidArgument where the rule does not take the format; else a reader's own error, or that of `fits`.
+absl::StatusOr<Input> LoadInput(absl::string_view bytes, const InputRule& rule = {});
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_INPUT_H_

@@ -1,0 +1,34 @@
+// The program behind a timeline as an answer shows it: its steps, the step and phase of the moment, its phases and what
+// each step leaves behind.
+#ifndef ASHLAR_ANALYZER_ANSWERS_PROGRAM_VIEW_H_
+#define ASHLAR_ANALYZER_ANSWERS_PROGRAM_VIEW_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/trace/stack_table.h"
+#include "analyzer/analyses/steps/steps.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::answers {
+
+struct LeakLine {  // the leaking stacks of one line of the program
+  std::string label;
+  std::uint64_t bytes_per_step = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;  // alive at the end of the last whole step
+};
+
+struct ProgramView {
+  analyses::Steps steps;
+  std::string moment = {};           // "step 12, backward"; empty where not known
+  std::vector<LeakLine> leaks = {};  // most bytes a step first
+};
+
+ProgramView ViewProgram(analyses::Steps steps, timeline::EventIndex moment, const trace::StackTable* stacks);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_PROGRAM_VIEW_H_

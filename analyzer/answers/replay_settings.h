@@ -1,0 +1,38 @@
+// How an input is replayed: on which device of it, under which settings, in how much memory; and who is told of the
+// progress.
+//
+//   ReplaySettings settings;
+//   settings.capacity_bytes = 16 * kGiB;
+//   absl::StatusOr<TracedRun> run = TraceInput(input, settings);
+#ifndef ASHLAR_ANALYZER_ANSWERS_REPLAY_SETTINGS_H_
+#define ASHLAR_ANALYZER_ANSWERS_REPLAY_SETTINGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "allocator/device/sim_device.h"
+#include "analyzer/remedies/what_if_input.h"
+#include "analyzer/replay/recorded_replay.h"
+
+namespace ashlar::answers {
+
+struct ReplaySettings {
+  std::optional<std::uint64_t> capacity_bytes;  // of the device
+  std::optional<double> memory_fraction;
+  std::optional<int> device;  // of a snapshot; default: the one that holds most
+  replay::ReplayWishes wishes;
+  device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
+  device::CostModel device_costs = {};
+  remedies::Progress progress = {};
+};
+
+// Has `stage` told, where somebody asks.
+void Tell(const ReplaySettings& settings, const std::string& stage);
+
+// Where and under which limits to replay.
+remedies::ReplayLimits LimitsOf(const ReplaySettings& settings);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_REPLAY_SETTINGS_H_

@@ -1,0 +1,46 @@
+// What `ashlar sweep` answers: which settings would have served one trace, or several together.
+//
+//   std::vector<remedies::WhatIfInput> inputs = {*SweepInputOf("snapshot.pickle", *LoadInput(bytes), settings)};
+//   SweepAnswer answer{inputs, *remedies::RunSweep(inputs, {})};
+//   std::vector<SweepNote> notes = NotesOf(answer);
+#ifndef ASHLAR_ANALYZER_ANSWERS_SWEEP_H_
+#define ASHLAR_ANALYZER_ANSWERS_SWEEP_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "analyzer/answers/input.h"
+#include "analyzer/answers/replay_settings.h"
+#include "analyzer/remedies/sweep.h"
+#include "analyzer/remedies/what_if_input.h"
+
+namespace ashlar::answers {
+
+struct SweepAnswer {
+  std::vector<remedies::WhatIfInput> inputs;
+  remedies::SweepResult result;
+  std::size_t rows_shown = 12;  // in the text, besides those that are always shown
+};
+
+// InvalidArgument for an input that has no allocation to replay; OutOfRange for a device that is not there, or one
+// wished of a request trace.
+absl::StatusOr<remedies::WhatIfInput> SweepInputOf(const std::string& name, const Input& input,
+                                                   const ReplaySettings& settings);
+
+// What is to be said of traces: how they were replayed, how faithful that is, and the inputs' own notes. What holds
+// for several is there once.
+struct SweepNote {
+  std::string name;
+  std::string message;
+  std::vector<std::size_t> traces;    // positions in the inputs, ascending
+  std::vector<std::uint64_t> counts;  // of each of them
+};
+
+// In the order of the first trace that each holds for.
+std::vector<SweepNote> NotesOf(const SweepAnswer& answer);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_SWEEP_H_

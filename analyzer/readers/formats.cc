@@ -1,0 +1,126 @@
+#include "analyzer/readers/formats.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "allocator/trace/codec.h"
+#include "analyzer/readers/native/native_log.h"
+#include "analyzer/readers/plain/plain_trace.h"
+#include "analyzer/readers/snapshot.h"
+
+namespace ashlar::readers {
+namespace {
+
+constexpr absl::string_view kSpace = " \t\r\n";
+
+absl::string_view WithoutSpaceBefore(absl::string_view bytes) {
+  return bytes.substr(std::min(bytes.find_first_not_of(kSpace), bytes.size()));
+}
+
+bool IsEmpty(absl::string_view bytes) { return WithoutSpaceBefore(bytes).empty(); }
+
+bool IsBinaryPickle(absl::string_view bytes) {
+  return bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 0 && bytes[1] <= 5;
+}
+
+// Protocol 0 starts a container with "(lp0\n", "(dp0\n"; protocol 1 with "]q\0", "}q\0" or "(lq\0"; a class comes
+// first as "ccopy_reg\n".
+bool IsTextPickle(absl::string_view bytes) {
+  for (absl::string_view start : {"(lp", "(dp", "(tp", "(lq", "(dq", "]q", "}q", "ccopy_reg\n", "c__builtin__\n"}) {
+    if (absl::StartsWith(bytes, start)) return bytes.find('.') != absl::string_view::npos;
+  }
+  return false;
+}
+
+absl::string_view TakeLine(absl::string_view* bytes) {
+  const std::size_t end = bytes->find('\n');
+  const absl::string_view line = bytes->substr(0, end);
+  bytes->remove_prefix(end == absl::string_view::npos ? bytes->size() : end + 1);
+  return absl::StripAsciiWhitespace(line);
+}
+
+// The letter alone (y, e), or the letter, one blank and a digit.
+bool IsTraceLine(absl::string_view line) {
+  const char letter = line[0];
+  if (letter == 'y' || letter == 'e') return line.size() == 1;
+  if (letter != 'a' && letter != 'f' && letter != 'r' && letter != 'S' && letter != 'c') return false;
+  return line.size() >= 3 && line[1] == ' ' && absl::ascii_isdigit(static_cast<unsigned char>(line[2]));
+}
+
+bool IsPlainTrace(absl::string_view bytes) {
+  absl::string_view text = WithoutSpaceBefore(bytes);
+  while (!text.empty()) {
+    const absl::string_view line = TakeLine(&text);
+    if (!line.empty() && line[0] != '#') return IsTraceLine(line);
+  }
+  return false;
+}
+
+bool IsPackingCsv(absl::string_view bytes) { return IsMinimallocCsv(WithoutSpaceBefore(bytes)); }
+
+bool IsOomText(absl::string_view bytes) {
+  for (absl::string_view sign : {"out of memory", "OutOfMemoryError", "Tried to allocate", "OUT_OF_MEMORY",
+                                 "Out of memory", "out_of_memory", "cudaErrorMemoryAllocation"}) {
+    if (absl::StrContains(bytes, sign)) return true;
+  }
+  return false;
+}
+
+bool IsJsonObject(absl::string_view bytes) {
+  const absl::string_view text = WithoutSpaceBefore(bytes);
+  if (text.empty() || text[0] != '{') return false;
+  const std::size_t next = text.find_first_not_of(kSpace, 1);
+  return next != absl::string_view::npos && (text[next] == '"' || text[next] == '}');
+}
+
+bool IsJsonArray(absl::string_view bytes) { return absl::StartsWith(WithoutSpaceBefore(bytes), "["); }
+
+bool IsAnything(absl::string_view /*bytes*/) { return true; }
+
+template <typename T>
+ReadContent AsContent(absl::StatusOr<T> read) {
+  if (!read.ok()) return read.status();
+  return std::make_unique<const Content>(std::in_place_type<T>, *std::move(read));
+}
+
+ReadContent ContentSnapshot(absl::string_view bytes) { return AsContent(ReadSnapshot(bytes)); }
+ReadContent ContentRequests(absl::string_view bytes) { return AsContent(ParsePlainTrace(bytes)); }
+ReadContent ContentProblem(absl::string_view bytes) { return AsContent(ParseMinimallocCsv(bytes)); }
+ReadContent ContentMessages(absl::string_view bytes) { return std::make_unique<const Content>(FindOomMessages(bytes)); }
+
+// A text with a message comes before what begins with '[': "[rank0]: ... out of memory" is a log.
+constexpr Format kFormats[] = {
+    {InputKind::kEmpty, "an empty input", Holds::kNothing, IsEmpty, nullptr},
+    {InputKind::kPickle, "a pickle (PyTorch snapshot)", Holds::kSnapshot, IsBinaryPickle, ContentSnapshot},
+    {InputKind::kRecording, "a recording", Holds::kSnapshot, trace::IsRecording, ContentSnapshot},
+    {InputKind::kNativeLog, "a log of device calls", Holds::kSnapshot, IsNativeLog, ContentSnapshot},
+    {InputKind::kPlainTrace, "a plain request trace", Holds::kRequests, IsPlainTrace, ContentRequests},
+    {InputKind::kPackingCsv, "a packing problem (CSV)", Holds::kProblem, IsPackingCsv, ContentProblem},
+    {InputKind::kJson, "JSON", Holds::kNothing, IsJsonObject, nullptr},
+    {InputKind::kOomText, "an out-of-memory message", Holds::kMessages, IsOomText, ContentMessages},
+    {InputKind::kTextPickle, "a pickle of protocol 0 or 1", Holds::kSnapshot, IsTextPickle, ContentSnapshot},
+    {InputKind::kJson, "JSON", Holds::kNothing, IsJsonArray, nullptr},
+    {InputKind::kUnknown, "an unknown format", Holds::kNothing, IsAnything, nullptr},
+};
+
+}  // namespace
+
+absl::Span<const Format> Formats() { return kFormats; }
+
+const Format& FormatOf(absl::string_view bytes) {
+  return *std::find_if(std::begin(kFormats), std::end(kFormats),
+                       [bytes](const Format& format) { return format.is_it(bytes); });
+}
+
+InputKind Sniff(absl::string_view bytes) { return FormatOf(bytes).kind; }
+
+absl::string_view InputKindName(InputKind kind) {
+  return std::find_if(std::begin(kFormats), std::end(kFormats),
+                      [kind](const Format& format) { return format.kind == kind; })
+      ->name;
+}
+
+}  // namespace ashlar::readers

@@ -1,0 +1,64 @@
+// The formats that inputs come in, one row each: its name for people, how it is told from the content (never from a
+// file name), and its reader.
+//
+//   const Format& format = FormatOf(bytes);
+//   if (format.read != nullptr) ReadContent content = format.read(bytes);
+//
+// To add one: write its reader in a room of its own, and add its kind here and its row in formats.cc. Pure functions,
+// safe from any thread.
+#ifndef ASHLAR_ANALYZER_READERS_FORMATS_H_
+#define ASHLAR_ANALYZER_READERS_FORMATS_H_
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "allocator/trace/request.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/readers/oom/oom_message.h"
+#include "analyzer/readers/plain/minimalloc_csv.h"
+
+namespace ashlar::readers {
+
+enum class InputKind : std::uint8_t {
+  kEmpty,
+  kPickle,      // protocol 2 or later: perhaps a PyTorch snapshot
+  kTextPickle,  // protocol 0 or 1: nothing we read writes it
+  kRecording,   // of our own (allocator/trace/codec.h)
+  kNativeLog,   // of libashlar_record.so (native/native_log.h)
+  kPlainTrace,  // "a 1 512 0" lines
+  kPackingCsv,  // "id,lower,upper,size": a packing problem
+  kOomText,     // an out-of-memory message, or a log that holds one
+  kJson,
+  kUnknown,
+};
+
+// What is in an input, whatever its format.
+using Content = std::variant<trace::Snapshot, trace::RequestTrace, PackingProblem, std::vector<OomMessage>>;
+using ReadContent = absl::StatusOr<std::unique_ptr<const Content>>;
+
+// Which of them; kNothing: no reader knows the format.
+enum class Holds : std::uint8_t { kSnapshot, kRequests, kProblem, kMessages, kNothing };
+
+struct Format {
+  InputKind kind;
+  absl::string_view name;
+  Holds holds;
+  bool (*is_it)(absl::string_view bytes);
+  ReadContent (*read)(absl::string_view bytes);  // nullptr where it holds nothing
+};
+
+// In the order in which they are tried; the last takes anything.
+absl::Span<const Format> Formats();
+const Format& FormatOf(absl::string_view bytes);
+
+InputKind Sniff(absl::string_view bytes);
+absl::string_view InputKindName(InputKind kind);  // "a plain request trace", for sentences
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_FORMATS_H_
