@@ -3,7 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=${ASHLAR_JOBS:-$(nproc)}
-presets="release cuda hollow dev asan tsan fuzz nocuda tidy"
+presets="release cuda hollow dev asan tsan fuzz nocuda"
 log_dir=$root/build/logs
 
 # Debian package = a command or file that shows it is there (it may have come by another way than apt).

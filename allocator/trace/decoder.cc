@@ -324,7 +324,7 @@ class Decoder {
       return CheckSegments(out_.segments);
     }
     if (absl::Status status = CheckSegments(start_); !status.ok()) return status;
-    return StateAfter(std::move(start_), out_.device_traces, out_.segments);
+    return StateAfter(start_, out_.device_traces, out_.segments);
   }
 
   // The allocator itself keeps no stacks: a block's is that of the event that made it.

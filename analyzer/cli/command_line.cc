@@ -142,8 +142,9 @@ template Flag Command::Add(const std::string&, std::optional<std::uint64_t>&, co
 template Flag Command::Add(const std::string&, std::optional<double>&, const std::string&);
 template Flag Command::Add(const std::string&, std::vector<std::string>&, const std::string&);
 
-Flag Command::AddText(const std::string& name, std::function<void(const std::string&)> take, const std::string& help) {
-  return Flag(app_->add_option_function<std::string>(name, std::move(take), help));
+Flag Command::AddText(const std::string& name, const std::function<void(const std::string&)>& take,
+                      const std::string& help) {
+  return Flag(app_->add_option_function<std::string>(name, take, help));
 }
 
 void Command::OnRun(std::function<int()> run) {

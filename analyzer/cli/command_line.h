@@ -58,7 +58,7 @@ class Command {
   template <typename T>
   Flag Add(const std::string& name, T& value, const std::string& help);
   // Calls `take` with the value.
-  Flag AddText(const std::string& name, std::function<void(const std::string&)> take, const std::string& help);
+  Flag AddText(const std::string& name, const std::function<void(const std::string&)>& take, const std::string& help);
 
   // What the program does when this command is given; the result is its exit code.
   void OnRun(std::function<int()> run);

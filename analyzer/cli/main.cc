@@ -16,7 +16,7 @@
 #include "analyzer/cli/sweep.h"
 
 int main(int argc, char** argv) {
-  using namespace ashlar::cli;
+  using namespace ashlar::cli;  // NOLINT(google-build-using-namespace): each command is named once below
   EndWhereMemoryEnds();
   const LaunchLine launch = SplitAtProgram(argc, argv);
   CommandLine line("ashlar", "Explains GPU memory: replays allocation traces through a caching allocator's own code.",

@@ -209,7 +209,7 @@ std::vector<Outlier> FindOutliers(const Model& model) {
   return out;
 }
 
-absl::StatusOr<Estimate> EstimateMemory(Model described, const EstimateOptions& options) {
+absl::StatusOr<Estimate> EstimateMemory(const Model& described, const EstimateOptions& options) {
   absl::StatusOr<Model> switched = SwitchedModel(described, options.run.switches);
   if (!switched.ok()) return switched.status();
   Model model = *std::move(switched);

@@ -102,7 +102,7 @@ std::vector<LayerSum> SumLayers(const Model& model);
 std::vector<Outlier> FindOutliers(const Model& model);
 
 // Of the model described again with the run's switches. InvalidArgument names the flag.
-absl::StatusOr<Estimate> EstimateMemory(Model described, const EstimateOptions& options);
+absl::StatusOr<Estimate> EstimateMemory(const Model& described, const EstimateOptions& options);
 
 }  // namespace ashlar::estimate
 

@@ -1,6 +1,7 @@
 // The parts of settings_space.h that are about how a conf is written.
 #include <array>
 #include <bit>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -84,7 +85,7 @@ std::optional<Setting> SettingOf(const policy::Options& options) {
   if (options.max_non_split_rounding_bytes != options.large_segment_bytes) {
     out.non_split_rounding_mb = options.max_non_split_rounding_bytes / kMiB;
   }
-  out.threshold_percent = static_cast<std::uint64_t>(options.garbage_collection_threshold * 100 + 0.5);
+  out.threshold_percent = static_cast<std::uint64_t>(std::llround(options.garbage_collection_threshold * 100));
   const absl::StatusOr<policy::Options> again = policy::ParseConf(ConfOf(out), options.compat);
   if (!again.ok() || !SameDecisions(*again, options)) return std::nullopt;
   return out;

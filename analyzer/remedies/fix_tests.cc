@@ -133,7 +133,7 @@ class FixTester {
 
   // What others hold is of use only to a request that failed.
   std::optional<Change> GivenBack(const CauseFinding& finding) const {
-    if (!settings_.capacity_bytes.has_value() || finding.blocks.size() > 0) return std::nullopt;
+    if (!settings_.capacity_bytes.has_value() || !finding.blocks.empty()) return std::nullopt;
     return Change{.what = absl::StrCat("with these ", FormatBytes(finding.bytes), " given back"),
                   .more_capacity_bytes = finding.bytes};
   }

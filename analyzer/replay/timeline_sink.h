@@ -2,7 +2,6 @@
 #ifndef ASHLAR_ANALYZER_REPLAY_TIMELINE_SINK_H_
 #define ASHLAR_ANALYZER_REPLAY_TIMELINE_SINK_H_
 
-#include <utility>
 
 #include "absl/status/status.h"
 #include "analyzer/replay/op_sink.h"
@@ -12,7 +11,7 @@ namespace ashlar::replay {
 
 class TimelineSink final : public OpSink {
  public:
-  explicit TimelineSink(timeline::StartState start) : builder_(std::move(start), timeline::Maker::kReplayed) {}
+  explicit TimelineSink(const timeline::StartState& start) : builder_(start, timeline::Maker::kReplayed) {}
 
   void SetOp(std::uint64_t op) override { op_ = op; }
   // Where the current request came from.

@@ -29,6 +29,7 @@ class Json {
   using Items = std::vector<Json>;
   using Members = std::vector<std::pair<std::string, Json>>;
 
+  // NOLINTBEGIN(google-explicit-constructor): a value is JSON as it is written
   Json(std::nullptr_t = nullptr) {}
   Json(bool value) : value_(value) {}
   Json(double value) : value_(value) {}
@@ -42,6 +43,7 @@ class Json {
   template <typename T>
   Json(const std::vector<T>& items) : value_(Items(items.begin(), items.end())) {}
   Json(std::initializer_list<Json> items);
+  // NOLINTEND(google-explicit-constructor)
 
   static Json Array(std::initializer_list<Json> items = {});
   static Json Object();

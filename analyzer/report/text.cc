@@ -1,6 +1,7 @@
 #include "analyzer/report/text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,7 +35,7 @@ std::string Bar(std::uint64_t bytes, std::uint64_t most) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   if (most == 0 || bytes == 0) return "";
   const double cells = static_cast<double>(bytes) / static_cast<double>(most) * kBarCells;
-  auto eighths = static_cast<std::size_t>(cells * 8 + 0.5);
+  auto eighths = static_cast<std::size_t>(std::llround(cells * 8));
   if (eighths == 0) eighths = 1;
   std::string out;
   for (std::size_t i = 0; i < eighths / 8; ++i) out += "█";

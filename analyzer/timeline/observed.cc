@@ -79,7 +79,7 @@ absl::Status CheckAgainstFinalState(const State& state, const trace::Snapshot& s
 absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
   absl::StatusOr<RewoundTrace> rewound = RewindTrace(snapshot, device, rule);
   if (!rewound.ok()) return rewound.status();
-  TimelineBuilder builder(std::move(rewound->start), Maker::kObserved);
+  TimelineBuilder builder(rewound->start, Maker::kObserved);
   const std::vector<trace::Event>& events = EventsOf(snapshot, device);
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (absl::Status status = builder.Add(events[i], rewound->facts[i]); !status.ok()) return status;

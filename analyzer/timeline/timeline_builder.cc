@@ -25,7 +25,7 @@ void Raise(Peak& peak, std::uint64_t bytes, EventIndex event) {
 
 }  // namespace
 
-TimelineBuilder::TimelineBuilder(StartState start, Maker maker) {
+TimelineBuilder::TimelineBuilder(const StartState& start, Maker maker) {
   columns_.device = start.device;
   columns_.maker = maker;
   for (const StateSegment& segment : start.segments) LoadSegment(segment);

@@ -26,7 +26,7 @@ namespace ashlar::timeline {
 
 class TimelineBuilder {
  public:
-  explicit TimelineBuilder(StartState start, Maker maker = Maker::kReplayed);
+  explicit TimelineBuilder(const StartState& start, Maker maker = Maker::kReplayed);
 
   // `block_size_bytes` is the size of the block that an alloc made; not used for other events.
   absl::Status Add(const trace::Event& event, std::uint64_t block_size_bytes = 0);

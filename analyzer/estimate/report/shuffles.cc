@@ -32,7 +32,7 @@ std::string StepText(const std::optional<Quantiles>& step) {
 }
 
 std::string RowText(const ShuffleRow& row, std::int64_t shuffles) {
-  std::string failed = "";
+  std::string failed;
   if (row.failed.has_value()) {
     failed = absl::StrFormat("%.0f %%", 100 * static_cast<double>(*row.failed) / static_cast<double>(shuffles));
   }

@@ -119,7 +119,7 @@ std::optional<Finding> ParseTensorShape(const SqueezedText& text, std::size_t at
   if (!elements || !cursor.Take("andtype")) return finding;
   const absl::string_view rest = cursor.Rest();
   const std::size_t type_end = rest.find("on");
-  if (type_end == absl::string_view::npos || type_end > 12) return finding;
+  if (type_end > 12) return finding;  // or npos
   const absl::string_view type = rest.substr(0, type_end);
   if (const std::uint64_t size = ElementBytes(type); size > 0 && *elements < kImpossibleBytes / size) {
     const std::uint64_t bytes = *elements * size;
