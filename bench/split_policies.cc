@@ -74,17 +74,17 @@ struct Request {
 class Recorded final : public trace::EventSink {
  public:
   explicit Recorded(const Program& program) : name_(program.workload) {
-    const std::unique_ptr<kernels::World> world = *kernels::World::Make({.capacity_bytes = kCapacityBytes,
+    const std::unique_ptr<kernels::Runtime> runtime = *kernels::Runtime::Make({.capacity_bytes = kCapacityBytes,
                                                                          .framework = *kernels::FrameworkOf("2.6"),
                                                                          .gpu = *kernels::GpuNamed("A100")});
     const kernels::Workload& workload = *kernels::FindWorkload(program.workload);
     kernels::Flags flags(workload.flags);
     for (const auto& [flag, value] : program.flags) flags.Set(flag, value);
-    world->allocator().SetSink(this);
-    if (const absl::Status status = workload.run(*world, flags, [](const kernels::Progress&) {}); !status.ok()) {
+    runtime->allocator().SetSink(this);
+    if (const absl::Status status = workload.run(*runtime, flags, [](const kernels::Progress&) {}); !status.ok()) {
       Wrong(absl::StrCat(name_, ": ", status.message()));
     }
-    world->allocator().SetSink(nullptr);
+    runtime->allocator().SetSink(nullptr);
     live_.clear();
   }
 

@@ -24,7 +24,7 @@ using kernels::Workload;
 
 struct RunFlags {
   std::string device = "sim";
-  std::string capacity;  // empty: what the world has
+  std::string capacity;  // empty: what the runtime has
   std::string conf;
   std::string compat = "torch-2.10";
   std::string torch = "2.6";
@@ -36,8 +36,8 @@ struct RunFlags {
   std::map<std::string, std::string> workload;  // its own flags, as given
 };
 
-absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
-  kernels::WorldOptions out;
+absl::StatusOr<kernels::RuntimeOptions> RuntimeOf(const RunFlags& flags) {
+  kernels::RuntimeOptions out;
   const absl::StatusOr<kernels::DeviceKind> kind = kernels::ParseDeviceKind(flags.device);
   if (!kind.ok()) return OfFlag("--device", kind.status());
   if (!flags.capacity.empty()) {
@@ -68,19 +68,19 @@ absl::StatusOr<kernels::WorldOptions> WorldOf(const RunFlags& flags) {
   return out;
 }
 
-absl::StatusOr<std::unique_ptr<kernels::World>> WorldFor(const kernels::WorldOptions& options) {
-  if (options.kind != kernels::DeviceKind::kCuda) return kernels::World::Make(options);
+absl::StatusOr<std::unique_ptr<kernels::Runtime>> RuntimeFor(const kernels::RuntimeOptions& options) {
+  if (options.kind != kernels::DeviceKind::kCuda) return kernels::Runtime::Make(options);
   absl::StatusOr<std::unique_ptr<kernels::Machine>> machine = kernels::OpenCudaMachine();
   if (!machine.ok()) {
     return absl::Status(machine.status().code(), absl::StrCat("--device cuda: ", machine.status().message(),
                                                               ": use --device host, which computes on the CPU"));
   }
-  absl::StatusOr<std::unique_ptr<kernels::World>> world = kernels::World::Make(options, *std::move(machine));
-  return world.ok() ? std::move(world) : OfFlag("--capacity", world.status());
+  absl::StatusOr<std::unique_ptr<kernels::Runtime>> runtime = kernels::Runtime::Make(options, *std::move(machine));
+  return runtime.ok() ? std::move(runtime) : OfFlag("--capacity", runtime.status());
 }
 
-std::string CapacityOf(const RunFlags& flags, const kernels::World& world) {
-  return flags.capacity.empty() ? FormatBytes(world.capacity_bytes()) : flags.capacity;
+std::string CapacityOf(const RunFlags& flags, const kernels::Runtime& runtime) {
+  return flags.capacity.empty() ? FormatBytes(runtime.capacity_bytes()) : flags.capacity;
 }
 
 struct Outcome {
@@ -91,11 +91,11 @@ struct Outcome {
 
 std::string Bytes(std::uint64_t bytes) { return absl::StrFormat("%12s", FormatBytes(bytes)); }
 
-std::string ToText(const RunFlags& flags, const Workload& workload, kernels::World& world, const Outcome& outcome) {
-  const kernels::Memory& memory = world.context().memory();
-  const core::Stats stats = world.allocator().stats();
+std::string ToText(const RunFlags& flags, const Workload& workload, kernels::Runtime& runtime, const Outcome& outcome) {
+  const kernels::Memory& memory = runtime.context().memory();
+  const core::Stats stats = runtime.allocator().stats();
   std::string out =
-      absl::StrCat(workload.name, " on ", flags.device, ", ", CapacityOf(flags, world), ", settings '", flags.conf,
+      absl::StrCat(workload.name, " on ", flags.device, ", ", CapacityOf(flags, runtime), ", settings '", flags.conf,
                    "', rules of ", flags.compat, ", as PyTorch ", flags.torch, " allocates\n");
   absl::StrAppend(&out, "steps done      ", outcome.steps_done, "\n");
   if (!outcome.losses.empty()) {
@@ -119,9 +119,9 @@ std::string ToText(const RunFlags& flags, const Workload& workload, kernels::Wor
   return out;
 }
 
-std::string ToJson(const RunFlags& flags, const Workload& workload, kernels::World& world, const Outcome& outcome) {
-  const kernels::Memory& memory = world.context().memory();
-  const core::Stats stats = world.allocator().stats();
+std::string ToJson(const RunFlags& flags, const Workload& workload, kernels::Runtime& runtime, const Outcome& outcome) {
+  const kernels::Memory& memory = runtime.context().memory();
+  const core::Stats stats = runtime.allocator().stats();
   report::Json out = {{"workload", std::string(workload.name)},
                       {"device", flags.device},
                       {"conf", flags.conf},
@@ -148,32 +148,32 @@ std::string ToJson(const RunFlags& flags, const Workload& workload, kernels::Wor
   return out.ToText();
 }
 
-Outcome RunIn(const Workload& workload, kernels::World& world, kernels::Flags& flags) {
+Outcome RunIn(const Workload& workload, kernels::Runtime& runtime, kernels::Flags& flags) {
   Outcome out;
   ProgressLine line;
-  out.status = workload.run(world, flags, [&](const kernels::Progress& progress) {
+  out.status = workload.run(runtime, flags, [&](const kernels::Progress& progress) {
     out.steps_done = progress.step;
     if (progress.loss) out.losses.push_back(*progress.loss);
     line.Show(absl::StrCat(progress.step, " of ", progress.steps, " steps"));
   });
-  if (const absl::Status finished = world.Finish(); out.status.ok()) out.status = finished;
+  if (const absl::Status finished = runtime.Finish(); out.status.ok()) out.status = finished;
   return out;
 }
 
 int RunOneWorkload(const RunFlags& flags, const Workload& workload) {
-  const absl::StatusOr<kernels::WorldOptions> options = WorldOf(flags);
+  const absl::StatusOr<kernels::RuntimeOptions> options = RuntimeOf(flags);
   if (!options.ok()) return Fail(kUsage, options.status());
   kernels::Flags own(workload.flags);
   for (const auto& [name, value] : flags.workload) own.Set(name, value);
-  const absl::StatusOr<std::unique_ptr<kernels::World>> world = WorldFor(*options);
-  if (!world.ok()) return Fail(kUsage, world.status());
+  const absl::StatusOr<std::unique_ptr<kernels::Runtime>> runtime = RuntimeFor(*options);
+  if (!runtime.ok()) return Fail(kUsage, runtime.status());
   estimate::RunCapture capture{std::string(workload.name)};
   if (!flags.capture.empty()) {
-    capture.OnBegin((*world)->allocator(), (*world)->context().memory());
-    (*world)->allocator().SetSink(&capture);
+    capture.OnBegin((*runtime)->allocator(), (*runtime)->context().memory());
+    (*runtime)->allocator().SetSink(&capture);
   }
-  const Outcome outcome = RunIn(workload, **world, own);
-  (*world)->allocator().SetSink(nullptr);
+  const Outcome outcome = RunIn(workload, **runtime, own);
+  (*runtime)->allocator().SetSink(nullptr);
   const bool is_out_of_memory = outcome.status.code() == absl::StatusCode::kResourceExhausted;
   if (!outcome.status.ok() && !is_out_of_memory) return Fail(kUsage, outcome.status);
   if (!flags.capture.empty()) {
@@ -183,7 +183,7 @@ int RunOneWorkload(const RunFlags& flags, const Workload& workload) {
     }
   }
   const std::string text =
-      flags.json ? ToJson(flags, workload, **world, outcome) : ToText(flags, workload, **world, outcome);
+      flags.json ? ToJson(flags, workload, **runtime, outcome) : ToText(flags, workload, **runtime, outcome);
   if (!Print(text)) return kUnreadable;
   return is_out_of_memory ? kCheckFailed : kOk;
 }

@@ -34,6 +34,8 @@ class ConfigKeys {
   // The first of "architectures", or empty.
   std::string Architecture();
 
+  const Json& object() const { return object_; }
+
   void Fail(const std::string& message);
   const absl::Status& status() const { return status_; }
   // "vocab_size 30522", for each key that took its default.

@@ -7,18 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/estimate/model_switches.h"
-#include "kernels/nn/decoder.h"
-#include "kernels/nn/encoder_task.h"
-#include "kernels/nn/gpt2.h"
-#include "kernels/nn/gpt_neo.h"
-#include "kernels/nn/t5.h"
-#include "kernels/nn/tabformer.h"
 
 namespace ashlar::estimate {
 
@@ -43,33 +36,7 @@ struct Column {
   std::int64_t categories = 0;
 };
 
-// What the workload program of an architecture needs to know; nothing where there is no such program.
-struct BertProgramConfig {
-  kernels::BertConfig bert;
-  kernels::EncoderHead head;
-  std::optional<std::int64_t> padding_id = {};  // of roberta and xlm-roberta
-};
-struct DistilBertProgramConfig {
-  kernels::DistilBertConfig bert;
-  kernels::EncoderHead head;
-};
-struct T5ProgramConfig {
-  kernels::T5Config t5;
-  kernels::T5Head head = kernels::T5Head::kLanguage;
-};
-template <typename Config>
-struct DecoderProgramConfig {
-  Config decoder;
-  kernels::DecoderHead head = kernels::DecoderHead::kNone;
-  std::int64_t labels = 2;      // of a classifier
-  std::string activation = {};  // as the description names it
-};
-using LlamaProgramConfig = DecoderProgramConfig<kernels::DecoderConfig>;
-using Gpt2ProgramConfig = DecoderProgramConfig<kernels::Gpt2Config>;
-using GptNeoProgramConfig = DecoderProgramConfig<kernels::GptNeoConfig>;
-using ProgramConfig =
-    std::variant<std::monostate, BertProgramConfig, DistilBertProgramConfig, T5ProgramConfig, kernels::TabFormerConfig,
-                 LlamaProgramConfig, Gpt2ProgramConfig, GptNeoProgramConfig>;
+class ProgramMaker;
 
 // What a model was read from.
 struct ModelSource {
@@ -85,7 +52,7 @@ struct Model {
   std::vector<Column> columns = {};
   std::optional<std::int64_t> max_positions = {};    // tokens that a sequence may have, where the model limits them
   std::optional<std::int64_t> tokens_a_sample = {};  // where the description fixes them
-  ProgramConfig program = {};
+  std::shared_ptr<const ProgramMaker> program = nullptr;  // program.h; null where there is none to run
   std::vector<trace::Note> notes = {};
   ModelSwitches switches = {};                          // that it was described with
   std::shared_ptr<const ModelSource> source = nullptr;  // null where only a number of parameters was given

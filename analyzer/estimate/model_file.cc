@@ -6,8 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "analyzer/estimate/families.h"
-#include "analyzer/estimate/own_families.h"
+#include "analyzer/estimate/families/families.h"
 
 namespace ashlar::estimate {
 namespace {
@@ -40,9 +39,8 @@ absl::StatusOr<Json> ParseObject(absl::string_view bytes) {
 }
 
 std::string KnownFamilies() {
-  std::string out;
-  for (const Family& family : Families()) absl::StrAppend(&out, family.model_type, ", ");
-  return out + "tabformer, parameters";
+  return absl::StrJoin(Families(), ", ",
+                       [](std::string* out, const Family& family) { absl::StrAppend(out, family.model_type); });
 }
 
 // No description may make more parameters than a program can hold in mind.
@@ -76,6 +74,7 @@ void NoteDefaults(const ConfigKeys& keys, Model& model) {
 }
 
 void Describe(const Family& family, const ModelFileOptions& options, ConfigKeys& keys, Model& model) {
+  if (family.bare.empty()) return family.describe(keys, model);
   model.architecture = options.architecture.empty() ? keys.Architecture() : options.architecture;
   if (model.architecture.empty()) {
     model.architecture = std::string(family.bare);
@@ -87,10 +86,6 @@ void Describe(const Family& family, const ModelFileOptions& options, ConfigKeys&
   family.describe(keys, model);
 }
 
-}  // namespace
-
-namespace {
-
 absl::StatusOr<Model> ReadObject(Json json, const ModelFileOptions& options) {
   ConfigKeys keys(json);
   Model model;
@@ -99,22 +94,17 @@ absl::StatusOr<Model> ReadObject(Json json, const ModelFileOptions& options) {
   if (!keys.status().ok()) return keys.status();
   if (absl::Status status = SetKeys(options.switches, model.family, json); !status.ok()) return status;
   if (absl::Status status = CheckLayers(json); !status.ok()) return status;
-  const auto family = std::find_if(Families().begin(), Families().end(),
-                                   [&](const Family& known) { return known.model_type == model.family; });
-  if (family != Families().end()) {
-    Describe(*family, options, keys, model);
-  } else if (!model.family.empty() && !options.architecture.empty()) {
+  const Family* family = FamilyNamed(model.family);
+  if ((family == nullptr || family->bare.empty()) && !model.family.empty() && !options.architecture.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--architecture does not go with model_type '", model.family, "'"));
-  } else if (model.family == "tabformer") {
-    DescribeTabFormer(json, keys, model);
-  } else if (model.family == "parameters") {
-    DescribeParameters(json, keys, model);
-  } else {
+  }
+  if (family == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         model.family.empty() ? "\"model_type\" is missing"
                              : absl::StrCat("model_type '", model.family, "' is not known"),
         ": known are ", KnownFamilies(), "; a list of names and shapes is \"parameters\" (docs/guide/estimate.md)"));
   }
+  Describe(*family, options, keys, model);
   if (!keys.status().ok()) return keys.status();
   if (absl::Status status = CheckSize(model); !status.ok()) return status;
   NoteDefaults(keys, model);

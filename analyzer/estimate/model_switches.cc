@@ -5,41 +5,22 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "analyzer/estimate/families/families.h"
 #include "analyzer/estimate/model.h"
+#include "kernels/nn/parameters.h"
 
 namespace ashlar::estimate {
 namespace {
 
 constexpr std::int64_t kMostLayersAsked = 10'000, kMostCount = 2'147'483'647;
 
-// The keys of one family; empty: it has none.
-struct KeyNames {
-  absl::string_view family;
-  const char* vocabulary;
-  const char* layers;
-  const char* width;
-};
-
-KeyNames KeysOf(absl::string_view family) {
-  static constexpr KeyNames kNames[] = {{"distilbert", "vocab_size", "n_layers", "dim"},
-                                        {"gpt2", "vocab_size", "n_layer", "n_embd"},
-                                        {"gpt_neo", "vocab_size", "num_layers", "hidden_size"},
-                                        {"t5", "vocab_size", "num_layers", "d_model"},
-                                        {"tabformer", "", "layers", "field_width"},
-                                        {"parameters", "", "", ""}};
-  for (const KeyNames& names : kNames) {
-    if (names.family == family) return names;
-  }
-  return {family, "vocab_size", "num_hidden_layers", "hidden_size"};
-}
-
-absl::Status SetKey(const char* flag, std::optional<std::int64_t> value, std::int64_t most, const KeyNames& names,
+absl::Status SetKey(const char* flag, std::optional<std::int64_t> value, std::int64_t most, absl::string_view family,
                     const char* key, nlohmann::ordered_json& description) {
   if (!value.has_value()) return absl::OkStatus();
   if (*key == '\0') {
     return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": a model of '", names.family, "' has no such key",
-                     names.family == "tabformer" ? "; its vocabulary is its columns' categories" : ""));
+        absl::StrCat(flag, ": a model of '", family, "' has no such key",
+                     family == "tabformer" ? "; its vocabulary is its columns' categories" : ""));
   }
   if (*value < 1 || *value > most) {
     return absl::InvalidArgumentError(absl::StrCat(flag, ": ", *value, " is not from 1 to ", most));
@@ -107,16 +88,18 @@ std::string SwitchesText(const ModelSwitches& switches) {
 }
 
 absl::Status SetKeys(const ModelSwitches& switches, absl::string_view family, nlohmann::ordered_json& description) {
-  const KeyNames names = KeysOf(family);
+  const Family* known = FamilyNamed(family);
+  const SizeKeys sizes = known == nullptr ? SizeKeys() : known->sizes;
   for (const absl::Status& status :
-       {SetKey("--vocab", switches.vocabulary, kMostCount, names, names.vocabulary, description),
-        SetKey("--layers", switches.layers, kMostLayersAsked, names, names.layers, description),
-        SetKey("--hidden", switches.width, kMostCount, names, names.width, description)}) {
+       {SetKey("--vocab", switches.vocabulary, kMostCount, family, sizes.vocabulary, description),
+        SetKey("--layers", switches.layers, kMostLayersAsked, family, sizes.layers, description),
+        SetKey("--hidden", switches.width, kMostCount, family, sizes.width, description)}) {
     if (!status.ok()) return status;
   }
-  if (family == "t5" && switches.layers.has_value()) description["num_decoder_layers"] = description["num_layers"];
+  const bool has_decoder = *sizes.decoder_layers != '\0';  // beside an encoder
+  if (has_decoder && switches.layers.has_value()) description[sizes.decoder_layers] = description[sizes.layers];
   if (switches.ties_embeddings.has_value()) description["tie_word_embeddings"] = *switches.ties_embeddings;
-  if (switches.shares_embeddings.has_value() && family != "t5") {
+  if (switches.shares_embeddings.has_value() && !has_decoder) {
     return absl::InvalidArgumentError(absl::StrCat(*switches.shares_embeddings ? "--shared" : "--separate",
                                                    "-embeddings: a model of '", family,
                                                    "' has not both an encoder and a decoder"));

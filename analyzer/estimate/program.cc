@@ -1,41 +1,8 @@
 #include "analyzer/estimate/program.h"
 
-#include <type_traits>
-#include <utility>
-#include <variant>
-
 #include "absl/strings/str_cat.h"
 
 namespace ashlar::estimate {
-namespace {
-
-// `of` the description of the program, `none` where there is none.
-template <typename T, typename Of>
-T OfProgram(const Model& model, T none, const Of& of) {
-  return std::visit(
-      [&](const auto& config) -> T {
-        if constexpr (std::is_same_v<std::decay_t<decltype(config)>, std::monostate>) {
-          return std::move(none);
-        } else {
-          return of(config);
-        }
-      },
-      model.program);
-}
-
-bool IsEncoder(const Model& model) {
-  return std::holds_alternative<BertProgramConfig>(model.program) ||
-         std::holds_alternative<DistilBertProgramConfig>(model.program);
-}
-
-// What runs in every precision and with each attention.
-bool IsDecoder(const Model& model) {
-  return std::holds_alternative<LlamaProgramConfig>(model.program) ||
-         std::holds_alternative<Gpt2ProgramConfig>(model.program) ||
-         std::holds_alternative<GptNeoProgramConfig>(model.program);
-}
-
-}  // namespace
 
 absl::StatusOr<kernels::Transformers> VersionsFor(const DryRunOptions& options) {
   return kernels::TransformersFor(options.torch_version, options.transformers_version);
@@ -43,34 +10,11 @@ absl::StatusOr<kernels::Transformers> VersionsFor(const DryRunOptions& options) 
 
 std::optional<kernels::Attention> DefaultAttention(const Model& model, const DryRunOptions& options) {
   const absl::StatusOr<kernels::Transformers> versions = VersionsFor(options);
-  if (!versions.ok() || (!IsDecoder(model) && !IsEncoder(model))) return std::nullopt;
-  bool has_fused = false;
-  if (std::holds_alternative<LlamaProgramConfig>(model.program)) has_fused = versions->prefers_sdpa;
-  if (std::holds_alternative<Gpt2ProgramConfig>(model.program)) has_fused = versions->gpt2_has_sdpa;
-  if (std::holds_alternative<DistilBertProgramConfig>(model.program)) has_fused = versions->distilbert_has_sdpa;
-  if (const auto* bert = std::get_if<BertProgramConfig>(&model.program)) {
-    has_fused = bert->padding_id.has_value() ? versions->roberta_has_sdpa : versions->bert_has_sdpa;
-  }
-  return has_fused ? kernels::Attention::kSdpa : kernels::Attention::kEager;
+  if (!versions.ok() || model.program == nullptr) return std::nullopt;
+  return model.program->DefaultAttention(*versions);
 }
 
-bool IsTrainedByMean(const Model& model) {
-  return std::visit(
-      [](const auto& config) {
-        using Config = std::decay_t<decltype(config)>;
-        if constexpr (std::is_same_v<Config, BertProgramConfig> || std::is_same_v<Config, DistilBertProgramConfig>) {
-          return config.head.task == kernels::EncoderTask::kNone;
-        } else if constexpr (std::is_same_v<Config, T5ProgramConfig>) {
-          return config.head != kernels::T5Head::kLanguage;
-        } else if constexpr (std::is_same_v<Config, std::monostate> ||
-                             std::is_same_v<Config, kernels::TabFormerConfig>) {
-          return false;
-        } else {
-          return config.head == kernels::DecoderHead::kNone;
-        }
-      },
-      model.program);
-}
+bool IsTrainedByMean(const Model& model) { return model.program != nullptr && model.program->is_trained_by_mean(); }
 
 kernels::Tensor MaskOf(kernels::Context& context, const BatchShape& shape) {
   if (!shape.is_padded) return {};
@@ -95,11 +39,11 @@ std::string WhyNoFlash(const DryRunOptions& options) {
 
 std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   const std::string what = model.architecture.empty() ? "a list of parameters" : model.architecture;
-  if (!std::holds_alternative<std::monostate>(model.program) && !IsDecoder(model)) {
-    if (IsPure(options.precision) && !IsEncoder(model))
+  if (model.program != nullptr) {
+    if (IsPure(options.precision) && !model.program->runs_in_pure_half()) {
       return absl::StrCat("no dry run for ", what, " in pure half precision yet");
-    const bool is_t5 = std::holds_alternative<T5ProgramConfig>(model.program);
-    if (!IsEncoder(model) && !is_t5 &&
+    }
+    if (!model.program->has_attentions() &&
         options.attention.value_or(kernels::Attention::kEager) != kernels::Attention::kEager) {
       return absl::StrCat("no dry run for ", what, " with ", kernels::AttentionName(*options.attention),
                           " attention yet: --attention eager has one");
@@ -114,19 +58,17 @@ std::string WhyNoProgram(const Model& model, const DryRunOptions& options) {
   if (options.is_padded && model.tokens_a_sample.has_value()) {
     return absl::StrCat("no padded batches of ", model.family, ", whose samples are all of one length");
   }
-  return OfProgram(model,
-                   absl::StrCat("no dry run for ", what, " yet: printed from parameters only, without activations"),
-                   [&](const auto& config) { return WhyNoProgramOf(config, options); });
+  if (model.program != nullptr) return model.program->WhyNot(options);
+  return absl::StrCat("no dry run for ", what, " yet: printed from parameters only, without activations");
 }
 
 std::unique_ptr<Program> MakeProgram(kernels::Parameters& parameters, const Model& model,
                                      const DryRunOptions& options) {
-  return OfProgram(model, std::unique_ptr<Program>(),
-                   [&](const auto& config) { return MakeProgramOf(config, parameters, options); });
+  return model.program == nullptr ? nullptr : model.program->Make(parameters, options);
 }
 
 double WidestTensor(const Model& model, const DryRunOptions& options) {
-  return OfProgram(model, 0.0, [&](const auto& config) { return WidestTensorOf(config, options); });
+  return model.program == nullptr ? 0 : model.program->WidestTensor(options);
 }
 
 }  // namespace ashlar::estimate

@@ -31,6 +31,24 @@ class Program {
   std::vector<kernels::Tensor> batch_;
 };
 
+// What a model's family knows about running it: made with the model, by the file of its family (families/families.h).
+class ProgramMaker {
+ public:
+  virtual ~ProgramMaker() = default;
+  // `options` outlives the program, as do the parameters.
+  virtual std::unique_ptr<Program> Make(kernels::Parameters& parameters, const DryRunOptions& options) const = 0;
+  // Elements a token of the widest tensor of a step: scores, inner activations or logits.
+  virtual double WidestTensor(const DryRunOptions& options) const = 0;
+  // Empty, or why this one cannot run what is asked.
+  virtual std::string WhyNot(const DryRunOptions& options) const = 0;
+  // How it attends where the options leave it open; nullopt: in one way alone.
+  virtual std::optional<kernels::Attention> DefaultAttention(const kernels::Transformers& versions) const = 0;
+  // Whether it has no head, and so no loss of its own.
+  virtual bool is_trained_by_mean() const = 0;
+  virtual bool runs_in_pure_half() const { return true; }
+  virtual bool has_attentions() const { return true; }  // other than eager; WhyNot may still say no to one
+};
+
 // Empty where there is a program for what is asked, else one sentence that says which there is none for.
 std::string WhyNoProgram(const Model& model, const DryRunOptions& options);
 
@@ -54,37 +72,6 @@ kernels::Tensor MaskOf(kernels::Context& context, const BatchShape& shape);
 
 // Elements a token of the widest tensor of a step: scores, inner activations or logits.
 double WidestTensor(const Model& model, const DryRunOptions& options);
-
-// The programs of single families, each in its own file.
-std::unique_ptr<Program> MakeProgramOf(const BertProgramConfig& config, kernels::Parameters& parameters,
-                                       const DryRunOptions& options);
-std::unique_ptr<Program> MakeProgramOf(const DistilBertProgramConfig& config, kernels::Parameters& parameters,
-                                       const DryRunOptions& options);
-std::unique_ptr<Program> MakeProgramOf(const T5ProgramConfig& config, kernels::Parameters& parameters,
-                                       const DryRunOptions& options);
-std::unique_ptr<Program> MakeProgramOf(const kernels::TabFormerConfig& config, kernels::Parameters& parameters,
-                                       const DryRunOptions& options);
-std::unique_ptr<Program> MakeProgramOf(const LlamaProgramConfig& config, kernels::Parameters& parameters,
-                                       const DryRunOptions& options);
-std::unique_ptr<Program> MakeProgramOf(const Gpt2ProgramConfig& config, kernels::Parameters& parameters,
-                                       const DryRunOptions& options);
-std::unique_ptr<Program> MakeProgramOf(const GptNeoProgramConfig& config, kernels::Parameters& parameters,
-                                       const DryRunOptions& options);
-double WidestTensorOf(const LlamaProgramConfig& config, const DryRunOptions& options);
-double WidestTensorOf(const Gpt2ProgramConfig& config, const DryRunOptions& options);
-double WidestTensorOf(const GptNeoProgramConfig& config, const DryRunOptions& options);
-double WidestTensorOf(const BertProgramConfig& config, const DryRunOptions& options);
-double WidestTensorOf(const DistilBertProgramConfig& config, const DryRunOptions& options);
-double WidestTensorOf(const T5ProgramConfig& config, const DryRunOptions& options);
-double WidestTensorOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
-// Empty, or why this one cannot run what is asked.
-std::string WhyNoProgramOf(const LlamaProgramConfig& config, const DryRunOptions& options);
-std::string WhyNoProgramOf(const Gpt2ProgramConfig& config, const DryRunOptions& options);
-std::string WhyNoProgramOf(const GptNeoProgramConfig& config, const DryRunOptions& options);
-std::string WhyNoProgramOf(const BertProgramConfig& config, const DryRunOptions& options);
-std::string WhyNoProgramOf(const DistilBertProgramConfig& config, const DryRunOptions& options);
-std::string WhyNoProgramOf(const T5ProgramConfig& config, const DryRunOptions& options);
-std::string WhyNoProgramOf(const kernels::TabFormerConfig& config, const DryRunOptions& options);
 
 }  // namespace ashlar::estimate
 

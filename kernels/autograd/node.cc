@@ -1,7 +1,6 @@
 #include "kernels/autograd/node.h"
 
 #include <limits>
-#include <vector>
 
 namespace ashlar::kernels {
 namespace {
@@ -50,34 +49,7 @@ class AccumulateGrad final : public Node {
   Tensor leaf_;
 };
 
-// Takes the next nodes that nobody else holds.
-void Gather(Node& node, std::vector<Ref<Node>>& out) {
-  node.ReleaseSaved();
-  for (Edge& edge : node.next) {
-    if (edge.node && edge.node->use_count() == 1) {
-      out.push_back(std::move(edge.node));
-    } else {
-      edge.node.reset();
-    }
-  }
-}
-
 }  // namespace
-
-void Node::Dispose(Node* node) {
-  std::vector<Ref<Node>> waiting;
-  Gather(*node, waiting);
-  delete node;
-  while (!waiting.empty()) {
-    const Ref<Node> last = std::move(waiting.back());
-    waiting.pop_back();
-    Gather(*last, waiting);
-  }
-}
-
-void Node::ReleaseSaved() {
-  for (Tensor& tensor : saved) tensor.reset();
-}
 
 Edge EdgeOf(const Tensor& tensor) {
   if (!tensor.requires_grad()) return {};

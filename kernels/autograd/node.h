@@ -1,4 +1,4 @@
-// A node of the graph that forward builds and backward runs: what an operation saved, and where its gradients go.
+// How an operation records itself: a node (kernels/tensor/node.h) of what it saved and of a function for its gradients.
 //
 //   Tensor Exp(const Tensor& x) {
 //     Tensor out = EmptyLike(x);
@@ -14,23 +14,16 @@
 #ifndef ASHLAR_KERNELS_AUTOGRAD_NODE_H_
 #define ASHLAR_KERNELS_AUTOGRAD_NODE_H_
 
-#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/tensor/context.h"
+#include "kernels/tensor/node.h"
 #include "kernels/tensor/tensor.h"
 
 namespace ashlar::kernels {
-
-struct Edge {
-  Ref<Node> node;  // null: nobody wants this gradient
-  std::uint32_t input = 0;
-};
 
 // What a node's function sees.
 struct Gradients {
@@ -41,36 +34,6 @@ struct Gradients {
   absl::Span<Tensor> saved;
   absl::Span<Tensor> out;  // of the inputs, to be filled where Needs says so
   bool Needs(std::size_t input) const;
-};
-
-class Node : public Counted {
- public:
-  // The gradient that arrives for an output of the operation.
-  struct Expected {
-    Dims sizes;
-    DType dtype;
-  };
-
-  Node(const char* node_name, std::uint64_t node_sequence) : name(node_name), sequence(node_sequence) {}
-  virtual ~Node() = default;
-  // Long chains of nodes end without recursion.
-  static void Dispose(Node* node);
-
-  // `grads` may be moved from; they end when the engine ends them otherwise.
-  virtual void Run(Context& context, absl::Span<Tensor> grads, absl::Span<Tensor> out) = 0;
-  virtual void ReleaseSaved();
-
-  const char* name;
-  absl::string_view module = {};  // that recorded it
-  std::uint64_t sequence;
-  absl::InlinedVector<Edge, 2> next;          // by input
-  absl::InlinedVector<Expected, 1> expected;  // by output
-  absl::InlinedVector<Tensor, 3> saved;
-
-  // The engine's, during a pass.
-  std::uint64_t pass = 0;
-  std::uint32_t dependencies = 0;
-  absl::InlinedVector<Tensor, 1> arrived;  // by output
 };
 
 inline bool Gradients::Needs(std::size_t input) const { return static_cast<bool>(node.next[input].node); }

@@ -237,13 +237,13 @@ Tensor BertModel::RunLayer(const Layer& layer, const Tensor& hidden, const Tenso
   Tensor context = options_.has_sdpa ? AttendFused(layer, hidden, mask) : AttendSelf(layer, hidden, mask);
   Tensor attended = join(layer.attention_name, layer.attention_dense, layer.attention_norm, context, hidden);
   context.reset();
-  Tensor raised = layer.intermediate(attended);
+  Tensor widened = layer.intermediate(attended);
   {
     const InModule in_intermediate(context_, layer.intermediate_name);
-    raised = Unary(ops::UnaryKind::kGelu, raised);
+    widened = Unary(ops::UnaryKind::kGelu, widened);
   }
-  Tensor out = join(layer.output_name, layer.output, layer.output_norm, raised, attended);
-  Release(raised, attended);
+  Tensor out = join(layer.output_name, layer.output, layer.output_norm, widened, attended);
+  Release(widened, attended);
   return out;
 }
 

@@ -53,13 +53,13 @@ Tensor Decoder::Norm::operator()(const Tensor& x) const {
 Decoder::Norm Decoder::NewNorm(Parameters& parameters, const std::string& name) const {
   const bool adds_one = config_.family == DecoderFamily::kGemma;
   return {context_.Named(name),
-          parameters.New(name + ".weight", {config_.width}, adds_one ? Init::Zero() : Init::One()),
-          config_.norm_epsilon, adds_one};
+          parameters.New(name + ".weight", {config_.hidden_size}, adds_one ? Init::Zero() : Init::One()),
+          config_.rms_norm_eps, adds_one};
 }
 
 Decoder::Layer Decoder::NewLayer(Parameters& parameters, const std::string& name) const {
-  const std::int64_t width = config_.width, queries = config_.heads * config_.head_width;
-  const std::int64_t keys = config_.key_heads * config_.head_width;
+  const std::int64_t width = config_.hidden_size, queries = config_.num_attention_heads * config_.head_dim;
+  const std::int64_t keys = config_.num_key_value_heads * config_.head_dim;
   const auto linear = [&](const char* part, std::int64_t in, std::int64_t out, bool has_bias) {
     return LinearLayer(parameters, absl::StrCat(name, part), in, out, config_.initializer_range, has_bias);
   };
@@ -72,10 +72,10 @@ Decoder::Layer Decoder::NewLayer(Parameters& parameters, const std::string& name
   out.value = linear(".self_attn.v_proj", width, keys, config_.has_input_bias);
   out.output = linear(".self_attn.o_proj", queries, width, config_.has_output_bias);
   if (!rotates_once())
-    out.rotary = RotaryEmbedding(context_, config_.head_width, config_.theta, options_.transformers.rotary_scales);
-  out.gate = linear(".mlp.gate_proj", width, config_.inner, config_.has_mlp_bias);
-  out.up = linear(".mlp.up_proj", width, config_.inner, config_.has_mlp_bias);
-  out.down = linear(".mlp.down_proj", config_.inner, width, config_.has_mlp_bias);
+    out.rotary = RotaryEmbedding(context_, config_.head_dim, config_.rope_theta, options_.transformers.rotary_scales);
+  out.gate = linear(".mlp.gate_proj", width, config_.intermediate_size, config_.has_mlp_bias);
+  out.up = linear(".mlp.up_proj", width, config_.intermediate_size, config_.has_mlp_bias);
+  out.down = linear(".mlp.down_proj", config_.intermediate_size, width, config_.has_mlp_bias);
   out.norm_attention = NewNorm(parameters, name + ".input_layernorm");
   out.norm_feed_forward = NewNorm(parameters, name + ".post_attention_layernorm");
   return out;
@@ -84,20 +84,20 @@ Decoder::Layer Decoder::NewLayer(Parameters& parameters, const std::string& name
 Decoder::Decoder(Parameters& parameters, const DecoderConfig& config, const Options& options)
     : context_(parameters.context()), config_(config), options_(options) {
   const std::string prefix = options.head == DecoderHead::kNone ? "" : "model.";
-  tokens_ =
-      EmbeddingLayer(parameters, prefix + "embed_tokens", config.vocabulary, config.width, config.initializer_range);
-  for (std::int64_t i = 0; i < config.layers; ++i) {
+  tokens_ = EmbeddingLayer(parameters, prefix + "embed_tokens", config.vocab_size, config.hidden_size,
+                           config.initializer_range);
+  for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
     layers_.push_back(NewLayer(parameters, absl::StrCat(prefix, "layers.", i)));
   }
   final_norm_ = NewNorm(parameters, prefix + "norm");
   if (rotates_once())
-    rotary_ = RotaryEmbedding(context_, config.head_width, config.theta, options.transformers.rotary_scales);
+    rotary_ = RotaryEmbedding(context_, config.head_dim, config.rope_theta, options.transformers.rotary_scales);
   top_ = DecoderTop(parameters,
                     {.head = options.head,
-                     .vocabulary = config.vocabulary,
-                     .width = config.width,
+                     .vocabulary = config.vocab_size,
+                     .width = config.hidden_size,
                      .labels = options.labels,
-                     .is_tied = config.is_tied,
+                     .is_tied = config.tie_word_embeddings,
                      .deviation = config.initializer_range,
                      .own_loss = OwnLoss::kFloat,
                      .transformers = options.transformers},
@@ -110,12 +110,12 @@ bool Decoder::rotates_once() const {
 }
 
 Tensor Decoder::RepeatKeys(const Tensor& x) const {
-  const std::int64_t groups = config_.heads / config_.key_heads;
+  const std::int64_t groups = config_.num_attention_heads / config_.num_key_value_heads;
   if (groups == 1) return x;
   const std::int64_t batch = x.size(0), length = x.size(2), width = x.size(3);
   const Tensor indexed = Whole(Whole(Unsqueeze(Whole(Whole(x, 0), 1), 2), 3), 4);  // x[:, :, None, :, :]
-  const Tensor expanded = Expand(indexed, {batch, config_.key_heads, groups, length, width});
-  return Reshape(expanded, {batch, config_.heads, length, width});
+  const Tensor expanded = Expand(indexed, {batch, config_.num_key_value_heads, groups, length, width});
+  return Reshape(expanded, {batch, config_.num_attention_heads, length, width});
 }
 
 // (B, H, S, D) to (B, S, H, D).
@@ -127,7 +127,7 @@ Tensor Decoder::AttendEagerly(const Tensor& query, Tensor& key_in, Tensor& value
     value_in = value;
   }
   Tensor weights = Matmul(query, Transpose(key, 2, 3));
-  weights = MulScalar(weights, 1 / std::sqrt(static_cast<double>(config_.head_width)));
+  weights = MulScalar(weights, 1 / std::sqrt(static_cast<double>(config_.head_dim)));
   weights = Add(weights, Slice(mask, 3, 0, key.size(2)));
   weights = SoftmaxInFloat(weights);
   weights = Cast(weights, query.dtype());
@@ -169,7 +169,7 @@ Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pas
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1);
   const auto by_head = [&](const Tensor& projected) {
-    return Transpose(View(projected, {batch, length, -1, config_.head_width}), 1, 2);
+    return Transpose(View(projected, {batch, length, -1, config_.head_dim}), 1, 2);
   };
   Tensor query, key, value;
   if (options_.transformers.attention_is_function) {  // each is split as soon as it is there
@@ -217,9 +217,9 @@ Tensor Decoder::FeedForward(const Layer& layer, const Tensor& x) const {
     const Tensor gated = layer.gate(x);
     active = Unary(config_.family == DecoderFamily::kGemma ? UnaryKind::kGeluTanh : UnaryKind::kSilu, gated);
   }
-  Tensor raised = layer.up(x);
-  Tensor product = Mul(active, raised);
-  Release(active, raised);
+  Tensor widened = layer.up(x);
+  Tensor product = Mul(active, widened);
+  Release(active, widened);
   return layer.down(product);
 }
 
@@ -247,7 +247,7 @@ DecoderOutput Decoder::Run(const Tensor& ids, const Call& call) const {
   if (context_.computes()) context_.Do(ops::Arange{positions.view(), 0, 1});
   pass.positions = View(positions, {1, length});
   // The fused kernels know a causal mask by a flag, but none of a window.
-  const bool is_windowed = config_.window.has_value() && length >= *config_.window;
+  const bool is_windowed = config_.sliding_window.has_value() && length >= *config_.sliding_window;
   const bool needs_mask = is_windowed || mask.defined();
   const bool is_packed = options_.transformers.packs_sequences && pass.cache == nullptr && !mask.defined();
   if (is_packed && options_.attention == Attention::kSdpa) {
@@ -257,14 +257,14 @@ DecoderOutput Decoder::Run(const Tensor& ids, const Call& call) const {
   } else if (options_.attention == Attention::kEager || (options_.attention == Attention::kSdpa && needs_mask)) {
     pass.mask.tensor = mask.defined()
                            ? UpdatedCausalBias(mask, embedded.dtype(), options_.attention == Attention::kSdpa)
-                           : CausalBias(context_, length, embedded.dtype(), config_.window);
+                           : CausalBias(context_, length, embedded.dtype(), config_.sliding_window);
   } else if (options_.attention == Attention::kFlash) {
     pass.mask = FlashMask(call);
   }
   Tensor hidden = embedded;
   if (rotates_once()) pass.rotary = rotary_(pass.positions, hidden.dtype());
   if (config_.family == DecoderFamily::kGemma) {
-    hidden = MulScalar(hidden, std::sqrt(static_cast<double>(config_.width)));
+    hidden = MulScalar(hidden, std::sqrt(static_cast<double>(config_.hidden_size)));
   }
   for (const Layer& layer : layers_) {
     if (options_.is_checkpointed && options_.is_training) {

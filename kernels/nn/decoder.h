@@ -22,21 +22,22 @@ namespace ashlar::kernels {
 
 enum class DecoderFamily : std::uint8_t { kLlama, kQwen2, kMistral, kGemma };
 
+// The keys of a Hugging Face config.json where it has them; the defaults are llama-2-7b's.
 struct DecoderConfig {
   DecoderFamily family = DecoderFamily::kLlama;
-  std::int64_t vocabulary = 32'000;
-  std::int64_t width = 4096;
-  std::int64_t inner = 11'008;
-  std::int64_t layers = 32;
-  std::int64_t heads = 32;
-  std::int64_t key_heads = 32;
-  std::int64_t head_width = 128;
-  std::optional<std::int64_t> window = {};  // tokens that a token sees, where it is limited
-  double dropout = 0;                       // of attention
-  double norm_epsilon = 1e-6;
-  double theta = 10'000;
+  std::int64_t vocab_size = 32'000;
+  std::int64_t hidden_size = 4096;
+  std::int64_t intermediate_size = 11'008;
+  std::int64_t num_hidden_layers = 32;
+  std::int64_t num_attention_heads = 32;
+  std::int64_t num_key_value_heads = 32;
+  std::int64_t head_dim = 128;
+  std::optional<std::int64_t> sliding_window = {};  // tokens that a token sees, where it is limited
+  double attention_dropout = 0;
+  double rms_norm_eps = 1e-6;
+  double rope_theta = 10'000;
   double initializer_range = 0.02;
-  bool is_tied = false;
+  bool tie_word_embeddings = false;
   bool has_input_bias = false, has_output_bias = false, has_mlp_bias = false;
 };
 
@@ -90,7 +91,7 @@ class Decoder {
   Tensor AttendFlash(const Tensor& query, const Tensor& key, const Tensor& value, const LayerMask& mask) const;
   Tensor RepeatKeys(const Tensor& x) const;
   Tensor FeedForward(const Layer& layer, const Tensor& x) const;
-  double dropout() const { return options_.is_training ? config_.dropout : 0; }
+  double dropout() const { return options_.is_training ? config_.attention_dropout : 0; }
   bool rotates_once() const;
 
   Context& context_;

@@ -57,8 +57,8 @@ DistilBertModel::DistilBertModel(Parameters& parameters, const std::string& pref
     layer.value = linear(at + "attention.v_lin", d, d);
     layer.out = linear(at + "attention.out_lin", d, d);
     layer.attention_norm = norm(at + "sa_layer_norm");
-    layer.raise = linear(at + "ffn.lin1", d, f);
-    layer.lower = linear(at + "ffn.lin2", f, d);
+    layer.up_proj = linear(at + "ffn.lin1", d, f);
+    layer.down_proj = linear(at + "ffn.lin2", f, d);
     layer.output_norm = norm(at + "output_layer_norm");
     layers_.push_back(std::move(layer));
   }
@@ -163,9 +163,9 @@ Tensor DistilBertModel::RunLayer(const Layer& layer, const Tensor& x, const Laye
   Tensor fed;
   {
     const InModule in_ffn(context_, layer.ffn_name);
-    fed = layer.raise(attended);
+    fed = layer.up_proj(attended);
     fed = Unary(ops::UnaryKind::kGelu, fed);
-    fed = layer.lower(fed);
+    fed = layer.down_proj(fed);
     fed = Dropout(fed, dropout(config_.dropout));
   }
   sum = Add(fed, attended);

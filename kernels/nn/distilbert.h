@@ -50,7 +50,7 @@ class DistilBertModel {
     absl::string_view name, attention_name, ffn_name;
     LinearLayer query, key, value, out;
     LayerNormLayer attention_norm;
-    LinearLayer raise, lower;
+    LinearLayer up_proj, down_proj;
     LayerNormLayer output_norm;
   };
   Tensor Embed(const Tensor& ids) const;

@@ -27,8 +27,8 @@ EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name, std:
                                 Init::Normal(Deviation(width, width)))),
       in_bias_(parameters.New(name + ".self_attn.in_proj_bias", {3 * width}, Init::Zero())),
       out_projection_(parameters, name + ".self_attn.out_proj", width, width, Deviation(width, width)),
-      raise_(parameters, name + ".linear1", width, inner, Deviation(width, inner)),
-      lower_(parameters, name + ".linear2", inner, width, Deviation(inner, width)),
+      up_proj_(parameters, name + ".linear1", width, inner, Deviation(width, inner)),
+      down_proj_(parameters, name + ".linear2", inner, width, Deviation(inner, width)),
       norm_attention_(parameters, name + ".norm1", width, kTorchEpsilon),
       norm_feed_forward_(parameters, name + ".norm2", width, kTorchEpsilon) {}
 
@@ -60,10 +60,10 @@ Tensor EncoderLayer::operator()(const Tensor& x) const {
   attended.reset();
   const Tensor normed = norm_attention_(sum);
   sum.reset();
-  Tensor fed = raise_(normed);
+  Tensor fed = up_proj_(normed);
   fed = Unary(ops::UnaryKind::kRelu, fed);
   fed = Dropout(fed, dropout_);
-  fed = lower_(fed);
+  fed = down_proj_(fed);
   fed = Dropout(fed, dropout_);
   sum = Add(normed, fed);
   fed.reset();

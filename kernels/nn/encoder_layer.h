@@ -24,7 +24,7 @@ class EncoderLayer {
   std::int64_t heads_ = 1;
   double dropout_ = 0;
   Tensor in_weight_, in_bias_;
-  LinearLayer out_projection_, raise_, lower_;
+  LinearLayer out_projection_, up_proj_, down_proj_;
   LayerNormLayer norm_attention_, norm_feed_forward_;
 };
 

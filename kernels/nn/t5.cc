@@ -90,9 +90,9 @@ T5::Stack T5::NewStack(Parameters& parameters, const std::string& name, std::int
                          /*has_bias=*/false);
     };
     block.feed_name = context_.Named(feed);
-    block.raise = linear(config_.is_gated ? "wi_0" : "wi", d, f);
+    block.up_proj = linear(config_.is_gated ? "wi_0" : "wi", d, f);
     if (config_.is_gated) block.gate = linear("wi_1", d, f);
-    block.lower = linear("wo", f, d);
+    block.down_proj = linear("wo", f, d);
     block.norm = NewNorm(parameters, feed + ".layer_norm");
     out.blocks.push_back(std::move(block));
   }
@@ -208,7 +208,7 @@ Tensor T5::FeedForward(const Block& block, const Tensor& hidden) const {
   const InModule in(context_, block.feed_name);
   Tensor forwarded = NormInPython(hidden, block.norm);
   {
-    Tensor states = Activated(config_.activation, block.raise(forwarded));
+    Tensor states = Activated(config_.activation, block.up_proj(forwarded));
     Tensor active, linear;  // of a gated one, to the end
     if (config_.is_gated) {
       active = states;
@@ -217,7 +217,7 @@ Tensor T5::FeedForward(const Block& block, const Tensor& hidden) const {
     }
     states = Dropout(states, dropout());
     states = Cast(states, DType::kFloat32);
-    forwarded = block.lower(states);
+    forwarded = block.down_proj(states);
   }
   const Tensor dropped = Dropout(forwarded, dropout());
   return Add(hidden, dropped);

@@ -68,7 +68,7 @@ class T5 {
   struct Block {
     absl::string_view feed_name;
     Attention self, cross;
-    LinearLayer raise, gate, lower;
+    LinearLayer up_proj, gate, down_proj;
     Norm norm;
   };
   struct Stack {

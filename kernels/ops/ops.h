@@ -1,4 +1,4 @@
-// The arithmetic of a workload, in three worlds with one signature: CUDA kernels, host loops, and a dry run that
+// The arithmetic of a workload, in three backends with one signature: CUDA kernels, host loops, and a dry run that
 // checks and counts but touches no data. An op is a value (elementwise.h, linear.h, attention.h, loss.h, optimizer.h)
 // that names its operands, all allocated by the caller; `Run` checks it and does it.
 //
@@ -21,7 +21,7 @@
 #include "kernels/ops/optimizer.h"
 #include "kernels/ops/workspace.h"
 
-// Every op, once: the worlds declare their methods from this list.
+// Every op, once: the backends declare their methods from this list.
 #define ASHLAR_FOR_EACH_OP_BUT_MATMUL(X)                                                                               \
   X(Fill)                                                                                                              \
   X(Arange) X(Copy) X(Unary) X(UnaryBackward) X(Affine) X(Binary) X(AddProduct) X(Compare) X(Where) X(MaskedFill)      \

@@ -4,7 +4,7 @@
 //   View row = {.data = p, .dtype = DType::kFloat32, .sizes = {4, 64}, .strides = {0, 1}};  // one row, seen four times
 //
 // Sizes and strides count elements, bytes are named so; a stride is never negative, 0 repeats. No dims is one element,
-// a size of 0 is no element. A view of a dry world carries an address too, but nobody reads or writes there.
+// a size of 0 is no element. A view of a dry backend carries an address too, but nobody reads or writes there.
 #ifndef ASHLAR_KERNELS_OPS_VIEW_H_
 #define ASHLAR_KERNELS_OPS_VIEW_H_
 

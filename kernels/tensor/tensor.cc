@@ -3,8 +3,8 @@
 #include <cstddef>
 
 #include "allocator/base/check.h"
-#include "kernels/autograd/node.h"
 #include "kernels/tensor/context.h"
+#include "kernels/tensor/node.h"
 
 namespace ashlar::kernels {
 namespace {

@@ -26,7 +26,7 @@ struct AttentionShape {
   std::int64_t layers, heads, depth;
 };
 
-struct Request {
+struct Sequence {
   std::vector<Tensor> keys, values;  // a layer: (1, H, S, D)
   std::int64_t left = 0;             // tokens to generate
 };
@@ -35,26 +35,26 @@ class AttentionDecoder {
  public:
   AttentionDecoder(Context& context, const AttentionShape& shape) : context_(context), shape_(shape) {}
 
-  Request Begin(std::int64_t prompt, std::int64_t answer) {
-    Request request;
-    request.left = answer;
+  Sequence Begin(std::int64_t prompt, std::int64_t answer) {
+    Sequence sequence;
+    sequence.left = answer;
     for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
-      request.keys.push_back(Projected(prompt));
-      request.values.push_back(Projected(prompt));
+      sequence.keys.push_back(Projected(prompt));
+      sequence.values.push_back(Projected(prompt));
       const Tensor query = Projected(prompt);
-      const Tensor out = Attend(query, request.keys.back(), request.values.back());
+      const Tensor out = Attend(query, sequence.keys.back(), sequence.values.back());
     }
-    return request;
+    return sequence;
   }
 
-  void Token(Request& request) {
-    for (std::size_t layer = 0; layer < request.keys.size(); ++layer) {
+  void Token(Sequence& sequence) {
+    for (std::size_t layer = 0; layer < sequence.keys.size(); ++layer) {
       const Tensor query = Projected(1);
-      request.keys[layer] = Joined(request.keys[layer], Projected(1));
-      request.values[layer] = Joined(request.values[layer], Projected(1));
-      const Tensor out = Attend(query, request.keys[layer], request.values[layer]);
+      sequence.keys[layer] = Joined(sequence.keys[layer], Projected(1));
+      sequence.values[layer] = Joined(sequence.values[layer], Projected(1));
+      const Tensor out = Attend(query, sequence.keys[layer], sequence.values[layer]);
     }
-    --request.left;
+    --sequence.left;
   }
 
  private:
@@ -87,8 +87,8 @@ class AttentionDecoder {
   AttentionShape shape_;
 };
 
-absl::Status RunAttentionInference(World& world, Flags& flags, const OnProgress& on_progress) {
-  Context& context = world.context();
+absl::Status RunAttentionInference(Runtime& runtime, Flags& flags, const OnProgress& on_progress) {
+  Context& context = runtime.context();
   const AttentionShape shape{flags.Int("layers", 1, 1000), flags.Int("heads", 1, 1024), flags.Int("depth", 1, 256)};
   const std::int64_t requests = flags.Int("requests", 0, 1'000'000'000);
   const auto slots = static_cast<std::size_t>(flags.Int("slots", 1, 1 << 20));
@@ -102,7 +102,7 @@ absl::Status RunAttentionInference(World& world, Flags& flags, const OnProgress&
   const NoGrad no_grad(context);
   context.memory().set_phase("decoding");
   AttentionDecoder decoder(context, shape);
-  std::vector<Request> served;
+  std::vector<Sequence> served;
   std::int64_t begun = 0, done = 0;
   while (done < requests && context.memory().ok()) {
     while (served.size() < slots && begun < requests) {

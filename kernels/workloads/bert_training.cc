@@ -18,8 +18,8 @@ constexpr auto kBertTrainingFlags = WithTrainingFlags<5>({{
     {"checkpointing", "false", "keep each layer's input alone and run it again for its gradients"},
 }});
 
-absl::Status RunBertTraining(World& world, Flags& flags, const OnProgress& on_progress) {
-  Context& context = world.context();
+absl::Status RunBertTraining(Runtime& runtime, Flags& flags, const OnProgress& on_progress) {
+  Context& context = runtime.context();
   const absl::StatusOr<BertConfig> config = ReadBertConfig(flags.Text("model"));
   if (!config.ok()) return config.status();
   absl::StatusOr<LengthSource> lengths = LengthSource::Parse(flags.Text("lengths"), context.random().seed);

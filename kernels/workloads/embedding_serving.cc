@@ -18,8 +18,8 @@ constexpr FlagSpec kEmbeddingServingFlags[] = {
     {"in-flight", "16", "answers held at a time"},
 };
 
-absl::Status RunEmbeddingServing(World& world, Flags& flags, const OnProgress& on_progress) {
-  Context& context = world.context();
+absl::Status RunEmbeddingServing(Runtime& runtime, Flags& flags, const OnProgress& on_progress) {
+  Context& context = runtime.context();
   const std::int64_t rows = flags.Int("rows", 1, 1 << 30), width = flags.Int("width", 1, 1 << 20);
   const std::int64_t requests = flags.Int("requests", 0, 1'000'000'000), streams = flags.Int("streams", 1, 1024);
   const auto in_flight = static_cast<std::size_t>(flags.Int("in-flight", 1, 1 << 20));
@@ -34,18 +34,18 @@ absl::Status RunEmbeddingServing(World& world, Flags& flags, const OnProgress& o
   Rng rng(context.random().seed);
   std::deque<Tensor> answers;
   for (std::int64_t stream = 1; stream < streams; ++stream) {
-    world.MakeStreamWait(world.StreamOf(static_cast<std::uint64_t>(stream)), world.StreamOf(0));
+    runtime.MakeStreamWait(runtime.StreamOf(static_cast<std::uint64_t>(stream)), runtime.StreamOf(0));
   }
   context.memory().set_phase("lookups");
   for (std::int64_t request = 0; request < requests && context.memory().ok(); ++request) {
-    context.memory().set_stream(world.StreamOf(static_cast<std::uint64_t>(request % streams)));
+    context.memory().set_stream(runtime.StreamOf(static_cast<std::uint64_t>(request % streams)));
     if (answers.size() == in_flight) answers.pop_front();
     const Tensor ids = TokenIds(context, {lengths->Next()}, rows, rng);
     answers.push_back(table(ids));
     on_progress({request + 1, requests});
   }
   while (!answers.empty()) answers.pop_front();
-  context.memory().set_stream(world.StreamOf(0));
+  context.memory().set_stream(runtime.StreamOf(0));
   return context.memory().status();
 }
 

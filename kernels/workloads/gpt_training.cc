@@ -15,8 +15,8 @@ constexpr auto kGptTrainingFlags = WithTrainingFlags<3>({{
     {"checkpointing", "false", "keep each layer's input alone and run it again for its gradients"},
 }});
 
-absl::Status RunGptTraining(World& world, Flags& flags, const OnProgress& on_progress) {
-  Context& context = world.context();
+absl::Status RunGptTraining(Runtime& runtime, Flags& flags, const OnProgress& on_progress) {
+  Context& context = runtime.context();
   const absl::StatusOr<Gpt2Config> config = ReadGpt2Config(flags.Text("model"));
   if (!config.ok()) return config.status();
   absl::StatusOr<LengthSource> lengths = LengthSource::Parse(flags.Text("lengths"), context.random().seed);

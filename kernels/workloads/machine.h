@@ -1,8 +1,8 @@
-// A device that computes beside the host, for a World: memory, streams, and ops and copies on them. Work is queued, and
-// done after the call that gave it.
+// A device that computes beside the host, for a Runtime: memory, streams, and ops and copies on them. Work is queued,
+// and done after the call that gave it.
 //
 //   absl::StatusOr<std::unique_ptr<Machine>> machine = OpenCudaMachine();  // kernels/workloads/cuda/cuda_machine.h
-//   absl::StatusOr<std::unique_ptr<World>> world = World::Make({.kind = DeviceKind::kCuda}, *std::move(machine));
+//   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Make({.kind = DeviceKind::kCuda}, *std::move(machine));
 //
 // One thread.
 #ifndef ASHLAR_KERNELS_WORKLOADS_MACHINE_H_

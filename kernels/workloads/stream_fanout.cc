@@ -15,8 +15,8 @@ constexpr FlagSpec kStreamFanoutFlags[] = {
     {"lengths", "skewed:64-4096", "rows of a batch: 512, uniform:16-512 or skewed:16-512"},
 };
 
-absl::Status RunStreamFanout(World& world, Flags& flags, const OnProgress& on_progress) {
-  Context& context = world.context();
+absl::Status RunStreamFanout(Runtime& runtime, Flags& flags, const OnProgress& on_progress) {
+  Context& context = runtime.context();
   Memory& memory = context.memory();
   const std::int64_t steps = flags.Int("steps", 0, 1'000'000'000), width = flags.Int("width", 1, 1 << 20);
   absl::StatusOr<LengthSource> lengths = LengthSource::Parse(flags.Text("lengths"), context.random().seed);
@@ -24,16 +24,16 @@ absl::Status RunStreamFanout(World& world, Flags& flags, const OnProgress& on_pr
   if (!flags.status().ok()) return flags.status();
 
   const NoGrad no_grad(context);
-  const Stream maker = world.StreamOf(0), reader = world.StreamOf(1);
+  const Stream maker = runtime.StreamOf(0), reader = runtime.StreamOf(1);
   memory.set_phase("fan-out");
   for (std::int64_t step = 0; step < steps && memory.ok(); ++step) {
     memory.set_stream(maker);
     const Tensor batch = Empty(context, {lengths->Next(), width}, DType::kFloat32);
     FillNormal(batch, 1, 0);
     memory.set_stream(reader);
-    world.MakeStreamWait(reader, maker);
+    runtime.MakeStreamWait(reader, maker);
     const Tensor sum = Sum(batch, 0, /*keeps_dim=*/false);
-    if (batch.storage().block() != nullptr) world.allocator().RecordStream(batch.storage().block(), reader);
+    if (batch.storage().block() != nullptr) runtime.allocator().RecordStream(batch.storage().block(), reader);
     on_progress({step + 1, steps});
   }
   memory.set_stream(maker);

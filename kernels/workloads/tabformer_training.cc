@@ -58,8 +58,8 @@ LabelledBatch Table(Context& context, const TabFormerConfig& config, std::int64_
   return {std::move(ids), std::move(labels)};
 }
 
-absl::Status RunTabformerTraining(World& world, Flags& flags, const OnProgress& on_progress) {
-  Context& context = world.context();
+absl::Status RunTabformerTraining(Runtime& runtime, Flags& flags, const OnProgress& on_progress) {
+  Context& context = runtime.context();
   TabFormerConfig config;
   config.column_sizes = ColumnSizes(flags);
   config.rows = flags.Int("rows", 1, 512);

@@ -1,8 +1,8 @@
-// The workloads: programs that take every byte from the allocator, written once for every world.
+// The workloads: programs that take every byte from the allocator, written once for every runtime.
 //
 //   const Workload* workload = FindWorkload("bert_training");
 //   Flags flags(workload->flags);
-//   absl::Status status = workload->run(world, flags, [](const Progress& progress) { ... });
+//   absl::Status status = workload->run(runtime, flags, [](const Progress& progress) { ... });
 #ifndef ASHLAR_KERNELS_WORKLOADS_WORKLOAD_H_
 #define ASHLAR_KERNELS_WORKLOADS_WORKLOAD_H_
 
@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/workloads/flags.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 
 namespace ashlar::kernels {
 
@@ -31,8 +31,8 @@ struct Workload {
   absl::string_view summary;
   absl::Span<const FlagSpec> flags;
   // InvalidArgument for a flag; otherwise the memory's status (kResourceExhausted: out of memory), nothing lost: the
-  // world can be asked what happened.
-  absl::Status (*run)(World& world, Flags& flags, const OnProgress& on_progress);
+  // runtime can be asked what happened.
+  absl::Status (*run)(Runtime& runtime, Flags& flags, const OnProgress& on_progress);
 };
 
 // By name.

@@ -10,7 +10,7 @@
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
 #include "kernels/nn/parameters.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -19,11 +19,11 @@ const float* CheckpointValues(const Tensor& tensor) { return static_cast<const f
 
 // y = a b, a itself and b^2, and of these mean(y) + 2 mean(a): the gradients are (b + 2) / 3 and a / 3.
 TEST(Checkpointing, TakesAndGivesSeveralTensors) {
-  const std::unique_ptr<World> world = *World::Make({.kind = DeviceKind::kHost,
-                                                     .capacity_bytes = kMiB * 64,
-                                                     .framework = *FrameworkOf("2.6"),
-                                                     .gpu = *GpuNamed("A100")});
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime = *Runtime::Make({.kind = DeviceKind::kHost,
+                                                           .capacity_bytes = kMiB * 64,
+                                                           .framework = *FrameworkOf("2.6"),
+                                                           .gpu = *GpuNamed("A100")});
+  Context& context = runtime->context();
   Parameters parameters(context);
   const Tensor a = parameters.New("a", {3}, Init::Normal(1)), b = parameters.New("b", {3}, Init::Normal(1));
   const Segment segment = [](absl::Span<const Tensor> in) {

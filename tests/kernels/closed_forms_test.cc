@@ -11,15 +11,15 @@
 #include "kernels/autograd/reduce.h"
 #include "kernels/nn/bert.h"
 #include "kernels/optim/optimizer.h"
+#include "kernels/workloads/runtime.h"
 #include "kernels/workloads/training.h"
-#include "kernels/workloads/world.h"
 #include "tests/kernels/step_recorder.h"
 
 namespace ashlar::kernels {
 namespace {
 
-std::unique_ptr<World> WorldOf(const Framework& framework) {
-  return *World::Make({.capacity_bytes = 16 * kGiB, .framework = framework, .gpu = *GpuNamed("V100")});
+std::unique_ptr<Runtime> RuntimeOf(const Framework& framework) {
+  return *Runtime::Make({.capacity_bytes = 16 * kGiB, .framework = framework, .gpu = *GpuNamed("V100")});
 }
 Framework Torch(const char* version) { return *FrameworkOf(version); }
 
@@ -32,8 +32,8 @@ constexpr std::uint64_t kClosedFormsTokens = kClosedFormsSequences * kClosedForm
 // Bytes that live after a forward pass, but for weights and batch: what the graph saves.
 std::uint64_t SavedBytes(const Framework& framework, std::int64_t layers, std::optional<DType> autocast = {},
                          DType weights = DType::kFloat32) {
-  const std::unique_ptr<World> world = WorldOf(framework);
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime = RuntimeOf(framework);
+  Context& context = runtime->context();
   BertConfig config;
   config.hidden_size = kClosedFormsWidth;
   config.intermediate_size = kClosedFormsInner;
@@ -99,8 +99,8 @@ TEST(Switches, KeptGradientsAreTheWeights) {
   const auto live = [](bool keeps) {
     Framework framework = Torch("1.13");
     framework.zero_grad_keeps_gradients = keeps;
-    const std::unique_ptr<World> world = WorldOf(framework);
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = RuntimeOf(framework);
+    Context& context = runtime->context();
     Parameters parameters(context);
     const Tensor weight = parameters.New("weight", {1000, 100}, Init::Zero());
     Training training(parameters, {.optimizer = "sgd"});
@@ -116,15 +116,15 @@ TEST(Switches, MeetingGradientsTakeATensorMoreUnlessAddedInPlace) {
   const auto allocations = [](bool in_place) {
     Framework framework = Torch("2.6");
     framework.gradients_add_in_place = in_place;
-    const std::unique_ptr<World> world = WorldOf(framework);
-    Tensor x = Empty(world->context(), {500}, DType::kFloat32);
+    const std::unique_ptr<Runtime> runtime = RuntimeOf(framework);
+    Tensor x = Empty(runtime->context(), {500}, DType::kFloat32);
     x.set_requires_grad(true);
     const Tensor y = MulScalar(x, 1);
     Tensor loss = MeanOfAll(Add(MulScalar(y, 2), MulScalar(y, 3)));
     StepEvents events;
-    world->allocator().SetSink(&events);
+    runtime->allocator().SetSink(&events);
     Backward(loss);
-    world->allocator().SetSink(nullptr);
+    runtime->allocator().SetSink(nullptr);
     std::size_t count = 0;
     for (const StepEvent& event : events.list()) count += !event.is_free && event.size_bytes == 2000;
     return count;
@@ -136,11 +136,11 @@ TEST(Switches, TwoThreadsOfProductsTakeTwoWorkspaces) {
   const auto libraries = [](bool in_allocator) {
     Framework framework = Torch("2.6");
     framework.has_cublas_workspace = in_allocator;
-    const std::unique_ptr<World> world = WorldOf(framework);
-    Tensor x = Empty(world->context(), {64, 64}, DType::kFloat32);
+    const std::unique_ptr<Runtime> runtime = RuntimeOf(framework);
+    Tensor x = Empty(runtime->context(), {64, 64}, DType::kFloat32);
     x.set_requires_grad(true);
     Backward(MeanOfAll(Mm(x, x)));
-    return world->context().memory().live_by_part()[static_cast<std::size_t>(Part::kLibraries)];
+    return runtime->context().memory().live_by_part()[static_cast<std::size_t>(Part::kLibraries)];
   };
   EXPECT_EQ(libraries(true), 2u * 8'519'680);
   EXPECT_EQ(libraries(false), 0u);
@@ -151,8 +151,8 @@ TEST(Switches, ForeachTakesItsListsOfTemporaries) {
   const auto peak = [](const char* optimizer, int lists) {
     Framework framework = Torch("2.6");
     framework.foreach_adamw_lists = lists;
-    const std::unique_ptr<World> world = WorldOf(framework);
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = RuntimeOf(framework);
+    Context& context = runtime->context();
     Parameters parameters(context);
     const Dims sizes[] = {{300, 200}, {70, 10}};
     for (const Dims& size : sizes) {
@@ -179,8 +179,8 @@ TEST(Switches, CastWeightsAreKeptWithoutGradientsToo) {
     Framework framework = Torch("2.6");
     framework.caches_casts_in_inference_mode = caches;
     framework.has_cublas_workspace = false;
-    const std::unique_ptr<World> world = WorldOf(framework);
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = RuntimeOf(framework);
+    Context& context = runtime->context();
     Tensor weight = Empty(context, {96, 64}, DType::kFloat32, Part::kWeights);
     weight.set_requires_grad(true);
     const NoGrad no_grad(context);
@@ -197,8 +197,8 @@ TEST(Switches, CastWeightsAreKeptWithoutGradientsToo) {
 // Heads that were permuted are copied for the product only when there is more than one sequence.
 TEST(ClosedForms, OneSequenceNeedsNoCopies) {
   const auto allocations = [](std::int64_t sequences, std::int64_t layers) {
-    const std::unique_ptr<World> world = WorldOf(Torch("1.10"));
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = RuntimeOf(Torch("1.10"));
+    Context& context = runtime->context();
     BertConfig config;
     config.hidden_size = kClosedFormsWidth;
     config.intermediate_size = kClosedFormsInner;
@@ -207,10 +207,10 @@ TEST(ClosedForms, OneSequenceNeedsNoCopies) {
     Parameters parameters(context);
     const BertClassifier model(parameters, config, 2, {});
     StepEvents events;
-    world->allocator().SetSink(&events);
+    runtime->allocator().SetSink(&events);
     const Tensor loss = model.Loss(Empty(context, {sequences, kClosedFormsLength}, DType::kInt64, Part::kBatch),
                                    Empty(context, {sequences}, DType::kInt64, Part::kBatch));
-    world->allocator().SetSink(nullptr);
+    runtime->allocator().SetSink(nullptr);
     std::int64_t count = 0;
     for (const StepEvent& event : events.list()) count += event.is_free ? 0 : 1;
     return count;

@@ -28,10 +28,11 @@ class CudaWorkloadsTest : public testing::TestWithParam<SmallRun> {
 };
 
 TEST_P(CudaWorkloadsTest, AsksAndLearnsAsOnTheHost) {
-  const std::unique_ptr<World> host = *World::Make(SmallWorld(DeviceKind::kHost));
+  const std::unique_ptr<Runtime> host = *Runtime::Make(SmallRuntime(DeviceKind::kHost));
   const Ran expected = RunIn(*host, GetParam());
   ASSERT_TRUE(expected.status.ok()) << expected.status;
-  const absl::StatusOr<std::unique_ptr<World>> gpu = World::Make(SmallWorld(DeviceKind::kCuda), std::move(machine_));
+  const absl::StatusOr<std::unique_ptr<Runtime>> gpu =
+      Runtime::Make(SmallRuntime(DeviceKind::kCuda), std::move(machine_));
   ASSERT_TRUE(gpu.ok()) << gpu.status();
   const Ran ran = RunIn(**gpu, GetParam());
   ASSERT_TRUE(ran.status.ok()) << ran.status;
@@ -45,8 +46,8 @@ TEST_P(CudaWorkloadsTest, AsksAndLearnsAsOnTheHost) {
 }
 
 TEST_P(CudaWorkloadsTest, OutOfMemoryIsTheCapacitys) {
-  const absl::StatusOr<std::unique_ptr<World>> gpu =
-      World::Make(SmallWorld(DeviceKind::kCuda, kMiB), std::move(machine_));
+  const absl::StatusOr<std::unique_ptr<Runtime>> gpu =
+      Runtime::Make(SmallRuntime(DeviceKind::kCuda, kMiB), std::move(machine_));
   ASSERT_TRUE(gpu.ok()) << gpu.status();
   const Ran ran = RunIn(**gpu, GetParam());
   EXPECT_EQ(ran.status.code(), absl::StatusCode::kResourceExhausted) << ran.status;

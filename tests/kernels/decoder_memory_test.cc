@@ -10,7 +10,7 @@
 #include "kernels/nn/decoder.h"
 #include "kernels/nn/gpt2.h"
 #include "kernels/nn/gpt_neo.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 #include "tests/kernels/step_recorder.h"
 
 namespace ashlar::kernels {
@@ -31,20 +31,20 @@ struct Setting {
   std::int64_t real_tokens = 0;  // of a padded batch
 };
 
-std::unique_ptr<World> DecoderWorldOf(const Setting& setting) {
-  return *World::Make(
+std::unique_ptr<Runtime> DecoderRuntimeOf(const Setting& setting) {
+  return *Runtime::Make(
       {.capacity_bytes = 16 * kGiB, .framework = *FrameworkOf(setting.torch), .gpu = *GpuNamed("A100")});
 }
 
 DecoderConfig LlamaOf(std::int64_t layers, std::int64_t key_heads) {
   DecoderConfig out;
-  out.vocabulary = 100;
-  out.width = kWidth;
-  out.inner = kInner;
-  out.layers = layers;
-  out.heads = kHeads;
-  out.key_heads = key_heads;
-  out.head_width = kWidth / kHeads;
+  out.vocab_size = 100;
+  out.hidden_size = kWidth;
+  out.intermediate_size = kInner;
+  out.num_hidden_layers = layers;
+  out.num_attention_heads = kHeads;
+  out.num_key_value_heads = key_heads;
+  out.head_dim = kWidth / kHeads;
   return out;
 }
 
@@ -64,15 +64,15 @@ struct Kept {
 };
 
 Kept KeptByLlama(const Setting& setting, std::int64_t layers) {
-  const std::unique_ptr<World> world = DecoderWorldOf(setting);
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime = DecoderRuntimeOf(setting);
+  Context& context = runtime->context();
   Parameters parameters(context, {.dtype = setting.weights});
   const Decoder model(parameters, LlamaOf(layers, setting.key_heads),
                       {.attention = setting.attention, .transformers = *TransformersFor(setting.torch)});
   StepEvents events;
-  world->allocator().SetSink(&events);
+  runtime->allocator().SetSink(&events);
   const Tensor loss = LlamaLoss(model, context, setting);
-  world->allocator().SetSink(nullptr);
+  runtime->allocator().SetSink(nullptr);
   Kept out;
   out.bytes = context.memory().live_by_part()[static_cast<std::size_t>(Part::kActivations)];
   for (const StepEvent& event : events.list()) out.allocations += event.is_free ? 0 : 1;
@@ -158,8 +158,8 @@ TEST(DecoderMemory, FlashKeepsRealTokensOfAPaddedBatch) {
 // GPT-2's gelu keeps five tensors of inner width; scores, dropped ones and their mask; a divisor.
 TEST(DecoderMemory, EagerGpt2InFloat) {
   const auto bytes = [](std::int64_t layers) {
-    const std::unique_ptr<World> world = DecoderWorldOf({});
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = DecoderRuntimeOf({});
+    Context& context = runtime->context();
     Parameters parameters(context);
     Gpt2Config config{100, 128, kWidth, layers, kHeads, kInner};
     const Gpt2 model(parameters, config, {});
@@ -178,8 +178,8 @@ TEST(DecoderMemory, BackwardLeavesGradientsAlone) {
       Setting setting;
       setting.real_tokens = real_tokens;
       setting.weights = DType::kBFloat16;
-      const std::unique_ptr<World> world = DecoderWorldOf(setting);
-      Context& context = world->context();
+      const std::unique_ptr<Runtime> runtime = DecoderRuntimeOf(setting);
+      Context& context = runtime->context();
       Parameters parameters(context, {.dtype = setting.weights});
       const Decoder model(parameters, LlamaOf(2, 2), {.attention = attention, .is_checkpointed = is_checkpointed});
       Tensor loss = LlamaLoss(model, context, setting);
@@ -200,8 +200,8 @@ TEST(DecoderMemory, GptNeoScoresAreFloat) {
     const auto of = [&](std::int64_t layers) {
       Setting setting;
       setting.weights = weights;
-      const std::unique_ptr<World> world = DecoderWorldOf(setting);
-      Context& context = world->context();
+      const std::unique_ptr<Runtime> runtime = DecoderRuntimeOf(setting);
+      Context& context = runtime->context();
       Parameters parameters(context, {.dtype = weights});
       const GptNeoConfig config{100, 128, kWidth, layers, kHeads, kInner};
       const GptNeo model(parameters, config, {});

@@ -1,4 +1,4 @@
-// The dry world: what it checks, what it takes, and that it touches nothing. And what the host says of bad indices.
+// The dry runtime: what it checks, what it takes, and that it touches nothing. And what the host says of bad indices.
 #include "kernels/ops/dry_ops.h"
 
 #include <cstring>

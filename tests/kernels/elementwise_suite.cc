@@ -1,4 +1,4 @@
-// Elementwise ops, reductions and indices, in every world of the suite.
+// Elementwise ops, reductions and indices, in every backend of the suite.
 #include <algorithm>
 #include <cmath>
 #include <limits>

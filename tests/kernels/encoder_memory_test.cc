@@ -8,7 +8,7 @@
 
 #include "kernels/autograd/engine.h"
 #include "kernels/nn/encoder_task.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -23,8 +23,8 @@ struct Case {
   std::optional<DType> autocast = {};
 };
 
-std::unique_ptr<World> EncoderWorldOf(const Case& of) {
-  return *World::Make({.capacity_bytes = 16 * kGiB, .framework = *FrameworkOf(of.torch), .gpu = *GpuNamed("V100")});
+std::unique_ptr<Runtime> EncoderRuntimeOf(const Case& of) {
+  return *Runtime::Make({.capacity_bytes = 16 * kGiB, .framework = *FrameworkOf(of.torch), .gpu = *GpuNamed("V100")});
 }
 
 BertConfig TinyBert(std::int64_t layers) {
@@ -52,8 +52,8 @@ struct Live {
 
 template <typename Make>
 Live EncoderLiveOf(const Case& of, EncoderTask task, const Make& make) {
-  const std::unique_ptr<World> world = EncoderWorldOf(of);
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime = EncoderRuntimeOf(of);
+  Context& context = runtime->context();
   Parameters parameters(context);
   const std::unique_ptr<EncoderForTask> model = make(parameters);
   const auto batch = static_cast<std::int64_t>(of.batch), length = static_cast<std::int64_t>(kEncoderLength);

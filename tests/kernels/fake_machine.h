@@ -1,5 +1,5 @@
 // A machine without arithmetic: the CUDA device over the fake CUDA, ops that only take their scratch, copies that are
-// noted. What a World does with a machine is all there to see.
+// noted. What a Runtime does with a machine is all there to see.
 #ifndef ASHLAR_TESTS_KERNELS_FAKE_MACHINE_H_
 #define ASHLAR_TESTS_KERNELS_FAKE_MACHINE_H_
 
@@ -14,7 +14,7 @@
 
 namespace ashlar::kernels {
 
-// What the test sees and decides; it outlives the world.
+// What the test sees and decides; it outlives the runtime.
 struct FakeMachineSide {
   device::FakeCuda cuda;
   std::uint64_t copies_in = 0;   // to the device

@@ -16,15 +16,15 @@
 #include "kernels/nn/gpt2.h"
 #include "kernels/nn/tabformer.h"
 #include "kernels/optim/optimizer.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 
 namespace ashlar::kernels {
 namespace {
 
 using Patterns = std::vector<std::string>;
 
-std::unique_ptr<World> FrozenWorldOf(const char* torch = "2.6") {
-  return *World::Make({.framework = *FrameworkOf(torch), .gpu = *GpuNamed("A100")});
+std::unique_ptr<Runtime> FrozenRuntimeOf(const char* torch = "2.6") {
+  return *Runtime::Make({.framework = *FrameworkOf(torch), .gpu = *GpuNamed("A100")});
 }
 
 std::uint64_t FrozenLive(Context& context, Part part) {
@@ -45,8 +45,8 @@ TEST(IsNamedBy, WholePartsAnywhere) {
 
 TEST(CheckFrozen, SaysWhatThereIs) {
   const auto status = [](Patterns frozen) {
-    const std::unique_ptr<World> world = FrozenWorldOf();
-    Parameters parameters(world->context(), {.frozen = std::move(frozen)});
+    const std::unique_ptr<Runtime> runtime = FrozenRuntimeOf();
+    Parameters parameters(runtime->context(), {.frozen = std::move(frozen)});
     (void)parameters.New("encoder.layer.0.weight", {2}, Init::Zero());
     (void)parameters.New("0.1.weight", {2}, Init::Zero());
     (void)parameters.New("encoder.layer.1.weight", {2}, Init::Zero());
@@ -73,8 +73,9 @@ struct Step {
 };
 
 template <typename Model, typename Make, typename Loss>
-Step StepOf(World& world, Patterns frozen, const Make& make, const Loss& loss_of, std::optional<DType> autocast = {}) {
-  Context& context = world.context();
+Step StepOf(Runtime& runtime, Patterns frozen, const Make& make, const Loss& loss_of,
+            std::optional<DType> autocast = {}) {
+  Context& context = runtime.context();
   Parameters parameters(context, {.frozen = std::move(frozen)});
   const std::unique_ptr<Model> model = make(parameters);
   EXPECT_TRUE(parameters.CheckFrozen().ok()) << parameters.CheckFrozen();
@@ -100,15 +101,15 @@ Step StepOf(World& world, Patterns frozen, const Make& make, const Loss& loss_of
 
 Step Bert(Patterns frozen, const char* torch = "2.6", std::optional<DType> autocast = {},
           bool is_checkpointed = false) {
-  const std::unique_ptr<World> world = FrozenWorldOf(torch);
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime = FrozenRuntimeOf(torch);
+  Context& context = runtime->context();
   BertConfig config;
   config.hidden_size = kFrozenWidth;
   config.intermediate_size = kFrozenInner;
   config.num_attention_heads = kFrozenHeads;
   config.num_hidden_layers = 3;
   return StepOf<BertClassifier>(
-      *world, std::move(frozen),
+      *runtime, std::move(frozen),
       [&](Parameters& parameters) {
         return std::make_unique<BertClassifier>(parameters, config, 2,
                                                 BertModel::Options{.is_checkpointed = is_checkpointed});
@@ -182,8 +183,8 @@ TEST(Frozen, EmbeddingsBeforeCheckpointedLayers) {
 TEST(Frozen, TiedWordEmbeddingsOfGpt2) {
   constexpr std::int64_t kBatch = 2, kTokensOf = 16, kEmbedded = 32;
   const auto step = [&](Patterns frozen) {
-    const std::unique_ptr<World> world = FrozenWorldOf();
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = FrozenRuntimeOf();
+    Context& context = runtime->context();
     Gpt2Config config;
     config.vocab_size = 50;
     config.n_positions = 64;
@@ -191,7 +192,7 @@ TEST(Frozen, TiedWordEmbeddingsOfGpt2) {
     config.n_layer = 2;
     config.n_head = 4;
     return StepOf<Gpt2>(
-        *world, std::move(frozen),
+        *runtime, std::move(frozen),
         [&](Parameters& parameters) { return std::make_unique<Gpt2>(parameters, config, Gpt2::Options{}); },
         [&](const Gpt2& model) {
           return model.Loss(Empty(context, {kBatch, kTokensOf}, DType::kInt64, Part::kBatch));
@@ -207,8 +208,8 @@ TEST(Frozen, TiedWordEmbeddingsOfGpt2) {
 
 TEST(Frozen, TiedDecoderOfTabFormer) {
   const auto step = [](Patterns frozen) {
-    const std::unique_ptr<World> world = FrozenWorldOf();
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = FrozenRuntimeOf();
+    Context& context = runtime->context();
     TabFormerConfig config;
     config.column_sizes = {3, 5, 4};
     config.rows = 2;
@@ -216,7 +217,7 @@ TEST(Frozen, TiedDecoderOfTabFormer) {
     config.layers = 1;
     config.inner = 16;
     return StepOf<TabFormer>(
-        *world, std::move(frozen),
+        *runtime, std::move(frozen),
         [&](Parameters& parameters) { return std::make_unique<TabFormer>(parameters, config); },
         [&](const TabFormer& model) {
           return model.Loss(Empty(context, {4, 2, 3}, DType::kInt64, Part::kBatch),
@@ -231,8 +232,8 @@ TEST(Frozen, TiedDecoderOfTabFormer) {
 TEST(Frozen, AProductKeepsWhatTheOtherSideNeeds) {
   constexpr std::uint64_t kLeft = 10 * 20 * 4, kRight = 20 * 30 * 4, kOut = 10 * 30 * 4;
   const auto live = [](bool left_trains, bool right_trains) {
-    const std::unique_ptr<World> world = FrozenWorldOf("1.13");  // no workspace of its own
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = FrozenRuntimeOf("1.13");  // no workspace of its own
+    Context& context = runtime->context();
     Tensor left = Empty(context, {10, 20}, DType::kFloat32), right = Empty(context, {20, 30}, DType::kFloat32);
     left.set_requires_grad(left_trains);
     right.set_requires_grad(right_trains);
@@ -258,8 +259,8 @@ TEST(Frozen, HaveNoOptimizerState) {
            {"adafactor", (100 + 64 + 50) * 4},
            {"adafactor-torch", (100 + 64 + 50) * 4},
            {"sgd", 0}}) {
-    const std::unique_ptr<World> world = FrozenWorldOf();
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = FrozenRuntimeOf();
+    Context& context = runtime->context();
     Parameters parameters(context, {.frozen = {"frozen"}});
     for (const char* name : {"a.weight", "b.frozen.weight"}) {
       Tensor parameter = parameters.New(name, {100, 64}, Init::Zero());

@@ -1,4 +1,4 @@
-// Products, norms, rotary positions, softmax and dropout, in every world of the suite.
+// Products, norms, rotary positions, softmax and dropout, in every backend of the suite.
 #include <cmath>
 #include <limits>
 

@@ -1,8 +1,7 @@
-// Embedding lookup, losses and optimizer steps, in every world of the suite.
+// Embedding lookup, losses and optimizer steps, in every backend of the suite.
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ops/linear_cross_entropy.h"
 #include "tests/kernels/ops_suite.h"
 
 namespace ashlar::ops {
@@ -177,47 +176,6 @@ TEST_F(OpsSuite, LossOfIgnoredTargetsOnlyIsNaN) {
                    .total = total});
   Expect(loss, {std::nan("")});
   Expect(total, {0}, 0);
-}
-
-// The chunked form never holds all logits; its gradients are those of the whole.
-TEST_F(OpsSuite, ChunkedLinearCrossEntropyByFiniteDifferences) {
-  const std::int64_t rows = 7;
-  const std::int64_t size = 4;
-  const std::int64_t classes = 5;
-  const View in = Random({rows, size}, DType::kFloat32);
-  const View weight = Random({classes, size}, DType::kFloat32);
-  Numbers classes_of = Values(Whole({rows}, 0, classes));
-  classes_of[6] = kIgnoreIndex;
-  const View targets = Make({rows}, DType::kInt64, classes_of);
-  for (const std::int64_t chunk : {1, 3, 7, 100}) {
-    const View loss = Poisoned({}, DType::kFloat32);
-    const View grad_in = Poisoned({rows, size}, DType::kFloat32);
-    const View grad_weight = Poisoned({classes, size}, DType::kFloat32);
-    const std::int64_t held = std::min(chunk, rows);
-    Do(RunLinearCrossEntropy(ops(), {.in = in,
-                                     .weight = weight,
-                                     .targets = targets,
-                                     .logits = Poisoned({held, classes}, DType::kFloat32),
-                                     .row_loss = Poisoned({held}, DType::kFloat32),
-                                     .log_sum_exp = Poisoned({held}, DType::kFloat32),
-                                     .chunk_loss = Poisoned({2}, DType::kFloat32),
-                                     .loss = loss,
-                                     .total = Poisoned({}, DType::kFloat32),
-                                     .grad_in = grad_in,
-                                     .grad_weight = grad_weight}));
-    const auto f = [&](const Numbers& x, const Numbers& w) {
-      Numbers logits(static_cast<std::size_t>(rows * classes), 0);
-      for (std::size_t i = 0; i < logits.size(); ++i) {
-        for (std::size_t d = 0; d < 4; ++d) logits[i] += x[i / 5 * 4 + d] * w[i % 5 * 4 + d];
-      }
-      return LossOf(logits, classes_of, 5);
-    };
-    const Numbers x = Values(in);
-    const Numbers w = Values(weight);
-    Expect(loss, {f(x, w)}, 8);
-    Expect(grad_in, Slopes([&](const Numbers& y) { return f(y, w); }, x), 40);
-    Expect(grad_weight, Slopes([&](const Numbers& y) { return f(x, y); }, w), 40);
-  }
 }
 
 }  // namespace

@@ -94,20 +94,20 @@ OpsSuite::OpsSuite() : rng_(Seed()) {}
 
 void OpsSuite::SetUp() {
   std::string why_not;
-  world_ = MakeWorld(&why_not);
-  if (world_ == nullptr) GTEST_SKIP() << why_not;
+  backend_ = MakeBackend(&why_not);
+  if (backend_ == nullptr) GTEST_SKIP() << why_not;
 }
 
 void OpsSuite::TearDown() {
-  if (world_ == nullptr) return;
+  if (backend_ == nullptr) return;
   for (const Guarded& guarded : guarded_) {
     std::vector<unsigned char> bytes(guarded.bytes + 2 * kGuard);
-    world_->Read(bytes.data(), guarded.address - kGuard, bytes.size());
+    backend_->Read(bytes.data(), guarded.address - kGuard, bytes.size());
     const auto is_whole = [](unsigned char byte) { return byte == kGuardByte; };
     EXPECT_TRUE(std::all_of(bytes.begin(), bytes.begin() + kGuard, is_whole)) << "written in front of a tensor";
     EXPECT_TRUE(std::all_of(bytes.end() - kGuard, bytes.end(), is_whole)) << "written behind a tensor";
   }
-  EXPECT_EQ(world_->scratch_in_use(), 0u);
+  EXPECT_EQ(backend_->scratch_in_use(), 0u);
 }
 
 View OpsSuite::Storage(const Dims& sizes, DType dtype, const Dims& order) {
@@ -119,8 +119,8 @@ View OpsSuite::Storage(const Dims& sizes, DType dtype, const Dims& order) {
   }
   const std::uint64_t bytes = ElementBytes(view);
   const std::vector<unsigned char> guards(bytes + 2 * kGuard, kGuardByte);
-  const std::uint64_t address = world_->Allocate(guards.size());
-  world_->Write(address, guards.data(), guards.size());
+  const std::uint64_t address = backend_->Allocate(guards.size());
+  backend_->Write(address, guards.data(), guards.size());
   guarded_.push_back({address + kGuard, bytes});
   view.data = reinterpret_cast<void*>(address + kGuard);
   return view;
@@ -132,7 +132,7 @@ View OpsSuite::Make(const Dims& sizes, DType dtype, const Numbers& values, const
   std::vector<unsigned char> bytes(ElementBytes(view));
   const std::vector<std::uint64_t> places = Places(view);
   for (std::size_t i = 0; i < values.size(); ++i) Encode(dtype, values[i], bytes.data() + places[i]);
-  world_->Write(AddressOf(view), bytes.data(), bytes.size());
+  backend_->Write(AddressOf(view), bytes.data(), bytes.size());
   return view;
 }
 
@@ -155,7 +155,7 @@ View OpsSuite::Poisoned(const Dims& sizes, DType dtype, const Dims& order) {
   }
   const View view = Storage(sizes, dtype, order);
   const std::vector<unsigned char> bytes(ElementBytes(view), kPoison);
-  world_->Write(AddressOf(view), bytes.data(), bytes.size());
+  backend_->Write(AddressOf(view), bytes.data(), bytes.size());
   return view;
 }
 
@@ -167,7 +167,7 @@ Numbers OpsSuite::RandomNumbers(std::int64_t count, double low, double high) {
 
 Numbers OpsSuite::Values(const View& view) {
   std::vector<unsigned char> bytes(SpanBytes(view));
-  world_->Read(bytes.data(), AddressOf(view), bytes.size());
+  backend_->Read(bytes.data(), AddressOf(view), bytes.size());
   Numbers values;
   for (const std::uint64_t place : Places(view)) values.push_back(Decode(view.dtype, bytes.data() + place));
   return values;
@@ -175,7 +175,7 @@ Numbers OpsSuite::Values(const View& view) {
 
 std::vector<unsigned char> OpsSuite::Bytes(const View& view) {
   std::vector<unsigned char> bytes(ElementBytes(view));
-  world_->Read(bytes.data(), AddressOf(view), bytes.size());
+  backend_->Read(bytes.data(), AddressOf(view), bytes.size());
   return bytes;
 }
 

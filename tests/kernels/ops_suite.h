@@ -1,6 +1,6 @@
-// One suite of the ops for every world that computes: host_world.cc and cuda_world.cc each make the world of a test
-// program, the files *_suite.cc are the same objects in both. Each op is held to a float64 reference that shares no
-// code with it, on random inputs, with poisoned outputs between guards.
+// One suite of the ops for every backend that computes: host_backend.cc and cuda_backend.cc each make the backend of a
+// test program, the files *_suite.cc are the same objects in both. Each op is held to a float64 reference that shares
+// no code with it, on random inputs, with poisoned outputs between guards.
 #ifndef ASHLAR_TESTS_KERNELS_OPS_SUITE_H_
 #define ASHLAR_TESTS_KERNELS_OPS_SUITE_H_
 
@@ -18,18 +18,18 @@ namespace ashlar::ops {
 
 using Numbers = std::vector<double>;
 
-// Memory that ops may use, and the ops. Memory lasts as long as the world.
-class World {
+// Memory that ops may use, and the ops. Memory lasts as long as the backend.
+class Backend {
  public:
-  virtual ~World() = default;
+  virtual ~Backend() = default;
   virtual Ops& ops() = 0;
   virtual std::uint64_t Allocate(std::uint64_t bytes) = 0;
   virtual void Write(std::uint64_t address, const void* from, std::uint64_t bytes) = 0;
   virtual void Read(void* to, std::uint64_t address, std::uint64_t bytes) = 0;  // after all ops so far
   virtual std::uint64_t scratch_in_use() = 0;                                   // bytes that the workspace has out
 };
-// The program's world; nullptr where there is no device.
-std::unique_ptr<World> MakeWorld(std::string* why_not);
+// The program's backend; nullptr where there is no device.
+std::unique_ptr<Backend> MakeBackend(std::string* why_not);
 
 class OpsSuite : public ::testing::Test {
  protected:
@@ -37,7 +37,7 @@ class OpsSuite : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;  // every guard is whole, no scratch is out
 
-  Ops& ops() { return world_->ops(); }
+  Ops& ops() { return backend_->ops(); }
   Rng& rng() { return rng_; }
 
   // A view of `sizes`: contiguous, or with the dims laid out in `order`, outermost first. Values are rounded to the
@@ -68,7 +68,7 @@ class OpsSuite : public ::testing::Test {
   };
   View Storage(const Dims& sizes, DType dtype, const Dims& order);
 
-  std::unique_ptr<World> world_;
+  std::unique_ptr<Backend> backend_;
   std::vector<Guarded> guarded_;
   Rng rng_;
 };

@@ -11,32 +11,32 @@
 
 #include "kernels/optim/gradient_norm.h"
 #include "kernels/optim/optimizer.h"
+#include "kernels/workloads/runtime.h"
 #include "kernels/workloads/training.h"
-#include "kernels/workloads/world.h"
 #include "tests/kernels/step_recorder.h"
 
 namespace ashlar::kernels {
 namespace {
 
-// Parameters with gradients, in a world of one version.
+// Parameters with gradients, in a runtime of one version.
 struct Model {
   explicit Model(const char* torch, const std::vector<Dims>& sizes, DeviceKind kind = DeviceKind::kSim)
-      : world(*World::Make({.kind = kind, .framework = *FrameworkOf(torch), .gpu = *GpuNamed("A100")})),
-        parameters(world->context()) {
+      : runtime(*Runtime::Make({.kind = kind, .framework = *FrameworkOf(torch), .gpu = *GpuNamed("A100")})),
+        parameters(runtime->context()) {
     for (const Dims& of : sizes) {
       Tensor parameter = parameters.New("p", of, Init::Zero());
-      parameter.set_grad(Empty(world->context(), of, DType::kFloat32, Part::kGradients));
+      parameter.set_grad(Empty(runtime->context(), of, DType::kFloat32, Part::kGradients));
     }
   }
-  Context& context() { return world->context(); }
+  Context& context() { return runtime->context(); }
 
   // Requests of `work`: bytes of each allocation, and minus the bytes of each free.
   template <typename Work>
   std::vector<std::int64_t> Requests(const Work& work) {
     StepEvents events;
-    world->allocator().SetSink(&events);
+    runtime->allocator().SetSink(&events);
     work();
-    world->allocator().SetSink(nullptr);
+    runtime->allocator().SetSink(nullptr);
     std::vector<std::int64_t> out;
     for (const StepEvent& event : events.list()) {
       out.push_back(static_cast<std::int64_t>(event.size_bytes) * (event.is_free ? -1 : 1));
@@ -52,7 +52,7 @@ struct Model {
     return context().memory().peak_bytes() - before;
   }
 
-  std::unique_ptr<World> world;
+  std::unique_ptr<Runtime> runtime;
   Parameters parameters;
 };
 

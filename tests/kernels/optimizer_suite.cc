@@ -1,4 +1,4 @@
-// Optimizer steps against float64 models, in every world of the suite.
+// Optimizer steps against float64 models, in every backend of the suite.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -17,11 +17,11 @@
 #include "analyzer/timeline/observed.h"
 #include "gmock/gmock.h"
 #include "kernels/autograd/engine.h"
-#include "kernels/nn/teaching_transformer.h"
 #include "kernels/optim/teaching_adamw.h"
 #include "tests/corpus_files.h"
 #include "tests/documented_row.h"
 #include "tests/kernels/step_recorder.h"
+#include "tests/kernels/teaching_transformer.h"
 
 namespace ashlar::kernels {
 namespace {

@@ -17,7 +17,7 @@
 #include "kernels/nn/padding_mask.h"
 #include "kernels/nn/transformers.h"
 #include "kernels/optim/optimizer.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 #include "tests/kernels/step_recorder.h"
 #include "tests/kernels/switch_lab.h"
 
@@ -56,13 +56,13 @@ TEST(Switches, CublasLtsWorkspaceOfEachRelease) {
 // bias. Before, the first product makes what is kept.
 TEST(Switches, ProductsTakeTheirWorkspaceForTheCallFrom215) {
   constexpr std::int64_t kWorkspace = 8'519'680, kOut = 50 * 20 * 4;
-  const auto world = *World::Make({.framework = *FrameworkOf("2.15"), .gpu = *GpuNamed("A100")});
-  Context& context = world->context();
+  const auto runtime = *Runtime::Make({.framework = *FrameworkOf("2.15"), .gpu = *GpuNamed("A100")});
+  Context& context = runtime->context();
   const auto requests = [&](const auto& product) {
     StepEvents events;
-    world->allocator().SetSink(&events);
+    runtime->allocator().SetSink(&events);
     const Tensor out = product();
-    world->allocator().SetSink(nullptr);
+    runtime->allocator().SetSink(nullptr);
     VersionSwitchesRequests sizes;
     for (const StepEvent& event : events.list()) {
       sizes.push_back(static_cast<std::int64_t>(event.size_bytes) * (event.is_free ? -1 : 1));

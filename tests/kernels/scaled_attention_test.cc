@@ -21,17 +21,18 @@
 #include "kernels/autograd/views.h"
 #include "kernels/nn/fill.h"
 #include "kernels/nn/flash_forward.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 #include "tests/kernels/step_recorder.h"
 
 namespace ashlar::kernels {
 namespace {
 
-std::unique_ptr<World> ScaledAttentionMakeWorld(DeviceKind kind, const char* torch = "2.6", const char* gpu = "A100") {
-  return *World::Make({.kind = kind,
-                       .capacity_bytes = kind == DeviceKind::kSim ? 16 * kGiB : 256 * kMiB,
-                       .framework = *FrameworkOf(torch),
-                       .gpu = *GpuNamed(gpu)});
+std::unique_ptr<Runtime> ScaledAttentionMakeRuntime(DeviceKind kind, const char* torch = "2.6",
+                                                    const char* gpu = "A100") {
+  return *Runtime::Make({.kind = kind,
+                         .capacity_bytes = kind == DeviceKind::kSim ? 16 * kGiB : 256 * kMiB,
+                         .framework = *FrameworkOf(torch),
+                         .gpu = *GpuNamed(gpu)});
 }
 
 Tensor Leaf(Context& context, const Dims& sizes, DType dtype = DType::kFloat32) {
@@ -99,8 +100,8 @@ TEST(ScaledAttention, NumbersAndGradientsAreThoseOfTheComposedOperations) {
     for (const ScaledAttentionCase& c : cases) {
       for (const MaskKind kind : c.masks) {
         SCOPED_TRACE(testing::Message() << torch << " head " << c.head_size << " mask " << static_cast<int>(kind));
-        const std::unique_ptr<World> world = ScaledAttentionMakeWorld(DeviceKind::kHost, torch);
-        Context& context = world->context();
+        const std::unique_ptr<Runtime> runtime = ScaledAttentionMakeRuntime(DeviceKind::kHost, torch);
+        Context& context = runtime->context();
         const bool has_mask = kind == kBool || kind == kBias;
         ASSERT_EQ(BackendOf(context.gpu(), c.dtype, c.head_size, has_mask), c.backend);
         constexpr std::int64_t kQueries = 10;
@@ -163,8 +164,8 @@ Bytes BytesOf(Memory& memory, const std::function<Tensor()>& attend) {
 }
 
 Bytes BytesOf(const char* torch, const char* gpu, DType dtype, const Dims& by_token, std::int64_t key_heads = 0) {
-  const std::unique_ptr<World> world = ScaledAttentionMakeWorld(DeviceKind::kSim, torch, gpu);
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime = ScaledAttentionMakeRuntime(DeviceKind::kSim, torch, gpu);
+  Context& context = runtime->context();
   Dims of_keys = by_token;
   if (key_heads != 0) of_keys[2] = key_heads;
   const Tensor q = Leaf(context, by_token, dtype), k = Leaf(context, of_keys, dtype), v = Leaf(context, of_keys, dtype);
@@ -201,8 +202,8 @@ TEST(ScaledAttention, FlashPadsHeads) {
 
 // The package's kernel over T real tokens of a padded batch.
 Bytes BytesOfUnpadded(std::int64_t tokens, std::int64_t key_heads) {
-  const std::unique_ptr<World> world = ScaledAttentionMakeWorld(DeviceKind::kSim);
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime = ScaledAttentionMakeRuntime(DeviceKind::kSim);
+  Context& context = runtime->context();
   const Dims of_keys = {kB, kS, key_heads, kD};
   const Tensor q = Leaf(context, {kB, kS, kH, kD}, DType::kBFloat16), k = Leaf(context, of_keys, DType::kBFloat16),
                v = Leaf(context, of_keys, DType::kBFloat16);

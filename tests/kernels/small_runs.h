@@ -1,4 +1,4 @@
-// Each workload, small enough to run in every world of a test.
+// Each workload, small enough to run in every runtime of a test.
 #ifndef ASHLAR_TESTS_KERNELS_SMALL_RUNS_H_
 #define ASHLAR_TESTS_KERNELS_SMALL_RUNS_H_
 
@@ -54,28 +54,28 @@ struct Ran {
   std::uint64_t left = 0;  // of what the run made
 };
 
-inline Ran RunIn(World& world, const SmallRun& small) {
+inline Ran RunIn(Runtime& runtime, const SmallRun& small) {
   const Workload* workload = FindWorkload(small.name);
   Flags flags(workload->flags);
   for (const auto& [name, value] : small.flags) flags.Set(name, value);
   StepEvents events;
-  world.allocator().SetSink(&events);
+  runtime.allocator().SetSink(&events);
   Ran out;
-  out.status = workload->run(world, flags, [&](const Progress& progress) {
+  out.status = workload->run(runtime, flags, [&](const Progress& progress) {
     if (progress.loss) out.losses.push_back(*progress.loss);
   });
-  world.allocator().SetSink(nullptr);
-  if (const absl::Status finished = world.Finish(); out.status.ok()) out.status = finished;
+  runtime.allocator().SetSink(nullptr);
+  if (const absl::Status finished = runtime.Finish(); out.status.ok()) out.status = finished;
   out.events = events.list();
-  const PartBytes& live = world.context().memory().live_by_part();
+  const PartBytes& live = runtime.context().memory().live_by_part();
   for (const Part part : {Part::kWeights, Part::kGradients, Part::kOptimizer, Part::kBatch, Part::kActivations}) {
     out.left += live[static_cast<std::size_t>(part)];
   }
   return out;
 }
 
-// What every world of a test is made with, but the device.
-inline WorldOptions SmallWorld(DeviceKind kind, std::optional<std::uint64_t> capacity = kGiB) {
+// What every runtime of a test is made with, but the device.
+inline RuntimeOptions SmallRuntime(DeviceKind kind, std::optional<std::uint64_t> capacity = kGiB) {
   return {
       .kind = kind, .capacity_bytes = capacity, .framework = *FrameworkOf("2.6"), .gpu = *GpuNamed("A100"), .seed = 5};
 }

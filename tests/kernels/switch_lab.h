@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 #include "tests/kernels/step_recorder.h"
 
 namespace ashlar::kernels {
@@ -26,10 +26,10 @@ struct Lab {
     framework.has_cublas_workspace = false;
     framework.lt_workspace = LtWorkspace::kNone;
     framework.*field = value;
-    world = *World::Make({.framework = framework, .gpu = *GpuNamed(gpu)});
+    runtime = *Runtime::Make({.framework = framework, .gpu = *GpuNamed(gpu)});
   }
-  Context& context() { return world->context(); }
-  Memory& memory() { return world->context().memory(); }
+  Context& context() { return runtime->context(); }
+  Memory& memory() { return runtime->context().memory(); }
 
   Tensor Leaf(const Dims& sizes, DType dtype = DType::kFloat32) {
     Tensor out = Empty(context(), sizes, dtype, Part::kBatch);
@@ -40,9 +40,9 @@ struct Lab {
   template <typename Work>
   VersionSwitchesRequests RequestsOf(const Work& work) {
     StepEvents events;
-    world->allocator().SetSink(&events);
+    runtime->allocator().SetSink(&events);
     work();
-    world->allocator().SetSink(nullptr);
+    runtime->allocator().SetSink(nullptr);
     VersionSwitchesRequests out;
     for (const StepEvent& event : events.list()) {
       out.push_back(static_cast<std::int64_t>(event.size_bytes) * (event.is_free ? -1 : 1));
@@ -65,7 +65,7 @@ struct Lab {
     return memory().live_bytes() - before;
   }
 
-  std::unique_ptr<World> world;
+  std::unique_ptr<Runtime> runtime;
 };
 
 }  // namespace ashlar::kernels

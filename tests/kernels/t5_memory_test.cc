@@ -8,7 +8,7 @@
 #include "kernels/autograd/engine.h"
 #include "kernels/nn/t5.h"
 #include "kernels/nn/t5_buckets.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -30,9 +30,9 @@ struct T5Live {
 };
 
 T5Live LiveOf(const T5Case& of) {
-  const std::unique_ptr<World> world =
-      *World::Make({.capacity_bytes = 16 * kGiB, .framework = *FrameworkOf("2.6"), .gpu = *GpuNamed("V100")});
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime =
+      *Runtime::Make({.capacity_bytes = 16 * kGiB, .framework = *FrameworkOf("2.6"), .gpu = *GpuNamed("V100")});
+  Context& context = runtime->context();
   T5Config config;
   config.vocab_size = 1000;
   config.d_model = kT5Width;

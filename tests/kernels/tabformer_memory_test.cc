@@ -30,8 +30,8 @@ TabFormerConfig ConfigOf(std::int64_t visitors) {
 TabFormerConfig LargeConfig() { return ConfigOf(kVisitors); }
 TabFormerConfig SmallConfig() { return ConfigOf(2'912 - 214); }
 
-struct TabformerWorld {
-  explicit TabformerWorld(std::uint64_t capacity)
+struct TabformerRuntime {
+  explicit TabformerRuntime(std::uint64_t capacity)
       : device({.capacity_bytes = capacity}),
         allocator(&device, *policy::ParseConf("", policy::Compat::kTorch113)),
         context(&allocator, Stream{0}, *FrameworkOf("1.10"), *GpuNamed("T4")) {}
@@ -57,18 +57,18 @@ const std::uint64_t kT4 = static_cast<std::uint64_t>((13.06 + 835.88 / 1024) * s
 TEST(TabFormerMemory, ParametersAreAsPosted) {
   for (const auto& [config, count] :
        {std::pair(SmallConfig(), std::int64_t{98'510'560}), std::pair(LargeConfig(), std::int64_t{874'326'757})}) {
-    TabformerWorld world(80 * kGiB);
-    Parameters parameters(world.context);
+    TabformerRuntime runtime(80 * kGiB);
+    Parameters parameters(runtime.context);
     const TabFormer model(parameters, config);
     EXPECT_EQ(parameters.count(), count);
   }
 }
 
 TEST(TabFormerMemory, FailsAtThePostedRequest) {
-  TabformerWorld world(kT4);
-  const absl::Status status = world.Train(LargeConfig(), 8, "adamw-hf");
+  TabformerRuntime runtime(kT4);
+  const absl::Status status = runtime.Train(LargeConfig(), 8, "adamw-hf");
   ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  const FailedRequest& failure = *world.context.memory().failure();
+  const FailedRequest& failure = *runtime.context.memory().failure();
   EXPECT_EQ(failure.bytes, 2'888'081'664u);
   EXPECT_EQ(failure.place.phase, "optimizer step");
   EXPECT_EQ(failure.place.owner, "tb_model.bert.embeddings.word_embeddings.weight");
@@ -78,24 +78,24 @@ TEST(TabFormerMemory, FailsAtThePostedRequest) {
 }
 
 TEST(TabFormerMemory, ASmallerBatchDoesNotHelp) {
-  TabformerWorld world(kT4);
-  EXPECT_EQ(world.Train(LargeConfig(), 1, "adamw-hf").code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(world.context.memory().failure()->bytes, 2'888'081'664u);
+  TabformerRuntime runtime(kT4);
+  EXPECT_EQ(runtime.Train(LargeConfig(), 1, "adamw-hf").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(runtime.context.memory().failure()->bytes, 2'888'081'664u);
 }
 
 TEST(TabFormerMemory, WithoutTheVisitorsItFitsEasily) {
-  TabformerWorld world(kT4);
+  TabformerRuntime runtime(kT4);
   TabFormerConfig config = LargeConfig();
   config.column_sizes.back() = 1;
-  EXPECT_TRUE(world.Train(config, 8, "adamw-hf").ok());
-  EXPECT_LT(world.context.memory().peak_bytes(), 2 * kGiB);
+  EXPECT_TRUE(runtime.Train(config, 8, "adamw-hf").ok());
+  EXPECT_LT(runtime.context.memory().peak_bytes(), 2 * kGiB);
 }
 
 TEST(TabFormerMemory, AllStatesFirstFailsElsewhere) {
-  TabformerWorld world(kT4);
-  EXPECT_EQ(world.Train(LargeConfig(), 8, "adamw-loop").code(), absl::StatusCode::kResourceExhausted);
+  TabformerRuntime runtime(kT4);
+  EXPECT_EQ(runtime.Train(LargeConfig(), 8, "adamw-loop").code(), absl::StatusCode::kResourceExhausted);
   // Weights, gradients and all states: 13.03 GiB before the first square root.
-  EXPECT_GT(world.context.memory().failure()->live_bytes, static_cast<std::uint64_t>(13.02 * 1073741824.0));
+  EXPECT_GT(runtime.context.memory().failure()->live_bytes, static_cast<std::uint64_t>(13.02 * 1073741824.0));
 }
 
 }  // namespace

@@ -23,20 +23,20 @@
 #include "kernels/nn/gpt_neo.h"
 #include "kernels/nn/t5.h"
 #include "kernels/nn/tabformer.h"
-#include "kernels/nn/teaching_transformer.h"
+#include "kernels/workloads/runtime.h"
 #include "kernels/workloads/training.h"
-#include "kernels/workloads/world.h"
 #include "tests/kernels/step_recorder.h"
+#include "tests/kernels/teaching_transformer.h"
 
 namespace ashlar::kernels {
 namespace {
 
-std::unique_ptr<World> MakeWorld(DeviceKind kind, std::uint64_t seed = 1, const char* torch = "2.6") {
-  return *World::Make({.kind = kind,
-                       .capacity_bytes = 512 * kMiB,
-                       .framework = *FrameworkOf(torch),
-                       .gpu = *GpuNamed("A100"),
-                       .seed = seed});
+std::unique_ptr<Runtime> MakeRuntime(DeviceKind kind, std::uint64_t seed = 1, const char* torch = "2.6") {
+  return *Runtime::Make({.kind = kind,
+                         .capacity_bytes = 512 * kMiB,
+                         .framework = *FrameworkOf(torch),
+                         .gpu = *GpuNamed("A100"),
+                         .seed = seed});
 }
 
 Tensor Ids(Context& context, Dims sizes, std::int64_t below, std::uint64_t seed) {
@@ -132,9 +132,9 @@ LossOf Neo(Parameters& parameters) {
 
 LossOf DecoderOf(Parameters& parameters, DecoderFamily family, const Decoder::Options& options) {
   DecoderConfig config{family, 13, 8, 12, 2, 4, 2, 4};  // four heads of 4 share the keys of two
-  if (family == DecoderFamily::kMistral) config.window = 3;
+  if (family == DecoderFamily::kMistral) config.sliding_window = 3;
   config.has_input_bias = family == DecoderFamily::kQwen2;
-  config.is_tied = family == DecoderFamily::kGemma;
+  config.tie_word_embeddings = family == DecoderFamily::kGemma;
   config.initializer_range = 0.3;
   return NextToken(std::make_shared<Decoder>(parameters, config, options), parameters.context());
 }
@@ -227,13 +227,13 @@ TEST(Checkpointing, OfT5ChangesNoGradient) {
   std::vector<std::vector<float>> gradients[2];
   float losses[2];
   for (const bool is_checkpointed : {false, true}) {
-    const std::unique_ptr<World> world = MakeWorld(DeviceKind::kHost);
-    Parameters parameters(world->context());
+    const std::unique_ptr<Runtime> runtime = MakeRuntime(DeviceKind::kHost);
+    Parameters parameters(runtime->context());
     const LossOf loss_of = CheckpointedT5(parameters, is_checkpointed);
     const Tensor loss = loss_of();
     losses[is_checkpointed] = Values(loss)[0];
     Backward(loss);
-    ASSERT_TRUE(world->context().memory().ok()) << world->context().memory().status();
+    ASSERT_TRUE(runtime->context().memory().ok()) << runtime->context().memory().status();
     for (const Parameter& parameter : parameters.all()) {
       const absl::Span<const float> values = Values(parameter.tensor.grad());
       gradients[is_checkpointed].emplace_back(values.begin(), values.end());
@@ -255,8 +255,8 @@ std::string TapeNumbersNameOf(const testing::TestParamInfo<TapeNumbersModel>& mo
 // Along a random direction v in each parameter: a central difference of L(p + e v) against the gradient's product with
 // v. Norms of small activations bend too much for one of the second order.
 TEST_P(TapeNumbers, GradientsAgreeWithFiniteDifferences) {
-  const std::unique_ptr<World> world = MakeWorld(DeviceKind::kHost);
-  Context& context = world->context();
+  const std::unique_ptr<Runtime> runtime = MakeRuntime(DeviceKind::kHost);
+  Context& context = runtime->context();
   Parameters parameters(context);
   const LossOf loss_of = GetParam().make(parameters);
   const auto value = [&] {
@@ -303,8 +303,8 @@ TEST_P(TapeNumbers, FrozenParametersChangeNoOtherGradient) {
     std::vector<Bits> before, after;
   };
   const auto run = [](std::vector<std::string> frozen) {
-    const std::unique_ptr<World> world = MakeWorld(DeviceKind::kHost);
-    Context& context = world->context();
+    const std::unique_ptr<Runtime> runtime = MakeRuntime(DeviceKind::kHost);
+    Context& context = runtime->context();
     Parameters parameters(context, {.frozen = std::move(frozen)});
     const LossOf loss_of = GetParam().make(parameters);
     EXPECT_TRUE(parameters.CheckFrozen().ok()) << parameters.CheckFrozen();
@@ -346,10 +346,10 @@ struct Trained {
 };
 
 Trained Train(const TapeNumbersModel& model, DeviceKind kind, std::optional<DType> autocast, const char* optimizer) {
-  const std::unique_ptr<World> world = MakeWorld(kind);
+  const std::unique_ptr<Runtime> runtime = MakeRuntime(kind);
   StepEvents events;
-  world->allocator().SetSink(&events);
-  Parameters parameters(world->context());
+  runtime->allocator().SetSink(&events);
+  Parameters parameters(runtime->context());
   const LossOf loss_of = model.make(parameters);
   Training training(
       parameters,
@@ -359,7 +359,7 @@ Trained Train(const TapeNumbersModel& model, DeviceKind kind, std::optional<DTyp
     if (loss) out.losses.push_back(*loss);
   });
   EXPECT_TRUE(status.ok()) << status;
-  world->allocator().SetSink(nullptr);
+  runtime->allocator().SetSink(nullptr);
   out.events = events.list();
   return out;
 }

@@ -21,7 +21,7 @@
 #include "kernels/nn/decoder_head.h"
 #include "kernels/nn/gpt_neo.h"
 #include "kernels/optim/optimizer.h"
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 #include "tests/kernels/step_recorder.h"
 #include "tests/kernels/switch_lab.h"
 
@@ -82,9 +82,9 @@ TEST(Switches, SoftmaxBackwardMakesItsProductFirst) {
     const Tensor out = Softmax(lab.Leaf({100, 30}));
     Tensor grad = EmptyLike(out);
     StepEvents all;
-    lab.world->allocator().SetSink(&all);
+    lab.runtime->allocator().SetSink(&all);
     Backward(out, std::move(grad));
-    lab.world->allocator().SetSink(nullptr);
+    lab.runtime->allocator().SetSink(nullptr);
     return std::vector<StepEvent>(all.list().begin(), all.list().begin() + 3);
   };
   EXPECT_EQ(events(true), (std::vector<StepEvent>{{false, 12'000, 0}, {false, 12'000, 1}, {true, 12'000, 0}}));
@@ -206,12 +206,12 @@ std::uint64_t KeptByADecoderLayer(const Transformers& versions, DecoderFamily fa
     Parameters parameters(lab.context(), {.dtype = DType::kFloat16});
     DecoderConfig config;
     config.family = family;
-    config.vocabulary = 50;
-    config.width = 32;
-    config.inner = 48;
-    config.layers = layers;
-    config.heads = config.key_heads = 4;
-    config.head_width = 8;
+    config.vocab_size = 50;
+    config.hidden_size = 32;
+    config.intermediate_size = 48;
+    config.num_hidden_layers = layers;
+    config.num_attention_heads = config.num_key_value_heads = 4;
+    config.head_dim = 8;
     const Decoder model(parameters, config, {.attention = Attention::kSdpa, .transformers = versions});
     const Tensor ids = Empty(lab.context(), {kSequences, kLength}, DType::kInt64, Part::kBatch);
     return lab.KeptBy([&] { return model.Loss(ids, ids); });
@@ -251,12 +251,12 @@ TEST(Switches, GptNeoAddsACausalMask) {
     Lab lab(&Framework::has_cublas_workspace, false);
     Parameters parameters(lab.context());
     GptNeoConfig config;
-    config.vocabulary = 10;
-    config.positions = 64;
-    config.width = 16;
-    config.inner = 16;
-    config.layers = 1;
-    config.heads = 4;
+    config.vocab_size = 10;
+    config.max_position_embeddings = 64;
+    config.hidden_size = 16;
+    config.intermediate_size = 16;
+    config.num_layers = 1;
+    config.num_heads = 4;
     Transformers versions;
     versions.gpt_neo_adds_mask = adds;
     const GptNeo model(parameters, config, {.transformers = versions});

@@ -1,4 +1,4 @@
-// Every workload in every world, and what its flags answer to.
+// Every workload in every runtime, and what its flags answer to.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,9 +15,9 @@ namespace ashlar::kernels {
 namespace {
 
 Ran RunOn(DeviceKind kind, const SmallRun& small, std::uint64_t capacity = kGiB) {
-  const std::unique_ptr<World> world = *World::Make(SmallWorld(kind, capacity));
-  Ran out = RunIn(*world, small);
-  EXPECT_TRUE(world->allocator().Validate().ok());
+  const std::unique_ptr<Runtime> runtime = *Runtime::Make(SmallRuntime(kind, capacity));
+  Ran out = RunIn(*runtime, small);
+  EXPECT_TRUE(runtime->allocator().Validate().ok());
   return out;
 }
 

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/ops/cuda/cuda_world.h"
+#include "kernels/ops/cuda/ops_to_launches.h"
 #include "kernels/ops/half.h"
 #include "kernels/ops/runs.h"
 #include "kernels/ops/scratch.h"

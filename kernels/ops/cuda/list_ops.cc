@@ -1,7 +1,7 @@
 // CudaOps: optimizer steps and other ops over lists of tensors.
 #include <algorithm>
 
-#include "kernels/ops/cuda/cuda_world.h"
+#include "kernels/ops/cuda/ops_to_launches.h"
 #include "kernels/ops/quantize.h"
 #include "kernels/ops/scratch.h"
 

@@ -1,7 +1,7 @@
 // CudaOps: products by cuBLAS.
 #include <algorithm>
 
-#include "kernels/ops/cuda/cuda_world.h"
+#include "kernels/ops/cuda/ops_to_launches.h"
 #include "kernels/ops/scratch.h"
 
 namespace ashlar::ops::cuda {

@@ -1,6 +1,6 @@
 // CudaOps: norms, softmax, dropout, attention, embedding and losses.
 #include "absl/strings/str_cat.h"
-#include "kernels/ops/cuda/cuda_world.h"
+#include "kernels/ops/cuda/ops_to_launches.h"
 #include "kernels/ops/philox.h"
 #include "kernels/ops/scratch.h"
 

@@ -1,4 +1,4 @@
-// The first CUDA device as the machine of a World (library ashlar::kernels_cuda).
+// The first CUDA device as the machine of a Runtime (library ashlar::kernels_cuda).
 #ifndef ASHLAR_KERNELS_WORKLOADS_CUDA_CUDA_MACHINE_H_
 #define ASHLAR_KERNELS_WORKLOADS_CUDA_CUDA_MACHINE_H_
 

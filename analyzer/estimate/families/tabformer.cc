@@ -1,16 +1,77 @@
-#include "analyzer/estimate/own_families.h"
+// tabformer, a format of our own: TabFormer's hierarchical BERT, of columns with their categories, a field encoder, and
+// BERT over rows.
+#include "kernels/nn/tabformer.h"
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/estimate/parameter_list.h"
+#include "analyzer/estimate/families/encoder.h"
+#include "analyzer/estimate/families/families.h"
 
 namespace ashlar::estimate {
 namespace {
 
-constexpr std::size_t kMostDims = 8;
+using kernels::Context;
+using kernels::DType;
+using kernels::Empty;
+using kernels::Part;
+using kernels::Tensor;
 
-std::vector<Column> ReadColumns(const ConfigKeys::Json& object, ConfigKeys& keys) {
+class TabFormerProgram final : public Program {
+ public:
+  TabFormerProgram(kernels::Parameters& parameters, const kernels::TabFormerConfig& config,
+                   const DryRunOptions& options)
+      : context_(parameters.context()),
+        rows_(config.rows),
+        columns_(config.columns()),
+        model_(parameters, config, {.is_checkpointed = options.is_checkpointed, .is_training = options.is_training}) {}
+  Tensor Loss(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    const kernels::Dims sizes = {shape.batch, rows_, columns_};
+    const Tensor ids = Empty(context_, sizes, DType::kInt64, Part::kBatch);
+    const Tensor labels = Empty(context_, sizes, DType::kInt64, Part::kBatch);
+    batch_ = {ids, labels};
+    return model_.Loss(ids, labels, {{}, outputs});
+  }
+  void Forward(const BatchShape& shape, std::vector<Tensor>* outputs) override {
+    model_.Forward(Empty(context_, {shape.batch, rows_, columns_}, DType::kInt64, Part::kBatch), {{}, outputs});
+  }
+
+ private:
+  Context& context_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  kernels::TabFormer model_;
+};
+
+class TabFormerMaker final : public ProgramMaker {
+ public:
+  explicit TabFormerMaker(kernels::TabFormerConfig config) : config_(std::move(config)) {}
+
+  std::unique_ptr<Program> Make(kernels::Parameters& parameters, const DryRunOptions& options) const override {
+    return std::make_unique<TabFormerProgram>(parameters, config_, options);
+  }
+  double WidestTensor(const DryRunOptions&) const override {
+    return static_cast<double>(std::max(config_.vocabulary(), config_.inner));
+  }
+  std::string WhyNot(const DryRunOptions&) const override { return {}; }
+  std::optional<kernels::Attention> DefaultAttention(const kernels::Transformers&) const override {
+    return std::nullopt;
+  }
+  bool is_trained_by_mean() const override { return false; }
+  bool runs_in_pure_half() const override { return false; }
+  bool has_attentions() const override { return false; }
+
+ private:
+  kernels::TabFormerConfig config_;
+};
+
+std::vector<Column> ReadColumns(ConfigKeys& keys) {
+  const ConfigKeys::Json& object = keys.object();
   std::vector<Column> out;
   const auto columns = object.find("columns");
   if (columns == object.end() || !columns->is_array() || columns->empty()) {
@@ -44,34 +105,11 @@ void AddFieldEncoder(std::int64_t width, ParameterList& list) {
   list.LayerNorm("norm2", width);
 }
 
-std::vector<std::int64_t> ReadShape(const ConfigKeys::Json& entry, const std::string& path, ConfigKeys& keys) {
-  std::vector<std::int64_t> out;
-  const auto shape = entry.find("shape");
-  if (shape == entry.end() || !shape->is_array() || shape->size() > kMostDims) {
-    keys.Fail(absl::StrCat("\"", path, ".shape\" is not a list of at most ", kMostDims, " sizes"));
-    return out;
-  }
-  double elements = 1;
-  for (const ConfigKeys::Json& size : *shape) {
-    if (!size.is_number_unsigned() || size.get<std::uint64_t>() > 2'147'483'647) {
-      keys.Fail(absl::StrCat("\"", path, ".shape\" holds what is not a size from 0 to 2147483647"));
-      return {};
-    }
-    out.push_back(size.get<std::int64_t>());
-    elements *= static_cast<double>(out.back());
-  }
-  if (elements > 1e15) {
-    keys.Fail(absl::StrCat("\"", path, ".shape\" is of over 10^15 elements"));
-    return {};
-  }
-  return out;
-}
-
 }  // namespace
 
-void DescribeTabFormer(const ConfigKeys::Json& object, ConfigKeys& keys, Model& model) {
+void DescribeTabFormer(ConfigKeys& keys, Model& model) {
   model.architecture = "TabFormerHierarchicalLM";
-  model.columns = ReadColumns(object, keys);
+  model.columns = ReadColumns(keys);
   const std::int64_t rows = keys.Count("rows", 10), field = keys.Count("field_width", 64);
   const std::int64_t layers = keys.Count("layers", 12), inner = keys.Count("inner", 3072);
   const std::int64_t field_heads = keys.Count("field_heads", 8);
@@ -92,7 +130,7 @@ void DescribeTabFormer(const ConfigKeys::Json& object, ConfigKeys& keys, Model& 
   program.layers = layers;
   program.inner = inner;
   program.dropout = keys.Share("dropout", 0.1);
-  model.program = program;
+  model.program = std::make_shared<TabFormerMaker>(std::move(program));
   ParameterList list(model);
   list.set_prefix("tab_embeddings.");
   list.Embedding("word_embeddings", vocabulary, field);
@@ -107,25 +145,6 @@ void DescribeTabFormer(const ConfigKeys::Json& object, ConfigKeys& keys, Model& 
   list.Linear("transform.dense", field, width);
   list.LayerNorm("transform.LayerNorm", width);
   list.Tie("decoder.weight", "tb_model.bert.embeddings.word_embeddings.weight");
-}
-
-void DescribeParameters(const ConfigKeys::Json& object, ConfigKeys& keys, Model& model) {
-  const auto list = object.find("parameters");
-  if (list == object.end() || !list->is_array() || list->empty()) {
-    keys.Fail("\"parameters\" is missing: a list of {\"name\": ..., \"shape\": [...]}, one a parameter");
-    return;
-  }
-  for (const ConfigKeys::Json& entry : *list) {
-    const std::string path = absl::StrCat("parameters[", model.parameters.size(), "]");
-    if (!entry.is_object()) {
-      keys.Fail(absl::StrCat("\"", path, "\" is not an object with \"name\" and \"shape\""));
-      return;
-    }
-    ConfigKeys of_entry(entry, path + ".");
-    std::string name = of_entry.Text("name", path.c_str());
-    if (!of_entry.status().ok()) keys.Fail(std::string(of_entry.status().message()));
-    model.parameters.push_back({std::move(name), ReadShape(entry, path, keys)});
-  }
 }
 
 }  // namespace ashlar::estimate

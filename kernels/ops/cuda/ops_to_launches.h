@@ -1,6 +1,6 @@
 // CudaOps: from ops to launches. Its parts: elementwise_ops.cc, row_ops.cc, matmul_ops.cc, list_ops.cc.
-#ifndef ASHLAR_KERNELS_OPS_CUDA_CUDA_WORLD_H_
-#define ASHLAR_KERNELS_OPS_CUDA_CUDA_WORLD_H_
+#ifndef ASHLAR_KERNELS_OPS_CUDA_OPS_TO_LAUNCHES_H_
+#define ASHLAR_KERNELS_OPS_CUDA_OPS_TO_LAUNCHES_H_
 
 #include <initializer_list>
 #include <memory>
@@ -49,4 +49,4 @@ RowShape RowShapeOf(const View& view);
 
 }  // namespace ashlar::ops::cuda
 
-#endif  // ASHLAR_KERNELS_OPS_CUDA_CUDA_WORLD_H_
+#endif  // ASHLAR_KERNELS_OPS_CUDA_OPS_TO_LAUNCHES_H_

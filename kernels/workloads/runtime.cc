@@ -1,4 +1,4 @@
-#include "kernels/workloads/world.h"
+#include "kernels/workloads/runtime.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kScratchBytes = kGiB;  // address space: only what is touched takes memory
 
-std::unique_ptr<device::Device> MakeDevice(const WorldOptions& options, std::uint64_t capacity_bytes) {
+std::unique_ptr<device::Device> MakeDevice(const RuntimeOptions& options, std::uint64_t capacity_bytes) {
   if (options.kind == DeviceKind::kHost) {
     return std::make_unique<device::HostDevice>(device::HostDeviceOptions{.capacity_bytes = capacity_bytes});
   }
@@ -30,7 +30,7 @@ std::unique_ptr<device::Device> MakeDevice(const WorldOptions& options, std::uin
 }  // namespace
 
 // Scratch from an allocator of its own, so that the workload's sees what a framework's would.
-struct World::HostArithmetic {
+struct Runtime::HostArithmetic {
   device::HostDevice device{{.capacity_bytes = kScratchBytes}};
   core::CachingAllocator allocator{&device, policy::Options{}};
   ops::AllocatorWorkspace workspace{&allocator, Stream{0}};
@@ -38,7 +38,7 @@ struct World::HostArithmetic {
 };
 
 // On the machine's own device, beside the workload's.
-struct World::MachineArithmetic {
+struct Runtime::MachineArithmetic {
   core::CachingAllocator allocator;
   MachineOps ops;
   MachineArithmetic(Machine* machine, const Memory* memory)
@@ -52,32 +52,33 @@ absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("there is no device '", name, "': sim, host, cuda"));
 }
 
-World::~World() = default;
+Runtime::~Runtime() = default;
 
-absl::StatusOr<std::unique_ptr<World>> World::Make(const WorldOptions& options, std::unique_ptr<Machine> machine) {
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Make(const RuntimeOptions& options,
+                                                       std::unique_ptr<Machine> machine) {
   ASHLAR_CHECK((options.kind == DeviceKind::kCuda) == (machine != nullptr));
-  std::unique_ptr<World> world(new World);
-  world->machine_ = std::move(machine);
-  if (world->machine_) {
-    world->device_ = &world->machine_->device();
+  std::unique_ptr<Runtime> runtime(new Runtime);
+  runtime->machine_ = std::move(machine);
+  if (runtime->machine_) {
+    runtime->device_ = &runtime->machine_->device();
   } else {
-    world->capacity_bytes_ = options.capacity_bytes.value_or(kUsualCapacityBytes);
-    world->own_device_ = MakeDevice(options, world->capacity_bytes_);
-    world->device_ = world->own_device_.get();
+    runtime->capacity_bytes_ = options.capacity_bytes.value_or(kUsualCapacityBytes);
+    runtime->own_device_ = MakeDevice(options, runtime->capacity_bytes_);
+    runtime->device_ = runtime->own_device_.get();
   }
-  world->allocator_ = std::make_unique<core::CachingAllocator>(world->device_, options.allocator);
-  world->context_ = std::make_unique<Context>(world->allocator_.get(), Stream{0}, options.framework, options.gpu);
-  world->context_->Seed(options.seed);
+  runtime->allocator_ = std::make_unique<core::CachingAllocator>(runtime->device_, options.allocator);
+  runtime->context_ = std::make_unique<Context>(runtime->allocator_.get(), Stream{0}, options.framework, options.gpu);
+  runtime->context_->Seed(options.seed);
   if (options.kind == DeviceKind::kHost) {
-    world->host_ = std::make_unique<HostArithmetic>();
-    world->context_->set_ops(&world->host_->ops);
-  } else if (world->machine_) {
-    if (absl::Status status = world->UseMachine(options); !status.ok()) return status;
+    runtime->host_ = std::make_unique<HostArithmetic>();
+    runtime->context_->set_ops(&runtime->host_->ops);
+  } else if (runtime->machine_) {
+    if (absl::Status status = runtime->UseMachine(options); !status.ok()) return status;
   }
-  return world;
+  return runtime;
 }
 
-absl::Status World::UseMachine(const WorldOptions& options) {
+absl::Status Runtime::UseMachine(const RuntimeOptions& options) {
   const std::uint64_t total = device_->GetMemoryInfo().total_bytes;
   capacity_bytes_ = options.capacity_bytes.value_or(total);
   if (capacity_bytes_ > total) {
@@ -97,7 +98,7 @@ absl::Status World::UseMachine(const WorldOptions& options) {
   return absl::OkStatus();
 }
 
-Stream World::StreamOf(std::uint64_t number) {
+Stream Runtime::StreamOf(std::uint64_t number) {
   if (machine_ == nullptr) return Stream{number};
   while (streams_.size() <= number) {
     const absl::StatusOr<Stream> made = machine_->NewStream();
@@ -110,13 +111,13 @@ Stream World::StreamOf(std::uint64_t number) {
   return streams_[number];
 }
 
-void World::MakeStreamWait(Stream stream, Stream awaited) {
+void Runtime::MakeStreamWait(Stream stream, Stream awaited) {
   if (machine_ == nullptr || stream == awaited) return;
   if (absl::Status status = device_->MakeStreamWait(stream, awaited); !status.ok()) {
     context_->memory().Fail(std::move(status));
   }
 }
 
-absl::Status World::Finish() { return machine_ == nullptr ? absl::OkStatus() : machine_->Finish(); }
+absl::Status Runtime::Finish() { return machine_ == nullptr ? absl::OkStatus() : machine_->Finish(); }
 
 }  // namespace ashlar::kernels

@@ -1,18 +1,18 @@
-// The world a workload runs in: a device, an allocator over it and, but in simulation, arithmetic. In every world the
-// allocator sees the same requests: the arithmetic's own scratch comes from elsewhere.
+// The runtime a workload runs in: a device, an allocator over it and, but in simulation, arithmetic. In every runtime
+// the allocator sees the same requests: the arithmetic's own scratch comes from elsewhere.
 //
 //   sim    a simulated device: allocations alone, no arithmetic
 //   host   host memory and float arithmetic on the CPU; events are done at once
 //   cuda   a GPU and its arithmetic, queued on its streams (kernels/workloads/cuda/cuda_machine.h)
 //
-//   absl::StatusOr<std::unique_ptr<World>> world = World::Make({.kind = DeviceKind::kHost, .capacity_bytes = 64 *
+//   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Make({.kind = DeviceKind::kHost, .capacity_bytes = 64 *
 //   kMiB});
-//   workload.run(**world, flags, on_progress);
-//   absl::Status status = (*world)->Finish();
+//   workload.run(**runtime, flags, on_progress);
+//   absl::Status status = (*runtime)->Finish();
 //
 // A workload names streams by numbers from 0, and says which waits for which: work of one stream alone is in order.
-#ifndef ASHLAR_KERNELS_WORKLOADS_WORLD_H_
-#define ASHLAR_KERNELS_WORKLOADS_WORLD_H_
+#ifndef ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_
+#define ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_
 
 #include <cstdint>
 #include <memory>
@@ -35,10 +35,10 @@ enum class DeviceKind : std::uint8_t { kSim, kHost, kCuda };
 // "sim", "host", "cuda". Errors list them.
 absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name);
 
-// Of a world that has no memory of its own to count.
+// Of a runtime that has no memory of its own to count.
 inline constexpr std::uint64_t kUsualCapacityBytes = 16 * kGiB;
 
-struct WorldOptions {
+struct RuntimeOptions {
   DeviceKind kind = DeviceKind::kSim;
   // All that the allocator may ever have. Unless given: kUsualCapacityBytes; on a machine, all its memory.
   std::optional<std::uint64_t> capacity_bytes = {};
@@ -49,12 +49,12 @@ struct WorldOptions {
   std::uint64_t seed = 0;
 };
 
-class World {
+class Runtime {
  public:
   // A machine is given for kCuda, and for no other. InvalidArgument: it has less memory than the capacity.
-  static absl::StatusOr<std::unique_ptr<World>> Make(const WorldOptions& options,
-                                                     std::unique_ptr<Machine> machine = nullptr);
-  ~World();
+  static absl::StatusOr<std::unique_ptr<Runtime>> Make(const RuntimeOptions& options,
+                                                       std::unique_ptr<Machine> machine = nullptr);
+  ~Runtime();
 
   Context& context() { return *context_; }
   core::CachingAllocator& allocator() { return *allocator_; }
@@ -70,10 +70,10 @@ class World {
   absl::Status Finish();
 
  private:
-  World() = default;
+  Runtime() = default;
   struct HostArithmetic;
   struct MachineArithmetic;
-  absl::Status UseMachine(const WorldOptions& options);
+  absl::Status UseMachine(const RuntimeOptions& options);
 
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<device::Device> own_device_;  // not of a machine
@@ -88,4 +88,4 @@ class World {
 
 }  // namespace ashlar::kernels
 
-#endif  // ASHLAR_KERNELS_WORKLOADS_WORLD_H_
+#endif  // ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_

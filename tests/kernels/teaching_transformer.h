@@ -1,8 +1,8 @@
 // The transformer of Stanford's CS336 assignments, whose recorded steps are ground truth here: RMSNorm, SwiGLU and
 // rotary positions in plain Python, attention with all scores, einsum linears, no bias. Each function frees where the
 // Python one does.
-#ifndef ASHLAR_KERNELS_NN_TEACHING_TRANSFORMER_H_
-#define ASHLAR_KERNELS_NN_TEACHING_TRANSFORMER_H_
+#ifndef ASHLAR_TESTS_KERNELS_TEACHING_TRANSFORMER_H_
+#define ASHLAR_TESTS_KERNELS_TEACHING_TRANSFORMER_H_
 
 #include <cstdint>
 #include <string>
@@ -52,4 +52,4 @@ Tensor TeachingCrossEntropy(const Tensor& logits, const Tensor& targets);
 
 }  // namespace ashlar::kernels
 
-#endif  // ASHLAR_KERNELS_NN_TEACHING_TRANSFORMER_H_
+#endif  // ASHLAR_TESTS_KERNELS_TEACHING_TRANSFORMER_H_

@@ -2,8 +2,8 @@
 //
 //   ParameterList list("bert.");
 //   list.Linear("pooler.dense", 768, 768);   // bert.pooler.dense.weight (768, 768), bert.pooler.dense.bias (768)
-#ifndef ASHLAR_ANALYZER_ESTIMATE_PARAMETER_LIST_H_
-#define ASHLAR_ANALYZER_ESTIMATE_PARAMETER_LIST_H_
+#ifndef ASHLAR_ANALYZER_ESTIMATE_FAMILIES_PARAMETER_LIST_H_
+#define ASHLAR_ANALYZER_ESTIMATE_FAMILIES_PARAMETER_LIST_H_
 
 #include <cstdint>
 #include <string>
@@ -52,12 +52,6 @@ class ParameterList {
   std::string prefix_;
 };
 
-// BertModel without and with its pooler; RoBERTa's is the same.
-struct BertBody {
-  std::int64_t vocabulary = 1, width = 1, layers = 1, inner = 1, positions = 1, types = 1;
-};
-void AddBertBody(const BertBody& body, bool has_pooler, ParameterList& list);
-
 }  // namespace ashlar::estimate
 
-#endif  // ASHLAR_ANALYZER_ESTIMATE_PARAMETER_LIST_H_
+#endif  // ASHLAR_ANALYZER_ESTIMATE_FAMILIES_PARAMETER_LIST_H_

@@ -1,4 +1,4 @@
-#include "kernels/nn/teaching_transformer.h"
+#include "tests/kernels/teaching_transformer.h"
 
 #include <array>
 #include <cmath>
@@ -85,9 +85,9 @@ Tensor FeedForward(const Tensor& x, const Tensor& gate, const Tensor& down, cons
   Tensor gated = LinearByEinsum(x, gate);
   Tensor active = Silu(gated);
   gated.reset();
-  Tensor raised = LinearByEinsum(x, up);
-  Tensor product = Mul(active, raised);
-  Release(active, raised);
+  Tensor widened = LinearByEinsum(x, up);
+  Tensor product = Mul(active, widened);
+  Release(active, widened);
   Tensor out = LinearByEinsum(product, down);
   product.reset();
   return out;

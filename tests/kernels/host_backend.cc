@@ -1,4 +1,4 @@
-// The host's world: memory and scratch from the allocator over host memory.
+// The host's backend: memory and scratch from the allocator over host memory.
 #include <cstring>
 
 #include "allocator/core/caching_allocator.h"
@@ -9,7 +9,7 @@
 namespace ashlar::ops {
 namespace {
 
-class HostWorld final : public World {
+class HostBackend final : public Backend {
  public:
   Ops& ops() override { return ops_; }
   std::uint64_t Allocate(std::uint64_t bytes) override { return *memory_.AllocateAddress(bytes, Stream{0}); }
@@ -33,6 +33,6 @@ class HostWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> MakeWorld(std::string*) { return std::make_unique<HostWorld>(); }
+std::unique_ptr<Backend> MakeBackend(std::string*) { return std::make_unique<HostBackend>(); }
 
 }  // namespace ashlar::ops

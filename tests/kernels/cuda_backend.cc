@@ -1,4 +1,4 @@
-// The world of the first GPU: memory and scratch from the allocator over it.
+// The backend of the first GPU: memory and scratch from the allocator over it.
 #include <cuda_runtime_api.h>
 
 #include "allocator/core/caching_allocator.h"
@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::uint64_t kCublasBytes = 8 * kMiB;
 
-class CudaWorld final : public World {
+class CudaBackend final : public Backend {
  public:
-  explicit CudaWorld(std::unique_ptr<device::CudaDevice> device)
+  explicit CudaBackend(std::unique_ptr<device::CudaDevice> device)
       : device_(std::move(device)),
         memory_(device_.get(), policy::Options{}),
         scratch_(device_.get(), policy::Options{}),
         workspace_(&scratch_, Stream{0}),
         ops_(*MakeCudaOps(&workspace_, {.cublas_workspace_bytes = kCublasBytes})) {}
-  ~CudaWorld() override {
+  ~CudaBackend() override {
     ops_.reset();
     for (const std::uint64_t address : addresses_) memory_.FreeAddress(address);
     memory_.EmptyCache();
@@ -55,13 +55,13 @@ class CudaWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> MakeWorld(std::string* why_not) {
+std::unique_ptr<Backend> MakeBackend(std::string* why_not) {
   absl::StatusOr<std::unique_ptr<device::CudaDevice>> device = device::CudaDevice::Open({.ordinal = 0});
   if (!device.ok()) {
     *why_not = WhyNoGpu(device.status());
     return nullptr;
   }
-  return std::make_unique<CudaWorld>(*std::move(device));
+  return std::make_unique<CudaBackend>(*std::move(device));
 }
 
 }  // namespace ashlar::ops
