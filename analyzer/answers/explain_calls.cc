@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_context.h"
+#include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/answers/traced_run.h"

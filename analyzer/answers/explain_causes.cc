@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzer/analyses/causes/cause_context.h"
+#include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/remedies/fix_tests.h"
 
@@ -42,14 +42,12 @@ std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, con
 
 absl::Status Add(const timeline::Timeline& timeline, analyses::CauseFacts facts,
                  const remedies::RecordedRequests& requests, const ExplainOptions& options, Explanation& out) {
-  facts.total_bytes = out.accounting.total_bytes;
-  facts.device_used_bytes = options.device_used_bytes;
-  facts.ranks = AllRanks(timeline, options);
-  const analyses::CauseContext context(timeline, facts);
+  facts.device = {out.accounting.total_bytes, options.device_used_bytes, AllRanks(timeline, options)};
+  const analyses::CauseContext context = analyses::ContextOf(timeline, facts);
   Tell(options.replay, "looking for causes");
   absl::StatusOr<std::vector<remedies::TestedCause>> tested =
-      remedies::TestFixes(analyses::FindCauses(context.input()), context.input(), requests,
-                          SettingsOf(*facts.options, options, out), options.replay.progress);
+      remedies::TestFixes(analyses::FindCauses(context), context, requests, SettingsOf(*facts.options, options, out),
+                          options.replay.progress);
   if (!tested.ok()) return tested.status();
   out.program_remedies = remedies::ProgramRemedies(*tested);
   for (remedies::TestedCause& cause : *tested) out.causes.push_back(Explained(std::move(cause), facts.stacks));
@@ -78,11 +76,8 @@ absl::Status AddCauses(const trace::RequestTrace& requests, const ReplayedRun& r
   return Add(run.timeline, facts, {&requests, &requests}, options, out);
 }
 
-void AddCauses(const readers::OomMessage& message, const analyses::OomMessageVerdict& verdict, Explanation& out) {
-  analyses::CauseInput input;
-  input.message = &message;
-  input.message_verdict = &verdict;
-  for (analyses::CauseFinding& finding : analyses::FindCauses(input)) {
+void AddCauses(const analyses::OomMessageVerdict& verdict, Explanation& out) {
+  for (analyses::CauseFinding& finding : analyses::FindCauses({.message = verdict})) {
     out.causes.push_back({.finding = std::move(finding)});
   }
 }

@@ -13,7 +13,7 @@ absl::Status AddCauses(const trace::Snapshot& snapshot, const ObservedRun& run, 
                        Explanation& out);
 absl::Status AddCauses(const trace::RequestTrace& requests, const ReplayedRun& run, const ExplainOptions& options,
                        Explanation& out);
-void AddCauses(const readers::OomMessage& message, const analyses::OomMessageVerdict& verdict, Explanation& out);
+void AddCauses(const analyses::OomMessageVerdict& verdict, Explanation& out);
 
 }  // namespace ashlar::answers
 

@@ -60,7 +60,7 @@ Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOpti
   out.next_lines = verdict.next_lines;
   out.notes = verdict.notes;
   out.advice.sentence = "what other settings would have done is not in this message: it needs a recorded snapshot";
-  AddCauses(message, verdict, out);
+  AddCauses(verdict, out);
   return out;
 }
 

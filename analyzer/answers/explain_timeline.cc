@@ -9,7 +9,7 @@
 #include "allocator/base/units.h"
 #include "allocator/core/oom_report.h"
 #include "allocator/policy/size_rule.h"
-#include "analyzer/analyses/causes/cause_context.h"
+#include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/analyses/state/state_accounting.h"
 
@@ -144,9 +144,10 @@ void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& 
   facts.options = context.options;
   facts.stacks = context.stacks;
   facts.annotations = context.annotations;
-  facts.total_bytes = context.total_bytes;
-  const analyses::CauseContext causes(timeline, facts);
-  const timeline::State& state = *causes.input().state;
+  facts.device.total_bytes = context.total_bytes;
+  const analyses::CauseContext causes = analyses::ContextOf(timeline, facts);
+  const analyses::CauseHistory& history = *causes.history;
+  const timeline::State& state = history.state;
   const bool has_oom = CapacityAtOom(timeline).has_value();
   out.moment = DescribeMoment(timeline, moment);
   SetAccounting(analyses::AccountState(state), out);
@@ -155,10 +156,10 @@ void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& 
   SetDevice(context, free_bytes, out);
   SetPeaks(timeline, out);
   SetStacks(state, context.stacks, out);
-  out.pins = DescribePins(*causes.input().pins, *causes.input().steps, context.stacks);
-  out.program = ViewProgram(*causes.input().steps, moment, context.stacks);
+  out.pins = DescribePins(history.pins, history.steps, context.stacks);
+  out.program = ViewProgram(history.steps, moment, context.stacks);
   if (has_oom) {
-    out.failure = DescribeFailure(*causes.input().failed, timeline, context.stacks);
+    out.failure = DescribeFailure(*history.failed, timeline, context.stacks);
     JudgeOom(timeline, state, context, moment, out);
   } else {
     JudgeWithoutOom(timeline, out);

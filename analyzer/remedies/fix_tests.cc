@@ -11,8 +11,10 @@
 namespace ashlar::remedies {
 namespace {
 
+using analyses::CauseContext;
 using analyses::CauseFinding;
-using analyses::CauseInput;
+using analyses::CauseFix;
+using analyses::CauseHistory;
 using analyses::CauseKind;
 using analyses::Confidence;
 using trace::RequestTrace;
@@ -32,8 +34,8 @@ struct Change {
 
 class FixTester {
  public:
-  FixTester(const CauseInput& input, const RecordedRequests& requests, const WhatIfSettings& settings)
-      : input_(input), requests_(requests), settings_(settings) {}
+  FixTester(const CauseHistory& history, const RecordedRequests& requests, const WhatIfSettings& settings)
+      : history_(history), requests_(requests), settings_(settings) {}
 
   absl::StatusOr<TestedCause> Test(CauseFinding finding) {
     TestedCause out;
@@ -54,43 +56,41 @@ class FixTester {
  private:
   // --- the ways ---
   std::vector<Change> ChangesFor(const CauseFinding& finding) {
-    switch (finding.kind) {
-      case CauseKind::kPinnedSegment:
-      case CauseKind::kSmallLargeSplit:
-      case CauseKind::kMediumRequests:
-        return Listed({Apart(finding), Expandable(/*proves=*/finding.kind == CauseKind::kMediumRequests)});
-      case CauseKind::kGrowingSizes:
-      case CauseKind::kNotExpandable:
-      case CauseKind::kRetryStorm:
-        return Listed({Expandable()});
-      case CauseKind::kRounding:
-        return Listed({Unrounded(), Expandable()});
-      case CauseKind::kMaxSplitSize:
-        return Listed({Unlimited()});
-      case CauseKind::kRecordStream:
-        return {{.what = "frees that wait for no stream", .requests = WithoutWaits}};
-      case CauseKind::kStreamsDoNotShare:
-        return {{.what = "all requests on one stream", .requests = OnOneStream}};
-      case CauseKind::kPrivatePools:
-        return {{.what = "all requests in the default pool", .requests = InDefaultPool}};
-      case CauseKind::kOtherProcess:
-      case CauseKind::kOtherRanksContexts:
-        return Listed({GivenBack(finding)});
-      case CauseKind::kWorkspaces:
-        return Listed({Dropped(finding), GivenBack(finding)});
-      case CauseKind::kCacheBetweenPhases:
-        return Listed({EmptiedBetweenPhases()});
-      default:
-        return {};
-    }
-  }
-
-  static std::vector<Change> Listed(std::vector<std::optional<Change>> changes) {
     std::vector<Change> out;
-    for (std::optional<Change>& change : changes) {
-      if (change.has_value()) out.push_back(*std::move(change));
+    for (const CauseFix fix : analyses::CauseFixes(finding.kind)) {
+      if (std::optional<Change> change = ChangeOf(fix, finding); change.has_value()) out.push_back(*std::move(change));
     }
     return out;
+  }
+
+  std::optional<Change> ChangeOf(CauseFix fix, const CauseFinding& finding) {
+    switch (fix) {
+      case CauseFix::kNone:
+        return std::nullopt;
+      case CauseFix::kApart:
+        return Apart(finding);
+      case CauseFix::kDropped:
+        return Dropped(finding);
+      case CauseFix::kExpandable:
+        return Expandable(/*proves=*/true);
+      case CauseFix::kExpandableHint:
+        return Expandable(/*proves=*/false);
+      case CauseFix::kUnrounded:
+        return Unrounded();
+      case CauseFix::kUnlimitedSplit:
+        return Unlimited();
+      case CauseFix::kNoWaits:
+        return Change{.what = "frees that wait for no stream", .requests = WithoutWaits};
+      case CauseFix::kOneStream:
+        return Change{.what = "all requests on one stream", .requests = OnOneStream};
+      case CauseFix::kDefaultPool:
+        return Change{.what = "all requests in the default pool", .requests = InDefaultPool};
+      case CauseFix::kGivenBack:
+        return GivenBack(finding);
+      case CauseFix::kEmptyCache:
+        return EmptiedBetweenPhases();
+    }
+    return std::nullopt;
   }
 
   std::optional<Change> Apart(const CauseFinding& finding) {
@@ -108,7 +108,7 @@ class FixTester {
                   .requests = [ids = *std::move(ids)](const RequestTrace& r) { return WithoutBlocks(r, ids); }};
   }
 
-  std::optional<Change> Expandable(bool proves = true) const {
+  std::optional<Change> Expandable(bool proves) const {
     if (settings_.baseline.compat == policy::Compat::kTorch113 || settings_.baseline.expandable_segments) {
       return std::nullopt;
     }
@@ -139,16 +139,16 @@ class FixTester {
   }
 
   std::optional<Change> EmptiedBetweenPhases() const {
-    if (input_.steps == nullptr || input_.steps->phases.empty()) return std::nullopt;
+    if (history_.steps.phases.empty()) return std::nullopt;
     return Change{.what = "torch.cuda.empty_cache() at the beginning of each phase",
                   .requests = [this](const RequestTrace& r) { return WithEmptyCacheAt(r, BeginsOfPhases(r)); }};
   }
 
   std::vector<std::size_t> BeginsOfPhases(const RequestTrace& requests) const {
-    const std::optional<RequestPlaces> places = PlaceRequests(*input_.timeline, requests);
+    const std::optional<RequestPlaces> places = PlaceRequests(*history_.timeline, requests);
     std::vector<std::size_t> out;
     if (!places.has_value()) return out;
-    for (const analyses::Phase& phase : input_.steps->phases) {
+    for (const analyses::Phase& phase : history_.steps.phases) {
       const std::optional<std::size_t> at = places->PositionFrom(phase.events.begin);
       if (at.has_value()) out.push_back(*at);
     }
@@ -162,7 +162,7 @@ class FixTester {
   WhatIfSettings SettingsFor(const CauseFinding& finding) const {
     WhatIfSettings out = settings_;
     if (finding.kind == CauseKind::kRetryStorm && !out.capacity_bytes.has_value()) {
-      out.capacity_bytes = input_.timeline->reserved_peak().bytes;
+      out.capacity_bytes = history_.timeline->reserved_peak().bytes;
     }
     return out;
   }
@@ -203,14 +203,14 @@ class FixTester {
   void Judge(const CauseFinding& finding, FixTest& fix) const {
     const WhatIfRow& before = fix.before;
     const WhatIfRow& after = fix.after;
-    if (!input_.timeline->oom_events().empty()) {
+    if (!history_.timeline->oom_events().empty()) {
       fix.shows_symptom = before.ooms > 0;
       fix.removes_symptom = fix.shows_symptom && after.ooms == 0;
     } else if (finding.kind == CauseKind::kRetryStorm) {
       fix.shows_symptom = before.retries > 0;
       fix.removes_symptom = fix.shows_symptom && after.retries == 0 && after.ooms <= before.ooms;
     } else {
-      const std::uint64_t recorded = input_.timeline->reserved_peak().bytes;
+      const std::uint64_t recorded = history_.timeline->reserved_peak().bytes;
       fix.shows_symptom = 10 * before.peak_reserved_bytes >= 9 * recorded;
       const std::uint64_t saved =
           before.peak_reserved_bytes - std::min(before.peak_reserved_bytes, after.peak_reserved_bytes);
@@ -238,7 +238,7 @@ class FixTester {
   }
 
   const std::optional<RequestPlaces>& Places() {
-    if (!has_places_) places_ = PlaceRequests(*input_.timeline, *requests_.as_recorded);
+    if (!has_places_) places_ = PlaceRequests(*history_.timeline, *requests_.as_recorded);
     has_places_ = true;
     return places_;
   }
@@ -248,7 +248,7 @@ class FixTester {
     return Places()->IdsOf(finding.blocks);
   }
 
-  const CauseInput& input_;
+  const CauseHistory& history_;
   const RecordedRequests& requests_;
   const WhatIfSettings& settings_;
   std::optional<WhatIfRow> baseline_;
@@ -272,15 +272,15 @@ std::vector<TestedCause> Sorted(std::vector<TestedCause> tested) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<CauseFinding>& findings, const CauseInput& input,
-                                                   const RecordedRequests& requests, const WhatIfSettings& settings,
-                                                   const Progress& progress) {
+absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<CauseFinding>& findings,
+                                                   const CauseContext& context, const RecordedRequests& requests,
+                                                   const WhatIfSettings& settings, const Progress& progress) {
   const auto is_tested = [&requests](const CauseFinding& finding) {
     return finding.finding == analyses::Finding::kFound && requests.as_recorded != nullptr;
   };
   const auto all = std::count_if(findings.begin(), findings.end(), is_tested);
   std::int64_t number = 0;
-  FixTester tester(input, requests, settings);
+  FixTester tester(*context.history, requests, settings);
   std::vector<TestedCause> tested;
   for (const CauseFinding& finding : findings) {
     if (!is_tested(finding)) {

@@ -1,7 +1,7 @@
 // Fix tests: a cause that was found is taken away, by a setting or by a change of the program's requests, and the run
 // is replayed. If the symptom goes with it the cause is proven; if it stays, the cause is at most possible.
 //
-//   std::vector<TestedCause> causes = *TestFixes(FindCauses(input), input, runs, settings);
+//   std::vector<TestedCause> causes = *TestFixes(FindCauses(context), context, runs, settings);
 //   causes.front().fix->removes_symptom
 //
 // The symptom is a request that fails; where none does, retries (for a retry storm); else the peak of reserved memory,
@@ -46,8 +46,9 @@ struct RecordedRequests {
 // All findings, in the order of FindCauses with what the tests did to their confidence. Of `settings`, `confs` is not
 // used. An error is a replay's own.
 absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<analyses::CauseFinding>& findings,
-                                                   const analyses::CauseInput& input, const RecordedRequests& requests,
-                                                   const WhatIfSettings& settings, const Progress& progress = {});
+                                                   const analyses::CauseContext& context,
+                                                   const RecordedRequests& requests, const WhatIfSettings& settings,
+                                                   const Progress& progress = {});
 
 }  // namespace ashlar::remedies
 

@@ -137,11 +137,11 @@ Diagnosis::Diagnosis(const SeededInput& input) {
   facts.stacks = &snapshot.stacks;
   if (snapshot.settings.has_value()) facts.settings = &*snapshot.settings;
   facts.annotations = snapshot.annotations;
-  facts.total_bytes = input.total_bytes;
-  facts.device_used_bytes = input.device_used_bytes;
-  facts.ranks = input.ranks;
-  context_.emplace(*timeline_, facts);
-  causes_ = analyses::FindCauses(context_->input());
+  facts.device.total_bytes = input.total_bytes;
+  facts.device.device_used_bytes = input.device_used_bytes;
+  facts.device.ranks = input.ranks;
+  context_ = analyses::ContextOf(*timeline_, facts);
+  causes_ = analyses::FindCauses(context_);
 }
 
 std::vector<analyses::CauseFinding> Diagnosis::Found() const {

@@ -23,7 +23,6 @@
 #include "allocator/trace/sink.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/analyses/causes/cause.h"
-#include "analyzer/analyses/causes/cause_context.h"
 
 namespace ashlar::tests {
 
@@ -93,9 +92,11 @@ class Diagnosis {
  public:
   // Aborts where the snapshot contradicts itself.
   explicit Diagnosis(const SeededInput& input);
+  Diagnosis(const Diagnosis&) = delete;
+  Diagnosis& operator=(const Diagnosis&) = delete;
 
   const timeline::Timeline& timeline() const { return *timeline_; }
-  const analyses::CauseInput& input() const { return context_->input(); }
+  const analyses::CauseContext& context() const { return context_; }
   const policy::Options& options() const { return options_; }
   const std::vector<analyses::CauseFinding>& causes() const { return causes_; }
   // The found ones, in order.
@@ -105,7 +106,7 @@ class Diagnosis {
  private:
   policy::Options options_;
   std::optional<timeline::Timeline> timeline_;
-  std::optional<analyses::CauseContext> context_;
+  analyses::CauseContext context_;
   std::vector<analyses::CauseFinding> causes_;
 };
 

@@ -48,7 +48,7 @@ std::vector<TestedCause> MustTest(const SeededInput& input, const Diagnosis& dia
   settings.baseline = diagnosis.options();
   settings.capacity_bytes = CapacityOf(diagnosis.timeline());
   absl::StatusOr<std::vector<TestedCause>> tested =
-      TestFixes(findings, diagnosis.input(), {&without_retries, &as_recorded}, settings);
+      TestFixes(findings, diagnosis.context(), {&without_retries, &as_recorded}, settings);
   EXPECT_TRUE(tested.ok()) << tested.status();
   EXPECT_EQ(tested->size(), findings.size());
   return *std::move(tested);

@@ -1,7 +1,8 @@
 // Root causes of a high peak or an out-of-memory error. A detector is a pure function that looks for one of them and
 // answers with what speaks for it, what speaks against it, how sure it is, and how many bytes it explains.
 //
-//   for (const CauseFinding& finding : FindCauses(input))    // found ones first, most bytes first
+//   const CauseContext context = ContextOf(timeline, {.options = &options, .stacks = &snapshot.stacks});
+//   for (const CauseFinding& finding : FindCauses(context))    // found ones first, most bytes first
 //     std::cout << CauseName(finding.kind) << ": " << finding.evidence.front();
 //
 // What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. A detector is at
@@ -24,7 +25,6 @@
 #include "analyzer/analyses/state/growth.h"
 #include "analyzer/analyses/state/pin_blame.h"
 #include "analyzer/analyses/steps/steps.h"
-#include "analyzer/readers/oom/oom_message.h"
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::analyses {
@@ -61,8 +61,26 @@ inline constexpr int kCauseCount = 25;
 enum class Finding : std::uint8_t { kFound, kAbsent, kNotInTrace };
 enum class Confidence : std::uint8_t { kPossible, kLikely, kProven };
 
-absl::string_view CauseName(CauseKind kind);              // stable key: "pinned_segment"
-absl::string_view CauseSentence(CauseKind kind);          // one plain sentence for people
+// A change of a recorded run that would take a cause away; a replay tells whether it does (remedies/fix_tests.h).
+enum class CauseFix : std::uint8_t {
+  kNone,
+  kApart,           // the blocks it is about in segments of their own
+  kDropped,         // without those blocks
+  kExpandable,      // expandable segments
+  kExpandableHint,  // the same, where that takes other causes away as well and so proves nothing
+  kUnrounded,       // without roundup_power2_divisions
+  kUnlimitedSplit,  // without max_split_size_mb
+  kNoWaits,         // frees that wait for no stream
+  kOneStream,       // all requests on one stream
+  kDefaultPool,     // all requests in the default pool
+  kGivenBack,       // with the bytes that others hold
+  kEmptyCache,      // with an emptied cache where a phase begins
+};
+
+absl::string_view CauseName(CauseKind kind);      // stable key: "pinned_segment"
+absl::string_view CauseSentence(CauseKind kind);  // one plain sentence for people
+// In the order in which they are tried; kNone fills the rest.
+absl::Span<const CauseFix> CauseFixes(CauseKind kind);
 absl::string_view FindingName(Finding finding);           // "found", "absent", "not_in_trace"
 absl::string_view ConfidenceName(Confidence confidence);  // "possible", "likely", "proven"
 
@@ -85,31 +103,54 @@ struct RankPeak {
   std::uint64_t reserved_bytes = 0;
 };
 
-// What the detectors look at; what is not known is nullptr, nullopt or empty.
-struct CauseInput {
-  const timeline::Timeline* timeline = nullptr;
-  timeline::EventIndex moment = timeline::kBeforeWindow;  // the last out-of-memory error, else the allocated peak
-  const timeline::State* state = nullptr;                 // at that moment
-  const trace::StackTable* stacks = nullptr;
-  const policy::Options* options = nullptr;           // what the allocator ran under
-  const trace::RecordedSettings* settings = nullptr;  // as recorded
-  const Steps* steps = nullptr;
-  const PinBlame* pins = nullptr;
-  const FailedRequest* failed = nullptr;                // only where a request failed
-  absl::Span<const Growth> growths = {};                // AvoidableGrowths of the timeline
-  std::optional<std::uint64_t> total_bytes = {};        // of the device
-  std::optional<std::uint64_t> device_used_bytes = {};  // by all processes, as nvidia-smi shows it
-  absl::Span<const RankPeak> ranks = {};                // of all processes of the job, this one among them
-  // Of an out-of-memory message, which has no timeline: what it says, and what that proves.
-  const readers::OomMessage* message = nullptr;
-  const OomMessageVerdict* message_verdict = nullptr;
+// What a trace tells. The timeline and what the pointers name must outlive it.
+struct CauseHistory {
+  const timeline::Timeline* timeline = nullptr;           // never nullptr
+  timeline::EventIndex moment = timeline::kBeforeWindow;  // where to look (MomentOf)
+  timeline::State state;                                  // at that moment
+  const trace::StackTable* stacks = nullptr;              // nullptr: none were recorded
+  const policy::Options* options = nullptr;               // what the allocator ran under; nullptr: not known
+  const trace::RecordedSettings* settings = nullptr;      // as recorded; nullptr: they were not
+  Steps steps = {};
+  PinBlame pins = {};
+  std::optional<FailedRequest> failed = {};  // only where a request failed
+  std::vector<Growth> growths = {};          // AvoidableGrowths of the timeline
+
+  bool HasStacks() const { return stacks != nullptr && stacks->stack_count() > 0; }
 };
 
-using Detector = CauseFinding (*)(const CauseInput& input);
+// The device, and the other processes on it.
+struct CauseDevice {
+  std::optional<std::uint64_t> total_bytes = {};
+  std::optional<std::uint64_t> device_used_bytes = {};  // by all processes, as nvidia-smi shows it
+  std::vector<RankPeak> ranks = {};                     // of all processes of the job, this one among them
+};
+
+// What the detectors look at: a trace, or an out-of-memory message, which has no history but what it proves.
+struct CauseContext {
+  std::optional<CauseHistory> history = {};
+  std::optional<OomMessageVerdict> message = {};
+  CauseDevice device = {};
+};
+
+// What is known beside a timeline; what is not is nullptr or empty.
+struct CauseFacts {
+  const policy::Options* options = nullptr;
+  const trace::StackTable* stacks = nullptr;
+  const trace::RecordedSettings* settings = nullptr;
+  absl::Span<const trace::Annotation> annotations = {};
+  CauseDevice device = {};
+};
+
+// Where to look: the last out-of-memory error, else the peak of allocated memory, else the only state there is.
+timeline::EventIndex MomentOf(const timeline::Timeline& timeline);
+
+// The timeline and what the facts point to must outlive it.
+CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& facts);
 
 // All 25 answers: found ones first, by confidence, then bytes, then kind; then absent ones; then those not in this
 // trace.
-std::vector<CauseFinding> FindCauses(const CauseInput& input);
+std::vector<CauseFinding> FindCauses(const CauseContext& context);
 
 // That order, for findings whose confidence changed since.
 void SortCauses(std::vector<CauseFinding>& findings);

@@ -1,12 +1,6 @@
-#include "analyzer/analyses/causes/cause_context.h"
+#include "analyzer/analyses/causes/cause.h"
 
 namespace ashlar::analyses {
-
-timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
-  if (!timeline.oom_events().empty()) return timeline.oom_events().back();
-  return timeline.event_count() == 0 ? timeline::kBeforeWindow : timeline.allocated_peak().event;
-}
-
 namespace {
 
 std::optional<FailedRequest> FailureOf(const timeline::Timeline& timeline, const policy::Options* options) {
@@ -16,26 +10,25 @@ std::optional<FailedRequest> FailureOf(const timeline::Timeline& timeline, const
 
 }  // namespace
 
-CauseContext::CauseContext(const timeline::Timeline& timeline, const CauseFacts& facts)
-    : state_(timeline.StateAt(MomentOf(timeline))),
-      pins_(BlamePins(timeline, MomentOf(timeline))),
-      steps_(FindSteps(timeline, facts.stacks, facts.annotations)),
-      growths_(AvoidableGrowths(timeline, facts.options != nullptr ? *facts.options : policy::Options{})),
-      failed_(FailureOf(timeline, facts.options)),
-      ranks_(facts.ranks) {
-  input_.timeline = &timeline;
-  input_.moment = MomentOf(timeline);
-  input_.state = &state_;
-  input_.stacks = facts.stacks;
-  input_.options = facts.options;
-  input_.settings = facts.settings;
-  input_.total_bytes = facts.total_bytes;
-  input_.device_used_bytes = facts.device_used_bytes;
-  input_.pins = &pins_;
-  input_.steps = &steps_;
-  if (failed_.has_value()) input_.failed = &*failed_;
-  input_.growths = growths_;
-  input_.ranks = ranks_;
+timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
+  if (!timeline.oom_events().empty()) return timeline.oom_events().back();
+  return timeline.event_count() == 0 ? timeline::kBeforeWindow : timeline.allocated_peak().event;
+}
+
+CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& facts) {
+  const timeline::EventIndex moment = MomentOf(timeline);
+  return {.history = CauseHistory{.timeline = &timeline,
+                                  .moment = moment,
+                                  .state = timeline.StateAt(moment),
+                                  .stacks = facts.stacks,
+                                  .options = facts.options,
+                                  .settings = facts.settings,
+                                  .steps = FindSteps(timeline, facts.stacks, facts.annotations),
+                                  .pins = BlamePins(timeline, moment),
+                                  .failed = FailureOf(timeline, facts.options),
+                                  .growths = AvoidableGrowths(
+                                      timeline, facts.options != nullptr ? *facts.options : policy::Options{})},
+          .device = facts.device};
 }
 
 }  // namespace ashlar::analyses

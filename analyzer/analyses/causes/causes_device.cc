@@ -3,7 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/state/state_accounting.h"
 
 namespace ashlar::analyses {
@@ -30,8 +31,8 @@ CauseFinding CapacityOfMessage(const OomMessageVerdict& verdict) {
 }
 
 // At the failure: what the allocator could hold at most, less what is live. Neither holes nor waiting frees count.
-CauseFinding CapacityOfFailure(const CauseInput& input, const Shortage& shortage) {
-  const core::Accounting parts = AccountState(*input.state);
+CauseFinding CapacityOfFailure(const CauseContext& context, const Shortage& shortage) {
+  const core::Accounting parts = AccountState(context.history->state);
   const std::uint64_t holdable = parts.reserved_bytes + shortage.device_free_bytes;
   const std::uint64_t needed = parts.allocated_bytes + shortage.request_bytes;
   if (needed <= holdable) {
@@ -46,14 +47,15 @@ CauseFinding CapacityOfFailure(const CauseInput& input, const Shortage& shortage
   return out;
 }
 
-CauseFinding CapacityOfPeak(const CauseInput& input) {
+CauseFinding CapacityOfPeak(const CauseContext& context) {
   const CauseKind kind = CauseKind::kCapacity;
-  if (!input.total_bytes.has_value()) return NotInTrace(kind, "the device's memory would tell: give --capacity");
-  const std::uint64_t peak = input.timeline->allocated_peak().bytes;
+  if (!context.device.total_bytes.has_value())
+    return NotInTrace(kind, "the device's memory would tell: give --capacity");
+  const std::uint64_t peak = context.history->timeline->allocated_peak().bytes;
   const std::string share =
-      absl::StrCat("peak allocated ", FormatBytes(peak), " is ", ShareText(peak, *input.total_bytes),
-                   " of the device's ", FormatBytes(*input.total_bytes));
-  if (static_cast<double>(peak) < kNearlyFullShare * static_cast<double>(*input.total_bytes)) {
+      absl::StrCat("peak allocated ", FormatBytes(peak), " is ", ShareText(peak, *context.device.total_bytes),
+                   " of the device's ", FormatBytes(*context.device.total_bytes));
+  if (static_cast<double>(peak) < kNearlyFullShare * static_cast<double>(*context.device.total_bytes)) {
     return Absent(kind, share);
   }
   CauseFinding out = Found(kind, Confidence::kPossible, peak);
@@ -64,11 +66,12 @@ CauseFinding CapacityOfPeak(const CauseInput& input) {
 
 }  // namespace
 
-CauseFinding DetectCapacity(const CauseInput& input) {
-  if (input.message_verdict != nullptr) return CapacityOfMessage(*input.message_verdict);
-  if (input.state == nullptr) return NotInTrace(CauseKind::kCapacity, "a snapshot or an out-of-memory message would");
-  const std::optional<Shortage> shortage = ShortageAt(input);
-  return shortage.has_value() ? CapacityOfFailure(input, *shortage) : CapacityOfPeak(input);
+CauseFinding DetectCapacity(const CauseContext& context) {
+  if (context.message.has_value()) return CapacityOfMessage(*context.message);
+  if (!context.history.has_value())
+    return NotInTrace(CauseKind::kCapacity, "a snapshot or an out-of-memory message would");
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  return shortage.has_value() ? CapacityOfFailure(context, *shortage) : CapacityOfPeak(context);
 }
 
 }  // namespace ashlar::analyses

@@ -7,7 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -87,11 +88,11 @@ struct GrownRequests {
 
 // Requests of a size their place had not asked for before, which no piece of the cache fitted although its pieces
 // together were enough, in rounds after the first.
-GrownRequests FindGrown(const CauseInput& input) {
-  const std::vector<EventIndex> rounds = EndsOfRounds(*input.timeline);
-  SizeHistory history(*input.timeline);
+GrownRequests FindGrown(const CauseContext& context) {
+  const std::vector<EventIndex> rounds = EndsOfRounds(*context.history->timeline);
+  SizeHistory history(*context.history->timeline);
   GrownRequests out;
-  for (const Growth& growth : input.growths) {
+  for (const Growth& growth : context.history->growths) {
     const std::set<std::uint64_t>& before = history.Before(growth.request_event, growth.stack);
     if (growth.own.bytes < growth.request_bytes || growth.own.largest >= growth.request_bytes) continue;
     const auto round = std::lower_bound(rounds.begin(), rounds.end(), growth.event) - rounds.begin();
@@ -162,14 +163,14 @@ EventIndex WorstGrowth(const Timeline& timeline) {
 
 }  // namespace
 
-CauseFinding DetectGrowingSizes(const CauseInput& input) {
+CauseFinding DetectGrowingSizes(const CauseContext& context) {
   const CauseKind kind = CauseKind::kGrowingSizes;
-  const GrownRequests grown = FindGrown(input);
-  const std::uint64_t bytes = std::min(grown.bytes, SparableBytes(input));
+  const GrownRequests grown = FindGrown(context);
+  const std::uint64_t bytes = std::min(grown.bytes, SparableBytes(context));
   const std::string sentence = absl::StrCat(
       FormatCount(grown.count), " requests of a size new to their line found no fitting block although the cache held ",
       "as much in pieces, and obtained ", FormatBytes(grown.bytes), " more");
-  if (grown.count < kLeastGrowths || grown.rounds.size() < 2 || !IsMaterial(input, bytes)) {
+  if (grown.count < kLeastGrowths || grown.rounds.size() < 2 || !IsMaterial(context, bytes)) {
     return Absent(kind, sentence);
   }
   CauseFinding out = Found(kind, 2 * grown.records >= grown.count ? Confidence::kLikely : Confidence::kPossible, bytes);
@@ -187,13 +188,13 @@ CauseFinding DetectGrowingSizes(const CauseInput& input) {
   return out;
 }
 
-CauseFinding DetectRetryStorm(const CauseInput& input) {
+CauseFinding DetectRetryStorm(const CauseContext& context) {
   const CauseKind kind = CauseKind::kRetryStorm;
-  const Retries retries = FindRetries(*input.timeline);
+  const Retries retries = FindRetries(*context.history->timeline);
   const std::string sentence =
       absl::StrCat(FormatCount(retries.count), " times the full device was relieved by returning the cache, ",
                    FormatBytes(retries.released_bytes), " in all, on the way to new memory");
-  if (retries.count < kLeastRetries || !IsMaterial(input, retries.most_bytes)) return Absent(kind, sentence);
+  if (retries.count < kLeastRetries || !IsMaterial(context, retries.most_bytes)) return Absent(kind, sentence);
   CauseFinding out = Found(kind, Confidence::kLikely, retries.most_bytes);
   out.evidence.push_back(sentence);
   if (retries.time_us > 0) {
@@ -203,21 +204,21 @@ CauseFinding DetectRetryStorm(const CauseInput& input) {
   return out;
 }
 
-CauseFinding DetectRecordStream(const CauseInput& input) {
+CauseFinding DetectRecordStream(const CauseContext& context) {
   const CauseKind kind = CauseKind::kRecordStream;
-  const EventIndex worst = WorstGrowth(*input.timeline);
+  const EventIndex worst = WorstGrowth(*context.history->timeline);
   if (worst == timeline::kNever) return Absent(kind, "no memory was obtained while freed blocks waited for a stream");
-  const std::uint64_t bytes = PendingAfter(*input.timeline, worst);
+  const std::uint64_t bytes = PendingAfter(*context.history->timeline, worst);
   CauseFinding out = Found(kind, Confidence::kLikely, bytes);
-  const auto blocks = input.timeline->blocks();
+  const auto blocks = context.history->timeline->blocks();
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].IsActiveAfter(worst) && !blocks[i].IsLiveAfter(worst)) out.blocks.push_back(i);
   }
   const std::string sentence = absl::StrCat(
       "at event ", FormatCount(static_cast<std::uint64_t>(worst)), " new memory was obtained while ",
       FormatCount(out.blocks.size()), " freed blocks of together ", FormatBytes(bytes), " waited for another stream");
-  if (!IsMaterial(input, bytes)) return Absent(kind, sentence);
-  SetStacks(input, out);
+  if (!IsMaterial(context, bytes)) return Absent(kind, sentence);
+  SetStacks(context, out);
   out.evidence.push_back(sentence);
   return out;
 }

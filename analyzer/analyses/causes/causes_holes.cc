@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/state/active_blocks.h"
 
 namespace ashlar::analyses {
@@ -35,11 +36,11 @@ struct HeldSegment {
 };
 
 // The default pool's segments with holes behind at least one block, by address.
-std::vector<HeldSegment> HeldSegments(const CauseInput& input) {
-  const std::vector<std::size_t> active = ActiveBlocks(*input.timeline, input.moment);
+std::vector<HeldSegment> HeldSegments(const CauseContext& context) {
+  const std::vector<std::size_t> active = ActiveBlocks(*context.history->timeline, context.history->moment);
   auto next = active.begin();
   std::vector<HeldSegment> out;
-  for (const timeline::StateSegment& segment : input.state->segments) {
+  for (const timeline::StateSegment& segment : context.history->state.segments) {
     HeldSegment held;
     held.segment = &segment;
     for (const timeline::StateBlock& block : segment.blocks) {
@@ -55,14 +56,15 @@ std::vector<HeldSegment> HeldSegments(const CauseInput& input) {
 bool IsMediumClass(std::uint64_t bytes) { return !policy::IsSmall(bytes) && bytes < policy::kMinLargeBytes; }
 
 // Of the large pool, obtained for requests of 1 to 10 MiB, and holding nothing else.
-bool IsMediumSegment(const CauseInput& input, const HeldSegment& held) {
-  const std::uint64_t medium_bytes =
-      input.options != nullptr ? input.options->large_segment_bytes : policy::kDefaultLargeSegmentBytes;
+bool IsMediumSegment(const CauseContext& context, const HeldSegment& held) {
+  const std::uint64_t medium_bytes = context.history->options != nullptr ? context.history->options->large_segment_bytes
+                                                                         : policy::kDefaultLargeSegmentBytes;
   if (held.segment->is_small_pool || held.segment->is_expandable || held.segment->size_bytes != medium_bytes) {
     return false;
   }
-  return std::all_of(held.holders.begin(), held.holders.end(),
-                     [&input](std::size_t index) { return IsMediumClass(input.timeline->blocks()[index].size_bytes); });
+  return std::all_of(held.holders.begin(), held.holders.end(), [&context](std::size_t index) {
+    return IsMediumClass(context.history->timeline->blocks()[index].size_bytes);
+  });
 }
 
 // In events: kLifetimeShare of the blocks that lived and died in the window died younger. nullopt where none did.
@@ -79,13 +81,15 @@ std::optional<EventIndex> CommonLifetime(const timeline::Timeline& timeline) {
 }
 
 // Events it has lived at the moment; of one older than the window, at least the window's.
-EventIndex AgeOf(const CauseInput& input, const BlockSpan& block) { return input.moment - block.alloc_event; }
+EventIndex AgeOf(const CauseContext& context, const BlockSpan& block) {
+  return context.history->moment - block.alloc_event;
+}
 
-bool IsHeldByOldBlocks(const CauseInput& input, const HeldSegment& held, EventIndex lifetime) {
+bool IsHeldByOldBlocks(const CauseContext& context, const HeldSegment& held, EventIndex lifetime) {
   std::uint64_t old_bytes = 0;
   for (const std::size_t index : held.holders) {
-    const BlockSpan& block = input.timeline->blocks()[index];
-    if (AgeOf(input, block) > lifetime) old_bytes += block.size_bytes;
+    const BlockSpan& block = context.history->timeline->blocks()[index];
+    if (AgeOf(context, block) > lifetime) old_bytes += block.size_bytes;
   }
   return 2 * old_bytes >= held.used_bytes;
 }
@@ -111,16 +115,16 @@ struct HoleSum {
   }
 };
 
-void AddWidest(const CauseInput& input, const HoleSum& sum, CauseFinding& out) {
-  const BlockSpan& holder = input.timeline->blocks()[sum.widest->holders.front()];
+void AddWidest(const CauseContext& context, const HoleSum& sum, CauseFinding& out) {
+  const BlockSpan& holder = context.history->timeline->blocks()[sum.widest->holders.front()];
   out.evidence.push_back(absl::StrCat("the widest: ", FormatBytes(sum.widest->HoleBytes()), " of a segment of ",
                                       FormatBytes(sum.widest->segment->size_bytes), ", behind ",
-                                      FormatBytes(sum.widest->used_bytes), " from ", LabelOf(input, holder.stack)));
+                                      FormatBytes(sum.widest->used_bytes), " from ", LabelOf(context, holder.stack)));
 }
 
 // Whether a failed request would have passed with these holes returned.
-void WeighAgainstFailure(const CauseInput& input, std::uint64_t segment_bytes, CauseFinding& out) {
-  const std::optional<Shortage> shortage = ShortageAt(input);
+void WeighAgainstFailure(const CauseContext& context, std::uint64_t segment_bytes, CauseFinding& out) {
+  const std::optional<Shortage> shortage = ShortageAt(context);
   if (!shortage.has_value() || shortage->MissingBytes() == 0) return;
   if (segment_bytes >= shortage->MissingBytes()) {
     out.evidence.push_back(absl::StrCat("with them returned to the device the failed request of ",
@@ -147,27 +151,27 @@ CauseFinding PinnedOfMessage(const OomMessageVerdict& verdict) {
 
 }  // namespace
 
-CauseFinding DetectPinnedSegment(const CauseInput& input) {
+CauseFinding DetectPinnedSegment(const CauseContext& context) {
   const CauseKind kind = CauseKind::kPinnedSegment;
-  if (input.message_verdict != nullptr) return PinnedOfMessage(*input.message_verdict);
-  if (input.state == nullptr) return NotInTrace(kind, kRecordHistory);
-  const std::optional<EventIndex> lifetime = CommonLifetime(*input.timeline);
+  if (context.message.has_value()) return PinnedOfMessage(*context.message);
+  if (!context.history.has_value()) return NotInTrace(kind, kRecordHistory);
+  const std::optional<EventIndex> lifetime = CommonLifetime(*context.history->timeline);
   CauseFinding out = Found(kind, lifetime.has_value() ? Confidence::kLikely : Confidence::kPossible, 0);
   HoleSum sum;
-  const std::vector<HeldSegment> segments = HeldSegments(input);
+  const std::vector<HeldSegment> segments = HeldSegments(context);
   for (const HeldSegment& held : segments) {
     if (held.segment->is_small_pool || held.segment->is_expandable || held.UsedShare() > kPinnedUsedShare) continue;
-    if (IsMediumSegment(input, held)) continue;
-    if (lifetime.has_value() && !IsHeldByOldBlocks(input, held, *lifetime)) continue;
+    if (IsMediumSegment(context, held)) continue;
+    if (lifetime.has_value() && !IsHeldByOldBlocks(context, held, *lifetime)) continue;
     sum.Add(held, out);
   }
-  if (!IsMaterial(input, sum.HoleBytes())) {
+  if (!IsMaterial(context, sum.HoleBytes())) {
     return Absent(kind, absl::StrCat("holes behind small long-lived blocks take ", FormatBytes(sum.HoleBytes())));
   }
   out.bytes = sum.HoleBytes();
-  SetStacks(input, out);
+  SetStacks(context, out);
   out.evidence.push_back(sum.Sentence());
-  AddWidest(input, sum, out);
+  AddWidest(context, sum, out);
   if (lifetime.has_value()) {
     out.evidence.push_back(absl::StrCat("most of that is held by blocks older than the ",
                                         FormatCount(static_cast<std::uint64_t>(*lifetime)),
@@ -175,49 +179,49 @@ CauseFinding DetectPinnedSegment(const CauseInput& input) {
   } else {
     out.counter_evidence.push_back("how long blocks live is not in this trace: none was freed in it");
   }
-  WeighAgainstFailure(input, sum.segment_bytes, out);
+  WeighAgainstFailure(context, sum.segment_bytes, out);
   return out;
 }
 
-CauseFinding DetectMediumRequests(const CauseInput& input) {
+CauseFinding DetectMediumRequests(const CauseContext& context) {
   const CauseKind kind = CauseKind::kMediumRequests;
   CauseFinding out = Found(kind, Confidence::kLikely, 0);
   HoleSum sum;
-  const std::vector<HeldSegment> segments = HeldSegments(input);
+  const std::vector<HeldSegment> segments = HeldSegments(context);
   for (const HeldSegment& held : segments) {
-    if (IsMediumSegment(input, held) && held.UsedShare() <= kMediumUsedShare) sum.Add(held, out);
+    if (IsMediumSegment(context, held) && held.UsedShare() <= kMediumUsedShare) sum.Add(held, out);
   }
   const std::string sentence =
       absl::StrCat("segments for requests of 1 to 10 MiB: ", sum.segments == 0 ? "none with holes" : sum.Sentence());
-  if (!IsMaterial(input, sum.HoleBytes())) return Absent(kind, sentence);
+  if (!IsMaterial(context, sum.HoleBytes())) return Absent(kind, sentence);
   out.bytes = sum.HoleBytes();
-  SetStacks(input, out);
+  SetStacks(context, out);
   out.evidence.push_back(sentence);
-  AddWidest(input, sum, out);
-  WeighAgainstFailure(input, sum.segment_bytes, out);
+  AddWidest(context, sum, out);
+  WeighAgainstFailure(context, sum.segment_bytes, out);
   return out;
 }
 
-CauseFinding DetectSmallLargeSplit(const CauseInput& input) {
+CauseFinding DetectSmallLargeSplit(const CauseContext& context) {
   const CauseKind kind = CauseKind::kSmallLargeSplit;
   CauseFinding out = Found(kind, Confidence::kLikely, 0);
   HoleSum sum;
-  const std::vector<HeldSegment> segments = HeldSegments(input);
+  const std::vector<HeldSegment> segments = HeldSegments(context);
   for (const HeldSegment& held : segments) {
     if (held.segment->is_small_pool && held.UsedShare() <= kSmallPoolUsedShare) sum.Add(held, out);
   }
   const std::string sentence = absl::StrCat("the pool for requests up to 1 MiB: ",
                                             sum.segments == 0 ? "no segment is half empty" : sum.Sentence());
-  if (!IsMaterial(input, sum.HoleBytes())) return Absent(kind, sentence);
+  if (!IsMaterial(context, sum.HoleBytes())) return Absent(kind, sentence);
   out.bytes = sum.HoleBytes();
-  SetStacks(input, out);
+  SetStacks(context, out);
   out.evidence.push_back(sentence);
-  const std::optional<Shortage> shortage = ShortageAt(input);
+  const std::optional<Shortage> shortage = ShortageAt(context);
   if (shortage.has_value() && policy::IsSmall(shortage->request_bytes)) {
     return Absent(kind, absl::StrCat(sentence, "; the failed request was small itself"));
   }
   out.evidence.push_back("larger requests cannot be served from there");
-  WeighAgainstFailure(input, sum.segment_bytes, out);
+  WeighAgainstFailure(context, sum.segment_bytes, out);
   return out;
 }
 

@@ -12,7 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -31,24 +32,24 @@ struct Outside {
 };
 
 // Held on the device, not by this allocator; nullopt where the input does not tell.
-std::optional<Outside> OutsideOf(const CauseInput& input) {
-  if (input.message_verdict != nullptr) {
-    const OomAccounting& parts = input.message_verdict->accounting;
+std::optional<Outside> OutsideOf(const CauseContext& context) {
+  if (context.message.has_value()) {
+    const OomAccounting& parts = context.message->accounting;
     if (!parts.outside_bytes.has_value() || !parts.total_bytes.has_value()) return std::nullopt;
     return Outside{*parts.outside_bytes, *parts.total_bytes};
   }
-  if (input.timeline == nullptr) return std::nullopt;
-  const std::uint64_t reserved = input.timeline->TotalsAfter(input.moment).reserved_bytes;
-  if (input.device_used_bytes.has_value()) {
+  if (!context.history.has_value()) return std::nullopt;
+  const std::uint64_t reserved = context.history->timeline->TotalsAfter(context.history->moment).reserved_bytes;
+  if (context.device.device_used_bytes.has_value()) {
     // Read while the program ran: at most the peak was reserved then.
-    const std::uint64_t most = std::max(reserved, input.timeline->reserved_peak().bytes);
-    return Outside{*input.device_used_bytes - std::min(most, *input.device_used_bytes),
-                   input.total_bytes.value_or(*input.device_used_bytes)};
+    const std::uint64_t most = std::max(reserved, context.history->timeline->reserved_peak().bytes);
+    return Outside{*context.device.device_used_bytes - std::min(most, *context.device.device_used_bytes),
+                   context.device.total_bytes.value_or(*context.device.device_used_bytes)};
   }
-  const std::optional<Shortage> shortage = ShortageAt(input);
-  if (!shortage.has_value() || !input.total_bytes.has_value()) return std::nullopt;
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (!shortage.has_value() || !context.device.total_bytes.has_value()) return std::nullopt;
   const std::uint64_t own = reserved + shortage->device_free_bytes;
-  return Outside{*input.total_bytes - std::min(own, *input.total_bytes), *input.total_bytes};
+  return Outside{*context.device.total_bytes - std::min(own, *context.device.total_bytes), *context.device.total_bytes};
 }
 
 bool IsWorthNaming(const Outside& outside) {
@@ -58,8 +59,8 @@ bool IsWorthNaming(const Outside& outside) {
 bool IsContext(std::uint64_t bytes) { return kLeastContextBytes <= bytes && bytes <= kMostContextBytes; }
 
 // What the message tells of each other process.
-std::vector<std::uint64_t> NamedProcesses(const CauseInput& input) {
-  return input.message_verdict == nullptr ? std::vector<std::uint64_t>{} : input.message_verdict->other_processes;
+std::vector<std::uint64_t> NamedProcesses(const CauseContext& context) {
+  return !context.message.has_value() ? std::vector<std::uint64_t>{} : context.message->other_processes;
 }
 
 // Several processes, each with no more than a context: ranks that never chose another device.
@@ -68,8 +69,8 @@ bool AreContexts(const std::vector<std::uint64_t>& processes) {
 }
 
 // As many contexts as there are other ranks, and not much else.
-bool FitsOtherRanks(const CauseInput& input, const Outside& outside) {
-  const std::uint64_t others = input.ranks.size() < 2 ? 0 : input.ranks.size() - 1;
+bool FitsOtherRanks(const CauseContext& context, const Outside& outside) {
+  const std::uint64_t others = context.device.ranks.size() < 2 ? 0 : context.device.ranks.size() - 1;
   return others > 0 && outside.bytes > kMostContextBytes && outside.bytes >= (others + 1) * kLeastContextBytes &&
          outside.bytes <= (others + 1) * kMostContextBytes;
 }
@@ -96,27 +97,28 @@ bool IsWorkspace(const trace::StackTable& stacks, trace::StackId stack) {
   return false;
 }
 
-CauseFinding WorkspacesOfBlocks(const CauseInput& input) {
+CauseFinding WorkspacesOfBlocks(const CauseContext& context) {
   CauseFinding out = Found(CauseKind::kWorkspaces, Confidence::kLikely, 0);
-  const auto blocks = input.timeline->blocks();
+  const auto blocks = context.history->timeline->blocks();
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (!blocks[i].IsLiveAfter(input.moment) || !IsWorkspace(*input.stacks, blocks[i].stack)) continue;
+    if (!blocks[i].IsLiveAfter(context.history->moment) || !IsWorkspace(*context.history->stacks, blocks[i].stack))
+      continue;
     out.bytes += blocks[i].size_bytes;
     out.blocks.push_back(i);
   }
   const std::string sentence = absl::StrCat(FormatCount(out.blocks.size()), " live blocks of together ",
                                             FormatBytes(out.bytes), " were taken by CUDA libraries");
-  if (!IsMaterial(input, out.bytes)) return Absent(CauseKind::kWorkspaces, sentence);
-  SetStacks(input, out);
+  if (!IsMaterial(context, out.bytes)) return Absent(CauseKind::kWorkspaces, sentence);
+  SetStacks(context, out);
   out.evidence.push_back(sentence);
   return out;
 }
 
 }  // namespace
 
-CauseFinding DetectOtherProcess(const CauseInput& input) {
+CauseFinding DetectOtherProcess(const CauseContext& context) {
   const CauseKind kind = CauseKind::kOtherProcess;
-  const std::vector<std::uint64_t> named = NamedProcesses(input);
+  const std::vector<std::uint64_t> named = NamedProcesses(context);
   if (!named.empty()) {
     if (AreContexts(named)) return Absent(kind, "the named processes hold no more than a context each");
     CauseFinding out = Found(kind, Confidence::kLikely, Sum(named));
@@ -125,12 +127,12 @@ CauseFinding DetectOtherProcess(const CauseInput& input) {
                                         FormatBytes(out.bytes)));
     return out;
   }
-  const std::optional<Outside> outside = OutsideOf(input);
+  const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
   if (outside->bytes <= kMostContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
   }
-  if (!IsWorthNaming(*outside) || FitsOtherRanks(input, *outside)) return Absent(kind, OutsideSentence(*outside));
+  if (!IsWorthNaming(*outside) || FitsOtherRanks(context, *outside)) return Absent(kind, OutsideSentence(*outside));
   CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes - kMostContextBytes);
   out.evidence.push_back(absl::StrCat(OutsideSentence(*outside), "; one context takes at most about ",
                                       FormatBytes(kMostContextBytes), " of it"));
@@ -138,9 +140,9 @@ CauseFinding DetectOtherProcess(const CauseInput& input) {
   return out;
 }
 
-CauseFinding DetectOtherRanksContexts(const CauseInput& input) {
+CauseFinding DetectOtherRanksContexts(const CauseContext& context) {
   const CauseKind kind = CauseKind::kOtherRanksContexts;
-  const std::vector<std::uint64_t> named = NamedProcesses(input);
+  const std::vector<std::uint64_t> named = NamedProcesses(context);
   if (!named.empty()) {
     const std::string sentence =
         absl::StrCat("the message names ", FormatCount(named.size()),
@@ -151,27 +153,27 @@ CauseFinding DetectOtherRanksContexts(const CauseInput& input) {
     out.evidence.push_back("ranks that touch a device before torch.cuda.set_device(local_rank) leave a context on it");
     return out;
   }
-  const std::optional<Outside> outside = OutsideOf(input);
+  const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
   if (outside->bytes <= kMostContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
   }
-  if (input.ranks.size() < 2) return NotInTrace(kind, "how many ranks the job has would tell, and nvidia-smi");
-  if (!FitsOtherRanks(input, *outside)) return Absent(kind, OutsideSentence(*outside));
-  CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes - outside->bytes / input.ranks.size());
+  if (context.device.ranks.size() < 2) return NotInTrace(kind, "how many ranks the job has would tell, and nvidia-smi");
+  if (!FitsOtherRanks(context, *outside)) return Absent(kind, OutsideSentence(*outside));
+  CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes - outside->bytes / context.device.ranks.size());
   out.evidence.push_back(absl::StrCat(OutsideSentence(*outside), ", as much as one context for each of ",
-                                      FormatCount(input.ranks.size()), " ranks takes"));
+                                      FormatCount(context.device.ranks.size()), " ranks takes"));
   return out;
 }
 
-CauseFinding DetectWorkspaces(const CauseInput& input) {
+CauseFinding DetectWorkspaces(const CauseContext& context) {
   const CauseKind kind = CauseKind::kWorkspaces;
-  const bool has_stacks = input.timeline != nullptr && input.stacks != nullptr && input.stacks->stack_count() > 0;
+  const bool has_stacks = context.history.has_value() && context.history->HasStacks();
   if (has_stacks) {
-    CauseFinding out = WorkspacesOfBlocks(input);
+    CauseFinding out = WorkspacesOfBlocks(context);
     if (out.finding == Finding::kFound) return out;
   }
-  const std::optional<Outside> outside = OutsideOf(input);
+  const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
   if (outside->bytes > kMostContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", more than a context and its libraries take"));

@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
-#include "analyzer/analyses/causes/program_causes.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -42,15 +42,15 @@ struct LineUse {
 };
 
 // Every evaluation stack: its allocations in the window up to the moment, and its live blocks.
-std::map<trace::StackId, LineUse> EvaluationUse(const CauseInput& input) {
-  const ProgramParts parts(input.stacks);
+std::map<trace::StackId, LineUse> EvaluationUse(const CauseContext& context) {
+  const ProgramParts parts(context.history->stacks);
   std::map<trace::StackId, LineUse> out;
-  for (const BlockSpan& block : input.timeline->blocks()) {
+  for (const BlockSpan& block : context.history->timeline->blocks()) {
     const ProgramPart part = parts.Of(block.stack);
-    if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > input.moment) continue;
+    if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > context.history->moment) continue;
     LineUse& use = out[block.stack];
     ++use.allocations;
-    if (block.IsLiveAfter(input.moment)) use.live.push_back({&block, part});
+    if (block.IsLiveAfter(context.history->moment)) use.live.push_back({&block, part});
   }
   return out;
 }
@@ -68,13 +68,13 @@ struct SegmentUse {
 
 }  // namespace
 
-CauseFinding DetectEvalWithoutNoGrad(const CauseInput& input) {
+CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kEvalWithoutNoGrad;
   std::vector<LiveBlock> kept;
   std::size_t stacks = 0;
   std::size_t live_stacks = 0;
-  for (const auto& [stack, use] : EvaluationUse(input)) {
-    if (!AnyFrame(input, stack, IsForwardFrame)) continue;
+  for (const auto& [stack, use] : EvaluationUse(context)) {
+    if (!AnyFrame(context, stack, IsForwardFrame)) continue;
     ++stacks;
     if (!use.live.empty()) ++live_stacks;
     AppendBlocks(use.live, kept);
@@ -82,21 +82,21 @@ CauseFinding DetectEvalWithoutNoGrad(const CauseInput& input) {
   if (stacks == 0) return Absent(kKind, "no evaluation is recorded before that moment");
   const std::uint64_t bytes = BytesOf(kept);
   const double share = static_cast<double>(live_stacks) / static_cast<double>(stacks);
-  if (kept.size() < kLeastKept || share < kLeastKeptStacks || stacks < 2 || !IsMaterial(input, bytes)) {
+  if (kept.size() < kLeastKept || share < kLeastKeptStacks || stacks < 2 || !IsMaterial(context, bytes)) {
     return Absent(
         kKind, absl::StrCat(live_stacks, " of ", stacks, " forward lines of the evaluation hold ", FormatBytes(bytes)));
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(kept);
-  out.evidence.push_back(absl::StrCat(live_stacks, " of ", stacks, " forward lines of the evaluation hold ",
-                                      FormatBytes(bytes), " in ", kept.size(),
-                                      " blocks at once, as a backward pass would need them; ", MostFrom(input, kept)));
+  out.evidence.push_back(
+      absl::StrCat(live_stacks, " of ", stacks, " forward lines of the evaluation hold ", FormatBytes(bytes), " in ",
+                   kept.size(), " blocks at once, as a backward pass would need them; ", MostFrom(context, kept)));
   return out;
 }
 
-CauseFinding DetectEvalAccumulates(const CauseInput& input) {
+CauseFinding DetectEvalAccumulates(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kEvalAccumulates;
-  const std::map<trace::StackId, LineUse> uses = EvaluationUse(input);
+  const std::map<trace::StackId, LineUse> uses = EvaluationUse(context);
   if (uses.empty()) return Absent(kKind, "no evaluation is recorded before that moment");
   std::vector<LiveBlock> piled;
   std::size_t others = 0;
@@ -113,24 +113,24 @@ CauseFinding DetectEvalAccumulates(const CauseInput& input) {
   const std::uint64_t bytes = BytesOf(piled);
   const bool do_others_go =
       others > 0 && static_cast<double>(others_live) <= kMostOthersKept * static_cast<double>(others);
-  if (piled.empty() || !do_others_go || !IsMaterial(input, bytes)) {
+  if (piled.empty() || !do_others_go || !IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat("lines of the evaluation that keep all they make hold ", FormatBytes(bytes)));
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(piled);
   out.evidence.push_back(absl::StrCat(piled.size(), " blocks of the evaluation pile up to ", FormatBytes(bytes), "; ",
-                                      MostFrom(input, piled)));
+                                      MostFrom(context, piled)));
   out.evidence.push_back(absl::StrCat("of its other ", others, " blocks ", others_live, " are alive"));
   return out;
 }
 
-CauseFinding DetectLoadedTwice(const CauseInput& input) {
+CauseFinding DetectLoadedTwice(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kLoadedTwice;
   std::vector<LiveBlock> loaded;
   std::map<std::uint64_t, std::size_t> model;  // sizes of what is alive beside it
-  for (const LiveBlock& live : LiveBlocks(input)) {
+  for (const LiveBlock& live : LiveBlocks(context)) {
     if (live.block->stack == trace::kNoStack) continue;
-    if (AnyFrame(input, live.block->stack, IsCheckpointFrame)) {
+    if (AnyFrame(context, live.block->stack, IsCheckpointFrame)) {
       loaded.push_back(live);
     } else if (live.part == ProgramPart::kUnknown || live.part == ProgramPart::kLoading) {
       ++model[live.block->size_bytes];
@@ -146,29 +146,30 @@ CauseFinding DetectLoadedTwice(const CauseInput& input) {
   }
   const std::uint64_t bytes = BytesOf(twice);
   const auto whole = static_cast<double>(BytesOf(loaded));
-  if (twice.size() < kLeastLoaded || static_cast<double>(bytes) < kLeastMatched * whole || !IsMaterial(input, bytes)) {
+  if (twice.size() < kLeastLoaded || static_cast<double>(bytes) < kLeastMatched * whole ||
+      !IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat(FormatBytes(bytes), " of a loaded checkpoint have a twin of the same size"));
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(twice);
   out.evidence.push_back(absl::StrCat(twice.size(), " of ", loaded.size(), " blocks of a loaded checkpoint, ",
                                       FormatBytes(bytes), ", have a twin of the same size in the model; ",
-                                      MostFrom(input, twice)));
+                                      MostFrom(context, twice)));
   out.evidence.push_back("torch.load(..., map_location=\"cpu\") keeps the copy off the device");
   return out;
 }
 
-CauseFinding DetectCacheBetweenPhases(const CauseInput& input) {
+CauseFinding DetectCacheBetweenPhases(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kCacheBetweenPhases;
-  const ProgramParts parts(input.stacks);
+  const ProgramParts parts(context.history->stacks);
   std::map<std::uint32_t, SegmentUse> uses;
   bool is_evaluation_now = false;
   EventIndex last_other = timeline::kBeforeWindow;  // the last allocation of the other phase
   EventIndex last_of[2] = {timeline::kBeforeWindow, timeline::kBeforeWindow};
-  for (const BlockSpan& block : input.timeline->blocks()) {
-    if (block.alloc_event > input.moment) continue;
+  for (const BlockSpan& block : context.history->timeline->blocks()) {
+    if (block.alloc_event > context.history->moment) continue;
     SegmentUse& use = uses[block.segment];
-    if (block.IsActiveAfter(input.moment)) use.active_bytes += block.size_bytes;
+    if (block.IsActiveAfter(context.history->moment)) use.active_bytes += block.size_bytes;
     if (block.alloc_event < 0 || block.alloc_event < use.last) continue;
     use.is_evaluation = IsEvaluating(parts.Of(block.stack));
     use.last = block.alloc_event;
@@ -180,17 +181,17 @@ CauseFinding DetectCacheBetweenPhases(const CauseInput& input) {
   last_other = std::min(last_of[0], last_of[1]);
   std::uint64_t left_over = 0;
   std::uint64_t grown = 0;
-  for (std::uint32_t i = 0; i < input.timeline->segments().size(); ++i) {
-    const timeline::SegmentSpan& segment = input.timeline->segments()[i];
-    if (!segment.ExistsAfter(input.moment) || segment.is_expandable || uses.count(i) == 0) continue;
+  for (std::uint32_t i = 0; i < context.history->timeline->segments().size(); ++i) {
+    const timeline::SegmentSpan& segment = context.history->timeline->segments()[i];
+    if (!segment.ExistsAfter(context.history->moment) || segment.is_expandable || uses.count(i) == 0) continue;
     const SegmentUse& use = uses[i];
-    const std::uint64_t size = segment.ExtentAfter(input.moment).size_bytes;
+    const std::uint64_t size = segment.ExtentAfter(context.history->moment).size_bytes;
     if (use.last >= 0 && use.is_evaluation != is_evaluation_now) left_over += size - std::min(size, use.active_bytes);
     if (use.is_evaluation == is_evaluation_now && segment.BeginEvent() > last_other) grown += size;
   }
   const std::uint64_t bytes = std::min(left_over, grown);
   const char* const other = is_evaluation_now ? "the training" : "the evaluation or generation";
-  if (!IsMaterial(input, bytes)) {
+  if (!IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat("of what ", other, " left in the cache ", FormatBytes(bytes),
                                       " stay unused while the current phase grows"));
   }

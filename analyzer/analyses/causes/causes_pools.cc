@@ -5,7 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -69,9 +70,9 @@ std::string DescribeStreams(const StreamPeaks& peaks) {
 }
 
 // The growth that most memory of another stream would have spared.
-const Growth* WorstGrowthBesideStreams(const CauseInput& input) {
+const Growth* WorstGrowthBesideStreams(const CauseContext& context) {
   const Growth* worst = nullptr;
-  for (const Growth& growth : input.growths) {
+  for (const Growth& growth : context.history->growths) {
     if (!growth.pool.IsDefault() || growth.other_streams.largest < growth.request_bytes) continue;
     if (growth.own.largest >= growth.request_bytes) continue;  // not the stream kept it away
     if (worst == nullptr || growth.request_bytes > worst->request_bytes) worst = &growth;
@@ -83,9 +84,9 @@ struct PoolSum {
   std::uint64_t pools = 0, reserved = 0, free = 0;
 };
 
-PoolSum PrivatePools(const CauseInput& input) {
+PoolSum PrivatePools(const CauseContext& context) {
   std::map<PoolId, PoolSum> pools;
-  for (const timeline::StateSegment& segment : input.state->segments) {
+  for (const timeline::StateSegment& segment : context.history->state.segments) {
     if (segment.pool.IsDefault()) continue;
     pools[segment.pool].reserved += segment.size_bytes;
     for (const timeline::FreeRange& range : timeline::FreeRanges(segment)) pools[segment.pool].free += range.size_bytes;
@@ -116,11 +117,11 @@ CauseFinding PoolsOfMessage(const OomMessageVerdict& verdict) {
 
 }  // namespace
 
-CauseFinding DetectStreamsDoNotShare(const CauseInput& input) {
+CauseFinding DetectStreamsDoNotShare(const CauseContext& context) {
   const CauseKind kind = CauseKind::kStreamsDoNotShare;
-  const StreamPeaks peaks = PeaksByStream(*input.timeline);
+  const StreamPeaks peaks = PeaksByStream(*context.history->timeline);
   if (peaks.streams.size() < 2) return Absent(kind, "all large blocks belong to one stream");
-  const Growth* worst = WorstGrowthBesideStreams(input);
+  const Growth* worst = WorstGrowthBesideStreams(context);
   if (worst == nullptr) return Absent(kind, "no request missed memory that only its stream kept away");
   std::uint64_t bytes = std::min(peaks.ApartBytes(), worst->other_streams.bytes);
   if (worst->is_failure) bytes = std::max(bytes, worst->other_streams.largest);
@@ -129,7 +130,7 @@ CauseFinding DetectStreamsDoNotShare(const CauseInput& input) {
                    Handle(worst->stream), worst->is_failure ? " failed to get " : " obtained memory for ",
                    FormatBytes(worst->request_bytes), " while ", FormatBytes(worst->other_streams.bytes),
                    " lay free with other streams, ", FormatBytes(worst->other_streams.largest), " of it in one piece");
-  if (!IsMaterial(input, bytes)) return Absent(kind, growth);
+  if (!IsMaterial(context, bytes)) return Absent(kind, growth);
   CauseFinding out = Found(kind, Confidence::kLikely, bytes);
   out.evidence.push_back(growth);
   out.evidence.push_back(absl::StrCat("peaks of large blocks: ", DescribeStreams(peaks), "; all together ",
@@ -138,26 +139,27 @@ CauseFinding DetectStreamsDoNotShare(const CauseInput& input) {
   return out;
 }
 
-CauseFinding DetectPrivatePools(const CauseInput& input) {
+CauseFinding DetectPrivatePools(const CauseContext& context) {
   const CauseKind kind = CauseKind::kPrivatePools;
-  if (input.message_verdict != nullptr) return PoolsOfMessage(*input.message_verdict);
-  if (input.state == nullptr) return NotInTrace(kind, kRecordHistory);
-  const PoolSum sum = PrivatePools(input);
+  if (context.message.has_value()) return PoolsOfMessage(*context.message);
+  if (!context.history.has_value()) return NotInTrace(kind, kRecordHistory);
+  const PoolSum sum = PrivatePools(context);
   if (sum.pools == 0) return Absent(kind, "there are no private pools");
   const std::string sentence = absl::StrCat(
       FormatBytes(sum.free), " of ", FormatBytes(sum.reserved), " in ", FormatCount(sum.pools),
       sum.pools == 1 ? " private pool is free" : " private pools are free", " and can serve no request from outside");
-  if (!IsMaterial(input, sum.free)) return Absent(kind, sentence);
-  const auto spared = std::find_if(input.growths.begin(), input.growths.end(), [](const Growth& growth) {
-    return growth.pool.IsDefault() && growth.other_pools.largest >= growth.request_bytes &&
-           growth.own.largest < growth.request_bytes;
-  });
-  if (spared == input.growths.end()) {
+  if (!IsMaterial(context, sum.free)) return Absent(kind, sentence);
+  const auto spared =
+      std::find_if(context.history->growths.begin(), context.history->growths.end(), [](const Growth& growth) {
+        return growth.pool.IsDefault() && growth.other_pools.largest >= growth.request_bytes &&
+               growth.own.largest < growth.request_bytes;
+      });
+  if (spared == context.history->growths.end()) {
     CauseFinding out = Absent(kind, sentence);
     out.counter_evidence.push_back("no request of the default pool would have fitted there");
     return out;
   }
-  const std::optional<Shortage> shortage = ShortageAt(input);
+  const std::optional<Shortage> shortage = ShortageAt(context);
   CauseFinding out = Found(kind, shortage.has_value() ? Confidence::kLikely : Confidence::kPossible, sum.free);
   out.evidence.push_back(sentence);
   out.evidence.push_back(

@@ -5,7 +5,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/state/state_accounting.h"
 
 namespace ashlar::analyses {
@@ -22,36 +23,37 @@ bool RoundsUp(const policy::Options& options) {
                      [](std::uint64_t divisions) { return divisions > 1; });
 }
 
-bool HasExpandableSegments(const CauseInput& input) {
-  const auto segments = input.timeline->segments();
+bool HasExpandableSegments(const CauseContext& context) {
+  const auto segments = context.history->timeline->segments();
   return std::any_of(segments.begin(), segments.end(),
                      [](const timeline::SegmentSpan& segment) { return segment.is_expandable; });
 }
 
 // What was asked for: the conf string stands, whatever the platform made of it.
-bool AskedForExpandable(const CauseInput& input) {
-  const bool is_on = input.options != nullptr && input.options->expandable_segments;
-  return is_on || (input.settings != nullptr && (input.settings->expandable_segments ||
-                                                 absl::StrContains(input.settings->conf, "expandable_segments:True")));
+bool AskedForExpandable(const CauseContext& context) {
+  const bool is_on = context.history->options != nullptr && context.history->options->expandable_segments;
+  return is_on || (context.history->settings != nullptr &&
+                   (context.history->settings->expandable_segments ||
+                    absl::StrContains(context.history->settings->conf, "expandable_segments:True")));
 }
 
 // Whether pieces of the cache, put together as pages can be, would have served a request that obtained new memory.
-bool PiecesWouldHaveServed(const CauseInput& input) {
-  return std::any_of(input.growths.begin(), input.growths.end(), [](const Growth& growth) {
+bool PiecesWouldHaveServed(const CauseContext& context) {
+  return std::any_of(context.history->growths.begin(), context.history->growths.end(), [](const Growth& growth) {
     return growth.own.bytes >= growth.request_bytes && growth.own.largest < growth.request_bytes;
   });
 }
 
 }  // namespace
 
-CauseFinding DetectRounding(const CauseInput& input) {
+CauseFinding DetectRounding(const CauseContext& context) {
   const CauseKind kind = CauseKind::kRounding;
-  const core::Accounting parts = AccountState(*input.state);
+  const core::Accounting parts = AccountState(context.history->state);
   if (!parts.rounding_bytes.has_value()) {
     return NotInTrace(kind, "what was requested would tell: PyTorch records it from 2.1 on");
   }
   const std::uint64_t bytes = *parts.rounding_bytes;
-  const bool rounds_up = input.options != nullptr && RoundsUp(*input.options);
+  const bool rounds_up = context.history->options != nullptr && RoundsUp(*context.history->options);
   const double least_share = rounds_up ? kRoundingShare : kUnsplitShare;
   const std::string share = absl::StrCat("blocks span ", FormatBytes(bytes), " more than was requested, ",
                                          ShareText(bytes, parts.allocated_bytes), " of what is allocated");
@@ -69,15 +71,15 @@ CauseFinding DetectRounding(const CauseInput& input) {
   return out;
 }
 
-CauseFinding DetectMaxSplitSize(const CauseInput& input) {
+CauseFinding DetectMaxSplitSize(const CauseContext& context) {
   const CauseKind kind = CauseKind::kMaxSplitSize;
-  if (input.options == nullptr) return NotInTrace(kind, "the allocator's settings would tell");
-  const std::uint64_t limit = input.options->max_split_size_bytes;
+  if (context.history->options == nullptr) return NotInTrace(kind, "the allocator's settings would tell");
+  const std::uint64_t limit = context.history->options->max_split_size_bytes;
   if (limit == policy::kUnlimited) return Absent(kind, "max_split_size_mb is not set");
   std::uint64_t refused = 0;
   std::uint64_t obtained = 0;
   const Growth* first = nullptr;
-  for (const Growth& growth : input.growths) {
+  for (const Growth& growth : context.history->growths) {
     if (!growth.pool.IsDefault() || growth.is_small_pool || growth.own.largest < growth.request_bytes) continue;
     if (first == nullptr) first = &growth;
     ++refused;
@@ -85,8 +87,8 @@ CauseFinding DetectMaxSplitSize(const CauseInput& input) {
   }
   const std::string sentence = absl::StrCat(FormatCount(refused), " requests found a free block that was large enough ",
                                             "and could not have it for the split limit of ", FormatBytes(limit));
-  const std::uint64_t bytes = std::min(obtained, SparableBytes(input));
-  if (refused == 0 || !IsMaterial(input, bytes)) return Absent(kind, sentence);
+  const std::uint64_t bytes = std::min(obtained, SparableBytes(context));
+  if (refused == 0 || !IsMaterial(context, bytes)) return Absent(kind, sentence);
   CauseFinding out = Found(kind, Confidence::kLikely, bytes);
   out.evidence.push_back(absl::StrCat(sentence, "; ", FormatBytes(obtained), " were obtained instead"));
   out.evidence.push_back(absl::StrCat("the first: event ", FormatCount(static_cast<std::uint64_t>(first->event)), ", ",
@@ -95,16 +97,16 @@ CauseFinding DetectMaxSplitSize(const CauseInput& input) {
   return out;
 }
 
-CauseFinding DetectNotExpandable(const CauseInput& input) {
+CauseFinding DetectNotExpandable(const CauseContext& context) {
   const CauseKind kind = CauseKind::kNotExpandable;
-  const bool is_asked = AskedForExpandable(input);
-  if (is_asked && HasExpandableSegments(input)) return Absent(kind, "expandable segments are in use");
-  const std::uint64_t gap = SparableBytes(input);
-  const std::uint64_t reserved = input.timeline->reserved_peak().bytes;
+  const bool is_asked = AskedForExpandable(context);
+  if (is_asked && HasExpandableSegments(context)) return Absent(kind, "expandable segments are in use");
+  const std::uint64_t gap = SparableBytes(context);
+  const std::uint64_t reserved = context.history->timeline->reserved_peak().bytes;
   const std::string unused =
       absl::StrCat(FormatBytes(gap), " of ", FormatBytes(reserved), " peak reserved were never in use at once");
   const bool is_wide = static_cast<double>(gap) >= kGapShare * static_cast<double>(reserved);
-  if (!IsMaterial(input, gap) || !is_wide || !PiecesWouldHaveServed(input)) {
+  if (!IsMaterial(context, gap) || !is_wide || !PiecesWouldHaveServed(context)) {
     CauseFinding out = Absent(kind, unused);
     if (is_asked)
       out.counter_evidence.push_back("expandable_segments:True was asked for, yet no segment is expandable");

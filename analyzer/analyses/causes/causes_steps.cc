@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
-#include "analyzer/analyses/causes/program_causes.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -41,27 +41,29 @@ std::size_t MicroSteps(const Steps& steps, EventIndex moment) {
 
 }  // namespace
 
-CauseFinding DetectGraphKeptAlive(const CauseInput& input) {
+CauseFinding DetectGraphKeptAlive(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kGraphKeptAlive;
-  if (input.steps->steps.size() < 4) {
+  if (context.history->steps.steps.size() < 4) {
     return NotInTrace(kKind, "four whole steps would tell: record a longer window");
   }
   std::set<trace::StackId> leaking;
-  for (const Leak& leak : input.steps->leaks) leaking.insert(leak.stack);
-  const std::optional<std::size_t> now = StepAt(*input.steps, input.moment);
-  const EventIndex before = now.has_value() ? input.steps->steps[*now].begin : input.steps->steps.back().begin;
+  for (const Leak& leak : context.history->steps.leaks) leaking.insert(leak.stack);
+  const std::optional<std::size_t> now = StepAt(context.history->steps, context.history->moment);
+  const EventIndex before =
+      now.has_value() ? context.history->steps.steps[*now].begin : context.history->steps.steps.back().begin;
   std::vector<LiveBlock> kept;
   std::set<trace::StackId> forward;
-  for (const LiveBlock& live : LiveBlocks(input)) {
+  for (const LiveBlock& live : LiveBlocks(context)) {
     const bool is_other = live.part == ProgramPart::kEvaluation || live.part == ProgramPart::kNoGrad ||
                           live.part == ProgramPart::kGeneration || live.part == ProgramPart::kOptimizer;
     if (is_other || leaking.count(live.block->stack) == 0) continue;
-    if (live.block->alloc_event < input.steps->steps.front().begin || live.block->alloc_event >= before) continue;
+    if (live.block->alloc_event < context.history->steps.steps.front().begin || live.block->alloc_event >= before)
+      continue;
     kept.push_back(live);
     if (live.part == ProgramPart::kForward) forward.insert(live.block->stack);
   }
   const std::uint64_t bytes = BytesOf(kept);
-  if (!IsMaterial(input, bytes)) {
+  if (!IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat("older steps have left ", FormatBytes(bytes), " behind"));
   }
   Confidence confidence = Confidence::kPossible;
@@ -69,7 +71,7 @@ CauseFinding DetectGraphKeptAlive(const CauseInput& input) {
   CauseFinding out = Found(kKind, confidence, bytes);
   out.stacks = StacksOf(kept);
   out.evidence.push_back(absl::StrCat("older steps have left ", FormatBytes(bytes), " behind in ", kept.size(),
-                                      " blocks; ", MostFrom(input, kept)));
+                                      " blocks; ", MostFrom(context, kept)));
   if (!forward.empty()) {
     out.evidence.push_back(absl::StrCat(forward.size(), " of the stacks are of a forward pass, step after step"));
   } else {
@@ -78,18 +80,18 @@ CauseFinding DetectGraphKeptAlive(const CauseInput& input) {
   return out;
 }
 
-CauseFinding DetectGradientsKept(const CauseInput& input) {
+CauseFinding DetectGradientsKept(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kGradientsKept;
-  const EventIndex pass = PassBegin(*input.steps, input.moment);
+  const EventIndex pass = PassBegin(context.history->steps, context.history->moment);
   std::vector<LiveBlock> gradients;
-  for (const LiveBlock& live : LiveBlocks(input)) {
+  for (const LiveBlock& live : LiveBlocks(context)) {
     if (live.part == ProgramPart::kBackward && live.block->alloc_event < pass) gradients.push_back(live);
   }
   const std::uint64_t bytes = BytesOf(gradients);
-  if (gradients.size() < kLeastGradients || !IsMaterial(input, bytes)) {
+  if (gradients.size() < kLeastGradients || !IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat("of earlier backward passes ", FormatBytes(bytes), " are alive"));
   }
-  const std::size_t micro_steps = MicroSteps(*input.steps, input.moment);
+  const std::size_t micro_steps = MicroSteps(context.history->steps, context.history->moment);
   CauseFinding out = Found(kKind, micro_steps >= 2 ? Confidence::kProven : Confidence::kLikely, bytes);
   out.stacks = StacksOf(gradients);
   out.evidence.push_back(absl::StrCat(FormatBytes(bytes), " in ", gradients.size(),
@@ -104,12 +106,12 @@ CauseFinding DetectGradientsKept(const CauseInput& input) {
   return out;
 }
 
-CauseFinding DetectRankImbalance(const CauseInput& input) {
+CauseFinding DetectRankImbalance(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kRankImbalance;
-  if (input.ranks.size() < 2) {
+  if (context.device.ranks.size() < 2) {
     return NotInTrace(kKind, "the snapshots of several ranks would tell: one file is one process");
   }
-  std::vector<RankPeak> ranks(input.ranks.begin(), input.ranks.end());
+  std::vector<RankPeak> ranks(context.device.ranks.begin(), context.device.ranks.end());
   std::sort(ranks.begin(), ranks.end(), [](const RankPeak& a, const RankPeak& b) {
     return std::pair(a.allocated_bytes, a.rank) < std::pair(b.allocated_bytes, b.rank);
   });

@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/cause_detectors.h"
-#include "analyzer/analyses/causes/program_causes.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -42,20 +42,19 @@ std::vector<LiveBlock> SelectBlocks(const std::vector<LiveBlock>& blocks, Predic
 }
 
 // Begins of the optimizer's phases up to the moment.
-std::vector<EventIndex> OptimizerPhases(const CauseInput& input) {
+std::vector<EventIndex> OptimizerPhases(const CauseContext& context) {
   std::vector<EventIndex> out;
-  if (input.steps == nullptr) return out;
-  for (const Phase& phase : input.steps->phases) {
-    if (phase.name == ProgramPartName(ProgramPart::kOptimizer) && phase.events.begin <= input.moment) {
+  for (const Phase& phase : context.history->steps.phases) {
+    if (phase.name == ProgramPartName(ProgramPart::kOptimizer) && phase.events.begin <= context.history->moment) {
       out.push_back(phase.events.begin);
     }
   }
   return out;
 }
 
-EventIndex FirstPhaseEnd(const CauseInput& input, EventIndex begin) {
+EventIndex FirstPhaseEnd(const CauseContext& context, EventIndex begin) {
   EventIndex out = begin;
-  for (const Phase& phase : input.steps->phases) {
+  for (const Phase& phase : context.history->steps.phases) {
     if (phase.events.begin == begin) out = std::max(out, phase.events.end);
   }
   return out;
@@ -63,46 +62,15 @@ EventIndex FirstPhaseEnd(const CauseInput& input, EventIndex begin) {
 
 }  // namespace
 
-std::vector<LiveBlock> LiveBlocks(const CauseInput& input) {
-  const ProgramParts parts(input.stacks);
-  std::vector<LiveBlock> out;
-  for (const timeline::BlockSpan& block : input.timeline->blocks()) {
-    if (block.IsLiveAfter(input.moment)) out.push_back({&block, parts.Of(block.stack)});
-  }
-  return out;
-}
-
-std::uint64_t BytesOf(const std::vector<LiveBlock>& blocks) {
-  std::uint64_t out = 0;
-  for (const LiveBlock& live : blocks) out += live.block->size_bytes;
-  return out;
-}
-
-std::vector<trace::StackId> StacksOf(const std::vector<LiveBlock>& blocks) {
-  std::map<trace::StackId, std::uint64_t> bytes;
-  for (const LiveBlock& live : blocks) bytes[live.block->stack] += live.block->size_bytes;
-  std::vector<trace::StackId> out;
-  for (const auto& [stack, sum] : bytes) out.push_back(stack);
-  std::stable_sort(out.begin(), out.end(), [&](auto a, auto b) { return bytes[a] > bytes[b]; });
-  return out;
-}
-
-std::string MostFrom(const CauseInput& input, const std::vector<LiveBlock>& blocks) {
-  const trace::StackId first = StacksOf(blocks).front();
-  std::uint64_t bytes = 0;
-  for (const LiveBlock& live : blocks) bytes += live.block->stack == first ? live.block->size_bytes : 0;
-  return absl::StrCat(FormatBytes(bytes), " of it from ", LabelOf(input, first));
-}
-
-CauseFinding DetectLogitsSpike(const CauseInput& input) {
+CauseFinding DetectLogitsSpike(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kLogitsSpike;
-  const std::vector<LiveBlock> loss = SelectBlocks(LiveBlocks(input), [&](const LiveBlock& live) {
-    return live.block->alloc_event >= 0 && AnyFrame(input, live.block->stack, IsLossFrame);
+  const std::vector<LiveBlock> loss = SelectBlocks(LiveBlocks(context), [&](const LiveBlock& live) {
+    return live.block->alloc_event >= 0 && AnyFrame(context, live.block->stack, IsLossFrame);
   });
   const std::uint64_t bytes = BytesOf(loss);
-  const std::uint64_t allocated = input.timeline->TotalsAfter(input.moment).allocated_bytes;
+  const std::uint64_t allocated = context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
   const std::string share = ShareText(bytes, allocated);
-  if (!IsMaterial(input, bytes) || static_cast<double>(bytes) < kLeastLogitsShare * static_cast<double>(allocated)) {
+  if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < kLeastLogitsShare * static_cast<double>(allocated)) {
     return Absent(kKind, absl::StrCat("blocks of the language model's head and the loss hold ", FormatBytes(bytes),
                                       ", ", share, " of what is allocated"));
   }
@@ -114,32 +82,33 @@ CauseFinding DetectLogitsSpike(const CauseInput& input) {
   CauseFinding out = Found(kKind, alike >= 2 ? Confidence::kLikely : Confidence::kPossible, bytes);
   out.stacks = StacksOf(loss);
   out.evidence.push_back(absl::StrCat("the head and the loss hold ", FormatBytes(bytes), ", ", share,
-                                      " of what is allocated; ", MostFrom(input, loss)));
+                                      " of what is allocated; ", MostFrom(context, loss)));
   out.evidence.push_back(
       absl::StrCat(alike, " live blocks are of the size of the logits, ", FormatBytes(largest), ", or half of it"));
   return out;
 }
 
-CauseFinding DetectOptimizerState(const CauseInput& input) {
+CauseFinding DetectOptimizerState(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
-  const std::vector<EventIndex> phases = OptimizerPhases(input);
+  const std::vector<EventIndex> phases = OptimizerPhases(context);
   if (phases.empty()) return Absent(kKind, "no optimizer step was recorded before that moment");
   if (phases.size() > 2) {
     return Absent(kKind, absl::StrCat("that moment comes after ", phases.size() - 1, " other optimizer steps"));
   }
   const EventIndex first_end = phases.size() > 1 ? phases[1] : timeline::kNever;
   std::uint64_t older = 0;
-  const std::vector<LiveBlock> state = SelectBlocks(LiveBlocks(input), [&](const LiveBlock& live) {
+  const std::vector<LiveBlock> state = SelectBlocks(LiveBlocks(context), [&](const LiveBlock& live) {
     if (live.part != ProgramPart::kOptimizer) return false;
     if (live.block->alloc_event < 0) older += live.block->size_bytes;
     return live.block->alloc_event >= phases[0] && live.block->alloc_event < first_end &&
-           live.block->free_requested_event == timeline::kNever && !AnyFrame(input, live.block->stack, IsForeachFrame);
+           live.block->free_requested_event == timeline::kNever &&
+           !AnyFrame(context, live.block->stack, IsForeachFrame);
   });
   // A step that makes its state anew frees that of the step before: what is older than the window and goes meanwhile.
   std::uint64_t replaced = 0;
-  for (const timeline::BlockSpan& block : input.timeline->blocks()) {
+  for (const timeline::BlockSpan& block : context.history->timeline->blocks()) {
     const EventIndex freed = block.free_requested_event;
-    if (block.alloc_event < 0 && freed >= phases[0] && freed < FirstPhaseEnd(input, phases[0]))
+    if (block.alloc_event < 0 && freed >= phases[0] && freed < FirstPhaseEnd(context, phases[0]))
       replaced += block.size_bytes;
   }
   const std::uint64_t made = BytesOf(state);
@@ -147,36 +116,36 @@ CauseFinding DetectOptimizerState(const CauseInput& input) {
   if (older > 0) {
     return Absent(kKind, absl::StrCat(FormatBytes(older), " of optimizer state are older than the recording"));
   }
-  if (!IsMaterial(input, bytes)) {
+  if (!IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat("the first optimizer step keeps ", FormatBytes(bytes)));
   }
-  const bool is_oom = ShortageAt(input).has_value();
+  const bool is_oom = ShortageAt(context).has_value();
   const bool is_inside =
-      phases.size() == 1 && input.steps != nullptr && absl::EndsWith(PhaseOf(*input.steps, input.moment), "optimizer");
+      phases.size() == 1 && absl::EndsWith(PhaseOf(context.history->steps, context.history->moment), "optimizer");
   CauseFinding out = Found(kKind, is_oom && is_inside ? Confidence::kProven : Confidence::kLikely, bytes);
   out.stacks = StacksOf(state);
   out.evidence.push_back(absl::StrCat("the first optimizer step made ", FormatBytes(made), " in ", state.size(),
-                                      " blocks that are never freed; ", MostFrom(input, state)));
+                                      " blocks that are never freed; ", MostFrom(context, state)));
   out.evidence.push_back(is_inside ? "that moment lies inside this first step"
                                    : "that moment lies in the step after it, the first that has the state");
   return out;
 }
 
-CauseFinding DetectOptimizerTemporaries(const CauseInput& input) {
+CauseFinding DetectOptimizerTemporaries(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kOptimizerTemporaries;
-  const std::vector<LiveBlock> lists = SelectBlocks(LiveBlocks(input), [&](const LiveBlock& live) {
-    const bool is_kept = live.block->free_requested_event == timeline::kNever && !ShortageAt(input).has_value();
+  const std::vector<LiveBlock> lists = SelectBlocks(LiveBlocks(context), [&](const LiveBlock& live) {
+    const bool is_kept = live.block->free_requested_event == timeline::kNever && !ShortageAt(context).has_value();
     return live.part == ProgramPart::kOptimizer && live.block->alloc_event >= 0 && !is_kept &&
-           AnyFrame(input, live.block->stack, IsForeachFrame);
+           AnyFrame(context, live.block->stack, IsForeachFrame);
   });
   const std::uint64_t bytes = BytesOf(lists);
-  if (lists.size() < 2 || !IsMaterial(input, bytes)) {
+  if (lists.size() < 2 || !IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat("multi-tensor optimizer functions hold ", FormatBytes(bytes), " in temporaries"));
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(lists);
   out.evidence.push_back(absl::StrCat("multi-tensor optimizer functions hold ", FormatBytes(bytes), " in ",
-                                      lists.size(), " temporaries at once; ", MostFrom(input, lists)));
+                                      lists.size(), " temporaries at once; ", MostFrom(context, lists)));
   return out;
 }
 

@@ -13,11 +13,7 @@ namespace {
 std::vector<CauseFinding> CausesOf(const std::string& text) {
   const std::vector<readers::OomMessage> messages = readers::FindOomMessages(text);
   EXPECT_EQ(messages.size(), 1u) << text;
-  const OomMessageVerdict verdict = JudgeOomMessage(messages.front(), {});
-  CauseInput input;
-  input.message = &messages.front();
-  input.message_verdict = &verdict;
-  return FindCauses(input);
+  return FindCauses({.message = JudgeOomMessage(messages.front(), {})});
 }
 
 const CauseFinding& Of(CauseKind kind, const std::vector<CauseFinding>& causes) {

@@ -1,0 +1,124 @@
+#include "analyzer/analyses/causes/evidence.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+#include "allocator/policy/size_rule.h"
+#include "analyzer/analyses/state/live_stacks.h"
+
+namespace ashlar::analyses {
+
+CauseFinding Found(CauseKind kind, Confidence confidence, std::uint64_t bytes) {
+  CauseFinding out;
+  out.kind = kind;
+  out.finding = Finding::kFound;
+  out.confidence = confidence;
+  out.bytes = bytes;
+  return out;
+}
+
+CauseFinding Absent(CauseKind kind, std::string counter_evidence) {
+  CauseFinding out;
+  out.kind = kind;
+  out.finding = Finding::kAbsent;
+  out.counter_evidence.push_back(std::move(counter_evidence));
+  return out;
+}
+
+CauseFinding NotInTrace(CauseKind kind, std::string missing) {
+  CauseFinding out;
+  out.kind = kind;
+  out.finding = Finding::kNotInTrace;
+  out.missing = std::move(missing);
+  return out;
+}
+
+bool IsMaterial(const CauseContext& context, std::uint64_t bytes) {
+  if (!context.history.has_value()) return bytes >= kLeastMaterialBytes;
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (shortage.has_value() && shortage->MissingBytes() > 0 && bytes >= shortage->MissingBytes()) return true;
+  const std::uint64_t reserved = context.history->timeline->TotalsAfter(context.history->moment).reserved_bytes;
+  return bytes >= kLeastMaterialBytes &&
+         static_cast<double>(bytes) >= kLeastMaterialShare * static_cast<double>(reserved);
+}
+
+std::optional<Shortage> ShortageAt(const CauseContext& context) {
+  if (!context.history.has_value() || context.history->moment < 0) return std::nullopt;
+  const trace::Event& event = context.history->timeline->events()[static_cast<std::size_t>(context.history->moment)];
+  if (event.action != trace::Action::kOom) return std::nullopt;
+  const policy::Options options = context.history->options != nullptr ? *context.history->options : policy::Options{};
+  Shortage out;
+  out.stream = event.stream;
+  out.pool = event.pool.value_or(PoolId{});
+  out.request_bytes = event.size_bytes;
+  out.segment_bytes = policy::SegmentBytes(std::max<std::uint64_t>(event.size_bytes, 1), options);
+  out.device_free_bytes = event.address;
+  return out;
+}
+
+std::uint64_t SparableBytes(const CauseContext& context) {
+  if (ShortageAt(context).has_value()) {
+    const timeline::Totals& totals = context.history->timeline->TotalsAfter(context.history->moment);
+    return totals.reserved_bytes - totals.active_bytes;
+  }
+  return context.history->timeline->reserved_peak().bytes - context.history->timeline->active_peak().bytes;
+}
+
+void SetStacks(const CauseContext& context, CauseFinding& finding) {
+  std::map<trace::StackId, std::uint64_t> bytes;
+  for (const std::size_t index : finding.blocks) {
+    const timeline::BlockSpan& block = context.history->timeline->blocks()[index];
+    if (block.stack != trace::kNoStack) bytes[block.stack] += block.size_bytes;
+  }
+  finding.stacks.clear();
+  for (const auto& [stack, held] : bytes) finding.stacks.push_back(stack);
+  std::stable_sort(finding.stacks.begin(), finding.stacks.end(),
+                   [&bytes](trace::StackId a, trace::StackId b) { return bytes.at(a) > bytes.at(b); });
+}
+
+std::string LabelOf(const CauseContext& context, trace::StackId stack) {
+  if (context.history->stacks == nullptr) return "no stack recorded";
+  return StackLabel(*context.history->stacks, stack);
+}
+
+std::string ShareText(std::uint64_t part_bytes, std::uint64_t whole_bytes) {
+  if (whole_bytes == 0) return "0.0 %";
+  return absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(part_bytes) / static_cast<double>(whole_bytes));
+}
+
+std::vector<LiveBlock> LiveBlocks(const CauseContext& context) {
+  const ProgramParts parts(context.history->stacks);
+  std::vector<LiveBlock> out;
+  for (const timeline::BlockSpan& block : context.history->timeline->blocks()) {
+    if (block.IsLiveAfter(context.history->moment)) out.push_back({&block, parts.Of(block.stack)});
+  }
+  return out;
+}
+
+std::uint64_t BytesOf(const std::vector<LiveBlock>& blocks) {
+  std::uint64_t out = 0;
+  for (const LiveBlock& live : blocks) out += live.block->size_bytes;
+  return out;
+}
+
+std::vector<trace::StackId> StacksOf(const std::vector<LiveBlock>& blocks) {
+  std::map<trace::StackId, std::uint64_t> bytes;
+  for (const LiveBlock& live : blocks) bytes[live.block->stack] += live.block->size_bytes;
+  std::vector<trace::StackId> out;
+  for (const auto& [stack, sum] : bytes) out.push_back(stack);
+  std::stable_sort(out.begin(), out.end(), [&](auto a, auto b) { return bytes[a] > bytes[b]; });
+  return out;
+}
+
+std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& blocks) {
+  const trace::StackId first = StacksOf(blocks).front();
+  std::uint64_t bytes = 0;
+  for (const LiveBlock& live : blocks) bytes += live.block->stack == first ? live.block->size_bytes : 0;
+  return absl::StrCat(FormatBytes(bytes), " of it from ", LabelOf(context, first));
+}
+
+}  // namespace ashlar::analyses

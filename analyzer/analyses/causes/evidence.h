@@ -1,0 +1,85 @@
+// What detectors of causes have in common: the answers that they give, what counts as material, and the blocks, stacks
+// and sentences that speak for a cause.
+//
+//   const std::vector<LiveBlock> live = LiveBlocks(context);
+//   if (!IsMaterial(context, BytesOf(live))) return Absent(kind, "...");
+//
+// Functions of a LiveBlock, and AnyFrame, need the history's stacks. Pure functions.
+#ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_EVIDENCE_H_
+#define ASHLAR_ANALYZER_ANALYSES_CAUSES_EVIDENCE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/steps/program_part.h"
+
+namespace ashlar::analyses {
+
+// --- answers ---
+CauseFinding Found(CauseKind kind, Confidence confidence, std::uint64_t bytes);
+CauseFinding Absent(CauseKind kind, std::string counter_evidence);
+CauseFinding NotInTrace(CauseKind kind, std::string missing);
+
+// What would tell where there is no recorded window.
+inline constexpr char kRecordHistory[] =
+    "a snapshot recorded with torch.cuda.memory._record_memory_history() running would tell";
+
+// --- what several ask ---
+// Whether a program can feel that many bytes: at least 32 MiB and 5 % of what is reserved at the moment; after an
+// out-of-memory error also whatever would have let the request pass.
+bool IsMaterial(const CauseContext& context, std::uint64_t bytes);
+inline constexpr std::uint64_t kLeastMaterialBytes = 32 * kMiB;
+inline constexpr double kLeastMaterialShare = 0.05;
+
+// Of an out-of-memory error at the moment; nullopt without one.
+struct Shortage {
+  Stream stream{};
+  PoolId pool = {};
+  std::uint64_t request_bytes = 0;      // rounded
+  std::uint64_t segment_bytes = 0;      // the new segment it needed
+  std::uint64_t device_free_bytes = 0;  // as the device said
+  // By how much the free memory misses the new segment; 0: a limit stopped it.
+  std::uint64_t MissingBytes() const { return segment_bytes - std::min(segment_bytes, device_free_bytes); }
+};
+std::optional<Shortage> ShortageAt(const CauseContext& context);
+
+// What an allocator without any holes would not have reserved: at a failure what is free in the cache, else how far the
+// peak of reserved memory exceeds that of active memory.
+std::uint64_t SparableBytes(const CauseContext& context);
+
+// Fills `stacks` from `blocks`, most bytes first.
+void SetStacks(const CauseContext& context, CauseFinding& finding);
+
+// "train.py:58 loss", or "no stack recorded".
+std::string LabelOf(const CauseContext& context, trace::StackId stack);
+// "12.3 %" of a whole that is not 0.
+std::string ShareText(std::uint64_t part_bytes, std::uint64_t whole_bytes);
+
+// --- the program's blocks ---
+// Whether a frame of the stack is such a one.
+template <typename Predicate>
+bool AnyFrame(const CauseContext& context, trace::StackId stack, Predicate predicate) {
+  const auto frames = context.history->stacks->stack(stack);
+  return std::any_of(frames.begin(), frames.end(),
+                     [&](trace::FrameId id) { return predicate(context.history->stacks->frame(id)); });
+}
+
+struct LiveBlock {
+  const timeline::BlockSpan* block = nullptr;
+  ProgramPart part{};
+};
+// Of the moment, with the part of the program that allocated them, in the timeline's order.
+std::vector<LiveBlock> LiveBlocks(const CauseContext& context);
+
+std::uint64_t BytesOf(const std::vector<LiveBlock>& blocks);
+// Their stacks, most bytes first, and a sentence "3.00 GiB from train.py:58 loss" for the first of them.
+std::vector<trace::StackId> StacksOf(const std::vector<LiveBlock>& blocks);
+std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& blocks);
+
+}  // namespace ashlar::analyses
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_CAUSES_EVIDENCE_H_
