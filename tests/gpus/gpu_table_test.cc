@@ -59,7 +59,8 @@ std::string Value(absl::string_view key, std::uint64_t value) {
 std::string PageOfTheTable() {
   std::string out =
       "# GPUs\n\n"
-      "`ashlar dry-run --device`, `ashlar estimate --device` and the table of cards take their values from this table. Each\n"
+      "`ashlar dry-run --device`, `ashlar estimate --device` and the table of cards take their values from this table. "
+      "Each\n"
       "value is marked: **measured** on such a card and posted, **published** by the vendor, or **assumed**.\n\n"
       "| card | memory | context | capability | multiprocessors | L2 |\n|---|---|---|---|---|---|\n";
   for (const Gpu& gpu : Gpus()) {
@@ -69,11 +70,12 @@ std::string PageOfTheTable() {
                                           context.mark == Mark::kAssumed ? ", assumed" : "", gpu.compute_major,
                                           gpu.compute_minor, gpu.sm_count.value, FormatBytes(gpu.l2_bytes.value)));
   }
-  absl::StrAppend(&out,
-                  "\nMemory is what `cudaMemGetInfo` gives as the total. The context is what one process's CUDA context takes "
-                  "of it,\nwith kernels loaded when they are first called, as PyTorch 1.13 and later do.\n\n## Keys\n\n"
-                  "A file for `--profile` has a line `key=value` for each value that is not the A100-80GB's. Sizes may be "
-                  "written\nas `16GiB`.\n\n## Sources\n");
+  absl::StrAppend(
+      &out,
+      "\nMemory is what `cudaMemGetInfo` gives as the total. The context is what one process's CUDA context takes "
+      "of it,\nwith kernels loaded when they are first called, as PyTorch 1.13 and later do.\n\n## Keys\n\n"
+      "A file for `--profile` has a line `key=value` for each value that is not the A100-80GB's. Sizes may be "
+      "written\nas `16GiB`.\n\n## Sources\n");
   for (const Gpu& gpu : Gpus()) {
     absl::StrAppend(&out, "\n### ", gpu.name, "\n\n`name=", gpu.driver_name,
                     "`\n\n| key | value | mark | source |\n|---|---|---|---|\n");

@@ -138,8 +138,8 @@ TEST_P(RecordedStep, AgreesEventByEvent) {
   ASSERT_EQ(run.events.size(), recorded.size());
 }
 
-// Which segment a request splits depends on the driver's addresses: both orders. docs/guide/estimate_accuracy.md has the same
-// numbers.
+// Which segment a request splits depends on the driver's addresses: both orders. docs/guide/estimate_accuracy.md has
+// the same numbers.
 TEST_P(RecordedStep, PeaksAgree) {
   const RecordedStepsRow& row = GetParam();
   const DryRun up = RunDry(row, device::AddressOrder::kAscending);
