@@ -1,6 +1,6 @@
-// What makes an answer right. Before anything is timed, a random program over several streams: ours must place every
-// block where the std::set engine does, by address and by block, and no allocator may hand out two live blocks that
-// share a byte. After each benchmark: the same of what is live, and the bytes live are those the program left.
+// Checks a benchmark's answers. Before anything is timed, a random program runs over several streams: ours must place
+// every block where the std::set engine does, by address and by block, and no allocator may hand out two live blocks
+// that share a byte. After each benchmark: the same of what is live, and the bytes live are those the program left.
 #ifndef ASHLAR_BENCH_ANSWERS_H_
 #define ASHLAR_BENCH_ANSWERS_H_
 

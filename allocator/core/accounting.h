@@ -1,4 +1,4 @@
-// Where the bytes of a state are. The parts are summed separately from the blocks, and
+// The accounting says where the bytes of a state are. The parts are summed separately from the blocks, and
 //
 //   reserved = live + rounding + pending + stranded + whole_free + private_pool        exactly
 //

@@ -1,5 +1,5 @@
-// Which blocks keep the free bytes of a segment from being used or returned: every free byte of a segment in use is
-// attributed to blocks of it, so that the blame of all of them sums to its free bytes exactly.
+// Finds the blocks that keep the free bytes of a segment from being used or returned. Each free byte of a segment in
+// use is charged to blocks of that segment, so the charges sum to its free bytes exactly.
 //
 //   segment | live 2 MiB |        free 18 MiB        |               18 MiB are to blame on that block
 //

@@ -1,5 +1,5 @@
-// What is said when a request fails for good: where every byte of the device is, why the request did not fit, the
-// largest size that would have, and the blocks that pin the most memory. At most 12 lines, of which the first is the
+// The report on a request that failed for good: where every byte of the device is, why the request did not fit, the
+// largest size that would have, and the blocks that strand the most memory. It has at most 12 lines; the first is the
 // error's own message. `ashlar explain` prints the same values for the same state; a test holds the two together.
 //
 //   out of memory: 220.00 MiB requested (a segment of 220.00 MiB), device free 200.00 MiB of 15.78 GiB, reserved 14.44

@@ -1,5 +1,5 @@
-// How this library makes files that others may want too: a recording that is written bit by bit, and a state that is
-// written at once.
+// Makes the library's output files so that no two writers damage one: a recording, which is written bit by bit, and a
+// state, which is written at once.
 //
 //   absl::StatusOr<ClaimedFile> file = ClaimFile("run.ashlar", /*overwrites=*/false);   // nobody else writes it now
 //   absl::Status status = ReplaceFile("state.ashlar", {header, payload});               // the old content or the new

@@ -1,6 +1,6 @@
-// From the address of a live block to the block: open addressing, linear probing, at most three eighths full. A slot is
-// one word, a block's address without its six zero bits and 22 bits of the hash, so that a lookup reads one cache line
-// of the table and the block itself. Addresses may be any. Not thread-safe.
+// Finds a live block by its address: open addressing, linear probing, at most three eighths full. A slot is one word, a
+// block's address without its six zero bits and 22 bits of the hash, so that a lookup reads one cache line of the table
+// and the block itself. Addresses may be any. Not thread-safe.
 #ifndef ASHLAR_ALLOCATOR_CORE_POINTER_MAP_H_
 #define ASHLAR_ALLOCATOR_CORE_POINTER_MAP_H_
 

@@ -1,4 +1,4 @@
-// The settings of a process, from its environment: ASHLAR_CONF, beside what PyTorch is told where that is asked for.
+// Reads the settings of a process from its environment: ASHLAR_CONF, and PyTorch's variable where that is asked for.
 //
 //   ASHLAR_CONF="compat:torch-2.6,max_split_size_mb:128,search_after_sync:True"
 //   ASHLAR_USE_PYTORCH_CONF=1     read PYTORCH_CUDA_ALLOC_CONF too (else PYTORCH_ALLOC_CONF), by PyTorch's rules;

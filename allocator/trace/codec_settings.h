@@ -1,4 +1,4 @@
-// What a recording says of itself, as pairs of texts: the settings, what it knows, what was recorded. Private to the
+// Writes and reads a recording's description of itself as pairs of texts: settings, contents, origin. Private to the
 // codec.
 #ifndef ASHLAR_ALLOCATOR_TRACE_CODEC_SETTINGS_H_
 #define ASHLAR_ALLOCATOR_TRACE_CODEC_SETTINGS_H_
@@ -23,8 +23,8 @@ struct RecordedHead {
   std::map<std::string, std::string> recording_values;
   std::vector<Fact> facts;
   std::vector<ReservedRange> reservations;
-  std::size_t start_reservations = 0;      // the first of them
-  std::vector<SnapshotSegment> start;      // as they stand in the file
+  std::size_t start_reservations = 0;  // the first of them
+  std::vector<SnapshotSegment> start;  // as they stand in the file
 
   bool HasSegmentsAt(StateAt when) const;
   // Sets settings, traits and recording of `out`, and as many device traces as were recorded. DataLoss names the value

@@ -1,5 +1,5 @@
-// What lies between an allocator's decisions and made them what they are: answers of the world, and calls of the
-// program that need not lead to a decision.
+// A fact is something that happened between two events and that a replay needs: an answer of the device, or a call of
+// the program that need not lead to an event.
 #ifndef ASHLAR_ALLOCATOR_TRACE_FACT_H_
 #define ASHLAR_ALLOCATOR_TRACE_FACT_H_
 

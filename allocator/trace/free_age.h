@@ -1,6 +1,6 @@
-// How long the free blocks of a recording's start have been free, as the number of searches of their pool since: what
-// garbage collection by age goes by. Kept of those that fill a segment, which are all that it asks about. A free block
-// has no request, so its age stands in that field; snapshots of other origin may hold anything there.
+// The age of free blocks at a recording's start: how many searches of their pool there were since they became free.
+// Garbage collection goes by it, and asks only about blocks that fill a segment, so only those have an age. A free
+// block has no request, so its age stands in that field; snapshots of other origin may hold anything there.
 #ifndef ASHLAR_ALLOCATOR_TRACE_FREE_AGE_H_
 #define ASHLAR_ALLOCATOR_TRACE_FREE_AGE_H_
 

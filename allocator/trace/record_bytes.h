@@ -1,4 +1,4 @@
-// What a decoder reads records from. Private to the codec.
+// The bytes that a decoder reads records from. Private to the codec.
 #ifndef ASHLAR_ALLOCATOR_TRACE_RECORD_BYTES_H_
 #define ASHLAR_ALLOCATOR_TRACE_RECORD_BYTES_H_
 

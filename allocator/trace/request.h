@@ -1,4 +1,4 @@
-// What a program asks of an allocator: the input of a replay. A plain text trace is a list of these.
+// A request is what a program asks of an allocator: the input of a replay. A plain text trace is a list of requests.
 #ifndef ASHLAR_ALLOCATOR_TRACE_REQUEST_H_
 #define ASHLAR_ALLOCATOR_TRACE_REQUEST_H_
 

@@ -1,4 +1,4 @@
-// Where an allocator's decisions go as they are made.
+// A sink receives an allocator's decisions as they are made.
 //
 // OnEvent and OnFact must not throw. They are called in the middle of a decision that cannot be taken back: memory was
 // obtained or returned, and the sink was told of the steps before. What one throws ends the program with one line that

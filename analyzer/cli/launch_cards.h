@@ -1,5 +1,5 @@
-// Which card is enough: the history of a run in ample room, replayed by the twin at the size of every card of the table
-// under the default settings, expandable segments and the best settings a search finds.
+// Finds the cards that are enough for a run. The twin replays the history of a run in ample memory at the size of every
+// card of the table, under the default settings, expandable segments and the best settings a search finds.
 //
 //   absl::StatusOr<CardTable> table = ReplayOnCards(bytes, outside_bytes, progress);
 //   table->rows.front().by_default.headroom_bytes;   // nullopt: it fails there

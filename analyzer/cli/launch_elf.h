@@ -1,4 +1,4 @@
-// What an ELF file says of how it wants to be started. Layout: elf(5), <elf.h>.
+// Reads from an ELF file how it wants to be started. Layout: elf(5), <elf.h>.
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_ELF_H_
 #define ASHLAR_ANALYZER_CLI_LAUNCH_ELF_H_
 

@@ -1,4 +1,4 @@
-// Where the parts that a started program gets lie: the preloaded libraries, the folder with libcuda.so.1 and
+// Finds the files that a started program gets: the preloaded libraries, the folder with libcuda.so.1 and
 // libnvidia-ml.so.1 in it, and the folder for PYTHONPATH.
 //
 // Looked for, in this order: the library that ASHLAR_HOLLOW_LIB names, with shims/ and python/ beside it; lib/ashlar of

@@ -1,4 +1,4 @@
-// What the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
+// Reads what the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
 // history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder (docs/guide/dry-run.md,
 // "The run folder").
 //

@@ -1,5 +1,5 @@
-// Where the memory ends: one line on stderr with what was being read and how much that takes, and the exit code of an
-// input that cannot be used. On whatever thread it happens, and where no exception could pass.
+// Ends the program when its own memory ends: one line on stderr with the input that was being read and how much it
+// takes, and the exit code of an input that cannot be used. It works on any thread, also where no exception could pass.
 //
 //   EndWhereMemoryEnds();                            // once, at the start of the program
 //   ExpectMemoryFor("snapshot.pickle", 506 * kMiB);  // before an input is read: as long as it lies there

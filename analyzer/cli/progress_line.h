@@ -1,4 +1,5 @@
-// How far a command is, as one line on stderr: on a terminal only, from the first second on, taken away at the end.
+// Shows how far a command is, as one line on stderr: on a terminal only, from the first second on. The line goes away
+// at the end.
 //
 //   ProgressLine line;                             // one of a command
 //   line.Show("rank0.pickle: what-ifs 3 of 8");    // "rank0.pickle: what-ifs 3 of 8 (41 s)"

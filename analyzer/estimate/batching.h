@@ -1,4 +1,4 @@
-// How a data loader makes batches of samples of varying length, and to what they are padded.
+// Makes batches of samples of varying length as a data loader does, and says to what they are padded.
 //
 //   fixed     every batch to the longest sample there may be
 //   dynamic   samples shuffled, each batch to its own longest

@@ -1,4 +1,4 @@
-// What a dry run runs: how many steps of which batches, how trained, under which framework, GPU and settings.
+// The options of a dry run: how many steps of which batches, how trained, under which framework, GPU and settings.
 #ifndef ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_OPTIONS_H_
 #define ASHLAR_ANALYZER_ESTIMATE_DRY_RUN_OPTIONS_H_
 

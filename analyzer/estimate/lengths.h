@@ -1,4 +1,4 @@
-// How long the samples of a data set are, in tokens: a normal distribution cut at both ends, or a list.
+// The lengths of a data set's samples, in tokens: a normal distribution cut at both ends, or a list.
 //
 //   absl::StatusOr<Lengths> lengths = NormalLengths("mean:80,sd:40,max:512", {.samples = 1000, .seed = 1});
 #ifndef ASHLAR_ANALYZER_ESTIMATE_LENGTHS_H_

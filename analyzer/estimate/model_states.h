@@ -1,4 +1,4 @@
-// What a model's weights, gradients and optimizer states take, from names and shapes alone.
+// Counts the bytes of a model's weights, gradients and optimizer states, from names and shapes alone.
 //
 // Sources of the optimizers' rules: kernels/optim (AdamW, 8-bit AdamW of bitsandbytes 0.26, Adafactor of transformers
 // 4.x, SGD). Bytes are of requests, before the allocator rounds.

@@ -1,5 +1,5 @@
-// What people change about a model so that it takes less memory, as the flags of `ashlar estimate` have it. A model is
-// described again with them: its parameters, what is frozen and what lies on the host agree with what runs.
+// The changes that people make to a model so that it takes less memory, as the flags of `ashlar estimate` have them. A
+// model is described again with them: its parameters, what is frozen and what lies on the host agree with what runs.
 #ifndef ASHLAR_ANALYZER_ESTIMATE_MODEL_SWITCHES_H_
 #define ASHLAR_ANALYZER_ESTIMATE_MODEL_SWITCHES_H_
 

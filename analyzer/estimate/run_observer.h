@@ -1,4 +1,4 @@
-// Watches a dry run: told which step begins, and every decision of the allocator in between.
+// An observer watches a dry run: the beginning of each step, and every decision of the allocator in between.
 #ifndef ASHLAR_ANALYZER_ESTIMATE_RUN_OBSERVER_H_
 #define ASHLAR_ANALYZER_ESTIMATE_RUN_OBSERVER_H_
 

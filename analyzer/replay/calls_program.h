@@ -1,5 +1,5 @@
-// What a program that calls the device itself asked for, as requests: an allocation and a free for each of its own, in
-// their order. What an allocator would have made of them is for a cold replay to say.
+// Turns the calls of a program that has no allocator into requests: an allocation and a free for each of its own, in
+// their order. A cold replay then says what an allocator would have made of them.
 #ifndef ASHLAR_ANALYZER_REPLAY_CALLS_PROGRAM_H_
 #define ASHLAR_ANALYZER_REPLAY_CALLS_PROGRAM_H_
 

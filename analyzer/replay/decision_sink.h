@@ -1,5 +1,5 @@
-// What a warm replay listens with: it keeps the timeline of what was decided and the segment decisions of the request
-// under way, and tells the device what was done and refused.
+// The sink of a warm replay. It keeps the timeline of the decisions and the segment decisions of the request under way,
+// and tells the device what was done and refused.
 #ifndef ASHLAR_ANALYZER_REPLAY_DECISION_SINK_H_
 #define ASHLAR_ANALYZER_REPLAY_DECISION_SINK_H_
 

@@ -1,4 +1,4 @@
-// How far a replay made the decisions that were recorded.
+// Fidelity counts how far a replay made the decisions that were recorded.
 #ifndef ASHLAR_ANALYZER_REPLAY_FIDELITY_H_
 #define ASHLAR_ANALYZER_REPLAY_FIDELITY_H_
 

@@ -1,4 +1,4 @@
-// A sink that is told which request the following decisions answer.
+// A sink that knows which request the following decisions answer.
 #ifndef ASHLAR_ANALYZER_REPLAY_OP_SINK_H_
 #define ASHLAR_ANALYZER_REPLAY_OP_SINK_H_
 

@@ -1,4 +1,4 @@
-// From what a snapshot says of its allocator to the policy's settings.
+// Turns what a snapshot says of its allocator into the policy's settings.
 #ifndef ASHLAR_ANALYZER_REPLAY_RECORDED_OPTIONS_H_
 #define ASHLAR_ANALYZER_REPLAY_RECORDED_OPTIONS_H_
 

@@ -1,6 +1,6 @@
-// Which address ranges a record's expandable segments were reserved in. A record shows maps and mapped ranges only;
-// a reservation is told from them: ranges of one lane (stream, pool, small or large) with no other lane's between
-// them lie in one, unless they touch (one range would be seen) or do not share the grid of pages.
+// Finds the address ranges that a record's expandable segments were reserved in. A record shows maps and mapped ranges
+// only, and a reservation follows from them: ranges of one lane (stream, pool, small or large) with no other lane's
+// between them lie in one, unless they touch (one range would be seen) or do not share the grid of pages.
 //
 //   lane 1  |mapped|   |mapped|      lane 2  |mapped|          two reservations, the first ends where the second begins
 //

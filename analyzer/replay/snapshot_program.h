@@ -1,5 +1,4 @@
-// What the program recorded in a snapshot asked of its allocator: its events turned back into requests, with the
-// recorded answers beside them.
+// Turns the events of a snapshot back into requests, with the recorded answers beside them.
 //
 //   event: alloc 0x7f..00 5 MiB          -> allocate 5 MiB as id 17          recorded address 0x7f..00
 //   event: free_requested, _completed    -> free id 17

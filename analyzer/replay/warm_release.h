@@ -1,4 +1,4 @@
-// What a recorded release of memory was: told by comparing what was released with what each way would release.
+// Tells which kind of release a record shows, by comparing what was released with what each kind would release.
 #ifndef ASHLAR_ANALYZER_REPLAY_WARM_RELEASE_H_
 #define ASHLAR_ANALYZER_REPLAY_WARM_RELEASE_H_
 

@@ -1,7 +1,7 @@
-// Replays a snapshot's window from the state in which it began: every allocation must land where it was recorded.
-// The answers taken from the record are what the device said: where it put a segment, and when it had no memory left
-// (a release that stands before a new segment, an OOM); and, in the start state, the unsplit rests told from later
-// addresses. All are counted. After a miss the replay goes on with its own state.
+// Replays a snapshot's window from the state in which it began: every allocation must land where it was recorded. The
+// replay takes two kinds of answers from the record. The device's are where it put a segment, and when it had no memory
+// left (a release that stands before a new segment, an OOM). The start state's are the unsplit rests, which follow from
+// later addresses. All are counted. After a miss the replay goes on with its own state.
 //
 //   absl::StatusOr<WarmReplay> replay = RunWarmReplay(snapshot, program, options);
 //   replay->fidelity.matched == replay->fidelity.total

@@ -1,4 +1,4 @@
-// How sections of text for a terminal are laid out, the same in every report.
+// Lays out sections of text for a terminal, the same in every report.
 #ifndef ASHLAR_ANALYZER_REPORT_LAYOUT_H_
 #define ASHLAR_ANALYZER_REPORT_LAYOUT_H_
 

@@ -1,4 +1,4 @@
-// What a call of a model takes beside ids and labels, and what its layers get of the mask.
+// The arguments of a model's call beside ids and labels, and the form of the mask that its layers get.
 #ifndef ASHLAR_KERNELS_NN_CALL_H_
 #define ASHLAR_KERNELS_NN_CALL_H_
 

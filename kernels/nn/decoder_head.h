@@ -1,5 +1,5 @@
-// What stands on a decoder in transformers: nothing, a language model's head with the loss of each next token, or a
-// class for each sequence, read at its last token.
+// The head on a decoder in transformers: nothing, a language model's head with the loss of each next token, or a class
+// for each sequence, read at its last token.
 #ifndef ASHLAR_KERNELS_NN_DECODER_HEAD_H_
 #define ASHLAR_KERNELS_NN_DECODER_HEAD_H_
 

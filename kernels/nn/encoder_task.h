@@ -1,5 +1,5 @@
-// What BERT and its kin are trained for, by the class of transformers 4.1x that does it (..ForSequenceClassification
-// and so on): the head behind the encoder, its loss, and the outputs that live until the model's call returns.
+// The training tasks of BERT and its kin, by the class of transformers 4.1x for each (..ForSequenceClassification and
+// so on): the head behind the encoder, its loss, and the outputs that live until the model's call returns.
 //
 //   std::unique_ptr<EncoderForTask> model = MakeBert(parameters, config, {.task = EncoderTask::kMaskedLanguage}, {});
 //   Tensor loss = model->Loss(ids, EmptyLabels(context, EncoderTask::kMaskedLanguage, batch, tokens));

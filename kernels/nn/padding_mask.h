@@ -1,5 +1,6 @@
-// What transformers makes of an attention mask for padded batches, with the temporaries (modeling_attn_mask_utils.py
-// 4.41 to 4.51; _update_causal_mask of llama). Where there is arithmetic, no token is padding.
+// Makes of an attention mask what transformers makes of it for padded batches, with the temporaries
+// (modeling_attn_mask_utils.py 4.41 to 4.51; _update_causal_mask of llama). Where there is arithmetic, no token is
+// padding.
 #ifndef ASHLAR_KERNELS_NN_PADDING_MASK_H_
 #define ASHLAR_KERNELS_NN_PADDING_MASK_H_
 

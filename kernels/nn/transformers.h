@@ -1,4 +1,4 @@
-// What differs between versions of transformers in what its models allocate.
+// The switches between versions of transformers that change what its models allocate.
 //
 //   Transformers versions = *TransformersFor("2.14", "4.57.1");
 //

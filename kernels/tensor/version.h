@@ -1,4 +1,4 @@
-// A release of a library by its first two numbers: what behaviours are told by.
+// A version is a release of a library by its first two numbers; behaviours depend on it.
 //
 //   VersionOf("2.14.1") == Version{2, 14}; VersionOf("2") == nullopt
 #ifndef ASHLAR_KERNELS_TENSOR_VERSION_H_

@@ -1,4 +1,4 @@
-// Where batches come from: how long their sequences are, and made-up tokens.
+// The source of batches: how long their sequences are, and made-up tokens.
 //
 //   LengthSource lengths = *LengthSource::Parse("uniform:16-128", seed);
 //   const std::int64_t length = lengths.Longest(batch);   // a batch padded to its longest

@@ -1,4 +1,4 @@
-// What a heap thinks that it holds of its device, counted from its blocks.
+// Counts what a heap holds of its device, from its blocks.
 #ifndef ASHLAR_TESTS_CORE_HELD_BYTES_H_
 #define ASHLAR_TESTS_CORE_HELD_BYTES_H_
 

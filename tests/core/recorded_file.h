@@ -1,4 +1,4 @@
-// What tests of recordings share: the file as it lies on the disk, and its replay, which must make every recorded
+// Shared by tests of recordings: the file as it lies on the disk, and its replay, which must make every recorded
 // decision again, in the recorded order.
 #ifndef ASHLAR_TESTS_CORE_RECORDED_FILE_H_
 #define ASHLAR_TESTS_CORE_RECORDED_FILE_H_

@@ -1,5 +1,6 @@
-// Which work on which stream is sure to come before which: a simulated device that keeps vector clocks beside what it
-// is asked, and judges each range that is handed to a stream. It knows nothing of the allocator's blocks or events.
+// Keeps which work on which stream is sure to come before which other: a simulated device that keeps vector clocks
+// beside what it is asked, and judges each range that is handed to a stream. It knows nothing of the allocator's blocks
+// or events.
 //
 //   clock of a stream   for every stream, how much of that one's work comes before what this one is given next
 //   the host's clock    what is known to be done: it comes before everything that is given to any stream

@@ -1,4 +1,4 @@
-// What every test of replays does with a snapshot: one device, one set of options, all the way through.
+// Does with a snapshot what every test of replays does: one device, one set of options, all the way through.
 #ifndef ASHLAR_TESTS_REPLAY_REPLAYED_SNAPSHOT_H_
 #define ASHLAR_TESTS_REPLAY_REPLAYED_SNAPSHOT_H_
 

@@ -1,5 +1,5 @@
-// Which free memory may serve a request at all: its lane (pool, stream, size class) and the limits on block sizes
-// (docs/internals/policy.md). Private to the examination of failed requests.
+// Finds the free memory that may serve a request at all, by its lane (pool, stream, size class) and the limits on block
+// sizes (docs/internals/policy.md). Private to the examination of failed requests.
 #ifndef ASHLAR_ANALYZER_ANALYSES_FAILURE_REQUEST_LANE_H_
 #define ASHLAR_ANALYZER_ANALYSES_FAILURE_REQUEST_LANE_H_
 

@@ -1,4 +1,4 @@
-// Who holds the memory at one moment: live blocks grouped by the stack that allocated them, biggest first.
+// Groups the live blocks of one moment by the stack that allocated them, biggest first: who holds the memory.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_
 #define ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_
 

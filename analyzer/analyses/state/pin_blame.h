@@ -1,5 +1,5 @@
-// Which blocks keep the free memory of their segments from being used or returned: every stranded byte is attributed
-// to live and pending blocks of its segment, so that the blame of all blocks sums to the stranded bytes exactly.
+// Finds the blocks that keep the free memory of their segments from being used or returned. Each stranded byte is
+// charged to live and pending blocks of its segment, so the charges of all blocks sum to the stranded bytes exactly.
 //
 //   segment | live 2 MiB |        free 18 MiB        |               18 MiB are to blame on that block
 //

@@ -1,4 +1,4 @@
-// Where the bytes of a timeline's state are: the allocator's own accounting (allocator/core/accounting.h) over it.
+// Accounts for the bytes of a timeline's state, by the allocator's own code (allocator/core/accounting.h).
 #ifndef ASHLAR_ANALYZER_ANALYSES_STATE_STATE_ACCOUNTING_H_
 #define ASHLAR_ANALYZER_ANALYSES_STATE_STATE_ACCOUNTING_H_
 

@@ -1,4 +1,4 @@
-// What differs between two states of an allocator: their accounting, their blocks by stack, size and phase, their
+// The difference between two states of an allocator: their accounting, their blocks by stack, size and phase, their
 // segments by pool and size. Every view lists all rows of both sides, matched by label, and each part of its rows sums
 // to the difference of the whole exactly:
 //

@@ -1,7 +1,7 @@
-// What each step leaves behind: blocks that a whole step allocated, that outlived a whole later step, and that are
-// still alive at the end of the last whole one. A stack leaks if at least three steps left something of it behind,
-// and 60 % of those that could have (all but the last); so the optimizer's state, which the first step makes, is no
-// leak. Without stacks all blocks are one group. Pure function; sizes are bytes.
+// Finds leaks: blocks that a whole step allocated, that outlived a whole later step, and that are still alive at the
+// end of the last whole one. A stack leaks if at least three steps left something of it behind, and 60 % of those that
+// could have (all but the last); so the optimizer's state, which the first step makes, is no leak. Without stacks all
+// blocks are one group. Pure function; sizes are bytes.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STEPS_LEAKS_H_
 #define ASHLAR_ANALYZER_ANALYSES_STEPS_LEAKS_H_
 

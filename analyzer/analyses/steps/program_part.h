@@ -1,7 +1,7 @@
-// Which part of a training or inference program a call stack belongs to, told from the names in it. The names are
-// PyTorch's own (its autograd engine, torch/optim, torch/nn, torch/serialization.py) and the customs of programs
-// written for it (`forward`, `evaluate`, `prediction_step`); a program that names things otherwise stays kUnknown.
-// The first rule that holds decides:
+// Names the part of a training or inference program that a call stack belongs to, by the names in the stack. The names
+// are PyTorch's own (its autograd engine, torch/optim, torch/nn, torch/serialization.py) and the customs of programs
+// written for it (`forward`, `evaluate`, `prediction_step`); a program that names things otherwise stays kUnknown. The
+// first rule that holds decides:
 //
 //   loading     torch/serialization.py, load_state_dict, from_pretrained, load_checkpoint
 //   optimizer   torch/optim (not lr_scheduler), or `step` in a file named after an optimizer

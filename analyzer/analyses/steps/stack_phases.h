@@ -1,4 +1,4 @@
-// Phases told from stacks: runs of allocations of one part of the program. A run of fewer than four allocations
+// Finds phases by their stacks: runs of allocations of one part of the program. A run of fewer than four allocations
 // between two runs of one other part is taken as part of them. A phase holds up to the first allocation of the next
 // run, whatever that is, so the frees between belong to it. Pure function.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STEPS_STACK_PHASES_H_

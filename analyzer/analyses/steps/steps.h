@@ -1,6 +1,6 @@
-// The steps (iterations) and phases (forward, backward, optimizer, evaluation, ...) of a program, told from its
-// annotations where it made some, else from the period of its requests; and what stays behind at the end of each step.
-// Pure functions; sizes are bytes.
+// Finds the steps (iterations) and phases (forward, backward, optimizer, evaluation, ...) of a program, by its
+// annotations where it made some, else by the period of its requests; and the memory that stays behind at the end of
+// each step. Pure functions; sizes are bytes.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STEPS_STEPS_H_
 #define ASHLAR_ANALYZER_ANALYSES_STEPS_STEPS_H_
 

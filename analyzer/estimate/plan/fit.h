@@ -1,4 +1,4 @@
-// What it takes to make a run fit: the cheapest set of levers that does, and the largest batch.
+// Finds the cheapest set of levers that makes a run fit, and the largest batch.
 //
 //   absl::StatusOr<Fit> fit = FindFit(estimate, 0);
 //   fit->cheapest->flags;    // {"--precision bf16", "--checkpointing"}

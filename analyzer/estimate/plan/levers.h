@@ -1,4 +1,4 @@
-// What people change so that a run takes less memory, each tried alone as a dry run of its own.
+// Tries the changes that people make so that a run takes less memory, each alone, as a dry run of its own.
 //
 //   absl::StatusOr<LeverResult> result = RunLevers(estimate, 0);
 //   result->rows.front().device_bytes;    // what saves most comes first

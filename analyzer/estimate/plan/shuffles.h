@@ -1,4 +1,4 @@
-// How often a run fails that is the same but for the order of its samples: the first steps of an epoch for many
+// Measures how often a run fails when only the order of its samples changes: the first steps of an epoch for many
 // shuffles, batched in each way, replayed under each setting of the allocator.
 //
 //   absl::StatusOr<ShuffleResult> result = RunShuffles(estimate, {.shuffles = 100});

@@ -1,4 +1,4 @@
-// What `ashlar estimate` prints (docs/guide/estimate.md).
+// The report of `ashlar estimate` (docs/guide/estimate.md).
 #ifndef ASHLAR_ANALYZER_ESTIMATE_REPORT_ESTIMATE_REPORT_H_
 #define ASHLAR_ANALYZER_ESTIMATE_REPORT_ESTIMATE_REPORT_H_
 

@@ -1,4 +1,5 @@
-// What loggers and launchers put before every line, so that a message they broke over lines still reads in one piece:
+// Takes away what loggers and launchers put before every line, so that a message they broke over lines reads in one
+// piece:
 //
 //   [rank0]: GPU 0 has a total          (RayWorker pid=12) GPU 0 has       2024-06-13 10:22:33,104 ERROR GPU 0 has
 //   ERROR 06-13 10:22:33 engine.py:110] GPU 0      [1,0]<stderr>:GPU 0     worker-1  | GPU 0       3: GPU 0

@@ -1,4 +1,4 @@
-// What the parts of the snapshot reader share while one file is read.
+// The state that the parts of the snapshot reader share while one file is read.
 #ifndef ASHLAR_ANALYZER_READERS_TORCH_TORCH_CONTEXT_H_
 #define ASHLAR_ANALYZER_READERS_TORCH_TORCH_CONTEXT_H_
 
