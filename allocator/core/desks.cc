@@ -1,63 +1,45 @@
-// Whose desk is whose, and which engines lie where.
-#include <algorithm>
-#include <memory>
-#include <mutex>
-#include <vector>
+#include "allocator/core/desks.h"
 
-#include "allocator/core/caching_allocator.h"
-#include "allocator/core/world.h"
+#include <algorithm>
+
+#include "allocator/core/misuse.h"
 
 namespace ashlar::core {
+namespace {
 
-Desk& CachingAllocator::FindDesk(const Seat* seat) const {
+std::atomic<std::uint64_t> allocators_so_far{0};
+
+}  // namespace
+
+Desks::Desks(Ledger& ledger) : id_(++allocators_so_far), ledger_(ledger) {}
+
+Desk& Desks::Find(const Seat* seat) {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto it = std::find_if(desks_.begin(), desks_.end(), [seat](const auto& desk) { return desk->seat == seat; });
   if (it == desks_.end()) it = desks_.insert(it, std::make_unique<Desk>(seat));
   return **it;
 }
 
-void CachingAllocator::FindDeskOfThread(DeskOfAllocator& out) const {
-  Desk& desk = FindDesk(SeatOfThread());
+void Desks::FindOfThread(DeskOfAllocator& out) {
+  Desk& desk = Find(SeatOfThread());
   out = {id_, &desk, &desk};
 }
 
-void CachingAllocator::BindEngine(policy::Lane& lane) {
-  Engine& engine = engines_.FindOrAdd({lane.pool->id, lane.stream}, *desk_in_world_, this);
-  engine.LaneOf(lane.pool->is_small) = &lane;
-  lane.owner = &engine;
+// A call that comes all the same goes to the section, and stops there, as long as this memory is nobody else's.
+void Desks::Close() {
+  is_serial_.store(true, std::memory_order_relaxed);
+  is_closed_.store(true, std::memory_order_relaxed);
 }
 
-void CachingAllocator::MoveEngine(const EngineKey& key, Desk& to) {
-  const World world(*this);
-  Engine* engine = engines_.Find(key);
-  if (engine == nullptr || engine->desk == &to) return;
-  MovePointers(*engine, to);
-  engine->visits.Moved();
-  engine->desk = &to;
-  to.recent_uses = kRecentWorlds;  // so that it gets room
+void Desks::CheckOpen() const {
+  if (is_closed_.load(std::memory_order_relaxed)) [[unlikely]]
+    StopAtGoneAllocator();
 }
 
-void CachingAllocator::MovePointers(const Engine& engine, Desk& to) {
-  PointerMap& from = engine.desk->pointers;
-  std::vector<policy::Block*> named;
-  from.ForEach([&](policy::Block* block) {
-    if (EngineOf(*block) == &engine) named.push_back(block);
-  });
-  for (policy::Block* block : named) {
-    from.Take(block->address);
-    to.pointers.Insert(block);
-  }
-}
-
-void CachingAllocator::ForgetIfEmpty(policy::Lane& lane, std::uint64_t begin, std::uint64_t end) {
-  auto* engine = static_cast<Engine*>(lane.owner);
-  if (engine != nullptr) pages_.Leave(begin, end, engine);
-  if (lane.segment_count > 0) return;
-  if (engine != nullptr) {
-    engine->LaneOf(lane.pool->is_small) = nullptr;
-    if (engine->IsEmpty()) engines_.Erase(*engine);
-  }
-  heap_.RemoveLane(lane);
+std::uint64_t Desks::LockCount() const {
+  std::uint64_t count = 0;
+  for (const std::unique_ptr<Desk>& desk : desks_) count += desk->lock.times_taken();
+  return count;
 }
 
 }  // namespace ashlar::core

@@ -1,19 +1,28 @@
-// fork() while other threads use allocators: every allocator stands still meanwhile, so that the child's copy is whole.
-// What the child may do with it is the device's to say: simulated and host memory is its own, a CUDA device is lost.
+// How an allocator begins and ends, and fork() while other threads use allocators: every allocator stands still
+// meanwhile, so that the child's copy is whole. What the child may do with it is the device's to say: simulated and
+// host memory is its own, a CUDA device is lost.
 #include <pthread.h>
 
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/check.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/seat.h"
-#include "allocator/core/world.h"
 #include "allocator/device/fork_count.h"
 
 namespace ashlar::core {
+namespace {
+
+device::Device* NotNull(device::Device* device) {
+  if (device == nullptr) StopAtMisuse("CachingAllocator: its device is null: open one first (docs/devices.md)");
+  return device;
+}
+
+}  // namespace
 
 class CachingAllocator::Forks {
  public:
@@ -41,41 +50,53 @@ class CachingAllocator::Forks {
   void Before() {
     mutex_.lock();
     for (const CachingAllocator* allocator : allocators_) {
-      worlds_.push_back(std::make_unique<World>(*allocator));
-      worlds_.back()->StopDesks();  // a lock that another thread holds would be held for ever in the child
+      sections_.push_back(std::make_unique<ExclusiveSection>(allocator->desks()));
+      sections_.back()->StopDesks();  // a lock that another thread holds would be held for ever in the child
     }
     LockSeats();
   }
   void After() {
     UnlockSeats();
-    worlds_.clear();
+    sections_.clear();
     mutex_.unlock();
   }
   void AfterInChild() {
-    for (std::size_t i = 0; i < worlds_.size(); ++i) allocators_[i]->BecomeForked(*worlds_[i]);
+    for (std::size_t i = 0; i < sections_.size(); ++i) allocators_[i]->BecomeForked(*sections_[i]);
     After();
   }
 
   std::mutex mutex_;
-  std::vector<CachingAllocator*> allocators_;   // as they were made
-  std::vector<std::unique_ptr<World>> worlds_;  // theirs, while a fork is under way
+  std::vector<CachingAllocator*> allocators_;                // as they were made
+  std::vector<std::unique_ptr<ExclusiveSection>> sections_;  // theirs, while a fork is under way
 };
 
-void CachingAllocator::BecomeForked(const World& world) {
-  if (sink_ != nullptr && !sink_->OnFork()) sink_ = nullptr;
-  world.ChooseMode(*this);
-  NoteLoss(world);
+void CachingAllocator::BecomeForked(const ExclusiveSection& section) {
+  if (ledger_.sink() != nullptr && !ledger_.sink()->OnFork()) ledger_.SetSink(nullptr);
+  NoteLoss(section);
 }
 
-void CachingAllocator::JoinForks() { Forks::Instance().Add(this); }
+CachingAllocator::CachingAllocator(device::Device* device, policy::Options options)
+    : device_(NotNull(device)),
+      ledger_(std::move(options),
+              [this](policy::Lane& lane, const policy::AddressRange& range) { fast_path_.Forget(lane, range); }),
+      fast_path_(ledger_),
+      pools_(ledger_),
+      limits_(ledger_.options(), device->GetMemoryInfo().total_bytes),
+      ladder_(ledger_, *device_, pending_, limits_, pools_),
+      failures_(ledger_, limits_, pools_) {
+  desks().BeginSerial(WantsSerial());
+  Forks::Instance().Add(this);
+}
 
 CachingAllocator::~CachingAllocator() {
-  ASHLAR_CHECK(inside_.load(std::memory_order_relaxed) == std::thread::id());
-  TellLiveBlocks();
+  desks().CheckLeft();
+  if (failures_.WantsLeaks()) {
+    const ExclusiveSection section(desks());
+    // Memory of a lost device is gone.
+    if (ladder_.errors().lost().ok()) failures_.TellLiveBlocks();
+  }
   Forks::Instance().Remove(this);
-  // A call that comes all the same goes to the World, and stops there, as long as this memory is nobody else's.
-  is_serial_.store(true, std::memory_order_relaxed);
-  is_gone_.store(true, std::memory_order_relaxed);
+  desks().Close();
 }
 
 }  // namespace ashlar::core

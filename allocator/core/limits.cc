@@ -1,13 +1,10 @@
-// What may be reserved at most: a fraction of the device's memory, a number of bytes, and the limit that only tells.
+#include "allocator/core/limits.h"
+
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
-#include "allocator/core/caching_allocator.h"
-#include "allocator/core/world.h"
-#include "allocator/device/fork_count.h"
 
 namespace ashlar::core {
 namespace {
@@ -27,78 +24,50 @@ std::optional<std::uint64_t> SoftLimitBytes(const policy::Options& options, std:
   return Lower(options.soft_limit_bytes, static_cast<std::uint64_t>(bytes));
 }
 
-std::atomic<std::uint64_t> allocators_so_far{0};
-
-device::Device* NotNull(device::Device* device) {
-  if (device == nullptr) StopAtMisuse("CachingAllocator: its device is null: open one first (docs/library/devices.md)");
-  return device;
-}
-
 }  // namespace
 
-CachingAllocator::CachingAllocator(device::Device* device, policy::Options options)
-    : id_(++allocators_so_far),
-      device_(NotNull(device)),
-      heap_(std::move(options)),
-      total_bytes_(device->GetMemoryInfo().total_bytes),
-      fork_count_(device::ForkCount()) {
-  memory_limit_bytes_ = heap_.options().memory_limit_bytes;
-  SetLimit();
-  const std::optional<double> fraction = heap_.options().per_process_memory_fraction;
+Limits::Limits(const policy::Options& options, std::uint64_t total_bytes)
+    : options_(options), total_bytes_(total_bytes), limit_bytes_(options.memory_limit_bytes) {
+  const std::optional<double> fraction = options.per_process_memory_fraction;
   if (fraction.has_value()) ASHLAR_CHECK(SetFraction(*fraction).ok());
-  soft_limit_.Set(SoftLimitBytes(heap_.options(), total_bytes_));
-  is_serial_.store(WantsSerial(), std::memory_order_relaxed);
-  JoinForks();
+  soft_.Set(SoftLimitBytes(options, total_bytes));
 }
 
-absl::Status CachingAllocator::SetFraction(double fraction) {
+absl::Status Limits::SetFraction(double fraction) {
   if (!(fraction >= 0 && fraction <= 1)) {
     return absl::InvalidArgumentError(absl::StrCat("a memory fraction of ", fraction, " is not in 0 to 1"));
   }
   const double limit = fraction * static_cast<double>(total_bytes_);
-  if (!IsLate(options().compat)) {
-    fraction_limit_bytes_ = static_cast<std::uint64_t>(limit);
+  if (!IsLate(options_.compat)) {
+    fraction_bytes_ = static_cast<std::uint64_t>(limit);
   } else if (fraction < 1) {
-    fraction_limit_bytes_ = static_cast<std::uint64_t>(std::llround(limit));
+    fraction_bytes_ = static_cast<std::uint64_t>(std::llround(limit));
   } else {
-    fraction_limit_bytes_.reset();
+    fraction_bytes_.reset();
   }
-  SetLimit();
   return absl::OkStatus();
 }
 
-void CachingAllocator::SetLimit() { limit_bytes_ = Lower(fraction_limit_bytes_, memory_limit_bytes_); }
+std::optional<std::uint64_t> Limits::bytes() const { return Lower(fraction_bytes_, limit_bytes_); }
 
-absl::Status CachingAllocator::SetMemoryFraction(double fraction) {
-  const World world(*this);
-  absl::Status status = SetFraction(fraction);
-  if (status.ok()) EmitFact(trace::FactKind::kLimit, limit_bytes_.value_or(trace::kNoLimit));
-  world.ChooseMode(*this);
-  return status;
+bool Limits::AreExceeded(std::uint64_t reserved_bytes, std::uint64_t segment_bytes) const {
+  const std::optional<std::uint64_t> most = bytes();
+  return most.has_value() && reserved_bytes + segment_bytes > *most;
 }
 
-void CachingAllocator::SetMemoryLimit(std::optional<std::uint64_t> bytes) {
-  const World world(*this);
-  memory_limit_bytes_ = bytes;
-  SetLimit();
-  EmitFact(trace::FactKind::kLimit, limit_bytes_.value_or(trace::kNoLimit));
-  world.ChooseMode(*this);
+bool Limits::Reject(std::uint64_t reserved_bytes, std::uint64_t segment_bytes) const {
+  if (!options_.throw_on_cudamalloc_oom) return false;
+  const double fraction = options_.per_process_memory_fraction.value_or(1.0);
+  const auto most = static_cast<std::uint64_t>(fraction * static_cast<double>(total_bytes_));
+  return reserved_bytes + segment_bytes > most;
 }
 
-std::optional<std::uint64_t> CachingAllocator::limit_bytes() const {
-  const World world(*this);
-  return limit_bytes_;
-}
+bool Limits::CollectGarbage() const { return options_.garbage_collection_threshold > 0 && bytes().has_value(); }
 
-void CachingAllocator::SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback) {
-  const World world(*this);
-  soft_limit_.Set(bytes);
-  soft_limit_.SetCallback(std::move(callback));
-}
-
-void CachingAllocator::SetSoftLimitCallback(SoftLimitCallback callback) {
-  const World world(*this);
-  soft_limit_.SetCallback(std::move(callback));
+std::uint64_t Limits::GarbageBytes(std::uint64_t reserved_bytes) const {
+  const auto threshold =
+      static_cast<std::uint64_t>(options_.garbage_collection_threshold * static_cast<double>(*bytes()));
+  return reserved_bytes > threshold ? reserved_bytes - threshold : 0;
 }
 
 }  // namespace ashlar::core

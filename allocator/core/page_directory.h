@@ -1,7 +1,7 @@
-// From an address to the engine that handed it out: a two-level table over pages of 2 MiB, the size of the smallest
-// segment. An entry is a hint: it may be missing (an address above 2^48, a page that two engines share) and it may be
-// out of date, so who asks looks in the engine, and in the segments if it is not there. It never names an engine that
-// is gone. Thread rule: Find and Enter under any desk's lock, by any number of threads; Leave in the World.
+// From an address to the arena that handed it out: a two-level table over pages of 2 MiB, the size of the smallest
+// segment. An entry is a hint: it may be missing (an address above 2^48, a page that two arenas share) and it may be
+// out of date, so who asks looks in the arena, and in the segments if it is not there. It never names an arena that
+// is gone. Thread rule: Find and Enter under any desk's lock, by any number of threads; Leave in the exclusive section.
 #ifndef ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
 #define ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
 
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "allocator/core/engine.h"
+#include "allocator/core/arena.h"
 
 namespace ashlar::core {
 
@@ -26,23 +26,23 @@ class PageDirectory {
   PageDirectory& operator=(const PageDirectory&) = delete;
 
   // nullptr where there is no hint.
-  Engine* Find(std::uint64_t address) const {
+  Arena* Find(std::uint64_t address) const {
     const std::uint64_t page = address >> kPageBits;
     if (page >= kLeaves * kLeafPages) return nullptr;
     const Leaf* leaf = (*leaves_)[page / kLeafPages].load(std::memory_order_acquire);
     return leaf == nullptr ? nullptr : (*leaf)[page % kLeafPages].load(std::memory_order_acquire);
   }
 
-  // The last engine to enter a shared page stays.
-  void Enter(std::uint64_t address, Engine* engine) {
+  // The last arena to enter a shared page stays.
+  void Enter(std::uint64_t address, Arena* arena) {
     const std::uint64_t page = address >> kPageBits;
     if (page >= kLeaves * kLeafPages) return;
-    std::atomic<Engine*>& entry = LeafOf(page)[page % kLeafPages];
-    if (entry.load(std::memory_order_relaxed) != engine) entry.store(engine, std::memory_order_release);
+    std::atomic<Arena*>& entry = LeafOf(page)[page % kLeafPages];
+    if (entry.load(std::memory_order_relaxed) != arena) entry.store(arena, std::memory_order_release);
   }
 
-  // The engine has no block in [begin, end) any more.
-  void Leave(std::uint64_t begin, std::uint64_t end, const Engine* engine) {
+  // The arena has no block in [begin, end) any more.
+  void Leave(std::uint64_t begin, std::uint64_t end, const Arena* arena) {
     const std::uint64_t last = std::min((end - 1) >> kPageBits, kLeaves * kLeafPages - 1);
     for (std::uint64_t page = begin >> kPageBits; page <= last; ++page) {
       Leaf* leaf = (*leaves_)[page / kLeafPages].load(std::memory_order_relaxed);
@@ -50,8 +50,8 @@ class PageDirectory {
         page |= kLeafPages - 1;
         continue;
       }
-      std::atomic<Engine*>& entry = (*leaf)[page % kLeafPages];
-      if (entry.load(std::memory_order_relaxed) == engine) entry.store(nullptr, std::memory_order_relaxed);
+      std::atomic<Arena*>& entry = (*leaf)[page % kLeafPages];
+      if (entry.load(std::memory_order_relaxed) == arena) entry.store(nullptr, std::memory_order_relaxed);
     }
   }
 
@@ -59,7 +59,7 @@ class PageDirectory {
   static constexpr int kPageBits = 21;
   static constexpr std::uint64_t kLeafPages = 8192;  // 16 GiB of addresses
   static constexpr std::uint64_t kLeaves = 16384;    // 2^48 bytes of addresses
-  using Leaf = std::array<std::atomic<Engine*>, kLeafPages>;
+  using Leaf = std::array<std::atomic<Arena*>, kLeafPages>;
 
   Leaf& LeafOf(std::uint64_t page) {
     std::atomic<Leaf*>& entry = (*leaves_)[page / kLeafPages];

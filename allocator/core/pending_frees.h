@@ -1,6 +1,7 @@
 // Frees that wait for work on other streams: a queue of events for each stream that has any, oldest first. Streams are
 // visited by handle, so that the order is the same on every machine. Cost and memory go by the streams that are waited
-// for now, not by those ever seen. Thread rule: not thread-safe; the allocator's World guards it.
+// for now, not by those ever seen. Thread rule: not thread-safe but for size(); the
+// allocator's exclusive section guards it.
 //
 //   PendingFrees pending;
 //   pending.Add(device.RecordEvent(stream), block);           // the block counts its events itself
@@ -9,6 +10,7 @@
 #define ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -26,7 +28,7 @@ class PendingFrees {
  public:
   void Add(const device::DeviceEvent& event, policy::Block* block) {
     queues_[Handle(event.stream)].push_back({event, block});
-    ++size_;
+    SetSize(size() + 1);
   }
 
   // Calls `finished(block)` for each block whose last event is done; a stream's queue stops at its first unfinished.
@@ -70,7 +72,8 @@ class PendingFrees {
     return status;
   }
 
-  std::size_t size() const { return size_; }
+  // Of events, by any thread.
+  std::size_t size() const { return size_.load(std::memory_order_acquire); }
   std::size_t stream_count() const { return queues_.size(); }  // of those that are waited for
 
  private:
@@ -80,6 +83,8 @@ class PendingFrees {
   };
 
   using Queue = std::deque<Item>;
+
+  void SetSize(std::size_t size) { size_.store(size, std::memory_order_release); }
 
   // What `visit` leaves empty goes. The first error that it returns.
   template <typename Visit>
@@ -105,12 +110,12 @@ class PendingFrees {
   void PopFront(Queue& queue, Finished& finished) {
     policy::Block* block = queue.front().block;
     queue.pop_front();
-    --size_;
+    SetSize(size() - 1);
     if (--block->pending_events == 0) finished(block);
   }
 
   std::map<std::uint64_t, Queue> queues_;  // by stream handle; none is empty
-  std::size_t size_ = 0;
+  std::atomic<std::size_t> size_{0};
 };
 
 }  // namespace ashlar::core

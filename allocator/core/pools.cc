@@ -1,106 +1,101 @@
-// Private pools: who uses them, which requests go to them, and what a graph capture forbids meanwhile.
-#include <utility>
+#include "allocator/core/pools.h"
+
+#include <string>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/core/caching_allocator.h"
-#include "allocator/core/world.h"
 
 namespace ashlar::core {
 namespace {
 
 std::string Name(PoolId pool) { return absl::StrCat("pool {", pool.first, ", ", pool.second, "}"); }
 
-}  // namespace
-
-void CachingAllocator::ConfigurePool(PoolId pool, bool use_on_oom, bool no_split) {
-  const World world(*this);
-  policy::PoolPair& pair = heap_.Pair(pool);
-  pair.use_on_oom = use_on_oom;
-  pair.no_split = no_split;
-  EmitFact(trace::FactKind::kPoolTraits,
-           (use_on_oom ? trace::kUsesOnOom : 0) + (no_split ? trace::kNoSplit : 0), pool);
+std::uint64_t Traits(bool use_on_oom, bool no_split) {
+  return (use_on_oom ? trace::kUsesOnOom : 0) + (no_split ? trace::kNoSplit : 0);
 }
 
-PoolId CachingAllocator::CreatePool() {
-  const World world(*this);
+}  // namespace
+
+void Pools::Configure(PoolId pool, bool use_on_oom, bool no_split) {
+  policy::PoolPair& pair = ledger_.heap().Pair(pool);
+  pair.use_on_oom = use_on_oom;
+  pair.no_split = no_split;
+  ledger_.Note(trace::FactKind::kPoolTraits, Traits(use_on_oom, no_split), pool);
+}
+
+PoolId Pools::Create() {
   PoolId pool;
   do {
-    pool = {0, ++last_pool_};
-  } while (heap_.FindPair(pool) != nullptr);
-  heap_.Pair(pool);
-  EmitUsers(pool);
+    pool = {0, ++last_id_};
+  } while (ledger_.heap().FindPair(pool) != nullptr);
+  ledger_.heap().Pair(pool);
+  NoteUsers(pool);
   return pool;
 }
 
-void CachingAllocator::AddPoolUser(PoolId pool) {
-  if (policy::PoolPair* pair = heap_.FindPair(pool); pair != nullptr) {
+void Pools::AddUser(PoolId pool) {
+  if (policy::PoolPair* pair = ledger_.heap().FindPair(pool); pair != nullptr) {
     ++pair->use_count;
   } else {
-    heap_.Pair(pool);
+    ledger_.heap().Pair(pool);
   }
 }
 
-void CachingAllocator::RetainPool(PoolId pool) {
-  const World world(*this);
-  AddPoolUser(pool);
-  EmitUsers(pool);
+void Pools::NoteUsers(PoolId pool) { ledger_.Note(trace::FactKind::kPoolUsers, UseCount(pool), pool); }
+
+void Pools::Retain(PoolId pool) {
+  AddUser(pool);
+  NoteUsers(pool);
 }
 
-void CachingAllocator::ReleasePool(PoolId pool) {
-  const World world(*this);
-  policy::PoolPair& pair = heap_.Pair(pool);
+void Pools::Release(PoolId pool) {
+  policy::PoolPair& pair = ledger_.heap().Pair(pool);
   if (pair.use_count > 0) --pair.use_count;
   if (pair.use_count == 0) pair.no_split = false;
-  EmitUsers(pool);
+  NoteUsers(pool);
 }
 
-std::uint64_t CachingAllocator::PoolUseCount(PoolId pool) const {
-  const World world(*this);
-  const policy::PoolPair* pair = heap_.FindPair(pool);
+std::uint64_t Pools::UseCount(PoolId pool) const {
+  const policy::PoolPair* pair = std::as_const(ledger_).heap().FindPair(pool);
   return pair == nullptr ? 0 : pair->use_count;
 }
 
-absl::Status CachingAllocator::EmptyPool(PoolId pool) {
-  const World world(*this);
-  if (absl::Status status = CannotReturn("EmptyPool"); !status.ok()) return status;
-  const auto at = heap_.private_pairs().find(pool);
-  if (at == heap_.private_pairs().end()) return absl::OkStatus();
-  if (at->second->use_count > 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(Name(pool), " has ", at->second->use_count, " users, who may still reach what is free in it"));
-  }
-  EmitFact(trace::FactKind::kEmptyPool, 0, pool);
-  absl::Status status = SynchronizeEvents();
-  ReturnPrivate(at, nullptr, status);
-  if (!status.ok()) NoteLoss(world);
-  return status;
+absl::Status Pools::CheckUnused(PoolId pool) const {
+  const std::uint64_t users = pool.IsDefault() ? 0 : UseCount(pool);
+  if (users == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(Name(pool), " has ", users, " users, who may still reach what is free in it"));
 }
 
-absl::Status CachingAllocator::BeginPool(PoolId pool, StreamFilter filter, RouteKind kind) {
-  const World world(*this);
+absl::Status Pools::Begin(PoolId pool, StreamFilter filter, RouteKind kind) {
   if (pool.IsDefault()) return absl::InvalidArgumentError("the default pool needs no route: requests go there anyway");
-  const bool was_capturing = routes_.captures() > 0;
   if (!routes_.Open(pool, std::move(filter), kind)) {
     return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has a route already: EndPool ends it"));
   }
-  AddPoolUser(pool);
-  EmitFact(trace::FactKind::kPoolBegin, kind == RouteKind::kCapture ? 1 : 0, pool);
-  world.ChooseMode(*this);
-  if (!was_capturing && routes_.captures() > 0) device_->SetCapturing(true);
+  AddUser(pool);
+  ledger_.Note(trace::FactKind::kPoolBegin, kind == RouteKind::kCapture ? 1 : 0, pool);
   return absl::OkStatus();
 }
 
-absl::Status CachingAllocator::EndPool(PoolId pool) {
-  const World world(*this);
-  const bool was_capturing = routes_.captures() > 0;
+absl::Status Pools::End(PoolId pool) {
   if (!routes_.Close(pool)) return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has no route"));
-  EmitFact(trace::FactKind::kPoolEnd, 0, pool);
-  world.ChooseMode(*this);
-  if (was_capturing && routes_.captures() == 0) {
-    device_->SetCapturing(false);
-    for (const auto& [block, streams] : std::exchange(deferred_, {})) WaitForStreams(block, streams);
-  }
+  ledger_.Note(trace::FactKind::kPoolEnd, 0, pool);
   return absl::OkStatus();
+}
+
+std::vector<trace::Fact> Pools::Facts() const {
+  std::vector<trace::Fact> out;
+  const auto add = [&out](trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
+    out.push_back({kind, bytes, 0, pool});
+  };
+  routes_.ForEach([&](PoolId pool, RouteKind kind) {
+    add(trace::FactKind::kPoolBegin, kind == RouteKind::kCapture ? 1 : 0, pool);
+  });
+  for (const auto& [id, pair] : ledger_.heap().private_pairs()) {
+    add(trace::FactKind::kPoolUsers, pair->use_count, id);
+    const std::uint64_t traits = Traits(pair->use_on_oom, pair->no_split);
+    if (traits != 0) add(trace::FactKind::kPoolTraits, traits, id);
+  }
+  return out;
 }
 
 }  // namespace ashlar::core

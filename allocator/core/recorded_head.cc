@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "allocator/core/state.h"
 
 namespace ashlar::core {
 namespace {
@@ -40,8 +41,7 @@ trace::RecordedSettings SettingsOf(const policy::Options& options) {
 
 }  // namespace
 
-trace::Snapshot RecordedHeadOf(const CachingAllocator& allocator, int device) {
-  const policy::Options& options = allocator.options();
+trace::Snapshot RecordedHeadOf(const policy::Options& options, const Limits& limits, int device) {
   trace::Snapshot out;
   out.device_traces.resize(static_cast<std::size_t>(device) + 1);
   out.settings = SettingsOf(options);
@@ -55,10 +55,19 @@ trace::Snapshot RecordedHeadOf(const CachingAllocator& allocator, int device) {
   out.recording->compat = std::string(policy::CompatName(options.compat));
   out.recording->free_order = std::string(policy::FreeOrderName(options.free_order));
   out.recording->device = device;
-  out.recording->device_total_bytes = allocator.device_total_bytes();
-  out.recording->limit_bytes = allocator.LimitNow();
+  out.recording->device_total_bytes = limits.total_bytes();
+  out.recording->limit_bytes = limits.bytes();
   out.recording->has_calls = true;
   return out;
+}
+
+trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits) {
+  trace::Snapshot state = RecordedHeadOf(ledger.options(), limits, 0);
+  state.segments = SegmentsOf(ledger.heap());
+  state.recording->reservations = ReservationsOf(ledger.heap());
+  state.recording->is_complete = true;
+  if (ledger.sink() != nullptr) ledger.sink()->NameBlocks(state);
+  return state;
 }
 
 }  // namespace ashlar::core

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/core/output_file.h"
-#include "allocator/core/recorded_head.h"
 #include "allocator/trace/codec_settings.h"
 #include "allocator/trace/free_age.h"
 
@@ -76,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Ring(CachingAllocator* alloc
 
 Recorder::Recorder(CachingAllocator* allocator, RecorderOptions options)
     : allocator_(allocator),
+      inspection_(*allocator),
       options_(std::move(options)),
       serial_(NextSerial()),
       begin_us_(WallMicroseconds()),
@@ -100,8 +100,8 @@ absl::Status Recorder::Open(const std::string& path) {
 }
 
 void Recorder::Begin() {
-  allocator_->WhileStill([this] {
-    trace::codec::PutHead(RecordedHeadOf(*allocator_, options_.device), encoder_);
+  inspection_.WhileStill([this] {
+    trace::codec::PutHead(inspection_.HeadNow(options_.device), encoder_);
     encoder_.SetDevice(options_.device);
     if (file_ != nullptr) PutStart();
     encoder_.Seal();
@@ -115,34 +115,34 @@ void Recorder::Begin() {
 }
 
 void Recorder::PutStart() {
-  trace::RecordedStart start = allocator_->StartNow();
+  trace::RecordedStart start = inspection_.StartNow();
   for (trace::SnapshotSegment& segment : start.segments) segment.device = options_.device;
   trace::codec::PutStart(start.reservations, &start.segments, encoder_);
-  for (const trace::Fact& fact : allocator_->PoolsNow()) PutFact(fact);
+  for (const trace::Fact& fact : inspection_.PoolsNow()) PutFact(fact);
 }
 
 void Recorder::PutEnd() {
-  std::vector<trace::SnapshotSegment> segments = allocator_->SegmentsNow();
+  std::vector<trace::SnapshotSegment> segments = inspection_.SegmentsNow();
   for (trace::SnapshotSegment& segment : segments) segment.device = options_.device;
   NameSegments(segments);
-  encoder_.AddReservations(allocator_->ReservationsNow());
+  encoder_.AddReservations(inspection_.ReservationsNow());
   trace::codec::PutSegments(StateAt::kEnd, segments, encoder_);
 }
 
 std::shared_ptr<const Recorder::Standing> Recorder::StandingNow() const {
   if (file_ != nullptr) return nullptr;
-  Standing standing{allocator_->LimitNow(), allocator_->PoolsNow(), {}};
+  Standing standing{inspection_.LimitNow(), inspection_.PoolsNow(), {}};
   const policy::Options& options = allocator_->options();
   if (options.free_order == policy::FreeOrder::kPerSegmentCounter || options.garbage_collection_threshold > 0) {
     // For the order of the segments and the ages; what else is in them, the events lead back to.
-    standing.start = allocator_->StartNow();
+    standing.start = inspection_.StartNow();
     for (trace::SnapshotSegment& segment : standing.start.segments) {
       segment.device = options_.device;
       const bool has_age = segment.blocks.size() == 1 && trace::FreeAgeOf(segment.blocks.front()).has_value();
       if (!has_age) segment.blocks.clear();
     }
   } else {
-    standing.start.reservations = allocator_->ReservationsNow();
+    standing.start.reservations = inspection_.ReservationsNow();
   }
   return std::make_shared<const Standing>(std::move(standing));
 }
@@ -152,7 +152,7 @@ Recorder::~Recorder() { Finish().IgnoreError(); }
 absl::Status Recorder::Finish() {
   RemoveScopeListener(this);
   absl::Status status;
-  allocator_->WhileStill([&] {
+  inspection_.WhileStill([&] {
     const bool was_recording = std::exchange(is_recording_, false);
     status = thrown_;
     if (file_ == nullptr) return;
@@ -176,7 +176,7 @@ bool Recorder::OnFork() {
 
 absl::Status Recorder::Flush() {
   absl::Status status;
-  allocator_->WhileStill([&] {
+  inspection_.WhileStill([&] {
     if (file_ == nullptr) return;
     if (is_recording_) encoder_.Seal();
     status = StatusNow();
@@ -186,7 +186,7 @@ absl::Status Recorder::Flush() {
 
 absl::Status Recorder::status() const {
   absl::Status status;
-  allocator_->WhileStill([&] { status = StatusNow(); });
+  inspection_.WhileStill([&] { status = StatusNow(); });
   return status;
 }
 
@@ -197,7 +197,7 @@ absl::Status Recorder::StatusNow() const {
 
 std::uint64_t Recorder::event_count() const {
   std::uint64_t count = 0;
-  allocator_->WhileStill([&] { count = encoder_.event_count(); });
+  inspection_.WhileStill([&] { count = encoder_.event_count(); });
   return count;
 }
 
@@ -278,7 +278,7 @@ void Recorder::OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
 
 // A mark has a time of its own, later than every event before it: that is how it is placed among them.
 void Recorder::OnScope(bool is_begin, absl::string_view name) {
-  allocator_->WhileStill([&] {
+  inspection_.WhileStill([&] {
     RecordOrEnd([&] {
       ++time_us_;
       ReadClock();
@@ -357,7 +357,7 @@ absl::Status Recorder::Write(const std::string& path) {
   }
   RingContent content;
   absl::Status status;
-  allocator_->WhileStill([&] {
+  inspection_.WhileStill([&] {
     status = thrown_;
     if (status.ok()) content = Content();
   });

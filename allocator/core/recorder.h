@@ -37,6 +37,7 @@
 #include "allocator/base/units.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/chunk_file.h"
+#include "allocator/core/inspect.h"
 #include "allocator/core/scope.h"
 #include "allocator/trace/encoder.h"
 #include "allocator/trace/sink.h"
@@ -134,6 +135,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   void NameSegments(std::vector<trace::SnapshotSegment>& segments) const;
 
   CachingAllocator* const allocator_;
+  const Inspection inspection_;  // of the allocator
   const RecorderOptions options_;
   const std::uint64_t serial_;  // no other recorder of the process has it
   const std::int64_t begin_us_;
@@ -152,7 +154,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   std::vector<Chunk> definitions_;
   std::vector<Chunk> head_;
   std::deque<Chunk> ring_;
-  std::vector<Chunk>* target_ = &head_;  // nullptr: ring_
+  std::vector<Chunk>* target_ = &head_;       // nullptr: ring_
   std::shared_ptr<const Standing> standing_;  // when the chunk that is being filled began
   std::uint64_t ring_bytes_ = 0;
   std::uint64_t ring_events_ = 0;

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/misuse.h"
 #include "allocator/core/nvtx_pools.h"
 #include "ashlar/allocator.h"
 
@@ -20,7 +21,7 @@ struct Allocator::Impl {
 inline Allocator::Impl& Allocator::impl() const {
   Impl* const impl = impl_.load(std::memory_order_relaxed);
   if (impl == nullptr) [[unlikely]]
-    core::CachingAllocator::StopAtGoneAllocator();
+    core::StopAtGoneAllocator();
   return *impl;
 }
 

@@ -31,7 +31,13 @@ Heap::Heap(Options options) : options_(std::move(options)), default_pair_(NewPai
 
 Heap::~Heap() = default;
 
-PoolPair* Heap::FindPair(PoolId id) const {
+PoolPair* Heap::FindPair(PoolId id) {
+  if (id.IsDefault()) return default_pair_.get();
+  const auto it = private_pairs_.find(id);
+  return it == private_pairs_.end() ? nullptr : it->second.get();
+}
+
+const PoolPair* Heap::FindPair(PoolId id) const {
   if (id.IsDefault()) return default_pair_.get();
   const auto it = private_pairs_.find(id);
   return it == private_pairs_.end() ? nullptr : it->second.get();
@@ -40,6 +46,12 @@ PoolPair* Heap::FindPair(PoolId id) const {
 PoolPair& Heap::Pair(PoolId id) {
   if (PoolPair* pair = FindPair(id); pair != nullptr) return *pair;
   return *private_pairs_.emplace(id, NewPair(id)).first->second;
+}
+
+// The plan names a pool that it may only read.
+Pool& Heap::PoolOf(const Plan& plan) {
+  PoolPair& pair = Pair(plan.pool->id);
+  return plan.pool->is_small ? pair.small : pair.large;
 }
 
 const Lane* Heap::FindLane(const Pool& pool, Stream stream) {
@@ -96,7 +108,7 @@ bool Heap::MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) cons
   return MayServeBy(options_, rounded_bytes, block_bytes);
 }
 
-Block* Heap::FindInOverflow(const Plan& plan, PoolPair& pair) const {
+Block* Heap::FindInOverflow(const Plan& plan, const PoolPair& pair) const {
   const Pool& pool = plan.pool->is_small ? pair.small : pair.large;
   const Lane* lane = FindLane(pool, plan.stream);
   if (lane == nullptr) return nullptr;
@@ -189,7 +201,7 @@ Segment* Heap::NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_
 
 Block* Heap::AddSegment(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes) {
   reserved_bytes_ += size_bytes;
-  return NewSegment(LaneOf(*plan.pool, plan.stream), address, size_bytes)->first;
+  return NewSegment(LaneOf(PoolOf(plan), plan.stream), address, size_bytes)->first;
 }
 
 void Heap::RemoveSegment(Block* whole) {

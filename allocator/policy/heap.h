@@ -40,6 +40,7 @@ struct SplitCounts {
     blocks += change.blocks;
     bytes += change.bytes;
   }
+  SplitCounts Minus(const SplitCounts& before) const { return {blocks - before.blocks, bytes - before.bytes}; }
 };
 
 // What was done so far, as counts.
@@ -104,8 +105,8 @@ struct Plan {
   std::uint64_t rounded_bytes = 0;
   std::uint64_t segment_bytes = 0;  // of the new segment if one is needed
   Stream stream{};
-  PoolPair* pair = nullptr;
-  Pool* pool = nullptr;
+  const PoolPair* pair = nullptr;
+  const Pool* pool = nullptr;
   Block* block = nullptr;
 };
 
@@ -148,13 +149,13 @@ class Heap {
   // Whether a free block of this size may serve the request at all.
   bool MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const;
   // Counts one search in the pool's clock; call before MakePlan's result is used, only while garbage is collected.
-  static void Tick(const Plan& plan) { ++plan.pool->clock; }
+  void Tick(const Plan& plan) { ++PoolOf(plan).clock; }
   // Takes plan.block out of the free set and places the request in it.
   Block* Commit(const Plan& plan);
   // Places the request in a block that is in no set (fresh from AddSegment or Grow), splitting by the rule.
   Block* Place(const Plan& plan, Block* block);
   // Looks for the plan's request in another pool pair (overflow); expandable blocks are passed over there.
-  Block* FindInOverflow(const Plan& plan, PoolPair& pair) const;
+  Block* FindInOverflow(const Plan& plan, const PoolPair& pair) const;
   // The smallest block of other streams in the plan's pool that may serve it; of equals the lower stream's.
   Block* FindInOtherLane(const Plan& plan) const;
   // Blocks waiting for events that, with what is free beside them, would serve the plan from its lane: those with the
@@ -218,7 +219,9 @@ class Heap {
   // --- pools ---
   // Made on first use.
   PoolPair& Pair(PoolId id);
-  PoolPair* FindPair(PoolId id) const;
+  // nullptr while there is none.
+  PoolPair* FindPair(PoolId id);
+  const PoolPair* FindPair(PoolId id) const;
   PoolPair& default_pair() { return *default_pair_; }
   const PoolPair& default_pair() const { return *default_pair_; }
   // Private pools by id; the default pair is not among them.
@@ -249,6 +252,7 @@ class Heap {
  private:
   static const Lane* FindLane(const Pool& pool, Stream stream);
   Lane& LaneOf(Pool& pool, Stream stream);
+  Pool& PoolOf(const Plan& plan);
   template <typename Visit>
   void ForEachPool(Visit visit) const {
     visit(default_pair_->small);

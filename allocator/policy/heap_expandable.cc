@@ -54,7 +54,7 @@ Block* Heap::FindGrowth(const Plan& plan) const {
 
 Block* Heap::AddReservation(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes,
                             std::uint64_t page_bytes) {
-  Lane& lane = LaneOf(*plan.pool, plan.stream);
+  Lane& lane = LaneOf(PoolOf(plan), plan.stream);
   Segment* segment = NewSegment(lane, address, size_bytes);
   segment->is_expandable = true;
   segment->page_bytes = page_bytes;

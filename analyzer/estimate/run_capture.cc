@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/core/recorded_head.h"
+#include "allocator/core/inspect.h"
 #include "allocator/policy/options.h"
 
 namespace ashlar::estimate {
@@ -66,10 +66,11 @@ void RunCapture::OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) 
 void RunCapture::OnEnd() {
   if (step_ > 0) Mark("END");
   trace::Snapshot head;
-  allocator_->WhileStill([&] {
-    head = core::RecordedHeadOf(*allocator_, 0);
-    head.segments = allocator_->SegmentsNow();
-    head.recording->reservations = allocator_->ReservationsNow();
+  const core::Inspection inspection(*allocator_);
+  inspection.WhileStill([&] {
+    head = inspection.HeadNow(0);
+    head.segments = inspection.SegmentsNow();
+    head.recording->reservations = inspection.ReservationsNow();
     head.recording->start.emplace().has_segments = true;  // of an empty allocator
   });
   if (!HasLateKeys(allocator_->options().compat)) {

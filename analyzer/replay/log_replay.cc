@@ -10,11 +10,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/trace/free_age.h"
 #include "analyzer/replay/decision_sink.h"
 #include "analyzer/replay/recorded_device.h"
+#include "analyzer/replay/replayed_window.h"
 #include "analyzer/replay/reservations.h"
-#include "analyzer/replay/restored_state.h"
 #include "analyzer/replay/warm_release.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
@@ -47,7 +48,7 @@ class LogReplayer {
     if (absl::Status status = Restore(); !status.ok()) return status;
     allocator_.SetSink(&sink_);
     while (HasFact() || next_event_ < events_.size()) Step();
-    return Finish();
+    return FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
   }
 
  private:
@@ -68,10 +69,9 @@ class LogReplayer {
   }
 
   absl::Status Restore() {
-    const absl::StatusOr<std::vector<core::Block*>> start = RestoreState(
-        program_.start, reservations_, allocator_, device_.simulated(), StartOf(snapshot_, program_.device));
+    const absl::StatusOr<std::vector<core::Block*>> start =
+        RestoreWindow(program_, reservations_, allocator_, device_, StartOf(snapshot_, program_.device));
     if (!start.ok()) return start.status();
-    for (const auto& [address, segment] : allocator_.heap().segments()) device_.AddBase(address);
     std::size_t next = 0;
     for (const timeline::StateSegment& segment : program_.start.segments) {
       for (const timeline::StateBlock& block : segment.blocks) {
@@ -95,8 +95,7 @@ class LogReplayer {
 
   void CountSearch() {
     ++next_fact_;
-    const policy::Request large{.bytes = policy::kSmallMaxBytes + 1, .stream = {}, .pool = {}};
-    policy::Heap::Tick(allocator_.heap().MakePlan(large));
+    core::Reconstruction(allocator_).CountSearch();
   }
 
   void Step() {
@@ -293,8 +292,9 @@ class LogReplayer {
   core::Block* Ask(std::uint64_t bytes, Stream stream, PoolId pool, bool is_missed) {
     core::Block* block = nullptr;
     if (bytes > 0 && bytes <= policy::kMaxRequestBytes) {
-      absl::StatusOr<core::Block*> answer = is_missed ? allocator_.AllocateMissed(bytes, stream, pool)
-                                                      : allocator_.Allocate(bytes, stream, pool);
+      absl::StatusOr<core::Block*> answer = is_missed
+                                                ? core::Reconstruction(allocator_).AllocateMissed(bytes, stream, pool)
+                                                : allocator_.Allocate(bytes, stream, pool);
       if (answer.ok()) block = *answer;
     }
     device_.BeginLogged({}, std::nullopt);
@@ -317,18 +317,6 @@ class LogReplayer {
     CompareDecisions(std::move(recorded), std::exchange(sink_.decisions, {}), fidelity_);
   }
 
-  absl::StatusOr<WarmReplay> Finish() {
-    allocator_.SetSink(nullptr);
-    absl::StatusOr<timeline::Timeline> made = sink_.timeline().Finish();
-    if (!made.ok()) return made.status();
-    const absl::Status final_state = timeline::CheckAgainstFinalState(made->StateAt(made->last_event()), snapshot_);
-    fidelity_.final_state_matches = final_state.ok();
-    fidelity_.final_state_difference = std::string(final_state.message());
-    fidelity_.tails_inferred = program_.start.inferred_tails;
-    fidelity_.segment_addresses_used = device_.addresses_used();
-    return WarmReplay{fidelity_, *std::move(made), allocator_.stats(), device_.simulated().calls()};
-  }
-
   static constexpr std::uint64_t kMostUsers = 1 << 20;  // a damaged record must not count for hours
 
   const trace::Snapshot& snapshot_;
@@ -342,10 +330,10 @@ class LogReplayer {
   std::size_t next_event_ = 0;
   std::size_t next_fact_ = 0;
   // By recorded address.
-  absl::flat_hash_map<std::uint64_t, core::Block*> blocks_;  // live ones
-  absl::flat_hash_map<std::uint64_t, Stream> waits_;         // pending ones, and the stream each waits for
-  absl::flat_hash_map<std::uint64_t, Stream> borrowed_;      // and the borrower's stream
-  absl::flat_hash_map<std::size_t, std::size_t> completions_;  // event of a free -> event that completes it
+  absl::flat_hash_map<std::uint64_t, core::Block*> blocks_;            // live ones
+  absl::flat_hash_map<std::uint64_t, Stream> waits_;                   // pending ones, and the stream each waits for
+  absl::flat_hash_map<std::uint64_t, Stream> borrowed_;                // and the borrower's stream
+  absl::flat_hash_map<std::size_t, std::size_t> completions_;          // event of a free -> event that completes it
   absl::flat_hash_map<std::uint64_t, std::size_t> first_completions_;  // address -> of a free before the recording
   std::uint64_t never_ = 0;  // frees so far that the recording does not complete
   Fidelity fidelity_;

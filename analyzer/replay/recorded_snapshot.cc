@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "allocator/core/recorded_head.h"
+#include "allocator/core/inspect.h"
 
 namespace ashlar::replay {
 namespace {
@@ -29,11 +29,11 @@ absl::StatusOr<trace::Snapshot> RecordRequests(const trace::RequestTrace& reques
   SnapshotSink sink;
   if (absl::Status status = replay.Run(requests, &sink); !status.ok()) return status;
   trace::Snapshot out;
-  const core::CachingAllocator& allocator = replay.allocator();
-  allocator.WhileStill([&] {
-    out = core::RecordedHeadOf(allocator, 0);
-    out.segments = allocator.SegmentsNow();
-    out.recording->reservations = allocator.ReservationsNow();
+  const core::Inspection inspection(replay.allocator());
+  inspection.WhileStill([&] {
+    out = inspection.HeadNow(0);
+    out.segments = inspection.SegmentsNow();
+    out.recording->reservations = inspection.ReservationsNow();
   });
   out.traits.has_time = out.traits.has_stacks = false;
   out.recording->is_complete = true;

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/core/inspect.h"
 #include "allocator/policy/size_rule.h"
 #include "allocator/trace/free_age.h"
 #include "analyzer/replay/recorded_device.h"
@@ -67,7 +68,8 @@ class Restorer {
   absl::Status RestoreOrdinary(const StateSegment& segment) {
     absl::Status status = device_.AdoptSegment(segment.address, segment.size_bytes);
     if (!status.ok()) return status;
-    Keep(allocator_.RestoreSegment(LaneOf(segment), segment.is_small_pool, false, segment.address, BlocksOf(segment)));
+    Keep(core::Reconstruction(allocator_)
+             .RestoreSegment(LaneOf(segment), segment.is_small_pool, false, segment.address, BlocksOf(segment)));
     return absl::OkStatus();
   }
 
@@ -79,7 +81,7 @@ class Restorer {
     };
     const LaneId& lane = reservation.lane;
     const std::uint64_t page_bytes = policy::PageBytes(lane.is_small_pool, allocator_.options());
-    if (allocator_.heap().segments().count(reservation.begin) > 0) {
+    if (core::Inspection(allocator_).heap().segments().count(reservation.begin) > 0) {
       return absl::InvalidArgumentError(absl::StrCat("a segment and a reservation both begin at ", reservation.begin));
     }
     absl::Status status = device_.AdoptReservation(reservation.begin, reservation.end - reservation.begin);
@@ -99,7 +101,7 @@ class Restorer {
     add_unmapped(reservation.end);
     if (blocks.empty()) return absl::InvalidArgumentError("an empty reservation");
     const policy::Request lane_of{.bytes = 0, .stream = Stream{lane.stream}, .pool = lane.pool};
-    Keep(allocator_.RestoreSegment(lane_of, lane.is_small_pool, true, reservation.begin, blocks));
+    Keep(core::Reconstruction(allocator_).RestoreSegment(lane_of, lane.is_small_pool, true, reservation.begin, blocks));
     return absl::OkStatus();
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "allocator/core/inspect.h"
+
 namespace ashlar::replay {
 namespace {
 
@@ -28,11 +30,11 @@ const policy::Segment* SegmentAround(std::uint64_t address, const policy::Heap& 
 
 // Whether the victims are the first segments released, in order.
 bool IsBeginning(const std::vector<policy::Block*>& victims, absl::Span<const Event> released) {
-  return victims.size() <= released.size() &&
-         std::equal(victims.begin(), victims.end(), released.begin(),
-                    [](const policy::Block* block, const Event& event) {
-                      return event.action == Action::kSegmentFree && event.address == block->address;
-                    });
+  return victims.size() <= released.size() && std::equal(victims.begin(), victims.end(), released.begin(),
+                                                         [](const policy::Block* block, const Event& event) {
+                                                           return event.action == Action::kSegmentFree &&
+                                                                  event.address == block->address;
+                                                         });
 }
 
 }  // namespace
@@ -57,21 +59,22 @@ void CompareDecisions(std::vector<SegmentDecision> recorded, std::vector<Segment
 
 void ReleaseUsedPools(absl::Span<const Event> released, PoolId asking, core::CachingAllocator& allocator) {
   for (const Event& event : released) {
-    const policy::Segment* segment = SegmentAround(event.address, allocator.heap());
+    const policy::Segment* segment = SegmentAround(event.address, core::Inspection(allocator).heap());
     if (segment == nullptr) continue;
     const PoolId pool = segment->lane->pool->id;
     if (pool == asking && event.size_bytes >= allocator.options().max_split_size_bytes) continue;
-    const auto pair = allocator.heap().private_pairs().find(pool);
-    if (pair != allocator.heap().private_pairs().end() && pair->second->use_count > 0) allocator.ReleasePool(pool);
+    const auto pair = core::Inspection(allocator).heap().private_pairs().find(pool);
+    if (pair != core::Inspection(allocator).heap().private_pairs().end() && pair->second->use_count > 0)
+      allocator.ReleasePool(pool);
   }
 }
 
 bool IsWholeCache(absl::Span<const Event> released, const core::CachingAllocator& allocator) {
   if (allocator.pending_event_count() > 0) return false;  // their frees would be completed
   std::vector<SegmentDecision> whole;
-  AddPool(allocator.heap().default_pair().large, whole);
-  AddPool(allocator.heap().default_pair().small, whole);
-  for (const auto& [id, pair] : allocator.heap().private_pairs()) {
+  AddPool(core::Inspection(allocator).heap().default_pair().large, whole);
+  AddPool(core::Inspection(allocator).heap().default_pair().small, whole);
+  for (const auto& [id, pair] : core::Inspection(allocator).heap().private_pairs()) {
     if (pair->use_count > 0) continue;
     AddPool(pair->small, whole);
     AddPool(pair->large, whole);
@@ -91,7 +94,7 @@ std::uint64_t GarbageBytes(absl::Span<const Event> released, const core::Caching
   for (std::size_t i = 0; i < released.size(); ++i) {
     bytes += released[i].size_bytes;
     if (i + 1 <= collected) continue;
-    const std::vector<policy::Block*> victims = allocator.heap().GarbageVictims(bytes);
+    const std::vector<policy::Block*> victims = core::Inspection(allocator).heap().GarbageVictims(bytes);
     if (!IsBeginning(victims, released)) break;
     collected = victims.size();
     best = bytes;

@@ -10,12 +10,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/policy/size_rule.h"
 #include "analyzer/replay/decision_sink.h"
 #include "analyzer/replay/log_replay.h"
 #include "analyzer/replay/recorded_device.h"
+#include "analyzer/replay/replayed_window.h"
 #include "analyzer/replay/reservations.h"
-#include "analyzer/replay/restored_state.h"
 #include "analyzer/replay/warm_release.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
@@ -53,14 +54,13 @@ class WarmReplayer {
 
  private:
   const policy::Options& options() const { return allocator_.options(); }
+  const policy::Heap& heap() const { return core::Inspection(allocator_).heap(); }
   const Event& EventAt(std::int64_t index) const { return events_[static_cast<std::size_t>(index)]; }
 
   absl::Status Restore() {
     blocks_.assign(program_.requests.id_count, nullptr);
-    absl::StatusOr<std::vector<core::Block*>> start =
-        RestoreState(program_.start, reservations_, allocator_, device_.simulated());
+    const absl::StatusOr<std::vector<core::Block*>> start = RestoreWindow(program_, reservations_, allocator_, device_);
     if (!start.ok()) return start.status();
-    for (const auto& [address, segment] : allocator_.heap().segments()) device_.AddBase(address);
     for (std::size_t i = 0; i < start->size(); ++i) blocks_[program_.start_ids[i]] = (*start)[i];
     // What the window found pending waits from now on; its free was requested before the first event.
     for (std::size_t i = program_.start_ids.size(); i < program_.start_count; ++i) Step(i);
@@ -181,7 +181,7 @@ class WarmReplayer {
       return pools[request.pool];
     }
     const auto it = std::find_if(pools.begin(), pools.end(), [&](PoolId pool) {
-      return allocator_.heap().MakePlan({request.bytes, request.stream, pool}).block == nullptr;
+      return heap().MakePlan({request.bytes, request.stream, pool}).block == nullptr;
     });
     return it == pools.end() ? pools[request.pool] : *it;
   }
@@ -198,7 +198,7 @@ class WarmReplayer {
         released.end());
     if (released.empty()) return;
     ReleaseUsedPools(released, request.pool, allocator_);
-    if (allocator_.heap().MakePlan(request).block != nullptr) {
+    if (heap().MakePlan(request).block != nullptr) {
       // It would have been served from the cache, had the cache not been emptied before.
       CompleteHeld(held_.size());
       allocator_.EmptyCache();
@@ -223,7 +223,7 @@ class WarmReplayer {
     for (const core::Block* neighbour : {block->prev, block->next}) {
       if (neighbour != nullptr && neighbour->state == policy::BlockState::kFree) merged_bytes += neighbour->size_bytes;
     }
-    return allocator_.heap().MayServe(rounded_bytes, merged_bytes);
+    return heap().MayServe(rounded_bytes, merged_bytes);
   }
 
   // What is left of the record for the ladder to do.
@@ -257,18 +257,10 @@ class WarmReplayer {
   }
 
   absl::StatusOr<WarmReplay> Finish() {
-    allocator_.SetSink(nullptr);
     for (std::size_t i = static_cast<std::size_t>(program_.requests_end); i < events_.size(); ++i) {
       fidelity_.segments_total += IsSegmentEvent(events_[i].action) ? 1 : 0;
     }
-    absl::StatusOr<timeline::Timeline> made = sink_.timeline().Finish();
-    if (!made.ok()) return made.status();
-    const absl::Status final_state = timeline::CheckAgainstFinalState(made->StateAt(made->last_event()), snapshot_);
-    fidelity_.final_state_matches = final_state.ok();
-    fidelity_.final_state_difference = std::string(final_state.message());
-    fidelity_.tails_inferred = program_.start.inferred_tails;
-    fidelity_.segment_addresses_used = device_.addresses_used();
-    return WarmReplay{fidelity_, *std::move(made), allocator_.stats(), device_.simulated().calls()};
+    return FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
   }
 
   struct WaitingBlock {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
 
@@ -48,7 +49,7 @@ class Meter {
   void EmptyCache() { allocator_.EmptyCache(); }
 
   Cost Result() const {
-    const CachingAllocator::PathCosts costs = allocator_.path_costs();
+    const Inspection::PathCosts costs = Inspection(allocator_).path_costs();
     const device::DeviceCalls& calls = device_.calls();
     const Stats& stats = allocator_.stats();
     return {calls.segment_alloc,
@@ -60,7 +61,7 @@ class Meter {
             calls.synchronize,
             costs.cuts,
             costs.joins,
-            costs.worlds,
+            costs.sections,
             costs.desk_locks,
             costs.index_probes,
             stats.num_alloc_retries,

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/cuda_device.h"
 #include "gtest/gtest.h"
 #include "tests/core/held_bytes.h"
@@ -105,7 +106,7 @@ class FaultyCuda {
   }
 
   void Check(std::size_t op) {
-    EXPECT_EQ(cuda_.used_bytes(ordinal_), HeldBytes(allocator_->heap()) + device_->unreturned_bytes())
+    EXPECT_EQ(cuda_.used_bytes(ordinal_), HeldBytes(Inspection(*allocator_).heap()) + device_->unreturned_bytes())
         << "after op " << op << ", " << failed_call();
     EXPECT_TRUE(allocator_->Validate().ok()) << "after op " << op << ": " << allocator_->Validate();
     const bool is_restored = cuda_.current() == cuda_.ContextOf(0) || failed_call() == "cuCtxPopCurrent";
@@ -122,10 +123,10 @@ class FaultyCuda {
     allocator_->Free(*last);
     allocator_->EmptyCache();
     EXPECT_EQ(allocator_->pending_event_count(), 0u) << failed_call();
-    EXPECT_EQ(allocator_->heap().reserved_bytes(), 0u) << failed_call();
+    EXPECT_EQ(Inspection(*allocator_).heap().reserved_bytes(), 0u) << failed_call();
     EXPECT_EQ(cuda_.used_bytes(ordinal_), 0u) << failed_call();
     // A reservation whose first page could not be had waits, empty, for its stream's next request.
-    EXPECT_EQ(cuda_.live_reservations(), allocator_->heap().segments().size()) << failed_call();
+    EXPECT_EQ(cuda_.live_reservations(), Inspection(*allocator_).heap().segments().size()) << failed_call();
   }
 
   const Program& program_;

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
 #include "tests/core/held_bytes.h"
@@ -28,7 +29,7 @@ class FaultyRun {
   void Run() {
     for (std::size_t i = 0; i < program_.ops.size(); ++i) {
       Step(program_.ops[i]);
-      ASSERT_EQ(device_.used_bytes(), HeldBytes(allocator_.heap())) << "after op " << i;
+      ASSERT_EQ(device_.used_bytes(), HeldBytes(Inspection(allocator_).heap())) << "after op " << i;
       ASSERT_TRUE(allocator_.Validate().ok()) << "after op " << i << ": " << allocator_.Validate();
     }
     GiveEverythingBack();
@@ -75,7 +76,7 @@ class FaultyRun {
     live_.clear();
     allocator_.EmptyCache();
     EXPECT_EQ(device_.used_bytes(), 0u);
-    EXPECT_EQ(allocator_.heap().reserved_bytes(), 0u);
+    EXPECT_EQ(Inspection(allocator_).heap().reserved_bytes(), 0u);
     EXPECT_TRUE(allocator_.Validate().ok()) << allocator_.Validate();
   }
 

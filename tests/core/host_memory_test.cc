@@ -7,6 +7,7 @@
 #include <string>
 
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/host_device.h"
 #include "gtest/gtest.h"
 #include "tests/core/held_bytes.h"
@@ -44,7 +45,7 @@ class WritingRun {
     for (std::size_t i = 0; i < program_.ops.size() && !testing::Test::HasFailure(); ++i) {
       SCOPED_TRACE("op " + std::to_string(i));
       Step(program_.ops[i]);
-      ASSERT_EQ(device_.used_bytes(), HeldBytes(allocator_.heap()));
+      ASSERT_EQ(device_.used_bytes(), HeldBytes(Inspection(allocator_).heap()));
     }
     while (!live_.empty()) Free(live_.begin()->first);
     allocator_.EmptyCache();

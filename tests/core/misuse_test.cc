@@ -19,6 +19,7 @@
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/cuda_device.h"
 #include "allocator/device/host_device.h"
 #include "allocator/device/sim_device.h"
@@ -247,8 +248,8 @@ TEST(MisuseTest, AnAddressThatIsNobodysChangesNothing) {
 TEST(MisuseTest, EveryTestOfTheTableExists) {
   const auto read = [](const std::string& path) { return FileText(ASHLAR_SOURCE_DIR + path); };
   std::string tests;
-  for (const char* name : {"misuse", "cuda_fault_injection", "pools", "threads", "ladder", "recorder_file", "stale_block",
-                           "wrong_calls"}) {
+  for (const char* name : {"misuse", "cuda_fault_injection", "pools", "threads", "ladder", "recorder_file",
+                           "stale_block", "wrong_calls"}) {
     tests += read("/tests/core/" + std::string(name) + "_test.cc");
   }
   int found = 0;
@@ -268,12 +269,12 @@ TEST(MisuseTest, EveryTestOfTheTableExists) {
   EXPECT_GE(found, 13);
 }
 
-TEST(MisuseDeathTest, DestructionWithAThreadInTheWorldStopsTheProcess) {
+TEST(MisuseDeathTest, DestructionWithAThreadInAnExclusiveSectionStopsTheProcess) {
   EXPECT_DEATH(
       {
         device::SimDevice device({});
         std::optional<CachingAllocator> allocator(std::in_place, &device, policy::Options{});
-        allocator->WhileStill([&] { allocator.reset(); });
+        Inspection(*allocator).WhileStill([&] { allocator.reset(); });
       },
       "check failed: inside_.load");
 }

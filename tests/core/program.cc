@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/sim_device.h"
 #include "tests/policy/model.h"
 
@@ -106,20 +107,28 @@ std::string StatsDifference(const Stats& product, const model::Stats& expected) 
 
 const char* Name(policy::BlockState state) {
   switch (state) {
-    case policy::BlockState::kFree: return "free";
-    case policy::BlockState::kPending: return "pending";
-    case policy::BlockState::kUnmapped: return "unmapped";
-    case policy::BlockState::kLive: return "live";
+    case policy::BlockState::kFree:
+      return "free";
+    case policy::BlockState::kPending:
+      return "pending";
+    case policy::BlockState::kUnmapped:
+      return "unmapped";
+    case policy::BlockState::kLive:
+      return "live";
   }
   return "no state";
 }
 
 const char* Name(model::State state) {
   switch (state) {
-    case model::State::kFree: return "free";
-    case model::State::kPending: return "pending";
-    case model::State::kUnmapped: return "unmapped";
-    case model::State::kLive: return "live";
+    case model::State::kFree:
+      return "free";
+    case model::State::kPending:
+      return "pending";
+    case model::State::kUnmapped:
+      return "unmapped";
+    case model::State::kLive:
+      return "live";
   }
   return "no state";
 }
@@ -186,7 +195,7 @@ class Pair {
 
   std::string FinalDifference() {
     if (std::string difference = StepDifference(); !difference.empty()) return difference;
-    const std::string product = StateText(allocator_->heap());
+    const std::string product = StateText(Inspection(*allocator_).heap());
     const std::string expected = StateText(*model_);
     return product == expected ? "" : absl::StrCat("final blocks\nproduct:\n", product, "model:\n", expected);
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "tests/core/threads_worker.h"
 
 namespace ashlar::core {
@@ -79,7 +80,7 @@ StreamsStressResult RunStreamsStress(const StreamsStressPlan& plan) {
   StressBooks books;
   CheckStatistics(allocator.stats(), result, requested_bytes, books);
   books.Expect("bytes that the device gave", device.used_bytes(), 0);
-  books.Expect("streams that are remembered", allocator.path_costs().engines, 0);
+  books.Expect("streams that are remembered", Inspection(allocator).path_costs().arenas, 0);
   if (const absl::Status status = allocator.Validate(); !status.ok()) books.Expect(status.ToString().c_str(), 1, 0);
   result.wrong = books.wrong();
   return result;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
 #include "tests/core/streams_stress.h"
@@ -19,7 +20,7 @@ device::SimDeviceOptions DeviceOf(std::uint64_t capacity_bytes) {
   return options;
 }
 
-CachingAllocator::PathCosts CostsOf(const CachingAllocator& allocator) { return allocator.path_costs(); }
+Inspection::PathCosts CostsOf(const CachingAllocator& allocator) { return Inspection(allocator).path_costs(); }
 
 // 40 streams fit; the ladder gives back what the streams before them left.
 TEST(StreamsTest, StreamsThatAreGoneLeaveNothing) {
@@ -30,13 +31,13 @@ TEST(StreamsTest, StreamsThatAreGoneLeaveNothing) {
     allocator.RecordStream(block, Stream{1'000'000 + stream});
     allocator.Free(block);
     device.CompleteAllWork();
-    ASSERT_LE(CostsOf(allocator).engines, 41u);
+    ASSERT_LE(CostsOf(allocator).arenas, 41u);
   }
   allocator.EmptyCache();
-  EXPECT_EQ(CostsOf(allocator).engines, 0u);
+  EXPECT_EQ(CostsOf(allocator).arenas, 0u);
   EXPECT_EQ(allocator.stats().reserved_bytes.all().current, 0);
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
-  EXPECT_TRUE(allocator.heap().default_pair().small.lanes.empty());
+  EXPECT_TRUE(Inspection(allocator).heap().default_pair().small.lanes.empty());
 }
 
 // The bytes that the C library has given out, after streams that came, were used by another, and went.
@@ -69,11 +70,11 @@ TEST(StreamsTest, ExpandableStreamsThatAreGoneLeaveNothing) {
     EXPECT_TRUE(allocator.FreeAddress(address));
   }
   allocator.EmptyCache();
-  EXPECT_EQ(CostsOf(allocator).engines, 0u);
+  EXPECT_EQ(CostsOf(allocator).arenas, 0u);
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }
 
-// What the World costs is a matter of threads: 1,000 streams take no more locks than one.
+// What an exclusive section costs is a matter of threads: 1,000 streams take no more locks than one.
 TEST(StreamsTest, AWorldLocksDesksNotStreams) {
   for (const std::uint64_t streams : {1, 1000}) {
     device::SimDevice device(DeviceOf(8 * kGiB));
@@ -98,9 +99,9 @@ TEST(StreamsTest, SteadyWorkOnManyStreamsStaysOutOfTheWorld) {
     }
   };
   for (std::uint64_t shift = 0; shift < 64; ++shift) replace_all(shift);
-  const std::uint64_t before = CostsOf(allocator).worlds;
+  const std::uint64_t before = CostsOf(allocator).sections;
   for (std::uint64_t shift = 0; shift < 64; ++shift) replace_all(shift);
-  EXPECT_EQ(CostsOf(allocator).worlds - before, 1u);
+  EXPECT_EQ(CostsOf(allocator).sections - before, 1u);
   EXPECT_EQ(allocator.stats().allocation.all().peak, 256);
 }
 
@@ -114,9 +115,9 @@ TEST(StreamsTest, StreamsMoveToTheThreadThatUsesThem) {
     for (std::uint64_t stream = 0; stream < 8; ++stream) {
       for (int i = 0; i < 40; ++i) EXPECT_TRUE(allocator.FreeAddress(*allocator.AllocateAddress(8192, Stream{stream})));
     }
-    const std::uint64_t before = CostsOf(allocator).worlds;
+    const std::uint64_t before = CostsOf(allocator).sections;
     for (int i = 0; i < 40; ++i) EXPECT_TRUE(allocator.FreeAddress(*allocator.AllocateAddress(8192, Stream{7})));
-    EXPECT_EQ(CostsOf(allocator).worlds - before, 1u);
+    EXPECT_EQ(CostsOf(allocator).sections - before, 1u);
   }).join();
   for (const std::uint64_t address : old) EXPECT_TRUE(allocator.FreeAddress(address));
   for (const std::uint64_t address : old) EXPECT_FALSE(allocator.FreeAddress(address));
@@ -125,7 +126,7 @@ TEST(StreamsTest, StreamsMoveToTheThreadThatUsesThem) {
 }
 
 // Two threads that take turns on the same streams, half of which each used first: blocks that one thread's desk frees
-// and the other's allocates would need the World for each, as no more blocks are live than ever were.
+// and the other's allocates would need an exclusive section for each, as no more blocks are live than ever were.
 TEST(StreamsTest, StreamsThatThreadsShareStayOutOfTheWorld) {
   device::SimDevice device(DeviceOf(8 * kGiB));
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
@@ -145,17 +146,17 @@ TEST(StreamsTest, StreamsThatThreadsShareStayOutOfTheWorld) {
     }
   };
   take_turns(0, 64);
-  const std::uint64_t before = CostsOf(allocator).worlds;
+  const std::uint64_t before = CostsOf(allocator).sections;
   take_turns(64, 96);
-  EXPECT_LE(CostsOf(allocator).worlds - before, 1u + 8u) << "of 4,096 requests and as many frees";
+  EXPECT_LE(CostsOf(allocator).sections - before, 1u + 8u) << "of 4,096 requests and as many frees";
   EXPECT_EQ(allocator.stats().allocation.all().peak, 128);
   for (const std::uint64_t address : addresses) EXPECT_TRUE(allocator.FreeAddress(address));
   EXPECT_EQ(allocator.stats().allocation.all().current, 0);
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }
 
-// What was handed out by address before its stream moved is freed by either thread without the World, but for the few
-// times that a share of the room below a peak is used up.
+// What was handed out by address before its stream moved is freed by either thread without an exclusive section, but
+// for the few times that a share of the room below a peak is used up.
 TEST(StreamsTest, AddressesMoveWithTheirStream) {
   device::SimDevice device(DeviceOf(8 * kGiB));
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
@@ -164,9 +165,9 @@ TEST(StreamsTest, AddressesMoveWithTheirStream) {
     for (std::uint64_t& address : old) address = *allocator.AllocateAddress(4096, Stream{1});
   };
   const auto worlds_of_freeing = [&](std::size_t begin, std::size_t end) {
-    const std::uint64_t before = CostsOf(allocator).worlds;
+    const std::uint64_t before = CostsOf(allocator).sections;
     for (std::size_t i = begin; i < end; ++i) EXPECT_TRUE(allocator.FreeAddress(old[i]));
-    return CostsOf(allocator).worlds - before;
+    return CostsOf(allocator).sections - before;
   };
   allocate_all();
   worlds_of_freeing(0, 400);

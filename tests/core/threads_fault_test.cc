@@ -9,6 +9,7 @@
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/cuda_device.h"
 #include "gtest/gtest.h"
 #include "tests/core/held_bytes.h"
@@ -58,14 +59,14 @@ bool RunThreads(const std::string& conf, std::uint64_t failing_call) {
   const bool has_failed = cuda.has_failed();
   cuda.StopFailing();
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
-  EXPECT_EQ(cuda.used_bytes(), HeldBytes(allocator.heap()) + device->unreturned_bytes());
+  EXPECT_EQ(cuda.used_bytes(), HeldBytes(Inspection(allocator).heap()) + device->unreturned_bytes());
   allocator.EmptyCache();
   const absl::StatusOr<Block*> next = allocator.Allocate(80 * kMiB, Stream{0});
   EXPECT_TRUE(next.ok()) << next.status();
   if (next.ok()) allocator.Free(*next);
   allocator.EmptyCache();
   EXPECT_EQ(allocator.pending_event_count(), 0u);
-  EXPECT_EQ(allocator.heap().reserved_bytes(), 0u);
+  EXPECT_EQ(Inspection(allocator).heap().reserved_bytes(), 0u);
   EXPECT_EQ(cuda.used_bytes(), 0u);
   return has_failed;
 }

@@ -13,6 +13,7 @@
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "gtest/gtest.h"
 #include "tests/core/locked_device.h"
 #include "tests/core/threads_worker.h"
@@ -138,7 +139,7 @@ TEST_P(ThreadsTest, RandomPrograms) {
   EXPECT_EQ(stats.allocation.all().allocated, static_cast<std::int64_t>(lives.size()));
   EXPECT_EQ(stats.num_ooms, failures);
   EXPECT_EQ(crossings > 0, allocator.options().soft_limit_bytes.has_value());
-  EXPECT_LE(allocator.heap().private_pairs().size(), 3u) << "pools by handle are gone";
+  EXPECT_LE(Inspection(allocator).heap().private_pairs().size(), 3u) << "pools by handle are gone";
   EXPECT_EQ(failures > 0, setting.capacity_bytes < kGiB) << failures << " requests ran out of memory";
   EXPECT_EQ(stats.allocation.all().current, 0);
   EXPECT_EQ(stats.allocated_bytes.all().current, 0);

@@ -187,7 +187,7 @@ TEST(WrongCallsDeathTest, AnAllocatorThatIsGoneStopsTheProcess) {
 }
 
 TEST(WrongCallsDeathTest, ACallFromWithinASinkOrFilterStopsTheProcess) {
-  constexpr char kCheck[] = "check failed: allocator_.inside_.load";
+  constexpr char kCheck[] = "check failed: desks_.inside_.load";
   device::SimDevice device({});
   CachingAllocator allocator(&device, policy::Options{});
   const std::vector<std::function<void()>> calls = {

@@ -11,6 +11,7 @@
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/cuda_device.h"
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
@@ -40,8 +41,7 @@ struct OwnStream {
 TestedDevice MakeGpu() {
   absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Open({.ordinal = 0});
   if (!device.ok()) {
-    return {.device = std::make_unique<SimDevice>(SimDeviceOptions{}),
-            .skip_reason = WhyNoGpu(device.status())};
+    return {.device = std::make_unique<SimDevice>(SimDeviceOptions{}), .skip_reason = WhyNoGpu(device.status())};
   }
   auto stream = std::make_shared<OwnStream>();
   const Stream handle = stream->handle();
@@ -130,7 +130,7 @@ TEST_F(CudaGpuTest, BlocksKeepWhatIsWritten) {
     }
     allocator.EmptyCache();
     EXPECT_TRUE(allocator.TakeDeviceError().ok());
-    EXPECT_EQ(allocator.heap().reserved_bytes(), 0u);
+    EXPECT_EQ(core::Inspection(allocator).heap().reserved_bytes(), 0u);
     EXPECT_EQ(device_->unreturned_bytes(), 0u);
   }
 }

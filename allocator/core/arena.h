@@ -1,33 +1,33 @@
 // One stream's part of one pool as the threads see it: its small and its large lane, and which streams use its blocks
-// besides. An engine lies on the desk (desk.h) of the thread that uses it, or on the common one where several do, and
-// shares its lock, log and sums with the other engines there.
+// besides. An arena lies on the desk (desk.h) of the thread that uses it, or on the common one where several do, and
+// shares its lock and sums with the other arenas there.
 //
-//   Engine engine({pool, stream}, desk, allocator);  // by the World, which also moves it to another desk
+//   Arena arena({pool, stream}, desk, owner);  // by the exclusive section, which also moves it to another desk
 //
-// Thread rule: the lock of its desk, or the World.
-#ifndef ASHLAR_ALLOCATOR_CORE_ENGINE_H_
-#define ASHLAR_ALLOCATOR_CORE_ENGINE_H_
+// Thread rule: the lock of its desk, or the exclusive section.
+#ifndef ASHLAR_ALLOCATOR_CORE_ARENA_H_
+#define ASHLAR_ALLOCATOR_CORE_ARENA_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "allocator/base/units.h"
 #include "allocator/core/desk.h"
+#include "allocator/core/stream_list.h"
 #include "allocator/policy/heap.h"
 
 namespace ashlar::core {
 
-struct EngineKey {
+struct ArenaKey {
   PoolId pool;
   Stream stream{};
 
-  bool operator==(const EngineKey&) const = default;
+  bool operator==(const ArenaKey&) const = default;
 };
 
-// Counts the uses of an engine by others than the owner of the desk where it lies. Often enough by one thread in a row,
+// Counts the uses of an arena by others than the owner of the desk where it lies. Often enough by one thread in a row,
 // and it moves to that thread's desk: each move doubles how often that is, up to a limit. Often enough by turns, on a
 // desk where others are often, and it moves to the common one. A move looks at every slot of the desk's map of
 // addresses, so that it wants the more visits the more slots there are.
@@ -35,7 +35,7 @@ class Visits {
  public:
   enum class Verdict : std::uint8_t { kStays, kBelongsToVisitor, kBelongsToAll };
 
-  // The owner of `visitor` used the engine, which lies on `desk`, that of another or the common one.
+  // The owner of `visitor` used the arena, which lies on `desk`, that of another or the common one.
   Verdict Count(const Desk& visitor, Desk& desk) {
     ++desk.visits;
     if (&visitor != visitor_) Turn(visitor, desk);
@@ -80,19 +80,19 @@ class Visits {
   std::uint64_t last_visits_ = 0;
 };
 
-class CachingAllocator;
+class FastPath;
 
 // Two cache lines apart, so that neighbours on different desks do not slow each other down.
-struct alignas(128) Engine {
-  Engine(const EngineKey& its_key, Desk& its_desk, const CachingAllocator* its_allocator)
-      : key(its_key), allocator(its_allocator), desk(&its_desk) {}
+struct alignas(128) Arena {
+  Arena(const ArenaKey& its_key, Desk& its_desk, const FastPath* its_owner)
+      : key(its_key), owner(its_owner), desk(&its_desk) {}
 
-  const EngineKey key;
-  const CachingAllocator* const allocator;  // whose engine it is
-  Desk* desk;                               // changes in the World
-  std::array<policy::Lane*, 2> lanes{};     // large, small; nullptr while there is no such lane
+  const ArenaKey key;
+  const FastPath* const owner;
+  Desk* desk;                            // changes in the exclusive section
+  std::array<policy::Lane*, 2> lanes{};  // large, small; nullptr while there is no such lane
   Visits visits;
-  absl::flat_hash_map<const policy::Block*, absl::InlinedVector<Stream, 2>> recorded_streams;
+  absl::flat_hash_map<const policy::Block*, StreamList> recorded_streams;
 
   bool IsEmpty() const { return lanes[0] == nullptr && lanes[1] == nullptr; }
   policy::Lane*& LaneOf(bool is_small) { return lanes[is_small ? 1 : 0]; }
@@ -100,4 +100,4 @@ struct alignas(128) Engine {
 
 }  // namespace ashlar::core
 
-#endif  // ASHLAR_ALLOCATOR_CORE_ENGINE_H_
+#endif  // ASHLAR_ALLOCATOR_CORE_ARENA_H_

@@ -1,7 +1,7 @@
-// The engines of an allocator by (pool, stream): open addressing, at most half full; what goes leaves no trace.
-// Thread rule: Find under any desk's lock, the rest in the World.
-#ifndef ASHLAR_ALLOCATOR_CORE_ENGINE_TABLE_H_
-#define ASHLAR_ALLOCATOR_CORE_ENGINE_TABLE_H_
+// The arenas of an allocator by (pool, stream): open addressing, at most half full; what goes leaves no trace.
+// Thread rule: Find under any desk's lock, the rest in the exclusive section.
+#ifndef ASHLAR_ALLOCATOR_CORE_ARENA_TABLE_H_
+#define ASHLAR_ALLOCATOR_CORE_ARENA_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,27 +9,27 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/core/engine.h"
+#include "allocator/core/arena.h"
 
 namespace ashlar::core {
 
-class EngineTable {
+class ArenaTable {
  public:
   // nullptr when there is none.
-  Engine* Find(const EngineKey& key) const { return slots_[IndexOf(key)].get(); }
+  Arena* Find(const ArenaKey& key) const { return slots_[IndexOf(key)].get(); }
 
   // Lies on the desk if it is new.
-  Engine& FindOrAdd(const EngineKey& key, Desk& desk, const CachingAllocator* allocator) {
-    if (Engine* engine = Find(key); engine != nullptr) return *engine;
+  Arena& FindOrAdd(const ArenaKey& key, Desk& desk, const FastPath* owner) {
+    if (Arena* arena = Find(key); arena != nullptr) return *arena;
     if (2 * ++size_ > slots_.size()) Resize(2 * slots_.size());
-    std::unique_ptr<Engine>& slot = slots_[IndexOf(key)];
-    slot = std::make_unique<Engine>(key, desk, allocator);
+    std::unique_ptr<Arena>& slot = slots_[IndexOf(key)];
+    slot = std::make_unique<Arena>(key, desk, owner);
     return *slot;
   }
 
   // Moves later slots of the same run back, so that no search ends too early.
-  void Erase(const Engine& engine) {
-    std::size_t hole = IndexOf(engine.key);
+  void Erase(const Arena& arena) {
+    std::size_t hole = IndexOf(arena.key);
     slots_[hole] = nullptr;
     for (std::size_t i = Next(hole); slots_[i] != nullptr; i = Next(i)) {
       const std::size_t distance = (i - HashOf(slots_[i]->key)) & Mask();
@@ -46,7 +46,7 @@ class EngineTable {
  private:
   static constexpr std::size_t kFirstSlots = 16;
 
-  static std::size_t HashOf(const EngineKey& key) {
+  static std::size_t HashOf(const ArenaKey& key) {
     std::uint64_t hash = Handle(key.stream);
     hash ^= (key.pool.first * 0x9e3779b97f4a7c15u) ^ (key.pool.second * 0xc2b2ae3d27d4eb4fu);
     hash *= 0x9e3779b97f4a7c15u;
@@ -56,24 +56,24 @@ class EngineTable {
   std::size_t Next(std::size_t i) const { return (i + 1) & Mask(); }
 
   // Of the slot that holds it, or of the empty one where the search ends.
-  std::size_t IndexOf(const EngineKey& key) const {
+  std::size_t IndexOf(const ArenaKey& key) const {
     std::size_t i = HashOf(key) & Mask();
     while (slots_[i] != nullptr && !(slots_[i]->key == key)) i = Next(i);
     return i;
   }
 
   void Resize(std::size_t count) {
-    std::vector<std::unique_ptr<Engine>> old(count);
+    std::vector<std::unique_ptr<Arena>> old(count);
     old.swap(slots_);
-    for (std::unique_ptr<Engine>& engine : old) {
-      if (engine != nullptr) slots_[IndexOf(engine->key)] = std::move(engine);
+    for (std::unique_ptr<Arena>& arena : old) {
+      if (arena != nullptr) slots_[IndexOf(arena->key)] = std::move(arena);
     }
   }
 
-  std::vector<std::unique_ptr<Engine>> slots_ = std::vector<std::unique_ptr<Engine>>(kFirstSlots);
+  std::vector<std::unique_ptr<Arena>> slots_ = std::vector<std::unique_ptr<Arena>>(kFirstSlots);
   std::size_t size_ = 0;
 };
 
 }  // namespace ashlar::core
 
-#endif  // ASHLAR_ALLOCATOR_CORE_ENGINE_TABLE_H_
+#endif  // ASHLAR_ALLOCATOR_CORE_ARENA_TABLE_H_

@@ -1,0 +1,90 @@
+// The desks of one allocator: whose desk is whose, and how all of them are stopped (exclusive_section.h). There is one
+// for each thread that uses the allocator, and the common one.
+//
+//   Desks desks(ledger);
+//   DeskOfAllocator& place = desks.OfThread();              // remembered by the thread
+//   const ExclusiveSection section(desks);                  // nobody else is inside
+//
+// While the allocator is serial no desk serves on its own: all threads share the section's lock. Thread rule: any
+// thread may call what does not say otherwise.
+#ifndef ASHLAR_ALLOCATOR_CORE_DESKS_H_
+#define ASHLAR_ALLOCATOR_CORE_DESKS_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "allocator/base/check.h"
+#include "allocator/core/desk.h"
+#include "allocator/core/ledger.h"
+
+namespace ashlar::core {
+
+// Where a thread remembers its desks: one for each allocator that it uses, found by the allocator's number.
+struct alignas(32) DeskOfAllocator {  // a power of 2, so that one is found by a shift
+  std::uint64_t allocator = 0;        // 0: nobody's
+  Desk* desk = nullptr;
+  Desk* first = nullptr;  // where it looks first: its own, or the common one while that has what the thread asks for
+};
+constinit inline thread_local std::array<DeskOfAllocator, 16> desks_of_thread{};
+
+class Desks {
+ public:
+  // What the desks sum goes to the ledger, which outlives them.
+  explicit Desks(Ledger& ledger);
+
+  // The calling thread's.
+  DeskOfAllocator& OfThread() {
+    DeskOfAllocator& remembered = desks_of_thread[id_ % desks_of_thread.size()];
+    if (remembered.allocator != id_) [[unlikely]]
+      FindOfThread(remembered);
+    return remembered;
+  }
+  // Not within a section.
+  Desk& Common() { return Find(nullptr); }
+
+  // Whether no desk may serve on its own. It changes in a section, while every desk is locked.
+  bool IsSerial() const { return is_serial_.load(std::memory_order_acquire); }
+  // The same, by who holds the lock of a desk or is in a section.
+  bool IsSerialNow() const { return is_serial_.load(std::memory_order_relaxed); }
+
+  // Before anybody uses them.
+  void BeginSerial(bool is_serial) { is_serial_.store(is_serial, std::memory_order_relaxed); }
+  // Every call from now on ends the program with one line: the allocator is gone.
+  void Close();
+  void CheckOpen() const;
+  // Ends the program where some thread is inside.
+  void CheckLeft() const { ASHLAR_CHECK(inside_.load(std::memory_order_relaxed) == std::thread::id()); }
+
+  // --- only within a section ---
+  // Of the thread that is inside.
+  Desk& OfSection() { return *desk_of_section_; }
+  // Sections so far, and how often desks were locked; for the latter all must be stopped.
+  std::uint64_t section_count() const { return section_count_; }
+  std::uint64_t LockCount() const;
+
+ private:
+  friend class ExclusiveSection;
+
+  void FindOfThread(DeskOfAllocator& out);
+  // The desk of the seat, nullptr for the common one.
+  Desk& Find(const Seat* seat);
+
+  const std::uint64_t id_;  // no other allocator of the process ever has it
+  Ledger& ledger_;
+  std::atomic<bool> is_serial_{false};
+  std::atomic<bool> is_closed_{false};        // is_serial_ is true then
+  std::atomic<std::thread::id> inside_{};     // the thread that is in the section
+  std::mutex mutex_;                          // the section's, and of what follows
+  std::vector<std::unique_ptr<Desk>> desks_;  // as they were made
+  Desk* desk_of_section_ = nullptr;           // of the thread that is inside
+  std::uint64_t section_count_ = 0;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_DESKS_H_

@@ -1,0 +1,96 @@
+#include "allocator/core/exclusive_section.h"
+
+#include <algorithm>
+
+#include "allocator/base/check.h"
+
+namespace ashlar::core {
+namespace {
+
+Changes Minus(const Changes& a, const Changes& b) {
+  Changes out{};
+  for (int i = 0; i < kChangesOf; ++i) out[i] = a[i] - b[i];
+  return out;
+}
+
+Changes Share(Changes room, std::int64_t sharers) {
+  for (std::int64_t& part : room) part /= sharers;
+  return room;
+}
+
+}  // namespace
+
+ExclusiveSection::ExclusiveSection(Desks& desks) : desks_(desks) {
+  desks_.CheckOpen();
+  const std::thread::id self = std::this_thread::get_id();
+  // A sink's or a filter's call into the allocator, or its fork, would wait for itself.
+  ASHLAR_CHECK(desks_.inside_.load(std::memory_order_relaxed) != self);
+  Desk& mine = *desks_.OfThread().desk;
+  desks_.mutex_.lock();
+  desks_.desk_of_section_ = &mine;
+  desks_.inside_.store(self, std::memory_order_relaxed);
+  ++desks_.section_count_;
+  if (!desks_.IsSerialNow()) LockDesks();
+}
+
+ExclusiveSection::~ExclusiveSection() {
+  if (!desks_.IsSerialNow()) DealRoom();
+  if (holds_desks_) UnlockDesks();
+  desks_.inside_.store({}, std::memory_order_relaxed);
+  desks_.mutex_.unlock();
+}
+
+void ExclusiveSection::LockDesks() const {
+  holds_desks_ = true;
+  for (const std::unique_ptr<Desk>& desk : desks_.desks_) {
+    desk->lock.lock();
+    Fold(*desk);
+  }
+}
+
+void ExclusiveSection::UnlockDesks() const {
+  for (const std::unique_ptr<Desk>& desk : desks_.desks_) desk->lock.unlock();
+  holds_desks_ = false;
+}
+
+void ExclusiveSection::StopDesks() const {
+  if (!holds_desks_) LockDesks();
+}
+
+// The mode changes while every desk is locked: one that is locked later sees the new one.
+void ExclusiveSection::SetSerial(bool is_serial) const {
+  if (is_serial == desks_.IsSerialNow()) return;
+  StopDesks();
+  desks_.is_serial_.store(is_serial, std::memory_order_release);
+}
+
+// What the desk's own sums hold goes to the ledger. No room is left either, until it is dealt.
+void ExclusiveSection::Fold(Desk& desk) const {
+  for (const bool is_small : {false, true}) {
+    SizeClass& sums = desk.SizeClassOf(is_small);
+    if (sums.increases[kBlocks] != 0 || sums.left[kBlocks] != sums.dealt[kBlocks]) desk.recent_uses = kRecentSections;
+    desks_.ledger_.Fold(is_small, Minus(sums.dealt, sums.left), sums.increases);
+    sums.left = sums.increases = sums.dealt = {};
+  }
+  desk.left = {};
+}
+
+// Equal shares. Desks that were not used for a while get none, so that the others seldom come back for more.
+void ExclusiveSection::DealRoom() const {
+  const auto& desks = desks_.desks_;
+  const std::int64_t sharers =
+      std::count_if(desks.begin(), desks.end(), [](const auto& desk) { return desk->recent_uses != 0; });
+  if (sharers == 0) return;
+  const Changes all = Share(desks_.ledger_.RoomBelowPeaks(PoolKind::kAll), sharers);
+  const Changes small = Share(desks_.ledger_.RoomBelowPeaks(PoolKind::kSmall), sharers);
+  const Changes large = Share(desks_.ledger_.RoomBelowPeaks(PoolKind::kLarge), sharers);
+  for (const std::unique_ptr<Desk>& desk : desks) {
+    if (desk->recent_uses == 0) continue;
+    --desk->recent_uses;
+    desk->left = all;
+    desk->SizeClassOf(true).left = desk->SizeClassOf(true).dealt = small;
+    desk->SizeClassOf(false).left = desk->SizeClassOf(false).dealt = large;
+  }
+}
+
+}  // namespace ashlar::core

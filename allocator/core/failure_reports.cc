@@ -1,0 +1,57 @@
+#include "allocator/core/failure_reports.h"
+
+#include <cstdio>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "allocator/core/oom_dump.h"
+#include "allocator/core/recorded_head.h"
+#include "allocator/core/state.h"
+#include "allocator/device/fork_count.h"
+
+namespace ashlar::core {
+
+FailureReports::FailureReports(const Ledger& ledger, const Limits& limits, const Pools& pools)
+    : ledger_(ledger), limits_(limits), pools_(pools), fork_count_(device::ForkCount()) {}
+
+absl::Status FailureReports::OutOfMemory(const policy::Plan& plan, const device::MemoryInfo& info,
+                                         bool is_rejected) const {
+  FailedAllocation failed{plan.request_bytes, plan.rounded_bytes, plan.segment_bytes, plan.stream, plan.pool->id};
+  failed.device_free_bytes = info.free_bytes;
+  failed.device_total_bytes = info.total_bytes;
+  failed.limit_bytes = limits_.bytes();
+  failed.is_rejected = is_rejected;
+  std::string text = OomMessage(failed, ledger_.heap().reserved_bytes());
+  if (pools_.IsCapturing()) text += "; a graph is being captured: nothing could be waited for or returned";
+  if (!is_wanted_) return absl::ResourceExhaustedError(text);
+  OomReport report = MakeOomReport(failed, SegmentsOf(ledger_.heap()), ledger_.options());
+  for (HolePin& pin : report.pins) {
+    if (ledger_.sink() != nullptr) pin.place = ledger_.sink()->PlaceOf(pin.address);
+  }
+  for (const std::string& line : OomLines(report)) absl::StrAppend(&text, "\n", line);
+  const auto write = [&](const std::string& path) { return Write(failed, path); };
+  if (const auto line = DumpOom(write); line.has_value()) absl::StrAppend(&text, "\n", *line);
+  return absl::ResourceExhaustedError(text);
+}
+
+// What a ring kept has the request as its last event; but one that was rejected is no event.
+absl::Status FailureReports::Write(const FailedAllocation& failed, const std::string& path) const {
+  if (ledger_.sink() != nullptr && !failed.is_rejected) {
+    if (const auto kept = ledger_.sink()->WriteKept(path); kept.has_value()) return *kept;
+  }
+  return WriteFailedState(RecordedStateOf(ledger_, limits_), failed, path);
+}
+
+bool FailureReports::WantsLeaks() const { return ledger_.options().report_leaks && fork_count_ == device::ForkCount(); }
+
+void FailureReports::TellLiveBlocks() const {
+  const std::int64_t blocks = ledger_.stats().allocation.all().current;
+  if (blocks == 0 || !is_wanted_) return;
+  const auto bytes = static_cast<std::uint64_t>(ledger_.stats().allocated_bytes.all().current);
+  std::fprintf(stderr,
+               "ashlar: an allocator ended with %lld live block%s, %s, not freed; report_leaks:False hides this\n",
+               static_cast<long long>(blocks), blocks == 1 ? "" : "s", FormatBytes(bytes).c_str());
+}
+
+}  // namespace ashlar::core

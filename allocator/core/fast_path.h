@@ -1,0 +1,94 @@
+// What the cache serves without the ladder, under the lock of one desk (desk.h): an arena for each pool and stream, and
+// the map from addresses to blocks.
+//
+//   FastPath fast_path(ledger);
+//   policy::Block* block = fast_path.TryAllocate<HandOutAs::kPointer>(300, s, PoolId{});
+//   if (block == nullptr) {
+//     const ExclusiveSection section(fast_path.desks());
+//     ...                                                       // the ladder; then Enter what it gives
+//   }
+//   if (!fast_path.TryFree(block)) ...                          // the same
+//
+// nullptr or false: nothing was done, and the request needs the exclusive section. What is served here is as exact as
+// there: the sums reach the ledger when the next section begins. Allocates no memory on the way but for a map that
+// grows. Thread rule: any thread may call the Try functions and Check, at any time; the rest within a section.
+#ifndef ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_
+#define ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/units.h"
+#include "allocator/core/arena.h"
+#include "allocator/core/arena_table.h"
+#include "allocator/core/desks.h"
+#include "allocator/core/ledger.h"
+#include "allocator/core/misuse.h"
+#include "allocator/core/page_directory.h"
+#include "allocator/core/stream_list.h"
+#include "allocator/policy/heap.h"
+
+namespace ashlar::core {
+
+// What the caller keeps of a block, and will free it by.
+enum class HandOutAs : std::uint8_t { kPointer, kAddress };
+
+class FastPath {
+ public:
+  // The ledger outlives this. Of its heap, a lane belongs to the lock of its arena's desk, the rest to the section.
+  explicit FastPath(Ledger& ledger);
+  FastPath(const FastPath&) = delete;
+  FastPath& operator=(const FastPath&) = delete;
+
+  Desks& desks() { return desks_; }
+
+  // Only while no free waits for events.
+  template <HandOutAs as>
+  policy::Block* TryAllocate(std::uint64_t bytes, Stream stream, PoolId pool);
+  bool TryFree(policy::Block* block);
+  bool TryFreeAddress(std::uint64_t address);
+  // The stream uses the block too, which is live and of another stream.
+  bool TryRecordStream(policy::Block* block, Stream stream);
+  // Ends the program where the block is not live, or another allocator's.
+  void Check(const policy::Block* block, const char* call) const {
+    CheckLive(block, call);
+    if (ArenaOf(*block)->owner != this) [[unlikely]]
+      StopAtForeignBlock(block, call);
+  }
+
+  // --- within a section ---
+  // The ladder's block goes to the caller. One of another stream waits for the requester's when it is freed.
+  void Enter(policy::Block* block, Stream requester, HandOutAs as);
+  // The block is being freed. The streams that use it besides its own, which it forgets.
+  StreamList Leave(policy::Block* block);
+  void RecordStream(policy::Block* block, Stream stream) { AddRecordedStream(*ArenaOf(*block), block, stream); }
+  // Removes and returns the block that was handed out by this address; nullptr when there is none.
+  policy::Block* TakeByAddress(std::uint64_t address);
+  // A lane that is new gets its arena.
+  void Bind(policy::Lane& lane);
+  // Nothing of the lane is left in the range; an arena without lanes goes.
+  void Forget(policy::Lane& lane, const policy::AddressRange& range);
+  std::size_t arena_count() const { return arenas_.size(); }
+
+ private:
+  template <typename Served, typename Act>
+  Served ServeFromCache(Act act);
+  template <typename Served, typename Act>
+  Served ServeElsewhere(Desk& first, DeskOfAllocator& place, Act& act);
+  policy::Block* TryAllocateIn(Arena& arena, std::uint64_t bytes, std::uint64_t rounded_bytes, bool is_named);
+  bool TryFreeLocked(Desk& desk, policy::Block* block);
+  static bool AddRecordedStream(Arena& arena, policy::Block* block, Stream stream);
+  static Arena* ArenaOf(const policy::Block& block) { return static_cast<Arena*>(block.segment->lane->owner); }
+  // With the addresses of its blocks.
+  void MoveArena(const ArenaKey& key, Desk& to);
+  static void MovePointers(const Arena& arena, Desk& to);
+
+  policy::Heap& heap_;
+  ArenaTable arenas_;
+  PageDirectory pages_;
+  Desks desks_;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_

@@ -1,0 +1,81 @@
+// The fast path's part of what happens within an exclusive section: which blocks, lanes and arenas come and go.
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "allocator/core/exclusive_section.h"
+#include "allocator/core/fast_path.h"
+
+namespace ashlar::core {
+
+FastPath::FastPath(Ledger& ledger) : heap_(ledger.heap()), desks_(ledger) {}
+
+void FastPath::Enter(policy::Block* block, Stream requester, HandOutAs as) {
+  policy::Lane& lane = *block->segment->lane;
+  Bind(lane);
+  Arena& arena = *ArenaOf(*block);
+  arena.desk->recent_uses = kRecentSections;
+  if (lane.stream != requester) AddRecordedStream(arena, block, requester);  // borrowed
+  if (as != HandOutAs::kAddress) return;
+  arena.desk->pointers.Insert(block);
+  pages_.Enter(block->address, &arena);
+}
+
+StreamList FastPath::Leave(policy::Block* block) {
+  Arena& arena = *ArenaOf(*block);
+  arena.desk->recent_uses = kRecentSections;
+  if (!block->has_recorded_streams) return {};
+  const auto recorded = arena.recorded_streams.find(block);
+  StreamList streams = std::move(recorded->second);
+  arena.recorded_streams.erase(recorded);
+  block->has_recorded_streams = false;
+  return streams;
+}
+
+// The segments know what the directory only remembers.
+policy::Block* FastPath::TakeByAddress(std::uint64_t address) {
+  const auto segment = heap_.segments().upper_bound(address);
+  if (segment == heap_.segments().begin()) return nullptr;
+  const auto* arena = static_cast<const Arena*>(std::prev(segment)->second->lane->owner);
+  return arena == nullptr ? nullptr : arena->desk->pointers.Take(address);
+}
+
+void FastPath::Bind(policy::Lane& lane) {
+  if (lane.owner != nullptr) return;
+  Arena& arena = arenas_.FindOrAdd({lane.pool->id, lane.stream}, desks_.OfSection(), this);
+  arena.LaneOf(lane.pool->is_small) = &lane;
+  lane.owner = &arena;
+}
+
+void FastPath::Forget(policy::Lane& lane, const policy::AddressRange& range) {
+  auto* arena = static_cast<Arena*>(lane.owner);
+  if (arena == nullptr) return;
+  pages_.Leave(range.address, range.address + range.size_bytes, arena);
+  if (lane.segment_count > 0) return;
+  arena->LaneOf(lane.pool->is_small) = nullptr;
+  if (arena->IsEmpty()) arenas_.Erase(*arena);
+}
+
+void FastPath::MoveArena(const ArenaKey& key, Desk& to) {
+  const ExclusiveSection section(desks_);
+  Arena* arena = arenas_.Find(key);
+  if (arena == nullptr || arena->desk == &to) return;
+  MovePointers(*arena, to);
+  arena->visits.Moved();
+  arena->desk = &to;
+  to.recent_uses = kRecentSections;  // so that it gets room
+}
+
+void FastPath::MovePointers(const Arena& arena, Desk& to) {
+  PointerMap& from = arena.desk->pointers;
+  std::vector<policy::Block*> named;
+  from.ForEach([&](policy::Block* block) {
+    if (ArenaOf(*block) == &arena) named.push_back(block);
+  });
+  for (policy::Block* block : named) {
+    from.Take(block->address);
+    to.pointers.Insert(block);
+  }
+}
+
+}  // namespace ashlar::core

@@ -1,0 +1,68 @@
+#include "allocator/core/inspect.h"
+
+#include "allocator/core/exclusive_section.h"
+#include "allocator/core/recorded_head.h"
+#include "allocator/core/state.h"
+
+namespace ashlar::core {
+
+void Inspection::WhileStill(absl::FunctionRef<void()> look) const {
+  const ExclusiveSection section(allocator_.desks());
+  look();
+}
+
+std::vector<trace::SnapshotSegment> Inspection::SegmentsNow() const { return SegmentsOf(allocator_.ledger_.heap()); }
+
+std::vector<trace::ReservedRange> Inspection::ReservationsNow() const {
+  return ReservationsOf(allocator_.ledger_.heap());
+}
+
+trace::RecordedStart Inspection::StartNow() const { return StartOf(allocator_.ledger_.heap()); }
+
+std::vector<trace::Fact> Inspection::PoolsNow() const { return allocator_.pools_.Facts(); }
+
+std::optional<std::uint64_t> Inspection::LimitNow() const { return allocator_.limits_.bytes(); }
+
+trace::Snapshot Inspection::HeadNow(int device) const {
+  return RecordedHeadOf(allocator_.options(), allocator_.limits_, device);
+}
+
+const policy::Heap& Inspection::heap() const {
+  const ExclusiveSection section(allocator_.desks());
+  return allocator_.ledger_.heap();
+}
+
+Inspection::PathCosts Inspection::path_costs() const {
+  const ExclusiveSection section(allocator_.desks());
+  section.StopDesks();  // a thread that has not yet seen that the allocator is serial counts its lock
+  const policy::LaneCosts lanes = allocator_.ledger_.heap().Costs();
+  return {.sections = allocator_.desks().section_count(),
+          .desk_locks = allocator_.desks().LockCount(),
+          .arenas = allocator_.fast_path_.arena_count(),
+          .index_probes = lanes.probes,
+          .cuts = lanes.cuts,
+          .joins = lanes.joins};
+}
+
+std::vector<policy::Block*> Reconstruction::RestoreSegment(const policy::Request& lane_of, bool is_small,
+                                                           bool is_expandable, std::uint64_t address,
+                                                           const std::vector<policy::Heap::KnownBlock>& blocks) {
+  const ExclusiveSection section(allocator_.desks());
+  std::vector<policy::Block*> restored = allocator_.ledger_.Restore(lane_of, is_small, is_expandable, address, blocks);
+  allocator_.fast_path_.Bind(*restored.front()->segment->lane);
+  return restored;
+}
+
+absl::StatusOr<Block*> Reconstruction::AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool) {
+  const ExclusiveSection section(allocator_.desks());
+  const policy::Plan plan = allocator_.ladder_.SkipSearch({bytes, stream, pool});
+  return allocator_.Serve(section, plan, HandOutAs::kPointer);
+}
+
+void Reconstruction::CountSearch() {
+  const ExclusiveSection section(allocator_.desks());
+  policy::Heap& heap = allocator_.ledger_.heap();
+  heap.Tick(heap.MakePlan({.bytes = policy::kSmallMaxBytes + 1, .stream = {}, .pool = {}}));
+}
+
+}  // namespace ashlar::core

@@ -1,0 +1,117 @@
+#include "allocator/core/ladder.h"
+
+namespace ashlar::core {
+
+Ladder::Ladder(Ledger& ledger, device::Device& device, PendingFrees& pending, const Limits& limits, const Pools& pools)
+    : ledger_(ledger),
+      device_(device),
+      pending_(pending),
+      limits_(limits),
+      pools_(pools),
+      growth_(ledger, device, limits, errors_),
+      release_(ledger, device, errors_) {}
+
+policy::Plan Ladder::Search(const policy::Request& request) {
+  ledger_.heap().Pair(request.pool);
+  const policy::Plan plan = ledger_.heap().MakePlan(request);
+  if (limits_.CollectGarbage()) ledger_.heap().Tick(plan);
+  return plan;
+}
+
+policy::Plan Ladder::SkipSearch(const policy::Request& request) {
+  policy::Plan plan = ledger_.heap().SizesOf(request);
+  plan.pair = &ledger_.heap().Pair(request.pool);
+  plan.pool = policy::IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
+  return plan;
+}
+
+Growth Ladder::Serve(const policy::Plan& plan) {
+  Growth served{.block = plan.block};
+  if (plan.block != nullptr) {
+    policy::Heap::TakeFree(plan.block);
+  } else {
+    served = Climb(plan);
+  }
+  if (served.block != nullptr) served.block = ledger_.Place(plan, served.block);
+  return served;
+}
+
+Growth Ladder::Climb(const policy::Plan& plan) {
+  if (limits_.CollectGarbage() && !pools_.IsCapturing()) {
+    const std::uint64_t garbage_bytes = limits_.GarbageBytes(ledger_.heap().reserved_bytes());
+    if (garbage_bytes > 0) release_.Garbage(garbage_bytes);
+  }
+  Growth grown = growth_.Grow(plan);
+  if (grown.refusal != Refusal::kOutOfMemory) return grown;
+  policy::Block* block = SearchOverflow(plan);
+  if (block == nullptr) block = Borrow(plan);
+  if (block != nullptr) return {.block = block};
+  return pools_.IsCapturing() ? grown : GrowAfterReleasing(plan);
+}
+
+Growth Ladder::GrowAfterReleasing(const policy::Plan& plan) {
+  bool is_rejected = false;
+  if (release_.Oversize(plan)) {
+    Growth grown = growth_.Grow(plan);
+    if (grown.block != nullptr || grown.refusal == Refusal::kDeviceError) return grown;
+    is_rejected = grown.refusal == Refusal::kRejected;
+  }
+  if (ledger_.options().sync_just_enough) return GrowAfterFewWaits(plan);
+  absl::Status released = Synchronize();
+  if (ledger_.options().search_after_sync) {
+    if (policy::Block* found = SearchAgain(plan); found != nullptr) {
+      return AfterFailedRelease({.block = found}, released);
+    }
+  }
+  released.Update(release_.Everything(plan.pair));
+  ledger_.CountRetry();
+  Growth grown = growth_.Grow(plan);
+  if (is_rejected && released.ok() && grown.refusal == Refusal::kOutOfMemory) grown.refusal = Refusal::kRejected;
+  return AfterFailedRelease(grown, released);
+}
+
+// Out of memory is said only when everything that the cache holds was returned.
+Growth Ladder::AfterFailedRelease(const Growth& grown, const absl::Status& released) {
+  if (!released.ok() && grown.refusal == Refusal::kOutOfMemory) {
+    return {.refusal = Refusal::kDeviceError, .error = released};
+  }
+  errors_.Note(released);
+  return grown;
+}
+
+policy::Block* Ladder::SearchOverflow(const policy::Plan& plan) {
+  if (!plan.pool->id.IsDefault()) return nullptr;
+  for (const auto& [id, pair] : ledger_.heap().private_pairs()) {
+    if (!pair->use_on_oom) continue;
+    policy::Block* block = ledger_.heap().FindInOverflow(plan, *pair);
+    if (block == nullptr) continue;
+    policy::Heap::TakeFree(block);
+    return block;
+  }
+  return nullptr;
+}
+
+void Ladder::Poll() {
+  if (pending_.size() == 0 || pools_.IsCapturing()) return;
+  pending_.Poll(device_, [this](policy::Block* block) { ledger_.CompleteFree(block); });
+  if (pending_.size() != 0) errors_.AskIfLost(device_);
+}
+
+absl::Status Ladder::Synchronize() {
+  ledger_.CountSynchronization();
+  return pending_.Synchronize(device_, [this](policy::Block* block) { ledger_.CompleteFree(block); });
+}
+
+absl::Status Ladder::EmptyCache() {
+  absl::Status status = Synchronize();
+  status.Update(release_.Everything(nullptr));
+  return status;
+}
+
+absl::Status Ladder::EmptyPool(PoolId pool) {
+  absl::Status status = Synchronize();
+  status.Update(release_.PrivatePool(pool));
+  return status;
+}
+
+}  // namespace ashlar::core

@@ -1,0 +1,80 @@
+// The rungs that a request climbs when nothing in the cache fits:
+//
+//   collect garbage -> new segment -> overflow pools (-> borrow) -> release oversize blocks, new segment
+//     -> synchronise (-> search again), release everything, new segment -> out of memory
+//
+// The rungs in brackets are beyond PyTorch: options (docs/settings.md), off unless asked for.
+//
+//   Ladder ladder(ledger, device, pending, limits, pools);
+//   policy::Plan plan = ladder.Search(request);
+//   Growth served = ladder.Serve(plan);      // the block that was found, or the first rung that gives one
+//
+// It calls the device and books in the ledger; it knows no thread, no lock and no fast path. While a graph is being
+// captured it waits for nothing and returns nothing. Thread rule: not thread-safe; the allocator's exclusive section
+// guards it.
+#ifndef ASHLAR_ALLOCATOR_CORE_LADDER_H_
+#define ASHLAR_ALLOCATOR_CORE_LADDER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "allocator/core/device_errors.h"
+#include "allocator/core/growth.h"
+#include "allocator/core/ledger.h"
+#include "allocator/core/limits.h"
+#include "allocator/core/pending_frees.h"
+#include "allocator/core/pools.h"
+#include "allocator/core/release.h"
+#include "allocator/device/device.h"
+#include "allocator/policy/heap.h"
+
+namespace ashlar::core {
+
+class Ladder {
+ public:
+  // All outlive this.
+  Ladder(Ledger& ledger, device::Device& device, PendingFrees& pending, const Limits& limits, const Pools& pools);
+
+  // What the request needs, and the free block that serves it. The request's pool is there afterwards.
+  policy::Plan Search(const policy::Request& request);
+  // The same for a request that was searched for before: no block, and nothing grows older.
+  policy::Plan SkipSearch(const policy::Request& request);
+  // Places the request in the plan's block, or climbs. The block placed, or why the last rung failed.
+  Growth Serve(const policy::Plan& plan);
+
+  // Completes the frees whose events are done. Asks the device whether it is lost where some are not.
+  void Poll();
+  // Synchronises every pending free and returns all whole-free memory. The first error of the device.
+  absl::Status EmptyCache();
+  // The same of one private pool.
+  absl::Status EmptyPool(PoolId pool);
+  // Returns whole-free large segments to reclaim `target_bytes`.
+  void CollectGarbage(std::uint64_t target_bytes) { release_.Garbage(target_bytes); }
+
+  // What the device said on the way, where it was not the request's answer.
+  DeviceErrors& errors() { return errors_; }
+  const DeviceErrors& errors() const { return errors_; }
+
+ private:
+  Growth Climb(const policy::Plan& plan);
+  Growth GrowAfterReleasing(const policy::Plan& plan);
+  Growth GrowAfterFewWaits(const policy::Plan& plan);
+  policy::Block* SearchAgain(const policy::Plan& plan);
+  policy::Block* SearchOverflow(const policy::Plan& plan);
+  policy::Block* Borrow(const policy::Plan& plan);
+  Growth AfterFailedRelease(const Growth& grown, const absl::Status& released);
+  absl::Status Synchronize();
+
+  Ledger& ledger_;
+  device::Device& device_;
+  PendingFrees& pending_;
+  const Limits& limits_;
+  const Pools& pools_;
+  DeviceErrors errors_;
+  DeviceGrowth growth_;
+  DeviceRelease release_;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_LADDER_H_

@@ -1,0 +1,73 @@
+// Private pools: who uses them, which requests are routed to them, and what waits while a graph is being captured.
+//
+//   Pools pools(ledger);
+//   PoolId pool = pools.Create();
+//   absl::Status status = pools.Begin(pool, [](Stream stream) { return stream == Stream{7}; }, RouteKind::kPlain);
+//   PoolId at = pools.Route({}, Stream{7});                            // pool
+//
+// It changes the heap's pools and tells the ledger's sink; the device is not called. Thread rule: not thread-safe; the
+// allocator's exclusive section guards it.
+#ifndef ASHLAR_ALLOCATOR_CORE_POOLS_H_
+#define ASHLAR_ALLOCATOR_CORE_POOLS_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "allocator/base/units.h"
+#include "allocator/core/ledger.h"
+#include "allocator/core/pool_routes.h"
+#include "allocator/core/stream_list.h"
+#include "allocator/policy/block.h"
+#include "allocator/trace/fact.h"
+
+namespace ashlar::core {
+
+// A free that begins to wait for its streams when the last capture ends.
+struct DeferredFree {
+  policy::Block* block = nullptr;
+  StreamList streams;
+};
+
+class Pools {
+ public:
+  // The ledger outlives this.
+  explicit Pools(Ledger& ledger) : ledger_(ledger) {}
+
+  // Made on first use, with one user.
+  void Configure(PoolId pool, bool use_on_oom, bool no_split);
+  // A new pool with one user, under an id that no pool had before.
+  PoolId Create();
+  void Retain(PoolId pool);
+  void Release(PoolId pool);
+  std::uint64_t UseCount(PoolId pool) const;
+  // FailedPrecondition where somebody may still reach what is free in the pool.
+  absl::Status CheckUnused(PoolId pool) const;
+
+  // FailedPrecondition: the pool has a route already, or has none.
+  absl::Status Begin(PoolId pool, StreamFilter filter, RouteKind kind);
+  absl::Status End(PoolId pool);
+  PoolId Route(PoolId pool, Stream stream) const { return routes_.Route(pool, stream); }
+  bool HasRoutes() const { return !routes_.empty(); }
+  bool IsCapturing() const { return routes_.captures() > 0; }
+
+  void Defer(policy::Block* block, StreamList streams) { deferred_.push_back({block, std::move(streams)}); }
+  std::vector<DeferredFree> TakeDeferred() { return std::exchange(deferred_, {}); }
+
+  // Routes, users and traits, as the facts that lead there.
+  std::vector<trace::Fact> Facts() const;
+
+ private:
+  void AddUser(PoolId pool);
+  void NoteUsers(PoolId pool);
+
+  Ledger& ledger_;
+  PoolRoutes routes_;
+  std::vector<DeferredFree> deferred_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_POOLS_H_

@@ -1,0 +1,55 @@
+// Memory back to the device: whole segments, and the whole free pages of expandable ones. Which, and in what order, the
+// heap says; here the device is called and the ledger told.
+//
+//   DeviceRelease release(ledger, device, errors);
+//   release.Garbage(target_bytes);
+//   absl::Status status = release.Everything(nullptr);
+//
+// What could not be returned leaves the books all the same: it is the device's to return. Waits for nothing but the
+// streams whose pages it unmaps. Thread rule: not thread-safe; the allocator's exclusive section guards it.
+#ifndef ASHLAR_ALLOCATOR_CORE_RELEASE_H_
+#define ASHLAR_ALLOCATOR_CORE_RELEASE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "allocator/core/device_errors.h"
+#include "allocator/core/ledger.h"
+#include "allocator/device/device.h"
+#include "allocator/policy/heap.h"
+
+namespace ashlar::core {
+
+class DeviceRelease {
+ public:
+  // All outlive this.
+  DeviceRelease(Ledger& ledger, device::Device& device, DeviceErrors& errors)
+      : ledger_(ledger), device_(device), errors_(errors) {}
+
+  // The whole-free large segments that garbage collection would take, to reclaim `target_bytes`.
+  void Garbage(std::uint64_t target_bytes);
+  // The oversize segments that make room for the plan. False: they do not suffice.
+  bool Oversize(const policy::Plan& plan);
+  // All that is whole-free, in pools without users and the default one. `in_use`: the pool a request is under way in,
+  // which stays even when nothing is left of it. The first error; what can be released is released all the same.
+  absl::Status Everything(const policy::PoolPair* in_use);
+  // All that is whole-free in the private pool, and the pool if nothing is left of it.
+  absl::Status PrivatePool(PoolId pool);
+
+ private:
+  using PrivatePairs = policy::Heap::PrivatePairs;
+  // Returns the next of them.
+  PrivatePairs::iterator PrivatePair(PrivatePairs::iterator at, const policy::PoolPair* in_use, absl::Status& status);
+  absl::Status FreeBlocksOf(const policy::Pool& pool);
+  absl::Status Segment(policy::Block* whole);
+  absl::Status Pages(policy::Block* block);
+  absl::Status Reservation(policy::Block* unmapped);
+
+  Ledger& ledger_;
+  device::Device& device_;
+  DeviceErrors& errors_;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_RELEASE_H_

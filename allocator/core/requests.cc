@@ -1,0 +1,165 @@
+// The way of a request that the cache did not serve at once, and of a free that needs more than a desk.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/core/caching_allocator.h"
+
+namespace ashlar::core {
+namespace {
+
+absl::Status TooLarge(std::uint64_t bytes) {
+  return absl::ResourceExhaustedError(absl::StrCat("out of memory: ", bytes, " bytes are more than any device has"));
+}
+
+}  // namespace
+
+// Also where the callback throws: what it throws is the request's answer, and the next crossing is told again.
+class CachingAllocator::CrossingTold {
+ public:
+  explicit CrossingTold(CachingAllocator& allocator) : allocator_(allocator) {}
+  ~CrossingTold() {
+    const ExclusiveSection section(allocator_.desks());
+    allocator_.limits_.soft().End();
+  }
+  CrossingTold(const CrossingTold&) = delete;
+  CrossingTold& operator=(const CrossingTold&) = delete;
+
+ private:
+  CachingAllocator& allocator_;
+};
+
+absl::StatusOr<Block*> CachingAllocator::AllocateUncached(std::uint64_t bytes, Stream stream, PoolId pool) {
+  if (bytes == 0) return nullptr;
+  if (bytes > policy::kMaxRequestBytes) return TooLarge(bytes);
+  return AllocateExclusively({bytes, stream, pool}, HandOutAs::kPointer);
+}
+
+absl::StatusOr<std::uint64_t> CachingAllocator::AllocateAddressUncached(std::uint64_t bytes, Stream stream,
+                                                                        PoolId pool) {
+  if (bytes == 0) return std::uint64_t{0};
+  if (bytes > policy::kMaxRequestBytes) return TooLarge(bytes);
+  const absl::StatusOr<policy::Block*> block = AllocateExclusively({bytes, stream, pool}, HandOutAs::kAddress);
+  if (!block.ok()) return block.status();
+  return (*block)->address;
+}
+
+// Nothing in the cache fits: first who can give memory back is asked, then who wants to know is told, both without a
+// lock; what was found before is void after each.
+absl::StatusOr<policy::Block*> CachingAllocator::AllocateExclusively(policy::Request request, HandOutAs as) {
+  const SoftLimit& soft_limit = limits_.soft();
+  std::vector<std::function<bool()>> callbacks;
+  {
+    const ExclusiveSection section(desks());
+    if (absl::Status status = BeginRequest(section, request); !status.ok()) return status;
+    const policy::Plan plan = ladder_.Search(request);
+    const bool is_alone =
+        callbacks_.empty() && !soft_limit.IsCrossing(ledger_.heap().reserved_bytes(), plan.segment_bytes);
+    if (plan.block != nullptr || is_alone) return Serve(section, plan, as);
+    NoteSearch(plan);
+    callbacks = callbacks_;
+  }
+  bool is_freed = false;
+  for (const std::function<bool()>& callback : callbacks) is_freed |= callback();
+  std::function<void()> tell;
+  {
+    const ExclusiveSection section(desks());
+    const policy::Plan plan = is_freed ? ladder_.Search(request) : ladder_.SkipSearch(request);
+    if (plan.block == nullptr) tell = limits_.soft().Begin(ledger_.heap().reserved_bytes(), plan.segment_bytes);
+    if (tell == nullptr) {
+      if (!is_freed) ledger_.Note(trace::FactKind::kMissed);
+      return Serve(section, plan, as);
+    }
+    if (is_freed) NoteSearch(plan);
+  }
+  {
+    const CrossingTold told(*this);
+    tell();
+  }
+  const ExclusiveSection section(desks());
+  return Serve(section, ladder_.Search(request), as);
+}
+
+absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, policy::Request& request) {
+  if (!ladder_.errors().lost().ok()) return ladder_.errors().lost();
+  request.pool = pools_.Route(request.pool, request.stream);
+  ladder_.Poll();
+  ChooseMode(section);
+  return ladder_.errors().lost();
+}
+
+void CachingAllocator::NoteSearch(const policy::Plan& plan) {
+  if (limits_.CollectGarbage() && plan.pool == &ledger_.heap().default_pair().large) {
+    ledger_.Note(trace::FactKind::kMissed, trace::kSearchedHere);
+  }
+}
+
+absl::StatusOr<policy::Block*> CachingAllocator::Serve(const ExclusiveSection& section, const policy::Plan& plan,
+                                                       HandOutAs as) {
+  const Growth served = ladder_.Serve(plan);
+  if (served.block == nullptr) return Fail(section, plan, served);
+  fast_path_.Enter(served.block, plan.stream, as);
+  ledger_.HandOut(*served.block, plan);
+  return served.block;
+}
+
+absl::Status CachingAllocator::Fail(const ExclusiveSection& section, const policy::Plan& plan, const Growth& failed) {
+  if (failed.refusal != Refusal::kOutOfMemory) {
+    ledger_.Note(trace::FactKind::kAsked, Handle(plan.stream), plan.pool->id);
+    ledger_.Note(trace::FactKind::kGaveUp, plan.request_bytes);
+  }
+  if (failed.refusal == Refusal::kDeviceError) {
+    NoteLoss(section);
+    return failed.error;
+  }
+  const device::MemoryInfo info = device_->GetMemoryInfo();
+  const bool is_rejected = failed.refusal == Refusal::kRejected;
+  if (is_rejected) {
+    ledger_.CountRejection();
+  } else {
+    ledger_.RecordOom(plan, info.free_bytes);
+  }
+  return failures_.OutOfMemory(plan, info, is_rejected);
+}
+
+void CachingAllocator::FreeUncached(policy::Block* block) {
+  const ExclusiveSection section(desks());
+  FreeExclusively(block);
+}
+
+bool CachingAllocator::FreeAddressUncached(std::uint64_t address) {
+  const ExclusiveSection section(desks());
+  policy::Block* block = fast_path_.TakeByAddress(address);
+  if (block != nullptr) FreeExclusively(block);
+  return block != nullptr;
+}
+
+void CachingAllocator::FreeExclusively(policy::Block* block) {
+  fast_path_.Check(block, "Free");
+  const StreamList streams = fast_path_.Leave(block);
+  ledger_.BeginFree(*block);
+  if (streams.empty()) {
+    ledger_.CompleteFree(block);
+    return;
+  }
+  policy::Heap::MarkPending(block);
+  if (!pools_.IsCapturing()) return WaitForStreams(block, streams);
+  block->pending_events = static_cast<std::uint32_t>(streams.size());
+  pools_.Defer(block, streams);
+}
+
+void CachingAllocator::WaitForStreams(policy::Block* block, const StreamList& streams) {
+  block->pending_events = static_cast<std::uint32_t>(streams.size());
+  for (const Stream stream : streams) pending_.Add(device_->RecordEvent(stream), block);
+}
+
+void CachingAllocator::RecordStream(Block* named, Stream stream) noexcept {
+  if (named == nullptr) return;
+  auto* block = const_cast<policy::Block*>(named);
+  desks().CheckOpen();
+  fast_path_.Check(block, "RecordStream");
+  if (stream == block->segment->lane->stream || fast_path_.TryRecordStream(block, stream)) return;
+  const ExclusiveSection section(desks());
+  fast_path_.RecordStream(block, stream);
+}
+
+}  // namespace ashlar::core

@@ -1,0 +1,25 @@
+// A heap's state as values: what snapshots, recordings and reports are made of.
+//
+//   std::vector<trace::SnapshotSegment> segments = SegmentsOf(heap);
+//
+// Pure functions; O(blocks). Sizes are bytes. Nothing may change the heap meanwhile.
+#ifndef ASHLAR_ALLOCATOR_CORE_STATE_H_
+#define ASHLAR_ALLOCATOR_CORE_STATE_H_
+
+#include <vector>
+
+#include "allocator/policy/heap.h"
+#include "allocator/trace/snapshot.h"
+
+namespace ashlar::core {
+
+// By address. An expandable segment is as many as it has mapped ranges.
+std::vector<trace::SnapshotSegment> SegmentsOf(const policy::Heap& heap);
+// Oldest first.
+std::vector<trace::ReservedRange> ReservationsOf(const policy::Heap& heap);
+// What a recording begins in: the segments, oldest first, with the ages that garbage collection goes by.
+trace::RecordedStart StartOf(const policy::Heap& heap);
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_STATE_H_

@@ -1,0 +1,38 @@
+// How both replays of a recorded window (warm_replay.h, log_replay.h) begin and end.
+//
+//   absl::StatusOr<std::vector<core::Block*>> start = RestoreWindow(program, reservations, allocator, device);
+//   ...                                                   // the window, step by step
+//   return FinishWindow(snapshot, program, device, fidelity, allocator, sink);
+//
+// Functions over the replayer's own parts, which outlive the calls. Not thread-safe.
+#ifndef ASHLAR_ANALYZER_REPLAY_REPLAYED_WINDOW_H_
+#define ASHLAR_ANALYZER_REPLAY_REPLAYED_WINDOW_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/core/caching_allocator.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/replay/decision_sink.h"
+#include "analyzer/replay/fidelity.h"
+#include "analyzer/replay/recorded_device.h"
+#include "analyzer/replay/reservations.h"
+#include "analyzer/replay/snapshot_program.h"
+#include "analyzer/replay/warm_replay.h"
+
+namespace ashlar::replay {
+
+// The state that the window begins in, as RestoreState has it; the device knows its segments.
+absl::StatusOr<std::vector<core::Block*>> RestoreWindow(const SnapshotProgram& program,
+                                                        const Reservations& reservations,
+                                                        core::CachingAllocator& allocator, RecordedDevice& device,
+                                                        const trace::RecordedStart* recorded = nullptr);
+
+// Ends the replay: its timeline, and its last state against the recorded one. Takes the sink from the allocator.
+absl::StatusOr<WarmReplay> FinishWindow(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+                                        RecordedDevice& device, Fidelity fidelity, core::CachingAllocator& allocator,
+                                        DecisionSink& sink);
+
+}  // namespace ashlar::replay
+
+#endif  // ASHLAR_ANALYZER_REPLAY_REPLAYED_WINDOW_H_
