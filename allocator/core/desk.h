@@ -48,7 +48,7 @@ struct alignas(128) Desk {
   Changes left{};                         // of the room for both size classes together
   std::array<SizeClass, 2> size_classes;  // large, small
   int recent_uses = 0;                    // counts down while others are used
-  PointerMap pointers;  // of blocks of its arenas that were handed out by address
+  PointerMap pointers;                    // of blocks of its arenas that were handed out by address
 
   SizeClass& SizeClassOf(bool is_small) { return size_classes[is_small ? 1 : 0]; }
   // An allocation goes to the sums, if these stay below their peaks: without a branch for each.

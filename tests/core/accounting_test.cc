@@ -36,7 +36,7 @@ Figures FiguresOf(const Accounting& a) {
           a.stranded_segment_count, a.pinning_block_count};
 }
 
-class Ledger final : public trace::EventSink {
+class EventLedger final : public trace::EventSink {
  public:
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override {
     switch (event.action) {
@@ -157,7 +157,7 @@ void RunProgram(std::uint64_t seed, const std::string& conf, Met& met) {
   device_options.capacity_bytes = (200 + random.Below(1'000)) * kMiB;
   device::SimDevice device(device_options);
   CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210));
-  Ledger ledger;
+  EventLedger ledger;
   allocator.SetSink(&ledger);
   std::vector<Block*> live;
   for (int step = 0; step < 400; ++step) {

@@ -29,8 +29,9 @@ std::set<const Seat*> SeatsOf(int count) {
 }
 
 TEST(SeatTest, ThreadsThatLiveAtOnceHaveDifferentOnes) {
+  const Seat* const mine = SeatOfThread();
   EXPECT_EQ(SeatsOf(8).size(), 8u);
-  EXPECT_FALSE(SeatsOf(8).contains(SeatOfThread()));
+  EXPECT_FALSE(SeatsOf(8).contains(mine));
 }
 
 TEST(SeatTest, AThreadKeepsItsOwn) { EXPECT_EQ(SeatOfThread(), SeatOfThread()); }

@@ -162,7 +162,7 @@ void ExpectSame(Subject& served, Subject& recorded, const std::string& where) {
 }
 
 // With hands, the calls of what is served go from one thread to another now and then.
-void HitPathRunProgram(const Setting& setting, std::uint64_t seed, std::size_t hand_count = 0) {
+void FastPathRunProgram(const Setting& setting, std::uint64_t seed, std::size_t hand_count = 0) {
   Rng rng(seed);
   std::vector<std::unique_ptr<Hand>> hands;
   while (hands.size() < hand_count) hands.push_back(std::make_unique<Hand>());
@@ -206,7 +206,7 @@ void HitPathRunProgram(const Setting& setting, std::uint64_t seed, std::size_t h
   ASSERT_NO_FATAL_FAILURE(ExpectSame(served, recorded, "at the end of seed " + std::to_string(seed)));
 }
 
-TEST(HitPathTest, ServedAndRecordedAreTheSame) {
+TEST(FastPathRecordedTest, ServedAndRecordedAreTheSame) {
   const std::vector<Setting> settings = {
       {""},
       {"", policy::FreeOrder::kPerSegmentCounter},
@@ -216,20 +216,20 @@ TEST(HitPathTest, ServedAndRecordedAreTheSame) {
       {"roundup_power2_divisions:4"},
   };
   for (const Setting& setting : settings) {
-    for (std::uint64_t seed = 0; seed < 60; ++seed) ASSERT_NO_FATAL_FAILURE(HitPathRunProgram(setting, seed));
+    for (std::uint64_t seed = 0; seed < 60; ++seed) ASSERT_NO_FATAL_FAILURE(FastPathRunProgram(setting, seed));
   }
 }
 
 // Several threads that take turns: streams move from desk to desk, and the peaks over all desks stay exact.
-TEST(HitPathTest, ServedByThreadsInTurnAndRecordedAreTheSame) {
+TEST(FastPathRecordedTest, ServedByThreadsInTurnAndRecordedAreTheSame) {
   const std::vector<Setting> settings = {{""}, {"expandable_segments:True", policy::FreeOrder::kPerSegmentCounter}};
   for (const Setting& setting : settings) {
-    for (std::uint64_t seed = 100; seed < 112; ++seed) ASSERT_NO_FATAL_FAILURE(HitPathRunProgram(setting, seed, 3));
+    for (std::uint64_t seed = 100; seed < 112; ++seed) ASSERT_NO_FATAL_FAILURE(FastPathRunProgram(setting, seed, 3));
   }
 }
 
 // 100 blocks deep, up and down in waves.
-TEST(HitPathTest, Waves) {
+TEST(FastPathRecordedTest, Waves) {
   Subject served({}, false);
   Subject recorded({}, true);
   for (int wave = 0; wave < 20; ++wave) {

@@ -1,0 +1,136 @@
+// The ladder, its growth and its releases by themselves: which rung serves, what the device is asked, what is booked.
+#include <cstdint>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/core/device_errors.h"
+#include "allocator/core/growth.h"
+#include "allocator/core/ladder.h"
+#include "gtest/gtest.h"
+#include "tests/core/parts.h"
+
+namespace ashlar::core {
+namespace {
+
+TEST(LadderRungsTest, TheCacheBeforeTheDevice) {
+  Parts parts({.capacity_bytes = 40 * kMiB});
+  policy::Block* first = parts.Get(8 * kMiB);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(parts.device.calls().segment_alloc, 1u);
+  ASSERT_NE(parts.Get(8 * kMiB), nullptr);
+  EXPECT_EQ(parts.device.calls().segment_alloc, 1u) << "the rest of the segment";
+  EXPECT_EQ(parts.ledger.Validate(), absl::OkStatus());
+}
+
+TEST(LadderRungsTest, WhatIsIdleIsReturnedBeforeARequestFails) {
+  Parts parts({.capacity_bytes = 40 * kMiB});
+  parts.Drop(parts.Get(8 * kMiB));
+  EXPECT_NE(parts.Get(40 * kMiB), nullptr);
+  EXPECT_EQ(parts.device.calls().segment_free, 1u);
+  EXPECT_EQ(parts.ledger.stats().num_alloc_retries, 1u);
+  EXPECT_EQ(parts.ledger.stats().num_sync_all_streams, 1u);
+  EXPECT_EQ(parts.Get(2 * kMiB), nullptr);
+  EXPECT_EQ(parts.served.refusal, Refusal::kOutOfMemory);
+  EXPECT_EQ(parts.ledger.Validate(), absl::OkStatus());
+}
+
+TEST(LadderRungsTest, WhatWaitsIsWaitedFor) {
+  Parts parts({.capacity_bytes = 20 * kMiB});
+  parts.DropAfter(parts.Get(20 * kMiB), Stream{7});
+  EXPECT_NE(parts.Get(20 * kMiB), nullptr);
+  EXPECT_EQ(parts.device.calls().synchronize, 1u);
+  EXPECT_EQ(parts.pending.size(), 0u);
+}
+
+TEST(LadderRungsTest, ALimitRefusesBeforeTheDeviceIsAsked) {
+  Parts parts;
+  parts.limits.SetBytes(30 * kMiB);
+  EXPECT_NE(parts.Get(8 * kMiB), nullptr);
+  EXPECT_EQ(parts.Get(20 * kMiB), nullptr);
+  EXPECT_EQ(parts.device.calls().segment_alloc, 1u);
+  EXPECT_EQ(parts.served.refusal, Refusal::kOutOfMemory);
+}
+
+TEST(LadderRungsTest, ARejectionClimbsNoFurther) {
+  Parts parts({.capacity_bytes = 40 * kMiB}, "throw_on_cudamalloc_oom:True");
+  parts.Drop(parts.Get(20 * kMiB));
+  EXPECT_EQ(parts.Get(64 * kMiB), nullptr);
+  EXPECT_EQ(parts.served.refusal, Refusal::kRejected);
+  EXPECT_EQ(parts.device.calls().segment_free, 0u);
+}
+
+TEST(LadderRungsTest, WhileAGraphIsCapturedNothingWaitsOrReturns) {
+  Parts parts({.capacity_bytes = 20 * kMiB});
+  parts.Drop(parts.Get(8 * kMiB));
+  ASSERT_EQ(parts.pools.Begin(
+                {0, 9}, [](Stream) { return false; }, RouteKind::kCapture),
+            absl::OkStatus());
+  EXPECT_EQ(parts.Get(12 * kMiB, Stream{5}), nullptr);
+  EXPECT_EQ(parts.device.calls().segment_free, 0u);
+  EXPECT_EQ(parts.device.calls().synchronize, 0u);
+  ASSERT_EQ(parts.pools.End({0, 9}), absl::OkStatus());
+  EXPECT_NE(parts.Get(12 * kMiB, Stream{5}), nullptr);
+}
+
+TEST(LadderRungsTest, AnotherPoolServesBeforeAnythingIsReturned) {
+  Parts parts({.capacity_bytes = 20 * kMiB});
+  const PoolId pool = parts.pools.Create();
+  parts.pools.Configure(pool, /*use_on_oom=*/true, /*no_split=*/false);
+  parts.Drop(parts.Get(8 * kMiB, Stream{0}, pool));
+  policy::Block* block = parts.Get(8 * kMiB);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(block->segment->lane->pool->id, pool);
+  EXPECT_EQ(parts.ledger.stats().num_alloc_retries, 0u);
+}
+
+// Where the device fails otherwise than by being full, that is the answer.
+TEST(LadderRungsTest, TheDevicesOwnErrorIsTheAnswer) {
+  Parts parts;
+  parts.device.FailCall(0, absl::InternalError("broken"));
+  EXPECT_EQ(parts.Get(2 * kMiB), nullptr);
+  EXPECT_EQ(parts.served.refusal, Refusal::kDeviceError);
+  EXPECT_EQ(parts.served.error.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(parts.ledger.heap().reserved_bytes(), 0u);
+  EXPECT_NE(parts.Get(2 * kMiB), nullptr) << "the next request is asked for again";
+}
+
+TEST(LadderRungsTest, PagesGrowARangeUnderOneReservation) {
+  Parts parts({.capacity_bytes = kGiB}, "expandable_segments:True");
+  policy::Block* first = parts.Get(20 * kMiB);
+  ASSERT_NE(first, nullptr);
+  policy::Block* second = parts.Get(20 * kMiB);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->address, first->End());
+  EXPECT_EQ(parts.device.calls().reserve, 1u);
+  parts.Drop(first);
+  parts.Drop(second);
+  EXPECT_EQ(parts.ladder.EmptyCache(), absl::OkStatus());
+  EXPECT_TRUE(parts.ledger.heap().segments().empty());
+  EXPECT_EQ(parts.device.used_bytes(), 0u);
+}
+
+TEST(LadderRungsTest, APoolWithUsersKeepsWhatIsFree) {
+  Parts parts;
+  const PoolId pool = parts.pools.Create();
+  parts.Drop(parts.Get(8 * kMiB, Stream{0}, pool));
+  EXPECT_EQ(parts.ladder.EmptyCache(), absl::OkStatus());
+  EXPECT_EQ(parts.ledger.heap().segments().size(), 1u);
+  parts.pools.Release(pool);
+  EXPECT_EQ(parts.pools.CheckUnused(pool), absl::OkStatus());
+  EXPECT_EQ(parts.ladder.EmptyPool(pool), absl::OkStatus());
+  EXPECT_TRUE(parts.ledger.heap().segments().empty());
+  EXPECT_EQ(parts.ledger.heap().FindPair(pool), nullptr) << "nothing is left of it";
+}
+
+TEST(DeviceErrorsTest, TheFirstIsKeptUntilItIsTaken) {
+  DeviceErrors errors;
+  EXPECT_EQ(errors.Take(), absl::OkStatus());
+  errors.Note(absl::OkStatus());
+  errors.Note(absl::InternalError("first"));
+  errors.Note(absl::InternalError("second"));
+  EXPECT_EQ(errors.Take(), absl::InternalError("first"));
+  EXPECT_EQ(errors.Take(), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace ashlar::core
