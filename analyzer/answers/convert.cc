@@ -121,7 +121,7 @@ absl::StatusOr<Converted> ConvertSnapshot(const trace::Snapshot& snapshot, Outpu
 absl::StatusOr<Converted> ConvertRequests(const trace::RequestTrace& requests, OutputFormat to,
                                           const ReplaySettings& settings) {
   if (to == OutputFormat::kTrace) return Converted{readers::WritePlainTrace(requests).text, {}};
-  const absl::StatusOr<policy::Options> policy_options = remedies::WishedOptions(settings.wishes);
+  const absl::StatusOr<policy::Options> policy_options = remedies::OverriddenOptions(settings.overrides);
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
   replay_options.device.address_order = settings.segment_addresses;

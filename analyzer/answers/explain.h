@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<Explanation>> ExplainBytes(absl::string_view bytes, c
 // FailedPrecondition where the trace and the segments contradict each other; OutOfRange for a device that is not there.
 absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options);
 
-// Replays the requests under the wished settings (default: torch-2.10, no conf) and explains what came of it.
+// Replays the requests under the settings asked for (default: torch-2.10, no conf) and explains what came of it.
 absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
 
 Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options);

@@ -81,7 +81,8 @@ absl::StatusOr<ReplayAnswer> ReplaySnapshot(const trace::Snapshot& snapshot, con
   const absl::StatusOr<int> device = ChooseDevice(snapshot, settings.device);
   if (!device.ok()) return device.status();
   Tell(settings, "replaying as recorded");
-  const absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, settings.wishes);
+  const absl::StatusOr<replay::RecordedReplay> recorded =
+      replay::ReplayAsRecorded(snapshot, *device, settings.overrides);
   if (!recorded.ok()) return recorded.status();
   const absl::StatusOr<timeline::Timeline> observed =
       timeline::MakeObservedTimeline(snapshot, *device, replay::SizeRuleOf(recorded->options));
@@ -102,7 +103,7 @@ absl::StatusOr<ReplayAnswer> Replay(const Input& input, const ReplaySettings& se
   if (input.snapshot() != nullptr) return ReplaySnapshot(*input.snapshot(), settings, mode);
   if (input.requests() == nullptr) return absl::InvalidArgumentError("this input holds no trace");
   const trace::RequestTrace& requests = *input.requests();
-  const absl::StatusOr<policy::Options> options = remedies::WishedOptions(settings.wishes);
+  const absl::StatusOr<policy::Options> options = remedies::OverriddenOptions(settings.overrides);
   if (!options.ok()) return options.status();
   return ReplayCold(requests, *options, settings, mode,
                     absl::StrCat("request trace, ", FormatCount(requests.requests.size()), " requests"));

@@ -21,7 +21,7 @@ struct ReplaySettings {
   std::optional<std::uint64_t> capacity_bytes;  // of the device
   std::optional<double> memory_fraction;
   std::optional<int> device;  // of a snapshot; default: the one that holds most
-  replay::ReplayWishes wishes;
+  replay::ReplayOverrides overrides;
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
   device::CostModel device_costs = {};
   remedies::Progress progress = {};

@@ -40,7 +40,7 @@ absl::StatusOr<remedies::WhatIfInput> FromRequests(const trace::RequestTrace& re
     return absl::OutOfRangeError("--device needs a snapshot: this input has one device only");
   }
   if (!HasAllocation(requests)) return absl::InvalidArgumentError("the trace has no allocation to replay");
-  const absl::StatusOr<policy::Options> baseline = remedies::WishedOptions(settings.wishes);
+  const absl::StatusOr<policy::Options> baseline = remedies::OverriddenOptions(settings.overrides);
   if (!baseline.ok()) return baseline.status();
   return remedies::InputOf(requests, *baseline, LimitsOf(settings));
 }

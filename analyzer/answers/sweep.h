@@ -25,7 +25,7 @@ struct SweepAnswer {
 };
 
 // InvalidArgument for an input that has no allocation to replay; OutOfRange for a device that is not there, or one
-// wished of a request trace.
+// asked for a request trace.
 absl::StatusOr<remedies::WhatIfInput> SweepInputOf(const std::string& name, const Input& input,
                                                    const ReplaySettings& settings);
 

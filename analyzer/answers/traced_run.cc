@@ -85,11 +85,11 @@ absl::StatusOr<TracedRun> TraceRequests(const trace::RequestTrace& requests, con
 
 }  // namespace
 
-absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished) {
-  if (!wished.has_value()) return replay::DeviceToExplain(snapshot);
+absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> asked) {
+  if (!asked.has_value()) return replay::DeviceToExplain(snapshot);
   const int count = DeviceCount(snapshot);
-  if (*wished >= 0 && *wished < std::max(count, 1)) return *wished;
-  return absl::OutOfRangeError(absl::StrCat("--device: the snapshot has no device ", *wished, ": it has ", count,
+  if (*asked >= 0 && *asked < std::max(count, 1)) return *asked;
+  return absl::OutOfRangeError(absl::StrCat("--device: the snapshot has no device ", *asked, ": it has ", count,
                                             count == 1 ? " device" : " devices", ", counted from 0"));
 }
 
@@ -97,7 +97,7 @@ absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, con
   const absl::StatusOr<int> device = ChooseDevice(snapshot, settings.device);
   if (!device.ok()) return device.status();
   Tell(settings, "replaying as recorded");
-  absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, settings.wishes);
+  absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, settings.overrides);
   if (!recorded.ok()) return recorded.status();
   Tell(settings, "building the timeline");
   absl::StatusOr<timeline::Timeline> observed =
@@ -107,7 +107,7 @@ absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, con
 }
 
 absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings) {
-  absl::StatusOr<policy::Options> policy_options = remedies::WishedOptions(settings.wishes);
+  absl::StatusOr<policy::Options> policy_options = remedies::OverriddenOptions(settings.overrides);
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
   replay_options.device.address_order = settings.segment_addresses;

@@ -29,8 +29,8 @@ struct ObservedRun {
   timeline::Timeline timeline;
 };
 
-// The wished device, else the one that holds most. OutOfRange where the snapshot has no such device.
-absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> wished);
+// The device asked for, else the one that holds most. OutOfRange where the snapshot has no such device.
+absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> asked);
 
 // FailedPrecondition where the trace and the segments contradict each other; OutOfRange where there is no such device.
 absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, const ReplaySettings& settings);
@@ -42,7 +42,7 @@ struct ReplayedRun {
   std::uint64_t retries = 0;
 };
 
-// Under the wished settings; default: torch-2.10, no conf, memory that no trace fills.
+// Under the settings asked for; default: torch-2.10, no conf, memory that no trace fills.
 absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings);
 
 // "PyTorch snapshot, annotations (2.5 on), device 0"; "recording, device 0".

@@ -38,21 +38,21 @@ absl::Status ReadPolicyFlags(const ReplayFlags& flags, answers::ReplaySettings& 
   if (!flags.compat.empty()) {
     const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
     if (!compat.ok()) return OfFlag("--compat", compat.status());
-    out.wishes.compat = *compat;
+    out.overrides.compat = *compat;
   }
   if (!flags.free_order.empty()) {
     const absl::StatusOr<policy::FreeOrder> order = policy::ParseFreeOrder(flags.free_order);
     if (!order.ok()) return OfFlag("--free-order", order.status());
-    out.wishes.free_order = *order;
+    out.overrides.free_order = *order;
   }
-  out.wishes.conf = flags.conf;
+  out.overrides.conf = flags.conf;
   // Read here once, so that a bad setting is a usage error before any work.
   const std::string conf = flags.conf.value_or("");
-  const policy::Compat compat = out.wishes.compat.value_or(policy::Compat::kTorch210);
+  const policy::Compat compat = out.overrides.compat.value_or(policy::Compat::kTorch210);
   const absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, policy::Keys::kAshlar);
   if (!options.ok()) return OfFlag("--conf", options.status());
-  absl::Status status = TakeRule(conf, "compat", "--compat", options->compat, out.wishes.compat);
-  status.Update(TakeRule(conf, "free_order", "--free-order", options->free_order, out.wishes.free_order));
+  absl::Status status = TakeRule(conf, "compat", "--compat", options->compat, out.overrides.compat);
+  status.Update(TakeRule(conf, "free_order", "--free-order", options->free_order, out.overrides.free_order));
   return status;
 }
 

@@ -8,8 +8,8 @@
 
 namespace ashlar::remedies {
 
-std::size_t ThreadCount(std::size_t wished) {
-  if (wished > 0) return wished;
+std::size_t ThreadCount(std::size_t asked) {
+  if (asked > 0) return asked;
   return std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
 }
 

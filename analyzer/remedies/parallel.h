@@ -13,8 +13,8 @@
 
 namespace ashlar::remedies {
 
-// `wished`, or one a core where that is 0.
-std::size_t ThreadCount(std::size_t wished);
+// `asked`, or one a core where that is 0.
+std::size_t ThreadCount(std::size_t asked);
 
 // `job` must be safe to call from several threads at once and must not throw.
 void RunInParallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& job);

@@ -65,11 +65,10 @@ WhatIfInput InputOf(const trace::RequestTrace& requests, const policy::Options& 
   return out;
 }
 
-absl::StatusOr<policy::Options> WishedOptions(const replay::ReplayWishes& wishes) {
-  absl::StatusOr<policy::Options> out =
-      policy::ParseConf(wishes.conf.value_or(""), wishes.compat.value_or(policy::Compat::kTorch210),
-                        policy::Keys::kAshlar);
-  if (out.ok() && wishes.free_order.has_value()) out->free_order = *wishes.free_order;
+absl::StatusOr<policy::Options> OverriddenOptions(const replay::ReplayOverrides& overrides) {
+  absl::StatusOr<policy::Options> out = policy::ParseConf(
+      overrides.conf.value_or(""), overrides.compat.value_or(policy::Compat::kTorch210), policy::Keys::kAshlar);
+  if (out.ok() && overrides.free_order.has_value()) out->free_order = *overrides.free_order;
   return out;
 }
 

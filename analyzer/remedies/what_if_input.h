@@ -50,8 +50,8 @@ WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Time
                     const ReplayLimits& limits);
 WhatIfInput InputOf(const trace::RequestTrace& requests, const policy::Options& baseline, const ReplayLimits& limits);
 
-// What a request trace, which records no settings, is replayed under: what is wished, else torch-2.10 without a conf.
-absl::StatusOr<policy::Options> WishedOptions(const replay::ReplayWishes& wishes);
+// What a request trace is replayed under, which records no settings: what is asked for, else torch-2.10 without a conf.
+absl::StatusOr<policy::Options> OverriddenOptions(const replay::ReplayOverrides& overrides);
 
 // How the baseline's row differs from the record, where it does.
 std::vector<trace::Note> BaselineNotes(const WhatIfInput& input, const WhatIfRow& baseline);

@@ -17,29 +17,29 @@ namespace {
 
 // Orders worth trying, the likeliest first. Before the counters came there was only the address.
 std::vector<policy::FreeOrder> OrdersToTry(const trace::Snapshot& snapshot, const policy::Options& options,
-                                           const ReplayWishes& wishes) {
+                                           const ReplayOverrides& overrides) {
   using policy::FreeOrder;
   const policy::Compat compat = options.compat;
-  if (wishes.free_order.has_value()) return {*wishes.free_order};
+  if (overrides.free_order.has_value()) return {*overrides.free_order};
   if (IsRecordedCompat(snapshot, compat)) return {options.free_order};
-  if (wishes.compat.has_value()) return {policy::DefaultFreeOrder(compat)};
+  if (overrides.compat.has_value()) return {policy::DefaultFreeOrder(compat)};
   if (compat != policy::Compat::kTorch210) return {FreeOrder::kAddress};
   return {FreeOrder::kAddress, FreeOrder::kPerSegmentCounter, FreeOrder::kPerBlockCounter};
 }
 
 absl::StatusOr<policy::Options> OptionsFor(const trace::Snapshot& snapshot, policy::Compat compat,
-                                           const ReplayWishes& wishes) {
+                                           const ReplayOverrides& overrides) {
   absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
-  if (!wishes.conf.has_value()) return recorded;
-  absl::StatusOr<policy::Options> out = policy::ParseConf(*wishes.conf, compat, policy::Keys::kAshlar);
+  if (!overrides.conf.has_value()) return recorded;
+  absl::StatusOr<policy::Options> out = policy::ParseConf(*overrides.conf, compat, policy::Keys::kAshlar);
   if (out.ok() && recorded.ok() && IsRecordedCompat(snapshot, compat)) out->free_order = recorded->free_order;
   return out;
 }
 
-std::string GuessSentence(const trace::Snapshot& snapshot, const policy::Options& options, const ReplayWishes& wishes,
-                          bool has_allocations) {
+std::string GuessSentence(const trace::Snapshot& snapshot, const policy::Options& options,
+                          const ReplayOverrides& overrides, bool has_allocations) {
   std::string out = absl::StrCat("replayed as ", policy::CompatName(options.compat),
-                                 wishes.compat.has_value() ? " (as asked)"
+                                 overrides.compat.has_value() ? " (as asked)"
                                  : IsRecordedCompat(snapshot, options.compat)
                                      ? " (as recorded)"
                                      : absl::StrCat(" (the file's fields: ", snapshot.traits.generation, ")"));
@@ -77,9 +77,10 @@ std::map<int, std::uint64_t> HeldByDevice(const trace::Snapshot& snapshot) {
 
 // What the program held, and nothing that an allocator decided.
 absl::StatusOr<RecordedReplay> CallsAsRecorded(const trace::Snapshot& snapshot, int device,
-                                               const ReplayWishes& wishes) {
-  const policy::Compat compat = wishes.compat.value_or(policy::Compat::kTorch210);
-  absl::StatusOr<policy::Options> options = policy::ParseConf(wishes.conf.value_or(""), compat, policy::Keys::kAshlar);
+                                               const ReplayOverrides& overrides) {
+  const policy::Compat compat = overrides.compat.value_or(policy::Compat::kTorch210);
+  absl::StatusOr<policy::Options> options =
+      policy::ParseConf(overrides.conf.value_or(""), compat, policy::Keys::kAshlar);
   if (!options.ok()) return options.status();
   WarmReplay none{{}, timeline::Timeline({}), {}, {}};
   return RecordedReplay{*std::move(options), MakeCallsProgram(snapshot, device), std::move(none),
@@ -134,10 +135,10 @@ int DeviceToExplain(const trace::Snapshot& snapshot) {
 }
 
 absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
-                                                const ReplayWishes& wishes) {
-  if (trace::RecordsDeviceCalls(snapshot)) return CallsAsRecorded(snapshot, device, wishes);
-  const policy::Compat compat = wishes.compat.value_or(GuessCompat(snapshot));
-  absl::StatusOr<policy::Options> options = OptionsFor(snapshot, compat, wishes);
+                                                const ReplayOverrides& overrides) {
+  if (trace::RecordsDeviceCalls(snapshot)) return CallsAsRecorded(snapshot, device, overrides);
+  const policy::Compat compat = overrides.compat.value_or(GuessCompat(snapshot));
+  absl::StatusOr<policy::Options> options = OptionsFor(snapshot, compat, overrides);
   if (!options.ok()) return options.status();
   // The recorded settings decide how the recorded blocks are read, whatever is replayed.
   const absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
@@ -148,7 +149,7 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
   if (snapshot.recording.has_value()) hints.device_total_bytes = snapshot.recording->device_total_bytes;
   std::optional<WarmReplay> best;
   policy::FreeOrder best_order = options->free_order;
-  for (const policy::FreeOrder order : OrdersToTry(snapshot, *options, wishes)) {
+  for (const policy::FreeOrder order : OrdersToTry(snapshot, *options, overrides)) {
     options->free_order = order;
     absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, *program, *options, hints);
     if (!warm.ok()) return warm.status();
@@ -161,11 +162,11 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
   }
   options->free_order = best_order;
   // Only the latest version orders by segment.
-  if (!wishes.compat.has_value() && !snapshot.recording.has_value() &&
+  if (!overrides.compat.has_value() && !snapshot.recording.has_value() &&
       best_order == policy::FreeOrder::kPerSegmentCounter) {
     options->compat = policy::Compat::kTorchLatest;
   }
-  std::string guess = GuessSentence(snapshot, *options, wishes, best->fidelity.total > 0);
+  std::string guess = GuessSentence(snapshot, *options, overrides, best->fidelity.total > 0);
   return RecordedReplay{*std::move(options), *std::move(program), *std::move(best), std::move(guess)};
 }
 

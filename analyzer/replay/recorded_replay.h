@@ -18,7 +18,7 @@
 namespace ashlar::replay {
 
 // What the caller fixes; the rest is guessed.
-struct ReplayWishes {
+struct ReplayOverrides {
   std::optional<policy::Compat> compat;
   std::optional<policy::FreeOrder> free_order;
   std::optional<std::string> conf;  // instead of the recorded settings
@@ -32,7 +32,7 @@ struct RecordedReplay {
 };
 
 absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
-                                                const ReplayWishes& wishes = {});
+                                                const ReplayOverrides& overrides = {});
 
 // Requests that failed on a device, by its trace.
 std::uint64_t FailedRequests(const trace::Snapshot& snapshot, int device);

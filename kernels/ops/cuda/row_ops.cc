@@ -63,9 +63,7 @@ absl::Status CudaOps::Do(const LayerNormBackward& op) {
   return DoNormBackward(op, ArrayOf(op.grad_bias), FloatsOf(op.mean), workspace(), stream_);
 }
 
-absl::Status CudaOps::Do(const RmsNormBackward& op) {
-  return DoNormBackward(op, {}, nullptr, workspace(), stream_);
-}
+absl::Status CudaOps::Do(const RmsNormBackward& op) { return DoNormBackward(op, {}, nullptr, workspace(), stream_); }
 
 absl::Status CudaOps::Do(const Rotary& op) {
   RotaryArguments arguments = {.walk = {},
