@@ -1,4 +1,4 @@
-// What `ashlar bound` answers: how little memory the lifetimes of a trace need, against what was reserved
+// The answer of `ashlar bound`: how little memory the lifetimes of a trace need, against what was reserved
 // (docs/guide/bound.md).
 #ifndef ASHLAR_ANALYZER_ANSWERS_BOUND_H_
 #define ASHLAR_ANALYZER_ANSWERS_BOUND_H_

@@ -1,5 +1,5 @@
-// What `ashlar check` answers: limits held against a trace, one verdict each and device (docs/guide/check.md). A limit
-// that the trace cannot answer does not hold: it says what is not in the trace.
+// The answer of `ashlar check`: a trace compared with limits, one verdict for each limit and device
+// (docs/guide/check.md). A limit that the trace cannot answer does not hold: it says what is not in the trace.
 //
 //   const CheckAnswer answer = CheckTrace("train.pickle", run, {.max_ooms = 0});
 //   return answer.Passed();

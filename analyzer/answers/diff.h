@@ -1,4 +1,4 @@
-// What `ashlar diff` answers: two recordings at one moment each, and what grew between them (docs/guide/diff.md).
+// The answer of `ashlar diff`: two recordings at one moment each, and what grew between them (docs/guide/diff.md).
 #ifndef ASHLAR_ANALYZER_ANSWERS_DIFF_H_
 #define ASHLAR_ANALYZER_ANSWERS_DIFF_H_
 

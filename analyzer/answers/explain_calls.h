@@ -1,5 +1,5 @@
-// Explains a trace of calls on device memory (trace::RecordsDeviceCalls): there is no caching allocator in it, so that
-// there are no holes, settings or retries to speak of; what there is, is who held the memory, and what was not freed.
+// Explains a trace of calls on device memory (trace::RecordsDeviceCalls). It has no caching allocator, so it has no
+// stranded memory, settings or retries. The explanation says who held the memory and what was not freed.
 #ifndef ASHLAR_ANALYZER_ANSWERS_EXPLAIN_CALLS_H_
 #define ASHLAR_ANALYZER_ANSWERS_EXPLAIN_CALLS_H_
 

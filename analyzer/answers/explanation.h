@@ -1,4 +1,4 @@
-// What `ashlar explain` answers, as a value: made from a snapshot, a request trace or an out-of-memory message, and
+// The answer of `ashlar explain` as a value: made from a snapshot, a request trace or an out-of-memory message, and
 // printed as text or JSON. What is not known is nullopt, never 0. All sizes are bytes.
 //
 // Two sums hold wherever all their parts are known:

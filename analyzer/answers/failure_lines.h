@@ -1,5 +1,5 @@
-// What an explanation says about a failed request and about what pins segments: the analyses' values with stacks
-// turned into lines.
+// The part of an explanation about a failed request and about stranded memory: the analyses' values with stacks turned
+// into lines.
 #ifndef ASHLAR_ANALYZER_ANSWERS_FAILURE_LINES_H_
 #define ASHLAR_ANALYZER_ANSWERS_FAILURE_LINES_H_
 

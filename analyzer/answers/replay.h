@@ -1,4 +1,4 @@
-// What `ashlar replay` answers: the counts of one replay (docs/guide/replay.md).
+// The answer of `ashlar replay`: the counts of one replay (docs/guide/replay.md).
 //
 //   absl::StatusOr<ReplayAnswer> answer = Replay(*LoadInput(bytes), settings, {.is_cold = true});
 //   answer->stats.reserved_bytes.all().peak;

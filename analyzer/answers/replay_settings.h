@@ -1,4 +1,4 @@
-// How an input is replayed: on which device of it, under which settings, in how much memory; and who is told of the
+// The settings of a replay: which device of the input, which allocator settings, how much memory, and the listener for
 // progress.
 //
 //   ReplaySettings settings;

@@ -1,4 +1,4 @@
-// What `ashlar sweep` answers: which settings would have served one trace, or several together.
+// The answer of `ashlar sweep`: which settings would have served one trace, or several together.
 //
 //   std::vector<remedies::WhatIfInput> inputs = {*SweepInputOf("snapshot.pickle", *LoadInput(bytes), settings)};
 //   SweepAnswer answer{inputs, *remedies::RunSweep(inputs, {})};

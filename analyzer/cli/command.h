@@ -1,4 +1,4 @@
-// What the commands share: exit codes, the flags that say how to replay, and reading an input.
+// The parts that commands share: exit codes, the flags that say how to replay, and reading an input.
 #ifndef ASHLAR_ANALYZER_CLI_COMMAND_H_
 #define ASHLAR_ANALYZER_CLI_COMMAND_H_
 

@@ -1,4 +1,4 @@
-// What a dry run came to, as text and as JSON (docs/schemas/dry-run.schema.json): the same numbers in both.
+// The report of a dry run, as text and as JSON (docs/schemas/dry-run.schema.json): the same numbers in both.
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_REPORT_H_
 #define ASHLAR_ANALYZER_CLI_LAUNCH_REPORT_H_
 

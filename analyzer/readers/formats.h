@@ -1,5 +1,5 @@
-// The formats that inputs come in, one row each: its name for people, how it is told from the content (never from a
-// file name), and its reader.
+// The table of formats that inputs come in. A row has the format's name for people, how its content is recognised
+// (never the file name), and its reader.
 //
 //   const Format& format = FormatOf(bytes);
 //   if (format.read != nullptr) ReadContent content = format.read(bytes);

@@ -1,4 +1,4 @@
-// What `ashlar bound` answers (docs/guide/bound.md), as text and as JSON: the same numbers in both.
+// Prints the answer of `ashlar bound` (docs/guide/bound.md), as text and as JSON: the same numbers in both.
 //
 //   std::cout << ToText(*BoundOfTrace("train.pickle", run, max_steps));
 #ifndef ASHLAR_ANALYZER_REPORT_BOUND_REPORT_H_

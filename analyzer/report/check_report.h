@@ -1,4 +1,4 @@
-// What `ashlar check` answers (docs/guide/check.md), as text, JSON and JUnit's XML.
+// Prints the answer of `ashlar check` (docs/guide/check.md), as text, JSON and JUnit's XML.
 //
 //   std::cout << ToText(CheckTrace("train.pickle", run, {.max_ooms = 0}));
 #ifndef ASHLAR_ANALYZER_REPORT_CHECK_REPORT_H_

@@ -1,4 +1,4 @@
-// What `ashlar diff` answers (docs/guide/diff.md), as text and as JSON.
+// Prints the answer of `ashlar diff` (docs/guide/diff.md), as text and as JSON.
 //
 //   std::cout << ToText(*MakeDiff("a.pickle", a, "b.pickle", b, DiffMoment::kPeak));
 #ifndef ASHLAR_ANALYZER_REPORT_DIFF_REPORT_H_

@@ -1,5 +1,5 @@
-// What `ashlar replay` answers, as text or JSON. The JSON's keys are those of the golden files' index, so that the two
-// can be compared key by key (docs/guide/replay.md).
+// Prints the answer of `ashlar replay`, as text or JSON. The JSON's keys are those of the golden files' index, so that
+// the two can be compared key by key (docs/guide/replay.md).
 //
 //   std::cout << ToJson(*Replay(input, settings, {}));
 #ifndef ASHLAR_ANALYZER_REPORT_REPLAY_REPORT_H_

@@ -1,4 +1,4 @@
-// What `ashlar sweep` answers, as text and as JSON (docs/schemas/sweep.schema.json): the same numbers in both.
+// The answer of `ashlar sweep`, as text and as JSON (docs/schemas/sweep.schema.json): the same numbers in both.
 //
 //   std::cout << ToText(SweepAnswer{inputs, *remedies::RunSweep(inputs, {})});
 #ifndef ASHLAR_ANALYZER_REPORT_SWEEP_REPORT_H_

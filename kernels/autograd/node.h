@@ -1,4 +1,5 @@
-// How an operation records itself: a node (kernels/tensor/node.h) of what it saved and of a function for its gradients.
+// Records an operation in the graph: a node (kernels/tensor/node.h) of what it saved and of a function for its
+// gradients.
 //
 //   Tensor Exp(const Tensor& x) {
 //     Tensor out = EmptyLike(x);

@@ -1,4 +1,4 @@
-// What GPT-2 and GPT-Neo share as transformers 4.3x to 4.57 runs them: two tables of embeddings, blocks that normalise
+// Shared by GPT-2 and GPT-Neo as transformers 4.3x to 4.57 runs them: two tables of embeddings, blocks that normalise
 // before attention and before the feed-forward, a causal mask buffer a layer, the tanh gelu in plain Python. A family
 // brings its blocks and its masks. Keys and values are kept until the outputs end, as use_cache does, but not with
 // checkpointing.

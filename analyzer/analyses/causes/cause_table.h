@@ -5,8 +5,8 @@
 // kNotInTrace by itself.
 //
 //   CauseFinding DetectRounding(const CauseContext& context) {
-//     if (!IsMaterial(context, bytes)) return Absent(CauseKind::kRounding, "rounding takes 0.4 % of what is
-//     allocated"); CauseFinding out = Found(CauseKind::kRounding, Confidence::kLikely, bytes);
+//     if (!IsMaterial(context, bytes)) return Absent(CauseKind::kRounding, "rounding takes 0.4 %");
+//     CauseFinding out = Found(CauseKind::kRounding, Confidence::kLikely, bytes);
 //     out.evidence.push_back(...);
 //     return out;
 //   }

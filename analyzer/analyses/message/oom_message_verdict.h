@@ -1,4 +1,4 @@
-// What an out-of-memory message proves by itself: where the memory went, whether the request would have fitted without
+// Judges an out-of-memory message by itself: where the memory went, whether the request would have fitted without
 // holes, and so which kind of failure it was.
 //
 // Contract: every figure is an interval (the print rounds), sums and differences carry the intervals, and a verdict is

@@ -1,4 +1,4 @@
-// What the families of decoders share: their heads, the parameters of those, and the program that runs one.
+// Shared by the families of decoders: their heads, the parameters of those, and the program that runs one.
 //
 //   class Gpt2Maker final : public DecoderMaker<kernels::Gpt2, kernels::Gpt2Config> { ... };
 #ifndef ASHLAR_ANALYZER_ESTIMATE_FAMILIES_DECODER_H_

@@ -1,4 +1,4 @@
-// What the families of encoders share: bert, roberta, xlm-roberta and distilbert, with any of their heads.
+// Shared by the families of encoders: bert, roberta, xlm-roberta and distilbert, with any of their heads.
 #ifndef ASHLAR_ANALYZER_ESTIMATE_FAMILIES_ENCODER_H_
 #define ASHLAR_ANALYZER_ESTIMATE_FAMILIES_ENCODER_H_
 
