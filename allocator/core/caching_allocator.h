@@ -3,10 +3,10 @@
 //   the cache            one desk's lock, no device                      fast_path.h
 //   finished events      frees whose streams are done come back          pending_frees.h
 //   the cache again
-//   callbacks            of who can give memory back, then who is told that the soft limit is crossed
-//   the rungs            the device, and what is released before         ladder.h
+//   callbacks            functions that can give memory back, then the soft limit's
+//   the rungs            the device, and releases before it              ladder.h
 //
-// It puts its parts together and adds nothing of its own: each has a header and tests.
+// The class puts its parts together and adds nothing of its own. Each part has a header and tests.
 //
 //   device::SimDevice device({.capacity_bytes = 16 * kGiB});
 //   CachingAllocator allocator(&device, *policy::ParseConf("max_split_size_mb:128", policy::Compat::kTorch210));
@@ -15,14 +15,15 @@
 //   allocator.RecordStream(*block, Stream{7});  // stream 7 uses it too
 //   allocator.Free(*block);                     // reused once stream 7's work so far is done
 //
-// Errors: kResourceExhausted is out of memory, after the whole ladder, with at most 12 lines on where every byte is
-// (oom_report.h), the first of them a message by itself; anything else is the device's own. Where the ladder could not
-// synchronise or return memory, its failure is that error, not out of memory. Calls that answer nothing (EmptyCache
-// ...) leave theirs in TakeDeviceError. Where the device is lost (reset, or this is a forked child), every Allocate
-// answers that from then on, frees only keep books, and nothing is returned; docs/misuse.md has what happens when.
+// Errors: kResourceExhausted is out of memory, after the whole ladder. Its text has at most 12 lines on where every
+// byte is (oom_report.h); the first line is a message by itself. Any other code is the device's own. A request fails
+// with the device's error, not as out of memory, when the ladder could not synchronise or return memory. A call that
+// returns nothing (EmptyCache ...) leaves its error in TakeDeviceError. A lost device (reset, or this is a forked
+// child) fails every Allocate from then on; frees only keep books, and nothing is returned (docs/library/misuse.md).
 //
-// Threads: any thread may call anything at any time, but for what says otherwise. A block may be freed by another
-// thread than the one that allocated it. What the cache serves takes one lock, of its thread; see docs/threads.md.
+// Threads: any thread may call any function at any time, unless its comment says otherwise. A block may be freed by
+// another thread than the one that allocated it. A request that the cache serves takes one lock, that of its thread
+// (docs/library/threads.md).
 #ifndef ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 #define ASHLAR_ALLOCATOR_CORE_CACHING_ALLOCATOR_H_
 
@@ -60,7 +61,8 @@ using Block = const policy::Block;
 class CachingAllocator {
  public:
   // The device is not null and outlives the allocator. Segments are not returned at destruction: the device's owner
-  // decides. Blocks that live then are told in one line on stderr, unless report_leaks:False (docs/settings.md).
+  // decides. Blocks that live then are told in one line on stderr, unless report_leaks:False
+  // (docs/library/settings.md).
   CachingAllocator(device::Device* device, policy::Options options);
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
@@ -79,7 +81,7 @@ class CachingAllocator {
   }
   absl::StatusOr<Block*> AllocateUncached(std::uint64_t bytes, Stream stream, PoolId pool);
   // The block's caller is done with it; nullptr is no block. Allocates nothing on the cache path. A block that is not
-  // live ends the program with one line, as far as its record tells (docs/misuse.md).
+  // live ends the program with one line, as far as its record tells (docs/library/misuse.md).
   void Free(Block* block) noexcept {
     if (block == nullptr) return;
     auto* record = const_cast<policy::Block*>(block);
@@ -174,10 +176,10 @@ class CachingAllocator {
   Stats stats() const;
   const policy::Options& options() const { return ledger_.options(); }
   std::size_t pending_event_count() const { return pending_.size(); }
-  // Writes the state as it is into a file for `ashlar explain` (docs/failure.md): every block, and where a recorder, if
-  // there is one, saw it allocated. `path` may have %p for the process's number and %h for the host; a file of that
-  // name is replaced, as a whole. The allocator stands still only while the state is copied; the device is not called.
-  // Errors name the file; FailedPrecondition: a recorder is writing it.
+  // Writes the state as it is into a file for `ashlar explain` (docs/library/failure.md): every block, and where a
+  // recorder, if there is one, saw it allocated. `path` may have %p for the process's number and %h for the host; a
+  // file of that name is replaced, as a whole. The allocator stands still only while the state is copied; the device is
+  // not called. Errors name the file; FailedPrecondition: a recorder is writing it.
   absl::Status DumpSnapshot(const std::string& path) const;
 
   // The state as a snapshot's segments, by address.

@@ -1,5 +1,5 @@
-// What one request that the cache serves changes in the statistics, as an array that can be added up. Blocks that wait
-// for events are freed on the slow path; so here what is allocated is active.
+// The changes of one served request in the statistics, as an array that can be added up. Blocks that wait for events
+// are freed on the slow path; so here what is allocated is active.
 //
 //   Changes changes{};
 //   changes[kBlocks] += 1;

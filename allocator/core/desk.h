@@ -1,8 +1,8 @@
-// Where one thread works: the arenas (arena.h) of the streams that it uses lie on its desk, under one lock and with one
-// map of addresses and one set of sums. What a thread pays depends on its requests, not on how
-// many streams they go to; and the exclusive section, which stops everything, stops desks, of which there are as many
-// as threads, and the common one, for the arenas that several threads use by turns: between desks of their own, blocks
-// that one frees and the other allocates would carry the room below the peaks back and forth.
+// A desk is where one thread works. It holds the arenas (arena.h) of the streams that the thread uses, under one lock
+// and with one map of addresses and one set of sums. So the cost of a thread depends on its requests, not on how many
+// streams they go to. The exclusive section, which stops everything, stops desks: as many as there are threads, and the
+// common one, which holds the arenas that several threads use by turns. Between desks of their own, blocks that one
+// thread frees and the other allocates would carry the room below the peaks back and forth.
 //
 //   Desk desk(SeatOfThread());
 //   const std::lock_guard<CountedLock> guard(desk.lock);

@@ -1,5 +1,5 @@
-// What the device said where no call could answer it: the first error that nobody was told of, and why the device is
-// lost, if it is.
+// Keeps the device's errors that no call could return: the first one that nobody has taken, and the reason why the
+// device is lost, if it is.
 //
 //   DeviceErrors errors;
 //   errors.Note(device.FreeSegment(address));

@@ -1,7 +1,7 @@
-// While one exists, its thread has the allocator for itself: the mutex, and every desk's lock unless the allocator is
-// serial, where no desk works on its own. On the way in what the desks did is folded into
-// the ledger's statistics, which are complete and exact inside; on the way out the room below the peaks is dealt out to
-// the desks again (desk.h). It costs by the threads there are, not by the streams. Locks are always taken in this
+// While an ExclusiveSection exists, its thread has the allocator for itself. It holds the mutex, and every desk's lock
+// unless the allocator is serial, where no desk works on its own. On the way in the desks' sums are folded into the
+// ledger's statistics, which are complete and exact inside; on the way out the room below the peaks is dealt out to the
+// desks again (desk.h). Its cost depends on the number of threads, not of streams. Locks are always taken in this
 // order: mutex first, desks as they were made.
 //
 //   const ExclusiveSection section(desks);

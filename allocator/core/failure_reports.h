@@ -1,4 +1,4 @@
-// What a program is told when a request has failed for good, and when the allocator ends with live blocks.
+// Tells a program that a request has failed for good, or that the allocator ends with live blocks.
 //
 //   FailureReports reports(ledger, limits, pools);
 //   return reports.OutOfMemory(plan, device.GetMemoryInfo(), /*is_rejected=*/false);

@@ -1,5 +1,5 @@
-// What the cache serves without the ladder, under the lock of one desk (desk.h): an arena for each pool and stream, and
-// the map from addresses to blocks.
+// The fast path serves requests from the cache, under the lock of one desk (desk.h): an arena for each pool and stream,
+// and the map from addresses to blocks.
 //
 //   FastPath fast_path(ledger);
 //   policy::Block* block = fast_path.TryAllocate<HandOutAs::kPointer>(300, s, PoolId{});

@@ -18,7 +18,7 @@ namespace ashlar::core {
 namespace {
 
 device::Device* NotNull(device::Device* device) {
-  if (device == nullptr) StopAtMisuse("CachingAllocator: its device is null: open one first (docs/devices.md)");
+  if (device == nullptr) StopAtMisuse("CachingAllocator: its device is null: open one first (docs/library/devices.md)");
   return device;
 }
 

@@ -3,7 +3,7 @@
 //   collect garbage -> new segment -> overflow pools (-> borrow) -> release oversize blocks, new segment
 //     -> synchronise (-> search again), release everything, new segment -> out of memory
 //
-// The rungs in brackets are beyond PyTorch: options (docs/settings.md), off unless asked for.
+// The rungs in brackets are beyond PyTorch: options (docs/library/settings.md), off unless asked for.
 //
 //   Ladder ladder(ledger, device, pending, limits, pools);
 //   policy::Plan plan = ladder.Search(request);

@@ -1,4 +1,4 @@
-// What may be reserved at most: a fraction of the device's memory, a number of bytes, the settings' own refusal, and
+// Limits on what may be reserved: a fraction of the device's memory, a number of bytes, the settings' own refusal, and
 // the soft limit that refuses nothing.
 //
 //   Limits limits(options, device.GetMemoryInfo().total_bytes);

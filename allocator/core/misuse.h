@@ -1,4 +1,5 @@
-// What a caller got wrong and no call can answer with an error: one line, and the end of the program (docs/misuse.md).
+// Ends the program with one line where a caller did something wrong that no call can answer with an error
+// (docs/library/misuse.md).
 //
 //   CheckLive(block, "Free");
 //

@@ -1,7 +1,7 @@
-// From an address to the arena that handed it out: a two-level table over pages of 2 MiB, the size of the smallest
-// segment. An entry is a hint: it may be missing (an address above 2^48, a page that two arenas share) and it may be
-// out of date, so who asks looks in the arena, and in the segments if it is not there. It never names an arena that
-// is gone. Thread rule: Find and Enter under any desk's lock, by any number of threads; Leave in the exclusive section.
+// Finds the arena that handed an address out: a two-level table over pages of 2 MiB, the size of the smallest segment.
+// An entry is a hint: it may be missing (an address above 2^48, a page that two arenas share) and it may be out of
+// date, so who asks looks in the arena, and in the segments if it is not there. It never names an arena that is gone.
+// Thread rule: Find and Enter under any desk's lock, by any number of threads; Leave in the exclusive section.
 #ifndef ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
 #define ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
 

@@ -1,7 +1,7 @@
 // Frees that wait for work on other streams: a queue of events for each stream that has any, oldest first. Streams are
-// visited by handle, so that the order is the same on every machine. Cost and memory go by the streams that are waited
-// for now, not by those ever seen. Thread rule: not thread-safe but for size(); the
-// allocator's exclusive section guards it.
+// visited by handle, so that the order is the same on every machine. Cost and memory depend on the streams that are
+// waited for now, not on all streams ever seen. Thread rule: not thread-safe but for size(); the allocator's exclusive
+// section guards it.
 //
 //   PendingFrees pending;
 //   pending.Add(device.RecordEvent(stream), block);           // the block counts its events itself

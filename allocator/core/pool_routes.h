@@ -1,6 +1,5 @@
-// Which private pool a request for the default pool goes to: the routes that are open, as CUDA graph captures and
-// scopes of a pool open them. Thread rule: not thread-safe; the allocator's
-// exclusive section guards it.
+// Sends requests for the default pool to a private pool: the routes that are open, as CUDA graph captures and scopes of
+// a pool open them. Thread rule: not thread-safe; the allocator's exclusive section guards it.
 #ifndef ASHLAR_ALLOCATOR_CORE_POOL_ROUTES_H_
 #define ASHLAR_ALLOCATOR_CORE_POOL_ROUTES_H_
 

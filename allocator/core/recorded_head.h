@@ -1,4 +1,4 @@
-// What a recording of an allocator says before its first event, and the recording of a state alone.
+// The head of a recording, which stands before its first event, and the recording of a state alone.
 //
 //   trace::Snapshot head = RecordedHeadOf(ledger.options(), limits, /*device=*/0);
 //

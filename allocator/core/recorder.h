@@ -1,5 +1,5 @@
-// Records what an allocator decides and what the world answered, cheaply enough to leave on, into a file or a bounded
-// ring:
+// A recorder writes down an allocator's decisions and its device's answers, into a file or a bounded ring. It is cheap
+// enough to leave on.
 //
 //   absl::StatusOr<std::unique_ptr<Recorder>> file = Recorder::ToFile(&allocator, "run.ashlar");
 //   absl::StatusOr<std::unique_ptr<Recorder>> ring = Recorder::Ring(&allocator, {.ring_bytes = 64 * kMiB});

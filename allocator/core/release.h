@@ -1,5 +1,5 @@
-// Memory back to the device: whole segments, and the whole free pages of expandable ones. Which, and in what order, the
-// heap says; here the device is called and the ledger told.
+// Returns memory to the device: whole segments, and the whole free pages of expandable ones. The heap chooses them and
+// their order; this class calls the device and books in the ledger.
 //
 //   DeviceRelease release(ledger, device, errors);
 //   release.Garbage(target_bytes);

@@ -1,6 +1,6 @@
-// A limit on reserved memory that refuses nothing: its crossing is told, so that a program can give memory back before
-// the hard limit, or the device, refuses. Thread rule: not thread-safe; the allocator's
-// exclusive section guards it.
+// A limit on reserved memory that refuses nothing. It calls a function when it is crossed, so that the program can give
+// memory back before the hard limit, or the device, refuses. Thread rule: not thread-safe; the allocator's exclusive
+// section guards it.
 #ifndef ASHLAR_ALLOCATOR_CORE_SOFT_LIMIT_H_
 #define ASHLAR_ALLOCATOR_CORE_SOFT_LIMIT_H_
 

@@ -1,4 +1,4 @@
-// What an ashlar::Allocator holds. Threads: as the allocator's.
+// The parts that an ashlar::Allocator holds. Thread rule: as the allocator's.
 #ifndef ASHLAR_ALLOCATOR_FACE_ALLOCATOR_IMPL_H_
 #define ASHLAR_ALLOCATOR_FACE_ALLOCATOR_IMPL_H_
 

@@ -1,4 +1,4 @@
-// What detectors of causes have in common: the answers that they give, what counts as material, and the blocks, stacks
+// Shared by the detectors of causes: the answers that they give, the limit of what is material, and the blocks, stacks
 // and sentences that speak for a cause.
 //
 //   const std::vector<LiveBlock> live = LiveBlocks(context);
