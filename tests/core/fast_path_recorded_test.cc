@@ -1,5 +1,5 @@
 // What the cache serves by itself against the same allocator under a recorder, where every request goes through the
-// World: the same addresses, statistics and blocks, in programs that mostly free what they allocated last.
+// exclusive section: the same addresses, statistics and blocks, in programs that mostly free what they allocated last.
 #include <condition_variable>
 #include <cstdint>
 #include <functional>

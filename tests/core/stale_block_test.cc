@@ -182,7 +182,7 @@ const std::vector<StaleState>& StaleStates() {
   return states;
 }
 
-// The states in both modes: engines serve by themselves, or everything goes through the World.
+// The states in both modes: arenas serve by themselves, or everything goes through the exclusive section.
 void ForEachStaleState(StaleProgram::Way way, const std::function<void(StaleProgram&, const StaleName&)>& check) {
   for (const StaleState& state : StaleStates()) {
     for (const bool is_recorded : {false, true}) {

@@ -75,7 +75,7 @@ TEST(StreamsTest, ExpandableStreamsThatAreGoneLeaveNothing) {
 }
 
 // What an exclusive section costs is a matter of threads: 1,000 streams take no more locks than one.
-TEST(StreamsTest, AWorldLocksDesksNotStreams) {
+TEST(StreamsTest, ASectionLocksDesksNotStreams) {
   for (const std::uint64_t streams : {1, 1000}) {
     device::SimDevice device(DeviceOf(8 * kGiB));
     CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
@@ -87,8 +87,8 @@ TEST(StreamsTest, AWorldLocksDesksNotStreams) {
   }
 }
 
-// Replacing blocks on many streams needs no World once their memory is there: no peak is passed.
-TEST(StreamsTest, SteadyWorkOnManyStreamsStaysOutOfTheWorld) {
+// Replacing blocks on many streams needs no exclusive section once their memory is there: no peak is passed.
+TEST(StreamsTest, SteadyWorkOnManyStreamsStaysOutOfTheSection) {
   device::SimDevice device(DeviceOf(8 * kGiB));
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
   std::vector<Block*> blocks(256);
@@ -127,7 +127,7 @@ TEST(StreamsTest, StreamsMoveToTheThreadThatUsesThem) {
 
 // Two threads that take turns on the same streams, half of which each used first: blocks that one thread's desk frees
 // and the other's allocates would need an exclusive section for each, as no more blocks are live than ever were.
-TEST(StreamsTest, StreamsThatThreadsShareStayOutOfTheWorld) {
+TEST(StreamsTest, StreamsThatThreadsShareStayOutOfTheSection) {
   device::SimDevice device(DeviceOf(8 * kGiB));
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
   std::vector<std::uint64_t> addresses(128);

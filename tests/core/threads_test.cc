@@ -271,7 +271,7 @@ TEST(ThreadsTest, AFreeMemoryCallbackMayUseTheAllocator) {
   EXPECT_FALSE(allocator.Allocate(40 * kMiB, Stream{0}).ok());
 }
 
-// 32 engines come while others are being looked up; every address goes back to the engine it is from.
+// 32 arenas come while others are being looked up; every address goes back to the arena it is from.
 TEST(ThreadsTest, EnginesMayComeWhileOthersAreInUse) {
   device::SimDevice device({});
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
