@@ -17,8 +17,8 @@ struct Lane;
 
 enum class BlockState : std::uint8_t {
   kFree = 0,
-  kPending,   // freed by the caller, waits for events; cannot merge or be reused
-  kUnmapped,  // address space of an expandable segment without memory behind it
+  kPending,      // freed by the caller, waits for events; cannot merge or be reused
+  kUnmapped,     // address space of an expandable segment without memory behind it
   kLive = 0x5a,  // a number that memory which is no record seldom holds
 };
 

@@ -150,8 +150,7 @@ absl::Status ReadLargeSegment(const Setting& setting, Options& options) {
 }
 
 absl::Status ReadThreshold(const Setting& setting, Options& options) {
-  const absl::StatusOr<double> value =
-      ReadShare(setting, {.allowed = "use a number between 0 and 1, both exclusive"});
+  const absl::StatusOr<double> value = ReadShare(setting, {.allowed = "use a number between 0 and 1, both exclusive"});
   if (!value.ok()) return value.status();
   options.garbage_collection_threshold = *value;
   return absl::OkStatus();

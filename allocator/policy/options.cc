@@ -22,8 +22,8 @@ constexpr std::array<std::pair<FreeOrder, absl::string_view>, 3> kOrderNames = {
 }};
 
 template <typename Table>
-auto ParseName(const Table& table, absl::string_view name, absl::string_view what)
-    -> absl::StatusOr<typename Table::value_type::first_type> {
+auto ParseName(const Table& table, absl::string_view name,
+               absl::string_view what) -> absl::StatusOr<typename Table::value_type::first_type> {
   std::string known;
   for (const auto& [value, text] : table) {
     if (text == name) return value;

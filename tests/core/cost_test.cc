@@ -158,7 +158,8 @@ struct Case {
 
 TEST(CostTest, FixedWorkloadsCostExactlyThis) {
   // segments: made, freed; pages: mapped, unmapped; events: recorded, queried, synchronised; blocks: cut, joined;
-  // Exclusive sections, desk locks, bins of free sets looked at; retries, out of memory; peaks in MiB: reserved, allocated.
+  // Exclusive sections, desk locks, bins of free sets looked at; retries, out of memory; peaks in MiB: reserved,
+  // allocated.
   const Case cases[] = {
       // clang-format off
       {"allocate and free", AllocateAndFree, "", 1024, {1, 0, 0, 0, 0, 0, 0, 1000, 1000, 2, 2002, 999, 0, 0, 2, 1}},

@@ -62,9 +62,7 @@ TEST(LadderRungsTest, ARejectionClimbsNoFurther) {
 TEST(LadderRungsTest, WhileAGraphIsCapturedNothingWaitsOrReturns) {
   Parts parts({.capacity_bytes = 20 * kMiB});
   parts.Drop(parts.Get(8 * kMiB));
-  ASSERT_EQ(parts.pools.Begin(
-                {0, 9}, [](Stream) { return false; }, RouteKind::kCapture),
-            absl::OkStatus());
+  ASSERT_EQ(parts.pools.Begin({0, 9}, [](Stream) { return false; }, RouteKind::kCapture), absl::OkStatus());
   EXPECT_EQ(parts.Get(12 * kMiB, Stream{5}), nullptr);
   EXPECT_EQ(parts.device.calls().segment_free, 0u);
   EXPECT_EQ(parts.device.calls().synchronize, 0u);

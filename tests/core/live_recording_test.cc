@@ -82,16 +82,15 @@ TEST_P(LiveRecordingTest, ReplaysToTheSameDecisions) {
   std::remove(path.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, LiveRecordingTest,
-                         testing::Values(Live{"roomy", "", 4 * kGiB}, Live{"tight", "", 120 * kMiB},
-                                         Live{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4",
-                                              160 * kMiB},
-                                         Live{"expandable", "expandable_segments:True", 120 * kMiB},
-                                         Live{"latest", "", 140 * kMiB, 0, policy::Compat::kTorchLatest},
-                                         Live{"from_the_middle", "", 140 * kMiB, 300},
-                                         Live{"expandable_from_the_middle", "expandable_segments:True", 140 * kMiB,
-                                              300}),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Settings, LiveRecordingTest,
+    testing::Values(Live{"roomy", "", 4 * kGiB}, Live{"tight", "", 120 * kMiB},
+                    Live{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB},
+                    Live{"expandable", "expandable_segments:True", 120 * kMiB},
+                    Live{"latest", "", 140 * kMiB, 0, policy::Compat::kTorchLatest},
+                    Live{"from_the_middle", "", 140 * kMiB, 300},
+                    Live{"expandable_from_the_middle", "expandable_segments:True", 140 * kMiB, 300}),
+    [](const auto& tested) { return tested.param.name; });
 
 // Over host memory the addresses are the kernel's: the recording says which.
 TEST(HostRecordingTest, ARunOverHostMemoryReplays) {

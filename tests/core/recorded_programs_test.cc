@@ -84,7 +84,8 @@ class RecordedProgram {
     open_ = pools_[rng_.Below(pools_.size())];
     const std::uint64_t which = rng_.Below(3);
     const RouteKind kind = rng_.Below(2) == 0 ? RouteKind::kPlain : RouteKind::kCapture;
-    EXPECT_EQ(allocator_.BeginPool(*open_, [which](Stream stream) { return Handle(stream) % 3 == which; }, kind),
+    EXPECT_EQ(allocator_.BeginPool(
+                  *open_, [which](Stream stream) { return Handle(stream) % 3 == which; }, kind),
               absl::OkStatus());
   }
   void GiveUp(PoolId pool) {
@@ -139,7 +140,8 @@ TEST_P(RecordedProgramTest, AFileBegunInTheMiddleReplays) {
     RecordedProgram program(GetParam(), seed);
     Rng rng(seed + 1000);
     program.Run(rng.Below(1500));
-    std::unique_ptr<Recorder> recorder = *Recorder::ToFile(&program.allocator(), path, {.chunk_bytes = 4096, .overwrites = true});
+    std::unique_ptr<Recorder> recorder =
+        *Recorder::ToFile(&program.allocator(), path, {.chunk_bytes = 4096, .overwrites = true});
     program.Run(rng.Between(1, 1500));
     ASSERT_EQ(recorder->Finish(), absl::OkStatus());
     const trace::Snapshot read = Read(path);
@@ -168,8 +170,8 @@ TEST_P(RecordedProgramTest, ARingReplays) {
   std::remove(path.c_str());
 }
 
-// Which of the segments that are free when the recording begins are returned is a matter of their ages alone: those that
-// are older than the mean, here all but the last that was freed.
+// Which of the segments that are free when the recording begins are returned is a matter of their ages alone: those
+// that are older than the mean, here all but the last that was freed.
 TEST(RecordedGarbageTest, AgesFromBeforeTheRecordingDecide) {
   const std::string path = TempFile("ages");
   for (const bool is_ring : {false, true}) {
@@ -216,8 +218,7 @@ TEST(RecordedPoolTest, AColdReplayEmptiesTheOnePool) {
   ASSERT_EQ(recorder->Finish(), absl::OkStatus());
   const absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(Read(path), 0);
   ASSERT_TRUE(recorded.ok()) << recorded.status();
-  replay::RequestReplay cold(
-      {.policy = recorded->options, .device = {.capacity_bytes = kGiB}, .memory_fraction = {}});
+  replay::RequestReplay cold({.policy = recorded->options, .device = {.capacity_bytes = kGiB}, .memory_fraction = {}});
   ASSERT_EQ(cold.Run(recorded->program.requests), absl::OkStatus());
   EXPECT_EQ(device.calls().MemoryCalls(), 1u + 2 * 3) << "30 MiB once, 40 MiB each round";
   EXPECT_EQ(cold.device().calls().MemoryCalls(), device.calls().MemoryCalls());
@@ -228,24 +229,24 @@ TEST(RecordedPoolTest, AColdReplayEmptiesTheOnePool) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, RecordedProgramTest,
-    testing::Values(Recorded{"plain", "", 120 * kMiB}, Recorded{"expandable", "expandable_segments:True", 120 * kMiB},
-                    Recorded{"roomy_expandable", "expandable_segments:True", 4 * kGiB},
-                    Recorded{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB},
-                    Recorded{"latest", "", 140 * kMiB, policy::Compat::kTorchLatest},
-                    Recorded{"latest_expandable", "expandable_segments:True", 140 * kMiB, policy::Compat::kTorchLatest},
-                    Recorded{"old_expandable", "expandable_segments:True", 140 * kMiB, policy::Compat::kTorch26},
-                    Recorded{"search_after_sync", "search_after_sync:True", 100 * kMiB},
-                    Recorded{"borrow", "borrow_across_streams:True", 100 * kMiB},
-                    Recorded{"sync_just_enough", "sync_just_enough:True", 100 * kMiB},
-                    Recorded{"rejects", "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.8", 100 * kMiB},
-                    Recorded{"garbage", "garbage_collection_threshold:0.5", 140 * kMiB},
-                    Recorded{"much_garbage", "garbage_collection_threshold:0.4,per_process_memory_fraction:0.9",
-                             600 * kMiB},
-                    Recorded{"latest_garbage", "garbage_collection_threshold:0.3,per_process_memory_fraction:0.9",
-                             400 * kMiB, policy::Compat::kTorchLatest},
-                    Recorded{"expandable_garbage",
-                             "garbage_collection_threshold:0.3,per_process_memory_fraction:0.9,expandable_segments:True",
-                             300 * kMiB}),
+    testing::Values(
+        Recorded{"plain", "", 120 * kMiB}, Recorded{"expandable", "expandable_segments:True", 120 * kMiB},
+        Recorded{"roomy_expandable", "expandable_segments:True", 4 * kGiB},
+        Recorded{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB},
+        Recorded{"latest", "", 140 * kMiB, policy::Compat::kTorchLatest},
+        Recorded{"latest_expandable", "expandable_segments:True", 140 * kMiB, policy::Compat::kTorchLatest},
+        Recorded{"old_expandable", "expandable_segments:True", 140 * kMiB, policy::Compat::kTorch26},
+        Recorded{"search_after_sync", "search_after_sync:True", 100 * kMiB},
+        Recorded{"borrow", "borrow_across_streams:True", 100 * kMiB},
+        Recorded{"sync_just_enough", "sync_just_enough:True", 100 * kMiB},
+        Recorded{"rejects", "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.8", 100 * kMiB},
+        Recorded{"garbage", "garbage_collection_threshold:0.5", 140 * kMiB},
+        Recorded{"much_garbage", "garbage_collection_threshold:0.4,per_process_memory_fraction:0.9", 600 * kMiB},
+        Recorded{"latest_garbage", "garbage_collection_threshold:0.3,per_process_memory_fraction:0.9", 400 * kMiB,
+                 policy::Compat::kTorchLatest},
+        Recorded{"expandable_garbage",
+                 "garbage_collection_threshold:0.3,per_process_memory_fraction:0.9,expandable_segments:True",
+                 300 * kMiB}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -191,7 +191,8 @@ TEST_F(RecorderFileTest, RanksThatBeginTogetherDoNotShareAFile) {
         LiveRun run;
         const auto recorder = Recorder::ToFile(&run.allocator, Path(name), kSmallChunks);
         if (!recorder.ok()) {
-          const bool is_told = absl::IsFailedPrecondition(recorder.status()) || absl::IsAlreadyExists(recorder.status());
+          const bool is_told =
+              absl::IsFailedPrecondition(recorder.status()) || absl::IsAlreadyExists(recorder.status());
           return is_told ? 1 : 2;
         }
         run.Pairs(2000);

@@ -89,22 +89,10 @@ std::vector<StaleName> FreedAlone(StaleProgram& program, const StaleName& name) 
 const std::vector<StaleState>& StaleStates() {
   static const auto& states = *new std::vector<StaleState>{
       {"free between live blocks", "", [](StaleProgram& program) { return FreedOfFour(program, {1}); }},
-      {"merged into the block before it", "",
-       [](StaleProgram& program) {
-         return FreedOfFour(program, {0, 1});
-       }},
-      {"merged with the block behind it", "",
-       [](StaleProgram& program) {
-         return FreedOfFour(program, {2, 1});
-       }},
-      {"merged with both", "",
-       [](StaleProgram& program) {
-         return FreedOfFour(program, {2, 0, 1});
-       }},
-      {"the whole segment free", "",
-       [](StaleProgram& program) {
-         return FreedOfFour(program, {0, 2, 3, 1});
-       }},
+      {"merged into the block before it", "", [](StaleProgram& program) { return FreedOfFour(program, {0, 1}); }},
+      {"merged with the block behind it", "", [](StaleProgram& program) { return FreedOfFour(program, {2, 1}); }},
+      {"merged with both", "", [](StaleProgram& program) { return FreedOfFour(program, {2, 0, 1}); }},
+      {"the whole segment free", "", [](StaleProgram& program) { return FreedOfFour(program, {0, 2, 3, 1}); }},
       {"its segment returned", "",
        [](StaleProgram& program) {
          const std::vector<StaleName> names = FreedOfFour(program, {0, 2, 3, 1});
@@ -162,10 +150,7 @@ const std::vector<StaleState>& StaleStates() {
        [](StaleProgram& program) {
          FreedAlone(program, program.Get(40 * kMiB, Stream{1}));
          const StaleName borrowed = program.Get(40 * kMiB, Stream{2});
-         EXPECT_TRUE(program.allocator()
-                         .BeginPool(
-                             kStalePool, [](Stream) { return true; }, RouteKind::kCapture)
-                         .ok());
+         EXPECT_TRUE(program.allocator().BeginPool(kStalePool, [](Stream) { return true; }, RouteKind::kCapture).ok());
          return FreedAlone(program, borrowed);
        }},
       {"of a device that was reset", "",

@@ -136,7 +136,8 @@ class Worker {
 
   // A private pool keeps what its streams had, and nobody else gets it: over 100,000 streams that would soon be all.
   Stream RandomStream(PoolId pool = {}) {
-    if (IsLong()) return Stream{1 + rng_.Below(pool.IsDefault() ? stream_count_ : std::min(stream_count_, kPoolStreams))};
+    if (IsLong())
+      return Stream{1 + rng_.Below(pool.IsDefault() ? stream_count_ : std::min(stream_count_, kPoolStreams))};
     const std::uint64_t own = static_cast<std::uint64_t>(index_ + 1) * 0x1000;
     return Stream{rng_.Below(2) == 0 ? own : rng_.Below(3)};
   }
