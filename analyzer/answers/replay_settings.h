@@ -17,6 +17,12 @@
 
 namespace ashlar::answers {
 
+// Told what is being done as it begins, in words for people: "what-ifs 3 of 8". Empty: nobody asks.
+using remedies::Progress;
+
+// The most memory that a device can be said to have.
+inline constexpr std::uint64_t kMostCapacityBytes = remedies::kAmpleCapacityBytes;
+
 struct ReplaySettings {
   std::optional<std::uint64_t> capacity_bytes;  // of the device
   std::optional<double> memory_fraction;
@@ -24,7 +30,7 @@ struct ReplaySettings {
   replay::ReplayOverrides overrides;
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
   device::CostModel device_costs = {};
-  remedies::Progress progress = {};
+  Progress progress = {};
 };
 
 // Has `stage` told, where somebody asks.

@@ -74,8 +74,7 @@ std::vector<trace::Note> NotesOfTrace(const SweepAnswer& answer, std::size_t tra
 
 }  // namespace
 
-absl::StatusOr<remedies::WhatIfInput> SweepInputOf(const std::string& name, const Input& input,
-                                                   const ReplaySettings& settings) {
+absl::StatusOr<WhatIfInput> SweepInputOf(const std::string& name, const Input& input, const ReplaySettings& settings) {
   if (input.snapshot() == nullptr && input.requests() == nullptr) {
     return absl::InvalidArgumentError("this input holds no trace");
   }
@@ -83,6 +82,12 @@ absl::StatusOr<remedies::WhatIfInput> SweepInputOf(const std::string& name, cons
                                                                           : FromRequests(*input.requests(), settings);
   if (out.ok()) out->name = name;
   return out;
+}
+
+absl::StatusOr<SweepAnswer> Sweep(std::vector<WhatIfInput> inputs, const SweepOptions& options) {
+  absl::StatusOr<remedies::SweepResult> result = remedies::RunSweep(inputs, options);
+  if (!result.ok()) return result.status();
+  return SweepAnswer{std::move(inputs), *std::move(result)};
 }
 
 std::vector<SweepNote> NotesOf(const SweepAnswer& answer) {

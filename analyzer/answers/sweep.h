@@ -1,8 +1,8 @@
 // The answer of `ashlar sweep`: which settings would have served one trace, or several together.
 //
 //   std::vector<remedies::WhatIfInput> inputs = {*SweepInputOf("snapshot.pickle", *LoadInput(bytes), settings)};
-//   SweepAnswer answer{inputs, *remedies::RunSweep(inputs, {})};
-//   std::vector<SweepNote> notes = NotesOf(answer);
+//   absl::StatusOr<SweepAnswer> answer = Sweep(inputs, {});
+//   std::vector<SweepNote> notes = NotesOf(*answer);
 #ifndef ASHLAR_ANALYZER_ANSWERS_SWEEP_H_
 #define ASHLAR_ANALYZER_ANSWERS_SWEEP_H_
 
@@ -18,16 +18,21 @@
 
 namespace ashlar::answers {
 
+using remedies::SweepOptions;
+using remedies::WhatIfInput;
+
 struct SweepAnswer {
-  std::vector<remedies::WhatIfInput> inputs;
+  std::vector<WhatIfInput> inputs;
   remedies::SweepResult result;
   std::size_t rows_shown = 12;  // in the text, besides those that are always shown
 };
 
 // InvalidArgument for an input that has no allocation to replay; OutOfRange for a device that is not there, or one
 // asked for a request trace.
-absl::StatusOr<remedies::WhatIfInput> SweepInputOf(const std::string& name, const Input& input,
-                                                   const ReplaySettings& settings);
+absl::StatusOr<WhatIfInput> SweepInputOf(const std::string& name, const Input& input, const ReplaySettings& settings);
+
+// InvalidArgument for a conf that cannot be parsed.
+absl::StatusOr<SweepAnswer> Sweep(std::vector<WhatIfInput> inputs, const SweepOptions& options);
 
 // What is to be said of traces: how they were replayed, how faithful that is, and the inputs' own notes. What holds
 // for several is there once.

@@ -106,9 +106,9 @@ absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags
   if (!flags.capacity.empty()) {
     const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
     if (!capacity.ok()) return OfFlag("--capacity", capacity.status());
-    if (*capacity == 0 || *capacity > remedies::kAmpleCapacityBytes) {
+    if (*capacity == 0 || *capacity > answers::kMostCapacityBytes) {
       return absl::InvalidArgumentError(absl::StrCat("--capacity: '", flags.capacity, "' is not between 1 byte and ",
-                                                     FormatBytes(remedies::kAmpleCapacityBytes)));
+                                                     FormatBytes(answers::kMostCapacityBytes)));
     }
     out.capacity_bytes = *capacity;
   }

@@ -82,7 +82,7 @@ std::optional<std::uint64_t> OutsideBytes(const RunReport& report) {
   return out;
 }
 
-absl::Status AddCards(const remedies::Progress& progress, RunReport& report) {
+absl::Status AddCards(const answers::Progress& progress, RunReport& report) {
   if (report.explained->native.has_value()) {
     report.cards = BooksOnCards(report.results);
     return absl::OkStatus();
@@ -93,13 +93,15 @@ absl::Status AddCards(const remedies::Progress& progress, RunReport& report) {
   }
   const absl::StatusOr<std::string> bytes = LoadBytes(report.explained->history, {});
   if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<CardTable> cards = ReplayOnCards(*bytes, *outside, progress);
+  const absl::StatusOr<answers::Input> history = answers::LoadInput(*bytes);
+  if (!history.ok()) return history.status();
+  absl::StatusOr<CardTable> cards = answers::ReplayOnCards(*history, *outside, progress);
   if (!cards.ok()) return cards.status();
   report.cards = *std::move(cards);
   return absl::OkStatus();
 }
 
-void AddExplanation(const remedies::Progress& progress, RunReport& report) {
+void AddExplanation(const answers::Progress& progress, RunReport& report) {
   report.explained = ToExplain(report.results);
   if (report.explained == nullptr) {
     if (FitOf(report) != Fit::kUnknown) {

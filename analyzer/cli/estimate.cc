@@ -53,9 +53,9 @@ absl::Status ReadSize(const char* flag, const std::string& text, std::optional<s
   if (text.empty()) return absl::OkStatus();
   const absl::StatusOr<std::uint64_t> bytes = ParseBytes(text);
   if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", bytes.status().message()));
-  if (*bytes > remedies::kAmpleCapacityBytes) {
+  if (*bytes > answers::kMostCapacityBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": '", text, "' is above ", FormatBytes(remedies::kAmpleCapacityBytes)));
+        absl::StrCat(flag, ": '", text, "' is above ", FormatBytes(answers::kMostCapacityBytes)));
   }
   out = *bytes;
   return absl::OkStatus();

@@ -43,7 +43,7 @@ absl::StatusOr<Explanations> ExplainInput(const std::string& bytes, const Replay
 }
 
 // The peaks of another rank's file.
-absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank, const remedies::Progress& progress) {
+absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank, const answers::Progress& progress) {
   answers::ReplaySettings settings;
   settings.progress = progress;
   const absl::StatusOr<answers::TracedRun> run = LoadTrace(file, {}, settings);

@@ -20,7 +20,7 @@ const ProcessRun* ToExplain(const RunResults& results) {
 }
 
 absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
-                                                    const remedies::Progress& progress) {
+                                                    const answers::Progress& progress) {
   answers::ExplainOptions options;
   options.replay.progress = progress;
   if (!run.failures.empty()) options.replay.capacity_bytes = total_bytes;

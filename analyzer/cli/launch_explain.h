@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "analyzer/answers/explanation.h"
+#include "analyzer/answers/replay_settings.h"
 #include "analyzer/cli/launch_results.h"
-#include "analyzer/remedies/what_if.h"
 
 namespace ashlar::cli {
 
@@ -18,7 +18,7 @@ const ProcessRun* ToExplain(const RunResults& results);
 
 // By its last failure, else by its history. `total_bytes` is of its device, where that is known.
 absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
-                                                    const remedies::Progress& progress);
+                                                    const answers::Progress& progress);
 
 }  // namespace ashlar::cli
 

@@ -3,23 +3,20 @@
 
 #include "analyzer/cli/launch_report.h"
 #include "analyzer/report/json.h"
-#include "nlohmann/json.hpp"
+#include "analyzer/report/json_values.h"
 
 namespace ashlar::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value.has_value() ? Json(*value) : Json();
-}
+using report::Json;
+using report::OrNull;
+using report::TextOrNull;
 
 Json MachineJson(const Machine& machine) {
   const auto value = [](const MachineValue& of) {
     return Json{{"bytes", of.bytes}, {"mark", of.mark}, {"source", of.source}};
   };
-  return {{"card", machine.card.empty() ? Json() : Json(machine.card)},
+  return {{"card", TextOrNull(machine.card)},
           {"devices", machine.device_count},
           {"has_limit", machine.has_limit},
           {"total", value(machine.total)},
@@ -27,40 +24,38 @@ Json MachineJson(const Machine& machine) {
 }
 
 Json BooksJson(const ProcessBooks& books) {
-  Json devices = Json::array();
+  Json devices = Json::Array();
   for (const DeviceBooks& device : books.devices) {
-    devices.push_back({{"ordinal", device.ordinal},
-                       {"total_bytes", device.total_bytes},
-                       {"context_bytes", device.context_bytes},
-                       {"peak_bytes", device.peak_bytes},
-                       {"used_at_end_bytes", device.used_at_end_bytes},
-                       {"out_of_memory", device.out_of_memory}});
+    devices.Append({{"ordinal", device.ordinal},
+                    {"total_bytes", device.total_bytes},
+                    {"context_bytes", device.context_bytes},
+                    {"peak_bytes", device.peak_bytes},
+                    {"used_at_end_bytes", device.used_at_end_bytes},
+                    {"out_of_memory", device.out_of_memory}});
   }
   return {{"devices", devices}, {"pinned_peak_bytes", books.pinned_peak_bytes}, {"launches", books.launches}};
 }
 
 Json TorchJson(const TorchInfo& torch) {
-  Json devices = Json::array();
+  Json devices = Json::Array();
   for (const TorchDevice& device : torch.devices) {
-    devices.push_back({{"index", device.index},
-                       {"peak_allocated_bytes", device.peak_allocated_bytes},
-                       {"peak_reserved_bytes", device.peak_reserved_bytes},
-                       {"ooms", device.num_ooms},
-                       {"retries", device.num_alloc_retries}});
+    devices.Append({{"index", device.index},
+                    {"peak_allocated_bytes", device.peak_allocated_bytes},
+                    {"peak_reserved_bytes", device.peak_reserved_bytes},
+                    {"ooms", device.num_ooms},
+                    {"retries", device.num_alloc_retries}});
   }
-  return {{"version", torch.version},
-          {"exception", torch.exception.empty() ? Json() : Json(torch.exception)},
-          {"devices", devices}};
+  return {{"version", torch.version}, {"exception", TextOrNull(torch.exception)}, {"devices", devices}};
 }
 
 Json ProcessesJson(const RunReport& report) {
-  Json out = Json::array();
+  Json out = Json::Array();
   for (const ProcessRun& run : report.results.runs) {
-    out.push_back({{"pid", run.pid},
-                   {"rank", OrNull(run.rank)},
-                   {"out_of_memory", run.OutOfMemory()},
-                   {"books", run.books.has_value() ? BooksJson(*run.books) : Json()},
-                   {"torch", run.torch.has_value() ? TorchJson(*run.torch) : Json()}});
+    out.Append({{"pid", run.pid},
+                {"rank", OrNull(run.rank)},
+                {"out_of_memory", run.OutOfMemory()},
+                {"books", run.books.has_value() ? BooksJson(*run.books) : Json()},
+                {"torch", run.torch.has_value() ? TorchJson(*run.torch) : Json()}});
   }
   return out;
 }
@@ -76,14 +71,14 @@ Json OutcomeJson(const CardOutcome& outcome) {
 }
 
 Json CardsJson(const CardTable& table) {
-  Json rows = Json::array();
+  Json rows = Json::Array();
   for (const CardRow& row : table.rows) {
-    rows.push_back({{"card", row.gpu->name},
-                    {"total_bytes", row.gpu->total_bytes.value},
-                    {"allocator_bytes", row.allocator_bytes},
-                    {"default", OutcomeJson(row.by_default)},
-                    {"expandable", row.expandable.has_value() ? OutcomeJson(*row.expandable) : Json()},
-                    {"best_found", row.best.has_value() ? OutcomeJson(*row.best) : Json()}});
+    rows.Append({{"card", row.gpu->name},
+                 {"total_bytes", row.gpu->total_bytes.value},
+                 {"allocator_bytes", row.allocator_bytes},
+                 {"default", OutcomeJson(row.by_default)},
+                 {"expandable", row.expandable.has_value() ? OutcomeJson(*row.expandable) : Json()},
+                 {"best_found", row.best.has_value() ? OutcomeJson(*row.best) : Json()}});
   }
   return {{"is_replayed", table.is_replayed},
           {"outside_bytes", table.outside_bytes},
@@ -95,9 +90,9 @@ Json CardsJson(const CardTable& table) {
 Json FitJson(Fit fit) { return fit == Fit::kUnknown ? Json() : Json(fit == Fit::kFits); }
 
 Json MadeUpJson(const RunReport& report) {
-  Json lines = Json::array();
+  Json lines = Json::Array();
   for (const MadeUpValue& value : MadeUpValues(report)) {
-    lines.push_back({{"line", value.line}, {"count", value.count}, {"bytes", value.bytes}});
+    lines.Append({{"line", value.line}, {"count", value.count}, {"bytes", value.bytes}});
   }
   return {{"total", MadeUpTotal(report)}, {"lines", lines}};
 }
@@ -113,19 +108,19 @@ std::string ToJson(const RunReport& report) {
               {"processes", ProcessesJson(report)},
               {"cards", report.cards.has_value() ? CardsJson(*report.cards) : Json()},
               {"made_up", MadeUpJson(report)}};
-  out["assumptions"] = Json::array();
+  out["assumptions"] = Json::Array();
   for (const Assumption& of : Assumptions(report)) {
-    out["assumptions"].push_back(
+    out["assumptions"].Append(
         {{"what", of.what}, {"bytes", OrNull(of.bytes)}, {"mark", of.mark}, {"source", of.source}});
   }
-  out["not_supported"] = Json::array();
+  out["not_supported"] = Json::Array();
   for (const RefusedCall& call : RefusedCalls(report)) {
-    out["not_supported"].push_back({{"name", call.name}, {"count", call.count}});
+    out["not_supported"].Append({{"name", call.name}, {"count", call.count}});
   }
   out["explained_pid"] = report.explanation.has_value() ? Json(report.explained->pid) : Json();
-  out["explanation"] = report.explanation.has_value() ? Json::parse(report::ToJson({*report.explanation})) : Json();
+  out["explanation"] = report.explanation.has_value() ? report::ExplanationJson(*report.explanation) : Json();
   out["notes"] = report.notes;
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.ToText();
 }
 
 }  // namespace ashlar::cli

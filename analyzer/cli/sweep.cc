@@ -61,8 +61,8 @@ absl::StatusOr<std::vector<std::string>> ReadConfs(const std::string& given) {
   return out;
 }
 
-absl::StatusOr<remedies::SweepOptions> ReadSweepFlags(const SweepFlags& flags) {
-  remedies::SweepOptions out;
+absl::StatusOr<answers::SweepOptions> ReadSweepFlags(const SweepFlags& flags) {
+  answers::SweepOptions out;
   if (flags.confs.has_value()) {
     absl::StatusOr<std::vector<std::string>> confs = ReadConfs(*flags.confs);
     if (!confs.ok()) {
@@ -82,9 +82,9 @@ absl::StatusOr<remedies::SweepOptions> ReadSweepFlags(const SweepFlags& flags) {
   return out;
 }
 
-absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies::WhatIfInput>& inputs,
-                                                      remedies::SweepOptions options, std::optional<double> seconds,
-                                                      ProgressLine& progress) {
+absl::StatusOr<answers::SweepAnswer> RunWithProgress(std::vector<answers::WhatIfInput> inputs,
+                                                     answers::SweepOptions options, std::optional<double> seconds,
+                                                     ProgressLine& progress) {
   options.progress = [&progress](std::uint64_t replays) {
     progress.Show(absl::StrCat(FormatCount(replays), " replays"));
   };
@@ -94,11 +94,11 @@ absl::StatusOr<remedies::SweepResult> RunWithProgress(const std::vector<remedies
       return Clock::now() - begin >= limit;
     };
   }
-  return remedies::RunSweep(inputs, options);
+  return answers::Sweep(std::move(inputs), options);
 }
 
-absl::StatusOr<remedies::WhatIfInput> SweepInput(const std::string& name, absl::string_view bytes,
-                                                 const ReplayFlags& flags, const answers::ReplaySettings& settings) {
+absl::StatusOr<answers::WhatIfInput> SweepInput(const std::string& name, absl::string_view bytes,
+                                                const ReplayFlags& flags, const answers::ReplaySettings& settings) {
   const auto fits = [&flags](readers::InputKind kind) {
     return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
   };
@@ -110,27 +110,26 @@ absl::StatusOr<remedies::WhatIfInput> SweepInput(const std::string& name, absl::
 int RunSweep(const SweepFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
-  const absl::StatusOr<remedies::SweepOptions> sweep = ReadSweepFlags(flags);
+  const absl::StatusOr<answers::SweepOptions> sweep = ReadSweepFlags(flags);
   if (!sweep.ok()) return Fail(kUsage, sweep.status());
   if (std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 1) {
     return Fail(kUsage, absl::InvalidArgumentError("standard input (-) can be one trace only"));
   }
   ProgressLine line;
   settings->progress = line.Shower();
-  answers::SweepAnswer report;
+  std::vector<answers::WhatIfInput> inputs;
   for (const std::string& name : flags.inputs) {
     const absl::StatusOr<std::string> bytes = LoadBytes(name, *settings);
     if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-    absl::StatusOr<remedies::WhatIfInput> input = SweepInput(name, *bytes, flags.replay, *settings);
+    absl::StatusOr<answers::WhatIfInput> input = SweepInput(name, *bytes, flags.replay, *settings);
     if (!input.ok()) return FailInput(name, input.status());
-    report.inputs.push_back(*std::move(input));
+    inputs.push_back(*std::move(input));
     KeepOfMemory(0.1);
   }
-  absl::StatusOr<remedies::SweepResult> result = RunWithProgress(report.inputs, *sweep, flags.seconds, line);
-  if (!result.ok()) return Fail(kUsage, result.status());
-  report.result = *std::move(result);
-  report.rows_shown = static_cast<std::size_t>(flags.rows);
-  return Print(flags.json ? report::ToJson(report) : report::ToText(report)) ? kOk : kUnreadable;
+  absl::StatusOr<answers::SweepAnswer> answer = RunWithProgress(std::move(inputs), *sweep, flags.seconds, line);
+  if (!answer.ok()) return Fail(kUsage, answer.status());
+  answer->rows_shown = static_cast<std::size_t>(flags.rows);
+  return Print(flags.json ? report::ToJson(*answer) : report::ToText(*answer)) ? kOk : kUnreadable;
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/readers/input_file.h"
-#include "analyzer/remedies/what_if_input.h"
 #include "analyzer/report/explain_report.h"
 
 namespace ashlar {
@@ -13,10 +12,9 @@ namespace {
 
 absl::Status CheckOptions(const ExplainOptions& options) {
   if (options.capacity_bytes.has_value() &&
-      (*options.capacity_bytes == 0 || *options.capacity_bytes > remedies::kAmpleCapacityBytes)) {
+      (*options.capacity_bytes == 0 || *options.capacity_bytes > answers::kMostCapacityBytes)) {
     return absl::OutOfRangeError(absl::StrCat("capacity_bytes: ", *options.capacity_bytes,
-                                              " is not between 1 byte and ",
-                                              FormatBytes(remedies::kAmpleCapacityBytes)));
+                                              " is not between 1 byte and ", FormatBytes(answers::kMostCapacityBytes)));
   }
   if (options.memory_fraction.has_value() && !(*options.memory_fraction >= 0 && *options.memory_fraction <= 1)) {
     return absl::OutOfRangeError(

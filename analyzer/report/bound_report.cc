@@ -88,7 +88,6 @@ std::string ToText(const answers::BoundAnswer& report) {
 }
 
 std::string ToJson(const answers::BoundAnswer& report) {
-  const auto or_null = [](const auto& value) { return value.has_value() ? Json(*value) : Json(nullptr); };
   Json out = {{"input", report.input},
               {"source", report.source},
               {"unit", report.is_bytes ? "bytes" : "units"},
@@ -96,19 +95,19 @@ std::string ToJson(const answers::BoundAnswer& report) {
               {"lower_bound", report.lower_bound},
               {"packing", report.packing_height},
               {"packing_is_optimal", report.IsOptimal()},
-              {"packing_above_bound", or_null(Above(report.packing_height, report.lower_bound))},
+              {"packing_above_bound", OrNull(Above(report.packing_height, report.lower_bound))},
               {"search_steps", report.search_steps},
-              {"given_packing", or_null(report.given_height)},
-              {"reserved", or_null(report.reserved_bytes)},
+              {"given_packing", OrNull(report.given_height)},
+              {"reserved", OrNull(report.reserved_bytes)},
               {"reserved_above_bound", Json(nullptr)}};
-  if (report.reserved_bytes) out["reserved_above_bound"] = or_null(Above(*report.reserved_bytes, report.lower_bound));
+  if (report.reserved_bytes) out["reserved_above_bound"] = OrNull(Above(*report.reserved_bytes, report.lower_bound));
   out["what_if"] = Json::Array();
   for (const remedies::WhatIfRow& row : report.what_if) {
     out["what_if"].Append({{"conf", row.conf},
                            {"is_recorded_setting", row.is_baseline},
                            {"peak_reserved_bytes", row.peak_reserved_bytes},
-                           {"above_bound", or_null(Above(row.peak_reserved_bytes, report.lower_bound))},
-                           {"gap_closed", or_null(answers::GapClosed(report, row))}});
+                           {"above_bound", OrNull(Above(row.peak_reserved_bytes, report.lower_bound))},
+                           {"gap_closed", OrNull(answers::GapClosed(report, row))}});
   }
   out["notes"] = Json::Array();
   for (const trace::Note& note : report.notes) {

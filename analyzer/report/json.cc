@@ -183,7 +183,9 @@ Json ProgramRemedyJson(const remedies::ProgramRemedy& remedy) {
           {"is_proven", remedy.is_proven}};
 }
 
-Json Document(const answers::Explanation& e) {
+}  // namespace
+
+Json ExplanationJson(const answers::Explanation& e) {
   Json out;
   out["source"] = e.source;
   out["headline"] = e.headline;
@@ -223,10 +225,9 @@ Json Document(const answers::Explanation& e) {
   return out;
 }
 
-}  // namespace
-
 std::string ToJson(const std::vector<answers::Explanation>& explanations) {
-  const Json out = explanations.size() == 1 ? Document(explanations.front()) : List(explanations, Document);
+  const Json out =
+      explanations.size() == 1 ? ExplanationJson(explanations.front()) : List(explanations, ExplanationJson);
   return out.ToText();
 }
 

@@ -7,8 +7,12 @@
 #include <vector>
 
 #include "analyzer/answers/explanation.h"
+#include "analyzer/report/json_values.h"
 
 namespace ashlar::report {
+
+// One, to be put into a larger document.
+Json ExplanationJson(const answers::Explanation& explanation);
 
 // Two-space indentation, keys in a fixed order, a newline at the end.
 std::string ToJson(const std::vector<answers::Explanation>& explanations);

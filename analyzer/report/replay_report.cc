@@ -65,7 +65,7 @@ std::string ToJson(const answers::ReplayAnswer& r) {
               {"compat", r.compat},
               {"free_order", r.free_order},
               {"conf", r.conf},
-              {"capacity", r.capacity_bytes.has_value() ? Json(*r.capacity_bytes) : Json(nullptr)},
+              {"capacity", OrNull(r.capacity_bytes)},
               {"requests", r.requests},
               {"peak_reserved", r.stats.reserved_bytes.all().peak},
               {"peak_allocated", r.stats.allocated_bytes.all().peak},
@@ -83,7 +83,7 @@ std::string ToJson(const answers::ReplayAnswer& r) {
               {"cudaFree", r.calls.segment_free},
               {"cuMemMap", r.calls.map_pages},
               {"cuMemUnmap", r.calls.unmap_pages},
-              {"estimated_driver_ns", r.cost_ns.has_value() ? Json(*r.cost_ns) : Json(nullptr)}};
+              {"estimated_driver_ns", OrNull(r.cost_ns)}};
   out["fidelity"] = nullptr;
   if (r.fidelity.has_value()) {
     out["fidelity"] = {{"matched", r.fidelity->matched},
@@ -94,8 +94,7 @@ std::string ToJson(const answers::ReplayAnswer& r) {
                        {"segment_addresses_used", r.fidelity->segment_addresses_used},
                        {"tails_inferred", r.fidelity->tails_inferred}};
   }
-  out["recorded_peak_reserved"] =
-      r.recorded_peak_reserved_bytes.has_value() ? Json(*r.recorded_peak_reserved_bytes) : Json(nullptr);
+  out["recorded_peak_reserved"] = OrNull(r.recorded_peak_reserved_bytes);
   out["notes"] = Json::Array();
   for (const trace::Note& note : r.notes) {
     out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});

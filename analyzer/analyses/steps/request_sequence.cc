@@ -29,7 +29,7 @@ Key KeyOf(const trace::Event& event, Likeness likeness) {
 }
 
 // Keeps the tokens that occur three times or more, in both halves of the sequence and not only around its middle.
-void KeepPersistent(std::vector<Request>& requests) {
+void KeepPersistent(std::vector<SequenceItem>& requests) {
   struct Seen {
     std::size_t count = 0, first = 0, last = 0;
   };
@@ -42,7 +42,7 @@ void KeepPersistent(std::vector<Request>& requests) {
   }
   const std::size_t low = requests.size() * 2 / 5;
   const std::size_t high = requests.size() * 3 / 5;
-  const auto goes = [&](const Request& request) {
+  const auto goes = [&](const SequenceItem& request) {
     const Seen& token = seen[request.token];
     return token.count < 3 || token.first > low || token.last < high;
   };
@@ -50,9 +50,9 @@ void KeepPersistent(std::vector<Request>& requests) {
 }
 
 // n^2 pairs of positions, each equal over `width` tokens with the chance (sum of squared shares)^width.
-std::size_t WidthFor(const std::vector<Request>& requests) {
+std::size_t WidthFor(const std::vector<SequenceItem>& requests) {
   std::vector<double> counts;
-  for (const Request& request : requests) {
+  for (const SequenceItem& request : requests) {
     if (request.token >= counts.size()) counts.resize(request.token + 1, 0);
     ++counts[request.token];
   }
@@ -86,7 +86,7 @@ Sequence MakeSequence(const timeline::Timeline& timeline, Likeness likeness) {
 
 Grams MakeGrams(const Sequence& sequence) {
   Grams out;
-  const std::vector<Request>& requests = sequence.requests;
+  const std::vector<SequenceItem>& requests = sequence.requests;
   if (requests.size() < 2 * kLeastWidth) return out;
   out.width = WidthFor(requests);
   if (requests.size() < 2 * out.width) return out;

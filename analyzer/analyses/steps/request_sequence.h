@@ -10,7 +10,7 @@
 
 namespace ashlar::analyses::period {
 
-struct Request {
+struct SequenceItem {
   timeline::EventIndex event = 0;
   std::uint32_t token = 0;  // dense, in order of first appearance
   trace::StackId stack = trace::kNoStack;
@@ -25,7 +25,7 @@ enum class Likeness {
 };
 
 struct Sequence {
-  std::vector<Request> requests;
+  std::vector<SequenceItem> requests;
   std::size_t all_requests = 0;  // of the timeline; more than requests.size() for kPersistentSize
 };
 
