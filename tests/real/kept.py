@@ -1,5 +1,7 @@
 """Results between runs: what passed with the same build is not run again, so that a long run can be stopped and go on.
 
+Measured rows are kept whether they passed or failed, until the build or what they run changes.
+
 One object of JSON a line. A build is the program, the preloaded library, and the Python that goes into programs.
 """
 import glob
@@ -26,22 +28,26 @@ class Kept:
     def __init__(self, path, ashlar):
         self.path = path
         self.build = build_of(ashlar) if path else ''
-        self.passed = {}
+        self.known = {}
         if path and os.path.exists(path):
             with open(path, encoding='utf-8') as lines:
                 for line in map(json.loads, lines):
-                    self.passed.pop((line['group'], line['name']), None)  # the latest word counts
-                    if line['build'] == self.build and line['state'] == 'passed':
-                        self.passed[line['group'], line['name']] = line
+                    self.known.pop((line['group'], line['name']), None)  # the latest word counts
+                    if line['build'] == self.build and (line['state'] == 'passed' or line.get('scores')):
+                        self.known[line['group'], line['name']] = line
 
     def result_of(self, row):
-        line = self.passed.get((row.group, row.name))
-        return line and Result(row, line['state'], line['cells'], [], line['seconds'], line['text'])
+        line = self.known.get((row.group, row.name))
+        if line is None or line.get('digest', '') != row.digest:
+            return None
+        return Result(row, line['state'], line['cells'], line.get('lines', []), line['seconds'], line['text'],
+                      line.get('scores', {}))
 
     def add(self, result):
         if not self.path:
             return
         line = {'build': self.build, 'group': result.row.group, 'name': result.row.name, 'state': result.state,
-                'cells': result.cells, 'seconds': result.seconds, 'text': result.text}
+                'cells': result.cells, 'lines': result.lines, 'seconds': result.seconds, 'text': result.text,
+                'scores': result.scores, 'digest': result.row.digest}
         with open(self.path, 'a', encoding='utf-8') as out:
             out.write(json.dumps(line) + '\n')

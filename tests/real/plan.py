@@ -1,6 +1,7 @@
 """Which rows there are, and which of them a sample takes."""
 import random
 
+import advice
 import big
 import captures
 import cards
@@ -26,7 +27,8 @@ def releases(named, is_all):
 
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
-    plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama)
+    plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
+             advice)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()
@@ -38,7 +40,7 @@ def sample(all_rows, seed, seconds):
     shuffled = random.Random(seed)
     groups = {}
     for row in sorted(all_rows, key=lambda row: (row.group, row.name)):
-        if not row.is_usual:
+        if not row.is_usual or row.is_measured:
             continue
         groups.setdefault(row.group, []).append(row)
     for group in groups.values():

@@ -24,6 +24,7 @@ class Verdict:
         self.cells = {}  # column -> text, in the order of the table
         self.failures = []  # what did not hold, a line each
         self.text = ''  # a table of its own, in Markdown
+        self.scores = {}  # question -> whether it was answered rightly; the table counts them
 
     def expect(self, held, otherwise):
         if not held:
@@ -41,6 +42,8 @@ class Row:
     run: object  # of a Bench, to a Verdict
     is_alone: bool = False  # its time is a claim: nothing of ours runs beside it
     is_usual: bool = True  # needs no environment but that of PyTorch 2.14.1; others are in no sample
+    is_measured: bool = False  # a measurement, not a gate: runs only where --only or --named asks for it
+    digest: str = ''  # of what it runs: a kept result of something else does not count
 
 
 @dataclasses.dataclass
@@ -51,6 +54,7 @@ class Result:
     lines: list  # why it failed or was skipped
     seconds: float = 0.0
     text: str = ''
+    scores: dict = dataclasses.field(default_factory=dict)
 
 
 def judge(row, bench):
@@ -64,4 +68,4 @@ def judge(row, bench):
         text = f'{type(error).__name__}: {error} ({place.filename.rsplit("/", 1)[-1]}:{place.lineno})'
         return Result(row, 'failed', {}, [text])
     return Result(row, 'failed' if verdict.failures else 'passed', verdict.cells, verdict.failures,
-                  text=verdict.text)
+                  text=verdict.text, scores=verdict.scores)

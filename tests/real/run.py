@@ -4,6 +4,7 @@
     run.py --ashlar ... --seed 20261124                    # that sample again
     run.py --ashlar ... --all                              # every row, other releases of PyTorch among them
     run.py --ashlar ... --only what-if,captures            # every row of these groups
+    run.py --ashlar ... --only advice --results FILE       # a measurement: in no sample, and not in --all
     run.py --ashlar ... --table docs/internals/truth.md    # and writes the table
 
 The last line counts what passed, failed and was skipped; the exit code is 1 where something failed.
@@ -74,6 +75,8 @@ def run_all(rows, bench, jobs, kept):
 def choose(flags):
     releases = plan.releases(flags.releases, flags.all)
     rows = plan.rows(releases, flags.all)
+    if not flags.only and not flags.named:
+        rows = [row for row in rows if not row.is_measured]
     if flags.only:
         rows = [row for row in rows if row.group in flags.only.split(',')]
     if flags.named:

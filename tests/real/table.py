@@ -34,6 +34,9 @@ GROUPS = {  # group -> (its title, what is held to what)
                   'measured on a GPU. The programs are rebuilt from its description; cuDNN\'s workspaces are taken '
                   'as 0.'),
     'estimate': ('The estimator', 'Against real runs.'),
+    'advice': ('Seeded programs, and the advice followed', 'Each has one planted sickness, or none. '
+               '`planted bytes` are counted by the program itself. What is to be pasted was pasted, and the program run '
+               'again. A healthy program has no failure, no retry, and no setting that lowers its peak by 10 % or more.'),
 }
 
 
@@ -62,6 +65,20 @@ def rows_of(results):
 def count(results):
     states = [result.state for result in results]
     return ', '.join(f'{states.count(state)} {state}' for state in ('passed', 'failed', 'skipped'))
+
+
+def scores_of(results):
+    """How often each question was answered rightly; nothing where none was asked."""
+    questions = []
+    for result in results:
+        questions += [question for question in result.scores if question not in questions]
+    if not questions:
+        return []
+    out = [line(['question', 'right', 'asked', 'share']), '|---|---|---|---|']
+    for question in questions:
+        answers = [result.scores[question] for result in results if question in result.scores]
+        out.append(line([question, sum(answers), len(answers), f'{sum(answers) / len(answers):.0%}']))
+    return out + ['']
 
 
 def processor():
@@ -95,7 +112,7 @@ def write(path, results, bench, command):
     for group, (title, words) in GROUPS.items():
         mine = [result for result in results if result.row.group == group]
         if mine:
-            out += [f'## {title}', ''] + wrapped(f'{words} {count(mine)}.') + rows_of(mine) + ['']
+            out += [f'## {title}', ''] + wrapped(f'{words} {count(mine)}.') + scores_of(mine) + rows_of(mine) + ['']
             out += [result.text for result in mine if result.text]
     with open(path, 'w', encoding='utf-8') as file:
         file.write('\n'.join(out).rstrip('\n') + '\n')

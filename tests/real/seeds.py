@@ -1,0 +1,125 @@
+"""The catalogue of seeded programs: what is run, on how much memory, and what was planted in it.
+
+`causes`: keys as `ashlar explain --json` has them, the planted one first, then others that name the same thing; none:
+the program is healthy. `verdicts`: likewise, where the kind of failure is planted. `has_bytes`: the program notes the
+bytes of its sickness (seeded/note.py), and the answer's are held to them.
+"""
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Seed:
+    name: str  # file.function, in the folder seeded; words may follow where one is used twice
+    capacity: str
+    causes: tuple = ()
+    fails: bool = False  # a request fails
+    verdicts: tuple = ()
+    has_bytes: bool = True
+    given: tuple = ()  # of the function, "name=number"
+    conf: str = ''
+    flags: tuple = ()
+
+    @property
+    def file(self):
+        return self.name.split('.')[0] + '.py'
+
+    @property
+    def function(self):
+        return self.name.split('.')[1].split(' ')[0]
+
+    def arguments(self):
+        return [self.function, *self.given]
+
+
+GRAPH, OUTPUTS, EVAL = ('graph_kept_alive',), ('outputs_kept', 'eval_accumulates', 'leak'), ('eval_without_no_grad',)
+HOOKS, COPIES, LONG = ('hooks_keep_activations', 'hooks'), ('model_copies', 'master_copies'), ('long_lived_tensor',)
+CACHE, SAVED, SCORES = ('kv_cache_grows', 'kv_cache'), ('activations_saved', 'activations'), ('attention_scores',)
+EXCEPTION, EMPTIED = ('exception_holds_frames', 'exceptions'), ('empty_cache_each_step', 'empty_cache')
+OUTSIDE, LIMIT = ('other_process', 'outside', 'memory_outside'), ('memory_fraction', 'limit')
+GROWING, PINS = ('growing_sizes', 'not_expandable'), ('pinned_segment', 'not_expandable')
+GRADIENTS = ('gradients_kept',)
+IS_LEAK, IS_FULL, IS_OUTSIDE, IS_HOLES = ('leak',), ('capacity',), ('outside', 'other_process'), ('fragmentation',)
+AMPLE = '80GiB'
+
+LEAKS = [
+    Seed('leaks.history_of_losses', '8GiB', GRAPH, True, IS_LEAK),
+    Seed('leaks.running_total', AMPLE, GRAPH),
+    Seed('leaks.retained_graph', '16GiB', GRAPH, True, IS_LEAK),
+    Seed('leaks.gan_losses', '24GiB', GRAPH),
+    Seed('leaks.endless_memory', '12GiB', GRAPH, True, IS_LEAK),
+    Seed('leaks.log_probabilities', '10GiB', GRAPH, True, IS_LEAK, given=('batch=4096',)),
+    Seed('outputs.collected_features', '24GiB', OUTPUTS, given=('batch=256',)),
+    Seed('outputs.replay_buffer', '6GiB', OUTPUTS, True, IS_LEAK, given=('batch=1024',)),
+    Seed('outputs.remembered_sentences', '40GiB', OUTPUTS, given=('batch=64',)),
+    Seed('outputs.predictions', '16GiB', ('eval_accumulates', 'outputs_kept')),
+    Seed('outputs.predictions_joined', '4GiB', ('eval_accumulates', 'outputs_kept'), True, IS_LEAK),
+    Seed('hooks.watched_with_graph', '24GiB', HOOKS + GRAPH),
+    Seed('hooks.watched', '4GiB', HOOKS, True, IS_LEAK),
+    Seed('hooks.watched_gradients', '4GiB', HOOKS, True, IS_LEAK),
+    Seed('hooks.gradients_of_the_base', '16GiB', GRADIENTS),
+    Seed('hooks.gradients_of_the_body', '10GiB', GRADIENTS),
+    Seed('generation.grown_cache', '4GiB', CACHE, True, IS_LEAK),
+    Seed('generation.chats', '12GiB', CACHE, True, IS_LEAK),
+    Seed('generation.with_gradients', '12GiB', EVAL + GRAPH, True),
+    Seed('evaluating.inline', '16GiB', EVAL + GRAPH, True),
+    Seed('evaluating.in_a_function', '12GiB', EVAL + GRAPH, True),
+    Seed('evaluating.larger_batches', '24GiB', EVAL),
+]
+
+HOLDERS = [
+    Seed('copies.averaged', '24GiB', COPIES),
+    Seed('copies.teacher', '16GiB', COPIES),
+    Seed('copies.preference', '3500MiB', COPIES, True),
+    Seed('copies.best_so_far', '16GiB', COPIES, True, IS_LEAK),
+    Seed('copies.master_weights', '24GiB', COPIES),
+    Seed('large_tensors.data_on_the_device', '16GiB', LONG),
+    Seed('large_tensors.vocabulary', '6GiB', LONG, True, IS_FULL),
+    Seed('large_tensors.distances', '24GiB', LONG),
+    Seed('loading.onto_the_device', '16GiB', ('loaded_twice',)),
+    Seed('optimizers.first_step', '8GiB', ('optimizer_state',), True, IS_FULL),
+    Seed('optimizers.first_step_of_images', '3GiB', ('optimizer_state',), True, IS_FULL),
+    Seed('optimizers.state_is_half', '24GiB', ('optimizer_state',)),
+    Seed('optimizers.temporaries', '24GiB', ('optimizer_temporaries',)),
+    Seed('activations.deep_decoder', '8GiB', SAVED, True, IS_FULL),
+    Seed('activations.larger_pictures', '6GiB', SAVED, True, IS_FULL),
+    Seed('activations.one_long_batch', '6GiB', SAVED, True, IS_FULL),
+    Seed('activations.scores', '5GiB', SCORES, True, IS_FULL),
+    Seed('activations.scores_of_longer_texts', '24GiB', SCORES, True, IS_FULL),
+    Seed('activations.logits', '8GiB', ('logits_spike',), True),
+    Seed('exceptions.halved_batch', '8GiB', EXCEPTION, True),
+    Seed('exceptions.skipped_batches', '8GiB', EXCEPTION, True),
+    Seed('exceptions.emptied_each_step', '24GiB', EMPTIED, has_bytes=False),
+    Seed('exceptions.emptied_in_evaluation', AMPLE, EMPTIED, has_bytes=False),
+]
+
+HOLES = [
+    Seed('fragments.growing_texts', '4608MiB', GROWING, True, IS_HOLES),
+    Seed('fragments.growing_pictures', '5376MiB', GROWING + ('retry_storm',), has_bytes=False),
+    Seed('fragments.lengths_of_all_kinds', '4608MiB', GROWING, True, IS_HOLES),
+    Seed('fragments.lengths_of_all_kinds under a split limit', AMPLE, ('max_split_size',), has_bytes=False,
+         conf='max_split_size_mb:20'),
+    Seed('fragments.found_neighbours', '7GiB', PINS, True, IS_HOLES),
+    Seed('fragments.found_neighbours of a larger bank', '10GiB', PINS, True, IS_HOLES,
+         given=('points=2000000', 'queries=500', 'each=80')),
+    Seed('fragments.cached_prefixes', '6GiB', ('retry_storm',), has_bytes=False),
+    Seed('fragments.rounded', AMPLE, ('rounding',), conf='roundup_power2_divisions:2'),
+    Seed('streams.prepared_aside', AMPLE, ('streams_do_not_share',)),
+    Seed('streams.two_models', '24GiB', ('streams_do_not_share',)),
+    Seed('streams.prefetched', '24GiB', ('record_stream',), given=('batch=256',), flags=('--lag', 'queries:60')),
+    Seed('streams.graph_of_each_size', '24GiB', ('private_pools',)),
+    Seed('streams.graph_beside_training', '1600MiB', ('private_pools',), True),
+    Seed('outside.neighbour', '9GiB', OUTSIDE, True, IS_OUTSIDE),
+    Seed('outside.library', '7GiB', OUTSIDE, True, IS_OUTSIDE),
+    Seed('outside.fraction', '8GiB', LIMIT, True, ('limit',), given=('percent=40',)),
+    Seed('outside.fraction_of_images', '6GiB', LIMIT, True, ('limit',), given=('percent=25',)),
+    Seed('activations.one_long_batch by a hair', '8GiB', ('capacity',) + SAVED, True, ('nearly_full', 'nearly full',
+         'capacity'), has_bytes=False, given=('batch=5',)),
+]
+
+HEALTHY = [Seed(f'healthy.{name}', capacity) for name, capacity in (
+    ('decoder', AMPLE), ('checkpointed', '16GiB'), ('accumulated', '24GiB'), ('mixed_precision', AMPLE),
+    ('lora', '24GiB'), ('image_net', '16GiB'), ('residual_net', AMPLE), ('regression', AMPLE),
+    ('trained_and_evaluated', '24GiB'), ('generated', '8GiB'), ('adversarial', '16GiB'), ('policy_gradient', AMPLE),
+    ('small_teacher', '40GiB'), ('averaged', '24GiB'), ('autoencoder', AMPLE), ('served', '24GiB'), ('tiny', AMPLE))]
+
+SEEDS = LEAKS + HOLDERS + HOLES + HEALTHY
