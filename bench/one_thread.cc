@@ -120,14 +120,16 @@ void EventsPingPong(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
 }
 
-#define ASHLAR_BENCH_SUBJECTS(pattern)                                                        \
-  {                                                                                           \
-    {"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>},                   \
-        {"ours_expandable", pattern<OursExpandable>}, {"ours_private", pattern<OursPrivate>}, \
-        {"set", pattern<SetEngine>},                                                          \
-        ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2)                                       \
-            ASHLAR_BENCH_CUB_SUBJECT("cub8", pattern, Cub8){"tlsf", pattern<Tlsf>},           \
-        {"malloc", pattern<Malloc>},                                                          \
+#define ASHLAR_BENCH_SUBJECTS(pattern)                                            \
+  {                                                                               \
+      {"ours", pattern<OursByAddress>},                                           \
+      {"ours_block", pattern<OursByBlock>},                                       \
+      {"ours_expandable", pattern<OursExpandable>},                               \
+      {"ours_private", pattern<OursPrivate>},                                     \
+      {"set", pattern<SetEngine>},                                                \
+      ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2)                             \
+          ASHLAR_BENCH_CUB_SUBJECT("cub8", pattern, Cub8){"tlsf", pattern<Tlsf>}, \
+      {"malloc", pattern<Malloc>},                                                \
   }
 
 }  // namespace

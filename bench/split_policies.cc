@@ -74,9 +74,10 @@ struct Request {
 class Recorded final : public trace::EventSink {
  public:
   explicit Recorded(const Program& program) : name_(program.workload) {
-    const std::unique_ptr<kernels::Runtime> runtime = *kernels::Runtime::Make({.capacity_bytes = kCapacityBytes,
-                                                                         .framework = *kernels::FrameworkOf("2.6"),
-                                                                         .gpu = *kernels::GpuNamed("A100")});
+    const std::unique_ptr<kernels::Runtime> runtime =
+        *kernels::Runtime::Make({.capacity_bytes = kCapacityBytes,
+                                 .framework = *kernels::FrameworkOf("2.6"),
+                                 .gpu = *kernels::GpuNamed("A100")});
     const kernels::Workload& workload = *kernels::FindWorkload(program.workload);
     kernels::Flags flags(workload.flags);
     for (const auto& [flag, value] : program.flags) flags.Set(flag, value);

@@ -100,11 +100,11 @@ void OneShotStreams(benchmark::State& state) {
   state.counters["heap_bytes"] = static_cast<double>(mallinfo2().uordblks);
 }
 
-#define ASHLAR_BENCH_STREAM_SUBJECTS(pattern)                                                            \
-  {                                                                                                      \
-    {"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>}, {"set", pattern<SetEngine>}, \
-        ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2)                                                  \
-  }
+#define ASHLAR_BENCH_STREAM_SUBJECTS(pattern) \
+  {{"ours", pattern<OursByAddress>},          \
+   {"ours_block", pattern<OursByBlock>},      \
+   {"set", pattern<SetEngine>},               \
+   ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2)}
 
 }  // namespace
 

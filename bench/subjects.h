@@ -39,8 +39,7 @@ inline std::int64_t CountedAsIs(std::uint64_t bytes) { return static_cast<std::i
 // same to it: EventCalls() must stay 0.
 class Ours {
  public:
-  explicit Ours(Options options = {}, PoolId pool = {})
-      : allocator_(&device_, std::move(options)), pool_(pool) {}
+  explicit Ours(Options options = {}, PoolId pool = {}) : allocator_(&device_, std::move(options)), pool_(pool) {}
   static std::int64_t Counted(std::uint64_t bytes) { return CountedAsIs(bytes); }
   std::int64_t live_bytes() const { return allocator_.stats().requested_bytes.all().current; }
   std::uint64_t EventCalls() const { return device_.calls().record_event + device_.calls().query_event; }

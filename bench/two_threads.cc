@@ -150,10 +150,11 @@ void SteadySame(benchmark::State& state) {
   Pairs<Subject, Way::kSame, true>(state);
 }
 
-#define ASHLAR_BENCH_THREAD_SUBJECTS(pattern)                                                                \
-  {                                                                                                          \
-    {"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>}, {"set", pattern<SetEngine>},     \
-        ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2){"tlsf", pattern<Tlsf>}, {"malloc", pattern<Malloc>}, \
+#define ASHLAR_BENCH_THREAD_SUBJECTS(pattern)                                                                   \
+  {                                                                                                             \
+      {"ours", pattern<OursByAddress>}, {"ours_block", pattern<OursByBlock>},                                   \
+      {"set", pattern<SetEngine>},      ASHLAR_BENCH_CUB_SUBJECT("cub2", pattern, Cub2){"tlsf", pattern<Tlsf>}, \
+      {"malloc", pattern<Malloc>},                                                                              \
   }
 
 }  // namespace

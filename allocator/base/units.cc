@@ -20,13 +20,15 @@ struct Unit {
   std::uint64_t bytes;
 };
 
+constexpr std::uint64_t kGB = 1'000'000'000;  // a decimal unit, unlike "GiB" and "G"
+
 constexpr std::array<Unit, 4> kPrintUnits = {Unit{"TiB", kGiB << 10}, Unit{"GiB", kGiB}, Unit{"MiB", kMiB},
                                              Unit{"KiB", kKiB}};
 
 constexpr std::array<Unit, 14> kReadUnits = {
-    Unit{"tib", kGiB << 10}, Unit{"gib", kGiB}, Unit{"mib", kMiB}, Unit{"kib", kKiB},     Unit{"tb", kGiB << 10},
-    Unit{"gb", kGiB},        Unit{"mb", kMiB},  Unit{"kb", kKiB},  Unit{"t", kGiB << 10}, Unit{"g", kGiB},
-    Unit{"m", kMiB},         Unit{"k", kKiB},   Unit{"bytes", 1},  Unit{"b", 1}};
+    Unit{"tib", kGiB << 10}, Unit{"gib", kGiB},   Unit{"mib", kMiB}, Unit{"kib", kKiB},     Unit{"tb", kGB * 1000},
+    Unit{"gb", kGB},         Unit{"mb", 1000000}, Unit{"kb", 1000},  Unit{"t", kGiB << 10}, Unit{"g", kGiB},
+    Unit{"m", kMiB},         Unit{"k", kKiB},     Unit{"bytes", 1},  Unit{"b", 1}};
 
 absl::Status BadSize(absl::string_view text) {
   return absl::InvalidArgumentError(

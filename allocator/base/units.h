@@ -23,7 +23,7 @@ std::string FormatSignedBytes(std::int64_t bytes);
 // "81,402": digits grouped by thousands.
 std::string FormatCount(std::uint64_t count);
 
-// Reads "16GiB", "1.5 GB" (GB, MB, KB mean the binary units here, as in PyTorch's texts), "512MiB", "1073741824".
+// Reads "16GiB", "16G" (both 2^30), "10GB" (10^9, as disks and cards are sold), "512 MiB", "1073741824".
 // Errors name the text and the allowed forms.
 absl::StatusOr<std::uint64_t> ParseBytes(absl::string_view text);
 

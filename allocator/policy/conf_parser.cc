@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "allocator/base/nearest_word.h"
 #include "allocator/policy/conf_number.h"
 #include "allocator/policy/options.h"
 
@@ -307,33 +308,14 @@ bool Knows(KnownTo known_to, Compat compat, Keys keys) {
   return false;
 }
 
-// Levenshtein's: insertions, deletions and replacements that make one of the other.
-std::size_t EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j < row.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 // "; did you mean 'max_split_size_mb'?" where a key that may be used here is near.
-std::string DidYouMean(absl::string_view wrong, Compat compat, Keys keys) {
-  absl::string_view nearest;
-  std::size_t least = wrong.size() / 3 + 2;
+std::string Suggestion(absl::string_view wrong, Compat compat, Keys keys) {
+  std::vector<std::string> known;
   for (const Key& key : kKeys) {
-    if (!Knows(key.known_to, compat, keys)) continue;
-    const std::size_t distance = EditDistance(wrong, key.name);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = key.name;
+    if (Knows(key.known_to, compat, keys)) known.emplace_back(key.name);
   }
-  return nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?");
+  const std::string question = DidYouMean(wrong, known);
+  return question.empty() ? "" : absl::StrCat("; ", question);
 }
 
 absl::Status Apply(const Setting& setting, Keys keys, Options& options) {
@@ -342,7 +324,7 @@ absl::Status Apply(const Setting& setting, Keys keys, Options& options) {
   }
   return absl::InvalidArgumentError(absl::StrCat("'", setting.key, "' is no setting of ", CompatName(options.compat),
                                                  " (value '", setting.value, "')",
-                                                 DidYouMean(setting.key, options.compat, keys)));
+                                                 Suggestion(setting.key, options.compat, keys)));
 }
 
 absl::StatusOr<Compat> ReadCompat(const std::vector<Setting>& settings, Compat otherwise) {

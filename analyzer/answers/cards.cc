@@ -10,6 +10,7 @@
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/remedies/settings_space.h"
 #include "analyzer/remedies/sweep.h"
+#include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/first_failure.h"
 #include "analyzer/replay/request_replay.h"
 
@@ -33,7 +34,7 @@ absl::StatusOr<Recorded> RecordedOf(const trace::Snapshot& snapshot) {
   const replay::SnapshotProgram& program = run->recorded.program;
   if (program.requests.requests.empty()) return absl::InvalidArgumentError("the history has nothing to replay");
   Recorded out;
-  out.input = remedies::InputOf(run->recorded, run->timeline, {.capacity_bytes = remedies::kAmpleCapacityBytes});
+  out.input = remedies::InputOf(run->recorded, run->timeline, {.capacity_bytes = replay::kAmpleBytes});
   for (const replay::RecordedAnswer& answer : program.answers) {
     // Left out of what is replayed, as WhatIfRequests does: the allocator gives back by itself.
     if (answer.release != replay::Release::kMaybeLadder) out.events.push_back(answer.event);
@@ -51,7 +52,7 @@ class CardReplays {
     table_.outside_bytes = outside_bytes;
     const absl::StatusOr<policy::Options> by_default = OptionsOf("");
     if (!by_default.ok()) return by_default.status();
-    const absl::StatusOr<CardOutcome> ample = Outcome(*by_default, remedies::kAmpleCapacityBytes);
+    const absl::StatusOr<CardOutcome> ample = Outcome(*by_default, replay::kAmpleBytes);
     if (!ample.ok()) return ample.status();
     for (const gpus::Gpu& gpu : gpus::Gpus()) {
       const std::uint64_t taken = gpus::ContextOf(gpu, gpus::ModuleLoading::kLazy).value + outside_bytes;
@@ -97,7 +98,7 @@ class CardReplays {
   absl::StatusOr<CardOutcome> Best(const CardRow& row, std::uint64_t capacity_bytes) {
     const bool fits =
         row.by_default.headroom_bytes.has_value() || (row.expandable && row.expandable->headroom_bytes.has_value());
-    const std::uint64_t room = fits ? remedies::kAmpleCapacityBytes : capacity_bytes;
+    const std::uint64_t room = fits ? replay::kAmpleBytes : capacity_bytes;
     if (best_.count(room) == 0) {
       const absl::StatusOr<std::string> conf = Search(room);
       if (!conf.ok()) return conf.status();

@@ -10,6 +10,7 @@
 #include "analyzer/readers/plain/minimalloc_csv.h"
 #include "analyzer/readers/plain/plain_trace_writer.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
+#include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/recorded_snapshot.h"
 
 namespace ashlar::answers {
@@ -125,7 +126,7 @@ absl::StatusOr<Converted> ConvertRequests(const trace::RequestTrace& requests, O
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
   replay_options.device.address_order = settings.segment_addresses;
-  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(remedies::kAmpleCapacityBytes);
+  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
   const absl::StatusOr<trace::Snapshot> snapshot = replay::RecordRequests(requests, std::move(replay_options));
   if (!snapshot.ok()) return snapshot.status();
   absl::StatusOr<Converted> out = ConvertSnapshot(*snapshot, to, settings);

@@ -6,6 +6,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/answers/explain_calls.h"
 #include "analyzer/answers/traced_run.h"
+#include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/event_log.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
@@ -27,7 +28,7 @@ ReplayAnswer AnswerUnder(const policy::Options& options, std::string source) {
 replay::RequestReplayOptions ColdOptions(const policy::Options& options, const ReplaySettings& settings,
                                          const ReplayMode& mode) {
   replay::RequestReplayOptions out{options, {}, settings.memory_fraction};
-  out.device.capacity_bytes = settings.capacity_bytes.value_or(remedies::kAmpleCapacityBytes);
+  out.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
   out.device.address_order = settings.segment_addresses;
   out.device.cost = settings.device_costs;
   out.device.events_complete_immediately = mode.events_complete_immediately;

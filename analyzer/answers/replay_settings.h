@@ -21,7 +21,7 @@ namespace ashlar::answers {
 using remedies::Progress;
 
 // The most memory that a device can be said to have.
-inline constexpr std::uint64_t kMostCapacityBytes = remedies::kAmpleCapacityBytes;
+inline constexpr std::uint64_t kMostCapacityBytes = std::uint64_t{1} << 44;
 
 struct ReplaySettings {
   std::optional<std::uint64_t> capacity_bytes;  // of the device

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/calls_program.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
@@ -111,7 +112,7 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
   replay_options.device.address_order = settings.segment_addresses;
-  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(remedies::kAmpleCapacityBytes);
+  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
   replay::RequestReplay replay(std::move(replay_options));
   Tell(settings, absl::StrCat("replaying ", FormatCount(requests.requests.size()), " requests"));
   replay::TimelineSink sink{timeline::StartState{}};

@@ -69,6 +69,7 @@ int RunBound(const BoundFlags& flags) {
 
 void AddBound(CommandLine& line) {
   Command app = line.AddCommand("bound", "how little memory a trace needs, and which setting comes closest");
+  app.Example("ashlar bound snapshot.pickle");
   auto flags = std::make_shared<BoundFlags>();
   app.Add("input", flags->input, "a snapshot, a request trace or a packing problem (CSV), or - for stdin").Required();
   app.Add("--seconds", flags->seconds, "how long to search, counted in steps of the search (default 5)");

@@ -11,6 +11,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/cli/size_flag.h"
 #include "analyzer/report/check_report.h"
 
 namespace ashlar::cli {
@@ -30,23 +31,12 @@ struct CheckFlags {
   ReplayFlags replay;
 };
 
-absl::Status ReadBytes(const char* flag, const std::string& text, std::optional<std::uint64_t>& out) {
-  if (text.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::uint64_t> bytes = ParseBytes(text);
-  if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", bytes.status().message()));
-  out = *bytes;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<answers::CheckLimits> ReadLimits(const CheckFlags& flags) {
   answers::CheckLimits out;
-  if (absl::Status status = ReadBytes("--max-reserved", flags.max_reserved, out.max_reserved_bytes); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = ReadBytes("--max-leak-per-step", flags.max_leak_per_step, out.max_leak_bytes_per_step);
-      !status.ok()) {
-    return status;
-  }
+  const SizeRange any{.begin_bytes = 0};
+  absl::Status status = ReadSize("--max-reserved", flags.max_reserved, any, out.max_reserved_bytes);
+  status.Update(ReadSize("--max-leak-per-step", flags.max_leak_per_step, any, out.max_leak_bytes_per_step));
+  if (!status.ok()) return status;
   if (flags.min_utilisation.has_value() && !(*flags.min_utilisation >= 0 && *flags.min_utilisation <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--min-utilisation: ", *flags.min_utilisation, " is not between 0 and 1"));
@@ -82,6 +72,7 @@ int RunCheck(const CheckFlags& flags) {
 
 void AddCheck(CommandLine& line) {
   Command app = line.AddCommand("check", "hold limits against a trace; exit code 1 where one is broken");
+  app.Example("ashlar check snapshot.pickle --max-reserved 14GiB --max-ooms 0");
   auto flags = std::make_shared<CheckFlags>();
   app.Add("trace", flags->input, "a file, or - for standard input").Required();
   app.Add("--max-reserved", flags->max_reserved, "peak of reserved memory, such as 14GiB");

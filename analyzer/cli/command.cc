@@ -12,6 +12,7 @@
 #include "allocator/device/cost_table.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/cli/size_flag.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
 
@@ -103,14 +104,8 @@ absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags
     return absl::InvalidArgumentError(
         absl::StrCat("--segment-addresses: '", flags.segment_addresses, "' is neither ascending nor descending"));
   }
-  if (!flags.capacity.empty()) {
-    const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
-    if (!capacity.ok()) return OfFlag("--capacity", capacity.status());
-    if (*capacity == 0 || *capacity > answers::kMostCapacityBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("--capacity: '", flags.capacity, "' is not between 1 byte and ",
-                                                     FormatBytes(answers::kMostCapacityBytes)));
-    }
-    out.capacity_bytes = *capacity;
+  if (absl::Status status = ReadSize("--capacity", flags.capacity, DeviceSizes(), out.capacity_bytes); !status.ok()) {
+    return status;
   }
   if (flags.memory_fraction.has_value() && !(*flags.memory_fraction >= 0 && *flags.memory_fraction <= 1)) {
     return absl::InvalidArgumentError(

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "allocator/base/nearest_word.h"
 #include "analyzer/cli/command.h"
 
 namespace ashlar::cli {
@@ -46,6 +47,8 @@ std::string WrongValue(const CLI::App& app, const std::string& message) {
   return absl::StrCat(parts.first, ": '", parts.second, "' is not a ", is_whole ? "whole number" : "number");
 }
 
+bool IsFlag(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
+
 // After a parse, failed or not: the word that stands where a command must and is none, or that none stands there;
 // nullopt where the command was found.
 std::optional<std::string> WrongCommand(const CLI::App& program, int argc, const char* const* argv) {
@@ -57,12 +60,32 @@ std::optional<std::string> WrongCommand(const CLI::App& program, int argc, const
   std::string what = "a command is missing";
   for (int i = named.words + 1; i < argc; ++i) {
     const std::string word = argv[i];
-    const bool is_flag = !word.empty() && word.front() == '-';
+    const bool is_flag = IsFlag(word);
     if (is_flag && named.app->get_option_no_throw(word) != nullptr) continue;
     what = absl::StrCat("there is no ", is_flag ? "flag" : "command", " '", word, "'");
+    if (const std::string question = DidYouMean(word, known); !question.empty()) {
+      return absl::StrCat(what, ": ", question, " One of ", absl::StrJoin(known, ", "), "; see ", named.path,
+                          " --help");
+    }
     break;
   }
   return absl::StrCat(what, ": give one of ", absl::StrJoin(known, ", "), "; see ", named.path, " --help");
+}
+
+// "there is no flag '--capacty': did you mean '--capacity'?" where a word that looks like a flag is none.
+std::optional<std::string> WrongFlag(const CLI::App& app, const std::vector<std::string>& unexpected) {
+  std::vector<std::string> known;
+  const std::function<bool(const CLI::Option*)> every;
+  for (const CLI::Option* option : app.get_options(every)) {
+    for (const std::string& name : option->get_lnames()) known.push_back(absl::StrCat("--", name));
+  }
+  for (const std::string& word : unexpected) {
+    if (!IsFlag(word)) continue;
+    const std::string flag = word.substr(0, word.find('='));
+    const std::string question = DidYouMean(flag, known);
+    return absl::StrCat("there is no flag '", flag, "'", question.empty() ? "" : ": ", question);
+  }
+  return std::nullopt;
 }
 
 // Of a parse that failed: one line that ends in the help to read.
@@ -71,7 +94,9 @@ std::string UsageError(const CLI::App& program, const CLI::ParseError& error, in
   const Named named = NamedCommand(program);
   std::string what = error.what();
   if (error.get_name() == "ConversionError") what = WrongValue(*named.app, what);
-  return absl::StrCat(what, "; see ", named.path, " --help");
+  const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  if (is_extra) what = WrongFlag(*named.app, program.remaining(true)).value_or(what);
+  return absl::StrCat(what, absl::EndsWith(what, "?") ? " See " : "; see ", named.path, " --help");
 }
 
 std::string WhyEmpty(const std::string& text) {
@@ -146,6 +171,8 @@ Flag Command::AddText(const std::string& name, const std::function<void(const st
                       const std::string& help) {
   return Flag(app_->add_option_function<std::string>(name, take, help));
 }
+
+void Command::Example(const std::string& line) { app_->footer(absl::StrCat("Example:\n  ", line)); }
 
 void Command::OnRun(std::function<int()> run) {
   app_->callback([to = run_, run = std::move(run)] { *to = run; });

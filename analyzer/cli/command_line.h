@@ -60,6 +60,8 @@ class Command {
   // Calls `take` with the value.
   Flag AddText(const std::string& name, const std::function<void(const std::string&)>& take, const std::string& help);
 
+  // A line of the shell, shown at the end of --help.
+  void Example(const std::string& line);
   // What the program does when this command is given; the result is its exit code.
   void OnRun(std::function<int()> run);
   bool IsGiven(const std::string& flag) const;

@@ -91,6 +91,7 @@ int RunConvert(const ConvertFlags& flags) {
 
 void AddConvert(CommandLine& line) {
   Command app = line.AddCommand("convert", "write a recording, snapshot, trace or packing problem in another format");
+  app.Example("ashlar convert snapshot.pickle run.ashlar");
   auto flags = std::make_shared<ConvertFlags>();
   app.Add("input", flags->input, "a file, or - for standard input").Required();
   app.Add("output", flags->output, "a file that ends in .ashlar, .pickle, .trace or .csv; or - with --to").Required();

@@ -53,6 +53,7 @@ int RunDiff(const DiffFlags& flags) {
 
 void AddDiff(CommandLine& line) {
   Command app = line.AddCommand("diff", "what grew between two snapshots or traces");
+  app.Example("ashlar diff before.pickle after.pickle");
   auto flags = std::make_shared<DiffFlags>();
   app.Add("a", flags->a, "a file, or - for standard input").Required();
   app.Add("b", flags->b, "a file, or - for standard input").Required();

@@ -172,6 +172,7 @@ int RunDryRun(const DryRunFlags& flags) {
 
 void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   Command app = line.AddCommand("dry-run", "run a program, unchanged, without a GPU: -- PROGRAM ARGS...");
+  app.Example("ashlar dry-run --device A100-80GB -- python train.py");
   auto flags = std::make_shared<DryRunFlags>();
   flags->program = std::move(program);
   AddMachineFlags(app, flags->machine);

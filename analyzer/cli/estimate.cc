@@ -12,6 +12,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/model_flags.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/cli/size_flag.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/plan/fit.h"
 #include "analyzer/estimate/plan/levers.h"
@@ -49,18 +50,6 @@ struct EstimateFlags {
   std::optional<Command> command;  // tells which flags were given
 };
 
-absl::Status ReadSize(const char* flag, const std::string& text, std::optional<std::uint64_t>& out) {
-  if (text.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::uint64_t> bytes = ParseBytes(text);
-  if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", bytes.status().message()));
-  if (*bytes > answers::kMostCapacityBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": '", text, "' is above ", FormatBytes(answers::kMostCapacityBytes)));
-  }
-  out = *bytes;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags) {
   estimate::EstimateOptions out = flags.options;
   out.run.is_training = !flags.is_inference;
@@ -73,15 +62,18 @@ absl::StatusOr<estimate::EstimateOptions> ReadOptions(const EstimateFlags& flags
     if (!attention.ok()) return absl::InvalidArgumentError(absl::StrCat("--attention: ", attention.status().message()));
     out.run.attention = *attention;
   }
-  if (absl::Status status = ReadSize("--capacity", flags.capacity, out.capacity_bytes); !status.ok()) return status;
+  absl::Status sizes = ReadSize("--capacity", flags.capacity, DeviceSizes(), out.capacity_bytes);
+  SizeRange context = DeviceSizes();
+  context.begin_bytes = 0;
+  sizes.Update(ReadSize("--context", flags.context, context, out.context_bytes));
   if (!flags.fit.empty()) {
-    if (absl::Status status = ReadSize("--fit", flags.fit.front(), out.capacity_bytes); !status.ok()) return status;
+    sizes.Update(ReadSize("--fit", flags.fit.front(), DeviceSizes(), out.capacity_bytes));
     out.capacity_flag = "--fit";
   }
+  if (!sizes.ok()) return sizes;
   if (flags.command->IsGiven("--fit") && out.device.empty() && !out.capacity_bytes.has_value()) {
     return absl::InvalidArgumentError("--fit: into how much? Give --fit 16GiB, --device or --capacity");
   }
-  if (absl::Status status = ReadSize("--context", flags.context, out.context_bytes); !status.ok()) return status;
   if (flags.input.empty() == !flags.parameters.has_value()) {
     return absl::InvalidArgumentError("give a model file, or --parameters N; see ashlar estimate --help");
   }
@@ -237,6 +229,7 @@ void AddSimulationFlags(Command& app, EstimateFlags& flags) {
 
 void AddEstimate(CommandLine& line) {
   Command app = line.AddCommand("estimate", "the memory of a training or inference run before it starts");
+  app.Example("ashlar estimate config.json --batch 8 --seq 1024 --device A100-80GB");
   auto flags = std::make_shared<EstimateFlags>();
   app.Add("model", flags->input, "a Hugging Face config.json or a model file (docs/guide/estimate.md), or - for stdin");
   app.Add("--parameters", flags->parameters, "in place of a file: how many parameters the model has");

@@ -12,6 +12,7 @@
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/cli/size_flag.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/report/explain_model.h"
 #include "analyzer/readers/input_file.h"
@@ -51,14 +52,6 @@ absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank, c
   return analyses::RankPeak{rank, run->timeline.allocated_peak().bytes, run->timeline.reserved_peak().bytes};
 }
 
-absl::Status ReadDeviceUsed(const std::string& text, answers::ExplainOptions& options) {
-  if (text.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::uint64_t> used = ParseBytes(text);
-  if (!used.ok()) return absl::InvalidArgumentError(absl::StrCat("--device-used: ", used.status().message()));
-  options.device_used_bytes = *used;
-  return absl::OkStatus();
-}
-
 // Which tensors of the model, if one is given, have the size of the request that failed.
 absl::Status AddModel(const std::string& file, Explanations& explanations) {
   if (file.empty()) return absl::OkStatus();
@@ -85,7 +78,9 @@ int RunExplain(const ExplainFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
   answers::ExplainOptions options{.replay = *std::move(settings)};
-  if (absl::Status status = ReadDeviceUsed(flags.device_used, options); !status.ok()) return Fail(kUsage, status);
+  if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
+      !status.ok())
+    return Fail(kUsage, status);
   ProgressLine line;
   options.replay.progress = line.Shower();
   if (absl::Status status = ReadRanks(flags.ranks, options); !status.ok()) return FailLoad(status);
@@ -102,6 +97,7 @@ int RunExplain(const ExplainFlags& flags) {
 
 void AddExplain(CommandLine& line) {
   Command app = line.AddCommand("explain", "explain an out-of-memory message, a snapshot or a trace");
+  app.Example("ashlar explain snapshot.pickle --capacity 16GiB");
   auto flags = std::make_shared<ExplainFlags>();
   app.Add("input", flags->input, "a file, or - for standard input").Required();
   app.Add("--json", flags->json, "print JSON (docs/schemas/explain.schema.json)");

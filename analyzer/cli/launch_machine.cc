@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/size_flag.h"
 #include "analyzer/gpus/gpu_table.h"
 #include "analyzer/readers/input_file.h"
 
@@ -159,15 +160,10 @@ absl::Status SetLag(const std::string& lag, Fields& fields) {
 }
 
 absl::Status SetSize(const char* flag, const char* key, const std::string& text, Fields& fields) {
-  if (text.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::uint64_t> bytes = ParseBytes(text);
-  if (!bytes.ok()) return OfFlag(flag, bytes.status());
-  if (*bytes == 0 || *bytes > kRoomBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": '", text, "' is not between 1 byte and ", FormatBytes(kRoomBytes)));
-  }
-  fields[key] = absl::StrCat(*bytes);
-  return absl::OkStatus();
+  std::optional<std::uint64_t> bytes;
+  const absl::Status status = ReadSize(flag, text, {.end_bytes = kRoomBytes + 1}, bytes);
+  if (bytes.has_value()) fields[key] = absl::StrCat(*bytes);
+  return status;
 }
 
 absl::Status SetFlags(const MachineFlags& flags, Fields& fields) {

@@ -80,6 +80,7 @@ int RunRecord(const RecordFlags& flags) {
 
 void AddRecord(CommandLine& line, std::vector<std::string> program) {
   Command app = line.AddCommand("record", "run a program and keep its memory history: -- PROGRAM ARGS...");
+  app.Example("ashlar record -o run.pickle -- python train.py");
   auto flags = std::make_shared<RecordFlags>();
   flags->program = std::move(program);
   app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");

@@ -59,6 +59,7 @@ int RunReplay(const ReplayCommandFlags& flags) {
 
 void AddReplay(CommandLine& line) {
   Command app = line.AddCommand("replay", "replay a request trace or a snapshot under one setting");
+  app.Example("ashlar replay snapshot.pickle --conf expandable_segments:True");
   auto flags = std::make_shared<ReplayCommandFlags>();
   app.Add("trace", flags->input, "a file, or - for standard input").Required();
   app.Add("--json", flags->json, "print JSON (docs/guide/replay.md)");

@@ -12,6 +12,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/cli/size_flag.h"
 #include "analyzer/estimate/run_capture.h"
 #include "analyzer/report/json_values.h"
 #include "kernels/workloads/cuda/cuda_machine.h"
@@ -40,12 +41,9 @@ absl::StatusOr<kernels::RuntimeOptions> RuntimeOf(const RunFlags& flags) {
   kernels::RuntimeOptions out;
   const absl::StatusOr<kernels::DeviceKind> kind = kernels::ParseDeviceKind(flags.device);
   if (!kind.ok()) return OfFlag("--device", kind.status());
-  if (!flags.capacity.empty()) {
-    const absl::StatusOr<std::uint64_t> capacity = ParseBytes(flags.capacity);
-    if (!capacity.ok()) return OfFlag("--capacity", capacity.status());
-    if (*capacity == 0) return absl::InvalidArgumentError("--capacity: 0 bytes hold nothing");
-    out.capacity_bytes = *capacity;
-  }
+  std::optional<std::uint64_t> capacity;
+  if (absl::Status status = ReadSize("--capacity", flags.capacity, {}, capacity); !status.ok()) return status;
+  if (capacity.has_value()) out.capacity_bytes = *capacity;
   const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
   if (!compat.ok()) return OfFlag("--compat", compat.status());
   absl::StatusOr<policy::Options> options = policy::ParseConf(flags.conf, *compat, policy::Keys::kAshlar);
@@ -208,6 +206,7 @@ void AddCommonFlags(Command& app, RunFlags& flags) {
 
 void AddRun(CommandLine& line) {
   Command app = line.AddCommand("run", "run a workload through the allocator and capture it");
+  app.Example("ashlar run bert_training --capacity 16GiB");
   for (const Workload& workload : kernels::Workloads()) {
     Command one = app.AddCommand(std::string(workload.name), std::string(workload.summary));
     auto flags = std::make_shared<RunFlags>();

@@ -136,6 +136,7 @@ int RunSweep(const SweepFlags& flags) {
 
 void AddSweep(CommandLine& line) {
   Command app = line.AddCommand("sweep", "search the settings that serve one trace or several best");
+  app.Example("ashlar sweep rank0.pickle rank1.pickle --capacity 80GiB");
   auto flags = std::make_shared<SweepFlags>();
   app.Add("traces", flags->inputs, "snapshots or request traces; - is standard input").Required();
   app.Add("--confs", flags->confs, "only these: a file with one a line, or a list with ; between");

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "allocator/base/nearest_word.h"
 #include "allocator/base/units.h"
 
 namespace ashlar::gpus {
@@ -197,7 +199,11 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
   if (!without_memory.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("'", name, "' is several cards: ", NamesOf(without_memory)));
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not in the table: ", GpuNames(),
+  std::vector<std::string> names;
+  for (const Gpu& gpu : kGpus) names.emplace_back(gpu.name);
+  const std::string question = DidYouMean(name, names);
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not in the table: ", question,
+                                                 question.empty() ? "" : " ", "known are ", GpuNames(),
                                                  "; or leave it out and give --capacity"));
 }
 

@@ -53,10 +53,9 @@ std::optional<std::size_t> Best(const std::vector<Score>& scores, std::size_t ba
     if (score.failing_traces > 0 || IsBad(score) || SavedShare(score, scores[baseline]) < saved_share) continue;
     left.push_back(i);
   }
-  left = Lowest(
-      scores, left, [](const Score& s) { return 1 + s.regret; }, [](double x) { return x * (1 + kAlikeShare); });
-  left = Lowest(
-      scores, left, [](const Score& s) { return CountedAs(s.risk); }, [](int x) { return x; });
+  left =
+      Lowest(scores, left, [](const Score& s) { return 1 + s.regret; }, [](double x) { return x * (1 + kAlikeShare); });
+  left = Lowest(scores, left, [](const Score& s) { return CountedAs(s.risk); }, [](int x) { return x; });
   left = Lowest(
       scores, left, [](const Score& s) { return s.cost_ns; }, [](std::uint64_t x) { return x + kWorthwhileStallNs; });
   if (left.empty()) return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/remedies/settings_space.h"
+#include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/request_replay.h"
 
 namespace ashlar::remedies {
@@ -34,7 +35,7 @@ absl::StatusOr<std::vector<policy::Options>> OtherOptions(const WhatIfSettings& 
 absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
                                     const policy::Options& options) {
   replay::RequestReplayOptions replay_options{options, settings.device, settings.memory_fraction};
-  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(kAmpleCapacityBytes);
+  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
   replay::RequestReplay replay(std::move(replay_options));
   if (absl::Status status = replay.Run(requests); !status.ok()) return status;
   const core::Stats& stats = replay.allocator().stats();

@@ -23,9 +23,6 @@
 
 namespace ashlar::remedies {
 
-// Memory that no trace fills: used where a capacity is not known.
-inline constexpr std::uint64_t kAmpleCapacityBytes = std::uint64_t{1} << 44;
-
 struct WhatIfSettings {
   policy::Options baseline;                     // what was recorded; its conf names the row
   std::optional<std::uint64_t> capacity_bytes;  // what the allocator can have; nullopt = not known

@@ -1,4 +1,4 @@
-// The memory of a device that never runs out, in bytes: that of a dry run without a capacity.
+// The memory of a device that never runs out, in bytes: what is simulated where a capacity is not known.
 #ifndef ASHLAR_ANALYZER_REPLAY_AMPLE_MEMORY_H_
 #define ASHLAR_ANALYZER_REPLAY_AMPLE_MEMORY_H_
 

@@ -258,7 +258,7 @@ class ProgramMaker {
 
   const std::vector<Event>& events_;
   const bool has_facts_;
-  std::vector<bool> is_fact_before_ = {};         // index = event
+  std::vector<bool> is_fact_before_ = {};                    // index = event
   absl::flat_hash_map<std::size_t, PoolId> emptied_before_;  // event -> what a call of these emptied
   SnapshotProgram program_;
   std::uint32_t next_id_ = 0;

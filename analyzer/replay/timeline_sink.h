@@ -2,7 +2,6 @@
 #ifndef ASHLAR_ANALYZER_REPLAY_TIMELINE_SINK_H_
 #define ASHLAR_ANALYZER_REPLAY_TIMELINE_SINK_H_
 
-
 #include "absl/status/status.h"
 #include "analyzer/replay/op_sink.h"
 #include "analyzer/timeline/timeline_builder.h"

@@ -36,7 +36,8 @@ class Json {
   template <std::signed_integral Int>
   Json(Int value) : value_(static_cast<std::int64_t>(value)) {}
   template <std::unsigned_integral Int>
-  requires(!std::same_as<Int, bool>) Json(Int value) : value_(static_cast<std::uint64_t>(value)) {}
+    requires(!std::same_as<Int, bool>)
+  Json(Int value) : value_(static_cast<std::uint64_t>(value)) {}
   Json(std::string text) : value_(std::move(text)) {}
   Json(const char* text) : value_(std::string(text)) {}
   Json(absl::string_view text) : value_(std::string(text)) {}

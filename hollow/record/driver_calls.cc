@@ -20,8 +20,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
-  return Allocate(
-      {Name::cuMemAlloc_v2, ASHLAR_RETURN}, pointer, [&] { return Asked{bytes}; }, pointer, bytes);
+  return Allocate({Name::cuMemAlloc_v2, ASHLAR_RETURN}, pointer, [&] { return Asked{bytes}; }, pointer, bytes);
 }
 int cuMemAllocManaged(void** pointer, std::size_t bytes, unsigned flags) {
   const auto asked = [&] { return Asked{bytes}; };

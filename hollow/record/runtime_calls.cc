@@ -12,8 +12,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 int cudaMalloc(void** pointer, std::size_t bytes) {
-  return Allocate(
-      {Name::cudaMalloc, ASHLAR_RETURN}, pointer, [&] { return Asked{bytes}; }, pointer, bytes);
+  return Allocate({Name::cudaMalloc, ASHLAR_RETURN}, pointer, [&] { return Asked{bytes}; }, pointer, bytes);
 }
 int cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags) {
   const auto asked = [&] { return Asked{bytes}; };

@@ -24,9 +24,8 @@ ASHLAR_SURFACE int cuGraphDebugDotPrint(void* graph, const char* path, unsigned)
 }
 
 ASHLAR_SURFACE int cuGraphAddEmptyNode(void** node, void* graph, Node* const* after, std::size_t count) {
-  return Driven([&](Process& process) {
-    return AddPlain(process, {node, graph, after, count}, NodeKind::kEmpty, nullptr, 0);
-  });
+  return Driven(
+      [&](Process& process) { return AddPlain(process, {node, graph, after, count}, NodeKind::kEmpty, nullptr, 0); });
 }
 ASHLAR_SURFACE int cuGraphAddKernelNode(void** node, void* graph, Node* const* after, std::size_t count,
                                         const abi::KernelNodeParams* params) {
@@ -121,9 +120,8 @@ ASHLAR_SURFACE int cuGraphAddMemcpyNode(void** node, void* graph, Node* const* a
   CopyWork copy = {};
   if (params == nullptr) return Number(Error::kInvalidValue);
   if (!ReadCopy(*params, &copy)) return Refused("cuGraphAddMemcpyNode of an array");
-  return Driven([&](Process& process) {
-    return AddCopy(process, {node, graph, after, count}, copy, params, sizeof(*params));
-  });
+  return Driven(
+      [&](Process& process) { return AddCopy(process, {node, graph, after, count}, copy, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphMemcpyNodeGetParams(Node* node, abi::DriverMemcpy3D* params) {
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kCopy, params, sizeof(*params)); });
@@ -151,15 +149,13 @@ ASHLAR_SURFACE int cuGraphExecChildGraphNodeSetParams(void* exec, Node* node, vo
 
 ASHLAR_SURFACE int cuGraphAddEventRecordNode(void** node, void* graph, Node* const* after, std::size_t count,
                                              void* event) {
-  return Driven([&](Process& process) {
-    return AddEvent(process, {node, graph, after, count}, NodeKind::kRecordEvent, event);
-  });
+  return Driven(
+      [&](Process& process) { return AddEvent(process, {node, graph, after, count}, NodeKind::kRecordEvent, event); });
 }
 ASHLAR_SURFACE int cuGraphAddEventWaitNode(void** node, void* graph, Node* const* after, std::size_t count,
                                            void* event) {
-  return Driven([&](Process& process) {
-    return AddEvent(process, {node, graph, after, count}, NodeKind::kWaitEvent, event);
-  });
+  return Driven(
+      [&](Process& process) { return AddEvent(process, {node, graph, after, count}, NodeKind::kWaitEvent, event); });
 }
 ASHLAR_SURFACE int cuGraphEventRecordNodeGetEvent(Node* node, void** event) {
   return Driven([&](Process& process) { return GetEvent(process, node, NodeKind::kRecordEvent, event); });

@@ -101,15 +101,13 @@ ASHLAR_SURFACE int cuStreamGetCaptureInfo(void* stream, int* status, unsigned lo
 }
 ASHLAR_SURFACE int cuStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
                                              Node* const** after, std::size_t* count) {
-  return Driven([&](Process& process) {
-    return ReadCapture(process, stream, {status, id, graph, after, nullptr, count});
-  });
+  return Driven(
+      [&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, nullptr, count}); });
 }
 ASHLAR_SURFACE int cuStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph,
                                              Node* const** after, const void** edges, std::size_t* count) {
-  return Driven([&](Process& process) {
-    return ReadCapture(process, stream, {status, id, graph, after, edges, count});
-  });
+  return Driven(
+      [&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, edges, count}); });
 }
 ASHLAR_SURFACE int cuStreamUpdateCaptureDependencies(void* stream, Node* const* nodes, std::size_t count,
                                                      unsigned flags) {

@@ -80,9 +80,8 @@ int ClockOf(const void* handle, int type, unsigned* mhz) {
 using namespace ashlar::hollow;  // NOLINT: the functions below are the library's
 
 ASHLAR_SURFACE int nvmlDeviceGetMemoryInfo(void* handle, NvmlMemory* memory) {
-  return NvmlAnswer(handle, memory, [](int device) {
-    return NvmlMemory{TotalBytes(device), FreeBytes(device), UsedBytes(device)};
-  });
+  return NvmlAnswer(handle, memory,
+                    [](int device) { return NvmlMemory{TotalBytes(device), FreeBytes(device), UsedBytes(device)}; });
 }
 ASHLAR_SURFACE int nvmlDeviceGetMemoryInfo_v2(void* handle, NvmlMemory2* memory) {
   if (memory != nullptr && memory->version != NvmlVersion<NvmlMemory2>(2)) return kNvmlVersionMismatch;

@@ -32,15 +32,13 @@ ASHLAR_SURFACE int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned 
 }
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
                                                Node* const** after, std::size_t* count) {
-  return Locked([&](Process& process) {
-    return ReadCapture(process, stream, {status, id, graph, after, nullptr, count});
-  });
+  return Locked(
+      [&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, nullptr, count}); });
 }
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph,
                                                Node* const** after, const void** edges, std::size_t* count) {
-  return Locked([&](Process& process) {
-    return ReadCapture(process, stream, {status, id, graph, after, edges, count});
-  });
+  return Locked(
+      [&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, edges, count}); });
 }
 
 namespace {

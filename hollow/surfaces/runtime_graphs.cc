@@ -25,9 +25,8 @@ ASHLAR_SURFACE int cudaGraphDebugDotPrint(void* graph, const char* path, unsigne
 }
 
 ASHLAR_SURFACE int cudaGraphAddEmptyNode(void** node, void* graph, Node* const* after, std::size_t count) {
-  return Locked([&](Process& process) {
-    return AddPlain(process, {node, graph, after, count}, NodeKind::kEmpty, nullptr, 0);
-  });
+  return Locked(
+      [&](Process& process) { return AddPlain(process, {node, graph, after, count}, NodeKind::kEmpty, nullptr, 0); });
 }
 ASHLAR_SURFACE int cudaGraphAddKernelNode(void** node, void* graph, Node* const* after, std::size_t count,
                                           const abi::KernelNodeParams* params) {
@@ -163,15 +162,13 @@ ASHLAR_SURFACE int cudaGraphExecChildGraphNodeSetParams(void* exec, Node* node, 
 
 ASHLAR_SURFACE int cudaGraphAddEventRecordNode(void** node, void* graph, Node* const* after, std::size_t count,
                                                void* event) {
-  return Locked([&](Process& process) {
-    return AddEvent(process, {node, graph, after, count}, NodeKind::kRecordEvent, event);
-  });
+  return Locked(
+      [&](Process& process) { return AddEvent(process, {node, graph, after, count}, NodeKind::kRecordEvent, event); });
 }
 ASHLAR_SURFACE int cudaGraphAddEventWaitNode(void** node, void* graph, Node* const* after, std::size_t count,
                                              void* event) {
-  return Locked([&](Process& process) {
-    return AddEvent(process, {node, graph, after, count}, NodeKind::kWaitEvent, event);
-  });
+  return Locked(
+      [&](Process& process) { return AddEvent(process, {node, graph, after, count}, NodeKind::kWaitEvent, event); });
 }
 ASHLAR_SURFACE int cudaGraphEventRecordNodeGetEvent(Node* node, void** event) {
   return Locked([&](Process& process) { return GetEvent(process, node, NodeKind::kRecordEvent, event); });

@@ -190,7 +190,8 @@ Tensor BertModel::AttendSelf(const Layer& layer, const Tensor& hidden, const Ten
   Tensor value = by_head(layer.value(hidden));
   Tensor query = by_head(mixed_query);
   Tensor scores = Matmul(query, Transpose(key, -1, -2));
-  scores = DivScalar(scores, std::sqrt(static_cast<double>(width / heads)));
+  const std::int64_t head_width = width / heads;
+  scores = DivScalar(scores, std::sqrt(static_cast<double>(head_width)));
   scores = Add(scores, mask);
   Tensor probabilities = Softmax(scores);
   probabilities = Dropout(probabilities, dropout(config_.attention_probs_dropout_prob));

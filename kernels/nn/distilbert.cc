@@ -113,7 +113,8 @@ Tensor DistilBertModel::AttendSelf(const Layer& layer, const Tensor& x, const Te
   Tensor query = by_head(layer.query(x));
   Tensor key = by_head(layer.key(x));
   Tensor value = by_head(layer.value(x));
-  query = DivScalar(query, std::sqrt(static_cast<double>(width / heads)));
+  const std::int64_t head_width = width / heads;
+  query = DivScalar(query, std::sqrt(static_cast<double>(head_width)));
   Tensor scores = Matmul(query, Transpose(key, 2, 3));
   Tensor hides = Empty(context_, mask.sizes(), DType::kBool);  // mask == 0
   if (context_.computes()) context_.Do(ops::Fill{hides.view(), 0});

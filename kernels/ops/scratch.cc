@@ -5,8 +5,8 @@
 namespace ashlar::ops {
 namespace {
 
-constexpr std::int64_t kLeastPart = 256;        // elements that a part sums at least
-constexpr std::int64_t kMostParts = 1024;          // of an output
+constexpr std::int64_t kLeastPart = 256;         // elements that a part sums at least
+constexpr std::int64_t kMostParts = 1024;        // of an output
 constexpr std::int64_t kMostPartials = 262'144;  // floats of partial sums, or one an output
 constexpr std::int64_t kMostNormParts = 256;
 constexpr std::int64_t kNormRows = 32;  // that a part sums at least

@@ -37,9 +37,8 @@ absl::Status RunTraining(const Parameters& parameters, Flags& flags, const Train
     return absl::Status(frozen.code(), absl::StrCat("--freeze: ", frozen.message()));
   }
   Training training(parameters, options);
-  return training.Run(steps, loss, [&](std::int64_t step, std::optional<double> value) {
-    on_progress({step, steps, value});
-  });
+  return training.Run(steps, loss,
+                      [&](std::int64_t step, std::optional<double> value) { on_progress({step, steps, value}); });
 }
 
 }  // namespace ashlar::kernels

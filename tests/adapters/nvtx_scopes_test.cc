@@ -1,6 +1,4 @@
 // NVTX ranges as a profiled program pushes them, seen by a recorder. No GPU is needed: NVTX is headers only.
-#include "ashlar/nvtx.h"
-
 #include <gtest/gtest.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -15,6 +13,7 @@
 #include "allocator/core/recorder.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/codec.h"
+#include "ashlar/nvtx.h"
 
 namespace ashlar::adapters {
 namespace {

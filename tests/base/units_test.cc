@@ -46,7 +46,9 @@ TEST_P(ParseBytesReads, Value) {
 
 INSTANTIATE_TEST_SUITE_P(All, ParseBytesReads,
                          testing::Values(Reading{"0", 0}, Reading{"1073741824", 1073741824},
-                                         Reading{"16GiB", 17179869184}, Reading{"1.5 GB", 1610612736},
+                                         Reading{"16GiB", 17179869184}, Reading{"1.5 GB", 1500000000},
+                                         Reading{"10GB", 10000000000}, Reading{"1.5G", 1610612736},
+                                         Reading{"2MB", 2000000}, Reading{"3kb", 3000}, Reading{"1TB", 1000000000000},
                                          Reading{" 512 mib ", 536870912}, Reading{"2k", 2048}, Reading{"7 bytes", 7},
                                          Reading{"18446744073709551615", UINT64_MAX}));
 

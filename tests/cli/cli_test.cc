@@ -65,7 +65,8 @@ TEST_F(CliTest, ConfTakesOurKeys) {
   EXPECT_EQ(replay("--conf compat:torch-2.6")["compat"], "torch-2.6");
   EXPECT_EQ(replay("--conf free_order:per-block-counter")["free_order"], "per-block-counter");
   const nlohmann::json sweep = nlohmann::json::parse(
-      Run("sweep --json --capacity 30MiB " + trace + " --confs 'borrow_across_streams:True;search_after_sync:True'").out);
+      Run("sweep --json --capacity 30MiB " + trace + " --confs 'borrow_across_streams:True;search_after_sync:True'")
+          .out);
   EXPECT_EQ(sweep["rows"].size(), 3u);
 }
 
@@ -73,8 +74,7 @@ TEST_F(CliTest, ConfTakesOurKeys) {
 TEST_F(CliTest, DeviceCostsComeFromATable) {
   const std::string trace = Write("trace.txt", "a 1 20971520 0\na 2 20971520 7\n");
   const std::string costs = Write("costs", "# a GPU\nsegment_alloc_ns 1234567\n");
-  const nlohmann::json replay =
-      nlohmann::json::parse(Run("replay --json " + trace + " --device-costs " + costs).out);
+  const nlohmann::json replay = nlohmann::json::parse(Run("replay --json " + trace + " --device-costs " + costs).out);
   EXPECT_EQ(replay["estimated_driver_ns"], 2 * 1234567);
   const nlohmann::json sweep =
       nlohmann::json::parse(Run("sweep --json " + trace + " --confs default --device-costs " + costs).out);
@@ -86,6 +86,12 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
   const std::string example = std::string("'") + kCliExample + "'";
   ExpectError(Run(""), 2, {"a command is missing: give one of explain, ", "; see ashlar --help"});
   ExpectError(Run("frob"), 2, {"there is no command 'frob': give one of explain, ", "; see ashlar --help"});
+  ExpectError(Run("explian x"), 2, {"there is no command 'explian': did you mean 'explain'? One of explain, "});
+  ExpectError(Run("explain " + example + " --capacty 16GiB"), 2,
+              {"there is no flag '--capacty': did you mean '--capacity'? See ashlar explain --help"});
+  ExpectError(Run("explain " + example + " --frobnicate=1"), 2, {"there is no flag '--frobnicate'; see "});
+  ExpectError(Run("explain " + example + " --capacity 16"), 2, {"--capacity: '16' is 16 bytes", "16GiB"});
+  ExpectError(Run("estimate --parameters 1000 --device H10-80GB"), 2, {"did you mean 'H100-80GB'?"});
   ExpectError(Run("frob --help"), 2, {"there is no command 'frob'"});
   ExpectError(Run("--frob"), 2, {"there is no flag '--frob'"});
   ExpectError(Run("run"), 2, {"a command is missing: give one of ", "bert_training", "; see ashlar run --help"});
@@ -150,7 +156,8 @@ TEST_F(CliTest, ACheckThatFailsIsOne) {
   ExpectError(Run("check " + trace + " --max-ooms -1"), 2, {"--max-ooms: Value -1 not in range 0 to 1000000000"});
   ExpectError(Run("check '" + std::string(kCliExample) + "' --max-ooms 0 --capacity 1GiB"), 2,
               {"--capacity needs a request trace"});
-  ExpectError(Run("check " + trace + " --max-ooms 0 --junit " + folder_ + "none/x"), 3, {"--junit", "cannot write", "No such file"});
+  ExpectError(Run("check " + trace + " --max-ooms 0 --junit " + folder_ + "none/x"), 3,
+              {"--junit", "cannot write", "No such file"});
 }
 
 TEST_F(CliTest, WhatLiesOutsideIsToldBesideTheTrace) {

@@ -77,9 +77,14 @@ class LongWorkTest : public CliTest {
 
 TEST_F(LongWorkTest, EveryCommandShowsHowFarItIs) {
   const std::string other = Write("other", kRequests);
-  const std::vector<std::string> commands = {
-      "explain P", "explain F --rank P", "replay P", "check P --max-reserved 1TiB", "diff F P", "bound P",
-      "convert P " + folder_ + "converted.trace", "sweep F P"};
+  const std::vector<std::string> commands = {"explain P",
+                                             "explain F --rank P",
+                                             "replay P",
+                                             "check P --max-reserved 1TiB",
+                                             "diff F P",
+                                             "bound P",
+                                             "convert P " + folder_ + "converted.trace",
+                                             "sweep F P"};
   std::vector<std::future<Shown>> runs;  // side by side: all they do is wait
   for (const std::string& command : commands) {
     const std::string pipe = Pipe(absl::StrCat("rank", runs.size()));

@@ -62,9 +62,7 @@ static_assert(offsetof(CudaAccess, location) == offsetof(CUmemAccessDesc, locati
 static_assert(offsetof(CudaAccess, flags) == offsetof(CUmemAccessDesc, flags));
 
 template <typename T>
-concept Known = requires {
-  sizeof(T);
-};
+concept Known = requires { sizeof(T); };
 
 // Passed alike: a pointer for a pointer, to what is alike, and else a number as large. What neither knows is alike.
 template <typename Ours, typename Theirs>

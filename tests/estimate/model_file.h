@@ -28,11 +28,11 @@ inline Model ModelOf(const std::string& name, const std::string& architecture = 
 
 // A BERT classifier with four heads.
 inline Model SmallBert(int layers, int hidden, int vocabulary) {
-  absl::StatusOr<Model> model = ReadModel(
-      absl::StrCat(R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"],)",
-                   R"("num_attention_heads": 4, "num_hidden_layers": )", layers, R"(, "hidden_size": )", hidden,
-                   R"(, "intermediate_size": )", 4 * hidden, R"(, "vocab_size": )", vocabulary, "}"),
-      {});
+  absl::StatusOr<Model> model =
+      ReadModel(absl::StrCat(R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"],)",
+                             R"("num_attention_heads": 4, "num_hidden_layers": )", layers, R"(, "hidden_size": )",
+                             hidden, R"(, "intermediate_size": )", 4 * hidden, R"(, "vocab_size": )", vocabulary, "}"),
+                {});
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : Model();
 }

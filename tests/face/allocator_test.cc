@@ -219,7 +219,8 @@ TEST_F(FaceTest, SegmentsAreTiledByTheirBlocks) {
   EXPECT_EQ(segments[0].size_bytes, 20 * kMiB);
   EXPECT_FALSE(segments[0].is_small_pool);
   ASSERT_THAT(segments[0].blocks, SizeIs(4));
-  const std::vector<BlockState> states = {BlockState::kLive, BlockState::kFree, BlockState::kPending, BlockState::kFree};
+  const std::vector<BlockState> states = {BlockState::kLive, BlockState::kFree, BlockState::kPending,
+                                          BlockState::kFree};
   std::uint64_t at = segments[0].address;
   for (std::size_t i = 0; i < states.size(); ++i) {
     EXPECT_EQ(segments[0].blocks[i].state, states[i]);

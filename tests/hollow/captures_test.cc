@@ -52,9 +52,7 @@ TEST_F(CapturesTest, WorkBecomesNodesInTheirOrder) {
   EXPECT_TRUE(streams_.is_capturing());
   ASSERT_EQ(Give(first_), Error::kNone);
   EXPECT_FALSE(runs_now_);
-  ASSERT_EQ(streams_.Submit(
-                first_, NodeKind::kCopy, [&] { ++runs; }, &runs_now_),
-            Error::kNone);
+  ASSERT_EQ(streams_.Submit(first_, NodeKind::kCopy, [&] { ++runs; }, &runs_now_), Error::kNone);
   ASSERT_EQ(End(), Error::kNone);
   EXPECT_FALSE(streams_.is_capturing());
   ASSERT_EQ(graph_->nodes().size(), 2U);

@@ -80,8 +80,8 @@ TEST(ConfParserTest, NonSplitRoundingOfEachVersion) {
   }
 }
 
-// What is wrong with a number: that it is none, or where it lies. PyTorch's own bounds: above 20 up to 2.6, from 2.10 on
-// at least the large segment.
+// What is wrong with a number: that it is none, or where it lies. PyTorch's own bounds: above 20 up to 2.6, from 2.10
+// on at least the large segment.
 TEST(ConfParserTest, ANumberThatIsTooSmallIsToldFromWhatIsNone) {
   struct Key {
     std::string name;
@@ -95,17 +95,32 @@ TEST(ConfParserTest, ANumberThatIsTooSmallIsToldFromWhatIsNone) {
   const std::string huge = "99999999999999999999";
   const std::vector<Key> keys = {
       {"max_split_size_mb", Keys::kTorch, k113, {"5", "20", "-5"}, {huge}, true, "use a whole number of MiB > 20"},
-      {"max_split_size_mb", Keys::kTorch, k210, {"5", "19", "-5"}, {huge}, true,
+      {"max_split_size_mb",
+       Keys::kTorch,
+       k210,
+       {"5", "19", "-5"},
+       {huge},
+       true,
        "use a whole number of MiB >= 20, the large_segment_size_mb in force"},
       {"max_non_split_rounding_mb", Keys::kTorch, k26, {"20"}, {huge}, true, "use a whole number of MiB > 20"},
-      {"max_non_split_rounding_mb", Keys::kTorch, k210, {"19"}, {huge}, true,
+      {"max_non_split_rounding_mb",
+       Keys::kTorch,
+       k210,
+       {"19"},
+       {huge},
+       true,
        "use a whole number of MiB >= 20, the large_segment_size_mb in force"},
       {"large_segment_size_mb", Keys::kTorch, k210, {"10", "0"}, {huge}, true, "use a whole number of MiB > 10"},
       {"roundup_bypass_threshold_mb", Keys::kTorch, k113, {"-1"}, {huge}, true, "use a whole number of MiB >= 0"},
       {"memory_limit_mb", Keys::kAshlar, k210, {"0", "-1"}, {huge}, true, "use a whole number of MiB > 0"},
       {"soft_limit_mb", Keys::kAshlar, k210, {"0"}, {huge}, true, "use a whole number of MiB > 0"},
       {"roundup_power2_divisions", Keys::kTorch, k210, {"-4"}, {huge}, true, "use a power of two"},
-      {"garbage_collection_threshold", Keys::kTorch, k210, {"0", "-0.5"}, {"1", "2", "inf"}, false,
+      {"garbage_collection_threshold",
+       Keys::kTorch,
+       k210,
+       {"0", "-0.5"},
+       {"1", "2", "inf"},
+       false,
        "use a number between 0 and 1, both exclusive"},
       {"per_process_memory_fraction", Keys::kTorch, k210, {"-0.1"}, {"1.01"}, false, "use a number from 0 to 1"},
       {"soft_limit_fraction", Keys::kAshlar, k210, {"0"}, {"1.01"}, false, "use a number above 0, up to 1"},

@@ -127,7 +127,7 @@ TEST(HeapMaxSplitTest, LargeBlocksServeLargeRequestsOnly) {
 
 // Each record that it must notice, changed behind its back.
 TEST(HeapValidateTest, NoticesWhatIsWrong) {
-  const auto says = [](void (*spoil)(Block & live)) {
+  const auto says = [](void (*spoil)(Block& live)) {
     Heap heap{Options()};
     const Plan plan = heap.MakePlan({.bytes = 3 * kMiB, .stream = {}, .pool = {}});
     Block* live = heap.Place(plan, heap.AddSegment(plan, kAddress, plan.segment_bytes));

@@ -87,7 +87,8 @@ inline std::string PrintedSnapshot(const Snapshot& snapshot) {
       absl::StrAppend(&out, "  start ", r.start->has_segments, "\n");
       for (const ReservedRange& range : r.start->reservations) add_range("  reserved at start ", range);
       for (const SnapshotSegment& segment : r.start->segments) {
-        absl::StrAppend(&out, "  at start ", segment.address, " ", segment.size_bytes, " ", segment.blocks.size(), "\n");
+        absl::StrAppend(&out, "  at start ", segment.address, " ", segment.size_bytes, " ", segment.blocks.size(),
+                        "\n");
       }
     }
     for (const Fact& f : r.facts) {

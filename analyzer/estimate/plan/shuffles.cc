@@ -9,6 +9,7 @@
 #include "analyzer/remedies/parallel.h"
 #include "analyzer/remedies/settings_space.h"
 #include "analyzer/remedies/what_if.h"
+#include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/first_failure.h"
 #include "analyzer/replay/request_replay.h"
 
@@ -61,7 +62,7 @@ absl::StatusOr<Outcome> ReplayUnder(const RequestList& list, const Settings& set
   Outcome out;
   if (!settings.needs_fraction) {
     replay::RequestReplayOptions ample{settings.options, {}, {}};
-    ample.device.capacity_bytes = remedies::kAmpleCapacityBytes;
+    ample.device.capacity_bytes = replay::kAmpleBytes;
     replay::RequestReplay replay(std::move(ample));
     if (absl::Status status = replay.Run(list.requests()); !status.ok()) return status;
     out.reserved_bytes = static_cast<std::uint64_t>(replay.allocator().stats().reserved_bytes.all().peak);

@@ -233,10 +233,7 @@ std::vector<HealthyCase> HealthyPrograms() {
       {"a whole training, 8 layers", [] { return HealthyTraining(8, 64 * kMiB, false); }},
       {"a whole training with evaluation", [] { return HealthyTraining(12, 100 * kMiB, true); }},
       {"checkpoint piece by piece", LoadedPieceByPiece},
-      {"even ranks",
-       [] {
-         return Ranks({20 * kGiB, 20 * kGiB + 300 * kMiB, 20 * kGiB, 20 * kGiB});
-       }},
+      {"even ranks", [] { return Ranks({20 * kGiB, 20 * kGiB + 300 * kMiB, 20 * kGiB, 20 * kGiB}); }},
   };
 }
 
@@ -268,18 +265,9 @@ std::vector<SeededCase> ProgramCases() {
       {"2 micro-steps", CauseKind::kGradientsKept, [] { return MicroSteps(2, 64 * kMiB); }},
       {"4 micro-steps", CauseKind::kGradientsKept, [] { return MicroSteps(4, 128 * kMiB); }},
       {"8 micro-steps", CauseKind::kGradientsKept, [] { return MicroSteps(8, 400 * kMiB); }},
-      {"one of 4 ranks", CauseKind::kRankImbalance,
-       [] {
-         return Ranks({10 * kGiB, 10 * kGiB, 10 * kGiB, 14 * kGiB});
-       }},
-      {"the first stage", CauseKind::kRankImbalance,
-       [] {
-         return Ranks({30 * kGiB, 20 * kGiB, 21 * kGiB});
-       }},
-      {"6 % of 40 GiB", CauseKind::kRankImbalance,
-       [] {
-         return Ranks({40 * kGiB, 42600 * kMiB + 2 * kGiB});
-       }},
+      {"one of 4 ranks", CauseKind::kRankImbalance, [] { return Ranks({10 * kGiB, 10 * kGiB, 10 * kGiB, 14 * kGiB}); }},
+      {"the first stage", CauseKind::kRankImbalance, [] { return Ranks({30 * kGiB, 20 * kGiB, 21 * kGiB}); }},
+      {"6 % of 40 GiB", CauseKind::kRankImbalance, [] { return Ranks({40 * kGiB, 42600 * kMiB + 2 * kGiB}); }},
       {"training, then evaluation", CauseKind::kCacheBetweenPhases,
        [] { return CacheLeftOver("evaluate", 30 * kMiB, 100 * kMiB); }},
       {"training, then generation", CauseKind::kCacheBetweenPhases,
