@@ -35,8 +35,8 @@ GROUPS = {  # group -> (its title, what is held to what)
                   'as 0.'),
     'estimate': ('The estimator', 'Against real runs.'),
     'advice': ('Seeded programs, and the advice followed', 'Each has one planted sickness, or none. '
-               '`planted bytes` are counted by the program itself. What is to be pasted was pasted, and the program ran '
-               'again. A healthy program has no failure, no retry, and no setting that lowers its peak by 10 %.'),
+               '`planted bytes` are counted by the program itself. What is to be pasted was pasted, and the program '
+               'ran again. A healthy program has no failure, no retry, and no setting that lowers its peak by 10 %.'),
 }
 
 
