@@ -26,7 +26,7 @@ def growing_pictures(width=64, batch=32, first=48, more=8, steps=30):
             classify_step(model, optimizer, images(batch, size), labels(batch))
 
 
-def found_neighbours(points=1_000_000, width=256, queries=800, each=32, requests=24):
+def found_neighbours(points=1_000_000, width=512, queries=800, each=32, requests=8):
     """A search remembers what it found: made after the scores were let go, it lies where they were."""
     bank = torch.randn(points, width, device="cuda")
     found = []

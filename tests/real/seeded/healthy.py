@@ -18,7 +18,7 @@ def decoder(width=512, depth=6, batch=8, length=512, steps=8):
         train_step(model, optimizer, tokens(batch, length))
 
 
-def checkpointed(width=768, depth=16, batch=8, length=512, steps=6):
+def checkpointed(width=768, depth=16, batch=24, length=512, steps=6):
     model = Decoder(width, depth, checkpointing=True).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     for _ in range(steps):
@@ -58,14 +58,14 @@ def lora(width=1024, depth=8, batch=4, length=512, steps=6):
         train_step(model, optimizer, tokens(batch, length))
 
 
-def image_net(width=64, batch=64, size=96, steps=8):
+def image_net(width=64, batch=256, size=96, steps=8):
     model = ImageNet(width).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for _ in range(steps):
         classify_step(model, optimizer, images(batch, size), labels(batch))
 
 
-def residual_net(batch=64, size=224, steps=6):
+def residual_net(batch=256, size=224, steps=6):
     model = resnet18().cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for _ in range(steps):
@@ -76,7 +76,8 @@ def regression(width=2048, depth=8, batch=4096, steps=10):
     model = mlp(width, depth, inputs=64, outputs=1).cuda()
     optimizer = torch.optim.Adam(model.parameters())
     for _ in range(steps):
-        update(optimizer, functional.mse_loss(model(torch.randn(batch, 64, device="cuda")), torch.zeros(batch, 1).cuda()))
+        wanted = torch.zeros(batch, 1).cuda()
+        update(optimizer, functional.mse_loss(model(torch.randn(batch, 64, device="cuda")), wanted))
 
 
 def trained_and_evaluated(width=512, depth=6, batch=8, length=512, epochs=2):
@@ -132,7 +133,7 @@ def small_teacher(width=768, depth=8, batch=8, length=256, steps=6):
         update(optimizer, language_loss(student(ids), wanted))
 
 
-def averaged(width=64, batch=128, size=96, steps=8):
+def averaged(width=64, batch=512, size=96, steps=8):
     """A moving average of weights that are little beside the activations."""
     model = ImageNet(width).cuda()
     average = copy.deepcopy(model).requires_grad_(False)

@@ -1,6 +1,6 @@
-"""What a seeded program knows of its own sickness, in bytes: the last figure noted, in the file that SEEDED_NOTE names.
+"""What a seeded program knows of its own sickness, in bytes: the last one noted, in the file that SEEDED_NOTE names.
 
-Figures come from shapes, or from PyTorch's own counters at the moment that matters. Notes allocate nothing on the device.
+Figures come from shapes, or from PyTorch's own counters at the moment that matters. A note allocates nothing.
 
     grown = Growth()
     for batch in batches:
@@ -77,9 +77,13 @@ def blocks_of(size):
     return sum(b["requested_size"] for b in blocks if b["state"] == "active_allocated" and b["requested_size"] == size)
 
 
-def free_in_private_pools():
-    pools = [s for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) != (0, 0)]
-    return sum(segment["total_size"] - segment["active_size"] for segment in pools)
+def free_in_private_pools(beside_the_largest=False):
+    free = {}
+    for segment in torch.cuda.memory_snapshot():
+        pool = tuple(segment["segment_pool_id"])
+        if pool != (0, 0):
+            free[pool] = free.get(pool, 0) + segment["total_size"] - segment["active_size"]
+    return sum(free.values()) - (max(free.values()) if beside_the_largest else 0)
 
 
 def free_of_stream(stream):

@@ -44,7 +44,8 @@ def temporaries(width=4096, depth=24, batch=64, steps=4):
     model = mlp(width, depth).cuda()
     optimizer = torch.optim.Adam(model.parameters(), foreach=True)
     for _ in range(steps):
-        functional.mse_loss(model(torch.randn(batch, width, device="cuda")), torch.zeros(batch, width).cuda()).backward()
+        made = model(torch.randn(batch, width, device="cuda"))
+        functional.mse_loss(made, torch.zeros_like(made)).backward()
         torch.cuda.reset_peak_memory_stats()
         before = allocated()
         optimizer.step()

@@ -47,9 +47,9 @@ def prefetched(width=32, batch=64, size=224, steps=12):
         pictures.record_stream(torch.cuda.current_stream())
         with torch.no_grad():
             model(pictures[:batch]).mean()
-        del pictures
         stats = torch.cuda.memory_stats()
         note(stats["active_bytes.all.current"] - stats["allocated_bytes.all.current"])
+        del pictures
 
 
 def graph_of_each_size(width=1024, depth=6, sizes=6, batch=8, length=256):
@@ -65,7 +65,7 @@ def graph_of_each_size(width=1024, depth=6, sizes=6, batch=8, length=256):
             with torch.cuda.graph(graph):
                 out = model(ids)
             graphs.append((graph, ids, out))
-            note(free_in_private_pools())
+            note(free_in_private_pools(beside_the_largest=True))  # one pool for all would be as large as that
         for graph, _, _ in graphs:
             graph.replay()
 

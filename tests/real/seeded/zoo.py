@@ -95,7 +95,8 @@ class Lora(nn.Module):
     def __init__(self, base, rank):
         super().__init__()
         self.base = base
-        self.down, self.up = nn.Linear(base.in_features, rank, bias=False), nn.Linear(rank, base.out_features, bias=False)
+        self.down = nn.Linear(base.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, base.out_features, bias=False)
 
     def forward(self, x):
         return self.base(x) + self.up(self.down(x))
