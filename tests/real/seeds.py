@@ -85,7 +85,7 @@ HOLDERS = [
     Seed('activations.one_long_batch', '6GiB', SAVED, True, IS_FULL),
     Seed('activations.scores', '5GiB', SCORES, True, IS_FULL),
     Seed('activations.scores_of_longer_texts', '24GiB', SCORES, True, IS_FULL),
-    Seed('activations.logits', '8GiB', ('logits_spike',), True),
+    Seed('activations.large_vocabulary', '8GiB', ('logits_spike',), True),
     Seed('exceptions.halved_batch', '8GiB', EXCEPTION, True),
     Seed('exceptions.skipped_batches', '8GiB', EXCEPTION, True),
     Seed('exceptions.emptied_each_step', '24GiB', EMPTIED, has_bytes=False),

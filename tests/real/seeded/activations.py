@@ -1,11 +1,10 @@
 """Activations that a backward pass needs, scores of attention, logits."""
 
 import torch
-from loop import classify_step, images, labels, language_loss, main, tokens, train_step, update
+from loop import classify_step, images, labels, main, tokens, train_step
 from note import allocated, at_failure, blocks_of, over
-from torch.nn import functional
 from torchvision.models import resnet50
-from zoo import Decoder, ImageNet
+from zoo import Decoder
 
 
 def deep_decoder(width=768, depth=24, batch=16, length=512, steps=4):
@@ -56,7 +55,7 @@ def scores_of_longer_texts(width=1024, depth=8, batch=1, first=1024, more=1024, 
             train_step(model, optimizer, tokens(batch, length))
 
 
-def logits(width=512, depth=4, batch=4, length=1024, words=128_256, usual=0, steps=4):
+def large_vocabulary(width=512, depth=4, batch=4, length=1024, words=128_256, steps=4):
     """Logits over a large vocabulary, and their loss."""
     model = Decoder(width, depth, words).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

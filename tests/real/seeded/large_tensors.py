@@ -1,7 +1,7 @@
 """One tensor that lives for the whole run and is larger than all else."""
 
 import torch
-from loop import classify_step, images, labels, main, tokens, train_step, update
+from loop import classify_step, labels, main, tokens, train_step, update
 from note import note, size_of
 from torch import nn
 from torch.nn import functional

@@ -2,7 +2,6 @@
 
 import math
 
-import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
