@@ -41,7 +41,7 @@ TEST_F(RunTest, WithoutAGpuOneLineSaysSo) {
     ExpectError(Run(gpt_ + flags), 2, {"--device cuda: ", "CUDA", ": use --device host, which computes on the CPU"});
   }
   ExpectError(Run(gpt_ + "--device cuda --capacity 1MB?"), 2, {"--capacity: "});
-  ExpectError(Run(gpt_ + "--capacity 0"), 2, {"--capacity: 0 bytes hold nothing"});
+  ExpectError(Run(gpt_ + "--capacity 0"), 2, {"--capacity: '0' is not between 1 B and 16.00 TiB"});
   ExpectError(Run(gpt_ + "--device gpu"), 2, {"--device: there is no device 'gpu': sim, host, cuda"});
 }
 
