@@ -18,7 +18,7 @@ def decoder(width=512, depth=6, batch=8, length=512, steps=8):
         train_step(model, optimizer, tokens(batch, length))
 
 
-def checkpointed(width=768, depth=16, batch=24, length=512, steps=6):
+def checkpointed(width=1536, depth=8, batch=4, length=512, steps=6):
     model = Decoder(width, depth, checkpointing=True).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     for _ in range(steps):
