@@ -15,6 +15,7 @@ ROUNDING = 0.01  # a promised peak may be missed by so much
 
 FIRST, BYTES, VERDICT = 'planted cause named first', 'its bytes within 10 %', 'verdict as planted'
 PROMISE, HEALTHY, AGREES = 'promises kept', 'healthy runs left alone', 'verdict and advice agree'
+CURE, GAIN = 'of these, failures cured', 'of these, peaks lowered by 10 % where nothing failed'
 
 
 class NotAsPlanted(Exception):
@@ -58,11 +59,15 @@ def judge_promise(answer, rerun, verdict):
     if promise.cures_failure:
         is_kept = rerun.failures == 0 and rerun.exit_code == 0
         score(verdict, PROMISE, is_kept, f'{promise.conf} was to cure it: {rerun.failures} requests fail')
+        verdict.scores[CURE] = is_kept
         return
     most = promise.peak_bytes if promise.peak_bytes is not None else answer.peak_bytes
     is_kept = rerun.failures == 0 and rerun.peak_bytes <= most * (1 + ROUNDING)
     score(verdict, PROMISE, is_kept, f'{promise.conf} was to peak at {mib(most)}: {mib(rerun.peak_bytes)}, '
           f'{rerun.failures} requests fail')
+    if not answer.retries:
+        is_worth = rerun.peak_bytes <= (1 - WORTH) * answer.peak_bytes
+        score(verdict, GAIN, is_worth, f'{mib(answer.peak_bytes)} to {mib(rerun.peak_bytes)} is not worth a change')
 
 
 def expect_healthy(answer, best_rerun_bytes):

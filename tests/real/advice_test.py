@@ -134,6 +134,17 @@ class PromiseTest(unittest.TestCase):
         self.assertFalse(self.of({}, {'peak_reserved_bytes': GIB + 20 * MIB}))
         self.assertFalse(self.of({}, {'peak_reserved_bytes': MIB, 'ooms': 1}))
 
+    def test_a_peak_that_is_hardly_lower_is_not_worth_a_change(self):
+        for peak, retries, wanted in ((1.8 * GIB, 0, True), (1.9 * GIB, 0, False), (1.9 * GIB, 2, None)):
+            before = answer(paste=PASTED, retries=retries)
+            got, _ = scores(judge.judge_promise, before, answer(peak_reserved_bytes=int(peak)))
+            self.assertEqual((got[judge.PROMISE], got.get(judge.GAIN)), (True, wanted))
+
+    def test_cures_are_counted_by_themselves(self):
+        for ooms, is_cured in ((0, True), (1, False)):
+            got, _ = scores(judge.judge_promise, answer(paste=PASTED, ooms=1), answer(ooms=ooms))
+            self.assertEqual((got[judge.CURE], judge.GAIN in got), (is_cured, False))
+
     def test_a_setting_without_a_figure_must_not_be_worse(self):
         vague = answer(paste=PASTED)
         for peak, is_kept in ((GIB, True), (3 * GIB, False)):
