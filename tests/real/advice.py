@@ -43,7 +43,8 @@ def run_seed(bench, seed, conf=None):
 
 def show(seed, answer, verdict):
     verdict.cells.update({'capacity': seed.capacity, 'planted': seed.causes[0] if seed.causes else 'nothing',
-                          'verdict': answer.verdict, 'peak': mib(answer.peak_bytes), 'failures': str(answer.failures), 'retries': str(answer.retries),
+                          'verdict': answer.verdict, 'failures': str(answer.failures),
+                          'retries': str(answer.retries), 'peak': mib(answer.peak_bytes),
                           'causes named': advice_judge.names_of(answer)})
 
 
