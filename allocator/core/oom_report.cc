@@ -91,7 +91,7 @@ class Finder {
   std::uint64_t tail_ = 0;
 };
 
-// What of the world, rather than of the cache, stood in the way; empty = nothing that is known.
+// What outside the cache stood in the way; empty = nothing that is known.
 std::string Circumstance(const OomReport& report) {
   const FailedAllocation& failed = report.failed;
   if (failed.limit_bytes.has_value()) {

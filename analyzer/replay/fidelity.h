@@ -26,7 +26,7 @@ struct Fidelity {
 
   // The recorded answers that were used, and nothing else was.
   std::uint64_t segment_addresses_used = 0;  // where the driver put a segment
-  std::uint64_t tails_inferred = 0;          // unsplit rests of blocks older than the window, told from later addresses
+  std::uint64_t tails_inferred = 0;          // unsplit rests of the older blocks, inferred from later addresses
 
   bool IsExact() const { return matched == total && segments_matched == segments_total && final_state_matches; }
 };

@@ -51,9 +51,9 @@ struct SnapshotProgram {
   std::size_t start_count = 0;           // the first requests: blocks older than the window
   std::vector<std::uint32_t> start_ids;  // ids of the start state's blocks, in its order
   timeline::StartState start;
-  std::uint64_t pools_from_addresses = 0;  // allocations whose private pool is told from the recorded address
+  std::uint64_t pools_from_addresses = 0;  // allocations whose private pool is inferred from the recorded address
   std::int64_t requests_end = 0;           // segment events from here on belong to no request
-  std::uint64_t user_releases = 0;         // empty_cache calls told from freed segments
+  std::uint64_t user_releases = 0;         // empty_cache calls inferred from freed segments
   std::uint64_t maybe_releases = 0;        // freed segments right before a new one: empty_cache or the ladder
 };
 

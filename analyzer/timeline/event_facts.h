@@ -12,7 +12,7 @@ namespace ashlar::timeline {
 
 struct EventFacts {
   std::uint64_t block_size_bytes = 0;      // kAlloc: size of the block; 0 = not known or not an allocation
-  std::optional<bool> is_small_pool = {};  // kSegmentAlloc, kSegmentMap; nullopt: told from the size
+  std::optional<bool> is_small_pool = {};  // kSegmentAlloc, kSegmentMap; nullopt: by the size
   std::optional<PoolId> pool = {};         // kSegmentAlloc, kSegmentMap; nullopt: the event's, else the default pool
   std::optional<bool> joins_left = {};     // kSegmentMap: continues the mapped range that ends there; nullopt: if alike
   std::optional<bool> joins_right = {};    // kSegmentMap: continues into the mapped range that begins there
