@@ -42,7 +42,8 @@ absl::StatusOr<kernels::RuntimeOptions> RuntimeOf(const RunFlags& flags) {
   const absl::StatusOr<kernels::DeviceKind> kind = kernels::ParseDeviceKind(flags.device);
   if (!kind.ok()) return OfFlag("--device", kind.status());
   std::optional<std::uint64_t> capacity;
-  if (absl::Status status = ReadSize("--capacity", flags.capacity, DeviceSizes(), capacity); !status.ok()) return status;
+  if (absl::Status status = ReadSize("--capacity", flags.capacity, DeviceSizes(), capacity); !status.ok())
+    return status;
   if (capacity.has_value()) out.capacity_bytes = *capacity;
   const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(flags.compat);
   if (!compat.ok()) return OfFlag("--compat", compat.status());
