@@ -2,9 +2,10 @@
 //
 //   ASHLAR_SURFACE int cublasCreate_v2(void** handle) { return Made<CublasHandle>(handle); }
 //
-// A name that no surface defines is in names/: ASHLAR_REFUSED(name, status) answers that it is not supported and is
-// counted by name; ASHLAR_LAUNCHED(name) is work for the device, which is accepted and not run: what it would have
-// written is unknown from then on. Both are weak, so that a surface's own definition wins. Thread rule: any thread.
+// Every public name is in names/ as well, for where no surface defines it: ASHLAR_REFUSED(name, status) answers that it
+// is not supported and is counted by name; ASHLAR_LAUNCHED(name) is work for the device, which is accepted and not run:
+// what it would have written is unknown from then on. Both are weak: a surface's own definition wins, and the line in
+// names/ then says nothing of what the call does. Thread rule: any thread.
 #ifndef ASHLAR_HOLLOW_SURFACES_SURFACE_H_
 #define ASHLAR_HOLLOW_SURFACES_SURFACE_H_
 
