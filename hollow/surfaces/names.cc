@@ -1,5 +1,5 @@
-// Every public name of NVIDIA's libraries, weakly, for those that no surface defines: see names.py for what each answers
-// and why.
+// Every public name of NVIDIA's libraries, weakly, for those that no surface defines: see names.py for what each
+// answers and why.
 //
 // Compiled alone: a surface declares the same functions with their arguments.
 #include <cstdarg>
