@@ -37,7 +37,7 @@ void CachingAllocator::EmptyCache() {
   const ExclusiveSection section(desks());
   absl::Status status = CannotReturn("EmptyCache");
   if (status.ok()) {
-    ledger_.Note(trace::FactKind::kEmptyCache);
+    ledger_.Note(trace::fact::CacheEmptied{});
     status = ladder_.EmptyCache();
   }
   if (!status.ok()) NoteLoss(section);
@@ -49,7 +49,7 @@ void CachingAllocator::CollectGarbage(std::uint64_t target_bytes) {
   const absl::Status status = CannotReturn("CollectGarbage");
   ladder_.errors().Note(status);
   if (!status.ok()) return;
-  ledger_.Note(trace::FactKind::kCollectGarbage, target_bytes);
+  ledger_.Note(trace::fact::GarbageCollected{target_bytes});
   ladder_.CollectGarbage(target_bytes);
 }
 
@@ -59,7 +59,7 @@ absl::Status CachingAllocator::TakeDeviceError() {
 }
 
 void CachingAllocator::NoteLimit(const ExclusiveSection& section) {
-  ledger_.Note(trace::FactKind::kLimit, limits_.bytes().value_or(trace::kNoLimit));
+  ledger_.Note(trace::fact::LimitSet{limits_.bytes()});
   ChooseMode(section);
 }
 
@@ -127,7 +127,7 @@ absl::Status CachingAllocator::EmptyPool(PoolId pool) {
   if (absl::Status status = CannotReturn("EmptyPool"); !status.ok()) return status;
   if (pool.IsDefault() || ledger_.heap().FindPair(pool) == nullptr) return absl::OkStatus();
   if (absl::Status status = pools_.CheckUnused(pool); !status.ok()) return status;
-  ledger_.Note(trace::FactKind::kEmptyPool, 0, pool);
+  ledger_.Note(trace::fact::PoolEmptied{pool});
   absl::Status status = ladder_.EmptyPool(pool);
   if (!status.ok()) NoteLoss(section);
   return status;

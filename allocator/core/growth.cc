@@ -15,7 +15,7 @@ Growth DeviceGrowth::Grow(const policy::Plan& plan) {
 }
 
 Growth DeviceGrowth::Refused(std::uint64_t bytes) {
-  ledger_.Note(trace::FactKind::kRefused, bytes);
+  ledger_.Note(trace::fact::GrowthRefused{bytes});
   return {.refusal = Refusal::kOutOfMemory};
 }
 

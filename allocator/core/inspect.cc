@@ -19,7 +19,7 @@ std::vector<trace::ReservedRange> Inspection::ReservationsNow() const {
 
 trace::RecordedStart Inspection::StartNow() const { return StartOf(allocator_.ledger_.heap()); }
 
-std::vector<trace::Fact> Inspection::PoolsNow() const { return allocator_.pools_.Facts(); }
+std::vector<trace::AnyFact> Inspection::PoolsNow() const { return allocator_.pools_.Facts(); }
 
 std::optional<std::uint64_t> Inspection::LimitNow() const { return allocator_.limits_.bytes(); }
 

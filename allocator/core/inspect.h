@@ -36,7 +36,7 @@ class Inspection {
   std::vector<trace::SnapshotSegment> SegmentsNow() const;    // by address
   std::vector<trace::ReservedRange> ReservationsNow() const;  // oldest first
   trace::RecordedStart StartNow() const;
-  std::vector<trace::Fact> PoolsNow() const;  // routes, users and traits, as the facts that lead there
+  std::vector<trace::AnyFact> PoolsNow() const;  // routes, users and traits, as the facts that lead there
   std::optional<std::uint64_t> LimitNow() const;
   // What a recording of it says before its first event (recorded_head.h).
   trace::Snapshot HeadNow(int device) const;

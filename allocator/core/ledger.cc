@@ -56,7 +56,7 @@ void Ledger::RemoveSegment(policy::Block* whole) {
 policy::Block* Ledger::AddReservation(const policy::Plan& plan, std::uint64_t address, std::uint64_t size_bytes,
                                       std::uint64_t page_bytes) {
   policy::Block* block = heap_.AddReservation(plan, address, size_bytes, page_bytes);
-  Note(trace::FactKind::kReserved, address);
+  Note(trace::fact::AddressesReserved{address});
   return block;
 }
 
@@ -97,7 +97,7 @@ policy::Block* Ledger::Place(const policy::Plan& plan, policy::Block* block) {
 void Ledger::HandOut(const policy::Block& block, const policy::Plan& plan) {
   const policy::Lane& lane = *block.segment->lane;
   if (lane.stream != plan.stream || lane.pool != plan.pool) {
-    Note(trace::FactKind::kAsked, Handle(plan.stream), plan.pool->id);
+    Note(trace::fact::AskedFor{plan.pool->id, plan.stream});
   }
   BookAllocated(block, 1);
   BookActive(block, 1);
@@ -130,8 +130,8 @@ void Ledger::RecordOom(const policy::Plan& plan, std::uint64_t device_free_bytes
   Emit(event, 0);
 }
 
-void Ledger::Note(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
-  if (sink_ != nullptr) TellSink("OnFact", [&] { sink_->OnFact(kind, bytes, pool); });
+void Ledger::Note(const trace::AnyFact& fact) {
+  if (sink_ != nullptr) TellSink("OnFact", [&] { sink_->OnFact(fact); });
 }
 
 void Ledger::Emit(Action action, const policy::AddressRange& range, const policy::Lane& lane,

@@ -66,7 +66,7 @@ class Ledger {
   void CountRejection() { ++stats_.num_oom_rejections; }
   void RecordOom(const policy::Plan& plan, std::uint64_t device_free_bytes);
   // What lay between two decisions (trace/fact.h).
-  void Note(trace::FactKind kind, std::uint64_t bytes = 0, PoolId pool = {});
+  void Note(const trace::AnyFact& fact);
 
   // --- what the cache served: none of it took a statistic above its peak ---
   void Fold(bool is_small, const Changes& changes, const Changes& increases);

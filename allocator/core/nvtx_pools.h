@@ -29,8 +29,8 @@ class NvtxPools final : public trace::EventSink {
   explicit NvtxPools(trace::EventSink* next = nullptr) : next_(next) {}
 
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
-  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override {
-    if (next_ != nullptr) next_->OnFact(kind, bytes, pool);
+  void OnFact(const trace::AnyFact& fact) override {
+    if (next_ != nullptr) next_->OnFact(fact);
   }
   std::string PlaceOf(std::uint64_t address) const override {
     return next_ == nullptr ? std::string() : next_->PlaceOf(address);

@@ -9,17 +9,13 @@ namespace {
 
 std::string Name(PoolId pool) { return absl::StrCat("pool {", pool.first, ", ", pool.second, "}"); }
 
-std::uint64_t Traits(bool use_on_oom, bool no_split) {
-  return (use_on_oom ? trace::kUsesOnOom : 0) + (no_split ? trace::kNoSplit : 0);
-}
-
 }  // namespace
 
 void Pools::Configure(PoolId pool, bool use_on_oom, bool no_split) {
   policy::PoolPair& pair = ledger_.heap().Pair(pool);
   pair.use_on_oom = use_on_oom;
   pair.no_split = no_split;
-  ledger_.Note(trace::FactKind::kPoolTraits, Traits(use_on_oom, no_split), pool);
+  ledger_.Note(trace::fact::PoolTraits{pool, use_on_oom, no_split});
 }
 
 PoolId Pools::Create() {
@@ -40,7 +36,7 @@ void Pools::AddUser(PoolId pool) {
   }
 }
 
-void Pools::NoteUsers(PoolId pool) { ledger_.Note(trace::FactKind::kPoolUsers, UseCount(pool), pool); }
+void Pools::NoteUsers(PoolId pool) { ledger_.Note(trace::fact::PoolUsers{pool, UseCount(pool)}); }
 
 void Pools::Retain(PoolId pool) {
   AddUser(pool);
@@ -72,28 +68,26 @@ absl::Status Pools::Begin(PoolId pool, StreamFilter filter, RouteKind kind) {
     return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has a route already: EndPool ends it"));
   }
   AddUser(pool);
-  ledger_.Note(trace::FactKind::kPoolBegin, kind == RouteKind::kCapture ? 1 : 0, pool);
+  ledger_.Note(trace::fact::PoolBegun{pool, kind == RouteKind::kCapture});
   return absl::OkStatus();
 }
 
 absl::Status Pools::End(PoolId pool) {
   if (!routes_.Close(pool)) return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has no route"));
-  ledger_.Note(trace::FactKind::kPoolEnd, 0, pool);
+  ledger_.Note(trace::fact::PoolEnded{pool});
   return absl::OkStatus();
 }
 
-std::vector<trace::Fact> Pools::Facts() const {
-  std::vector<trace::Fact> out;
-  const auto add = [&out](trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
-    out.push_back({kind, bytes, 0, pool});
-  };
+std::vector<trace::AnyFact> Pools::Facts() const {
+  std::vector<trace::AnyFact> out;
   routes_.ForEach([&](PoolId pool, RouteKind kind) {
-    add(trace::FactKind::kPoolBegin, kind == RouteKind::kCapture ? 1 : 0, pool);
+    out.emplace_back(trace::fact::PoolBegun{pool, kind == RouteKind::kCapture});
   });
   for (const auto& [id, pair] : ledger_.heap().private_pairs()) {
-    add(trace::FactKind::kPoolUsers, pair->use_count, id);
-    const std::uint64_t traits = Traits(pair->use_on_oom, pair->no_split);
-    if (traits != 0) add(trace::FactKind::kPoolTraits, traits, id);
+    out.emplace_back(trace::fact::PoolUsers{id, pair->use_count});
+    if (pair->use_on_oom || pair->no_split) {
+      out.emplace_back(trace::fact::PoolTraits{id, pair->use_on_oom, pair->no_split});
+    }
   }
   return out;
 }

@@ -56,7 +56,7 @@ class Pools {
   std::vector<DeferredFree> TakeDeferred() { return std::exchange(deferred_, {}); }
 
   // Routes, users and traits, as the facts that lead there.
-  std::vector<trace::Fact> Facts() const;
+  std::vector<trace::AnyFact> Facts() const;
 
  private:
   void AddUser(PoolId pool);

@@ -118,7 +118,7 @@ void Recorder::PutStart() {
   trace::RecordedStart start = inspection_.StartNow();
   for (trace::SnapshotSegment& segment : start.segments) segment.device = options_.device;
   trace::codec::PutStart(start.reservations, &start.segments, encoder_);
-  for (const trace::Fact& fact : inspection_.PoolsNow()) PutFact(fact);
+  for (const trace::AnyFact& fact : inspection_.PoolsNow()) encoder_.AddFact(fact);
 }
 
 void Recorder::PutEnd() {
@@ -272,8 +272,8 @@ std::string Recorder::PlaceOf(std::uint64_t address) const {
   return absl::StrJoin(names, " < ");
 }
 
-void Recorder::OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
-  RecordOrEnd([&] { encoder_.AddFact(kind, bytes, pool); });
+void Recorder::OnFact(const trace::AnyFact& fact) {
+  RecordOrEnd([&] { encoder_.AddFact(fact); });
 }
 
 // A mark has a time of its own, later than every event before it: that is how it is placed among them.
@@ -339,8 +339,8 @@ Recorder::RingContent Recorder::Content() {
   trace::codec::PutStart(standing->start.reservations, nullptr, encoder_);
   encoder_.AddSegments(StateAt::kStart, standing->start.segments);
   PutEnd();
-  PutFact({trace::FactKind::kLimit, standing->limit_bytes.value_or(trace::kNoLimit)});
-  for (const trace::Fact& fact : standing->pools) PutFact(fact);
+  encoder_.AddFact(trace::fact::LimitSet{standing->limit_bytes});
+  for (const trace::AnyFact& fact : standing->pools) encoder_.AddFact(fact);
   encoder_.Seal();
   target_ = &out.end;
   encoder_.End(ring_events_);

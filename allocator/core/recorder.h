@@ -84,7 +84,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   std::string path() const;           // of the file, %p and %h replaced; empty for a ring
 
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
-  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override;
+  void OnFact(const trace::AnyFact& fact) override;
   std::string PlaceOf(std::uint64_t address) const override;
   void NameBlocks(trace::Snapshot& state) const override;
   std::optional<absl::Status> WriteKept(const std::string& path) override;
@@ -94,7 +94,7 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   // What the events of a chunk do not say themselves.
   struct Standing {
     std::optional<std::uint64_t> limit_bytes;
-    std::vector<trace::Fact> pools;
+    std::vector<trace::AnyFact> pools;
     trace::RecordedStart start;
   };
   struct Chunk {
@@ -116,7 +116,6 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   void Begin();
   void PutStart();
   void PutEnd();
-  void PutFact(const trace::Fact& fact) { encoder_.AddFact(fact.kind, fact.bytes, fact.pool); }
   std::shared_ptr<const Standing> StandingNow() const;
   void OnScope(bool is_begin, absl::string_view name) override;
   void Take(trace::codec::ChunkKind kind, absl::string_view payload);

@@ -67,7 +67,7 @@ absl::StatusOr<policy::Block*> CachingAllocator::AllocateExclusively(policy::Req
     const policy::Plan plan = is_freed ? ladder_.Search(request) : ladder_.SkipSearch(request);
     if (plan.block == nullptr) tell = limits_.soft().Begin(ledger_.heap().reserved_bytes(), plan.segment_bytes);
     if (tell == nullptr) {
-      if (!is_freed) ledger_.Note(trace::FactKind::kMissed);
+      if (!is_freed) ledger_.Note(trace::fact::SearchMissed{});
       return Serve(section, plan, as);
     }
     if (is_freed) NoteSearch(plan);
@@ -90,7 +90,7 @@ absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, pol
 
 void CachingAllocator::NoteSearch(const policy::Plan& plan) {
   if (limits_.CollectGarbage() && plan.pool == &ledger_.heap().default_pair().large) {
-    ledger_.Note(trace::FactKind::kMissed, trace::kSearchedHere);
+    ledger_.Note(trace::fact::SearchMissed{.counts_here = true});
   }
 }
 
@@ -105,8 +105,8 @@ absl::StatusOr<policy::Block*> CachingAllocator::Serve(const ExclusiveSection& s
 
 absl::Status CachingAllocator::Fail(const ExclusiveSection& section, const policy::Plan& plan, const Growth& failed) {
   if (failed.refusal != Refusal::kOutOfMemory) {
-    ledger_.Note(trace::FactKind::kAsked, Handle(plan.stream), plan.pool->id);
-    ledger_.Note(trace::FactKind::kGaveUp, plan.request_bytes);
+    ledger_.Note(trace::fact::AskedFor{plan.pool->id, plan.stream});
+    ledger_.Note(trace::fact::GaveUp{plan.request_bytes});
   }
   if (failed.refusal == Refusal::kDeviceError) {
     NoteLoss(section);

@@ -20,7 +20,7 @@ void PutTrace(const Snapshot& snapshot, std::size_t device, codec::Encoder& enco
     if (!has_facts) return;
     const std::vector<Fact>& facts = snapshot.recording->facts;
     for (; next_fact < facts.size() && facts[next_fact].event <= until; ++next_fact) {
-      encoder.AddFact(facts[next_fact].kind, facts[next_fact].bytes, facts[next_fact].pool);
+      encoder.AddFact(facts[next_fact].what);
     }
   };
   encoder.SetDevice(static_cast<int>(device));

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/trace/codec.h"
+#include "allocator/trace/codec_facts.h"
 #include "allocator/trace/codec_format.h"
 #include "allocator/trace/codec_settings.h"
 #include "allocator/trace/record_bytes.h"
@@ -217,13 +218,12 @@ class Decoder {
   }
 
   bool ReadFact(Bytes& in) {
-    const FactKind last = version_ < 2 ? FactKind::kLimit : kLastFactKind;
-    Fact fact;
-    fact.kind = static_cast<FactKind>(in.Below(static_cast<std::uint64_t>(last) + 1));
-    fact.bytes = in.Varint();
-    if (NamesPool(fact.kind)) fact.pool = ReadPool(in);
-    fact.event = Trace().size();
-    if (in.ok()) head_.facts.push_back(fact);
+    codec::FactNumbers numbers;
+    numbers.kind = in.Below(version_ < 2 ? codec::kFactKindsOfVersion1 : codec::kFactKinds);
+    numbers.number = in.Varint();
+    if (!in.ok()) return false;
+    if (codec::NamesPool(numbers.kind)) numbers.pool = ReadPool(in);
+    if (in.ok()) head_.facts.push_back({codec::FactOf(numbers), Trace().size()});
     return in.ok();
   }
 

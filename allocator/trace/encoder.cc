@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocator/trace/codec_facts.h"
+
 namespace ashlar::trace::codec {
 namespace {
 
@@ -131,13 +133,14 @@ void Encoder::AddMark(absl::string_view stage, absl::string_view name, std::int6
   PutVarint(name_id);
 }
 
-void Encoder::AddFact(FactKind kind, std::uint64_t bytes, PoolId pool) {
+void Encoder::AddFact(const AnyFact& fact) {
+  const codec::FactNumbers numbers = codec::NumbersOf(fact);
   Begin(RecordKind::kFact);
-  PutVarint(static_cast<std::uint64_t>(kind));
-  PutVarint(bytes);
-  if (!NamesPool(kind)) return;
-  PutVarint(pool.first);
-  PutVarint(pool.second);
+  PutVarint(numbers.kind);
+  PutVarint(numbers.number);
+  if (!numbers.pool.has_value()) return;
+  PutVarint(numbers.pool->first);
+  PutVarint(numbers.pool->second);
 }
 
 void Encoder::AddSegments(StateAt when, absl::Span<const SnapshotSegment> segments) {

@@ -55,7 +55,7 @@ class Encoder {
   void SetDevice(int device);
   // An annotation; `time_us` may be kNoTime.
   void AddMark(absl::string_view stage, absl::string_view name, std::int64_t time_us);
-  void AddFact(FactKind kind, std::uint64_t bytes, PoolId pool);
+  void AddFact(const AnyFact& fact);
   void AddSegments(StateAt when, absl::Span<const SnapshotSegment> segments);
   void AddReservations(absl::Span<const ReservedRange> reservations);
   void AddSetting(SettingOf whose, absl::string_view key, absl::string_view value);

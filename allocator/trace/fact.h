@@ -1,54 +1,119 @@
 // A fact is something that happened between two events and that a replay needs: an answer of the device, or a call of
 // the program that need not lead to an event.
+//
+//   sink.OnFact(fact::LimitSet{8 * kGiB});
+//   if (const auto* refused = std::get_if<fact::GrowthRefused>(&fact.what)) ... refused->bytes ...
+//
+// The order of the kinds is that of their numbers in recordings (codec_facts.h): a new one goes to the end.
 #ifndef ASHLAR_ALLOCATOR_TRACE_FACT_H_
 #define ASHLAR_ALLOCATOR_TRACE_FACT_H_
 
 #include <cstdint>
+#include <optional>
+#include <variant>
 
 #include "allocator/base/units.h"
 
 namespace ashlar::trace {
 
-enum class FactKind : std::uint8_t {
-  kEmptyCache,  // the program emptied the cache; `bytes` = 0. What was released: the events behind it
-  kRefused,     // the device, or the limit, refused to grow by `bytes` bytes
-  kLimit,       // at most `bytes` bytes from now on; kNoLimit: no limit
+namespace fact {
 
-  // In recordings that name every call (RecordingInfo::has_calls):
-  kEmptyPool,       // the program emptied `pool`
-  kCollectGarbage,  // the program had garbage of `bytes` bytes collected
-  kPoolUsers,       // `pool` has `bytes` users from now on
-  kPoolTraits,      // of `pool`: `bytes` is the sum of kUsesOnOom and kNoSplit
-  kPoolBegin,       // requests are routed to `pool`; `bytes` 1: a graph is being captured
-  kPoolEnd,         // no more
-  kReserved,        // the request under way reserved address space at the address `bytes`
-  kAsked,           // the next event answers a request for `pool` and the stream `bytes`, not for those it names
-  kMissed,          // the request of the next event was searched for before, and is not again (but: kSearchedHere)
-  kGaveUp,          // the request of `bytes` bytes that kAsked is about failed without an event of its own
+// The program emptied the cache. What was released: the events behind it.
+struct CacheEmptied {
+  bool operator==(const CacheEmptied&) const = default;
 };
-inline constexpr FactKind kLastFactKind = FactKind::kGaveUp;
+// The device, or the limit, refused to grow.
+struct GrowthRefused {
+  std::uint64_t bytes = 0;
+  bool operator==(const GrowthRefused&) const = default;
+};
+// From now on; nullopt: no limit.
+struct LimitSet {
+  std::optional<std::uint64_t> bytes;
+  bool operator==(const LimitSet&) const = default;
+};
 
-inline constexpr std::uint64_t kUsesOnOom = 1;
-inline constexpr std::uint64_t kNoSplit = 2;
+// In recordings that name every call (RecordingInfo::has_calls):
 
-// Whether facts of this kind name a pool.
-constexpr bool NamesPool(FactKind kind) {
-  return kind == FactKind::kEmptyPool || kind == FactKind::kAsked ||
-         (kind >= FactKind::kPoolUsers && kind <= FactKind::kPoolEnd);
+// By the program.
+struct PoolEmptied {
+  PoolId pool;
+  bool operator==(const PoolEmptied&) const = default;
+};
+// The program had garbage collected.
+struct GarbageCollected {
+  std::uint64_t target_bytes = 0;
+  bool operator==(const GarbageCollected&) const = default;
+};
+// From now on.
+struct PoolUsers {
+  PoolId pool;
+  std::uint64_t count = 0;
+  bool operator==(const PoolUsers&) const = default;
+};
+struct PoolTraits {
+  PoolId pool;
+  bool uses_on_oom = false;
+  bool no_split = false;
+  bool operator==(const PoolTraits&) const = default;
+};
+// Requests are routed to the pool; where `is_capture`, a graph is being captured.
+struct PoolBegun {
+  PoolId pool;
+  bool is_capture = false;
+  bool operator==(const PoolBegun&) const = default;
+};
+// They are no more.
+struct PoolEnded {
+  PoolId pool;
+  bool operator==(const PoolEnded&) const = default;
+};
+// The request under way reserved address space.
+struct AddressesReserved {
+  std::uint64_t address = 0;
+  bool operator==(const AddressesReserved&) const = default;
+};
+// The next event answers a request for this pool and stream, not for those that it names.
+struct AskedFor {
+  PoolId pool;
+  Stream stream{};
+  bool operator==(const AskedFor&) const = default;
+};
+// The request of the next event was searched for before, and is not again. Where `counts_here`, the fact says nothing
+// of the next event: the pool that garbage is collected from was searched here, which made what is free in it older,
+// and the request asks again later, after callbacks. From version 3 of the file on.
+struct SearchMissed {
+  bool counts_here = false;
+  bool operator==(const SearchMissed&) const = default;
+};
+// The request that AskedFor is about failed without an event of its own.
+struct GaveUp {
+  std::uint64_t bytes = 0;
+  bool operator==(const GaveUp&) const = default;
+};
+
+}  // namespace fact
+
+using AnyFact =
+    std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected,
+                 fact::PoolUsers, fact::PoolTraits, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
+                 fact::AskedFor, fact::SearchMissed, fact::GaveUp>;
+
+// Whether the fact is one of these kinds.
+template <typename... Kinds>
+bool IsAny(const AnyFact& fact) {
+  return (std::holds_alternative<Kinds>(fact) || ...);
 }
 
 // Whether it is a call of the program, or else something within a request.
-constexpr bool IsCall(FactKind kind) {
-  return kind == FactKind::kEmptyCache || (kind >= FactKind::kLimit && kind <= FactKind::kPoolEnd);
+inline bool IsCall(const AnyFact& fact) {
+  return IsAny<fact::CacheEmptied, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected, fact::PoolUsers,
+               fact::PoolTraits, fact::PoolBegun, fact::PoolEnded>(fact);
 }
 
-inline constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
-
 struct Fact {
-  FactKind kind = FactKind::kEmptyCache;
-  std::uint64_t bytes = 0;
+  AnyFact what;
   std::uint64_t event = 0;  // how many events of the device were made before it
-  PoolId pool = {};         // where NamesPool(kind)
 
   bool operator==(const Fact&) const = default;
 };

@@ -11,10 +11,6 @@
 
 namespace ashlar::trace {
 
-// Bytes of a kMissed fact. Such a one says nothing of the next event: the pool that garbage is collected from was
-// searched here, and the request asks again later, after callbacks. From version 3 of the file on.
-inline constexpr std::uint64_t kSearchedHere = 1;
-
 inline void SetFreeAge(SnapshotBlock& block, std::uint64_t searches) { block.requested_bytes = searches; }
 
 // Of a block of RecordedStart; nullopt: the recording does not say, or the block is not free.

@@ -24,8 +24,8 @@ class EventSink {
   virtual ~EventSink() = default;
   // `block_size_bytes`: what the block spans, for kAlloc and kFree*; 0 otherwise.
   virtual void OnEvent(const Event& event, std::uint64_t block_size_bytes) = 0;
-  // What lay between two decisions; `bytes` and `pool` as FactKind says.
-  virtual void OnFact(FactKind /*kind*/, std::uint64_t /*bytes*/, PoolId /*pool*/) {}
+  // What lay between two decisions.
+  virtual void OnFact(const AnyFact& /*fact*/) {}
   // In a child that fork made, before anything else there. False: what it writes is its parent's, and it takes no more.
   virtual bool OnFork() { return true; }
   // Where the live block at `address` was allocated, innermost first ("layer < forward"); empty: not known. Asked as

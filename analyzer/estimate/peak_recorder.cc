@@ -31,8 +31,8 @@ void PeakRecorder::EndStep() {
   SetMoment(0);
 }
 
-void PeakRecorder::OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
-  if (observer_ != nullptr && !is_over_) observer_->OnFact(kind, bytes, pool);
+void PeakRecorder::OnFact(const trace::AnyFact& fact) {
+  if (observer_ != nullptr && !is_over_) observer_->OnFact(fact);
 }
 
 void PeakRecorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) {

@@ -51,7 +51,7 @@ class PeakRecorder final : public trace::EventSink {
   void BeginStep(std::int64_t step);
   void End();  // of the last step; events are ignored from now on
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
-  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override;
+  void OnFact(const trace::AnyFact& fact) override;
 
   // Of the failed request where one failed.
   const PeakMoment& peak() const { return peak_; }

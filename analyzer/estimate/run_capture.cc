@@ -59,9 +59,7 @@ void RunCapture::OnEvent(const trace::Event& event, std::uint64_t block_size_byt
   events_.back().stack = StackNow(event);
 }
 
-void RunCapture::OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) {
-  facts_.push_back({kind, bytes, events_.size(), pool});
-}
+void RunCapture::OnFact(const trace::AnyFact& fact) { facts_.push_back({fact, events_.size()}); }
 
 void RunCapture::OnEnd() {
   if (step_ > 0) Mark("END");

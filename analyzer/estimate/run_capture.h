@@ -27,7 +27,7 @@ class RunCapture final : public RunObserver {
   void OnStep(std::int64_t step) override;
   void OnEnd() override;
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
-  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override;
+  void OnFact(const trace::AnyFact& fact) override;
 
   // After OnEnd.
   const trace::Snapshot& snapshot() const { return snapshot_; }

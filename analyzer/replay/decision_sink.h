@@ -22,8 +22,8 @@ class DecisionSink final : public trace::EventSink {
     device_.Saw(event);
     timeline_.OnEvent(event, block_size_bytes);
   }
-  void OnFact(trace::FactKind kind, std::uint64_t /*bytes*/, PoolId /*pool*/) override {
-    if (kind == trace::FactKind::kRefused) device_.SawRefusal();
+  void OnFact(const trace::AnyFact& fact) override {
+    if (trace::IsAny<trace::fact::GrowthRefused>(fact)) device_.SawRefusal();
   }
   TimelineSink& timeline() { return timeline_; }
 

@@ -24,9 +24,9 @@ namespace ashlar::replay {
 namespace {
 
 using trace::Action;
+using trace::AnyFact;
 using trace::Event;
 using trace::Fact;
-using trace::FactKind;
 
 class LogReplayer {
  public:
@@ -89,8 +89,8 @@ class LogReplayer {
 
   // A search whose request asks again later: it makes what is free older.
   bool IsSearchNext() const {
-    const bool is_missed = HasFact() && facts_[next_fact_].kind == FactKind::kMissed;
-    return is_missed && facts_[next_fact_].bytes == trace::kSearchedHere;
+    const auto* missed = HasFact() ? std::get_if<trace::fact::SearchMissed>(&facts_[next_fact_].what) : nullptr;
+    return missed != nullptr && missed->counts_here;
   }
 
   void CountSearch() {
@@ -100,7 +100,9 @@ class LogReplayer {
 
   void Step() {
     if (IsSearchNext()) return CountSearch();
-    if (HasFact() && trace::IsCall(facts_[next_fact_].kind)) return Call(facts_[next_fact_++]);
+    if (HasFact() && trace::IsCall(facts_[next_fact_].what)) {
+      return std::visit([this](const auto& call) { Call(call); }, facts_[next_fact_++].what);
+    }
     if (!HasFact()) {
       const Event& event = events_[next_event_];
       sink_.timeline().SetOrigin(event.stack, event.time_us);
@@ -117,42 +119,43 @@ class LogReplayer {
     Request();
   }
 
-  void Call(const Fact& fact) {
+  // Calls of the program; nothing else reaches Call.
+  void Call(const trace::fact::LimitSet& limit) { allocator_.SetMemoryLimit(limit.bytes); }
+  void Call(const trace::fact::PoolUsers& users) { SetUsers(users.pool, users.count); }
+  void Call(const trace::fact::PoolTraits& traits) {
+    allocator_.ConfigurePool(traits.pool, traits.uses_on_oom, traits.no_split);
+  }
+  void Call(const trace::fact::PoolBegun& begun) {
     const auto no_stream = [](Stream) { return false; };  // requests name the pool that they were routed to
+    // A ring may say twice what stood when it began.
+    allocator_.BeginPool(begun.pool, no_stream, begun.is_capture ? RouteKind::kCapture : RouteKind::kPlain)
+        .IgnoreError();
+  }
+  void Call(const trace::fact::PoolEnded& ended) { allocator_.EndPool(ended.pool).IgnoreError(); }
+  void Call(const trace::fact::GarbageCollected& collected) {
     const std::size_t first = next_event_;
-    switch (fact.kind) {
-      case FactKind::kLimit:
-        return allocator_.SetMemoryLimit(fact.bytes == trace::kNoLimit ? std::nullopt : std::optional(fact.bytes));
-      case FactKind::kPoolUsers:
-        return SetUsers(fact.pool, fact.bytes);
-      case FactKind::kPoolTraits:
-        return allocator_.ConfigurePool(fact.pool, (fact.bytes & trace::kUsesOnOom) != 0,
-                                        (fact.bytes & trace::kNoSplit) != 0);
-      case FactKind::kPoolBegin:
-        // A ring may say twice what stood when it began.
-        return allocator_.BeginPool(fact.pool, no_stream, fact.bytes == 1 ? RouteKind::kCapture : RouteKind::kPlain)
-            .IgnoreError();
-      case FactKind::kPoolEnd:
-        return allocator_.EndPool(fact.pool).IgnoreError();
-      case FactKind::kCollectGarbage:
-        SetOriginOfNext();
-        allocator_.CollectGarbage(fact.bytes);
-        SkipReleases(std::nullopt);
-        return Compare(first);
-      case FactKind::kEmptyCache:
-      case FactKind::kEmptyPool:
-        SetOriginOfNext();
-        if (fact.kind == FactKind::kEmptyCache) {
-          allocator_.EmptyCache();
-        } else {
-          allocator_.EmptyPool(fact.pool).IgnoreError();
-        }
-        while (IsNext(Action::kFreeCompleted)) Complete(events_[next_event_++].address);
-        SkipReleases(fact.kind == FactKind::kEmptyPool ? std::optional(fact.pool) : std::nullopt);
-        return Compare(first);
-      default:
-        return;
-    }
+    SetOriginOfNext();
+    allocator_.CollectGarbage(collected.target_bytes);
+    SkipReleases(std::nullopt);
+    Compare(first);
+  }
+  void Call(const trace::fact::CacheEmptied&) {
+    Empty([this] { allocator_.EmptyCache(); }, std::nullopt);
+  }
+  void Call(const trace::fact::PoolEmptied& emptied) {
+    Empty([this, &emptied] { allocator_.EmptyPool(emptied.pool).IgnoreError(); }, emptied.pool);
+  }
+  template <typename WithinARequest>
+  void Call(const WithinARequest&) {}
+
+  template <typename Act>
+  void Empty(Act act, std::optional<PoolId> pool) {
+    const std::size_t first = next_event_;
+    SetOriginOfNext();
+    act();
+    while (IsNext(Action::kFreeCompleted)) Complete(events_[next_event_++].address);
+    SkipReleases(pool);
+    Compare(first);
   }
 
   void SetOriginOfNext() {
@@ -228,18 +231,22 @@ class LogReplayer {
   void Request() {
     const std::size_t first = next_event_;
     std::deque<Event> script;
-    std::optional<Fact> asked;
+    std::optional<trace::fact::AskedFor> asked;
     bool is_missed = false;
     while (HasFact() || next_event_ < events_.size()) {
       if (HasFact()) {
-        const Fact& fact = facts_[next_fact_];
-        if (trace::IsCall(fact.kind) || IsSearchNext()) break;  // the request has no end
+        const AnyFact& fact = facts_[next_fact_].what;
+        if (trace::IsCall(fact) || IsSearchNext()) break;  // the request has no end
         ++next_fact_;
-        if (fact.kind == FactKind::kGaveUp) return GiveUp(first, fact.bytes, asked, std::move(script), is_missed);
-        if (fact.kind == FactKind::kAsked) asked = fact;
-        is_missed |= fact.kind == FactKind::kMissed;
-        if (fact.kind == FactKind::kRefused) script.push_back(RefusedAnswer());
-        if (fact.kind == FactKind::kReserved) script.push_back(ReservedAnswer(fact.bytes));
+        if (const auto* gave_up = std::get_if<trace::fact::GaveUp>(&fact)) {
+          return GiveUp(first, gave_up->bytes, asked, std::move(script), is_missed);
+        }
+        if (const auto* asked_for = std::get_if<trace::fact::AskedFor>(&fact)) asked = *asked_for;
+        if (const auto* reserved = std::get_if<trace::fact::AddressesReserved>(&fact)) {
+          script.push_back(ReservedAnswer(reserved->address));
+        }
+        if (trace::IsAny<trace::fact::GrowthRefused>(fact)) script.push_back(RefusedAnswer());
+        is_missed |= trace::IsAny<trace::fact::SearchMissed>(fact);
         continue;
       }
       const Event& event = events_[next_event_];
@@ -254,10 +261,10 @@ class LogReplayer {
     Compare(first);
   }
 
-  void Allocate(std::size_t first, const Event& event, const std::optional<Fact>& asked, std::deque<Event> script,
-                bool is_missed) {
+  void Allocate(std::size_t first, const Event& event, const std::optional<trace::fact::AskedFor>& asked,
+                std::deque<Event> script, bool is_missed) {
     const PoolId pool = asked.has_value() ? asked->pool : event.pool.value_or(PoolId{});
-    const Stream stream = asked.has_value() ? Stream{asked->bytes} : event.stream;
+    const Stream stream = asked.has_value() ? asked->stream : event.stream;
     const bool is_oom = event.action == Action::kOom;
     sink_.timeline().SetOrigin(event.stack, event.time_us);
     device_.BeginLogged(std::move(script), is_oom ? std::optional(event.address) : std::nullopt);
@@ -279,11 +286,11 @@ class LogReplayer {
     Compare(first);
   }
 
-  void GiveUp(std::size_t first, std::uint64_t bytes, const std::optional<Fact>& asked, std::deque<Event> script,
-              bool is_missed) {
+  void GiveUp(std::size_t first, std::uint64_t bytes, const std::optional<trace::fact::AskedFor>& asked,
+              std::deque<Event> script, bool is_missed) {
     if (!asked.has_value()) return;
     device_.BeginLogged(std::move(script), std::nullopt, /*gives_up=*/true);
-    core::Block* block = Ask(bytes, Stream{asked->bytes}, asked->pool, is_missed);
+    core::Block* block = Ask(bytes, asked->stream, asked->pool, is_missed);
     if (block != nullptr) allocator_.Free(block);
     CompleteAll(first);
     Compare(first);

@@ -14,9 +14,7 @@ class SnapshotSink final : public OpSink {
     events.push_back(event);
     events.back().block_size_bytes = block_size_bytes;
   }
-  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId pool) override {
-    facts.push_back({kind, bytes, events.size(), pool});
-  }
+  void OnFact(const trace::AnyFact& fact) override { facts.push_back({fact, events.size()}); }
 
   std::vector<trace::Event> events;
   std::vector<trace::Fact> facts;

@@ -35,9 +35,12 @@ class ProgramMaker {
       for (const trace::Fact& fact : *facts) {
         if (fact.event > events.size()) continue;
         is_fact_before_[fact.event] = true;
-        const bool returns = fact.kind == trace::FactKind::kEmptyCache || fact.kind == trace::FactKind::kEmptyPool ||
-                             fact.kind == trace::FactKind::kCollectGarbage;
-        if (returns) emptied_before_[fact.event] = fact.pool;
+        if (trace::IsAny<trace::fact::CacheEmptied, trace::fact::GarbageCollected>(fact.what)) {
+          emptied_before_[fact.event] = PoolId{};
+        }
+        if (const auto* emptied = std::get_if<trace::fact::PoolEmptied>(&fact.what)) {
+          emptied_before_[fact.event] = emptied->pool;
+        }
       }
     }
     for (const timeline::BlockSpan& block : observed.blocks()) {

@@ -72,9 +72,9 @@ TEST(LedgerTest, PagesOfAReservation) {
   policy::Block* unmapped = ledger.MarkUnmapped(mapped, {kAt, 20 * kMiB});
   EXPECT_EQ(ledger.stats().reserved_bytes.all().current, 0);
   ledger.RemoveReservation(unmapped);
-  EXPECT_EQ(sink.Take(),
-            (std::vector<std::string>{absl::StrCat("fact ", static_cast<int>(trace::FactKind::kReserved), " ", kAt),
-                                      "segment_map 20971520", "segment_unmap 20971520"}));
+  EXPECT_EQ(sink.Take(), (std::vector<std::string>{
+                             absl::StrCat("fact ", trace::AnyFact(trace::fact::AddressesReserved{}).index(), " ", kAt),
+                             "segment_map 20971520", "segment_unmap 20971520"}));
   EXPECT_EQ(ledger.stats().num_device_alloc, 1u);
   EXPECT_EQ(ledger.stats().num_device_free, 1u);
   EXPECT_EQ(ledger.Validate(), absl::OkStatus());
@@ -149,8 +149,9 @@ TEST(LedgerTest, ABlockOfAnotherStreamNamesTheRequest) {
   parts.ledger.SetSink(&sink);
   const policy::Plan plan = parts.ledger.heap().MakePlan({2 * kMiB, Stream{9}, {}});
   parts.ledger.HandOut(*block, plan);
-  EXPECT_EQ(sink.Take(), (std::vector<std::string>{
-                             absl::StrCat("fact ", static_cast<int>(trace::FactKind::kAsked), " 9"), "alloc 2097152"}));
+  EXPECT_EQ(sink.Take(),
+            (std::vector<std::string>{absl::StrCat("fact ", trace::AnyFact(trace::fact::AskedFor{}).index(), " 9"),
+                                      "alloc 2097152"}));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "allocator/core/pools.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/options.h"
+#include "allocator/trace/codec_facts.h"
 #include "allocator/trace/sink.h"
 
 namespace ashlar::core {
@@ -29,8 +30,9 @@ class ToldSink final : public trace::EventSink {
   void OnEvent(const trace::Event& event, std::uint64_t /*block_size_bytes*/) override {
     told.push_back(absl::StrCat(trace::ActionName(event.action), " ", event.size_bytes));
   }
-  void OnFact(trace::FactKind kind, std::uint64_t bytes, PoolId /*pool*/) override {
-    told.push_back(absl::StrCat("fact ", static_cast<int>(kind), " ", bytes));
+  void OnFact(const trace::AnyFact& fact) override {
+    const trace::codec::FactNumbers numbers = trace::codec::NumbersOf(fact);
+    told.push_back(absl::StrCat("fact ", numbers.kind, " ", numbers.number));
   }
   std::vector<std::string> Take() { return std::exchange(told, {}); }
 

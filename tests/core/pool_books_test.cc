@@ -70,11 +70,9 @@ TEST(PoolBooksTest, FactsSayWhatStands) {
   Parts parts;
   parts.pools.Configure(kPool, /*use_on_oom=*/true, /*no_split=*/true);
   ASSERT_EQ(parts.pools.Begin(kPool, kStreamSeven, RouteKind::kCapture), absl::OkStatus());
-  using trace::Fact;
-  using trace::FactKind;
-  const std::vector<Fact> wanted = {{FactKind::kPoolBegin, 1, 0, kPool},
-                                    {FactKind::kPoolUsers, 2, 0, kPool},
-                                    {FactKind::kPoolTraits, trace::kUsesOnOom + trace::kNoSplit, 0, kPool}};
+  namespace fact = trace::fact;
+  const std::vector<trace::AnyFact> wanted = {fact::PoolBegun{kPool, true}, fact::PoolUsers{kPool, 2},
+                                              fact::PoolTraits{kPool, true, true}};
   EXPECT_EQ(parts.pools.Facts(), wanted);
 }
 

@@ -322,12 +322,12 @@ TEST(RecorderTest, SaysWhatTheWorldAnswered) {
   ASSERT_EQ(recorder->Write(path), absl::OkStatus());
   const absl::StatusOr<trace::Snapshot> read = trace::Decode(BytesOf(path));
   ASSERT_TRUE(read.ok()) << read.status();
-  using trace::FactKind;
-  const std::vector<trace::Fact> expected = {{FactKind::kLimit, trace::kNoLimit, 0},  // when the ring began
-                                             {FactKind::kLimit, 32 * kMiB, 0},
-                                             {FactKind::kRefused, 30 * kMiB, 2},
-                                             {FactKind::kRefused, 30 * kMiB, 2},
-                                             {FactKind::kEmptyCache, 0, 5}};
+  namespace fact = trace::fact;
+  const std::vector<trace::Fact> expected = {{fact::LimitSet{}, 0},  // when the ring began
+                                             {fact::LimitSet{32 * kMiB}, 0},
+                                             {fact::GrowthRefused{30 * kMiB}, 2},
+                                             {fact::GrowthRefused{30 * kMiB}, 2},
+                                             {fact::CacheEmptied{}, 5}};
   EXPECT_EQ(read->recording->facts, expected);
   EXPECT_EQ(read->recording->device_total_bytes, 64 * kMiB);
   std::remove(path.c_str());

@@ -45,7 +45,7 @@ class CallingSink final : public trace::EventSink {
  public:
   explicit CallingSink(std::function<void()> call) : call_(std::move(call)) {}
   void OnEvent(const trace::Event&, std::uint64_t) override { call_(); }
-  void OnFact(trace::FactKind, std::uint64_t, PoolId) override { call_(); }
+  void OnFact(const trace::AnyFact&) override { call_(); }
 
  private:
   std::function<void()> call_;

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "allocator/base/rng.h"
 #include "allocator/trace/chunk_bytes.h"
+#include "allocator/trace/codec_facts.h"
 #include "allocator/trace/codec_settings.h"
 #include "allocator/trace/encoder.h"
 #include "tests/trace/printed_snapshot.h"
@@ -150,9 +151,8 @@ Snapshot AnySnapshot(std::uint64_t seed) {
     }
     const std::size_t events = out.device_traces[static_cast<std::size_t>(info.device)].size();
     for (std::uint64_t at = 0; at <= events && info.facts.size() < 50; at += rng.Below(events / 20 + 2)) {
-      Fact fact{static_cast<FactKind>(rng.Below(static_cast<std::uint64_t>(kLastFactKind) + 1)), AnyNumber(rng), at};
-      if (NamesPool(fact.kind)) fact.pool = {AnyNumber(rng), AnyNumber(rng)};
-      info.facts.push_back(fact);
+      info.facts.push_back(
+          {codec::FactOf({rng.Below(codec::kFactKinds), AnyNumber(rng), PoolId{AnyNumber(rng), AnyNumber(rng)}}), at});
     }
     info.has_calls = rng.Below(2) == 0;
     if (rng.Below(2) == 0) AddStart(rng, info);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "allocator/trace/codec_facts.h"
 #include "allocator/trace/snapshot.h"
 
 namespace ashlar::trace {
@@ -92,8 +93,10 @@ inline std::string PrintedSnapshot(const Snapshot& snapshot) {
       }
     }
     for (const Fact& f : r.facts) {
-      absl::StrAppend(&out, "  fact ", static_cast<int>(f.kind), " ", f.bytes, " before ", f.event, " pool ",
-                      f.pool.first, " ", f.pool.second, "\n");
+      const codec::FactNumbers numbers = codec::NumbersOf(f.what);
+      const PoolId pool = numbers.pool.value_or(PoolId{});
+      absl::StrAppend(&out, "  fact ", numbers.kind, " ", numbers.number, " before ", f.event, " pool ", pool.first,
+                      " ", pool.second, "\n");
     }
   }
   const Traits& t = snapshot.traits;
