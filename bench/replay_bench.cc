@@ -44,8 +44,8 @@ std::int64_t ReplayOnOurs(const trace::RequestTrace& trace) {
 std::int64_t ReplayOnSet(const trace::RequestTrace& trace) {
   RivalSetEngine engine;
   std::vector<std::uint64_t> addresses(trace.id_count);
-  for (const trace::Request& request : trace.requests) {
-    if (request.kind == trace::RequestKind::kAlloc) {
+  for (const trace::Op& request : trace.requests) {
+    if (request.kind == trace::OpKind::kAlloc) {
       addresses[request.id] = engine.Allocate(request.bytes, request.stream);
     } else {
       engine.Free(addresses[request.id]);
@@ -164,8 +164,8 @@ Pickle MakePickle() {
   core::CachingAllocator allocator(&device, {});
   allocator.SetSink(&sink);
   std::vector<core::Block*> blocks(trace.id_count);
-  for (const trace::Request& request : trace.requests) {
-    if (request.kind == trace::RequestKind::kAlloc) {
+  for (const trace::Op& request : trace.requests) {
+    if (request.kind == trace::OpKind::kAlloc) {
       blocks[request.id] = *allocator.Allocate(request.bytes, request.stream);
     } else {
       allocator.Free(blocks[request.id]);

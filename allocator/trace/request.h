@@ -1,4 +1,4 @@
-// A request is what a program asks of an allocator: the input of a replay. A plain text trace is a list of requests.
+// An op is one thing that a program asks of an allocator: the input of a replay. A plain text trace is a list of them.
 #ifndef ASHLAR_ALLOCATOR_TRACE_REQUEST_H_
 #define ASHLAR_ALLOCATOR_TRACE_REQUEST_H_
 
@@ -9,7 +9,7 @@
 
 namespace ashlar::trace {
 
-enum class RequestKind : std::uint8_t {
+enum class OpKind : std::uint8_t {
   kAlloc,         // `bytes` on `stream`, known as `id` from now on
   kFree,          // the block of `id`
   kRecordStream,  // `stream` also uses the block of `id`
@@ -18,16 +18,16 @@ enum class RequestKind : std::uint8_t {
   kEmptyCache,    // the cache returns what it can
 };
 
-struct Request {
+struct Op {
   std::uint64_t bytes = 0;
   Stream stream{};
   std::uint32_t id = 0;  // dense: 0 .. id_count - 1
-  RequestKind kind = RequestKind::kAlloc;
+  OpKind kind = OpKind::kAlloc;
   std::uint16_t pool = 0;  // index in RequestTrace::pools
 };
 
 struct RequestTrace {
-  std::vector<Request> requests;  // position = the trace's op number
+  std::vector<Op> requests;  // position = the trace's op number
   std::uint32_t id_count = 0;
   std::vector<PoolId> pools = {PoolId{}};  // the first is the default pool
 };

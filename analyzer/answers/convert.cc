@@ -41,7 +41,7 @@ trace::RequestTrace RequestsOf(const readers::PackingProblem& problem) {
   for (const Edge& edge : edges) {
     out.requests.push_back({.bytes = edge.is_begin ? problem.buffers[edge.id].size : 0,
                             .id = edge.id,
-                            .kind = edge.is_begin ? trace::RequestKind::kAlloc : trace::RequestKind::kFree});
+                            .kind = edge.is_begin ? trace::OpKind::kAlloc : trace::OpKind::kFree});
   }
   return out;
 }

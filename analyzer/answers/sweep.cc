@@ -13,8 +13,8 @@ namespace ashlar::answers {
 namespace {
 
 bool HasAllocation(const trace::RequestTrace& requests) {
-  for (const trace::Request& request : requests.requests) {
-    if (request.kind == trace::RequestKind::kAlloc && request.bytes > 0) return true;
+  for (const trace::Op& request : requests.requests) {
+    if (request.kind == trace::OpKind::kAlloc && request.bytes > 0) return true;
   }
   return false;
 }

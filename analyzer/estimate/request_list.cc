@@ -14,7 +14,7 @@ void RequestList::OnEvent(const trace::Event& event, std::uint64_t) {
   if (event.action != trace::Action::kFreeRequested) return;
   const auto found = live_.find(event.address);
   if (found == live_.end()) return;
-  requests_.requests.push_back({.stream = event.stream, .id = found->second, .kind = trace::RequestKind::kFree});
+  requests_.requests.push_back({.stream = event.stream, .id = found->second, .kind = trace::OpKind::kFree});
   live_.erase(found);
 }
 

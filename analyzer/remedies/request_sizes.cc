@@ -24,8 +24,8 @@ std::vector<RequestSize> Counted(std::vector<RequestSize> sizes) {
 
 std::vector<RequestSize> SizesOf(const trace::RequestTrace& requests) {
   std::vector<RequestSize> out;
-  for (const trace::Request& request : requests.requests) {
-    if (request.kind != trace::RequestKind::kAlloc || request.bytes == 0) continue;
+  for (const trace::Op& request : requests.requests) {
+    if (request.kind != trace::OpKind::kAlloc || request.bytes == 0) continue;
     if (request.bytes <= policy::kMaxRequestBytes) out.push_back({request.bytes, 1});
   }
   return Counted(std::move(out));

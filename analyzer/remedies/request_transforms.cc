@@ -7,14 +7,14 @@ namespace ashlar::remedies {
 namespace {
 
 using timeline::EventIndex;
-using trace::Request;
-using trace::RequestKind;
+using trace::Op;
+using trace::OpKind;
 using trace::RequestTrace;
 
 // A pool that no framework names.
 constexpr PoolId kOwnPool{UINT64_MAX, UINT64_MAX};
 
-bool Allocates(const Request& request) { return request.kind == RequestKind::kAlloc && request.bytes > 0; }
+bool Allocates(const Op& request) { return request.kind == OpKind::kAlloc && request.bytes > 0; }
 
 bool Contains(absl::Span<const std::uint32_t> ids, std::uint32_t id) {
   return std::binary_search(ids.begin(), ids.end(), id);
@@ -49,7 +49,7 @@ std::optional<RequestPlaces> PlaceRequests(const timeline::Timeline& timeline, c
   std::size_t block = 0;
   std::size_t failure = 0;
   for (std::size_t i = 0; i < requests.requests.size(); ++i) {
-    const Request& request = requests.requests[i];
+    const Op& request = requests.requests[i];
     if (!Allocates(request)) continue;
     const EventIndex next_block = block < blocks.size() ? blocks[block].alloc_event : timeline::kNever;
     const EventIndex next_failure = failure < failures.size() ? failures[failure] : timeline::kNever;
@@ -68,16 +68,15 @@ std::optional<RequestPlaces> PlaceRequests(const timeline::Timeline& timeline, c
 }
 
 RequestTrace OnOneStream(RequestTrace requests) {
-  for (Request& request : requests.requests) {
-    if (request.kind == RequestKind::kAlloc) request.stream = Stream{0};
+  for (Op& request : requests.requests) {
+    if (request.kind == OpKind::kAlloc) request.stream = Stream{0};
   }
   return requests;
 }
 
 RequestTrace WithoutWaits(RequestTrace requests) {
-  return Without(std::move(requests), [](const Request& r) {
-    return r.kind == RequestKind::kRecordStream || r.kind == RequestKind::kStreamSync;
-  });
+  return Without(std::move(requests),
+                 [](const Op& r) { return r.kind == OpKind::kRecordStream || r.kind == OpKind::kStreamSync; });
 }
 
 RequestTrace InDefaultPool(RequestTrace requests) {
@@ -88,16 +87,15 @@ RequestTrace InDefaultPool(RequestTrace requests) {
 RequestTrace InPoolOfTheirOwn(RequestTrace requests, absl::Span<const std::uint32_t> ids) {
   const auto pool = static_cast<std::uint16_t>(requests.pools.size());
   requests.pools.push_back(kOwnPool);
-  for (Request& request : requests.requests) {
-    if (request.kind == RequestKind::kAlloc && Contains(ids, request.id)) request.pool = pool;
+  for (Op& request : requests.requests) {
+    if (request.kind == OpKind::kAlloc && Contains(ids, request.id)) request.pool = pool;
   }
   return requests;
 }
 
 RequestTrace WithoutBlocks(RequestTrace requests, absl::Span<const std::uint32_t> ids) {
-  return Without(std::move(requests), [ids](const Request& r) {
-    const bool names_block =
-        r.kind == RequestKind::kAlloc || r.kind == RequestKind::kFree || r.kind == RequestKind::kRecordStream;
+  return Without(std::move(requests), [ids](const Op& r) {
+    const bool names_block = r.kind == OpKind::kAlloc || r.kind == OpKind::kFree || r.kind == OpKind::kRecordStream;
     return names_block && Contains(ids, r.id);
   });
 }
@@ -107,7 +105,7 @@ RequestTrace WithEmptyCacheAt(const RequestTrace& requests, absl::Span<const std
   out.requests.clear();
   auto next = positions.begin();
   for (std::size_t i = 0; i < requests.requests.size(); ++i) {
-    for (; next != positions.end() && *next <= i; ++next) out.requests.push_back({.kind = RequestKind::kEmptyCache});
+    for (; next != positions.end() && *next <= i; ++next) out.requests.push_back({.kind = OpKind::kEmptyCache});
     out.requests.push_back(requests.requests[i]);
   }
   return out;

@@ -16,14 +16,14 @@ class CallsProgram {
     switch (event.action) {
       case trace::Action::kAlloc:
         ids_[event.address] = next_id_;
-        return Ask({event.size_bytes, event.stream, next_id_++, trace::RequestKind::kAlloc},
+        return Ask({event.size_bytes, event.stream, next_id_++, trace::OpKind::kAlloc},
                    {.event = index, .address = event.address});
       case trace::Action::kOom:
-        return Ask({event.size_bytes, event.stream, next_id_++, trace::RequestKind::kAlloc},
+        return Ask({event.size_bytes, event.stream, next_id_++, trace::OpKind::kAlloc},
                    {.event = index, .is_oom = true});
       case trace::Action::kFreeRequested:
         if (const auto it = ids_.find(event.address); it != ids_.end()) {
-          Ask({0, event.stream, it->second, trace::RequestKind::kFree}, {.event = index});
+          Ask({0, event.stream, it->second, trace::OpKind::kFree}, {.event = index});
           ids_.erase(it);
         }
         return;
@@ -38,7 +38,7 @@ class CallsProgram {
   }
 
  private:
-  void Ask(const trace::Request& request, RecordedAnswer answer) {
+  void Ask(const trace::Op& request, RecordedAnswer answer) {
     answer.segments_from = answer.event + 1;
     program_.requests.requests.push_back(request);
     program_.answers.push_back(answer);

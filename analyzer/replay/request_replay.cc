@@ -25,9 +25,9 @@ absl::Status RequestReplay::Run(const trace::RequestTrace& trace, OpSink* sink) 
   return absl::OkStatus();
 }
 
-absl::Status RequestReplay::Step(const trace::Request& request, const trace::RequestTrace& trace) {
+absl::Status RequestReplay::Step(const trace::Op& request, const trace::RequestTrace& trace) {
   switch (request.kind) {
-    case trace::RequestKind::kAlloc: {
+    case trace::OpKind::kAlloc: {
       absl::StatusOr<core::Block*> block =
           allocator_.Allocate(request.bytes, request.stream, trace.pools[request.pool]);
       if (block.ok()) {
@@ -37,19 +37,19 @@ absl::Status RequestReplay::Step(const trace::Request& request, const trace::Req
       }
       return absl::OkStatus();
     }
-    case trace::RequestKind::kFree:
+    case trace::OpKind::kFree:
       if (core::Block* block = std::exchange(blocks_[request.id], nullptr); block != nullptr) allocator_.Free(block);
       return absl::OkStatus();
-    case trace::RequestKind::kRecordStream:
+    case trace::OpKind::kRecordStream:
       if (core::Block* block = blocks_[request.id]; block != nullptr) allocator_.RecordStream(block, request.stream);
       return absl::OkStatus();
-    case trace::RequestKind::kDeviceSync:
+    case trace::OpKind::kDeviceSync:
       device_.CompleteAllWork();
       return absl::OkStatus();
-    case trace::RequestKind::kStreamSync:
+    case trace::OpKind::kStreamSync:
       device_.CompleteStream(request.stream);
       return absl::OkStatus();
-    case trace::RequestKind::kEmptyCache:
+    case trace::OpKind::kEmptyCache:
       if (request.pool != 0) return EmptyPool(trace.pools[request.pool]);
       allocator_.EmptyCache();
       return absl::OkStatus();

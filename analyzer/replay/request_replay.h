@@ -37,7 +37,7 @@ class RequestReplay {
   const device::SimDevice& device() const { return device_; }
 
  private:
-  absl::Status Step(const trace::Request& request, const trace::RequestTrace& trace);
+  absl::Status Step(const trace::Op& request, const trace::RequestTrace& trace);
   absl::Status EmptyPool(PoolId pool);
 
   device::SimDevice device_;

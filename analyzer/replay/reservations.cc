@@ -35,9 +35,9 @@ std::vector<MappedRange> MappedRanges(const SnapshotProgram& program, const std:
     out.push_back({segment.address, segment.End(), lane, &segment});
   }
   for (std::size_t i = program.start_count; i < program.answers.size(); ++i) {
-    const trace::Request& request = program.requests.requests[i];
+    const trace::Op& request = program.requests.requests[i];
     const RecordedAnswer& answer = program.answers[i];
-    if (request.kind != trace::RequestKind::kAlloc || request.bytes == 0 || request.bytes > policy::kMaxRequestBytes) {
+    if (request.kind != trace::OpKind::kAlloc || request.bytes == 0 || request.bytes > policy::kMaxRequestBytes) {
       continue;
     }
     const LaneId lane{Handle(request.stream), policy::IsSmall(policy::RoundedBytes(request.bytes, options)),

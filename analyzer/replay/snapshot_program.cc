@@ -14,7 +14,7 @@ namespace {
 
 using trace::Action;
 using trace::Event;
-using trace::RequestKind;
+using trace::OpKind;
 
 bool IsSegmentRelease(Action action) { return action == Action::kSegmentFree || action == Action::kSegmentUnmap; }
 
@@ -106,7 +106,7 @@ class ProgramMaker {
         Add({.bytes = block.requested_bytes.value_or(block.size_bytes),
              .stream = segment.stream,
              .id = id,
-             .kind = RequestKind::kAlloc,
+             .kind = OpKind::kAlloc,
              .pool = PoolIndex(segment.pool)},
             {.address = block.address});
       }
@@ -119,7 +119,7 @@ class ProgramMaker {
     program_.start_count = program_.requests.requests.size();
   }
 
-  void Add(const trace::Request& request, const RecordedAnswer& answer) {
+  void Add(const trace::Op& request, const RecordedAnswer& answer) {
     program_.requests.requests.push_back(request);
     program_.answers.push_back(answer);
   }
@@ -162,7 +162,7 @@ class ProgramMaker {
     Add({.bytes = event.size_bytes,
          .stream = event.stream,
          .id = id,
-         .kind = RequestKind::kAlloc,
+         .kind = OpKind::kAlloc,
          .pool = PoolIndex(PoolOf(i))},
         answer);
   }
@@ -174,7 +174,7 @@ class ProgramMaker {
     Add({.bytes = events_[i].size_bytes,
          .stream = events_[i].stream,
          .id = next_id_++,
-         .kind = RequestKind::kAlloc,
+         .kind = OpKind::kAlloc,
          .pool = PoolIndex(events_[i].pool.value_or(PoolId{}))},
         answer);
   }
@@ -182,22 +182,22 @@ class ProgramMaker {
   void AddFree(std::size_t i) {
     const Event& event = events_[i];
     if (!IsFreedAtOnce(i)) return FreeAndWait(i, event.address, AnswerOf(i));
-    Add({.id = ids_[event.address], .kind = RequestKind::kFree}, AnswerOf(i));
+    Add({.id = ids_[event.address], .kind = OpKind::kFree}, AnswerOf(i));
   }
 
   void FreeAndWait(std::optional<std::size_t> i, std::uint64_t address, const RecordedAnswer& answer) {
     const std::uint32_t id = ids_[address];
     const Stream wait = WaitStream(i, address, id);
     waits_[address] = wait;
-    Add({.stream = wait, .id = id, .kind = RequestKind::kRecordStream}, WithoutSegments(answer.event));
-    Add({.id = id, .kind = RequestKind::kFree}, answer);
+    Add({.stream = wait, .id = id, .kind = OpKind::kRecordStream}, WithoutSegments(answer.event));
+    Add({.id = id, .kind = OpKind::kFree}, answer);
   }
 
   void AddCompletion(std::size_t i) {
     const auto it = waits_.find(events_[i].address);
     if (it == waits_.end()) return;  // freed at once
     // Keeps the segment events before it for the request that caused them.
-    Add({.stream = it->second, .kind = RequestKind::kStreamSync}, WithoutSegments(static_cast<std::int64_t>(i)));
+    Add({.stream = it->second, .kind = OpKind::kStreamSync}, WithoutSegments(static_cast<std::int64_t>(i)));
     waits_.erase(it);
   }
 
@@ -216,7 +216,7 @@ class ProgramMaker {
     ++(is_maybe_ladder ? program_.maybe_releases : program_.user_releases);
     RecordedAnswer answer = is_maybe_ladder ? WithoutSegments(static_cast<std::int64_t>(i)) : AnswerOf(i);
     answer.release = is_maybe_ladder ? Release::kMaybeLadder : Release::kUserCall;
-    Add({.kind = RequestKind::kEmptyCache, .pool = PoolIndex(emptied.value_or(PoolId{}))}, answer);
+    Add({.kind = OpKind::kEmptyCache, .pool = PoolIndex(emptied.value_or(PoolId{}))}, answer);
   }
 
   // Where it is recorded that the release whose last event is `i` was asked for: the pool that was to be emptied, the

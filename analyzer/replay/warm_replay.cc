@@ -26,7 +26,7 @@ namespace {
 
 using trace::Action;
 using trace::Event;
-using trace::RequestKind;
+using trace::OpKind;
 
 class WarmReplayer {
  public:
@@ -73,11 +73,11 @@ class WarmReplayer {
     is_growth_ahead_.assign(count, false);
     bool ahead = false;
     for (std::size_t i = count; i-- > program_.start_count;) {
-      const RequestKind kind = program_.requests.requests[i].kind;
-      const bool is_ladder = kind == RequestKind::kEmptyCache && program_.answers[i].release == Release::kMaybeLadder;
-      if (kind == RequestKind::kAlloc) {
+      const OpKind kind = program_.requests.requests[i].kind;
+      const bool is_ladder = kind == OpKind::kEmptyCache && program_.answers[i].release == Release::kMaybeLadder;
+      if (kind == OpKind::kAlloc) {
         ahead = HasGrown(program_.answers[i]);
-      } else if (kind != RequestKind::kStreamSync && !is_ladder) {
+      } else if (kind != OpKind::kStreamSync && !is_ladder) {
         ahead = false;
       }
       is_growth_ahead_[i] = ahead;
@@ -93,28 +93,28 @@ class WarmReplayer {
   }
 
   void Step(std::size_t index) {
-    const trace::Request& request = program_.requests.requests[index];
+    const trace::Op& request = program_.requests.requests[index];
     const RecordedAnswer& answer = program_.answers[index];
     if (answer.event >= 0) sink_.timeline().SetOrigin(EventAt(answer.event).stack, EventAt(answer.event).time_us);
     switch (request.kind) {
-      case RequestKind::kAlloc:
+      case OpKind::kAlloc:
         return Allocate(request, answer);
-      case RequestKind::kFree:
+      case OpKind::kFree:
         if (core::Block* block = std::exchange(blocks_[request.id], nullptr); block != nullptr) allocator_.Free(block);
         return Compare(answer);
-      case RequestKind::kRecordStream:
+      case OpKind::kRecordStream:
         if (core::Block* block = blocks_[request.id]; block != nullptr) {
           allocator_.RecordStream(block, request.stream);
           waiting_[Handle(request.stream)] = {block, block->address};
         }
         return;
-      case RequestKind::kStreamSync:
+      case OpKind::kStreamSync:
         held_.push_back(index);
         if (!is_growth_ahead_[index]) CompleteHeld(held_.size());
         return;
-      case RequestKind::kDeviceSync:
+      case OpKind::kDeviceSync:
         return;
-      case RequestKind::kEmptyCache:
+      case OpKind::kEmptyCache:
         if (answer.release != Release::kMaybeLadder || !is_growth_ahead_[index]) ReleaseMemory(answer);
         return;
     }
@@ -154,7 +154,7 @@ class WarmReplayer {
     return out;
   }
 
-  void Allocate(const trace::Request& request, const RecordedAnswer& answer) {
+  void Allocate(const trace::Op& request, const RecordedAnswer& answer) {
     const PoolId pool = PoolOf(request, answer);
     PrepareGrowth({request.bytes, request.stream, pool}, answer);
     std::optional<std::uint64_t> oom_free_bytes;
@@ -175,7 +175,7 @@ class WarmReplayer {
   }
 
   // An OOM of a pool that the trace does not name happened in one where nothing fits.
-  PoolId PoolOf(const trace::Request& request, const RecordedAnswer& answer) const {
+  PoolId PoolOf(const trace::Op& request, const RecordedAnswer& answer) const {
     const std::vector<PoolId>& pools = program_.requests.pools;
     if (answer.is_pool_known || request.bytes == 0 || request.bytes > policy::kMaxRequestBytes) {
       return pools[request.pool];

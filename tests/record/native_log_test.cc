@@ -110,7 +110,7 @@ TEST(NativeLogTest, TheProgramsRequestsCanBeReplayed) {
   const absl::StatusOr<answers::ObservedRun> run = answers::ObserveSnapshot(Read(Log(kRun)), {});
   ASSERT_TRUE(run.ok()) << run.status();
   std::vector<std::string> requests;
-  for (const trace::Request& request : run->recorded.program.requests.requests) {
+  for (const trace::Op& request : run->recorded.program.requests.requests) {
     requests.push_back(absl::StrCat(static_cast<int>(request.kind), " ", request.id, " ", request.bytes));
   }
   EXPECT_THAT(requests, ElementsAre("0 0 4096", "0 1 1048576", "1 0 0", "0 2 9000000"));

@@ -26,8 +26,8 @@ using analyses::CauseName;
 using analyses::Finding;
 using tests::Diagnosis;
 using tests::SeededInput;
-using trace::Request;
-using trace::RequestKind;
+using trace::Op;
+using trace::OpKind;
 using trace::RequestTrace;
 
 // The capacity a failed request tells, as `ashlar explain` takes it.
@@ -157,19 +157,19 @@ RequestTrace Sample() {
   out.pools = {PoolId{}, PoolId{0, 1}};
   out.id_count = 2;
   out.requests = {
-      {.bytes = 5, .stream = Stream{3}, .id = 0, .kind = RequestKind::kAlloc, .pool = 0},
-      {.bytes = 6, .stream = Stream{4}, .id = 1, .kind = RequestKind::kAlloc, .pool = 1},
-      {.stream = Stream{9}, .id = 0, .kind = RequestKind::kRecordStream},
-      {.id = 0, .kind = RequestKind::kFree},
-      {.stream = Stream{9}, .kind = RequestKind::kStreamSync},
-      {.id = 1, .kind = RequestKind::kFree},
+      {.bytes = 5, .stream = Stream{3}, .id = 0, .kind = OpKind::kAlloc, .pool = 0},
+      {.bytes = 6, .stream = Stream{4}, .id = 1, .kind = OpKind::kAlloc, .pool = 1},
+      {.stream = Stream{9}, .id = 0, .kind = OpKind::kRecordStream},
+      {.id = 0, .kind = OpKind::kFree},
+      {.stream = Stream{9}, .kind = OpKind::kStreamSync},
+      {.id = 1, .kind = OpKind::kFree},
   };
   return out;
 }
 
-std::vector<RequestKind> KindsOf(const RequestTrace& requests) {
-  std::vector<RequestKind> out;
-  for (const Request& request : requests.requests) out.push_back(request.kind);
+std::vector<OpKind> KindsOf(const RequestTrace& requests) {
+  std::vector<OpKind> out;
+  for (const Op& request : requests.requests) out.push_back(request.kind);
   return out;
 }
 
@@ -178,18 +178,17 @@ TEST(RequestTransformsTest, EachChangesWhatItsNameSays) {
   EXPECT_EQ(OnOneStream(Sample()).requests[1].stream, Stream{0});
   EXPECT_EQ(OnOneStream(Sample()).requests[2].stream, Stream{9});
   EXPECT_THAT(KindsOf(WithoutWaits(Sample())),
-              ElementsAre(RequestKind::kAlloc, RequestKind::kAlloc, RequestKind::kFree, RequestKind::kFree));
+              ElementsAre(OpKind::kAlloc, OpKind::kAlloc, OpKind::kFree, OpKind::kFree));
   for (const PoolId& pool : InDefaultPool(Sample()).pools) EXPECT_TRUE(pool.IsDefault());
   const RequestTrace apart = InPoolOfTheirOwn(Sample(), std::vector<std::uint32_t>{1});
   EXPECT_EQ(apart.requests[0].pool, 0);
   EXPECT_EQ(apart.requests[1].pool, 2);
   EXPECT_FALSE(apart.pools[2].IsDefault());
   EXPECT_THAT(KindsOf(WithoutBlocks(Sample(), std::vector<std::uint32_t>{0})),
-              ElementsAre(RequestKind::kAlloc, RequestKind::kStreamSync, RequestKind::kFree));
-  EXPECT_THAT(
-      KindsOf(WithEmptyCacheAt(Sample(), std::vector<std::size_t>{0, 5})),
-      ElementsAre(RequestKind::kEmptyCache, RequestKind::kAlloc, RequestKind::kAlloc, RequestKind::kRecordStream,
-                  RequestKind::kFree, RequestKind::kStreamSync, RequestKind::kEmptyCache, RequestKind::kFree));
+              ElementsAre(OpKind::kAlloc, OpKind::kStreamSync, OpKind::kFree));
+  EXPECT_THAT(KindsOf(WithEmptyCacheAt(Sample(), std::vector<std::size_t>{0, 5})),
+              ElementsAre(OpKind::kEmptyCache, OpKind::kAlloc, OpKind::kAlloc, OpKind::kRecordStream, OpKind::kFree,
+                          OpKind::kStreamSync, OpKind::kEmptyCache, OpKind::kFree));
 }
 
 TEST(RequestTransformsTest, BlocksAreFoundAgainInTheRequests) {
@@ -209,8 +208,8 @@ TEST(RequestTransformsTest, BlocksAreFoundAgainInTheRequests) {
   ASSERT_TRUE(places.has_value());
   ASSERT_EQ(places->ids.size(), diagnosis.timeline().blocks().size());
   std::map<std::uint32_t, std::uint64_t> bytes_of;
-  for (const Request& request : program->requests.requests) {
-    if (request.kind == RequestKind::kAlloc) bytes_of[request.id] = request.bytes;
+  for (const Op& request : program->requests.requests) {
+    if (request.kind == OpKind::kAlloc) bytes_of[request.id] = request.bytes;
   }
   for (std::size_t i = 0; i < places->ids.size(); ++i) {
     EXPECT_EQ(bytes_of.at(places->ids[i]), diagnosis.timeline().blocks()[i].requested_bytes);

@@ -20,11 +20,11 @@ namespace ashlar::tests {
 class RequestList {
  public:
   std::uint32_t Allocate(std::uint64_t bytes, Stream stream = {}) {
-    trace_.requests.push_back({bytes, stream, trace_.id_count, trace::RequestKind::kAlloc, 0});
+    trace_.requests.push_back({bytes, stream, trace_.id_count, trace::OpKind::kAlloc, 0});
     return trace_.id_count++;
   }
-  void Free(std::uint32_t id) { trace_.requests.push_back({0, Stream{}, id, trace::RequestKind::kFree, 0}); }
-  void EmptyCache() { trace_.requests.push_back({0, Stream{}, 0, trace::RequestKind::kEmptyCache, 0}); }
+  void Free(std::uint32_t id) { trace_.requests.push_back({0, Stream{}, id, trace::OpKind::kFree, 0}); }
+  void EmptyCache() { trace_.requests.push_back({0, Stream{}, 0, trace::OpKind::kEmptyCache, 0}); }
   const trace::RequestTrace& trace() const { return trace_; }
 
  private:
@@ -61,12 +61,12 @@ inline trace::RequestTrace RandomRequests(std::uint64_t seed, std::size_t op_cou
 // The list as a plain request trace: what a failed property test prints.
 inline std::string PlainTrace(const trace::RequestTrace& requests) {
   std::string out;
-  for (const trace::Request& request : requests.requests) {
+  for (const trace::Op& request : requests.requests) {
     switch (request.kind) {
-      case trace::RequestKind::kAlloc:
+      case trace::OpKind::kAlloc:
         absl::StrAppend(&out, "a ", request.id, " ", request.bytes, " ", Handle(request.stream), "\n");
         break;
-      case trace::RequestKind::kFree:
+      case trace::OpKind::kFree:
         absl::StrAppend(&out, "f ", request.id, "\n");
         break;
       default:

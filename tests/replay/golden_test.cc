@@ -49,8 +49,8 @@ std::map<std::string, std::int64_t> Numbers(const replay::RequestReplay& replay,
 bool DependsOnStreamOrder(const std::string& key, const trace::RequestTrace& trace) {
   if (key != "peak_inactive_split") return false;
   std::set<Stream> recorded;
-  for (const trace::Request& request : trace.requests) {
-    if (request.kind == trace::RequestKind::kRecordStream) recorded.insert(request.stream);
+  for (const trace::Op& request : trace.requests) {
+    if (request.kind == trace::OpKind::kRecordStream) recorded.insert(request.stream);
   }
   return recorded.size() > 1;
 }

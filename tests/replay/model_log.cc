@@ -27,23 +27,23 @@ void AppendLog(std::size_t op, std::vector<model::Event> events, std::string& lo
   }
 }
 
-void Apply(const trace::Request& request, model::Model& model, std::vector<std::uint64_t>& addresses) {
+void Apply(const trace::Op& request, model::Model& model, std::vector<std::uint64_t>& addresses) {
   std::uint64_t& address = addresses[request.id];
   switch (request.kind) {
-    case trace::RequestKind::kAlloc:
+    case trace::OpKind::kAlloc:
       address = model.Allocate(request.bytes, request.stream, PoolId{}).value_or(0);
       break;
-    case trace::RequestKind::kFree:
+    case trace::OpKind::kFree:
       if (address != 0) model.Free(address);
       address = 0;
       break;
-    case trace::RequestKind::kRecordStream:
+    case trace::OpKind::kRecordStream:
       if (address != 0) model.RecordStream(address, request.stream);
       break;
-    case trace::RequestKind::kDeviceSync:
+    case trace::OpKind::kDeviceSync:
       model.CompleteAllWork();
       break;
-    case trace::RequestKind::kEmptyCache:
+    case trace::OpKind::kEmptyCache:
       model.EmptyCache();
       break;
     default:

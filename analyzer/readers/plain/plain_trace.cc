@@ -15,8 +15,8 @@
 namespace ashlar::readers {
 namespace {
 
-using trace::Request;
-using trace::RequestKind;
+using trace::Op;
+using trace::OpKind;
 
 constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
@@ -85,8 +85,8 @@ class TraceParser {
     if (letter == 'a') return EndOfLine(Alloc(fields));
     if (letter == 'f') return EndOfLine(Free(fields));
     if (letter == 'r') return EndOfLine(RecordStream(fields));
-    if (letter == 'y') return EndOfLine(Bare(RequestKind::kDeviceSync, fields));
-    if (letter == 'e') return EndOfLine(Bare(RequestKind::kEmptyCache, fields));
+    if (letter == 'y') return EndOfLine(Bare(OpKind::kDeviceSync, fields));
+    if (letter == 'e') return EndOfLine(Bare(OpKind::kEmptyCache, fields));
     return UnknownLetter(at);
   }
 
@@ -103,7 +103,7 @@ class TraceParser {
     if (slot & IdMap::kLive) [[unlikely]]
       return AllocatedTwice(id_at, id);
     if (slot == 0) slot = ids_.NextDense();
-    requests_.push_back(Request{bytes, Stream{stream}, slot - 1, RequestKind::kAlloc});
+    requests_.push_back(Op{bytes, Stream{stream}, slot - 1, OpKind::kAlloc});
     slot |= IdMap::kLive;
     return SkipAddress(at);
   }
@@ -112,7 +112,7 @@ class TraceParser {
     std::uint32_t* slot = nullptr;
     if ((at = LiveId(at, "freed", &slot)) == nullptr) return nullptr;
     *slot &= ~IdMap::kLive;
-    requests_.push_back(Request{0, Stream{}, *slot - 1, RequestKind::kFree});
+    requests_.push_back(Op{0, Stream{}, *slot - 1, OpKind::kFree});
     return at;
   }
 
@@ -121,12 +121,12 @@ class TraceParser {
     std::uint64_t stream = 0;
     if ((at = LiveId(at, "recorded on a stream", &slot)) == nullptr) return nullptr;
     if ((at = Number(at, "the stream", &stream)) == nullptr) return nullptr;
-    requests_.push_back(Request{0, Stream{stream}, (*slot & ~IdMap::kLive) - 1, RequestKind::kRecordStream});
+    requests_.push_back(Op{0, Stream{stream}, (*slot & ~IdMap::kLive) - 1, OpKind::kRecordStream});
     return at;
   }
 
-  const char* Bare(RequestKind kind, const char* at) {
-    requests_.push_back(Request{0, Stream{}, 0, kind});
+  const char* Bare(OpKind kind, const char* at) {
+    requests_.push_back(Op{0, Stream{}, 0, kind});
     return at;
   }
 
@@ -212,7 +212,7 @@ class TraceParser {
   const char* begin_;
   const char* end_;
   IdMap ids_;
-  std::vector<Request> requests_;
+  std::vector<Op> requests_;
   absl::Status error_;
 };
 

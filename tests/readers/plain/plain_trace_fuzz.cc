@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ASHLAR_CHECK(trace.status().message().substr(0, 6) == "trace ");
     return 0;
   }
-  for (const ashlar::trace::Request& request : trace->requests) {
+  for (const ashlar::trace::Op& request : trace->requests) {
     ASHLAR_CHECK(request.id < trace->id_count || request.id == 0);
   }
   return 0;

@@ -20,8 +20,8 @@
 namespace ashlar::readers {
 namespace {
 
-using trace::Request;
-using trace::RequestKind;
+using trace::Op;
+using trace::OpKind;
 
 std::string PlainTraceErrorOf(absl::string_view text) {
   const auto trace = ParsePlainTrace(text);
@@ -33,16 +33,16 @@ TEST(PlainTraceTest, ReadsEveryRequest) {
   ASSERT_TRUE(trace.ok()) << trace.status();
   ASSERT_EQ(trace->requests.size(), 5u);
   EXPECT_EQ(trace->id_count, 1u);
-  EXPECT_EQ(trace->requests[0].kind, RequestKind::kAlloc);
+  EXPECT_EQ(trace->requests[0].kind, OpKind::kAlloc);
   EXPECT_EQ(trace->requests[0].bytes, 512u);
   EXPECT_EQ(trace->requests[0].stream, Stream{3});
   EXPECT_EQ(trace->requests[0].id, 0u);
-  EXPECT_EQ(trace->requests[1].kind, RequestKind::kRecordStream);
+  EXPECT_EQ(trace->requests[1].kind, OpKind::kRecordStream);
   EXPECT_EQ(trace->requests[1].stream, Stream{9});
   EXPECT_EQ(trace->requests[1].id, 0u);
-  EXPECT_EQ(trace->requests[2].kind, RequestKind::kFree);
-  EXPECT_EQ(trace->requests[3].kind, RequestKind::kDeviceSync);
-  EXPECT_EQ(trace->requests[4].kind, RequestKind::kEmptyCache);
+  EXPECT_EQ(trace->requests[2].kind, OpKind::kFree);
+  EXPECT_EQ(trace->requests[3].kind, OpKind::kDeviceSync);
+  EXPECT_EQ(trace->requests[4].kind, OpKind::kEmptyCache);
 }
 
 TEST(PlainTraceTest, SkipsRemarksBlankLinesAndComments) {
@@ -65,7 +65,7 @@ TEST(PlainTraceTest, SparseIdsComeOutDenseInOrderOfAppearance) {
       ParsePlainTrace("a 18446744073709551615 1 0\na 5 1 0\na 9000000000 1 0\nf 18446744073709551615\nf 5\n");
   ASSERT_TRUE(trace.ok()) << trace.status();
   std::vector<std::uint32_t> ids;
-  for (const Request& request : trace->requests) ids.push_back(request.id);
+  for (const Op& request : trace->requests) ids.push_back(request.id);
   EXPECT_THAT(ids, testing::ElementsAre(0, 1, 2, 0, 1));
   EXPECT_EQ(trace->id_count, 3u);
 }
@@ -127,12 +127,12 @@ trace::RequestTrace SlowParse(const std::string& text) {
     if (letter == "r") fields >> id >> stream;
     const bool has_id = letter != "y" && letter != "e";
     const std::uint32_t dense = has_id ? ids.try_emplace(id, static_cast<std::uint32_t>(ids.size())).first->second : 0;
-    const RequestKind kind = letter == "a"   ? RequestKind::kAlloc
-                             : letter == "f" ? RequestKind::kFree
-                             : letter == "r" ? RequestKind::kRecordStream
-                             : letter == "y" ? RequestKind::kDeviceSync
-                                             : RequestKind::kEmptyCache;
-    out.requests.push_back(Request{bytes, Stream{stream}, dense, kind});
+    const OpKind kind = letter == "a"   ? OpKind::kAlloc
+                        : letter == "f" ? OpKind::kFree
+                        : letter == "r" ? OpKind::kRecordStream
+                        : letter == "y" ? OpKind::kDeviceSync
+                                        : OpKind::kEmptyCache;
+    out.requests.push_back(Op{bytes, Stream{stream}, dense, kind});
   }
   out.id_count = static_cast<std::uint32_t>(ids.size());
   return out;
