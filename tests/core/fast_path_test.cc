@@ -140,20 +140,5 @@ TEST_F(FastPathDeathTest, BlocksThatAreNotLiveOrNotOursEndTheProgram) {
   EXPECT_DEATH(fast_path_.Check(block, "Free"), "Free: block 0x.* is not live");
 }
 
-TEST_F(FastPathDeathTest, ASectionWithinASectionEndsTheProgram) {
-  EXPECT_DEATH(
-      {
-        const ExclusiveSection section(fast_path_.desks());
-        const ExclusiveSection again(fast_path_.desks());
-      },
-      "check failed: desks_.inside_.load");
-  EXPECT_DEATH(
-      {
-        fast_path_.desks().Close();
-        const ExclusiveSection section(fast_path_.desks());
-      },
-      "called after its destructor");
-}
-
 }  // namespace
 }  // namespace ashlar::core
