@@ -4,7 +4,6 @@
 #define ASHLAR_ANALYZER_REPLAY_DECISION_SINK_H_
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "allocator/trace/sink.h"
@@ -16,7 +15,7 @@ namespace ashlar::replay {
 
 class DecisionSink final : public trace::EventSink {
  public:
-  DecisionSink(timeline::StartState start, RecordedDevice& device) : timeline_(std::move(start)), device_(device) {}
+  DecisionSink(const timeline::StartState& start, RecordedDevice& device) : timeline_(start), device_(device) {}
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override {
     if (IsSegmentEvent(event.action)) decisions.push_back(DecisionOf(event));
     device_.Saw(event);

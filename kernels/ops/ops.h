@@ -22,17 +22,16 @@
 #include "kernels/ops/workspace.h"
 
 // Every op, once: the backends declare their methods from this list.
-#define ASHLAR_FOR_EACH_OP_BUT_MATMUL(X)                                                                              \
-  X(Fill)                                                                                                             \
-  X(Arange)                                                                                                           \
-  X(Copy)                                                                                                             \
-  X(Unary)                                                                                                            \
-  X(UnaryBackward)                                                                                                    \
-  X(Affine) X(Binary) X(AddProduct) X(Compare) X(Where) X(MaskedFill) X(Reduce) X(MaxAlong) X(Gather) X(ScatterAdd)   \
-      X(LayerNorm) X(LayerNormBackward) X(RmsNorm) X(RmsNormBackward) X(Rotary) X(Softmax) X(SoftmaxBackward)         \
-          X(Dropout) X(DropoutBackward) X(TiledAttention) X(TiledAttentionBackward) X(Embedding) X(EmbeddingBackward) \
-              X(CountTargets) X(NllLoss) X(NllLossBackward) X(CrossEntropy) X(CrossEntropyBackward) X(AdamW)          \
-                  X(AdamW8Bit) X(Sgd) X(Adafactor) X(ClipNorm) X(Unscale)
+// clang-format off: it lays the list out anew each time
+#define ASHLAR_FOR_EACH_OP_BUT_MATMUL(X)                                                                          \
+  X(Fill) X(Arange) X(Copy)                                                                                       \
+  X(Unary) X(UnaryBackward) X(Affine) X(Binary) X(AddProduct) X(Compare) X(Where) X(MaskedFill)                   \
+  X(Reduce) X(MaxAlong) X(Gather) X(ScatterAdd)                                                                   \
+  X(LayerNorm) X(LayerNormBackward) X(RmsNorm) X(RmsNormBackward) X(Rotary) X(Softmax) X(SoftmaxBackward)         \
+  X(Dropout) X(DropoutBackward) X(TiledAttention) X(TiledAttentionBackward) X(Embedding) X(EmbeddingBackward)     \
+  X(CountTargets) X(NllLoss) X(NllLossBackward) X(CrossEntropy) X(CrossEntropyBackward)                           \
+  X(AdamW) X(AdamW8Bit) X(Sgd) X(Adafactor) X(ClipNorm) X(Unscale)
+// clang-format on
 #define ASHLAR_FOR_EACH_OP(X) ASHLAR_FOR_EACH_OP_BUT_MATMUL(X) X(MatMul)
 
 namespace ashlar::ops {
