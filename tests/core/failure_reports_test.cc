@@ -1,7 +1,10 @@
 // What a program is told of a failure, by itself.
 #include "allocator/core/failure_reports.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_split.h"
