@@ -9,7 +9,7 @@
 #include "allocator/trace/codec.h"
 #include "analyzer/readers/native/native_log.h"
 #include "analyzer/readers/plain/plain_trace.h"
-#include "analyzer/readers/snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
 
 namespace ashlar::readers {
 namespace {
@@ -86,29 +86,28 @@ ReadContent AsContent(absl::StatusOr<T> read) {
   return std::make_unique<const Content>(std::in_place_type<T>, *std::move(read));
 }
 
-ReadContent ContentSnapshot(absl::string_view bytes) { return AsContent(ReadSnapshot(bytes)); }
+ReadContent ContentPickle(absl::string_view bytes) { return AsContent(ReadTorchSnapshot(bytes)); }
+ReadContent ContentRecording(absl::string_view bytes) { return AsContent(trace::Decode(bytes)); }
+ReadContent ContentNativeLog(absl::string_view bytes) { return AsContent(ReadNativeLog(bytes)); }
 ReadContent ContentRequests(absl::string_view bytes) { return AsContent(ParsePlainTrace(bytes)); }
 ReadContent ContentProblem(absl::string_view bytes) { return AsContent(ParseMinimallocCsv(bytes)); }
-ReadContent ContentMessages(absl::string_view bytes) { return std::make_unique<const Content>(FindOomMessages(bytes)); }
 
 // A text with a message comes before what begins with '[': "[rank0]: ... out of memory" is a log.
 constexpr Format kFormats[] = {
     {InputKind::kEmpty, "an empty input", Holds::kNothing, IsEmpty, nullptr},
-    {InputKind::kPickle, "a pickle (PyTorch snapshot)", Holds::kSnapshot, IsBinaryPickle, ContentSnapshot},
-    {InputKind::kRecording, "a recording", Holds::kSnapshot, trace::IsRecording, ContentSnapshot},
-    {InputKind::kNativeLog, "a log of device calls", Holds::kSnapshot, IsNativeLog, ContentSnapshot},
+    {InputKind::kPickle, "a pickle (PyTorch snapshot)", Holds::kSnapshot, IsBinaryPickle, ContentPickle},
+    {InputKind::kRecording, "a recording", Holds::kSnapshot, trace::IsRecording, ContentRecording},
+    {InputKind::kNativeLog, "a log of device calls", Holds::kSnapshot, IsNativeLog, ContentNativeLog},
     {InputKind::kPlainTrace, "a plain request trace", Holds::kRequests, IsPlainTrace, ContentRequests},
     {InputKind::kPackingCsv, "a packing problem (CSV)", Holds::kProblem, IsPackingCsv, ContentProblem},
     {InputKind::kJson, "JSON", Holds::kNothing, IsJsonObject, nullptr},
-    {InputKind::kOomText, "an out-of-memory message", Holds::kMessages, IsOomText, ContentMessages},
-    {InputKind::kTextPickle, "a pickle of protocol 0 or 1", Holds::kSnapshot, IsTextPickle, ContentSnapshot},
+    {InputKind::kOomText, "an out-of-memory message", Holds::kMessages, IsOomText, nullptr},
+    {InputKind::kTextPickle, "a pickle of protocol 0 or 1", Holds::kSnapshot, IsTextPickle, ContentPickle},
     {InputKind::kJson, "JSON", Holds::kNothing, IsJsonArray, nullptr},
     {InputKind::kUnknown, "an unknown format", Holds::kNothing, IsAnything, nullptr},
 };
 
 }  // namespace
-
-absl::Span<const Format> Formats() { return kFormats; }
 
 const Format& FormatOf(absl::string_view bytes) {
   return *std::find_if(std::begin(kFormats), std::end(kFormats),
@@ -116,11 +115,5 @@ const Format& FormatOf(absl::string_view bytes) {
 }
 
 InputKind Sniff(absl::string_view bytes) { return FormatOf(bytes).kind; }
-
-absl::string_view InputKindName(InputKind kind) {
-  return std::find_if(std::begin(kFormats), std::end(kFormats),
-                      [kind](const Format& format) { return format.kind == kind; })
-      ->name;
-}
 
 }  // namespace ashlar::readers

@@ -16,7 +16,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/readers/oom/oom_message.h"
@@ -49,15 +48,13 @@ struct Format {
   absl::string_view name;
   Holds holds;
   bool (*is_it)(absl::string_view bytes);
-  ReadContent (*read)(absl::string_view bytes);  // nullptr where it holds nothing
+  ReadContent (*read)(absl::string_view bytes);  // nullptr where it holds messages, which any text may, or nothing
 };
 
-// In the order in which they are tried; the last takes anything.
-absl::Span<const Format> Formats();
+// The first of the table that it is; the last takes anything.
 const Format& FormatOf(absl::string_view bytes);
 
 InputKind Sniff(absl::string_view bytes);
-absl::string_view InputKindName(InputKind kind);  // "a plain request trace", for sentences
 
 }  // namespace ashlar::readers
 

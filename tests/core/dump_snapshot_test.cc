@@ -21,7 +21,6 @@
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/answers/explain.h"
-#include "analyzer/readers/snapshot.h"
 #include "analyzer/report/text.h"
 #include "tests/core/recorded_file.h"
 #include "tests/trace/printed_snapshot.h"
@@ -45,7 +44,7 @@ class DumpSnapshotTest : public testing::Test {
 };
 
 answers::Explanation Explained(const std::string& path) {
-  const absl::StatusOr<trace::Snapshot> read = readers::ReadSnapshot(BytesOf(path));
+  const absl::StatusOr<trace::Snapshot> read = trace::Decode(BytesOf(path));
   EXPECT_TRUE(read.ok()) << read.status();
   if (!read.ok()) return {};
   EXPECT_TRUE(read->notes.empty());

@@ -22,7 +22,7 @@
 #include "allocator/core/recorder.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/size_rule.h"
-#include "analyzer/readers/snapshot.h"
+#include "allocator/trace/codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/expect_same_failure.h"
@@ -46,7 +46,7 @@ std::string BytesOf(const std::string& path) {
 }
 
 absl::StatusOr<answers::Explanation> ExplainFile(const std::string& path) {
-  const absl::StatusOr<trace::Snapshot> read = readers::ReadSnapshot(BytesOf(path));
+  const absl::StatusOr<trace::Snapshot> read = trace::Decode(BytesOf(path));
   if (!read.ok()) return read.status();
   return answers::ExplainSnapshot(*read, {});
 }
@@ -145,7 +145,7 @@ TEST_F(OomDumpTest, AHundredThousandBlocksCostTheDeviceNothing) {
   std::string none;
   EXPECT_EQ(calls_of_a_failure(none), with_dump);
   EXPECT_EQ(none, "");
-  const absl::StatusOr<trace::Snapshot> read = readers::ReadSnapshot(BytesOf(path));
+  const absl::StatusOr<trace::Snapshot> read = trace::Decode(BytesOf(path));
   ASSERT_TRUE(read.ok()) << read.status();
   std::uint64_t count = 0;
   for (const trace::SnapshotSegment& segment : read->segments) count += segment.blocks.size();
@@ -165,7 +165,7 @@ TEST_F(OomDumpTest, TheEventsOfARingAreInTheFile) {
   FillUp(allocator, 7, 60);
   const absl::Status status = allocator.Allocate(1000 * kMiB, Stream{0}).status();
   allocator.SetSink(ring.get());
-  const absl::StatusOr<trace::Snapshot> read = readers::ReadSnapshot(BytesOf(PathIn(status)));
+  const absl::StatusOr<trace::Snapshot> read = trace::Decode(BytesOf(PathIn(status)));
   ASSERT_TRUE(read.ok()) << read.status() << status;
   ASSERT_GT(read->device_traces.at(0).size(), 100u);
   EXPECT_EQ(read->device_traces.at(0).back().action, trace::Action::kOom);

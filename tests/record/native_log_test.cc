@@ -11,7 +11,6 @@
 #include "analyzer/answers/explain.h"
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/readers/formats.h"
-#include "analyzer/readers/snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/replay/recorded_replay.h"
 #include "analyzer/report/text.h"
@@ -83,15 +82,15 @@ TEST(NativeLogTest, AnAllocationIsASegmentOfItsOwn) {
   EXPECT_TRUE(trace::RecordsDeviceCalls(snapshot));
 }
 
-// Both formats, and the reader that takes any of them.
+// All three formats, each read by its row of the table.
 TEST(NativeLogTest, TheTraceIsTheSameInEveryFormat) {
   const std::string log = Log(kRun);
   EXPECT_EQ(readers::Sniff(log), readers::InputKind::kNativeLog);
   const std::string from_log = Explained(Read(log));
   for (const std::string& bytes : {trace::Encode(Read(log)), readers::WriteTorchSnapshot(Read(log)), log}) {
-    const absl::StatusOr<trace::Snapshot> again = readers::ReadSnapshot(bytes);
+    const readers::ReadContent again = readers::FormatOf(bytes).read(bytes);
     ASSERT_TRUE(again.ok()) << again.status();
-    EXPECT_EQ(Explained(*again), from_log);
+    EXPECT_EQ(Explained(std::get<trace::Snapshot>(**again)), from_log);
   }
 }
 
