@@ -9,7 +9,6 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/progress_line.h"
-#include "analyzer/readers/formats.h"
 #include "analyzer/readers/plain/minimalloc_csv.h"
 #include "analyzer/report/bound_report.h"
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/base/units.h"
 #include "analyzer/answers/check.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
@@ -33,9 +32,9 @@ struct CheckFlags {
 
 absl::StatusOr<answers::CheckLimits> ReadLimits(const CheckFlags& flags) {
   answers::CheckLimits out;
-  const SizeRange any{.begin_bytes = 0};
-  absl::Status status = ReadSize("--max-reserved", flags.max_reserved, any, out.max_reserved_bytes);
-  status.Update(ReadSize("--max-leak-per-step", flags.max_leak_per_step, any, out.max_leak_bytes_per_step));
+  absl::Status status = ReadSize("--max-reserved", flags.max_reserved, {.begin_bytes = 0}, out.max_reserved_bytes);
+  status.Update(ReadSize("--max-leak-per-step", flags.max_leak_per_step, {.begin_bytes = 0, .least_plain_bytes = 0},
+                         out.max_leak_bytes_per_step));
   if (!status.ok()) return status;
   if (flags.min_utilisation.has_value() && !(*flags.min_utilisation >= 0 && *flags.min_utilisation <= 1)) {
     return absl::InvalidArgumentError(

@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "allocator/base/units.h"
 #include "allocator/device/cost_table.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/cli/progress_line.h"

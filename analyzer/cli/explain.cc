@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/base/units.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"

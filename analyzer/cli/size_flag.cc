@@ -10,9 +10,6 @@
 namespace ashlar::cli {
 namespace {
 
-// A plain number below it is GiB or MiB whose unit was forgotten: no size of a device or a part of it is that small.
-constexpr std::uint64_t kLeastPlainBytes = 64 * kKiB;
-
 bool IsPlainNumber(const std::string& text) { return absl::ascii_isdigit(static_cast<unsigned char>(text.back())); }
 
 }  // namespace
@@ -24,7 +21,7 @@ absl::Status ReadSize(const char* flag, const std::string& text, const SizeRange
   if (text.empty()) return absl::OkStatus();
   const absl::StatusOr<std::uint64_t> bytes = ParseBytes(text);
   if (!bytes.ok()) return OfFlag(flag, bytes.status());
-  if (*bytes > 0 && *bytes < kLeastPlainBytes && IsPlainNumber(text)) {
+  if (*bytes > 0 && *bytes < range.least_plain_bytes && IsPlainNumber(text)) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": '", text, "' is ", text, " bytes: give its unit, such as ", text, "GiB"));
   }

@@ -14,6 +14,8 @@ namespace ashlar::cli {
 struct SizeRange {
   std::uint64_t begin_bytes = 1;
   std::uint64_t end_bytes = ~std::uint64_t{0};
+  // A plain number below it is GiB or MiB whose unit was forgotten: no device, and no part of one, is that small.
+  std::uint64_t least_plain_bytes = std::uint64_t{64} << 10;
 };
 
 // The memory of a device, or a part of it; up to the most that a replay simulates.

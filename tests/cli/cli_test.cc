@@ -90,6 +90,7 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
   ExpectError(Run("explain " + example + " --capacty 16GiB"), 2,
               {"there is no flag '--capacty': did you mean '--capacity'? See ashlar explain --help"});
   ExpectError(Run("explain " + example + " --frobnicate=1"), 2, {"there is no flag '--frobnicate'; see "});
+  EXPECT_EQ(Run("check " + example + " --max-leak-per-step 4096").error, "") << "a size that may be small";
   ExpectError(Run("explain " + example + " --capacity 16"), 2, {"--capacity: '16' is 16 bytes", "16GiB"});
   ExpectError(Run("estimate --parameters 1000 --device H10-80GB"), 2, {"did you mean 'H100-80GB'?"});
   ExpectError(Run("frob --help"), 2, {"there is no command 'frob'"});
