@@ -119,7 +119,7 @@ class LogReplayer {
     Request();
   }
 
-  // Calls of the program; nothing else reaches Call.
+  // Calls of the program. A fact within a request is none: Step asks trace::IsCall first.
   void Call(const trace::fact::LimitSet& limit) { allocator_.SetMemoryLimit(limit.bytes); }
   void Call(const trace::fact::PoolUsers& users) { SetUsers(users.pool, users.count); }
   void Call(const trace::fact::PoolTraits& traits) {
@@ -145,8 +145,11 @@ class LogReplayer {
   void Call(const trace::fact::PoolEmptied& emptied) {
     Empty([this, &emptied] { allocator_.EmptyPool(emptied.pool).IgnoreError(); }, emptied.pool);
   }
-  template <typename WithinARequest>
-  void Call(const WithinARequest&) {}
+  void Call(const trace::fact::GrowthRefused&) {}
+  void Call(const trace::fact::AddressesReserved&) {}
+  void Call(const trace::fact::AskedFor&) {}
+  void Call(const trace::fact::SearchMissed&) {}
+  void Call(const trace::fact::GaveUp&) {}
 
   template <typename Act>
   void Empty(Act act, std::optional<PoolId> pool) {

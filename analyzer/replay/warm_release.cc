@@ -58,23 +58,24 @@ void CompareDecisions(std::vector<SegmentDecision> recorded, std::vector<Segment
 }
 
 void ReleaseUsedPools(absl::Span<const Event> released, PoolId asking, core::CachingAllocator& allocator) {
+  const policy::Heap& heap = core::Inspection(allocator).heap();
   for (const Event& event : released) {
-    const policy::Segment* segment = SegmentAround(event.address, core::Inspection(allocator).heap());
+    const policy::Segment* segment = SegmentAround(event.address, heap);
     if (segment == nullptr) continue;
     const PoolId pool = segment->lane->pool->id;
     if (pool == asking && event.size_bytes >= allocator.options().max_split_size_bytes) continue;
-    const auto pair = core::Inspection(allocator).heap().private_pairs().find(pool);
-    if (pair != core::Inspection(allocator).heap().private_pairs().end() && pair->second->use_count > 0)
-      allocator.ReleasePool(pool);
+    const auto pair = heap.private_pairs().find(pool);
+    if (pair != heap.private_pairs().end() && pair->second->use_count > 0) allocator.ReleasePool(pool);
   }
 }
 
 bool IsWholeCache(absl::Span<const Event> released, const core::CachingAllocator& allocator) {
   if (allocator.pending_event_count() > 0) return false;  // their frees would be completed
+  const policy::Heap& heap = core::Inspection(allocator).heap();
   std::vector<SegmentDecision> whole;
-  AddPool(core::Inspection(allocator).heap().default_pair().large, whole);
-  AddPool(core::Inspection(allocator).heap().default_pair().small, whole);
-  for (const auto& [id, pair] : core::Inspection(allocator).heap().private_pairs()) {
+  AddPool(heap.default_pair().large, whole);
+  AddPool(heap.default_pair().small, whole);
+  for (const auto& [id, pair] : heap.private_pairs()) {
     if (pair->use_count > 0) continue;
     AddPool(pair->small, whole);
     AddPool(pair->large, whole);

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "allocator/base/units.h"
-#include "analyzer/answers/traced_run.h"
 #include "analyzer/remedies/request_transforms.h"
+#include "analyzer/remedies/what_if_input.h"
 #include "analyzer/replay/recorded_options.h"
+#include "analyzer/replay/snapshot_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/analyses/causes/cause_cases.h"

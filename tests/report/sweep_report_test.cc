@@ -39,16 +39,15 @@ absl::StatusOr<remedies::WhatIfInput> ReadSweepInput(const std::string& name, co
 
 answers::SweepAnswer MustSweep(const std::vector<std::pair<std::string, std::string>>& inputs,
                                const answers::ReplaySettings& settings, const remedies::SweepOptions& sweep = {}) {
-  answers::SweepAnswer out;
+  std::vector<remedies::WhatIfInput> read;
   for (const auto& [name, bytes] : inputs) {
     absl::StatusOr<remedies::WhatIfInput> input = ReadSweepInput(name, bytes, settings);
     EXPECT_TRUE(input.ok()) << name << ": " << input.status();
-    out.inputs.push_back(*std::move(input));
+    read.push_back(*std::move(input));
   }
-  absl::StatusOr<remedies::SweepResult> result = remedies::RunSweep(out.inputs, sweep);
-  EXPECT_TRUE(result.ok()) << result.status();
-  out.result = *std::move(result);
-  return out;
+  absl::StatusOr<answers::SweepAnswer> out = answers::Sweep(std::move(read), sweep);
+  EXPECT_TRUE(out.ok()) << out.status();
+  return *std::move(out);
 }
 
 // The whole space of the example, once for all tests.
@@ -169,7 +168,7 @@ TEST(SweepReportTest, RealRecordsGiveSoundSweeps) {
       EXPECT_THAT(std::string(input.status().message()), HasSubstr("records no allocations"));
       continue;
     }
-    answers::SweepAnswer report{{*input}, *remedies::RunSweep({{*input}}, {.budget_replays = 25})};
+    const answers::SweepAnswer report = *answers::Sweep({*input}, {.budget_replays = 25});
     const json document = ExpectSoundSweep(report, schema);
     EXPECT_EQ(document["traces"][0]["fidelity"]["matched"], document["traces"][0]["fidelity"]["total"]);
     ++swept;

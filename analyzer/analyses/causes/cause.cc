@@ -17,10 +17,10 @@ std::string MissingFor(CauseNeeds needs, const CauseContext& context) {
   if (!context.history.has_value()) return kRecordHistory;
   if (needs == CauseNeeds::kState) return "";
   if (!context.history->timeline->HasAllocations()) return kRecordHistory;
-  if (needs == CauseNeeds::kStacks && (!context.history->HasStacks())) {
+  if (needs == CauseNeeds::kStacks && !context.history->HasStacks()) {
     return "call stacks would tell: record them with _record_memory_history(stacks=\"python\")";
   }
-  if (needs == CauseNeeds::kSteps && (context.history->steps.source == StepSource::kNone)) {
+  if (needs == CauseNeeds::kSteps && context.history->steps.source == StepSource::kNone) {
     return "the program's steps would tell: record several whole ones, or mark them with "
            "torch.profiler.record_function";
   }
