@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/base/check.h"
 #include "allocator/core/output_file.h"
 #include "allocator/core/recorded_head.h"
 #include "allocator/core/state.h"

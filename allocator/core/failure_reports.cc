@@ -43,11 +43,13 @@ absl::Status FailureReports::Write(const FailedAllocation& failed, const std::st
   return WriteFailedState(RecordedStateOf(ledger_, limits_), failed, path);
 }
 
-bool FailureReports::WantsLeaks() const { return ledger_.options().report_leaks && fork_count_ == device::ForkCount(); }
+bool FailureReports::WantsLeaks() const {
+  return is_wanted_ && ledger_.options().report_leaks && fork_count_ == device::ForkCount();
+}
 
 void FailureReports::TellLiveBlocks() const {
   const std::int64_t blocks = ledger_.stats().allocation.all().current;
-  if (blocks == 0 || !is_wanted_) return;
+  if (blocks == 0) return;
   const auto bytes = static_cast<std::uint64_t>(ledger_.stats().allocated_bytes.all().current);
   std::fprintf(stderr,
                "ashlar: an allocator ended with %lld live block%s, %s, not freed; report_leaks:False hides this\n",

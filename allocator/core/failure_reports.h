@@ -4,7 +4,8 @@
 //   return reports.OutOfMemory(plan, device.GetMemoryInfo(), /*is_rejected=*/false);
 //
 // The error's first line is the message by itself; behind it, at most 11 lines say where every byte is (oom_report.h).
-// The device is not called. Thread rule: within the allocator's exclusive section.
+// The device is not called. Thread rule: within the allocator's exclusive section,
+// but for WantsLeaks, which the destructor asks before.
 #ifndef ASHLAR_ALLOCATOR_CORE_FAILURE_REPORTS_H_
 #define ASHLAR_ALLOCATOR_CORE_FAILURE_REPORTS_H_
 
@@ -31,7 +32,7 @@ class FailureReports {
 
   absl::Status OutOfMemory(const policy::Plan& plan, const device::MemoryInfo& info, bool is_rejected) const;
 
-  // Whether live blocks would be told here: in a forked child the copy is not the child's to tell of.
+  // Whether live blocks are to be told here. Not in a forked child: the copy is not the child's to tell of.
   bool WantsLeaks() const;
   // One line on stderr if there are live blocks.
   void TellLiveBlocks() const;

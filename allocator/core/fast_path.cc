@@ -136,7 +136,7 @@ bool FastPath::TryFreeAddress(std::uint64_t address) {
 
 // Under the lock of the arena's desk, or in the exclusive section.
 bool FastPath::AddRecordedStream(Arena& arena, policy::Block* block, Stream stream) {
-  absl::InlinedVector<Stream, 2>& streams = arena.recorded_streams[block];
+  StreamList& streams = arena.recorded_streams[block];
   if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   block->has_recorded_streams = true;
   return true;

@@ -27,10 +27,7 @@ trace::Snapshot Inspection::HeadNow(int device) const {
   return RecordedHeadOf(allocator_.options(), allocator_.limits_, device);
 }
 
-const policy::Heap& Inspection::heap() const {
-  const ExclusiveSection section(allocator_.desks());
-  return allocator_.ledger_.heap();
-}
+const policy::Heap& Inspection::heap() const { return allocator_.ledger_.heap(); }
 
 Inspection::PathCosts Inspection::path_costs() const {
   const ExclusiveSection section(allocator_.desks());

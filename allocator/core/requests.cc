@@ -3,7 +3,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/core/caching_allocator.h"
-#include "allocator/trace/free_age.h"
 
 namespace ashlar::core {
 namespace {

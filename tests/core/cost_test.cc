@@ -20,7 +20,7 @@ struct Cost {
   std::uint64_t segment_alloc, segment_free, map_pages, unmap_pages;
   std::uint64_t record_event, query_event, synchronize;
   std::uint64_t splits, merges;
-  std::uint64_t worlds, locks, probes;
+  std::uint64_t sections, locks, probes;
   std::uint64_t retries, ooms;
   std::uint64_t peak_reserved_mib, peak_allocated_mib;  // rounded up
   bool operator==(const Cost&) const = default;
@@ -29,7 +29,7 @@ struct Cost {
 std::ostream& operator<<(std::ostream& out, const Cost& c) {
   return out << absl::StrCat("{", c.segment_alloc, ", ", c.segment_free, ", ", c.map_pages, ", ", c.unmap_pages, ", ",
                              c.record_event, ", ", c.query_event, ", ", c.synchronize, ", ", c.splits, ", ", c.merges,
-                             ", ", c.worlds, ", ", c.locks, ", ", c.probes, ", ", c.retries, ", ", c.ooms, ", ",
+                             ", ", c.sections, ", ", c.locks, ", ", c.probes, ", ", c.retries, ", ", c.ooms, ", ",
                              c.peak_reserved_mib, ", ", c.peak_allocated_mib, "}");
 }
 

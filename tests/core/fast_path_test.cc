@@ -114,7 +114,7 @@ TEST_F(FastPathTest, AnArenaGoesWithItsLastLane) {
   EXPECT_EQ(TryGet(2 * kMiB), nullptr);
 }
 
-// A thread that uses another's arena often enough has it moved to its own desk.
+// Another thread is served, wherever the arena lies.
 TEST_F(FastPathTest, AnotherThreadIsServedToo) {
   policy::Block* block = Grow(2 * kMiB);
   ASSERT_TRUE(fast_path_.TryFree(block));

@@ -70,10 +70,19 @@ TEST(LimitsTest, GarbageIsWhatIsAboveTheThreshold) {
   EXPECT_EQ(limits.GarbageBytes(60 * kMiB), 10 * kMiB);
 }
 
-TEST(LimitsTest, TheSoftLimitOfTheSettings) {
-  const policy::Options options = Conf("");
+TEST(LimitsTest, TheSoftLimitOfTheSettingsIsTheLowerOfBoth) {
+  for (const char* conf : {"soft_limit_mb:100,soft_limit_fraction:0.5", "soft_limit_mb:200,soft_limit_fraction:0.1"}) {
+    const policy::Options options = Conf(conf);
+    Limits limits(options, 1000 * kMiB);
+    limits.soft().SetCallback([](const SoftLimitCrossing&) {});
+    EXPECT_FALSE(limits.soft().IsCrossing(90 * kMiB, 10 * kMiB)) << conf;
+    EXPECT_TRUE(limits.soft().IsCrossing(90 * kMiB, 11 * kMiB)) << conf;
+  }
+}
+
+TEST(LimitsTest, TheSoftLimitIsToldOnceToWhoWantsToKnow) {
+  const policy::Options options = Conf("soft_limit_mb:100");
   Limits limits(options, kGiB);
-  limits.soft().Set(100 * kMiB);
   EXPECT_FALSE(limits.soft().IsCrossing(90 * kMiB, 20 * kMiB)) << "nobody wants to know";
   limits.soft().SetCallback([](const SoftLimitCrossing&) {});
   EXPECT_TRUE(limits.soft().IsCrossing(90 * kMiB, 20 * kMiB));

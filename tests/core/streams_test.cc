@@ -164,19 +164,19 @@ TEST(StreamsTest, AddressesMoveWithTheirStream) {
   const auto allocate_all = [&] {
     for (std::uint64_t& address : old) address = *allocator.AllocateAddress(4096, Stream{1});
   };
-  const auto worlds_of_freeing = [&](std::size_t begin, std::size_t end) {
+  const auto sections_of_freeing = [&](std::size_t begin, std::size_t end) {
     const std::uint64_t before = CostsOf(allocator).sections;
     for (std::size_t i = begin; i < end; ++i) EXPECT_TRUE(allocator.FreeAddress(old[i]));
     return CostsOf(allocator).sections - before;
   };
   allocate_all();
-  worlds_of_freeing(0, 400);
+  sections_of_freeing(0, 400);
   allocate_all();
   std::thread([&] {
     for (int i = 0; i < 100; ++i) EXPECT_TRUE(allocator.FreeAddress(*allocator.AllocateAddress(8192, Stream{1})));
-    EXPECT_LE(worlds_of_freeing(0, 200), 20u);
+    EXPECT_LE(sections_of_freeing(0, 200), 20u);
   }).join();
-  EXPECT_LE(worlds_of_freeing(200, 400), 20u);
+  EXPECT_LE(sections_of_freeing(200, 400), 20u);
   EXPECT_EQ(allocator.stats().allocation.all().current, 0);
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }

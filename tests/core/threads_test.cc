@@ -272,7 +272,7 @@ TEST(ThreadsTest, AFreeMemoryCallbackMayUseTheAllocator) {
 }
 
 // 32 arenas come while others are being looked up; every address goes back to the arena it is from.
-TEST(ThreadsTest, EnginesMayComeWhileOthersAreInUse) {
+TEST(ThreadsTest, ArenasMayComeWhileOthersAreInUse) {
   device::SimDevice device({});
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
   std::vector<std::thread> threads;
