@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
 #include "gtest/gtest.h"
+#include "tests/policy/shrink.h"
 
 namespace ashlar::policy {
 namespace {
@@ -114,23 +115,6 @@ std::string Difference(const std::vector<Step>& steps) {
   return any_rank ? "" : DifferenceOf(steps, FreeIndex::Ranks::kZero);
 }
 
-// Leaves steps out while it still differs.
-std::vector<Step> Shrink(std::vector<Step> steps) {
-  for (std::size_t length = steps.size() / 2; length > 0; length /= 2) {
-    for (std::size_t begin = 0; begin + length <= steps.size();) {
-      std::vector<Step> part = steps;
-      const auto first = part.begin() + static_cast<std::ptrdiff_t>(begin);
-      part.erase(first, first + static_cast<std::ptrdiff_t>(length));
-      if (Difference(part).empty()) {
-        begin += length;
-      } else {
-        steps = std::move(part);
-      }
-    }
-  }
-  return steps;
-}
-
 std::string ToTestCase(const std::vector<Step>& steps) {
   std::string out = "TEST(FreeIndexTest, Found) {\n  EXPECT_EQ(Difference({\n";
   for (const Step& step : steps) {
@@ -142,7 +126,8 @@ std::string ToTestCase(const std::vector<Step>& steps) {
 
 void FreeIndexCheck(const std::vector<Step>& steps) {
   if (Difference(steps).empty()) return;
-  const std::vector<Step> small = Shrink(steps);
+  const std::vector<Step> small =
+      Shrink(steps, [](const std::vector<Step>& part) { return !Difference(part).empty(); });
   FAIL() << Difference(small) << "\n" << ToTestCase(small);
 }
 

@@ -41,8 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<HeapStep> steps;
   for (std::size_t at = 1; at + 4 <= size && steps.size() < kMostSteps; at += 4) steps.push_back(StepOf(data + at));
   const HeapProgramOptions options = OptionsOf(data[0]);
-  const std::string difference = RunHeapProgram(options, steps);
-  if (difference.empty()) return 0;
-  std::fprintf(stderr, "%s\n%s", difference.c_str(), HeapProgramText(options, steps).c_str());
+  if (RunHeapProgram(options, steps).empty()) return 0;
+  std::fprintf(stderr, "%s", SmallHeapProgram(options, steps).c_str());
   std::abort();
 }

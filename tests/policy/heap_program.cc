@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/policy/heap.h"
+#include "tests/policy/shrink.h"
 #include "tests/policy/slow_heap.h"
 
 namespace ashlar::policy {
@@ -174,6 +175,12 @@ std::string RunHeapProgram(const HeapProgramOptions& options, const std::vector<
     if (!difference.empty()) return absl::StrCat("step ", i, ": ", difference);
   }
   return "";
+}
+
+std::string SmallHeapProgram(const HeapProgramOptions& options, const std::vector<HeapStep>& steps) {
+  const std::vector<HeapStep> small =
+      Shrink(steps, [&options](const std::vector<HeapStep>& part) { return !RunHeapProgram(options, part).empty(); });
+  return absl::StrCat(RunHeapProgram(options, small), "\n", HeapProgramText(options, small));
 }
 
 std::string HeapProgramText(const HeapProgramOptions& options, const std::vector<HeapStep>& steps) {

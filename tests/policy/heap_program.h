@@ -39,6 +39,9 @@ struct HeapStep {
 // The first difference, with the step it came after; "" where there is none.
 std::string RunHeapProgram(const HeapProgramOptions& options, const std::vector<HeapStep>& steps);
 
+// Of a program that differs: the difference of a small part of it, and that part as C++ that pastes into heap_test.cc.
+std::string SmallHeapProgram(const HeapProgramOptions& options, const std::vector<HeapStep>& steps);
+
 // "{.kind = HeapStep::kAllocate, .bytes = 512}, ..."
 std::string HeapProgramText(const HeapProgramOptions& options, const std::vector<HeapStep>& steps);
 

@@ -1,5 +1,6 @@
-// The rules of docs' policy page once more, as slowly and plainly as can be: every search looks at every block. It
-// shares no code with policy::Heap. Requests are rounded to 512 bytes; equal free blocks are in address order.
+// The rules of docs/internals/policy.md once more, as slowly and plainly as can be: every search looks at every block.
+// It shares no code with policy::Heap. It is the heap alone, step by step; the model (model.h) is the whole allocator
+// with its device and its ladder. Requests are rounded to 512 bytes; equal free blocks are in address order.
 #ifndef ASHLAR_TESTS_POLICY_SLOW_HEAP_H_
 #define ASHLAR_TESTS_POLICY_SLOW_HEAP_H_
 
