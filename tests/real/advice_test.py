@@ -3,7 +3,9 @@
     python3 advice_test.py
 """
 import dataclasses
+import json
 import os
+import re
 import tempfile
 import types
 import unittest
@@ -16,8 +18,9 @@ import run
 import table
 from kept import Kept
 from rows import Result, Row, Verdict
-from seeds import SEEDS, Seed
+from seeds import NOT_YET_CAUSES, NOT_YET_VERDICTS, SEEDS, Seed
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MIB, GIB = 1 << 20, 1 << 30
 LEAK = Seed('leaks.a', '8GiB', ('graph_kept_alive',), fails=True)
 
@@ -189,12 +192,20 @@ class CatalogueTest(unittest.TestCase):
             with open(os.path.join(advice.SEEDED, seed.file), encoding='utf-8') as program:
                 self.assertIn(f'def {seed.function}(', program.read(), seed.name)
 
+    def test_every_name_is_one_that_the_program_has_or_is_said_to_lack(self):
+        with open(os.path.join(ROOT, 'analyzer/analyses/causes/cause_table.cc'), encoding='utf-8') as source:
+            has = set(re.findall(r'CauseKind::k\w+,\s*"(\w+)"', source.read()))
+        self.assertIn('graph_kept_alive', has)
+        with open(os.path.join(ROOT, 'docs/schemas/explain.schema.json'), encoding='utf-8') as source:
+            verdicts = set(json.load(source)['$defs']['explanation']['properties']['verdict']['enum'])
+        self.assertEqual({cause for seed in SEEDS for cause in seed.causes} - has, NOT_YET_CAUSES)
+        self.assertEqual({verdict for seed in SEEDS for verdict in seed.verdicts} - verdicts, NOT_YET_VERDICTS)
+
     def test_enough_of_both_kinds(self):
         sick = [seed for seed in SEEDS if seed.causes]
         self.assertGreaterEqual((len(sick), len(SEEDS) - len(sick)), (40, 15))
         self.assertGreaterEqual(len(SEEDS) - len(sick), 15)
         self.assertFalse([seed.name for seed in SEEDS if not seed.causes and seed.fails])
-
 
     def test_a_digest_is_of_all_that_a_program_is_made_of(self):
         self.assertEqual(advice.imported_by('healthy.py'),

@@ -1,7 +1,7 @@
 """What a dry run answered about a program, as far as it is judged: verdict, causes in order, what it says to change.
 
     answer = read(run.report)
-    answer.first, answer.bytes_of(('kv_cache_grows',)), answer.paste, answer.promise
+    answer.first, answer.bytes_of(('kv_cache_grows',)), answer.promise
 
 A promise is what a pasted setting is said to do: no request fails, or the peak of reserved memory is at most so much.
 """

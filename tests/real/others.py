@@ -5,14 +5,14 @@ from catalog import torchrun
 from rows import Row, Verdict
 from sizes import mib, seconds
 
-TRIED = {  # name -> (environment, script, ranks, flags)
+TRIED = {  # name -> (environment, script, ranks); then flags, and seconds that it may take
     'DeepSpeed, ZeRO 2, 2 ranks': ('deepspeed', 'try_deepspeed.py', 2),
     'numba-cuda': ('numba', 'try_numba.py', 0),
     'cuda.core': ('cuda-core', 'try_cuda_core.py', 0),
     'onnxruntime-gpu': ('onnxruntime', 'try_onnxruntime.py', 0),
     'JAX': ('jax', 'try_jax.py', 0),
     'CuPy': ('cupy', 'try_cupy.py', 0),
-    'vLLM, offline generation': ('vllm', 'try_vllm.py', 0, ['--values', 'ones']),
+    'vLLM, offline generation': ('vllm', 'try_vllm.py', 0, ['--values', 'ones'], 400),
 }
 
 
@@ -22,11 +22,11 @@ def refusal(run):
     return lines[0].replace('ashlar: ', '', 1) if lines else ''
 
 
-def measure(bench, environment, script, ranks, flags=()):
+def measure(bench, environment, script, ranks, flags=(), most_seconds=120):
     python, verdict = venvs.python_of(environment), Verdict()
     devices = (['--devices', str(ranks)] if ranks else []) + list(flags)
-    run = bench.dry_run(python, torchrun(ranks) + [script], AMPLE + devices, most_seconds=400, cwd=PROGRAMS,
-                        keeps=False)
+    run = bench.dry_run(python, torchrun(ranks) + [script], AMPLE + devices, most_seconds=most_seconds,
+                        cwd=PROGRAMS, keeps=False)
     verdict.cells['time'] = seconds(run.seconds)
     line = refusal(run)
     if run.code == 0:
