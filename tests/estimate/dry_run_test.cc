@@ -44,7 +44,7 @@ void ExpectSameParameters(const Model& model, const kernels::Parameters& paramet
   }
 }
 
-struct World {
+struct MeasuredContext {
   device::SimDevice device{{}};
   core::CachingAllocator allocator{&device, *policy::ParseConf("", policy::Compat::kTorch210)};
   kernels::Context context{&allocator, Stream{0}, *kernels::FrameworkOf("2.6"), *kernels::GpuNamed("A100")};
@@ -78,8 +78,8 @@ TEST(DryRunTest, DescriptionsAgreeWithPrograms) {
         SCOPED_TRACE(architecture);
         const absl::StatusOr<Model> model = SwitchedModel(ModelOf(described.file, architecture), switches);
         ASSERT_TRUE(model.ok()) << model.status();
-        World world;
-        kernels::Parameters parameters(world.context);
+        MeasuredContext measured;
+        kernels::Parameters parameters(measured.context);
         const DryRunOptions options;
         ASSERT_EQ(WhyNoProgram(*model, options), "");
         const std::unique_ptr<Program> program = MakeProgram(parameters, *model, options);

@@ -1,5 +1,4 @@
 // Embedding lookup, losses and optimizer steps, in every backend of the suite.
-#include <algorithm>
 #include <cmath>
 
 #include "tests/kernels/ops_suite.h"

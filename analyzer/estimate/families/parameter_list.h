@@ -1,6 +1,7 @@
 // Makes the parameters of PyTorch's modules in the order in which PyTorch lists them.
 //
-//   ParameterList list("bert.");
+//   ParameterList list(model);
+//   list.set_prefix("bert.");
 //   list.Linear("pooler.dense", 768, 768);   // bert.pooler.dense.weight (768, 768), bert.pooler.dense.bias (768)
 #ifndef ASHLAR_ANALYZER_ESTIMATE_FAMILIES_PARAMETER_LIST_H_
 #define ASHLAR_ANALYZER_ESTIMATE_FAMILIES_PARAMETER_LIST_H_
