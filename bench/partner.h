@@ -12,7 +12,9 @@
 
 namespace ashlar::bench {
 
-class Partner {
+// The flags lie apart from all else: the partner polls them, and whoever wrote beside them would wait for that at its
+// next atomic operation.
+class alignas(256) Partner {
  public:
   explicit Partner(void (*work)(void*), void* of) : thread_([this, work, of] { Run(work, of); }) {}
   ~Partner() {
@@ -35,9 +37,9 @@ class Partner {
   }
 
   std::atomic<std::uint64_t> wanted_{0};
-  std::atomic<std::uint64_t> done_{0};
+  alignas(256) std::atomic<std::uint64_t> done_{0};
   std::atomic<bool> is_over_{false};
-  std::thread thread_;
+  alignas(256) std::thread thread_;
 };
 
 }  // namespace ashlar::bench
