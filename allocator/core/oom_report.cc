@@ -91,16 +91,17 @@ class Finder {
   std::uint64_t tail_ = 0;
 };
 
+// Held by others, at least.
+std::uint64_t OthersBytes(const OomFigures& figures) {
+  const std::uint64_t outside = figures.outside_bytes.value_or(0);
+  return outside - std::min(outside, kMostOwnContextBytes);
+}
+
 // What outside the cache stood in the way; empty = nothing that is known.
 std::string Circumstance(const OomReport& report) {
   const FailedAllocation& failed = report.failed;
   if (failed.limit_bytes.has_value()) {
     return absl::StrCat("limit: this allocator may hold ", FormatBytes(*failed.limit_bytes), " of the device in all");
-  }
-  const std::int64_t short_bytes = -report.judgement.headroom_bytes;
-  if (report.outside_bytes.has_value() && short_bytes > 0 && Signed(*report.outside_bytes) >= short_bytes) {
-    return absl::StrCat("outside: it would fit without the ", FormatBytes(*report.outside_bytes),
-                        " that the CUDA context, libraries and other processes hold");
   }
   if (report.largest_other_stream_bytes >= failed.rounded_bytes) {
     return absl::StrCat("streams: another stream has ", FormatBytes(report.largest_other_stream_bytes),
@@ -151,31 +152,40 @@ void AppendPins(const OomReport& report, std::vector<std::string>& out) {
 
 }  // namespace
 
-OomJudgement JudgeOom(std::uint64_t reserved_bytes, std::uint64_t allocated_bytes, std::uint64_t device_free_bytes,
-                      std::uint64_t segment_bytes) {
-  OomJudgement out;
-  out.headroom_bytes = Signed(reserved_bytes + device_free_bytes) - Signed(allocated_bytes) - Signed(segment_bytes);
-  if (out.headroom_bytes >= 0) {
-    out.kind = device_free_bytes >= segment_bytes ? OomKind::kLimit : OomKind::kFragmentation;
-  }
-  return out;
+OomJudgement JudgeOom(const OomFigures& figures) {
+  const std::uint64_t usable = figures.reserved_bytes + figures.device_free_bytes;
+  const std::int64_t headroom = Signed(usable) - Signed(figures.live_bytes) - Signed(figures.request_bytes);
+  if (figures.device_free_bytes >= figures.segment_bytes) return {OomKind::kLimit, headroom};
+  const std::int64_t others = Signed(OthersBytes(figures));
+  if (others > std::max<std::int64_t>(headroom, 0) && headroom + others >= 0) return {OomKind::kOutside, headroom};
+  if (headroom < 0) return {OomKind::kCapacity, headroom};
+  const bool is_full = static_cast<double>(headroom) < kNearlyFullShare * static_cast<double>(usable);
+  return {is_full ? OomKind::kNearlyFull : OomKind::kFragmentation, headroom};
 }
 
-std::vector<std::string> OomSentences(const OomJudgement& judgement, std::uint64_t device_free_bytes,
-                                      std::uint64_t segment_bytes) {
+std::vector<std::string> OomSentences(const OomJudgement& judgement, const OomFigures& figures) {
   const std::int64_t headroom = judgement.headroom_bytes;
+  const std::uint64_t free_bytes = figures.device_free_bytes;
+  const std::string segment = FormatBytes(figures.segment_bytes);
   switch (judgement.kind) {
     case OomKind::kCapacity:
       return {absl::StrCat("capacity: even without holes the request is short by ", FormatSignedBytes(-headroom),
                            "; no allocator setting can help")};
+    case OomKind::kNearlyFull:
+      return {absl::StrCat("nearly full: without any holes the request would fit with ", FormatSignedBytes(headroom),
+                           " to spare, and no allocator packs as well as that")};
+    case OomKind::kOutside:
+      return {absl::StrCat("outside: ", FormatBytes(*figures.outside_bytes),
+                           " of the device are held outside this allocator, and a CUDA context takes at most ",
+                           FormatBytes(kMostOwnContextBytes), " of that")};
     case OomKind::kLimit:
-      return {absl::StrCat("limit: the device still had ", FormatBytes(device_free_bytes), " free for a segment of ",
-                           FormatBytes(segment_bytes), "; a memory fraction or another limit stopped it")};
+      return {absl::StrCat("limit: the device still had ", FormatBytes(free_bytes), " free for a segment of ", segment,
+                           "; a memory fraction or another limit stopped it")};
     case OomKind::kFragmentation:
       return {
           absl::StrCat("fragmentation: without holes the request fits with ", FormatSignedBytes(headroom), " to spare"),
-          absl::StrCat("the free memory misses the new segment of ", FormatBytes(segment_bytes), " by ",
-                       FormatBytes(segment_bytes - device_free_bytes))};
+          absl::StrCat("the free memory misses the new segment of ", segment, " by ",
+                       FormatBytes(figures.segment_bytes - free_bytes))};
   }
   return {};
 }
@@ -187,8 +197,10 @@ OomReport MakeOomReport(const FailedAllocation& failed, absl::Span<const trace::
   out.parts = Account(segments);
   const std::uint64_t accounted = out.parts.reserved_bytes + failed.device_free_bytes;
   if (failed.device_total_bytes >= accounted) out.outside_bytes = failed.device_total_bytes - accounted;
-  out.judgement =
-      JudgeOom(out.parts.reserved_bytes, out.parts.allocated_bytes, failed.device_free_bytes, failed.segment_bytes);
+  out.figures = {out.parts.reserved_bytes, out.parts.live_bytes.value_or(out.parts.allocated_bytes),
+                 failed.device_free_bytes, out.outside_bytes,
+                 failed.rounded_bytes,     failed.segment_bytes};
+  out.judgement = JudgeOom(out.figures);
   Finder finder(failed, options, out);
   for (const trace::SnapshotSegment& segment : segments) finder.Visit(segment);
   finder.Finish();
@@ -206,9 +218,7 @@ std::string OomMessage(const FailedAllocation& failed, std::uint64_t reserved_by
 std::vector<std::string> OomLines(const OomReport& report) {
   const FailedAllocation& failed = report.failed;
   std::vector<std::string> out;
-  out.push_back(absl::StrCat(
-      "verdict: ",
-      absl::StrJoin(OomSentences(report.judgement, failed.device_free_bytes, failed.segment_bytes), "; ")));
+  out.push_back(absl::StrCat("verdict: ", absl::StrJoin(OomSentences(report.judgement, report.figures), "; ")));
   if (std::string text = Circumstance(report); !text.empty()) out.push_back(std::move(text));
   out.push_back(absl::StrCat("largest size that would have been served: ", FormatBytes(report.largest_servable_bytes),
                              " (from the cache ", FormatBytes(report.largest_cached_bytes), "), stream ",

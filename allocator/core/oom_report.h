@@ -44,20 +44,35 @@ struct FailedAllocation {
 
 enum class OomKind : std::uint8_t {
   kCapacity,       // does not fit even without holes: no setting of the allocator can help
+  kNearlyFull,     // would fit without holes, with less than 2 % of the memory to spare: no setting packs as well
   kFragmentation,  // fits without holes, yet what is free is less than the new segment
+  kOutside,        // what others hold of the device is missing, and is more than the holes
   kLimit,          // the device had room for the segment: a limit stopped it
 };
 
-// headroom = reserved + free on the device - allocated - new segment: what would be left without any holes.
+// What one failed request is judged by.
+struct OomFigures {
+  std::uint64_t reserved_bytes = 0;
+  std::uint64_t live_bytes = 0;  // that the program asked for, and not what blocks span, where the former is known
+  std::uint64_t device_free_bytes = 0;
+  std::optional<std::uint64_t> outside_bytes = {};  // of the device, held by nobody here
+  std::uint64_t request_bytes = 0;                  // rounded
+  std::uint64_t segment_bytes = 0;                  // of the new segment it needed
+};
+
+// A process's own context and libraries take 0.3 to 1.4 GiB (1,343 MB on a V100 with all kernels loaded, about 500 MB
+// on later cards, which load kernels when they are used); what is outside beyond this is held by somebody else.
+inline constexpr std::uint64_t kMostOwnContextBytes = 1536 * kMiB;
+inline constexpr double kNearlyFullShare = 0.02;
+
+// headroom = reserved + free on the device - live - request: what would be left without any holes.
 struct OomJudgement {
   OomKind kind = OomKind::kCapacity;
   std::int64_t headroom_bytes = 0;
 };
-OomJudgement JudgeOom(std::uint64_t reserved_bytes, std::uint64_t allocated_bytes, std::uint64_t device_free_bytes,
-                      std::uint64_t segment_bytes);
+OomJudgement JudgeOom(const OomFigures& figures);
 // The judgement in words; one sentence or two.
-std::vector<std::string> OomSentences(const OomJudgement& judgement, std::uint64_t device_free_bytes,
-                                      std::uint64_t segment_bytes);
+std::vector<std::string> OomSentences(const OomJudgement& judgement, const OomFigures& figures);
 
 // A block in use and the free bytes that it keeps from use (hole_blame.h).
 struct HolePin {
@@ -70,6 +85,7 @@ struct HolePin {
 
 struct OomReport {
   FailedAllocation failed;
+  OomFigures figures;
   OomJudgement judgement;
   Accounting parts;                              // of what is reserved
   std::optional<std::uint64_t> outside_bytes;    // total - reserved - free; nullopt: the device counts less than that

@@ -130,7 +130,8 @@ class CardReplays {
     const absl::StatusOr<remedies::SweepResult> result = remedies::RunSweep({&input, 1}, options);
     if (!result.ok()) return result.status();
     table_.replays += result->replays;
-    const bool keeps = result->choice.kind == remedies::ChoiceKind::kKeep;
+    const remedies::ChoiceKind kind = result->choice.kind;
+    const bool keeps = kind == remedies::ChoiceKind::kKeep || kind == remedies::ChoiceKind::kNamed;
     return result->rows[keeps ? result->baseline : result->choice.row].conf;
   }
 

@@ -9,6 +9,7 @@
 #include "analyzer/answers/explain_causes.h"
 #include "analyzer/answers/explain_timeline.h"
 #include "analyzer/answers/traced_run.h"
+#include "analyzer/answers/verdict.h"
 #include "analyzer/replay/ample_memory.h"
 
 namespace ashlar::answers {
@@ -124,6 +125,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   NoteReleases(recorded.program, snapshot.recording.has_value(), out);
   if (absl::Status status = AddWhatIfs(recorded, observed, options.replay, out); !status.ok()) return status;
   if (absl::Status status = AddCauses(snapshot, *run, options, out); !status.ok()) return status;
+  SetLastVerdict(GrowingOf(out), out);
   out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;
 }

@@ -88,16 +88,20 @@ OomVerdict VerdictOf(core::OomKind kind) {
   switch (kind) {
     case core::OomKind::kCapacity:
       return OomVerdict::kCapacity;
+    case core::OomKind::kNearlyFull:
+      return OomVerdict::kNearlyFull;
     case core::OomKind::kFragmentation:
       return OomVerdict::kFragmentation;
+    case core::OomKind::kOutside:
+      return OomVerdict::kOutside;
     case core::OomKind::kLimit:
       return OomVerdict::kLimit;
   }
   return OomVerdict::kUnknown;
 }
 
-// Judges the last out-of-memory error. With F free on the device, the allocator could hold reserved + F; the request
-// needs a segment unless a hole serves it, so without any holes there would be reserved + F - allocated for it.
+// Judges the last out-of-memory error. With F free on the device, the allocator could hold reserved + F, so without any
+// holes there would be reserved + F - live for the request.
 void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, const TimelineContext& context,
               timeline::EventIndex moment, Explanation& out) {
   const trace::Event& event = timeline.events()[static_cast<std::size_t>(moment)];
@@ -106,8 +110,14 @@ void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, 
   const std::uint64_t segment = policy::SegmentBytes(std::max<std::uint64_t>(rounded, 1), *context.options);
   out.tried_bytes = segment;
   out.request_interval = ByteSpan{Signed(LeastRequest(rounded, *context.options)), Signed(rounded), Signed(rounded)};
-  const core::OomJudgement judgement =
-      core::JudgeOom(*out.accounting.reserved_bytes, *out.accounting.allocated_bytes, free_bytes, segment);
+  const OomAccounting& parts = out.accounting;
+  const core::OomFigures figures = {*parts.reserved_bytes,
+                                    parts.live_bytes.value_or(*parts.allocated_bytes),
+                                    free_bytes,
+                                    parts.outside_bytes,
+                                    rounded,
+                                    segment};
+  const core::OomJudgement judgement = core::JudgeOom(figures);
   const std::int64_t headroom = judgement.headroom_bytes;
   out.headroom = ByteSpan{headroom, headroom, headroom};
   const std::uint64_t largest =
@@ -116,7 +126,7 @@ void JudgeOom(const timeline::Timeline& timeline, const timeline::State& state, 
       absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment), ": ",
                    FormatBytes(rounded), " requested, the largest free block it could use is ", FormatBytes(largest));
   out.verdict = VerdictOf(judgement.kind);
-  for (std::string& sentence : core::OomSentences(judgement, free_bytes, segment)) {
+  for (std::string& sentence : core::OomSentences(judgement, figures)) {
     out.evidence.push_back(std::move(sentence));
   }
 }
@@ -148,7 +158,7 @@ void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& 
   const analyses::CauseContext causes = analyses::ContextOf(timeline, facts);
   const analyses::CauseHistory& history = *causes.history;
   const timeline::State& state = history.state;
-  const bool has_oom = CapacityAtOom(timeline).has_value();
+  const bool has_oom = remedies::CapacityAtOom(timeline, *context.options).has_value();
   out.moment = DescribeMoment(timeline, moment);
   SetAccounting(analyses::AccountState(state), out);
   const std::optional<std::uint64_t> free_bytes =

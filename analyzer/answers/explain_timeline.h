@@ -27,8 +27,6 @@ struct TimelineContext {
 // Fills everything but source, fidelity and what-ifs.
 void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out);
 
-using remedies::CapacityAtOom;
-
 }  // namespace ashlar::answers
 
 #endif  // ASHLAR_ANALYZER_ANSWERS_EXPLAIN_TIMELINE_H_

@@ -109,9 +109,9 @@ void AddExplanation(const answers::Progress& progress, RunReport& report) {
     }
     return;
   }
-  const std::optional<std::uint64_t> total =
-      report.machine.has_limit ? std::optional(report.machine.total.bytes) : std::nullopt;
-  absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, total, progress);
+  ProcessMemory memory{.context_bytes = report.machine.context.bytes};
+  if (report.machine.has_limit) memory.total_bytes = report.machine.total.bytes;
+  absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, memory, progress);
   if (explanation.ok()) {
     report.explanation = *std::move(explanation);
   } else {

@@ -1,5 +1,6 @@
 #include "analyzer/cli/launch_explain.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,11 +20,25 @@ const ProcessRun* ToExplain(const RunResults& results) {
   return out;
 }
 
-absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
+namespace {
+
+bool HasRetried(const ProcessRun& run) {
+  if (!run.torch.has_value()) return false;
+  const std::vector<TorchDevice>& devices = run.torch->devices;
+  return std::any_of(devices.begin(), devices.end(), [](const TorchDevice& d) { return d.num_alloc_retries > 0; });
+}
+
+}  // namespace
+
+absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const ProcessMemory& memory,
                                                     const answers::Progress& progress) {
   answers::ExplainOptions options;
   options.replay.progress = progress;
-  if (!run.failures.empty()) options.replay.capacity_bytes = total_bytes;
+  if (!run.failures.empty()) {
+    options.replay.capacity_bytes = memory.total_bytes;
+  } else if (memory.total_bytes.has_value() && HasRetried(run)) {
+    options.replay.capacity_bytes = *memory.total_bytes - std::min(*memory.total_bytes, memory.context_bytes);
+  }
   const absl::StatusOr<std::string> bytes =
       LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);
   if (!bytes.ok()) return bytes.status();

@@ -16,8 +16,14 @@ namespace ashlar::cli {
 // history.
 const ProcessRun* ToExplain(const RunResults& results);
 
-// By its last failure, else by its history. `total_bytes` is of its device, where that is known.
-absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, std::optional<std::uint64_t> total_bytes,
+// What is known of the memory of a process's device.
+struct ProcessMemory {
+  std::optional<std::uint64_t> total_bytes = {};
+  std::uint64_t context_bytes = 0;  // of that, what its own context takes
+};
+
+// By its last failure, else by its history. A run that got its memory only by retries is replayed in what it had.
+absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const ProcessMemory& memory,
                                                     const answers::Progress& progress);
 
 }  // namespace ashlar::cli

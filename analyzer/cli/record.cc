@@ -45,7 +45,7 @@ int FinishRecord(const RecordFlags& flags, int code, const RunResults& results) 
   for (const std::string& file : results.unreadable) Say(absl::StrCat("ashlar: ", file, "\n"));
   if (run->OutOfMemory() > 0) {
     ProgressLine line;
-    const absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run, std::nullopt, line.Shower());
+    const absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run, ProcessMemory{}, line.Shower());
     if (explanation.ok()) Say(absl::StrCat(run->Name(), ": ", report::ToText(*explanation)));
     if (!explanation.ok()) Fail(code, explanation.status());
   }

@@ -12,6 +12,14 @@ namespace ashlar::remedies {
 namespace {
 
 std::string NothingFits(const WhatIfRow& closest, const WhatIfRow& baseline, const std::string& settings) {
+  if (closest.GetsPast() && closest.projected.has_value()) {
+    const ProjectedPart& next = *closest.projected;
+    return absl::StrCat(
+        "none of ", settings, " carries the run through; ", NameOf(closest.conf),
+        " gets past this request, then fails again ", FormatCount(next.failed_after),
+        next.failed_after == 1 ? " request later: " : " requests later: ", FormatBytes(next.needed_bytes),
+        " needed of ", FormatBytes(next.available_bytes), " (projected)");
+  }
   std::string out = absl::StrCat("none of ", settings, " would have made it fit");
   if (closest.ooms < baseline.ooms) {
     absl::StrAppend(&out, "; ", NameOf(closest.conf), " comes closest (", FormatCount(closest.ooms),
@@ -21,7 +29,7 @@ std::string NothingFits(const WhatIfRow& closest, const WhatIfRow& baseline, con
 }
 
 std::string Keep(const WhatIfRow& baseline, const std::string& settings) {
-  std::string out = absl::StrCat("none of ", settings, " lowers the peak of reserved memory by 2 % or more");
+  std::string out = absl::StrCat("nothing to change: none of ", settings, " lowers the peak of reserved memory by 5 %");
   if (WorstLevel(baseline.risks) == RiskLevel::kNotRecommended) {
     absl::StrAppend(&out, "; yet ", NameOf(baseline.conf), " is not recommended: ", CautionsOf(baseline.risks));
   }
@@ -47,8 +55,11 @@ void AddTrace(const WhatIfRow& row, std::uint64_t lowest, bool is_first, Score& 
   const double peak = static_cast<double>(row.peak_reserved_bytes);
   const double regret = lowest == 0 ? 0 : peak / static_cast<double>(lowest) - 1;
   score.regret = is_first ? regret : std::max(score.regret, regret);
-  score.failing_traces += row.ooms > 0 ? 1 : 0;
-  score.ooms += row.ooms;
+  const std::uint64_t later = row.projected.has_value() ? row.projected->ooms : 0;
+  score.failing_traces += row.ooms + later > 0 ? 1 : 0;
+  score.open_traces += row.ooms == 0 && later == 0 && !row.CarriesThrough() ? 1 : 0;
+  score.ooms += row.ooms + later;
+  score.retries += row.retries;
   score.cost_ns += row.cost_ns;
   score.driver_calls += row.driver_calls;
   score.risk = std::max(score.risk, WorstLevel(row.risks));
@@ -56,7 +67,39 @@ void AddTrace(const WhatIfRow& row, std::uint64_t lowest, bool is_first, Score& 
   score.conf = row.conf;
 }
 
-std::string Seconds(std::uint64_t ns) { return absl::StrFormat("%.1f s", static_cast<double>(ns) / 1e9); }
+std::string SavedText(const WhatIfRow& row, const WhatIfRow& baseline, double saved_share) {
+  return absl::StrFormat("%s (%.1f %%)", FormatBytes(baseline.peak_reserved_bytes - row.peak_reserved_bytes),
+                         saved_share * 100);
+}
+
+// What the choice does, without its price.
+std::string SentenceOf(const Choice& choice, const WhatIfRow& row, const WhatIfRow& baseline,
+                       const std::string& settings) {
+  switch (choice.kind) {
+    case ChoiceKind::kNothingFits:
+      return NothingFits(row, baseline, settings);
+    case ChoiceKind::kKeep:
+      return Keep(baseline, settings);
+    case ChoiceKind::kFits:
+      return absl::StrCat(
+          NameOf(row.conf), " would have fitted: peak reserved ", FormatBytes(row.peak_reserved_bytes),
+          row.is_cut_off ? ", no request fails to the end of the step that failed (projected)" : ", no request fails");
+    case ChoiceKind::kGetsPast:
+      return absl::StrCat(NameOf(row.conf), " gets past this request; beyond it nothing is known, so nothing is ",
+                          "promised: record a whole step before the failure");
+    case ChoiceKind::kLowersPeak:
+      return absl::StrCat(NameOf(row.conf), " lowers the peak of reserved memory by ",
+                          SavedText(row, baseline, choice.saved_share));
+    case ChoiceKind::kCuresRetries:
+      return absl::StrCat(NameOf(row.conf), " needs about the same memory and takes the ",
+                          FormatCount(baseline.retries),
+                          " retries away, in which the whole cache is returned and obtained again");
+    case ChoiceKind::kNamed:
+      return absl::StrCat("nothing to change: ", NameOf(row.conf), " would lower the peak of reserved memory by ",
+                          SavedText(row, baseline, choice.saved_share), ", which a change is hardly worth");
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -101,26 +144,8 @@ Advice Advise(const std::vector<WhatIfRow>& rows, const std::string& settings) {
   for (const WhatIfRow& row : rows) columns.push_back(absl::MakeConstSpan(&row, 1));
   const Choice choice = Choose(ScoresOf(columns), position);
   const WhatIfRow& row = rows[choice.row];
-  Advice out;
-  switch (choice.kind) {
-    case ChoiceKind::kNothingFits:
-      return {std::nullopt, NothingFits(row, baseline, settings)};
-    case ChoiceKind::kKeep:
-      return {std::nullopt, Keep(baseline, settings)};
-    case ChoiceKind::kFits:
-      out.sentence = absl::StrCat(NameOf(row.conf), " would have fitted: peak reserved ",
-                                  FormatBytes(row.peak_reserved_bytes), ", no request fails");
-      break;
-    case ChoiceKind::kLowersPeak:
-      out.sentence = absl::StrFormat("%s lowers the peak of reserved memory by %s (%.1f %%)", NameOf(row.conf),
-                                     FormatBytes(baseline.peak_reserved_bytes - row.peak_reserved_bytes),
-                                     choice.saved_share * 100);
-      break;
-    case ChoiceKind::kLowersStall:
-      out.sentence = absl::StrCat(NameOf(row.conf), " needs no more memory and spends about ", Seconds(row.cost_ns),
-                                  " in the driver, not ", Seconds(baseline.cost_ns));
-      break;
-  }
+  Advice out{.sentence = SentenceOf(choice, row, baseline, settings), .choice = choice};
+  if (!IsWorthAChange(choice.kind)) return out;
   out.paste = PasteLine(row.conf);
   const std::string cautions = CautionsOf(row.risks);
   if (!cautions.empty()) absl::StrAppend(&out.sentence, "; its price: ", cautions);

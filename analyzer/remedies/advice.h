@@ -13,8 +13,9 @@
 namespace ashlar::remedies {
 
 struct Advice {
-  std::optional<std::string> paste;  // the line for the shell
-  std::string sentence;              // what it would do, or that nothing here helps
+  std::optional<std::string> paste = {};  // the line for the shell; only what is worth a change
+  std::string sentence = {};              // what it would do, or that nothing here helps
+  Choice choice = {};                     // of the rows; no kind where there are none
 };
 
 // "export PYTORCH_CUDA_ALLOC_CONF=..."; for the defaults the line that takes a setting away.

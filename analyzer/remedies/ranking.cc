@@ -9,14 +9,16 @@
 namespace ashlar::remedies {
 namespace {
 
+constexpr double kAnyShare = -1e300;  // whatever its peak
+
 bool IsBad(const Score& score) { return score.risk == RiskLevel::kNotRecommended; }
 
 // A note is no reason to rank lower.
 int CountedAs(RiskLevel level) { return level < RiskLevel::kCaution ? 0 : static_cast<int>(level); }
 
 auto RankKey(const Score& s) {
-  return std::tuple(s.failing_traces, s.ooms, IsBad(s), s.regret, s.cost_ns, s.driver_calls, CountedAs(s.risk), s.keys,
-                    absl::string_view(s.conf));
+  return std::tuple(s.failing_traces, s.ooms, s.open_traces, IsBad(s), s.regret, s.cost_ns, s.driver_calls,
+                    CountedAs(s.risk), s.keys, absl::string_view(s.conf));
 }
 
 // Between settings of about the same peak and price.
@@ -64,15 +66,13 @@ std::optional<std::size_t> Best(const std::vector<Score>& scores, std::size_t ba
   });
 }
 
-// No higher than the baseline and at half its price, where that is worth speaking of.
-std::optional<std::size_t> Cheaper(const std::vector<Score>& scores, std::size_t baseline) {
-  if (scores[baseline].cost_ns < kWorthwhileStallNs) return std::nullopt;
-  const std::optional<std::size_t> best = Best(scores, baseline, 0);
-  if (!best.has_value() || scores[*best].cost_ns > scores[baseline].cost_ns / 2) return std::nullopt;
-  return best;
+// The best of those for which `is_out` is false.
+template <typename IsOut>
+std::optional<std::size_t> BestWithout(std::vector<Score> scores, std::size_t baseline, double saved_share,
+                                       IsOut is_out) {
+  for (Score& score : scores) score.failing_traces += is_out(score) ? 1 : 0;
+  return Best(scores, baseline, saved_share);
 }
-
-constexpr double kAnyShare = -1e300;  // whatever its peak
 
 }  // namespace
 
@@ -89,22 +89,30 @@ std::vector<bool> ParetoBest(const std::vector<Score>& scores) {
   return out;
 }
 
+bool IsWorthAChange(ChoiceKind kind) {
+  return kind == ChoiceKind::kFits || kind == ChoiceKind::kLowersPeak || kind == ChoiceKind::kCuresRetries;
+}
+
 Choice Choose(const std::vector<Score>& scores, std::size_t baseline) {
   const Score& recorded = scores[baseline];
   const auto choice = [&](ChoiceKind kind, std::size_t row) {
     return Choice{kind, row, SavedShare(scores[row], recorded)};
   };
   if (recorded.failing_traces > 0) {
-    if (const auto best = Best(scores, baseline, kAnyShare); best.has_value()) return choice(ChoiceKind::kFits, *best);
+    const auto is_open = [](const Score& score) { return score.open_traces > 0; };
+    if (const auto best = BestWithout(scores, baseline, kAnyShare, is_open)) return choice(ChoiceKind::kFits, *best);
+    if (const auto best = Best(scores, baseline, kAnyShare)) return choice(ChoiceKind::kGetsPast, *best);
     const auto closest = std::min_element(scores.begin(), scores.end(), RanksBefore);
     return choice(ChoiceKind::kNothingFits, static_cast<std::size_t>(closest - scores.begin()));
   }
-  if (const auto best = Best(scores, baseline, kWorthwhileShare); best.has_value() && *best != baseline) {
-    return choice(ChoiceKind::kLowersPeak, *best);
-  }
-  if (const auto best = Cheaper(scores, baseline); best.has_value() && *best != baseline) {
-    return choice(ChoiceKind::kLowersStall, *best);
-  }
+  const auto other = [&](const std::optional<std::size_t>& best) { return best.has_value() && *best != baseline; };
+  const auto worthwhile = Best(scores, baseline, kWorthwhileShare);
+  if (other(worthwhile)) return choice(ChoiceKind::kLowersPeak, *worthwhile);
+  const auto retries = [](const Score& score) { return score.retries > 0; };
+  const auto calm = BestWithout(scores, baseline, -kAlikeShare, retries);
+  if (recorded.retries > 0 && calm.has_value()) return choice(ChoiceKind::kCuresRetries, *calm);
+  const auto named = Best(scores, baseline, kNamedShare);
+  if (other(named)) return choice(ChoiceKind::kNamed, *named);
   return choice(ChoiceKind::kKeep, baseline);
 }
 

@@ -6,8 +6,12 @@
 //
 // Choice: never a setting known to be bad. Of the settings whose peak is within 1 % of the lowest the least risky are
 // taken, of those the ones that cost at most 0.1 s more than the cheapest, of those the one with the fewest keys, then
-// the lowest peak: a figure tuned to one trace is not worth a stall, nor a key. Where the recorded settings fit,
-// another is worth it from 2 % of the peak on, or where it halves an estimated stall of 0.1 s or more.
+// the lowest peak: a figure tuned to one trace is not worth a stall, nor a key.
+//
+// What is chosen is worth a change of the settings (IsWorthAChange) only where it takes a failure away, all the way to
+// the end of the step that failed; where it takes retries away; or where it lowers the peak by 10 % or more. From 5 %
+// on the gain is named, and nothing is to be changed for it. A setting that lets the failed request pass, and after
+// which nothing is known, is named as that and no more.
 #ifndef ASHLAR_ANALYZER_REMEDIES_RANKING_H_
 #define ASHLAR_ANALYZER_REMEDIES_RANKING_H_
 
@@ -21,12 +25,15 @@
 namespace ashlar::remedies {
 
 inline constexpr double kAlikeShare = 0.01;
-inline constexpr double kWorthwhileShare = 0.02;
+inline constexpr double kWorthwhileShare = 0.10;
+inline constexpr double kNamedShare = 0.05;
 inline constexpr std::uint64_t kWorthwhileStallNs = 100'000'000;
 
 struct Score {
-  std::size_t failing_traces = 0;
+  std::size_t failing_traces = 0;  // where a request fails, one that is only projected among them
+  std::size_t open_traces = 0;     // where none fails, and what comes after the recorded failure is not known
   std::uint64_t ooms = 0;
+  std::uint64_t retries = 0;
   double regret = 0;  // of the peak against the lowest: 0.05 = 5 % above it; of several traces the worst
   std::uint64_t cost_ns = 0;
   std::uint64_t driver_calls = 0;
@@ -41,7 +48,18 @@ bool RanksBefore(const Score& a, const Score& b);
 // same figures only the first in rank.
 std::vector<bool> ParetoBest(const std::vector<Score>& scores);
 
-enum class ChoiceKind : std::uint8_t { kKeep, kFits, kLowersPeak, kLowersStall, kNothingFits };
+enum class ChoiceKind : std::uint8_t {
+  kKeep,          // the recorded settings: no other is better by 5 %
+  kFits,          // no request fails, as far as the step goes that failed
+  kGetsPast,      // the failed request passes; what comes after it is not known
+  kLowersPeak,    // by 10 % or more
+  kCuresRetries,  // at about the same peak
+  kNamed,         // lowers the peak by 5 to 10 %: not worth a change
+  kNothingFits,
+};
+
+// Whether it is to be pasted.
+bool IsWorthAChange(ChoiceKind kind);
 
 struct Choice {
   ChoiceKind kind = ChoiceKind::kKeep;

@@ -240,7 +240,8 @@ class Sweep {
     const std::vector<bool> pareto = ParetoBest(scores);
     for (std::size_t i = 0; i < pareto.size(); ++i) result_.rows[i].is_pareto_best = pareto[i];
     result_.choice = Choose(scores, result_.baseline);
-    result_.rows[result_.choice.row].is_recommended = result_.choice.kind != ChoiceKind::kNothingFits;
+    result_.rows[result_.choice.row].is_recommended =
+        IsWorthAChange(result_.choice.kind) || result_.choice.kind == ChoiceKind::kKeep;
     result_.advice = inputs_.size() == 1 ? AdviseOne() : AdviseSeveral();
   }
 
@@ -252,39 +253,46 @@ class Sweep {
     return Advise(rows, Tried());
   }
 
+  std::string RegretOf(const SweepRow& row) const {
+    if (row.score.regret < 0.0005) return "in each of them no setting tried has a lower peak";
+    return absl::StrFormat("in none of them its peak is more than %.1f %% above the lowest", row.score.regret * 100);
+  }
+
+  std::string SentenceOfSeveral(const SweepRow& row, const SweepRow& baseline) const {
+    const std::string traces = absl::StrCat("all ", inputs_.size(), " traces");
+    switch (result_.choice.kind) {
+      case ChoiceKind::kNothingFits:
+        return absl::StrCat("none of ", Tried(), " fits in ", traces, "; ", NameOf(row.conf),
+                            " comes closest: ", row.score.failing_traces, " of them fail, not ",
+                            baseline.score.failing_traces);
+      case ChoiceKind::kKeep:
+        return absl::StrCat("nothing to change: none of ", Tried(), " serves ", traces,
+                            " better by 5 % of the peak than the recorded settings");
+      case ChoiceKind::kFits:
+        return absl::StrCat(NameOf(row.conf), " fits in ", traces, ", the recorded settings fail in ",
+                            baseline.score.failing_traces, "; ", RegretOf(row));
+      case ChoiceKind::kGetsPast:
+        return absl::StrCat(NameOf(row.conf), " gets past the failed requests of ", traces,
+                            "; beyond them nothing is known in ", row.score.open_traces,
+                            " of them, so nothing is promised");
+      case ChoiceKind::kLowersPeak:
+        return absl::StrFormat("%s serves %s: %s, under the recorded settings up to %.1f %%", NameOf(row.conf), traces,
+                               RegretOf(row), baseline.score.regret * 100);
+      case ChoiceKind::kCuresRetries:
+        return absl::StrCat(NameOf(row.conf), " needs about the same memory in ", traces, " and takes the ",
+                            FormatCount(baseline.retries), " retries away");
+      case ChoiceKind::kNamed:
+        return absl::StrFormat("nothing to change: %s serves %s best: %s, under the recorded settings up to %.1f %%",
+                               NameOf(row.conf), traces, RegretOf(row), baseline.score.regret * 100);
+    }
+    return "";
+  }
+
   Advice AdviseSeveral() const {
     const SweepRow& row = result_.rows[result_.choice.row];
     const SweepRow& baseline = result_.rows[result_.baseline];
-    const std::string traces = absl::StrCat("all ", inputs_.size(), " traces");
-    const std::string regret =
-        row.score.regret < 0.0005
-            ? "in each of them no setting tried has a lower peak"
-            : absl::StrFormat("in none of them its peak is more than %.1f %% above the lowest", row.score.regret * 100);
-    Advice out;
-    switch (result_.choice.kind) {
-      case ChoiceKind::kNothingFits:
-        out.sentence = absl::StrCat("none of ", Tried(), " fits in ", traces, "; ", NameOf(row.conf),
-                                    " comes closest: ", row.score.failing_traces, " of them fail, not ",
-                                    baseline.score.failing_traces);
-        return out;
-      case ChoiceKind::kKeep:
-        out.sentence = absl::StrCat("none of ", Tried(), " serves ", traces,
-                                    " better by 2 % or more of the peak than the recorded settings");
-        return out;
-      case ChoiceKind::kFits:
-        out.sentence = absl::StrCat(NameOf(row.conf), " fits in ", traces, ", the recorded settings fail in ",
-                                    baseline.score.failing_traces, "; ", regret);
-        break;
-      case ChoiceKind::kLowersPeak:
-        out.sentence = absl::StrFormat("%s serves %s: %s, under the recorded settings up to %.1f %%", NameOf(row.conf),
-                                       traces, regret, baseline.score.regret * 100);
-        break;
-      case ChoiceKind::kLowersStall:
-        out.sentence = absl::StrFormat(
-            "%s needs no more memory in %s and spends about %.1f s in the driver, not %.1f s", NameOf(row.conf), traces,
-            static_cast<double>(row.score.cost_ns) / 1e9, static_cast<double>(baseline.score.cost_ns) / 1e9);
-        break;
-    }
+    Advice out{.sentence = SentenceOfSeveral(row, baseline), .choice = result_.choice};
+    if (!IsWorthAChange(result_.choice.kind)) return out;
     out.paste = PasteLine(row.conf);
     const std::string cautions = CautionsOf(row.risks);
     if (!cautions.empty()) absl::StrAppend(&out.sentence, "; its price: ", cautions);

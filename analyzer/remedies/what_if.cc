@@ -47,6 +47,7 @@ absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const W
   row.driver_calls = replay.device().calls().MemoryCalls();
   row.cost_ns = replay.device().cost_ns();
   row.retries = stats.num_alloc_retries;
+  row.is_cut_off = settings.is_cut_off;
   if (settings.capacity_bytes.has_value()) row.feasible = row.ooms == 0;
   return row;
 }

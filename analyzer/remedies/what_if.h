@@ -29,6 +29,7 @@ struct WhatIfSettings {
   std::optional<double> memory_fraction;
   device::SimDeviceOptions device;  // capacity is overwritten
   std::vector<std::string> confs;   // empty = StandardConfs()
+  bool is_cut_off = false;          // the recorded run ended in a failure
 };
 
 // Told what is being done as it begins, in words for people: "what-ifs 3 of 8". Empty: nobody asks.
@@ -36,6 +37,16 @@ using Progress = std::function<void(const std::string& stage)>;
 
 // The default, expandable segments, split limits of 64 to 512 MiB, rounding to quarters between powers of two.
 std::vector<std::string> StandardConfs();
+
+// What the program would have asked next, replayed after what was recorded: the rest of a step that a failure cut off.
+struct ProjectedPart {
+  std::uint64_t requests = 0;             // allocations after the one that failed
+  std::uint64_t peak_reserved_bytes = 0;  // of recorded and projected part together
+  std::uint64_t ooms = 0;                 // of the projected part
+  std::uint64_t failed_after = 0;         // of the first of them: how many requests later
+  std::uint64_t needed_bytes = 0;         // there: allocated, and the request
+  std::uint64_t available_bytes = 0;      // there: what the allocator could hold
+};
 
 struct WhatIfRow {
   std::string conf;  // as for PYTORCH_CUDA_ALLOC_CONF; empty = the default settings
@@ -48,6 +59,13 @@ struct WhatIfRow {
   std::uint64_t retries = 0;       // allocations that had the whole cache returned before they tried again
   std::optional<bool> feasible;    // no request failed; nullopt where the capacity is not known
   std::vector<Risk> risks;         // what speaks against the setting
+  bool is_cut_off = false;         // the recorded run ended in a failure: `ooms` says nothing of what comes after it
+  std::optional<ProjectedPart> projected;  // nullopt: nothing to project, or nothing is known to do it by
+
+  // The request that failed in the record passes.
+  bool GetsPast() const { return ooms == 0; }
+  // No request fails, as far as the step goes.
+  bool CarriesThrough() const { return ooms == 0 && (!is_cut_off || (projected.has_value() && projected->ooms == 0)); }
 };
 
 // One replay under `options`, with the capacity, the limit and the device of `settings`; its risks are left empty. Safe

@@ -1,10 +1,12 @@
 #include "analyzer/remedies/what_if_input.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
+#include "allocator/policy/size_rule.h"
 
 namespace ashlar::remedies {
 namespace {
@@ -21,12 +23,15 @@ WhatIfSettings SettingsOf(const policy::Options& baseline, const ReplayLimits& l
 
 }  // namespace
 
-std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline) {
+std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, const policy::Options& options) {
   if (timeline.oom_events().empty()) return std::nullopt;
   const timeline::EventIndex moment = timeline.oom_events().back();
-  const std::uint64_t free_bytes = timeline.events()[static_cast<std::size_t>(moment)].address;
+  const trace::Event& event = timeline.events()[static_cast<std::size_t>(moment)];
+  const std::uint64_t free_bytes = event.address;
   const std::uint64_t reserved = timeline.TotalsAfter(moment).reserved_bytes;
   if (free_bytes > UINT64_MAX / 2 - reserved) return std::nullopt;
+  const std::uint64_t segment = policy::SegmentBytes(std::max<std::uint64_t>(event.size_bytes, 1), options);
+  if (free_bytes >= segment) return timeline.reserved_peak().bytes;
   return reserved + free_bytes;
 }
 
@@ -45,8 +50,9 @@ WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Time
                     const ReplayLimits& limits) {
   WhatIfInput out;
   out.settings = SettingsOf(recorded.options, limits);
-  const std::optional<std::uint64_t> at_oom = CapacityAtOom(observed);
+  const std::optional<std::uint64_t> at_oom = CapacityAtOom(observed, recorded.options);
   if (at_oom.has_value()) out.settings.capacity_bytes = at_oom;
+  out.settings.is_cut_off = at_oom.has_value();
   out.requests = WhatIfRequests(recorded.program, out.settings.capacity_bytes.has_value());
   if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
   out.replayed_as = recorded.guess;

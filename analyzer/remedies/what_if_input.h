@@ -39,8 +39,10 @@ struct WhatIfInput {
   std::vector<trace::Note> notes = {};  // of the input itself
 };
 
-// What the allocator could hold at most when it ran out of memory: reserved + free on the device at that moment.
-std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline);
+// What the allocator could hold when it last ran out of memory: reserved + free on the device at that moment. Where the
+// device had room for the new segment a limit stopped it (a memory fraction), which lies at or above the most that was
+// ever reserved, and below that moment's reserved and the segment: the former is taken, so that what fits does fit.
+std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, const policy::Options& options);
 
 // What the program asked for. Where the capacity is known the allocator's own releases are left out: they come by
 // themselves.

@@ -13,16 +13,26 @@
 namespace ashlar::tests {
 
 inline answers::OomVerdict VerdictOf(core::OomKind kind) {
-  return kind == core::OomKind::kCapacity        ? answers::OomVerdict::kCapacity
-         : kind == core::OomKind::kFragmentation ? answers::OomVerdict::kFragmentation
-                                                 : answers::OomVerdict::kLimit;
+  switch (kind) {
+    case core::OomKind::kCapacity:
+      return answers::OomVerdict::kCapacity;
+    case core::OomKind::kNearlyFull:
+      return answers::OomVerdict::kNearlyFull;
+    case core::OomKind::kFragmentation:
+      return answers::OomVerdict::kFragmentation;
+    case core::OomKind::kOutside:
+      return answers::OomVerdict::kOutside;
+    case core::OomKind::kLimit:
+      return answers::OomVerdict::kLimit;
+  }
+  return answers::OomVerdict::kUnknown;
 }
 
 inline void ExpectSameFailure(const core::OomReport& report, const answers::Explanation& explained) {
   const core::FailedAllocation& failed = report.failed;
   EXPECT_EQ(explained.verdict, VerdictOf(report.judgement.kind));
   EXPECT_EQ(explained.headroom->value_bytes, report.judgement.headroom_bytes);
-  EXPECT_EQ(explained.evidence, core::OomSentences(report.judgement, failed.device_free_bytes, failed.segment_bytes));
+  EXPECT_EQ(explained.evidence, core::OomSentences(report.judgement, report.figures));
   EXPECT_EQ(explained.tried_bytes, failed.segment_bytes);
   const answers::OomAccounting& parts = explained.accounting;
   EXPECT_EQ(parts.total_bytes, failed.device_total_bytes);

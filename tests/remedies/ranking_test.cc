@@ -89,18 +89,21 @@ TEST(RankingTest, ParetoBestAreThoseThatNothingDominates) {
 TEST(ChoiceTest, ByHand) {
   const std::uint64_t second = 1'000'000'000;
   const auto choose = [](const std::vector<Score>& scores) { return Choose(scores, 0); };
-  // Nothing gained: the recorded settings stay. 1.9 % is not enough, 2 % is.
+  // Nothing gained: the recorded settings stay. 4.9 % is not even named, 5 % is, and 10 % is worth a change.
   EXPECT_EQ(choose({Fits("", 0), Fits("a:1", 0)}).kind, ChoiceKind::kKeep);
-  EXPECT_EQ(choose({Fits("", 1 / 0.981 - 1), Fits("a:1", 0)}).kind, ChoiceKind::kKeep);
-  EXPECT_EQ(choose({Fits("", 1 / 0.979 - 1), Fits("a:1", 0)}).row, 1u);
+  EXPECT_EQ(choose({Fits("", 1 / 0.951 - 1), Fits("a:1", 0)}).kind, ChoiceKind::kKeep);
+  EXPECT_EQ(choose({Fits("", 1 / 0.949 - 1), Fits("a:1", 0)}).kind, ChoiceKind::kNamed);
+  EXPECT_EQ(choose({Fits("", 1 / 0.901 - 1), Fits("a:1", 0)}).kind, ChoiceKind::kNamed);
+  EXPECT_EQ(choose({Fits("", 1 / 0.899 - 1), Fits("a:1", 0)}).kind, ChoiceKind::kLowersPeak);
+  EXPECT_EQ(choose({Fits("", 1 / 0.899 - 1), Fits("a:1", 0)}).row, 1u);
   // Within 1 % of the lowest: less risk first, then no great stall, then fewer keys.
   Score two = Fits("a:1,b:1", 0);
   two.keys = 2;
-  EXPECT_EQ(choose({Fits("", 0.1), two, Fits("c:1", 0.009)}).row, 2u);
-  EXPECT_EQ(choose({Fits("", 0.1), two, Fits("c:1", 0.011)}).row, 1u);
-  EXPECT_EQ(choose({Fits("", 0.1), two, Fits("c:1", 0.009, second)}).row, 1u);
-  EXPECT_EQ(choose({Fits("", 0.1), two, Fits("c:1", 0.009, 0, RiskLevel::kCaution)}).row, 1u);
-  EXPECT_EQ(choose({Fits("", 0.1), two, Fits("c:1", 0.009, 0, RiskLevel::kNote)}).row, 2u);
+  EXPECT_EQ(choose({Fits("", 0.15), two, Fits("c:1", 0.009)}).row, 2u);
+  EXPECT_EQ(choose({Fits("", 0.15), two, Fits("c:1", 0.011)}).row, 1u);
+  EXPECT_EQ(choose({Fits("", 0.15), two, Fits("c:1", 0.009, second)}).row, 1u);
+  EXPECT_EQ(choose({Fits("", 0.15), two, Fits("c:1", 0.009, 0, RiskLevel::kCaution)}).row, 1u);
+  EXPECT_EQ(choose({Fits("", 0.15), two, Fits("c:1", 0.009, 0, RiskLevel::kNote)}).row, 2u);
   // Never one known to be bad, whatever it saves.
   EXPECT_EQ(choose({Fits("", 0.5), Fits("a:1", 0, 0, RiskLevel::kNotRecommended)}).kind, ChoiceKind::kKeep);
   // A caution is taken where nothing else helps.
@@ -110,11 +113,24 @@ TEST(ChoiceTest, ByHand) {
   EXPECT_EQ(choose({Fails("", 5, 0), Fails("a:1", 2, 0)}).kind, ChoiceKind::kNothingFits);
   EXPECT_EQ(choose({Fails("", 5, 0), Fails("a:1", 2, 0)}).row, 1u);
   EXPECT_EQ(choose({Fits("", 0.5), Fails("a:1", 1, 0)}).kind, ChoiceKind::kKeep);
-  // Half the stall for no more memory, where the stall is worth speaking of.
-  EXPECT_EQ(choose({Fits("a:1", 0, 2 * second), Fits("", 0, second)}).kind, ChoiceKind::kLowersStall);
-  EXPECT_EQ(choose({Fits("a:1", 0, 2 * second), Fits("", 0, second + 1)}).kind, ChoiceKind::kKeep);
-  EXPECT_EQ(choose({Fits("a:1", 0, 2 * second), Fits("", 0.001, second)}).kind, ChoiceKind::kKeep);
-  EXPECT_EQ(choose({Fits("a:1", 0, 90'000'000), Fits("", 0, 1)}).kind, ChoiceKind::kKeep);
+  // What gets past the failure is no cure while what comes after it is open; what is known to the end comes first.
+  Score open = Fits("b:1", 0);
+  open.open_traces = 1;
+  EXPECT_EQ(choose({Fails("", 1, 0), open}).kind, ChoiceKind::kGetsPast);
+  EXPECT_EQ(choose({Fails("", 1, 0), open, Fits("a:1", 0.3)}).kind, ChoiceKind::kFits);
+  EXPECT_EQ(choose({Fails("", 1, 0), open, Fits("a:1", 0.3)}).row, 2u);
+  // Retries are taken away at the same peak, or for 1 % more of it; what retries itself does not.
+  Score retries = Fits("", 0);
+  retries.retries = 3;
+  EXPECT_EQ(choose({retries, Fits("a:1", 0.009)}).kind, ChoiceKind::kCuresRetries);
+  EXPECT_EQ(choose({retries, Fits("a:1", 0.02)}).kind, ChoiceKind::kKeep);
+  Score fewer = Fits("a:1", 0);
+  fewer.retries = 1;
+  EXPECT_EQ(choose({retries, fewer}).kind, ChoiceKind::kKeep);
+  for (const ChoiceKind kind : {ChoiceKind::kKeep, ChoiceKind::kNamed, ChoiceKind::kGetsPast, ChoiceKind::kNothingFits})
+    EXPECT_FALSE(IsWorthAChange(kind));
+  for (const ChoiceKind kind : {ChoiceKind::kFits, ChoiceKind::kLowersPeak, ChoiceKind::kCuresRetries})
+    EXPECT_TRUE(IsWorthAChange(kind));
 }
 
 std::vector<std::string> Names(const std::string& conf, const trace::RequestTrace& requests,
@@ -181,7 +197,7 @@ TEST(AdviceTest, SaysThePrice) {
               HasSubstr("a:1 lowers the peak of reserved memory by 50 B (50.0 %); its price: it is slow (a thread)"));
   const Advice kept = Advise({row("b:1", 100, {bad}), row("", 100, {})}, "the 2 settings tried");
   EXPECT_FALSE(kept.paste.has_value());
-  EXPECT_THAT(kept.sentence, HasSubstr("none of the 2 settings tried lowers"));
+  EXPECT_THAT(kept.sentence, HasSubstr("nothing to change: none of the 2 settings tried lowers"));
   EXPECT_THAT(kept.sentence, HasSubstr("b:1 is not recommended: it leaks (another)"));
   EXPECT_FALSE(Advise({row("", 100, {}), row("b:1", 50, {bad})}).paste.has_value());
 }

@@ -139,9 +139,24 @@ TEST(AdviseTest, TakesTheLowestPeakThatFits) {
             "export PYTORCH_CUDA_ALLOC_CONF=b:1");
   EXPECT_EQ(Advise({row("", 10, 1, 1), row("a:1", 9, 0, 5), row("b:1", 9, 0, 4)}).paste,
             "export PYTORCH_CUDA_ALLOC_CONF=b:1");
-  // 2 % is worth a setting, less is not.
-  EXPECT_TRUE(Advise({row("", 1000, 0, 1), row("a:1", 980, 0, 1)}).paste.has_value());
-  EXPECT_FALSE(Advise({row("", 1000, 0, 1), row("a:1", 981, 0, 1)}).paste.has_value());
+  // 10 % is worth a setting, less is not.
+  EXPECT_TRUE(Advise({row("", 1000, 0, 1), row("a:1", 899, 0, 1)}).paste.has_value());
+  EXPECT_FALSE(Advise({row("", 1000, 0, 1), row("a:1", 901, 0, 1)}).paste.has_value());
+  EXPECT_THAT(Advise({row("", 1000, 0, 1), row("a:1", 930, 0, 1)}).sentence,
+              HasSubstr("nothing to change: a:1 would lower the peak of reserved memory by 70 B (7.0 %)"));
+  // Of a run that was cut off nothing is promised but what a projection shows.
+  std::vector<WhatIfRow> cut = {row("", 10, 1, 1), row("a:1", 9, 0, 1)};
+  for (WhatIfRow& one : cut) one.is_cut_off = true;
+  EXPECT_FALSE(Advise(cut).paste.has_value());
+  EXPECT_THAT(Advise(cut).sentence, HasSubstr("a:1 gets past this request; beyond it nothing is known"));
+  cut[1].projected = ProjectedPart{.requests = 40, .peak_reserved_bytes = 9};
+  EXPECT_EQ(Advise(cut).paste, "export PYTORCH_CUDA_ALLOC_CONF=a:1");
+  cut[1].projected->ooms = 1;
+  cut[1].projected->failed_after = 3;
+  cut[1].projected->needed_bytes = 12 * kMiB;
+  cut[1].projected->available_bytes = 10 * kMiB;
+  EXPECT_FALSE(Advise(cut).paste.has_value());
+  EXPECT_THAT(Advise(cut).sentence, HasSubstr("then fails again 3 requests later: 12.00 MiB needed of 10.00 MiB"));
   // A lower peak by failing is no gain.
   EXPECT_FALSE(Advise({row("", 1000, 0, 1), row("a:1", 500, 1, 1)}).paste.has_value());
   EXPECT_THAT(Advise({row("", 10, 5, 1), row("a:1", 10, 2, 1)}).sentence, HasSubstr("a:1 comes closest (2 failed"));

@@ -323,7 +323,7 @@ void WriteEvidence(const OomMessage& message, OomMessageVerdict& verdict) {
     case OomVerdict::kFragmentation:
       WriteFragmentation(message, verdict);
       break;
-    case OomVerdict::kOtherProcess:
+    case OomVerdict::kOutside:
       WriteOtherProcess(verdict);
       break;
     case OomVerdict::kLimit:
@@ -332,6 +332,8 @@ void WriteEvidence(const OomMessage& message, OomMessageVerdict& verdict) {
     case OomVerdict::kHealthy:
       Add(verdict.evidence, "Nothing failed: the program went on with less memory, and this text is a warning.");
       break;
+    case OomVerdict::kNearlyFull:  // a message alone never tells these two
+    case OomVerdict::kLeak:
     case OomVerdict::kUnknown:
       WriteUnknown(message, verdict);
       break;

@@ -255,7 +255,7 @@ class Judge {
     bool named = false;
     const std::int64_t others = OthersAtLeast(&named);
     const std::int64_t shortfall = -verdict_.headroom->low_bytes;
-    if (others > 0 && others >= shortfall) return Conclude(OomVerdict::kOtherProcess, named);
+    if (others > 0 && others >= shortfall) return Conclude(OomVerdict::kOutside, named);
     Conclude(OomVerdict::kCapacity, others < -verdict_.headroom->high_bytes);
     if (others > 0 && !verdict_.verdict_certain) {
       Note("rounding_could_flip", "what others hold and what is missing differ by less than the print can tell");
@@ -269,7 +269,7 @@ class Judge {
     bool named = false;
     const std::int64_t others = OthersAtLeast(&named);
     if (others > verdict_.gap->high_bytes && others >= verdict_.missing->high_bytes) {
-      return Conclude(OomVerdict::kOtherProcess, named);
+      return Conclude(OomVerdict::kOutside, named);
     }
     Conclude(OomVerdict::kFragmentation, verdict_.missing->low_bytes > 0);
     if (!verdict_.accounting.private_pool_bytes) {
@@ -301,7 +301,7 @@ class Judge {
                       "throw_on_cudamalloc_oom), or memory that was freed just after the failure"));
     bool named = false;
     const std::int64_t others = OthersAtLeast(&named);
-    Conclude(named && others >= tried_->high_bytes ? OomVerdict::kOtherProcess : OomVerdict::kLimit, false);
+    Conclude(named && others >= tried_->high_bytes ? OomVerdict::kOutside : OomVerdict::kLimit, false);
   }
 
   const OomMessage& message_;
@@ -324,8 +324,12 @@ absl::string_view VerdictName(OomVerdict verdict) {
       return "capacity";
     case OomVerdict::kFragmentation:
       return "fragmentation";
-    case OomVerdict::kOtherProcess:
-      return "other_process";
+    case OomVerdict::kNearlyFull:
+      return "nearly_full";
+    case OomVerdict::kOutside:
+      return "outside";
+    case OomVerdict::kLeak:
+      return "leak";
     case OomVerdict::kLimit:
       return "limit";
     case OomVerdict::kHealthy:

@@ -31,14 +31,16 @@ namespace ashlar::analyses {
 
 enum class OomVerdict {
   kCapacity,       // does not fit even without holes: no allocator setting can help
+  kNearlyFull,     // would fit without holes, and with so little to spare that no setting can help
   kFragmentation,  // fits without holes, yet the free memory is smaller than the request
-  kOtherProcess,   // fits once memory held outside this process is returned
+  kOutside,        // fits once memory held outside this process is returned
   kLimit,          // a limit below the device's capacity stopped it
-  kHealthy,        // the text is a warning: nothing failed
-  kUnknown,        // the message does not tell enough
+  kLeak,           // each step leaves memory behind: it fails sooner or later under any setting
+  kHealthy,        // nothing failed
+  kUnknown,        // the input does not tell enough
 };
 
-absl::string_view VerdictName(OomVerdict verdict);  // "capacity", "other_process", ...
+absl::string_view VerdictName(OomVerdict verdict);  // "capacity", "nearly_full", ...
 
 // A measured quantity: low <= true value <= high; `value` from the middles of the printed figures.
 struct ByteSpan {

@@ -128,16 +128,16 @@ TEST(OomMessageVerdictTest, KindsByMessage) {
   };
   const Case cases[] = {
       {kCached, OomVerdict::kFragmentation, true},
-      {kAllowed, OomVerdict::kCapacity, true},          // 37.25 GiB on a 23.68 GiB device: the limit is not the point
-      {kTypo, OomVerdict::kFragmentation, true},        // the process named is this one
-      {kNeighbours, OomVerdict::kOtherProcess, false},  // enough was free again when it was looked at
+      {kAllowed, OomVerdict::kCapacity, true},     // 37.25 GiB on a 23.68 GiB device: the limit is not the point
+      {kTypo, OomVerdict::kFragmentation, true},   // the process named is this one
+      {kNeighbours, OomVerdict::kOutside, false},  // enough was free again when it was looked at
       {kCommentWsl, OomVerdict::kCapacity, true},
       {kPrivatePools, OomVerdict::kFragmentation, true},
       {kCapacityAllowed, OomVerdict::kLimit, true},
       {kRenamedConf, OomVerdict::kFragmentation, true},
-      {kHip, OomVerdict::kOtherProcess, false},  // 69 GiB outside, and nobody named
+      {kHip, OomVerdict::kOutside, false},  // 69 GiB outside, and nobody named
       {kXpu, OomVerdict::kCapacity, true},
-      {kNpu, OomVerdict::kOtherProcess, false},
+      {kNpu, OomVerdict::kOutside, false},
       {kMps, OomVerdict::kLimit, true},
       {kPlain, OomVerdict::kUnknown, false},
       {kBfcRounded, OomVerdict::kUnknown, false},
@@ -185,7 +185,7 @@ TEST(OomMessageVerdictTest, NamedNeighboursAreProof) {
       "Process 11 has 14.85 GiB memory in use. Including non-PyTorch memory, this process has 8.04 GiB memory in use. "
       "Of "
       "the allocated memory 7.63 GiB is allocated by PyTorch, and 40.11 MiB is reserved by PyTorch but unallocated.");
-  EXPECT_EQ(verdict.kind, OomVerdict::kOtherProcess);
+  EXPECT_EQ(verdict.kind, OomVerdict::kOutside);
   EXPECT_TRUE(verdict.verdict_certain);
   EXPECT_THAT(Words(verdict), HasSubstr("14.85 GiB"));
   EXPECT_LT(verdict.headroom->high_bytes, 0);

@@ -1,0 +1,129 @@
+#include "analyzer/answers/verdict.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::answers {
+namespace {
+
+using remedies::WhatIfRow;
+
+constexpr char kRaiseTheLimit[] =
+    "raise the limit that stopped it: torch.cuda.set_per_process_memory_fraction(1.0), or per_process_memory_fraction "
+    "in the settings; no setting here is known to carry the run through under it";
+
+bool IsFailure(OomVerdict verdict) { return verdict != OomVerdict::kHealthy && verdict != OomVerdict::kUnknown; }
+
+// The first verdict's figures stay as a second sentence, without its name.
+void Overrule(OomVerdict verdict, std::string sentence, Explanation& out) {
+  out.verdict = verdict;
+  std::vector<std::string> evidence = {std::move(sentence)};
+  if (out.headroom.has_value()) {
+    const std::int64_t headroom = out.headroom->value_bytes;
+    evidence.push_back(
+        absl::StrCat("without any holes this one request ", headroom >= 0 ? "would fit with " : "would be short by ",
+                     FormatSignedBytes(headroom >= 0 ? headroom : -headroom), headroom >= 0 ? " to spare" : ""));
+  }
+  out.evidence = std::move(evidence);
+}
+
+void Withhold(std::string sentence, Explanation& out) {
+  out.advice.paste.reset();
+  out.advice.sentence = std::move(sentence);
+}
+
+std::uint64_t LiveBytes(const Explanation& e) {
+  return e.accounting.live_bytes.value_or(e.accounting.allocated_bytes.value_or(0));
+}
+
+// In the cache and in use by nobody.
+std::uint64_t HoleBytes(const Explanation& e) {
+  const std::uint64_t reserved = e.accounting.reserved_bytes.value_or(0);
+  return reserved - std::min(reserved, e.accounting.allocated_bytes.value_or(reserved));
+}
+
+bool IsLeak(const GrowingBytes& growing, const Explanation& e) {
+  if (growing.bytes == 0 || growing.bytes_per_step == 0) return false;
+  const double share =
+      static_cast<double>(growing.bytes) / static_cast<double>(std::max<std::uint64_t>(LiveBytes(e), 1));
+  return share >= kLeastLeakShare || (share >= kLeastShareBesideHoles && growing.bytes > HoleBytes(e));
+}
+
+const WhatIfRow* LowestThatGetsPast(const Explanation& e) {
+  const WhatIfRow* out = nullptr;
+  for (const WhatIfRow& row : e.what_if) {
+    if (row.GetsPast() && (out == nullptr || row.peak_reserved_bytes < out->peak_reserved_bytes)) out = &row;
+  }
+  return out;
+}
+
+std::string LeakSentence(const GrowingBytes& growing) {
+  return absl::StrCat("leak: ", FormatBytes(growing.bytes), " were left behind by earlier steps, about ",
+                      FormatBytes(growing.bytes_per_step), " a step, and no allocator setting ends that");
+}
+
+std::string LeakAdvice(const GrowingBytes& growing, const Explanation& e) {
+  std::string out = "no setting cures a leak";
+  const WhatIfRow* row = LowestThatGetsPast(e);
+  if (row == nullptr || !e.what_if_capacity_bytes.has_value()) return out;
+  const std::uint64_t capacity = *e.what_if_capacity_bytes;
+  const std::uint64_t spare = capacity - std::min(capacity, row->peak_reserved_bytes);
+  const std::uint64_t steps = spare / growing.bytes_per_step;
+  return absl::StrCat(
+      out, ": ", remedies::NameOf(row->conf), " gets past this request and would fail ",
+      steps < 1 ? "in the same step or the next" : absl::StrCat("about ", FormatCount(steps + 1), " steps later"),
+      ", +", FormatBytes(growing.bytes_per_step), " a step");
+}
+
+// The row that needs least in its projected part, where every row that gets past the request fails there for want of
+// memory and not of a hole; nullptr otherwise.
+const WhatIfRow* ShortLater(const Explanation& e) {
+  const WhatIfRow* out = nullptr;
+  for (const WhatIfRow& row : e.what_if) {
+    if (!row.GetsPast()) continue;
+    if (!row.projected.has_value() || row.projected->ooms == 0) return nullptr;
+    if (row.projected->needed_bytes <= row.projected->available_bytes) return nullptr;
+    if (out == nullptr || row.projected->needed_bytes < out->projected->needed_bytes) out = &row;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<GrowingBytes> GrowingOf(const Explanation& e) {
+  GrowingBytes out;
+  for (const LeakLine& leak : e.program.leaks) {
+    out.bytes += leak.bytes;
+    out.bytes_per_step += leak.bytes_per_step;
+  }
+  return out.bytes > 0 ? std::optional(out) : std::nullopt;
+}
+
+void SetLastVerdict(const std::optional<GrowingBytes>& growing, Explanation& e) {
+  if (!IsFailure(e.verdict)) return;
+  if (growing.has_value() && IsLeak(*growing, e)) {
+    Overrule(OomVerdict::kLeak, LeakSentence(*growing), e);
+    return Withhold(LeakAdvice(*growing, e), e);
+  }
+  if (e.verdict == OomVerdict::kLimit && !e.advice.paste.has_value()) Withhold(kRaiseTheLimit, e);
+  if (e.verdict == OomVerdict::kLimit || e.verdict == OomVerdict::kOutside) return;
+  if (const WhatIfRow* row = ShortLater(e); row != nullptr) {
+    Overrule(
+        OomVerdict::kCapacity,
+        absl::StrCat("capacity: the rest of this step needs ", FormatBytes(row->projected->needed_bytes), " of ",
+                     FormatBytes(row->projected->available_bytes), " (projected), so no allocator setting can help"),
+        e);
+    return;
+  }
+  const WhatIfRow* fitting = LowestThatGetsPast(e);
+  if (e.verdict == OomVerdict::kCapacity && fitting != nullptr) {
+    Overrule(OomVerdict::kNearlyFull,
+             absl::StrCat("nearly full: ", remedies::NameOf(fitting->conf), " just gets past this request"), e);
+  }
+}
+
+}  // namespace ashlar::answers
