@@ -13,14 +13,14 @@
 
 namespace ashlar {
 
-inline std::vector<std::string> SnapshotFiles() {
+inline std::vector<std::string> SnapshotFiles(const std::string& folder = "corpus") {
   constexpr std::string_view kEnding = ".pickle.gz";
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(*SharedDir() + "/corpus")) {
+  for (const auto& entry : std::filesystem::directory_iterator(*SharedDir() + "/" + folder)) {
     const std::string name = entry.path().string();
     if (name.size() > kEnding.size() && name.ends_with(kEnding)) files.push_back(name);
   }
-  EXPECT_FALSE(files.empty()) << "no recorded snapshot in " << *SharedDir() << "/corpus";
+  EXPECT_FALSE(files.empty()) << "no recorded snapshot in " << *SharedDir() << "/" << folder;
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -123,5 +123,16 @@ TEST(ExplainCorpusTest, EveryExplanationIsSound) {
   }
 }
 
+// What PyTorch wrote of real runs of several releases, settings and failures.
+TEST(ExplainCorpusTest, EveryCaptureIsExplainedWithoutContradiction) {
+  if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
+  for (const std::string& file : SnapshotFiles("captures")) {
+    SCOPED_TRACE(file);
+    const absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(MustRead(file), {});
+    ASSERT_TRUE(explanation.ok()) << explanation.status();
+    ExpectNoContradiction(*explanation);
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::tests

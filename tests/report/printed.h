@@ -2,6 +2,7 @@
 #ifndef ASHLAR_TESTS_REPORT_PRINTED_H_
 #define ASHLAR_TESTS_REPORT_PRINTED_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -151,6 +152,29 @@ inline void ExpectTextShows(const nlohmann::json& json, const std::string& text)
   }
 }
 
+// Verdict, causes, table and the line to paste say one thing.
+inline void ExpectNoContradiction(const answers::Explanation& e) {
+  using answers::OomVerdict;
+  const bool is_failure = e.verdict != OomVerdict::kHealthy && e.verdict != OomVerdict::kUnknown;
+  const bool is_beyond_settings = e.verdict == OomVerdict::kCapacity || e.verdict == OomVerdict::kNearlyFull ||
+                                  e.verdict == OomVerdict::kLeak || e.verdict == OomVerdict::kOutside;
+  EXPECT_EQ(e.advice.paste.has_value(),
+            !e.what_if.empty() && remedies::IsWorthAChange(e.advice.choice.kind) && e.verdict != OomVerdict::kLeak);
+  EXPECT_FALSE(is_beyond_settings && e.advice.paste.has_value()) << analyses::VerdictName(e.verdict);
+  if (e.advice.paste.has_value() && is_failure) {
+    EXPECT_TRUE(e.what_if.at(e.advice.choice.row).CarriesThrough());
+  }
+  const bool is_told_hopeless = std::any_of(e.evidence.begin(), e.evidence.end(), [](const std::string& sentence) {
+    return absl::StrContains(sentence, "no allocator setting can help");
+  });
+  for (const remedies::WhatIfRow& row : e.what_if) {
+    EXPECT_FALSE(is_told_hopeless && row.is_cut_off && row.CarriesThrough()) << row.conf;
+    if (e.verdict == OomVerdict::kCapacity && row.is_cut_off && row.GetsPast()) {
+      EXPECT_TRUE(row.projected.has_value() && row.projected->ooms > 0) << row.conf;
+    }
+  }
+}
+
 // Everything above, and the schema. Returns the JSON.
 inline nlohmann::json ExpectSound(const answers::Explanation& explanation, SchemaCheck& schema) {
   const nlohmann::json json = nlohmann::json::parse(report::ToJson({explanation}));
@@ -161,6 +185,7 @@ inline nlohmann::json ExpectSound(const answers::Explanation& explanation, Schem
   ExpectPinsSum(json);
   ExpectTextShows(json, text);
   ExpectFitsOneScreen(text);
+  ExpectNoContradiction(explanation);
   return json;
 }
 
