@@ -29,8 +29,8 @@ namespace ashlar::trace::codec {
 static_assert(std::endian::native == std::endian::little, "the codec writes integers as they lie in memory");
 
 inline constexpr absl::string_view kMagic = "ASHLARTR";
-// 2: facts may name a pool, reservations their lane. 3: free blocks have ages (free_age.h). 4: labels, fx nodes, memory of
-// the host (SettingOf). Older ones are read too.
+// 2: facts may name a pool, reservations their lane. 3: free blocks have ages (free_age.h). 4: labels, fx nodes, memory
+// of the host (SettingOf). Older ones are read too.
 inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::uint32_t kOldestVersion = 1;
 inline constexpr std::uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"

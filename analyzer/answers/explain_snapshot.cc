@@ -93,7 +93,7 @@ void NoteUnwinding(const timeline::Timeline& observed, Explanation& out) {
           absl::StrCat("the file was written after the error had been handled: the program had given back ",
                        FormatBytes(then - at_end),
                        " by then; the state at the error is worked out from the events. A ring that is too short loses "
-                       "them: an observer writes the file in time, see the lines of next_lines"),
+                       "them: an observer writes the file in time"),
           static_cast<std::uint64_t>(observed.last_event() - failed), out);
   if (out.next_lines.empty()) out.next_lines.assign(std::begin(kObserverLines), std::end(kObserverLines));
   if (out.next_step.empty()) out.next_step = "to have the state at the error itself, before the failure is handled:";

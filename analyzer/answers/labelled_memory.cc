@@ -27,11 +27,10 @@ struct Annotated {
   trace::LabelId label;
 };
 
-// By address, in order of time.
-std::map<std::uint64_t, std::vector<Annotated>> AnnotationsUntil(const timeline::Timeline& timeline,
-                                                                 timeline::EventIndex moment) {
+// By address, in order of time. A text says what a block is, whenever it was put on it.
+std::map<std::uint64_t, std::vector<Annotated>> AnnotationsOf(const timeline::Timeline& timeline) {
   std::map<std::uint64_t, std::vector<Annotated>> out;
-  for (timeline::EventIndex i = 0; i <= moment; ++i) {
+  for (timeline::EventIndex i = 0; i < timeline.event_count(); ++i) {
     const trace::Event& event = timeline.events()[static_cast<std::size_t>(i)];
     if (event.action == Action::kAnnotate) out[event.address].push_back({i, event.label});
   }
@@ -71,7 +70,7 @@ const char* LabelKindName(LabelKind kind) {
 std::vector<LabelLine> LinesByLabel(const timeline::Timeline& timeline, timeline::EventIndex moment,
                                     const trace::LabelTable& labels, std::size_t most) {
   if (labels.size() == 0) return {};
-  const auto annotations = AnnotationsUntil(timeline, moment);
+  const auto annotations = AnnotationsOf(timeline);
   LinesByText lines;
   for (const timeline::BlockSpan& block : timeline.blocks()) {
     if (!block.IsLiveAfter(moment)) continue;
@@ -84,7 +83,8 @@ std::vector<LabelLine> LinesByLabel(const timeline::Timeline& timeline, timeline
     if (found == annotations.end()) continue;
     std::set<std::string> texts;
     for (const Annotated& annotated : found->second) {
-      if (annotated.event > block.alloc_event) texts.insert(labels.label(annotated.label).user_metadata);
+      const bool is_its = block.alloc_event < annotated.event && annotated.event < block.free_requested_event;
+      if (is_its) texts.insert(labels.label(annotated.label).user_metadata);
     }
     for (const std::string& text : texts) AddBlock(LabelKind::kAnnotation, text, block.size_bytes, lines);
   }

@@ -1,5 +1,5 @@
-// What stands in a snapshot beside the device's blocks: the texts that the program put on them, and the pinned memory of
-// the host.
+// What stands in a snapshot beside the device's blocks: the texts that the program put on them, and the pinned memory
+// of the host.
 //
 //   LinesByLabel(timeline, moment, snapshot.labels, 5)
 //     "loading" (metadata)             16.0 MiB in 4 blocks
@@ -20,7 +20,7 @@ namespace ashlar::answers {
 
 enum class LabelKind : std::uint8_t {
   kMetadata,    // the thread's, when the block was allocated (_set_memory_metadata); such lines share no block
-  kAnnotation,  // put on the block afterwards (_annotate_tensor); a block counts in each of its own
+  kAnnotation,  // put on the block while it lived (_annotate_tensor); a block counts in each of its own
   kInternal,    // the allocator's own mark
 };
 // "metadata", "annotation", "internal".

@@ -74,7 +74,8 @@ policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
     const bool is_old = snapshot.device_traces.empty() && !snapshot.traits.has_requested_bytes;
     return is_old ? policy::Compat::kTorch113 : policy::Compat::kTorch26;
   }
-  // The host's part came with 2.14, the limits of the cache with 2.13, pools of entries with 2.12, the others after 2.6.
+  // The host's part came with 2.14, the limits of the cache with 2.13, pools of entries with 2.12, the others
+  // after 2.6.
   if (snapshot.traits.has_host || HasAny(*snapshot.settings, {"max_cached_size", "max_round_threshold"})) {
     return policy::Compat::kTorchLatest;
   }

@@ -203,8 +203,8 @@ void AppendHost(const answers::Explanation& e, std::string& out) {
   };
   AppendSection("PINNED HOST MEMORY", "beside the device's, at the end of the recording", out);
   out += absl::StrFormat("  %11s  held, peak %s\n", FormatBytes(host.held_bytes), peak(host.peak_held_bytes));
-  out += absl::StrFormat("  %11s  in use in %s blocks, peak %s\n", FormatBytes(host.in_use_bytes),
-                         FormatCount(host.blocks), peak(host.peak_in_use_bytes));
+  out += absl::StrFormat("  %11s  in use in %s %s, peak %s\n", FormatBytes(host.in_use_bytes), FormatCount(host.blocks),
+                         host.blocks == 1 ? "block" : "blocks", peak(host.peak_in_use_bytes));
 }
 
 void AppendSizes(const answers::Explanation& e, std::string& out) {

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -40,11 +42,12 @@ class LabelledRun {
   void Annotate(std::uint64_t block, const std::string& text) { Add(Action::kAnnotate, block, kLabelledBlock, text); }
 
   // "text kind MiB blocks" after the last event.
-  std::vector<std::string> Lines(std::size_t most = 5) {
+  std::vector<std::string> Lines(std::size_t most = 5) { return LinesAt(std::nullopt, most); }
+  std::vector<std::string> LinesAt(std::optional<timeline::EventIndex> moment, std::size_t most = 5) {
     const absl::StatusOr<timeline::Timeline> timeline = builder_.Finish();
     if (!timeline.ok()) return {timeline.status().ToString()};
     std::vector<std::string> out;
-    for (const LabelLine& line : LinesByLabel(*timeline, timeline->last_event(), labels_, most)) {
+    for (const LabelLine& line : LinesByLabel(*timeline, moment.value_or(timeline->last_event()), labels_, most)) {
       out.push_back(absl::StrCat(line.label, " ", LabelKindName(line.kind), " ", line.bytes / kMiB, " ", line.blocks));
     }
     return out;
@@ -81,6 +84,18 @@ TEST(LinesByLabelTest, AnAnnotatedBlockCountsOnceInEachOfItsTexts) {
   run.Annotate(0, "packed");
   run.Annotate(0, "first");
   EXPECT_THAT(run.Lines(), ElementsAre("forward metadata 2 1", "first annotation 2 1", "packed annotation 2 1"));
+}
+
+// Its text came after the moment, and says what the block was all the same.
+TEST(LinesByLabelTest, AnAnnotationCountsForTheWholeLifeOfItsBlock) {
+  LabelledRun run;
+  run.Alloc(0, "");
+  run.Alloc(1, "");
+  run.Annotate(0, "packed");
+  run.Free(0, "");
+  run.Alloc(0, "");
+  EXPECT_THAT(run.LinesAt(1), ElementsAre("packed annotation 2 1"));
+  EXPECT_THAT(run.Lines(), IsEmpty());
 }
 
 TEST(LinesByLabelTest, OfEachKindThereAreAsManyLinesAsAskedFor) {

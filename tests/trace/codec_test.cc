@@ -152,7 +152,13 @@ Snapshot AnySnapshot(std::uint64_t seed) {
     out.settings = RecordedSettings{AnyText(rng), AnyNumber(rng), 0.1 * static_cast<double>(rng.Below(10)), true, {}};
     for (std::uint64_t count = rng.Below(6); count > 0; --count) out.settings->values[AnyText(rng)] = AnyText(rng);
   }
-  out.traits = {true, rng.Below(2) == 0, true, false, out.settings.has_value(), true, AnyText(rng)};
+  out.traits = {.has_time = true,
+                .has_stacks = rng.Below(2) == 0,
+                .has_requested_bytes = true,
+                .has_labels = rng.Below(2) == 0,
+                .has_host = rng.Below(2) == 0,
+                .has_settings = out.settings.has_value(),
+                .generation = AnyText(rng)};
   // With stacks, the blocks of a recording are given those of their allocations: another test's matter.
   if (!out.device_traces.empty() && out.stacks.stack_count() == 0) {
     RecordingInfo& info = out.recording.emplace();

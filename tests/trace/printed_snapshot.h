@@ -110,8 +110,8 @@ inline std::string PrintedSnapshot(const Snapshot& snapshot) {
     }
   }
   const Traits& t = snapshot.traits;
-  absl::StrAppend(&out, "traits ", t.has_time, t.has_stacks, t.has_requested_bytes, t.has_pool_ids, t.has_settings,
-                  t.has_block_addresses, " ", t.generation, "\n");
+  absl::StrAppend(&out, "traits ", t.has_time, t.has_stacks, t.has_requested_bytes, t.has_pool_ids, t.has_labels,
+                  t.has_host, t.has_settings, t.has_block_addresses, " ", t.generation, "\n");
   return out;
 }
 

@@ -143,7 +143,8 @@ absl::Status ReadPlace(const Record& record, SnapshotSegment* segment) {
   // PyTorch gives the host's memory the device -1.
   std::int64_t host = 0;
   const bool is_host = record.GetSigned(Field::kDevice, &host).ok() && host == -1;
-  absl::Status status = record.Has(Field::kDevice) && !is_host ? record.GetSize(Field::kDevice, &device) : absl::OkStatus();
+  absl::Status status =
+      record.Has(Field::kDevice) && !is_host ? record.GetSize(Field::kDevice, &device) : absl::OkStatus();
   if (status.ok() && device > kMaxDevice) status = record.Wrong(Field::kDevice, "a device number");
   segment->device = static_cast<int>(device);
   if (status.ok()) status = record.GetSize(Field::kAddress, &segment->address);

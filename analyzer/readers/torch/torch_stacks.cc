@@ -13,7 +13,7 @@ using pickle::Kind;
 using pickle::Value;
 
 constexpr RecordKind kFrame = {"frames", FieldSet({Field::kName, Field::kFilename, Field::kLine, Field::kFxNodeOp,
-                                             Field::kFxNodeName, Field::kFxNodeTarget, Field::kFxOriginalTrace})};
+                                                   Field::kFxNodeName, Field::kFxNodeTarget, Field::kFxOriginalTrace})};
 
 }  // namespace
 

@@ -199,9 +199,8 @@ TEST(TorchSnapshotTest, WhatIsNotKnownIsCountedAndNamed) {
                                  {"user_metadata", Text("step 1")}})})},
           {{"host_segments", List({None(), None()})}, {"host_traces", List({})}, {"new_part", Int(3)}}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  EXPECT_THAT(NoteNames(*snapshot),
-              ElementsAre("host_segments 1", "missing_stream 1", "segment_sum_differs 1", "unknown_action 2",
-                          "unknown_key 1", "unknown_key 1", "unknown_key 1"));
+  EXPECT_THAT(NoteNames(*snapshot), ElementsAre("host_segments 1", "missing_stream 1", "segment_sum_differs 1",
+                                                "unknown_action 2", "unknown_key 1", "unknown_key 1", "unknown_key 1"));
   EXPECT_EQ(snapshot->device_traces[0][0].action, Action::kUnknown);
   EXPECT_THAT(snapshot->notes[0].message, HasSubstr("host_segments[0]: expected a dict"));
   EXPECT_THAT(snapshot->notes[3].message, HasSubstr("'workspace_snapshot'"));
@@ -252,11 +251,11 @@ TEST(TorchSnapshotTest, FramesOfCompiledProgramsKeepTheirNode) {
                                   {"fx_node_name", Text("linear_1")},
                                   {"fx_node_target", Text("aten.linear")},
                                   {"fx_original_trace", Text("File \"model.py\", line 12, in forward")}});
-  const auto snapshot = TorchSnapshotLoad(
-      Top({Segment(4096, 512, {Block(4096, 512, "active_allocated", {{"frames", List({frame})}})})}));
+  const auto snapshot =
+      TorchSnapshotLoad(Top({Segment(4096, 512, {Block(4096, 512, "active_allocated", {{"frames", List({frame})}})})}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  EXPECT_EQ(snapshot->stacks.frame(0).fx, (trace::FxNode{"call_function", "linear_1", "aten.linear",
-                                                         "File \"model.py\", line 12, in forward"}));
+  EXPECT_EQ(snapshot->stacks.frame(0).fx,
+            (trace::FxNode{"call_function", "linear_1", "aten.linear", "File \"model.py\", line 12, in forward"}));
   EXPECT_THAT(NoteNames(*snapshot), testing::IsEmpty());
 }
 
