@@ -99,6 +99,22 @@ void NoteUnwinding(const timeline::Timeline& observed, Explanation& out) {
   if (out.next_step.empty()) out.next_step = "to have the state at the error itself, before the failure is handled:";
 }
 
+// Most of what is reserved was taken before the window, and the window does not say by what: a ring that is too short.
+void NoteEarlierPeak(const timeline::Timeline& observed, Explanation& out) {
+  const std::uint64_t reserved = observed.reserved_peak().bytes;
+  const bool is_earlier = observed.oom_events().empty() && observed.HasAllocations() &&
+                          observed.reserved_peak().event == timeline::kBeforeWindow;
+  if (!is_earlier || observed.allocated_peak().bytes >= reserved / 2) return;
+  AddNote(
+      "peak_before_window",
+      absl::StrCat("the trace begins with ", FormatBytes(reserved), " reserved, of which at most ",
+                   FormatBytes(observed.allocated_peak().bytes),
+                   " were in use within it: what took the rest, and whether a request failed then, is not in this "
+                   "trace; a larger max_entries, or a file written by torch._C._cuda_attach_out_of_memory_observer, "
+                   "has it"),
+      1, out);
+}
+
 // A recording of our own says what was called.
 void NoteReleases(const replay::SnapshotProgram& program, bool is_recording, Explanation& out) {
   if (is_recording) return;
@@ -163,6 +179,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   NoteProgram(recorded.program, out);
   NoteMissing(*run, out);
   NoteUnwinding(observed, out);
+  NoteEarlierPeak(observed, out);
   NoteReleases(recorded.program, snapshot.recording.has_value(), out);
   if (absl::Status status = AddWhatIfs(recorded, observed, options.replay, out); !status.ok()) return status;
   if (absl::Status status = AddCauses(snapshot, *run, options, out); !status.ok()) return status;
