@@ -27,10 +27,11 @@ class LabelledRun {
   LabelledRun() : builder_(timeline::StartState{}) { Add(Action::kSegmentAlloc, 0, 20 * kMiB, ""); }
 
   void Add(Action action, std::uint64_t block, std::uint64_t bytes, const std::string& text) {
-    const trace::Event event{.action = action,
-                             .address = kLabelledBase + block * kLabelledBlock,
-                             .size_bytes = bytes,
-                             .label = labels_.Intern({.user_metadata = text})};
+    trace::Event event;
+    event.action = action;
+    event.address = kLabelledBase + block * kLabelledBlock;
+    event.size_bytes = bytes;
+    event.label = labels_.Intern({.user_metadata = text});
     const absl::Status status = builder_.Add(event, action == Action::kAlloc ? bytes : 0);
     ASSERT_TRUE(status.ok()) << status;
   }
@@ -107,22 +108,29 @@ TEST(LinesByLabelTest, OfEachKindThereAreAsManyLinesAsAskedFor) {
   EXPECT_THAT(run.Lines(1), ElementsAre("b metadata 4 2", "x annotation 2 1"));
 }
 
+trace::Event HostEvent(Action action, std::uint64_t address, std::uint64_t size_bytes) {
+  trace::Event out;
+  out.action = action;
+  out.address = address;
+  out.size_bytes = size_bytes;
+  return out;
+}
+
 trace::HostMemory OneHeld(std::vector<trace::Event> events) {
   trace::HostMemory out;
-  out.segments.push_back({.address = 4096, .size_bytes = 8192});
+  out.segments.emplace_back().address = 4096;
+  out.segments[0].size_bytes = 8192;
   out.segments[0].blocks = {{4096, 4096, 4000, trace::BlockState::kLive}, {8192, 4096, {}, trace::BlockState::kFree}};
   out.events = std::move(events);
   return out;
 }
 
 TEST(HostFiguresTest, WhatWasHeldAndUsedAtTheMost) {
-  const auto host = FiguresOf(OneHeld({{.action = Action::kSegmentAlloc, .address = 4096, .size_bytes = 8192},
-                                       {.action = Action::kAlloc, .address = 4096, .size_bytes = 4096},
-                                       {.action = Action::kSegmentAlloc, .address = 1 << 20, .size_bytes = 16384},
-                                       {.action = Action::kAlloc, .address = 1 << 20, .size_bytes = 16384},
-                                       {.action = Action::kFreeRequested, .address = 1 << 20, .size_bytes = 16384},
-                                       {.action = Action::kFreeCompleted, .address = 1 << 20, .size_bytes = 16384},
-                                       {.action = Action::kSegmentFree, .address = 1 << 20, .size_bytes = 16384}}));
+  const auto host = FiguresOf(
+      OneHeld({HostEvent(Action::kSegmentAlloc, 4096, 8192), HostEvent(Action::kAlloc, 4096, 4096),
+               HostEvent(Action::kSegmentAlloc, 1 << 20, 16384), HostEvent(Action::kAlloc, 1 << 20, 16384),
+               HostEvent(Action::kFreeRequested, 1 << 20, 16384), HostEvent(Action::kFreeCompleted, 1 << 20, 16384),
+               HostEvent(Action::kSegmentFree, 1 << 20, 16384)}));
   ASSERT_TRUE(host.has_value());
   EXPECT_EQ(host->held_bytes, 8192u);
   EXPECT_EQ(host->in_use_bytes, 4096u);
@@ -133,7 +141,7 @@ TEST(HostFiguresTest, WhatWasHeldAndUsedAtTheMost) {
 }
 
 TEST(HostFiguresTest, PeaksThatContradictTheStateAreNotKnown) {
-  const auto host = FiguresOf(OneHeld({{.action = Action::kSegmentAlloc, .address = 4096, .size_bytes = 65536}}));
+  const auto host = FiguresOf(OneHeld({HostEvent(Action::kSegmentAlloc, 4096, 65536)}));
   ASSERT_TRUE(host.has_value());
   EXPECT_EQ(host->peak_held_bytes, std::nullopt);
   EXPECT_EQ(host->peak_in_use_bytes, 4096u);

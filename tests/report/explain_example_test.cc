@@ -119,7 +119,8 @@ TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
 trace::Snapshot Labelled(trace::Snapshot snapshot) {
   const trace::LabelId label = snapshot.labels.Intern({.user_metadata = "training"});
   for (trace::Event& event : snapshot.device_traces[0]) event.label = label;
-  snapshot.host.segments.push_back({.address = 4096, .size_bytes = 4 * kMiB});
+  snapshot.host.segments.emplace_back().address = 4096;
+  snapshot.host.segments[0].size_bytes = 4 * kMiB;
   snapshot.host.segments[0].blocks.push_back({4096, 4 * kMiB, 4 * kMiB, trace::BlockState::kLive});
   return snapshot;
 }

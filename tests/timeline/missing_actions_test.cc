@@ -17,6 +17,14 @@ using trace::BlockState;
 
 constexpr std::uint64_t kMissingFirst = 4096, kMissingSecond = 8192;
 
+trace::Event Made(Action action, std::uint64_t address, std::uint64_t size_bytes) {
+  trace::Event out;
+  out.action = action;
+  out.address = address;
+  out.size_bytes = size_bytes;
+  return out;
+}
+
 // A segment of two blocks: the first was made, freed and made again, the second made and freed.
 trace::Snapshot WholeHistory() {
   trace::Snapshot out;
@@ -24,14 +32,11 @@ trace::Snapshot WholeHistory() {
   segment.address = kMissingFirst;
   segment.size_bytes = 8192;
   segment.blocks = {{kMissingFirst, 4096, 4096, BlockState::kLive}, {kMissingSecond, 4096, {}, BlockState::kFree}};
-  out.device_traces = {{{.action = Action::kSegmentAlloc, .address = kMissingFirst, .size_bytes = 8192},
-                        {.action = Action::kAlloc, .address = kMissingFirst, .size_bytes = 4096},
-                        {.action = Action::kAlloc, .address = kMissingSecond, .size_bytes = 4096},
-                        {.action = Action::kFreeRequested, .address = kMissingFirst, .size_bytes = 4096},
-                        {.action = Action::kFreeCompleted, .address = kMissingFirst, .size_bytes = 4096},
-                        {.action = Action::kAlloc, .address = kMissingFirst, .size_bytes = 4096},
-                        {.action = Action::kFreeRequested, .address = kMissingSecond, .size_bytes = 4096},
-                        {.action = Action::kFreeCompleted, .address = kMissingSecond, .size_bytes = 4096}}};
+  out.device_traces = {{Made(Action::kSegmentAlloc, kMissingFirst, 8192), Made(Action::kAlloc, kMissingFirst, 4096),
+                        Made(Action::kAlloc, kMissingSecond, 4096), Made(Action::kFreeRequested, kMissingFirst, 4096),
+                        Made(Action::kFreeCompleted, kMissingFirst, 4096), Made(Action::kAlloc, kMissingFirst, 4096),
+                        Made(Action::kFreeRequested, kMissingSecond, 4096),
+                        Made(Action::kFreeCompleted, kMissingSecond, 4096)}};
   return out;
 }
 
