@@ -8,6 +8,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/answers/explain_calls.h"
 #include "analyzer/answers/traced_run.h"
+#include "analyzer/remedies/projection.h"
 
 namespace ashlar::answers {
 namespace {
@@ -29,6 +30,7 @@ absl::StatusOr<remedies::WhatIfInput> FromSnapshot(const trace::Snapshot& snapsh
         "torch.cuda.memory._record_memory_history() before the run");
   }
   remedies::WhatIfInput out = remedies::InputOf(run->recorded, run->timeline, LimitsOf(settings));
+  out.next = remedies::ProjectionOf(run->recorded.program, run->timeline, snapshot);
   out.source = DescribeSnapshot(snapshot, *run);
   out.notes = snapshot.notes;
   return out;

@@ -81,9 +81,12 @@ std::string SentenceOf(const Choice& choice, const WhatIfRow& row, const WhatIfR
     case ChoiceKind::kKeep:
       return Keep(baseline, settings);
     case ChoiceKind::kFits:
-      return absl::StrCat(
-          NameOf(row.conf), " would have fitted: peak reserved ", FormatBytes(row.peak_reserved_bytes),
-          row.is_cut_off ? ", no request fails to the end of the step that failed (projected)" : ", no request fails");
+      if (row.is_cut_off && row.projected.has_value()) {
+        return absl::StrCat(NameOf(row.conf), " would have fitted to the end of the step: peak ",
+                            FormatBytes(row.projected->peak_reserved_bytes), " (projected)");
+      }
+      return absl::StrCat(NameOf(row.conf), " would have fitted: peak reserved ", FormatBytes(row.peak_reserved_bytes),
+                          ", no request fails");
     case ChoiceKind::kGetsPast:
       return absl::StrCat(NameOf(row.conf), " gets past this request; beyond it nothing is known, so nothing is ",
                           "promised: record a whole step before the failure");

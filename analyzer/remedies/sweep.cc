@@ -163,7 +163,8 @@ class Sweep {
     RunInParallel(answers.size(), ThreadCount(options_.threads), [&](std::size_t i) {
       const std::size_t trace = i % traces;
       answers[i] = ReplayUnder(inputs_[trace].requests, sizes_[trace], inputs_[trace].settings,
-                               candidates[i / traces].options[trace]);
+                               candidates[i / traces].options[trace],
+                               inputs_[trace].next.has_value() ? &*inputs_[trace].next : nullptr);
       const std::lock_guard lock(mutex);
       ++result_.replays;
       if (options_.progress) options_.progress(result_.replays);

@@ -1,5 +1,6 @@
 #include "analyzer/remedies/what_if.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,14 +31,62 @@ absl::StatusOr<std::vector<policy::Options>> OtherOptions(const WhatIfSettings& 
   return out;
 }
 
+std::uint64_t LimitOf(const WhatIfSettings& settings) {
+  const double share = std::clamp(settings.memory_fraction.value_or(1.0), 0.0, 1.0);
+  return static_cast<std::uint64_t>(static_cast<double>(*settings.capacity_bytes) * share);
+}
+
+// A leak fills the memory later than the projected steps: when, by its growth.
+void Extrapolate(std::uint64_t peak_allocated_bytes, ProjectedPart& out) {
+  if (out.ooms > 0 || out.growth_bytes_per_step == 0 || out.steps == 0) return;
+  const std::uint64_t room = out.available_bytes - std::min(out.available_bytes, peak_allocated_bytes);
+  const std::uint64_t more_steps = room / out.growth_bytes_per_step + 1;
+  out.ooms = 1;
+  out.failed_steps_later = out.steps - 1 + more_steps;
+  out.failed_after = out.requests + more_steps * (out.requests / out.steps);
+  out.needed_bytes = peak_allocated_bytes + more_steps * out.growth_bytes_per_step;
+}
+
+// Goes on with a replay that has served the request that ended the recorded run.
+absl::StatusOr<ProjectedPart> RunProjected(const analyses::Continuation& next, const WhatIfSettings& settings,
+                                           replay::RequestReplay& replay) {
+  ProjectedPart out;
+  out.available_bytes = LimitOf(settings);
+  out.growth_bytes_per_step = next.growth_bytes_per_step;
+  const std::uint64_t retries_before = replay.allocator().stats().num_alloc_retries;
+  for (std::size_t i = next.failed + 1; i < next.requests.requests.size() && out.ooms == 0; ++i) {
+    const trace::Op& op = next.requests.requests[i];
+    if (absl::Status status = replay.RunPart(next.requests, i, i + 1); !status.ok()) return status;
+    while (i >= next.periods[out.steps]) ++out.steps;
+    if (op.kind != trace::OpKind::kAlloc) continue;
+    ++out.requests;
+    if (replay.IsLive(op.id) || op.bytes == 0) continue;
+    out.ooms = 1;
+    out.failed_after = out.requests;
+    out.failed_steps_later = out.steps;
+    out.needed_bytes = static_cast<std::uint64_t>(replay.allocator().stats().allocated_bytes.all().current) + op.bytes;
+  }
+  ++out.steps;
+  const core::Stats stats = replay.allocator().stats();
+  out.peak_reserved_bytes = static_cast<std::uint64_t>(stats.reserved_bytes.all().peak);
+  out.retries = stats.num_alloc_retries - retries_before;
+  Extrapolate(static_cast<std::uint64_t>(stats.allocated_bytes.all().peak), out);
+  return out;
+}
+
 }  // namespace
 
 absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
-                                    const policy::Options& options) {
+                                    const policy::Options& options, const analyses::Continuation* next) {
   replay::RequestReplayOptions replay_options{options, settings.device, settings.memory_fraction};
   replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
   replay::RequestReplay replay(std::move(replay_options));
-  if (absl::Status status = replay.Run(requests); !status.ok()) return status;
+  // What stands after the request that ended the run are frees: they change no figure of a row.
+  if (absl::Status status =
+          next == nullptr ? replay.Run(requests) : replay.RunPart(next->requests, 0, next->failed + 1);
+      !status.ok()) {
+    return status;
+  }
   const core::Stats& stats = replay.allocator().stats();
   WhatIfRow row;
   row.conf = options.conf;
@@ -48,13 +97,21 @@ absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const W
   row.cost_ns = replay.device().cost_ns();
   row.retries = stats.num_alloc_retries;
   row.is_cut_off = settings.is_cut_off;
-  if (settings.capacity_bytes.has_value()) row.feasible = row.ooms == 0;
+  if (!settings.capacity_bytes.has_value()) return row;
+  row.feasible = row.ooms == 0;
+  if (next == nullptr) return row;
+  row.gets_past = replay.IsLive(next->requests.requests[next->failed].id);
+  if (!*row.gets_past || !next->IsKnown()) return row;
+  absl::StatusOr<ProjectedPart> projected = RunProjected(*next, settings, replay);
+  if (!projected.ok()) return projected.status();
+  row.projected = *std::move(projected);
   return row;
 }
 
 absl::StatusOr<WhatIfRow> ReplayUnder(const trace::RequestTrace& requests, const std::vector<RequestSize>& sizes,
-                                      const WhatIfSettings& settings, const policy::Options& options) {
-  absl::StatusOr<WhatIfRow> row = RunWhatIf(requests, settings, options);
+                                      const WhatIfSettings& settings, const policy::Options& options,
+                                      const analyses::Continuation* next) {
+  absl::StatusOr<WhatIfRow> row = RunWhatIf(requests, settings, options, next);
   if (row.ok()) row->risks = RisksOf(options, sizes, settings.memory_fraction);
   return row;
 }
@@ -78,14 +135,14 @@ std::vector<std::string> StandardConfs() {
 }
 
 absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings,
-                                                  const Progress& progress) {
+                                                  const Progress& progress, const analyses::Continuation* next) {
   const absl::StatusOr<std::vector<policy::Options>> others = OtherOptions(settings);
   if (!others.ok()) return others.status();
   const std::vector<RequestSize> sizes = SizesOf(requests);
   std::vector<WhatIfRow> rows;
   const auto replay = [&](const policy::Options& options) {
     if (progress) progress(absl::StrCat("what-ifs ", rows.size() + 1, " of ", others->size() + 1));
-    return ReplayUnder(requests, sizes, settings, options);
+    return ReplayUnder(requests, sizes, settings, options, next);
   };
   absl::StatusOr<WhatIfRow> baseline = replay(settings.baseline);
   if (!baseline.ok()) return baseline.status();

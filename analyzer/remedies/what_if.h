@@ -18,6 +18,7 @@
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/options.h"
 #include "allocator/trace/request.h"
+#include "analyzer/analyses/steps/continuation.h"
 #include "analyzer/remedies/request_sizes.h"
 #include "analyzer/remedies/risk.h"
 
@@ -38,14 +39,21 @@ using Progress = std::function<void(const std::string& stage)>;
 // The default, expandable segments, split limits of 64 to 512 MiB, rounding to quarters between powers of two.
 std::vector<std::string> StandardConfs();
 
-// What the program would have asked next, replayed after what was recorded: the rest of a step that a failure cut off.
+// What the program would have asked next, replayed after what was recorded: the rest of a step that a failure cut off,
+// and whole ones after it (analyses/steps/continuation.h). The replay ends at the first request that fails. Where none
+// does and each step leaves more behind, the failure is told from that growth: `failed_after` and what follows it are
+// then estimates.
 struct ProjectedPart {
-  std::uint64_t requests = 0;             // allocations after the one that failed
-  std::uint64_t peak_reserved_bytes = 0;  // of recorded and projected part together
-  std::uint64_t ooms = 0;                 // of the projected part
-  std::uint64_t failed_after = 0;         // of the first of them: how many requests later
-  std::uint64_t needed_bytes = 0;         // there: allocated, and the request
-  std::uint64_t available_bytes = 0;      // there: what the allocator could hold
+  std::uint64_t requests = 0;               // allocations after the one that failed, as far as was replayed
+  std::uint64_t steps = 0;                  // that they span, the cut-off one among them
+  std::uint64_t peak_reserved_bytes = 0;    // of recorded and projected part together
+  std::uint64_t retries = 0;                // of the projected part
+  std::uint64_t ooms = 0;                   // of the projected part: 0 or 1
+  std::uint64_t failed_after = 0;           // how many requests later: 1 = the next
+  std::uint64_t failed_steps_later = 0;     // whole steps after the cut-off one: 0 = in that one
+  std::uint64_t needed_bytes = 0;           // there: allocated, and the request
+  std::uint64_t available_bytes = 0;        // there: what the allocator could hold
+  std::uint64_t growth_bytes_per_step = 0;  // that stay behind each step
 };
 
 struct WhatIfRow {
@@ -59,6 +67,7 @@ struct WhatIfRow {
   std::uint64_t retries = 0;       // allocations that had the whole cache returned before they tried again
   std::optional<bool> feasible;    // no request failed; nullopt where the capacity is not known
   std::vector<Risk> risks;         // what speaks against the setting
+  std::optional<bool> gets_past;   // the request that ended the recorded run is served; nullopt where none did
   bool is_cut_off = false;         // the recorded run ended in a failure: `ooms` says nothing of what comes after it
   std::optional<ProjectedPart> projected;  // nullopt: nothing to project, or nothing is known to do it by
 
@@ -69,13 +78,14 @@ struct WhatIfRow {
 };
 
 // One replay under `options`, with the capacity, the limit and the device of `settings`; its risks are left empty. Safe
-// from several threads at once.
+// from several threads at once. `next`, where given, is how the same requests end and go on.
 absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
-                                    const policy::Options& options);
+                                    const policy::Options& options, const analyses::Continuation* next = nullptr);
 
 // The same with its risks, for requests of these `sizes`. Safe from several threads at once.
 absl::StatusOr<WhatIfRow> ReplayUnder(const trace::RequestTrace& requests, const std::vector<RequestSize>& sizes,
-                                      const WhatIfSettings& settings, const policy::Options& options);
+                                      const WhatIfSettings& settings, const policy::Options& options,
+                                      const analyses::Continuation* next = nullptr);
 
 // The name of a baseline: its conf where that says what is replayed, else the settings as a conf of their own (a
 // program can change them after start).
@@ -84,7 +94,8 @@ std::string BaselineConf(const policy::Options& baseline);
 // The baseline's row first, then one a conf that decides otherwise. Standard confs keep what a recorded conf says
 // besides. Fails when a conf cannot be parsed.
 absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings,
-                                                  const Progress& progress = {});
+                                                  const Progress& progress = {},
+                                                  const analyses::Continuation* next = nullptr);
 
 }  // namespace ashlar::remedies
 

@@ -36,7 +36,8 @@ struct WhatIfInput {
   std::string replayed_as = {};                                    // version and order, and what spoke for them
   std::optional<std::uint64_t> recorded_peak_reserved_bytes = {};  // in the record's own window
   bool has_recorded_oom = false;
-  std::vector<trace::Note> notes = {};  // of the input itself
+  std::optional<analyses::Continuation> next = {};  // where the run ended in a request that failed
+  std::vector<trace::Note> notes = {};              // of the input itself
 };
 
 // What the allocator could hold when it last ran out of memory: reserved + free on the device at that moment. Where the

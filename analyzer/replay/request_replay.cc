@@ -25,6 +25,17 @@ absl::Status RequestReplay::Run(const trace::RequestTrace& trace, OpSink* sink) 
   return absl::OkStatus();
 }
 
+absl::Status RequestReplay::RunPart(const trace::RequestTrace& trace, std::size_t begin, std::size_t end) {
+  if (!setup_.ok()) return setup_;
+  blocks_.resize(trace.id_count, nullptr);
+  for (std::size_t op = begin; op < end; ++op) {
+    if (absl::Status status = Step(trace.requests[op], trace); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("op ", op, ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RequestReplay::Step(const trace::Op& request, const trace::RequestTrace& trace) {
   switch (request.kind) {
     case trace::OpKind::kAlloc: {

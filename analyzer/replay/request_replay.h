@@ -9,6 +9,8 @@
 #ifndef ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -32,6 +34,10 @@ class RequestReplay {
 
   // Any error but out of memory ends the replay, with the op's number in the message. `sink` may be nullptr.
   absl::Status Run(const trace::RequestTrace& trace, OpSink* sink = nullptr);
+  // The requests in [begin, end) of a trace whose earlier ones have been run.
+  absl::Status RunPart(const trace::RequestTrace& trace, std::size_t begin, std::size_t end);
+  // Whether the block of an id was allocated, and not freed.
+  bool IsLive(std::uint32_t id) const { return id < blocks_.size() && blocks_[id] != nullptr; }
 
   const core::CachingAllocator& allocator() const { return allocator_; }
   const device::SimDevice& device() const { return device_; }

@@ -5,6 +5,7 @@
 
 #include "analyzer/report/json_values.h"
 #include "analyzer/report/program_text.h"
+#include "analyzer/report/projected.h"
 
 namespace ashlar::report {
 namespace {
@@ -46,7 +47,9 @@ Json WhatIfJson(const remedies::WhatIfRow& row) {
           {"ooms", row.ooms},
           {"driver_calls", row.driver_calls},
           {"estimated_driver_ns", row.cost_ns},
-          {"feasible", OrNull(row.feasible)}};
+          {"feasible", OrNull(row.feasible)},
+          {"gets_past", OrNull(row.gets_past)},
+          {"projected", ProjectedJson(row.projected)}};
 }
 
 Json RangeJson(const analyses::EventRange& range) { return {{"begin_event", range.begin}, {"end_event", range.end}}; }
@@ -152,23 +155,6 @@ Json FailureJson(const std::optional<answers::FailureLines>& failure) {
           {"release", ReleaseJson(*failure)}};
 }
 
-Json LabelJson(const answers::LabelLine& line) {
-  return {{"label", line.label},
-          {"kind", answers::LabelKindName(line.kind)},
-          {"bytes", line.bytes},
-          {"blocks", line.blocks}};
-}
-
-Json HostJson(const std::optional<answers::HostFigures>& host) {
-  if (!host.has_value()) return nullptr;
-  return {{"held_bytes", host->held_bytes},
-          {"in_use_bytes", host->in_use_bytes},
-          {"peak_held_bytes", OrNull(host->peak_held_bytes)},
-          {"peak_in_use_bytes", OrNull(host->peak_in_use_bytes)},
-          {"blocks", host->blocks},
-          {"events", host->events}};
-}
-
 Json PinJson(const answers::PinLine& line) {
   return {{"label", line.label},   {"blame_bytes", line.blame_bytes},           {"size_bytes", line.size_bytes},
           {"blocks", line.blocks}, {"oldest_event", OrNull(line.oldest_event)}, {"phase", TextOrNull(line.phase)}};
@@ -222,8 +208,6 @@ Json ExplanationJson(const answers::Explanation& e) {
                  {"utilisation", OrNull(e.peak.utilisation)}};
   out["stacks"] = List(e.stacks, StackJson);
   out["sizes"] = List(e.sizes, SizeJson);
-  out["labels"] = List(e.labels, LabelJson);
-  out["pinned_host"] = HostJson(e.host);
   out["live_at_end"] = AtEndJson(e.at_end);
   out["failure"] = FailureJson(e.failure);
   out["pins"] = PinsJson(e.pins);

@@ -1,4 +1,5 @@
 #include "analyzer/report/json_values.h"
+#include "analyzer/report/projected.h"
 #include "analyzer/report/sweep_report.h"
 
 namespace ashlar::report {
@@ -18,7 +19,9 @@ Json TraceRowJson(const remedies::WhatIfRow& row) {
           {"retries", row.retries},
           {"driver_calls", row.driver_calls},
           {"estimated_driver_ns", row.cost_ns},
-          {"feasible", OrNull(row.feasible)}};
+          {"feasible", OrNull(row.feasible)},
+          {"gets_past", OrNull(row.gets_past)},
+          {"projected", ProjectedJson(row.projected)}};
 }
 
 Json RowJson(const answers::SweepAnswer& report, const remedies::SweepRow& row) {

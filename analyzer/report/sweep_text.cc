@@ -9,6 +9,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/printable.h"
+#include "analyzer/report/projected.h"
 #include "analyzer/report/sweep_report.h"
 
 namespace ashlar::report {
@@ -60,7 +61,11 @@ std::string ConfText(const answers::SweepAnswer& report, const SweepRow& row) {
 }
 
 std::string SweepOutcome(const answers::SweepAnswer& report, const SweepRow& row) {
-  if (row.score.failing_traces == 0) return row.traces.front().feasible.has_value() ? "fits" : "";
+  if (row.score.failing_traces == 0) {
+    const remedies::WhatIfRow& first = row.traces.front();
+    if (report.inputs.size() == 1 && first.is_cut_off) return "gets past";
+    return first.feasible.has_value() ? "fits" : "";
+  }
   const std::string ooms = absl::StrCat(FormatCount(row.score.ooms), " OOM");
   if (report.inputs.size() == 1) return ooms;
   return absl::StrCat(ooms, " in ", row.score.failing_traces, " of ", report.inputs.size());
@@ -72,13 +77,17 @@ int OutcomeWidth(const answers::SweepAnswer& report) {
   return static_cast<int>(width);
 }
 
-std::string SweepRemark(const ShownRow& shown) {
+std::string SweepRemark(const answers::SweepAnswer& report, const ShownRow& shown) {
   const SweepRow& row = *shown.row;
   std::string out;
   const auto add = [&out](const std::string& text) { absl::StrAppend(&out, out.empty() ? "" : ", ", text); };
   if (row.is_baseline) add("as recorded");
   for (const remedies::Risk& risk : row.risks) {
     if (risk.level >= remedies::RiskLevel::kCaution) add(risk.name);
+  }
+  if (report.inputs.size() == 1) {
+    const std::string next = ProjectedText(row.traces.front());
+    if (!next.empty()) add(next.substr(next.find("; ") + 2));
   }
   if (shown.alike > 0) add(absl::StrCat(shown.alike, " more do the same"));
   return out.empty() ? "" : absl::StrCat("   (", out, ")");
@@ -93,7 +102,10 @@ void AppendSweepRow(const answers::SweepAnswer& report, const ShownRow& shown, s
   out += absl::StrFormat("%s%s %11s  %8s  %10s  %-*s  %s%s\n", row.is_recommended ? ">" : " ",
                          row.is_pareto_best ? "*" : " ", peak, FormatCount(row.score.driver_calls),
                          Stall(row.score.cost_ns), OutcomeWidth(report), SweepOutcome(report, row),
-                         ConfText(report, row), SweepRemark(shown));
+                         ConfText(report, row), SweepRemark(report, shown));
+  if (report.inputs.size() > 1) return;
+  if (const std::string next = ProjectedText(row.traces.front()); !next.empty())
+    absl::StrAppend(&out, "       ", next, "\n");
 }
 
 std::string HowMany(const answers::SweepAnswer& report) {

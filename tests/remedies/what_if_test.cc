@@ -185,5 +185,73 @@ TEST(WhatIfTest, AMemoryFractionIsALimitInEveryRow) {
   }
 }
 
+// 50 MiB, then 40 MiB that failed in the record, then what is projected.
+analyses::Continuation Continued(const std::vector<std::uint64_t>& projected_mib) {
+  RequestList list;
+  list.Allocate(50 * kMiB);
+  list.Allocate(40 * kMiB);
+  for (const std::uint64_t mib : projected_mib) list.Allocate(mib * kMiB);
+  analyses::Continuation out;
+  out.requests = list.trace();
+  out.failed = 1;
+  if (!projected_mib.empty()) out.periods = {list.trace().requests.size()};
+  return out;
+}
+
+WhatIfRow BaselineRow(const analyses::Continuation& next, std::uint64_t capacity_bytes) {
+  trace::RequestTrace recorded = next.requests;
+  recorded.requests.resize(next.failed + 1);
+  WhatIfSettings settings;
+  settings.capacity_bytes = capacity_bytes;
+  settings.is_cut_off = true;
+  const absl::StatusOr<std::vector<WhatIfRow>> rows = RunWhatIfs(recorded, settings, {}, &next);
+  EXPECT_TRUE(rows.ok()) << rows.status();
+  return rows->front();
+}
+
+TEST(WhatIfTest, ARowSaysWhatComesAfterTheRequestThatFailed) {
+  const WhatIfRow row = BaselineRow(Continued({20, 60, 10}), 128 * kMiB);
+  EXPECT_EQ(row.gets_past, true);
+  EXPECT_EQ(row.peak_allocated_bytes, 90 * kMiB) << "a row's own figures are of the recorded part";
+  EXPECT_EQ(row.ooms, 0u);
+  ASSERT_TRUE(row.projected.has_value());
+  EXPECT_EQ(row.projected->ooms, 1u);
+  EXPECT_EQ(row.projected->failed_after, 2u);
+  EXPECT_EQ(row.projected->failed_steps_later, 0u);
+  EXPECT_EQ(row.projected->needed_bytes, 170 * kMiB);
+  EXPECT_EQ(row.projected->available_bytes, 128 * kMiB);
+  EXPECT_FALSE(row.CarriesThrough());
+}
+
+TEST(WhatIfTest, ARowThatIsCarriedThroughHasThePeakOfWhatIsProjected) {
+  const WhatIfRow row = BaselineRow(Continued({20, 60, 10}), 256 * kMiB);
+  ASSERT_TRUE(row.projected.has_value());
+  EXPECT_EQ(row.projected->ooms, 0u);
+  EXPECT_EQ(row.projected->requests, 3u);
+  EXPECT_EQ(row.projected->peak_reserved_bytes, 180 * kMiB);
+  EXPECT_TRUE(row.CarriesThrough());
+}
+
+TEST(WhatIfTest, AProjectedLeakSaysWhenTheMemoryIsFull) {
+  analyses::Continuation next = Continued({20});
+  next.growth_bytes_per_step = 20 * kMiB;
+  const WhatIfRow row = BaselineRow(next, 200 * kMiB);
+  ASSERT_TRUE(row.projected.has_value());
+  EXPECT_EQ(row.projected->ooms, 1u);
+  EXPECT_EQ(row.projected->failed_steps_later, 5u);  // 90 MiB are left by the cut-off one
+  EXPECT_EQ(row.projected->needed_bytes, 210 * kMiB);
+  EXPECT_FALSE(row.CarriesThrough());
+}
+
+TEST(WhatIfTest, NothingIsProjectedWhereNothingIsKnownOrTheRequestFailsAgain) {
+  const WhatIfRow unknown = BaselineRow(Continued({}), 128 * kMiB);
+  EXPECT_EQ(unknown.gets_past, true);
+  EXPECT_FALSE(unknown.projected.has_value());
+  const WhatIfRow failed = BaselineRow(Continued({20}), 80 * kMiB);
+  EXPECT_EQ(failed.gets_past, false);
+  EXPECT_FALSE(failed.projected.has_value());
+  EXPECT_EQ(failed.ooms, 1u);
+}
+
 }  // namespace
 }  // namespace ashlar::remedies

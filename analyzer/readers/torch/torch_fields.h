@@ -43,7 +43,6 @@ enum class Field : std::uint8_t {
   kTimeUs,
   kCompileContext,
   kUserMetadata,
-  kInternalMetadata,
   kPoolId,
   // annotations
   kStage,
@@ -52,12 +51,8 @@ enum class Field : std::uint8_t {
   kName,
   kFilename,
   kLine,
-  kFxNodeOp,
-  kFxNodeName,
-  kFxNodeTarget,
-  kFxOriginalTrace,
 };
-inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::kFxOriginalTrace) + 1;
+inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::kLine) + 1;
 
 // As PyTorch spells it.
 absl::string_view FieldName(Field field);
