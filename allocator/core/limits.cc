@@ -9,10 +9,6 @@
 namespace ashlar::core {
 namespace {
 
-bool IsLate(policy::Compat compat) {
-  return compat == policy::Compat::kTorch210 || compat == policy::Compat::kTorchLatest;
-}
-
 std::optional<std::uint64_t> Lower(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
   if (a.has_value() && b.has_value()) return std::min(*a, *b);
   return a.has_value() ? a : b;
@@ -38,7 +34,7 @@ absl::Status Limits::SetFraction(double fraction) {
     return absl::InvalidArgumentError(absl::StrCat("a memory fraction of ", fraction, " is not in 0 to 1"));
   }
   const double limit = fraction * static_cast<double>(total_bytes_);
-  if (!IsLate(options_.compat)) {
+  if (!policy::IsLate(options_.compat)) {
     fraction_bytes_ = static_cast<std::uint64_t>(limit);
   } else if (fraction < 1) {
     fraction_bytes_ = static_cast<std::uint64_t>(std::llround(limit));

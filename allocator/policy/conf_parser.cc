@@ -92,8 +92,6 @@ absl::StatusOr<bool> ReadBool(const Setting& setting) {
   return Bad(setting, "use True or False");
 }
 
-bool IsLate(Compat compat) { return compat == Compat::kTorch210 || compat == Compat::kTorchLatest; }
-
 // `[k:v,...,>:v]`; see Options::roundup_power2_divisions.
 absl::Status ReadDivisionsList(const Setting& setting, Options& options) {
   static constexpr absl::string_view kAllowed =

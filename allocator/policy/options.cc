@@ -8,11 +8,15 @@
 namespace ashlar::policy {
 namespace {
 
-constexpr std::array<std::pair<Compat, absl::string_view>, 4> kCompatNames = {{
+constexpr std::array<std::pair<Compat, absl::string_view>, 8> kCompatNames = {{
     {Compat::kTorch113, "torch-1.13"},
     {Compat::kTorch26, "torch-2.6"},
     {Compat::kTorch210, "torch-2.10"},
+    {Compat::kTorch212, "torch-2.12"},
     {Compat::kTorchLatest, "torch-latest"},
+    {Compat::kTorchLatest, "torch-2.13"},  // names that are taken; the one before is printed
+    {Compat::kTorchLatest, "torch-2.14"},
+    {Compat::kTorchLatest, "torch-2.15"},
 }};
 
 constexpr std::array<std::pair<FreeOrder, absl::string_view>, 3> kOrderNames = {{
@@ -43,6 +47,7 @@ absl::string_view NameOf(const Table& table, Value value) {
 }  // namespace
 
 FreeOrder DefaultFreeOrder(Compat compat) {
+  if (compat == Compat::kTorch212) return FreeOrder::kPerBlockCounter;
   return compat == Compat::kTorchLatest ? FreeOrder::kPerSegmentCounter : FreeOrder::kAddress;
 }
 

@@ -45,9 +45,13 @@ struct KeyInfo {
 };
 std::vector<KeyInfo> AllKeys();
 
-// "torch-1.13", "torch-2.6", "torch-2.10", "torch-latest".
+// "torch-1.13", "torch-2.6", "torch-2.10", "torch-2.12", "torch-latest"; read too: "torch-2.13" to "torch-2.15", whose
+// rules are those of "torch-latest".
 absl::string_view CompatName(Compat compat);
 absl::StatusOr<Compat> ParseCompat(absl::string_view name);
+
+// 2.10 and later: has the newer keys, takes a memory fraction of 1 as no limit.
+constexpr bool IsLate(Compat compat) { return compat >= Compat::kTorch210; }
 
 // "address", "per-block-counter", "per-segment-counter".
 absl::string_view FreeOrderName(FreeOrder order);

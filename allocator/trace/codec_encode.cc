@@ -31,6 +31,14 @@ void PutTrace(const Snapshot& snapshot, std::size_t device, codec::Encoder& enco
   put_facts(events.size());
 }
 
+void PutHost(const HostMemory& host, codec::Encoder& encoder) {
+  if (host.IsEmpty()) return;
+  encoder.SetDevice(0);
+  encoder.SetHost(true);
+  encoder.AddSegments(codec::StateAt::kEnd, host.segments);
+  for (const Event& event : host.events) encoder.Add(event, event.block_size_bytes, event.time_us, event.stack);
+}
+
 }  // namespace
 
 std::string Encode(const Snapshot& snapshot) {
@@ -42,6 +50,7 @@ std::string Encode(const Snapshot& snapshot) {
   });
   codec::PutHead(snapshot, encoder, snapshot.recording.has_value() && !snapshot.recording->is_complete);
   encoder.DefineStacks(snapshot.stacks);
+  encoder.DefineLabels(snapshot.labels);
   if (snapshot.recording.has_value()) {
     if (const auto& start = snapshot.recording->start; start.has_value()) {
       codec::PutStart(start->reservations, start->has_segments ? &start->segments : nullptr, encoder);
@@ -55,6 +64,7 @@ std::string Encode(const Snapshot& snapshot) {
     encoder.SetDevice(mark.device);
     encoder.AddMark(mark.stage, mark.name, mark.time_us);
   }
+  PutHost(snapshot.host, encoder);
   encoder.End(encoder.event_count());
   return out;
 }

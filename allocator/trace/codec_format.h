@@ -29,8 +29,9 @@ namespace ashlar::trace::codec {
 static_assert(std::endian::native == std::endian::little, "the codec writes integers as they lie in memory");
 
 inline constexpr absl::string_view kMagic = "ASHLARTR";
-// 2: facts may name a pool, reservations their lane. 3: free blocks have ages (free_age.h). Older ones are read too.
-inline constexpr std::uint32_t kVersion = 3;
+// 2: facts may name a pool, reservations their lane. 3: free blocks have ages (free_age.h). 4: labels, fx nodes, memory
+// of the host (SettingOf). Older ones are read too.
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::uint32_t kOldestVersion = 1;
 inline constexpr std::uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 
@@ -67,7 +68,7 @@ enum class RecordKind : std::uint8_t {
   kSegment,  // v StateAt, v address, v size, v stream, v flags (1 small, 2 expandable), v pool first, v second, v stack
              // + 1
   kBlock,    // v size, v state, v requested (free_age.h of a free one) + 1 or 0, v stack + 1: the last segment's next
-  kSetting,  // v SettingOf, v text of the key, v text of the value
+  kSetting,  // v SettingOf, then as that says
   kEnd,      // v events in all: nothing follows
   kReserved,  // v address, v size, from version 2 on v lane (0: not known, 1: large, 2: small) and, of a known one,
               // v stream, v pool first, v second: a reservation around expandable segments
@@ -76,8 +77,16 @@ enum class RecordKind : std::uint8_t {
 // When a recorded state was: before the first event or after the last.
 enum class StateAt : std::uint8_t { kStart, kEnd };
 
-// Whose value a kSetting record is: the allocator's (PyTorch's names), the recording's own.
-enum class SettingOf : std::uint8_t { kAllocator, kRecording };
+// What a kSetting record is. The first two have v text of the key, v text of the value.
+enum class SettingOf : std::uint8_t {
+  kAllocator,  // with PyTorch's names
+  kRecording,  // the recording's own
+  // From version 4 on:
+  kLabel,    // v texts of user metadata, internal metadata, compile context: defines the next label
+  kLabelOf,  // v label + 1, 0: none: of the following events, until the chunk ends
+  kFxNode,   // v frame, v texts of op, name, target, original trace: of the frame defined next
+  kHost,     // v 1: what follows is the host's memory, until the chunk ends; 0: it is the device's again
+};
 
 // An event's record: the byte of the action, with the sign of the move and how the block size is given, a byte with the
 // lengths of place and size, then place, size and spare, each in that many bytes.

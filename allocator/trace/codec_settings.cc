@@ -22,6 +22,8 @@ constexpr Flag kTraits[] = {
     {"has_stacks", &Traits::has_stacks},
     {"has_requested_bytes", &Traits::has_requested_bytes},
     {"has_pool_ids", &Traits::has_pool_ids},
+    {"has_labels", &Traits::has_labels},
+    {"has_host", &Traits::has_host},
     {"has_settings", &Traits::has_settings},
     {"has_block_addresses", &Traits::has_block_addresses},
 };

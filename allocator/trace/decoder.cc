@@ -80,6 +80,7 @@ class Decoder {
     last_time_us_ = 0;
     event_ = {};
     device_ = 0;
+    is_host_ = false;
     while (!in.IsEmpty()) {
       const std::uint64_t offset = in.offset();
       const unsigned first = in.Byte();
@@ -194,8 +195,9 @@ class Decoder {
     const absl::string_view file = ReadText(in);
     const absl::string_view function = ReadText(in);
     const std::int64_t line = Unzigzag(in.Varint());
+    const FxNode fx = std::exchange(next_fx_, FxNode{});
     const std::size_t next = out_.stacks.frame_count();
-    return in.ok() && out_.stacks.InternFrame(file, line, function) == next;
+    return in.ok() && out_.stacks.InternFrame(file, line, function, fx) == next;
   }
 
   bool ReadFrames(Bytes& in) {
@@ -239,7 +241,7 @@ class Decoder {
     segment.is_expandable = (flags & 2) != 0;
     segment.pool = ReadPool(in);
     segment.stack = ReadStack(in);
-    open_segments_ = when == StateAt::kStart ? &start_ : &end_;
+    open_segments_ = is_host_ ? &out_.host.segments : when == StateAt::kStart ? &start_ : &end_;
     if (in.ok()) open_segments_->push_back(std::move(segment));
     return in.ok();
   }
@@ -262,7 +264,8 @@ class Decoder {
   }
 
   bool ReadSetting(Bytes& in) {
-    const auto whose = static_cast<SettingOf>(in.Below(2));
+    const auto whose = static_cast<SettingOf>(in.Below(version_ < 4 ? 2 : 6));
+    if (whose > SettingOf::kRecording) return ReadExtra(whose, in);
     const absl::string_view key = ReadText(in);
     const absl::string_view value = ReadText(in);
     if (!in.ok()) return false;
@@ -277,13 +280,45 @@ class Decoder {
     return true;
   }
 
+  bool ReadExtra(SettingOf kind, Bytes& in) {
+    if (kind == SettingOf::kLabel) return ReadLabel(in);
+    if (kind == SettingOf::kFxNode) return ReadFxNode(in);
+    if (kind == SettingOf::kHost) {
+      is_host_ = in.Below(2) == 1;
+    } else {
+      const std::uint64_t plus_one = in.Below(out_.labels.size() + 1);
+      event_.label = plus_one == 0 ? kNoLabel : static_cast<LabelId>(plus_one - 1);
+    }
+    return in.ok();
+  }
+
+  bool ReadLabel(Bytes& in) {
+    Label label;
+    label.user_metadata = std::string(ReadText(in));
+    label.internal_metadata = std::string(ReadText(in));
+    label.compile_context = std::string(ReadText(in));
+    const std::size_t next = out_.labels.size();
+    return in.ok() && out_.labels.Intern(label) == next;
+  }
+
+  // It stands before its frame, so that the table interns both as one.
+  bool ReadFxNode(Bytes& in) {
+    const bool is_next = in.Varint() == out_.stacks.frame_count();
+    next_fx_.op = std::string(ReadText(in));
+    next_fx_.name = std::string(ReadText(in));
+    next_fx_.target = std::string(ReadText(in));
+    next_fx_.original_trace = std::string(ReadText(in));
+    return in.ok() && is_next;
+  }
+
   std::vector<Event>& Trace() {
+    if (is_host_) return out_.host.events;
     if (out_.device_traces.size() <= device_) out_.device_traces.resize(device_ + 1);
     return out_.device_traces[device_];
   }
 
   std::uint64_t EventCount() const {
-    std::uint64_t count = 0;
+    std::uint64_t count = out_.host.events.size();
     for (const std::vector<Event>& events : out_.device_traces) count += events.size();
     return count;
   }
@@ -297,6 +332,7 @@ class Decoder {
     if (next_chunk_ == 0) return absl::DataLossError(absl::StrCat("nothing of the recording is whole: ", damage));
     std::vector<SnapshotSegment> by_address = start_;
     if (absl::Status status = CheckSegments(by_address); !status.ok()) return status;
+    if (absl::Status status = CheckSegments(out_.host.segments); !status.ok()) return status;
     if (absl::Status status = head_.Apply(out_); !status.ok()) return status;
     if (out_.recording.has_value()) out_.recording->is_complete &= damage.empty();
     if (!damage.empty()) {
@@ -319,6 +355,7 @@ class Decoder {
         AddNote("events_dropped", "events that are not shown, as the last ones before the final segments are missing",
                 EventCount());
         for (std::vector<Event>& events : out_.device_traces) events.clear();
+        out_.host.events.clear();
         if (out_.recording.has_value()) out_.recording->facts.clear();
       }
       return CheckSegments(out_.segments);
@@ -341,6 +378,8 @@ class Decoder {
   std::uint64_t last_time_us_ = 0;
   Event event_;  // what the next event's record changes
   std::uint64_t device_ = 0;
+  bool is_host_ = false;  // what is read is the host's
+  FxNode next_fx_;        // of the next frame
   std::vector<absl::string_view> texts_;
   std::vector<SnapshotSegment> start_;
   std::vector<SnapshotSegment> end_;

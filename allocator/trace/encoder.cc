@@ -37,6 +37,11 @@ void Encoder::BeginChunk() {
     Put(RecordKind::kDevice);
     PutVarint(static_cast<std::uint64_t>(device_));
   }
+  if (is_host_) {
+    Put(RecordKind::kSetting);
+    PutVarint(static_cast<std::uint64_t>(SettingOf::kHost));
+    PutVarint(1);
+  }
   begin_ = at_;
 }
 
@@ -75,6 +80,12 @@ void Encoder::SetContext(const Event& event, std::int64_t time_us, StackId stack
     PutVarint(PlusOne(stack));
     context_.stack = stack;
   }
+  if (event.label != context_.label) {
+    Put(RecordKind::kSetting);
+    PutVarint(static_cast<std::uint64_t>(SettingOf::kLabelOf));
+    PutVarint(PlusOne(event.label));
+    context_.label = event.label;
+  }
 }
 
 void Encoder::SetTime(std::int64_t time_us) {
@@ -105,11 +116,40 @@ std::uint64_t Encoder::TextId(absl::string_view text) {
   return it->second;
 }
 
+// Of the frame that comes next.
+void Encoder::DefineFxNode(const FxNode& fx) {
+  const std::uint64_t texts[] = {TextId(fx.op), TextId(fx.name), TextId(fx.target), TextId(fx.original_trace)};
+  definitions_ += FirstByte(RecordKind::kSetting);
+  AppendVarint(static_cast<std::uint64_t>(SettingOf::kFxNode), definitions_);
+  AppendVarint(defined_frames_, definitions_);
+  for (const std::uint64_t text : texts) AppendVarint(text, definitions_);
+}
+
+void Encoder::DefineLabels(const LabelTable& labels) {
+  for (; defined_labels_ < labels.size(); ++defined_labels_) {
+    const Label& label = labels.label(static_cast<LabelId>(defined_labels_));
+    const std::uint64_t texts[] = {TextId(label.user_metadata), TextId(label.internal_metadata),
+                                   TextId(label.compile_context)};
+    definitions_ += FirstByte(RecordKind::kSetting);
+    AppendVarint(static_cast<std::uint64_t>(SettingOf::kLabel), definitions_);
+    for (const std::uint64_t text : texts) AppendVarint(text, definitions_);
+  }
+}
+
+void Encoder::SetHost(bool is_host) {
+  if (is_host == is_host_) return;
+  Begin(RecordKind::kSetting);
+  PutVarint(static_cast<std::uint64_t>(SettingOf::kHost));
+  PutVarint(is_host ? 1 : 0);
+  is_host_ = is_host;
+}
+
 void Encoder::DefineStacks(const StackTable& stacks) {
   for (; defined_frames_ < stacks.frame_count(); ++defined_frames_) {
     const Frame& frame = stacks.frame(static_cast<FrameId>(defined_frames_));
     const std::uint64_t file = TextId(frame.file);
     const std::uint64_t function = TextId(frame.function);
+    if (frame.fx != FxNode{}) DefineFxNode(frame.fx);
     definitions_ += FirstByte(RecordKind::kFrame);
     AppendVarint(file, definitions_);
     AppendVarint(function, definitions_);

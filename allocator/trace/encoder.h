@@ -45,7 +45,7 @@ class Encoder {
     if (at_ > early_end_) [[unlikely]]
       SealBefore(event.action);
     if (event.stream != context_.stream || time_us != context_.time_us || stack != context_.stack ||
-        event.pool != context_.pool) [[unlikely]] {
+        event.pool != context_.pool || event.label != context_.label) [[unlikely]] {
       SetContext(event, time_us, stack);
     }
     PutEvent(event, block_size_bytes);
@@ -58,6 +58,10 @@ class Encoder {
   void AddFact(const AnyFact& fact);
   void AddSegments(StateAt when, absl::Span<const SnapshotSegment> segments);
   void AddReservations(absl::Span<const ReservedRange> reservations);
+  // Those that were not defined before; a table only grows.
+  void DefineLabels(const LabelTable& labels);
+  // Whether what follows is memory of the host.
+  void SetHost(bool is_host);
   void AddSetting(SettingOf whose, absl::string_view key, absl::string_view value);
   // Those that were not defined before; a table only grows.
   void DefineStacks(const StackTable& stacks);
@@ -78,6 +82,7 @@ class Encoder {
     std::int64_t time_us = kNoTime;
     std::int64_t last_time_us = 0;  // that differences are from
     StackId stack = kNoStack;
+    LabelId label = kNoLabel;
     std::optional<PoolId> pool;
   };
 
@@ -119,6 +124,7 @@ class Encoder {
   void BeginChunk();
   void SealBefore(Action action);
   std::uint64_t TextId(absl::string_view text);
+  void DefineFxNode(const FxNode& fx);
   void HandOverDefinitions();
 
   Output output_;
@@ -129,9 +135,11 @@ class Encoder {
   char* early_end_ = nullptr;   // behind this the chunk ends as soon as it can end well
   Context context_;
   int device_ = 0;
+  bool is_host_ = false;
   std::uint64_t event_count_ = 0;
   std::string definitions_;
   absl::flat_hash_map<std::string, std::uint64_t> text_ids_;
+  std::size_t defined_labels_ = 0;
   std::size_t defined_frames_ = 0;
   std::size_t defined_stacks_ = 0;
 };

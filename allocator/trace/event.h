@@ -42,6 +42,10 @@ std::optional<Action> ParseAction(absl::string_view name);
 using StackId = std::uint32_t;
 inline constexpr StackId kNoStack = std::numeric_limits<StackId>::max();
 
+// Index of the texts that the program put on an event, in a LabelTable.
+using LabelId = std::uint32_t;
+inline constexpr LabelId kNoLabel = std::numeric_limits<LabelId>::max();
+
 inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
 inline constexpr std::uint32_t kNoByte = std::numeric_limits<std::uint32_t>::max();
@@ -53,6 +57,7 @@ struct Event {
   Stream stream{};
   std::int64_t time_us = kNoTime;  // microseconds of the recorder's clock, kNoTime where the trace has none
   StackId stack = kNoStack;
+  LabelId label = kNoLabel;
   std::uint64_t block_size_bytes = 0;  // kAlloc, kFree*: what the block spans, where the record says; else 0
   std::uint32_t file_byte = kNoByte;   // where its record begins in the file it was read from, for error messages
   std::optional<PoolId> pool;          // where the trace names one (PyTorch entries do from 2026 on)

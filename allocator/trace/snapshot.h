@@ -16,6 +16,7 @@
 #include "allocator/base/units.h"
 #include "allocator/trace/event.h"
 #include "allocator/trace/fact.h"
+#include "allocator/trace/label_table.h"
 #include "allocator/trace/stack_table.h"
 
 namespace ashlar::trace {
@@ -67,6 +68,8 @@ struct Traits {
   bool has_stacks = false;
   bool has_requested_bytes = false;
   bool has_pool_ids = false;  // events name their pool
+  bool has_labels = false;    // events have user_metadata, be it empty
+  bool has_host = false;      // there is a part for pinned memory of the host, be it empty
   bool has_settings = false;
   bool has_block_addresses = true;  // false: block addresses are the segment's plus the sizes before (PyTorch 2.0)
   std::string generation;           // "history (2.0)", "frames (2.1 to 2.2)", ... for people
@@ -87,6 +90,15 @@ struct Annotation {
   std::string name;
   int device = 0;
   std::int64_t time_us = kNoTime;
+};
+
+// Pinned memory of the host, which another allocator keeps (record_pinned_host_memory, PyTorch 2.14 on). Its segments
+// have device 0 here; PyTorch writes -1.
+struct HostMemory {
+  std::vector<SnapshotSegment> segments = {};  // by address
+  std::vector<Event> events = {};              // oldest first
+
+  bool IsEmpty() const { return segments.empty() && events.empty(); }
 };
 
 struct ReservedRange {
@@ -137,6 +149,8 @@ struct Snapshot {
   std::vector<std::vector<Event>> device_traces;  // index = device; oldest first
   std::vector<Annotation> annotations;            // in the file's order; empty before PyTorch 2.5
   StackTable stacks;
+  LabelTable labels;  // of the events
+  HostMemory host;
   std::optional<RecordedSettings> settings;
   std::optional<RecordingInfo> recording;  // nullopt: another allocator's, or converted from such
   Traits traits;

@@ -1,15 +1,18 @@
 #include "allocator/trace/stack_table.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace ashlar::trace {
 
-FrameId StackTable::InternFrame(absl::string_view file, std::int64_t line, absl::string_view function) {
-  const auto [it, is_new] =
-      frame_ids_.try_emplace(absl::StrCat(line, "\n", file, "\n", function), static_cast<FrameId>(frames_.size()));
-  if (is_new) frames_.push_back(Frame{std::string(file), std::string(function), line});
+FrameId StackTable::InternFrame(absl::string_view file, std::int64_t line, absl::string_view function,
+                                const FxNode& fx) {
+  std::string key = absl::StrCat(line, "\n", file, "\n", function);
+  if (fx != FxNode{}) absl::StrAppend(&key, "\n", fx.op, "\n", fx.name, "\n", fx.target, "\n", fx.original_trace);
+  const auto [it, is_new] = frame_ids_.try_emplace(std::move(key), static_cast<FrameId>(frames_.size()));
+  if (is_new) frames_.push_back(Frame{std::string(file), std::string(function), line, fx});
   return it->second;
 }
 

@@ -19,15 +19,27 @@ using FrameId = std::uint32_t;
 // The file of a frame that is a scope of the program (core/scope.h), named by its function.
 inline constexpr char kScopeFile[] = "scope";
 
+// Which node of an fx graph a line of generated code runs (torch.cuda.memory._dump_snapshot with
+// augment_with_fx_traces=True). All empty: the frame is no such line.
+struct FxNode {
+  std::string op = {};              // "call_function"
+  std::string name = {};            // "linear_1"
+  std::string target = {};          // "aten.linear.default"
+  std::string original_trace = {};  // the stack of the model's own source, as Python prints it
+
+  bool operator==(const FxNode&) const = default;
+};
+
 struct Frame {
   std::string file;
   std::string function;
-  std::int64_t line = 0;
+  std::int64_t line = 0;  // below 0: not known
+  FxNode fx = {};
 };
 
 class StackTable {
  public:
-  FrameId InternFrame(absl::string_view file, std::int64_t line, absl::string_view function);
+  FrameId InternFrame(absl::string_view file, std::int64_t line, absl::string_view function, const FxNode& fx = {});
   StackId InternStack(absl::Span<const FrameId> frames);
 
   const Frame& frame(FrameId id) const { return frames_[id]; }

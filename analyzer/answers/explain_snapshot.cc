@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/answers/explain_calls.h"
@@ -15,6 +18,8 @@
 
 namespace ashlar::answers {
 namespace {
+
+constexpr std::size_t kMostLabels = 5;
 
 void AddNote(std::string name, std::string message, std::uint64_t count, Explanation& out) {
   out.notes.push_back({std::move(name), std::move(message), count});
@@ -61,6 +66,54 @@ void NoteProgram(const replay::SnapshotProgram& program, Explanation& out) {
     AddNote("unknown_tails", "blocks older than the trace whose unsplit rest (at most 1 MiB each) never showed",
             program.start.unknown_tails, out);
   }
+}
+
+void NoteMissing(const ObservedRun& run, Explanation& out) {
+  if (run.missing.empty()) return;
+  AddNote("history_lacks_events",
+          absl::StrCat("this history lacks ", absl::StrJoin(run.missing, " and "),
+                       " events (skip_actions): it cannot be replayed, and its final state alone is shown"),
+          run.missing.size(), out);
+}
+
+// How the state at an error can be kept, before Python's frames are left.
+constexpr const char* kObserverLines[] = {
+    "def dump(device, allocated, device_total, device_free):",
+    "    torch.cuda.memory._dump_snapshot(f'oom-{device}.pickle')",
+    "torch._C._cuda_attach_out_of_memory_observer(dump)",
+};
+
+// Frees after the last error: the file was written when the program had let go of much of what it held.
+void NoteUnwinding(const timeline::Timeline& observed, Explanation& out) {
+  if (observed.oom_events().empty()) return;
+  const timeline::EventIndex failed = observed.oom_events().back();
+  const std::uint64_t then = observed.TotalsAfter(failed).allocated_bytes;
+  const std::uint64_t at_end = observed.TotalsAfter(observed.last_event()).allocated_bytes;
+  if (at_end >= then - then / 10) return;
+  AddNote("dumped_after_unwinding",
+          absl::StrCat("the file was written after the error had been handled: the program had given back ",
+                       FormatBytes(then - at_end),
+                       " by then; the state at the error is worked out from the events. A ring that is too short loses "
+                       "them: an observer writes the file in time"),
+          static_cast<std::uint64_t>(observed.last_event() - failed), out);
+  if (out.next_lines.empty()) out.next_lines.assign(std::begin(kObserverLines), std::end(kObserverLines));
+  if (out.next_step.empty()) out.next_step = "to have the state at the error itself, before the failure is handled:";
+}
+
+// Most of what is reserved was taken before the window, and the window does not say by what: a ring that is too short.
+void NoteEarlierPeak(const timeline::Timeline& observed, Explanation& out) {
+  const std::uint64_t reserved = observed.reserved_peak().bytes;
+  const bool is_earlier = observed.oom_events().empty() && observed.HasAllocations() &&
+                          observed.reserved_peak().event == timeline::kBeforeWindow;
+  if (!is_earlier || observed.allocated_peak().bytes >= reserved / 2) return;
+  AddNote(
+      "peak_before_window",
+      absl::StrCat("the trace begins with ", FormatBytes(reserved), " reserved, of which at most ",
+                   FormatBytes(observed.allocated_peak().bytes),
+                   " were in use within it: what took the rest, and whether a request failed then, is not in this "
+                   "trace; a larger max_entries, or a file written by torch._C._cuda_attach_out_of_memory_observer, "
+                   "has it"),
+      1, out);
 }
 
 // A recording of our own says what was called.
@@ -123,9 +176,14 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   TimelineContext context{&recorded.options, &snapshot.stacks, TotalOf(snapshot, options.replay), std::nullopt,
                           snapshot.annotations};
   ExplainTimeline(observed, context, out);
+  out.labels = LinesByLabel(observed, analyses::MomentOf(observed), snapshot.labels, kMostLabels);
+  out.host = FiguresOf(snapshot.host);
   out.replayed_as = recorded.guess;
   if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
   NoteProgram(recorded.program, out);
+  NoteMissing(*run, out);
+  NoteUnwinding(observed, out);
+  NoteEarlierPeak(observed, out);
   NoteReleases(recorded.program, snapshot.recording.has_value(), out);
   if (absl::Status status = AddWhatIfs(snapshot, *run, options.replay, out); !status.ok()) return status;
   if (absl::Status status = AddCauses(snapshot, *run, options, out); !status.ok()) return status;

@@ -18,6 +18,7 @@
 #include "analyzer/analyses/message/oom_message_verdict.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/answers/failure_lines.h"
+#include "analyzer/answers/labelled_memory.h"
 #include "analyzer/answers/program_view.h"
 #include "analyzer/remedies/advice.h"
 #include "analyzer/remedies/fix_tests.h"
@@ -69,6 +70,8 @@ struct Explanation {
   PeakFigures peak;
   std::vector<analyses::LabelledStack> stacks;
   std::vector<analyses::LiveSize> sizes;  // in their place, where the input names no block
+  std::vector<LabelLine> labels;          // of the live blocks, by the texts that the program put on them
+  std::optional<HostFigures> host;        // pinned memory of the host; nullopt: not recorded
   std::optional<LiveAtEnd> at_end;        // nullopt: a caching allocator's trace, which says that itself
   std::optional<FailureLines> failure;    // of the last out-of-memory error of a trace
   PinLines pins;

@@ -10,6 +10,7 @@
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/replay/timeline_sink.h"
+#include "analyzer/timeline/missing_actions.h"
 #include "analyzer/timeline/observed.h"
 
 namespace ashlar::answers {
@@ -94,9 +95,29 @@ absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<
                                             count == 1 ? " device" : " devices", ", counted from 0"));
 }
 
+namespace {
+
+// What moves no memory stays.
+trace::Snapshot WithoutHistory(trace::Snapshot snapshot, int device) {
+  std::erase_if(snapshot.device_traces[static_cast<std::size_t>(device)], [](const trace::Event& event) {
+    return event.action != trace::Action::kOom && event.action != trace::Action::kSnapshot;
+  });
+  return snapshot;
+}
+
+}  // namespace
+
 absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
   const absl::StatusOr<int> device = ChooseDevice(snapshot, settings.device);
   if (!device.ok()) return device.status();
+  std::vector<std::string> missing = timeline::MissingActions(snapshot, *device);
+  if (!missing.empty()) {
+    ReplaySettings of_device = settings;
+    of_device.device = *device;
+    absl::StatusOr<ObservedRun> out = ObserveSnapshot(WithoutHistory(snapshot, *device), of_device);
+    if (out.ok()) out->missing = std::move(missing);
+    return out;
+  }
   Tell(settings, "replaying as recorded");
   absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, settings.overrides);
   if (!recorded.ok()) return recorded.status();

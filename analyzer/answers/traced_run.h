@@ -27,6 +27,7 @@ struct ObservedRun {
   int device = 0;
   replay::RecordedReplay recorded;
   timeline::Timeline timeline;
+  std::vector<std::string> missing = {};  // kinds of events that the history lacks: the state alone was taken
 };
 
 // The device asked for, else the one that holds most. OutOfRange where the snapshot has no such device.

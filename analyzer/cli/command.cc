@@ -83,7 +83,8 @@ void AddReplayFlags(Command& app, ReplayFlags& flags) {
 }
 
 void AddPolicyFlags(Command& app, ReplayFlags& flags) {
-  app.Add("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-latest").NotEmpty();
+  app.Add("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-2.12, torch-latest")
+      .NotEmpty();
   app.Add("--free-order", flags.free_order,
           "order of equally big free blocks: address, per-block-counter, per-segment-counter")
       .NotEmpty();

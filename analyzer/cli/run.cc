@@ -193,7 +193,7 @@ void AddCommonFlags(Command& app, RunFlags& flags) {
   app.Add("--capacity", flags.capacity,
           "all the memory that the allocator may have (16GiB; on cuda, what the GPU has)");
   app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
-  app.Add("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-latest");
+  app.Add("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-2.12, torch-latest");
   app.Add("--torch", flags.torch, "which version of PyTorch's tape and optimizers, such as 1.10 or 2.6");
   app.Add("--gpu", flags.gpu, "whose kernels' buffers: V100, T4, A100, H100, H200");
   app.Add("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending or descending");

@@ -13,9 +13,7 @@ namespace {
 // Keys that PyTorch's snapshots have had only since after 2.6: from them a reader tells whose rules were at work.
 constexpr const char* kLateKeys[] = {"large_segment_size", "max_non_split_rounding_size", "throw_on_cudamalloc_oom"};
 
-bool HasLateKeys(policy::Compat compat) {
-  return compat == policy::Compat::kTorch210 || compat == policy::Compat::kTorchLatest;
-}
+bool HasLateKeys(policy::Compat compat) { return policy::IsLate(compat); }
 
 }  // namespace
 

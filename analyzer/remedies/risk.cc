@@ -23,7 +23,7 @@ bool HasMemoryLimit(const policy::Options& options, std::optional<double> memory
       memory_fraction.has_value() ? memory_fraction : options.per_process_memory_fraction;
   if (!fraction.has_value()) return false;
   // 2.10 and later take 1 as no limit.
-  const bool is_late = options.compat == policy::Compat::kTorch210 || options.compat == policy::Compat::kTorchLatest;
+  const bool is_late = policy::IsLate(options.compat);
   return !is_late || *fraction < 1;
 }
 

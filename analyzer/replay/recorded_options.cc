@@ -69,11 +69,17 @@ policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
     const absl::StatusOr<policy::Compat> recorded = policy::ParseCompat(snapshot.recording->compat);
     if (recorded.ok()) return *recorded;
   }
+  if (!snapshot.settings.has_value() && snapshot.traits.has_host) return policy::Compat::kTorchLatest;
   if (!snapshot.settings.has_value()) {
     const bool is_old = snapshot.device_traces.empty() && !snapshot.traits.has_requested_bytes;
     return is_old ? policy::Compat::kTorch113 : policy::Compat::kTorch26;
   }
-  // Keys that PyTorch's settings have had only since after 2.6.
+  // The host's part came with 2.14, the limits of the cache with 2.13, pools of entries with 2.12, the others
+  // after 2.6.
+  if (snapshot.traits.has_host || HasAny(*snapshot.settings, {"max_cached_size", "max_round_threshold"})) {
+    return policy::Compat::kTorchLatest;
+  }
+  if (snapshot.traits.has_pool_ids) return policy::Compat::kTorch212;
   const bool is_late = HasAny(*snapshot.settings, {"large_segment_size", "throw_on_cudamalloc_oom",
                                                    "per_process_memory_fraction", "graph_capture_record_stream_reuse"});
   return is_late ? policy::Compat::kTorch210 : policy::Compat::kTorch26;

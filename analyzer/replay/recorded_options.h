@@ -9,8 +9,8 @@
 
 namespace ashlar::replay {
 
-// The version whose rules the snapshot's fields point to. Which order free blocks had cannot be told from fields. A
-// recording of our own says both.
+// The version whose rules the snapshot's fields point to: 2.12 by the pools of its entries, so not where it has no
+// entries; 2.13 and later by their settings. 2.14 and 2.15 have the same fields. A recording of our own says it.
 policy::Compat GuessCompat(const trace::Snapshot& snapshot);
 
 // The recorded settings under `compat`; the defaults where the snapshot has none. Values win over the recorded conf

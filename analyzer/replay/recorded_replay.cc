@@ -23,8 +23,18 @@ std::vector<policy::FreeOrder> OrdersToTry(const trace::Snapshot& snapshot, cons
   if (overrides.free_order.has_value()) return {*overrides.free_order};
   if (IsRecordedCompat(snapshot, compat)) return {options.free_order};
   if (overrides.compat.has_value()) return {policy::DefaultFreeOrder(compat)};
-  if (compat != policy::Compat::kTorch210) return {FreeOrder::kAddress};
-  return {FreeOrder::kAddress, FreeOrder::kPerSegmentCounter, FreeOrder::kPerBlockCounter};
+  if (!policy::IsLate(compat)) return {FreeOrder::kAddress};
+  std::vector<FreeOrder> out = {policy::DefaultFreeOrder(compat)};
+  for (const FreeOrder other : {FreeOrder::kPerSegmentCounter, FreeOrder::kPerBlockCounter, FreeOrder::kAddress}) {
+    if (other != out.front()) out.push_back(other);
+  }
+  return out;
+}
+
+// Where another order than the guessed version's fits better, it is a build between two releases.
+policy::Compat CompatOfOrder(policy::FreeOrder order) {
+  if (order == policy::FreeOrder::kPerSegmentCounter) return policy::Compat::kTorchLatest;
+  return order == policy::FreeOrder::kPerBlockCounter ? policy::Compat::kTorch212 : policy::Compat::kTorch210;
 }
 
 absl::StatusOr<policy::Options> OptionsFor(const trace::Snapshot& snapshot, policy::Compat compat,
@@ -161,10 +171,9 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
     if (is_exact) break;
   }
   options->free_order = best_order;
-  // Only the latest version orders by segment.
-  if (!overrides.compat.has_value() && !snapshot.recording.has_value() &&
-      best_order == policy::FreeOrder::kPerSegmentCounter) {
-    options->compat = policy::Compat::kTorchLatest;
+  const bool is_asked = overrides.compat.has_value() || overrides.free_order.has_value();
+  if (!is_asked && !snapshot.recording.has_value() && best_order != policy::DefaultFreeOrder(compat)) {
+    options->compat = CompatOfOrder(best_order);
   }
   std::string guess = GuessSentence(snapshot, *options, overrides, best->fidelity.total > 0);
   return RecordedReplay{*std::move(options), *std::move(program), *std::move(best), std::move(guess)};

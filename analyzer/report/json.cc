@@ -155,6 +155,23 @@ Json FailureJson(const std::optional<answers::FailureLines>& failure) {
           {"release", ReleaseJson(*failure)}};
 }
 
+Json LabelJson(const answers::LabelLine& line) {
+  return {{"label", line.label},
+          {"kind", answers::LabelKindName(line.kind)},
+          {"bytes", line.bytes},
+          {"blocks", line.blocks}};
+}
+
+Json HostJson(const std::optional<answers::HostFigures>& host) {
+  if (!host.has_value()) return nullptr;
+  return {{"held_bytes", host->held_bytes},
+          {"in_use_bytes", host->in_use_bytes},
+          {"peak_held_bytes", OrNull(host->peak_held_bytes)},
+          {"peak_in_use_bytes", OrNull(host->peak_in_use_bytes)},
+          {"blocks", host->blocks},
+          {"events", host->events}};
+}
+
 Json PinJson(const answers::PinLine& line) {
   return {{"label", line.label},   {"blame_bytes", line.blame_bytes},           {"size_bytes", line.size_bytes},
           {"blocks", line.blocks}, {"oldest_event", OrNull(line.oldest_event)}, {"phase", TextOrNull(line.phase)}};
@@ -208,6 +225,8 @@ Json ExplanationJson(const answers::Explanation& e) {
                  {"utilisation", OrNull(e.peak.utilisation)}};
   out["stacks"] = List(e.stacks, StackJson);
   out["sizes"] = List(e.sizes, SizeJson);
+  out["labels"] = List(e.labels, LabelJson);
+  out["pinned_host"] = HostJson(e.host);
   out["live_at_end"] = AtEndJson(e.at_end);
   out["failure"] = FailureJson(e.failure);
   out["pins"] = PinsJson(e.pins);

@@ -187,6 +187,27 @@ void AppendAtEnd(const answers::Explanation& e, std::string& out) {
   AppendLines(e.at_end->lines, out);
 }
 
+void AppendLabels(const answers::Explanation& e, std::string& out) {
+  if (e.labels.empty()) return;
+  AppendSection("BY METADATA", "live blocks by the texts that the program put on them, at the same moment", out);
+  for (const answers::LabelLine& row : e.labels) {
+    out += absl::StrFormat("  %11s  in %6s blocks  %s (%s)\n", FormatBytes(row.bytes), FormatCount(row.blocks),
+                           Shortened(Printable(row.label), kLabelWidth - 13), answers::LabelKindName(row.kind));
+  }
+}
+
+void AppendHost(const answers::Explanation& e, std::string& out) {
+  if (!e.host.has_value()) return;
+  const answers::HostFigures& host = *e.host;
+  const auto peak = [](const std::optional<std::uint64_t>& bytes) {
+    return bytes.has_value() ? FormatBytes(*bytes) : std::string("not known");
+  };
+  AppendSection("PINNED HOST MEMORY", "beside the device's, at the end of the recording", out);
+  out += absl::StrFormat("  %11s  held, peak %s\n", FormatBytes(host.held_bytes), peak(host.peak_held_bytes));
+  out += absl::StrFormat("  %11s  in use in %s %s, peak %s\n", FormatBytes(host.in_use_bytes), FormatCount(host.blocks),
+                         host.blocks == 1 ? "block" : "blocks", peak(host.peak_in_use_bytes));
+}
+
 void AppendSizes(const answers::Explanation& e, std::string& out) {
   if (e.sizes.empty()) return;
   AppendSection("WHO HOLDS IT", "live blocks by size and stream, at the same moment: nothing in the input names them",
@@ -268,6 +289,8 @@ std::string ToText(const answers::Explanation& e) {
   AppendCauses(e, out);
   AppendProgramRemedy(e, out);
   AppendStacks(e, out);
+  AppendLabels(e, out);
+  AppendHost(e, out);
   AppendAtEnd(e, out);
   AppendSizes(e, out);
   AppendFailure(e.failure, out);

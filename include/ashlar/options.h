@@ -22,8 +22,9 @@
 
 namespace ashlar {
 
-// Whose decisions to make. kTorch210 has the rules of kTorchLatest with free blocks in address order.
-enum class Compat : std::uint8_t { kTorch113, kTorch26, kTorch210, kTorchLatest };
+// Whose decisions to make. kTorch210 and kTorch212 have the rules of kTorchLatest (2.13 to 2.15), but the order of free
+// blocks of equal size: by address up to 2.11, by block in 2.12, by segment from 2.13 on.
+enum class Compat : std::uint8_t { kTorch113, kTorch26, kTorch210, kTorch212, kTorchLatest };
 
 // What decides between free blocks of equal size.
 enum class FreeOrder : std::uint8_t {

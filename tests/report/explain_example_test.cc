@@ -115,6 +115,16 @@ TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
   }
 }
 
+// Each block with a text, and pinned memory of the host.
+trace::Snapshot Labelled(trace::Snapshot snapshot) {
+  const trace::LabelId label = snapshot.labels.Intern({.user_metadata = "training"});
+  for (trace::Event& event : snapshot.device_traces[0]) event.label = label;
+  snapshot.host.segments.emplace_back().address = 4096;
+  snapshot.host.segments[0].size_bytes = 4 * kMiB;
+  snapshot.host.segments[0].blocks.push_back({4096, 4 * kMiB, 4 * kMiB, trace::BlockState::kLive});
+  return snapshot;
+}
+
 TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   SchemaCheck schema(ExplainSchema());
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
@@ -123,6 +133,7 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   ExpectSound(MustExplainSnapshot(LeakingTraining()), schema);
   ExpectSound(MustExplainSnapshot(PoolCases().front().make().snapshot), schema);
   ExpectSound(MustExplainSnapshot(LeakyProgram()), schema);
+  ExpectSound(MustExplainSnapshot(Labelled(LeakingTraining())), schema);
   // With these every object of the schema was printed: none is there for nothing.
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
 }

@@ -5,6 +5,7 @@
 #include "analyzer/answers/explain.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
+#include "analyzer/report/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/report/printed.h"
@@ -37,6 +38,60 @@ trace::Snapshot SmallRun(bool with_events) {
   run.Free(run.Allocate(12 * kMiB));
   if (!with_events) run.ForgetEvents();
   return run.Finish();
+}
+
+trace::Event& EventOf(trace::Snapshot& snapshot, trace::Action action) {
+  for (trace::Event& event : snapshot.device_traces[0]) {
+    if (event.action == action) return event;
+  }
+  ADD_FAILURE() << "no " << trace::ActionName(action);
+  return snapshot.device_traces[0][0];
+}
+
+trace::Snapshot LabelledRun() {
+  trace::Snapshot snapshot = SmallRun(true);
+  trace::Event& first = EventOf(snapshot, trace::Action::kAlloc);
+  first.label = snapshot.labels.Intern({.user_metadata = "loading", .internal_metadata = "mallocWithAddress"});
+  trace::Event annotation = first;
+  annotation.action = trace::Action::kAnnotate;
+  annotation.label = snapshot.labels.Intern({.user_metadata = "packed"});
+  snapshot.device_traces[0].push_back(annotation);
+  trace::SnapshotSegment& segment = snapshot.host.segments.emplace_back();
+  segment.address = 4096;
+  segment.size_bytes = 4 * kMiB;
+  segment.blocks.push_back({4096, 4 * kMiB, 4 * kMiB, trace::BlockState::kLive});
+  return snapshot;
+}
+
+TEST(ExplainSnapshotTest, TextsOnBlocksAndPinnedHostMemoryAreShown) {
+  const nlohmann::json json = Explained(LabelledRun());
+  EXPECT_EQ(json["labels"].size(), 3u) << json["labels"];
+  for (const nlohmann::json& line : json["labels"]) EXPECT_EQ(line["bytes"], 30 * kMiB) << line;
+  EXPECT_EQ(json["pinned_host"]["held_bytes"], 4 * kMiB);
+  EXPECT_EQ(json["pinned_host"]["in_use_bytes"], 4 * kMiB);
+  const absl::StatusOr<answers::Explanation> explanation = Explain(LabelledRun());
+  ASSERT_TRUE(explanation.ok()) << explanation.status();
+  const std::string text = report::ToText(*explanation);
+  EXPECT_THAT(text, HasSubstr("30.00 MiB  in      1 blocks  packed (annotation)"));
+  EXPECT_THAT(text, HasSubstr("PINNED HOST MEMORY"));
+  EXPECT_THAT(text, HasSubstr("4.00 MiB  in use in 1 block, peak 4.00 MiB"));
+}
+
+TEST(ExplainSnapshotTest, WithoutTextsAndHostMemoryNothingIsSaidOfThem) {
+  const nlohmann::json json = Explained(SmallRun(true));
+  EXPECT_TRUE(json["labels"].empty());
+  EXPECT_TRUE(json["pinned_host"].is_null());
+}
+
+TEST(ExplainSnapshotTest, AHistoryThatLacksEventsIsExplainedByItsState) {
+  trace::Snapshot snapshot = SmallRun(true);
+  std::erase_if(snapshot.device_traces[0],
+                [](const trace::Event& event) { return event.action == trace::Action::kFreeRequested; });
+  const nlohmann::json json = Explained(snapshot);
+  EXPECT_EQ(json["verdict"], "unknown");
+  EXPECT_EQ(json["accounting"]["live_bytes"], 30 * kMiB - 1000 + 100);
+  EXPECT_TRUE(json["fidelity"].is_null());
+  EXPECT_THAT(json["notes"].dump(), HasSubstr("this history lacks free_requested events"));
 }
 
 TEST(ExplainSnapshotTest, WithoutATraceTheFinalStateIsAccounted) {

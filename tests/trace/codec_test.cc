@@ -56,6 +56,9 @@ Event AnyEvent(const Snapshot& snapshot, Rng& rng) {
   event.time_us = rng.Below(4) == 0 ? kNoTime : static_cast<std::int64_t>(AnyNumber(rng) / 2);
   event.stack = AnyStack(snapshot, rng);
   if (rng.Below(2) == 0) event.pool = PoolId{AnyNumber(rng), AnyNumber(rng)};
+  if (snapshot.labels.size() > 0 && rng.Below(2) == 0) {
+    event.label = static_cast<LabelId>(rng.Below(snapshot.labels.size()));
+  }
   return event;
 }
 
@@ -63,7 +66,9 @@ void AddStacks(Rng& rng, Snapshot& out) {
   for (std::uint64_t i = rng.Below(20); i > 0; --i) {
     std::vector<FrameId> frames;
     for (std::uint64_t depth = rng.Below(6); depth > 0; --depth) {
-      frames.push_back(out.stacks.InternFrame(AnyText(rng), static_cast<std::int64_t>(AnyNumber(rng)), AnyText(rng)));
+      const FxNode fx = rng.Below(3) > 0 ? FxNode{} : FxNode{AnyText(rng), AnyText(rng), AnyText(rng), AnyText(rng)};
+      frames.push_back(
+          out.stacks.InternFrame(AnyText(rng), static_cast<std::int64_t>(AnyNumber(rng)), AnyText(rng), fx));
     }
     out.stacks.InternStack(frames);
   }
@@ -95,6 +100,14 @@ void AddSegments(Rng& rng, Snapshot& out) {
   }
 }
 
+void AddHost(Rng& rng, Snapshot& out) {
+  SnapshotSegment& segment = out.host.segments.emplace_back();
+  segment.address = AnyNumber(rng) / 4;
+  segment.size_bytes = 4 * kMiB;
+  segment.blocks.push_back({segment.address, segment.size_bytes, kMiB, BlockState::kLive, AnyStack(out, rng)});
+  for (std::uint64_t count = rng.Below(3000); count > 0; --count) out.host.events.push_back(AnyEvent(out, rng));
+}
+
 ReservedRange AnyRange(Rng& rng, std::uint64_t address) {
   ReservedRange range{address, AnyNumber(rng)};
   if (rng.Below(2) == 0) {
@@ -122,7 +135,11 @@ Snapshot AnySnapshot(std::uint64_t seed) {
   Rng rng(seed);
   Snapshot out;
   if (rng.Below(2) == 0) AddStacks(rng, out);
+  for (std::uint64_t count = rng.Below(4); count > 0; --count) {
+    out.labels.Intern({AnyText(rng), AnyText(rng), AnyText(rng)});
+  }
   AddSegments(rng, out);
+  if (rng.Below(2) == 0) AddHost(rng, out);
   out.device_traces.resize(rng.Below(4));
   for (std::vector<Event>& events : out.device_traces) {
     for (std::uint64_t count = rng.Below(6000); count > 0; --count) events.push_back(AnyEvent(out, rng));
@@ -135,7 +152,13 @@ Snapshot AnySnapshot(std::uint64_t seed) {
     out.settings = RecordedSettings{AnyText(rng), AnyNumber(rng), 0.1 * static_cast<double>(rng.Below(10)), true, {}};
     for (std::uint64_t count = rng.Below(6); count > 0; --count) out.settings->values[AnyText(rng)] = AnyText(rng);
   }
-  out.traits = {true, rng.Below(2) == 0, true, false, out.settings.has_value(), true, AnyText(rng)};
+  out.traits = {.has_time = true,
+                .has_stacks = rng.Below(2) == 0,
+                .has_requested_bytes = true,
+                .has_labels = rng.Below(2) == 0,
+                .has_host = rng.Below(2) == 0,
+                .has_settings = out.settings.has_value(),
+                .generation = AnyText(rng)};
   // With stacks, the blocks of a recording are given those of their allocations: another test's matter.
   if (!out.device_traces.empty() && out.stacks.stack_count() == 0) {
     RecordingInfo& info = out.recording.emplace();

@@ -23,21 +23,27 @@ inline std::string PrintedStack(const Snapshot& snapshot, StackId stack) {
   std::string out = "stack";
   for (const FrameId id : snapshot.stacks.stack(stack)) {
     const Frame& frame = snapshot.stacks.frame(id);
-    absl::StrAppend(&out, " ", frame.file, ":", frame.line, ":", frame.function);
+    absl::StrAppend(&out, " ", frame.file, ":", frame.line, ":", frame.function, frame.fx.op, frame.fx.name,
+                    frame.fx.target, frame.fx.original_trace);
   }
   return out;
+}
+
+inline std::string PrintedLabel(const Label& label) {
+  if (label == Label{}) return "";
+  return absl::StrCat(" label ", label.user_metadata, "|", label.internal_metadata, "|", label.compile_context);
 }
 
 inline std::string PrintedEvent(const Snapshot& snapshot, const Event& event) {
   return absl::StrCat(ActionName(event.action), " ", event.address, " ", event.size_bytes, " in ",
                       event.block_size_bytes, " stream ", Handle(event.stream), " at ", event.time_us, " pool ",
                       event.pool.has_value() ? absl::StrCat(event.pool->first, "/", event.pool->second) : "-", " ",
-                      PrintedStack(snapshot, event.stack), "\n");
+                      PrintedStack(snapshot, event.stack), PrintedLabel(snapshot.labels.label(event.label)), "\n");
 }
 
-inline std::string PrintedSegments(const Snapshot& snapshot) {
+inline std::string PrintedSegments(const Snapshot& snapshot, const std::vector<SnapshotSegment>& segments) {
   std::string out;
-  for (const SnapshotSegment& s : snapshot.segments) {
+  for (const SnapshotSegment& s : segments) {
     absl::StrAppend(&out, "segment ", s.device, " ", s.address, " ", s.size_bytes, " stream ", Handle(s.stream),
                     " small ");
     absl::StrAppend(&out, s.is_small_pool, " expandable ", s.is_expandable, " pool ", s.pool.first, "/", s.pool.second,
@@ -50,6 +56,8 @@ inline std::string PrintedSegments(const Snapshot& snapshot) {
   return out;
 }
 
+inline std::string PrintedSegments(const Snapshot& snapshot) { return PrintedSegments(snapshot, snapshot.segments); }
+
 inline std::string PrintedEvents(const Snapshot& snapshot) {
   std::string out;
   for (const std::vector<Event>& events : snapshot.device_traces) {
@@ -60,7 +68,9 @@ inline std::string PrintedEvents(const Snapshot& snapshot) {
 }
 
 inline std::string PrintedSnapshot(const Snapshot& snapshot) {
-  std::string out = PrintedSegments(snapshot) + PrintedEvents(snapshot);
+  std::string out = PrintedSegments(snapshot, snapshot.segments) + PrintedEvents(snapshot);
+  if (!snapshot.host.IsEmpty()) out += "host\n" + PrintedSegments(snapshot, snapshot.host.segments);
+  for (const Event& event : snapshot.host.events) out += PrintedEvent(snapshot, event);
   for (const Annotation& a : snapshot.annotations) {
     absl::StrAppend(&out, "annotation ", a.stage, " ", a.name, " ", a.device, " ", a.time_us, "\n");
   }
@@ -100,8 +110,8 @@ inline std::string PrintedSnapshot(const Snapshot& snapshot) {
     }
   }
   const Traits& t = snapshot.traits;
-  absl::StrAppend(&out, "traits ", t.has_time, t.has_stacks, t.has_requested_bytes, t.has_pool_ids, t.has_settings,
-                  t.has_block_addresses, " ", t.generation, "\n");
+  absl::StrAppend(&out, "traits ", t.has_time, t.has_stacks, t.has_requested_bytes, t.has_pool_ids, t.has_labels,
+                  t.has_host, t.has_settings, t.has_block_addresses, " ", t.generation, "\n");
   return out;
 }
 

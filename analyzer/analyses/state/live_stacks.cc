@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "analyzer/analyses/state/native_line.h"
 
@@ -31,6 +32,31 @@ std::string FrameLabel(const trace::Frame& frame) {
   std::string out = ShortPath(frame.file);
   if (frame.line > 0) absl::StrAppend(&out, ":", frame.line);
   return absl::StrCat(out, out.empty() ? "" : " ", frame.function);
+}
+
+// "model.py:12" of `  File "/home/ada/model.py", line 12, in forward`; empty for other lines.
+std::string TracedLine(absl::string_view line, bool is_users) {
+  constexpr absl::string_view kFile = "File \"", kLine = "\", line ";
+  const std::size_t begin = line.find(kFile);
+  const std::size_t end = begin == absl::string_view::npos ? begin : line.find(kLine, begin);
+  if (end == absl::string_view::npos) return "";
+  const trace::Frame frame{std::string(line.substr(begin + kFile.size(), end - begin - kFile.size())), "", 0};
+  if (is_users && Distance(frame) > 0) return "";
+  const absl::string_view number = line.substr(end + kLine.size());
+  return absl::StrCat(ShortPath(frame.file), ":", number.substr(0, number.find_first_not_of("0123456789")));
+}
+
+// "linear_1 < model.py:12" of a line of generated code: the node, and the line that it was made from, the innermost of
+// the user's own. Python prints the innermost last.
+std::string FxLabel(const trace::FxNode& fx) {
+  for (const bool is_users : {true, false}) {
+    std::string found;
+    for (const absl::string_view line : absl::StrSplit(fx.original_trace, '\n')) {
+      if (std::string traced = TracedLine(line, is_users); !traced.empty()) found = std::move(traced);
+    }
+    if (!found.empty()) return absl::StrCat(fx.name, " < ", found);
+  }
+  return fx.name;
 }
 
 // The innermost of the Python frames that are nearest to the user's own code.
@@ -106,6 +132,9 @@ std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack) {
   if (frames.empty()) return "no stack recorded";
   if (std::string scopes = ScopeLabel(stacks, frames); !scopes.empty()) return scopes;
   if (IsNativeStack(stacks, frames)) return NativeLine(stacks, frames);
+  for (const trace::FrameId id : frames) {
+    if (const trace::FxNode& fx = stacks.frame(id).fx; !fx.name.empty()) return FxLabel(fx);
+  }
   const trace::Frame* python = PythonFrame(stacks, frames);
   return python != nullptr ? FrameLabel(*python) : NativeLabel(stacks, frames);
 }

@@ -21,7 +21,8 @@ struct LiveStack {
 std::vector<LiveStack> LiveStacks(const timeline::State& state);
 
 // "model.py:211 forward": the innermost Python frame that is nearest to the user's own code (their files, then
-// installed packages, then the framework); of scopes "layer < forward"; of a native program NativeLine; else the
+// installed packages, then the framework); of a compiled program "linear_1 < model.py:12", the
+// fx node and the line it was made from; of scopes "layer < forward"; of a native program NativeLine; else the
 // autograd node or operator; "no stack recorded" without any.
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
 

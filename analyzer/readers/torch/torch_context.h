@@ -35,7 +35,8 @@ struct TorchContext {
     bool has_addresses = false;  // blocks carry `address`
     bool has_annotations = false;
     bool has_compile_context = false;
-    bool has_user_metadata = false;
+    bool has_cache_limits = false;  // allocator_settings has max_cached_size
+    bool has_frames = false;        // blocks have `frames`
   };
 
   const pickle::Document& document;
@@ -51,6 +52,9 @@ struct TorchContext {
 absl::Status ReadSegments(const pickle::Value& segments, TorchContext* context);
 absl::Status ReadDeviceTraces(const pickle::Value& traces, TorchContext* context);
 absl::Status ReadSettings(const pickle::Value& settings, TorchContext* context);
+// Of pinned memory of the host, into snapshot.host. What cannot be read there is a note: the device's part stands.
+void ReadHostSegments(const pickle::Value& segments, TorchContext* context);
+void ReadHostTraces(const pickle::Value& traces, TorchContext* context);
 absl::Status ReadAnnotations(const pickle::Value& annotations, TorchContext* context);
 
 // Segments in order of device and address must not overlap. Sorts them.

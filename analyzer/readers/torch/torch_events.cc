@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "analyzer/readers/torch/torch_context.h"
+#include "analyzer/readers/torch/torch_print.h"
 #include "analyzer/readers/torch/torch_record.h"
 #include "analyzer/readers/utf8.h"
 
@@ -20,7 +21,7 @@ using trace::Event;
 constexpr RecordKind kEntry = {
     "trace entries",
     FieldSet({Field::kAction, Field::kAddr, Field::kDeviceFree, Field::kSize, Field::kStream, Field::kTimeUs,
-              Field::kFrames, Field::kCompileContext, Field::kUserMetadata, Field::kPoolId})};
+              Field::kFrames, Field::kCompileContext, Field::kUserMetadata, Field::kInternalMetadata, Field::kPoolId})};
 constexpr RecordKind kAnnotation = {"external_annotations",
                                     FieldSet({Field::kStage, Field::kName, Field::kDevice, Field::kTimeUs})};
 
@@ -65,17 +66,23 @@ absl::Status ReadSizeAndStream(const Record& record, TorchContext* context, Even
   return status;
 }
 
-// What the event model has no place for is counted when it says something.
-void NoteLabels(const Record& record, TorchContext* context) {
-  absl::string_view text;
+// The text of a label; what is no text is printed.
+std::string LabelText(const Record& record, Field field, TorchContext* context) {
+  const Value* value = record.Find(field);
+  if (value == nullptr || value->kind() == Kind::kNone) return "";
+  if (value->kind() == Kind::kString) return ToUtf8(context->document.Text(*value));
+  return PrintValue(context->document, *value);
+}
+
+void ReadLabel(const Record& record, TorchContext* context, Event* event) {
   context->seen.has_compile_context |= record.Has(Field::kCompileContext);
-  if (record.GetText(Field::kCompileContext, &text).ok() && text != "N/A") {
-    context->notes.Add("compile_context", "trace entries carry a compile_context, which is not shown");
-  }
-  context->seen.has_user_metadata |= record.Has(Field::kUserMetadata);
-  if (record.GetText(Field::kUserMetadata, &text).ok() && !text.empty()) {
-    context->notes.Add("user_metadata", "trace entries carry user_metadata, which is not shown");
-  }
+  context->snapshot.traits.has_labels |= record.Has(Field::kUserMetadata);
+  trace::Label label;
+  label.user_metadata = LabelText(record, Field::kUserMetadata, context);
+  label.internal_metadata = LabelText(record, Field::kInternalMetadata, context);
+  label.compile_context = LabelText(record, Field::kCompileContext, context);
+  if (label.compile_context == "N/A") label.compile_context.clear();  // what PyTorch writes where nothing is compiled
+  event->label = context->snapshot.labels.Intern(label);
 }
 
 absl::Status ReadExtras(const Record& record, TorchContext* context, Event* event) {
@@ -91,7 +98,9 @@ absl::Status ReadExtras(const Record& record, TorchContext* context, Event* even
     if (absl::Status status = record.GetPool(Field::kPoolId, &event->pool.emplace()); !status.ok()) return status;
     context->snapshot.traits.has_pool_ids = true;
   }
-  if (record.Has(Field::kCompileContext) || record.Has(Field::kUserMetadata)) NoteLabels(record, context);
+  if (record.Has(Field::kCompileContext) || record.Has(Field::kUserMetadata) || record.Has(Field::kInternalMetadata)) {
+    ReadLabel(record, context, event);
+  }
   return absl::OkStatus();
 }
 
@@ -152,6 +161,23 @@ absl::Status ReadDeviceTraces(const Value& traces, TorchContext* context) {
     return absl::Status(status.code(), absl::StrCat("device_traces[", out.size() - 1, "]", join, status.message()));
   }
   return absl::OkStatus();
+}
+
+void ReadHostTraces(const Value& traces, TorchContext* context) {
+  std::vector<Event>& events = context->snapshot.host.events;
+  absl::Status status;
+  // One list of entries, or, should a release write it as device_traces, one for each device.
+  const bool is_nested = traces.kind() == Kind::kList && context->document.Size(traces) > 0 &&
+                         context->document.Items(traces).Next()->kind() == Kind::kList;
+  if (!is_nested) status = ReadTrace(traces, context, &events);
+  if (is_nested) {
+    pickle::ItemCursor items = context->document.Items(traces);
+    while (const Value* trace = items.Next()) status.Update(ReadTrace(*trace, context, &events));
+  }
+  if (status.ok()) return;
+  events.clear();
+  context->notes.Add("host_traces", absl::StrCat("host_traces", status.message().substr(0, 1) == "[" ? "" : ": ",
+                                                 status.message(), "; the history of pinned host memory is not shown"));
 }
 
 absl::Status ReadAnnotations(const Value& annotations, TorchContext* context) {

@@ -36,12 +36,17 @@ constexpr std::array<absl::string_view, kFieldCount> kNames = {
     "time_us",
     "compile_context",
     "user_metadata",
+    "internal_metadata",
     "pool_id",
     "stage",
     "frames",
     "name",
     "filename",
     "line",
+    "fx_node_op",
+    "fx_node_name",
+    "fx_node_target",
+    "fx_original_trace",
 };
 
 }  // namespace

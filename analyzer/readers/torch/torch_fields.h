@@ -43,6 +43,7 @@ enum class Field : std::uint8_t {
   kTimeUs,
   kCompileContext,
   kUserMetadata,
+  kInternalMetadata,
   kPoolId,
   // annotations
   kStage,
@@ -51,8 +52,12 @@ enum class Field : std::uint8_t {
   kName,
   kFilename,
   kLine,
+  kFxNodeOp,
+  kFxNodeName,
+  kFxNodeTarget,
+  kFxOriginalTrace,
 };
-inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::kLine) + 1;
+inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::kFxOriginalTrace) + 1;
 
 // As PyTorch spells it.
 absl::string_view FieldName(Field field);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "analyzer/readers/torch/torch_context.h"
@@ -81,6 +82,7 @@ absl::Status ReadBlockExtras(const Record& record, TorchContext* context, Snapsh
     if (absl::Status status = ReadHistory(record, context, block); !status.ok()) return status;
   }
   if (const Value* frames = record.Find(Field::kFrames); frames != nullptr) {
+    context->seen.has_frames = true;
     if (absl::Status status = context->stacks.Read(*frames, &block->stack); !status.ok()) return status;
   }
   context->snapshot.traits.has_requested_bytes |= block->requested_bytes.has_value();
@@ -138,7 +140,11 @@ absl::Status ReadBlocks(const Record& record, TorchContext* context, SnapshotSeg
 
 absl::Status ReadPlace(const Record& record, SnapshotSegment* segment) {
   std::uint64_t device = 0;
-  absl::Status status = record.Has(Field::kDevice) ? record.GetSize(Field::kDevice, &device) : absl::OkStatus();
+  // PyTorch gives the host's memory the device -1.
+  std::int64_t host = 0;
+  const bool is_host = record.GetSigned(Field::kDevice, &host).ok() && host == -1;
+  absl::Status status =
+      record.Has(Field::kDevice) && !is_host ? record.GetSize(Field::kDevice, &device) : absl::OkStatus();
   if (status.ok() && device > kMaxDevice) status = record.Wrong(Field::kDevice, "a device number");
   segment->device = static_cast<int>(device);
   if (status.ok()) status = record.GetSize(Field::kAddress, &segment->address);
@@ -212,6 +218,20 @@ absl::Status ReadSegment(const Value& value, TorchContext* context, SnapshotSegm
   return status;
 }
 
+absl::Status ReadSegmentList(const Value& segments, TorchContext* context, std::vector<SnapshotSegment>& out) {
+  if (segments.kind() != Kind::kList) return ExpectKind(segments, Kind::kList);
+  if (absl::Status status = context->Visit(segments); !status.ok()) return status;
+  out.reserve(context->document.Size(segments));
+  pickle::ItemCursor items = context->document.Items(segments);
+  while (const Value* segment = items.Next()) {
+    absl::Status status = ReadSegment(*segment, context, &out.emplace_back());
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("[", out.size() - 1, "]: ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Reorders `segments` by `order`.
 void Permute(const std::vector<std::uint32_t>& order, std::vector<SnapshotSegment>* segments) {
   std::vector<SnapshotSegment> sorted;
@@ -220,23 +240,8 @@ void Permute(const std::vector<std::uint32_t>& order, std::vector<SnapshotSegmen
   *segments = std::move(sorted);
 }
 
-}  // namespace
-
-absl::Status ReadSegments(const Value& segments, TorchContext* context) {
-  if (segments.kind() != Kind::kList) return Within("segments", ExpectKind(segments, Kind::kList));
-  if (absl::Status status = context->Visit(segments); !status.ok()) return Within("segments", status);
-  std::vector<SnapshotSegment>& out = context->snapshot.segments;
-  out.reserve(context->document.Size(segments));
-  pickle::ItemCursor items = context->document.Items(segments);
-  while (const Value* segment = items.Next()) {
-    absl::Status status = ReadSegment(*segment, context, &out.emplace_back());
-    if (!status.ok()) return Within(absl::StrCat("segments[", out.size() - 1, "]"), status);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SortSegments(TorchContext* context) {
-  std::vector<SnapshotSegment>& segments = context->snapshot.segments;
+// Segments in order of device and address must not overlap.
+absl::Status SortByAddress(absl::string_view name, std::vector<SnapshotSegment>& segments) {
   std::vector<std::uint32_t> order(segments.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -246,12 +251,41 @@ absl::Status SortSegments(TorchContext* context) {
     const SnapshotSegment& before = segments[order[i - 1]];
     const SnapshotSegment& after = segments[order[i]];
     if (before.device != after.device || before.address + before.size_bytes <= after.address) continue;
-    return absl::InvalidArgumentError(absl::StrCat("segments[", order[i], "]: starts at ", Hex(after.address),
-                                                   ", inside segments[", order[i - 1], "], which ends at ",
+    return absl::InvalidArgumentError(absl::StrCat("[", order[i], "]: starts at ", Hex(after.address), ", inside ",
+                                                   name, "[", order[i - 1], "], which ends at ",
                                                    Hex(before.address + before.size_bytes)));
   }
   Permute(order, &segments);
   return absl::OkStatus();
+}
+
+// "segments[3]: ..." or "segments: ...".
+absl::Status AfterName(absl::string_view name, const absl::Status& status) {
+  if (status.ok()) return status;
+  const absl::string_view join = absl::StartsWith(status.message(), "[") ? "" : ": ";
+  return absl::Status(status.code(), absl::StrCat(name, join, status.message()));
+}
+
+}  // namespace
+
+absl::Status ReadSegments(const Value& segments, TorchContext* context) {
+  return AfterName("segments", ReadSegmentList(segments, context, context->snapshot.segments));
+}
+
+void ReadHostSegments(const Value& segments, TorchContext* context) {
+  std::vector<SnapshotSegment>& out = context->snapshot.host.segments;
+  context->snapshot.traits.has_host = true;
+  absl::Status status = ReadSegmentList(segments, context, out);
+  for (SnapshotSegment& segment : out) segment.device = 0;
+  if (status.ok()) status = SortByAddress("host_segments", out);
+  if (status.ok()) return;
+  out.clear();
+  context->notes.Add("host_segments",
+                     absl::StrCat(AfterName("host_segments", status).message(), "; pinned host memory is not shown"));
+}
+
+absl::Status SortSegments(TorchContext* context) {
+  return AfterName("segments", SortByAddress("segments", context->snapshot.segments));
 }
 
 }  // namespace ashlar::readers

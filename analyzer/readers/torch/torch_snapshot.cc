@@ -50,14 +50,6 @@ std::string SomeKeys(const pickle::Document& document, const Value& dict) {
   return keys.empty() ? "it is empty" : absl::StrCat("its keys are ", keys);
 }
 
-void NoteHostItems(const Record& top, Field field, TorchContext* context) {
-  const Value* items = top.Find(field);
-  if (items == nullptr || !items->IsContainer() || context->document.Size(*items) == 0) return;
-  context->notes.Add(FieldName(field),
-                     absl::StrCat("items of pinned host memory in ", FieldName(field), ", which is not analysed"),
-                     context->document.Size(*items));
-}
-
 absl::Status ReadParts(const Record& top, TorchContext* context) {
   absl::Status status;
   if (const Value* value = top.Find(Field::kSegments); value != nullptr) status = ReadSegments(*value, context);
@@ -70,8 +62,9 @@ absl::Status ReadParts(const Record& top, TorchContext* context) {
   if (const Value* value = top.Find(Field::kExternalAnnotations); status.ok() && value != nullptr) {
     status = ReadAnnotations(*value, context);
   }
-  NoteHostItems(top, Field::kHostSegments, context);
-  NoteHostItems(top, Field::kHostTraces, context);
+  if (!status.ok()) return status;
+  if (const Value* value = top.Find(Field::kHostSegments); value != nullptr) ReadHostSegments(*value, context);
+  if (const Value* value = top.Find(Field::kHostTraces); value != nullptr) ReadHostTraces(*value, context);
   return status;
 }
 
@@ -106,9 +99,12 @@ absl::Status ReadList(const Value& root, TorchContext* context) {
 }
 
 std::string Generation(const TorchContext::Seen& seen, const trace::Traits& traits, bool has_blocks) {
+  if (seen.is_list && seen.has_frames) return "segments alone (memory_snapshot, 2.1 on)";
   if (seen.is_list) return seen.has_history || seen.has_streams ? "segment list (1.13)" : "segment list (up to 1.12)";
-  if (traits.has_pool_ids) return "pool ids (2026)";
-  if (seen.has_user_metadata) return "user metadata (2.10 on)";
+  if (traits.has_host) return "host memory (2.14, 2.15)";
+  if (seen.has_cache_limits) return "cache limits (2.13)";
+  if (traits.has_pool_ids) return "pool ids (2.12)";
+  if (traits.has_labels) return "user metadata (2.10 on)";
   if (seen.has_compile_context) return "compile context (2.7 on)";
   if (seen.has_annotations) return "annotations (2.5 on)";
   if (traits.has_settings) return "settings (2.3 on)";

@@ -43,6 +43,7 @@ class Writer {
     out_.BeginDict();
     Segments();
     DeviceTraces();
+    if (snapshot_.traits.has_host || !snapshot_.host.IsEmpty()) Host();
     if (snapshot_.settings) Settings(*snapshot_.settings);
     if (snapshot_.settings || !snapshot_.annotations.empty()) Annotations();
     out_.EndDict();
@@ -86,21 +87,42 @@ class Writer {
     Text(Field::kFilename, frame.file);
     Key(Field::kLine);
     out_.Signed(frame.line);
+    if (frame.fx != trace::FxNode{}) FxNodeOf(frame.fx);
     out_.EndDict();
     frames_[id] = out_.Remember();
+  }
+
+  void FxNodeOf(const trace::FxNode& fx) {
+    Text(Field::kFxNodeOp, fx.op);
+    Text(Field::kFxNodeName, fx.name);
+    Text(Field::kFxNodeTarget, fx.target);
+    if (!fx.original_trace.empty()) Text(Field::kFxOriginalTrace, fx.original_trace);
   }
 
   // --- segments --------------------------------------------------------------------------------------------------
   void Segments() {
     Key(Field::kSegments);
     out_.BeginList();
-    for (const SnapshotSegment& segment : snapshot_.segments) SegmentOf(segment);
+    for (const SnapshotSegment& segment : snapshot_.segments) SegmentOf(segment, segment.device);
     out_.EndList();
   }
 
-  void SegmentOf(const SnapshotSegment& segment) {
+  // PyTorch's device of the host's memory is -1.
+  void Host() {
+    Key(Field::kHostSegments);
+    out_.BeginList();
+    for (const SnapshotSegment& segment : snapshot_.host.segments) SegmentOf(segment, -1);
+    out_.EndList();
+    Key(Field::kHostTraces);
+    out_.BeginList();
+    for (const trace::Event& event : snapshot_.host.events) EventOf(event);
+    out_.EndList();
+  }
+
+  void SegmentOf(const SnapshotSegment& segment, int device) {
     out_.BeginDict();
-    Number(Field::kDevice, static_cast<std::uint64_t>(segment.device));
+    Key(Field::kDevice);
+    out_.Signed(device);
     Number(Field::kAddress, segment.address);
     Number(Field::kTotalSize, segment.size_bytes);
     Sums(segment);
@@ -160,8 +182,15 @@ class Writer {
     StreamOf(event.stream);
     if (event.time_us != trace::kNoTime) Time(event.time_us);
     if (event.pool) Pool(Field::kPoolId, *event.pool);
+    if (snapshot_.traits.has_labels || event.label != trace::kNoLabel) Label(snapshot_.labels.label(event.label));
     Stack(event.stack);
     out_.EndDict();
+  }
+  // Of a release that has labels every entry has the two keys, be they empty.
+  void Label(const trace::Label& label) {
+    Text(Field::kCompileContext, label.compile_context.empty() ? "N/A" : label.compile_context);
+    Text(Field::kUserMetadata, label.user_metadata);
+    if (!label.internal_metadata.empty()) Text(Field::kInternalMetadata, label.internal_metadata);
   }
   void Time(std::int64_t time_us) {
     Key(Field::kTimeUs);

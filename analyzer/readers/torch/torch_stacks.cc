@@ -12,7 +12,8 @@ namespace {
 using pickle::Kind;
 using pickle::Value;
 
-constexpr RecordKind kFrame = {"frames", FieldSet({Field::kName, Field::kFilename, Field::kLine})};
+constexpr RecordKind kFrame = {"frames", FieldSet({Field::kName, Field::kFilename, Field::kLine, Field::kFxNodeOp,
+                                                   Field::kFxNodeName, Field::kFxNodeTarget, Field::kFxOriginalTrace})};
 
 }  // namespace
 
@@ -54,9 +55,29 @@ absl::Status StackReader::ReadFrame(const Value& frame, trace::FrameId* out) {
   std::int64_t line = 0;
   if (absl::Status status = record.GetText(Field::kFilename, &file); !status.ok()) return Within("frames[]", status);
   if (absl::Status status = record.GetText(Field::kName, &function); !status.ok()) return Within("frames[]", status);
-  if (absl::Status status = record.GetSigned(Field::kLine, &line); !status.ok()) return Within("frames[]", status);
-  *out = table_->InternFrame(TextOf(file), line, TextOf(function));
+  if (absl::Status status = ReadLine(record, &line); !status.ok()) return Within("frames[]", status);
+  *out = table_->InternFrame(TextOf(file), line, TextOf(function), FxNodeOf(record));
   return absl::OkStatus();
+}
+
+// Python 3.13 has instructions that belong to no line: 2^64-1 there.
+absl::Status StackReader::ReadLine(const Record& record, std::int64_t* line) {
+  const Value* value = record.Find(Field::kLine);
+  if (value == nullptr || (value->kind() != Kind::kUint && value->kind() != Kind::kNone)) {
+    return record.GetSigned(Field::kLine, line);
+  }
+  *line = -1;
+  notes_->Add("unknown_line", "frames whose line the file does not know");
+  return absl::OkStatus();
+}
+
+trace::FxNode StackReader::FxNodeOf(const Record& record) {
+  if (!record.Has(Field::kFxNodeName) && !record.Has(Field::kFxNodeOp)) return {};
+  const auto text = [&](Field field) {
+    absl::string_view out;
+    return record.GetText(field, &out).ok() ? TextOf(out) : std::string();
+  };
+  return {text(Field::kFxNodeOp), text(Field::kFxNodeName), text(Field::kFxNodeTarget), text(Field::kFxOriginalTrace)};
 }
 
 std::string StackReader::TextOf(absl::string_view text) {

@@ -10,6 +10,7 @@
 #include "analyzer/readers/pickle/pickle_document.h"
 #include "analyzer/readers/torch/torch_fields.h"
 #include "analyzer/readers/torch/torch_notes.h"
+#include "analyzer/readers/torch/torch_record.h"
 
 namespace ashlar::readers {
 
@@ -23,6 +24,8 @@ class StackReader {
  private:
   absl::Status ReadStack(const pickle::Value& frames, trace::StackId* out);
   absl::Status ReadFrame(const pickle::Value& frame, trace::FrameId* out);
+  absl::Status ReadLine(const Record& record, std::int64_t* line);
+  trace::FxNode FxNodeOf(const Record& record);
   std::string TextOf(absl::string_view text);
 
   const pickle::Document& document_;

@@ -48,6 +48,23 @@ TEST(StackLabelTest, ElseAPackageElseTheFramework) {
   EXPECT_EQ(Label({kTorch, kMalloc}), "linear.py:114 forward");
 }
 
+TEST(StackLabelTest, OfACompiledProgramTheNodeAndItsLineOfTheModel) {
+  const auto label = [](const std::string& original_trace) {
+    trace::StackTable stacks;
+    const trace::FxNode fx{"call_function", "linear_1", "aten.linear", original_trace};
+    const trace::FrameId generated = stacks.InternFrame("/tmp/fx_graph_module_1.py", 9, "forward", fx);
+    return StackLabel(stacks, stacks.InternStack({generated, stacks.InternFrame(kUser.file, kUser.line, "forward")}));
+  };
+  EXPECT_EQ(label("  File \"/home/ada/main.py\", line 3, in run\n    run()\n"
+                  "  File \"/home/ada/model.py\", line 12, in forward\n    x = self.fc(x)\n"
+                  "  File \"/usr/lib/python3/site-packages/torch/nn/modules/linear.py\", line 114, in forward\n"),
+            "linear_1 < model.py:12");
+  EXPECT_EQ(label("File \"/usr/lib/python3/site-packages/torch/nn/modules/linear.py\", line 114, in forward"),
+            "linear_1 < linear.py:114");
+  EXPECT_EQ(label("File \"cut off"), "linear_1");
+  EXPECT_EQ(label(""), "linear_1");
+}
+
 TEST(StackLabelTest, PathsOfWindows) {
   EXPECT_EQ(
       Label({{"C:\\py\\Lib\\site-packages\\torch\\nn\\linear.py", 1, "forward"}, {"C:\\work\\run.py", 5, "step"}}),

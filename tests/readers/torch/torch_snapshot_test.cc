@@ -199,13 +199,88 @@ TEST(TorchSnapshotTest, WhatIsNotKnownIsCountedAndNamed) {
                                  {"user_metadata", Text("step 1")}})})},
           {{"host_segments", List({None(), None()})}, {"host_traces", List({})}, {"new_part", Int(3)}}));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  EXPECT_THAT(NoteNames(*snapshot),
-              ElementsAre("compile_context 1", "host_segments 2", "missing_stream 1", "segment_sum_differs 1",
-                          "unknown_action 2", "unknown_key 1", "unknown_key 1", "unknown_key 1", "user_metadata 1"));
+  EXPECT_THAT(NoteNames(*snapshot), ElementsAre("host_segments 1", "missing_stream 1", "segment_sum_differs 1",
+                                                "unknown_action 2", "unknown_key 1", "unknown_key 1", "unknown_key 1"));
   EXPECT_EQ(snapshot->device_traces[0][0].action, Action::kUnknown);
-  EXPECT_THAT(snapshot->notes[4].message, HasSubstr("'workspace_snapshot'"));
-  EXPECT_THAT(snapshot->notes[5].message, HasSubstr("blocks have a key 'colour'"));
-  EXPECT_EQ(snapshot->traits.generation, "user metadata (2.10 on)");
+  EXPECT_THAT(snapshot->notes[0].message, HasSubstr("host_segments[0]: expected a dict"));
+  EXPECT_THAT(snapshot->notes[3].message, HasSubstr("'workspace_snapshot'"));
+  EXPECT_THAT(snapshot->notes[4].message, HasSubstr("blocks have a key 'colour'"));
+  EXPECT_EQ(snapshot->traits.generation, "host memory (2.14, 2.15)");
+}
+
+TEST(TorchSnapshotTest, LabelsOfEntriesAreKept) {
+  const auto with = [](std::vector<Item> more) {
+    std::vector<Item> items = {{"addr", Int(4096)}, {"size", Int(8)}, {"stream", Int(0)}};
+    items.insert(items.end(), more.begin(), more.end());
+    return Entry("annotate", items);
+  };
+  const auto snapshot = TorchSnapshotLoad(
+      Top({}, {List({with({{"user_metadata", Text("packed")}, {"compile_context", Text("N/A")}}),
+                     with({{"user_metadata", Text("")}, {"compile_context", Text("0/1")}}),
+                     with({{"user_metadata", Text("packed")}, {"internal_metadata", Text("mallocWithAddress")}}),
+                     with({{"user_metadata", Text("")}, {"compile_context", Text("N/A")}}),
+                     with({{"user_metadata", Dict({{"phase", Text("forward")}, {"step", Int(1)}})}})})}));
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  const std::vector<Event>& events = snapshot->device_traces[0];
+  EXPECT_EQ(snapshot->labels.label(events[0].label), (trace::Label{.user_metadata = "packed"}));
+  EXPECT_EQ(snapshot->labels.label(events[1].label), (trace::Label{.compile_context = "0/1"}));
+  EXPECT_EQ(snapshot->labels.label(events[2].label),
+            (trace::Label{.user_metadata = "packed", .internal_metadata = "mallocWithAddress"}));
+  EXPECT_EQ(events[3].label, trace::kNoLabel);
+  EXPECT_EQ(snapshot->labels.label(events[4].label).user_metadata, "phase:forward,step:1");
+  EXPECT_TRUE(snapshot->traits.has_labels);
+  EXPECT_THAT(NoteNames(*snapshot), testing::IsEmpty());
+}
+
+TEST(TorchSnapshotTest, AFrameWithoutALineIsAFrame) {
+  const std::string frames = List({Frame("f", ~std::uint64_t{0}), Frame("g", 3)});
+  const auto snapshot =
+      TorchSnapshotLoad(Top({Segment(4096, 512, {Block(4096, 512, "active_allocated", {{"frames", frames}})})}));
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  const auto stack = snapshot->stacks.stack(snapshot->segments[0].blocks[0].stack);
+  EXPECT_EQ(snapshot->stacks.frame(stack[0]).line, -1);
+  EXPECT_EQ(snapshot->stacks.frame(stack[1]).line, 3);
+  EXPECT_THAT(NoteNames(*snapshot), ElementsAre("unknown_line 1"));
+}
+
+TEST(TorchSnapshotTest, FramesOfCompiledProgramsKeepTheirNode) {
+  const std::string frame = Dict({{"name", Text("forward")},
+                                  {"filename", Text("fx_graph_module_1.py")},
+                                  {"line", Int(9)},
+                                  {"fx_node_op", Text("call_function")},
+                                  {"fx_node_name", Text("linear_1")},
+                                  {"fx_node_target", Text("aten.linear")},
+                                  {"fx_original_trace", Text("File \"model.py\", line 12, in forward")}});
+  const auto snapshot =
+      TorchSnapshotLoad(Top({Segment(4096, 512, {Block(4096, 512, "active_allocated", {{"frames", List({frame})}})})}));
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  EXPECT_EQ(snapshot->stacks.frame(0).fx,
+            (trace::FxNode{"call_function", "linear_1", "aten.linear", "File \"model.py\", line 12, in forward"}));
+  EXPECT_THAT(NoteNames(*snapshot), testing::IsEmpty());
+}
+
+TEST(TorchSnapshotTest, PinnedHostMemoryIsAPartOfItsOwn) {
+  const std::string segment = Segment(4096, 1024, {Block(4096, 1024, "active_allocated")}, {{"device", Negative(-1)}});
+  const auto snapshot = TorchSnapshotLoad(
+      Top({}, {}, {{"host_segments", List({segment})}, {"host_traces", List({Plain("segment_alloc", 4096, 1024)})}}));
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  EXPECT_TRUE(snapshot->segments.empty());
+  ASSERT_EQ(snapshot->host.segments.size(), 1u);
+  EXPECT_EQ(snapshot->host.segments[0].size_bytes, 1024u);
+  ASSERT_EQ(snapshot->host.events.size(), 1u);
+  EXPECT_EQ(snapshot->host.events[0].action, Action::kSegmentAlloc);
+  EXPECT_THAT(NoteNames(*snapshot), testing::IsEmpty());
+}
+
+TEST(TorchSnapshotTest, DamageInTheHostsPartLeavesTheDevicesPart) {
+  const auto snapshot = TorchSnapshotLoad(
+      Top({Segment(4096, 512, {Block(4096, 512, "inactive")})}, {},
+          {{"host_segments", List({Segment(4096, 512, {})})}, {"host_traces", List({Entry("alloc", {})})}}));
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  EXPECT_EQ(snapshot->segments.size(), 1u);
+  EXPECT_TRUE(snapshot->host.IsEmpty());
+  EXPECT_THAT(NoteNames(*snapshot), ElementsAre("host_segments 1", "host_traces 1"));
+  EXPECT_THAT(snapshot->notes[1].message, HasSubstr("host_traces[0]: 'addr' is missing"));
 }
 
 TEST(TorchSnapshotTest, ReadsSettingsAndAnnotations) {

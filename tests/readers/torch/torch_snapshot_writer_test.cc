@@ -33,7 +33,8 @@ std::string Stack(const Snapshot& snapshot, StackId id) {
   std::string out;
   for (trace::FrameId frame : snapshot.stacks.stack(id)) {
     const trace::Frame& f = snapshot.stacks.frame(frame);
-    absl::StrAppend(&out, f.file, ":", f.line, " ", f.function, ";");
+    absl::StrAppend(&out, f.file, ":", f.line, " ", f.function, f.fx.op, f.fx.name, f.fx.target, f.fx.original_trace,
+                    ";");
   }
   return out;
 }
@@ -41,8 +42,9 @@ std::string Stack(const Snapshot& snapshot, StackId id) {
 std::string Number(const std::optional<std::uint64_t>& value) { return value ? absl::StrCat(*value) : "none"; }
 std::string Pool(const PoolId& pool) { return absl::StrCat(pool.first, "/", pool.second); }
 
-void PrintSegments(const Snapshot& snapshot, std::vector<std::string>* lines) {
-  for (const trace::SnapshotSegment& s : snapshot.segments) {
+void PrintSegments(const Snapshot& snapshot, const std::vector<trace::SnapshotSegment>& segments,
+                   std::vector<std::string>* lines) {
+  for (const trace::SnapshotSegment& s : segments) {
     lines->push_back(absl::StrCat("segment ", s.device, " ", s.address, " ", s.size_bytes, " ", Handle(s.stream), " ",
                                   s.is_small_pool, s.is_expandable, " ", Pool(s.pool), " ", Stack(snapshot, s.stack)));
     for (const trace::SnapshotBlock& b : s.blocks) {
@@ -52,15 +54,22 @@ void PrintSegments(const Snapshot& snapshot, std::vector<std::string>* lines) {
   }
 }
 
+void PrintEvents(const Snapshot& snapshot, const std::vector<Event>& events, std::vector<std::string>* lines) {
+  for (const Event& e : events) {
+    const trace::Label& label = snapshot.labels.label(e.label);
+    lines->push_back(absl::StrCat(trace::ActionName(e.action), " ", e.address, " ", e.size_bytes, " ", Handle(e.stream),
+                                  " ", e.time_us, " ", e.pool ? Pool(*e.pool) : "-", " ", label.user_metadata, "|",
+                                  label.internal_metadata, "|", label.compile_context, " ", Stack(snapshot, e.stack)));
+  }
+}
+
 void PrintTraces(const Snapshot& snapshot, std::vector<std::string>* lines) {
   for (const std::vector<Event>& events : snapshot.device_traces) {
     lines->push_back("device");
-    for (const Event& e : events) {
-      lines->push_back(absl::StrCat(trace::ActionName(e.action), " ", e.address, " ", e.size_bytes, " ",
-                                    Handle(e.stream), " ", e.time_us, " ", e.pool ? Pool(*e.pool) : "-", " ",
-                                    Stack(snapshot, e.stack)));
-    }
+    PrintEvents(snapshot, events, lines);
   }
+  lines->push_back("host");
+  PrintEvents(snapshot, snapshot.host.events, lines);
   for (const trace::Annotation& a : snapshot.annotations) {
     lines->push_back(absl::StrCat("annotation ", a.stage, " ", a.name, " ", a.device, " ", a.time_us));
   }
@@ -77,7 +86,8 @@ void PrintSettings(const Snapshot& snapshot, std::vector<std::string>* lines) {
 // Every field but notes and traits, one line an object.
 std::vector<std::string> Lines(const Snapshot& snapshot) {
   std::vector<std::string> lines;
-  PrintSegments(snapshot, &lines);
+  PrintSegments(snapshot, snapshot.segments, &lines);
+  PrintSegments(snapshot, snapshot.host.segments, &lines);
   PrintTraces(snapshot, &lines);
   PrintSettings(snapshot, &lines);
   return lines;
@@ -92,12 +102,17 @@ void ExpectRoundTrip(const Snapshot& snapshot) {
   for (std::size_t i = 0; i < want.size(); ++i) ASSERT_EQ(got[i], want[i]) << "line " << i;
 }
 
+trace::FxNode SomeFxNode(Rng& rng) {
+  return {"call_function", absl::StrCat("linear_", rng.Below(3)), "aten", rng.Below(2) == 0 ? "" : "File \"m.py\""};
+}
+
 StackId RandomStack(Rng& rng, Snapshot* snapshot) {
   if (rng.Below(4) == 0) return trace::kNoStack;
   std::vector<trace::FrameId> frames;
   for (std::uint64_t n = rng.Between(1, 5); n > 0; --n) {
     const std::int64_t line = static_cast<std::int64_t>(rng.Below(400)) - 1;
-    frames.push_back(snapshot->stacks.InternFrame(absl::StrCat("file", rng.Below(3), ".py"), line, "f\u00e9"));
+    frames.push_back(snapshot->stacks.InternFrame(absl::StrCat("file", rng.Below(3), ".py"), line, "f\u00e9",
+                                                  rng.Below(3) == 0 ? SomeFxNode(rng) : trace::FxNode{}));
   }
   return snapshot->stacks.InternStack(frames);
 }
@@ -132,6 +147,11 @@ Event RandomEvent(Rng& rng, Snapshot* snapshot) {
   if (rng.Below(2) == 0) event.time_us = static_cast<std::int64_t>(rng.Next() >> rng.Below(64));
   if (rng.Below(2) == 0) event.pool = PoolId{rng.Below(300), rng.Below(70000)};
   event.stack = RandomStack(rng, snapshot);
+  if (rng.Below(2) == 0) {
+    event.label = snapshot->labels.Intern({.user_metadata = rng.Below(2) == 0 ? "" : "step\n1",
+                                           .internal_metadata = rng.Below(2) == 0 ? "" : "mallocWithAddress",
+                                           .compile_context = rng.Below(2) == 0 ? "" : "0/0"});
+  }
   return event;
 }
 
@@ -164,6 +184,14 @@ Snapshot RandomSnapshot(std::uint64_t seed) {
     }
     std::vector<Event>& events = snapshot.device_traces.emplace_back();
     for (std::uint64_t n = rng.Below(200); n > 0; --n) events.push_back(RandomEvent(rng, &snapshot));
+  }
+  if (rng.Below(2) == 0) {
+    snapshot.traits.has_host = true;
+    for (std::uint64_t n = rng.Below(3); n > 0; --n) {
+      snapshot.host.segments.push_back(RandomSegment(rng, 0, address, &snapshot));
+      address += snapshot.host.segments.back().size_bytes;
+      snapshot.host.events.push_back(RandomEvent(rng, &snapshot));
+    }
   }
   if (rng.Below(2) == 0) snapshot.settings = SomeSettings();
   if (rng.Below(2) == 0) snapshot.annotations.push_back({"START", "step", 1, 1772688692031317});
