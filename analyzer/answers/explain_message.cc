@@ -14,8 +14,8 @@ namespace {
 std::string Headline(const readers::OomMessage& message) {
   std::string out = "OUT OF MEMORY";
   if (message.device.has_value()) absl::StrAppend(&out, "  device ", *message.device);
-  if (message.tried.has_value()) absl::StrAppend(&out, ": tried to allocate ", message.tried->printed);
-  if (message.free.has_value()) absl::StrAppend(&out, ", ", message.free->printed, " free");
+  if (message.tried.has_value()) absl::StrAppend(&out, ": tried to allocate ", message.tried->InWords());
+  if (message.free.has_value()) absl::StrAppend(&out, ", ", message.free->InWords(), " free");
   return out;
 }
 

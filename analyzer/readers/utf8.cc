@@ -27,7 +27,55 @@ std::size_t SequenceLength(absl::string_view text, std::size_t i) {
   return IsContinuation(text, i + 3) ? 4 : 0;
 }
 
+// A character beyond 0xffff is a pair of units; a half of one alone becomes U+FFFD.
+void AppendCharacter(std::uint32_t code, std::string& out) {
+  const auto add = [&out](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+  const auto rest = [&](int shift) { add(0x80 | ((code >> shift) & 0x3f)); };
+  if (code < 0x80) return add(code);
+  if (code < 0x800) {
+    add(0xc0 | (code >> 6));
+    return rest(0);
+  }
+  if (code < 0x10000) {
+    add(0xe0 | (code >> 12));
+    rest(6);
+    return rest(0);
+  }
+  add(0xf0 | (code >> 18));
+  rest(12);
+  rest(6);
+  rest(0);
+}
+
+std::string Utf8Of16(absl::string_view bytes, bool is_little) {
+  const std::size_t units = bytes.size() / 2;
+  const auto unit = [&](std::size_t i) {
+    const std::uint32_t first = Byte(bytes, 2 * i), second = Byte(bytes, 2 * i + 1);
+    return is_little ? second << 8 | first : first << 8 | second;
+  };
+  std::string out;
+  out.reserve(units);
+  for (std::size_t i = 0; i < units; ++i) {
+    std::uint32_t code = unit(i);
+    if (code >= 0xd800 && code < 0xe000) {
+      const std::uint32_t low = code < 0xdc00 && i + 1 < units ? unit(i + 1) : 0;
+      const bool is_pair = low >= 0xdc00 && low < 0xe000;
+      code = is_pair ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : 0xfffd;
+      i += is_pair ? 1 : 0;
+    }
+    AppendCharacter(code, out);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::optional<std::string> WithoutByteOrderMark(absl::string_view bytes) {
+  if (bytes.substr(0, 3) == "\xef\xbb\xbf") return std::string(bytes.substr(3));
+  if (bytes.substr(0, 2) == "\xff\xfe") return Utf8Of16(bytes.substr(2), /*is_little=*/true);
+  if (bytes.substr(0, 2) == "\xfe\xff") return Utf8Of16(bytes.substr(2), /*is_little=*/false);
+  return std::nullopt;
+}
 
 bool IsUtf8(absl::string_view text) {
   for (std::size_t i = 0; i < text.size();) {

@@ -98,13 +98,13 @@ void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
   const std::optional<std::uint64_t>& total = verdict.accounting.total_bytes;
   const std::optional<std::uint64_t>& allocated = verdict.accounting.allocated_bytes;
   if (!verdict.headroom && total && allocated && *verdict.tried_bytes <= *total) {
-    Add(out, absl::StrCat("Capacity: ", FormatBytes(*allocated), " allocated and ", message.tried->printed,
+    Add(out, absl::StrCat("Capacity: ", FormatBytes(*allocated), " allocated and ", message.tried->InWords(),
                           " more are above the ", FormatBytes(*total),
                           " that the device has; no allocator setting can help."));
     return;
   }
   if (!verdict.headroom) {
-    Add(out, absl::StrCat("Capacity: ", message.tried->printed, " is more than the device can give",
+    Add(out, absl::StrCat("Capacity: ", message.tried->InWords(), " is more than the device can give",
                           verdict.accounting.total_bytes
                               ? absl::StrCat(", which has ", FormatBytes(*verdict.accounting.total_bytes))
                               : "",
@@ -123,7 +123,7 @@ std::string GapSentence(const OomMessage& message, const OomMessageVerdict& verd
                                   " reserved but not allocated is stranded beside live blocks: the cache "
                                   "had already returned every whole free segment, so this is the irreducible part.");
   if (message.private_pool && verdict.accounting.private_pool_bytes) {
-    absl::StrAppend(&text, " ", message.private_pool->printed,
+    absl::StrAppend(&text, " ", message.private_pool->InWords(),
                     " more is free inside private pools (CUDA graphs, MemPool), which other requests cannot use.");
   }
   return text;
@@ -140,11 +140,17 @@ std::string PrivatePoolSentence(const OomMessageVerdict& verdict) {
 
 void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
+  if (message.family == "tf-bfc") {
+    Add(out, absl::StrCat("Fragmentation: the pool may hold ", message.limit->InWords(), " and has ",
+                          message.reserved->InWords(), " in use; with no holes the request fits with ",
+                          Print(verdict.limit_headroom->value_bytes), " to spare."));
+    return;
+  }
   const bool under_limit = verdict.limit_headroom && verdict.missing->value_bytes <= 0;
   const ByteSpan& spare = under_limit ? *verdict.limit_headroom : *verdict.headroom;
   Add(out, absl::StrCat(
                "Fragmentation: with no holes at all the request fits with ", Print(spare.value_bytes), " to spare; ",
-               under_limit ? absl::StrCat("the holes fill the ", message.limit->printed, " allowed.")
+               under_limit ? absl::StrCat("the holes fill the ", message.limit->InWords(), " allowed.")
                            : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
   if (!under_limit) Add(out, CeilingSentence(verdict));
   Add(out, GapSentence(message, verdict));
@@ -173,26 +179,46 @@ void WriteOtherProcess(OomMessageVerdict& verdict) {
                         : absl::StrCat("With no holes at all it would fit with ", Print(headroom), " to spare."));
 }
 
+// vLLM's own checks, each with the flags that move it.
+void WriteVllm(const OomMessage& message, std::vector<std::string>& out) {
+  const bool is_startup = message.total.has_value();
+  if (message.tried && message.free) {
+    Add(out, absl::StrCat("Limit: vLLM asks for ", message.tried->InWords(), is_startup ? " of the device" : " of KV cache",
+                          " where ", message.free->InWords(), is_startup ? " is free." : " is left."));
+  } else {
+    Add(out, "Limit: gpu_memory_utilization leaves nothing for the KV cache beside the weights and the activations.");
+  }
+  Add(out, is_startup ? "Something else holds the rest of the device: end it, or lower gpu_memory_utilization."
+                      : "Lower max_model_len, max_num_seqs or the weights' precision, spread the model over more "
+                        "devices, or raise gpu_memory_utilization where the device is not shared.");
+}
+
 void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
+  if (message.family == "vllm") return WriteVllm(message, out);
+  if (message.family == "pt-rejected") {
+    Add(out, "Limit: the process's memory fraction (set_per_process_memory_fraction) leaves no room for the request.");
+    Add(out, "Raise the fraction, or hold less; the device itself was not asked.");
+    return;
+  }
   if (verdict.limit_headroom && verdict.limit_headroom->value_bytes < 0) {
-    Add(out, absl::StrCat("Limit: ", message.limit->printed, " is allowed, and the request passes it by ",
+    Add(out, absl::StrCat("Limit: ", message.limit->InWords(), " is allowed, and the request passes it by ",
                           PrintLess(verdict.limit_headroom->value_bytes), "."));
     if (message.free)
-      Add(out, absl::StrCat("The device itself had ", message.free->printed,
+      Add(out, absl::StrCat("The device itself had ", message.free->InWords(),
                             " free: raise the limit, or "
                             "hold less."));
     return;
   }
   if (verdict.limit_headroom && !IsCachingAllocator(message)) {
-    Add(out, absl::StrCat("Limit: ", message.limit->printed, " is allowed, ", message.reserved->printed,
-                          " is held, and the request of ", message.tried->printed,
+    Add(out, absl::StrCat("Limit: ", message.limit->InWords(), " is allowed, ", message.reserved->InWords(),
+                          " is held, and the request of ", message.tried->InWords(),
                           " passes what is left by less than the print can tell."));
     return;
   }
   if (message.free && message.tried) {
-    Add(out, absl::StrCat("Limit: the device reported ", message.free->printed, " free, enough for ",
-                          message.tried->printed, ", so something else stopped it."));
+    Add(out, absl::StrCat("Limit: the device reported ", message.free->InWords(), " free, enough for ",
+                          message.tried->InWords(), ", so something else stopped it."));
     Add(out,
         "Which limit is not in this message: a container or virtual GPU quota, the system's commit limit, or memory "
         "that was freed just after the failure.");
@@ -201,13 +227,47 @@ void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
   Add(out, "Limit: the pool's own maximum size stopped it, whatever the device has left.");
 }
 
+// A library that asks the device itself, outside PyTorch's allocator; empty for others.
+std::string LibrarySentence(const OomMessage& message) {
+  if (message.family == "nccl") {
+    return "NCCL takes its buffers from the device itself: what PyTorch's cache keeps is not there for it.";
+  }
+  if (message.family == "cuda-library" || message.family == "cudnn") {
+    return "The library takes its handle and workspace from the device itself: what PyTorch's cache keeps is not there "
+           "for it.";
+  }
+  return "";
+}
+
+constexpr absl::string_view kRoomForLibrary =
+    "Leave it room: create the handle or the communicator before the cache has grown, call torch.cuda.empty_cache() "
+    "right before this line, or lower the memory fraction of PyTorch.";
+
+// A warning alone: the allocator went on to return its cache.
+constexpr absl::string_view kWarningAlone =
+    "This is a warning: the allocator then returned its cached segments and asked again. Where that failed too, an "
+    "error follows it, which is not in this text.";
+
 void WriteUnknown(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
+  if (message.family == "pt-warning") {
+    Add(out, absl::StrCat("Unknown: the device refused ", message.tried->InWords(),
+                          message.free ? absl::StrCat(", with ", message.free->InWords(), " free") : "",
+                          "."));
+    Add(out, std::string(kWarningAlone));
+    return;
+  }
+  if (const std::string sentence = LibrarySentence(message); !sentence.empty()) {
+    Add(out, "Unknown: a library found no memory on the device; how much was free is not in this message.");
+    Add(out, sentence);
+    Add(out, std::string(kRoomForLibrary));
+    return;
+  }
   if (!message.tried) {
     Add(out, "Unknown: this message has no figures; it tells only that memory ran out.");
   } else {
-    Add(out, absl::StrCat("Unknown: ", message.tried->printed, " could not be had, and ",
-                          message.free ? absl::StrCat(message.free->printed, " was free; ") : "",
+    Add(out, absl::StrCat("Unknown: ", message.tried->InWords(), " could not be had, and ",
+                          message.free ? absl::StrCat(message.free->InWords(), " was free; ") : "",
                           verdict.gap ? absl::StrCat(Print(verdict.gap->value_bytes),
                                                      " were held in holes; what the device had free")
                                       : "how much the allocator held in holes",
@@ -257,6 +317,13 @@ const std::vector<NextStep>& NextSteps() {
       {"cupy",
        kStatisticsStep,
        {"pool = cupy.get_default_memory_pool()", "print(pool.used_bytes(), pool.total_bytes())"}},
+      {"cuda-library", kSnapshotStep, TorchLines()},
+      {"cudnn", kSnapshotStep, TorchLines()},
+      {"nccl", kSnapshotStep, TorchLines()},
+      {"vllm",
+       "vLLM logs what it measured before this line: the memory of the weights, the peak of the profiling run, and what "
+       "it left for the KV cache. Run it with the line below to have the figures in the log.",
+       {"VLLM_LOGGING_LEVEL=DEBUG"}},
       {"rmm",
        "This message cannot tell which arrays hold the memory. Have every allocation logged: run the lines below at "
        "the "
@@ -289,9 +356,13 @@ bool IsCachingAllocator(const OomMessage& message) {
 std::optional<ByteSpan> RequestInterval(const OomMessage& message) {
   if (!message.tried) return std::nullopt;
   if (message.family == "pt-cached") return CachedRequest(*message.tried);
+  if (message.family == "pt-rejected") return RoundedUpRequest(*message.tried, 512);
+  for (const trace::Note& note : message.notes) {
+    if (note.name == "maps_pages") return std::nullopt;
+  }
   if (IsCachingAllocator(message)) return SegmentRequest(*message.tried);
   if (message.family == "cupy") return RoundedUpRequest(*message.tried, 512);
-  if (message.family == "jax-xla" || message.family == "rmm" || message.family == "ggml") {
+  if (message.family == "jax-xla" || message.family == "nccl" || message.family == "rmm" || message.family == "ggml") {
     return RoundedUpRequest(*message.tried, 1);
   }
   return std::nullopt;

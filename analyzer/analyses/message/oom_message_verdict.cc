@@ -210,7 +210,8 @@ class Judge {
 
   void Decide() {
     if (HasNote("not_a_failure")) return Conclude(OomVerdict::kHealthy, true);
-    if (HasNote("pool_limit")) return Conclude(OomVerdict::kLimit, true);
+    if (HasNote("pool_limit") || HasNote("fraction_limit")) return Conclude(OomVerdict::kLimit, true);
+    if (message_.family == "vllm") return DecideForVllm();
     if (!tried_) return;
     if (total_ && tried_->low_bytes > total_->high_bytes) return Conclude(OomVerdict::kCapacity, true);
     if (!oom::IsCachingAllocator(message_)) return DecideByLimit();
@@ -239,10 +240,18 @@ class Judge {
     ByteSpan room = *limit_ - *reserved_ - *tried_;
     if (message_.other_in_use) room = room - SpanOf(*message_.other_in_use);
     verdict_.limit_headroom = room;
+    // TensorFlow's pool gives nothing back: what its limit leaves is in holes.
+    if (message_.family == "tf-bfc" && room.low_bytes >= 0) return Conclude(OomVerdict::kFragmentation, true);
     if (room.low_bytes >= 0) return;
     Conclude(OomVerdict::kLimit, room.high_bytes < 0);
     if (room.high_bytes >= 0)
       Note("rounding_could_flip", "the limit is passed or kept by less than the print can tell");
+  }
+
+  // vLLM checks before it serves: what it asks for is more than what it measured as left.
+  void DecideForVllm() {
+    if (tried_ && free_ && tried_->low_bytes > free_->high_bytes) return Conclude(OomVerdict::kLimit, true);
+    if (HasNote("no_cache_blocks")) Conclude(OomVerdict::kLimit, true);
   }
 
   // Truncated, or figures that contradict each other.

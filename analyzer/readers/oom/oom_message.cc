@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
 #include "analyzer/readers/oom/oom_message_families.h"
 #include "analyzer/readers/oom/oom_message_text.h"
 
@@ -38,6 +39,7 @@ std::vector<Candidate> Candidates(absl::string_view squeezed) {
   std::vector<Candidate> found;
   CollectAnchors(squeezed, oom::TorchAnchors(), found);
   CollectAnchors(squeezed, oom::FrameworkAnchors(), found);
+  CollectAnchors(squeezed, oom::LibraryAnchors(), found);
   std::sort(found.begin(), found.end(), [](const Candidate& left, const Candidate& right) {
     return std::pair(left.at, left.order) < std::pair(right.at, right.order);
   });
@@ -100,6 +102,11 @@ void ReadWindow(absl::string_view text, std::size_t begin, std::size_t end, std:
 
 }  // namespace
 
+std::string Figure::InWords() const {
+  const bool is_bytes = printed.find_first_of("MGTKkP") == std::string::npos;
+  return is_bytes && low_bytes == high_bytes && low_bytes >= kMiB ? FormatBytes(low_bytes) : printed;
+}
+
 void OomMessage::AddNote(absl::string_view name, absl::string_view message) {
   for (trace::Note& note : notes) {
     if (note.name == name && note.message == message) {
@@ -119,6 +126,7 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text) {
     const std::size_t end = std::min(text.size(), until + kOverlapBytes);
     ReadWindow(text, begin, end, from, until, consumed, out);
   }
+  oom::JoinFindings(out);
   return out;
 }
 

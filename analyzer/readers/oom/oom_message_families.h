@@ -31,6 +31,11 @@ struct Anchor {
 // In order of preference where two begin at the same place.
 const std::vector<Anchor>& TorchAnchors();
 const std::vector<Anchor>& FrameworkAnchors();
+const std::vector<Anchor>& LibraryAnchors();
+
+// Joins what belongs to one failure: an allocator's warnings to the message they announce, a pool's statistics to the
+// message before them.
+void JoinFindings(std::vector<OomMessage>& messages);
 
 }  // namespace ashlar::readers::oom
 

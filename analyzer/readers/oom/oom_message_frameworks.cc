@@ -110,7 +110,7 @@ std::optional<Finding> ParseTensorShape(const SqueezedText& text, std::size_t at
   Finding finding = Begin("tf-bfc", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
-  cursor.Take("OOMwhenallocatingtensorwithshape");
+  if (!cursor.Take("OOMwhenallocatingtensorwithshape")) cursor.Take("OOMwhenallocatingtensorofshape");
   const std::size_t shape_at = cursor.at();
   const std::optional<std::uint64_t> elements = TakeShape(cursor);
   const std::size_t shape_end = cursor.at();
@@ -144,6 +144,41 @@ std::optional<Finding> ParseDeviceAllocate(const SqueezedText& text, std::size_t
   StoreFigure(message, message.tried, *exact, "failed to allocate");
   message.details.push_back({"printed", *rounded});
   message.truncated = !cursor.SkipPast("CUDA_ERROR_OUT_OF_MEMORY", 4);
+  finding.end = cursor.at();
+  return finding;
+}
+
+// The pool's statistics at the end of the long form, each on its line: "Limit: 3341783040", "InUse: 2802453504", ...
+// They are joined to the message they explain.
+std::optional<Finding> ParseBfcStatistics(const SqueezedText& text, std::size_t at) {
+  Finding finding = Begin("tf-bfc-statistics", at);
+  OomMessage& message = finding.message;
+  Cursor cursor(text, at);
+  // Without a unit: what follows is the next line's name, and no unit.
+  const auto take = [&](absl::string_view words, std::optional<Figure>& slot) {
+    if (!cursor.Take(words)) return false;
+    const std::optional<std::int64_t> bytes = cursor.TakeInteger();
+    if (!bytes) return false;
+    const auto value = static_cast<std::uint64_t>(*bytes);
+    StoreFigure(message, slot, {value, value, absl::StrCat(value, " bytes")}, words);
+    return true;
+  };
+  if (!take("Limit:", message.limit) || !take("InUse:", message.reserved)) return std::nullopt;
+  finding.end = cursor.at();
+  return finding;
+}
+
+// "Failed to allocate request for 1.50GiB (1610612736B) on device ordinal 0"
+std::optional<Finding> ParseXlaRequest(const SqueezedText& text, std::size_t at) {
+  Finding finding = Begin("jax-xla", at);
+  OomMessage& message = finding.message;
+  Cursor cursor(text, at);
+  std::optional<Figure> printed;
+  if (!TakeFigureAfter(cursor, "Failedtoallocaterequestfor", 0, message, printed)) return std::nullopt;
+  message.truncated = !TakeFigureAfter(cursor, "(", 0, message, message.tried);
+  if (!message.tried) message.tried = printed;
+  if (printed && !message.truncated) message.details.push_back({"printed", *printed});
+  TakeDeviceAfter(cursor, ")ondeviceordinal", 0, message);
   finding.end = cursor.at();
   return finding;
 }
@@ -321,6 +356,9 @@ const std::vector<Anchor>& FrameworkAnchors() {
   static const auto& anchors = *new std::vector<Anchor>{{"ranoutofmemorytryingtoallocate", &ParseBfcAllocator},
                                                         {"Ranoutofmemorytryingtoallocate", &ParseBfcAllocator},
                                                         {"OOMwhenallocatingtensorwithshape", &ParseTensorShape},
+                                                        {"OOMwhenallocatingtensorofshape", &ParseTensorShape},
+                                                        {"Limit:", &ParseBfcStatistics},
+                                                        {"Failedtoallocaterequestfor", &ParseXlaRequest},
                                                         {"failedtoallocate", &ParseDeviceAllocate},
                                                         {"bfc_allocator.cc:", &ParseBfcTried},
                                                         {"Outofmemorywhiletryingtoallocate", &ParseXla},

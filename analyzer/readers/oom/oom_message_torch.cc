@@ -182,7 +182,10 @@ void ReadHint(TorchReader& reader, absl::string_view backend) {
   }
   look = cursor;
   if (!look.SkipPast("Ifreserved", 8)) {
-    seen.complete = seen.closed && seen.bracket;
+    // Under expandable segments the sentences end without the advice; only what follows tells that nothing is missing.
+    look = cursor;
+    const bool goes_on = look.Take(".") && !look.AtEnd() && !look.Sees(".");
+    seen.complete = seen.closed && (seen.bracket || goes_on);
     return;
   }
   seen.hint = true;
@@ -260,6 +263,7 @@ std::optional<Finding> ParseNamed(const SqueezedText& text, std::size_t at) {
   Cursor cursor(text, at);
   const absl::string_view backend = text.text().substr(at, kBackendLength);
   cursor.MoveTo(at + kBackendLength + absl::string_view("outofmemory").size());
+  if (cursor.Sees(".Allocationwaspreemptivelyrejected")) return std::nullopt;  // ParseRejected reads it
   // "CUDA out of memory" in prose or in somebody's code is no message; the sentence ends, or the text does.
   if (!cursor.AtEnd() && !cursor.Sees(".") && !cursor.Sees("Tried")) return std::nullopt;
   return ReadTorch(text, at, cursor.at(), backend, /*head_missing=*/false);
@@ -269,6 +273,23 @@ std::optional<Finding> ParseNamed(const SqueezedText& text, std::size_t at) {
 std::optional<Finding> ParseTried(const SqueezedText& text, std::size_t at) {
   const bool has_head = absl::EndsWith(text.text().substr(0, at), "utofmemory.");
   return ReadTorch(text, at, at, "", /*head_missing=*/!has_head);
+}
+
+// "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction limit.
+// Requested size: 128.00 MiB"
+std::optional<Finding> ParseRejected(const SqueezedText& text, std::size_t at) {
+  OomMessage message;
+  message.family = "pt-rejected";
+  Cursor cursor(text, at);
+  cursor.SkipPast("per_process_memory_fractionlimit.", 60);
+  if (cursor.SkipPast("Requestedsize:", 4)) {
+    if (const std::optional<Figure> figure = cursor.TakeFigure(/*unit_optional=*/true)) {
+      StoreFigure(message, message.tried, *figure, "requested size");
+    }
+  }
+  message.truncated = !message.tried.has_value();
+  message.AddNote("fraction_limit", "the memory fraction stopped it before the device was asked");
+  return Finding{std::move(message), at, cursor.at()};
 }
 
 // "MPS backend out of memory (MPS allocated: 6.04 GB, other allocations: 1.04 GB, max allowed: 6.77 GB). Tried to
@@ -331,6 +352,7 @@ const std::vector<Anchor>& TorchAnchors() {
       *new std::vector<Anchor>{{"CUDAoutofmemory", &ParseNamed<4>},         {"HIPoutofmemory", &ParseNamed<3>},
                                {"XPUoutofmemory", &ParseNamed<3>},          {"NPUoutofmemory", &ParseNamed<3>},
                                {"MPSbackendoutofmemory", &ParseMps},        {"Triedtoallocate", &ParseTried},
+                               {"Allocationwaspreemptivelyrejected", &ParseRejected},
                                {kRuntimeError, &ParseRuntimeError},         {kCheckFail, &ParseCheckFail},
                                {"CUDAerror:outofmemory", &ParsePlain},      {"HIPerror:outofmemory", &ParsePlain},
                                {"CUDAdrivererror:outofmemory", &ParsePlain}};
