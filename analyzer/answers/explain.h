@@ -44,6 +44,9 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
 // Replays the requests under the settings asked for (default: torch-2.10, no conf) and explains what came of it.
 absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
 
+// From the message's traceback; nullopt where it has none.
+std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message);
+
 Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options);
 
 // One for each different message, in the order of the first ones; what stands several times is counted in a note.

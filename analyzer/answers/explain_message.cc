@@ -35,10 +35,21 @@ bool SaysTheSame(const Explanation& a, const Explanation& b) {
                     of.tried_bytes, of.request_bytes, of.request_interval, of.headroom, of.next_step, of.next_lines,
                     of.notes);
   };
-  return parts(a) == parts(b) && SameCauses(a, b);
+  const auto path = [](const Explanation& of) { return of.raised_at ? of.raised_at->path : std::vector<std::string>{}; };
+  return parts(a) == parts(b) && path(a) == path(b) && SameCauses(a, b);
 }
 
 }  // namespace
+
+std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message) {
+  std::vector<trace::Frame> frames;
+  for (const readers::TracebackLine& line : message.traceback) frames.push_back(line.frame);
+  const std::vector<std::size_t> own = analyses::NearestFrames(frames);
+  if (own.empty()) return std::nullopt;
+  RaisedAt out{analyses::FrameLabel(frames[own.back()]), message.traceback[own.back()].code, {}};
+  for (const std::size_t i : own) out.path.push_back(analyses::FrameLabel(frames[i]));
+  return out;
+}
 
 Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options) {
   const analyses::OomMessageVerdict verdict =
@@ -59,6 +70,7 @@ Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOpti
   out.next_step = verdict.next_step;
   out.next_lines = verdict.next_lines;
   out.notes = verdict.notes;
+  out.raised_at = RaisedAtOf(message);
   out.advice.sentence = "what other settings would have done is not in this message: it needs a recorded snapshot";
   AddCauses(verdict, out);
   return out;

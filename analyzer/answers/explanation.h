@@ -53,6 +53,13 @@ struct LiveAtEnd {
   std::vector<analyses::LabelledStack> lines = {};  // most bytes first
 };
 
+// Where in the program a failure was raised, from the traceback beside its message.
+struct RaisedAt {
+  std::string line;               // "model.py:56 mlp": the innermost of the program's own
+  std::string code;               // of that line; empty where it was not printed
+  std::vector<std::string> path;  // the program's own lines that lead there and itself, outermost first
+};
+
 struct Explanation {
   std::string source;    // what was read: "PyTorch snapshot, device 0, 9,670 events"
   std::string headline;  // what happened
@@ -73,6 +80,7 @@ struct Explanation {
   std::vector<LabelLine> labels;          // of the live blocks, by the texts that the program put on them
   std::optional<HostFigures> host;        // pinned memory of the host; nullopt: not recorded
   std::optional<LiveAtEnd> at_end;        // nullopt: a caching allocator's trace, which says that itself
+  std::optional<RaisedAt> raised_at;      // nullopt: no traceback beside the message, or no message
   std::optional<FailureLines> failure;    // of the last out-of-memory error of a trace
   PinLines pins;
   ProgramView program;

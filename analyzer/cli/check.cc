@@ -11,7 +11,9 @@
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
+#include "analyzer/cli/terminal.h"
 #include "analyzer/report/check_report.h"
+#include "analyzer/report/layout.h"
 
 namespace ashlar::cli {
 namespace {
@@ -63,7 +65,7 @@ int RunCheck(const CheckFlags& flags) {
       return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: ", status.message())));
     }
   }
-  if (!Print(flags.json ? report::ToJson(report) : report::ToText(report))) return kUnreadable;
+  if (!Print(flags.json ? report::ToJson(report) : Colored(report::Fitted(report::ToText(report), {})))) return kUnreadable;
   return report.Passed() ? kOk : kCheckFailed;
 }
 
@@ -81,6 +83,7 @@ void AddCheck(CommandLine& line) {
   app.Add("--max-ooms", flags->max_ooms, "requests that failed").Between(0, kMostCount);
   app.Add("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
   app.Add("--json", flags->json, "print JSON (docs/schemas/check.schema.json)");
+  AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunCheck(*flags); });
 }

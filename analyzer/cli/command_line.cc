@@ -1,5 +1,6 @@
 #include "analyzer/cli/command_line.h"
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 #include <type_traits>
@@ -112,6 +113,16 @@ Flag Flag::Required() {
 
 Flag Flag::NotEmpty() {
   option_->check(WhyEmpty);
+  return *this;
+}
+
+Flag Flag::OneOf(const std::vector<std::string>& values) {
+  option_->check(CLI::Validator(
+      [values](const std::string& value) {
+        const bool is_known = std::find(values.begin(), values.end(), value) != values.end();
+        return is_known ? std::string() : absl::StrCat("'", value, "' is none of ", absl::StrJoin(values, ", "));
+      },
+      absl::StrJoin(values, "|")));
   return *this;
 }
 

@@ -33,6 +33,8 @@ class Flag {
   Flag Required();
   // An empty value is refused: it is a shell variable that was not set.
   Flag NotEmpty();
+  // Any other value is refused with these named.
+  Flag OneOf(const std::vector<std::string>& values);
   Flag Between(std::int64_t least, std::int64_t most);
   // Of a list: every value has the flag before it.
   Flag OneValueEach();

@@ -9,7 +9,9 @@
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/cli/terminal.h"
 #include "analyzer/report/diff_report.h"
+#include "analyzer/report/layout.h"
 
 namespace ashlar::cli {
 namespace {
@@ -46,7 +48,7 @@ int RunDiff(const DiffFlags& flags) {
   line.Show("comparing the two");
   const absl::StatusOr<answers::DiffAnswer> diff = answers::MakeDiff(flags.a, *a, flags.b, *b, *moment);
   if (!diff.ok()) return FailLoad(diff.status());
-  return Print(flags.json ? report::ToJson(*diff) : report::ToText(*diff)) ? kOk : kUnreadable;
+  return Print(flags.json ? report::ToJson(*diff) : Colored(report::Fitted(report::ToText(*diff), {}))) ? kOk : kUnreadable;
 }
 
 }  // namespace
@@ -59,6 +61,7 @@ void AddDiff(CommandLine& line) {
   app.Add("b", flags->b, "a file, or - for standard input").Required();
   app.Add("--at", flags->at, "the moment to compare: peak (of allocated memory; default), oom, end");
   app.Add("--json", flags->json, "print JSON (docs/schemas/diff.schema.json)");
+  AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunDiff(*flags); });
 }

@@ -7,22 +7,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/answers/explain.h"
+#include "analyzer/answers/explain_together.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
+#include "analyzer/cli/terminal.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/report/explain_model.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/report/explain_report.h"
+#include "analyzer/report/markdown.h"
 
 namespace ashlar::cli {
 namespace {
 
 struct ExplainFlags {
-  std::string input;
+  std::vector<std::string> inputs;
   bool json = false;
+  std::string format = "text";
   std::string device_used;
   std::vector<std::string> ranks;
   std::string model;
@@ -31,15 +35,29 @@ struct ExplainFlags {
 
 using Explanations = std::vector<answers::Explanation>;
 
-absl::StatusOr<Explanations> ExplainInput(const std::string& bytes, const ReplayFlags& flags,
-                                          const answers::ExplainOptions& options) {
+absl::StatusOr<answers::Input> ReadInputFile(const std::string& file, const ReplayFlags& flags,
+                                             const answers::ReplaySettings& settings) {
+  const absl::StatusOr<std::string> bytes = LoadBytes(file, settings);
+  if (!bytes.ok()) return bytes.status();
   answers::InputRule rule = answers::ExplainedInputs();
   rule.fits = [&flags](readers::InputKind kind) {
     return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
   };
-  const absl::StatusOr<answers::Input> input = answers::LoadInput(bytes, rule);
-  if (!input.ok()) return input.status();
-  return answers::Explain(*input, options);
+  absl::StatusOr<answers::Input> input = answers::LoadInput(*bytes, rule);
+  if (!input.ok()) return OfInput(file, input.status());
+  return input;
+}
+
+// What a single file says is told with its name.
+absl::StatusOr<Explanations> ExplainInputs(const ExplainFlags& flags, answers::ExplainOptions options) {
+  std::vector<answers::NamedInput> inputs;
+  for (const std::string& file : flags.inputs) {
+    absl::StatusOr<answers::Input> input = ReadInputFile(file, flags.replay, options.replay);
+    if (!input.ok()) return input.status();
+    inputs.push_back({file, *std::move(input)});
+  }
+  if (inputs.size() == 1) options.replay = NamingProgress(flags.inputs.front(), std::move(options.replay));
+  return answers::ExplainTogether(inputs, options);
 }
 
 // The peaks of another rank's file.
@@ -73,6 +91,13 @@ absl::Status ReadRanks(const std::vector<std::string>& files, answers::ExplainOp
   return absl::OkStatus();
 }
 
+std::string Printed(const Explanations& explanations, const ExplainFlags& flags) {
+  if (flags.format == "markdown") return report::ToMarkdown(explanations);
+  const bool as_json = flags.json || flags.format == "json";
+  const std::string text = report::PrintExplanations(explanations, as_json, flags.inputs.size() > 1);
+  return as_json ? text : Colored(text);
+}
+
 int RunExplain(const ExplainFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
@@ -83,13 +108,10 @@ int RunExplain(const ExplainFlags& flags) {
   ProgressLine line;
   options.replay.progress = line.Shower();
   if (absl::Status status = ReadRanks(flags.ranks, options); !status.ok()) return FailLoad(status);
-  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, options.replay);
-  if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  options.replay = NamingProgress(flags.input, std::move(options.replay));
-  absl::StatusOr<Explanations> explanations = ExplainInput(*bytes, flags.replay, options);
-  if (!explanations.ok()) return FailInput(flags.input, explanations.status());
+  absl::StatusOr<Explanations> explanations = ExplainInputs(flags, options);
+  if (!explanations.ok()) return FailLoad(explanations.status());
   if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
-  return Print(report::PrintExplanations(*explanations, flags.json)) ? kOk : kUnreadable;
+  return Print(Printed(*explanations, flags)) ? kOk : kUnreadable;
 }
 
 }  // namespace
@@ -98,8 +120,14 @@ void AddExplain(CommandLine& line) {
   Command app = line.AddCommand("explain", "explain an out-of-memory message, a snapshot or a trace");
   app.Example("ashlar explain snapshot.pickle --capacity 16GiB");
   auto flags = std::make_shared<ExplainFlags>();
-  app.Add("input", flags->input, "a file, or - for standard input").Required();
-  app.Add("--json", flags->json, "print JSON (docs/schemas/explain.schema.json)");
+  app.Add("input", flags->inputs,
+          "files, or - for standard input; a log and the snapshot of the same failure make one answer")
+      .Required();
+  const Flag json = app.Add("--json", flags->json, "print JSON (docs/schemas/explain.schema.json)");
+  app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
+      .OneOf({"text", "json", "markdown"})
+      .Excludes(json);
+  AddColorFlag(app);
   app.Add("--device-used", flags->device_used,
           "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB");
   app.Add("--rank", flags->ranks, "the file of another rank of the same job; give it once for each").OneValueEach();

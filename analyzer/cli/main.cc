@@ -14,10 +14,12 @@
 #include "analyzer/cli/replay.h"
 #include "analyzer/cli/run.h"
 #include "analyzer/cli/sweep.h"
+#include "analyzer/cli/terminal.h"
 
 int main(int argc, char** argv) {
   using namespace ashlar::cli;  // NOLINT(google-build-using-namespace): each command is named once below
   EndWhereMemoryEnds();
+  FollowTerminal();
   const LaunchLine launch = SplitAtProgram(argc, argv);
   CommandLine line("ashlar", "Explains GPU memory: replays allocation traces through a caching allocator's own code.",
                    ASHLAR_VERSION);

@@ -19,7 +19,9 @@
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/cli/terminal.h"
 #include "analyzer/readers/input_file.h"
+#include "analyzer/report/layout.h"
 #include "analyzer/report/sweep_report.h"
 
 namespace ashlar::cli {
@@ -129,7 +131,7 @@ int RunSweep(const SweepFlags& flags) {
   absl::StatusOr<answers::SweepAnswer> answer = RunWithProgress(std::move(inputs), *sweep, flags.seconds, line);
   if (!answer.ok()) return Fail(kUsage, answer.status());
   answer->rows_shown = static_cast<std::size_t>(flags.rows);
-  return Print(flags.json ? report::ToJson(*answer) : report::ToText(*answer)) ? kOk : kUnreadable;
+  return Print(flags.json ? report::ToJson(*answer) : Colored(report::Fitted(report::ToText(*answer), {}))) ? kOk : kUnreadable;
 }
 
 }  // namespace
@@ -145,6 +147,7 @@ void AddSweep(CommandLine& line) {
   app.Add("--jobs", flags->jobs, "threads (default: one a core); the result does not depend on it");
   app.Add("--rows", flags->rows, "rows of the table (default 12); --json has all");
   app.Add("--json", flags->json, "print JSON (docs/schemas/sweep.schema.json)");
+  AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunSweep(*flags); });
 }

@@ -11,8 +11,9 @@
 
 namespace ashlar::report {
 
-// As text, a blank line between two, or as JSON.
-std::string PrintExplanations(const std::vector<answers::Explanation>& explanations, bool as_json);
+// As text, a blank line between two, or as JSON: one value for one explanation, else a list; `as_list`: always a list.
+std::string PrintExplanations(const std::vector<answers::Explanation>& explanations, bool as_json,
+                              bool as_list = false);
 
 }  // namespace ashlar::report
 

@@ -111,6 +111,11 @@ Json SizeJson(const analyses::LiveSize& row) {
       {"bytes", row.bytes}, {"blocks", row.blocks}, {"block_bytes", row.block_bytes}, {"stream", Handle(row.stream)}};
 }
 
+Json RaisedAtJson(const std::optional<answers::RaisedAt>& raised) {
+  if (!raised.has_value()) return nullptr;
+  return {{"line", raised->line}, {"code", TextOrNull(raised->code)}, {"path", raised->path}};
+}
+
 Json AtEndJson(const std::optional<answers::LiveAtEnd>& at_end) {
   if (!at_end.has_value()) return nullptr;
   return {{"bytes", at_end->bytes}, {"blocks", at_end->blocks}, {"stacks", List(at_end->lines, StackJson)}};
@@ -228,6 +233,7 @@ Json ExplanationJson(const answers::Explanation& e) {
   out["labels"] = List(e.labels, LabelJson);
   out["pinned_host"] = HostJson(e.host);
   out["live_at_end"] = AtEndJson(e.at_end);
+  out["raised_at"] = RaisedAtJson(e.raised_at);
   out["failure"] = FailureJson(e.failure);
   out["pins"] = PinsJson(e.pins);
   out["program"] = ProgramJson(e.program);
@@ -247,9 +253,9 @@ Json ExplanationJson(const answers::Explanation& e) {
   return out;
 }
 
-std::string ToJson(const std::vector<answers::Explanation>& explanations) {
+std::string ToJson(const std::vector<answers::Explanation>& explanations, bool as_list) {
   const Json out =
-      explanations.size() == 1 ? ExplanationJson(explanations.front()) : List(explanations, ExplanationJson);
+      explanations.size() == 1 && !as_list ? ExplanationJson(explanations.front()) : List(explanations, ExplanationJson);
   return out.ToText();
 }
 

@@ -14,8 +14,9 @@ namespace ashlar::report {
 // One, to be put into a larger document.
 Json ExplanationJson(const answers::Explanation& explanation);
 
-// Two-space indentation, keys in a fixed order, a newline at the end.
-std::string ToJson(const std::vector<answers::Explanation>& explanations);
+// Two-space indentation, keys in a fixed order, a newline at the end. One value, or a list where there are several or
+// `as_list` asks for one.
+std::string ToJson(const std::vector<answers::Explanation>& explanations, bool as_list = false);
 
 }  // namespace ashlar::report
 

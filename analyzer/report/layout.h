@@ -3,19 +3,35 @@
 #define ASHLAR_ANALYZER_REPORT_LAYOUT_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
 namespace ashlar::report {
 
-inline constexpr std::size_t kTextWidth = 100;
+inline constexpr std::size_t kTextWidth = 100;  // where no terminal says otherwise
+inline constexpr std::size_t kLeastTextWidth = 60;
+inline constexpr std::size_t kMostTextWidth = 200;
 
-// Words up to kTextWidth columns, further lines indented by `indent`; the caller has indented the first. Ends the line.
+// Of every report from here on: what a program sets once, before it prints. Clamped to the two limits above; nullopt:
+// kTextWidth for sentences, and rows as long as they are.
+void SetTextWidth(std::optional<std::size_t> columns);
+std::size_t TextWidth();
+
+// The room of a label that ends a row, `before` columns into it; `usual` where no terminal says otherwise.
+std::size_t LabelRoom(std::size_t before, std::size_t usual);
+
+// Words up to TextWidth() columns, further lines indented by `indent`; the caller has indented the first. Ends the line.
 void AppendWrapped(const std::string& text, std::size_t indent, std::string& out);
 
 // An empty line, the title, and the remark in brackets if there is one.
 void AppendSection(absl::string_view title, absl::string_view remark, std::string& out);
+
+// Breaks the lines that are longer than the width that was set at blanks, further parts indented by 4 more; those in
+// `verbatim` (leading blanks apart) and the line to paste stay as they are. Without a width: the text as it is.
+std::string Fitted(const std::string& text, const std::vector<std::string>& verbatim);
 
 }  // namespace ashlar::report
 

@@ -18,4 +18,13 @@ std::string Shortened(const std::string& text, std::size_t width) {
   return text.substr(0, end) + "...";
 }
 
+std::string MiddleCut(const std::string& text, std::size_t width) {
+  constexpr std::size_t kDots = 3;
+  if (text.size() <= width || width <= kDots + 2) return Shortened(text, width);
+  const std::size_t head = (width - kDots) / 2;
+  std::size_t tail = text.size() - (width - kDots - head);
+  while (tail < text.size() && (static_cast<unsigned char>(text[tail]) & 0xc0) == 0x80) ++tail;
+  return Shortened(text, head) + "..." + text.substr(tail);
+}
+
 }  // namespace ashlar::report

@@ -13,6 +13,11 @@ std::string Printable(std::string text);
 // At most `width` bytes, cut between characters of UTF-8.
 std::string Shortened(const std::string& text, std::size_t width);
 
+// The same with the middle left out, where the text is longer: the beginning and the end tell more of a label.
+//
+//   "a_very_long_package_name.py:123 forward"  ->  "a_very_long_p...123 forward"
+std::string MiddleCut(const std::string& text, std::size_t width);
+
 }  // namespace ashlar::report
 
 #endif  // ASHLAR_ANALYZER_REPORT_PRINTABLE_H_

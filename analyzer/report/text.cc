@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
 #include "analyzer/report/failure_text.h"
@@ -23,7 +24,8 @@
 namespace ashlar::report {
 namespace {
 
-constexpr std::size_t kBarCells = 36;
+constexpr std::size_t kMostBarCells = 36;
+constexpr std::size_t kBeforeBar = 38;  // columns
 constexpr std::size_t kMostCauses = 3;
 constexpr std::size_t kMostCauseLines = 6;
 constexpr std::size_t kMostCauseLinesOfFailure = 4;  // beside why it failed
@@ -35,7 +37,8 @@ constexpr std::size_t kLabelWidth = 90;
 std::string Bar(std::uint64_t bytes, std::uint64_t most) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   if (most == 0 || bytes == 0) return "";
-  const double cells = static_cast<double>(bytes) / static_cast<double>(most) * kBarCells;
+  const double cells = static_cast<double>(bytes) / static_cast<double>(most) *
+                       static_cast<double>(std::min(kMostBarCells, TextWidth() - kBeforeBar));
   auto eighths = static_cast<std::size_t>(std::llround(cells * 8));
   if (eighths == 0) eighths = 1;
   std::string out;
@@ -165,8 +168,17 @@ void AppendCauses(const answers::Explanation& e, std::string& out) {
 void AppendLines(const std::vector<analyses::LabelledStack>& lines, std::string& out) {
   for (const analyses::LabelledStack& row : lines) {
     out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(row.bytes), FormatCount(row.blocks),
-                           Shortened(Printable(row.label), kLabelWidth));
+                           MiddleCut(Printable(row.label), LabelRoom(32, kLabelWidth)));
   }
+}
+
+// The path in lines of the report's width, each part whole.
+void AppendRaisedAt(const answers::Explanation& e, std::string& out) {
+  if (!e.raised_at.has_value()) return;
+  AppendSection("WHERE IN THE PROGRAM", "the traceback: the program's own lines, outermost first", out);
+  out += "  ";
+  AppendWrapped(absl::StrJoin(e.raised_at->path, " > "), 2, out);
+  if (!e.raised_at->code.empty()) absl::StrAppend(&out, "    ", Printable(e.raised_at->code), "\n");
 }
 
 void AppendStacks(const answers::Explanation& e, std::string& out) {
@@ -285,6 +297,7 @@ std::string ToText(const answers::Explanation& e) {
   }
   if (e.evidence.empty()) absl::StrAppend(&out, verdict, "\n");
   if (!e.verdict_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
+  AppendRaisedAt(e, out);
   AppendAccounting(e, out);
   AppendCauses(e, out);
   AppendProgramRemedy(e, out);

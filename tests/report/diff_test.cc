@@ -125,6 +125,57 @@ TEST(DiffTest, HandMadeNumbers) {
   EXPECT_THAT(report::ToText(*diff), HasSubstr("only in B"));
 }
 
+// A run whose blocks were allocated on these lines of one file, each of as many MiB as said.
+struct DiffLine {
+  std::int64_t line;
+  std::string function;
+  std::uint64_t mib;
+};
+
+trace::Snapshot RunOfLines(const std::vector<DiffLine>& lines) {
+  trace::Snapshot out;
+  std::uint64_t at = std::uint64_t{1} << 40;
+  for (const DiffLine& line : lines) {
+    const trace::FrameId frame = out.stacks.InternFrame("train.py", line.line, line.function);
+    const trace::StackId stack = out.stacks.InternStack({&frame, 1});
+    const std::uint64_t bytes = line.mib * kMiB;
+    out.segments.push_back(
+        {0, at, bytes, Stream{}, false, false, {}, stack, {{at, bytes, bytes, trace::BlockState::kLive, stack}}});
+    at += bytes;
+  }
+  return out;
+}
+
+Json StackRows(const std::vector<DiffLine>& a, const std::vector<DiffLine>& b) {
+  const absl::StatusOr<answers::DiffAnswer> diff =
+      answers::MakeDiff("a", DiffMustTrace(readers::WriteTorchSnapshot(RunOfLines(a))), "b",
+                        DiffMustTrace(readers::WriteTorchSnapshot(RunOfLines(b))), DiffMoment::kEnd);
+  EXPECT_TRUE(diff.ok()) << diff.status();
+  SchemaCheck schema(DiffSchema());
+  return ExpectSoundDiff(*diff, schema)["by_stack"];
+}
+
+TEST(DiffTest, LinesThatMovedDifferInNothing) {
+  // Lines 10 and 11 became 11 and 12: the number 11 stands for another line on each side.
+  const Json rows = StackRows({{10, "step", 30}, {11, "step", 40}, {20, "load", 50}},
+                              {{11, "step", 30}, {12, "step", 40}, {21, "load", 50}});
+  ASSERT_EQ(rows.size(), 3u);
+  for (const Json& row : rows) {
+    EXPECT_EQ(row["found_in"], "both") << row;
+    EXPECT_EQ(row["difference"]["in_use_bytes"], 0) << row;
+  }
+  EXPECT_EQ(RowOf(rows, "train.py:11 step")["a"]["in_use_bytes"], 30 * kMiB);
+}
+
+TEST(DiffTest, ALineMoreInAFunctionIsOne) {
+  const Json rows = StackRows({{10, "step", 30}}, {{10, "step", 30}, {11, "step", 40}});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(RowOf(rows, "train.py:11 step")["found_in"], "b");
+  const Json other = StackRows({{10, "step", 30}}, {{10, "load", 30}});  // the same line of another function
+  EXPECT_EQ(RowOf(other, "train.py:10 step")["found_in"], "a");
+  EXPECT_EQ(RowOf(other, "train.py:10 load")["found_in"], "b");
+}
+
 TEST(DiffTest, PendingBlocksCount) {
   Recording a("", kGiB), b("", kGiB);
   a.Allocate(30 * kMiB);

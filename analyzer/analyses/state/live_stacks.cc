@@ -20,18 +20,14 @@ bool IsPython(const trace::Frame& frame) { return absl::EndsWith(frame.file, ".p
 // How far a frame is from the user's own code: 0 their file, 1 an installed package, 2 the framework itself.
 int Distance(const trace::Frame& frame) {
   if (absl::StrContains(frame.file, "/torch/") || absl::StrContains(frame.file, "\\torch\\")) return 2;
-  return absl::StrContains(frame.file, "site-packages") ? 1 : 0;
+  if (absl::StrContains(frame.file, "/ashlar_hollow/")) return 2;  // stands in for the framework in a dry run
+  if (absl::StrContains(frame.file, "/lib/python3.") || absl::StartsWith(frame.file, "<frozen ")) return 1;
+  return absl::StrContains(frame.file, "site-packages") || absl::StrContains(frame.file, "dist-packages") ? 1 : 0;
 }
 
 std::string ShortPath(const std::string& path) {
   const std::size_t slash = path.find_last_of("/\\");
   return slash == std::string::npos ? path : path.substr(slash + 1);
-}
-
-std::string FrameLabel(const trace::Frame& frame) {
-  std::string out = ShortPath(frame.file);
-  if (frame.line > 0) absl::StrAppend(&out, ":", frame.line);
-  return absl::StrCat(out, out.empty() ? "" : " ", frame.function);
 }
 
 // "model.py:12" of `  File "/home/ada/model.py", line 12, in forward`; empty for other lines.
@@ -109,6 +105,26 @@ std::string ScopeLabel(const trace::StackTable& stacks, absl::Span<const trace::
 }
 
 }  // namespace
+
+std::string FrameLabel(const trace::Frame& frame) {
+  std::string out = ShortPath(frame.file);
+  if (frame.line > 0) absl::StrAppend(&out, ":", frame.line);
+  return absl::StrCat(out, out.empty() ? "" : " ", frame.function);
+}
+
+std::vector<std::size_t> NearestFrames(absl::Span<const trace::Frame> frames) {
+  std::vector<std::size_t> out;
+  int nearest = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const int distance = Distance(frames[i]);
+    if (out.empty() || distance < nearest) {
+      out.clear();
+      nearest = distance;
+    }
+    if (distance == nearest) out.push_back(i);
+  }
+  return out;
+}
 
 std::vector<LiveStack> LiveStacks(const timeline::State& state) {
   std::map<trace::StackId, LiveStack> groups;

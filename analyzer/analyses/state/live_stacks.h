@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "allocator/trace/stack_table.h"
 #include "analyzer/timeline/start_state.h"
 
@@ -25,6 +26,11 @@ std::vector<LiveStack> LiveStacks(const timeline::State& state);
 // fx node and the line it was made from; of scopes "layer < forward"; of a native program NativeLine; else the
 // autograd node or operator; "no stack recorded" without any.
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
+
+// The labels of the frames that are nearest to the user's own code, in the order given: of their files, else of installed
+// packages, else of the framework. Their indices in `frames`.
+std::vector<std::size_t> NearestFrames(absl::Span<const trace::Frame> frames);
+std::string FrameLabel(const trace::Frame& frame);
 
 // The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label.
 struct LabelledStack {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/state/live_stacks.h"
@@ -65,16 +67,63 @@ std::string PhaseLabel(const DiffSide& side, const timeline::BlockSpan& block) {
   return phase.empty() ? "no phase known" : phase;
 }
 
+// "model.py:56 mlp" without its line: "model.py mlp"; nullopt where the label names none.
+struct LabelLine {
+  std::string place;
+  std::uint64_t line = 0;
+};
+
+std::optional<LabelLine> LineOf(const std::string& label) {
+  const std::size_t colon = label.rfind(".py:");
+  if (colon == std::string::npos) return std::nullopt;
+  const std::size_t begin = colon + 4;
+  const std::size_t end = std::min(label.find(' ', begin), label.size());
+  LabelLine out;
+  if (!absl::SimpleAtoi(label.substr(begin, end - begin), &out.line)) return std::nullopt;
+  out.place = absl::StrCat(label.substr(0, colon + 3), label.substr(end));
+  return out;
+}
+
+// The labels of each function of a file, by line.
+std::map<std::string, std::map<std::uint64_t, std::string>> ByFunction(const Groups& groups) {
+  std::map<std::string, std::map<std::uint64_t, std::string>> out;
+  for (const auto& [label, group] : groups) {
+    if (const std::optional<LabelLine> line = LineOf(label)) out[line->place][line->line] = label;
+  }
+  return out;
+}
+
+// The rows of one side under the labels of the other: a function that allocates on as many lines on both sides has them
+// in the same order, whatever was inserted above them. A line number alone says nothing where the program was edited.
+Groups FollowMovedLines(const Groups& a, const Groups& b) {
+  const auto lines_of_a = ByFunction(a);
+  const auto lines_of_b = ByFunction(b);
+  std::map<std::string, std::string> moved;
+  for (const auto& [place, lines] : lines_of_a) {
+    const auto there = lines_of_b.find(place);
+    if (there == lines_of_b.end() || there->second.size() != lines.size()) continue;
+    auto to = there->second.begin();
+    for (const auto& [line, label] : lines) moved[label] = (to++)->second;
+  }
+  Groups out;
+  for (const auto& [label, group] : a) {
+    const auto to = moved.find(label);
+    out[to == moved.end() ? label : to->second] = group;
+  }
+  return out;
+}
+
 class Views {
  public:
   void AddSide(const DiffSide& side, SideOfRow which) {
-    Groups stacks, sizes, phases, segments;
+    Groups sizes, phases, segments;
+    Groups& own_stacks = which == &DiffRow::a ? a_stacks_ : b_stacks_;
     std::map<trace::StackId, std::string> labels;
     for (const timeline::BlockSpan& block : side.timeline->blocks()) {
       if (!block.IsActiveAfter(side.moment)) continue;
       const auto [label, is_new] = labels.try_emplace(block.stack);
       if (is_new) label->second = StackLabel(*side.stacks, block.stack);
-      AddBlock(block, side.moment, stacks[label->second]);
+      AddBlock(block, side.moment, own_stacks[label->second]);
       AddBlock(block, side.moment,
                sizes[absl::StrCat(block.is_small_pool ? "small, " : "large, ", PowerClass(block.size_bytes))]);
       AddBlock(block, side.moment, phases[PhaseLabel(side, block)]);
@@ -82,13 +131,16 @@ class Views {
     for (const timeline::StateSegment& segment : side.timeline->StateAt(side.moment).segments) {
       AddSegment(segment, segments[SegmentLabel(segment)]);
     }
-    Put(stacks, which, by_stack_);
     Put(sizes, which, by_size_);
     Put(phases, which, by_phase_);
     Put(segments, which, by_segment_);
   }
 
-  StateDiff Finish() { return {{}, {}, Sorted(by_stack_), Sorted(by_size_), Sorted(by_phase_), Sorted(by_segment_)}; }
+  StateDiff Finish() {
+    Put(FollowMovedLines(a_stacks_, b_stacks_), &DiffRow::a, by_stack_);
+    Put(b_stacks_, &DiffRow::b, by_stack_);
+    return {{}, {}, Sorted(by_stack_), Sorted(by_size_), Sorted(by_phase_), Sorted(by_segment_)};
+  }
 
  private:
   using Rows = std::map<std::string, DiffRow>;
@@ -112,6 +164,7 @@ class Views {
     return out;
   }
 
+  Groups a_stacks_, b_stacks_;
   Rows by_stack_, by_size_, by_phase_, by_segment_;
 };
 

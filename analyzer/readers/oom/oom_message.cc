@@ -127,6 +127,7 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text) {
     ReadWindow(text, begin, end, from, until, consumed, out);
   }
   oom::JoinFindings(out);
+  for (OomMessage& message : out) message.traceback = TracebackBefore(text, message.byte_offset);
   return out;
 }
 

@@ -23,6 +23,7 @@
 
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/readers/oom/oom_traceback.h"
 
 namespace ashlar::readers {
 
@@ -76,6 +77,7 @@ struct OomMessage {
   std::vector<ProcessUse> processes;   // in the order told
   std::vector<NamedFigure> details;
   std::vector<trace::Note> notes;
+  std::vector<TracebackLine> traceback;  // that ends at this message, outermost first
 
   // Adds one to the note of this name, or begins it.
   void AddNote(absl::string_view name, absl::string_view message);

@@ -182,10 +182,7 @@ void ReadHint(TorchReader& reader, absl::string_view backend) {
   }
   look = cursor;
   if (!look.SkipPast("Ifreserved", 8)) {
-    // Under expandable segments the sentences end without the advice; only what follows tells that nothing is missing.
-    look = cursor;
-    const bool goes_on = look.Take(".") && !look.AtEnd() && !look.Sees(".");
-    seen.complete = seen.closed && (seen.bracket || goes_on);
+    seen.complete = seen.closed && seen.bracket;
     return;
   }
   seen.hint = true;

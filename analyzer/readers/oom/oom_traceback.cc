@@ -1,0 +1,75 @@
+#include "analyzer/readers/oom/oom_traceback.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "analyzer/readers/oom/oom_message_prefix.h"
+#include "analyzer/readers/utf8.h"
+
+namespace ashlar::readers {
+namespace {
+
+constexpr absl::string_view kHead = "Traceback (most recent call last)";
+constexpr std::size_t kReachBytes = std::size_t{1} << 17;  // of a traceback, and of what interleaves with it
+constexpr std::size_t kMostLinesAfter = 12;                // source, marks and the exception behind the last frame
+
+// "[rank0]: " of a line, without blanks; a timestamp alone names nobody.
+absl::string_view SpeakerOf(absl::string_view line) {
+  const absl::string_view words = absl::StripLeadingAsciiWhitespace(line);
+  const bool is_named = absl::StartsWith(words, "[rank") || absl::StartsWith(words, "(");
+  return is_named ? words.substr(0, words.find_first_of("])")) : absl::string_view();
+}
+
+absl::string_view WithoutPrefix(absl::string_view line) {
+  for (std::size_t length = 0; (length = oom::LinePrefixLength(line)) > 0;) line.remove_prefix(length);
+  return line;
+}
+
+// `File "train.py", line 12, in step`
+std::optional<trace::Frame> FrameOf(absl::string_view line) {
+  line = absl::StripAsciiWhitespace(line);
+  if (!absl::ConsumePrefix(&line, "File \"")) return std::nullopt;
+  const std::size_t quote = line.find("\", line ");
+  if (quote == absl::string_view::npos) return std::nullopt;
+  trace::Frame frame;
+  frame.file = ToUtf8(line.substr(0, quote));
+  line.remove_prefix(quote + 8);
+  const std::size_t comma = std::min(line.find(", in "), line.size());
+  if (!absl::SimpleAtoi(line.substr(0, comma), &frame.line) || frame.line < 0) return std::nullopt;
+  if (comma < line.size()) frame.function = ToUtf8(line.substr(comma + 5));
+  return frame;
+}
+
+bool IsMarks(absl::string_view code) { return code.find_first_not_of("^~ .") == absl::string_view::npos; }
+
+}  // namespace
+
+std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t message_offset) {
+  message_offset = std::min(message_offset, text.size());
+  const std::size_t from = message_offset > kReachBytes ? message_offset - kReachBytes : 0;
+  const absl::string_view before = text.substr(from, message_offset - from);
+  const std::size_t line_begin = before.rfind('\n') == absl::string_view::npos ? 0 : before.rfind('\n') + 1;
+  const absl::string_view speaker = SpeakerOf(before.substr(line_begin));
+  std::vector<TracebackLine> out;
+  std::size_t after = kMostLinesAfter + 1;  // lines since the last frame
+  for (const absl::string_view line : absl::StrSplit(before, '\n')) {
+    if (SpeakerOf(line) != speaker) continue;
+    if (absl::StrContains(line, kHead)) out.clear();
+    const absl::string_view words = absl::StripAsciiWhitespace(WithoutPrefix(line));
+    if (std::optional<trace::Frame> frame = FrameOf(words)) {
+      if (out.size() == kMostTracebackLines) out.erase(out.begin());
+      out.push_back({*std::move(frame), ""});
+      after = 0;
+    } else if (++after == 1 && !out.empty() && !IsMarks(words)) {
+      out.back().code = ToUtf8(words);
+    }
+  }
+  if (after > kMostLinesAfter) out.clear();
+  return out;
+}
+
+}  // namespace ashlar::readers
