@@ -35,7 +35,9 @@ bool SaysTheSame(const Explanation& a, const Explanation& b) {
                     of.tried_bytes, of.request_bytes, of.request_interval, of.headroom, of.next_step, of.next_lines,
                     of.notes);
   };
-  const auto path = [](const Explanation& of) { return of.raised_at ? of.raised_at->path : std::vector<std::string>{}; };
+  const auto path = [](const Explanation& of) {
+    return of.raised_at ? of.raised_at->path : std::vector<std::string>{};
+  };
   return parts(a) == parts(b) && path(a) == path(b) && SameCauses(a, b);
 }
 

@@ -86,7 +86,8 @@ void AddFromMessage(const std::string& name, const OomMessage& message, Explanat
   if (message.limit.has_value()) tell("the process may hold ", message.limit->InWords());
   for (const readers::ProcessUse& process : message.processes) {
     if (!process.used.has_value()) continue;
-    const std::string who = process.is_this_process ? "this process" : absl::StrCat("process ", process.pid.value_or(0));
+    const std::string who =
+        process.is_this_process ? "this process" : absl::StrCat("process ", process.pid.value_or(0));
     tell(who, " has ", process.used->InWords(), " in use");
   }
   if (!told.empty()) Note("told_by_message", absl::StrCat("from the message: ", told), out);
@@ -114,8 +115,10 @@ class Together {
  public:
   Together(const std::vector<NamedInput>& inputs, const ExplainOptions& options) : inputs_(inputs), options_(options) {
     for (const NamedInput& input : inputs) {
-      if (input.input.messages() != nullptr) left_.push_back(*input.input.messages());
-      else left_.emplace_back();
+      if (input.input.messages() != nullptr)
+        left_.push_back(*input.input.messages());
+      else
+        left_.emplace_back();
     }
   }
 
@@ -161,8 +164,7 @@ class Together {
 
   absl::StatusOr<std::vector<Explanation>> Joined(const NamedInput& input, const std::string& name,
                                                   const OomMessage& message, const RecordedFailure& failure) {
-    absl::StatusOr<std::vector<Explanation>> out =
-        Explain(input.input, WithMessage(message, failure.device, options_));
+    absl::StatusOr<std::vector<Explanation>> out = Explain(input.input, WithMessage(message, failure.device, options_));
     if (out.ok()) AddFromMessage(name, message, out->front());
     return out;
   }
@@ -180,8 +182,8 @@ class Together {
     for (std::size_t i = 0; i < left_.size(); ++i) {
       if (left_[i].empty()) continue;
       Note("another_failure",
-           absl::StrCat("no message in ", inputs_[i].name, " is of this snapshot's failure: ",
-                        Differs(left_[i].back(), snapshot, options_.replay.device)),
+           absl::StrCat("no message in ", inputs_[i].name,
+                        " is of this snapshot's failure: ", Differs(left_[i].back(), snapshot, options_.replay.device)),
            out);
     }
   }

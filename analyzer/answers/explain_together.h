@@ -1,5 +1,6 @@
 // Explains several inputs at once. A text with a message beside the snapshot of the same failure makes one answer: the
-// snapshot's history, with what the message adds to it (the device's memory, what is in use by all processes, the limit).
+// snapshot's history, with what the message adds to it (the device's memory, what is in use by all processes, the
+// limit).
 //
 //   std::vector<NamedInput> inputs;   // "error.log" and "snapshot.pickle", loaded
 //   absl::StatusOr<std::vector<Explanation>> explanations = ExplainTogether(inputs, options);

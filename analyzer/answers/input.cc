@@ -17,7 +17,8 @@ bool Takes(const InputRule& rule, readers::Holds holds) {
 
 constexpr absl::string_view kNoMessage =
     "this text speaks of memory that ran out, but holds no message of it that is known here; give the lines around "
-    "\"out of memory\" as the program printed them, or a snapshot: torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")";
+    "\"out of memory\" as the program printed them, or a snapshot: "
+    "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")";
 
 }  // namespace
 

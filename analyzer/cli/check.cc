@@ -65,7 +65,8 @@ int RunCheck(const CheckFlags& flags) {
       return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: ", status.message())));
     }
   }
-  if (!Print(flags.json ? report::ToJson(report) : Colored(report::Fitted(report::ToText(report), {})))) return kUnreadable;
+  if (!Print(flags.json ? report::ToJson(report) : Colored(report::Fitted(report::ToText(report), {}))))
+    return kUnreadable;
   return report.Passed() ? kOk : kCheckFailed;
 }
 

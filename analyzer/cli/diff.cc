@@ -48,7 +48,8 @@ int RunDiff(const DiffFlags& flags) {
   line.Show("comparing the two");
   const absl::StatusOr<answers::DiffAnswer> diff = answers::MakeDiff(flags.a, *a, flags.b, *b, *moment);
   if (!diff.ok()) return FailLoad(diff.status());
-  return Print(flags.json ? report::ToJson(*diff) : Colored(report::Fitted(report::ToText(*diff), {}))) ? kOk : kUnreadable;
+  return Print(flags.json ? report::ToJson(*diff) : Colored(report::Fitted(report::ToText(*diff), {}))) ? kOk
+                                                                                                        : kUnreadable;
 }
 
 }  // namespace

@@ -131,7 +131,9 @@ int RunSweep(const SweepFlags& flags) {
   absl::StatusOr<answers::SweepAnswer> answer = RunWithProgress(std::move(inputs), *sweep, flags.seconds, line);
   if (!answer.ok()) return Fail(kUsage, answer.status());
   answer->rows_shown = static_cast<std::size_t>(flags.rows);
-  return Print(flags.json ? report::ToJson(*answer) : Colored(report::Fitted(report::ToText(*answer), {}))) ? kOk : kUnreadable;
+  return Print(flags.json ? report::ToJson(*answer) : Colored(report::Fitted(report::ToText(*answer), {})))
+             ? kOk
+             : kUnreadable;
 }
 
 }  // namespace

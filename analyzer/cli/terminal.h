@@ -8,8 +8,8 @@
 
 namespace ashlar::cli {
 
-// Reports are as wide as COLUMNS says, else as the terminal on stdout, within 60 to 200 columns. Where there is neither,
-// they keep their usual width: a file has the same text on every machine.
+// Reports are as wide as COLUMNS says, else as the terminal on stdout, within 60 to 200 columns. Where there is
+// neither, they keep their usual width: a file has the same text on every machine.
 void FollowTerminal();
 
 // --color auto|always|never. auto: on a terminal that is not "dumb", unless NO_COLOR is set to anything.

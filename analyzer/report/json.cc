@@ -254,8 +254,8 @@ Json ExplanationJson(const answers::Explanation& e) {
 }
 
 std::string ToJson(const std::vector<answers::Explanation>& explanations, bool as_list) {
-  const Json out =
-      explanations.size() == 1 && !as_list ? ExplanationJson(explanations.front()) : List(explanations, ExplanationJson);
+  const Json out = explanations.size() == 1 && !as_list ? ExplanationJson(explanations.front())
+                                                        : List(explanations, ExplanationJson);
   return out.ToText();
 }
 

@@ -50,8 +50,10 @@ std::string Fitted(const std::string& text, const std::vector<std::string>& verb
     const absl::string_view words = absl::StripLeadingAsciiWhitespace(line);
     const bool stays = Columns(line) <= width || absl::StartsWith(line, "PASTE") ||
                        std::find(verbatim.begin(), verbatim.end(), words) != verbatim.end();
-    if (stays) absl::StrAppend(&out, line);
-    else AppendBroken(line, width, out);
+    if (stays)
+      absl::StrAppend(&out, line);
+    else
+      AppendBroken(line, width, out);
     out += "\n";
   }
   return out;

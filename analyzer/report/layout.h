@@ -23,7 +23,8 @@ std::size_t TextWidth();
 // The room of a label that ends a row, `before` columns into it; `usual` where no terminal says otherwise.
 std::size_t LabelRoom(std::size_t before, std::size_t usual);
 
-// Words up to TextWidth() columns, further lines indented by `indent`; the caller has indented the first. Ends the line.
+// Words up to TextWidth() columns, further lines indented by `indent`; the caller has indented the first. Ends the
+// line.
 void AppendWrapped(const std::string& text, std::size_t indent, std::string& out);
 
 // An empty line, the title, and the remark in brackets if there is one.

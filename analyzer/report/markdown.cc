@@ -18,11 +18,13 @@ constexpr std::size_t kMostMarkdownCauses = 3;
 
 using Cells = std::vector<std::string>;
 
-void AppendCells(const Cells& cells, std::string& out) { absl::StrAppend(&out, "| ", absl::StrJoin(cells, " | "), " |\n"); }
+void AppendCells(const Cells& cells, std::string& out) {
+  absl::StrAppend(&out, "| ", absl::StrJoin(cells, " | "), " |\n");
+}
 
 // `marks`: the line below the heads, "---:" for a column of figures.
-void AppendTable(absl::string_view title, absl::string_view remark, const Cells& heads, const Cells& marks, const std::vector<Cells>& rows,
-                 std::string& out) {
+void AppendTable(absl::string_view title, absl::string_view remark, const Cells& heads, const Cells& marks,
+                 const std::vector<Cells>& rows, std::string& out) {
   if (rows.empty()) return;
   absl::StrAppend(&out, "\n**", title, "**", remark, "\n\n");
   AppendCells(heads, out);
@@ -100,12 +102,15 @@ void AppendHolders(const answers::Explanation& e, std::string& out) {
 void AppendSettings(const answers::Explanation& e, std::string& out) {
   std::vector<Cells> rows;
   for (const remedies::WhatIfRow& row : e.what_if) {
-    const std::string conf = absl::StrCat(row.conf.empty() ? "default" : row.conf, row.is_baseline ? " (recorded)" : "");
-    const std::string outcome = !row.feasible.has_value() ? "" : row.ooms == 0 ? "fits" : absl::StrCat(row.ooms, " OOM");
+    const std::string conf =
+        absl::StrCat(row.conf.empty() ? "default" : row.conf, row.is_baseline ? " (recorded)" : "");
+    const std::string outcome = !row.feasible.has_value() ? ""
+                                : row.ooms == 0           ? "fits"
+                                                          : absl::StrCat(row.ooms, " OOM");
     rows.push_back({MarkdownText(conf), FormatBytes(row.peak_reserved_bytes), FormatCount(row.driver_calls), outcome});
   }
-  AppendTable("What would have helped", "", {"settings", "peak", "driver calls", ""}, {"---", "---:", "---:", "---"}, rows,
-              out);
+  AppendTable("What would have helped", "", {"settings", "peak", "driver calls", ""}, {"---", "---:", "---:", "---"},
+              rows, out);
   if (!e.advice.sentence.empty()) absl::StrAppend(&out, "\n", MarkdownText(e.advice.sentence), "\n");
   if (e.advice.paste.has_value()) AppendFence("bash", {*e.advice.paste}, out);
 }
@@ -114,7 +119,8 @@ void AppendFolded(const answers::Explanation& e, std::string& out) {
   absl::StrAppend(&out, "\n<details><summary>Notes</summary>\n\n- read: ", MarkdownText(e.source), "\n");
   if (!e.replayed_as.empty()) absl::StrAppend(&out, "- ", MarkdownText(e.replayed_as), "\n");
   for (const trace::Note& note : e.notes) {
-    absl::StrAppend(&out, "- ", MarkdownText(note.message), note.count > 1 ? absl::StrCat(" (", note.count, ")") : "", "\n");
+    absl::StrAppend(&out, "- ", MarkdownText(note.message), note.count > 1 ? absl::StrCat(" (", note.count, ")") : "",
+                    "\n");
   }
   out += "\n</details>\n";
 }

@@ -1,5 +1,6 @@
 // An explanation as Markdown, to paste into an issue: tables of what a reader asks first, the line to paste in a code
-// fence, the notes folded. The same numbers as the text and the JSON; looks right on GitHub, whatever a file's names hold.
+// fence, the notes folded. The same numbers as the text and the JSON; looks right on GitHub, whatever a file's names
+// hold.
 #ifndef ASHLAR_ANALYZER_REPORT_MARKDOWN_H_
 #define ASHLAR_ANALYZER_REPORT_MARKDOWN_H_
 

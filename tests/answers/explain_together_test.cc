@@ -21,7 +21,14 @@ constexpr std::uint64_t kFree = 81 * kMiB;
 std::string FailedRun() {
   trace::Snapshot snapshot;
   constexpr std::uint64_t kAt = std::uint64_t{1} << 40;
-  snapshot.segments.push_back({0, kAt, 256 * kMiB, Stream{}, false, false, {}, trace::kNoStack,
+  snapshot.segments.push_back({0,
+                               kAt,
+                               256 * kMiB,
+                               Stream{},
+                               false,
+                               false,
+                               {},
+                               trace::kNoStack,
                                {{kAt, 256 * kMiB, 256 * kMiB, trace::BlockState::kLive, trace::kNoStack}}});
   const auto event = [](trace::Action action, std::uint64_t address, std::uint64_t bytes) {
     trace::Event out;
@@ -115,7 +122,8 @@ TEST(ExplainTogetherTest, ARefusalDoesNotContradictItself) {
   const absl::StatusOr<Input> refused = LoadInput("an OutOfMemoryError came up", ExplainedInputs());
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("holds no message of it"));
-  EXPECT_THAT(std::string(refused.status().message()), testing::Not(testing::HasSubstr("this is an out-of-memory message")));
+  EXPECT_THAT(std::string(refused.status().message()),
+              testing::Not(testing::HasSubstr("this is an out-of-memory message")));
 }
 
 }  // namespace

@@ -183,8 +183,9 @@ void WriteOtherProcess(OomMessageVerdict& verdict) {
 void WriteVllm(const OomMessage& message, std::vector<std::string>& out) {
   const bool is_startup = message.total.has_value();
   if (message.tried && message.free) {
-    Add(out, absl::StrCat("Limit: vLLM asks for ", message.tried->InWords(), is_startup ? " of the device" : " of KV cache",
-                          " where ", message.free->InWords(), is_startup ? " is free." : " is left."));
+    Add(out,
+        absl::StrCat("Limit: vLLM asks for ", message.tried->InWords(), is_startup ? " of the device" : " of KV cache",
+                     " where ", message.free->InWords(), is_startup ? " is free." : " is left."));
   } else {
     Add(out, "Limit: gpu_memory_utilization leaves nothing for the KV cache beside the weights and the activations.");
   }
@@ -252,8 +253,7 @@ void WriteUnknown(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
   if (message.family == "pt-warning") {
     Add(out, absl::StrCat("Unknown: the device refused ", message.tried->InWords(),
-                          message.free ? absl::StrCat(", with ", message.free->InWords(), " free") : "",
-                          "."));
+                          message.free ? absl::StrCat(", with ", message.free->InWords(), " free") : "", "."));
     Add(out, std::string(kWarningAlone));
     return;
   }
@@ -321,7 +321,8 @@ const std::vector<NextStep>& NextSteps() {
       {"cudnn", kSnapshotStep, TorchLines()},
       {"nccl", kSnapshotStep, TorchLines()},
       {"vllm",
-       "vLLM logs what it measured before this line: the memory of the weights, the peak of the profiling run, and what "
+       "vLLM logs what it measured before this line: the memory of the weights, the peak of the profiling run, and "
+       "what "
        "it left for the KV cache. Run it with the line below to have the figures in the log.",
        {"VLLM_LOGGING_LEVEL=DEBUG"}},
       {"rmm",

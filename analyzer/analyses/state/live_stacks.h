@@ -27,8 +27,8 @@ std::vector<LiveStack> LiveStacks(const timeline::State& state);
 // autograd node or operator; "no stack recorded" without any.
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
 
-// The labels of the frames that are nearest to the user's own code, in the order given: of their files, else of installed
-// packages, else of the framework. Their indices in `frames`.
+// The labels of the frames that are nearest to the user's own code, in the order given: of their files, else of
+// installed packages, else of the framework. Their indices in `frames`.
 std::vector<std::size_t> NearestFrames(absl::Span<const trace::Frame> frames);
 std::string FrameLabel(const trace::Frame& frame);
 

@@ -7,7 +7,8 @@
 //
 //   StateDiff diff = DiffStates({&a, a.allocated_peak().event, &a_stacks}, {&b, b.last_event(), &b_stacks});
 //
-// Where a function allocates on as many lines on both sides, they are matched by their order: the row has the line of b.
+// Where a function allocates on as many lines on both sides, they are matched by their order: the row has the line of
+// b.
 //
 // Pure function; sizes are bytes.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STATE_STATE_DIFF_H_

@@ -1,5 +1,6 @@
 // Out-of-memory messages as people paste them: PyTorch 0.4 to 2.15 (CUDA, HIP, XPU, NPU, MPS) and the libraries it
-// calls, TensorFlow, JAX, CuPy, RMM, PaddlePaddle, ggml, Numba, vLLM. A text may hold several, inside a log or a traceback, wrapped over lines, or cut.
+// calls, TensorFlow, JAX, CuPy, RMM, PaddlePaddle, ggml, Numba, vLLM. A text may hold several, inside a log or a
+// traceback, wrapped over lines, or cut.
 //
 // Contract: any bytes are accepted and nothing aborts; a figure that a message does not tell stays nullopt, never 0; a
 // figure that cannot be true is named in `notes` and not stored. Sizes are bytes; MB and GB as these programs print

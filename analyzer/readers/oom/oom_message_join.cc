@@ -15,7 +15,9 @@ bool IsWarning(const OomMessage& message) { return message.family == "pt-warning
 
 bool Overlap(const Figure& a, const Figure& b) { return a.low_bytes <= b.high_bytes && b.low_bytes <= a.high_bytes; }
 
-bool MapsPages(const OomMessage& message) { return !message.notes.empty() && message.notes.front().name == "maps_pages"; }
+bool MapsPages(const OomMessage& message) {
+  return !message.notes.empty() && message.notes.front().name == "maps_pages";
+}
 
 // Whether `message` is the failure that `warning` announces: a message of PyTorch, of the same device and size.
 bool Announces(const OomMessage& warning, const OomMessage& message) {

@@ -48,7 +48,8 @@ std::optional<Finding> ParseAllocatorWarning(const SqueezedText& text, std::size
   const bool is_whole = ReadAfter(cursor, "(free:", 0, message, message.free, true) &&
                         ReadAfter(cursor, ",total:", 0, message, message.total, true);
   message.truncated = !is_whole;
-  if (is_mapping) message.AddNote("maps_pages", "the figure tried is one page of an expandable segment, not the request");
+  if (is_mapping)
+    message.AddNote("maps_pages", "the figure tried is one page of an expandable segment, not the request");
   finding.end = cursor.at();
   return finding;
 }
@@ -153,7 +154,8 @@ std::optional<Finding> ParseStartup(const SqueezedText& text, std::size_t at) {
   StoreFigure(message, message.free, *free, "free");
   if (!ReadAfter(cursor, "/", 16, message, message.total)) return std::nullopt;
   message.truncated = !ReadAfter(cursor, ",", 70, message, message.tried);
-  message.AddNote("startup_share", "what was tried is the share of the device that gpu_memory_utilization claims at start");
+  message.AddNote("startup_share",
+                  "what was tried is the share of the device that gpu_memory_utilization claims at start");
   finding.end = cursor.at();
   return finding;
 }
@@ -161,22 +163,22 @@ std::optional<Finding> ParseStartup(const SqueezedText& text, std::size_t at) {
 }  // namespace
 
 const std::vector<Anchor>& LibraryAnchors() {
-  static const auto& anchors = *new std::vector<Anchor>{
-      {"memoryallocationfailedwithOOMondevice", &ParseAllocatorWarning},
-      {"memorymappingfailedwithOOMondevice", &ParseAllocatorWarning},
-      {kCublas, &ParseMathLibrary<kCublas>},
-      {kHipblas, &ParseMathLibrary<kHipblas>},
-      {kCusolver, &ParseMathLibrary<kCusolver>},
-      {kCusparse, &ParseMathLibrary<kCusparse>},
-      {kCufft, &ParseMathLibrary<kCufft>},
-      {kCudnn, &ParseCudnn<kCudnn>},
-      {kCudnnDevice, &ParseCudnn<kCudnnDevice>},
-      {"Cudafailure2", &ParseNcclFailure<12>},
-      {"Cudafailure", &ParseNcclFailure<11>},
-      {"FailedtoCUDA", &ParseNcclCalloc},
-      {"Noavailablememoryforthecacheblocks", &ParseNoCacheBlocks},
-      {"KVcacheisneeded,", &ParseCacheNeeded},
-      {"Freememoryondevice", &ParseStartup}};
+  static const auto& anchors =
+      *new std::vector<Anchor>{{"memoryallocationfailedwithOOMondevice", &ParseAllocatorWarning},
+                               {"memorymappingfailedwithOOMondevice", &ParseAllocatorWarning},
+                               {kCublas, &ParseMathLibrary<kCublas>},
+                               {kHipblas, &ParseMathLibrary<kHipblas>},
+                               {kCusolver, &ParseMathLibrary<kCusolver>},
+                               {kCusparse, &ParseMathLibrary<kCusparse>},
+                               {kCufft, &ParseMathLibrary<kCufft>},
+                               {kCudnn, &ParseCudnn<kCudnn>},
+                               {kCudnnDevice, &ParseCudnn<kCudnnDevice>},
+                               {"Cudafailure2", &ParseNcclFailure<12>},
+                               {"Cudafailure", &ParseNcclFailure<11>},
+                               {"FailedtoCUDA", &ParseNcclCalloc},
+                               {"Noavailablememoryforthecacheblocks", &ParseNoCacheBlocks},
+                               {"KVcacheisneeded,", &ParseCacheNeeded},
+                               {"Freememoryondevice", &ParseStartup}};
   return anchors;
 }
 

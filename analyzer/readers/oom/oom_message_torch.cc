@@ -345,14 +345,18 @@ std::optional<Finding> ParsePlain(const SqueezedText& text, std::size_t at) {
 }  // namespace
 
 const std::vector<Anchor>& TorchAnchors() {
-  static const auto& anchors =
-      *new std::vector<Anchor>{{"CUDAoutofmemory", &ParseNamed<4>},         {"HIPoutofmemory", &ParseNamed<3>},
-                               {"XPUoutofmemory", &ParseNamed<3>},          {"NPUoutofmemory", &ParseNamed<3>},
-                               {"MPSbackendoutofmemory", &ParseMps},        {"Triedtoallocate", &ParseTried},
-                               {"Allocationwaspreemptivelyrejected", &ParseRejected},
-                               {kRuntimeError, &ParseRuntimeError},         {kCheckFail, &ParseCheckFail},
-                               {"CUDAerror:outofmemory", &ParsePlain},      {"HIPerror:outofmemory", &ParsePlain},
-                               {"CUDAdrivererror:outofmemory", &ParsePlain}};
+  static const auto& anchors = *new std::vector<Anchor>{{"CUDAoutofmemory", &ParseNamed<4>},
+                                                        {"HIPoutofmemory", &ParseNamed<3>},
+                                                        {"XPUoutofmemory", &ParseNamed<3>},
+                                                        {"NPUoutofmemory", &ParseNamed<3>},
+                                                        {"MPSbackendoutofmemory", &ParseMps},
+                                                        {"Triedtoallocate", &ParseTried},
+                                                        {"Allocationwaspreemptivelyrejected", &ParseRejected},
+                                                        {kRuntimeError, &ParseRuntimeError},
+                                                        {kCheckFail, &ParseCheckFail},
+                                                        {"CUDAerror:outofmemory", &ParsePlain},
+                                                        {"HIPerror:outofmemory", &ParsePlain},
+                                                        {"CUDAdrivererror:outofmemory", &ParsePlain}};
   return anchors;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "analyzer/readers/oom/oom_message_prefix.h"
 #include "analyzer/readers/utf8.h"
 

@@ -12,13 +12,15 @@ namespace ashlar::readers {
 namespace {
 
 constexpr char kWarning[] =
-    "[W1124 22:24:00.717584183 CUDACachingAllocator.cpp:3934] memory allocation failed with OOM on device 0 while trying "
+    "[W1124 22:24:00.717584183 CUDACachingAllocator.cpp:3934] memory allocation failed with OOM on device 0 while "
+    "trying "
     "to allocate 134217728 bytes (free: 51380224, total: 4294967296).\n";
 constexpr char kMapping[] =
     "[W1124 22:24:08.092411954 CUDACachingAllocator.cpp:528] expandable_segments: memory mapping failed with OOM on "
     "device 1 while trying to map 20971520 bytes (free: 5242880, total: 4294967296).\n";
 constexpr char kFailure[] =
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 128.00 MiB. GPU 0 has a total capacity of 4.00 GiB of "
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 128.00 MiB. GPU 0 has a total capacity of 4.00 GiB "
+    "of "
     "which 81.00 MiB is free. Including non-PyTorch memory, this process has 3.92 GiB memory in use. Of the allocated "
     "memory 3.51 GiB is allocated by PyTorch, and 13.64 MiB is reserved by PyTorch but unallocated.\n";
 
@@ -54,7 +56,8 @@ TEST(OomMessageLibrariesTest, AMappingIsOfOnePage) {
 }
 
 TEST(OomMessageLibrariesTest, WarningsJoinTheFailureTheyAnnounce) {
-  const OomMessage message = OneOf(std::string(kWarning) + kWarning + "Traceback (most recent call last):\n" + kFailure);
+  const OomMessage message =
+      OneOf(std::string(kWarning) + kWarning + "Traceback (most recent call last):\n" + kFailure);
   EXPECT_EQ(message.family, "pt-capacity");
   EXPECT_EQ(CountOf(message, "announced"), 2u);
   EXPECT_EQ(message.tried->low_bytes, 134217728u);  // to the byte
@@ -73,7 +76,8 @@ TEST(OomMessageLibrariesTest, AWarningOfAnotherDeviceOrSizeStaysAlone) {
 }
 
 TEST(OomMessageLibrariesTest, LibrariesAreNamed) {
-  const OomMessage cublas = OneOf("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`");
+  const OomMessage cublas =
+      OneOf("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`");
   EXPECT_EQ(cublas.family, "cuda-library");
   ASSERT_EQ(CountOf(cublas, "library_call"), 1u);
   EXPECT_EQ(cublas.notes.front().message, "the call that failed: cublasCreate(handle)");
@@ -88,23 +92,25 @@ TEST(OomMessageLibrariesTest, LibrariesAreNamed) {
 }
 
 TEST(OomMessageLibrariesTest, CodeAndProseAreNoFailures) {
-  for (const char* text : {"if status == 'CUBLAS_STATUS_ALLOC_FAILED': retry()", "case cublas.CUBLAS_STATUS_ALLOC_FAILED:",
-                           "Cuda failure 2 'invalid argument'", "Failed to CUDA host mapping",
-                           "raise ValueError(\"No available memory for the cache blocks. \"",
-                           "memory allocation failed with OOM on device, says the manual", "Limit: 10 items\nInUse: 3\n"}) {
+  for (const char* text :
+       {"if status == 'CUBLAS_STATUS_ALLOC_FAILED': retry()",
+        "case cublas.CUBLAS_STATUS_ALLOC_FAILED:", "Cuda failure 2 'invalid argument'", "Failed to CUDA host mapping",
+        "raise ValueError(\"No available memory for the cache blocks. \"",
+        "memory allocation failed with OOM on device, says the manual", "Limit: 10 items\nInUse: 3\n"}) {
     EXPECT_TRUE(FindOomMessages(text).empty()) << text;
   }
 }
 
 TEST(OomMessageLibrariesTest, VllmsChecks) {
   EXPECT_EQ(OneOf("ValueError: No available memory for the cache blocks. Try increasing it.").family, "vllm");
-  const OomMessage cache =
-      OneOf("ValueError: To serve at least one request with the models's max seq len (32768), (4.00 GiB KV cache is "
-            "needed, which is larger than the available KV cache memory (1.20 GiB).");
+  const OomMessage cache = OneOf(
+      "ValueError: To serve at least one request with the models's max seq len (32768), (4.00 GiB KV cache is "
+      "needed, which is larger than the available KV cache memory (1.20 GiB).");
   EXPECT_EQ(cache.tried->printed, "4.00 GiB");
   EXPECT_EQ(cache.free->printed, "1.20 GiB");
-  const OomMessage start = OneOf("ValueError: Free memory on device (10.5/23.6 GiB) on startup is less than desired GPU "
-                                 "memory utilization (0.9, 21.2 GiB).");
+  const OomMessage start = OneOf(
+      "ValueError: Free memory on device (10.5/23.6 GiB) on startup is less than desired GPU "
+      "memory utilization (0.9, 21.2 GiB).");
   EXPECT_EQ(start.total->printed, "23.6 GiB");
   EXPECT_EQ(start.tried->printed, "21.2 GiB");
   EXPECT_NEAR(static_cast<double>(start.free->MiddleBytes()), 10.5 * 1073741824.0, 1e6);
@@ -113,7 +119,8 @@ TEST(OomMessageLibrariesTest, VllmsChecks) {
 TEST(OomMessageLibrariesTest, TheLongFormOfTensorFlow) {
   const OomMessage message = OneOf(
       "W bfc_allocator.cc:275] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.20GiB.  Current allocation "
-      "summary follows.\nI bfc_allocator.cc:630] Bin (256): \tTotal Chunks: 49, Chunks in use: 49. 12.2KiB allocated for "
+      "summary follows.\nI bfc_allocator.cc:630] Bin (256): \tTotal Chunks: 49, Chunks in use: 49. 12.2KiB allocated "
+      "for "
       "chunks.\nI bfc_allocator.cc:678] Sum Total of in-use chunks: 2.61GiB\nI bfc_allocator.cc:680] Stats: \n"
       "Limit:                  3341783040\nInUse:                  2802453504\nMaxInUse:               3000000000\n");
   EXPECT_EQ(message.family, "tf-bfc");
