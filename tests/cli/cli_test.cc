@@ -181,28 +181,6 @@ TEST_F(CliTest, WhatLiesOutsideIsToldBesideTheTrace) {
   ExpectError(Run("explain " + example + " --rank " + std::string(kMessage)), 3, {"oom_message.txt"});
 }
 
-TEST_F(CliTest, SeveralFilesAreAnsweredInTurn) {
-  const std::string files = "'" + std::string(kMessage) + "' '" + std::string(kCliExample) + "'";
-  const nlohmann::json both = nlohmann::json::parse(Run("explain --json " + files).out);
-  ASSERT_TRUE(both.is_array());
-  ASSERT_EQ(both.size(), 2u);  // of two failures
-  EXPECT_EQ(both[0]["verdict"], "fragmentation");
-  EXPECT_THAT(both[1]["source"], testing::HasSubstr("PyTorch snapshot"));
-  EXPECT_THAT(both[1]["notes"].dump(), testing::HasSubstr("another_failure"));
-  ExpectError(Run("explain " + files + " " + folder_ + "none"), 3, {"none", "No such file"});
-}
-
-TEST_F(CliTest, FormatsAndColors) {
-  const std::string message = " '" + std::string(kMessage) + "'";
-  EXPECT_THAT(Run("explain --format markdown" + message).out, testing::StartsWith("### OUT OF MEMORY"));
-  EXPECT_EQ(Run("explain --format json" + message).out, Run("explain --json" + message).out);
-  EXPECT_THAT(Run("explain --color always" + message).out, testing::StartsWith("\033[1;31mOUT OF MEMORY\033[0m"));
-  EXPECT_THAT(Run("explain" + message).out, testing::Not(testing::HasSubstr("\033")));
-  EXPECT_THAT(Run("explain --json --color always" + message).out, testing::Not(testing::HasSubstr("\033")));
-  ExpectError(Run("explain --format html" + message), 2, {"--format", "'html'", "text, json, markdown"});
-  ExpectError(Run("explain --json --format text" + message), 2, {"--format"});
-}
-
 TEST_F(CliTest, EstimatesAModel) {
   const std::string models = ASHLAR_SOURCE_DIR "/tests/estimate/models/";
   const std::string bert = models + "bert-base-uncased.json --architecture BertForSequenceClassification ";

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analyzer/analyses/message/oom_message_verdict.h"
 
@@ -19,6 +20,11 @@ std::string TriedMeaning(const readers::OomMessage& message);
 
 // Fills evidence, next_step and next_lines from the figures and the kind already in `verdict`.
 void WriteEvidence(const readers::OomMessage& message, OomMessageVerdict& verdict);
+
+// The sentences of vLLM's checks, and of libraries that ask the device beside PyTorch's allocator and the warnings of
+// that allocator; the second says whether the message is one of those.
+void WriteVllm(const readers::OomMessage& message, std::vector<std::string>& out);
+bool WriteLibrary(const readers::OomMessage& message, std::vector<std::string>& out);
 
 }  // namespace ashlar::analyses::oom
 
