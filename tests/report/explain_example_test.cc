@@ -134,6 +134,11 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   ExpectSound(MustExplainSnapshot(PoolCases().front().make().snapshot), schema);
   ExpectSound(MustExplainSnapshot(LeakyProgram()), schema);
   ExpectSound(MustExplainSnapshot(Labelled(LeakingTraining())), schema);
+  const std::vector<readers::OomMessage> raised = readers::FindOomMessages(
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in step\n    loss.backward()\n"
+      "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 4.00 GiB total capacity)");
+  ASSERT_EQ(raised.size(), 1u);
+  ExpectSound(answers::ExplainMessage(raised[0], {}), schema);
   // With these every object of the schema was printed: none is there for nothing.
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
 }
