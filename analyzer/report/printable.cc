@@ -24,7 +24,7 @@ std::string MiddleCut(const std::string& text, std::size_t width) {
   const std::size_t head = (width - kDots) / 2;
   std::size_t tail = text.size() - (width - kDots - head);
   while (tail < text.size() && (static_cast<unsigned char>(text[tail]) & 0xc0) == 0x80) ++tail;
-  return Shortened(text, head) + "..." + text.substr(tail);
+  return Shortened(text, head + kDots) + text.substr(tail);
 }
 
 }  // namespace ashlar::report
