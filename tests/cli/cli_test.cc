@@ -102,7 +102,7 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
   ExpectError(Run("replay " + trace + " --warm --cold"), 2, {"--warm", "--cold"});
   ExpectError(Run("replay " + trace + " --warm"), 2, {"--warm needs a snapshot"});
   ExpectError(Run("replay " + example + " --warm --print-events"), 2, {"--print-events"});
-  for (const std::string command : {"explain ", "replay "}) {
+  for (const std::string command : {"replay ", "bound "}) {
     SCOPED_TRACE(command);
     ExpectError(Run(command + trace + " --frob"), 2, {"--frob", "--help"});
     ExpectError(Run(command + trace + " " + trace), 2, {"--help"});
