@@ -13,6 +13,7 @@ import advice_judge
 import answers
 import venvs
 from bench import HERE, start
+from held_out import HELD_OUT
 from rows import Row, Verdict
 from seeds import SEEDS
 from sizes import mib
@@ -129,4 +130,4 @@ def digest(seed):
 def rows():
     measures = {True: measure_sick, False: measure_healthy}
     return [Row('advice', seed.name, 20, lambda bench, s=seed: measures[bool(s.causes)](bench, s), is_usual=False,
-                is_measured=True, digest=digest(seed)) for seed in SEEDS]
+                is_measured=True, digest=digest(seed)) for seed in SEEDS + HELD_OUT]

@@ -1,9 +1,8 @@
 """The catalogue of seeded programs: what is run, on how much memory, and what was planted in it.
 
 `causes`: names as `ashlar explain --json` has them, the planted one first, then others that name the same thing; none:
-the program is healthy. `verdicts`: likewise, where the kind of failure is planted. Names that it does not have yet stand
-in NOT_YET_CAUSES and NOT_YET_VERDICTS: such a cause or verdict cannot be named today. `has_bytes`: the program notes the
-bytes of its sickness (seeded/note.py), and the answer's are held to them.
+the program is healthy. `verdicts`: likewise, where the kind of failure is planted. `has_bytes`: the program notes the bytes
+of its sickness (seeded/note.py), and the answer's are held to them.
 """
 import dataclasses
 
@@ -32,20 +31,15 @@ class Seed:
         return [self.function, *self.given]
 
 
-GRAPH, OUTPUTS, EVAL = ('graph_kept_alive',), ('outputs_kept', 'eval_accumulates', 'leak'), ('eval_without_no_grad',)
-HOOKS, COPIES, LONG = ('hooks_keep_activations', 'hooks'), ('model_copies', 'master_copies'), ('long_lived_tensor',)
-CACHE, SAVED, SCORES = ('kv_cache_grows', 'kv_cache'), ('activations_saved', 'activations'), ('attention_scores',)
-EXCEPTION, EMPTIED = ('exception_holds_frames', 'exceptions'), ('empty_cache_each_step', 'empty_cache')
-OUTSIDE, LIMIT = ('other_process', 'outside', 'memory_outside'), ('memory_fraction', 'limit')
+GRAPH, OUTPUTS, EVAL = ('graph_kept_alive',), ('outputs_kept', 'eval_accumulates'), ('eval_without_no_grad',)
+HOOKS, COPIES, LONG = ('hooks_keep_activations',), ('model_copies',), ('long_lived_tensor',)
+CACHE, SAVED, SCORES = ('kv_cache_grows',), ('activations_saved',), ('attention_scores',)
+EXCEPTION, EMPTIED = ('exception_holds_frames',), ('empty_cache_each_step',)
+OUTSIDE, LIMIT, GRADIENTS = ('other_process',), ('memory_fraction',), ('gradients_kept',)
 GROWING, PINS = ('growing_sizes', 'not_expandable'), ('pinned_segment', 'not_expandable')
-GRADIENTS = ('gradients_kept',)
-IS_LEAK, IS_FULL, IS_OUTSIDE, IS_HOLES = ('leak',), ('capacity',), ('outside', 'other_process'), ('fragmentation',)
-AMPLE = '80GiB'
-NOT_YET_CAUSES = {'activations', 'activations_saved', 'attention_scores', 'empty_cache', 'empty_cache_each_step',
-                  'exception_holds_frames', 'exceptions', 'hooks', 'hooks_keep_activations', 'kv_cache',
-                  'kv_cache_grows', 'leak', 'limit', 'long_lived_tensor', 'master_copies', 'memory_fraction',
-                  'memory_outside', 'model_copies', 'outputs_kept', 'outside'}
-NOT_YET_VERDICTS = {'leak', 'nearly full', 'nearly_full', 'outside'}
+IS_LEAK, IS_OUTSIDE, IS_HOLES = ('leak',), ('outside',), ('fragmentation',)
+IS_FULL = ('capacity', 'nearly_full')  # too small a card: a request may fail with a little to spare
+AMPLE, EXPANDABLE = '80GiB', 'expandable_segments:True'
 
 LEAKS = [
     Seed('leaks.history_of_losses', '8GiB', GRAPH, True, IS_LEAK),
@@ -118,11 +112,11 @@ HOLES = [
     Seed('outside.library', '7GiB', OUTSIDE, True, IS_OUTSIDE),
     Seed('outside.fraction', '8GiB', LIMIT, True, ('limit',), given=('percent=40',)),
     Seed('outside.fraction_of_images', '6GiB', LIMIT, True, ('limit',), given=('percent=25',)),
-    Seed('activations.one_long_batch by a hair', '8GiB', ('capacity',) + SAVED, True, ('nearly_full', 'nearly full',
-         'capacity'), has_bytes=False, given=('batch=5',)),
+    Seed('activations.one_long_batch by a hair', '8GiB', ('capacity',) + SAVED, True, IS_FULL,
+         has_bytes=False, given=('batch=5',)),
 ]
 
-EXPANDABLE = 'expandable_segments:True'  # has it already: without it, a setting would lower the peak by 10 % and more
+# Those with EXPANDABLE have it already: without it, a setting would lower the peak by 10 % and more.
 HEALTHY = [Seed(f'healthy.{name}', capacity, conf=''.join(conf)) for name, capacity, *conf in (
     ('decoder', AMPLE), ('checkpointed', '16GiB'), ('accumulated', '24GiB'), ('mixed_precision', AMPLE),
     ('lora', '24GiB'), ('image_net', '16GiB', EXPANDABLE), ('residual_net', AMPLE, EXPANDABLE), ('regression', AMPLE),
