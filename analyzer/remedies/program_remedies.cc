@@ -25,8 +25,27 @@ std::optional<ProgramChange> ChangeFor(CauseKind cause) {
            "parts = zip(hidden.split(1024), labels.split(1024))",
            "loss = sum(checkpoint(part, h, y, use_reentrant=False) for h, y in parts) / labels.numel()"}};
     case CauseKind::kGraphKeptAlive:
-      return ProgramChange{"keep numbers, not tensors that still know their graph",
-                           {"total_loss += loss.item()  # not: total_loss += loss"}};
+      return ProgramChange{"keep numbers, not tensors that still know their graph; cut what goes on to the next step",
+                           {"total_loss += loss.item()  # not: total_loss += loss",
+                            "loss.backward()  # not: retain_graph=True", "state = state.detach()"}};
+    case CauseKind::kOutputsKept:
+      return ProgramChange{"move what is kept off the device, or let it go", {"kept.append(output.detach().cpu())"}};
+    case CauseKind::kHooksKeepActivations:
+      return ProgramChange{"remove the hook when it has seen enough, or keep its copies in host memory",
+                           {"handle = module.register_forward_hook(hook)", "handle.remove()",
+                            "seen.append(output.detach().cpu())  # in the hook"}};
+    case CauseKind::kKvCacheGrows:
+      return ProgramChange{"give the cache its room from the start, and drop it when its sequence ends",
+                           {"key = torch.empty(batch, heads, max_length, width, device=\"cuda\", dtype=dtype)",
+                            "key[:, :, at:at + 1] = new_key  # not: key = torch.cat([key, new_key], 2)",
+                            "model.generate(ids, cache_implementation=\"static\")  # transformers"}};
+    case CauseKind::kExceptionHoldsFrames:
+      return ProgramChange{
+          "retry after the except block, when the exception and its frames are gone",
+          {"failed = False", "try:", "    step(batch)", "except torch.cuda.OutOfMemoryError:",
+           "    failed = True  # keep str(error), not the error", "if failed:", "    step(smaller(batch))"}};
+    case CauseKind::kEmptyCacheEachStep:
+      return ProgramChange{"leave the cache to the allocator", {"# remove: torch.cuda.empty_cache()"}};
     case CauseKind::kEvalWithoutNoGrad:
       return ProgramChange{"evaluate without keeping what only a backward pass needs",
                            {"with torch.inference_mode():", "    evaluate(model)"}};
@@ -51,7 +70,9 @@ std::optional<ProgramChange> ChangeFor(CauseKind cause) {
                            {"torch.cuda.current_stream().wait_stream(side_stream)",
                             "del tensor  # not: tensor.record_stream(side_stream)"}};
     case CauseKind::kGradientsKept:
-      return ProgramChange{"free the gradients after each step", {"optimizer.zero_grad(set_to_none=True)"}};
+      return ProgramChange{"clear the gradients of all parameters, and make none for those that are not trained",
+                           {"model.zero_grad(set_to_none=True)  # not only those of the optimizer",
+                            "for p in frozen.parameters(): p.requires_grad_(False)"}};
     default:
       return std::nullopt;
   }

@@ -60,6 +60,8 @@ void SeededRun::At(std::initializer_list<SeededFrame> frames) {
   stack_ = snapshot_.stacks.InternStack(ids);
 }
 
+void SeededRun::Fail(std::uint64_t bytes) { ASHLAR_CHECK(!allocator_.Allocate(bytes, Stream{}, PoolId{}).ok()); }
+
 core::Block* SeededRun::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
   if (is_out_of_memory_) return nullptr;
   absl::StatusOr<core::Block*> block = allocator_.Allocate(bytes, stream, pool);

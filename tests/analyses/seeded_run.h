@@ -56,6 +56,8 @@ class SeededRun final : public trace::EventSink {
 
   // nullptr when it ran out of memory; every later call then does nothing, as after an exception.
   core::Block* Allocate(std::uint64_t bytes, Stream stream = {}, PoolId pool = {});
+  // A request that must run out of memory, and whose error the program handles.
+  void Fail(std::uint64_t bytes);
   void Free(core::Block* block);
   void Free(std::vector<core::Block*>& blocks);  // in reverse order; empties the list
   void RecordStream(core::Block* block, Stream stream);

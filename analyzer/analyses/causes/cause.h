@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 #include "allocator/policy/options.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/failure/failed_request.h"
 #include "analyzer/analyses/message/oom_message_verdict.h"
 #include "analyzer/analyses/state/growth.h"
@@ -55,8 +56,13 @@ enum class CauseKind : std::uint8_t {
   kGradientsKept,         // gradients stay alive across micro-steps
   kRankImbalance,         // one rank peaks above the others
   kCacheBetweenPhases,    // what one phase cached cannot serve the next
+  kOutputsKept,           // what one or a few lines make stays, iteration after iteration
+  kHooksKeepActivations,  // hooks keep activations or their gradients
+  kKvCacheGrows,          // a module's tensors are replaced by slightly larger ones (torch.cat)
+  kExceptionHoldsFrames,  // a failed attempt's tensors live on beside the next attempt's
+  kEmptyCacheEachStep,    // the cache is returned in every step and obtained again
 };
-inline constexpr int kCauseCount = 25;
+inline constexpr int kCauseCount = 30;
 
 enum class Finding : std::uint8_t { kFound, kAbsent, kNotInTrace };
 enum class Confidence : std::uint8_t { kPossible, kLikely, kProven };
@@ -112,6 +118,7 @@ struct CauseHistory {
   const policy::Options* options = nullptr;               // what the allocator ran under; nullptr: not known
   const trace::RecordedSettings* settings = nullptr;      // as recorded; nullptr: they were not
   Steps steps = {};
+  std::vector<LeakGrowth> leaks = {};  // what piles up at the moment, most bytes first
   PinBlame pins = {};
   std::optional<FailedRequest> failed = {};  // only where a request failed
   std::vector<Growth> growths = {};          // AvoidableGrowths of the timeline
@@ -148,7 +155,7 @@ timeline::EventIndex MomentOf(const timeline::Timeline& timeline);
 // The timeline and what the facts point to must outlive it.
 CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& facts);
 
-// All 25 answers: found ones first, by confidence, then bytes, then kind; then absent ones; then those not in this
+// All 30 answers: found ones first, by confidence, then bytes, then kind; then absent ones; then those not in this
 // trace.
 std::vector<CauseFinding> FindCauses(const CauseContext& context);
 

@@ -1,3 +1,6 @@
+#include <utility>
+#include <vector>
+
 #include "analyzer/analyses/causes/cause.h"
 
 namespace ashlar::analyses {
@@ -17,13 +20,16 @@ timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
 
 CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& facts) {
   const timeline::EventIndex moment = MomentOf(timeline);
+  Steps steps = FindSteps(timeline, facts.stacks, facts.annotations);
+  std::vector<LeakGrowth> leaks = FindLeakGrowths(timeline, moment, facts.stacks, steps);
   return {.history = CauseHistory{.timeline = &timeline,
                                   .moment = moment,
                                   .state = timeline.StateAt(moment),
                                   .stacks = facts.stacks,
                                   .options = facts.options,
                                   .settings = facts.settings,
-                                  .steps = FindSteps(timeline, facts.stacks, facts.annotations),
+                                  .steps = std::move(steps),
+                                  .leaks = std::move(leaks),
                                   .pins = BlamePins(timeline, moment),
                                   .failed = FailureOf(timeline, facts.options),
                                   .growths = AvoidableGrowths(

@@ -70,9 +70,16 @@ CauseFinding DetectNotExpandable(const CauseContext& context);
 CauseFinding DetectLogitsSpike(const CauseContext& context);
 CauseFinding DetectOptimizerState(const CauseContext& context);
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context);
-// --- from step to step: causes_steps.cc ---
+// --- from step to step: causes_leaks.cc, causes_gradients.cc, causes_retries.cc ---
 CauseFinding DetectGraphKeptAlive(const CauseContext& context);
+CauseFinding DetectOutputsKept(const CauseContext& context);
+CauseFinding DetectHooksKeepActivations(const CauseContext& context);
+CauseFinding DetectKvCacheGrows(const CauseContext& context);
+CauseFinding DetectEvalOutputs(const CauseContext& context);  // part of DetectEvalAccumulates
 CauseFinding DetectGradientsKept(const CauseContext& context);
+CauseFinding DetectExceptionHoldsFrames(const CauseContext& context);
+CauseFinding DetectEmptyCacheEachStep(const CauseContext& context);
+// --- between ranks: causes_steps.cc ---
 CauseFinding DetectRankImbalance(const CauseContext& context);
 // --- beside the training: causes_phases.cc ---
 CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context);

@@ -10,6 +10,9 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/forward_only.h"
+#include "analyzer/analyses/causes/leak_shapes.h"
+#include "analyzer/analyses/causes/torch_frames.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -18,6 +21,7 @@ using timeline::BlockSpan;
 using timeline::EventIndex;
 
 constexpr std::size_t kLeastKept = 8;         // live blocks of one pass
+constexpr std::size_t kSurePasses = 4;        // whose graph piles up
 constexpr double kLeastKeptStacks = 0.5;      // of the forward stacks of an evaluation, alive at once
 constexpr std::size_t kLeastPredictions = 4;  // live blocks of one line
 constexpr double kMostOthersKept = 0.3;       // of the other blocks of the evaluation
@@ -68,34 +72,106 @@ struct SegmentUse {
 
 }  // namespace
 
-CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
-  constexpr CauseKind kKind = CauseKind::kEvalWithoutNoGrad;
-  std::vector<LiveBlock> kept;
+namespace {
+
+struct EvaluationKept {
+  std::vector<LiveBlock> blocks;
+  std::string evidence;
+  std::string counter_evidence;
+  bool is_growing = false;
+};
+
+// The forward lines of functions that are named as an evaluation.
+EvaluationKept KeptByName(const CauseContext& context) {
+  EvaluationKept out;
   std::size_t stacks = 0;
   std::size_t live_stacks = 0;
   for (const auto& [stack, use] : EvaluationUse(context)) {
     if (!AnyFrame(context, stack, IsForwardFrame)) continue;
     ++stacks;
     if (!use.live.empty()) ++live_stacks;
-    AppendBlocks(use.live, kept);
+    AppendBlocks(use.live, out.blocks);
   }
-  if (stacks == 0) return Absent(kKind, "no evaluation is recorded before that moment");
-  const std::uint64_t bytes = BytesOf(kept);
-  const double share = static_cast<double>(live_stacks) / static_cast<double>(stacks);
-  if (kept.size() < kLeastKept || share < kLeastKeptStacks || stacks < 2 || !IsMaterial(context, bytes)) {
-    return Absent(
-        kKind, absl::StrCat(live_stacks, " of ", stacks, " forward lines of the evaluation hold ", FormatBytes(bytes)));
+  const std::uint64_t bytes = BytesOf(out.blocks);
+  const std::string lines =
+      absl::StrCat(live_stacks, " of ", stacks, " forward lines of the evaluation hold ", FormatBytes(bytes));
+  out.counter_evidence = stacks == 0 ? "no evaluation is recorded before that moment" : lines;
+  const bool is_kept = out.blocks.size() >= kLeastKept && stacks >= 2 &&
+                       static_cast<double>(live_stacks) >= kLeastKeptStacks * static_cast<double>(stacks);
+  if (!is_kept) out.blocks.clear();
+  out.evidence = absl::StrCat(lines, " in ", out.blocks.size(), " blocks at once, as a backward pass would need them");
+  return out;
+}
+
+// The forward lines of a stretch without a backward pass.
+EvaluationKept KeptInStretch(const CauseContext& context, const TorchStacks& frames) {
+  const ForwardOnly stretch = ForwardOnlyAt(context, frames);
+  EvaluationKept out;
+  if (stretch.last_backward < 0) return out;
+  out.blocks = SavedForNothing(context, frames, stretch);
+  std::set<trace::StackId> seen;
+  for (const BlockSpan& block : context.history->timeline->blocks()) {
+    const bool is_inside = stretch.last_backward < block.alloc_event && block.alloc_event <= context.history->moment;
+    if (is_inside && frames.Of(block.stack).is_forward) seen.insert(block.stack);
   }
-  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
-  out.stacks = StacksOf(kept);
-  out.evidence.push_back(
-      absl::StrCat(live_stacks, " of ", stacks, " forward lines of the evaluation hold ", FormatBytes(bytes), " in ",
-                   kept.size(), " blocks at once, as a backward pass would need them; ", MostFrom(context, kept)));
+  const std::size_t live_stacks = StacksOf(out.blocks).size();
+  const bool is_kept = out.blocks.size() >= kLeastKept && live_stacks >= 2 &&
+                       static_cast<double>(live_stacks) >= kLeastKeptStacks * static_cast<double>(seen.size());
+  if (!is_kept) out.blocks.clear();
+  out.evidence = absl::StrCat(live_stacks, " of ", seen.size(), " forward lines of ", stretch.rounds,
+                              " passes without a backward pass hold ", FormatBytes(BytesOf(out.blocks)), " in ",
+                              out.blocks.size(), " blocks at once");
+  return out;
+}
+
+// All that passes whose graph piles up have made since the first of them.
+EvaluationKept KeptByGraph(const CauseContext& context, const TorchStacks& frames) {
+  EvaluationKept out;
+  for (const LeakGrowth& leak : context.history->leaks) {
+    if (leak.shape != LeakShape::kEvalGraph || !IsMaterial(context, leak.bytes)) continue;
+    EventIndex first = timeline::kNever;
+    for (const std::size_t index : leak.blocks) {
+      first = std::min(first, context.history->timeline->blocks()[index].alloc_event);
+    }
+    for (const LiveBlock& live : LiveBlocks(context)) {
+      const bool is_made_once = frames.Of(live.block->stack).is_made_once || live.part == ProgramPart::kOptimizer;
+      if (live.block->alloc_event >= first && !is_made_once) out.blocks.push_back(live);
+    }
+    out.is_growing = leak.steps >= kSurePasses;
+    out.evidence = absl::StrCat(leak.lines, " lines keep what they make in each of ", leak.steps,
+                                " passes, and no backward pass follows: ", FormatBytes(leak.bytes_per_step), " a pass");
+  }
+  return out;
+}
+
+}  // namespace
+
+CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
+  constexpr CauseKind kKind = CauseKind::kEvalWithoutNoGrad;
+  const TorchStacks frames(*context.history->timeline, context.history->stacks);
+  EvaluationKept best = KeptByName(context);
+  for (const EvaluationKept& other : {KeptInStretch(context, frames), KeptByGraph(context, frames)}) {
+    if (BytesOf(other.blocks) <= BytesOf(best.blocks)) continue;
+    best.blocks = other.blocks;
+    best.evidence = other.evidence;
+    best.is_growing = other.is_growing;
+  }
+  const std::uint64_t bytes = BytesOf(best.blocks);
+  if (best.blocks.empty() || !IsMaterial(context, bytes)) return Absent(kKind, best.counter_evidence);
+  CauseFinding out = Found(kKind, best.is_growing ? Confidence::kProven : Confidence::kLikely, bytes);
+  out.stacks = StacksOf(best.blocks);
+  out.evidence.push_back(absl::StrCat(best.evidence, "; ", MostFrom(context, best.blocks)));
   return out;
 }
 
 CauseFinding DetectEvalAccumulates(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kEvalAccumulates;
+  CauseFinding growing = DetectEvalOutputs(context);
+  if (growing.finding == Finding::kFound) return growing;
+  for (const LeakGrowth& leak : context.history->leaks) {
+    if (leak.shape != LeakShape::kEvalGraph || !IsMaterial(context, leak.bytes)) continue;
+    return Absent(kKind, "the evaluation keeps its whole graph, not only its outputs");
+  }
   const std::map<trace::StackId, LineUse> uses = EvaluationUse(context);
   if (uses.empty()) return Absent(kKind, "no evaluation is recorded before that moment");
   std::vector<LiveBlock> piled;

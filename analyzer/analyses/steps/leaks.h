@@ -1,7 +1,7 @@
-// Finds leaks: blocks that a whole step allocated, that outlived a whole later step, and that are still alive at the
-// end of the last whole one. A stack leaks if at least three steps left something of it behind, and 60 % of those that
-// could have (all but the last); so the optimizer's state, which the first step makes, is no leak. Without stacks all
-// blocks are one group. Pure function; sizes are bytes.
+// Finds leaks: what piles up (kept.h) from iteration to iteration and has not been let go before. It looks at two
+// moments and takes the one where more is found: the failure or the peak, where everything is still alive; and the end
+// of the last whole step, which shows leaks far smaller than what a step itself takes. Of stacks without a recorded
+// frame each size is looked at by itself. Pure function; sizes are bytes.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STEPS_LEAKS_H_
 #define ASHLAR_ANALYZER_ANALYSES_STEPS_LEAKS_H_
 
@@ -13,8 +13,9 @@
 
 namespace ashlar::analyses {
 
-// `steps` in order and apart; fewer than four give no leak. Most bytes a step first, then by stack.
-std::vector<Leak> FindLeaks(const timeline::Timeline& timeline, absl::Span<const EventRange> steps);
+// `steps` in order and apart; `stacks` may be nullptr. Most bytes a step first, then by stack.
+std::vector<Leak> FindLeaks(const timeline::Timeline& timeline, const trace::StackTable* stacks,
+                            absl::Span<const EventRange> steps);
 
 }  // namespace ashlar::analyses
 

@@ -38,7 +38,7 @@ Steps FindSteps(const timeline::Timeline& timeline, const trace::StackTable* sta
   out.phases.insert(out.phases.end(), annotated.phases.begin(), annotated.phases.end());
   std::stable_sort(out.phases.begin(), out.phases.end(),
                    [](const Phase& a, const Phase& b) { return a.events.begin < b.events.begin; });
-  out.leaks = FindLeaks(timeline, out.steps);
+  out.leaks = FindLeaks(timeline, stacks, out.steps);
   return out;
 }
 

@@ -27,12 +27,12 @@ struct Phase {
 
 enum class StepSource : std::uint8_t { kNone, kAnnotations, kPeriod };
 
-// What each step leaves behind, by stack.
+// What iterations leave behind for good, by stack.
 struct Leak {
   trace::StackId stack = trace::kNoStack;
-  std::uint64_t bytes_per_step = 0;  // the median step's
+  std::uint64_t bytes_per_step = 0;  // on average over the steps since the first that left some
   std::uint64_t blocks = 0;          // of all steps together
-  std::uint64_t bytes = 0;           // alive at the end of the last whole step
+  std::uint64_t bytes = 0;           // alive at the moment of the failure or peak, or the end of the last step
 };
 
 struct Steps {

@@ -85,10 +85,6 @@ const std::map<std::string, std::set<CauseKind>>& Justified() {
   static const auto* const kJustified = new std::map<std::string, std::set<CauseKind>>{
       // Replayed with expandable segments the peak falls from 894 to 742 MiB (17 %).
       {"075dd064", {CauseKind::kNotExpandable}},
-      // A forward pass after warm-up steps: blocks of the autograd engine from before the window, in number and size
-      // those of the parameters (192 of 10,240,000 and 143 of 41,943,040 bytes), live through it.
-      {"27533b77", {CauseKind::kGradientsKept}},
-      {"335945ae", {CauseKind::kGradientsKept}},
       // No events, final segments only: 89 blocks hold 9 segments, 386 MiB of holes in 6.2 GiB.
       {"a228b8e3", {CauseKind::kPinnedSegment}},
       // No events, final segments only: 1.28 GiB of holes in 291 segments, most of them behind single small blocks.

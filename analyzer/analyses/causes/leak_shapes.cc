@@ -1,0 +1,162 @@
+#include "analyzer/analyses/causes/leak_shapes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/failed_attempts.h"
+#include "analyzer/analyses/causes/torch_frames.h"
+#include "analyzer/analyses/steps/iterations.h"
+#include "analyzer/analyses/steps/kept.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using timeline::BlockSpan;
+using timeline::EventIndex;
+
+constexpr std::size_t kLeastGraphLines = 2;   // of a forward pass
+constexpr double kLeastGraphShare = 0.12;     // of the blocks of its forward passes that stay
+constexpr double kLeastShareOfOneLine = 0.3;  // where layers in a loop make one line of them
+constexpr double kMostHookedShare = 0.5;      // of the forward blocks: where all modules have hooks they tell nothing
+constexpr double kMostFailedShare = 0.5;      // of a leak's bytes
+
+bool IsEvaluation(ProgramPart part) {
+  return part == ProgramPart::kEvaluation || part == ProgramPart::kNoGrad || part == ProgramPart::kGeneration;
+}
+
+class ShapeSearch {
+ public:
+  ShapeSearch(const timeline::Timeline& timeline, EventIndex moment, const trace::StackTable* stacks,
+              const Steps& steps)
+      : timeline_(timeline), moment_(moment), iterations_(timeline, stacks, steps.steps), frames_(timeline, stacks) {
+    for (KeptGroup& group : KeptGroups(timeline, iterations_, moment)) {
+      const ProgramPart part = frames_.Of(group.stack).part;
+      if (part == ProgramPart::kOptimizer || part == ProgramPart::kLoading) continue;
+      groups_.push_back(std::move(group));
+    }
+    const std::vector<std::size_t> failed = BlocksOfFailedAttempts(timeline, moment, stacks, steps);
+    failed_.insert(failed.begin(), failed.end());
+  }
+
+  std::vector<LeakGrowth> Growths() {
+    FindPasses();
+    const bool is_graph = IsGraph();
+    std::map<LeakShape, LeakGrowth> out;
+    for (const KeptGroup& group : groups_) {
+      const LeakShape shape = ShapeOf(group, is_graph);
+      const bool is_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
+      if ((group.WasLetGo() && !is_evaluation) || IsOfFailedAttempts(group)) continue;
+      Add(group, shape, out[shape]);
+    }
+    std::vector<LeakGrowth> sorted;
+    for (auto& [shape, growth] : out) sorted.push_back(std::move(growth));
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const LeakGrowth& a, const LeakGrowth& b) { return a.bytes > b.bytes; });
+    return sorted;
+  }
+
+ private:
+  // When the first block came that stays, and the last backward pass was.
+  void FindPasses() {
+    for (const KeptGroup& group : groups_) {
+      if (group.is_replaced || frames_.Of(group.stack).is_copy) continue;
+      first_ = std::min(first_, timeline_.blocks()[group.blocks.front()].alloc_event);
+    }
+    std::size_t forward = 0;
+    std::size_t hooked = 0;
+    for (const BlockSpan& block : timeline_.blocks()) {
+      if (block.alloc_event < 0 || block.alloc_event > moment_) continue;
+      if (frames_.IsBackward(block)) last_backward_ = std::max(last_backward_, block.alloc_event);
+      if (!frames_.Of(block.stack).is_forward) continue;
+      ++forward;
+      if (frames_.Of(block.stack).is_hooked_inside) ++hooked;
+      if (block.alloc_event >= first_ && iterations_.At(block.alloc_event) < iterations_.At(moment_)) ++passed_;
+    }
+    do_hooks_tell_ = static_cast<double>(hooked) <= kMostHookedShare * static_cast<double>(forward);
+  }
+
+  bool IsGraph() const {
+    std::size_t lines = 0;
+    std::size_t blocks = 0;
+    std::size_t most_a_pass = 0;
+    for (const KeptGroup& group : groups_) {
+      const TorchFrames& frames = frames_.Of(group.stack);
+      if (group.is_replaced || !frames.is_forward || frames.is_hook || frames.is_copy) continue;
+      ++lines;
+      blocks += group.blocks.size();
+      most_a_pass = std::max(most_a_pass, group.blocks.size() / group.iterations);
+    }
+    const double least = lines >= kLeastGraphLines ? kLeastGraphShare : kLeastShareOfOneLine;
+    const bool has_several = lines >= kLeastGraphLines || most_a_pass >= kLeastGraphLines;
+    return has_several && static_cast<double>(blocks) >= least * static_cast<double>(passed_);
+  }
+
+  bool IsWithoutBackward(EventIndex from) const { return last_backward_ < from; }
+
+  LeakShape ShapeOf(const KeptGroup& group, bool is_graph) const {
+    const TorchFrames& frames = frames_.Of(group.stack);
+    const EventIndex born = timeline_.blocks()[group.blocks.front()].alloc_event;
+    if (frames.is_copy) return LeakShape::kOther;
+    if (group.is_replaced && frames.is_forward) return LeakShape::kCache;
+    if (is_graph && !group.is_replaced) {
+      return IsWithoutBackward(first_) ? LeakShape::kEvalGraph : LeakShape::kGraph;
+    }
+    if (frames.is_hook || (frames.is_hooked_inside && do_hooks_tell_)) return LeakShape::kHooks;
+    if (frames_.IsBackward(timeline_.blocks()[group.blocks.front()])) return LeakShape::kHooks;
+    const bool follows_training = last_backward_ >= 0 && IsWithoutBackward(born);
+    return IsEvaluation(frames.part) || follows_training ? LeakShape::kEvalOutputs : LeakShape::kOutputs;
+  }
+
+  bool IsOfFailedAttempts(const KeptGroup& group) const {
+    std::uint64_t bytes = 0;
+    for (const std::size_t index : group.blocks) {
+      if (failed_.count(index) > 0) bytes += timeline_.blocks()[index].size_bytes;
+    }
+    return static_cast<double>(bytes) > kMostFailedShare * static_cast<double>(group.bytes);
+  }
+
+  static void Add(const KeptGroup& group, LeakShape shape, LeakGrowth& out) {
+    out.shape = shape;
+    out.bytes += group.bytes;
+    out.bytes_per_step += group.is_replaced ? group.bytes_per_iteration : group.bytes / group.span;
+    out.steps = std::max(out.steps, group.is_replaced ? group.iterations : group.span);
+    out.blocks.insert(out.blocks.end(), group.blocks.begin(), group.blocks.end());
+    ++out.lines;
+  }
+
+  const timeline::Timeline& timeline_;
+  EventIndex moment_;
+  Iterations iterations_;
+  TorchStacks frames_;
+  std::vector<KeptGroup> groups_;
+  std::set<std::size_t> failed_;
+  EventIndex first_ = timeline::kNever;
+  EventIndex last_backward_ = timeline::kBeforeWindow;
+  std::size_t passed_ = 0;  // forward blocks since the first that stays, before the moment's own iteration
+  bool do_hooks_tell_ = true;
+};
+
+}  // namespace
+
+absl::string_view LeakShapeName(LeakShape shape) {
+  constexpr absl::string_view kNames[] = {"graph", "eval_graph", "hooks", "cache", "eval_outputs", "outputs", "other"};
+  return kNames[static_cast<std::size_t>(shape)];
+}
+
+std::vector<LeakGrowth> FindLeakGrowths(const timeline::Timeline& timeline, EventIndex moment,
+                                        const trace::StackTable* stacks, const Steps& steps) {
+  return ShapeSearch(timeline, moment, stacks, steps).Growths();
+}
+
+std::optional<LeakGrowth> LeakAt(const CauseContext& context) {
+  if (!context.history.has_value()) return std::nullopt;
+  for (const LeakGrowth& growth : context.history->leaks) {
+    if (growth.bytes >= kLeastMaterialBytes && IsMaterial(context, growth.bytes)) return growth;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ashlar::analyses

@@ -1,0 +1,56 @@
+// Tells what kind of leak a program has: what piles up (steps/kept.h) at one moment, sorted by what must be changed.
+//
+//   graph        blocks of many lines of a forward pass, of older iterations: their graph is still known to somebody
+//   eval_graph   the same with no backward pass since the first of them: an evaluation that records a graph
+//   hooks        what hooks keep: blocks that a hook function made, outputs of inner modules that have a hook,
+//   gradients
+//                of activations
+//   cache        tensors of a module that each round replaces by a slightly larger one (torch.cat)
+//   eval_outputs outputs of an evaluation
+//   outputs      what one or a few lines keep of each iteration
+//   other        blocks that are told by another cause: copies of a model
+//
+// Lines are told by PyTorch's own frames. Blocks of the autograd engine have no Python frame: its threads run none.
+//
+//   if (const std::optional<LeakGrowth> leak = LeakAt(context)) Print(leak->bytes, leak->bytes_per_step);
+//
+// Pure functions; sizes are bytes.
+#ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_LEAK_SHAPES_H_
+#define ASHLAR_ANALYZER_ANALYSES_CAUSES_LEAK_SHAPES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "analyzer/analyses/steps/steps.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::analyses {
+
+struct CauseContext;
+
+enum class LeakShape : std::uint8_t { kGraph, kEvalGraph, kHooks, kCache, kEvalOutputs, kOutputs, kOther };
+
+struct LeakGrowth {
+  LeakShape shape{};
+  std::uint64_t bytes = 0;               // alive at the moment, of iterations before its own
+  std::uint64_t bytes_per_step = 0;      // by which it grew, on average over `steps`
+  std::size_t steps = 0;                 // iterations over which it grew
+  std::vector<std::size_t> blocks = {};  // indices in Timeline::blocks(), by group
+  std::size_t lines = 0;                 // stacks that allocated them
+};
+
+absl::string_view LeakShapeName(LeakShape shape);  // "eval_graph"
+
+// Most bytes first; none where nothing piles up.
+std::vector<LeakGrowth> FindLeakGrowths(const timeline::Timeline& timeline, timeline::EventIndex moment,
+                                        const trace::StackTable* stacks, const Steps& steps);
+
+// The largest at the context's moment that is material (evidence.h); nullopt without one.
+std::optional<LeakGrowth> LeakAt(const CauseContext& context);
+
+}  // namespace ashlar::analyses
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_CAUSES_LEAK_SHAPES_H_

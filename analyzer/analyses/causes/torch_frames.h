@@ -1,0 +1,49 @@
+// What PyTorch's own frames in a stack say: whether a module was called, whether a hook made the block, whether the
+// innermost module has hooks; and which blocks the autograd engine made. Module.__call__ is `_call_impl` in
+// torch/nn/modules/module.py; where the module has hooks, it calls them and `forward` from `inner` (PyTorch 2.5 on), so
+// a frame right inside of these that is not `forward` is a hook. Pure functions.
+#ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_TORCH_FRAMES_H_
+#define ASHLAR_ANALYZER_ANALYSES_CAUSES_TORCH_FRAMES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "allocator/trace/stack_table.h"
+#include "analyzer/analyses/steps/program_part.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::analyses {
+
+// Of one stack.
+struct TorchFrames {
+  ProgramPart part{};
+  bool has_frames = false;
+  bool is_python = false;         // a frame of a .py file
+  bool is_forward = false;        // in a `forward` or a module's call
+  bool is_hook = false;           // a hook function allocated
+  bool is_hooked_inside = false;  // the innermost module has hooks, and another module called it
+  bool is_copy = false;           // copy.deepcopy
+  bool is_made_once = false;      // the model's constructor, .to(device), loading
+};
+
+class TorchStacks {
+ public:
+  // `stacks` may be nullptr.
+  TorchStacks(const timeline::Timeline& timeline, const trace::StackTable* stacks);
+
+  const TorchFrames& Of(trace::StackId stack) const { return stack < of_.size() ? of_[stack] : none_; }
+  // Whether requests of the window have Python stacks, a fifth of them at least, so that one without is the autograd
+  // engine's.
+  bool IsEngineTold() const { return is_engine_told_; }
+  // Of a backward pass, by its frames or by having none.
+  bool IsBackward(const timeline::BlockSpan& block) const;
+
+ private:
+  std::vector<TorchFrames> of_;
+  TorchFrames none_;
+  bool is_engine_told_ = false;
+};
+
+}  // namespace ashlar::analyses
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_CAUSES_TORCH_FRAMES_H_

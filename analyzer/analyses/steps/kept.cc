@@ -1,0 +1,203 @@
+#include "analyzer/analyses/steps/kept.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace ashlar::analyses {
+namespace {
+
+using timeline::BlockSpan;
+using timeline::EventIndex;
+
+constexpr std::size_t kLeastIterations = 3;
+constexpr std::size_t kMostGaps = 3;           // since the newest block, in distances between them
+constexpr std::size_t kMostLate = 4;           // blocks that stay for each one that went late
+constexpr std::size_t kLateIterations = 2;     // a block that lived on into the second iteration after its own
+constexpr std::size_t kLeastReplacements = 8;  // of one stack
+constexpr double kLeastReplacedShare = 0.4;    // of its blocks
+constexpr EventIndex kReplacedSoon = 12;       // events between a block and the end of the one it replaces
+constexpr std::uint32_t kNothing = ~std::uint32_t{0};
+constexpr std::uint64_t kMostGrowthDivisor = 2;  // a replacement grows by half at most
+
+using BlockKey = std::pair<trace::StackId, std::uint64_t>;  // the size only where there is no stack
+using BlockLists = std::map<BlockKey, std::vector<std::size_t>>;
+
+// A block may span more than its program asked for.
+std::uint64_t AskedBytes(const BlockSpan& block) { return block.requested_bytes.value_or(block.size_bytes); }
+
+BlockKey KeyOf(const BlockSpan& block) { return {block.stack, block.stack == trace::kNoStack ? AskedBytes(block) : 0}; }
+
+BlockLists ListBlocks(const timeline::Timeline& timeline, EventIndex moment) {
+  BlockLists out;
+  for (std::size_t i = 0; i < timeline.blocks().size(); ++i) {
+    const BlockSpan& block = timeline.blocks()[i];
+    const bool is_of_graph = !(block.pool == PoolId{});  // what was captured keeps its memory by design
+    if (!is_of_graph && block.alloc_event >= 0 && block.alloc_event <= moment) out[KeyOf(block)].push_back(i);
+  }
+  return out;
+}
+
+template <typename Value>
+Value MedianOf(std::vector<Value> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Median distance between the iterations that left something.
+std::size_t MedianGap(const std::map<std::size_t, std::uint64_t>& bytes_of) {
+  std::vector<std::size_t> gaps;
+  for (auto it = bytes_of.begin(); std::next(it) != bytes_of.end(); ++it) {
+    gaps.push_back(std::next(it)->first - it->first);
+  }
+  return MedianOf(std::move(gaps));
+}
+
+// Of a group: what had stayed late and went before its first block came, and since.
+struct LateFrees {
+  std::size_t before = 0, since = 0;
+};
+
+class KeptSearch {
+ public:
+  KeptSearch(const timeline::Timeline& timeline, const Iterations& iterations, EventIndex moment)
+      : blocks_(timeline.blocks()), iterations_(iterations), moment_(moment), now_(iterations.At(moment)) {
+    freed_at_.assign(timeline.events().size(), kNothing);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const EventIndex at = blocks_[i].free_requested_event;
+      if (at >= 0 && at < timeline.event_count())
+        freed_at_[static_cast<std::size_t>(at)] = static_cast<std::uint32_t>(i);
+    }
+  }
+
+  std::optional<KeptGroup> Piled(const std::vector<std::size_t>& all) const {
+    KeptGroup out;
+    std::map<std::size_t, std::uint64_t> bytes_of;
+    for (const std::size_t index : all) {
+      const BlockSpan& block = blocks_[index];
+      const std::size_t iteration = iterations_.At(block.alloc_event);
+      if (!block.IsLiveAfter(moment_) || iteration >= now_) continue;
+      out.blocks.push_back(index);
+      out.bytes += block.size_bytes;
+      bytes_of[iteration] += block.size_bytes;
+    }
+    if (bytes_of.size() < kLeastIterations) return std::nullopt;
+    if (now_ - bytes_of.rbegin()->first > kMostGaps * MedianGap(bytes_of)) return std::nullopt;
+    const LateFrees late = CountLateFrees(all, blocks_[out.blocks.front()].alloc_event);
+    if (kMostLate * late.since >= out.blocks.size()) return std::nullopt;
+    if (AreReplacedOneByOne(out)) return std::nullopt;
+    out.freed_before = late.before;
+    std::vector<std::uint64_t> each;
+    for (const auto& [iteration, bytes] : bytes_of) each.push_back(bytes);
+    out.bytes_per_iteration = MedianOf(std::move(each));
+    out.iterations = bytes_of.size();
+    Place(all, out);
+    return out;
+  }
+
+  std::optional<KeptGroup> Replaced(const std::vector<std::size_t>& all) const {
+    if (all.size() < kLeastReplacements) return std::nullopt;
+    std::vector<std::uint64_t> added;
+    std::set<std::size_t> in_iterations;
+    for (const std::size_t index : all) {
+      const std::uint64_t bytes = AddedBytes(index);
+      if (bytes == 0) continue;
+      added.push_back(bytes);
+      in_iterations.insert(iterations_.At(blocks_[index].alloc_event));
+    }
+    if (added.size() < kLeastReplacements || in_iterations.size() < kLeastIterations) return std::nullopt;
+    if (static_cast<double>(added.size()) < kLeastReplacedShare * static_cast<double>(all.size())) return std::nullopt;
+    KeptGroup out;
+    for (const std::size_t index : all) {
+      if (!blocks_[index].IsLiveAfter(moment_)) continue;
+      out.blocks.push_back(index);
+      out.bytes += blocks_[index].size_bytes;
+    }
+    if (out.blocks.empty()) return std::nullopt;
+    std::uint64_t largest = 0;
+    for (const std::size_t index : out.blocks) largest = std::max(largest, AskedBytes(blocks_[index]));
+    out.freed_before = static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](std::size_t index) {
+      return !blocks_[index].IsLiveAfter(moment_) && AskedBytes(blocks_[index]) >= largest;
+    }));
+    std::uint64_t sum = 0;
+    for (const std::uint64_t bytes : added) sum += bytes;
+    out.iterations = in_iterations.size();
+    out.bytes_per_iteration = sum / out.iterations;
+    out.is_replaced = true;
+    Place(all, out);
+    return out;
+  }
+
+ private:
+  void Place(const std::vector<std::size_t>& all, KeptGroup& out) const {
+    out.stack = blocks_[all.front()].stack;
+    out.first_iteration = iterations_.At(blocks_[out.blocks.front()].alloc_event);
+    out.span = std::max<std::size_t>(now_ - std::min(now_, out.first_iteration), 1);
+  }
+
+  // Whether most of them go after the moment, in several iterations: a buffer that had just become full.
+  bool AreReplacedOneByOne(const KeptGroup& group) const {
+    std::size_t freed = 0;
+    std::set<std::size_t> in_iterations;
+    for (const std::size_t index : group.blocks) {
+      if (blocks_[index].free_requested_event == timeline::kNever) continue;
+      ++freed;
+      in_iterations.insert(iterations_.At(blocks_[index].free_requested_event));
+    }
+    return 2 * freed >= group.blocks.size() && in_iterations.size() >= kLeastIterations;
+  }
+
+  LateFrees CountLateFrees(const std::vector<std::size_t>& all, EventIndex first) const {
+    LateFrees out;
+    for (const std::size_t index : all) {
+      const BlockSpan& block = blocks_[index];
+      if (block.IsLiveAfter(moment_)) continue;
+      const std::size_t lived = iterations_.At(block.free_requested_event) - iterations_.At(block.alloc_event);
+      if (lived >= kLateIterations) ++(block.free_requested_event < first ? out.before : out.since);
+    }
+    return out;
+  }
+
+  // How much larger a block is than the one of its line that it replaced; 0: it replaced none.
+  std::uint64_t AddedBytes(std::size_t index) const {
+    const BlockSpan& block = blocks_[index];
+    const EventIndex end = std::min(block.alloc_event + kReplacedSoon + 1, static_cast<EventIndex>(freed_at_.size()));
+    for (EventIndex at = block.alloc_event + 1; at < end; ++at) {
+      const std::uint32_t freed = freed_at_[static_cast<std::size_t>(at)];
+      if (freed == kNothing || blocks_[freed].stack != block.stack) continue;
+      const BlockSpan& old = blocks_[freed];
+      const bool is_older = old.alloc_event >= 0 && old.alloc_event < block.alloc_event;
+      if (!is_older || AskedBytes(old) >= AskedBytes(block)) continue;
+      const std::uint64_t grown = AskedBytes(block) - AskedBytes(old);
+      if (grown <= AskedBytes(old) / kMostGrowthDivisor) return grown;
+    }
+    return 0;
+  }
+
+  absl::Span<const BlockSpan> blocks_;
+  const Iterations& iterations_;
+  EventIndex moment_;
+  std::size_t now_;
+  std::vector<std::uint32_t> freed_at_;  // which block an event freed
+};
+
+}  // namespace
+
+std::vector<KeptGroup> KeptGroups(const timeline::Timeline& timeline, const Iterations& iterations, EventIndex moment) {
+  const KeptSearch search(timeline, iterations, moment);
+  std::vector<KeptGroup> out;
+  for (const auto& [key, all] : ListBlocks(timeline, moment)) {
+    std::optional<KeptGroup> group = key.first == trace::kNoStack ? std::nullopt : search.Replaced(all);
+    if (!group.has_value()) group = search.Piled(all);
+    if (group.has_value()) out.push_back(*std::move(group));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const KeptGroup& a, const KeptGroup& b) {
+    return std::pair(b.bytes, a.blocks.front()) < std::pair(a.bytes, b.blocks.front());
+  });
+  return out;
+}
+
+}  // namespace ashlar::analyses
