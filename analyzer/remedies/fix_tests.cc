@@ -47,6 +47,7 @@ class FixTester {
       if (!out.fix.has_value() || fix->removes_symptom) out.fix = *std::move(fix);
       if (!out.fix->removes_symptom) continue;
       if (change.proves) out.finding.confidence = Confidence::kProven;
+      TakeReplayedBytes(out);
       break;
     }
     if (out.fix.has_value() && !out.fix->removes_symptom) Weigh(out);
@@ -54,6 +55,14 @@ class FixTester {
   }
 
  private:
+  // What streams keep from each other no state shows: without a failure it is what their common replay saves.
+  void TakeReplayedBytes(TestedCause& tested) const {
+    if (tested.finding.kind != CauseKind::kStreamsDoNotShare || !history_.timeline->oom_events().empty()) return;
+    tested.finding.bytes = tested.fix->before.peak_reserved_bytes - tested.fix->after.peak_reserved_bytes;
+    tested.finding.evidence.push_back(
+        absl::StrCat("replayed on one stream the peak is lower by ", FormatBytes(tested.finding.bytes)));
+  }
+
   // --- the ways ---
   std::vector<Change> ChangesFor(const CauseFinding& finding) {
     std::vector<Change> out;

@@ -73,6 +73,26 @@ std::optional<ProgramChange> ChangeFor(CauseKind cause) {
       return ProgramChange{"clear the gradients of all parameters, and make none for those that are not trained",
                            {"model.zero_grad(set_to_none=True)  # not only those of the optimizer",
                             "for p in frozen.parameters(): p.requires_grad_(False)"}};
+    case CauseKind::kActivationsSaved:
+      return ProgramChange{"make the activations of each layer anew in the backward pass, or take smaller batches",
+                           {"from torch.utils.checkpoint import checkpoint",
+                            "x = checkpoint(layer, x, use_reentrant=False)  # not: x = layer(x)"}};
+    case CauseKind::kAttentionScores:
+      return ProgramChange{"let PyTorch compute attention without keeping its scores",
+                           {"x = F.scaled_dot_product_attention(query, key, value, is_causal=True)",
+                            "# of transformers: from_pretrained(..., attn_implementation=\"sdpa\")"}};
+    case CauseKind::kModelCopies:
+      return ProgramChange{"keep the copies of the weights in host memory, or fewer of them",
+                           {"copy = {name: value.detach().cpu() for name, value in model.state_dict().items()}"}};
+    case CauseKind::kLongLivedTensor:
+      return ProgramChange{"keep the tensor in host memory, and move to the device what a step uses",
+                           {"data = data.cpu().pin_memory()", "batch = data[part].to(\"cuda\", non_blocking=True)"}};
+    case CauseKind::kOptimizerState:
+      return ProgramChange{"take an optimizer with less state, or train fewer of the weights",
+                           {"optimizer = bitsandbytes.optim.AdamW8bit(model.parameters())  # a quarter of the state"}};
+    case CauseKind::kMemoryFraction:
+      return ProgramChange{"let the process have more of the device",
+                           {"torch.cuda.set_per_process_memory_fraction(1.0)"}};
     default:
       return std::nullopt;
   }
@@ -84,7 +104,8 @@ std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes)
   std::vector<ProgramRemedy> out;
   for (const TestedCause& cause : causes) {
     const bool is_sure = cause.finding.confidence != analyses::Confidence::kPossible;
-    if (cause.finding.finding != analyses::Finding::kFound || !is_sure) continue;
+    if (cause.finding.finding != analyses::Finding::kFound || !is_sure || cause.finding.is_footnote) continue;
+    if (!cause.finding.is_sickness) continue;
     std::optional<ProgramChange> change = ChangeFor(cause.finding.kind);
     if (!change.has_value()) continue;
     ProgramRemedy remedy;

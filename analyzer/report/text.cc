@@ -133,15 +133,15 @@ void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
   for (const std::string& line : remedy.python) absl::StrAppend(&out, std::string(15, ' '), line, "\n");
 }
 
-// A line for each cause; the lines that are left take the fixes, then what speaks for the surest causes.
+// A line for each cause; the lines that are left take the fixes, then what speaks for the first causes.
 void AppendCauses(const answers::Explanation& e, std::string& out) {
   std::size_t found = 0;
   for (const answers::ExplainedCause& cause : e.causes) found += cause.finding.finding == analyses::Finding::kFound;
   if (found == 0) return;
   const std::size_t shown = std::min(found, kMostCauses);
   AppendSection("WHY",
-                found > shown ? absl::StrCat("the surest ", shown, " of ", found, " causes found; --json has them all")
-                              : "causes found, the surest first",
+                found > shown ? absl::StrCat("the first ", shown, " of ", found, " causes found; --json has them all")
+                              : "causes found, the one to mend first",
                 out);
   std::vector<std::string> fixes = FixRemarks(e, shown);
   std::size_t lines_left = (e.failure.has_value() ? kMostCauseLinesOfFailure : kMostCauseLines) - shown;
@@ -151,8 +151,9 @@ void AppendCauses(const answers::Explanation& e, std::string& out) {
   }
   for (std::size_t i = 0; i < shown; ++i) {
     const analyses::CauseFinding& finding = e.causes[i].finding;
-    out += absl::StrFormat("  %11s  %-8s  %s\n", FormatBytes(finding.bytes),
-                           analyses::ConfidenceName(finding.confidence), analyses::CauseSentence(finding.kind));
+    out += absl::StrFormat("  %11s  %-8s  %s%s\n", FormatBytes(finding.bytes),
+                           analyses::ConfidenceName(finding.confidence), analyses::CauseSentence(finding.kind),
+                           finding.is_footnote ? " (lets this request pass)" : "");
     std::string evidence(kCauseIndent, ' ');
     AppendWrapped(finding.evidence.front(), kCauseIndent, evidence);
     const auto lines = static_cast<std::size_t>(std::count(evidence.begin(), evidence.end(), '\n'));

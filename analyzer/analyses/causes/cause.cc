@@ -1,6 +1,7 @@
 #include "analyzer/analyses/causes/cause.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "analyzer/analyses/causes/cause_table.h"
@@ -31,6 +32,70 @@ CauseFinding Detect(const CauseRow& row, const CauseContext& context) {
   std::string missing = MissingFor(row.needs, context);
   CauseFinding out = missing.empty() ? row.detect(context) : NotInTrace(row.kind, std::move(missing));
   out.kind = row.kind;
+  out.is_footnote = out.finding == Finding::kFound && IsTrifle(context, out);
+  return out;
+}
+
+double WeightOf(Confidence confidence) {
+  constexpr double kWeights[] = {0.4, 0.8, 1.0};
+  return kWeights[static_cast<std::size_t>(confidence)];
+}
+
+// Of the cause's bytes, what its cure frees: a checkpointed pass still keeps the inputs of its parts, states of 8 bits
+// still take a quarter, logits in parts a tenth, and no process does without a context.
+double CurableShare(CauseKind kind) {
+  if (kind == CauseKind::kActivationsSaved) return 2.0 / 3;
+  if (kind == CauseKind::kOptimizerState) return 3.0 / 4;
+  if (kind == CauseKind::kLogitsSpike) return 0.9;
+  if (kind == CauseKind::kWorkspaces || kind == CauseKind::kOtherRanksContexts) return 0.25;
+  return 1;
+}
+
+// What says that there are holes, and not where they come from.
+bool IsGenericHole(CauseKind kind) { return kind == CauseKind::kNotExpandable || kind == CauseKind::kRetryStorm; }
+
+bool MakesHoles(CauseKind kind) {
+  switch (kind) {
+    case CauseKind::kPinnedSegment:
+    case CauseKind::kGrowingSizes:
+    case CauseKind::kRecordStream:
+    case CauseKind::kStreamsDoNotShare:
+    case CauseKind::kPrivatePools:
+    case CauseKind::kMaxSplitSize:
+    case CauseKind::kCacheBetweenPhases:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A cause of holes explains those of a generic one from this share of its bytes on.
+constexpr double kExplainsShare = 1.0 / 3;
+
+bool Explains(const CauseFinding& cause, const CauseFinding& generic) {
+  if (cause.finding != Finding::kFound || cause.is_footnote || !MakesHoles(cause.kind)) return false;
+  if (cause.confidence < generic.confidence && cause.confidence == Confidence::kPossible) return false;
+  // What is returned in a retry is the whole cache, not what the cause takes.
+  return generic.kind == CauseKind::kRetryStorm ||
+         static_cast<double>(cause.bytes) >= kExplainsShare * static_cast<double>(generic.bytes);
+}
+
+double Weight(const CauseFinding& finding) {
+  if (finding.finding != Finding::kFound) return 0;
+  return static_cast<double>(finding.bytes) * WeightOf(finding.confidence) * CurableShare(finding.kind);
+}
+
+std::map<CauseKind, double> Weights(const std::vector<CauseFinding>& findings) {
+  std::map<CauseKind, double> out;
+  for (const CauseFinding& finding : findings) out[finding.kind] = Weight(finding);
+  for (const CauseFinding& generic : findings) {
+    if (!IsGenericHole(generic.kind) || generic.finding != Finding::kFound) continue;
+    double most = 0;
+    for (const CauseFinding& cause : findings) {
+      if (Explains(cause, generic)) most = std::max(most, Weight(cause));
+    }
+    if (most > 0) out[generic.kind] = std::min(out[generic.kind], most / 2);
+  }
   return out;
 }
 
@@ -53,10 +118,9 @@ absl::string_view ConfidenceName(Confidence confidence) {
 }
 
 void SortCauses(std::vector<CauseFinding>& findings) {
-  const auto key = [](const CauseFinding& finding) {
-    const bool is_found = finding.finding == Finding::kFound;
-    return std::tuple(finding.finding, is_found ? -static_cast<int>(finding.confidence) : 0,
-                      is_found ? ~finding.bytes : 0, finding.kind);
+  const std::map<CauseKind, double> weights = Weights(findings);
+  const auto key = [&weights](const CauseFinding& finding) {
+    return std::tuple(finding.finding, finding.is_footnote, -weights.at(finding.kind), finding.kind);
   };
   std::sort(findings.begin(), findings.end(),
             [&key](const CauseFinding& a, const CauseFinding& b) { return key(a) < key(b); });

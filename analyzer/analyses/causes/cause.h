@@ -2,7 +2,7 @@
 // answers with what speaks for it, what speaks against it, how sure it is, and how many bytes it explains.
 //
 //   const CauseContext context = ContextOf(timeline, {.options = &options, .stacks = &snapshot.stacks});
-//   for (const CauseFinding& finding : FindCauses(context))    // found ones first, most bytes first
+//   for (const CauseFinding& finding : FindCauses(context))    // found ones first, the one to mend first
 //     std::cout << CauseName(finding.kind) << ": " << finding.evidence.front();
 //
 // What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. A detector is at
@@ -61,8 +61,13 @@ enum class CauseKind : std::uint8_t {
   kKvCacheGrows,          // a module's tensors are replaced by slightly larger ones (torch.cat)
   kExceptionHoldsFrames,  // a failed attempt's tensors live on beside the next attempt's
   kEmptyCacheEachStep,    // the cache is returned in every step and obtained again
+  kActivationsSaved,      // a forward pass keeps what its backward pass needs, without checkpointing
+  kAttentionScores,       // scores of every place against every other are kept
+  kModelCopies,           // several sets of weights of one model
+  kLongLivedTensor,       // one huge tensor, or a few, from the setup to the end
+  kMemoryFraction,        // the process may have a part of the device only
 };
-inline constexpr int kCauseCount = 30;
+inline constexpr int kCauseCount = 35;
 
 enum class Finding : std::uint8_t { kFound, kAbsent, kNotInTrace };
 enum class Confidence : std::uint8_t { kPossible, kLikely, kProven };
@@ -95,7 +100,11 @@ struct CauseFinding {
   Finding finding = Finding::kNotInTrace;
   Confidence confidence = Confidence::kPossible;  // of a found one
   std::uint64_t bytes = 0;                        // at the moment looked at, that this cause explains
-  std::vector<std::string> evidence = {};         // plain sentences with their numbers
+  // It would have let the one request pass, and is too little for a program to feel: no cause to mend first.
+  bool is_footnote = false;
+  // False where the program works as it should and fits: it holds the memory, and nothing needs a change.
+  bool is_sickness = true;
+  std::vector<std::string> evidence = {};  // plain sentences with their numbers
   std::vector<std::string> counter_evidence = {};
   std::string missing = {};                 // kNotInTrace: what would tell
   std::vector<trace::StackId> stacks = {};  // of the blocks it is about, most bytes first
@@ -155,11 +164,12 @@ timeline::EventIndex MomentOf(const timeline::Timeline& timeline);
 // The timeline and what the facts point to must outlive it.
 CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& facts);
 
-// All 30 answers: found ones first, by confidence, then bytes, then kind; then absent ones; then those not in this
-// trace.
+// All answers: found ones first, in the order of SortCauses; then absent ones; then those not in this trace.
 std::vector<CauseFinding> FindCauses(const CauseContext& context);
 
-// That order, for findings whose confidence changed since.
+// Sorts by the bytes that the cure of each would free, times how sure it is; footnotes come last. Of causes that
+// explain the same holes the one that tells more comes first: `not_expandable` and `retry_storm` follow what makes the
+// holes. Also for findings whose confidence changed since.
 void SortCauses(std::vector<CauseFinding>& findings);
 
 }  // namespace ashlar::analyses

@@ -48,6 +48,8 @@ CauseFinding DetectCapacity(const CauseContext& context);
 CauseFinding DetectOtherProcess(const CauseContext& context);
 CauseFinding DetectOtherRanksContexts(const CauseContext& context);
 CauseFinding DetectWorkspaces(const CauseContext& context);
+// --- a limit of its own: causes_limit.cc ---
+CauseFinding DetectMemoryFraction(const CauseContext& context);
 // --- holes behind blocks in use: causes_holes.cc ---
 CauseFinding DetectPinnedSegment(const CauseContext& context);
 CauseFinding DetectSmallLargeSplit(const CauseContext& context);
@@ -66,8 +68,14 @@ CauseFinding DetectNotExpandable(const CauseContext& context);
 
 // What lies in the program goes by the parts that the stacks name (steps/program_part.h), by its steps and by
 // lifetimes; a program whose names say nothing raises no alarm.
-// --- one training step: causes_training.cc ---
+// --- what a pass keeps: causes_activations.cc ---
+CauseFinding DetectActivationsSaved(const CauseContext& context);
+CauseFinding DetectAttentionScores(const CauseContext& context);
 CauseFinding DetectLogitsSpike(const CauseContext& context);
+// --- what is there from the setup on: causes_copies.cc ---
+CauseFinding DetectModelCopies(const CauseContext& context);
+CauseFinding DetectLongLivedTensor(const CauseContext& context);
+// --- the optimizer: causes_training.cc ---
 CauseFinding DetectOptimizerState(const CauseContext& context);
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context);
 // --- from step to step: causes_leaks.cc, causes_gradients.cc, causes_retries.cc ---

@@ -19,6 +19,8 @@ using timeline::EventIndex;
 
 // Of a segment: holders that fill more than this are no small blocks.
 constexpr double kPinnedUsedShare = 0.5;
+// Of a segment: where a request failed, holders of no more than this are small, however young they are.
+constexpr double kSmallHolderShare = 0.25;
 // Two blocks of 7 MiB in 20 MiB are the common case of the medium class.
 constexpr double kMediumUsedShare = 0.75;
 constexpr double kSmallPoolUsedShare = 0.5;
@@ -157,12 +159,17 @@ CauseFinding DetectPinnedSegment(const CauseContext& context) {
   if (!context.history.has_value()) return NotInTrace(kind, kRecordHistory);
   const std::optional<EventIndex> lifetime = CommonLifetime(*context.history->timeline);
   CauseFinding out = Found(kind, lifetime.has_value() ? Confidence::kLikely : Confidence::kPossible, 0);
+  const bool is_failure = ShortageAt(context).has_value();
+  std::uint64_t young_bytes = 0;
   HoleSum sum;
   const std::vector<HeldSegment> segments = HeldSegments(context);
   for (const HeldSegment& held : segments) {
     if (held.segment->is_small_pool || held.segment->is_expandable || held.UsedShare() > kPinnedUsedShare) continue;
     if (IsMediumSegment(context, held)) continue;
-    if (lifetime.has_value() && !IsHeldByOldBlocks(context, held, *lifetime)) continue;
+    const bool is_small = is_failure && held.UsedShare() <= kSmallHolderShare;
+    const bool is_old = !lifetime.has_value() || IsHeldByOldBlocks(context, held, *lifetime);
+    if (!is_small && !is_old) continue;
+    young_bytes += is_old ? 0 : held.HoleBytes();
     sum.Add(held, out);
   }
   if (!IsMaterial(context, sum.HoleBytes())) {
@@ -172,7 +179,10 @@ CauseFinding DetectPinnedSegment(const CauseContext& context) {
   SetStacks(context, out);
   out.evidence.push_back(sum.Sentence());
   AddWidest(context, sum, out);
-  if (lifetime.has_value()) {
+  if (2 * young_bytes > out.bytes) {
+    out.evidence.push_back(absl::StrCat("the holders fill no more than a quarter of segments with ",
+                                        FormatBytes(young_bytes), " of these holes, however old they are"));
+  } else if (lifetime.has_value()) {
     out.evidence.push_back(absl::StrCat("most of that is held by blocks older than the ",
                                         FormatCount(static_cast<std::uint64_t>(*lifetime)),
                                         " events in which nine of ten freed blocks came and went"));

@@ -1,34 +1,26 @@
-// Causes that show within one training step: logits, the optimizer's state and its temporaries.
+// Causes that lie in the optimizer: its state and its temporaries.
 #include <algorithm>
-#include <array>
-#include <map>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/program_memory.h"
 
 namespace ashlar::analyses {
 namespace {
 
+using timeline::BlockSpan;
 using timeline::EventIndex;
 
-// Logits are seldom felt below this share of what is allocated: a vocabulary of 10,000 beside a 400 M model is 1 %.
-constexpr double kLeastLogitsShare = 0.15;
-
-bool IsLossFrame(const trace::Frame& frame) {
-  static constexpr std::array<absl::string_view, 8> kWords = {
-      "cross_entropy", "crossentropy", "log_softmax", "logsoftmax", "nll_loss", "nllloss", "lm_head", "logits"};
-  const std::string name = absl::AsciiStrToLower(frame.function);
-  return name == "loss" || name == "compute_loss" || name == "loss_fn" ||
-         std::any_of(kWords.begin(), kWords.end(),
-                     [&](absl::string_view word) { return absl::StrContains(name, word); });
-}
+// Of what is allocated: from here on state is what a run without a failure is about.
+constexpr double kLeastStateShare = 0.4;
+// At a failure.
+constexpr double kLeastStateOfFailure = 0.2;
 
 bool IsForeachFrame(const trace::Frame& frame) {
   return absl::StartsWith(frame.function, "_multi_tensor_") || absl::StrContains(frame.function, "_foreach_");
@@ -52,83 +44,106 @@ std::vector<EventIndex> OptimizerPhases(const CauseContext& context) {
   return out;
 }
 
-EventIndex FirstPhaseEnd(const CauseContext& context, EventIndex begin) {
-  EventIndex out = begin;
-  for (const Phase& phase : context.history->steps.phases) {
-    if (phase.events.begin == begin) out = std::max(out, phase.events.end);
+// Lists of a multi-tensor optimizer go at the end of its step; state is made one by one.
+std::vector<std::size_t> StateBlocks(const CauseContext& context, const ProgramMemory& memory, EventIndex before) {
+  std::vector<std::size_t> out;
+  for (const std::size_t index : memory.state()) {
+    const BlockSpan& block = context.history->timeline->blocks()[index];
+    const bool is_list = block.stack != trace::kNoStack && AnyFrame(context, block.stack, IsForeachFrame);
+    if (block.alloc_event < before && !is_list) out.push_back(index);
   }
+  return out;
+}
+
+// How many equal blocks in a row each parameter gets: 2 for Adam's moments, 3 with amsgrad, 1 for a momentum.
+std::uint64_t BlocksForEach(const ProgramMemory& memory, const std::vector<std::size_t>& state) {
+  constexpr std::uint64_t kCounterBytes = 16;  // a step counter on the device
+  std::vector<std::uint64_t> sizes;
+  for (const std::size_t index : state) {
+    if (memory.RequestedBytes(index) > kCounterBytes) sizes.push_back(memory.RequestedBytes(index));
+  }
+  for (const std::size_t each : {std::size_t{3}, std::size_t{2}}) {
+    bool is_alike = sizes.size() >= each;
+    for (std::size_t i = 0; i < sizes.size(); ++i) is_alike = is_alike && sizes[i] == sizes[i - i % each];
+    if (is_alike) return each;
+  }
+  return 1;
+}
+
+void SetBlocks(const CauseContext& context, std::vector<std::size_t> blocks, CauseFinding& finding) {
+  finding.blocks = std::move(blocks);
+  SetStacks(context, finding);
+}
+
+std::string FirstLine(const CauseContext& context, const CauseFinding& finding) {
+  return finding.stacks.empty() ? "" : absl::StrCat("; most of it from ", LabelOf(context, finding.stacks.front()));
+}
+
+// The first step ends in the middle of its state: what it made, and what the other gradients' parameters would get.
+CauseFinding StateOfFirstStep(const CauseContext& context, const ProgramMemory& memory) {
+  constexpr CauseKind kKind = CauseKind::kOptimizerState;
+  const std::vector<std::size_t> state = StateBlocks(context, memory, timeline::kNever);
+  const std::uint64_t made = memory.BytesOf(state);
+  const bool is_failure = ShortageAt(context).has_value();
+  const std::uint64_t each = BlocksForEach(memory, state);
+  const std::uint64_t all = each * memory.BytesOf(memory.gradients());
+  const std::uint64_t to_come = is_failure && !state.empty() ? all - std::min(all, made) : 0;
+  if (!IsMaterial(context, made + to_come)) {
+    return Absent(kKind, absl::StrCat("the first optimizer step keeps ", FormatBytes(made)));
+  }
+  CauseFinding out = Found(kKind, is_failure ? Confidence::kProven : Confidence::kLikely, made + to_come);
+  SetBlocks(context, state, out);
+  out.is_sickness = is_failure;
+  out.evidence.push_back(absl::StrCat("the first optimizer step had made ", FormatBytes(made), " in ", state.size(),
+                                      " blocks of state", FirstLine(context, out)));
+  if (to_come > 0) {
+    out.evidence.push_back(absl::StrCat(FormatBytes(to_come), " were still to come: ", each,
+                                        each == 1 ? " block" : " blocks", " for each of the gradients of together ",
+                                        FormatBytes(memory.BytesOf(memory.gradients()))));
+  }
+  return out;
+}
+
+// State that earlier steps made. Without a failure it is named where it is much of what there is.
+CauseFinding StateHeld(const CauseContext& context, const ProgramMemory& memory, const std::vector<EventIndex>& phases,
+                       bool is_inside) {
+  constexpr CauseKind kKind = CauseKind::kOptimizerState;
+  const std::vector<std::size_t> state =
+      StateBlocks(context, memory, is_inside && phases.size() > 1 ? phases.back() : timeline::kNever);
+  const std::uint64_t bytes = memory.BytesOf(state);
+  const std::uint64_t allocated = context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
+  const std::string sentence = absl::StrCat("state of the optimizer holds ", FormatBytes(bytes), " in ", state.size(),
+                                            " blocks, ", ShareText(bytes, allocated), " of what is allocated");
+  const bool is_failure = ShortageAt(context).has_value();
+  const double least = is_failure ? kLeastStateOfFailure : kLeastStateShare;
+  if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < least * static_cast<double>(allocated)) {
+    return Absent(kKind, sentence);
+  }
+  if (is_failure && !IsShortOfMemory(context)) {
+    return Absent(kKind, absl::StrCat(sentence, "; the request would have fitted beside it"));
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  SetBlocks(context, state, out);
+  out.evidence.push_back(absl::StrCat(sentence, FirstLine(context, out)));
+  out.is_sickness = is_failure;
+  if (!is_failure) out.counter_evidence.push_back("no request failed: it is what such an optimizer takes");
   return out;
 }
 
 }  // namespace
 
-CauseFinding DetectLogitsSpike(const CauseContext& context) {
-  constexpr CauseKind kKind = CauseKind::kLogitsSpike;
-  const std::vector<LiveBlock> loss = SelectBlocks(LiveBlocks(context), [&](const LiveBlock& live) {
-    return live.block->alloc_event >= 0 && AnyFrame(context, live.block->stack, IsLossFrame);
-  });
-  const std::uint64_t bytes = BytesOf(loss);
-  const std::uint64_t allocated = context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
-  const std::string share = ShareText(bytes, allocated);
-  if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < kLeastLogitsShare * static_cast<double>(allocated)) {
-    return Absent(kKind, absl::StrCat("blocks of the language model's head and the loss hold ", FormatBytes(bytes),
-                                      ", ", share, " of what is allocated"));
-  }
-  std::uint64_t largest = 0;
-  for (const LiveBlock& live : loss) largest = std::max(largest, live.block->size_bytes);
-  const auto alike = std::count_if(loss.begin(), loss.end(), [&](const LiveBlock& live) {
-    return live.block->size_bytes == largest || 2 * live.block->size_bytes == largest;
-  });
-  CauseFinding out = Found(kKind, alike >= 2 ? Confidence::kLikely : Confidence::kPossible, bytes);
-  out.stacks = StacksOf(loss);
-  out.evidence.push_back(absl::StrCat("the head and the loss hold ", FormatBytes(bytes), ", ", share,
-                                      " of what is allocated; ", MostFrom(context, loss)));
-  out.evidence.push_back(
-      absl::StrCat(alike, " live blocks are of the size of the logits, ", FormatBytes(largest), ", or half of it"));
-  return out;
-}
-
 CauseFinding DetectOptimizerState(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
   const std::vector<EventIndex> phases = OptimizerPhases(context);
-  if (phases.empty()) return Absent(kKind, "no optimizer step was recorded before that moment");
-  if (phases.size() > 2) {
-    return Absent(kKind, absl::StrCat("that moment comes after ", phases.size() - 1, " other optimizer steps"));
+  const ProgramMemory memory(context);
+  if (phases.empty() && memory.state().empty()) {
+    return Absent(kKind, "no optimizer step was recorded before that moment");
   }
-  const EventIndex first_end = phases.size() > 1 ? phases[1] : timeline::kNever;
-  std::uint64_t older = 0;
-  const std::vector<LiveBlock> state = SelectBlocks(LiveBlocks(context), [&](const LiveBlock& live) {
-    if (live.part != ProgramPart::kOptimizer) return false;
-    if (live.block->alloc_event < 0) older += live.block->size_bytes;
-    return live.block->alloc_event >= phases[0] && live.block->alloc_event < first_end &&
-           live.block->free_requested_event == timeline::kNever &&
-           !AnyFrame(context, live.block->stack, IsForeachFrame);
-  });
-  // A step that makes its state anew frees that of the step before: what is older than the window and goes meanwhile.
-  std::uint64_t replaced = 0;
-  for (const timeline::BlockSpan& block : context.history->timeline->blocks()) {
-    const EventIndex freed = block.free_requested_event;
-    if (block.alloc_event < 0 && freed >= phases[0] && freed < FirstPhaseEnd(context, phases[0]))
-      replaced += block.size_bytes;
-  }
-  const std::uint64_t made = BytesOf(state);
-  const std::uint64_t bytes = made - std::min(made, replaced);
-  if (older > 0) {
-    return Absent(kKind, absl::StrCat(FormatBytes(older), " of optimizer state are older than the recording"));
-  }
-  if (!IsMaterial(context, bytes)) {
-    return Absent(kKind, absl::StrCat("the first optimizer step keeps ", FormatBytes(bytes)));
-  }
-  const bool is_oom = ShortageAt(context).has_value();
-  const bool is_inside =
-      phases.size() == 1 && absl::EndsWith(PhaseOf(context.history->steps, context.history->moment), "optimizer");
-  CauseFinding out = Found(kKind, is_oom && is_inside ? Confidence::kProven : Confidence::kLikely, bytes);
-  out.stacks = StacksOf(state);
-  out.evidence.push_back(absl::StrCat("the first optimizer step made ", FormatBytes(made), " in ", state.size(),
-                                      " blocks that are never freed; ", MostFrom(context, state)));
-  out.evidence.push_back(is_inside ? "that moment lies inside this first step"
-                                   : "that moment lies in the step after it, the first that has the state");
-  return out;
+  // Inside of a step its temporaries are alive too.
+  const bool is_inside = !phases.empty() && absl::EndsWith(PhaseOf(context.history->steps, context.history->moment),
+                                                           ProgramPartName(ProgramPart::kOptimizer));
+  return is_inside && phases.size() == 1 ? StateOfFirstStep(context, memory)
+                                         : StateHeld(context, memory, phases, is_inside);
 }
 
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context) {
@@ -144,6 +159,7 @@ CauseFinding DetectOptimizerTemporaries(const CauseContext& context) {
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(lists);
+  out.is_sickness = ShortageAt(context).has_value();
   out.evidence.push_back(absl::StrCat("multi-tensor optimizer functions hold ", FormatBytes(bytes), " in ",
                                       lists.size(), " temporaries at once; ", MostFrom(context, lists)));
   return out;

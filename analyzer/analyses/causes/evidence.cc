@@ -37,13 +37,40 @@ CauseFinding NotInTrace(CauseKind kind, std::string missing) {
   return out;
 }
 
-bool IsMaterial(const CauseContext& context, std::uint64_t bytes) {
-  if (!context.history.has_value()) return bytes >= kLeastMaterialBytes;
+namespace {
+
+bool LetsRequestPass(const CauseContext& context, std::uint64_t bytes) {
   const std::optional<Shortage> shortage = ShortageAt(context);
-  if (shortage.has_value() && shortage->MissingBytes() > 0 && bytes >= shortage->MissingBytes()) return true;
+  return shortage.has_value() && shortage->MissingBytes() > 0 && bytes >= shortage->MissingBytes();
+}
+
+// Of the memory of a program with a history.
+bool IsFelt(const CauseContext& context, std::uint64_t bytes) {
   const std::uint64_t reserved = context.history->timeline->TotalsAfter(context.history->moment).reserved_bytes;
   return bytes >= kLeastMaterialBytes &&
          static_cast<double>(bytes) >= kLeastMaterialShare * static_cast<double>(reserved);
+}
+
+}  // namespace
+
+bool IsMaterial(const CauseContext& context, std::uint64_t bytes) {
+  if (!context.history.has_value()) return bytes >= kLeastMaterialBytes;
+  return IsFelt(context, bytes) || LetsRequestPass(context, bytes);
+}
+
+bool IsTrifle(const CauseContext& context, const CauseFinding& finding) {
+  return finding.kind != CauseKind::kCapacity && context.history.has_value() && !IsFelt(context, finding.bytes) &&
+         LetsRequestPass(context, finding.bytes);
+}
+
+bool IsShortOfMemory(const CauseContext& context) {
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (!shortage.has_value() || shortage->MissingBytes() == 0) return false;
+  const timeline::Totals& totals = context.history->timeline->TotalsAfter(context.history->moment);
+  const bool is_over =
+      totals.active_bytes + shortage->request_bytes > totals.reserved_bytes + shortage->device_free_bytes;
+  const std::uint64_t holes = totals.reserved_bytes - std::min(totals.reserved_bytes, totals.active_bytes);
+  return is_over || static_cast<double>(holes) < kLeastMaterialShare * static_cast<double>(totals.reserved_bytes);
 }
 
 std::optional<Shortage> ShortageAt(const CauseContext& context) {

@@ -32,6 +32,8 @@ inline constexpr char kRecordHistory[] =
 // Whether a program can feel that many bytes: at least 32 MiB and 5 % of what is reserved at the moment; after an
 // out-of-memory error also whatever would have let the request pass.
 bool IsMaterial(const CauseContext& context, std::uint64_t bytes);
+// Whether the finding is material only because its bytes would have let the failed request pass.
+bool IsTrifle(const CauseContext& context, const CauseFinding& finding);
 inline constexpr std::uint64_t kLeastMaterialBytes = 32 * kMiB;
 inline constexpr double kLeastMaterialShare = 0.05;
 
@@ -46,6 +48,10 @@ struct Shortage {
   std::uint64_t MissingBytes() const { return segment_bytes - std::min(segment_bytes, device_free_bytes); }
 };
 std::optional<Shortage> ShortageAt(const CauseContext& context);
+
+// Whether the program itself asked for more than there was: even without holes the request does not fit, or the holes
+// are too small to be felt. False without a failure, and where a limit or holes stopped it.
+bool IsShortOfMemory(const CauseContext& context);
 
 // What an allocator without any holes would not have reserved: at a failure what is free in the cache, else how far the
 // peak of reserved memory exceeds that of active memory.

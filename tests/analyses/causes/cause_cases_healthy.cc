@@ -156,12 +156,14 @@ std::vector<HealthyCase> AllHealthy() {
       {"CUDA graph pool in use", GraphPoolInUse},
   };
   for (HealthyCase& program : HealthyPrograms()) out.push_back(std::move(program));
+  for (HealthyCase& program : HealthyMemory()) out.push_back(std::move(program));
   return out;
 }
 
 std::vector<SeededCase> AllSeeded() {
   std::vector<SeededCase> out;
-  for (std::vector<SeededCase> (*list)() : {DeviceCases, HoleCases, PoolCases, ProgramCases, SettingsCases}) {
+  for (std::vector<SeededCase> (*list)() :
+       {DeviceCases, HoleCases, MemoryCases, PoolCases, ProgramCases, SettingsCases}) {
     for (SeededCase& seeded : list()) out.push_back(std::move(seeded));
   }
   return out;

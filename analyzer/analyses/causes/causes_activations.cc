@@ -1,0 +1,433 @@
+// Causes that lie in what a pass forward keeps for its backward pass: activations, scores of attention, logits.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/program_memory.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+// Of what is allocated.
+constexpr double kLeastActivationsShare = 0.3;
+constexpr double kLeastScoresShare = 0.15;
+constexpr double kLeastLogitsShare = 0.15;
+constexpr double kLeastLogitsThatFit = 0.3;  // where the request would have fitted, or none failed
+// A pass that made so many times the blocks of the one before is not one pass: it repeats without a backward pass.
+constexpr double kRepeatedPass = 2.5;
+
+std::uint64_t AllocatedBytes(const CauseContext& context) {
+  return context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
+}
+
+bool IsShareOf(std::uint64_t part_bytes, double share, std::uint64_t whole_bytes) {
+  return static_cast<double>(part_bytes) >= share * static_cast<double>(whole_bytes);
+}
+
+bool IsCheckpointedFrame(const trace::Frame& frame) {
+  return absl::StrContains(frame.file, "torch/utils/checkpoint.py");
+}
+
+void TakeBlocks(const CauseContext& context, Indices blocks, CauseFinding& finding) {
+  finding.blocks = std::move(blocks);
+  SetStacks(context, finding);
+}
+
+std::string MostOf(const CauseContext& context, const CauseFinding& finding) {
+  if (finding.stacks.empty()) return "no line is known";
+  std::uint64_t bytes = 0;
+  for (const std::size_t index : finding.blocks) {
+    const timeline::BlockSpan& block = context.history->timeline->blocks()[index];
+    if (block.stack == finding.stacks.front()) bytes += block.size_bytes;
+  }
+  return absl::StrCat(FormatBytes(bytes), " of it from ", LabelOf(context, finding.stacks.front()));
+}
+
+// --- scores of attention ---
+// What each line of a pass asked for at most.
+std::map<trace::StackId, std::uint64_t> LargestOfPass(const CauseContext& context, const ProgramMemory& memory,
+                                                      const Pass& pass) {
+  std::map<trace::StackId, std::uint64_t> out;
+  const auto blocks = context.history->timeline->blocks();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const timeline::EventIndex event = blocks[i].alloc_event;
+    if (event < pass.begin || event >= pass.end || event > context.history->moment) continue;
+    if (memory.PartOfBlock(i) != ProgramPart::kForward) continue;
+    std::uint64_t& most = out[blocks[i].stack];
+    most = std::max(most, memory.RequestedBytes(i));
+  }
+  return out;
+}
+
+struct LengthRatio {
+  double linear = 1;                      // of most lines
+  std::set<trace::StackId> squared = {};  // lines that grew by its square
+};
+
+// From one pass to another the sizes of most lines grow as the length does, those of scores as its square.
+LengthRatio RatioOf(const std::map<trace::StackId, std::uint64_t>& before,
+                    const std::map<trace::StackId, std::uint64_t>& now) {
+  std::vector<double> ratios;
+  for (const auto& [stack, bytes] : now) {
+    const auto old = before.find(stack);
+    if (old != before.end() && old->second > 0) {
+      ratios.push_back(static_cast<double>(bytes) / static_cast<double>(old->second));
+    }
+  }
+  LengthRatio out;
+  if (ratios.size() < 3) return out;
+  std::nth_element(ratios.begin(), ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2), ratios.end());
+  out.linear = ratios[ratios.size() / 2];
+  if (out.linear > 0.95 && out.linear < 1.05) return out;
+  for (const auto& [stack, bytes] : now) {
+    const auto old = before.find(stack);
+    if (old == before.end() || old->second == 0) continue;
+    const double ratio = static_cast<double>(bytes) / static_cast<double>(old->second);
+    if (std::abs(ratio / (out.linear * out.linear) - 1) < 0.02) out.squared.insert(stack);
+  }
+  return out;
+}
+
+struct Scores {
+  Indices blocks = {};
+  std::string proof = {};
+};
+
+// The live blocks of one size, where a line that grew by the square of the length made them; the widest such size.
+Scores ScoresByLength(const CauseContext& context, const ProgramMemory& memory) {
+  const Pass& now = *memory.Current();
+  const auto sizes = LargestOfPass(context, memory, now);
+  for (const Pass& before : memory.passes()) {
+    if (before.begin >= now.begin) break;
+    const LengthRatio ratio = RatioOf(LargestOfPass(context, memory, before), sizes);
+    if (ratio.squared.empty()) continue;
+    std::map<std::uint64_t, Indices> by_size;
+    for (const std::size_t index : memory.activations()) {
+      const trace::StackId stack = context.history->timeline->blocks()[index].stack;
+      const std::uint64_t bytes = memory.RequestedBytes(index);
+      if (ratio.squared.count(stack) > 0 && bytes == sizes.at(stack)) by_size[bytes].push_back(index);
+    }
+    Scores out;
+    for (auto& [bytes, blocks] : by_size) {
+      if (memory.BytesOf(blocks) > memory.BytesOf(out.blocks)) out.blocks = std::move(blocks);
+    }
+    out.proof =
+        absl::StrCat("from an earlier pass to this one most lines ask for ", std::round(100 * ratio.linear) / 100,
+                     " times as much, and this one for the square of that: the size grows with the square of "
+                     "the length");
+    return out;
+  }
+  return {};
+}
+
+// Factors of an activation of `places` rows, where the weights say how wide rows are.
+class RowWidths {
+ public:
+  explicit RowWidths(const ProgramMemory& memory) {
+    std::map<std::uint64_t, std::size_t> vectors;
+    for (const std::size_t index : memory.lasting()) {
+      const std::uint64_t bytes = memory.RequestedBytes(index);
+      weights_.insert(bytes);
+      if (kLeastVectorBytes <= bytes && bytes <= kMostVectorBytes) ++vectors[bytes];
+    }
+    width_bytes_ = CommonWidth(vectors);
+  }
+
+  // Of the norms and biases of a transformer, which are as wide as the model or three or four times that. 0 where the
+  // weights have many widths, as those of convolutions do.
+  std::uint64_t width_bytes() const { return width_bytes_; }
+
+  // Whether rows of `row_bytes` are as wide as the model, whose rows have `width_bytes`, or as what a weight makes of
+  // them: up to four times the width, or the outputs of a weight, or a half or third of those.
+  bool Explains(std::uint64_t row_bytes, std::uint64_t width_bytes) const {
+    for (const std::uint64_t parts : {1, 2, 3, 4}) {
+      if (row_bytes == parts * width_bytes || parts * row_bytes == width_bytes) return true;
+    }
+    for (const std::uint64_t element : {2, 4}) {
+      const std::uint64_t columns = width_bytes / element;
+      for (const std::uint64_t parts : {1, 2, 3}) {
+        if (weights_.count(row_bytes * columns * parts) > 0) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::uint64_t kLeastVectorBytes = 512;
+  static constexpr std::uint64_t kMostVectorBytes = 64 * 1024;
+  static constexpr std::size_t kLeastVectors = 4;  // of a width that layers repeat
+
+  static std::uint64_t CommonWidth(const std::map<std::uint64_t, std::size_t>& vectors) {
+    std::uint64_t width = 0;
+    std::size_t most = kLeastVectors - 1;
+    for (const auto& [bytes, count] : vectors) {
+      if (count <= most) continue;
+      most = count;
+      width = bytes;
+    }
+    std::size_t narrower = 0;
+    for (const auto& [bytes, count] : vectors) {
+      if (count < kLeastVectors || bytes == width || bytes == 3 * width || bytes == 4 * width) continue;
+      if (bytes > width || ++narrower > 1) return 0;
+    }
+    return width;
+  }
+
+  std::set<std::uint64_t> weights_;
+  std::uint64_t width_bytes_ = 0;
+};
+
+// Whether a row of scores is heads x length long: heads divide the width, the length divides the rows.
+bool IsHeadsTimesLength(std::uint64_t row_bytes, std::uint64_t width_bytes, std::uint64_t rows) {
+  for (const std::uint64_t element : {2, 4}) {
+    const std::uint64_t width = width_bytes / element;
+    for (const std::uint64_t head_width : {32, 48, 64, 72, 80, 96, 112, 128, 160, 192, 256}) {
+      if (width % head_width != 0 || row_bytes % (element * (width / head_width)) != 0) continue;
+      const std::uint64_t length = row_bytes / (element * (width / head_width));
+      if (length >= 32 && rows % length == 0) return true;
+    }
+  }
+  return false;
+}
+
+struct SplitBySize {
+  std::uint64_t explained_bytes = 0;
+  Indices scores = {};
+};
+
+SplitBySize SplitSizes(const ProgramMemory& memory, const std::map<std::uint64_t, Indices>& by_size,
+                       const RowWidths& widths, std::uint64_t rows) {
+  SplitBySize out;
+  for (const auto& [bytes, blocks] : by_size) {
+    const std::uint64_t of_all = memory.BytesOf(blocks);
+    const bool is_whole = bytes % rows == 0;
+    if (bytes < kMiB || (is_whole && widths.Explains(bytes / rows, widths.width_bytes()))) {
+      out.explained_bytes += of_all;
+    } else if (is_whole && blocks.size() >= 2 && bytes > rows * widths.width_bytes() &&
+               IsHeadsTimesLength(bytes / rows, widths.width_bytes(), rows)) {
+      out.explained_bytes += of_all;
+      if (of_all > memory.BytesOf(out.scores)) out.scores = blocks;
+    }
+  }
+  return out;
+}
+
+// Sizes of the pass are rows x width; rows are the same for nearly all of it and the widths those of the weights. What
+// is left over and as long as heads x length are scores: at least two blocks, of two layers. The narrowest common size
+// that tells nearly all decides.
+Scores ScoresByFactors(const ProgramMemory& memory) {
+  constexpr double kLeastExplained = 0.9;
+  constexpr std::uint64_t kLeastRows = 64;
+  const RowWidths widths(memory);
+  std::map<std::uint64_t, Indices> by_size;
+  for (const std::size_t index : memory.activations()) by_size[memory.RequestedBytes(index)].push_back(index);
+  const std::uint64_t all_bytes = memory.BytesOf(memory.activations());
+  const std::uint64_t width_bytes = widths.width_bytes();
+  if (width_bytes == 0) return {};
+  for (const auto& [common_bytes, common] : by_size) {
+    if (common.size() < 4 || common_bytes % width_bytes != 0 || common_bytes / width_bytes < kLeastRows) continue;
+    const SplitBySize split = SplitSizes(memory, by_size, widths, common_bytes / width_bytes);
+    if (!IsShareOf(split.explained_bytes, kLeastExplained, all_bytes)) continue;
+    if (split.scores.empty()) return {};  // rows and widths tell it all
+    return {split.scores, absl::StrCat("the pass is of ", FormatCount(common_bytes / width_bytes),
+                                       " rows as wide as the weights; these ",
+                                       "blocks are as wide as no weight, and as long as heads times length")};
+  }
+  return {};
+}
+
+Scores FindScores(const CauseContext& context, const ProgramMemory& memory) {
+  if (memory.Current() == nullptr) return {};
+  Scores out = ScoresByLength(context, memory);
+  if (out.blocks.empty()) out = ScoresByFactors(memory);
+  const std::uint64_t bytes = memory.BytesOf(out.blocks);
+  const bool is_felt = IsShareOf(bytes, kLeastScoresShare, AllocatedBytes(context)) && IsMaterial(context, bytes);
+  return is_felt ? out : Scores{};
+}
+
+// --- logits ---
+// PyTorch's own losses over classes.
+bool IsClassLossFrame(const trace::Frame& frame) {
+  static constexpr std::array<absl::string_view, 6> kNames = {
+      "cross_entropy", "cross_entropy_loss", "log_softmax", "nll_loss", "kl_div", "linear_cross_entropy"};
+  const std::size_t colon = frame.function.rfind(':');
+  const absl::string_view name = absl::string_view(frame.function).substr(colon == std::string::npos ? 0 : colon + 1);
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](absl::string_view word) { return absl::StartsWith(name, word); });
+}
+
+// The widest size that a loss of the pass asked for, the failed request among them; 0 without.
+std::uint64_t LossBytes(const CauseContext& context, const ProgramMemory& memory) {
+  std::uint64_t out = 0;
+  const auto blocks = context.history->timeline->blocks();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].alloc_event < memory.Current()->begin || blocks[i].alloc_event > context.history->moment) continue;
+    if (blocks[i].stack == trace::kNoStack || !AnyFrame(context, blocks[i].stack, IsClassLossFrame)) continue;
+    out = std::max(out, memory.RequestedBytes(i));
+  }
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (!shortage.has_value()) return out;
+  const trace::Event& failure = context.history->timeline->events()[static_cast<std::size_t>(context.history->moment)];
+  const bool is_loss = failure.stack != trace::kNoStack && AnyFrame(context, failure.stack, IsClassLossFrame);
+  return is_loss ? std::max(out, failure.size_bytes) : out;
+}
+
+// As large as the logits, half or twice it (another precision); a shifted copy lacks the last place of each text.
+bool IsAsLargeAs(std::uint64_t bytes, std::uint64_t logits_bytes) {
+  const double ratio = static_cast<double>(bytes) / static_cast<double>(logits_bytes);
+  constexpr std::array<double, 3> kTimes = {0.5, 1.0, 2.0};
+  return std::any_of(kTimes.begin(), kTimes.end(),
+                     [ratio](double times) { return std::abs(ratio / times - 1) < 0.02; });
+}
+
+struct LogitBlocks {
+  std::uint64_t bytes_each = 0;
+  Indices blocks = {};
+};
+
+// The blocks of the pass, and of its backward pass, that are as large as what the loss makes.
+LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory) {
+  LogitBlocks out;
+  if (memory.Current() == nullptr) return out;
+  out.bytes_each = LossBytes(context, memory);
+  if (out.bytes_each < kMiB) return out;
+  for (const Indices* const indices : {&memory.activations(), &memory.gradients()}) {
+    for (const std::size_t index : *indices) {
+      const bool is_new = context.history->timeline->blocks()[index].alloc_event >= memory.Current()->begin;
+      if (is_new && IsAsLargeAs(memory.RequestedBytes(index), out.bytes_each)) out.blocks.push_back(index);
+    }
+  }
+  const std::uint64_t bytes = memory.BytesOf(out.blocks);
+  if (!IsMaterial(context, bytes) ||
+      !IsShareOf(bytes, IsShortOfMemory(context) ? kLeastLogitsShare : kLeastLogitsThatFit, AllocatedBytes(context)))
+    out.blocks.clear();
+  return out;
+}
+
+// --- activations ---
+// A loop of passes without a backward pass: what it keeps is not kept for one.
+bool IsRepeatedPass(const ProgramMemory& memory) {
+  const Pass& now = *memory.Current();
+  const std::size_t at = static_cast<std::size_t>(&now - memory.passes().data());
+  if (at == 0) return false;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < at; ++i) most = std::max(most, memory.passes()[i].forward_blocks);
+  return static_cast<double>(now.forward_blocks) > kRepeatedPass * static_cast<double>(most);
+}
+
+// Whole steps that begin in the pass.
+std::size_t StepsInPass(const CauseContext& context, const Pass& pass) {
+  const auto& steps = context.history->steps.steps;
+  const timeline::EventIndex end = std::min(pass.backward, context.history->moment);
+  return static_cast<std::size_t>(std::count_if(
+      steps.begin(), steps.end(), [&](const EventRange& step) { return step.begin >= pass.begin && step.end <= end; }));
+}
+
+Indices Without(const Indices& all, Indices some) {
+  std::sort(some.begin(), some.end());
+  Indices out;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out),
+               [&some](std::size_t index) { return !std::binary_search(some.begin(), some.end(), index); });
+  return out;
+}
+
+std::uint64_t CheckpointedBytes(const CauseContext& context, const Indices& blocks) {
+  std::uint64_t out = 0;
+  for (const std::size_t index : blocks) {
+    const timeline::BlockSpan& block = context.history->timeline->blocks()[index];
+    if (block.stack != trace::kNoStack && AnyFrame(context, block.stack, IsCheckpointedFrame)) out += block.size_bytes;
+  }
+  return out;
+}
+
+}  // namespace
+
+CauseFinding DetectActivationsSaved(const CauseContext& context) {
+  constexpr CauseKind kKind = CauseKind::kActivationsSaved;
+  const ProgramMemory memory(context);
+  if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
+  Indices others = FindScores(context, memory).blocks;
+  const Indices logits = FindLogits(context, memory).blocks;
+  others.insert(others.end(), logits.begin(), logits.end());
+  const Indices saved = Without(memory.activations(), others);
+  const std::uint64_t bytes = memory.BytesOf(saved);
+  const std::string sentence =
+      absl::StrCat("the pass forward keeps ", FormatBytes(bytes), " in ", FormatCount(saved.size()), " blocks, ",
+                   ShareText(bytes, AllocatedBytes(context)), " of what is allocated");
+  if (!IsMaterial(context, bytes) || !IsShareOf(bytes, kLeastActivationsShare, AllocatedBytes(context))) {
+    return Absent(kKind, sentence);
+  }
+  if (!IsShortOfMemory(context)) {
+    return Absent(kKind,
+                  absl::StrCat(sentence, ShortageAt(context).has_value() ? "; the request would have fitted beside it"
+                                                                         : "; no request failed: a training needs it"));
+  }
+  if (IsRepeatedPass(memory) || StepsInPass(context, *memory.Current()) >= 2) {
+    return Absent(kKind, absl::StrCat(sentence, "; passes repeat without a backward pass that would use it"));
+  }
+  const std::uint64_t checkpointed = CheckpointedBytes(context, saved);
+  const bool is_checkpointed = 2 * checkpointed > bytes;
+  CauseFinding out = Found(kKind, is_checkpointed ? Confidence::kPossible : Confidence::kLikely, bytes);
+  TakeBlocks(context, saved, out);
+  out.evidence.push_back(absl::StrCat(sentence, "; ", MostOf(context, out)));
+  if (checkpointed == 0) {
+    out.evidence.push_back("no stack of them goes through torch.utils.checkpoint");
+  } else {
+    out.counter_evidence.push_back(
+        absl::StrCat(FormatBytes(checkpointed), " of it are made under torch.utils.checkpoint"));
+  }
+  return out;
+}
+
+CauseFinding DetectAttentionScores(const CauseContext& context) {
+  constexpr CauseKind kKind = CauseKind::kAttentionScores;
+  const ProgramMemory memory(context);
+  const Scores scores = FindScores(context, memory);
+  if (scores.blocks.empty()) return Absent(kKind, "no blocks that are felt grow with the square of the length");
+  const std::uint64_t bytes = memory.BytesOf(scores.blocks);
+  if (!ShortageAt(context).has_value()) {
+    return Absent(kKind, absl::StrCat("scores of attention hold ", FormatBytes(bytes), "; no request failed"));
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  TakeBlocks(context, scores.blocks, out);
+  out.evidence.push_back(absl::StrCat(FormatCount(scores.blocks.size()), " blocks of ",
+                                      FormatBytes(memory.RequestedBytes(scores.blocks.front())), " each hold ",
+                                      FormatBytes(bytes), ", ", ShareText(bytes, AllocatedBytes(context)),
+                                      " of what is allocated; ", MostOf(context, out)));
+  out.evidence.push_back(scores.proof);
+  return out;
+}
+
+CauseFinding DetectLogitsSpike(const CauseContext& context) {
+  constexpr CauseKind kKind = CauseKind::kLogitsSpike;
+  const ProgramMemory memory(context);
+  const LogitBlocks logits = FindLogits(context, memory);
+  if (logits.blocks.empty()) {
+    return Absent(kKind, logits.bytes_each == 0 ? std::string("no loss over classes was recorded in the pass")
+                                                : absl::StrCat("the loss works on ", FormatBytes(logits.bytes_each),
+                                                               ", too little of what is allocated to be felt"));
+  }
+  const std::uint64_t bytes = memory.BytesOf(logits.blocks);
+  CauseFinding out = Found(kKind, logits.blocks.size() >= 2 ? Confidence::kLikely : Confidence::kPossible, bytes);
+  TakeBlocks(context, logits.blocks, out);
+  out.is_sickness = ShortageAt(context).has_value();
+  out.evidence.push_back(absl::StrCat("logits and what the loss makes of them hold ", FormatBytes(bytes), ", ",
+                                      ShareText(bytes, AllocatedBytes(context)), " of what is allocated; ",
+                                      MostOf(context, out)));
+  out.evidence.push_back(absl::StrCat(logits.blocks.size(), " live blocks are of the size of the logits, ",
+                                      FormatBytes(logits.bytes_each), ", or half or twice it"));
+  return out;
+}
+
+}  // namespace ashlar::analyses

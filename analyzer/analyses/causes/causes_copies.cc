@@ -1,0 +1,262 @@
+// Causes that lie in what is there from the setup on: several sets of the same weights, and single huge tensors.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/program_memory.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+// Of what is allocated: below it a copy is what a method such as a moving average takes, and nothing to mend.
+constexpr double kLeastCopiesShare = 0.15;
+constexpr double kLeastTensorsShare = 0.3;
+constexpr double kLeastTensorShare = 0.1;  // of each of the few
+constexpr std::size_t kMostTensors = 3;
+// Of the bytes of a set, what must have its twin.
+constexpr double kLeastAlike = 0.9;
+constexpr std::size_t kLeastParameters = 4;
+
+std::uint64_t AllocatedAt(const CauseContext& context) {
+  return context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
+}
+
+bool HasFrame(const CauseContext& context, std::size_t index, bool (*is_such)(const trace::Frame&)) {
+  const trace::StackId stack = context.history->timeline->blocks()[index].stack;
+  return stack != trace::kNoStack && AnyFrame(context, stack, is_such);
+}
+
+bool IsDeepCopyFrame(const trace::Frame& frame) {
+  return frame.function == "__deepcopy__" || frame.function == "deepcopy" || frame.function == "_deepcopy_dict";
+}
+
+// An optimizer that PyTorch does not have makes its state in a `step` of its own.
+bool IsStepFrame(const trace::Frame& frame) { return frame.function == "step"; }
+
+bool IsModuleFrame(const trace::Frame& frame) { return absl::StrContains(frame.file, "torch/nn/"); }
+
+std::uint64_t Bytes(const SizeCounts& counts) {
+  std::uint64_t out = 0;
+  for (const auto& [bytes, count] : counts) out += bytes * count;
+  return out;
+}
+
+std::size_t Count(const SizeCounts& counts) {
+  std::size_t out = 0;
+  for (const auto& [bytes, count] : counts) out += count;
+  return out;
+}
+
+SizeCounts SizesOf(const ProgramMemory& memory, const Indices& indices) {
+  SizeCounts out;
+  for (const std::size_t index : indices) ++out[memory.RequestedBytes(index)];
+  return out;
+}
+
+// A set of weights in another precision: times `up` through `down`.
+SizeCounts Scaled(const SizeCounts& counts, std::uint64_t up, std::uint64_t down) {
+  SizeCounts out;
+  for (const auto& [bytes, count] : counts) out[bytes * up / down] += count;
+  return out;
+}
+
+// Takes from `pool` whole sets of the sizes in `set`, as long as nearly all of one is there; how many.
+std::size_t TakeSets(SizeCounts& pool, const SizeCounts& set) {
+  std::size_t sets = 0;
+  while (true) {
+    std::uint64_t alike = 0;
+    for (const auto& [bytes, count] : set) {
+      const auto found = pool.find(bytes);
+      if (found != pool.end()) alike += bytes * std::min(count, found->second);
+    }
+    if (static_cast<double>(alike) < kLeastAlike * static_cast<double>(Bytes(set))) return sets;
+    for (const auto& [bytes, count] : set) {
+      const auto found = pool.find(bytes);
+      if (found != pool.end()) found->second -= std::min(count, found->second);
+    }
+    ++sets;
+  }
+}
+
+struct Copies {
+  Indices blocks = {};
+  std::size_t sets = 0;
+  std::string proof = {};
+};
+
+// Of each size, the last `counts` blocks made: the copy comes after what it copies.
+Indices LastOf(const ProgramMemory& memory, const Indices& indices, SizeCounts counts) {
+  Indices out;
+  for (auto index = indices.rbegin(); index != indices.rend(); ++index) {
+    const auto left = counts.find(memory.RequestedBytes(*index));
+    if (left == counts.end() || left->second == 0) continue;
+    --left->second;
+    out.push_back(*index);
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+SizeCounts Times(const SizeCounts& set, std::size_t times) {
+  SizeCounts out;
+  for (const auto& [bytes, count] : set) out[bytes] = count * times;
+  return out;
+}
+
+// What is trained leaves gradients of its sizes; one more set of them, or one of half or twice the sizes, is a copy.
+Copies CopiesOfTrained(const ProgramMemory& memory, const Indices& lasting) {
+  const SizeCounts& trained = memory.trained();
+  Copies out;
+  if (Count(trained) < kLeastParameters) return out;
+  SizeCounts pool = SizesOf(memory, lasting);
+  const std::size_t same = TakeSets(pool, trained);
+  if (same == 0) return out;
+  SizeCounts counts = Times(trained, same - 1);
+  out.sets = same - 1;
+  for (const bool is_twice : {true, false}) {
+    const SizeCounts other = is_twice ? Scaled(trained, 2, 1) : Scaled(trained, 1, 2);
+    const std::size_t sets = TakeSets(pool, other);
+    out.sets += sets;
+    for (const auto& [bytes, count] : other) counts[bytes] += count * sets;
+  }
+  if (out.sets == 0) return out;
+  out.blocks = LastOf(memory, lasting, std::move(counts));
+  out.proof = absl::StrCat("the backward pass leaves ", FormatCount(Count(trained)), " gradients of together ",
+                           FormatBytes(Bytes(trained)), ", and ", out.sets,
+                           out.sets == 1 ? " more set of blocks has" : " more sets of blocks have",
+                           " their sizes, or half or twice them, and no gradients of its own");
+  return out;
+}
+
+// Without a backward pass: copies that say so, by copy.deepcopy, of what else is alive.
+Copies CopiesByDeepCopy(const CauseContext& context, const ProgramMemory& memory, const Indices& lasting) {
+  Indices copied;
+  Indices others;
+  for (const std::size_t index : lasting) {
+    (HasFrame(context, index, IsDeepCopyFrame) ? copied : others).push_back(index);
+  }
+  Copies out;
+  if (copied.size() < kLeastParameters) return out;
+  const SizeCounts there = SizesOf(memory, others);
+  std::uint64_t alike = 0;
+  for (const std::size_t index : copied) {
+    if (there.count(memory.RequestedBytes(index)) > 0) alike += memory.RequestedBytes(index);
+  }
+  if (static_cast<double>(alike) < kLeastAlike * static_cast<double>(Bytes(SizesOf(memory, copied)))) return out;
+  out.sets = 1;
+  out.blocks = copied;
+  out.proof =
+      absl::StrCat("copy.deepcopy made ", FormatCount(copied.size()), " blocks, of sizes that are alive beside them");
+  return out;
+}
+
+// Blocks of weights, and what may be a copy of them: no state of an optimizer. What is older than the recording and has
+// no stack may be either.
+Indices LastingSets(const CauseContext& context, const ProgramMemory& memory) {
+  Indices out;
+  for (const std::size_t index : memory.lasting()) {
+    const bool has_stack = context.history->timeline->blocks()[index].stack != trace::kNoStack;
+    if (has_stack && !HasFrame(context, index, IsStepFrame)) out.push_back(index);
+  }
+  return out;
+}
+
+// Alive since before an earlier backward pass; without one, since before the first pass.
+bool IsFromTheSetup(const CauseContext& context, const ProgramMemory& memory, std::size_t index) {
+  const Pass& first = memory.passes().front();
+  return context.history->timeline->blocks()[index].alloc_event < std::min(first.begin, memory.Current()->begin);
+}
+
+// The tensor, with its gradient and state where it has them: blocks asked for with the same size.
+Indices WithGradientAndState(const ProgramMemory& memory, const Indices& tensors) {
+  Indices out = tensors;
+  for (const Indices* const others : {&memory.gradients(), &memory.state()}) {
+    for (const std::size_t index : *others) {
+      const bool is_same = std::any_of(tensors.begin(), tensors.end(), [&](std::size_t tensor) {
+        return memory.RequestedBytes(tensor) == memory.RequestedBytes(index);
+      });
+      if (is_same) out.push_back(index);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+CauseFinding DetectModelCopies(const CauseContext& context) {
+  constexpr CauseKind kKind = CauseKind::kModelCopies;
+  const ProgramMemory memory(context);
+  if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
+  const Indices lasting = LastingSets(context, memory);
+  Copies copies = CopiesOfTrained(memory, lasting);
+  if (copies.blocks.empty()) copies = CopiesByDeepCopy(context, memory, lasting);
+  const std::uint64_t bytes = memory.BytesOf(copies.blocks);
+  const std::string share = ShareText(bytes, AllocatedAt(context));
+  if (copies.blocks.empty()) return Absent(kKind, "no second set of blocks has the sizes of what is trained");
+  if (!IsMaterial(context, bytes) ||
+      static_cast<double>(bytes) < kLeastCopiesShare * static_cast<double>(AllocatedAt(context))) {
+    return Absent(
+        kKind, absl::StrCat("copies of the weights hold ", FormatBytes(bytes), ", ", share, " of what is allocated"));
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  out.blocks = copies.blocks;
+  SetStacks(context, out);
+  out.evidence.push_back(absl::StrCat("copies of the weights hold ", FormatBytes(bytes), " in ",
+                                      FormatCount(copies.blocks.size()), " blocks, ", share, " of what is allocated",
+                                      out.stacks.empty() ? "" : "; most of it from ",
+                                      out.stacks.empty() ? "" : LabelOf(context, out.stacks.front())));
+  out.evidence.push_back(copies.proof);
+  return out;
+}
+
+CauseFinding DetectLongLivedTensor(const CauseContext& context) {
+  constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
+  const ProgramMemory memory(context);
+  if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
+  const auto blocks = context.history->timeline->blocks();
+  const auto allocated = static_cast<double>(AllocatedAt(context));
+  const SizeCounts sizes = SizesOf(memory, memory.lasting());
+  Indices large;
+  for (const std::size_t index : memory.lasting()) {
+    if (!IsFromTheSetup(context, memory, index)) continue;
+    // Layers are sets of equal tensors. Weights belong to the model: they are a cause only where they do not fit.
+    if (sizes.at(memory.RequestedBytes(index)) > kMostTensors) continue;
+    const bool is_weight =
+        HasFrame(context, index, IsModuleFrame) || memory.trained().count(memory.RequestedBytes(index)) > 0;
+    if (is_weight && !ShortageAt(context).has_value()) continue;
+    if (static_cast<double>(blocks[index].size_bytes) >= kLeastTensorShare * allocated) large.push_back(index);
+  }
+  std::stable_sort(large.begin(), large.end(),
+                   [&](std::size_t a, std::size_t b) { return blocks[a].size_bytes > blocks[b].size_bytes; });
+  if (large.size() > kMostTensors) large.resize(kMostTensors);
+  const Indices all = WithGradientAndState(memory, large);
+  const std::uint64_t bytes = memory.BytesOf(all);
+  const std::string sentence =
+      absl::StrCat(large.size(), large.size() == 1 ? " tensor" : " tensors", " from before the first pass hold ",
+                   FormatBytes(bytes), ", ", ShareText(bytes, AllocatedAt(context)), " of what is allocated");
+  if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < kLeastTensorsShare * allocated) {
+    return Absent(kKind, sentence);
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  out.blocks = all;
+  SetStacks(context, out);
+  out.evidence.push_back(sentence);
+  out.evidence.push_back(absl::StrCat("the largest: ", FormatBytes(blocks[large.front()].size_bytes), " from ",
+                                      LabelOf(context, blocks[large.front()].stack)));
+  if (all.size() > large.size()) {
+    out.evidence.push_back(
+        absl::StrCat(all.size() - large.size(), " of the blocks are gradients and state of its size"));
+  }
+  return out;
+}
+
+}  // namespace ashlar::analyses

@@ -1,0 +1,124 @@
+#include "analyzer/analyses/causes/program_memory.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "analyzer/analyses/causes/evidence.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using timeline::EventIndex;
+
+// A pass forward that is made anew within the backward pass: torch/utils/checkpoint.py, on autograd's own thread.
+bool IsRecomputedFrame(const trace::Frame& frame) {
+  const bool is_hook = frame.function == "unpack_hook" || frame.function == "recompute_fn";
+  return is_hook && absl::StrContains(frame.file, "checkpoint");
+}
+
+bool IsForwardPart(ProgramPart part) {
+  return part == ProgramPart::kForward || part == ProgramPart::kGeneration || part == ProgramPart::kEvaluation;
+}
+
+std::uint64_t SumOfSizes(const SizeCounts& counts) {
+  std::uint64_t out = 0;
+  for (const auto& [bytes, count] : counts) out += bytes * count;
+  return out;
+}
+
+}  // namespace
+
+ProgramMemory::ProgramMemory(const CauseContext& context) : context_(context), timeline_(*context.history->timeline) {
+  FindParts();
+  FindPasses();
+  Sort();
+  FindTrained();
+}
+
+void ProgramMemory::FindParts() {
+  const trace::StackTable& stacks = *context_.history->stacks;
+  std::vector<ProgramPart> of_stacks;
+  for (trace::StackId id = 0; id < stacks.stack_count(); ++id) {
+    const ProgramPart part = PartOf(stacks, id);
+    const bool is_recomputed = IsForwardPart(part) && AnyFrame(context_, id, IsRecomputedFrame);
+    of_stacks.push_back(is_recomputed || stacks.stack(id).empty() ? ProgramPart::kBackward : part);
+  }
+  for (const timeline::BlockSpan& block : timeline_.blocks()) {
+    const bool has_stack = block.stack < of_stacks.size();
+    const ProgramPart without = block.alloc_event >= 0 ? ProgramPart::kBackward : ProgramPart::kUnknown;
+    block_parts_.push_back(has_stack ? of_stacks[block.stack] : without);
+  }
+}
+
+std::uint64_t ProgramMemory::RequestedBytes(std::size_t index) const {
+  const timeline::BlockSpan& block = timeline_.blocks()[index];
+  return block.requested_bytes.value_or(block.size_bytes);
+}
+
+std::uint64_t ProgramMemory::BytesOf(const std::vector<std::size_t>& indices) const {
+  std::uint64_t out = 0;
+  for (const std::size_t index : indices) out += timeline_.blocks()[index].size_bytes;
+  return out;
+}
+
+void ProgramMemory::FindPasses() {
+  bool is_forward = false;
+  for (std::size_t i = 0; i < timeline_.blocks().size(); ++i) {
+    const EventIndex event = timeline_.blocks()[i].alloc_event;
+    if (event < 0) continue;
+    const ProgramPart part = PartOfBlock(i);
+    if (IsForwardPart(part)) {
+      if (!is_forward) {
+        if (!passes_.empty()) passes_.back().end = event;
+        passes_.push_back({.begin = event});
+      }
+      is_forward = true;
+      ++passes_.back().forward_blocks;
+    } else if (part == ProgramPart::kBackward || part == ProgramPart::kOptimizer) {
+      is_forward = false;
+      if (passes_.empty() || part == ProgramPart::kOptimizer) continue;
+      passes_.back().backward = std::min(passes_.back().backward, event);
+      passes_.back().last_backward = event;
+    }
+  }
+  for (std::size_t i = 0; i < passes_.size(); ++i) {
+    if (passes_[i].begin <= context_.history->moment) current_ = i;
+  }
+}
+
+void ProgramMemory::Sort() {
+  const Pass* const pass = Current();
+  for (std::size_t i = 0; i < timeline_.blocks().size(); ++i) {
+    const timeline::BlockSpan& block = timeline_.blocks()[i];
+    if (!block.IsLiveAfter(context_.history->moment)) continue;
+    const ProgramPart part = PartOfBlock(i);
+    if (part == ProgramPart::kOptimizer) {
+      state_.push_back(i);
+    } else if (part == ProgramPart::kBackward) {
+      gradients_.push_back(i);
+    } else if (pass != nullptr && block.alloc_event >= pass->begin) {
+      if (part != ProgramPart::kNoGrad) activations_.push_back(i);
+    } else if (!IsForwardPart(part)) {
+      lasting_.push_back(i);
+    }
+  }
+}
+
+void ProgramMemory::FindTrained() {
+  for (const Pass& pass : passes_) {
+    if (pass.last_backward < 0) continue;
+    const EventIndex end = pass.last_backward;
+    SizeCounts left;
+    const auto blocks = timeline_.blocks();
+    const auto first =
+        std::lower_bound(blocks.begin(), blocks.end(), pass.backward,
+                         [](const timeline::BlockSpan& block, EventIndex event) { return block.alloc_event < event; });
+    for (auto i = static_cast<std::size_t>(first - blocks.begin()); i < blocks.size(); ++i) {
+      if (blocks[i].alloc_event > end) break;
+      if (blocks[i].IsLiveAfter(end) && PartOfBlock(i) == ProgramPart::kBackward) ++left[RequestedBytes(i)];
+    }
+    if (SumOfSizes(left) > SumOfSizes(trained_)) trained_ = std::move(left);
+  }
+}
+
+}  // namespace ashlar::analyses

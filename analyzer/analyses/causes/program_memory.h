@@ -1,0 +1,74 @@
+// What the memory of a training is for, told from when its blocks were made and which part of the program made them
+// (steps/program_part.h): a pass forward ends where a backward pass or an optimizer begins.
+//
+//   |  setup  | forward ... | backward ... | optimizer |  forward ... | backward X
+//                                                         ^ BeginOfPass            ^ the moment
+//
+// A block that is alive at the moment is of the pass (activations), or older (weights, copies, data), or a gradient, or
+// state. Needs the history's stacks. A backward pass on a thread of its own has no Python frames: blocks without any
+// frame, in a history that has them, are its. Pure functions; sizes are bytes.
+#ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_PROGRAM_MEMORY_H_
+#define ASHLAR_ANALYZER_ANALYSES_CAUSES_PROGRAM_MEMORY_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/steps/program_part.h"
+
+namespace ashlar::analyses {
+
+// A pass forward up to the end of its step: [begin, end), from its first block under a `forward` on.
+struct Pass {
+  timeline::EventIndex begin = 0;
+  timeline::EventIndex backward = timeline::kNever;              // its first block of the backward pass
+  timeline::EventIndex last_backward = timeline::kBeforeWindow;  // the last one
+  timeline::EventIndex end = timeline::kNever;
+  std::size_t forward_blocks = 0;  // made
+};
+
+using SizeCounts = std::map<std::uint64_t, std::size_t>;  // how many blocks were asked for with a size
+
+class ProgramMemory {
+ public:
+  explicit ProgramMemory(const CauseContext& context);
+
+  // In order. A pass that nothing followed has no end.
+  const std::vector<Pass>& passes() const { return passes_; }
+  // The pass of the moment; nullptr where no block was made under a `forward` before it.
+  const Pass* Current() const { return current_.has_value() ? &passes_[*current_] : nullptr; }
+
+  // Indices in Timeline::blocks(), alive at the moment, in their order:
+  const std::vector<std::size_t>& activations() const { return activations_; }  // made in the pass, not by what follows
+  const std::vector<std::size_t>& gradients() const { return gradients_; }      // made by a backward pass
+  const std::vector<std::size_t>& state() const { return state_; }              // made by an optimizer
+  // Older than the pass, and made by none of those: weights, buffers, copies, data.
+  const std::vector<std::size_t>& lasting() const { return lasting_; }
+
+  // Of the sizes that one backward pass leaves behind, the most that any did: those of what is trained.
+  const SizeCounts& trained() const { return trained_; }
+
+  ProgramPart PartOfBlock(std::size_t index) const { return block_parts_[index]; }
+  std::uint64_t RequestedBytes(std::size_t index) const;  // what was asked for; what the block spans where not known
+  std::uint64_t BytesOf(const std::vector<std::size_t>& indices) const;  // what they span
+
+ private:
+  void FindParts();
+  void FindPasses();
+  void Sort();
+  void FindTrained();
+
+  const CauseContext& context_;
+  const timeline::Timeline& timeline_;
+  std::vector<ProgramPart> block_parts_;
+  std::vector<Pass> passes_;
+  std::optional<std::size_t> current_;
+  std::vector<std::size_t> activations_, gradients_, state_, lasting_;
+  SizeCounts trained_;
+};
+
+}  // namespace ashlar::analyses
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_CAUSES_PROGRAM_MEMORY_H_
