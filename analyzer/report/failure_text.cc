@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kPinColumns = 79;  // of a line of 130, what is left for a label and since when its blocks live
 constexpr std::size_t kPhaseWidth = 20;
+constexpr std::size_t kMostRemarkBeforeLabel = 64;  // a longer one has the line for itself
 constexpr std::size_t kReleaseLabelWidth = 40;
 
 void AppendRow(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {
@@ -46,7 +47,7 @@ std::string ReleaseRemark(const analyses::ReleaseSet& release, const answers::Fa
   absl::StrAppend(&out, release.is_minimal ? ", proven the fewest bytes"
                                            : absl::StrCat(", the best found; less than ",
                                                           FormatBytes(release.lower_bound_bytes), " cannot do"));
-  if (!failure.release.empty()) {
+  if (!failure.release.empty() && out.size() < kMostRemarkBeforeLabel) {
     absl::StrAppend(&out, ": ", Shortened(Printable(failure.release.front().label), kReleaseLabelWidth),
                     failure.release.size() > 1 ? ", ..." : "");
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
@@ -39,8 +40,11 @@ bool IsDeepCopyFrame(const trace::Frame& frame) {
   return frame.function == "__deepcopy__" || frame.function == "deepcopy" || frame.function == "_deepcopy_dict";
 }
 
-// An optimizer that PyTorch does not have makes its state in a `step` of its own.
-bool IsStepFrame(const trace::Frame& frame) { return frame.function == "step"; }
+// An optimizer that PyTorch does not have makes its state in a `step` of its own, or in a file that is named so.
+bool IsOptimizerFrame(const trace::Frame& frame) {
+  const std::string file = absl::AsciiStrToLower(frame.file);
+  return frame.function == "step" || absl::StrContains(file.substr(file.find_last_of("/\\") + 1), "optim");
+}
 
 bool IsModuleFrame(const trace::Frame& frame) { return absl::StrContains(frame.file, "torch/nn/"); }
 
@@ -165,7 +169,7 @@ Indices LastingSets(const CauseContext& context, const ProgramMemory& memory) {
   Indices out;
   for (const std::size_t index : memory.lasting()) {
     const bool has_stack = context.history->timeline->blocks()[index].stack != trace::kNoStack;
-    if (has_stack && !HasFrame(context, index, IsStepFrame)) out.push_back(index);
+    if (has_stack && !HasFrame(context, index, IsOptimizerFrame)) out.push_back(index);
   }
   return out;
 }

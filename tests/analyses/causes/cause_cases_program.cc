@@ -59,6 +59,21 @@ SeededInput Logits(std::uint64_t logits_bytes) {
   return run.Finish();
 }
 
+// The loss asks for a third tensor as large as the logits.
+SeededInput LogitsDoNotFit(std::uint64_t logits_bytes) {
+  SeededRun run({.capacity_bytes = 8 * 64 * kMiB + 24 * 20 * kMiB + 5 * logits_bytes / 2});
+  Model(run, 8, 64 * kMiB);
+  Blocks saved;
+  Forward(run, 8, 20 * kMiB, saved);
+  run.At({{"model.py", 70, "lm_head"}, {"model.py", 33, "forward"}, kMain});
+  run.Allocate(logits_bytes);
+  run.At({{"train.py", 31, "loss"}, kMain});
+  run.Allocate(logits_bytes - 2 * kMiB);
+  run.At({{"functional.py", 3000, "cross_entropy"}, kMain});
+  run.Allocate(logits_bytes - 2 * kMiB);
+  return run.Finish();
+}
+
 // Fails in the first optimizer step.
 SeededInput StateDoesNotFit(std::uint64_t layer_bytes) {
   SeededRun run({.capacity_bytes = layer_bytes * 8 * 5 / 2});
@@ -357,6 +372,7 @@ std::vector<SeededCase> ProgramCases() {
       {"logits of 1 GiB", CauseKind::kLogitsSpike, [] { return Logits(kGiB); }},
       {"logits of 400 MiB", CauseKind::kLogitsSpike, [] { return Logits(400 * kMiB); }},
       {"logits of 6 GiB", CauseKind::kLogitsSpike, [] { return Logits(6 * kGiB); }},
+      {"logits of 2 GiB do not fit", CauseKind::kLogitsSpike, [] { return LogitsDoNotFit(2 * kGiB); }},
       {"state of 1 GiB does not fit", CauseKind::kOptimizerState, [] { return StateDoesNotFit(64 * kMiB); }},
       {"state of 6 GiB does not fit", CauseKind::kOptimizerState, [] { return StateDoesNotFit(384 * kMiB); }},
       {"state of 24 GiB does not fit", CauseKind::kOptimizerState, [] { return StateDoesNotFit(1536 * kMiB); }},
