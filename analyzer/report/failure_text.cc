@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPinColumns = 79;  // of a line of 130, what is left for a label and since when its blocks live
 constexpr std::size_t kPhaseWidth = 20;
-constexpr std::size_t kMostRemarkBeforeLabel = 64;  // a longer one has the line for itself
+constexpr std::size_t kMostRemarkBeforeLabel = 70;  // a longer one has the line for itself
 constexpr std::size_t kReleaseLabelWidth = 40;
 
 void AppendRow(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {

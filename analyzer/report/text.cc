@@ -29,7 +29,6 @@ constexpr std::size_t kBeforeBar = 38;  // columns
 constexpr std::size_t kMostCauses = 3;
 constexpr std::size_t kMostCauseLines = 6;
 constexpr std::size_t kMostCauseLinesOfFailure = 4;  // beside why it failed
-constexpr std::size_t kLinesOfRemedy = 2;
 constexpr std::size_t kCauseIndent = 6;
 constexpr std::size_t kFixWidth = 119;
 constexpr std::size_t kLabelWidth = 90;
@@ -145,10 +144,10 @@ void AppendCauses(const answers::Explanation& e, std::string& out) {
                               : "causes found, the one to mend first",
                 out);
   std::vector<std::string> fixes = FixRemarks(e, shown);
-  // A change of the program that follows has more to say than the fixes of the causes.
+  // A change of the program that follows says more than all but the first fix.
   const bool is_short = e.failure.has_value() && !e.program_remedies.empty();
   std::size_t lines_left = (e.failure.has_value() ? kMostCauseLinesOfFailure : kMostCauseLines) - shown;
-  lines_left -= is_short ? std::min(lines_left, kLinesOfRemedy) : 0;
+  if (is_short) lines_left = fixes.front().empty() ? 0 : 1;
   for (std::string& fix : fixes) {
     if (lines_left == 0) fix.clear();
     lines_left -= fix.empty() ? 0 : 1;

@@ -1,3 +1,4 @@
+// Long because: the detectors leave to each other what the others explain.
 // Causes that lie in what a pass forward keeps for its backward pass: activations, scores of attention, logits.
 #include <algorithm>
 #include <array>
