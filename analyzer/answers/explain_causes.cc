@@ -1,9 +1,11 @@
 #include "analyzer/answers/explain_causes.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/remedies/fix_tests.h"
 
@@ -45,6 +47,9 @@ absl::Status Add(const timeline::Timeline& timeline, analyses::CauseFacts facts,
   facts.device = {out.accounting.total_bytes, options.device_used_bytes, AllRanks(timeline, options)};
   const analyses::CauseContext context = analyses::ContextOf(timeline, facts);
   Tell(options.replay, "looking for causes");
+  if (const std::optional<analyses::LeakGrowth> leak = analyses::LeakAt(context); leak.has_value()) {
+    out.growing = GrowingBytes{leak->bytes, leak->bytes_per_step};
+  }
   absl::StatusOr<std::vector<remedies::TestedCause>> tested =
       remedies::TestFixes(analyses::FindCauses(context), context, requests, SettingsOf(*facts.options, options, out),
                           options.replay.progress);

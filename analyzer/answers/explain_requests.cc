@@ -26,7 +26,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   out.what_if_capacity_bytes = options.replay.capacity_bytes;
   out.advice = remedies::Advise(out.what_if);
   if (absl::Status status = AddCauses(requests, *run, options, out); !status.ok()) return status;
-  SetLastVerdict(GrowingOf(out), out);
+  SetLastVerdict(out);
   if (!options.replay.capacity_bytes.has_value()) {
     out.notes.push_back({"capacity_unknown",
                          "a request trace does not say how much memory the device has; give --capacity 16GiB to see "

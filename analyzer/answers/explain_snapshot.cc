@@ -187,7 +187,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   NoteReleases(recorded.program, snapshot.recording.has_value(), out);
   if (absl::Status status = AddWhatIfs(snapshot, *run, options.replay, out); !status.ok()) return status;
   if (absl::Status status = AddCauses(snapshot, *run, options, out); !status.ok()) return status;
-  SetLastVerdict(GrowingOf(out), out);
+  SetLastVerdict(out);
   out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;
 }

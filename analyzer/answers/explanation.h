@@ -60,6 +60,12 @@ struct RaisedAt {
   std::vector<std::string> path;  // the program's own lines that lead there and itself, outermost first
 };
 
+// What earlier steps left behind, alive at the moment looked at.
+struct GrowingBytes {
+  std::uint64_t bytes = 0;
+  std::uint64_t bytes_per_step = 0;
+};
+
 struct Explanation {
   std::string source;    // what was read: "PyTorch snapshot, device 0, 9,670 events"
   std::string headline;  // what happened
@@ -84,6 +90,7 @@ struct Explanation {
   std::optional<FailureLines> failure;    // of the last out-of-memory error of a trace
   PinLines pins;
   ProgramView program;
+  std::optional<GrowingBytes> growing;                    // nullopt: nothing piles up, or no history tells
   std::vector<ExplainedCause> causes;                     // found ones first
   std::vector<remedies::ProgramRemedy> program_remedies;  // most bytes first
   std::optional<replay::Fidelity> fidelity;

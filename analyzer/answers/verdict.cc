@@ -94,20 +94,11 @@ const WhatIfRow* ShortLater(const Explanation& e) {
 
 }  // namespace
 
-std::optional<GrowingBytes> GrowingOf(const Explanation& e) {
-  GrowingBytes out;
-  for (const LeakLine& leak : e.program.leaks) {
-    out.bytes += leak.bytes;
-    out.bytes_per_step += leak.bytes_per_step;
-  }
-  return out.bytes > 0 ? std::optional(out) : std::nullopt;
-}
-
-void SetLastVerdict(const std::optional<GrowingBytes>& growing, Explanation& e) {
+void SetLastVerdict(Explanation& e) {
   if (!IsFailure(e.verdict)) return;
-  if (growing.has_value() && IsLeak(*growing, e)) {
-    Overrule(OomVerdict::kLeak, LeakSentence(*growing), e);
-    return Withhold(LeakAdvice(*growing, e), e);
+  if (e.growing.has_value() && IsLeak(*e.growing, e)) {
+    Overrule(OomVerdict::kLeak, LeakSentence(*e.growing), e);
+    return Withhold(LeakAdvice(*e.growing, e), e);
   }
   if (e.verdict == OomVerdict::kLimit && !e.advice.paste.has_value()) Withhold(kRaiseTheLimit, e);
   if (e.verdict == OomVerdict::kLimit || e.verdict == OomVerdict::kOutside) return;

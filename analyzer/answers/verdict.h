@@ -10,9 +10,6 @@
 #ifndef ASHLAR_ANALYZER_ANSWERS_VERDICT_H_
 #define ASHLAR_ANALYZER_ANSWERS_VERDICT_H_
 
-#include <cstdint>
-#include <optional>
-
 #include "analyzer/answers/explanation.h"
 
 namespace ashlar::answers {
@@ -20,17 +17,8 @@ namespace ashlar::answers {
 inline constexpr double kLeastLeakShare = 0.25;  // of what is live
 inline constexpr double kLeastShareBesideHoles = 0.10;
 
-// What grows from step to step, alive at the failure.
-struct GrowingBytes {
-  std::uint64_t bytes = 0;
-  std::uint64_t bytes_per_step = 0;
-};
-
-// From the steps of the program; nullopt where nothing grows, or no steps are known.
-std::optional<GrowingBytes> GrowingOf(const Explanation& explanation);
-
-// Of an explanation whose accounting, first verdict, what-ifs, advice and causes are filled.
-void SetLastVerdict(const std::optional<GrowingBytes>& growing, Explanation& explanation);
+// Of an explanation whose accounting, first verdict, what-ifs, advice, causes and growth are filled.
+void SetLastVerdict(Explanation& explanation);
 
 }  // namespace ashlar::answers
 
