@@ -4,6 +4,7 @@
 //
 //   leak         each step leaves memory behind, and that is a quarter of what is live, or a tenth and more than the
 //   holes capacity     every setting that gets past the request fails again for want of memory, holes or none
+//   fragmentation  a setting carries the run through to the end of the step
 //   nearly_full  the request is said not to fit, and a replay found room for it
 //
 // Whatever no setting can cure pastes none. Pure function.

@@ -88,6 +88,12 @@ std::string SentenceOf(const Choice& choice, const WhatIfRow& row, const WhatIfR
       return absl::StrCat(NameOf(row.conf), " would have fitted: peak reserved ", FormatBytes(row.peak_reserved_bytes),
                           ", no request fails");
     case ChoiceKind::kGetsPast:
+      if (row.projected.has_value()) {
+        return absl::StrCat(NameOf(row.conf), " gets past this request and would reach the end of the step with ",
+                            FormatBytes(row.projected->peak_reserved_bytes), " of ",
+                            FormatBytes(row.projected->available_bytes),
+                            " (projected): too little to spare for a promise");
+      }
       return absl::StrCat(NameOf(row.conf), " gets past this request; beyond it nothing is known, so nothing is ",
                           "promised: record a whole step before the failure");
     case ChoiceKind::kLowersPeak:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The loop, closed: a workload that computes on the host runs out of a small memory, its capture is explained, the
-setting that is recommended is applied, and the same run goes to its end and learns.
+"""The loop, closed: a workload that computes on the host runs out of a small memory in its first step, its capture is
+explained, and under the setting that is said to get past the failure the same run goes to its end and learns. Nothing is
+promised: no whole step was seen.
 
     loop_test.py ASHLAR
 """
@@ -29,14 +30,15 @@ def main(program):
         assert failed["out_of_memory"]["phase"] in ("forward", "backward"), failed
         explained = ashlar(program, "explain", capture)
     assert "VERDICT        fragmentation" in explained, explained
-    recommended = re.search(r"^PASTE  export PYTORCH_CUDA_ALLOC_CONF=(\S+)$", explained, re.MULTILINE)
-    assert recommended, explained
-    fits = json.loads(ashlar(program, *RUN, "--conf", recommended[1]))
+    assert not re.search(r"^PASTE", explained, re.MULTILINE), explained
+    named = re.search(r"^  (\S+) gets past this request; beyond it nothing is known", explained, re.MULTILINE)
+    assert named, explained
+    fits = json.loads(ashlar(program, *RUN, "--conf", named[1]))
     assert fits["out_of_memory"] is None and fits["steps_done"] == 4, fits
     assert fits["losses"][-1] < fits["losses"][0], fits
-    again = json.loads(ashlar(program, *RUN, "--conf", recommended[1]))
+    again = json.loads(ashlar(program, *RUN, "--conf", named[1]))
     assert again["losses"] == fits["losses"], "the same run gave other losses"
-    print(f"out of memory in {failed['out_of_memory']['phase']}; with {recommended[1]} loss {fits['losses']}")
+    print(f"out of memory in {failed['out_of_memory']['phase']}; with {named[1]} loss {fits['losses']}")
 
 
 if __name__ == "__main__":

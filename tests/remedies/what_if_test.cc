@@ -149,8 +149,11 @@ TEST(AdviseTest, TakesTheLowestPeakThatFits) {
   for (WhatIfRow& one : cut) one.is_cut_off = true;
   EXPECT_FALSE(Advise(cut).paste.has_value());
   EXPECT_THAT(Advise(cut).sentence, HasSubstr("a:1 gets past this request; beyond it nothing is known"));
-  cut[1].projected = ProjectedPart{.requests = 40, .peak_reserved_bytes = 9};
+  cut[1].projected = ProjectedPart{.requests = 40, .peak_reserved_bytes = 990, .available_bytes = 1000};
   EXPECT_EQ(Advise(cut).paste, "export PYTORCH_CUDA_ALLOC_CONF=a:1");
+  cut[1].projected->peak_reserved_bytes = 991;  // less than 1 % is left
+  EXPECT_FALSE(Advise(cut).paste.has_value());
+  EXPECT_THAT(Advise(cut).sentence, HasSubstr("too little to spare for a promise"));
   cut[1].projected->ooms = 1;
   cut[1].projected->failed_after = 3;
   cut[1].projected->needed_bytes = 12 * kMiB;

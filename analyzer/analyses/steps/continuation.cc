@@ -85,7 +85,8 @@ class Continuer {
     const std::vector<std::uint32_t> tokens = Tokens();
     if (run_.step_begin.has_value() && TryAlign(tokens, RequestAt(*run_.step_begin))) return Judge();
     if (!TryAlign(tokens, tokens.size() - 1)) return "no earlier step";
-    if (IsWithinOnePass()) return "no earlier step";
+    const bool is_step = requests_.size() - 1 - aligned_.at >= kLeastRequests;  // else one line repeats, and no step
+    if (!is_step || IsWithinOnePass()) return "no earlier step";
     return Judge();
   }
 
