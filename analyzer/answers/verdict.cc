@@ -112,9 +112,10 @@ void SetLastVerdict(Explanation& e) {
   }
   if (e.advice.paste.has_value() && e.verdict != OomVerdict::kFragmentation) {
     const WhatIfRow& row = e.what_if[e.advice.choice.row];
-    Overrule(OomVerdict::kFragmentation,
-             absl::StrCat("fragmentation: ", remedies::NameOf(row.conf), " carries the run through the step that failed"),
-             e);
+    Overrule(
+        OomVerdict::kFragmentation,
+        absl::StrCat("fragmentation: ", remedies::NameOf(row.conf), " carries the run through the step that failed"),
+        e);
     return;
   }
   const WhatIfRow* fitting = LowestThatGetsPast(e);

@@ -77,11 +77,11 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
     for (const std::string& line : first.python) EXPECT_THAT(text, HasSubstr(line));
   }
   for (const char* cause :
-       {"logits_spike",          "graph_kept_alive",      "eval_without_no_grad", "eval_accumulates",
-        "loaded_twice",          "gradients_kept",        "cache_between_phases", "streams_do_not_share",
-        "record_stream",         "outputs_kept",          "hooks_keep_activations", "kv_cache_grows",
-        "exception_holds_frames", "empty_cache_each_step", "activations_saved",    "attention_scores",
-        "model_copies",          "long_lived_tensor",     "optimizer_state",      "memory_fraction"}) {
+       {"logits_spike",           "graph_kept_alive",      "eval_without_no_grad",   "eval_accumulates",
+        "loaded_twice",           "gradients_kept",        "cache_between_phases",   "streams_do_not_share",
+        "record_stream",          "outputs_kept",          "hooks_keep_activations", "kv_cache_grows",
+        "exception_holds_frames", "empty_cache_each_step", "activations_saved",      "attention_scores",
+        "model_copies",           "long_lived_tensor",     "optimizer_state",        "memory_fraction"}) {
     EXPECT_GT(offered[cause], 0) << cause;
   }
 }

@@ -1,4 +1,5 @@
 // Programs whose flaw lies in the program: what it keeps, and when.
+// Long because: each cause has cases that are sick and cases that only look so.
 #include "tests/analyses/causes/cause_cases.h"
 
 namespace ashlar::tests {

@@ -1,4 +1,5 @@
 // The snapshot reader on small files made by hand, one per trap of the format.
+// Long because: the format has that many traps.
 #include "analyzer/readers/torch/torch_snapshot.h"
 
 #include <gmock/gmock.h>
