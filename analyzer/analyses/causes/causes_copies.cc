@@ -26,6 +26,7 @@ constexpr std::size_t kMostTensors = 3;
 // Of the bytes of a set, what must have its twin.
 constexpr double kLeastAlike = 0.9;
 constexpr std::size_t kLeastParameters = 4;
+constexpr double kLeastWithParameter = 0.6;  // of the bytes that a backward pass leaves
 
 std::uint64_t AllocatedAt(const CauseContext& context) {
   return context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
@@ -91,6 +92,17 @@ std::size_t TakeSets(SizeCounts& pool, const SizeCounts& set) {
   }
 }
 
+// Of what a backward pass leaves, what has a block of its size that lasts; the rest it frees at its very end.
+SizeCounts WithParameter(const SizeCounts& left, const SizeCounts& lasting) {
+  SizeCounts out;
+  for (const auto& [bytes, count] : left) {
+    const auto parameters = lasting.find(bytes);
+    if (parameters != lasting.end()) out[bytes] = std::min(count, parameters->second);
+  }
+  if (static_cast<double>(Bytes(out)) < kLeastWithParameter * static_cast<double>(Bytes(left))) return {};
+  return out;
+}
+
 struct Copies {
   Indices blocks = {};
   std::size_t sets = 0;
@@ -118,10 +130,10 @@ SizeCounts Times(const SizeCounts& set, std::size_t times) {
 
 // What is trained leaves gradients of its sizes; one more set of them, or one of half or twice the sizes, is a copy.
 Copies CopiesOfTrained(const ProgramMemory& memory, const Indices& lasting) {
-  const SizeCounts& trained = memory.trained();
   Copies out;
-  if (Count(trained) < kLeastParameters) return out;
   SizeCounts pool = SizesOf(memory, lasting);
+  const SizeCounts trained = WithParameter(memory.trained(), pool);
+  if (Count(trained) < kLeastParameters) return out;
   const std::size_t same = TakeSets(pool, trained);
   if (same == 0) return out;
   SizeCounts counts = Times(trained, same - 1);

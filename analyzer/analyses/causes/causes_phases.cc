@@ -40,6 +40,17 @@ bool IsCheckpointFrame(const trace::Frame& frame) {
          frame.function == "load_file" || frame.function == "load_checkpoint";
 }
 
+// Takes from the model's sizes the twin of a loaded tensor: of its precision, or of half or twice it.
+bool TakeTwin(std::uint64_t bytes, std::map<std::uint64_t, std::size_t>& model) {
+  for (const std::uint64_t size : {bytes, bytes / 2, bytes * 2}) {
+    const auto twin = model.find(size);
+    if (twin == model.end() || twin->second == 0) continue;
+    --twin->second;
+    return true;
+  }
+  return false;
+}
+
 struct LineUse {
   std::size_t allocations = 0;
   std::vector<LiveBlock> live = {};
@@ -209,28 +220,25 @@ CauseFinding DetectLoadedTwice(const CauseContext& context) {
     if (AnyFrame(context, live.block->stack, IsCheckpointFrame)) {
       loaded.push_back(live);
     } else if (live.part == ProgramPart::kUnknown || live.part == ProgramPart::kLoading) {
-      ++model[live.block->size_bytes];
+      ++model[live.block->requested_bytes.value_or(live.block->size_bytes)];
     }
   }
   if (loaded.empty()) return Absent(kKind, "no block of a checkpoint is alive");
   std::vector<LiveBlock> twice;
   for (const LiveBlock& live : loaded) {
-    std::size_t& left = model[live.block->size_bytes];
-    if (left == 0) continue;
-    --left;
-    twice.push_back(live);
+    if (TakeTwin(live.block->requested_bytes.value_or(live.block->size_bytes), model)) twice.push_back(live);
   }
   const std::uint64_t bytes = BytesOf(twice);
   const auto whole = static_cast<double>(BytesOf(loaded));
   if (twice.size() < kLeastLoaded || static_cast<double>(bytes) < kLeastMatched * whole ||
       !IsMaterial(context, bytes)) {
-    return Absent(kKind, absl::StrCat(FormatBytes(bytes), " of a loaded checkpoint have a twin of the same size"));
+    return Absent(kKind, absl::StrCat(FormatBytes(bytes), " of a loaded checkpoint have a twin in the model"));
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(twice);
-  out.evidence.push_back(absl::StrCat(twice.size(), " of ", loaded.size(), " blocks of a loaded checkpoint, ",
-                                      FormatBytes(bytes), ", have a twin of the same size in the model; ",
-                                      MostFrom(context, twice)));
+  out.evidence.push_back(
+      absl::StrCat(twice.size(), " of ", loaded.size(), " blocks of a loaded checkpoint, ", FormatBytes(bytes),
+                   ", have a twin of the same size, or half or twice it, in the model; ", MostFrom(context, twice)));
   out.evidence.push_back("torch.load(..., map_location=\"cpu\") keeps the copy off the device");
   return out;
 }

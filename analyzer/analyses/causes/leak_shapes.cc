@@ -22,6 +22,11 @@ constexpr double kLeastGraphShare = 0.12;     // of the blocks of its forward pa
 constexpr double kLeastShareOfOneLine = 0.3;  // where layers in a loop make one line of them
 constexpr double kMostHookedShare = 0.5;      // of the forward blocks: where all modules have hooks they tell nothing
 constexpr double kMostFailedShare = 0.5;      // of a leak's bytes
+constexpr double kLeastPassedShare = 0.5;     // of the iterations in which models are made, some pass runs
+constexpr std::size_t kLeastCopied = 4;       // blocks of a copy of a model
+constexpr std::size_t kLeastCopiedSizes = 2;
+constexpr double kLeastCopiedShare = 0.9;  // of its bytes
+constexpr std::size_t kLeastRounds = 3;
 
 bool IsEvaluation(ProgramPart part) {
   return part == ProgramPart::kEvaluation || part == ProgramPart::kNoGrad || part == ProgramPart::kGeneration;
@@ -31,10 +36,16 @@ class ShapeSearch {
  public:
   ShapeSearch(const timeline::Timeline& timeline, EventIndex moment, const trace::StackTable* stacks,
               const Steps& steps)
-      : timeline_(timeline), moment_(moment), iterations_(timeline, stacks, steps.steps), frames_(timeline, stacks) {
+      : timeline_(timeline),
+        moment_(moment),
+        stacks_(stacks),
+        iterations_(timeline, stacks, steps.steps),
+        frames_(timeline, stacks) {
+    ReadBlocks();
     for (KeptGroup& group : KeptGroups(timeline, iterations_, moment)) {
-      const ProgramPart part = frames_.Of(group.stack).part;
-      if (part == ProgramPart::kOptimizer || part == ProgramPart::kLoading) continue;
+      const TorchFrames& frames = frames_.Of(group.stack);
+      if (frames.part == ProgramPart::kOptimizer || frames.part == ProgramPart::kLoading) continue;
+      if (frames.is_of_model && !ArePassesBetween(group)) continue;
       groups_.push_back(std::move(group));
     }
     const std::vector<std::size_t> failed = BlocksOfFailedAttempts(timeline, moment, stacks, steps);
@@ -42,6 +53,7 @@ class ShapeSearch {
   }
 
   std::vector<LeakGrowth> Growths() {
+    if (!AreIterationsReal()) return {};
     FindPasses();
     const bool is_graph = IsGraph();
     std::map<LeakShape, LeakGrowth> out;
@@ -59,17 +71,72 @@ class ShapeSearch {
   }
 
  private:
-  // When the first block came that stays, and the last backward pass was.
+  static std::uint64_t AskedBytes(const BlockSpan& block) { return block.requested_bytes.value_or(block.size_bytes); }
+
+  // The iterations that run a module, the first block of one, the last backward pass and the sizes of the parameters.
+  void ReadBlocks() {
+    for (const BlockSpan& block : timeline_.blocks()) {
+      const TorchFrames& frames = frames_.Of(block.stack);
+      if (block.alloc_event > moment_) continue;
+      const bool is_of_size = frames.is_of_model || frames.part == ProgramPart::kOptimizer;
+      if (is_of_size && block.IsLiveAfter(moment_)) parameter_sizes_.insert(AskedBytes(block));
+      if (block.alloc_event < 0) continue;
+      if (frames_.IsBackward(block)) last_backward_ = std::max(last_backward_, block.alloc_event);
+      if (!frames.is_forward) continue;
+      first_forward_ = std::min(first_forward_, block.alloc_event);
+      passing_.insert(iterations_.At(block.alloc_event));
+    }
+  }
+
+  // A loop that makes, moves or loads one model runs no pass between its parts.
+  bool ArePassesBetween(const KeptGroup& group) const {
+    const auto begin = passing_.lower_bound(group.first_iteration);
+    const auto passes = std::distance(begin, passing_.lower_bound(group.first_iteration + group.span));
+    return static_cast<double>(passes) >= kLeastPassedShare * static_cast<double>(group.span);
+  }
+
+  // Layers of one pass recur as iterations do. So where no backward pass ends one, lines outside of the modules must
+  // recur between passes.
+  bool AreIterationsReal() const {
+    if (last_backward_ >= 0 || first_forward_ == timeline::kNever) return true;
+    std::set<std::size_t> rounds;
+    const std::vector<EventIndex> begins = RoundsIn(timeline_, stacks_, {first_forward_, moment_ + 1});
+    for (const BlockSpan& block : timeline_.blocks()) {
+      if (block.alloc_event > moment_ || !frames_.Of(block.stack).is_forward) continue;
+      const auto after = std::upper_bound(begins.begin(), begins.end(), block.alloc_event);
+      rounds.insert(static_cast<std::size_t>(after - begins.begin()));
+    }
+    return rounds.size() >= kLeastRounds;
+  }
+
+  // Blocks of the sizes of parameters, several in each iteration and not all alike: a copy of the model.
+  bool IsCopyOfModel(const KeptGroup& group) const {
+    const TorchFrames& frames = frames_.Of(group.stack);
+    if (frames.is_copy || frames.is_of_model) return true;
+    if (frames.is_forward || !frames.has_frames || frames.part == ProgramPart::kBackward) return false;
+    if (group.blocks.size() < kLeastCopied * group.iterations) return false;
+    std::set<std::uint64_t> sizes;
+    std::uint64_t alike = 0;
+    for (const std::size_t index : group.blocks) {
+      const BlockSpan& block = timeline_.blocks()[index];
+      if (parameter_sizes_.count(AskedBytes(block)) == 0) continue;
+      sizes.insert(AskedBytes(block));
+      alike += block.size_bytes;
+    }
+    return sizes.size() >= kLeastCopiedSizes &&
+           static_cast<double>(alike) >= kLeastCopiedShare * static_cast<double>(group.bytes);
+  }
+
+  // When the first block came that stays, and how many a pass made since.
   void FindPasses() {
     for (const KeptGroup& group : groups_) {
-      if (group.is_replaced || frames_.Of(group.stack).is_copy) continue;
+      if (group.is_replaced || IsCopyOfModel(group)) continue;
       first_ = std::min(first_, timeline_.blocks()[group.blocks.front()].alloc_event);
     }
     std::size_t forward = 0;
     std::size_t hooked = 0;
     for (const BlockSpan& block : timeline_.blocks()) {
       if (block.alloc_event < 0 || block.alloc_event > moment_) continue;
-      if (frames_.IsBackward(block)) last_backward_ = std::max(last_backward_, block.alloc_event);
       if (!frames_.Of(block.stack).is_forward) continue;
       ++forward;
       if (frames_.Of(block.stack).is_hooked_inside) ++hooked;
@@ -84,7 +151,7 @@ class ShapeSearch {
     std::size_t most_a_pass = 0;
     for (const KeptGroup& group : groups_) {
       const TorchFrames& frames = frames_.Of(group.stack);
-      if (group.is_replaced || !frames.is_forward || frames.is_hook || frames.is_copy) continue;
+      if (group.is_replaced || !frames.is_forward || frames.is_hook) continue;
       ++lines;
       blocks += group.blocks.size();
       most_a_pass = std::max(most_a_pass, group.blocks.size() / group.iterations);
@@ -99,7 +166,7 @@ class ShapeSearch {
   LeakShape ShapeOf(const KeptGroup& group, bool is_graph) const {
     const TorchFrames& frames = frames_.Of(group.stack);
     const EventIndex born = timeline_.blocks()[group.blocks.front()].alloc_event;
-    if (frames.is_copy) return LeakShape::kOther;
+    if (IsCopyOfModel(group)) return LeakShape::kOther;
     if (group.is_replaced && frames.is_forward) return LeakShape::kCache;
     if (is_graph && !group.is_replaced) {
       return IsWithoutBackward(first_) ? LeakShape::kEvalGraph : LeakShape::kGraph;
@@ -129,12 +196,16 @@ class ShapeSearch {
 
   const timeline::Timeline& timeline_;
   EventIndex moment_;
+  const trace::StackTable* stacks_;
   Iterations iterations_;
   TorchStacks frames_;
   std::vector<KeptGroup> groups_;
   std::set<std::size_t> failed_;
   EventIndex first_ = timeline::kNever;
+  EventIndex first_forward_ = timeline::kNever;
   EventIndex last_backward_ = timeline::kBeforeWindow;
+  std::set<std::size_t> passing_;            // iterations that run a module
+  std::set<std::uint64_t> parameter_sizes_;  // of what is alive
   std::size_t passed_ = 0;  // forward blocks since the first that stays, before the moment's own iteration
   bool do_hooks_tell_ = true;
 };

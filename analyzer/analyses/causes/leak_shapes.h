@@ -8,7 +8,10 @@
 //   cache        tensors of a module that each round replaces by a slightly larger one (torch.cat)
 //   eval_outputs outputs of an evaluation
 //   outputs      what one or a few lines keep of each iteration
-//   other        blocks that are told by another cause: copies of a model
+//   other        blocks that are told by another cause: copies of a model, by their frames or by its sizes
+//
+// What makes, moves or loads one model piles up for good and is none of these, and where no backward pass was seen,
+// passes count as iterations only if lines outside of the modules recur between them: layers of one pass do not.
 //
 // Lines are told by PyTorch's own frames. Blocks of the autograd engine have no Python frame: its threads run none.
 //

@@ -16,6 +16,8 @@ bool IsRecomputedFrame(const trace::Frame& frame) {
   return is_hook && absl::StrContains(frame.file, "checkpoint");
 }
 
+bool IsDeepCopyCall(const trace::Frame& frame) { return frame.function == "deepcopy"; }
+
 bool IsForwardPart(ProgramPart part) {
   return part == ProgramPart::kForward || part == ProgramPart::kGeneration || part == ProgramPart::kEvaluation;
 }
@@ -96,6 +98,9 @@ void ProgramMemory::Sort() {
       state_.push_back(i);
     } else if (part == ProgramPart::kBackward) {
       gradients_.push_back(i);
+    } else if (pass != nullptr && block.alloc_event > pass->last_backward && pass->last_backward >= 0 &&
+               block.stack != trace::kNoStack && AnyFrame(context_, block.stack, IsDeepCopyCall)) {
+      lasting_.push_back(i);
     } else if (pass != nullptr && block.alloc_event >= pass->begin) {
       if (part != ProgramPart::kNoGrad) activations_.push_back(i);
     } else if (!IsForwardPart(part)) {

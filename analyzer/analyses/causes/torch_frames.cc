@@ -1,6 +1,8 @@
 #include "analyzer/analyses/causes/torch_frames.h"
 
+#include <set>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
@@ -19,7 +21,50 @@ bool IsModuleCall(const trace::Frame& frame) {
   return IsModuleFile(frame) && (frame.function == "_call_impl" || frame.function == "inner");
 }
 
-TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack) {
+bool IsNamedForward(const trace::Frame& frame) { return absl::StrContains(frame.function, "forward"); }
+
+// Lines of module.py that call a `forward`.
+using ForwardLines = std::set<std::pair<std::string, std::int64_t>>;
+
+std::pair<std::string, std::int64_t> LineOf(const trace::Frame& frame) {
+  return {frame.function, static_cast<std::int64_t>(frame.line)};
+}
+
+ForwardLines FindForwardLines(const trace::StackTable& stacks) {
+  ForwardLines out;
+  for (trace::StackId id = 0; id < stacks.stack_count(); ++id) {
+    const auto frames = stacks.stack(id);
+    for (std::size_t i = 0; i + 1 < frames.size(); ++i) {
+      const trace::Frame& caller = stacks.frame(frames[i + 1]);
+      if (IsModuleCall(caller) && IsNamedForward(stacks.frame(frames[i]))) out.insert(LineOf(caller));
+    }
+  }
+  return out;
+}
+
+// A parameter or buffer being made, moved, initialized or loaded.
+bool IsModelFrame(const trace::Frame& frame) {
+  const std::string file = absl::StrReplaceAll(frame.file, {{"\\", "/"}});
+  if (absl::EndsWith(file, "torch/nn/parameter.py")) return frame.function != "__deepcopy__";
+  if (absl::EndsWith(file, "torch/nn/init.py") || absl::EndsWith(file, "safetensors/torch.py")) return true;
+  if (absl::StrContains(file, "torch/nn/modules/") && frame.function == "__init__") return true;
+  return IsModuleFile(frame) && frame.function == "_apply";
+}
+
+// Whether a module called a function that is neither its `forward` nor around it.
+bool IsHookCall(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames, std::size_t at,
+                const ForwardLines& forward_lines) {
+  const trace::Frame& frame = stacks.frame(frames[at]);
+  const trace::Frame& caller = stacks.frame(frames[at + 1]);
+  if (!IsModuleCall(caller) || IsModuleFile(frame) || IsNamedForward(frame) || IsTorchFrame(frame)) return false;
+  if (caller.line > 0 && forward_lines.count(LineOf(caller)) > 0) return false;
+  for (std::size_t inside = 0; inside < at; ++inside) {
+    if (IsNamedForward(stacks.frame(frames[inside]))) return false;
+  }
+  return true;
+}
+
+TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, const ForwardLines& forward_lines) {
   TorchFrames out;
   out.part = PartOf(stacks, stack);
   const auto frames = stacks.stack(stack);
@@ -27,7 +72,6 @@ TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack) {
   std::size_t calls = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const trace::Frame& frame = stacks.frame(frames[i]);
-    const trace::Frame* const caller = i + 1 < frames.size() ? &stacks.frame(frames[i + 1]) : nullptr;
     out.is_python = out.is_python || IsPythonFrame(frame);
     out.is_forward = out.is_forward || frame.function == "forward" || IsModuleCall(frame);
     out.is_copy = out.is_copy || frame.function == "deepcopy" || frame.function == "__deepcopy__";
@@ -39,12 +83,12 @@ TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack) {
         out.is_hooked_inside = IsModuleFile(inside) && inside.function == "inner";
       }
     }
-    const bool is_called_by_module = caller != nullptr && IsModuleCall(*caller) && !IsModuleFile(frame);
-    if (is_called_by_module && !absl::StrContains(frame.function, "forward") && !IsTorchFrame(frame))
-      out.is_hook = true;
+    out.is_of_model = out.is_of_model || IsModelFrame(frame);
+    out.is_hook = out.is_hook || (i + 1 < frames.size() && IsHookCall(stacks, frames, i, forward_lines));
   }
   out.is_hooked_inside = out.is_hooked_inside && calls >= 2;
   out.is_made_once = out.is_made_once && !out.is_forward;
+  out.is_of_model = (out.is_of_model || out.part == ProgramPart::kLoading) && !out.is_forward && !out.is_copy;
   return out;
 }
 
@@ -52,7 +96,10 @@ TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack) {
 
 TorchStacks::TorchStacks(const timeline::Timeline& timeline, const trace::StackTable* stacks) {
   if (stacks == nullptr) return;
-  for (trace::StackId id = 0; id < stacks->stack_count(); ++id) of_.push_back(ReadFrames(*stacks, id));
+  const ForwardLines forward_lines = FindForwardLines(*stacks);
+  for (trace::StackId id = 0; id < stacks->stack_count(); ++id) {
+    of_.push_back(ReadFrames(*stacks, id, forward_lines));
+  }
   std::size_t with = 0;
   bool has_python = false;
   std::size_t all = 0;

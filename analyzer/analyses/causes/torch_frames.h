@@ -1,7 +1,8 @@
 // What PyTorch's own frames in a stack say: whether a module was called, whether a hook made the block, whether the
 // innermost module has hooks; and which blocks the autograd engine made. Module.__call__ is `_call_impl` in
 // torch/nn/modules/module.py; where the module has hooks, it calls them and `forward` from `inner` (PyTorch 2.5 on), so
-// a frame right inside of these that is not `forward` is a hook. Pure functions.
+// a frame right inside of these that is not `forward` is a hook, unless the same line calls `forward` elsewhere or a
+// `forward` lies further inside: then it is a wrapper around it. Pure functions.
 #ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_TORCH_FRAMES_H_
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_TORCH_FRAMES_H_
 
@@ -24,6 +25,7 @@ struct TorchFrames {
   bool is_hooked_inside = false;  // the innermost module has hooks, and another module called it
   bool is_copy = false;           // copy.deepcopy
   bool is_made_once = false;      // the model's constructor, .to(device), loading
+  bool is_of_model = false;       // PyTorch's own frames say so: a parameter made, moved, initialized or loaded
 };
 
 class TorchStacks {
