@@ -236,14 +236,17 @@ TEST(OomReportTest, TheLimitIsNamed) {
 }
 
 // What others hold is outside: the report says so where their memory would be enough.
-TEST(OomReportTest, WhatIsOutsideIsNamedWhereItWouldBeEnough) {
+TEST(OomReportTest, WhatIsOutsideIsNamedWhereItIsMoreThanAContextTakes) {
   FailedAllocation failed{12 * kMiB, 12 * kMiB, 12 * kMiB};
   failed.device_free_bytes = 2 * kMiB;
-  failed.device_total_bytes = 64 * kMiB;
+  failed.device_total_bytes = 2 * kGiB;
   const OomReport report = core::MakeOomReport(failed, {}, OptionsFrom(""));
-  EXPECT_EQ(report.outside_bytes, 62 * kMiB);
-  EXPECT_THAT(core::OomLines(report),
-              testing::Contains(testing::HasSubstr("outside: it would fit without the 62.00 MiB")));
+  EXPECT_EQ(report.outside_bytes, 2 * kGiB - 2 * kMiB);
+  EXPECT_EQ(report.judgement.kind, OomKind::kOutside);
+  EXPECT_THAT(core::OomLines(report), testing::Contains(testing::HasSubstr("outside: 2.00 GiB of the device are held")));
+  // 64 MiB outside are this process's own context.
+  failed.device_total_bytes = 64 * kMiB;
+  EXPECT_EQ(core::MakeOomReport(failed, {}, OptionsFrom("")).judgement.kind, OomKind::kCapacity);
 }
 
 // A device that counts less than the allocator holds (adopted memory): no part is made up.

@@ -13,6 +13,7 @@ namespace {
 using trace::OpKind;
 
 constexpr std::size_t kLeastRequests = 8;  // of a cut-off step that say where it is
+constexpr std::size_t kLeastPeriod = 3;    // requests of a step; fewer are a line or two that repeat
 constexpr std::size_t kSteps = 3;          // projected: the rest of this one, and whole ones until nothing changes
 constexpr std::size_t kMostProjected = 1'000'000;  // requests
 constexpr int kAlikeGrowths = 3;
@@ -85,7 +86,7 @@ class Continuer {
     const std::vector<std::uint32_t> tokens = Tokens();
     if (run_.step_begin.has_value() && TryAlign(tokens, RequestAt(*run_.step_begin))) return Judge();
     if (!TryAlign(tokens, tokens.size() - 1)) return "no earlier step";
-    const bool is_step = requests_.size() - 1 - aligned_.at >= kLeastRequests;  // else one line repeats, and no step
+    const bool is_step = requests_.size() - 1 - aligned_.at >= kLeastPeriod;
     if (!is_step || IsWithinOnePass()) return "no earlier step";
     return Judge();
   }
