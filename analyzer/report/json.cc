@@ -88,6 +88,7 @@ Json CauseJson(const answers::ExplainedCause& cause) {
           {"finding", std::string(analyses::FindingName(finding.finding))},
           {"confidence", is_found ? Json(std::string(analyses::ConfidenceName(finding.confidence))) : Json(nullptr)},
           {"bytes", is_found ? Json(finding.bytes) : Json(nullptr)},
+          {"to_come_bytes", finding.to_come_bytes},
           {"is_footnote", finding.is_footnote},
           {"evidence", finding.evidence},
           {"counter_evidence", finding.counter_evidence},

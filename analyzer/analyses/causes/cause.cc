@@ -80,9 +80,22 @@ bool Explains(const CauseFinding& cause, const CauseFinding& generic) {
          static_cast<double>(cause.bytes) >= kExplainsShare * static_cast<double>(generic.bytes);
 }
 
+double FreedBytes(const CauseFinding& finding) {
+  return static_cast<double>(finding.bytes) * CurableShare(finding.kind);
+}
+
 double Weight(const CauseFinding& finding) {
-  if (finding.finding != Finding::kFound) return 0;
-  return static_cast<double>(finding.bytes) * WeightOf(finding.confidence) * CurableShare(finding.kind);
+  return finding.finding == Finding::kFound ? FreedBytes(finding) * WeightOf(finding.confidence) : 0;
+}
+
+// The weight of one that frees nothing: behind all that free much.
+double YieldingWeight(const CauseFinding& finding, const std::vector<CauseFinding>& findings) {
+  double out = Weight(finding);
+  for (const CauseFinding& other : findings) {
+    if (other.finding != Finding::kFound || other.is_footnote || other.yields_to_bytes > 0) continue;
+    if (FreedBytes(other) >= static_cast<double>(finding.yields_to_bytes)) out = std::min(out, Weight(other) / 2);
+  }
+  return out;
 }
 
 std::map<CauseKind, double> Weights(const std::vector<CauseFinding>& findings) {
@@ -95,6 +108,9 @@ std::map<CauseKind, double> Weights(const std::vector<CauseFinding>& findings) {
       if (Explains(cause, generic)) most = std::max(most, Weight(cause));
     }
     if (most > 0) out[generic.kind] = std::min(out[generic.kind], most / 2);
+  }
+  for (const CauseFinding& finding : findings) {
+    if (finding.yields_to_bytes > 0) out[finding.kind] = YieldingWeight(finding, findings);
   }
   return out;
 }

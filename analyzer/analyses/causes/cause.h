@@ -100,8 +100,12 @@ struct CauseFinding {
   Finding finding = Finding::kNotInTrace;
   Confidence confidence = Confidence::kPossible;  // of a found one
   std::uint64_t bytes = 0;                        // at the moment looked at, that this cause explains
+  // Of those bytes, what was not there yet at a failure: the program would have asked for it next.
+  std::uint64_t to_come_bytes = 0;
   // It would have let the one request pass, and is too little for a program to feel: no cause to mend first.
   bool is_footnote = false;
+  // Its cure saves time and frees nothing: a cause that frees so many bytes comes before it. 0: ranked as all others.
+  std::uint64_t yields_to_bytes = 0;
   // False where the program works as it should and fits: it holds the memory, and nothing needs a change.
   bool is_sickness = true;
   std::vector<std::string> evidence = {};  // plain sentences with their numbers
@@ -167,9 +171,10 @@ CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& fac
 // All answers: found ones first, in the order of SortCauses; then absent ones; then those not in this trace.
 std::vector<CauseFinding> FindCauses(const CauseContext& context);
 
-// Sorts by the bytes that the cure of each would free, times how sure it is; footnotes come last. Of causes that
-// explain the same holes the one that tells more comes first: `not_expandable` and `retry_storm` follow what makes the
-// holes. Also for findings whose confidence changed since.
+// Sorts by the bytes that the cure of each would free, times how sure it is; footnotes come last. What frees nothing
+// goes by the bytes it is about, behind causes that free `yields_to_bytes`. Of causes that explain the same holes the
+// one that tells more comes first: `not_expandable` and `retry_storm` follow what makes the holes. Also for findings
+// whose confidence changed since.
 void SortCauses(std::vector<CauseFinding>& findings);
 
 }  // namespace ashlar::analyses

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ using Indices = std::vector<std::size_t>;
 // Of what is allocated.
 constexpr double kLeastActivationsShare = 0.3;
 constexpr double kLeastScoresShare = 0.15;
+constexpr double kLeastScoresThatFit = 0.3;
 constexpr double kLeastLogitsShare = 0.15;
 constexpr double kLeastLogitsThatFit = 0.3;  // where the request would have fitted, or none failed
 // A pass that made so many times the blocks of the one before is not one pass: it repeats without a backward pass.
@@ -103,6 +105,7 @@ LengthRatio RatioOf(const std::map<trace::StackId, std::uint64_t>& before,
 struct Scores {
   Indices blocks = {};
   std::string proof = {};
+  std::uint64_t rows = 0;  // of the pass, batch x length; 0 where not known
 };
 
 // The live blocks of one size, where a line that grew by the square of the length made them; the widest such size.
@@ -241,17 +244,42 @@ Scores ScoresByFactors(const ProgramMemory& memory) {
     const SplitBySize split = SplitSizes(memory, by_size, widths, common_bytes / width_bytes);
     if (!IsShareOf(split.explained_bytes, kLeastExplained, all_bytes)) continue;
     if (split.scores.empty()) return {};  // rows and widths tell it all
-    return {split.scores, absl::StrCat("the pass is of ", FormatCount(common_bytes / width_bytes),
-                                       " rows as wide as the weights; these ",
-                                       "blocks are as wide as no weight, and as long as heads times length")};
+    return {
+        split.scores,
+        absl::StrCat("the pass is of ", FormatCount(common_bytes / width_bytes), " rows as wide as the weights; these ",
+                     "blocks are as wide as no weight, and as long as heads times length"),
+        common_bytes / width_bytes};
   }
   return {};
+}
+
+// Further blocks of as many numbers: masks of one byte each, scores in another precision. What is as wide as the
+// weights is none, and a few of many blocks are chance.
+Indices OfAsManyNumbers(const ProgramMemory& memory, const Scores& scores) {
+  const std::uint64_t bytes = memory.RequestedBytes(scores.blocks.front());
+  const RowWidths widths(memory);
+  std::map<std::uint64_t, Indices> others;
+  for (const std::size_t index : memory.activations()) {
+    const std::uint64_t other = memory.RequestedBytes(index);
+    const bool is_alike = other == 2 * bytes || 2 * other == bytes || other == 4 * bytes || 4 * other == bytes;
+    const bool is_wide =
+        scores.rows > 0 && other % scores.rows == 0 && widths.Explains(other / scores.rows, widths.width_bytes());
+    if (is_alike && !is_wide) others[other].push_back(index);
+  }
+  Indices out;
+  for (const auto& [other, blocks] : others) {
+    if (3 * blocks.size() >= scores.blocks.size()) out.insert(out.end(), blocks.begin(), blocks.end());
+  }
+  return out;
 }
 
 Scores FindScores(const CauseContext& context, const ProgramMemory& memory) {
   if (memory.Current() == nullptr) return {};
   Scores out = ScoresByLength(context, memory);
   if (out.blocks.empty()) out = ScoresByFactors(memory);
+  if (out.blocks.empty()) return {};
+  const Indices others = OfAsManyNumbers(memory, out);
+  out.blocks.insert(out.blocks.end(), others.begin(), others.end());
   const std::uint64_t bytes = memory.BytesOf(out.blocks);
   const bool is_felt = IsShareOf(bytes, kLeastScoresShare, AllocatedBytes(context)) && IsMaterial(context, bytes);
   return is_felt ? out : Scores{};
@@ -295,13 +323,114 @@ bool IsAsLargeAs(std::uint64_t bytes, std::uint64_t logits_bytes) {
 struct LogitBlocks {
   std::uint64_t bytes_each = 0;
   Indices blocks = {};
+  std::string proof = {};
 };
+
+// The numbers of an output layer: what goes in, its weight and what comes out.
+struct OutputLayer {
+  std::uint64_t rows = 0, width = 0, classes = 0;
+};
+
+// Three products of three whole numbers, rows x width, classes x width and rows x classes, tell them. Far more classes
+// than the width, as layers within a model do not have.
+std::optional<OutputLayer> LayerOf(std::uint64_t inputs, std::uint64_t weights, std::uint64_t outputs) {
+  constexpr std::uint64_t kLeastWidth = 16;
+  constexpr std::uint64_t kLeastRows = 64;
+  const double product = static_cast<double>(inputs) / static_cast<double>(outputs) * static_cast<double>(weights);
+  const auto width = static_cast<std::uint64_t>(std::llround(std::sqrt(product)));
+  if (width < kLeastWidth || inputs % width != 0 || weights % width != 0) return std::nullopt;
+  const OutputLayer out{inputs / width, width, weights / width};
+  const bool is_wide = out.classes > 4 * width && out.rows >= kLeastRows;
+  if (!is_wide || outputs % out.rows != 0 || outputs / out.rows != out.classes) return std::nullopt;
+  return out;
+}
+
+// Weights of which there are few: of a head, tied or copied, and of no layer that repeats.
+std::vector<std::uint64_t> SingleWeights(const ProgramMemory& memory) {
+  constexpr std::size_t kMostAlike = 4;
+  SizeCounts counts;
+  for (const std::size_t index : memory.lasting()) ++counts[memory.RequestedBytes(index)];
+  std::vector<std::uint64_t> out;
+  for (const auto& [bytes, count] : counts) {
+    if (bytes >= kMiB && count <= kMostAlike) out.push_back(bytes);
+  }
+  return out;
+}
+
+// The output layer that makes logits of `bytes` of an input; each of the three may have numbers of 2 or 4 bytes.
+std::optional<OutputLayer> LayerOfLogits(const std::vector<std::uint64_t>& weights, std::uint64_t input,
+                                         std::uint64_t bytes) {
+  for (const std::uint64_t weight : weights) {
+    for (int i = 0; i < 8; ++i) {
+      const std::optional<OutputLayer> layer =
+          LayerOf(input >> (1 + (i & 1)), weight >> (1 + (i >> 1 & 1)), bytes >> (1 + (i >> 2)));
+      if (layer.has_value()) return layer;
+    }
+  }
+  return std::nullopt;
+}
+
+// Whether the pass, from `first` on, makes logits and nothing else that is as large as their input.
+bool EndsInLogits(const CauseContext& context, const ProgramMemory& memory, std::size_t first, std::uint64_t input,
+                  std::uint64_t bytes) {
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (shortage.has_value() && shortage->request_bytes >= input && !IsAsLargeAs(shortage->request_bytes, bytes)) {
+    return false;
+  }
+  return std::none_of(memory.activations().begin() + static_cast<std::ptrdiff_t>(first), memory.activations().end(),
+                      [&](std::size_t index) {
+                        const std::uint64_t size = memory.RequestedBytes(index);
+                        return size >= input && !IsAsLargeAs(size, bytes);
+                      });
+}
+
+// Whether a layer made it that may have so many outputs: torch.nn.Linear or the program's own lines, and no other
+// module or function of torch.nn.
+bool MayBeOfALinear(const CauseContext& context, std::size_t index) {
+  const trace::StackId stack = context.history->timeline->blocks()[index].stack;
+  if (stack == trace::kNoStack) return true;
+  for (const trace::FrameId id : context.history->stacks->stack(stack)) {
+    const trace::Frame& frame = context.history->stacks->frame(id);
+    if (!IsPythonFrame(frame)) continue;
+    if (!IsTorchFrame(frame) || absl::EndsWith(frame.file, "modules/linear.py")) return true;
+    const bool is_around =
+        absl::EndsWith(frame.file, "modules/module.py") || absl::EndsWith(frame.file, "modules/container.py");
+    if (absl::StrContains(frame.file, "torch/nn/") && !is_around) return false;
+  }
+  return true;
+}
+
+// Where no loss of PyTorch says it: the largest blocks of the pass are its last, and one of the blocks right before
+// them and a weight say that they are what a layer with many more outputs than inputs makes.
+void FindLogitsBySizes(const CauseContext& context, const ProgramMemory& memory, LogitBlocks& out) {
+  constexpr std::size_t kLookBack = 6;
+  const Indices& pass = memory.activations();
+  const auto is_smaller = [&memory](std::size_t a, std::size_t b) {
+    return memory.RequestedBytes(a) < memory.RequestedBytes(b);
+  };
+  const auto largest = std::max_element(pass.begin(), pass.end(), is_smaller);  // the first of them
+  if (largest == pass.end() || memory.RequestedBytes(*largest) < kMiB || !MayBeOfALinear(context, *largest)) return;
+  const std::uint64_t bytes = memory.RequestedBytes(*largest);
+  const auto first = static_cast<std::size_t>(largest - pass.begin());
+  const std::vector<std::uint64_t> weights = SingleWeights(memory);
+  for (std::size_t back = 1; back <= std::min(first, kLookBack); ++back) {
+    const std::uint64_t input = memory.RequestedBytes(pass[first - back]);
+    const std::optional<OutputLayer> layer = LayerOfLogits(weights, input, bytes);
+    if (!layer.has_value() || !EndsInLogits(context, memory, first, input, bytes)) continue;
+    out.bytes_each = bytes;
+    out.proof = absl::StrCat("the pass ends in a layer of ", FormatCount(layer->classes), " outputs for each of ",
+                             FormatCount(layer->rows), " rows of ", FormatCount(layer->width),
+                             ": its input and its weight say so");
+    return;
+  }
+}
 
 // The blocks of the pass, and of its backward pass, that are as large as what the loss makes.
 LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory) {
   LogitBlocks out;
   if (memory.Current() == nullptr) return out;
   out.bytes_each = LossBytes(context, memory);
+  if (out.bytes_each < kMiB) FindLogitsBySizes(context, memory, out);
   if (out.bytes_each < kMiB) return out;
   for (const Indices* const indices : {&memory.activations(), &memory.gradients()}) {
     for (const std::size_t index : *indices) {
@@ -397,15 +526,20 @@ CauseFinding DetectAttentionScores(const CauseContext& context) {
   const Scores scores = FindScores(context, memory);
   if (scores.blocks.empty()) return Absent(kKind, "no blocks that are felt grow with the square of the length");
   const std::uint64_t bytes = memory.BytesOf(scores.blocks);
-  if (!ShortageAt(context).has_value()) {
-    return Absent(kKind, absl::StrCat("scores of attention hold ", FormatBytes(bytes), "; no request failed"));
+  if (!ShortageAt(context).has_value() && !IsShareOf(bytes, kLeastScoresThatFit, AllocatedBytes(context))) {
+    return Absent(kKind,
+                  absl::StrCat("scores of attention hold ", FormatBytes(bytes), ", ",
+                               ShareText(bytes, AllocatedBytes(context)), " of what is allocated; no request failed"));
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   TakeBlocks(context, scores.blocks, out);
-  out.evidence.push_back(absl::StrCat(FormatCount(scores.blocks.size()), " blocks of ",
-                                      FormatBytes(memory.RequestedBytes(scores.blocks.front())), " each hold ",
-                                      FormatBytes(bytes), ", ", ShareText(bytes, AllocatedBytes(context)),
-                                      " of what is allocated; ", MostOf(context, out)));
+  const std::uint64_t each = memory.RequestedBytes(scores.blocks.front());
+  const bool are_alike = std::all_of(scores.blocks.begin(), scores.blocks.end(),
+                                     [&](std::size_t index) { return memory.RequestedBytes(index) == each; });
+  out.evidence.push_back(absl::StrCat(FormatCount(scores.blocks.size()), " blocks of ", FormatBytes(each),
+                                      are_alike ? " each hold " : ", or of as many numbers, hold ", FormatBytes(bytes),
+                                      ", ", ShareText(bytes, AllocatedBytes(context)), " of what is allocated; ",
+                                      MostOf(context, out)));
   out.evidence.push_back(scores.proof);
   return out;
 }
@@ -428,6 +562,7 @@ CauseFinding DetectLogitsSpike(const CauseContext& context) {
                                       MostOf(context, out)));
   out.evidence.push_back(absl::StrCat(logits.blocks.size(), " live blocks are of the size of the logits, ",
                                       FormatBytes(logits.bytes_each), ", or half or twice it"));
+  if (!logits.proof.empty()) out.evidence.push_back(logits.proof);
   return out;
 }
 

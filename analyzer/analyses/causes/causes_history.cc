@@ -9,6 +9,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/return_bursts.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -16,19 +17,11 @@ namespace {
 using timeline::BlockSpan;
 using timeline::EventIndex;
 using timeline::Timeline;
-using trace::Action;
 
 constexpr std::uint64_t kLeastGrowths = 3;
 constexpr std::uint64_t kLeastRetries = 3;
 // A swing of allocated memory is a round of the program from this share of the widest on.
 constexpr double kLeastSwing = 0.1;
-
-bool IsGrowth(const trace::Event& event) {
-  return event.action == Action::kSegmentAlloc || event.action == Action::kSegmentMap;
-}
-bool IsRelease(const trace::Event& event) {
-  return event.action == Action::kSegmentFree || event.action == Action::kSegmentUnmap;
-}
 
 // The events at which a swing of allocated memory, up and down again, has come half way down.
 std::vector<EventIndex> EndsOfRounds(const Timeline& timeline) {
@@ -112,31 +105,27 @@ GrownRequests FindGrown(const CauseContext& context) {
 // Releases on the way to new memory, with the device as full as it ever was: the allocator's own retries.
 struct Retries {
   std::uint64_t count = 0, released_bytes = 0, most_bytes = 0;
-  std::int64_t time_us = 0;  // from the first release to the new memory, summed; 0 where the trace has no time
+  std::int64_t time_us = 0;    // from the first release to the new memory, summed; 0 where the trace has no time
+  std::uint64_t needless = 0;  // of the same look, where a returned piece would have served: the program asked for it
 };
 
-Retries FindRetries(const Timeline& timeline) {
+Retries FindRetries(const Timeline& timeline, const policy::Options& options) {
   Retries out;
   const auto events = timeline.events();
   const std::uint64_t full = timeline.reserved_peak().bytes;
-  std::uint64_t released = 0;
-  std::size_t first = 0;
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    if (IsRelease(events[i])) {
-      if (released == 0) first = i;
-      released += events[i].size_bytes;
-    } else if (IsGrowth(events[i])) {
-      const std::uint64_t before = timeline.TotalsAfter(static_cast<EventIndex>(first) - 1).reserved_bytes;
-      if (released > 0 && before + events[i].size_bytes >= full) {
-        ++out.count;
-        out.released_bytes += released;
-        out.most_bytes = std::max(out.most_bytes, released);
-        if (events[first].time_us != trace::kNoTime) out.time_us += events[i].time_us - events[first].time_us;
-      }
-      released = 0;
-    } else if (events[i].action == Action::kAlloc || events[i].action == Action::kFreeRequested) {
-      released = 0;  // the program went on: it had asked for the release itself
+  for (const ReturnBurst& burst : FindReturnBursts(timeline, options)) {
+    const auto begin = static_cast<std::size_t>(burst.begin);
+    const auto end = static_cast<std::size_t>(burst.end);
+    if (end >= events.size() || !IsObtained(events[end])) continue;
+    if (timeline.TotalsAfter(burst.begin - 1).reserved_bytes + events[end].size_bytes < full) continue;
+    if (!burst.is_retry) {
+      ++out.needless;
+      continue;
     }
+    ++out.count;
+    out.released_bytes += burst.bytes;
+    out.most_bytes = std::max(out.most_bytes, burst.bytes);
+    if (events[begin].time_us != trace::kNoTime) out.time_us += events[end].time_us - events[begin].time_us;
   }
   return out;
 }
@@ -151,7 +140,7 @@ EventIndex WorstGrowth(const Timeline& timeline) {
   EventIndex worst = timeline::kNever;
   std::uint64_t most = 0;
   for (EventIndex i = 0; i < timeline.event_count(); ++i) {
-    if (!IsGrowth(timeline.events()[static_cast<std::size_t>(i)])) continue;
+    if (!IsObtained(timeline.events()[static_cast<std::size_t>(i)])) continue;
     const std::uint64_t pending = PendingAfter(timeline, i);
     if (pending > most) {
       most = pending;
@@ -190,11 +179,18 @@ CauseFinding DetectGrowingSizes(const CauseContext& context) {
 
 CauseFinding DetectRetryStorm(const CauseContext& context) {
   const CauseKind kind = CauseKind::kRetryStorm;
-  const Retries retries = FindRetries(*context.history->timeline);
+  const Retries retries = FindRetries(*context.history->timeline, OptionsOf(context));
   const std::string sentence =
       absl::StrCat(FormatCount(retries.count), " times the full device was relieved by returning the cache, ",
                    FormatBytes(retries.released_bytes), " in all, on the way to new memory");
-  if (retries.count < kLeastRetries || !IsMaterial(context, retries.most_bytes)) return Absent(kind, sentence);
+  if (retries.count < kLeastRetries || !IsMaterial(context, retries.most_bytes)) {
+    CauseFinding out = Absent(kind, sentence);
+    if (retries.needless > 0) {
+      out.counter_evidence.push_back(absl::StrCat(
+          FormatCount(retries.needless), " times the cache was returned though a piece of it would have served"));
+    }
+    return out;
+  }
   CauseFinding out = Found(kind, Confidence::kLikely, retries.most_bytes);
   out.evidence.push_back(sentence);
   if (retries.time_us > 0) {

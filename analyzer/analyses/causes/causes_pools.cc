@@ -81,12 +81,26 @@ const Growth* WorstGrowthBesideStreams(const CauseContext& context) {
 }
 
 struct PoolSum {
-  std::uint64_t pools = 0, reserved = 0, free = 0;
+  std::uint64_t pools = 0, reserved = 0, free = 0, most_free = 0;
+
+  // One pool that all share would still have what the widest has.
+  std::uint64_t SparedBytes() const { return pools > 1 ? free - most_free : free; }
 };
 
+// Whether free memory of one pool would have served the other: the default pool beside private ones, or one private
+// pool of several.
+bool IsKeptApart(const Growth& growth, std::uint64_t pools) {
+  return (growth.pool.IsDefault() || pools > 1) && growth.other_pools.largest >= growth.request_bytes &&
+         growth.own.largest < growth.request_bytes;
+}
+
+// At the failure; without one, when most memory was reserved.
 PoolSum PrivatePools(const CauseContext& context) {
+  const timeline::Timeline& timeline = *context.history->timeline;
+  const bool is_peak = !ShortageAt(context).has_value() && timeline.event_count() > 0;
+  const timeline::State state = is_peak ? timeline.StateAt(timeline.reserved_peak().event) : context.history->state;
   std::map<PoolId, PoolSum> pools;
-  for (const timeline::StateSegment& segment : context.history->state.segments) {
+  for (const timeline::StateSegment& segment : state.segments) {
     if (segment.pool.IsDefault()) continue;
     pools[segment.pool].reserved += segment.size_bytes;
     for (const timeline::FreeRange& range : timeline::FreeRanges(segment)) pools[segment.pool].free += range.size_bytes;
@@ -96,6 +110,7 @@ PoolSum PrivatePools(const CauseContext& context) {
     ++out.pools;
     out.reserved += pool.reserved;
     out.free += pool.free;
+    out.most_free = std::max(out.most_free, pool.free);
   }
   return out;
 }
@@ -148,24 +163,26 @@ CauseFinding DetectPrivatePools(const CauseContext& context) {
   const std::string sentence = absl::StrCat(
       FormatBytes(sum.free), " of ", FormatBytes(sum.reserved), " in ", FormatCount(sum.pools),
       sum.pools == 1 ? " private pool is free" : " private pools are free", " and can serve no request from outside");
-  if (!IsMaterial(context, sum.free)) return Absent(kind, sentence);
-  const auto spared =
-      std::find_if(context.history->growths.begin(), context.history->growths.end(), [](const Growth& growth) {
-        return growth.pool.IsDefault() && growth.other_pools.largest >= growth.request_bytes &&
-               growth.own.largest < growth.request_bytes;
-      });
+  if (!IsMaterial(context, sum.SparedBytes())) return Absent(kind, sentence);
+  const auto spared = std::find_if(context.history->growths.begin(), context.history->growths.end(),
+                                   [&sum](const Growth& growth) { return IsKeptApart(growth, sum.pools); });
   if (spared == context.history->growths.end()) {
     CauseFinding out = Absent(kind, sentence);
-    out.counter_evidence.push_back("no request of the default pool would have fitted there");
+    out.counter_evidence.push_back("no request of another pool would have fitted there");
     return out;
   }
   const std::optional<Shortage> shortage = ShortageAt(context);
-  CauseFinding out = Found(kind, shortage.has_value() ? Confidence::kLikely : Confidence::kPossible, sum.free);
+  CauseFinding out = Found(kind, shortage.has_value() ? Confidence::kLikely : Confidence::kPossible, sum.SparedBytes());
   out.evidence.push_back(sentence);
-  out.evidence.push_back(
-      absl::StrCat("at event ", FormatCount(static_cast<std::uint64_t>(spared->event)), " the default pool ",
-                   spared->is_failure ? "failed to get " : "obtained memory for ", FormatBytes(spared->request_bytes),
-                   " while a private pool had a free piece of ", FormatBytes(spared->other_pools.largest)));
+  if (sum.pools > 1) {
+    out.evidence.push_back(absl::StrCat("one pool for all would need the ", FormatBytes(sum.most_free),
+                                        " of the widest, and spare ", FormatBytes(sum.SparedBytes())));
+  }
+  out.evidence.push_back(absl::StrCat("at event ", FormatCount(static_cast<std::uint64_t>(spared->event)),
+                                      spared->pool.IsDefault() ? " the default pool " : " a private pool ",
+                                      spared->is_failure ? "failed to get " : "obtained memory for ",
+                                      FormatBytes(spared->request_bytes), " while another pool had a free piece of ",
+                                      FormatBytes(spared->other_pools.largest)));
   if (!shortage.has_value()) out.counter_evidence.push_back("no request failed; a graph may need the memory again");
   return out;
 }

@@ -6,77 +6,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "allocator/policy/size_rule.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/causes/failed_attempts.h"
+#include "analyzer/analyses/causes/return_bursts.h"
 #include "analyzer/analyses/steps/iterations.h"
 
 namespace ashlar::analyses {
 namespace {
 
-using timeline::EventIndex;
-using trace::Action;
-
 constexpr std::size_t kLeastBursts = 3;
 constexpr double kLeastRegained = 0.5;  // of what a burst returned, obtained again before the next one
 constexpr double kLeastPerRound = 0.5;  // bursts for each iteration
-constexpr std::uint64_t kSmallRequest = kMiB;
-
-bool IsReturn(const trace::Event& event) {
-  return event.action == Action::kSegmentFree || event.action == Action::kSegmentUnmap;
-}
-
-bool IsObtained(const trace::Event& event) {
-  return event.action == Action::kSegmentAlloc || event.action == Action::kSegmentMap;
-}
-
-// Segments returned in a row.
-struct ReturnBurst {
-  EventIndex begin = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t calls = 0;
-  std::uint64_t regained_bytes = 0;
-  std::uint64_t regained_calls = 0;
-  bool is_retry = false;
-};
-
-// A retry returns the cache because no piece of it serves the request: so none of the segments is as large as what is
-// obtained right after, in the pool of that size.
-bool IsRetry(absl::Span<const trace::Event> events, std::size_t begin, std::size_t end) {
-  if (end >= events.size()) return false;
-  if (events[end].action == Action::kOom) return true;
-  if (!IsObtained(events[end])) return false;
-  const std::uint64_t request = end + 1 < events.size() && events[end + 1].action == Action::kAlloc
-                                    ? events[end + 1].size_bytes
-                                    : events[end].size_bytes;
-  if (request <= kSmallRequest) return false;  // the small pool obtains 2 MiB: a device so full would have failed
-  return std::none_of(events.begin() + static_cast<std::ptrdiff_t>(begin),
-                      events.begin() + static_cast<std::ptrdiff_t>(end),
-                      [request](const trace::Event& event) { return event.size_bytes >= request; });
-}
-
-std::vector<ReturnBurst> FindBursts(const timeline::Timeline& timeline) {
-  std::vector<ReturnBurst> out;
-  const auto events = timeline.events();
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    if (IsObtained(events[i]) && !out.empty()) {
-      out.back().regained_bytes += events[i].size_bytes;
-      ++out.back().regained_calls;
-    }
-    if (!IsReturn(events[i])) continue;
-    ReturnBurst burst{static_cast<EventIndex>(i), 0, 0, 0, 0, false};
-    const std::size_t begin = i;
-    for (; i < events.size() && IsReturn(events[i]); ++i) {
-      burst.bytes += events[i].size_bytes;
-      ++burst.calls;
-    }
-    burst.is_retry = IsRetry(events, begin, i);
-    out.push_back(burst);
-    --i;
-  }
-  return out;
-}
+// Of the peak: a cause that frees so much comes before one that costs time alone.
+constexpr double kLeastFreed = 0.1;
 
 }  // namespace
 
@@ -109,7 +52,7 @@ CauseFinding DetectEmptyCacheEachStep(const CauseContext& context) {
   std::vector<ReturnBurst> needless;
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
-  for (const ReturnBurst& burst : FindBursts(timeline)) {
+  for (const ReturnBurst& burst : FindReturnBursts(timeline, OptionsOf(context))) {
     const bool is_regained =
         static_cast<double>(burst.regained_bytes) >= kLeastRegained * static_cast<double>(burst.bytes);
     if (burst.is_retry || !is_regained) continue;
@@ -125,7 +68,8 @@ CauseFinding DetectEmptyCacheEachStep(const CauseContext& context) {
     return Absent(kKind,
                   absl::StrCat(needless.size(), " times the cache was returned without need and obtained again"));
   }
-  CauseFinding out = Found(kKind, Confidence::kLikely, 0);
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes / needless.size());
+  out.yields_to_bytes = static_cast<std::uint64_t>(kLeastFreed * static_cast<double>(timeline.reserved_peak().bytes));
   out.evidence.push_back(absl::StrCat(needless.size(), " times in ", rounds,
                                       " iterations the cache was returned, though ",
                                       "its pieces would have served what came next, and obtained again: ", calls,

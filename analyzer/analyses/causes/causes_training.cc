@@ -93,6 +93,7 @@ CauseFinding StateOfFirstStep(const CauseContext& context, const ProgramMemory& 
   }
   CauseFinding out = Found(kKind, is_failure ? Confidence::kProven : Confidence::kLikely, made + to_come);
   SetBlocks(context, state, out);
+  out.to_come_bytes = to_come;
   out.is_sickness = is_failure;
   out.evidence.push_back(absl::StrCat("the first optimizer step had made ", FormatBytes(made), " in ", state.size(),
                                       " blocks of state", FirstLine(context, out)));

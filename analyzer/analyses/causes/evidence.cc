@@ -59,7 +59,8 @@ bool IsMaterial(const CauseContext& context, std::uint64_t bytes) {
 }
 
 bool IsTrifle(const CauseContext& context, const CauseFinding& finding) {
-  return finding.kind != CauseKind::kCapacity && context.history.has_value() && !IsFelt(context, finding.bytes) &&
+  const bool frees_nothing = finding.kind == CauseKind::kCapacity || finding.kind == CauseKind::kEmptyCacheEachStep;
+  return !frees_nothing && context.history.has_value() && !IsFelt(context, finding.bytes) &&
          LetsRequestPass(context, finding.bytes);
 }
 
@@ -73,11 +74,15 @@ bool IsShortOfMemory(const CauseContext& context) {
   return is_over || static_cast<double>(holes) < kLeastMaterialShare * static_cast<double>(totals.reserved_bytes);
 }
 
+policy::Options OptionsOf(const CauseContext& context) {
+  return context.history->options != nullptr ? *context.history->options : policy::Options{};
+}
+
 std::optional<Shortage> ShortageAt(const CauseContext& context) {
   if (!context.history.has_value() || context.history->moment < 0) return std::nullopt;
   const trace::Event& event = context.history->timeline->events()[static_cast<std::size_t>(context.history->moment)];
   if (event.action != trace::Action::kOom) return std::nullopt;
-  const policy::Options options = context.history->options != nullptr ? *context.history->options : policy::Options{};
+  const policy::Options options = OptionsOf(context);
   Shortage out;
   out.stream = event.stream;
   out.pool = event.pool.value_or(PoolId{});

@@ -37,6 +37,9 @@ bool IsTrifle(const CauseContext& context, const CauseFinding& finding);
 inline constexpr std::uint64_t kLeastMaterialBytes = 32 * kMiB;
 inline constexpr double kLeastMaterialShare = 0.05;
 
+// What the allocator ran under; PyTorch's defaults where that is not known.
+policy::Options OptionsOf(const CauseContext& context);
+
 // Of an out-of-memory error at the moment; nullopt without one.
 struct Shortage {
   Stream stream{};

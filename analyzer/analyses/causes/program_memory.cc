@@ -1,6 +1,8 @@
 #include "analyzer/analyses/causes/program_memory.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "analyzer/analyses/causes/evidence.h"
@@ -20,6 +22,11 @@ bool IsDeepCopyCall(const trace::Frame& frame) { return frame.function == "deepc
 
 bool IsForwardPart(ProgramPart part) {
   return part == ProgramPart::kForward || part == ProgramPart::kGeneration || part == ProgramPart::kEvaluation;
+}
+
+// From its first block to the end of its backward pass.
+bool IsWithin(const Pass& pass, EventIndex event) {
+  return event >= pass.begin && (pass.last_backward < 0 || event <= pass.last_backward);
 }
 
 std::uint64_t SumOfSizes(const SizeCounts& counts) {
@@ -88,8 +95,30 @@ void ProgramMemory::FindPasses() {
   }
 }
 
+// Lines of which half of what they made before the pass is alive.
+std::set<trace::StackId> ProgramMemory::KeepingStacks() const {
+  std::map<trace::StackId, std::pair<std::size_t, std::size_t>> made_and_alive;
+  for (const timeline::BlockSpan& block : timeline_.blocks()) {
+    if (Current() == nullptr || block.alloc_event >= Current()->begin) break;
+    auto& [made, alive] = made_and_alive[block.stack];
+    ++made;
+    if (block.IsLiveAfter(context_.history->moment)) ++alive;
+  }
+  std::set<trace::StackId> out;
+  for (const auto& [stack, counts] : made_and_alive) {
+    if (2 * counts.second >= counts.first) out.insert(stack);
+  }
+  return out;
+}
+
 void ProgramMemory::Sort() {
   const Pass* const pass = Current();
+  const std::set<trace::StackId> keeping = KeepingStacks();
+  const auto is_of_pass = [&](const timeline::BlockSpan& block) {
+    if (IsWithin(*pass, block.alloc_event)) return true;
+    if (block.alloc_event < pass->begin) return false;
+    return pass->end == timeline::kNever ? keeping.count(block.stack) == 0 : !block.IsLiveAfter(pass->end);
+  };
   for (std::size_t i = 0; i < timeline_.blocks().size(); ++i) {
     const timeline::BlockSpan& block = timeline_.blocks()[i];
     if (!block.IsLiveAfter(context_.history->moment)) continue;
@@ -101,7 +130,7 @@ void ProgramMemory::Sort() {
     } else if (pass != nullptr && block.alloc_event > pass->last_backward && pass->last_backward >= 0 &&
                block.stack != trace::kNoStack && AnyFrame(context_, block.stack, IsDeepCopyCall)) {
       lasting_.push_back(i);
-    } else if (pass != nullptr && block.alloc_event >= pass->begin) {
+    } else if (pass != nullptr && is_of_pass(block)) {
       if (part != ProgramPart::kNoGrad) activations_.push_back(i);
     } else if (!IsForwardPart(part)) {
       lasting_.push_back(i);

@@ -5,14 +5,16 @@
 //                                                         ^ BeginOfPass            ^ the moment
 //
 // A block that is alive at the moment is of the pass (activations), or older (weights, copies, data), or a gradient, or
-// state. Needs the history's stacks. A backward pass on a thread of its own has no Python frames: blocks without any
-// frame, in a history that has them, are its. Pure functions; sizes are bytes.
+// state. What is made after the backward pass counts with the older ones where it outlives the step, as its line's do.
+// Needs the history's stacks. A backward pass on a thread of its own has no Python frames: blocks without any frame, in
+// a history that has them, are its. Pure functions; sizes are bytes.
 #ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_PROGRAM_MEMORY_H_
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_PROGRAM_MEMORY_H_
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "analyzer/analyses/causes/cause.h"
@@ -58,6 +60,7 @@ class ProgramMemory {
   void FindParts();
   void FindPasses();
   void Sort();
+  std::set<trace::StackId> KeepingStacks() const;
   void FindTrained();
 
   const CauseContext& context_;
