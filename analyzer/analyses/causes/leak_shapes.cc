@@ -42,7 +42,7 @@ class ShapeSearch {
         iterations_(timeline, stacks, steps.steps),
         frames_(timeline, stacks) {
     ReadBlocks();
-    for (KeptGroup& group : KeptGroups(timeline, iterations_, moment)) {
+    for (KeptGroup& group : KeptGroups(timeline, iterations_, moment, stacks)) {
       const TorchFrames& frames = frames_.Of(group.stack);
       if (frames.part == ProgramPart::kOptimizer || frames.part == ProgramPart::kLoading) continue;
       if (frames.is_of_model && !ArePassesBetween(group)) continue;
@@ -167,7 +167,7 @@ class ShapeSearch {
     const TorchFrames& frames = frames_.Of(group.stack);
     const EventIndex born = timeline_.blocks()[group.blocks.front()].alloc_event;
     if (IsCopyOfModel(group)) return LeakShape::kOther;
-    if (group.is_replaced && frames.is_forward) return LeakShape::kCache;
+    if (group.is_replaced && (frames.is_forward || frames_.Of(group.via).is_forward)) return LeakShape::kCache;
     if (is_graph && !group.is_replaced) {
       return IsWithoutBackward(first_) ? LeakShape::kEvalGraph : LeakShape::kGraph;
     }

@@ -43,6 +43,54 @@ bool DoRoundsFree(const std::vector<EventIndex>& begins, const std::vector<Event
   return 2 * freeing >= begins.size() - 1;
 }
 
+bool IsOfPass(const trace::StackTable& stacks, trace::StackId stack) {
+  bool is_forward = false;
+  for (const trace::FrameId id : stacks.stack(stack)) {
+    const trace::Frame& frame = stacks.frame(id);
+    if (frame.function == "backward" || absl::StrContains(frame.file, "torch/optim/")) return false;
+    is_forward = is_forward || frame.function == "forward";
+  }
+  return is_forward;
+}
+
+// Where a range allocates in passes, by stack; without `are_others_allowed` empty where a backward pass runs in it.
+std::map<trace::StackId, std::vector<EventIndex>> PassLines(const timeline::Timeline& timeline,
+                                                            const trace::StackTable& stacks, EventRange range,
+                                                            bool are_others_allowed) {
+  std::map<trace::StackId, std::vector<EventIndex>> out;
+  for (EventIndex at = std::max<EventIndex>(range.begin, 0); at < std::min(range.end, timeline.event_count()); ++at) {
+    const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
+    if (event.action != trace::Action::kAlloc) continue;
+    const bool has_frames = event.stack < stacks.stack_count() && !stacks.stack(event.stack).empty();
+    if (!has_frames && !are_others_allowed) return {};  // the autograd engine's: the pass of a step
+    if (has_frames && IsOfPass(stacks, event.stack)) out[event.stack].push_back(at);
+  }
+  return out;
+}
+
+std::size_t CountOf(const std::map<trace::StackId, std::vector<EventIndex>>& lines) {
+  std::size_t out = 0;
+  for (const auto& [stack, events] : lines) out += events.size();
+  return out;
+}
+
+// Begins of the passes in `range`: a line that comes about once for as many blocks as the pass of `step` has.
+std::vector<EventIndex> PassesIn(const timeline::Timeline& timeline, const trace::StackTable* stacks, EventRange range,
+                                 EventRange step) {
+  if (stacks == nullptr) return {};
+  const std::size_t each = CountOf(PassLines(timeline, *stacks, step, true));
+  const auto lines = PassLines(timeline, *stacks, range, false);
+  if (each < kLeastRounds) return {};
+  const std::size_t passes = CountOf(lines) / each;
+  const std::vector<EventIndex>* best = nullptr;
+  for (const auto& [stack, events] : lines) {
+    const bool is_once = events.size() >= kLeastRounds && events.size() <= 2 * passes && 2 * events.size() >= passes;
+    if (passes < kLeastRounds || !is_once) continue;
+    if (best == nullptr || events.front() < best->front()) best = &events;
+  }
+  return best == nullptr ? std::vector<EventIndex>{} : *best;
+}
+
 }  // namespace
 
 std::vector<EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace::StackTable* stacks,
@@ -76,7 +124,8 @@ Iterations::Iterations(const timeline::Timeline& timeline, const trace::StackTab
   }
   begins_ = RoundsIn(timeline, stacks, {0, steps.front().begin});
   for (const EventRange& step : steps) begins_.push_back(step.begin);
-  const std::vector<EventIndex> after = RoundsIn(timeline, stacks, {steps.back().end, end});
+  std::vector<EventIndex> after = RoundsIn(timeline, stacks, {steps.back().end, end});
+  if (after.empty()) after = PassesIn(timeline, stacks, {steps.back().end, end}, steps.back());
   if (after.empty() || after.front() > steps.back().end) begins_.push_back(steps.back().end);
   begins_.insert(begins_.end(), after.begin(), after.end());
 }

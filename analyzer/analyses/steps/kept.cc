@@ -40,6 +40,23 @@ BlockLists ListBlocks(const timeline::Timeline& timeline, EventIndex moment) {
   return out;
 }
 
+// Of each stack its frames up to the outermost call of a module: equal numbers for equal ones.
+std::vector<std::uint32_t> FamiliesOf(const trace::StackTable* stacks) {
+  std::vector<std::uint32_t> out;
+  if (stacks == nullptr) return out;
+  std::map<std::vector<trace::FrameId>, std::uint32_t> numbers;
+  for (trace::StackId id = 0; id < stacks->stack_count(); ++id) {
+    const auto frames = stacks->stack(id);
+    std::size_t end = frames.size();
+    while (end > 0 && stacks->frame(frames[end - 1]).function != "_call_impl") --end;
+    if (end == 0) end = frames.size();
+    const auto next = static_cast<std::uint32_t>(numbers.size());
+    out.push_back(
+        numbers.try_emplace({frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(end)}, next).first->second);
+  }
+  return out;
+}
+
 template <typename Value>
 Value MedianOf(std::vector<Value> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
@@ -63,14 +80,28 @@ struct LateFrees {
 
 class KeptSearch {
  public:
-  KeptSearch(const timeline::Timeline& timeline, const Iterations& iterations, EventIndex moment)
-      : blocks_(timeline.blocks()), iterations_(iterations), moment_(moment), now_(iterations.At(moment)) {
+  KeptSearch(const timeline::Timeline& timeline, const Iterations& iterations, EventIndex moment,
+             const trace::StackTable* stacks)
+      : blocks_(timeline.blocks()),
+        iterations_(iterations),
+        moment_(moment),
+        now_(iterations.At(moment)),
+        families_(FamiliesOf(stacks)) {
     freed_at_.assign(timeline.events().size(), kNothing);
+    born_at_.assign(timeline.events().size(), kNothing);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const EventIndex at = blocks_[i].free_requested_event;
       if (at >= 0 && at < timeline.event_count())
         freed_at_[static_cast<std::size_t>(at)] = static_cast<std::uint32_t>(i);
+      const EventIndex born = blocks_[i].alloc_event;
+      if (born >= 0 && born < timeline.event_count())
+        born_at_[static_cast<std::size_t>(born)] = static_cast<std::uint32_t>(i);
     }
+  }
+
+  // What one line of a module allocated, from whichever call.
+  std::uint32_t FamilyOf(trace::StackId stack) const {
+    return stack < families_.size() ? families_[stack] : static_cast<std::uint32_t>(stack);
   }
 
   std::optional<KeptGroup> Piled(const std::vector<std::size_t>& all) const {
@@ -102,8 +133,9 @@ class KeptSearch {
     if (all.size() < kLeastReplacements) return std::nullopt;
     std::vector<std::uint64_t> added;
     std::set<std::size_t> in_iterations;
+    trace::StackId via = trace::kNoStack;
     for (const std::size_t index : all) {
-      const std::uint64_t bytes = AddedBytes(index);
+      const std::uint64_t bytes = AddedBytes(index, via);
       if (bytes == 0) continue;
       added.push_back(bytes);
       in_iterations.insert(iterations_.At(blocks_[index].alloc_event));
@@ -120,13 +152,14 @@ class KeptSearch {
     std::uint64_t largest = 0;
     for (const std::size_t index : out.blocks) largest = std::max(largest, AskedBytes(blocks_[index]));
     out.freed_before = static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](std::size_t index) {
-      return !blocks_[index].IsLiveAfter(moment_) && AskedBytes(blocks_[index]) >= largest;
+      return !blocks_[index].IsLiveAfter(moment_) && AskedBytes(blocks_[index]) >= largest && !IsReplaced(index);
     }));
     std::uint64_t sum = 0;
     for (const std::uint64_t bytes : added) sum += bytes;
     out.iterations = in_iterations.size();
     out.bytes_per_iteration = sum / out.iterations;
     out.is_replaced = true;
+    out.via = via;
     Place(all, out);
     return out;
   }
@@ -161,37 +194,88 @@ class KeptSearch {
     return out;
   }
 
-  // How much larger a block is than the one of its line that it replaced; 0: it replaced none.
-  std::uint64_t AddedBytes(std::size_t index) const {
-    const BlockSpan& block = blocks_[index];
+  // The first of the blocks freed right after one was made that `is_such`; kNothing without one.
+  template <typename IsSuch>
+  std::uint32_t FreedAfter(const BlockSpan& block, IsSuch is_such) const {
     const EventIndex end = std::min(block.alloc_event + kReplacedSoon + 1, static_cast<EventIndex>(freed_at_.size()));
     for (EventIndex at = block.alloc_event + 1; at < end; ++at) {
       const std::uint32_t freed = freed_at_[static_cast<std::size_t>(at)];
-      if (freed == kNothing || blocks_[freed].stack != block.stack) continue;
-      const BlockSpan& old = blocks_[freed];
-      const bool is_older = old.alloc_event >= 0 && old.alloc_event < block.alloc_event;
-      if (!is_older || AskedBytes(old) >= AskedBytes(block)) continue;
-      const std::uint64_t grown = AskedBytes(block) - AskedBytes(old);
-      if (grown <= AskedBytes(old) / kMostGrowthDivisor) return grown;
+      if (freed == kNothing || blocks_[freed].alloc_event < 0) continue;
+      if (blocks_[freed].alloc_event < block.alloc_event && is_such(blocks_[freed])) return freed;
     }
-    return 0;
+    return kNothing;
+  }
+
+  // How much larger a block is than the one of its line that it replaced; 0: it replaced none. `via` is set where a
+  // block of another line stood between the two: a copy of the older, or what the newer is a copy of.
+  std::uint64_t AddedBytes(std::size_t index, trace::StackId& via) const {
+    const BlockSpan& block = blocks_[index];
+    const std::uint64_t asked = AskedBytes(block);
+    const auto is_older = [&](const BlockSpan& old) {
+      const bool is_of_line = FamilyOf(old.stack) == FamilyOf(block.stack) && AskedBytes(old) < asked;
+      return is_of_line && asked - AskedBytes(old) <= AskedBytes(old) / kMostGrowthDivisor;
+    };
+    const std::uint32_t old = FreedAfter(block, is_older);
+    if (old != kNothing) return asked - AskedBytes(blocks_[old]);
+    std::uint32_t oldest = kNothing;
+    const std::uint32_t between = FreedAfter(block, [&](const BlockSpan& other) {
+      if (FamilyOf(other.stack) == FamilyOf(block.stack) || AskedBytes(other) > asked) return false;
+      oldest = FreedAfter(other, [&](const BlockSpan& first) {
+        return is_older(first) && (AskedBytes(first) == AskedBytes(other) || AskedBytes(other) == asked);
+      });
+      return oldest != kNothing;
+    });
+    if (between == kNothing) return 0;
+    via = blocks_[between].stack;
+    return asked - AskedBytes(blocks_[oldest]);
+  }
+
+  // Whether a block was freed right after one was made that is larger, but not twice as large.
+  bool IsReplaced(std::size_t index) const {
+    const BlockSpan& block = blocks_[index];
+    for (EventIndex at = std::max<EventIndex>(block.free_requested_event - kReplacedSoon, 0);
+         at < block.free_requested_event; ++at) {
+      const std::uint32_t born = born_at_[static_cast<std::size_t>(at)];
+      if (born == kNothing || born == index) continue;
+      const std::uint64_t asked = AskedBytes(blocks_[born]);
+      if (AskedBytes(block) < asked && asked <= 2 * AskedBytes(block)) return true;
+    }
+    return false;
   }
 
   absl::Span<const BlockSpan> blocks_;
   const Iterations& iterations_;
   EventIndex moment_;
   std::size_t now_;
+  std::vector<std::uint32_t> families_;  // by stack
   std::vector<std::uint32_t> freed_at_;  // which block an event freed
+  std::vector<std::uint32_t> born_at_;   // which block an event made
 };
 
 }  // namespace
 
-std::vector<KeptGroup> KeptGroups(const timeline::Timeline& timeline, const Iterations& iterations, EventIndex moment) {
-  const KeptSearch search(timeline, iterations, moment);
+std::vector<KeptGroup> KeptGroups(const timeline::Timeline& timeline, const Iterations& iterations, EventIndex moment,
+                                  const trace::StackTable* stacks) {
+  const KeptSearch search(timeline, iterations, moment, stacks);
+  const BlockLists lists = ListBlocks(timeline, moment);
+  std::map<std::uint32_t, std::vector<std::size_t>> families;
+  for (const auto& [key, all] : lists) {
+    if (key.first == trace::kNoStack) continue;
+    std::vector<std::size_t>& family = families[search.FamilyOf(key.first)];
+    family.insert(family.end(), all.begin(), all.end());
+  }
   std::vector<KeptGroup> out;
-  for (const auto& [key, all] : ListBlocks(timeline, moment)) {
-    std::optional<KeptGroup> group = key.first == trace::kNoStack ? std::nullopt : search.Replaced(all);
-    if (!group.has_value()) group = search.Piled(all);
+  std::set<std::uint32_t> replaced;
+  for (auto& [family, all] : families) {
+    std::sort(all.begin(), all.end());
+    std::optional<KeptGroup> group = search.Replaced(all);
+    if (!group.has_value()) continue;
+    replaced.insert(family);
+    out.push_back(*std::move(group));
+  }
+  for (const auto& [key, all] : lists) {
+    if (key.first != trace::kNoStack && replaced.count(search.FamilyOf(key.first)) > 0) continue;
+    std::optional<KeptGroup> group = search.Piled(all);
     if (group.has_value()) out.push_back(*std::move(group));
   }
   std::stable_sort(out.begin(), out.end(), [](const KeptGroup& a, const KeptGroup& b) {

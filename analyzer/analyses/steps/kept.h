@@ -7,7 +7,9 @@
 // in every tenth step does, and so does one whose first block is of the first step.
 //
 // A group is replaced where each of its blocks took the place of a slightly smaller one, which was freed right after
-// it: torch.cat of a tensor with itself and a bit more.
+// it: torch.cat of a tensor with itself and a bit more. Here a group is what one line of a module allocated, whoever
+// called the outermost module: a cache is filled by one call and grown by others. One that is also copied between two
+// rounds, as a beam search reorders its cache, counts too.
 //
 //   for (const KeptGroup& group : KeptGroups(timeline, iterations, moment)) Print(group.bytes,
 //   group.bytes_per_iteration);
@@ -35,6 +37,7 @@ struct KeptGroup {
   std::size_t span = 0;          // iterations from the first to the moment's own, without it
   std::size_t freed_before = 0;  // blocks that had stayed late and were freed before its first; replaced: as large ones
   bool is_replaced = false;
+  trace::StackId via = trace::kNoStack;  // replaced: what makes the copies in between, where something does
 
   // Whether as much had piled up before, and went again: what an epoch collects and then lets go.
   bool WasLetGo() const { return is_replaced ? freed_before > 0 : freed_before >= blocks.size(); }
@@ -42,7 +45,7 @@ struct KeptGroup {
 
 // Most bytes first, then by the first block.
 std::vector<KeptGroup> KeptGroups(const timeline::Timeline& timeline, const Iterations& iterations,
-                                  timeline::EventIndex moment);
+                                  timeline::EventIndex moment, const trace::StackTable* stacks = nullptr);
 
 }  // namespace ashlar::analyses
 

@@ -186,6 +186,104 @@ TEST(LeakShapesTest, LayersOfTheFirstPassAreNoIterations) {
   EXPECT_EQ(LeakAt(rounds.context())->shape, LeakShape::kEvalGraph);
 }
 
+void Replace(SeededRun& run, core::Block*& block, std::uint64_t bytes) {
+  core::Block* const larger = run.Allocate(bytes);
+  if (block != nullptr) run.Free(block);
+  block = larger;
+}
+
+// Three caches of two tensors each: a call fills them with 8 MiB more, and another adds 1 MiB three times. The last
+// round gets to the first cache alone.
+SeededInput Caches(bool is_let_go) {
+  SeededRun run;
+  std::vector<core::Block*> caches(6, nullptr);
+  std::uint64_t bytes = 24 * kMiB;
+  for (int round = 0; round < 12; ++round) {
+    run.At({{"data.py", 3, "batch"}, kLoop});
+    run.Free(run.Allocate(kMiB));
+    for (std::size_t cache = 0; cache < (round == 11 ? 2 : caches.size()); ++cache) {
+      run.At({{"net.py", 12, "update"}, kNet, kCall, {"serve.py", 5, "fill"}, kLoop});
+      Replace(run, caches[cache], bytes + 8 * kMiB);
+      run.At({{"net.py", 12, "update"}, kNet, kCall, {"serve.py", 9, "decode"}, kLoop});
+      for (std::uint64_t token = 1; token <= 3; ++token) Replace(run, caches[cache], bytes + (8 + token) * kMiB);
+    }
+    bytes += 11 * kMiB;
+  }
+  if (is_let_go) run.Free(caches);
+  run.Fail(64 * kGiB);
+  return run.Finish();
+}
+
+TEST(LeakShapesTest, CachesThatTwoCallsFillGrow) {
+  const Diagnosis diagnosis(Caches(false));
+  ASSERT_TRUE(LeakAt(diagnosis.context()).has_value());
+  EXPECT_EQ(LeakAt(diagnosis.context())->shape, LeakShape::kCache);
+  const std::uint64_t asked = (2 * 156 + 4 * 145) * kMiB;
+  EXPECT_GE(LeakAt(diagnosis.context())->bytes, asked);
+  EXPECT_LE(LeakAt(diagnosis.context())->bytes, asked + 6 * kMiB);  // what is not worth a split
+  EXPECT_FALSE(LeakAt(Diagnosis(Caches(true)).context()).has_value());
+}
+
+// A cache grows inside of the model; between rounds its rows are copied in another order.
+SeededInput Reordered(std::uint64_t added) {
+  SeededRun run;
+  std::vector<core::Block*> caches(4, nullptr);
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    const std::uint64_t bytes = 32 * kMiB + round * added;
+    run.At({{"net.py", 12, "extend"}, kNet, kCall, kLoop});
+    for (core::Block*& cache : caches) Replace(run, cache, bytes);
+    run.At({{"data.py", 3, "order"}, kLoop});
+    run.Free(run.Allocate(kMiB));
+    run.At({{"search.py", 20, "reorder"}, kLoop});
+    for (core::Block*& cache : caches) Replace(run, cache, bytes);
+  }
+  return run.Finish();
+}
+
+TEST(LeakShapesTest, ACacheThatIsCopiedBetweenRoundsGrows) {
+  const Diagnosis grows(Reordered(kMiB));
+  ASSERT_TRUE(LeakAt(grows.context()).has_value());
+  EXPECT_EQ(LeakAt(grows.context())->shape, LeakShape::kCache);
+  EXPECT_EQ(grows.Of(CauseKind::kKvCacheGrows).finding, Finding::kFound);
+  EXPECT_FALSE(LeakAt(Diagnosis(Reordered(0)).context()).has_value());
+}
+
+// A training of eight steps; then passes of the same lines, one right after the other, whose activations stay.
+SeededInput PassesAfterTraining(int passes) {
+  SeededRun run;
+  const auto pass = [&run](const SeededFrame& caller) {
+    std::vector<core::Block*> out;
+    for (int line = 0; line < 4; ++line) {
+      run.At({{"net.py", 10 + line, "layer"}, kNet, kCall, caller});
+      out.push_back(run.Allocate(static_cast<std::uint64_t>(16 + line) * kMiB));
+    }
+    return out;
+  };
+  for (int step = 0; step < 8; ++step) {
+    run.At({{"data.py", 3, "batch"}, kLoop});
+    core::Block* const batch = run.Allocate(kMiB);
+    std::vector<core::Block*> saved = pass(kLoop);
+    run.At({});
+    std::vector<core::Block*> gradients;
+    for (int line = 0; line < 4; ++line) gradients.push_back(run.Allocate(8 * kMiB));
+    run.Free(saved);
+    run.At({{"torch/optim/adam.py", 10, "step"}, kLoop});
+    run.Free(run.Allocate(8 * kMiB));
+    run.Free(gradients);
+    run.Free(batch);
+  }
+  for (int at = 0; at < passes; ++at) pass({"train.py", 40, "draw"});
+  return run.Finish();
+}
+
+TEST(LeakShapesTest, PassesAfterTheLastStepAreIterations) {
+  const Diagnosis many(PassesAfterTraining(12));
+  ASSERT_TRUE(LeakAt(many.context()).has_value());
+  EXPECT_EQ(LeakAt(many.context())->shape, LeakShape::kEvalGraph);
+  EXPECT_EQ(many.Of(CauseKind::kEvalWithoutNoGrad).finding, Finding::kFound);
+  EXPECT_FALSE(LeakAt(Diagnosis(PassesAfterTraining(2)).context()).has_value());
+}
+
 TEST(LeakShapesTest, WhatWasMadeInOneBurstIsNone) {
   const Diagnosis diagnosis(Loop(30, [](SeededRun& run, int round, core::Block* output) {
     if (round >= 2) run.Free(output);
