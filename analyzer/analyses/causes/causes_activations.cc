@@ -14,6 +14,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/failed_attempts.h"
 #include "analyzer/analyses/causes/program_memory.h"
 
 namespace ashlar::analyses {
@@ -490,6 +491,9 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
   Indices others = FindScores(context, memory).blocks;
   const Indices logits = FindLogits(context, memory).blocks;
   others.insert(others.end(), logits.begin(), logits.end());
+  const Indices failed = BlocksOfFailedAttempts(*context.history->timeline, context.history->moment,
+                                                context.history->stacks, context.history->steps);
+  others.insert(others.end(), failed.begin(), failed.end());  // an exception's, not this pass's
   const Indices saved = Without(memory.activations(), others);
   const std::uint64_t bytes = memory.BytesOf(saved);
   const std::string sentence =
