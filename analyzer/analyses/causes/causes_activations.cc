@@ -228,6 +228,15 @@ SplitBySize SplitSizes(const ProgramMemory& memory, const std::map<std::uint64_t
   return out;
 }
 
+// Whether blocks of a size are masks, a byte for each number: more blocks are 2 or 4 times as large.
+bool AreMasks(const std::map<std::uint64_t, Indices>& by_size, std::uint64_t bytes, std::size_t count) {
+  for (const std::uint64_t times : {2, 4}) {
+    const auto numbers = by_size.find(times * bytes);
+    if (numbers != by_size.end() && numbers->second.size() > count) return true;
+  }
+  return false;
+}
+
 // Sizes of the pass are rows x width; rows are the same for nearly all of it and the widths those of the weights. What
 // is left over and as long as heads x length are scores: at least two blocks, of two layers. The narrowest common size
 // that tells nearly all decides.
@@ -242,6 +251,7 @@ Scores ScoresByFactors(const ProgramMemory& memory) {
   if (width_bytes == 0) return {};
   for (const auto& [common_bytes, common] : by_size) {
     if (common.size() < 4 || common_bytes % width_bytes != 0 || common_bytes / width_bytes < kLeastRows) continue;
+    if (AreMasks(by_size, common_bytes, common.size())) continue;
     const SplitBySize split = SplitSizes(memory, by_size, widths, common_bytes / width_bytes);
     if (!IsShareOf(split.explained_bytes, kLeastExplained, all_bytes)) continue;
     if (split.scores.empty()) return {};  // rows and widths tell it all

@@ -22,6 +22,7 @@ constexpr SeededFrame kShapesEngine = {"??", 0,
 struct Decoder {
   std::uint64_t layers = 6, width = 512, classes = 1024;
   bool has_scores = false;     // and the masks of their dropout, a byte for each
+  bool has_dropout = false;    // masks of the rows, a byte for each number
   std::uint64_t own_loss = 0;  // so many blocks as large as the logits, by the program's own lines
   std::uint64_t rows() const { return 2 * 2048; }
   std::uint64_t ScoreBytes() const { return 2 * (width / 64) * 2048 * 2048 * 4; }
@@ -48,6 +49,7 @@ void DecoderPass(SeededRun& run, const Decoder& net, Made& saved) {
       run.At({{"model.py", ++line, "forward"}, kShapesMain});
       saved.push_back(run.Allocate(widths * row_bytes));
     }
+    for (int i = 0; net.has_dropout && i < 2; ++i) saved.push_back(run.Allocate(row_bytes / 4));
     if (!net.has_scores) continue;
     run.At({{"model.py", 40, "forward"}, kShapesMain});
     saved.push_back(run.Allocate(net.ScoreBytes()));
@@ -91,6 +93,12 @@ TEST(CausesShapesTest, ScoresAndTheirMasksAreFoundWithoutAFailure) {
   EXPECT_EQ(scores.finding, Finding::kFound);
   EXPECT_EQ(scores.bytes, net.layers * (net.ScoreBytes() + net.ScoreBytes() / 4));
   EXPECT_TRUE(scores.is_sickness);
+}
+
+// Masks of dropout are a quarter as large as what they mask, and no rows of a shorter text.
+TEST(CausesShapesTest, MasksOfDropoutMakeNoScores) {
+  const SeededInput input = DecoderSteps({.has_dropout = true}, 3);
+  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kAttentionScores).finding, Finding::kAbsent);
 }
 
 TEST(CausesShapesTest, APassWithoutScoresHasNone) {
