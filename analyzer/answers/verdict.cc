@@ -92,6 +92,16 @@ const WhatIfRow* ShortLater(const Explanation& e) {
   return out;
 }
 
+// Of an optimizer in its first step: what the rest of the step will make.
+std::uint64_t BytesToCome(const Explanation& e) {
+  for (const ExplainedCause& cause : e.causes) {
+    if (cause.finding.finding == analyses::Finding::kFound && cause.finding.to_come_bytes > 0) {
+      return cause.finding.to_come_bytes;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 void SetLastVerdict(Explanation& e) {
@@ -102,6 +112,14 @@ void SetLastVerdict(Explanation& e) {
   }
   if (e.verdict == OomVerdict::kLimit && !e.advice.paste.has_value()) Withhold(kRaiseTheLimit, e);
   if (e.verdict == OomVerdict::kLimit || e.verdict == OomVerdict::kOutside) return;
+  const std::uint64_t to_come = BytesToCome(e);
+  if (e.headroom.has_value() && Signed(to_come) > std::max<std::int64_t>(e.headroom->value_bytes, 0)) {
+    Overrule(OomVerdict::kCapacity,
+             absl::StrCat("capacity: the optimizer's first step has ", FormatBytes(to_come),
+                          " of its state still to make, so no allocator setting can help"),
+             e);
+    return Withhold("no setting makes room for the optimizer's state", e);
+  }
   if (const WhatIfRow* row = ShortLater(e); row != nullptr) {
     Overrule(
         OomVerdict::kCapacity,
