@@ -119,6 +119,10 @@ void ProgramMemory::Sort() {
     if (block.alloc_event < pass->begin) return false;
     return pass->end == timeline::kNever ? keeping.count(block.stack) == 0 : !block.IsLiveAfter(pass->end);
   };
+  const auto is_later_copy = [&](const timeline::BlockSpan& block) {
+    return pass != nullptr && pass->last_backward >= 0 && block.alloc_event > pass->last_backward &&
+           block.stack != trace::kNoStack && AnyFrame(context_, block.stack, IsDeepCopyCall);
+  };
   for (std::size_t i = 0; i < timeline_.blocks().size(); ++i) {
     const timeline::BlockSpan& block = timeline_.blocks()[i];
     if (!block.IsLiveAfter(context_.history->moment)) continue;
@@ -127,12 +131,9 @@ void ProgramMemory::Sort() {
       state_.push_back(i);
     } else if (part == ProgramPart::kBackward) {
       gradients_.push_back(i);
-    } else if (pass != nullptr && block.alloc_event > pass->last_backward && pass->last_backward >= 0 &&
-               block.stack != trace::kNoStack && AnyFrame(context_, block.stack, IsDeepCopyCall)) {
-      lasting_.push_back(i);
-    } else if (pass != nullptr && is_of_pass(block)) {
+    } else if (pass != nullptr && !is_later_copy(block) && is_of_pass(block)) {
       if (part != ProgramPart::kNoGrad) activations_.push_back(i);
-    } else if (!IsForwardPart(part)) {
+    } else if (is_later_copy(block) || !IsForwardPart(part)) {
       lasting_.push_back(i);
     }
   }
