@@ -153,7 +153,7 @@ class Together {
         const OomMessage message = left_[i][at];
         const std::optional<RecordedFailure> failure = FailureOf(message, *snapshot, device);
         if (!failure.has_value()) continue;
-        TakeOut(*snapshot, left_[i]);
+        TakeOut(*snapshot, failure->device, left_[i]);
         return Joined(input, inputs_[i].name, message, *failure);
       }
     }
@@ -170,12 +170,11 @@ class Together {
   }
 
   // A log may print the same failure several times; it is answered with the snapshot.
-  void TakeOut(const trace::Snapshot& snapshot, std::vector<OomMessage>& messages) const {
-    messages.erase(std::remove_if(messages.begin(), messages.end(),
-                                  [&](const OomMessage& message) {
-                                    return FailureOf(message, snapshot, options_.replay.device).has_value();
-                                  }),
-                   messages.end());
+  static void TakeOut(const trace::Snapshot& snapshot, int device, std::vector<OomMessage>& messages) {
+    const auto is_answered = [&](const OomMessage& message) {
+      return FailureOf(message, snapshot, device).has_value();
+    };
+    messages.erase(std::remove_if(messages.begin(), messages.end(), is_answered), messages.end());
   }
 
   void NoteStrangers(const trace::Snapshot& snapshot, Explanation& out) const {

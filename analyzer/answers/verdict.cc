@@ -12,6 +12,10 @@ namespace {
 
 using remedies::WhatIfRow;
 
+constexpr char kNotReproduced[] =
+    "replayed from an empty allocator the recorded settings do not fail, so nothing is promised for others: record the "
+    "run from its start";
+
 constexpr char kRaiseTheLimit[] =
     "raise the limit that stopped it: torch.cuda.set_per_process_memory_fraction(1.0), or per_process_memory_fraction "
     "in the settings; no setting here is known to carry the run through under it";
@@ -56,7 +60,8 @@ bool IsLeak(const GrowingBytes& growing, const Explanation& e) {
 const WhatIfRow* LowestThatGetsPast(const Explanation& e) {
   const WhatIfRow* out = nullptr;
   for (const WhatIfRow& row : e.what_if) {
-    if (row.GetsPast() && (out == nullptr || row.peak_reserved_bytes < out->peak_reserved_bytes)) out = &row;
+    if (!row.is_baseline && row.GetsPast() && (out == nullptr || row.peak_reserved_bytes < out->peak_reserved_bytes))
+      out = &row;
   }
   return out;
 }
@@ -79,6 +84,11 @@ std::string LeakAdvice(const GrowingBytes& growing, const Explanation& e) {
       ", +", FormatBytes(growing.bytes_per_step), " a step");
 }
 
+bool HasBaselineThatFits(const Explanation& e) {
+  return std::any_of(e.what_if.begin(), e.what_if.end(),
+                     [](const WhatIfRow& row) { return row.is_baseline && row.is_cut_off && row.GetsPast(); });
+}
+
 // The row that needs least in its projected part, where every row that gets past the request fails there for want of
 // memory and not of a hole; nullptr otherwise.
 const WhatIfRow* ShortLater(const Explanation& e) {
@@ -86,6 +96,7 @@ const WhatIfRow* ShortLater(const Explanation& e) {
   for (const WhatIfRow& row : e.what_if) {
     if (!row.GetsPast()) continue;
     if (!row.projected.has_value() || row.projected->ooms == 0) return nullptr;
+    if (row.projected->failed_after > row.projected->requests) return nullptr;  // later than what was replayed
     if (row.projected->needed_bytes <= row.projected->available_bytes) return nullptr;
     if (out == nullptr || row.projected->needed_bytes < out->projected->needed_bytes) out = &row;
   }
@@ -123,11 +134,12 @@ void SetLastVerdict(Explanation& e) {
   if (const WhatIfRow* row = ShortLater(e); row != nullptr) {
     Overrule(
         OomVerdict::kCapacity,
-        absl::StrCat("capacity: the rest of this step needs ", FormatBytes(row->projected->needed_bytes), " of ",
+        absl::StrCat("capacity: what comes next needs ", FormatBytes(row->projected->needed_bytes), " of ",
                      FormatBytes(row->projected->available_bytes), " (projected), so no allocator setting can help"),
         e);
     return;
   }
+  if (HasBaselineThatFits(e)) return Withhold(kNotReproduced, e);
   if (e.advice.paste.has_value() && e.verdict != OomVerdict::kFragmentation) {
     const WhatIfRow& row = e.what_if[e.advice.choice.row];
     Overrule(

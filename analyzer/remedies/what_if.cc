@@ -31,14 +31,19 @@ absl::StatusOr<std::vector<policy::Options>> OtherOptions(const WhatIfSettings& 
   return out;
 }
 
-std::uint64_t LimitOf(const WhatIfSettings& settings) {
-  const double share = std::clamp(settings.memory_fraction.value_or(1.0), 0.0, 1.0);
+std::uint64_t LimitOf(const WhatIfSettings& settings, const policy::Options& options) {
+  const std::optional<double> fraction =
+      settings.memory_fraction.has_value() ? settings.memory_fraction : options.per_process_memory_fraction;
+  const double share = std::clamp(fraction.value_or(1.0), 0.0, 1.0);
   return static_cast<std::uint64_t>(static_cast<double>(*settings.capacity_bytes) * share);
 }
 
+// What takes more steps than this to fill the memory is no leak that a projection of three steps can tell.
+constexpr std::uint64_t kFarthestSteps = 1000;
+
 // A leak fills the memory later than the projected steps: when, by its growth.
 void Extrapolate(std::uint64_t peak_allocated_bytes, ProjectedPart& out) {
-  if (out.ooms > 0 || out.growth_bytes_per_step == 0 || out.steps == 0) return;
+  if (out.ooms > 0 || out.steps == 0 || out.growth_bytes_per_step < out.available_bytes / kFarthestSteps + 1) return;
   const std::uint64_t room = out.available_bytes - std::min(out.available_bytes, peak_allocated_bytes);
   const std::uint64_t more_steps = room / out.growth_bytes_per_step + 1;
   out.ooms = 1;
@@ -49,9 +54,9 @@ void Extrapolate(std::uint64_t peak_allocated_bytes, ProjectedPart& out) {
 
 // Goes on with a replay that has served the request that ended the recorded run.
 absl::StatusOr<ProjectedPart> RunProjected(const analyses::Continuation& next, const WhatIfSettings& settings,
-                                           replay::RequestReplay& replay) {
+                                           const policy::Options& options, replay::RequestReplay& replay) {
   ProjectedPart out;
-  out.available_bytes = LimitOf(settings);
+  out.available_bytes = LimitOf(settings, options);
   out.growth_bytes_per_step = next.growth_bytes_per_step;
   const std::uint64_t retries_before = replay.allocator().stats().num_alloc_retries;
   for (std::size_t i = next.failed + 1; i < next.requests.requests.size() && out.ooms == 0; ++i) {
@@ -102,7 +107,7 @@ absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const W
   if (next == nullptr) return row;
   row.gets_past = replay.IsLive(next->requests.requests[next->failed].id);
   if (!*row.gets_past || !next->IsKnown()) return row;
-  absl::StatusOr<ProjectedPart> projected = RunProjected(*next, settings, replay);
+  absl::StatusOr<ProjectedPart> projected = RunProjected(*next, settings, options, replay);
   if (!projected.ok()) return projected.status();
   row.projected = *std::move(projected);
   return row;

@@ -23,7 +23,8 @@ WhatIfSettings SettingsOf(const policy::Options& baseline, const ReplayLimits& l
 
 }  // namespace
 
-std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, const policy::Options& options) {
+std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, const policy::Options& options,
+                                           bool is_fraction_known) {
   if (timeline.oom_events().empty()) return std::nullopt;
   const timeline::EventIndex moment = timeline.oom_events().back();
   const trace::Event& event = timeline.events()[static_cast<std::size_t>(moment)];
@@ -31,7 +32,7 @@ std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, c
   const std::uint64_t reserved = timeline.TotalsAfter(moment).reserved_bytes;
   if (free_bytes > UINT64_MAX / 2 - reserved) return std::nullopt;
   const std::uint64_t segment = policy::SegmentBytes(std::max<std::uint64_t>(event.size_bytes, 1), options);
-  if (free_bytes >= segment) return timeline.reserved_peak().bytes;
+  if (free_bytes >= segment && !is_fraction_known) return timeline.reserved_peak().bytes;
   return reserved + free_bytes;
 }
 
@@ -50,7 +51,9 @@ WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Time
                     const ReplayLimits& limits) {
   WhatIfInput out;
   out.settings = SettingsOf(recorded.options, limits);
-  const std::optional<std::uint64_t> at_oom = CapacityAtOom(observed, recorded.options);
+  const bool is_fraction_known =
+      limits.memory_fraction.has_value() || recorded.options.per_process_memory_fraction.has_value();
+  const std::optional<std::uint64_t> at_oom = CapacityAtOom(observed, recorded.options, is_fraction_known);
   if (at_oom.has_value()) out.settings.capacity_bytes = at_oom;
   out.settings.is_cut_off = at_oom.has_value();
   out.requests = WhatIfRequests(recorded.program, out.settings.capacity_bytes.has_value());

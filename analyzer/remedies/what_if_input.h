@@ -43,7 +43,9 @@ struct WhatIfInput {
 // What the allocator could hold when it last ran out of memory: reserved + free on the device at that moment. Where the
 // device had room for the new segment a limit stopped it (a memory fraction), which lies at or above the most that was
 // ever reserved, and below that moment's reserved and the segment: the former is taken, so that what fits does fit.
-std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, const policy::Options& options);
+// Where the fraction is known the replay keeps to it by itself, in all that the allocator and the device had.
+std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, const policy::Options& options,
+                                           bool is_fraction_known = false);
 
 // What the program asked for. Where the capacity is known the allocator's own releases are left out: they come by
 // themselves.

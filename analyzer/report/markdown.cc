@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/report/printable.h"
+#include "analyzer/report/projected.h"
 
 namespace ashlar::report {
 namespace {
@@ -46,7 +47,7 @@ void AppendFence(absl::string_view language, const std::vector<std::string>& lin
 
 void AppendVerdict(const answers::Explanation& e, std::string& out) {
   absl::StrAppend(&out, "### ", MarkdownText(e.headline), "\n\n");
-  const std::string verdict(analyses::VerdictName(e.verdict));
+  const std::string verdict = analyses::VerdictWords(e.verdict);
   absl::StrAppend(&out, "**Verdict: ", MarkdownText(verdict), e.verdict_certain ? "**" : "** (not certain)", "\n");
   for (const std::string& sentence : e.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
 }
@@ -105,8 +106,9 @@ void AppendSettings(const answers::Explanation& e, std::string& out) {
     const std::string conf =
         absl::StrCat(row.conf.empty() ? "default" : row.conf, row.is_baseline ? " (recorded)" : "");
     const std::string outcome = !row.feasible.has_value() ? ""
-                                : row.ooms == 0           ? "fits"
-                                                          : absl::StrCat(row.ooms, " OOM");
+                                : row.ooms > 0            ? absl::StrCat(row.ooms, " OOM")
+                                : row.is_cut_off          ? ProjectedText(row)
+                                                          : "fits";
     rows.push_back({MarkdownText(conf), FormatBytes(row.peak_reserved_bytes), FormatCount(row.driver_calls), outcome});
   }
   AppendTable("What would have helped", "", {"settings", "peak", "driver calls", ""}, {"---", "---:", "---:", "---"},

@@ -77,17 +77,13 @@ int OutcomeWidth(const answers::SweepAnswer& report) {
   return static_cast<int>(width);
 }
 
-std::string SweepRemark(const answers::SweepAnswer& report, const ShownRow& shown) {
+std::string SweepRemark(const ShownRow& shown) {
   const SweepRow& row = *shown.row;
   std::string out;
   const auto add = [&out](const std::string& text) { absl::StrAppend(&out, out.empty() ? "" : ", ", text); };
   if (row.is_baseline) add("as recorded");
   for (const remedies::Risk& risk : row.risks) {
     if (risk.level >= remedies::RiskLevel::kCaution) add(risk.name);
-  }
-  if (report.inputs.size() == 1) {
-    const std::string next = ProjectedText(row.traces.front());
-    if (!next.empty()) add(next.substr(next.find("; ") + 2));
   }
   if (shown.alike > 0) add(absl::StrCat(shown.alike, " more do the same"));
   return out.empty() ? "" : absl::StrCat("   (", out, ")");
@@ -102,7 +98,7 @@ void AppendSweepRow(const answers::SweepAnswer& report, const ShownRow& shown, s
   out += absl::StrFormat("%s%s %11s  %8s  %10s  %-*s  %s%s\n", row.is_recommended ? ">" : " ",
                          row.is_pareto_best ? "*" : " ", peak, FormatCount(row.score.driver_calls),
                          Stall(row.score.cost_ns), OutcomeWidth(report), SweepOutcome(report, row),
-                         ConfText(report, row), SweepRemark(report, shown));
+                         ConfText(report, row), SweepRemark(shown));
   if (report.inputs.size() > 1) return;
   if (const std::string next = ProjectedText(row.traces.front()); !next.empty())
     absl::StrAppend(&out, "       ", next, "\n");

@@ -32,6 +32,7 @@ constexpr std::size_t kMostCauseLinesOfFailure = 4;  // beside why it failed
 constexpr std::size_t kCauseIndent = 6;
 constexpr std::size_t kFixWidth = 119;
 constexpr std::size_t kLabelWidth = 90;
+constexpr std::size_t kRowWidth = 115;  // of a what-if, without the mark of the recorded one
 
 // A bar of eighths: full cells, then one partial.
 std::string Bar(std::uint64_t bytes, std::uint64_t most) {
@@ -127,8 +128,9 @@ void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
                 absl::StrCat("against ", analyses::CauseName(remedy.cause),
                              more == 0 ? "" : absl::StrCat("; --json has ", more, " more")),
                 out);
-  const std::string replayed =
-      remedy.is_proven ? absl::StrCat(" (replayed: ", FormatBytes(*remedy.replayed_bytes), " off the peak)") : "";
+  const std::string replayed = remedy.is_proven
+                                   ? absl::StrCat(" (replayed: ", FormatBytes(*remedy.replayed_bytes), " off the peak)")
+                                   : " (estimated)";
   absl::StrAppend(&out, absl::StrFormat("  %11s  ", FormatBytes(remedy.bytes)), remedy.sentence, replayed, "\n");
   for (const std::string& line : remedy.python) absl::StrAppend(&out, std::string(15, ' '), line, "\n");
 }
@@ -248,14 +250,24 @@ std::string Outcome(const remedies::WhatIfRow& row) {
   return row.is_cut_off ? ProjectedText(row) : "fits";
 }
 
+std::string WhatIfLine(const remedies::WhatIfRow& row) {
+  const std::string conf = row.conf.empty() ? "default" : row.conf;
+  const std::string peak = FormatBytes(row.peak_reserved_bytes);
+  const std::string calls = FormatCount(row.driver_calls);
+  std::string outcome = Outcome(row);
+  const std::string line = absl::StrFormat("  %-34s peak %11s   driver calls %7s   %s", conf, peak, calls, outcome);
+  if (line.size() <= kRowWidth) return std::string(absl::StripTrailingAsciiWhitespace(line));
+  // A long conf takes the room of the columns.
+  absl::string_view rest = outcome;
+  absl::ConsumePrefix(&rest, "gets past; ");
+  return absl::StrCat("  ", conf, "  peak ", peak, "  ", calls, " calls  ", rest);
+}
+
 void AppendWhatIf(const answers::Explanation& e, std::string& out) {
   if (e.what_if.empty() && e.advice.sentence.empty()) return;
   AppendSection("WHAT WOULD HAVE HELPED", e.what_if.empty() ? "" : ReplayRemark(e), out);
   for (const remedies::WhatIfRow& row : e.what_if) {
-    std::string line =
-        absl::StrFormat("  %-34s peak %11s   driver calls %7s   %s", row.conf.empty() ? "default" : row.conf,
-                        FormatBytes(row.peak_reserved_bytes), FormatCount(row.driver_calls), Outcome(row));
-    line = std::string(absl::StripTrailingAsciiWhitespace(line));
+    std::string line = WhatIfLine(row);
     if (row.is_baseline) absl::StrAppend(&line, "   <- as recorded");
     absl::StrAppend(&out, line, "\n");
   }
@@ -289,7 +301,7 @@ void AppendNotes(const answers::Explanation& e, std::string& out) {
 
 std::string ToText(const answers::Explanation& e) {
   std::string out = absl::StrCat(Printable(e.headline), "\n");
-  const std::string verdict(analyses::VerdictName(e.verdict));
+  const std::string verdict = analyses::VerdictWords(e.verdict);
   absl::StrAppend(&out, "VERDICT        ");
   bool is_first = true;
   for (std::string sentence : e.evidence) {

@@ -64,9 +64,12 @@ std::map<trace::StackId, std::uint64_t> LargestOfPass(const CauseContext& contex
                                                       const Pass& pass) {
   std::map<trace::StackId, std::uint64_t> out;
   const auto blocks = context.history->timeline->blocks();
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
+  // Blocks are in the order of their allocation.
+  const auto first = std::lower_bound(blocks.begin(), blocks.end(), pass.begin,
+                                      [](const timeline::BlockSpan& block, auto e) { return block.alloc_event < e; });
+  for (auto i = static_cast<std::size_t>(first - blocks.begin()); i < blocks.size(); ++i) {
     const timeline::EventIndex event = blocks[i].alloc_event;
-    if (event < pass.begin || event >= pass.end || event > context.history->moment) continue;
+    if (event >= pass.end || event > context.history->moment) break;
     if (memory.PartOfBlock(i) != ProgramPart::kForward) continue;
     std::uint64_t& most = out[blocks[i].stack];
     most = std::max(most, memory.RequestedBytes(i));

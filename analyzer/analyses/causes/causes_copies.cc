@@ -77,7 +77,7 @@ SizeCounts Scaled(const SizeCounts& counts, std::uint64_t up, std::uint64_t down
 // Takes from `pool` whole sets of the sizes in `set`, as long as nearly all of one is there; how many.
 std::size_t TakeSets(SizeCounts& pool, const SizeCounts& set) {
   std::size_t sets = 0;
-  while (true) {
+  while (Bytes(set) > 0) {
     std::uint64_t alike = 0;
     for (const auto& [bytes, count] : set) {
       const auto found = pool.find(bytes);
@@ -90,6 +90,7 @@ std::size_t TakeSets(SizeCounts& pool, const SizeCounts& set) {
     }
     ++sets;
   }
+  return sets;
 }
 
 // Of what a backward pass leaves, what has a block of its size that lasts; the rest it frees at its very end.

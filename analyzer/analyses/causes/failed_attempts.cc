@@ -19,14 +19,22 @@ EventIndex LastStepEnd(const Steps& steps, EventIndex before) {
   return out;
 }
 
+// Blocks are in the order of their allocation.
+std::size_t FirstFrom(const timeline::Timeline& timeline, EventIndex event) {
+  const auto blocks = timeline.blocks();
+  const auto at = std::lower_bound(blocks.begin(), blocks.end(), event,
+                                   [](const BlockSpan& block, EventIndex e) { return block.alloc_event < e; });
+  return static_cast<std::size_t>(at - blocks.begin());
+}
+
 // The first block of a forward pass in a range; its end if there is none.
 EventIndex PassBegins(const timeline::Timeline& timeline, const TorchStacks& frames, EventRange range) {
-  EventIndex out = range.end;
-  for (const BlockSpan& block : timeline.blocks()) {
-    const bool is_inside = range.begin <= block.alloc_event && block.alloc_event < range.end;
-    if (is_inside && frames.Of(block.stack).is_forward) out = std::min(out, block.alloc_event);
+  const auto blocks = timeline.blocks();
+  for (std::size_t i = FirstFrom(timeline, range.begin); i < blocks.size(); ++i) {
+    if (blocks[i].alloc_event >= range.end) break;
+    if (frames.Of(blocks[i].stack).is_forward) return blocks[i].alloc_event;
   }
-  return out;
+  return range.end;
 }
 
 }  // namespace
@@ -40,9 +48,8 @@ std::vector<std::size_t> BlocksOfFailedAttempts(const timeline::Timeline& timeli
   for (const EventIndex failure : timeline.oom_events()) {
     if (failure >= moment) break;
     const EventIndex begin = PassBegins(timeline, frames, {std::max(before, LastStepEnd(steps, failure)), failure});
-    for (std::size_t i = 0; i < timeline.blocks().size(); ++i) {
-      const BlockSpan& block = timeline.blocks()[i];
-      if (begin <= block.alloc_event && block.alloc_event < failure && block.IsLiveAfter(moment)) out.push_back(i);
+    for (std::size_t i = FirstFrom(timeline, begin); i < FirstFrom(timeline, failure); ++i) {
+      if (timeline.blocks()[i].IsLiveAfter(moment)) out.push_back(i);
     }
     before = failure + 1;
   }

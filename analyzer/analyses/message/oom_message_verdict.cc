@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/message/oom_message_evidence.h"
 
@@ -348,6 +349,8 @@ absl::string_view VerdictName(OomVerdict verdict) {
   }
   return "unknown";
 }
+
+std::string VerdictWords(OomVerdict verdict) { return absl::StrReplaceAll(VerdictName(verdict), {{"_", " "}}); }
 
 OomMessageVerdict JudgeOomMessage(const OomMessage& message, const OomJudgeOptions& options) {
   return Judge(message, options).Run();

@@ -41,6 +41,7 @@ enum class OomVerdict {
 };
 
 absl::string_view VerdictName(OomVerdict verdict);  // "capacity", "nearly_full", ...
+std::string VerdictWords(OomVerdict verdict);       // for people: "nearly full"
 
 // A measured quantity: low <= true value <= high; `value` from the middles of the printed figures.
 struct ByteSpan {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "allocator/base/units.h"
 #include "analyzer/analyses/steps/alignment.h"
 #include "analyzer/analyses/steps/size_map.h"
 
@@ -116,17 +117,17 @@ class Continuer {
       step_begin_ = std::min(RequestAt(*run_.step_begin), requests_.size() - 1);
       return;
     }
-    std::int64_t allocated = 0, least = INT64_MAX;
+    std::uint64_t allocated = 0, least = UINT64_MAX;  // of a hostile file's sizes the sum wraps, and no more
     std::vector<std::uint64_t> bytes(out_.requests.id_count, 0);
     std::size_t request = 0;
     step_begin_ = requests_.size() - 1;
     for (const trace::Op& op : out_.requests.requests) {
       if (op.kind == OpKind::kAlloc) {
         if (request > aligned_.at && allocated < least) least = allocated, step_begin_ = request;
-        allocated += static_cast<std::int64_t>(bytes[op.id] = op.bytes);
+        allocated += bytes[op.id] = op.bytes;
         ++request;
       } else if (op.kind == OpKind::kFree) {
-        allocated -= static_cast<std::int64_t>(std::exchange(bytes[op.id], 0));
+        allocated -= std::exchange(bytes[op.id], 0);
       }
     }
   }
@@ -274,14 +275,14 @@ class Continuer {
       if (freed_at_[OpOf(i + 1).id] == SIZE_MAX) out += OpOf(i + 1).bytes;
     }
     const std::size_t then = requests_[aligned_.at].position;
-    std::int64_t more = 0;
+    std::uint64_t more = 0;
     for (std::size_t i = 0; before != kNoPartner && i + 1 < requests_.size(); ++i) {
       const std::size_t freed = freed_at_[OpOf(i).id];
-      const auto bytes = static_cast<std::int64_t>(OpOf(i).bytes);
+      const std::uint64_t bytes = OpOf(i).bytes;
       if (freed == SIZE_MAX) more += bytes;
       if (i < aligned_.at && freed > then) more -= bytes;
     }
-    return std::max(out, static_cast<std::uint64_t>(std::max<std::int64_t>(more, 0)));
+    return std::max(out, static_cast<std::uint64_t>(std::max<std::int64_t>(Signed(more), 0)));
   }
 
   // The change of what is allocated.

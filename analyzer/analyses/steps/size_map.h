@@ -12,6 +12,21 @@
 
 namespace ashlar::analyses {
 
+// Ratios of sizes, and their median, which is found once after the last was added.
+class Ratios {
+ public:
+  void Add(double ratio) {
+    values_.push_back(ratio);
+    median_.reset();
+  }
+  bool IsEmpty() const { return values_.empty(); }
+  double Median() const;  // not of none
+
+ private:
+  std::vector<double> values_;
+  mutable std::optional<double> median_;
+};
+
 class SizeMap {
  public:
   // A request of the earlier step, and what stands in its place now. In order.
@@ -20,15 +35,15 @@ class SizeMap {
   void AddLasting(std::uint64_t size) { lasting_.insert(size); }
 
   // False: all sizes seen are as they were.
-  bool Changes() const { return !ratios_.empty(); }
+  bool Changes() const { return !ratios_.IsEmpty(); }
   // `lasts`: the block outlived its step, as gradients and state do.
   std::uint64_t Of(std::uint32_t token, std::uint64_t before, bool lasts) const;
 
  private:
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> by_stack_;
   std::map<std::uint64_t, std::uint64_t> by_size_;
-  std::map<std::uint32_t, std::vector<double>> ratios_of_;  // all, of each stack
-  std::vector<double> ratios_;                              // of those that changed
+  std::map<std::uint32_t, Ratios> ratios_of_;  // all, of each stack
+  Ratios ratios_;                              // of those that changed
   std::set<std::uint64_t> lasting_;
 };
 
