@@ -32,7 +32,7 @@ constexpr std::size_t kMostCauseLinesOfFailure = 4;  // beside why it failed
 constexpr std::size_t kCauseIndent = 6;
 constexpr std::size_t kFixWidth = 119;
 constexpr std::size_t kLabelWidth = 90;
-constexpr std::size_t kRowWidth = 115;  // of a what-if, without the mark of the recorded one
+constexpr std::size_t kRowWidth = 130;
 
 // A bar of eighths: full cells, then one partial.
 std::string Bar(std::uint64_t bytes, std::uint64_t most) {
