@@ -117,6 +117,14 @@ std::string LabelOf(const CauseContext& context, trace::StackId stack) {
   return StackLabel(*context.history->stacks, stack);
 }
 
+std::uint64_t AllocatedBytes(const CauseContext& context) {
+  return context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
+}
+
+bool IsShareOf(std::uint64_t part_bytes, double share, std::uint64_t whole_bytes) {
+  return static_cast<double>(part_bytes) >= share * static_cast<double>(whole_bytes);
+}
+
 std::string ShareText(std::uint64_t part_bytes, std::uint64_t whole_bytes) {
   if (whole_bytes == 0) return "0.0 %";
   return absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(part_bytes) / static_cast<double>(whole_bytes));

@@ -65,6 +65,9 @@ void SetStacks(const CauseContext& context, CauseFinding& finding);
 
 // "train.py:58 loss", or "no stack recorded".
 std::string LabelOf(const CauseContext& context, trace::StackId stack);
+// At the moment looked at; needs a history.
+std::uint64_t AllocatedBytes(const CauseContext& context);
+bool IsShareOf(std::uint64_t part_bytes, double share, std::uint64_t whole_bytes);
 // "12.3 %" of a whole that is not 0.
 std::string ShareText(std::uint64_t part_bytes, std::uint64_t whole_bytes);
 

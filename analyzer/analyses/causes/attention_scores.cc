@@ -1,0 +1,255 @@
+#include "analyzer/analyses/causes/attention_scores.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/causes/evidence.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+constexpr double kLeastScoresShare = 0.15;  // of what is allocated
+
+// What each line of a pass asked for at most.
+std::map<trace::StackId, std::uint64_t> LargestOfPass(const CauseContext& context, const ProgramMemory& memory,
+                                                      const Pass& pass) {
+  std::map<trace::StackId, std::uint64_t> out;
+  const auto blocks = context.history->timeline->blocks();
+  // Blocks are in the order of their allocation.
+  const auto first = std::lower_bound(blocks.begin(), blocks.end(), pass.begin,
+                                      [](const timeline::BlockSpan& block, auto e) { return block.alloc_event < e; });
+  for (auto i = static_cast<std::size_t>(first - blocks.begin()); i < blocks.size(); ++i) {
+    const timeline::EventIndex event = blocks[i].alloc_event;
+    if (event >= pass.end || event > context.history->moment) break;
+    if (memory.PartOfBlock(i) != ProgramPart::kForward) continue;
+    std::uint64_t& most = out[blocks[i].stack];
+    most = std::max(most, memory.RequestedBytes(i));
+  }
+  return out;
+}
+
+struct LengthRatio {
+  double linear = 1;                      // of most lines
+  std::set<trace::StackId> squared = {};  // lines that grew by its square
+};
+
+// From one pass to another the sizes of most lines grow as the length does, those of scores as its square.
+LengthRatio RatioOf(const std::map<trace::StackId, std::uint64_t>& before,
+                    const std::map<trace::StackId, std::uint64_t>& now) {
+  std::vector<double> ratios;
+  for (const auto& [stack, bytes] : now) {
+    const auto old = before.find(stack);
+    if (old != before.end() && old->second > 0) {
+      ratios.push_back(static_cast<double>(bytes) / static_cast<double>(old->second));
+    }
+  }
+  LengthRatio out;
+  if (ratios.size() < 3) return out;
+  std::nth_element(ratios.begin(), ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2), ratios.end());
+  out.linear = ratios[ratios.size() / 2];
+  if (out.linear > 0.95 && out.linear < 1.05) return out;
+  for (const auto& [stack, bytes] : now) {
+    const auto old = before.find(stack);
+    if (old == before.end() || old->second == 0) continue;
+    const double ratio = static_cast<double>(bytes) / static_cast<double>(old->second);
+    if (std::abs(ratio / (out.linear * out.linear) - 1) < 0.02) out.squared.insert(stack);
+  }
+  return out;
+}
+
+// The live blocks of one size, where a line that grew by the square of the length made them; the widest such size.
+AttentionScores ScoresByLength(const CauseContext& context, const ProgramMemory& memory) {
+  const Pass& now = *memory.Current();
+  const auto sizes = LargestOfPass(context, memory, now);
+  for (const Pass& before : memory.passes()) {
+    if (before.begin >= now.begin) break;
+    const LengthRatio ratio = RatioOf(LargestOfPass(context, memory, before), sizes);
+    if (ratio.squared.empty()) continue;
+    std::map<std::uint64_t, Indices> by_size;
+    for (const std::size_t index : memory.activations()) {
+      const trace::StackId stack = context.history->timeline->blocks()[index].stack;
+      const std::uint64_t bytes = memory.RequestedBytes(index);
+      if (ratio.squared.count(stack) > 0 && bytes == sizes.at(stack)) by_size[bytes].push_back(index);
+    }
+    AttentionScores out;
+    for (auto& [bytes, blocks] : by_size) {
+      if (memory.BytesOf(blocks) > memory.BytesOf(out.blocks)) out.blocks = std::move(blocks);
+    }
+    out.proof =
+        absl::StrCat("from an earlier pass to this one most lines ask for ", std::round(100 * ratio.linear) / 100,
+                     " times as much, and this one for the square of that: the size grows with the square of "
+                     "the length");
+    return out;
+  }
+  return {};
+}
+
+// Factors of an activation of `places` rows, where the weights say how wide rows are.
+class RowWidths {
+ public:
+  explicit RowWidths(const ProgramMemory& memory) {
+    std::map<std::uint64_t, std::size_t> vectors;
+    for (const std::size_t index : memory.lasting()) {
+      const std::uint64_t bytes = memory.RequestedBytes(index);
+      weights_.insert(bytes);
+      if (kLeastVectorBytes <= bytes && bytes <= kMostVectorBytes) ++vectors[bytes];
+    }
+    width_bytes_ = CommonWidth(vectors);
+  }
+
+  // Of the norms and biases of a transformer, which are as wide as the model or three or four times that. 0 where the
+  // weights have many widths, as those of convolutions do.
+  std::uint64_t width_bytes() const { return width_bytes_; }
+
+  // Whether rows of `row_bytes` are as wide as the model, whose rows have `width_bytes`, or as what a weight makes of
+  // them: up to four times the width, or the outputs of a weight, or a half or third of those.
+  bool Explains(std::uint64_t row_bytes, std::uint64_t width_bytes) const {
+    for (const std::uint64_t parts : {1, 2, 3, 4}) {
+      if (row_bytes == parts * width_bytes || parts * row_bytes == width_bytes) return true;
+    }
+    for (const std::uint64_t element : {2, 4}) {
+      const std::uint64_t columns = width_bytes / element;
+      for (const std::uint64_t parts : {1, 2, 3}) {
+        if (weights_.count(row_bytes * columns * parts) > 0) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::uint64_t kLeastVectorBytes = 512;
+  static constexpr std::uint64_t kMostVectorBytes = 64 * 1024;
+  static constexpr std::size_t kLeastVectors = 4;  // of a width that layers repeat
+
+  static std::uint64_t CommonWidth(const std::map<std::uint64_t, std::size_t>& vectors) {
+    std::uint64_t width = 0;
+    std::size_t most = kLeastVectors - 1;
+    for (const auto& [bytes, count] : vectors) {
+      if (count <= most) continue;
+      most = count;
+      width = bytes;
+    }
+    std::size_t narrower = 0;
+    for (const auto& [bytes, count] : vectors) {
+      if (count < kLeastVectors || bytes == width || bytes == 3 * width || bytes == 4 * width) continue;
+      if (bytes > width || ++narrower > 1) return 0;
+    }
+    return width;
+  }
+
+  std::set<std::uint64_t> weights_;
+  std::uint64_t width_bytes_ = 0;
+};
+
+// Whether a row of scores is heads x length long: heads divide the width, the length divides the rows.
+bool IsHeadsTimesLength(std::uint64_t row_bytes, std::uint64_t width_bytes, std::uint64_t rows) {
+  for (const std::uint64_t element : {2, 4}) {
+    const std::uint64_t width = width_bytes / element;
+    for (const std::uint64_t head_width : {32, 48, 64, 72, 80, 96, 112, 128, 160, 192, 256}) {
+      if (width % head_width != 0 || row_bytes % (element * (width / head_width)) != 0) continue;
+      const std::uint64_t length = row_bytes / (element * (width / head_width));
+      if (length >= 32 && rows % length == 0) return true;
+    }
+  }
+  return false;
+}
+
+struct SplitBySize {
+  std::uint64_t explained_bytes = 0;
+  Indices scores = {};
+};
+
+SplitBySize SplitSizes(const ProgramMemory& memory, const std::map<std::uint64_t, Indices>& by_size,
+                       const RowWidths& widths, std::uint64_t rows) {
+  SplitBySize out;
+  for (const auto& [bytes, blocks] : by_size) {
+    const std::uint64_t of_all = memory.BytesOf(blocks);
+    const bool is_whole = bytes % rows == 0;
+    if (bytes < kMiB || (is_whole && widths.Explains(bytes / rows, widths.width_bytes()))) {
+      out.explained_bytes += of_all;
+    } else if (is_whole && blocks.size() >= 2 && bytes > rows * widths.width_bytes() &&
+               IsHeadsTimesLength(bytes / rows, widths.width_bytes(), rows)) {
+      out.explained_bytes += of_all;
+      if (of_all > memory.BytesOf(out.scores)) out.scores = blocks;
+    }
+  }
+  return out;
+}
+
+// Whether blocks of a size are masks, a byte for each number: more blocks are 2 or 4 times as large.
+bool AreMasks(const std::map<std::uint64_t, Indices>& by_size, std::uint64_t bytes, std::size_t count) {
+  for (const std::uint64_t times : {2, 4}) {
+    const auto numbers = by_size.find(times * bytes);
+    if (numbers != by_size.end() && numbers->second.size() > count) return true;
+  }
+  return false;
+}
+
+// Sizes of the pass are rows x width; rows are the same for nearly all of it and the widths those of the weights. What
+// is left over and as long as heads x length are scores: at least two blocks, of two layers. The narrowest common size
+// that tells nearly all decides.
+AttentionScores ScoresByFactors(const ProgramMemory& memory) {
+  constexpr double kLeastExplained = 0.9;
+  constexpr std::uint64_t kLeastRows = 64;
+  const RowWidths widths(memory);
+  std::map<std::uint64_t, Indices> by_size;
+  for (const std::size_t index : memory.activations()) by_size[memory.RequestedBytes(index)].push_back(index);
+  const std::uint64_t all_bytes = memory.BytesOf(memory.activations());
+  const std::uint64_t width_bytes = widths.width_bytes();
+  if (width_bytes == 0) return {};
+  for (const auto& [common_bytes, common] : by_size) {
+    if (common.size() < 4 || common_bytes % width_bytes != 0 || common_bytes / width_bytes < kLeastRows) continue;
+    if (AreMasks(by_size, common_bytes, common.size())) continue;
+    const SplitBySize split = SplitSizes(memory, by_size, widths, common_bytes / width_bytes);
+    if (!IsShareOf(split.explained_bytes, kLeastExplained, all_bytes)) continue;
+    if (split.scores.empty()) return {};  // rows and widths tell it all
+    return {
+        split.scores,
+        absl::StrCat("the pass is of ", FormatCount(common_bytes / width_bytes), " rows as wide as the weights; these ",
+                     "blocks are as wide as no weight, and as long as heads times length"),
+        common_bytes / width_bytes};
+  }
+  return {};
+}
+
+// Further blocks of as many numbers: masks of one byte each, scores in another precision. What is as wide as the
+// weights is none, and a few of many blocks are chance.
+Indices OfAsManyNumbers(const ProgramMemory& memory, const AttentionScores& scores) {
+  const std::uint64_t bytes = memory.RequestedBytes(scores.blocks.front());
+  const RowWidths widths(memory);
+  std::map<std::uint64_t, Indices> others;
+  for (const std::size_t index : memory.activations()) {
+    const std::uint64_t other = memory.RequestedBytes(index);
+    const bool is_alike = other == 2 * bytes || 2 * other == bytes || other == 4 * bytes || 4 * other == bytes;
+    const bool is_wide =
+        scores.rows > 0 && other % scores.rows == 0 && widths.Explains(other / scores.rows, widths.width_bytes());
+    if (is_alike && !is_wide) others[other].push_back(index);
+  }
+  Indices out;
+  for (const auto& [other, blocks] : others) {
+    if (3 * blocks.size() >= scores.blocks.size()) out.insert(out.end(), blocks.begin(), blocks.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+AttentionScores FindAttentionScores(const CauseContext& context, const ProgramMemory& memory) {
+  if (memory.Current() == nullptr) return {};
+  AttentionScores out = ScoresByLength(context, memory);
+  if (out.blocks.empty()) out = ScoresByFactors(memory);
+  if (out.blocks.empty()) return {};
+  const Indices others = OfAsManyNumbers(memory, out);
+  out.blocks.insert(out.blocks.end(), others.begin(), others.end());
+  const std::uint64_t bytes = memory.BytesOf(out.blocks);
+  const bool is_felt = IsShareOf(bytes, kLeastScoresShare, AllocatedBytes(context)) && IsMaterial(context, bytes);
+  return is_felt ? out : AttentionScores{};
+}
+
+}  // namespace ashlar::analyses
