@@ -28,9 +28,11 @@ std::vector<SeededCase> HoleCases();         // holes and pieces: cause_cases_ho
 std::vector<SeededCase> PoolCases();         // streams, pools, retries, pending frees: cause_cases_pools.cc
 std::vector<SeededCase> SettingsCases();     // rounding, split limits: cause_cases_settings.cc
 std::vector<SeededCase> ProgramCases();      // what the program keeps: cause_cases_program.cc
+std::vector<SeededCase> LeakCases();         // what it keeps from step to step: cause_cases_leaks.cc
 std::vector<SeededCase> MemoryCases();       // what the memory is made of: cause_cases_memory.cc
 std::vector<SeededCase> AllSeeded();         // all of them
 std::vector<HealthyCase> HealthyPrograms();  // cause_cases_program.cc
+std::vector<HealthyCase> HealthyLeaks();     // cause_cases_leaks.cc
 std::vector<HealthyCase> HealthyMemory();    // cause_cases_memory.cc
 std::vector<HealthyCase> AllHealthy();       // all of them
 

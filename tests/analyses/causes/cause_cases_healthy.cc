@@ -156,6 +156,7 @@ std::vector<HealthyCase> AllHealthy() {
       {"CUDA graph pool in use", GraphPoolInUse},
   };
   for (HealthyCase& program : HealthyPrograms()) out.push_back(std::move(program));
+  for (HealthyCase& program : HealthyLeaks()) out.push_back(std::move(program));
   for (HealthyCase& program : HealthyMemory()) out.push_back(std::move(program));
   return out;
 }
@@ -163,7 +164,7 @@ std::vector<HealthyCase> AllHealthy() {
 std::vector<SeededCase> AllSeeded() {
   std::vector<SeededCase> out;
   for (std::vector<SeededCase> (*list)() :
-       {DeviceCases, HoleCases, MemoryCases, PoolCases, ProgramCases, SettingsCases}) {
+       {DeviceCases, HoleCases, LeakCases, MemoryCases, PoolCases, ProgramCases, SettingsCases}) {
     for (SeededCase& seeded : list()) out.push_back(std::move(seeded));
   }
   return out;
