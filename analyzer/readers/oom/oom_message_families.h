@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -19,6 +20,14 @@ struct Finding {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
+
+// A message of a family that begins and, so far, ends at `at`.
+inline Finding Begin(absl::string_view family, std::size_t at) {
+  Finding out;
+  out.message.family = std::string(family);
+  out.begin = out.end = at;
+  return out;
+}
 
 // Reads the message whose anchor begins at `at`; nullopt when the words there are no message.
 using Parser = std::optional<Finding> (*)(const SqueezedText& text, std::size_t at);

@@ -11,25 +11,6 @@
 namespace ashlar::readers::oom {
 namespace {
 
-Finding Begin(absl::string_view family, std::size_t at) {
-  Finding finding;
-  finding.message.family = std::string(family);
-  finding.begin = finding.end = at;
-  return finding;
-}
-
-// Reads `words` <figure>, not farther than `reach`, into `slot`; says whether it was there.
-bool TakeFigureAfter(Cursor& cursor, absl::string_view words, std::size_t reach, OomMessage& message,
-                     std::optional<Figure>& slot, bool unit_optional = false) {
-  Cursor look = cursor;
-  if (!look.SkipPast(words, reach)) return false;
-  const std::optional<Figure> figure = look.TakeFigure(unit_optional);
-  if (!figure) return false;
-  StoreFigure(message, slot, *figure, words);
-  cursor = look;
-  return true;
-}
-
 bool TakeDetailAfter(Cursor& cursor, absl::string_view words, std::size_t reach, OomMessage& message,
                      absl::string_view name, bool unit_optional = false) {
   std::optional<Figure> figure;

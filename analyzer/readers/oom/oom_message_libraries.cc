@@ -7,25 +7,6 @@
 namespace ashlar::readers::oom {
 namespace {
 
-// Reads `words` <figure>, no farther than `reach`.
-bool ReadAfter(Cursor& cursor, absl::string_view words, std::size_t reach, OomMessage& message,
-               std::optional<Figure>& slot, bool unit_optional = false) {
-  Cursor look = cursor;
-  if (!look.SkipPast(words, reach)) return false;
-  const std::optional<Figure> figure = look.TakeFigure(unit_optional);
-  if (!figure) return false;
-  StoreFigure(message, slot, *figure, words);
-  cursor = look;
-  return true;
-}
-
-Finding Library(absl::string_view family, std::size_t begin) {
-  Finding finding;
-  finding.message.family = std::string(family);
-  finding.begin = finding.end = begin;
-  return finding;
-}
-
 bool IsQuotedAt(const SqueezedText& text, std::size_t at) {
   const char before = at > 0 ? text.text()[at - 1] : ' ';
   return before == '"' || before == '\'' || before == '`' || before == '_' || before == '.';
@@ -34,7 +15,7 @@ bool IsQuotedAt(const SqueezedText& text, std::size_t at) {
 // "memory allocation failed with OOM on device 0 while trying to allocate 134217728 bytes (free: 51380224, total:
 // 4294967296)." and "memory mapping failed with OOM on device 0 while trying to map 20971520 bytes (free: ...)"
 std::optional<Finding> ParseAllocatorWarning(const SqueezedText& text, std::size_t at) {
-  Finding finding = Library("pt-warning", at);
+  Finding finding = Begin("pt-warning", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   cursor.SkipPast("failedwithOOMondevice", 20);
@@ -42,11 +23,11 @@ std::optional<Finding> ParseAllocatorWarning(const SqueezedText& text, std::size
   if (!device || *device > 1'000'000) return std::nullopt;
   message.device = static_cast<int>(*device);
   const bool is_mapping = absl::StartsWith(text.text().substr(at), "memorymapping");
-  if (!ReadAfter(cursor, is_mapping ? "whiletryingtomap" : "whiletryingtoallocate", 0, message, message.tried)) {
+  if (!TakeFigureAfter(cursor, is_mapping ? "whiletryingtomap" : "whiletryingtoallocate", 0, message, message.tried)) {
     return std::nullopt;
   }
-  const bool is_whole = ReadAfter(cursor, "(free:", 0, message, message.free, true) &&
-                        ReadAfter(cursor, ",total:", 0, message, message.total, true);
+  const bool is_whole = TakeFigureAfter(cursor, "(free:", 0, message, message.free, true) &&
+                        TakeFigureAfter(cursor, ",total:", 0, message, message.total, true);
   message.truncated = !is_whole;
   if (is_mapping)
     message.AddNote("maps_pages", "the figure tried is one page of an expandable segment, not the request");
@@ -58,7 +39,7 @@ std::optional<Finding> ParseAllocatorWarning(const SqueezedText& text, std::size
 std::optional<Finding> ParseStatus(const SqueezedText& text, std::size_t at, absl::string_view words,
                                    absl::string_view family) {
   if (IsQuotedAt(text, at)) return std::nullopt;  // somebody's code or prose
-  Finding finding = Library(family, at);
+  Finding finding = Begin(family, at);
   Cursor cursor(text, at + words.size());
   Cursor call = cursor;
   if (call.Take("whencalling`")) {
@@ -93,7 +74,7 @@ std::optional<Finding> ParseCudnn(const SqueezedText& text, std::size_t at) {
 // "Cuda failure 2 'out of memory'", and of older versions without the number
 template <int kLength>
 std::optional<Finding> ParseNcclFailure(const SqueezedText& text, std::size_t at) {
-  Finding finding = Library("nccl", at);
+  Finding finding = Begin("nccl", at);
   Cursor cursor(text, at + kLength);
   if (!cursor.Take("'outofmemory'")) return std::nullopt;
   finding.end = cursor.at();
@@ -102,7 +83,7 @@ std::optional<Finding> ParseNcclFailure(const SqueezedText& text, std::size_t at
 
 // "NCCL WARN Failed to CUDA calloc 536870912 bytes", "Failed to CUDA calloc async 4 bytes"
 std::optional<Finding> ParseNcclCalloc(const SqueezedText& text, std::size_t at) {
-  Finding finding = Library("nccl", at);
+  Finding finding = Begin("nccl", at);
   Cursor cursor(text, at);
   cursor.Take("FailedtoCUDA");
   if (!cursor.Take("calloc") && !cursor.Take("malloc")) return std::nullopt;
@@ -117,7 +98,7 @@ std::optional<Finding> ParseNcclCalloc(const SqueezedText& text, std::size_t at)
 // "No available memory for the cache blocks.", and before it "Available KV cache memory: -0.30 GiB"
 std::optional<Finding> ParseNoCacheBlocks(const SqueezedText& text, std::size_t at) {
   if (IsQuotedAt(text, at)) return std::nullopt;
-  Finding finding = Library("vllm", at);
+  Finding finding = Begin("vllm", at);
   finding.message.AddNote("no_cache_blocks",
                           "weights, activations and what else vLLM measured fill gpu_memory_utilization: nothing is "
                           "left for the KV cache");
@@ -129,11 +110,11 @@ std::optional<Finding> ParseNoCacheBlocks(const SqueezedText& text, std::size_t 
 std::optional<Finding> ParseCacheNeeded(const SqueezedText& text, std::size_t at) {
   const std::size_t open = text.text().substr(0, at).rfind('(');
   if (open == absl::string_view::npos || at - open > 24) return std::nullopt;
-  Finding finding = Library("vllm", open);
+  Finding finding = Begin("vllm", open);
   OomMessage& message = finding.message;
   Cursor cursor(text, open);
-  if (!ReadAfter(cursor, "(", 0, message, message.tried)) return std::nullopt;
-  message.truncated = !ReadAfter(cursor, "availableKVcachememory(", 60, message, message.free);
+  if (!TakeFigureAfter(cursor, "(", 0, message, message.tried)) return std::nullopt;
+  message.truncated = !TakeFigureAfter(cursor, "availableKVcachememory(", 60, message, message.free);
   message.AddNote("cache_of_one_request", "what was tried is the KV cache of one request of max_model_len");
   finding.end = cursor.at();
   return finding;
@@ -141,7 +122,7 @@ std::optional<Finding> ParseCacheNeeded(const SqueezedText& text, std::size_t at
 
 // "Free memory on device (10.5/23.6 GiB) on startup is less than desired GPU memory utilization (0.9, 21.2 GiB)"
 std::optional<Finding> ParseStartup(const SqueezedText& text, std::size_t at) {
-  Finding finding = Library("vllm", at);
+  Finding finding = Begin("vllm", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   cursor.SkipPast("(", 40);
@@ -152,8 +133,8 @@ std::optional<Finding> ParseStartup(const SqueezedText& text, std::size_t at) {
   const std::optional<Figure> free = Cursor(free_alone, 0).TakeFigure();
   if (!free) return std::nullopt;
   StoreFigure(message, message.free, *free, "free");
-  if (!ReadAfter(cursor, "/", 16, message, message.total)) return std::nullopt;
-  message.truncated = !ReadAfter(cursor, ",", 70, message, message.tried);
+  if (!TakeFigureAfter(cursor, "/", 16, message, message.total)) return std::nullopt;
+  message.truncated = !TakeFigureAfter(cursor, ",", 70, message, message.tried);
   message.AddNote("startup_share",
                   "what was tried is the share of the device that gpu_memory_utilization claims at start");
   finding.end = cursor.at();

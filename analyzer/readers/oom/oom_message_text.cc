@@ -227,4 +227,15 @@ void StoreFigure(OomMessage& message, std::optional<Figure>& slot, const Figure&
                                                     "is left out"));
 }
 
+bool TakeFigureAfter(Cursor& cursor, absl::string_view words, std::size_t reach, OomMessage& message,
+                     std::optional<Figure>& slot, bool unit_optional) {
+  Cursor look = cursor;
+  if (!look.SkipPast(words, reach)) return false;
+  const std::optional<Figure> figure = look.TakeFigure(unit_optional);
+  if (!figure) return false;
+  StoreFigure(message, slot, *figure, words);
+  cursor = look;
+  return true;
+}
+
 }  // namespace ashlar::readers::oom

@@ -75,6 +75,10 @@ inline constexpr std::uint64_t kImpossibleBytes = std::uint64_t{1} << 56;
 // Stores `figure` in `slot`, or names it in the message's notes when it cannot be true.
 void StoreFigure(OomMessage& message, std::optional<Figure>& slot, const Figure& figure, absl::string_view name);
 
+// Reads `words` <figure>, not farther than `reach`, into `slot`; says whether it was there.
+bool TakeFigureAfter(Cursor& cursor, absl::string_view words, std::size_t reach, OomMessage& message,
+                     std::optional<Figure>& slot, bool unit_optional = false);
+
 }  // namespace ashlar::readers::oom
 
 #endif  // ASHLAR_ANALYZER_READERS_OOM_OOM_MESSAGE_TEXT_H_
