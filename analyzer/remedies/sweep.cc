@@ -263,6 +263,9 @@ class Sweep {
     const std::string traces = absl::StrCat("all ", inputs_.size(), " traces");
     switch (result_.choice.kind) {
       case ChoiceKind::kNothingFits:
+        if (row.score.failing_traces >= baseline.score.failing_traces) {
+          return absl::StrCat("none of ", Tried(), " fits in ", traces);
+        }
         return absl::StrCat("none of ", Tried(), " fits in ", traces, "; ", NameOf(row.conf),
                             " comes closest: ", row.score.failing_traces, " of them fail, not ",
                             baseline.score.failing_traces);
@@ -274,8 +277,8 @@ class Sweep {
                             baseline.score.failing_traces, "; ", RegretOf(row));
       case ChoiceKind::kGetsPast:
         return absl::StrCat(NameOf(row.conf), " gets past the failed requests of ", traces,
-                            "; beyond them nothing is known in ", row.score.open_traces,
-                            " of them, so nothing is promised");
+                            "; what comes next is not known in ", row.score.open_traces,
+                            " of them, or leaves too little to spare, so nothing is promised");
       case ChoiceKind::kLowersPeak:
         return absl::StrFormat("%s serves %s: %s, under the recorded settings up to %.1f %%", NameOf(row.conf), traces,
                                RegretOf(row), baseline.score.regret * 100);
