@@ -15,11 +15,18 @@
 
 namespace ashlar::readers::torch_parts {
 
+using emit::Bool;
 using emit::Dict;
 using emit::Int;
 using emit::Item;
 using emit::List;
+using emit::Negative;
+using emit::None;
+using emit::Pair;
 using emit::Text;
+using trace::Action;
+using trace::BlockState;
+using trace::Event;
 using trace::Snapshot;
 
 inline absl::StatusOr<Snapshot> TorchSnapshotLoad(const std::string& body) {

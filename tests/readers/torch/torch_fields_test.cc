@@ -14,21 +14,8 @@ namespace {
 
 using namespace torch_parts;  // NOLINT(google-build-using-namespace): the parts are this test's words
 
-using emit::Bool;
-using emit::Dict;
-using emit::Int;
-using emit::Item;
-using emit::List;
-using emit::Negative;
-using emit::None;
-using emit::Pair;
-using emit::Text;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using trace::Action;
-using trace::BlockState;
-using trace::Event;
-using trace::Snapshot;
 
 TEST(TorchFieldsTest, WhatIsNotKnownIsCountedAndNamed) {
   const auto snapshot = TorchSnapshotLoad(
