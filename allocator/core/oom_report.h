@@ -61,8 +61,9 @@ struct OomFigures {
 };
 
 // A process's own context and libraries take 0.3 to 1.4 GiB (1,343 MB on a V100 with all kernels loaded, about 500 MB
-// on later cards, which load kernels when they are used); what is outside beyond this is held by somebody else.
-inline constexpr std::uint64_t kMostOwnContextBytes = 1536 * kMiB;
+// on later cards, which load kernels when they are used), and NCCL some more; what is outside beyond 2 GiB is held by
+// somebody else.
+inline constexpr std::uint64_t kMostOwnContextBytes = 2 * kGiB;
 inline constexpr double kNearlyFullShare = 0.02;
 
 // headroom = reserved + free on the device - live - request: what would be left without any holes.

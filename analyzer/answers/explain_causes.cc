@@ -42,43 +42,51 @@ std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, con
   return out;
 }
 
-absl::Status Add(const timeline::Timeline& timeline, analyses::CauseFacts facts,
-                 const remedies::RecordedRequests& requests, const ExplainOptions& options, Explanation& out) {
-  facts.device = {out.accounting.total_bytes, options.device_used_bytes, AllRanks(timeline, options)};
-  const analyses::CauseContext context = analyses::ContextOf(timeline, facts);
+absl::Status Add(analyses::CauseContext context, const remedies::RecordedRequests& requests,
+                 const ExplainOptions& options, Explanation& out) {
+  const analyses::CauseHistory& history = *context.history;
+  context.device = {out.accounting.total_bytes, options.device_used_bytes, AllRanks(*history.timeline, options)};
   Tell(options.replay, "looking for causes");
   if (const std::optional<analyses::LeakGrowth> leak = analyses::LeakAt(context); leak.has_value()) {
     out.growing = GrowingBytes{leak->bytes, leak->bytes_per_step};
   }
   absl::StatusOr<std::vector<remedies::TestedCause>> tested =
-      remedies::TestFixes(analyses::FindCauses(context), context, requests, SettingsOf(*facts.options, options, out),
+      remedies::TestFixes(analyses::FindCauses(context), context, requests, SettingsOf(*history.options, options, out),
                           options.replay.progress);
   if (!tested.ok()) return tested.status();
   out.program_remedies = remedies::ProgramRemedies(*tested);
-  for (remedies::TestedCause& cause : *tested) out.causes.push_back(Explained(std::move(cause), facts.stacks));
+  for (remedies::TestedCause& cause : *tested) out.causes.push_back(Explained(std::move(cause), history.stacks));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status AddCauses(const trace::Snapshot& snapshot, const ObservedRun& run, const ExplainOptions& options,
-                       Explanation& out) {
+analyses::CauseContext CausesOf(const trace::Snapshot& snapshot, const ObservedRun& run) {
   analyses::CauseFacts facts;
   facts.options = &run.recorded.options;
   facts.stacks = &snapshot.stacks;
   if (snapshot.settings.has_value()) facts.settings = &*snapshot.settings;
   facts.annotations = snapshot.annotations;
-  if (run.recorded.warm.fidelity.total == 0) return Add(run.timeline, facts, {}, options, out);
-  const trace::RequestTrace without_retries = WhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
-  const trace::RequestTrace as_recorded = WhatIfRequests(run.recorded.program, /*is_capacity_known=*/false);
-  return Add(run.timeline, facts, {&without_retries, &as_recorded}, options, out);
+  return analyses::ContextOf(run.timeline, facts);
 }
 
-absl::Status AddCauses(const trace::RequestTrace& requests, const ReplayedRun& run, const ExplainOptions& options,
-                       Explanation& out) {
+analyses::CauseContext CausesOf(const ReplayedRun& run) {
   analyses::CauseFacts facts;
   facts.options = &run.options;
-  return Add(run.timeline, facts, {&requests, &requests}, options, out);
+  return analyses::ContextOf(run.timeline, facts);
+}
+
+absl::Status AddCauses(analyses::CauseContext context, const ObservedRun& run, const ExplainOptions& options,
+                       Explanation& out) {
+  if (run.recorded.warm.fidelity.total == 0) return Add(std::move(context), {}, options, out);
+  const trace::RequestTrace without_retries = WhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
+  const trace::RequestTrace as_recorded = WhatIfRequests(run.recorded.program, /*is_capacity_known=*/false);
+  return Add(std::move(context), {&without_retries, &as_recorded}, options, out);
+}
+
+absl::Status AddCauses(analyses::CauseContext context, const trace::RequestTrace& requests,
+                       const ExplainOptions& options, Explanation& out) {
+  return Add(std::move(context), {&requests, &requests}, options, out);
 }
 
 void AddCauses(const analyses::OomMessageVerdict& verdict, Explanation& out) {

@@ -16,16 +16,17 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   const remedies::WhatIfInput input = remedies::InputOf(requests, run->options, LimitsOf(options.replay));
   out.source = DescribeRequests(requests);
   out.replayed_as = input.replayed_as;
-  TimelineContext context{&run->options, nullptr, options.replay.capacity_bytes, std::nullopt, {}};
+  TimelineContext context{&run->options, nullptr, options.replay.capacity_bytes, std::nullopt};
   if (options.replay.capacity_bytes.has_value()) context.outside_bytes = 0;
-  ExplainTimeline(run->timeline, context, out);
+  analyses::CauseContext causes = CausesOf(*run);
+  ExplainTimeline(run->timeline, context, *causes.history, out);
   absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
       remedies::RunWhatIfs(input.requests, input.settings, options.replay.progress);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.what_if_capacity_bytes = options.replay.capacity_bytes;
   out.advice = remedies::Advise(out.what_if);
-  if (absl::Status status = AddCauses(requests, *run, options, out); !status.ok()) return status;
+  if (absl::Status status = AddCauses(std::move(causes), requests, options, out); !status.ok()) return status;
   SetLastVerdict(out);
   if (!options.replay.capacity_bytes.has_value()) {
     out.notes.push_back({"capacity_unknown",

@@ -140,8 +140,8 @@ std::optional<std::uint64_t> TotalOf(const trace::Snapshot& snapshot, const Repl
   return is_known ? std::optional(total) : std::nullopt;
 }
 
-absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run, const ReplaySettings& settings,
-                        Explanation& out) {
+absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run, const analyses::Steps& steps,
+                        const ReplaySettings& settings, Explanation& out) {
   const replay::RecordedReplay& recorded = run.recorded;
   const timeline::Timeline& observed = run.timeline;
   if (recorded.warm.fidelity.total == 0) {
@@ -149,7 +149,7 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
     return absl::OkStatus();
   }
   remedies::WhatIfInput input = remedies::InputOf(recorded, observed, LimitsOf(settings));
-  input.next = remedies::ProjectionOf(recorded.program, observed, snapshot);
+  input.next = remedies::ProjectionOf(recorded.program, observed, snapshot.stacks, steps);
   out.what_if_capacity_bytes = input.settings.capacity_bytes;
   absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
       remedies::RunWhatIfs(input.requests, input.settings, settings.progress, input.next ? &*input.next : nullptr);
@@ -173,10 +173,10 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   if (!options.replay.device.has_value()) NoteOtherDevices(snapshot, run->device, out);
   out.source = DescribeSnapshot(snapshot, *run);
   Tell(options.replay, "accounting for every byte");
-  TimelineContext context{&recorded.options, &snapshot.stacks, TotalOf(snapshot, options.replay), std::nullopt,
-                          snapshot.annotations};
-  ExplainTimeline(observed, context, out);
-  out.labels = LinesByLabel(observed, analyses::MomentOf(observed), snapshot.labels, kMostLabels);
+  const TimelineContext context{&recorded.options, &snapshot.stacks, TotalOf(snapshot, options.replay), std::nullopt};
+  analyses::CauseContext causes = CausesOf(snapshot, *run);
+  ExplainTimeline(observed, context, *causes.history, out);
+  out.labels = LinesByLabel(observed, causes.history->moment, snapshot.labels, kMostLabels);
   out.host = FiguresOf(snapshot.host);
   out.replayed_as = recorded.guess;
   if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
@@ -185,8 +185,10 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   NoteUnwinding(observed, out);
   NoteEarlierPeak(observed, out);
   NoteReleases(recorded.program, snapshot.recording.has_value(), out);
-  if (absl::Status status = AddWhatIfs(snapshot, *run, options.replay, out); !status.ok()) return status;
-  if (absl::Status status = AddCauses(snapshot, *run, options, out); !status.ok()) return status;
+  if (absl::Status status = AddWhatIfs(snapshot, *run, causes.history->steps, options.replay, out); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = AddCauses(std::move(causes), *run, options, out); !status.ok()) return status;
   SetLastVerdict(out);
   out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;

@@ -148,15 +148,9 @@ void JudgeWithoutOom(const timeline::Timeline& timeline, Explanation& out) {
 
 }  // namespace
 
-void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out) {
-  const timeline::EventIndex moment = analyses::MomentOf(timeline);
-  analyses::CauseFacts facts;
-  facts.options = context.options;
-  facts.stacks = context.stacks;
-  facts.annotations = context.annotations;
-  facts.device.total_bytes = context.total_bytes;
-  const analyses::CauseContext causes = analyses::ContextOf(timeline, facts);
-  const analyses::CauseHistory& history = *causes.history;
+void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context,
+                     const analyses::CauseHistory& history, Explanation& out) {
+  const timeline::EventIndex moment = history.moment;
   const timeline::State& state = history.state;
   const bool has_oom = remedies::CapacityAtOom(timeline, *context.options).has_value();
   out.moment = DescribeMoment(timeline, moment);

@@ -21,11 +21,11 @@ struct TimelineContext {
   const trace::StackTable* stacks = nullptr;   // nullptr: no stacks
   std::optional<std::uint64_t> total_bytes;    // of the device, if known
   std::optional<std::uint64_t> outside_bytes;  // if known without an out-of-memory event (a simulated device: 0)
-  absl::Span<const trace::Annotation> annotations = {};
 };
 
-// Fills everything but source, fidelity and what-ifs.
-void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context, Explanation& out);
+// Fills everything but source, fidelity, what-ifs and causes. `history` is of this timeline (ContextOf in cause.h).
+void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& context,
+                     const analyses::CauseHistory& history, Explanation& out);
 
 }  // namespace ashlar::answers
 

@@ -194,10 +194,6 @@ class Together {
 
 }  // namespace
 
-bool TellsOfTheSameFailure(const OomMessage& message, const trace::Snapshot& snapshot, std::optional<int> device) {
-  return FailureOf(message, snapshot, device).has_value();
-}
-
 absl::StatusOr<std::vector<Explanation>> ExplainTogether(const std::vector<NamedInput>& inputs,
                                                          const ExplainOptions& options) {
   return Together(inputs, options).Run();

@@ -28,10 +28,6 @@ struct NamedInput {
 absl::StatusOr<std::vector<Explanation>> ExplainTogether(const std::vector<NamedInput>& inputs,
                                                          const ExplainOptions& options);
 
-// Whether the message tells of the last failure of the snapshot (of this device, where it is given).
-bool TellsOfTheSameFailure(const readers::OomMessage& message, const trace::Snapshot& snapshot,
-                           std::optional<int> device);
-
 }  // namespace ashlar::answers
 
 #endif  // ASHLAR_ANALYZER_ANSWERS_EXPLAIN_TOGETHER_H_

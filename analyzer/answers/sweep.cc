@@ -30,7 +30,8 @@ absl::StatusOr<remedies::WhatIfInput> FromSnapshot(const trace::Snapshot& snapsh
         "torch.cuda.memory._record_memory_history() before the run");
   }
   remedies::WhatIfInput out = remedies::InputOf(run->recorded, run->timeline, LimitsOf(settings));
-  out.next = remedies::ProjectionOf(run->recorded.program, run->timeline, snapshot);
+  out.next = remedies::ProjectionOf(run->recorded.program, run->timeline, snapshot.stacks,
+                                    analyses::FindSteps(run->timeline, &snapshot.stacks, snapshot.annotations));
   out.source = DescribeSnapshot(snapshot, *run);
   out.notes = snapshot.notes;
   return out;

@@ -12,6 +12,10 @@ namespace {
 
 using remedies::WhatIfRow;
 
+// Of what is live.
+constexpr double kLeastLeakShare = 0.25;
+constexpr double kLeastShareBesideHoles = 0.10;
+
 constexpr char kNotReproduced[] =
     "replayed from an empty allocator the recorded settings do not fail, so nothing is promised for others: record the "
     "run from its start";
@@ -60,7 +64,8 @@ bool IsLeak(const GrowingBytes& growing, const Explanation& e) {
 const WhatIfRow* LowestThatGetsPast(const Explanation& e) {
   const WhatIfRow* out = nullptr;
   for (const WhatIfRow& row : e.what_if) {
-    if (!row.is_baseline && row.GetsPast() && (out == nullptr || row.peak_reserved_bytes < out->peak_reserved_bytes))
+    if (!row.is_baseline && row.ServesAllRecorded() &&
+        (out == nullptr || row.peak_reserved_bytes < out->peak_reserved_bytes))
       out = &row;
   }
   return out;
@@ -86,7 +91,7 @@ std::string LeakAdvice(const GrowingBytes& growing, const Explanation& e) {
 
 bool HasBaselineThatFits(const Explanation& e) {
   return std::any_of(e.what_if.begin(), e.what_if.end(),
-                     [](const WhatIfRow& row) { return row.is_baseline && row.is_cut_off && row.GetsPast(); });
+                     [](const WhatIfRow& row) { return row.is_baseline && row.is_cut_off && row.ServesAllRecorded(); });
 }
 
 // The row that needs least in its projected part, where every row that gets past the request fails there for want of
@@ -94,9 +99,9 @@ bool HasBaselineThatFits(const Explanation& e) {
 const WhatIfRow* ShortLater(const Explanation& e) {
   const WhatIfRow* out = nullptr;
   for (const WhatIfRow& row : e.what_if) {
-    if (!row.GetsPast()) continue;
+    if (!row.ServesAllRecorded()) continue;
     if (!row.projected.has_value() || row.projected->ooms == 0) return nullptr;
-    if (row.projected->failed_after > row.projected->requests) return nullptr;  // later than what was replayed
+    if (row.projected->is_extrapolated) return nullptr;
     if (row.projected->needed_bytes <= row.projected->available_bytes) return nullptr;
     if (out == nullptr || row.projected->needed_bytes < out->projected->needed_bytes) out = &row;
   }

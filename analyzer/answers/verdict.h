@@ -2,8 +2,8 @@
 // replays and the projection of the cut-off step tell may overrule it, so that verdict, causes, table and advice never
 // contradict each other:
 //
-//   leak         each step leaves memory behind, and that is a quarter of what is live, or a tenth and more than the
-//   holes capacity     every setting that gets past the request fails again for want of memory, holes or none
+//   leak         each step leaves memory behind: a quarter of what is live, or a tenth and more than the holes
+//   capacity     every setting that gets past the request fails again for want of memory, holes or none
 //   fragmentation  a setting carries the run through to the end of the step
 //   nearly_full  the request is said not to fit, and a replay found room for it
 //
@@ -14,9 +14,6 @@
 #include "analyzer/answers/explanation.h"
 
 namespace ashlar::answers {
-
-inline constexpr double kLeastLeakShare = 0.25;  // of what is live
-inline constexpr double kLeastShareBesideHoles = 0.10;
 
 // Of an explanation whose accounting, first verdict, what-ifs, advice, causes and growth are filled.
 void SetLastVerdict(Explanation& explanation);

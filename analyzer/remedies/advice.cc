@@ -12,7 +12,7 @@ namespace ashlar::remedies {
 namespace {
 
 std::string NothingFits(const WhatIfRow& closest, const WhatIfRow& baseline, const std::string& settings) {
-  if (closest.GetsPast() && closest.projected.has_value()) {
+  if (closest.ServesAllRecorded() && closest.projected.has_value()) {
     const ProjectedPart& next = *closest.projected;
     return absl::StrCat(
         "none of ", settings, " carries the run through; ", NameOf(closest.conf),

@@ -48,12 +48,11 @@ std::optional<std::size_t> FirstSince(const std::vector<timeline::EventIndex>& e
 
 std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram& program,
                                                    const timeline::Timeline& observed,
-                                                   const trace::Snapshot& snapshot) {
+                                                   const trace::StackTable& stacks, const analyses::Steps& steps) {
   const trace::RequestTrace requests = WhatIfRequests(program, true);
   Asked asked = AskedOf(program, observed);
   if (asked.failures.empty() || AsksAfter(requests, asked.failures.back())) return std::nullopt;
-  const analyses::Steps steps = analyses::FindSteps(observed, &snapshot.stacks, snapshot.annotations);
-  const analyses::ProgramParts parts(&snapshot.stacks);
+  const analyses::ProgramParts parts(&stacks);
   analyses::CutOffRun run{&requests, asked.stacks, asked.failures.back(), {}, {}, &parts};
   asked.failures.pop_back();
   run.earlier_failures = asked.failures;

@@ -47,6 +47,7 @@ void Extrapolate(std::uint64_t peak_allocated_bytes, ProjectedPart& out) {
   const std::uint64_t room = out.available_bytes - std::min(out.available_bytes, peak_allocated_bytes);
   const std::uint64_t more_steps = room / out.growth_bytes_per_step + 1;
   out.ooms = 1;
+  out.is_extrapolated = true;
   out.failed_steps_later = out.steps - 1 + more_steps;
   out.failed_after = out.requests + more_steps * (out.requests / out.steps);
   out.needed_bytes = peak_allocated_bytes + more_steps * out.growth_bytes_per_step;

@@ -54,6 +54,7 @@ struct ProjectedPart {
   std::uint64_t needed_bytes = 0;           // there: allocated, and the request
   std::uint64_t available_bytes = 0;        // there: what the allocator could hold
   std::uint64_t growth_bytes_per_step = 0;  // that stay behind each step
+  bool is_extrapolated = false;             // the failure is told by that growth, and lies beyond what was replayed
 
   // No request fails, and 1 % of the memory is left: sizes of a step to come are a little different in the real run.
   bool IsSafe() const { return ooms == 0 && peak_reserved_bytes <= available_bytes - available_bytes / 100; }
@@ -74,8 +75,8 @@ struct WhatIfRow {
   bool is_cut_off = false;         // the recorded run ended in a failure: `ooms` says nothing of what comes after it
   std::optional<ProjectedPart> projected;  // nullopt: nothing to project, or nothing is known to do it by
 
-  // The request that failed in the record passes.
-  bool GetsPast() const { return ooms == 0; }
+  // `gets_past` is of the last failure alone; this is of earlier ones as well.
+  bool ServesAllRecorded() const { return ooms == 0; }
   // No request fails, as far as the step goes.
   bool CarriesThrough() const { return ooms == 0 && (!is_cut_off || (projected.has_value() && projected->IsSafe())); }
 };

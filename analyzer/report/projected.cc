@@ -42,7 +42,8 @@ Json ProjectedJson(const std::optional<remedies::ProjectedPart>& projected) {
           {"failed_steps_later", projected->failed_steps_later},
           {"needed_bytes", projected->needed_bytes},
           {"available_bytes", projected->available_bytes},
-          {"growth_bytes_per_step", projected->growth_bytes_per_step}};
+          {"growth_bytes_per_step", projected->growth_bytes_per_step},
+          {"is_extrapolated", projected->is_extrapolated}};
 }
 
 }  // namespace ashlar::report

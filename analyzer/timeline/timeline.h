@@ -48,6 +48,7 @@ struct BlockSpan {
   EventIndex free_completed_event = kNever;
 
   std::uint64_t End() const { return address + size_bytes; }
+  std::uint64_t AskedBytes() const { return requested_bytes.value_or(size_bytes); }  // what it spans, where not told
   bool IsLiveAfter(EventIndex event) const { return alloc_event <= event && event < free_requested_event; }
   bool IsActiveAfter(EventIndex event) const { return alloc_event <= event && event < free_completed_event; }
 };

@@ -239,12 +239,12 @@ TEST(OomReportTest, TheLimitIsNamed) {
 TEST(OomReportTest, WhatIsOutsideIsNamedWhereItIsMoreThanAContextTakes) {
   FailedAllocation failed{12 * kMiB, 12 * kMiB, 12 * kMiB};
   failed.device_free_bytes = 2 * kMiB;
-  failed.device_total_bytes = 2 * kGiB;
+  failed.device_total_bytes = 4 * kGiB;
   const OomReport report = core::MakeOomReport(failed, {}, OptionsFrom(""));
-  EXPECT_EQ(report.outside_bytes, 2 * kGiB - 2 * kMiB);
+  EXPECT_EQ(report.outside_bytes, 4 * kGiB - 2 * kMiB);
   EXPECT_EQ(report.judgement.kind, OomKind::kOutside);
   EXPECT_THAT(core::OomLines(report),
-              testing::Contains(testing::HasSubstr("outside: 2.00 GiB of the device are held")));
+              testing::Contains(testing::HasSubstr("outside: 4.00 GiB of the device are held")));
   // 64 MiB outside are this process's own context.
   failed.device_total_bytes = 64 * kMiB;
   EXPECT_EQ(core::MakeOomReport(failed, {}, OptionsFrom("")).judgement.kind, OomKind::kCapacity);

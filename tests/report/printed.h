@@ -169,7 +169,7 @@ inline void ExpectNoContradiction(const answers::Explanation& e) {
   });
   for (const remedies::WhatIfRow& row : e.what_if) {
     EXPECT_FALSE(is_told_hopeless && row.is_cut_off && row.CarriesThrough()) << row.conf;
-    if (e.verdict == OomVerdict::kCapacity && row.is_cut_off && row.GetsPast()) {
+    if (e.verdict == OomVerdict::kCapacity && row.is_cut_off && row.ServesAllRecorded()) {
       EXPECT_TRUE(row.projected.has_value() && row.projected->ooms > 0) << row.conf;
     }
   }

@@ -21,10 +21,6 @@ std::string MissingFor(CauseNeeds needs, const CauseContext& context) {
   if (needs == CauseNeeds::kStacks && !context.history->HasStacks()) {
     return "call stacks would tell: record them with _record_memory_history(stacks=\"python\")";
   }
-  if (needs == CauseNeeds::kSteps && context.history->steps.source == StepSource::kNone) {
-    return "the program's steps would tell: record several whole ones, or mark them with "
-           "torch.profiler.record_function";
-  }
   return "";
 }
 

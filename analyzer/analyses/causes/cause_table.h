@@ -28,7 +28,6 @@ enum class CauseNeeds : std::uint8_t {
   kState,     // a history
   kEvents,    // and allocations in its window
   kStacks,    // and stacks of them
-  kSteps,     // and the program's steps
 };
 
 struct CauseRow {
@@ -75,7 +74,7 @@ CauseFinding DetectLogitsSpike(const CauseContext& context);
 // --- what is there from the setup on: causes_copies.cc ---
 CauseFinding DetectModelCopies(const CauseContext& context);
 CauseFinding DetectLongLivedTensor(const CauseContext& context);
-// --- the optimizer: causes_training.cc ---
+// --- the optimizer: causes_optimizer.cc ---
 CauseFinding DetectOptimizerState(const CauseContext& context);
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context);
 // --- from step to step: causes_leaks.cc, causes_gradients.cc, causes_retries.cc ---
@@ -87,7 +86,7 @@ CauseFinding DetectEvalOutputs(const CauseContext& context);  // part of DetectE
 CauseFinding DetectGradientsKept(const CauseContext& context);
 CauseFinding DetectExceptionHoldsFrames(const CauseContext& context);
 CauseFinding DetectEmptyCacheEachStep(const CauseContext& context);
-// --- between ranks: causes_steps.cc ---
+// --- between ranks: causes_ranks.cc ---
 CauseFinding DetectRankImbalance(const CauseContext& context);
 // --- beside the training: causes_phases.cc ---
 CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context);

@@ -29,11 +29,6 @@ bool IsCheckpointedFrame(const trace::Frame& frame) {
   return absl::StrContains(frame.file, "torch/utils/checkpoint.py");
 }
 
-void TakeBlocks(const CauseContext& context, Indices blocks, CauseFinding& finding) {
-  finding.blocks = std::move(blocks);
-  SetStacks(context, finding);
-}
-
 std::string MostOf(const CauseContext& context, const CauseFinding& finding) {
   if (finding.stacks.empty()) return "no line is known";
   std::uint64_t bytes = 0;

@@ -28,10 +28,6 @@ constexpr double kLeastAlike = 0.9;
 constexpr std::size_t kLeastParameters = 4;
 constexpr double kLeastWithParameter = 0.6;  // of the bytes that a backward pass leaves
 
-std::uint64_t AllocatedAt(const CauseContext& context) {
-  return context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
-}
-
 bool HasFrame(const CauseContext& context, std::size_t index, bool (*is_such)(const trace::Frame&)) {
   const trace::StackId stack = context.history->timeline->blocks()[index].stack;
   return stack != trace::kNoStack && AnyFrame(context, stack, is_such);
@@ -217,10 +213,10 @@ CauseFinding DetectModelCopies(const CauseContext& context) {
   Copies copies = CopiesOfTrained(memory, lasting);
   if (copies.blocks.empty()) copies = CopiesByDeepCopy(context, memory, lasting);
   const std::uint64_t bytes = memory.BytesOf(copies.blocks);
-  const std::string share = ShareText(bytes, AllocatedAt(context));
+  const std::string share = ShareText(bytes, AllocatedBytes(context));
   if (copies.blocks.empty()) return Absent(kKind, "no second set of blocks has the sizes of what is trained");
   if (!IsMaterial(context, bytes) ||
-      static_cast<double>(bytes) < kLeastCopiesShare * static_cast<double>(AllocatedAt(context))) {
+      static_cast<double>(bytes) < kLeastCopiesShare * static_cast<double>(AllocatedBytes(context))) {
     return Absent(
         kKind, absl::StrCat("copies of the weights hold ", FormatBytes(bytes), ", ", share, " of what is allocated"));
   }
@@ -240,7 +236,7 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   const ProgramMemory memory(context);
   if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
   const auto blocks = context.history->timeline->blocks();
-  const auto allocated = static_cast<double>(AllocatedAt(context));
+  const auto allocated = static_cast<double>(AllocatedBytes(context));
   const SizeCounts sizes = SizesOf(memory, memory.lasting());
   Indices large;
   for (const std::size_t index : memory.lasting()) {
@@ -259,7 +255,7 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   const std::uint64_t bytes = memory.BytesOf(all);
   const std::string sentence =
       absl::StrCat(large.size(), large.size() == 1 ? " tensor" : " tensors", " from before the first pass hold ",
-                   FormatBytes(bytes), ", ", ShareText(bytes, AllocatedAt(context)), " of what is allocated");
+                   FormatBytes(bytes), ", ", ShareText(bytes, AllocatedBytes(context)), " of what is allocated");
   if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < kLeastTensorsShare * allocated) {
     return Absent(kKind, sentence);
   }

@@ -54,8 +54,6 @@ std::size_t StepsOver(const std::vector<EventIndex>& steps, const BlockSpan& blo
   }));
 }
 
-std::uint64_t AskedFor(const BlockSpan& block) { return block.requested_bytes.value_or(block.size_bytes); }
-
 // Sizes of what was alive before the first backward pass, and still is.
 std::set<std::uint64_t> ParameterSizes(const CauseContext& context, const TorchStacks& frames) {
   EventIndex first = timeline::kNever;
@@ -65,7 +63,7 @@ std::set<std::uint64_t> ParameterSizes(const CauseContext& context, const TorchS
   std::set<std::uint64_t> out;
   for (const LiveBlock& live : LiveBlocks(context)) {
     const TorchFrames& of = frames.Of(live.block->stack);
-    if (live.block->alloc_event < first && !of.is_forward) out.insert(AskedFor(*live.block));
+    if (live.block->alloc_event < first && !of.is_forward) out.insert(live.block->AskedBytes());
   }
   return out;
 }
@@ -85,7 +83,7 @@ GradientSets FindGradients(const CauseContext& context, const TorchStacks& frame
   }
   GradientSets out;
   for (const BlockSpan& block : context.history->timeline->blocks()) {
-    if (piled.count(&block) > 0 || !frames.IsBackward(block) || sizes.count(AskedFor(block)) == 0) continue;
+    if (piled.count(&block) > 0 || !frames.IsBackward(block) || sizes.count(block.AskedBytes()) == 0) continue;
     const std::size_t over = StepsOver(steps, block);
     const bool is_live = block.IsLiveAfter(context.history->moment);
     if (is_live) out.all.push_back({&block, ProgramPart::kBackward});

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "allocator/core/oom_report.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
 
@@ -19,7 +20,6 @@ namespace ashlar::analyses {
 namespace {
 
 constexpr std::uint64_t kLeastContextBytes = 300 * kMiB;
-constexpr std::uint64_t kMostContextBytes = 2 * kGiB;
 // What a context with PyTorch's kernels takes on cards of today (0.4 to 0.6 GiB): what lies outside beyond it is
 // others'.
 constexpr std::uint64_t kTypicalContextBytes = 512 * kMiB;
@@ -59,7 +59,7 @@ bool IsWorthNaming(const Outside& outside) {
   return static_cast<double>(outside.bytes) >= kWorthNamingShare * static_cast<double>(outside.whole_bytes);
 }
 
-bool IsContext(std::uint64_t bytes) { return kLeastContextBytes <= bytes && bytes <= kMostContextBytes; }
+bool IsContext(std::uint64_t bytes) { return kLeastContextBytes <= bytes && bytes <= core::kMostOwnContextBytes; }
 
 // What the message tells of each other process.
 std::vector<std::uint64_t> NamedProcesses(const CauseContext& context) {
@@ -74,8 +74,9 @@ bool AreContexts(const std::vector<std::uint64_t>& processes) {
 // As many contexts as there are other ranks, and not much else.
 bool FitsOtherRanks(const CauseContext& context, const Outside& outside) {
   const std::uint64_t others = context.device.ranks.size() < 2 ? 0 : context.device.ranks.size() - 1;
-  return others > 0 && outside.bytes > kMostContextBytes && outside.bytes >= (others + 1) * kLeastContextBytes &&
-         outside.bytes <= (others + 1) * kMostContextBytes;
+  return others > 0 && outside.bytes > core::kMostOwnContextBytes &&
+         outside.bytes >= (others + 1) * kLeastContextBytes &&
+         outside.bytes <= (others + 1) * core::kMostOwnContextBytes;
 }
 
 std::uint64_t Sum(const std::vector<std::uint64_t>& values) {
@@ -132,14 +133,14 @@ CauseFinding DetectOtherProcess(const CauseContext& context) {
   }
   const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
-  if (outside->bytes <= kMostContextBytes) {
+  if (outside->bytes <= core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
   }
   if (!IsWorthNaming(*outside) || FitsOtherRanks(context, *outside)) return Absent(kind, OutsideSentence(*outside));
   CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes - kTypicalContextBytes);
   out.evidence.push_back(absl::StrCat(OutsideSentence(*outside), "; a context takes about ",
                                       FormatBytes(kTypicalContextBytes), " of it, at most about ",
-                                      FormatBytes(kMostContextBytes)));
+                                      FormatBytes(core::kMostOwnContextBytes)));
   out.counter_evidence.push_back("communicators and libraries of this process may take some; nvidia-smi would tell");
   return out;
 }
@@ -159,7 +160,7 @@ CauseFinding DetectOtherRanksContexts(const CauseContext& context) {
   }
   const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
-  if (outside->bytes <= kMostContextBytes) {
+  if (outside->bytes <= core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
   }
   if (context.device.ranks.size() < 2) return NotInTrace(kind, "how many ranks the job has would tell, and nvidia-smi");
@@ -179,7 +180,7 @@ CauseFinding DetectWorkspaces(const CauseContext& context) {
   }
   const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
-  if (outside->bytes > kMostContextBytes) {
+  if (outside->bytes > core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", more than a context and its libraries take"));
   }
   if (!IsWorthNaming(*outside)) return Absent(kind, OutsideSentence(*outside));

@@ -220,13 +220,13 @@ CauseFinding DetectLoadedTwice(const CauseContext& context) {
     if (AnyFrame(context, live.block->stack, IsCheckpointFrame)) {
       loaded.push_back(live);
     } else if (live.part == ProgramPart::kUnknown || live.part == ProgramPart::kLoading) {
-      ++model[live.block->requested_bytes.value_or(live.block->size_bytes)];
+      ++model[live.block->AskedBytes()];
     }
   }
   if (loaded.empty()) return Absent(kKind, "no block of a checkpoint is alive");
   std::vector<LiveBlock> twice;
   for (const LiveBlock& live : loaded) {
-    if (TakeTwin(live.block->requested_bytes.value_or(live.block->size_bytes), model)) twice.push_back(live);
+    if (TakeTwin(live.block->AskedBytes(), model)) twice.push_back(live);
   }
   const std::uint64_t bytes = BytesOf(twice);
   const auto whole = static_cast<double>(BytesOf(loaded));

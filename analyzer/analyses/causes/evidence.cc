@@ -112,6 +112,11 @@ void SetStacks(const CauseContext& context, CauseFinding& finding) {
                    [&bytes](trace::StackId a, trace::StackId b) { return bytes.at(a) > bytes.at(b); });
 }
 
+void TakeBlocks(const CauseContext& context, std::vector<std::size_t> blocks, CauseFinding& finding) {
+  finding.blocks = std::move(blocks);
+  SetStacks(context, finding);
+}
+
 std::string LabelOf(const CauseContext& context, trace::StackId stack) {
   if (context.history->stacks == nullptr) return "no stack recorded";
   return StackLabel(*context.history->stacks, stack);

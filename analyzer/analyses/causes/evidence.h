@@ -62,6 +62,8 @@ std::uint64_t SparableBytes(const CauseContext& context);
 
 // Fills `stacks` from `blocks`, most bytes first.
 void SetStacks(const CauseContext& context, CauseFinding& finding);
+// Fills both.
+void TakeBlocks(const CauseContext& context, std::vector<std::size_t> blocks, CauseFinding& finding);
 
 // "train.py:58 loss", or "no stack recorded".
 std::string LabelOf(const CauseContext& context, trace::StackId stack);

@@ -71,15 +71,13 @@ class ShapeSearch {
   }
 
  private:
-  static std::uint64_t AskedBytes(const BlockSpan& block) { return block.requested_bytes.value_or(block.size_bytes); }
-
   // The iterations that run a module, the first block of one, the last backward pass and the sizes of the parameters.
   void ReadBlocks() {
     for (const BlockSpan& block : timeline_.blocks()) {
       const TorchFrames& frames = frames_.Of(block.stack);
       if (block.alloc_event > moment_) continue;
       const bool is_of_size = frames.is_of_model || frames.part == ProgramPart::kOptimizer;
-      if (is_of_size && block.IsLiveAfter(moment_)) parameter_sizes_.insert(AskedBytes(block));
+      if (is_of_size && block.IsLiveAfter(moment_)) parameter_sizes_.insert(block.AskedBytes());
       if (block.alloc_event < 0) continue;
       if (frames_.IsBackward(block)) last_backward_ = std::max(last_backward_, block.alloc_event);
       if (!frames.is_forward) continue;
@@ -119,8 +117,8 @@ class ShapeSearch {
     std::uint64_t alike = 0;
     for (const std::size_t index : group.blocks) {
       const BlockSpan& block = timeline_.blocks()[index];
-      if (parameter_sizes_.count(AskedBytes(block)) == 0) continue;
-      sizes.insert(AskedBytes(block));
+      if (parameter_sizes_.count(block.AskedBytes()) == 0) continue;
+      sizes.insert(block.AskedBytes());
       alike += block.size_bytes;
     }
     return sizes.size() >= kLeastCopiedSizes &&
@@ -211,11 +209,6 @@ class ShapeSearch {
 };
 
 }  // namespace
-
-absl::string_view LeakShapeName(LeakShape shape) {
-  constexpr absl::string_view kNames[] = {"graph", "eval_graph", "hooks", "cache", "eval_outputs", "outputs", "other"};
-  return kNames[static_cast<std::size_t>(shape)];
-}
 
 std::vector<LeakGrowth> FindLeakGrowths(const timeline::Timeline& timeline, EventIndex moment,
                                         const trace::StackTable* stacks, const Steps& steps) {

@@ -2,9 +2,7 @@
 //
 //   graph        blocks of many lines of a forward pass, of older iterations: their graph is still known to somebody
 //   eval_graph   the same with no backward pass since the first of them: an evaluation that records a graph
-//   hooks        what hooks keep: blocks that a hook function made, outputs of inner modules that have a hook,
-//   gradients
-//                of activations
+//   hooks        what a hook function made, outputs of inner modules that have a hook, gradients of activations
 //   cache        tensors of a module that each round replaces by a slightly larger one (torch.cat)
 //   eval_outputs outputs of an evaluation
 //   outputs      what one or a few lines keep of each iteration
@@ -26,7 +24,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/timeline/timeline.h"
 
@@ -44,8 +41,6 @@ struct LeakGrowth {
   std::vector<std::size_t> blocks = {};  // indices in Timeline::blocks(), by group
   std::size_t lines = 0;                 // stacks that allocated them
 };
-
-absl::string_view LeakShapeName(LeakShape shape);  // "eval_graph"
 
 // Most bytes first; none where nothing piles up.
 std::vector<LeakGrowth> FindLeakGrowths(const timeline::Timeline& timeline, timeline::EventIndex moment,

@@ -61,7 +61,7 @@ void ProgramMemory::FindParts() {
 
 std::uint64_t ProgramMemory::RequestedBytes(std::size_t index) const {
   const timeline::BlockSpan& block = timeline_.blocks()[index];
-  return block.requested_bytes.value_or(block.size_bytes);
+  return block.AskedBytes();
 }
 
 std::uint64_t ProgramMemory::BytesOf(const std::vector<std::size_t>& indices) const {

@@ -36,7 +36,6 @@ class TorchStacks {
   const TorchFrames& Of(trace::StackId stack) const { return stack < of_.size() ? of_[stack] : none_; }
   // Whether requests of the window have Python stacks, a fifth of them at least, so that one without is the autograd
   // engine's.
-  bool IsEngineTold() const { return is_engine_told_; }
   // Of a backward pass, by its frames or by having none.
   bool IsBackward(const timeline::BlockSpan& block) const;
 

@@ -11,7 +11,7 @@ BlockLifetimes LifetimesOf(const timeline::Timeline& timeline) {
   std::vector<trace::Lifetime> live;
   const timeline::EventIndex end = timeline.event_count();
   for (const timeline::BlockSpan& block : timeline.blocks()) {
-    const std::uint64_t size = block.requested_bytes.value_or(block.size_bytes);
+    const std::uint64_t size = block.AskedBytes();
     if (!block.requested_bytes.has_value()) ++out.unknown_requests;
     if (size == 0) continue;
     const timeline::EventIndex begin = block.alloc_event + 1;

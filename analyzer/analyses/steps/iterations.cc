@@ -134,8 +134,4 @@ std::size_t Iterations::At(EventIndex event) const {
   return static_cast<std::size_t>(std::upper_bound(begins_.begin(), begins_.end(), event) - begins_.begin());
 }
 
-EventIndex Iterations::BeginOf(std::size_t iteration) const {
-  return iteration == 0 ? timeline::kBeforeWindow : begins_[iteration - 1];
-}
-
 }  // namespace ashlar::analyses

@@ -32,9 +32,6 @@ class Iterations {
 
   // Which iteration an event belongs to; events before the window and before the first boundary are in 0.
   std::size_t At(timeline::EventIndex event) const;
-  // The first event of an iteration; kBeforeWindow of iteration 0.
-  timeline::EventIndex BeginOf(std::size_t iteration) const;
-  std::size_t Count() const { return begins_.size() + 1; }
 
  private:
   std::vector<timeline::EventIndex> begins_;  // of iterations 1, 2, ...

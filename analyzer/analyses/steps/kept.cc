@@ -26,9 +26,10 @@ using BlockKey = std::pair<trace::StackId, std::uint64_t>;  // the size only whe
 using BlockLists = std::map<BlockKey, std::vector<std::size_t>>;
 
 // A block may span more than its program asked for.
-std::uint64_t AskedBytes(const BlockSpan& block) { return block.requested_bytes.value_or(block.size_bytes); }
 
-BlockKey KeyOf(const BlockSpan& block) { return {block.stack, block.stack == trace::kNoStack ? AskedBytes(block) : 0}; }
+BlockKey KeyOf(const BlockSpan& block) {
+  return {block.stack, block.stack == trace::kNoStack ? block.AskedBytes() : 0};
+}
 
 BlockLists ListBlocks(const timeline::Timeline& timeline, EventIndex moment) {
   BlockLists out;
@@ -150,9 +151,9 @@ class KeptSearch {
     }
     if (out.blocks.empty()) return std::nullopt;
     std::uint64_t largest = 0;
-    for (const std::size_t index : out.blocks) largest = std::max(largest, AskedBytes(blocks_[index]));
+    for (const std::size_t index : out.blocks) largest = std::max(largest, blocks_[index].AskedBytes());
     out.freed_before = static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](std::size_t index) {
-      return !blocks_[index].IsLiveAfter(moment_) && AskedBytes(blocks_[index]) >= largest && !IsReplaced(index);
+      return !blocks_[index].IsLiveAfter(moment_) && blocks_[index].AskedBytes() >= largest && !IsReplaced(index);
     }));
     std::uint64_t sum = 0;
     for (const std::uint64_t bytes : added) sum += bytes;
@@ -210,24 +211,24 @@ class KeptSearch {
   // block of another line stood between the two: a copy of the older, or what the newer is a copy of.
   std::uint64_t AddedBytes(std::size_t index, trace::StackId& via) const {
     const BlockSpan& block = blocks_[index];
-    const std::uint64_t asked = AskedBytes(block);
+    const std::uint64_t asked = block.AskedBytes();
     const auto is_older = [&](const BlockSpan& old) {
-      const bool is_of_line = FamilyOf(old.stack) == FamilyOf(block.stack) && AskedBytes(old) < asked;
-      return is_of_line && asked - AskedBytes(old) <= AskedBytes(old) / kMostGrowthDivisor;
+      const bool is_of_line = FamilyOf(old.stack) == FamilyOf(block.stack) && old.AskedBytes() < asked;
+      return is_of_line && asked - old.AskedBytes() <= old.AskedBytes() / kMostGrowthDivisor;
     };
     const std::uint32_t old = FreedAfter(block, is_older);
-    if (old != kNothing) return asked - AskedBytes(blocks_[old]);
+    if (old != kNothing) return asked - blocks_[old].AskedBytes();
     std::uint32_t oldest = kNothing;
     const std::uint32_t between = FreedAfter(block, [&](const BlockSpan& other) {
-      if (FamilyOf(other.stack) == FamilyOf(block.stack) || AskedBytes(other) > asked) return false;
+      if (FamilyOf(other.stack) == FamilyOf(block.stack) || other.AskedBytes() > asked) return false;
       oldest = FreedAfter(other, [&](const BlockSpan& first) {
-        return is_older(first) && (AskedBytes(first) == AskedBytes(other) || AskedBytes(other) == asked);
+        return is_older(first) && (first.AskedBytes() == other.AskedBytes() || other.AskedBytes() == asked);
       });
       return oldest != kNothing;
     });
     if (between == kNothing) return 0;
     via = blocks_[between].stack;
-    return asked - AskedBytes(blocks_[oldest]);
+    return asked - blocks_[oldest].AskedBytes();
   }
 
   // Whether a block was freed right after one was made that is larger, but not twice as large.
@@ -237,8 +238,8 @@ class KeptSearch {
          at < block.free_requested_event; ++at) {
       const std::uint32_t born = born_at_[static_cast<std::size_t>(at)];
       if (born == kNothing || born == index) continue;
-      const std::uint64_t asked = AskedBytes(blocks_[born]);
-      if (AskedBytes(block) < asked && asked <= 2 * AskedBytes(block)) return true;
+      const std::uint64_t asked = blocks_[born].AskedBytes();
+      if (block.AskedBytes() < asked && asked <= 2 * block.AskedBytes()) return true;
     }
     return false;
   }

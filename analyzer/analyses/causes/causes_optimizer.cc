@@ -70,11 +70,6 @@ std::uint64_t BlocksForEach(const ProgramMemory& memory, const std::vector<std::
   return 1;
 }
 
-void SetBlocks(const CauseContext& context, std::vector<std::size_t> blocks, CauseFinding& finding) {
-  finding.blocks = std::move(blocks);
-  SetStacks(context, finding);
-}
-
 std::string FirstLine(const CauseContext& context, const CauseFinding& finding) {
   return finding.stacks.empty() ? "" : absl::StrCat("; most of it from ", LabelOf(context, finding.stacks.front()));
 }
@@ -92,7 +87,7 @@ CauseFinding StateOfFirstStep(const CauseContext& context, const ProgramMemory& 
     return Absent(kKind, absl::StrCat("the first optimizer step keeps ", FormatBytes(made)));
   }
   CauseFinding out = Found(kKind, is_failure ? Confidence::kProven : Confidence::kLikely, made + to_come);
-  SetBlocks(context, state, out);
+  TakeBlocks(context, state, out);
   out.to_come_bytes = to_come;
   out.is_sickness = is_failure;
   out.evidence.push_back(absl::StrCat("the first optimizer step had made ", FormatBytes(made), " in ", state.size(),
@@ -112,7 +107,7 @@ CauseFinding StateHeld(const CauseContext& context, const ProgramMemory& memory,
   const std::vector<std::size_t> state =
       StateBlocks(context, memory, is_inside && phases.size() > 1 ? phases.back() : timeline::kNever);
   const std::uint64_t bytes = memory.BytesOf(state);
-  const std::uint64_t allocated = context.history->timeline->TotalsAfter(context.history->moment).allocated_bytes;
+  const std::uint64_t allocated = AllocatedBytes(context);
   const std::string sentence = absl::StrCat("state of the optimizer holds ", FormatBytes(bytes), " in ", state.size(),
                                             " blocks, ", ShareText(bytes, allocated), " of what is allocated");
   const bool is_failure = ShortageAt(context).has_value();
@@ -124,7 +119,7 @@ CauseFinding StateHeld(const CauseContext& context, const ProgramMemory& memory,
     return Absent(kKind, absl::StrCat(sentence, "; the request would have fitted beside it"));
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
-  SetBlocks(context, state, out);
+  TakeBlocks(context, state, out);
   out.evidence.push_back(absl::StrCat(sentence, FirstLine(context, out)));
   out.is_sickness = is_failure;
   if (!is_failure) out.counter_evidence.push_back("no request failed: it is what such an optimizer takes");
