@@ -47,8 +47,8 @@ std::optional<std::size_t> FirstSince(const std::vector<timeline::EventIndex>& e
 }  // namespace
 
 std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram& program,
-                                                   const timeline::Timeline& observed,
-                                                   const trace::StackTable& stacks, const analyses::Steps& steps) {
+                                                   const timeline::Timeline& observed, const trace::StackTable& stacks,
+                                                   const analyses::Steps& steps) {
   const trace::RequestTrace requests = WhatIfRequests(program, true);
   Asked asked = AskedOf(program, observed);
   if (asked.failures.empty() || AsksAfter(requests, asked.failures.back())) return std::nullopt;

@@ -15,8 +15,8 @@
 
 namespace ashlar::remedies {
 
-// `steps` are those of the timeline. nullopt: no request failed, or the program went on to ask for more after the last that did. The requests are those
-// of WhatIfRequests with the capacity known.
+// `steps` are those of the timeline. nullopt: no request failed, or the program went on to ask for more after the last
+// that did. The requests are those of WhatIfRequests with the capacity known.
 std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram& program,
                                                    const timeline::Timeline& observed, const trace::StackTable& stacks,
                                                    const analyses::Steps& steps);
