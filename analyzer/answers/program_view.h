@@ -18,7 +18,7 @@ struct LeakLine {  // the leaking stacks of one line of the program
   std::string label;
   std::uint64_t bytes_per_step = 0;
   std::uint64_t blocks = 0;
-  std::uint64_t bytes = 0;  // alive at the end of the last whole step
+  std::uint64_t bytes = 0;  // alive at the failure or peak, or the end of the last step
 };
 
 struct ProgramView {

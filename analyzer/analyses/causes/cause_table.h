@@ -55,7 +55,6 @@ CauseFinding DetectSmallLargeSplit(const CauseContext& context);
 CauseFinding DetectMediumRequests(const CauseContext& context);
 // --- what happens over time: causes_history.cc ---
 CauseFinding DetectGrowingSizes(const CauseContext& context);
-CauseFinding DetectRetryStorm(const CauseContext& context);
 CauseFinding DetectRecordStream(const CauseContext& context);
 // --- pools and streams: causes_pools.cc ---
 CauseFinding DetectStreamsDoNotShare(const CauseContext& context);
@@ -78,6 +77,7 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context);
 CauseFinding DetectOptimizerState(const CauseContext& context);
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context);
 // --- from step to step: causes_leaks.cc, causes_gradients.cc, causes_retries.cc ---
+CauseFinding DetectRetryStorm(const CauseContext& context);
 CauseFinding DetectGraphKeptAlive(const CauseContext& context);
 CauseFinding DetectOutputsKept(const CauseContext& context);
 CauseFinding DetectHooksKeepActivations(const CauseContext& context);

@@ -1,4 +1,4 @@
-// Causes that show over time: sizes that grow, a cache that is returned and obtained again, frees that wait.
+// Causes that show over time: sizes that grow, frees that wait.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,7 +19,6 @@ using timeline::EventIndex;
 using timeline::Timeline;
 
 constexpr std::uint64_t kLeastGrowths = 3;
-constexpr std::uint64_t kLeastRetries = 3;
 // A swing of allocated memory is a round of the program from this share of the widest on.
 constexpr double kLeastSwing = 0.1;
 
@@ -102,34 +101,6 @@ GrownRequests FindGrown(const CauseContext& context) {
   return out;
 }
 
-// Releases on the way to new memory, with the device as full as it ever was: the allocator's own retries.
-struct Retries {
-  std::uint64_t count = 0, released_bytes = 0, most_bytes = 0;
-  std::int64_t time_us = 0;    // from the first release to the new memory, summed; 0 where the trace has no time
-  std::uint64_t needless = 0;  // of the same look, where a returned piece would have served: the program asked for it
-};
-
-Retries FindRetries(const Timeline& timeline, const policy::Options& options) {
-  Retries out;
-  const auto events = timeline.events();
-  const std::uint64_t full = timeline.reserved_peak().bytes;
-  for (const ReturnBurst& burst : FindReturnBursts(timeline, options)) {
-    const auto begin = static_cast<std::size_t>(burst.begin);
-    const auto end = static_cast<std::size_t>(burst.end);
-    if (end >= events.size() || !IsObtained(events[end])) continue;
-    if (timeline.TotalsAfter(burst.begin - 1).reserved_bytes + events[end].size_bytes < full) continue;
-    if (!burst.is_retry) {
-      ++out.needless;
-      continue;
-    }
-    ++out.count;
-    out.released_bytes += burst.bytes;
-    out.most_bytes = std::max(out.most_bytes, burst.bytes);
-    if (events[begin].time_us != trace::kNoTime) out.time_us += events[end].time_us - events[begin].time_us;
-  }
-  return out;
-}
-
 std::uint64_t PendingAfter(const Timeline& timeline, EventIndex event) {
   const timeline::Totals& totals = timeline.TotalsAfter(event);
   return totals.active_bytes - totals.allocated_bytes;
@@ -173,29 +144,6 @@ CauseFinding DetectGrowingSizes(const CauseContext& context) {
   });
   if (out.confidence == Confidence::kPossible) {
     out.counter_evidence.push_back("most of them were not larger than what came before: lengths vary rather than grow");
-  }
-  return out;
-}
-
-CauseFinding DetectRetryStorm(const CauseContext& context) {
-  const CauseKind kind = CauseKind::kRetryStorm;
-  const Retries retries = FindRetries(*context.history->timeline, OptionsOf(context));
-  const std::string sentence =
-      absl::StrCat(FormatCount(retries.count), " times the full device was relieved by returning the cache, ",
-                   FormatBytes(retries.released_bytes), " in all, on the way to new memory");
-  if (retries.count < kLeastRetries || !IsMaterial(context, retries.most_bytes)) {
-    CauseFinding out = Absent(kind, sentence);
-    if (retries.needless > 0) {
-      out.counter_evidence.push_back(absl::StrCat(
-          FormatCount(retries.needless), " times the cache was returned though a piece of it would have served"));
-    }
-    return out;
-  }
-  CauseFinding out = Found(kind, Confidence::kLikely, retries.most_bytes);
-  out.evidence.push_back(sentence);
-  if (retries.time_us > 0) {
-    out.evidence.push_back(absl::StrCat("from release to new memory they took ",
-                                        FormatCount(static_cast<std::uint64_t>(retries.time_us)), " us together"));
   }
   return out;
 }
