@@ -30,7 +30,7 @@ struct Retries {
   std::uint64_t needless = 0;  // of the same look, where a returned piece would have served: the program asked for it
 };
 
-Retries FindRetries(const Timeline& timeline, const policy::Options& options) {
+Retries FindRetries(const timeline::Timeline& timeline, const policy::Options& options) {
   Retries out;
   const auto events = timeline.events();
   const std::uint64_t full = timeline.reserved_peak().bytes;
