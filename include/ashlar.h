@@ -1,0 +1,182 @@
+/* The C interface of the caching allocator: library libashlar.so. It needs no C++ of the caller's, no Abseil and no CUDA
+ * toolkit, and no exception comes out of it.
+ *
+ *   ashlar_allocator* allocator;
+ *   if (ashlar_process_allocator(0, &allocator) != ASHLAR_OK) die(ashlar_last_error());
+ *   void* memory;
+ *   ashlar_status status = ashlar_allocate(allocator, 300 << 20, stream, &memory);
+ *   if (status == ASHLAR_OUT_OF_MEMORY) fputs(ashlar_last_error(), stderr);   (where every byte is, at most 12 lines)
+ *   ashlar_free(allocator, memory);                            (reused in the order of `stream`)
+ *
+ * ABI: a function keeps its meaning while ASHLAR_ABI_VERSION, which is also the library's soname, stays the same. A
+ * struct that may grow begins with its size, which the caller sets.
+ *
+ * Errors: a call that fails returns what failed and leaves a text for its thread in ashlar_last_error. It changes
+ * nothing else, and writes no output, unless its comment says so. An argument that may not be NULL and is, an allocator
+ * that was closed: undefined, as in C.
+ *
+ * Threads: any thread may call any function at any time, but ashlar_close. Sizes are bytes. Streams are CUDA's
+ * (cudaStream_t, CUstream), NULL the default stream. Memory may be freed by another thread than the one that allocated.
+ * fork: in the child, allocators of a GPU fail every request; nothing crashes.
+ */
+#ifndef ASHLAR_H_
+#define ASHLAR_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ASHLAR_ABI_VERSION 1
+#define ASHLAR_API __attribute__((visibility("default")))
+
+typedef struct ashlar_allocator ashlar_allocator;
+typedef void* ashlar_stream;
+
+typedef int32_t ashlar_status;
+enum {
+  ASHLAR_OK = 0,
+  ASHLAR_OUT_OF_MEMORY = 1,       /* the device's memory is not enough, after everything was tried */
+  ASHLAR_INVALID_ARGUMENT = 2,    /* an unknown setting, no such device, no live block at that address */
+  ASHLAR_FAILED_PRECONDITION = 3, /* not in this state: a pool has a route already, a file is being written */
+  ASHLAR_UNAVAILABLE = 4,         /* no driver, no GPU */
+  ASHLAR_DEVICE_ERROR = 5,        /* the device's own error, by call and name */
+  ASHLAR_INTERNAL = 6             /* anything else, such as no host memory */
+};
+
+/* ASHLAR_ABI_VERSION of the library that is loaded, and its version, such as "0.1.0". */
+ASHLAR_API uint32_t ashlar_abi_version(void);
+ASHLAR_API const char* ashlar_version(void);
+/* Of this thread's last call that failed; "" where none has. Valid until the thread's next call that fails. */
+ASHLAR_API const char* ashlar_last_error(void);
+
+/* --- allocators ---
+ * The process's allocator of GPU `device`: one for each device, which every door of this process shares (PyTorch's
+ * plug-in, numba's, CuPy's, ...), so that memory which one of them frees serves the others. The first call opens it,
+ * with the settings of ashlar_configure_process, else of ASHLAR_CONF (docs/library/settings.md). It is never closed. */
+ASHLAR_API ashlar_status ashlar_process_allocator(int device, ashlar_allocator** out);
+/* The settings of process allocators that are not open yet, as text; NULL: those of the environment again.
+ * ASHLAR_INVALID_ARGUMENT: a key or value that is none. ASHLAR_FAILED_PRECONDITION: one is open already, and its
+ * settings are others. */
+ASHLAR_API ashlar_status ashlar_configure_process(const char* conf);
+
+enum {
+  ASHLAR_MEMORY_CUDA = 0,     /* of a GPU, by its driver */
+  ASHLAR_MEMORY_HOST = 1,     /* by mmap, without a GPU */
+  ASHLAR_MEMORY_SIMULATED = 2 /* addresses without memory behind them, for tests */
+};
+
+typedef struct ashlar_open_options {
+  size_t struct_size;      /* sizeof(ashlar_open_options) */
+  const char* conf;        /* settings; NULL: those of the environment */
+  int32_t memory;          /* ASHLAR_MEMORY_... */
+  int32_t device;          /* ordinal of the GPU */
+  uint64_t capacity_bytes; /* of host or simulated memory; 0: 4 GiB, 80 GiB */
+} ashlar_open_options;
+
+/* An allocator of the caller's own; NULL options: of GPU 0. */
+ASHLAR_API ashlar_status ashlar_open(const ashlar_open_options* options, ashlar_allocator** out);
+/* Returns all its memory to the device. Nobody may use it or its memory any more. NULL is nothing to do. A process
+ * allocator: ASHLAR_FAILED_PRECONDITION, and it stays. */
+ASHLAR_API ashlar_status ashlar_close(ashlar_allocator* allocator);
+/* The ordinal of its GPU; -1 for other memory. */
+ASHLAR_API int ashlar_device(const ashlar_allocator* allocator);
+
+/* --- memory ---
+ * At least `bytes`, at an address that is a multiple of 512, for work on `stream`. 0 bytes: NULL and ASHLAR_OK. */
+ASHLAR_API ashlar_status ashlar_allocate(ashlar_allocator* allocator, size_t bytes, ashlar_stream stream, void** out);
+/* NULL is nothing to do. ASHLAR_INVALID_ARGUMENT: no live block begins there. */
+ASHLAR_API ashlar_status ashlar_free(ashlar_allocator* allocator, void* memory);
+/* `stream` uses the block too: once freed, it waits for that stream's work so far. ASHLAR_INVALID_ARGUMENT: as above.
+ */
+ASHLAR_API ashlar_status ashlar_record_stream(ashlar_allocator* allocator, void* memory, ashlar_stream stream);
+
+typedef struct ashlar_block {
+  size_t struct_size;       /* sizeof(ashlar_block) */
+  void* address;            /* where the block begins */
+  uint64_t size_bytes;      /* what it spans */
+  uint64_t requested_bytes; /* what was asked for */
+  void* segment_address;    /* of the memory that the device gave, in which the block lies */
+  uint64_t segment_bytes;
+} ashlar_block;
+
+/* The live block that holds `address`, which may lie inside it. Finds a block that begins there at once; else it walks
+ * the segments. ASHLAR_INVALID_ARGUMENT: there is none. */
+ASHLAR_API ashlar_status ashlar_find_block(ashlar_allocator* allocator, const void* address, ashlar_block* out);
+
+/* Completes the frees whose streams are done; every ashlar_allocate does this first. */
+ASHLAR_API void ashlar_poll(ashlar_allocator* allocator);
+/* Waits for every pending free and returns all whole-free memory to the device. */
+ASHLAR_API ashlar_status ashlar_empty_cache(ashlar_allocator* allocator);
+
+/* --- limits ---
+ * At most `fraction` of the device's memory, in [0, 1]; at most so many bytes, UINT64_MAX = no such limit. */
+ASHLAR_API ashlar_status ashlar_set_memory_fraction(ashlar_allocator* allocator, double fraction);
+ASHLAR_API ashlar_status ashlar_set_memory_limit(ashlar_allocator* allocator, uint64_t bytes);
+
+/* --- private pools ---
+ * A pool has users; while it has, what is free in it stays there. {0, 0} is the default pool. */
+typedef struct ashlar_pool {
+  uint64_t first, second;
+} ashlar_pool;
+/* Whether requests of a stream go to the pool; called in the requesting thread. It must not use the allocator. */
+typedef int (*ashlar_stream_filter)(void* context, ashlar_stream stream);
+/* Ends the use of a filter's context. */
+typedef void (*ashlar_release_context)(void* context);
+enum {
+  ASHLAR_ROUTE_PLAIN = 0,
+  ASHLAR_ROUTE_CAPTURE = 1 /* a graph is being captured: nothing may wait, and nothing is returned */
+};
+
+/* A pool under an id that none had before, with one user. */
+ASHLAR_API ashlar_status ashlar_create_pool(ashlar_allocator* allocator, ashlar_pool* out);
+/* One user more, and one less. A pool of the caller's id is made on first use. */
+ASHLAR_API ashlar_status ashlar_retain_pool(ashlar_allocator* allocator, ashlar_pool pool);
+ASHLAR_API ashlar_status ashlar_release_pool(ashlar_allocator* allocator, ashlar_pool pool);
+ASHLAR_API uint64_t ashlar_pool_users(const ashlar_allocator* allocator, ashlar_pool pool);
+/* Requests for the default pool go to this one from now on, where `filter` accepts their stream (NULL: all streams); of
+ * several routes the youngest that accepts. The pool has one user more, whom ashlar_release_pool ends. `release` is
+ * called when the route has ended, or at once where the call fails; NULL: nothing to do.
+ * ASHLAR_FAILED_PRECONDITION: the pool has a route already. */
+ASHLAR_API ashlar_status ashlar_begin_pool(ashlar_allocator* allocator, ashlar_pool pool, int32_t route,
+                                           ashlar_stream_filter filter, void* context, ashlar_release_context release);
+/* ASHLAR_FAILED_PRECONDITION: it has no route. */
+ASHLAR_API ashlar_status ashlar_end_pool(ashlar_allocator* allocator, ashlar_pool pool);
+/* Returns what is whole-free in the pool. ASHLAR_FAILED_PRECONDITION while it has users. */
+ASHLAR_API ashlar_status ashlar_empty_pool(ashlar_allocator* allocator, ashlar_pool pool);
+/* As ashlar_allocate, from this pool. */
+ASHLAR_API ashlar_status ashlar_allocate_in_pool(ashlar_allocator* allocator, ashlar_pool pool, size_t bytes,
+                                                 ashlar_stream stream, void** out);
+
+/* --- what it holds and did --- */
+typedef struct ashlar_statistics {
+  size_t struct_size;                                        /* sizeof(ashlar_statistics) */
+  uint64_t allocated_bytes, peak_allocated_bytes;            /* blocks that the program holds */
+  uint64_t requested_bytes, peak_requested_bytes;            /* what it asked for */
+  uint64_t active_bytes, peak_active_bytes;                  /* and blocks that wait for other streams */
+  uint64_t reserved_bytes, peak_reserved_bytes;              /* memory that the device gave */
+  uint64_t allocations, frees;                               /* requests served, blocks freed */
+  uint64_t device_allocations, device_frees;                 /* calls to the device that gave or took memory */
+  uint64_t retries, out_of_memory_errors;
+  uint64_t total_bytes;                                      /* of the device */
+} ashlar_statistics;
+ASHLAR_API ashlar_status ashlar_get_statistics(const ashlar_allocator* allocator, ashlar_statistics* out);
+/* The values of torch.cuda.memory_stats, by its names and in its order. */
+typedef void (*ashlar_visit_statistic)(void* context, const char* name, int64_t value);
+ASHLAR_API void ashlar_torch_statistics(const ashlar_allocator* allocator, ashlar_visit_statistic visit, void* context);
+/* The settings that are in force, as text that ashlar_open understands. Valid while the allocator is. */
+ASHLAR_API const char* ashlar_conf(const ashlar_allocator* allocator);
+/* Writes the state, or everything from now on, into a file for `ashlar explain` and `ashlar convert`. `path` may have %p
+ * for the process's number and %h for the host. One recording at a time; it ends with ashlar_stop_recording, with
+ * ashlar_close, or with the process. An existing file is replaced. */
+ASHLAR_API ashlar_status ashlar_dump_snapshot(const ashlar_allocator* allocator, const char* path);
+ASHLAR_API ashlar_status ashlar_start_recording(ashlar_allocator* allocator, const char* path);
+ASHLAR_API ashlar_status ashlar_stop_recording(ashlar_allocator* allocator);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* ASHLAR_H_ */
