@@ -1,0 +1,1 @@
+"""Ashlar explains GPU memory, and is an allocator of it. The distribution on PyPI is `ashlar-gpu`."""

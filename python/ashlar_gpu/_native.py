@@ -1,0 +1,50 @@
+"""Where the native files of this package lie: the program `ashlar` and its libraries.
+
+They are looked for in this order: in the package itself (a wheel brings them along in `_native`), in the folder that
+ASHLAR_PREFIX names (where `cmake --install` put them, or a build folder), beside the `ashlar` that PATH finds.
+"""
+
+import functools
+import os
+import pathlib
+import shutil
+
+LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib/ashlar", "hollow")
+
+
+class NotFound(ImportError):
+    """A native file is missing; the text says where it was looked for."""
+
+
+def prefixes():
+    """Folders with bin/ and lib/ of an installation, best first."""
+    package = pathlib.Path(__file__).resolve().parent / "_native"
+    named = os.environ.get("ASHLAR_PREFIX")
+    found = [package, pathlib.Path(named)] if named else [package]
+    on_path = shutil.which("ashlar")  # the name is also another project's, which has no lib/ashlar
+    if on_path and (pathlib.Path(on_path).resolve().parent.parent / "lib/ashlar").is_dir():
+        found.append(pathlib.Path(on_path).resolve().parent.parent)
+    return [folder for folder in found if folder.is_dir()]
+
+
+@functools.cache
+def program():
+    """The path of the program `ashlar`."""
+    return _find(["bin/ashlar"], "the program ashlar")
+
+
+@functools.cache
+def library(name):
+    """The path of a library, such as library("libashlar.so.1")."""
+    return _find([f"{folder}/{name}" for folder in LIBRARY_FOLDERS], name)
+
+
+def _find(paths, what):
+    folders = prefixes()
+    for folder in folders:
+        for path in paths:
+            if (folder / path).is_file():
+                return str(folder / path)
+    looked = ", ".join(map(str, folders)) or "no folder"
+    raise NotFound(f"{what} was not found (looked in {looked}): install the wheel ashlar-gpu, or set ASHLAR_PREFIX to "
+                   "where ashlar is installed")
