@@ -1,6 +1,7 @@
 # Install rules: the CMake package, pkg-config files and headers, by component (docs/library/building.md).
 #
 #   allocator       libashlar_allocator and its headers: needs Abseil alone
+#   c               libashlar.so and <ashlar.h>, the C interface: needs nothing of its users
 #   adapters_nvtx   NVTX ranges as scopes of recordings, where the toolkit has NVTX
 #   analyzer        libashlar_analyzer, which has an allocator of its own inside, and <ashlar/explain.h>: needs zlib too
 #   program         bin/ashlar
@@ -60,6 +61,16 @@ ashlar_install_library(allocator)
 ashlar_install_headers(allocator allocator.h ashlar.h buffer.h device.h devices.h errors.h export.h options.h pool.h
                        pool_routes.h recorder.h scope.h snapshot.h soft_limit.h statistics.h units.h)
 ashlar_install_pkg_config(allocator "${ashlar_public_absl}" "${ashlar_private_absl}")
+# The C interface: a library that takes nothing of C++ from its users.
+install(TARGETS ashlar_c EXPORT ashlar-c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c OPTIONAL)
+install(EXPORT ashlar-c NAMESPACE ashlar:: DESTINATION ${ASHLAR_PACKAGE_DIR} COMPONENT c)
+install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlarConfig.cmake ${PROJECT_BINARY_DIR}/cmake/ashlarConfigVersion.cmake
+        DESTINATION ${ASHLAR_PACKAGE_DIR} COMPONENT c)
+install(FILES ${PROJECT_SOURCE_DIR}/include/ashlar.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT c)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT c)
+file(RELATIVE_PATH ASHLAR_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/ashlar_c.pc.in ${PROJECT_BINARY_DIR}/cmake/ashlar.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT c)
 if(TARGET ashlar_adapters_nvtx)
   ashlar_install_library(adapters_nvtx)
   ashlar_install_headers(adapters_nvtx nvtx.h)

@@ -1,5 +1,5 @@
-/* The C interface of the caching allocator: library libashlar.so. It needs no C++ of the caller's, no Abseil and no CUDA
- * toolkit, and no exception comes out of it.
+/* The C interface of the caching allocator: library libashlar.so. It needs no C++ of the caller's, no Abseil and no
+ * CUDA toolkit, and no exception comes out of it.
  *
  *   ashlar_allocator* allocator;
  *   if (ashlar_process_allocator(0, &allocator) != ASHLAR_OK) die(ashlar_last_error());
@@ -107,7 +107,7 @@ typedef struct ashlar_block {
 ASHLAR_API ashlar_status ashlar_find_block(ashlar_allocator* allocator, const void* address, ashlar_block* out);
 
 /* Completes the frees whose streams are done; every ashlar_allocate does this first. */
-ASHLAR_API void ashlar_poll(ashlar_allocator* allocator);
+ASHLAR_API ashlar_status ashlar_poll(ashlar_allocator* allocator);
 /* Waits for every pending free and returns all whole-free memory to the device. */
 ASHLAR_API ashlar_status ashlar_empty_cache(ashlar_allocator* allocator);
 
@@ -152,31 +152,34 @@ ASHLAR_API ashlar_status ashlar_allocate_in_pool(ashlar_allocator* allocator, as
 
 /* --- what it holds and did --- */
 typedef struct ashlar_statistics {
-  size_t struct_size;                                        /* sizeof(ashlar_statistics) */
-  uint64_t allocated_bytes, peak_allocated_bytes;            /* blocks that the program holds */
-  uint64_t requested_bytes, peak_requested_bytes;            /* what it asked for */
-  uint64_t active_bytes, peak_active_bytes;                  /* and blocks that wait for other streams */
-  uint64_t reserved_bytes, peak_reserved_bytes;              /* memory that the device gave */
-  uint64_t allocations, frees;                               /* requests served, blocks freed */
-  uint64_t device_allocations, device_frees;                 /* calls to the device that gave or took memory */
+  size_t struct_size;                             /* sizeof(ashlar_statistics) */
+  uint64_t allocated_bytes, peak_allocated_bytes; /* blocks that the program holds */
+  uint64_t requested_bytes, peak_requested_bytes; /* what it asked for */
+  uint64_t active_bytes, peak_active_bytes;       /* and blocks that wait for other streams */
+  uint64_t reserved_bytes, peak_reserved_bytes;   /* memory that the device gave */
+  uint64_t allocations, frees;                    /* requests served, blocks freed */
+  uint64_t device_allocations, device_frees;      /* calls to the device that gave or took memory */
   uint64_t retries, out_of_memory_errors;
-  uint64_t total_bytes;                                      /* of the device */
+  uint64_t total_bytes; /* of the device */
 } ashlar_statistics;
 ASHLAR_API ashlar_status ashlar_get_statistics(const ashlar_allocator* allocator, ashlar_statistics* out);
+/* Every peak is the current value again. */
+ASHLAR_API ashlar_status ashlar_reset_peaks(ashlar_allocator* allocator);
 /* The values of torch.cuda.memory_stats, by its names and in its order. */
 typedef void (*ashlar_visit_statistic)(void* context, const char* name, int64_t value);
-ASHLAR_API void ashlar_torch_statistics(const ashlar_allocator* allocator, ashlar_visit_statistic visit, void* context);
-/* The settings that are in force, as text that ashlar_open understands. Valid while the allocator is. */
+ASHLAR_API ashlar_status ashlar_torch_statistics(const ashlar_allocator* allocator, ashlar_visit_statistic visit,
+                                                 void* context);
+/* The settings as they were given. Valid while the allocator is. */
 ASHLAR_API const char* ashlar_conf(const ashlar_allocator* allocator);
-/* Writes the state, or everything from now on, into a file for `ashlar explain` and `ashlar convert`. `path` may have %p
- * for the process's number and %h for the host. One recording at a time; it ends with ashlar_stop_recording, with
+/* Writes the state, or everything from now on, into a file for `ashlar explain` and `ashlar convert`. `path` may have
+ * %p for the process's number and %h for the host. One recording at a time; it ends with ashlar_stop_recording, with
  * ashlar_close, or with the process. An existing file is replaced. */
 ASHLAR_API ashlar_status ashlar_dump_snapshot(const ashlar_allocator* allocator, const char* path);
 ASHLAR_API ashlar_status ashlar_start_recording(ashlar_allocator* allocator, const char* path);
 ASHLAR_API ashlar_status ashlar_stop_recording(ashlar_allocator* allocator);
 
 #ifdef __cplusplus
-} /* extern "C" */
+}  // extern "C"
 #endif
 
-#endif /* ASHLAR_H_ */
+#endif  // ASHLAR_H_

@@ -177,6 +177,18 @@ Stats CachingAllocator::stats() const {
   return ledger_.stats();
 }
 
+// What the desks counted is folded first, and no room above the new peaks is left with them.
+void CachingAllocator::ResetPeaks() {
+  const ExclusiveSection section(desks());
+  section.StopDesks();
+  ledger_.ResetPeaks();
+}
+
+std::optional<BlockPlace> CachingAllocator::FindBlock(std::uint64_t address) const {
+  const ExclusiveSection section(desks());
+  return PlaceOf(ledger_.heap(), address);
+}
+
 std::vector<trace::SnapshotSegment> CachingAllocator::Segments() const {
   const ExclusiveSection section(desks());
   return SegmentsOf(ledger_.heap());

@@ -52,6 +52,7 @@
 #include "allocator/policy/options.h"
 #include "allocator/trace/sink.h"
 #include "allocator/trace/snapshot.h"
+#include "ashlar/snapshot.h"
 
 namespace ashlar::core {
 
@@ -103,6 +104,11 @@ class CachingAllocator {
   bool FreeAddress(std::uint64_t address) noexcept {
     return fast_path_.TryFreeAddress(address) || FreeAddressUncached(address);
   }
+  // As RecordStream. False when no live block that was handed out by address begins there.
+  bool RecordStreamOfAddress(std::uint64_t address, Stream stream) noexcept;
+  // The live block that holds this address, however it was handed out; nothing where there is none. It walks the
+  // blocks of one segment.
+  std::optional<BlockPlace> FindBlock(std::uint64_t address) const;
 
   // Completes the frees whose events are done; every Allocate does this first.
   void PollEvents();
@@ -174,6 +180,8 @@ class CachingAllocator {
   absl::Status TakeDeviceError();
 
   Stats stats() const;
+  // Every peak is the current value again.
+  void ResetPeaks();
   const policy::Options& options() const { return ledger_.options(); }
   std::size_t pending_event_count() const { return pending_.size(); }
   // Writes the state as it is into a file for `ashlar explain` (docs/library/failure.md): every block, and where a

@@ -149,4 +149,16 @@ bool FastPath::TryRecordStream(policy::Block* block, Stream stream) {
   });
 }
 
+bool FastPath::TryRecordStreamOfAddress(std::uint64_t address, Stream stream) {
+  return ServeFromCache<bool>([&](Desk& desk, Arena*& arena) {
+    policy::Block* block = desk.pointers.Find(address).block;
+    if (block == nullptr) {
+      arena = pages_.Find(address);
+      return false;
+    }
+    arena = ArenaOf(*block);
+    return block->segment->lane->stream == stream || AddRecordedStream(*arena, block, stream);
+  });
+}
+
 }  // namespace ashlar::core

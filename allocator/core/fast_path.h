@@ -47,6 +47,8 @@ class FastPath {
   policy::Block* TryAllocate(std::uint64_t bytes, Stream stream, PoolId pool);
   bool TryFree(policy::Block* block);
   bool TryFreeAddress(std::uint64_t address);
+  // False where the block does not lie on this thread's desk.
+  bool TryRecordStreamOfAddress(std::uint64_t address, Stream stream);
   // The stream uses the block too, which is live and of another stream.
   bool TryRecordStream(policy::Block* block, Stream stream);
   // Ends the program where the block is not live, or another allocator's.
@@ -64,6 +66,8 @@ class FastPath {
   void RecordStream(policy::Block* block, Stream stream) { AddRecordedStream(*ArenaOf(*block), block, stream); }
   // Removes and returns the block that was handed out by this address; nullptr when there is none.
   policy::Block* TakeByAddress(std::uint64_t address);
+  // The same, and it stays.
+  policy::Block* FindByAddress(std::uint64_t address) const;
   // A lane that is new gets its arena.
   void Bind(policy::Lane& lane);
   // Nothing of the lane is left in the range; an arena without lanes goes.
@@ -79,6 +83,8 @@ class FastPath {
   bool TryFreeLocked(Desk& desk, policy::Block* block);
   static bool AddRecordedStream(Arena& arena, policy::Block* block, Stream stream);
   static Arena* ArenaOf(const policy::Block& block) { return static_cast<Arena*>(block.segment->lane->owner); }
+  // Where a block of this address would be named; nullptr where there is no segment.
+  Desk* DeskOfAddress(std::uint64_t address) const;
   // With the addresses of its blocks.
   void MoveArena(const ArenaKey& key, Desk& to);
   static void MovePointers(const Arena& arena, Desk& to);

@@ -33,11 +33,21 @@ StreamList FastPath::Leave(policy::Block* block) {
 }
 
 // The segments know what the directory only remembers.
-policy::Block* FastPath::TakeByAddress(std::uint64_t address) {
+Desk* FastPath::DeskOfAddress(std::uint64_t address) const {
   const auto segment = heap_.segments().upper_bound(address);
   if (segment == heap_.segments().begin()) return nullptr;
   const auto* arena = static_cast<const Arena*>(std::prev(segment)->second->lane->owner);
-  return arena == nullptr ? nullptr : arena->desk->pointers.Take(address);
+  return arena == nullptr ? nullptr : arena->desk;
+}
+
+policy::Block* FastPath::TakeByAddress(std::uint64_t address) {
+  Desk* const desk = DeskOfAddress(address);
+  return desk == nullptr ? nullptr : desk->pointers.Take(address);
+}
+
+policy::Block* FastPath::FindByAddress(std::uint64_t address) const {
+  const Desk* const desk = DeskOfAddress(address);
+  return desk == nullptr ? nullptr : desk->pointers.Find(address).block;
 }
 
 void FastPath::Bind(policy::Lane& lane) {

@@ -40,6 +40,7 @@ class Ledger {
   const policy::Heap& heap() const { return heap_; }
   const policy::Options& options() const { return heap_.options(); }
   const Stats& stats() const { return stats_; }
+  void ResetPeaks() { stats_.ResetPeaks(); }
 
   // --- segments: the device has given, mapped, unmapped or taken them ---
   policy::Block* AddSegment(const policy::Plan& plan, std::uint64_t address);

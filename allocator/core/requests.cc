@@ -162,4 +162,13 @@ void CachingAllocator::RecordStream(Block* named, Stream stream) noexcept {
   fast_path_.RecordStream(block, stream);
 }
 
+bool CachingAllocator::RecordStreamOfAddress(std::uint64_t address, Stream stream) noexcept {
+  desks().CheckOpen();
+  if (fast_path_.TryRecordStreamOfAddress(address, stream)) return true;
+  const ExclusiveSection section(desks());
+  policy::Block* block = fast_path_.FindByAddress(address);
+  if (block != nullptr && stream != block->segment->lane->stream) fast_path_.RecordStream(block, stream);
+  return block != nullptr;
+}
+
 }  // namespace ashlar::core

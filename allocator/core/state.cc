@@ -1,6 +1,7 @@
 #include "allocator/core/state.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "allocator/trace/free_age.h"
 
@@ -53,6 +54,28 @@ void AppendMappedRanges(const policy::Segment& segment, std::vector<trace::Snaps
 }
 
 }  // namespace
+
+std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t address) {
+  const auto after = heap.segments().upper_bound(address);
+  if (after == heap.segments().begin()) return std::nullopt;
+  const policy::Segment& segment = *std::prev(after)->second;
+  const policy::Block* block = segment.first;
+  const policy::Block* run = nullptr;  // where the mapped range begins
+  for (; block != nullptr && block->End() <= address; block = block->next) {
+    if (block->state == BlockState::kUnmapped) {
+      run = nullptr;
+    } else if (run == nullptr) {
+      run = block;
+    }
+  }
+  if (block == nullptr || block->state != BlockState::kLive) return std::nullopt;
+  if (run == nullptr) run = block;
+  std::uint64_t end = block->End();
+  for (const policy::Block* next = block->next; next != nullptr && next->state != BlockState::kUnmapped;
+       next = next->next)
+    end = next->End();
+  return BlockPlace{block->address, block->size_bytes, block->requested_bytes, run->address, end - run->address};
+}
 
 std::vector<trace::SnapshotSegment> SegmentsOf(const policy::Heap& heap) {
   std::vector<trace::SnapshotSegment> out;

@@ -6,15 +6,20 @@
 #ifndef ASHLAR_ALLOCATOR_CORE_STATE_H_
 #define ASHLAR_ALLOCATOR_CORE_STATE_H_
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "allocator/policy/heap.h"
 #include "allocator/trace/snapshot.h"
+#include "ashlar/snapshot.h"
 
 namespace ashlar::core {
 
 // By address. An expandable segment is as many as it has mapped ranges.
 std::vector<trace::SnapshotSegment> SegmentsOf(const policy::Heap& heap);
+// The live block that holds this address; nothing where there is none. O(log segments + blocks of one segment).
+std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t address);
 // Oldest first.
 std::vector<trace::ReservedRange> ReservationsOf(const policy::Heap& heap);
 // What a recording begins in: the segments, oldest first, with the ages that garbage collection goes by.

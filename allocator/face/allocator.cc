@@ -65,6 +65,13 @@ absl::StatusOr<std::uint64_t> Allocator::AllocateAddress(std::uint64_t bytes, St
 }
 bool Allocator::FreeAddress(std::uint64_t address) noexcept { return impl().allocator.FreeAddress(address); }
 
+bool Allocator::RecordStreamOfAddress(std::uint64_t address, Stream stream) noexcept {
+  return impl().allocator.RecordStreamOfAddress(address, stream);
+}
+std::optional<BlockPlace> Allocator::FindBlock(std::uint64_t address) const {
+  return impl().allocator.FindBlock(address);
+}
+
 void Allocator::PollEvents() { impl().allocator.PollEvents(); }
 void Allocator::EmptyCache() { impl().allocator.EmptyCache(); }
 void Allocator::CollectGarbage(std::uint64_t target_bytes) { impl().allocator.CollectGarbage(target_bytes); }
@@ -102,6 +109,7 @@ absl::Status Allocator::BeginPool(PoolId pool, StreamFilter filter, RouteKind ki
 absl::Status Allocator::EndPool(PoolId pool) { return impl().allocator.EndPool(pool); }
 
 Stats Allocator::stats() const { return impl().allocator.stats(); }
+void Allocator::ResetPeaks() { impl().allocator.ResetPeaks(); }
 const Options& Allocator::options() const { return impl().allocator.options(); }
 std::vector<SegmentInfo> Allocator::Segments() const {
   std::vector<SegmentInfo> segments;

@@ -92,8 +92,13 @@ class ASHLAR_EXPORT Allocator {
 
   // --- addresses, for callers that hold nothing else ---
   absl::StatusOr<std::uint64_t> AllocateAddress(std::uint64_t bytes, Stream stream, PoolId pool = {});
-  // False when no live block begins there.
+  // False when no live block that was handed out by address begins there.
   bool FreeAddress(std::uint64_t address) noexcept;
+  // As RecordStream. False as above.
+  bool RecordStreamOfAddress(std::uint64_t address, Stream stream) noexcept;
+  // The live block that holds this address, however it was handed out; nothing where there is none. It walks the
+  // blocks of one segment.
+  std::optional<BlockPlace> FindBlock(std::uint64_t address) const;
 
   // --- memory that is cached ---
   // Completes the frees whose events are done; every Allocate does this first.
@@ -147,6 +152,8 @@ class ASHLAR_EXPORT Allocator {
 
   // --- what it holds and did ---
   Stats stats() const;
+  // Every peak of the statistics is the current value again.
+  void ResetPeaks();
   const Options& options() const;
   // By address.
   std::vector<SegmentInfo> Segments() const;

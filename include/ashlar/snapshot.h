@@ -29,6 +29,16 @@ struct BlockInfo {
   BlockState state = BlockState::kFree;
 };
 
+// A live block, and the memory of the device around it.
+struct BlockPlace {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t requested_bytes = 0;
+  // The segment; of an expandable one the run of pages without a gap that holds the block.
+  std::uint64_t segment_address = 0;
+  std::uint64_t segment_bytes = 0;
+};
+
 struct SegmentInfo {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;

@@ -45,6 +45,7 @@ struct Stat {
     allocated += increases;
   }
   std::int64_t Slack() const { return peak - current; }
+  void ResetPeak() { peak = current; }
 };
 
 enum class PoolKind : std::uint8_t { kAll, kSmall, kLarge };
@@ -63,6 +64,9 @@ class PoolStat {
   void Fold(bool is_small, std::int64_t change, std::int64_t increases) {
     stats_[0].Fold(change, increases);
     stats_[is_small ? 1 : 2].Fold(change, increases);
+  }
+  void ResetPeaks() {
+    for (Stat& stat : stats_) stat.ResetPeak();
   }
   const Stat& operator[](PoolKind kind) const { return stats_[static_cast<std::size_t>(kind)]; }
   const Stat& all() const { return stats_[0]; }
@@ -89,6 +93,14 @@ struct Stats {
   std::uint64_t num_sync_all_streams = 0;
   std::uint64_t num_device_alloc = 0;  // segments obtained and successful map calls
   std::uint64_t num_device_free = 0;
+
+  // Every peak is the current value again.
+  void ResetPeaks() {
+    for (PoolStat* stat : {&allocation, &active, &segment, &inactive_split, &allocated_bytes, &active_bytes,
+                           &requested_bytes, &reserved_bytes, &inactive_split_bytes})
+      stat->ResetPeaks();
+    for (Stat* stat : {&oversize_allocations, &oversize_segments}) stat->ResetPeak();
+  }
 };
 
 // The 123 values of torch.cuda.memory_stats, by its names and in its order: {"active.all.allocated", 4}, ...

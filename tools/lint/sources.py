@@ -26,7 +26,9 @@ def has_width(path):
 
 
 def guard_of(path):
-    """Of the path as it is included: include/ashlar/x.h is "ashlar/x.h"."""
+    """Of the path as it is included: include/ashlar/x.h is "ashlar/x.h", include/ashlar.h is "ashlar.h"."""
+    if path == "include/ashlar.h":
+        return "ASHLAR_H_"
     included = path.removeprefix("include/ashlar/")
     return "ASHLAR_" + re.sub(r"[^A-Za-z0-9]", "_", included).upper() + "_"
 
@@ -95,6 +97,7 @@ SAMPLES = [
     Sample("guard", GOOD | {"a/b_c.h": "#pragma once\n"}),
     Sample("", GOOD | {"include/ashlar/a/b_c.h": HEADER}),
     Sample("guard", GOOD | {"include/ashlar/b_c.h": HEADER}),
+    Sample("", GOOD | {"include/ashlar.h": HEADER.replace("ASHLAR_A_B_C_H_", "ASHLAR_H_")}),
 ]
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "allocator/c/handle.h"
+#include "ashlar/pool_routes.h"
+
+namespace ashlar::c {
+namespace {
+
+ashlar_stream PointerOf(Stream stream) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(Handle(stream))); }
+
+// A filter of C's with its context, which is released with the last copy.
+StreamFilter FilterOf(ashlar_stream_filter filter, void* context, ashlar_release_context release) {
+  const std::shared_ptr<void> held(context, [release](void* given) {
+    if (release != nullptr) release(given);
+  });
+  return [filter, held](Stream stream) { return filter == nullptr || filter(held.get(), PointerOf(stream)) != 0; };
+}
+
+}  // namespace
+}  // namespace ashlar::c
+
+extern "C" {
+
+ashlar_status ashlar_create_pool(ashlar_allocator* allocator, ashlar_pool* out) {
+  return ashlar::c::Call([&] {
+    const ashlar::PoolId pool = allocator->allocator.CreatePool();
+    *out = {pool.first, pool.second};
+    return absl::OkStatus();
+  });
+}
+
+ashlar_status ashlar_retain_pool(ashlar_allocator* allocator, ashlar_pool pool) {
+  return ashlar::c::Call([&] {
+    allocator->allocator.RetainPool(ashlar::c::PoolOf(pool));
+    return absl::OkStatus();
+  });
+}
+
+ashlar_status ashlar_release_pool(ashlar_allocator* allocator, ashlar_pool pool) {
+  return ashlar::c::Call([&]() -> absl::Status {
+    if (allocator->allocator.PoolUseCount(ashlar::c::PoolOf(pool)) == 0)
+      return absl::FailedPreconditionError("ashlar_release_pool: the pool has no user");
+    allocator->allocator.ReleasePool(ashlar::c::PoolOf(pool));
+    return absl::OkStatus();
+  });
+}
+
+uint64_t ashlar_pool_users(const ashlar_allocator* allocator, ashlar_pool pool) {
+  return allocator->allocator.PoolUseCount(ashlar::c::PoolOf(pool));
+}
+
+ashlar_status ashlar_begin_pool(ashlar_allocator* allocator, ashlar_pool pool, int32_t route,
+                                ashlar_stream_filter filter, void* context, ashlar_release_context release) {
+  return ashlar::c::Call([&]() -> absl::Status {
+    ashlar::StreamFilter accepts = ashlar::c::FilterOf(filter, context, release);
+    if (route != ASHLAR_ROUTE_PLAIN && route != ASHLAR_ROUTE_CAPTURE)
+      return absl::InvalidArgumentError("ashlar_begin_pool: the route is none of ASHLAR_ROUTE_...");
+    const auto kind = route == ASHLAR_ROUTE_CAPTURE ? ashlar::RouteKind::kCapture : ashlar::RouteKind::kPlain;
+    return allocator->allocator.BeginPool(ashlar::c::PoolOf(pool), std::move(accepts), kind);
+  });
+}
+
+ashlar_status ashlar_end_pool(ashlar_allocator* allocator, ashlar_pool pool) {
+  return ashlar::c::Call([&] { return allocator->allocator.EndPool(ashlar::c::PoolOf(pool)); });
+}
+
+ashlar_status ashlar_empty_pool(ashlar_allocator* allocator, ashlar_pool pool) {
+  return ashlar::c::Call([&] { return allocator->allocator.EmptyPool(ashlar::c::PoolOf(pool)); });
+}
+
+}  // extern "C"
