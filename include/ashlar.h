@@ -106,6 +106,10 @@ typedef struct ashlar_block {
  * the segments. ASHLAR_INVALID_ARGUMENT: there is none. */
 ASHLAR_API ashlar_status ashlar_find_block(ashlar_allocator* allocator, const void* address, ashlar_block* out);
 
+/* 1 where the address lies in a segment of this allocator, in a live block or not, or in a range that it reserved; else
+ * 0. O(log segments), under the allocator's locks. */
+ASHLAR_API int ashlar_holds(const ashlar_allocator* allocator, const void* address);
+
 /* Completes the frees whose streams are done; every ashlar_allocate does this first. */
 ASHLAR_API ashlar_status ashlar_poll(ashlar_allocator* allocator);
 /* Waits for every pending free and returns all whole-free memory to the device. */
@@ -132,6 +136,10 @@ enum {
 
 /* A pool under an id that none had before, with one user. */
 ASHLAR_API ashlar_status ashlar_create_pool(ashlar_allocator* allocator, ashlar_pool* out);
+/* What PyTorch's MemPool offers; not 0: yes. Its free memory serves others before they are out of memory; its blocks
+ * are never split. The pool is made on first use, with one user. */
+ASHLAR_API ashlar_status ashlar_configure_pool(ashlar_allocator* allocator, ashlar_pool pool, int use_on_oom,
+                                               int no_split);
 /* One user more, and one less. A pool of the caller's id is made on first use. */
 ASHLAR_API ashlar_status ashlar_retain_pool(ashlar_allocator* allocator, ashlar_pool pool);
 ASHLAR_API ashlar_status ashlar_release_pool(ashlar_allocator* allocator, ashlar_pool pool);

@@ -69,6 +69,10 @@ ashlar_status ashlar_find_block(ashlar_allocator* allocator, const void* address
                          "ashlar_block");
 }
 
+int ashlar_holds(const ashlar_allocator* allocator, const void* address) {
+  return allocator->allocator.Holds(ashlar::c::AddressOf(address)) ? 1 : 0;
+}
+
 ashlar_status ashlar_poll(ashlar_allocator* allocator) {
   return ashlar::c::Call([&] {
     allocator->allocator.PollEvents();

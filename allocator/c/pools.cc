@@ -31,6 +31,14 @@ ashlar_status ashlar_create_pool(ashlar_allocator* allocator, ashlar_pool* out) 
   });
 }
 
+ashlar_status ashlar_configure_pool(ashlar_allocator* allocator, ashlar_pool pool, int use_on_oom, int no_split) {
+  return ashlar::c::Call([&] {
+    allocator->allocator.ConfigurePool(ashlar::c::PoolOf(pool),
+                                       {.use_on_oom = use_on_oom != 0, .no_split = no_split != 0});
+    return absl::OkStatus();
+  });
+}
+
 ashlar_status ashlar_retain_pool(ashlar_allocator* allocator, ashlar_pool pool) {
   return ashlar::c::Call([&] {
     allocator->allocator.RetainPool(ashlar::c::PoolOf(pool));

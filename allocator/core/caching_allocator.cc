@@ -189,6 +189,11 @@ std::optional<BlockPlace> CachingAllocator::FindBlock(std::uint64_t address) con
   return PlaceOf(ledger_.heap(), address);
 }
 
+bool CachingAllocator::Holds(std::uint64_t address) const {
+  const ExclusiveSection section(desks());
+  return SegmentAt(ledger_.heap(), address) != nullptr;
+}
+
 std::vector<trace::SnapshotSegment> CachingAllocator::Segments() const {
   const ExclusiveSection section(desks());
   return SegmentsOf(ledger_.heap());

@@ -55,11 +55,16 @@ void AppendMappedRanges(const policy::Segment& segment, std::vector<trace::Snaps
 
 }  // namespace
 
-std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t address) {
+const policy::Segment* SegmentAt(const policy::Heap& heap, std::uint64_t address) {
   const auto after = heap.segments().upper_bound(address);
-  if (after == heap.segments().begin()) return std::nullopt;
+  if (after == heap.segments().begin()) return nullptr;
   const policy::Segment& segment = *std::prev(after)->second;
-  const policy::Block* block = segment.first;
+  return address - segment.address < segment.size_bytes ? &segment : nullptr;
+}
+
+std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t address) {
+  const policy::Segment* segment = SegmentAt(heap, address);
+  const policy::Block* block = segment == nullptr ? nullptr : segment->first;
   const policy::Block* run = nullptr;  // where the mapped range begins
   for (; block != nullptr && block->End() <= address; block = block->next) {
     if (block->state == BlockState::kUnmapped) {

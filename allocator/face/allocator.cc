@@ -71,6 +71,7 @@ bool Allocator::RecordStreamOfAddress(std::uint64_t address, Stream stream) noex
 std::optional<BlockPlace> Allocator::FindBlock(std::uint64_t address) const {
   return impl().allocator.FindBlock(address);
 }
+bool Allocator::Holds(std::uint64_t address) const { return impl().allocator.Holds(address); }
 
 void Allocator::PollEvents() { impl().allocator.PollEvents(); }
 void Allocator::EmptyCache() { impl().allocator.EmptyCache(); }

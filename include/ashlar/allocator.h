@@ -100,6 +100,9 @@ class ASHLAR_EXPORT Allocator {
   // blocks of one segment.
   std::optional<BlockPlace> FindBlock(std::uint64_t address) const;
 
+  // Whether the address lies in a segment, in a live block or not, or in a range that was reserved.
+  bool Holds(std::uint64_t address) const;
+
   // --- memory that is cached ---
   // Completes the frees whose events are done; every Allocate does this first.
   void PollEvents();
