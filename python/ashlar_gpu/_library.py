@@ -1,0 +1,235 @@
+"""The C interface (include/ashlar.h) as Python sees it: the library, its functions with their types, and its errors.
+
+    from ashlar_gpu import _library as c
+    handle = c.process_allocator(0)
+    address = c.allocate(handle, 300 << 20, stream=0)
+    c.free(handle, address)
+
+Handles, addresses and streams are ints, 0 is NULL; sizes are bytes. A call that fails raises Error, with the status and
+the C text; memory that is not enough raises OutOfMemoryError, which is a MemoryError too.
+
+Loading: the first use of a function loads libashlar.so.1, looked for as _native says; importing this module loads
+nothing. Threads: any thread; the interpreter's lock is given up during a call, since a call may wait for the device.
+"""
+
+import ctypes
+import functools
+
+from . import _native
+
+ABI_VERSION = 1
+SONAME = f"libashlar.so.{ABI_VERSION}"
+
+OK, OUT_OF_MEMORY, INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE, DEVICE_ERROR, INTERNAL = range(7)
+STATUS_NAMES = ("OK", "OUT_OF_MEMORY", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAVAILABLE", "DEVICE_ERROR", "INTERNAL")
+MEMORY_CUDA, MEMORY_HOST, MEMORY_SIMULATED = range(3)
+ROUTE_PLAIN, ROUTE_CAPTURE = range(2)
+NO_LIMIT = 2**64 - 1  # of set_memory_limit
+
+
+class Error(RuntimeError):
+    """A call failed: `status` is one of the numbers above, the text is the library's own."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """The device's memory is not enough, after everything was tried. The text says where every byte is."""
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("conf", ctypes.c_char_p), ("memory", ctypes.c_int32),
+                ("device", ctypes.c_int32), ("capacity_bytes", ctypes.c_uint64)]
+
+
+class Block(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("address", ctypes.c_void_p), ("size_bytes", ctypes.c_uint64),
+                ("requested_bytes", ctypes.c_uint64), ("segment_address", ctypes.c_void_p),
+                ("segment_bytes", ctypes.c_uint64)]
+
+
+class Pool(ctypes.Structure):
+    _fields_ = [("first", ctypes.c_uint64), ("second", ctypes.c_uint64)]
+
+
+class Statistics(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_uint64) for name in (
+        "allocated_bytes", "peak_allocated_bytes", "requested_bytes", "peak_requested_bytes", "active_bytes",
+        "peak_active_bytes", "reserved_bytes", "peak_reserved_bytes", "allocations", "frees", "device_allocations",
+        "device_frees", "retries", "out_of_memory_errors", "total_bytes")]
+
+    def as_dict(self):
+        return {name: getattr(self, name) for name, _ in self._fields_[1:]}
+
+
+StreamFilter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+ReleaseContext = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+VisitStatistic = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
+
+_HANDLE, _STREAM, _MEMORY, _STATUS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32
+_SIZE, _U64, _TEXT = ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p
+_OUT_HANDLE, _OUT_MEMORY = ctypes.POINTER(_HANDLE), ctypes.POINTER(_MEMORY)
+# Name without "ashlar_" -> what it returns, and its arguments. One row for each function of the header, in its order.
+SIGNATURES = {
+    "abi_version": (ctypes.c_uint32, []),
+    "version": (_TEXT, []),
+    "last_error": (_TEXT, []),
+    "process_allocator": (_STATUS, [ctypes.c_int, _OUT_HANDLE]),
+    "configure_process": (_STATUS, [_TEXT]),
+    "open": (_STATUS, [ctypes.POINTER(OpenOptions), _OUT_HANDLE]),
+    "close": (_STATUS, [_HANDLE]),
+    "device": (ctypes.c_int, [_HANDLE]),
+    "allocate": (_STATUS, [_HANDLE, _SIZE, _STREAM, _OUT_MEMORY]),
+    "free": (_STATUS, [_HANDLE, _MEMORY]),
+    "record_stream": (_STATUS, [_HANDLE, _MEMORY, _STREAM]),
+    "find_block": (_STATUS, [_HANDLE, _MEMORY, ctypes.POINTER(Block)]),
+    "holds": (ctypes.c_int, [_HANDLE, _MEMORY]),
+    "poll": (_STATUS, [_HANDLE]),
+    "empty_cache": (_STATUS, [_HANDLE]),
+    "set_memory_fraction": (_STATUS, [_HANDLE, ctypes.c_double]),
+    "set_memory_limit": (_STATUS, [_HANDLE, _U64]),
+    "create_pool": (_STATUS, [_HANDLE, ctypes.POINTER(Pool)]),
+    "retain_pool": (_STATUS, [_HANDLE, Pool]),
+    "release_pool": (_STATUS, [_HANDLE, Pool]),
+    "pool_users": (_U64, [_HANDLE, Pool]),
+    "configure_pool": (_STATUS, [_HANDLE, Pool, ctypes.c_int, ctypes.c_int]),
+    "begin_pool": (_STATUS, [_HANDLE, Pool, ctypes.c_int32, StreamFilter, ctypes.c_void_p, ReleaseContext]),
+    "end_pool": (_STATUS, [_HANDLE, Pool]),
+    "empty_pool": (_STATUS, [_HANDLE, Pool]),
+    "allocate_in_pool": (_STATUS, [_HANDLE, Pool, _SIZE, _STREAM, _OUT_MEMORY]),
+    "get_statistics": (_STATUS, [_HANDLE, ctypes.POINTER(Statistics)]),
+    "reset_peaks": (_STATUS, [_HANDLE]),
+    "torch_statistics": (_STATUS, [_HANDLE, VisitStatistic, ctypes.c_void_p]),
+    "conf": (_TEXT, [_HANDLE]),
+    "dump_snapshot": (_STATUS, [_HANDLE, _TEXT]),
+    "start_recording": (_STATUS, [_HANDLE, _TEXT]),
+    "stop_recording": (_STATUS, [_HANDLE]),
+}
+
+
+@functools.cache
+def library():
+    """The library itself: `library().ashlar_free` and its like, with their types set. ImportError: it is not there, or
+    it is another version than this module was written for."""
+    path = _native.library(SONAME)
+    found = ctypes.CDLL(path)
+    for name, (result, arguments) in SIGNATURES.items():
+        try:
+            function = getattr(found, "ashlar_" + name)
+        except AttributeError:
+            raise ImportError(f"{path} has no ashlar_{name}: install the ashlar that belongs to this package") from None
+        function.restype, function.argtypes = result, arguments
+    version = found.ashlar_abi_version()
+    if version != ABI_VERSION:
+        raise ImportError(f"{path} has version {version} of the C interface, and not {ABI_VERSION}: install the ashlar "
+                          "that belongs to this package")
+    return found
+
+
+def last_error():
+    return library().ashlar_last_error().decode("utf-8", "replace")
+
+
+def check(status):
+    """Raises what a status says. To be called on the thread of the call that returned it, before its next one."""
+    if status == OK:
+        return
+    text = last_error() or f"ashlar: status {status}"
+    raise OutOfMemoryError(status, text) if status == OUT_OF_MEMORY else Error(status, text)
+
+
+def _bytes(text):
+    return None if text is None else str(text).encode()
+
+
+def process_allocator(device=0):
+    handle = ctypes.c_void_p()
+    check(library().ashlar_process_allocator(device, ctypes.byref(handle)))
+    return handle.value
+
+
+def configure_process(conf):
+    check(library().ashlar_configure_process(_bytes(conf)))
+
+
+def open_allocator(conf=None, memory=MEMORY_CUDA, device=0, capacity_bytes=0):
+    options = OpenOptions(ctypes.sizeof(OpenOptions), _bytes(conf), memory, device, capacity_bytes)
+    handle = ctypes.c_void_p()
+    check(library().ashlar_open(ctypes.byref(options), ctypes.byref(handle)))
+    return handle.value
+
+
+def close(handle):
+    check(library().ashlar_close(handle))
+
+
+def allocate(handle, size_bytes, stream=0):
+    """The address, 0 for no bytes."""
+    memory = ctypes.c_void_p()
+    check(library().ashlar_allocate(handle, size_bytes, stream, ctypes.byref(memory)))
+    return memory.value or 0
+
+
+def free(handle, address):
+    check(library().ashlar_free(handle, address))
+
+
+def record_stream(handle, address, stream):
+    check(library().ashlar_record_stream(handle, address, stream))
+
+
+def find_block(handle, address):
+    block = Block(struct_size=ctypes.sizeof(Block))
+    check(library().ashlar_find_block(handle, address, ctypes.byref(block)))
+    return block
+
+
+def empty_cache(handle):
+    check(library().ashlar_empty_cache(handle))
+
+
+def statistics(handle):
+    out = Statistics(struct_size=ctypes.sizeof(Statistics))
+    check(library().ashlar_get_statistics(handle, ctypes.byref(out)))
+    return out
+
+
+def torch_statistics(handle):
+    """The values of torch.cuda.memory_stats, by its names and in its order."""
+    out = {}
+
+    def visit(_, name, value):
+        out[name.decode()] = value
+
+    check(library().ashlar_torch_statistics(handle, VisitStatistic(visit), None))
+    return out
+
+
+def reset_peaks(handle):
+    check(library().ashlar_reset_peaks(handle))
+
+
+def conf(handle):
+    return library().ashlar_conf(handle).decode()
+
+
+def dump_snapshot(handle, path):
+    check(library().ashlar_dump_snapshot(handle, _bytes(path)))
+
+
+def set_memory_fraction(handle, fraction):
+    check(library().ashlar_set_memory_fraction(handle, fraction))
+
+
+def set_memory_limit(handle, size_bytes):
+    check(library().ashlar_set_memory_limit(handle, size_bytes))
+
+
+def start_recording(handle, path):
+    check(library().ashlar_start_recording(handle, _bytes(path)))
+
+
+def stop_recording(handle):
+    check(library().ashlar_stop_recording(handle))
