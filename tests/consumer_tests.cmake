@@ -73,6 +73,19 @@ if(ASHLAR_INSTALL)
   set_tests_properties(consumer.example PROPERTIES LABELS consumer TIMEOUT 900 PASS_REGULAR_EXPRESSION
                        "200 requests took 2 device calls, 320.00 MiB\nout of memory: 4.00 TiB requested")
   set_tests_properties(consumer.find_package consumer.example PROPERTIES FIXTURES_REQUIRED ashlar_install)
+  # The C interface alone: by CMake in a project of C, and by pkg-config.
+  ashlar_install_test(install_c ${PROJECT_BINARY_DIR} --component c)
+  set(c_prefix ${consumer_dir}/install_c_prefix)
+  set(c_works "2 requests took 1 device calls, 30 MiB")
+  add_test(NAME consumer.find_package_c
+           COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${PROJECT_SOURCE_DIR}/tests/consumer/c ${consumer_dir}/find_package_c
+                   --build-generator ${CMAKE_GENERATOR} --build-noclean --build-options -DCMAKE_PREFIX_PATH=${c_prefix}
+                   --test-command ${consumer_dir}/find_package_c/client)
+  add_test(NAME consumer.exports_c COMMAND bash -c "nm -D --defined-only $<TARGET_FILE:ashlar_c> | awk '$3 !~ /^ashlar_/ { \
+           print \"exports \" $3; bad = 1 } END { if (!bad) print NR \" names, all of ashlar.h\" }'")
+  set_tests_properties(consumer.exports_c PROPERTIES LABELS consumer PASS_REGULAR_EXPRESSION "[34][0-9] names, all of ashlar.h")
+  set_tests_properties(consumer.find_package_c PROPERTIES LABELS consumer TIMEOUT 300 FIXTURES_REQUIRED ashlar_install_c
+                       PASS_REGULAR_EXPRESSION "${c_works}")
   foreach(component allocator analyzer)
     ashlar_install_test(install_${component} ${PROJECT_BINARY_DIR} --component ${component})
     ashlar_consumer_test(find_package_${component} find_package ${component} "${${component}_works}"
@@ -87,6 +100,11 @@ if(ASHLAR_INSTALL)
   find_program(ASHLAR_PKG_CONFIG pkg-config)
   mark_as_advanced(ASHLAR_PKG_CONFIG)
   if(ASHLAR_PKG_CONFIG)
+    add_test(NAME consumer.pkg_config_c COMMAND bash -c "PKG_CONFIG_PATH=${c_prefix}/${CMAKE_INSTALL_LIBDIR}/pkgconfig; \
+export PKG_CONFIG_PATH; cc -D_POSIX_C_SOURCE=200809L '${CMAKE_CURRENT_SOURCE_DIR}/c/client.c' -o '${consumer_dir}/client_c' \
+$('${ASHLAR_PKG_CONFIG}' --cflags --libs ashlar) -Wl,-rpath,'${c_prefix}/${CMAKE_INSTALL_LIBDIR}' && '${consumer_dir}/client_c'")
+    set_tests_properties(consumer.pkg_config_c PROPERTIES LABELS consumer FIXTURES_REQUIRED ashlar_install_c
+                         PASS_REGULAR_EXPRESSION "${c_works}")
     ashlar_consumer_test(pkg_config pkg_config "allocator;analyzer" "${analyzer_works}"
                          -DCMAKE_PREFIX_PATH=${consumer_dir}/install_prefix)
     set_tests_properties(consumer.pkg_config PROPERTIES FIXTURES_REQUIRED ashlar_install)
