@@ -32,6 +32,7 @@ OVER = {  # environments that add to another one, and see all that it has
     'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),
     'deepspeed': ('torch-2.14.1', ['deepspeed', 'setuptools', 'ninja']),
     'cupy': ('torch-2.14.1', ['cupy-cuda13x']),
+    'one-pool': ('torch-2.14.1', ['numba-cuda[cu13]', 'cupy-cuda13x']),
 }
 MOST_SECONDS = 1500  # of one installation
 
