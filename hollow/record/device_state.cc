@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "hollow/record/real.h"
+#include "hollow/interpose/real.h"
 
 namespace ashlar::record {
 namespace {
@@ -13,7 +13,7 @@ template <typename Function>
 Function* Found(const char* symbol, std::atomic<Function*>& known) {
   Function* function = known.load(std::memory_order_acquire);
   if (function != nullptr) return function;
-  function = reinterpret_cast<Function*>(FindReal(symbol));
+  function = reinterpret_cast<Function*>(interpose::FindReal(symbol));
   known.store(function, std::memory_order_release);
   return function;
 }

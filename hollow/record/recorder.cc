@@ -19,7 +19,6 @@
 namespace ashlar::record {
 
 std::atomic<Recording> g_recording = Recording::kUnknown;
-thread_local int t_depth = 0;
 
 namespace {
 
@@ -154,7 +153,7 @@ void TellAllocation(const Caller& caller, const Asked& asked, std::uint64_t addr
   if (!writer) return;
   Row row = writer.Start('a');
   row.Decimal(std::int64_t{device}).Hex(address).Decimal(asked.bytes).Hex(asked.stream).Decimal(stack);
-  writer.Append(row.Text(TextOf(caller.name)));
+  writer.Append(row.Text(interpose::TextOf(caller.name)));
 }
 
 void TellFailure(const Caller& caller, const Asked& asked, int result) {
@@ -165,7 +164,7 @@ void TellFailure(const Caller& caller, const Asked& asked, int result) {
   if (!writer) return;
   Row row = writer.Start('o');
   row.Decimal(std::int64_t{device}).Decimal(asked.bytes).Decimal(memory.free_bytes).Decimal(memory.total_bytes);
-  row.Hex(asked.stream).Decimal(stack).Text(TextOf(caller.name)).Decimal(std::int64_t{result});
+  row.Hex(asked.stream).Decimal(stack).Text(interpose::TextOf(caller.name)).Decimal(std::int64_t{result});
   writer.Append(row);
 }
 
@@ -174,7 +173,7 @@ void TellFree(const Caller& caller, const void* pointer) {
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('d');
-  row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(stack).Text(TextOf(caller.name));
+  row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(stack).Text(interpose::TextOf(caller.name));
   writer.Append(row);
 }
 
@@ -189,7 +188,7 @@ void TellReset(const Caller& caller, int device) {
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('x');
-  writer.Append(row.Decimal(std::int64_t{device}).Text(TextOf(caller.name)));
+  writer.Append(row.Decimal(std::int64_t{device}).Text(interpose::TextOf(caller.name)));
 }
 
 void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle) {
@@ -198,7 +197,7 @@ void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle)
   if (!writer) return;
   Row row = writer.Start('c');
   row.Decimal(std::int64_t{asked.device}).Hex(handle).Decimal(asked.bytes).Decimal(stack);
-  writer.Append(row.Text(TextOf(caller.name)));
+  writer.Append(row.Text(interpose::TextOf(caller.name)));
 }
 
 void TellMapped(const Caller& caller, const Mapping& mapping) {
@@ -207,7 +206,7 @@ void TellMapped(const Caller& caller, const Mapping& mapping) {
   if (!writer) return;
   Row row = writer.Start('m');
   row.Hex(mapping.address).Decimal(mapping.bytes).Hex(mapping.handle).Decimal(mapping.offset).Decimal(stack);
-  writer.Append(row.Text(TextOf(caller.name)));
+  writer.Append(row.Text(interpose::TextOf(caller.name)));
 }
 
 void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t bytes) {
@@ -215,8 +214,13 @@ void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t byt
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   Row row = writer.Start('u');
-  row.Hex(address).Decimal(bytes).Decimal(stack).Text(TextOf(caller.name));
+  row.Hex(address).Decimal(bytes).Decimal(stack).Text(interpose::TextOf(caller.name));
   writer.Append(row);
 }
 
 }  // namespace ashlar::record
+
+// All calls are recorded, those of a library of ours above too.
+namespace ashlar::interpose {
+bool IsForOthers(const void*) { return true; }
+}  // namespace ashlar::interpose

@@ -13,33 +13,28 @@
 #include <atomic>
 #include <cstdint>
 
-#include "hollow/record/real.h"
+#include "hollow/interpose/outer_call.h"
+#include "hollow/interpose/real.h"
 
 namespace ashlar::record {
+
+using interpose::Name;
 
 // Unknown until the first call.
 enum class Recording : int { kUnknown, kOff, kOn };
 extern std::atomic<Recording> g_recording;
 Recording StartRecording();
 
-// How many recorded functions the thread is in.
-extern thread_local int t_depth;
-
 class OwnCall {
  public:
-  OwnCall() : is_outermost_(t_depth++ == 0) {}
-  ~OwnCall() { --t_depth; }
-  OwnCall(const OwnCall&) = delete;
-  OwnCall& operator=(const OwnCall&) = delete;
-
   bool is_recorded() const {
-    if (!is_outermost_) return false;
+    if (!call_.is_outermost()) return false;
     const Recording recording = g_recording.load(std::memory_order_acquire);
     return recording == Recording::kOn || (recording == Recording::kUnknown && StartRecording() == Recording::kOn);
   }
 
  private:
-  const bool is_outermost_;
+  const interpose::OuterCall call_;
 };
 
 struct Caller {

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "hollow/record/real.h"
+#include "hollow/interpose/real.h"
 
-using namespace ashlar::record;  // NOLINT: these are C functions
+using namespace ashlar::interpose;  // NOLINT: these are C functions
 
 namespace {
 
@@ -14,16 +14,19 @@ constexpr std::uint64_t kPerThread =
     2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, cudaEnablePerThreadDefaultStream
 constexpr int kNewest = 1 << 30;
 
-int HandedOut(int result, const char* name, void** function, int cuda_version, std::uint64_t flags) {
-  if (result != 0 || name == nullptr || function == nullptr || *function == nullptr) return result;
-  *function = HandOutDriver(name, cuda_version, (flags & kPerThread) != 0, *function);
-  return result;
-}
+struct Question {
+  const char* name;
+  void** function;
+  int cuda_version;
+  std::uint64_t flags;
+  const void* asker;  // where the answer goes
+};
 
-template <typename... Arguments>
-int Ask(Name of, Arguments... arguments) {
-  auto* real = reinterpret_cast<int (*)(Arguments...)>(RealOf(of));
-  return real == nullptr ? kNotSupported : real(arguments...);
+int HandedOut(int result, const Question& asked) {
+  if (result != 0 || asked.name == nullptr || asked.function == nullptr || *asked.function == nullptr) return result;
+  if (!IsForOthers(asked.asker)) return result;
+  *asked.function = HandOutDriver(asked.name, asked.cuda_version, (asked.flags & kPerThread) != 0, *asked.function);
+  return result;
 }
 
 }  // namespace
@@ -33,30 +36,31 @@ extern "C" {
 
 // Before CUDA 12 it has no status.
 int cuGetProcAddress(const char* name, void** function, int cuda_version, std::uint64_t flags) {
-  return HandedOut(Ask(Name::cuGetProcAddress, name, function, cuda_version, flags), name, function, cuda_version,
-                   flags);
+  return HandedOut(CallReal(Name::cuGetProcAddress, name, function, cuda_version, flags),
+                   {name, function, cuda_version, flags, ASHLAR_RETURN});
 }
 int cuGetProcAddress_v2(const char* name, void** function, int cuda_version, std::uint64_t flags, int* status) {
-  return HandedOut(Ask(Name::cuGetProcAddress_v2, name, function, cuda_version, flags, status), name, function,
-                   cuda_version, flags);
+  return HandedOut(CallReal(Name::cuGetProcAddress_v2, name, function, cuda_version, flags, status),
+                   {name, function, cuda_version, flags, ASHLAR_RETURN});
 }
 // The status came with CUDA 12; one argument more does no harm to one that takes none.
 int cudaGetDriverEntryPoint(const char* name, void** function, std::uint64_t flags, int* status) {
-  return HandedOut(Ask(Name::cudaGetDriverEntryPoint, name, function, flags, status), name, function, kNewest, flags);
+  return HandedOut(CallReal(Name::cudaGetDriverEntryPoint, name, function, flags, status),
+                   {name, function, kNewest, flags, ASHLAR_RETURN});
 }
 int cudaGetDriverEntryPoint_ptsz(const char* name, void** function, std::uint64_t flags, int* status) {
-  return HandedOut(Ask(Name::cudaGetDriverEntryPoint_ptsz, name, function, flags, status), name, function, kNewest,
-                   flags | kPerThread);
+  return HandedOut(CallReal(Name::cudaGetDriverEntryPoint_ptsz, name, function, flags, status),
+                   {name, function, kNewest, flags | kPerThread, ASHLAR_RETURN});
 }
 int cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version, std::uint64_t flags,
                                      int* status) {
-  return HandedOut(Ask(Name::cudaGetDriverEntryPointByVersion, name, function, version, flags, status), name, function,
-                   static_cast<int>(version), flags);
+  return HandedOut(CallReal(Name::cudaGetDriverEntryPointByVersion, name, function, version, flags, status),
+                   {name, function, static_cast<int>(version), flags, ASHLAR_RETURN});
 }
 int cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** function, unsigned version, std::uint64_t flags,
                                           int* status) {
-  return HandedOut(Ask(Name::cudaGetDriverEntryPointByVersion_ptsz, name, function, version, flags, status), name,
-                   function, static_cast<int>(version), flags | kPerThread);
+  return HandedOut(CallReal(Name::cudaGetDriverEntryPointByVersion_ptsz, name, function, version, flags, status),
+                   {name, function, static_cast<int>(version), flags | kPerThread, ASHLAR_RETURN});
 }
 
 #pragma GCC visibility pop
@@ -77,7 +81,7 @@ extern "C" {
 __attribute__((visibility("hidden"))) void* (*ashlar_real_dlsym)(void*, const char*) = nullptr;
 
 // Ours, or null: ask the real one.
-__attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle, const char* name) {
+__attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle, const char* name, const void* caller) {
   if (ashlar_real_dlsym == nullptr) {
     void* real = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
     if (real == nullptr) real = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
@@ -86,7 +90,7 @@ __attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle,
   if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) return nullptr;
   void* found = ashlar_real_dlsym(handle, name);
-  return found == nullptr ? nullptr : HandOut(name, found);
+  return found == nullptr || !IsForOthers(caller) ? nullptr : HandOut(name, found);
 }
 }
 
@@ -100,6 +104,7 @@ dlsym:
   pushq %rdi
   pushq %rsi
   subq $8, %rsp
+  movq 24(%rsp), %rdx
   call ashlar_handed_by_dlsym
   addq $8, %rsp
   popq %rsi

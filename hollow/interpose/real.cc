@@ -1,4 +1,4 @@
-#include "hollow/record/real.h"
+#include "hollow/interpose/real.h"
 
 #include <dlfcn.h>
 
@@ -8,15 +8,19 @@
 #include <cstdio>
 #include <cstring>
 
+#include "hollow/interpose/outer_call.h"
 #include "hollow/surfaces/real_library.h"
 
 // Their arguments are of no interest here.
 #define ASHLAR_NAME(name, driver_name, since, is_per_thread) \
   extern "C" __attribute__((visibility("hidden"))) void ashlar_own_##name();
-#include "hollow/record/recorded_names.inc"
+#include ASHLAR_STAND_INS
 #undef ASHLAR_NAME
 
-namespace ashlar::record {
+namespace ashlar::interpose {
+
+thread_local int t_depth = 0;
+
 namespace {
 
 struct Entry {
@@ -30,7 +34,7 @@ struct Entry {
 constexpr Entry kEntries[] = {
 #define ASHLAR_NAME(name, driver_name, since, is_per_thread) \
   {#name, ashlar_own_##name, driver_name, since, is_per_thread},
-#include "hollow/record/recorded_names.inc"
+#include ASHLAR_STAND_INS
 #undef ASHLAR_NAME
 };
 constexpr std::size_t kCount = sizeof(kEntries) / sizeof(kEntries[0]);
@@ -108,4 +112,4 @@ void* HandOutDriver(const char* driver_name, int cuda_version, bool is_per_threa
   return chosen == kCount ? found : HandOutAt(chosen, found);
 }
 
-}  // namespace ashlar::record
+}  // namespace ashlar::interpose
