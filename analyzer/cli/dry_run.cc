@@ -147,7 +147,7 @@ int RunDryRun(const DryRunFlags& flags) {
   if (!machine.ok()) return Fail(absl::IsUnavailable(machine.status()) ? kUnreadable : kUsage, machine.status());
   const absl::StatusOr<HollowFiles> files = FindHollowFiles();
   if (!files.ok()) return Fail(kUnreadable, files.status());
-  const FoundProgram found = FindProgram(flags.program.front(), /*is_preloaded=*/true);
+  const FoundProgram found = FindProgram(flags.program.front(), Under::kHollow);
   if (!found.why_not.empty()) return Fail(found.exit_code, absl::InvalidArgumentError(found.why_not));
   const absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
   if (!folder.ok()) return Fail(kUnreadable, folder.status());

@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr char kLibrary[] = "libashlar_hollow.so";
 constexpr char kRecordLibrary[] = "libashlar_record.so";
+constexpr char kServeLibrary[] = "libashlar_serve.so";
 constexpr char kVariable[] = "ASHLAR_HOLLOW_LIB";
 
 bool Exists(const fs::path& path) {
@@ -42,6 +43,14 @@ fs::path FoundLibrary() {
   return {};
 }
 
+std::string FoundBeside(const char* name) {
+  for (const fs::path& place : LibraryPlaces()) {
+    const fs::path library = place.parent_path() / name;
+    if (Exists(library)) return library.lexically_normal().string();
+  }
+  return "";
+}
+
 absl::Status Missing(const fs::path& what) {
   return absl::NotFoundError(absl::StrCat("the hollow device is not complete: ", what.string(), " is missing; set ",
                                           kVariable, " to a ", kLibrary, " that has it beside it"));
@@ -61,12 +70,14 @@ absl::StatusOr<std::string> FindPythonFolder() {
                                           kVariable, " to a ", kLibrary, " with python/ beside it"));
 }
 
-std::string FindRecordLibrary() {
-  for (const fs::path& place : LibraryPlaces()) {
-    const fs::path library = place.parent_path() / kRecordLibrary;
-    if (Exists(library)) return library.lexically_normal().string();
-  }
-  return "";
+std::string FindRecordLibrary() { return FoundBeside(kRecordLibrary); }
+
+absl::StatusOr<std::string> FindServeLibrary() {
+  std::string found = FoundBeside(kServeLibrary);
+  if (!found.empty()) return found;
+  return absl::NotFoundError(absl::StrCat("what serves is not here: looked for ", kServeLibrary, " in ",
+                                          LibraryPlaces().front().parent_path().lexically_normal().string(),
+                                          "; build the target ashlar_serve"));
 }
 
 std::string Preloaded(const std::string& first, const std::string& second) {

@@ -27,6 +27,9 @@ absl::StatusOr<std::string> FindPythonFolder();
 // libashlar_record.so, which lies beside the library; empty where it does not: native programs go unrecorded.
 std::string FindRecordLibrary();
 
+// libashlar_serve.so, from the same place; NotFound, in one line, where it is not there.
+absl::StatusOr<std::string> FindServeLibrary();
+
 // What LD_PRELOAD gets of two libraries, either of which may be empty.
 std::string Preloaded(const std::string& first, const std::string& second);
 

@@ -8,7 +8,8 @@ namespace ashlar::cli {
 
 LaunchLine SplitAtProgram(int argc, const char* const* argv) {
   LaunchLine out{argc};
-  const bool starts_one = argc > 1 && (std::strcmp(argv[1], "dry-run") == 0 || std::strcmp(argv[1], "record") == 0);
+  const auto is = [&](const char* command) { return std::strcmp(argv[1], command) == 0; };
+  const bool starts_one = argc > 1 && (is("dry-run") || is("record") || is("run-under"));
   for (int i = 2; starts_one && i < argc; ++i) {
     if (std::strcmp(argv[i], "--") != 0) continue;
     out.program.assign(argv + i + 1, argv + argc);

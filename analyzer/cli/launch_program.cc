@@ -92,14 +92,17 @@ bool GetsPrivileges(const std::string& path) {
   return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-std::string WhyNotServed(const std::string& path, const ElfFacts& elf) {
-  if (!elf.is_64_bit) return "a 32-bit program, which a hollow device does not serve";
+std::string WhyNotServed(const std::string& path, const ElfFacts& elf, Under under) {
+  const bool is_hollow = under == Under::kHollow;
+  if (!elf.is_64_bit) {
+    return absl::StrCat("a 32-bit program, which ", is_hollow ? "a hollow device does not serve" : "is not served");
+  }
   if (!elf.is_of_this_machine) return "a program for another processor";
   if (GetsPrivileges(path)) return "setuid, setgid or with capabilities: Linux preloads no library into it";
   if (!elf.has_interpreter) return "statically linked: no library can be preloaded into it";
   const bool has_runtime = std::any_of(elf.needed.begin(), elf.needed.end(),
                                        [](const std::string& name) { return absl::StartsWith(name, "libcudart.so"); });
-  if ((elf.has_device_code || elf.has_own_runtime) && !has_runtime) {
+  if (is_hollow && (elf.has_device_code || elf.has_own_runtime) && !has_runtime) {
     return "it brings its own CUDA runtime, which a hollow device does not serve: build it with nvcc -cudart shared";
   }
   return "";
@@ -121,14 +124,15 @@ std::vector<std::string> InterpretersOf(absl::string_view script) {
   return out;
 }
 
-std::string WhyNot(const std::string& path, int scripts) {
+std::string WhyNot(const std::string& path, Under under, int scripts) {
   const MappedFile file(path);
-  if (const std::optional<ElfFacts> elf = ReadElf(file.bytes()); elf.has_value()) return WhyNotServed(path, *elf);
+  if (const std::optional<ElfFacts> elf = ReadElf(file.bytes()); elf.has_value())
+    return WhyNotServed(path, *elf, under);
   if (!absl::StartsWith(file.bytes(), "#!") || scripts == kMostScripts) return "";
   for (const std::string& interpreter : InterpretersOf(file.bytes())) {
     const FoundProgram found = Located(interpreter);
     if (!found.why_not.empty()) continue;  // Linux, or env, says it better
-    if (const std::string why = WhyNot(found.path, scripts + 1); !why.empty()) {
+    if (const std::string why = WhyNot(found.path, under, scripts + 1); !why.empty()) {
       return absl::StrCat(why, " (its interpreter ", interpreter, ")");
     }
   }
@@ -137,10 +141,10 @@ std::string WhyNot(const std::string& path, int scripts) {
 
 }  // namespace
 
-FoundProgram FindProgram(const std::string& name, bool is_preloaded) {
+FoundProgram FindProgram(const std::string& name, Under under) {
   FoundProgram found = Located(name);
-  if (!found.why_not.empty() || !is_preloaded) return found;
-  const std::string why = WhyNot(found.path, 0);
+  if (!found.why_not.empty() || under == Under::kNothing) return found;
+  const std::string why = WhyNot(found.path, under, 0);
   if (why.empty()) return found;
   return {found.path, absl::StrCat(name, ": ", why), kNotServed};
 }

@@ -1,11 +1,12 @@
 // Finds a program as a shell does, and says whether a preloaded library can reach it.
 //
-//   FoundProgram found = FindProgram("python", /*is_preloaded=*/true);
+//   FoundProgram found = FindProgram("python", Under::kHollow);
 //   if (!found.why_not.empty()) return Fail(found.exit_code, absl::InvalidArgumentError(found.why_not));
 //   execve(found.path.c_str(), ...);
 //
 // Not served, and not started: 32-bit programs, setuid and setgid ones (the dynamic linker preloads nothing for them),
-// statically linked ones, those that bring a CUDA runtime of their own. A script is judged by its interpreter.
+// statically linked ones; over the hollow device those that bring a CUDA runtime of their own. A script is judged by
+// its interpreter.
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_PROGRAM_H_
 #define ASHLAR_ANALYZER_CLI_LAUNCH_PROGRAM_H_
 
@@ -23,8 +24,11 @@ struct FoundProgram {
   int exit_code = 0;         // where it cannot
 };
 
+// What must reach the program: nothing, a library that is preloaded, or the hollow device.
+enum class Under { kNothing, kLibrary, kHollow };
+
 // `name` without a slash is looked up in PATH.
-FoundProgram FindProgram(const std::string& name, bool is_preloaded);
+FoundProgram FindProgram(const std::string& name, Under under);
 
 }  // namespace ashlar::cli
 

@@ -1,7 +1,10 @@
 #include "analyzer/cli/launch_under.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +15,7 @@
 #include "analyzer/cli/launch_line.h"
 #include "analyzer/cli/launch_program.h"
 #include "analyzer/cli/launch_run.h"
+#include "analyzer/cli/launch_served.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/report/text.h"
 
@@ -45,28 +49,54 @@ int FinishRecord(const UnderFlags& flags, int code, const RunResults& results) {
   return code;
 }
 
+bool IsOverHollow() {
+  const char* run = std::getenv("ASHLAR_HOLLOW_RUN");
+  return run != nullptr && *run != '\0';
+}
+
+FoundProgram Find(const UnderFlags& flags) {
+  const Under under = !flags.serves ? Under::kNothing : IsOverHollow() ? Under::kHollow : Under::kLibrary;
+  return FindProgram(flags.program.front(), under);
+}
+
+// Of the libraries the recorder stands above: it sees what the program asks for, the other one serves that.
+absl::StatusOr<std::map<std::string, std::string>> EnvironmentOf(const UnderFlags& flags, const std::string& folder) {
+  std::map<std::string, std::string> out;
+  std::string preloaded;
+  if (flags.records) {
+    const absl::StatusOr<std::string> python = FindPythonFolder();
+    if (!python.ok()) return python.status();
+    out["ASHLAR_RECORD"] = folder;
+    out["PYTHONPATH"] = Prepended("PYTHONPATH", *python);
+    preloaded = FindRecordLibrary();
+    if (flags.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
+  }
+  if (flags.serves) {
+    const absl::StatusOr<std::string> library = FindServeLibrary();
+    if (!library.ok()) return library.status();
+    out["ASHLAR_SERVED"] = folder;
+    preloaded = Preloaded(preloaded, *library);
+    if (flags.conf.has_value()) out["ASHLAR_CONF"] = *flags.conf;
+  }
+  if (!preloaded.empty()) out["LD_PRELOAD"] = Prepended("LD_PRELOAD", preloaded);
+  return out;
+}
+
 }  // namespace
 
 int RunUnder(const UnderFlags& flags) {
   if (absl::Status status = NeedsProgram(flags.command, flags.program); !status.ok()) return Fail(kUsage, status);
-  const absl::StatusOr<std::string> python = FindPythonFolder();
-  if (!python.ok()) return Fail(kUnreadable, python.status());
-  const FoundProgram found = FindProgram(flags.program.front(), /*is_preloaded=*/false);
+  const FoundProgram found = Find(flags);
   if (!found.why_not.empty()) return Fail(found.exit_code, absl::InvalidArgumentError(found.why_not));
   const absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
   if (!folder.ok()) return Fail(kUnreadable, folder.status());
   SignalRelay relay((*folder)->path());
-  Launch launch;
-  launch.path = found.path;
-  launch.arguments = flags.program;
-  launch.environment = {{"ASHLAR_RECORD", (*folder)->path()}, {"PYTHONPATH", Prepended("PYTHONPATH", *python)}};
-  if (const std::string library = FindRecordLibrary(); !library.empty()) {
-    launch.environment["LD_PRELOAD"] = Prepended("LD_PRELOAD", library);
-  }
-  if (flags.history.has_value()) launch.environment["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
-  const absl::StatusOr<int> code = RunProgram(launch, relay);
+  absl::StatusOr<std::map<std::string, std::string>> environment = EnvironmentOf(flags, (*folder)->path());
+  if (!environment.ok()) return Fail(kUnreadable, environment.status());
+  const absl::StatusOr<int> code = RunProgram({found.path, flags.program, *std::move(environment)}, relay);
   if (!code.ok()) return Fail(kUnreadable, code.status());
-  return FinishRecord(flags, *code, ReadResults((*folder)->path()));
+  if (flags.serves) Say(ToText(ReadServed((*folder)->path())));
+  return flags.records ? FinishRecord(flags, *code, ReadResults((*folder)->path())) : *code;
 }
 
 }  // namespace ashlar::cli

@@ -13,6 +13,7 @@
 #include "analyzer/cli/record.h"
 #include "analyzer/cli/replay.h"
 #include "analyzer/cli/run.h"
+#include "analyzer/cli/run_under.h"
 #include "analyzer/cli/sweep.h"
 #include "analyzer/cli/terminal.h"
 
@@ -34,5 +35,6 @@ int main(int argc, char** argv) {
   AddRun(line);
   AddDryRun(line, launch.program);
   AddRecord(line, launch.program);
+  AddRunUnder(line, launch.program);
   return line.Run(launch.argc, argv);
 }

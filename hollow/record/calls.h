@@ -14,13 +14,15 @@
 
 namespace ashlar::record {
 
+using interpose::CallReal;
+
 inline std::uint64_t NumberOf(const void* handle) { return reinterpret_cast<std::uint64_t>(handle); }
 
 // `asked` is called afterwards, when a pitch is known. A call without a place for the answer only fails.
 template <typename Pointer, typename AskedOf, typename... Arguments>
 int Allocate(const Caller& caller, Pointer** pointer, AskedOf asked, Arguments... arguments) {
   const OwnCall own;
-  const int result = interpose::CallReal(caller.name, arguments...);
+  const int result = CallReal(caller.name, arguments...);
   if (!own.is_recorded() || pointer == nullptr) return result;
   if (result == 0) {
     TellAllocation(caller, asked(), NumberOf(*pointer));
@@ -38,7 +40,7 @@ int Free(const Caller& caller, void* pointer, Arguments... arguments) {
   const OwnCall own;
   const bool is_recorded = pointer != nullptr && own.is_recorded();
   if (is_recorded) TellFree(caller, pointer);
-  const int result = interpose::CallReal(caller.name, arguments...);
+  const int result = CallReal(caller.name, arguments...);
   if (is_recorded && result != 0 && !IsShutDown(result)) TellKept(pointer, result);
   return result;
 }

@@ -58,7 +58,7 @@ int cuMemFreeAsync_ptsz(void* pointer, void* stream) {
 
 int cuMemCreate(std::uint64_t* handle, std::size_t bytes, const abi::AllocationProp* prop, unsigned long long flags) {
   const OwnCall own;
-  const int result = interpose::CallReal(Name::cuMemCreate, handle, bytes, prop, flags);
+  const int result = CallReal(Name::cuMemCreate, handle, bytes, prop, flags);
   if (!own.is_recorded() || handle == nullptr || prop == nullptr) return result;
   const Caller caller = {Name::cuMemCreate, ASHLAR_RETURN};
   const bool is_on_device = prop->location.type == kDeviceLocation;
@@ -70,7 +70,7 @@ int cuMemCreate(std::uint64_t* handle, std::size_t bytes, const abi::AllocationP
 int cuMemMap(std::uint64_t address, std::size_t bytes, std::size_t offset, std::uint64_t handle,
              unsigned long long flags) {
   const OwnCall own;
-  const int result = interpose::CallReal(Name::cuMemMap, address, bytes, offset, handle, flags);
+  const int result = CallReal(Name::cuMemMap, address, bytes, offset, handle, flags);
   if (own.is_recorded() && result == 0) {
     TellMapped({Name::cuMemMap, ASHLAR_RETURN}, {address, bytes, offset, handle});
   }
@@ -80,14 +80,14 @@ int cuMemUnmap(std::uint64_t address, std::size_t bytes) {
   const OwnCall own;
   const bool is_recorded = own.is_recorded();
   if (is_recorded) TellUnmapped({Name::cuMemUnmap, ASHLAR_RETURN}, address, bytes);
-  const int result = interpose::CallReal(Name::cuMemUnmap, address, bytes);
+  const int result = CallReal(Name::cuMemUnmap, address, bytes);
   if (is_recorded && result != 0 && !IsShutDown(result)) TellKept(reinterpret_cast<void*>(address), result);
   return result;
 }
 
 int cuDevicePrimaryCtxReset_v2(int device) {
   const OwnCall own;
-  const int result = interpose::CallReal(Name::cuDevicePrimaryCtxReset_v2, device);
+  const int result = CallReal(Name::cuDevicePrimaryCtxReset_v2, device);
   if (own.is_recorded() && result == 0) TellReset({Name::cuDevicePrimaryCtxReset_v2, ASHLAR_RETURN}, device);
   return result;
 }

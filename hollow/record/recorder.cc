@@ -1,16 +1,15 @@
 #include "hollow/record/recorder.h"
 
-#include <link.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "hollow/interpose/torch_look.h"
 #include "hollow/record/device_state.h"
 #include "hollow/record/log.h"
 #include "hollow/record/row.h"
@@ -26,23 +25,6 @@ std::int64_t MicrosecondsOf(clockid_t clock) {
   timespec now = {};
   clock_gettime(clock, &now);
   return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
-}
-
-// One look at what is loaded: stops at once where nothing came since the last one.
-struct Look {
-  unsigned long long* loaded;  // by the last look
-  bool is_first = true;
-  bool has_torch = false;
-};
-
-int LookAtLibrary(dl_phdr_info* info, std::size_t, void* data) {
-  auto* look = static_cast<Look*>(data);
-  if (look->is_first && *look->loaded == info->dlpi_adds) return 1;
-  look->is_first = false;
-  *look->loaded = info->dlpi_adds;
-  const bool is_torch = info->dlpi_name != nullptr && std::strstr(info->dlpi_name, "libc10_cuda.so") != nullptr;
-  look->has_torch = look->has_torch || is_torch;
-  return 0;
 }
 
 struct Recorder {
@@ -62,8 +44,8 @@ struct Recorder {
 };
 
 std::mutex g_mutex;
-unsigned long long g_loaded = 0;  // libraries that were looked at
-Recorder* g_recorder = nullptr;   // never destroyed: programs call CUDA until their very end
+interpose::TorchLook g_torch;
+Recorder* g_recorder = nullptr;  // never destroyed: programs call CUDA until their very end
 
 void BeforeFork() { g_mutex.lock(); }
 void InParent() { g_mutex.unlock(); }
@@ -75,19 +57,12 @@ void InChild() {
   g_mutex.unlock();
 }
 
-// With the lock held. PyTorch may come after the first rows.
-bool TorchCame() {
-  Look look{&g_loaded};
-  dl_iterate_phdr(LookAtLibrary, &look);
-  return look.has_torch;
-}
-
 // Holds the lock while a row is written; false where nothing is recorded any more.
 class Writer {
  public:
   enum class Look { kForTorch, kNot };
   explicit Writer(Look look) : lock_(g_mutex) {
-    if (look == Look::kNot || g_recorder == nullptr || !TorchCame()) return;
+    if (look == Look::kNot || g_recorder == nullptr || !g_torch.HasTorch()) return;
     Row row('t');
     g_recorder->log.Append(row.Decimal(g_recorder->Now()).Finish());
     g_recording = Recording::kOff;
@@ -139,7 +114,7 @@ Recording StartRecording() {
   if (g_recording != Recording::kUnknown) return g_recording;
   static const bool is_watched = pthread_atfork(BeforeFork, InParent, InChild) == 0;
   const char* folder = std::getenv("ASHLAR_RECORD");
-  const bool is_on = is_watched && folder != nullptr && *folder != '\0' && !TorchCame();
+  const bool is_on = is_watched && folder != nullptr && *folder != '\0' && !g_torch.HasTorch();
   if (is_on) g_recorder = new Recorder(folder);
   g_recording = is_on ? Recording::kOn : Recording::kOff;
   return g_recording;

@@ -57,7 +57,7 @@ int cudaFreeAsync_ptsz(void* pointer, void* stream) {
 int cudaDeviceReset() {
   const OwnCall own;
   const int device = own.is_recorded() ? CurrentDevice() : 0;
-  const int result = interpose::CallReal(Name::cudaDeviceReset);
+  const int result = CallReal(Name::cudaDeviceReset);
   if (own.is_recorded() && result == 0) TellReset({Name::cudaDeviceReset, ASHLAR_RETURN}, device);
   return result;
 }

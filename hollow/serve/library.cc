@@ -1,0 +1,101 @@
+#include "hollow/serve/library.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "hollow/interpose/real.h"
+
+namespace ashlar::serve {
+namespace {
+
+const std::string& FileName() {
+  static const std::string& name = *new std::string("libashlar.so." + std::to_string(ASHLAR_ABI_VERSION));
+  return name;
+}
+
+std::string OwnFolder() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<void*>(&TheAshlar), &info) == 0 || info.dli_fname == nullptr) return ".";
+  const std::string path = info.dli_fname;
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+// One that the process has already, else one that was built or installed with this library, else the system's.
+void* Open() {
+  const std::string& name = FileName();
+  if (void* loaded = dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD); loaded != nullptr) return loaded;
+  const std::string folder = OwnFolder();
+  for (const char* place : {"/", "/../", "/../lib/"}) {
+    void* found = dlopen((folder + place + name).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (found != nullptr) return found;
+  }
+  return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+template <typename Function>
+bool Take(void* library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(library, name));
+  return function != nullptr;
+}
+
+bool TakeAll(void* library, Ashlar& out) {
+  return Take(library, "ashlar_last_error", out.last_error) &&
+         Take(library, "ashlar_process_allocator", out.process_allocator) &&
+         Take(library, "ashlar_allocate", out.allocate) && Take(library, "ashlar_free", out.free) &&
+         Take(library, "ashlar_record_stream", out.record_stream) &&
+         Take(library, "ashlar_find_block", out.find_block) && Take(library, "ashlar_holds", out.holds) &&
+         Take(library, "ashlar_get_statistics", out.get_statistics);
+}
+
+// No lock is held while a library is loaded: one that allocates while it is loaded itself holds the linker's.
+std::atomic<const Ashlar*> g_ashlar = nullptr;
+std::atomic<bool> g_is_missing = false;
+
+}  // namespace
+
+const Ashlar* TheAshlar() {
+  const Ashlar* known = g_ashlar.load(std::memory_order_acquire);
+  if (known != nullptr || g_is_missing.load(std::memory_order_relaxed)) return known;
+  void* library = Open();
+  const char* why_not = library == nullptr ? dlerror() : nullptr;
+  auto* found = new Ashlar;
+  if (library == nullptr || !TakeAll(library, *found)) {
+    delete found;
+    if (g_is_missing.exchange(true)) return nullptr;
+    Say("nothing is served: %s (it belongs beside libashlar_serve.so, or into ../lib)",
+        why_not != nullptr ? why_not : (FileName() + " is of another version").c_str());
+    return nullptr;
+  }
+  if (g_ashlar.compare_exchange_strong(known, found, std::memory_order_acq_rel)) return found;
+  delete found;  // another thread was first
+  return known;
+}
+
+bool IsOfAshlar(const void* address) {
+  Dl_info info = {};
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return false;
+  const char* slash = std::strrchr(info.dli_fname, '/');
+  return std::strncmp(slash == nullptr ? info.dli_fname : slash + 1, "libashlar.so", std::strlen("libashlar.so")) == 0;
+}
+
+void Say(const char* format, ...) {
+  char text[1024];
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  std::fprintf(stderr, "ashlar: %s\n", text);
+}
+
+}  // namespace ashlar::serve
+
+// The allocator's own calls are for the driver, or for what is preloaded below.
+namespace ashlar::interpose {
+bool IsForOthers(const void* caller) { return !serve::IsOfAshlar(caller); }
+}  // namespace ashlar::interpose

@@ -1,0 +1,201 @@
+#include "hollow/serve/requests.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "hollow/interpose/torch_look.h"
+#include "hollow/serve/counter.h"
+#include "hollow/serve/homes.h"
+#include "hollow/serve/library.h"
+#include "hollow/serve/real_memory.h"
+#include "hollow/serve/streams.h"
+#include "hollow/serve/waits.h"
+
+namespace ashlar::serve {
+namespace {
+
+enum class Serving : int { kUnknown, kOff, kOn };
+std::atomic<Serving> g_serving = Serving::kUnknown;
+std::atomic<bool> g_streams_are_pools = false;
+interpose::TorchLook g_torch;
+
+void BeforeFork() {
+  LockStreams();
+  LockDeferred();
+}
+void AfterFork() {
+  UnlockDeferred();
+  UnlockStreams();
+}
+// CUDA does not work in the child of a process that used it: what it answers is the real functions' to say.
+void InChild() {
+  LoseAllHomes();
+  CountAnew();
+  AfterFork();
+}
+
+bool Start() {
+  static const bool is_watched = pthread_atfork(BeforeFork, AfterFork, InChild) == 0;
+  Serving unknown = Serving::kUnknown;
+  g_serving.compare_exchange_strong(unknown, is_watched ? Serving::kOn : Serving::kOff);
+  return g_serving == Serving::kOn;
+}
+
+void LeaveToTorch() {
+  if (g_serving.exchange(Serving::kOff) == Serving::kOff) return;
+  Count(&ServedCounts::has_torch);
+  Say("PyTorch is in this process: it has an allocator of its own, and is left to it");
+}
+
+// Whether anything new may be served.
+bool MayServe() {
+  const Serving serving = g_serving.load(std::memory_order_acquire);
+  if (serving == Serving::kOff || (serving == Serving::kUnknown && !Start())) return false;
+  if (!g_torch.HasTorch()) [[likely]]
+    return true;
+  LeaveToTorch();
+  return false;
+}
+
+// A null stream serves all: a block is free there only when everything is done.
+constexpr Driver::Stream kEveryStream = nullptr;
+
+bool Allocate(Home* home, std::size_t bytes, Driver::Stream stream, void** out) {
+  void* memory = nullptr;
+  if (home == nullptr || TheAshlar()->allocate(home->allocator, bytes, stream, &memory) != ASHLAR_OK) {
+    Count(&ServedCounts::passed_allocations);
+    return false;
+  }
+  *out = memory;
+  Count(&ServedCounts::served_allocations);
+  return true;
+}
+
+// The runtime makes its context current only when it needs it: before CUDA 12 that is after cudaSetDevice.
+Home* HomeOfRuntime() {
+  int device = 0;
+  if (cuda.runtime_device(&device) != 0) return nullptr;
+  Home* home = OpenHome(device) == nullptr ? nullptr : CurrentHome(Opening::kNever);
+  if (home != nullptr && home->device == device) return home;
+  if (RealFree(Door::kRuntime, nullptr) != 0) return nullptr;
+  home = CurrentHome(Opening::kIfNeeded);
+  return home != nullptr && home->device == device ? home : nullptr;
+}
+
+Home* HomeFor(Door door) { return door == Door::kRuntime ? HomeOfRuntime() : CurrentHome(Opening::kIfNeeded); }
+
+// In a capture a free is forbidden or not by the thread's mode: CUDA says so of memory that is nobody's.
+int TryInCapture(Door door) {
+  void* memory = nullptr;
+  const int result = RealAllocation(door, 1, &memory);
+  return result != 0 ? result : RealFree(door, memory);
+}
+
+Freed Done(int result) {
+  if (result == 0) Count(&ServedCounts::served_frees);
+  return {Freed::Kind::kDone, result};
+}
+
+Freed Released(Home& home, void* pointer) {
+  if (TheAshlar()->free(home.allocator, pointer) != ASHLAR_OK) return {Freed::Kind::kInvalid};
+  return Done(0);
+}
+
+bool IsLive(const void* pointer) {
+  OwnBlock block;
+  return FindOwnBlock(pointer, block) && block.address == reinterpret_cast<std::uint64_t>(pointer);
+}
+
+Home* HomeOf(const void* pointer) {
+  Home* home = pointer == nullptr ? nullptr : HomeHolding(pointer);
+  if (home == nullptr && pointer != nullptr) Count(&ServedCounts::passed_frees);
+  return home;
+}
+
+}  // namespace
+
+bool ServeAllocation(Door door, std::size_t bytes, void** out) {
+  if (out == nullptr || bytes == 0 || !MayServe()) return false;
+  FreeDeferred();
+  if (IsCapturing()) {  // forbidden or not: CUDA's to say
+    Count(&ServedCounts::passed_allocations);
+    return false;
+  }
+  return Allocate(HomeFor(door), bytes, kEveryStream, out);
+}
+
+bool ServeStreamAllocation(std::size_t bytes, Driver::Stream stream, void** out) {
+  if (out == nullptr || bytes == 0 || !MayServe()) return false;
+  FreeDeferred();
+  const bool is_pools = g_streams_are_pools.load(std::memory_order_relaxed);
+  Home* home = nullptr;
+  if (!is_pools && NumberOf(stream) != kPerThreadStream && !IsCapturing()) {
+    home = HomeOfStream(stream, Opening::kIfNeeded);
+  }
+  if (home != nullptr && MeetStream(stream) && WaitForDevice(Door::kDriver, *home) != 0) home = nullptr;
+  return Allocate(home, bytes, stream, out);
+}
+
+Freed ServeFree(Door door, void* pointer) {
+  Home* home = HomeOf(pointer);
+  if (home == nullptr) return {};
+  if (IsCapturing()) {
+    if (!IsLive(pointer)) return {Freed::Kind::kInvalid};
+    const int result = TryInCapture(door);
+    if (result == 0) FreeAfterCapture(*home, pointer);
+    return Done(result);
+  }
+  FreeDeferred();
+  const int result = WaitForDevice(door, *home);
+  return result != 0 ? Done(result) : Released(*home, pointer);
+}
+
+Freed ServeStreamFree(void* pointer, Driver::Stream stream) {
+  Home* home = HomeOf(pointer);
+  if (home == nullptr) return {};
+  if (IsCapturing()) {
+    int status = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
+    const bool is_known = cuda.stream_is_capturing(stream, &status) == 0;
+    // A node of a graph frees memory of that graph, which ours is not.
+    if (!is_known || status != 0 || !IsLive(pointer)) return {Freed::Kind::kInvalid};
+    FreeAfterCapture(*home, pointer);
+    return Done(0);
+  }
+  FreeDeferred();
+  if (HomeOfStream(stream, Opening::kNever) != home) {  // of another device, whose events are not this one's
+    const int result = cuda.stream_synchronize(stream);
+    return result != 0 ? Done(result) : Released(*home, pointer);
+  }
+  if (TheAshlar()->record_stream(home->allocator, pointer, stream) != ASHLAR_OK) return {Freed::Kind::kInvalid};
+  return Released(*home, pointer);
+}
+
+void LeaveStreamsToPools() {
+  if (g_streams_are_pools.exchange(true) || g_serving.load() == Serving::kOff) return;
+  Say("the program manages CUDA's memory pools itself: what it allocates by streams is left to them");
+}
+
+void NotePeer(int device, int peer) { AddPeer(device, peer); }
+
+bool FindOwnBlock(const void* address, OwnBlock& out) {
+  const Home* home = address == nullptr ? nullptr : HomeHolding(address);
+  if (home == nullptr) return false;
+  ashlar_block block = {};
+  block.struct_size = sizeof(block);
+  if (TheAshlar()->find_block(home->allocator, address, &block) != ASHLAR_OK) return false;
+  out = {reinterpret_cast<std::uint64_t>(block.address), block.requested_bytes};
+  return true;
+}
+
+std::uint64_t CachedBytes() {
+  const Home* home = CurrentHome(Opening::kNever);
+  ashlar_statistics now = {};
+  now.struct_size = sizeof(now);
+  if (home == nullptr || TheAshlar()->get_statistics(home->allocator, &now) != ASHLAR_OK) return 0;
+  return now.reserved_bytes > now.active_bytes ? now.reserved_bytes - now.active_bytes : 0;
+}
+
+void ForgetDevice(int device) { LoseHome(device); }
+
+}  // namespace ashlar::serve

@@ -1,0 +1,60 @@
+// What a program asks for, as it is served. docs/guide/run-under.md says why each is right.
+//
+//   const OuterCall call;
+//   if (call.is_outermost() && ServeAllocation(Door::kRuntime, bytes, pointer)) return 0;
+//   return CallReal(Name::cudaMalloc, pointer, bytes);
+//
+// Whatever is not served is the real function's to answer, errors included, so that the program sees CUDA's own.
+// Thread rule: any thread; only from an outermost call.
+#ifndef ASHLAR_HOLLOW_SERVE_REQUESTS_H_
+#define ASHLAR_HOLLOW_SERVE_REQUESTS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hollow/serve/driver.h"
+
+namespace ashlar::serve {
+
+// cudaMalloc and cuMemAlloc: memory that every stream may use at once. False: not served.
+bool ServeAllocation(Door door, std::size_t bytes, void** out);
+// cudaMallocAsync and cuMemAllocAsync: memory for work on `stream`, which Named has given its name.
+bool ServeStreamAllocation(std::size_t bytes, Driver::Stream stream, void** out);
+
+struct Freed {
+  enum class Kind {
+    kForeign,  // not ours: the real function frees it
+    kInvalid,  // in our memory, and no block that is live begins there: the real function must not see the address
+    kDone,
+  };
+  Kind kind = Kind::kForeign;
+  int result = 0;  // where it is done
+};
+
+// cudaFree and cuMemFree: waits for the device, as they do.
+Freed ServeFree(Door door, void* pointer);
+// cudaFreeAsync and cuMemFreeAsync: in the order of the stream.
+Freed ServeStreamFree(void* pointer, Driver::Stream stream);
+
+// The program manages CUDA's memory pools itself: what it allocates by streams is theirs from now on.
+void LeaveStreamsToPools();
+
+// `device` may use the memory of `peer` from now on.
+void NotePeer(int device, int peer);
+
+// A live block of ours that holds the address.
+struct OwnBlock {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  // that were asked for
+};
+bool FindOwnBlock(const void* address, OwnBlock& out);
+
+// Of the current context: bytes that a request can have without the device.
+std::uint64_t CachedBytes();
+
+// Before a device is reset, by its ordinal.
+void ForgetDevice(int device);
+
+}  // namespace ashlar::serve
+
+#endif  // ASHLAR_HOLLOW_SERVE_REQUESTS_H_
