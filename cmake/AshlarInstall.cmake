@@ -5,7 +5,8 @@
 #   adapters_nvtx   NVTX ranges as scopes of recordings, where the toolkit has NVTX
 #   analyzer        libashlar_analyzer, which has an allocator of its own inside, and <ashlar/explain.h>: needs zlib too
 #   program         bin/ashlar
-#   hollow          lib/ashlar: the hollow device of `ashlar dry-run`, and <ashlar/hollow.h>
+#   hollow          lib/ashlar: what `ashlar dry-run`, `record` and `run-under` preload, and <ashlar/hollow.h>; what
+#                   `run-under --serve` preloads opens the library of component c
 #
 # `cmake --install build --component NAME` needs no more than that component built; without one, what was built is
 # installed. tests/consumer holds this to its word.
@@ -78,7 +79,7 @@ if(TARGET ashlar_adapters_nvtx)
 endif()
 # The program looks for it in ../lib/ashlar, wherever both lie.
 set(ashlar_hollow_dir lib/ashlar)
-install(TARGETS ashlar_hollow ashlar_record LIBRARY DESTINATION ${ashlar_hollow_dir} COMPONENT hollow OPTIONAL)
+install(TARGETS ashlar_hollow ashlar_record ashlar_serve LIBRARY DESTINATION ${ashlar_hollow_dir} COMPONENT hollow OPTIONAL)
 install(TARGETS ashlar_hollow_shim_cuda ashlar_hollow_shim_nvidia-ml
         LIBRARY DESTINATION ${ashlar_hollow_dir}/shims COMPONENT hollow OPTIONAL NAMELINK_SKIP)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/hollow/python DESTINATION ${ashlar_hollow_dir} COMPONENT hollow

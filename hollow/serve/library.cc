@@ -18,25 +18,9 @@ const std::string& FileName() {
   return name;
 }
 
-std::string OwnFolder() {
-  Dl_info info = {};
-  if (dladdr(reinterpret_cast<void*>(&TheAshlar), &info) == 0 || info.dli_fname == nullptr) return ".";
-  const std::string path = info.dli_fname;
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
-}
-
-// One that the process has already, else one that was built or installed with this library, else the system's.
-void* Open() {
-  const std::string& name = FileName();
-  if (void* loaded = dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD); loaded != nullptr) return loaded;
-  const std::string folder = OwnFolder();
-  for (const char* place : {"/", "/../", "/../lib/"}) {
-    void* found = dlopen((folder + place + name).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (found != nullptr) return found;
-  }
-  return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-}
+// One that the process has already, else the one that was built or installed with this library (its run path says
+// where).
+void* Open() { return dlopen(FileName().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
 
 template <typename Function>
 bool Take(void* library, const char* name, Function*& function) {
@@ -68,7 +52,7 @@ const Ashlar* TheAshlar() {
   if (library == nullptr || !TakeAll(library, *found)) {
     delete found;
     if (g_is_missing.exchange(true)) return nullptr;
-    Say("nothing is served: %s (it belongs beside libashlar_serve.so, or into ../lib)",
+    Say("nothing is served: %s: install it beside libashlar_serve.so",
         why_not != nullptr ? why_not : (FileName() + " is of another version").c_str());
     return nullptr;
   }
