@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
@@ -31,6 +32,7 @@ struct DryRunFlags {
   MachineFlags machine;
   std::optional<std::string> conf;
   std::optional<std::uint64_t> history;
+  std::string calls;
   bool skip_init = false;
   bool reproducible = false;
   std::string output;
@@ -48,6 +50,7 @@ std::map<std::string, std::string> EnvironmentOf(const DryRunFlags& flags, const
       {"TRITON_LIBCUDA_PATH", files.drivers},
   };
   if (flags.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
+  if (!flags.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = flags.calls;
   if (flags.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
   if (flags.reproducible) {
     out["ASHLAR_REPRODUCIBLE"] = "1";
@@ -141,6 +144,11 @@ int FinishDryRun(const DryRunFlags& flags, RunReport report) {
   return report.exit_code == kOk && (!is_kept || !is_printed) ? kUnreadable : report.exit_code;
 }
 
+// Processes add to the file.
+absl::Status ClearCalls(const std::string& file) {
+  return file.empty() || absl::StrContains(file, "%p") ? absl::OkStatus() : WriteFile(file, "");
+}
+
 int RunDryRun(const DryRunFlags& flags) {
   if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
   absl::StatusOr<Machine> machine = ReadMachine(flags.machine);
@@ -155,6 +163,7 @@ int RunDryRun(const DryRunFlags& flags) {
   if (absl::Status status = WriteFile((*folder)->path() + "/machine", machine->text); !status.ok()) {
     return Fail(kUnreadable, status);
   }
+  if (absl::Status status = ClearCalls(flags.calls); !status.ok()) return Fail(kUnreadable, status);
   const absl::StatusOr<int> code =
       RunProgram({found.path, flags.program, EnvironmentOf(flags, *files, (*folder)->path()),
                   /*has_fixed_addresses=*/flags.reproducible, /*prints_to_stderr=*/flags.json},
@@ -178,6 +187,8 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   AddMachineFlags(app, flags->machine);
   app.Add("--conf", flags->conf, "settings, put into PYTORCH_CUDA_ALLOC_CONF");
   app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
+  app.Add("--calls", flags->calls, "a file: writes each call on device memory; %p in its name is the process's number")
+      .NotEmpty();
   app.Add("--skip-init", flags->skip_init, "weights made on the CPU are not initialised, so that they take no memory");
   app.Add("--reproducible", flags->reproducible,
           "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");

@@ -60,6 +60,12 @@ Process::Process(const Settings& from)
   }
 }
 
+void Process::TellCall(const char* call, int device, std::uint64_t bytes, std::uint64_t address, Error error) const {
+  if (!calls.is_open()) return;
+  const std::uint64_t place = IsDeviceAddress(address) ? (address - arena.base_address) % arena.device_bytes : address;
+  calls.Add(call, device, bytes, place, error);
+}
+
 Process& TheProcess() {
   static Process* process = MakeProcess();
   return *process;

@@ -25,6 +25,7 @@
 #include "hollow/books/tally.h"
 #include "hollow/books/virtual_memory.h"
 #include "hollow/launch/arena.h"
+#include "hollow/launch/call_log.h"
 #include "hollow/launch/settings.h"
 
 namespace ashlar::hollow {
@@ -47,8 +48,11 @@ struct Process {
   Peers peers;
   KnownBytes known;
   Tally tally;
+  const CallLog calls;
   // Whether the address is one of a device, allocated or not.
   bool IsDeviceAddress(std::uint64_t address) const { return address - arena.base_address < arena.total_bytes(); }
+  // Tells the log of a call, where there is one. `address`: 0 where there is none.
+  void TellCall(const char* call, int device, std::uint64_t bytes, std::uint64_t address, Error error) const;
 
   bool is_orphan = false;  // forked from a process that used a device
 };

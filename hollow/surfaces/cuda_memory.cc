@@ -16,6 +16,21 @@ constexpr std::uint64_t kPitch = 512;        // cudaDeviceProp::texturePitchAlig
 constexpr std::uint64_t kDropFrom = 65'536;  // pages of what is smaller are not worth a call to the system
 constexpr std::uint64_t kMost = std::uint64_t{1} << 60;
 
+Error AllocateUntold(Process& process, std::size_t bytes, MemoryKind kind, void** pointer) {
+  const int device = CurrentDevice();
+  if (const Error error = UseDevice(process, device); error != Error::kNone) return error;
+  if (const Error error = CheckUnsafe(process); error != Error::kNone) return error;
+  *pointer = nullptr;
+  if (bytes == 0) return Error::kNone;
+  std::uint64_t address = 0;
+  if (bytes > kMost) return process.devices[device]->Answer(Error::kOutOfMemory);
+  const Error error = process.devices[device]->Allocate(bytes, &address);
+  if (error != Error::kNone) return error;
+  process.allocations.Add({address, bytes, kind, device});
+  *pointer = PointerTo(address);
+  return Error::kNone;
+}
+
 }  // namespace
 
 void ForgetBytes(Process& process, std::uint64_t address, std::uint64_t bytes) {
@@ -44,18 +59,10 @@ Error UseDevice(Process& process, int device) {
 
 Error Allocate(Process& process, std::size_t bytes, MemoryKind kind, void** pointer) {
   if (pointer == nullptr) return Error::kInvalidValue;
-  const int device = CurrentDevice();
-  if (const Error error = UseDevice(process, device); error != Error::kNone) return error;
-  if (const Error error = CheckUnsafe(process); error != Error::kNone) return error;
-  *pointer = nullptr;
-  if (bytes == 0) return Error::kNone;
-  std::uint64_t address = 0;
-  if (bytes > kMost) return process.devices[device]->Answer(Error::kOutOfMemory);
-  const Error error = process.devices[device]->Allocate(bytes, &address);
-  if (error != Error::kNone) return error;
-  process.allocations.Add({address, bytes, kind, device});
-  *pointer = PointerTo(address);
-  return Error::kNone;
+  const Error error = AllocateUntold(process, bytes, kind, pointer);
+  const std::uint64_t address = error == Error::kNone ? AddressOf(*pointer) : 0;
+  if (bytes > 0) process.TellCall("allocate", CurrentDevice(), bytes, address, error);
+  return error;
 }
 
 Error AllocatePitched(Process& process, std::size_t width, std::size_t height, void** pointer, std::size_t* pitch) {
@@ -119,7 +126,9 @@ Error Free(Process& process, void* pointer) {
   process.streams.SynchronizeDevice(freed.device);
   ForgetBytes(process, address, freed.size_bytes);
   process.allocations.Remove(address);
-  return process.devices[freed.device]->Free(address);
+  const Error error = process.devices[freed.device]->Free(address);
+  process.TellCall("free", freed.device, freed.size_bytes, address, error);
+  return error;
 }
 
 Error ExportMemory(Process& process, void* pointer, abi::IpcHandle* handle) {

@@ -32,7 +32,9 @@ Error AllocateFromPool(Process& process, std::uint64_t id, std::size_t bytes, vo
   if (ordered->capture != nullptr && !ordered->capture->is_valid) return Error::kCaptureInvalidated;
   if (bytes == 0) return Error::kNone;
   std::uint64_t address = 0;
-  if (const Error error = pool.Allocate(bytes, process.allocations, &address); error != Error::kNone) return error;
+  const Error allocated = pool.Allocate(bytes, process.allocations, &address);
+  process.TellCall("allocate_async", pool.ordinal(), bytes, address, allocated);
+  if (allocated != Error::kNone) return allocated;
   *pointer = PointerTo(address);
   if (ordered->capture == nullptr) return Error::kNone;
   bool runs_now = false;
@@ -65,6 +67,7 @@ Error FreeAsync(Process& process, void* pointer, void* stream) {
   const Allocation freed = *allocation;
   ForgetBytes(process, freed.address, freed.size_bytes);
   process.pools.at(freed.part)->Free(freed.address, process.allocations);
+  process.TellCall("free_async", freed.device, freed.size_bytes, freed.address, Error::kNone);
   return Error::kNone;
 }
 

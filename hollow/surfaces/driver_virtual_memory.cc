@@ -41,12 +41,21 @@ ASHLAR_SURFACE int cuMemCreate(std::uint64_t* handle, std::size_t bytes, const a
     if (is_on_device) {
       if (const Error error = UseDevice(process, device); error != Error::kNone) return error;
     }
-    return process.virtual_memory.Create(device, bytes, handle);
+    const Error error = process.virtual_memory.Create(device, bytes, handle);
+    if (is_on_device) process.TellCall("create", device, bytes, error == Error::kNone ? *handle : 0, error);
+    return error;
   });
 }
 
 ASHLAR_SURFACE int cuMemRelease(std::uint64_t handle) {
-  return Driven([&](Process& process) { return process.virtual_memory.Release(handle); });
+  return Driven([&](Process& process) {
+    VirtualMemory::HandleInfo info;
+    const bool is_known = process.virtual_memory.Describe(handle, &info) == Error::kNone;
+    const Error error = process.virtual_memory.Release(handle);
+    if (is_known && info.device != kHostMemory)
+      process.TellCall("release", info.device, info.size_bytes, handle, error);
+    return error;
+  });
 }
 
 ASHLAR_SURFACE int cuMemRetainAllocationHandle(std::uint64_t* handle, std::uint64_t address) {
@@ -59,24 +68,35 @@ ASHLAR_SURFACE int cuMemAddressReserve(std::uint64_t* address, std::size_t bytes
                                        unsigned long long flags) {
   return Driven([&](Process& process) {
     if (address == nullptr || flags != 0) return Error::kInvalidValue;
-    return process.virtual_memory.Reserve(CurrentDevice(), bytes, alignment, address);
+    const Error error = process.virtual_memory.Reserve(CurrentDevice(), bytes, alignment, address);
+    process.TellCall("reserve", CurrentDevice(), bytes, error == Error::kNone ? *address : 0, error);
+    return error;
   });
 }
 
 ASHLAR_SURFACE int cuMemAddressFree(std::uint64_t address, std::size_t bytes) {
-  return Driven([&](Process& process) { return process.virtual_memory.FreeReservation(address, bytes); });
+  return Driven([&](Process& process) {
+    const Error error = process.virtual_memory.FreeReservation(address, bytes);
+    process.TellCall("unreserve", CurrentDevice(), bytes, address, error);
+    return error;
+  });
 }
 
 ASHLAR_SURFACE int cuMemMap(std::uint64_t address, std::size_t bytes, std::size_t offset, std::uint64_t handle,
                             unsigned long long flags) {
   if (flags != 0) return Number(Error::kInvalidValue);
-  return Driven([&](Process& process) { return process.virtual_memory.Map(address, bytes, offset, handle); });
+  return Driven([&](Process& process) {
+    const Error error = process.virtual_memory.Map(address, bytes, offset, handle);
+    process.TellCall("map", CurrentDevice(), bytes, address, error);
+    return error;
+  });
 }
 
 ASHLAR_SURFACE int cuMemUnmap(std::uint64_t address, std::size_t bytes) {
   return Driven([&](Process& process) {
     const Error error = process.virtual_memory.Unmap(address, bytes);
     if (error == Error::kNone) ForgetBytes(process, address, bytes);
+    process.TellCall("unmap", CurrentDevice(), bytes, address, error);
     return error;
   });
 }
@@ -90,6 +110,7 @@ ASHLAR_SURFACE int cuMemSetAccess(std::uint64_t address, std::size_t bytes, cons
       if (is_device && !IsDevice(process, access[i].location.id)) return Error::kInvalidDevice;
       const int device = is_device ? access[i].location.id : kHostMemory;
       const Error error = process.virtual_memory.SetAccess(address, bytes, device, access[i].flags);
+      if (is_device) process.TellCall("set_access", device, bytes, address, error);
       if (error != Error::kNone) return error;
     }
     return Error::kNone;

@@ -63,20 +63,22 @@ TEST_F(DryRunCommandTest, TheMachineIsWrittenAsAsked) {
 
 TEST_F(DryRunCommandTest, TheProgramGetsTheHollowDevice) {
   setenv("PYTHONPATH", "/mine", 1);
-  const Result result = Run("dry-run --conf backend:native --history 12 --skip-init --reproducible -- env");
+  const Result result =
+      Run("dry-run --conf backend:native --history 12 --skip-init --calls calls.%p --reproducible -- env");
   unsetenv("PYTHONPATH");
   const auto has = [&](const std::string& line) { EXPECT_THAT("\n" + result.out, HasSubstr("\n" + line + "\n")); };
   has("LD_PRELOAD=" + folder_ + "libashlar_hollow.so");
   has("LD_LIBRARY_PATH=" + folder_ + "shims");
   has("TRITON_LIBCUDA_PATH=" + folder_ + "shims");
   has("PYTHONPATH=" + folder_ + "python:/mine");
-  for (const char* line :
-       {"PYTORCH_CUDA_ALLOC_CONF=backend:native", "PYTORCH_ALLOC_CONF=backend:native", "ASHLAR_HISTORY=12",
-        "ASHLAR_SKIP_INIT=1", "ASHLAR_REPRODUCIBLE=1", "PYTHONHASHSEED=0", "OMP_NUM_THREADS=1"}) {
+  for (const char* line : {"PYTORCH_CUDA_ALLOC_CONF=backend:native", "PYTORCH_ALLOC_CONF=backend:native",
+                           "ASHLAR_HISTORY=12", "ASHLAR_SKIP_INIT=1", "ASHLAR_HOLLOW_CALLS=calls.%p",
+                           "ASHLAR_REPRODUCIBLE=1", "PYTHONHASHSEED=0", "OMP_NUM_THREADS=1"}) {
     has(line);
   }
   const std::string plain = Run("dry-run -- env").out;
-  for (const char* name : {"PYTORCH_ALLOC_CONF", "ASHLAR_SKIP_INIT", "PYTHONHASHSEED", "ASHLAR_HISTORY="}) {
+  for (const char* name :
+       {"PYTORCH_ALLOC_CONF", "ASHLAR_HOLLOW_CALLS", "ASHLAR_SKIP_INIT", "PYTHONHASHSEED", "ASHLAR_HISTORY="}) {
     EXPECT_THAT(plain, Not(HasSubstr(name)));
   }
 }

@@ -8,6 +8,7 @@ import cards
 import estimator
 import llama
 import others
+import plugin
 import programs
 import published
 import recording
@@ -32,6 +33,7 @@ def rows(of_releases, is_all):
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()
+    out += plugin.rows(of_releases)
     return out + other_releases.rows(of_releases) + estimator.rows(is_all)
 
 

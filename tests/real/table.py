@@ -11,6 +11,9 @@ GROUPS = {  # group -> (its title, what is held to what)
                  'failures, the text of the error, and every event with its address relative to the first segment are '
                  'equal. `replayed`: allocations that the twin puts at the recorded address, of all.'),
     'releases': ('Other releases of PyTorch', 'The same programs, unchanged, with wheels of other releases.'),
+    'plugin': ('Ours as PyTorch\'s allocator, and PyTorch\'s own',
+               'The same program runs twice over the hollow device: as it is, and by `python -m ashlar_gpu.torch`. The calls '
+               'on device memory are the same, line by line: order, sizes, addresses, refusals. So are failures and peaks.'),
     'what-if': ('What-if against real',
                 'One history, recorded in ample room under the default settings, is replayed by the twin under another '
                 'setting or in scarce room (half way from its peak allocated to its peak reserved). The program then '

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Nanoseconds of an allocate and free pair in one process: PyTorch's own allocator, Ashlar as its plug-in, and the plug-in
+alone, over the released libc10_cuda.so.
+
+    ashlar dry-run -- /path/to/venv/bin/python bench/torch_calls.py        # or on a GPU, without `ashlar dry-run`
+
+`own`: c10::cuda::CUDACachingAllocator's raw_alloc and raw_delete. `in the wrapper`: the same of PyTorch's
+CUDAPluggableAllocator over ours, which keeps a table of addresses under a lock. `alone`: what the plug-in takes of that.
+ASHLAR_PREFIX says where ashlar is built or installed. The bench is compiled by g++ against the release's own headers, and
+needs CUDA's (CUDA_HOME, else /usr/local/cuda).
+
+Answers are checked: no two live blocks share a byte, and both allocators' books are empty at the end; a subject that gives
+one block twice must be found out first. Exit code 1: a wrong answer.
+"""
+
+import ctypes
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "python"))
+
+import torch
+
+from ashlar_gpu import _library as c
+from ashlar_gpu import _torch_plugin, _torch_settings
+
+KIB, MIB = 1 << 10, 1 << 20
+FIXED = [512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB]
+PATTERNS = [("ping_pong/4096", 1, [4096]), ("ping_pong/1048576", 1, [MIB]), ("ping_pong/67108864", 1, [64 * MIB]),
+            ("steady_fixed/1000", 1000, FIXED), ("steady_fixed/10000", 10000, FIXED)]
+SUBJECTS = ("own", "in the wrapper", "alone")
+PAIRS, ROUNDS = 200_000, 5
+
+
+def build(folder):
+    root = pathlib.Path(torch.__file__).parent
+    cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include"
+    target = os.path.join(folder, "torch_calls.so")
+    abi = int(torch.compiled_with_cxx11_abi())
+    command = ["g++", "-std=c++20", "-O2", "-w", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{root}/include",
+               f"-I{cuda}", str(HERE / "torch_calls.cc"), "-o", target, f"-L{root}/lib", "-lc10", "-lc10_cuda", "-ltorch",
+               "-ltorch_cuda", f"-Wl,-rpath,{root}/lib"]
+    environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
+    subprocess.run(command, check=True, env=environment)
+    library = ctypes.CDLL(target)
+    library.measure.restype = ctypes.c_double
+    library.measure.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t),
+                                ctypes.c_size_t, ctypes.c_uint]
+    library.use_plugin.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    return library
+
+
+def measure(library, subject, count, sizes, pairs, seed):
+    return library.measure(subject, count, pairs, (ctypes.c_size_t * len(sizes))(*sizes), len(sizes), seed)
+
+
+def expect_empty():
+    left = torch.cuda.memory_allocated(), c.statistics(_torch_plugin.open_allocator(0)).allocated_bytes
+    if any(left):
+        sys.exit(f"wrong: bytes are live at the end: {left}")
+
+
+def main():
+    pairs, rounds = (2000, 1) if "--brief" in sys.argv else (PAIRS, ROUNDS)
+    torch.cuda.init()
+    torch.cuda.memory._record_memory_history(None)  # `ashlar dry-run` turns it on, at a price
+    c.configure_process(_torch_settings.merged(None, torch.__version__))
+    with tempfile.TemporaryDirectory() as folder:
+        library = build(folder)
+    library.use_plugin(_torch_plugin._address("alloc"), _torch_plugin._address("free"))
+    if measure(library, 3, 2, FIXED, 10, 1) >= 0:
+        sys.exit("wrong: a block that was given twice was not noticed")
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}; {cpu}, {platform.platform()}; load "
+          f"{os.getloadavg()[0]:.1f}; median of {rounds} rounds of {pairs:,} pairs")
+    print(f"| pattern | {' | '.join(SUBJECTS)} | own / in the wrapper | own / alone |\n|{'---|' * 6}")
+    for name, count, sizes in PATTERNS:
+        times = [[] for _ in SUBJECTS]
+        for turn in range(rounds):
+            for subject, taken in enumerate(times):  # side by side, so that what the machine does is alike
+                taken.append(measure(library, subject, count, sizes, pairs, turn + 1))
+        if min(map(min, times)) < 0:
+            sys.exit(f"wrong: {name}: two live blocks share a byte")
+        own, wrapped, alone = (statistics.median(taken) for taken in times)
+        print(f"| {name} | {own:.0f} | {wrapped:.0f} | {alone:.0f} | {own / wrapped:.2f} | {own / alone:.1f} |")
+    expect_empty()
+
+
+if __name__ == "__main__":
+    main()

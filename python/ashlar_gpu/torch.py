@@ -1,0 +1,113 @@
+"""PyTorch on Ashlar's allocator.
+
+    import ashlar_gpu.torch
+    ashlar_gpu.torch.install()                                   # before CUDA's first use; the program stays as it is
+    ashlar_gpu.torch.install("max_split_size_mb:128")            # with settings
+
+    with ashlar_gpu.torch.pool():                                # a private pool for what is allocated in here
+        cache = torch.empty(1 << 30, device="cuda")
+
+After install torch.cuda's functions for memory answer for Ashlar: memory_stats, memory_summary, memory_allocated and their
+like, the resets, memory_snapshot, memory._record_memory_history, memory._snapshot, memory._dump_snapshot, MemPool,
+use_mem_pool, empty_cache, set_per_process_memory_fraction, record_stream, CUDA graphs.
+
+Without install `pool` gives one torch.cuda.MemPool of PyTorch's own allocator whose memory comes from Ashlar.
+
+Settings: PYTORCH_CUDA_ALLOC_CONF, then ASHLAR_CONF, then `conf`; the last that names a key wins. Their rules are those of
+the release of PyTorch that runs (docs/library/settings.md). Errors are one line. Threads: install once, from one thread.
+"""
+
+import contextlib
+
+import torch
+
+from . import _library as c
+from . import _torch_patches, _torch_plugin, _torch_pools, _torch_settings
+from ._library import Error
+
+__all__ = ["Error", "dump_snapshot", "install", "is_installed", "memory_stats", "pool", "settings", "snapshot"]
+
+_installed = None  # the plug-in, kept as long as the process
+
+
+def is_installed():
+    return _installed is not None
+
+
+def install(conf=None, takes_pytorch_conf=True):
+    """Makes Ashlar PyTorch's allocator in this process. `conf`: settings; `takes_pytorch_conf`: PYTORCH_CUDA_ALLOC_CONF's
+    too. RuntimeError where CUDA has been used already; Error where a setting is wrong."""
+    global _installed
+    if is_installed():
+        raise RuntimeError("ashlar: install: Ashlar is PyTorch's allocator already")
+    if not torch.backends.cuda.is_built():
+        raise RuntimeError(f"ashlar: install: PyTorch {torch.__version__} is built without CUDA")
+    if torch.cuda.is_initialized():
+        raise RuntimeError("ashlar: install: CUDA is in use already, and PyTorch changes its allocator only before: call "
+                           "it right after `import torch`")
+    c.configure_process(_torch_settings.merged(conf, torch.__version__, takes_pytorch_conf))
+    plugin = _torch_plugin.whole_process(torch)
+    torch.cuda.memory.change_current_allocator(plugin)
+    _torch_patches.apply(torch)
+    _installed = plugin
+
+
+def settings():
+    """The settings that install chose, as text."""
+    return c.conf(c.process_allocator(torch.cuda.current_device()))
+
+
+@contextlib.contextmanager
+def _scope(of, device):
+    with torch.cuda.use_mem_pool(of, device):
+        yield of
+
+
+def pool(device=None, use_on_oom=False, no_split=False):
+    """A context: what this thread allocates in it comes from a new private pool, whose memory goes back once the context
+    and what was allocated in it are gone. It gives the torch.cuda.MemPool, for torch.cuda.use_mem_pool(...) again."""
+    traits = {"use_on_oom": use_on_oom, "no_split": no_split}
+    if is_installed():
+        return _scope(_torch_pools.MemPool(**traits), device)
+    plugin = _torch_plugin.segments(torch)
+    of = torch.cuda.MemPool(plugin.allocator(), **{key: value for key, value in traits.items() if value})
+    of.ashlar_plugin = plugin
+    return _scope(of, device)
+
+
+def memory_stats(device=None):
+    """As torch.cuda.memory_stats."""
+    return torch.cuda.memory_stats(device)
+
+
+def snapshot():
+    """As torch.cuda.memory._snapshot()."""
+    return torch.cuda.memory._snapshot()
+
+
+def dump_snapshot(filename="dump_snapshot.pickle"):
+    """As torch.cuda.memory._dump_snapshot: for `ashlar explain` and for pytorch.org/memory_viz."""
+    torch.cuda.memory._dump_snapshot(filename)
+
+
+def _main(words):
+    """python -m ashlar_gpu.torch [--conf SETTINGS] SCRIPT ARGS..."""
+    import os
+    import runpy
+    import sys
+
+    from ashlar_gpu import torch as door  # not this module, which is __main__
+
+    conf = words.pop(0) and words.pop(0) if words[:1] == ["--conf"] else None
+    if not words:
+        sys.exit("ashlar: python -m ashlar_gpu.torch: which program? python -m ashlar_gpu.torch [--conf SETTINGS] SCRIPT ...")
+    door.install(conf)
+    sys.argv[:] = words
+    sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    import sys
+
+    _main(sys.argv[1:])
