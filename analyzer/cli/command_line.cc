@@ -17,6 +17,8 @@
 #include "absl/strings/strip.h"
 #include "allocator/base/nearest_word.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/command_description.h"
+#include "analyzer/cli/generate.h"
 
 namespace ashlar::cli {
 namespace {
@@ -202,7 +204,15 @@ Command CommandLine::AddCommand(const std::string& name, const std::string& summ
   return Command(app_.get(), &run_).AddCommand(name, summary);
 }
 
+// `ashlar --generate KIND`, which --help does not show: it is for packages.
+int CommandLine::RunGenerate(const std::string& kind) const {
+  const absl::StatusOr<std::string> text = Generate(kind, Describe(*app_), app_->version());
+  if (!text.ok()) return Fail(kUsage, text.status());
+  return Print(*text) ? kOk : kUnreadable;
+}
+
 int CommandLine::Run(int argc, const char* const* argv) {
+  if (argc == 3 && std::string(argv[1]) == "--generate") return RunGenerate(argv[2]);
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -1,5 +1,5 @@
 // The command line of the program: its commands, and the flags and arguments of each. What reads it (CLI11) is behind
-// command_line.cc alone.
+// command_line.cc and command_description.cc alone.
 //
 //   CommandLine line("ashlar", "Explains GPU memory.", "1.0");
 //   Command bound = line.AddCommand("bound", "how little memory a trace needs");
@@ -84,6 +84,8 @@ class CommandLine {
   int Run(int argc, const char* const* argv);
 
  private:
+  int RunGenerate(const std::string& kind) const;
+
   std::unique_ptr<CLI::App> app_;
   std::function<int()> run_;
 };
