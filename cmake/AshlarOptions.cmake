@@ -101,6 +101,11 @@ vtable?for?ashlar::*; }; local: *; };\n")
   add_library(ashlar::${component} ALIAS ${ashlar_kind}_${component})
 endfunction()
 
+# For what programs load that know nothing of it: it gives them C functions, and no template of C++'s library, which they may
+# have under the same name.
+set(ashlar_c_names_map ${PROJECT_BINARY_DIR}/cmake/c_names.map)
+file(WRITE ${ashlar_c_names_map} "{ local: _Z*; };\n")
+
 # For code whose speed nobody waits for: compiles in two thirds of the time.
 function(ashlar_compile_quickly target)
   if(ASHLAR_SANITIZE)
