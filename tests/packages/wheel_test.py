@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""The wheel in a fresh virtual environment: it installs, and its commands, libraries and module work.
+
+wheel_test.py WHEEL [arguments of unittest]. A part whose tool or environment is missing is skipped with the reason.
+"""
+
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+import program_checks as checks
+
+WHEEL = pathlib.Path(sys.argv.pop(1)).resolve()
+TORCH = pathlib.Path(os.environ.get("ASHLAR_REAL_VENVS", "/nowhere")) / "torch-2.14.1/bin/python"
+NATIVE = "ashlar_gpu/_native"
+# CUDA's names and those of its libraries, what a program looks names up by, and how it ends; our own functions.
+HOLLOW_NAMES = r"cu|nv|p?nccl|__cuda|ashlar_|dlsym$|dlopen$|dlvsym$|_exit$"
+
+
+class WheelTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="ashlar_wheel_"))
+        cls.bin = cls.folder / "venv/bin"
+        subprocess.check_call([sys.executable, "-m", "venv", cls.folder / "venv"])
+        checks.run(cls.bin / "pip", "install", "--no-index", "--disable-pip-version-check", WHEEL)
+        (cls.package,) = (cls.folder / "venv/lib").glob("python*/site-packages/ashlar_gpu")
+        cls.native = cls.package / "_native"
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def test_commands(self):
+        checks.check_version(self.bin / "ashlar")
+        checks.check_version(self.bin / "ashlar-gpu")
+        self.assertEqual(checks.run(self.bin / "python", "-m", "ashlar_gpu", "--version").strip(), checks.VERSION)
+
+    def test_an_error_keeps_its_exit_code(self):
+        text = checks.run(self.bin / "ashlar", "explain", "/nowhere", code=3)
+        self.assertIn("No such file", text)
+
+    def test_explain(self):
+        checks.check_explain(self.bin / "ashlar")
+
+    def test_dry_run(self):
+        checks.check_dry_run(self.bin / "ashlar", self.bin / "python", self.folder)
+
+    def test_dry_run_of_pytorch(self):
+        if not TORCH.exists():
+            self.skipTest(f"no environment with PyTorch: ASHLAR_REAL_VENVS has no {TORCH.parent.parent.name}")
+        checks.check_torch(self.bin / "ashlar", TORCH, self.folder)
+
+    def test_module(self):
+        code = "import ashlar_gpu, ashlar_gpu._native as n; print(n.program()); print(n.library('libashlar.so.1'))"
+        lines = checks.run(self.bin / "python", "-c", code).splitlines()
+        self.assertEqual(lines, [str(self.native / "bin/ashlar"), str(self.native / "lib/libashlar.so.1")])
+        self.assertTrue((self.package / "py.typed").exists())
+
+    def test_c_program(self):
+        if not shutil.which("cc"):
+            self.skipTest("no C compiler")
+        library = self.native / "lib/libashlar.so.1"
+        checks.run("cc", "-Wall", "-Werror", checks.HERE / "client.c", "-I", self.native / "include", library, "-o",
+                   self.folder / "client", f"-Wl,-rpath,{library.parent}")
+        self.assertRegex(checks.run(self.folder / "client"), rf"^{re.escape(checks.VERSION)}: out of memory")
+
+    def test_exports(self):
+        if not shutil.which("nm"):
+            self.skipTest("no nm")
+        for library in self.native.rglob("*.so*"):
+            if library.parent.name == "shims":
+                continue
+            checks.check_exports(library, "ashlar_" if library.name.startswith("libashlar.so") else HOLLOW_NAMES)
+
+    def test_name_and_licences(self):
+        self.assertRegex(WHEEL.name, r"^ashlar_gpu-[\d.]+-py3-none-manylinux_2_(1\d|2[0-8])_\w+\.whl$")
+        with zipfile.ZipFile(WHEEL) as archive:
+            names = archive.namelist()
+            (notices,) = [name for name in names if name.endswith("dist-info/licenses/THIRD_PARTY_NOTICES")]
+            text = archive.read(notices).decode()
+            metadata = archive.read(notices.replace("licenses/THIRD_PARTY_NOTICES", "METADATA")).decode()
+        self.assertIn("License: Apache-2.0", metadata)
+        for part in ("Abseil 20220623", "zlib 1.", "JSON for Modern C++ 3.", "CLI11 2.", "libstdc++ and libgcc of GCC 1"):
+            self.assertIn(part, text)
+
+    def test_each_file_once(self):
+        seen = {}
+        with zipfile.ZipFile(WHEEL) as archive:
+            for entry in archive.infolist():
+                if entry.file_size > 1000:
+                    seen.setdefault(hashlib.sha256(archive.read(entry)).hexdigest(), []).append(entry.filename)
+        self.assertEqual([names for names in seen.values() if len(names) > 1], [])
+
+    def test_pages(self):
+        page = self.folder / "venv/share/man/man1/ashlar.1"
+        self.assertIn("dry\\-run", page.read_text())
+        self.assertTrue((self.folder / "venv/share/bash-completion/completions/ashlar").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
