@@ -14,18 +14,9 @@ constexpr std::uint64_t kPerThread =
     2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, cudaEnablePerThreadDefaultStream
 constexpr int kNewest = 1 << 30;
 
-struct Question {
-  const char* name;
-  void** function;
-  int cuda_version;
-  std::uint64_t flags;
-  const void* asker;  // where the answer goes
-};
-
-int HandedOut(int result, const Question& asked) {
-  if (result != 0 || asked.name == nullptr || asked.function == nullptr || *asked.function == nullptr) return result;
-  if (!IsForOthers(asked.asker)) return result;
-  *asked.function = HandOutDriver(asked.name, asked.cuda_version, (asked.flags & kPerThread) != 0, *asked.function);
+int HandedOut(int result, const char* name, void** function, int cuda_version, std::uint64_t flags) {
+  if (result != 0 || name == nullptr || function == nullptr || *function == nullptr) return result;
+  *function = HandOutDriver(name, cuda_version, (flags & kPerThread) != 0, *function);
   return result;
 }
 
@@ -36,31 +27,31 @@ extern "C" {
 
 // Before CUDA 12 it has no status.
 int cuGetProcAddress(const char* name, void** function, int cuda_version, std::uint64_t flags) {
-  return HandedOut(CallReal(Name::cuGetProcAddress, name, function, cuda_version, flags),
-                   {name, function, cuda_version, flags, ASHLAR_RETURN});
+  return HandedOut(CallReal(Name::cuGetProcAddress, name, function, cuda_version, flags), name, function, cuda_version,
+                   flags);
 }
 int cuGetProcAddress_v2(const char* name, void** function, int cuda_version, std::uint64_t flags, int* status) {
-  return HandedOut(CallReal(Name::cuGetProcAddress_v2, name, function, cuda_version, flags, status),
-                   {name, function, cuda_version, flags, ASHLAR_RETURN});
+  return HandedOut(CallReal(Name::cuGetProcAddress_v2, name, function, cuda_version, flags, status), name, function,
+                   cuda_version, flags);
 }
 // The status came with CUDA 12; one argument more does no harm to one that takes none.
 int cudaGetDriverEntryPoint(const char* name, void** function, std::uint64_t flags, int* status) {
-  return HandedOut(CallReal(Name::cudaGetDriverEntryPoint, name, function, flags, status),
-                   {name, function, kNewest, flags, ASHLAR_RETURN});
+  return HandedOut(CallReal(Name::cudaGetDriverEntryPoint, name, function, flags, status), name, function, kNewest,
+                   flags);
 }
 int cudaGetDriverEntryPoint_ptsz(const char* name, void** function, std::uint64_t flags, int* status) {
-  return HandedOut(CallReal(Name::cudaGetDriverEntryPoint_ptsz, name, function, flags, status),
-                   {name, function, kNewest, flags | kPerThread, ASHLAR_RETURN});
+  return HandedOut(CallReal(Name::cudaGetDriverEntryPoint_ptsz, name, function, flags, status), name, function, kNewest,
+                   flags | kPerThread);
 }
 int cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version, std::uint64_t flags,
                                      int* status) {
-  return HandedOut(CallReal(Name::cudaGetDriverEntryPointByVersion, name, function, version, flags, status),
-                   {name, function, static_cast<int>(version), flags, ASHLAR_RETURN});
+  return HandedOut(CallReal(Name::cudaGetDriverEntryPointByVersion, name, function, version, flags, status), name,
+                   function, static_cast<int>(version), flags);
 }
 int cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** function, unsigned version, std::uint64_t flags,
                                           int* status) {
-  return HandedOut(CallReal(Name::cudaGetDriverEntryPointByVersion_ptsz, name, function, version, flags, status),
-                   {name, function, static_cast<int>(version), flags | kPerThread, ASHLAR_RETURN});
+  return HandedOut(CallReal(Name::cudaGetDriverEntryPointByVersion_ptsz, name, function, version, flags, status), name,
+                   function, static_cast<int>(version), flags | kPerThread);
 }
 
 #pragma GCC visibility pop
@@ -81,7 +72,7 @@ extern "C" {
 __attribute__((visibility("hidden"))) void* (*ashlar_real_dlsym)(void*, const char*) = nullptr;
 
 // Ours, or null: ask the real one.
-__attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle, const char* name, const void* caller) {
+__attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle, const char* name) {
   if (ashlar_real_dlsym == nullptr) {
     void* real = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
     if (real == nullptr) real = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
@@ -90,7 +81,7 @@ __attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle,
   if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) return nullptr;
   void* found = ashlar_real_dlsym(handle, name);
-  return found == nullptr || !IsForOthers(caller) ? nullptr : HandOut(name, found);
+  return found == nullptr ? nullptr : HandOut(name, found);
 }
 }
 
@@ -104,7 +95,6 @@ dlsym:
   pushq %rdi
   pushq %rsi
   subq $8, %rsp
-  movq 24(%rsp), %rdx
   call ashlar_handed_by_dlsym
   addq $8, %rsp
   popq %rsi

@@ -69,8 +69,9 @@ void* HandOutAt(std::size_t index, void* found) {
     g_real[index].store(found, std::memory_order_release);
     return OwnOf(index);
   }
-  const bool is_ours = found == OwnOf(index);
-  return is_ours || real == found || LibraryOf(real) == LibraryOf(found) ? OwnOf(index) : found;
+  if (real == found) return OwnOf(index);
+  const void* library = LibraryOf(found);  // ours, where the real one looked the name up among all
+  return library == LibraryOf(OwnOf(index)) || library == LibraryOf(real) ? OwnOf(index) : found;
 }
 
 }  // namespace

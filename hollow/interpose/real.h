@@ -35,9 +35,6 @@ int CallReal(Name name, Arguments... arguments) {
 // Any function of CUDA, of the same places.
 void* FindReal(const char* symbol);
 
-// Whether what stands at `caller` and looks a function up is given ours. Each library defines it.
-bool IsForOthers(const void* caller);
-
 // What to give where a program was answered `found` for `symbol`: ours, where `found` is of the library that ours would
 // call; else `found`.
 void* HandOut(const char* symbol, void* found);

@@ -194,8 +194,3 @@ void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t byt
 }
 
 }  // namespace ashlar::record
-
-// All calls are recorded, those of a library of ours above too.
-namespace ashlar::interpose {
-bool IsForOthers(const void*) { return true; }
-}  // namespace ashlar::interpose

@@ -1,9 +1,7 @@
 // Shared by the functions that stand in for CUDA's, which only translate.
 //
 //   int cudaMalloc(void** pointer, std::size_t bytes) {
-//     const OuterCall call;
-//     if (call.is_outermost() && ServeAllocation(Door::kRuntime, bytes, pointer)) return 0;
-//     return CallReal(Name::cudaMalloc, pointer, bytes);
+//     return Allocate(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaMalloc, pointer, bytes);
 //   }
 #ifndef ASHLAR_HOLLOW_SERVE_CALLS_H_
 #define ASHLAR_HOLLOW_SERVE_CALLS_H_
@@ -12,6 +10,7 @@
 
 #include "hollow/interpose/outer_call.h"
 #include "hollow/interpose/real.h"
+#include "hollow/serve/library.h"
 #include "hollow/serve/requests.h"
 #include "hollow/serve/streams.h"
 
@@ -19,7 +18,20 @@ namespace ashlar::serve {
 
 using interpose::CallReal;
 using interpose::Name;
-using interpose::OuterCall;
+
+// A call that the program made: not the runtime, nor a library of ours, whose calls are for the driver.
+class ProgramsCall {
+ public:
+  explicit ProgramsCall(const void* caller)
+      : caller_(caller), is_programs_(call_.is_outermost() && !IsOfAshlar(caller)) {}
+  explicit operator bool() const { return is_programs_; }
+  const void* caller() const { return caller_; }
+
+ private:
+  const interpose::OuterCall call_;
+  const void* const caller_;
+  const bool is_programs_;
+};
 
 // An address that no allocation begins at, of the real functions or of ours: they answer it with their own error.
 inline void* Nowhere(void* pointer) { return static_cast<char*>(pointer) + 1; }
@@ -30,66 +42,58 @@ int FinishFree(const Freed& freed, Name name, void* pointer, Arguments... argume
   return CallReal(name, freed.kind == Freed::Kind::kInvalid ? Nowhere(pointer) : pointer, arguments...);
 }
 
-inline int Allocate(Door door, Name name, void** pointer, std::size_t bytes) {
-  const OuterCall call;
-  if (call.is_outermost() && ServeAllocation(door, bytes, pointer)) return 0;
+inline int Allocate(const ProgramsCall& call, Door door, Name name, void** pointer, std::size_t bytes) {
+  if (call && ServeAllocation(door, bytes, pointer, call.caller())) return 0;
   return CallReal(name, pointer, bytes);
 }
 
-inline int AllocateOnStream(Name name, bool is_per_thread, void** pointer, std::size_t bytes, void* stream) {
-  const OuterCall call;
-  if (call.is_outermost() && ServeStreamAllocation(bytes, Named(stream, is_per_thread), pointer)) return 0;
+inline int AllocateOnStream(const ProgramsCall& call, Door door, Name name, bool is_per_thread, void** pointer,
+                            std::size_t bytes, void* stream) {
+  if (call && ServeStreamAllocation(door, bytes, Named(stream, is_per_thread), pointer)) return 0;
   return CallReal(name, pointer, bytes, stream);
 }
 
-inline int Free(Door door, Name name, void* pointer) {
-  const OuterCall call;
-  return FinishFree(call.is_outermost() ? ServeFree(door, pointer) : Freed{}, name, pointer);
+inline int Free(const ProgramsCall& call, Door door, Name name, void* pointer) {
+  return FinishFree(call ? ServeFree(door, pointer) : Freed{}, name, pointer);
 }
 
-inline int FreeOnStream(Name name, bool is_per_thread, void* pointer, void* stream) {
-  const OuterCall call;
-  const Freed freed = call.is_outermost() ? ServeStreamFree(pointer, Named(stream, is_per_thread)) : Freed{};
+inline int FreeOnStream(const ProgramsCall& call, Name name, bool is_per_thread, void* pointer, void* stream) {
+  const Freed freed = call ? ServeStreamFree(pointer, Named(stream, is_per_thread)) : Freed{};
   return FinishFree(freed, name, pointer, stream);
 }
 
-inline int MemoryInfo(Name name, std::size_t* free_bytes, std::size_t* total_bytes) {
-  const OuterCall call;
+inline int MemoryInfo(const ProgramsCall& call, Name name, std::size_t* free_bytes, std::size_t* total_bytes) {
   const int result = CallReal(name, free_bytes, total_bytes);
-  if (call.is_outermost() && result == 0 && free_bytes != nullptr) *free_bytes += CachedBytes();
+  if (call && result == 0 && free_bytes != nullptr) *free_bytes += CachedBytes();
   return result;
 }
 
 template <typename... Arguments>
-int BeginCaptureOf(Name name, bool is_per_thread, void* stream, Arguments... arguments) {
-  const OuterCall call;
+int BeginCaptureOf(const ProgramsCall& call, Name name, bool is_per_thread, void* stream, Arguments... arguments) {
   const int result = CallReal(name, stream, arguments...);
-  if (call.is_outermost() && result == 0) BeginCapture(Named(stream, is_per_thread));
+  if (call && result == 0) BeginCapture(Named(stream, is_per_thread));
   return result;
 }
 
-inline int EndCaptureOf(Name name, bool is_per_thread, void* stream, void* graph) {
-  const OuterCall call;
+inline int EndCaptureOf(const ProgramsCall& call, Name name, bool is_per_thread, void* stream, void* graph) {
   const int result = CallReal(name, stream, graph);
-  if (call.is_outermost()) EndCapture(Named(stream, is_per_thread));
+  if (call) EndCapture(Named(stream, is_per_thread));
   return result;
 }
 
-inline int DestroyStream(Name name, void* stream) {
-  const OuterCall call;
-  if (call.is_outermost()) RetireStream(stream);
+inline int DestroyStream(const ProgramsCall& call, Name name, void* stream) {
+  if (call) RetireStream(stream);
   return CallReal(name, stream);
 }
 
 template <typename... Arguments>
-int UsePools(Name name, Arguments... arguments) {
-  const OuterCall call;
-  if (call.is_outermost()) LeaveStreamsToPools();
+int UsePools(const ProgramsCall& call, Name name, Arguments... arguments) {
+  if (call) LeaveStreamsToPools();
   return CallReal(name, arguments...);
 }
 
 // Of memory that lies in a block of ours a handle would show its neighbours to another process.
-int ExportHandle(Name name, void* handle, void* pointer);
+int ExportHandle(const ProgramsCall& call, Name name, void* handle, void* pointer);
 
 }  // namespace ashlar::serve
 

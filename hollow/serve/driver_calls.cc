@@ -32,10 +32,9 @@ void Correct(int attribute, const OwnBlock& block, void* data) {
 
 }  // namespace
 
-int ExportHandle(Name name, void* handle, void* pointer) {
-  const OuterCall call;
+int ExportHandle(const ProgramsCall& call, Name name, void* handle, void* pointer) {
   OwnBlock block;
-  if (!call.is_outermost() || !FindOwnBlock(pointer, block)) return CallReal(name, handle, pointer);
+  if (!call || !FindOwnBlock(pointer, block)) return CallReal(name, handle, pointer);
   static std::atomic<bool> was_told = false;
   if (!was_told.exchange(true)) {
     Say("%s is refused: a handle of this memory would show its neighbours to the other process; run the program "
@@ -51,27 +50,33 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
-  return Allocate(Door::kDriver, Name::cuMemAlloc_v2, pointer, bytes);
+  return Allocate(ProgramsCall(ASHLAR_RETURN), Door::kDriver, Name::cuMemAlloc_v2, pointer, bytes);
 }
 int cuMemAllocAsync(void** pointer, std::size_t bytes, void* stream) {
-  return AllocateOnStream(Name::cuMemAllocAsync, false, pointer, bytes, stream);
+  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Door::kDriver, Name::cuMemAllocAsync, false, pointer, bytes,
+                          stream);
 }
 int cuMemAllocAsync_ptsz(void** pointer, std::size_t bytes, void* stream) {
-  return AllocateOnStream(Name::cuMemAllocAsync_ptsz, true, pointer, bytes, stream);
+  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Door::kDriver, Name::cuMemAllocAsync_ptsz, true, pointer, bytes,
+                          stream);
 }
-int cuMemFree_v2(void* pointer) { return Free(Door::kDriver, Name::cuMemFree_v2, pointer); }
-int cuMemFreeAsync(void* pointer, void* stream) { return FreeOnStream(Name::cuMemFreeAsync, false, pointer, stream); }
+int cuMemFree_v2(void* pointer) {
+  return Free(ProgramsCall(ASHLAR_RETURN), Door::kDriver, Name::cuMemFree_v2, pointer);
+}
+int cuMemFreeAsync(void* pointer, void* stream) {
+  return FreeOnStream(ProgramsCall(ASHLAR_RETURN), Name::cuMemFreeAsync, false, pointer, stream);
+}
 int cuMemFreeAsync_ptsz(void* pointer, void* stream) {
-  return FreeOnStream(Name::cuMemFreeAsync_ptsz, true, pointer, stream);
+  return FreeOnStream(ProgramsCall(ASHLAR_RETURN), Name::cuMemFreeAsync_ptsz, true, pointer, stream);
 }
 int cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
-  return MemoryInfo(Name::cuMemGetInfo_v2, free_bytes, total_bytes);
+  return MemoryInfo(ProgramsCall(ASHLAR_RETURN), Name::cuMemGetInfo_v2, free_bytes, total_bytes);
 }
 
 int cuMemGetAddressRange_v2(std::uint64_t* base, std::size_t* bytes, std::uint64_t address) {
-  const OuterCall call;
+  const ProgramsCall call(ASHLAR_RETURN);
   OwnBlock block;
-  if (!call.is_outermost() || !FindOwnBlock(PointerTo(address), block)) {
+  if (!call || !FindOwnBlock(PointerTo(address), block)) {
     return CallReal(Name::cuMemGetAddressRange_v2, base, bytes, address);
   }
   if (base != nullptr) *base = block.address;
@@ -79,74 +84,84 @@ int cuMemGetAddressRange_v2(std::uint64_t* base, std::size_t* bytes, std::uint64
   return 0;
 }
 int cuPointerGetAttribute(void* data, int attribute, std::uint64_t address) {
-  const OuterCall call;
+  const ProgramsCall call(ASHLAR_RETURN);
   const int result = CallReal(Name::cuPointerGetAttribute, data, attribute, address);
   OwnBlock block;
   const bool may_differ = attribute >= kIsIpcCapable && attribute <= kRangeSize;
-  if (!call.is_outermost() || result != 0 || !may_differ || !FindOwnBlock(PointerTo(address), block)) return result;
+  if (!call || result != 0 || !may_differ || !FindOwnBlock(PointerTo(address), block)) return result;
   Correct(attribute, block, data);
   return result;
 }
 int cuPointerGetAttributes(unsigned count, int* attributes, void** data, std::uint64_t address) {
-  const OuterCall call;
+  const ProgramsCall call(ASHLAR_RETURN);
   const int result = CallReal(Name::cuPointerGetAttributes, count, attributes, data, address);
   OwnBlock block;
-  if (!call.is_outermost() || result != 0 || !FindOwnBlock(PointerTo(address), block)) return result;
+  if (!call || result != 0 || !FindOwnBlock(PointerTo(address), block)) return result;
   for (unsigned i = 0; i < count; ++i) Correct(attributes[i], block, data[i]);
   return result;
 }
-int cuIpcGetMemHandle(void* handle, void* pointer) { return ExportHandle(Name::cuIpcGetMemHandle, handle, pointer); }
+int cuIpcGetMemHandle(void* handle, void* pointer) {
+  return ExportHandle(ProgramsCall(ASHLAR_RETURN), Name::cuIpcGetMemHandle, handle, pointer);
+}
 
 int cuStreamBeginCapture_v2(void* stream, int mode) {
-  return BeginCaptureOf(Name::cuStreamBeginCapture_v2, false, stream, mode);
+  return BeginCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cuStreamBeginCapture_v2, false, stream, mode);
 }
 int cuStreamBeginCapture_v2_ptsz(void* stream, int mode) {
-  return BeginCaptureOf(Name::cuStreamBeginCapture_v2_ptsz, true, stream, mode);
+  return BeginCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cuStreamBeginCapture_v2_ptsz, true, stream, mode);
 }
 int cuStreamBeginCaptureToGraph(void* stream, void* graph, const void* after, const void* edges, std::size_t count,
                                 int mode) {
-  return BeginCaptureOf(Name::cuStreamBeginCaptureToGraph, false, stream, graph, after, edges, count, mode);
+  return BeginCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cuStreamBeginCaptureToGraph, false, stream, graph, after,
+                        edges, count, mode);
 }
 int cuStreamBeginCaptureToGraph_ptsz(void* stream, void* graph, const void* after, const void* edges, std::size_t count,
                                      int mode) {
-  return BeginCaptureOf(Name::cuStreamBeginCaptureToGraph_ptsz, true, stream, graph, after, edges, count, mode);
+  return BeginCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cuStreamBeginCaptureToGraph_ptsz, true, stream, graph, after,
+                        edges, count, mode);
 }
 int cuStreamEndCapture(void* stream, void* graph) {
-  return EndCaptureOf(Name::cuStreamEndCapture, false, stream, graph);
+  return EndCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cuStreamEndCapture, false, stream, graph);
 }
 int cuStreamEndCapture_ptsz(void* stream, void* graph) {
-  return EndCaptureOf(Name::cuStreamEndCapture_ptsz, true, stream, graph);
+  return EndCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cuStreamEndCapture_ptsz, true, stream, graph);
 }
-int cuStreamDestroy_v2(void* stream) { return DestroyStream(Name::cuStreamDestroy_v2, stream); }
+int cuStreamDestroy_v2(void* stream) {
+  return DestroyStream(ProgramsCall(ASHLAR_RETURN), Name::cuStreamDestroy_v2, stream);
+}
 
 int cuDeviceGetDefaultMemPool(void* pool, int device) {
-  return UsePools(Name::cuDeviceGetDefaultMemPool, pool, device);
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cuDeviceGetDefaultMemPool, pool, device);
 }
-int cuDeviceGetMemPool(void* pool, int device) { return UsePools(Name::cuDeviceGetMemPool, pool, device); }
-int cuDeviceSetMemPool(int device, void* pool) { return UsePools(Name::cuDeviceSetMemPool, device, pool); }
+int cuDeviceGetMemPool(void* pool, int device) {
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cuDeviceGetMemPool, pool, device);
+}
+int cuDeviceSetMemPool(int device, void* pool) {
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cuDeviceSetMemPool, device, pool);
+}
 int cuMemGetDefaultMemPool(void* pool, void* location, int kind) {
-  return UsePools(Name::cuMemGetDefaultMemPool, pool, location, kind);
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cuMemGetDefaultMemPool, pool, location, kind);
 }
 int cuMemGetMemPool(void* pool, void* location, int kind) {
-  return UsePools(Name::cuMemGetMemPool, pool, location, kind);
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cuMemGetMemPool, pool, location, kind);
 }
 int cuMemSetMemPool(void* location, int kind, void* pool) {
-  return UsePools(Name::cuMemSetMemPool, location, kind, pool);
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cuMemSetMemPool, location, kind, pool);
 }
 
 int cuCtxEnablePeerAccess(void* peer, unsigned flags) {
-  const OuterCall call;
+  const ProgramsCall call(ASHLAR_RETURN);
   const int result = CallReal(Name::cuCtxEnablePeerAccess, peer, flags);
   void* current = nullptr;
-  if (call.is_outermost() && result == 0 && cuda.context_get_current(&current) == 0) {
+  if (call && result == 0 && cuda.context_get_current(&current) == 0) {
     NotePeer(DeviceOf(current), DeviceOf(peer));
   }
   return result;
 }
 
 int cuDevicePrimaryCtxReset_v2(int device) {
-  const OuterCall call;
-  if (call.is_outermost()) ForgetDevice(OrdinalOf(device));
+  const ProgramsCall call(ASHLAR_RETURN);
+  if (call) ForgetDevice(OrdinalOf(device));
   return CallReal(Name::cuDevicePrimaryCtxReset_v2, device);
 }
 

@@ -1,14 +1,14 @@
 #include "hollow/serve/library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <atomic>
 #include <cstdarg>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <string>
-
-#include "hollow/interpose/real.h"
 
 namespace ashlar::serve {
 namespace {
@@ -37,6 +37,22 @@ bool TakeAll(void* library, Ashlar& out) {
          Take(library, "ashlar_get_statistics", out.get_statistics);
 }
 
+// Where its code lies.
+std::atomic<std::uintptr_t> g_begin = 0, g_end = 0;
+
+int TakeBounds(dl_phdr_info* info, std::size_t, void* function) {
+  const auto address = reinterpret_cast<std::uintptr_t>(function);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+    if (part.p_type != PT_LOAD || address < begin || address >= begin + part.p_memsz) continue;
+    g_begin = begin;
+    g_end = begin + part.p_memsz;
+    return 1;
+  }
+  return 0;
+}
+
 // No lock is held while a library is loaded: one that allocates while it is loaded itself holds the linker's.
 std::atomic<const Ashlar*> g_ashlar = nullptr;
 std::atomic<bool> g_is_missing = false;
@@ -56,16 +72,15 @@ const Ashlar* TheAshlar() {
         why_not != nullptr ? why_not : (FileName() + " is of another version").c_str());
     return nullptr;
   }
+  dl_iterate_phdr(TakeBounds, reinterpret_cast<void*>(found->allocate));
   if (g_ashlar.compare_exchange_strong(known, found, std::memory_order_acq_rel)) return found;
   delete found;  // another thread was first
   return known;
 }
 
 bool IsOfAshlar(const void* address) {
-  Dl_info info = {};
-  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return false;
-  const char* slash = std::strrchr(info.dli_fname, '/');
-  return std::strncmp(slash == nullptr ? info.dli_fname : slash + 1, "libashlar.so", std::strlen("libashlar.so")) == 0;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return number >= g_begin.load(std::memory_order_relaxed) && number < g_end.load(std::memory_order_relaxed);
 }
 
 void Say(const char* format, ...) {
@@ -78,8 +93,3 @@ void Say(const char* format, ...) {
 }
 
 }  // namespace ashlar::serve
-
-// The allocator's own calls are for the driver, or for what is preloaded below.
-namespace ashlar::interpose {
-bool IsForOthers(const void* caller) { return !serve::IsOfAshlar(caller); }
-}  // namespace ashlar::interpose

@@ -27,7 +27,8 @@ struct Ashlar {
 // Null where it cannot be loaded, which is said once.
 const Ashlar* TheAshlar();
 
-// Whether code at this address is of that library: its own calls are for the driver.
+// Whether code at this address is of that library, once it was loaded here: its own calls are for the driver, however
+// it came by the function.
 bool IsOfAshlar(const void* address);
 
 // One line on standard error.

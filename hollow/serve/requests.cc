@@ -115,8 +115,10 @@ Home* HomeOf(const void* pointer) {
 
 }  // namespace
 
-bool ServeAllocation(Door door, std::size_t bytes, void** out) {
+bool ServeAllocation(Door door, std::size_t bytes, void** out, const void* caller) {
   if (out == nullptr || bytes == 0 || !MayServe()) return false;
+  // Another door of the process may have had it loaded before this one did.
+  if (TheAshlar() == nullptr || IsOfAshlar(caller)) return false;
   FreeDeferred();
   if (IsCapturing()) {  // forbidden or not: CUDA's to say
     Count(&ServedCounts::passed_allocations);
@@ -125,13 +127,13 @@ bool ServeAllocation(Door door, std::size_t bytes, void** out) {
   return Allocate(HomeFor(door), bytes, kEveryStream, out);
 }
 
-bool ServeStreamAllocation(std::size_t bytes, Driver::Stream stream, void** out) {
+bool ServeStreamAllocation(Door door, std::size_t bytes, Driver::Stream stream, void** out) {
   if (out == nullptr || bytes == 0 || !MayServe()) return false;
   FreeDeferred();
   const bool is_pools = g_streams_are_pools.load(std::memory_order_relaxed);
   Home* home = nullptr;
   if (!is_pools && NumberOf(stream) != kPerThreadStream && !IsCapturing()) {
-    home = HomeOfStream(stream, Opening::kIfNeeded);
+    home = IsDefaultStream(stream) ? HomeFor(door) : HomeOfStream(stream, Opening::kIfNeeded);
   }
   if (home != nullptr && MeetStream(stream) && WaitForDevice(Door::kDriver, *home) != 0) home = nullptr;
   return Allocate(home, bytes, stream, out);

@@ -1,11 +1,10 @@
 // What a program asks for, as it is served. docs/guide/run-under.md says why each is right.
 //
-//   const OuterCall call;
-//   if (call.is_outermost() && ServeAllocation(Door::kRuntime, bytes, pointer)) return 0;
+//   if (call && ServeAllocation(Door::kRuntime, bytes, pointer, caller)) return 0;
 //   return CallReal(Name::cudaMalloc, pointer, bytes);
 //
 // Whatever is not served is the real function's to answer, errors included, so that the program sees CUDA's own.
-// Thread rule: any thread; only from an outermost call.
+// Thread rule: any thread; only from a call of the program's own.
 #ifndef ASHLAR_HOLLOW_SERVE_REQUESTS_H_
 #define ASHLAR_HOLLOW_SERVE_REQUESTS_H_
 
@@ -16,10 +15,11 @@
 
 namespace ashlar::serve {
 
-// cudaMalloc and cuMemAlloc: memory that every stream may use at once. False: not served.
-bool ServeAllocation(Door door, std::size_t bytes, void** out);
+// cudaMalloc and cuMemAlloc: memory that every stream may use at once. False: not served, as where libashlar.so itself
+// is the caller.
+bool ServeAllocation(Door door, std::size_t bytes, void** out, const void* caller);
 // cudaMallocAsync and cuMemAllocAsync: memory for work on `stream`, which Named has given its name.
-bool ServeStreamAllocation(std::size_t bytes, Driver::Stream stream, void** out);
+bool ServeStreamAllocation(Door door, std::size_t bytes, Driver::Stream stream, void** out);
 
 struct Freed {
   enum class Kind {

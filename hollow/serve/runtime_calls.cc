@@ -9,74 +9,88 @@ using namespace ashlar::serve;  // NOLINT: these are C functions
 extern "C" {
 #pragma GCC visibility push(default)
 
-int cudaMalloc(void** pointer, std::size_t bytes) { return Allocate(Door::kRuntime, Name::cudaMalloc, pointer, bytes); }
+int cudaMalloc(void** pointer, std::size_t bytes) {
+  return Allocate(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaMalloc, pointer, bytes);
+}
 int cudaMallocAsync(void** pointer, std::size_t bytes, void* stream) {
-  return AllocateOnStream(Name::cudaMallocAsync, false, pointer, bytes, stream);
+  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaMallocAsync, false, pointer, bytes,
+                          stream);
 }
 int cudaMallocAsync_ptsz(void** pointer, std::size_t bytes, void* stream) {
-  return AllocateOnStream(Name::cudaMallocAsync_ptsz, true, pointer, bytes, stream);
+  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaMallocAsync_ptsz, true, pointer, bytes,
+                          stream);
 }
-int cudaFree(void* pointer) { return Free(Door::kRuntime, Name::cudaFree, pointer); }
-int cudaFreeAsync(void* pointer, void* stream) { return FreeOnStream(Name::cudaFreeAsync, false, pointer, stream); }
+int cudaFree(void* pointer) { return Free(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaFree, pointer); }
+int cudaFreeAsync(void* pointer, void* stream) {
+  return FreeOnStream(ProgramsCall(ASHLAR_RETURN), Name::cudaFreeAsync, false, pointer, stream);
+}
 int cudaFreeAsync_ptsz(void* pointer, void* stream) {
-  return FreeOnStream(Name::cudaFreeAsync_ptsz, true, pointer, stream);
+  return FreeOnStream(ProgramsCall(ASHLAR_RETURN), Name::cudaFreeAsync_ptsz, true, pointer, stream);
 }
 int cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
-  return MemoryInfo(Name::cudaMemGetInfo, free_bytes, total_bytes);
+  return MemoryInfo(ProgramsCall(ASHLAR_RETURN), Name::cudaMemGetInfo, free_bytes, total_bytes);
 }
 int cudaIpcGetMemHandle(void* handle, void* pointer) {
-  return ExportHandle(Name::cudaIpcGetMemHandle, handle, pointer);
+  return ExportHandle(ProgramsCall(ASHLAR_RETURN), Name::cudaIpcGetMemHandle, handle, pointer);
 }
 
 int cudaStreamBeginCapture(void* stream, int mode) {
-  return BeginCaptureOf(Name::cudaStreamBeginCapture, false, stream, mode);
+  return BeginCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cudaStreamBeginCapture, false, stream, mode);
 }
 int cudaStreamBeginCapture_ptsz(void* stream, int mode) {
-  return BeginCaptureOf(Name::cudaStreamBeginCapture_ptsz, true, stream, mode);
+  return BeginCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cudaStreamBeginCapture_ptsz, true, stream, mode);
 }
 int cudaStreamBeginCaptureToGraph(void* stream, void* graph, const void* after, const void* edges, std::size_t count,
                                   int mode) {
-  return BeginCaptureOf(Name::cudaStreamBeginCaptureToGraph, false, stream, graph, after, edges, count, mode);
+  return BeginCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cudaStreamBeginCaptureToGraph, false, stream, graph, after,
+                        edges, count, mode);
 }
 int cudaStreamBeginCaptureToGraph_ptsz(void* stream, void* graph, const void* after, const void* edges,
                                        std::size_t count, int mode) {
-  return BeginCaptureOf(Name::cudaStreamBeginCaptureToGraph_ptsz, true, stream, graph, after, edges, count, mode);
+  return BeginCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cudaStreamBeginCaptureToGraph_ptsz, true, stream, graph,
+                        after, edges, count, mode);
 }
 int cudaStreamEndCapture(void* stream, void* graph) {
-  return EndCaptureOf(Name::cudaStreamEndCapture, false, stream, graph);
+  return EndCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cudaStreamEndCapture, false, stream, graph);
 }
 int cudaStreamEndCapture_ptsz(void* stream, void* graph) {
-  return EndCaptureOf(Name::cudaStreamEndCapture_ptsz, true, stream, graph);
+  return EndCaptureOf(ProgramsCall(ASHLAR_RETURN), Name::cudaStreamEndCapture_ptsz, true, stream, graph);
 }
-int cudaStreamDestroy(void* stream) { return DestroyStream(Name::cudaStreamDestroy, stream); }
+int cudaStreamDestroy(void* stream) {
+  return DestroyStream(ProgramsCall(ASHLAR_RETURN), Name::cudaStreamDestroy, stream);
+}
 
 int cudaDeviceGetDefaultMemPool(void* pool, int device) {
-  return UsePools(Name::cudaDeviceGetDefaultMemPool, pool, device);
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cudaDeviceGetDefaultMemPool, pool, device);
 }
-int cudaDeviceGetMemPool(void* pool, int device) { return UsePools(Name::cudaDeviceGetMemPool, pool, device); }
-int cudaDeviceSetMemPool(int device, void* pool) { return UsePools(Name::cudaDeviceSetMemPool, device, pool); }
+int cudaDeviceGetMemPool(void* pool, int device) {
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cudaDeviceGetMemPool, pool, device);
+}
+int cudaDeviceSetMemPool(int device, void* pool) {
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cudaDeviceSetMemPool, device, pool);
+}
 int cudaMemGetDefaultMemPool(void* pool, void* location, int kind) {
-  return UsePools(Name::cudaMemGetDefaultMemPool, pool, location, kind);
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cudaMemGetDefaultMemPool, pool, location, kind);
 }
 int cudaMemGetMemPool(void* pool, void* location, int kind) {
-  return UsePools(Name::cudaMemGetMemPool, pool, location, kind);
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cudaMemGetMemPool, pool, location, kind);
 }
 int cudaMemSetMemPool(void* location, int kind, void* pool) {
-  return UsePools(Name::cudaMemSetMemPool, location, kind, pool);
+  return UsePools(ProgramsCall(ASHLAR_RETURN), Name::cudaMemSetMemPool, location, kind, pool);
 }
 
 int cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  const OuterCall call;
+  const ProgramsCall call(ASHLAR_RETURN);
   const int result = CallReal(Name::cudaDeviceEnablePeerAccess, peer, flags);
   int device = 0;
-  if (call.is_outermost() && result == 0 && cuda.runtime_device(&device) == 0) NotePeer(device, peer);
+  if (call && result == 0 && cuda.runtime_device(&device) == 0) NotePeer(device, peer);
   return result;
 }
 
 int cudaDeviceReset() {
-  const OuterCall call;
+  const ProgramsCall call(ASHLAR_RETURN);
   int device = 0;
-  if (call.is_outermost() && cuda.runtime_device(&device) == 0) ForgetDevice(device);
+  if (call && cuda.runtime_device(&device) == 0) ForgetDevice(device);
   return CallReal(Name::cudaDeviceReset);
 }
 

@@ -37,11 +37,23 @@ Context* Find(const Process& process, const void* handle) {
   return nullptr;
 }
 
+// What was current when another context was pushed: that, and the device that cudaSetDevice had chosen.
+struct Frame {
+  Context* context = nullptr;
+  int device = 0;
+};
+
 // Of the calling thread; its last is current, where that is of the current device: else cudaSetDevice came after it.
-thread_local std::vector<Context*> stack;
+// It outlives the thread's own destructors: those of a program call CUDA.
+std::vector<Frame>& Stack() {
+  thread_local auto* stack = new std::vector<Frame>;
+  return *stack;
+}
 
 Context* Current(Process& process) {
-  if (!stack.empty() && (stack.back() == nullptr || stack.back()->device == CurrentDevice())) return stack.back();
+  const std::vector<Frame>& stack = Stack();
+  const Context* last = stack.empty() ? nullptr : stack.back().context;
+  if (!stack.empty() && (last == nullptr || last->device == CurrentDevice())) return stack.back().context;
   return process.devices[CurrentDevice()]->has_context() ? Contexts(process)[CurrentDevice()].get() : nullptr;
 }
 
@@ -56,7 +68,7 @@ Error Create(Process& process, void** handle, unsigned flags, int device) {
   if (!IsDevice(process, device)) return Error::kInvalidDevice;
   auto context = std::make_unique<Context>(Context{device, flags, false, 0});
   if (const Error error = MakeCurrent(process, context.get()); error != Error::kNone) return error;
-  stack.push_back(context.get());
+  Stack().push_back({context.get(), device});
   *handle = context.get();
   Contexts(process).push_back(std::move(context));
   return Error::kNone;
@@ -140,7 +152,7 @@ ASHLAR_SURFACE int cuCtxDestroy_v2(void* handle) {
   return Driven([&](Process& process) {
     const Context* context = Find(process, handle);
     if (context == nullptr || context->is_primary) return Error::kInvalidContext;
-    std::erase(stack, context);
+    std::erase_if(Stack(), [&](const Frame& frame) { return frame.context == context; });
     std::erase_if(Contexts(process), [&](const auto& own) { return own.get() == context; });
     return Error::kNone;
   });
@@ -151,11 +163,9 @@ ASHLAR_SURFACE int cuCtxSetCurrent(void* handle) {
   return Driven([&](Process& process) {
     Context* context = handle == nullptr ? nullptr : Find(process, handle);
     if (handle != nullptr && context == nullptr) return Error::kInvalidContext;
-    if (stack.empty()) {
-      stack.push_back(context);
-    } else {
-      stack.back() = context;
-    }
+    std::vector<Frame>& stack = Stack();
+    if (stack.empty()) stack.emplace_back();
+    stack.back() = {context, CurrentDevice()};
     return MakeCurrent(process, context);
   });
 }
@@ -172,8 +182,11 @@ ASHLAR_SURFACE int cuCtxPushCurrent_v2(void* handle) {
   return Driven([&](Process& process) {
     Context* context = Find(process, handle);
     if (context == nullptr) return Error::kInvalidContext;
-    if (stack.empty()) stack.push_back(Current(process));
-    stack.push_back(context);
+    const Frame before = {Current(process), CurrentDevice()};
+    std::vector<Frame>& stack = Stack();
+    if (stack.empty()) stack.emplace_back();
+    stack.back() = before;
+    stack.push_back({context, context->device});
     return MakeCurrent(process, context);
   });
 }
@@ -184,8 +197,11 @@ ASHLAR_SURFACE int cuCtxPopCurrent_v2(void** popped) {
     Context* current = Current(process);
     if (current == nullptr) return Error::kInvalidContext;
     if (popped != nullptr) *popped = current;
+    std::vector<Frame>& stack = Stack();
     if (!stack.empty()) stack.pop_back();
-    return MakeCurrent(process, stack.empty() ? nullptr : stack.back());
+    if (stack.empty()) return Error::kNone;
+    CurrentDevice() = stack.back().device;
+    return MakeCurrent(process, stack.back().context);
   });
 }
 ASHLAR_SAME(cuCtxPopCurrent, cuCtxPopCurrent_v2);

@@ -32,14 +32,20 @@ def node_folder():
     return folder
 
 
-def measure(bench):
-    folder, verdict = node_folder(), Verdict()
+def program(bench):
+    """(its words, its environment, the folder that it runs in)."""
+    folder = node_folder()
     packages = os.path.dirname(os.path.dirname(venvs.python_of('cuda12')))
     libraries = glob.glob(os.path.join(packages, 'lib', 'python3*', 'site-packages', 'nvidia', '*', 'lib'))
     model = bench.path('zeros.gguf')
     subprocess.run([sys.executable, os.path.join(SOURCE, 'make_gguf.py'), model], check=True)
-    run = bench.dry_run('node', ['generate.mjs', model, str(TOKENS)], ['--device', 'RTX4090'],
-                        {'LD_LIBRARY_PATH': os.pathsep.join(libraries)}, cwd=folder)
+    return ['node', 'generate.mjs', model, str(TOKENS)], {'LD_LIBRARY_PATH': os.pathsep.join(libraries)}, folder
+
+
+def measure(bench):
+    words, environment, folder = program(bench)
+    verdict = Verdict()
+    run = bench.dry_run(words[0], words[1:], ['--device', 'RTX4090'], environment, cwd=folder)
     verdict.equal('exit code', run.code, 0)
     if run.code != 0 or not run.told:
         verdict.failures.append(run.last_line)

@@ -15,6 +15,7 @@ import recording
 import releases as other_releases
 import reported
 import small_values
+import under
 import what_if
 
 USUAL = '2.14.1'
@@ -29,7 +30,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             advice)
+             under, advice)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

@@ -100,6 +100,11 @@ TEST_F(DriverTest, ContextsOfOtherDevicesAreStacked) {
     EXPECT_EQ(cudaSetDevice(1), kSuccess);
     EXPECT_EQ(cuCtxGetCurrent(&popped), kSuccess);
     EXPECT_EQ(popped, second) << "and the driver's the runtime's";
+    EXPECT_EQ(cuCtxPushCurrent_v2(first), kSuccess);
+    EXPECT_EQ(cuCtxPopCurrent_v2(&popped), kSuccess);
+    EXPECT_EQ(popped, first);
+    EXPECT_EQ(cudaGetDevice(&device), kSuccess);
+    EXPECT_EQ(device, 1) << "what cudaSetDevice chose is current again";
   });
 }
 
