@@ -73,8 +73,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} 
 file(RELATIVE_PATH ASHLAR_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/ashlar_c.pc.in ${PROJECT_BINARY_DIR}/cmake/ashlar.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT c)
-# PyTorch's plug-in lies beside it, for python/ashlar_gpu/torch.py.
-install(TARGETS ashlar_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c OPTIONAL)
+# PyTorch's plug-in and CuPy's functions lie beside it, for python/ashlar_gpu.
+install(TARGETS ashlar_torch ashlar_cupy LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c OPTIONAL)
 if(TARGET ashlar_adapters_nvtx)
   ashlar_install_library(adapters_nvtx)
   ashlar_install_headers(adapters_nvtx nvtx.h)

@@ -11,6 +11,7 @@ import others
 import plugin
 import programs
 import published
+import pydoors
 import recording
 import releases as other_releases
 import reported
@@ -30,7 +31,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, advice)
+             under, pydoors, advice)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()
