@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Nanoseconds of an allocate and free pair in one process: PyTorch's own allocator, Ashlar as its plug-in, and the plug-in
-alone, over the released libc10_cuda.so.
+"""Processor time of an allocate and free pair, in nanoseconds, in one process over the released libc10_cuda.so: PyTorch's
+own allocator, Ashlar as its plug-in, and the plug-in alone.
 
     ashlar dry-run -- /path/to/venv/bin/python bench/torch_calls.py        # or on a GPU, without `ashlar dry-run`
 

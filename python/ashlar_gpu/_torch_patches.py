@@ -4,6 +4,7 @@ torch.cuda's functions ask torch._C; what they ask it for is replaced there, so 
 calls them, works. Only functions that the release has are replaced. Threads: apply once, before CUDA's first use.
 """
 
+import functools
 import warnings
 
 from . import _torch_plugin as plugin
@@ -100,8 +101,27 @@ def _leave_benchmark_off(torch):
                           "allocator", stacklevel=3)
         return switch(False)
 
-    _set_cudnn_benchmark(torch.backends.cudnn.benchmark)
+    _set_cudnn_benchmark(torch._C._get_cudnn_benchmark())
     torch._C._set_cudnn_benchmark = _set_cudnn_benchmark
+    of = type(torch.backends.cudnn)  # its attributes hold the functions that were there when it was made
+    if hasattr(of, "benchmark"):
+        of.benchmark = type(of.__dict__["benchmark"])(torch._C._get_cudnn_benchmark, _set_cudnn_benchmark)
+
+
+def _leave_graph_trees_off(torch):
+    """torch.compile's CUDA graph trees take checkpoints of a pool; its plain CUDA graphs do without."""
+    if not hasattr(torch, "compile"):
+        return
+    original = torch.compile
+
+    @functools.wraps(original)
+    def compile(*arguments, **keywords):
+        import torch._inductor.config as config  # at the first use: it takes its time
+
+        config.triton.cudagraph_trees = False
+        return original(*arguments, **keywords)
+
+    torch.compile = compile
 
 
 def apply(torch):
@@ -114,6 +134,7 @@ def apply(torch):
             if hasattr(module, ours.__name__):
                 setattr(module, ours.__name__, ours)
     _leave_benchmark_off(torch)
+    _leave_graph_trees_off(torch)
     callbacks = plugin.Opened(answers.at_opening), plugin.Failed(answers.at_failure)
     _kept.append(callbacks)
     plugin.library().ashlar_torch_observe(*callbacks)

@@ -11,10 +11,11 @@ import os
 
 import captures
 import histories
+import programs
 import venvs
 from bench import AMPLE, HERE, PROGRAMS
 from catalog import PROGRAMS as CATALOG
-from catalog import torchrun
+from catalog import Program, torchrun
 from programs import HOME
 from rows import Row, Skip, Verdict
 from sizes import mib
@@ -43,13 +44,13 @@ def calls_of(folder):
     return sorted(calls for calls in out if calls)
 
 
-def run(bench, python, program, flags, ours, cwd=None, most_seconds=300):
+def run(bench, python, program, flags, ours, cwd=None, most_seconds=300, needs=None):
     """(the run, its processes' calls). `program`: (what goes before, the script with its arguments)."""
     before, script = program
     folder = bench.new_folder('calls')
     words = before + (UNDER_OURS if ours else []) + script
     done = bench.dry_run(python, words, flags + ['--calls', os.path.join(folder, 'calls.%p')],
-                         environment(bench) if ours else None, most_seconds, cwd)
+                         environment(bench) if ours else needs, most_seconds, cwd)
     return done, calls_of(folder)
 
 
@@ -113,7 +114,26 @@ def program(bench, of, release=HOME.removeprefix('torch-')):
     return verdict
 
 
+OFFERS = [
+    Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 31}),
+    Program('ashlar_mempool', ('ashlar_mempool.py',), {'own_words': True, 'given_back': 70 << 20, 'left': 0}),
+    Program('ashlar_compile', ('ashlar_compile.py',), {'replays': 4, 'trees': False}, 40),
+]
+
+
+def offer(bench, of, release):
+    """What only ours is asked: the program judges it, and tells how much it has judged."""
+    done, calls = run(bench, venvs.python_of(f'torch-{release}'), ([], list(of.arguments)), AMPLE, False, PROGRAMS,
+                      needs=environment(bench))
+    verdict = Verdict()
+    programs.expect_told(of, done, verdict)
+    verdict.cells['calls'] = f'{sum(map(len, calls)):,}'
+    return verdict
+
+
 def rows(releases):
     out = [Row('plugin', f'{release} {case}', 16, lambda bench, r=release, c=case: capture(bench, r, c),
                is_usual=release == '2.14.1') for release in releases if release in RELEASES for case in CASES]
+    out += [Row('plugin', f'{release} {p.name}', 2 * p.seconds, lambda bench, r=release, p=p: offer(bench, p, r),
+                is_usual=release == '2.14.1') for release in releases if release in RELEASES for p in OFFERS]
     return out + [Row('plugin', f'2.14.1 {p.name}', 2 * p.seconds, lambda bench, p=p: program(bench, p)) for p in CATALOG]
