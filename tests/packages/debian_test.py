@@ -18,8 +18,13 @@ import program_checks as checks
 
 FOLDER = pathlib.Path(sys.argv.pop(1)).resolve()
 PACKAGES = ("ashlar", "libashlar1", "libashlar-dev")
-# Of lintian's errors and warnings: CPack writes the scripts that run ldconfig, and no bug of Debian's is closed here.
-EXPECTED_TAGS = {"initial-upload-closes-no-bugs", "maintscript-calls-ldconfig"}
+# Of lintian's errors and warnings: what is meant, or CPack's.
+EXPECTED_TAGS = {
+    "initial-upload-closes-no-bugs",
+    "library-not-linked-against-libc",  # the two shims have no code: a name is found in the library that they depend on
+    "maintscript-calls-ldconfig",  # as CPack writes it
+    "pkg-config-unavailable-for-cross-compilation",  # the libraries lie in /usr/lib, as of one architecture
+}
 
 
 def is_installed(package):

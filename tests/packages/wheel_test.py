@@ -20,8 +20,6 @@ import program_checks as checks
 WHEEL = pathlib.Path(sys.argv.pop(1)).resolve()
 TORCH = pathlib.Path(os.environ.get("ASHLAR_REAL_VENVS", "/nowhere")) / "torch-2.14.1/bin/python"
 NATIVE = "ashlar_gpu/_native"
-# CUDA's names and those of its libraries, what a program looks names up by, and how it ends; our own functions.
-HOLLOW_NAMES = r"cu|nv|p?nccl|__cuda|ashlar_|dlsym$|dlopen$|dlvsym$|_exit$"
 
 
 class WheelTest(unittest.TestCase):
@@ -75,10 +73,10 @@ class WheelTest(unittest.TestCase):
     def test_exports(self):
         if not shutil.which("nm"):
             self.skipTest("no nm")
-        for library in self.native.rglob("*.so*"):
-            if library.parent.name == "shims":
-                continue
-            checks.check_exports(library, "ashlar_" if library.name.startswith("libashlar.so") else HOLLOW_NAMES)
+        libraries = [path for path in self.native.rglob("*.so*") if path.parent.name != "shims"]  # those have no names
+        self.assertGreater(len(libraries), 3)
+        for library in libraries:
+            checks.check_exports(library)
 
     def test_name_and_licences(self):
         self.assertRegex(WHEEL.name, r"^ashlar_gpu-[\d.]+-py3-none-manylinux_2_(1\d|2[0-8])_\w+\.whl$")
