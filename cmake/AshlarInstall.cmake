@@ -68,7 +68,7 @@ install(EXPORT ashlar-c NAMESPACE ashlar:: DESTINATION ${ASHLAR_PACKAGE_DIR} COM
 install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlarConfig.cmake ${PROJECT_BINARY_DIR}/cmake/ashlarConfigVersion.cmake
         DESTINATION ${ASHLAR_PACKAGE_DIR} COMPONENT c)
 install(FILES ${PROJECT_SOURCE_DIR}/include/ashlar.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT c)
-ashlar_install_headers(c cub.h cuda_mr.h cuda_stream.h handle.h pmr.h rmm.h thrust_mr.h)
+ashlar_install_headers(c cub.h cuda_mr.h cuda_stream.h handle.h onnxruntime.h pmr.h rmm.h thrust_mr.h)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT c)
 file(RELATIVE_PATH ASHLAR_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/ashlar_c.pc.in ${PROJECT_BINARY_DIR}/cmake/ashlar.pc @ONLY)

@@ -86,6 +86,14 @@ if(ASHLAR_INSTALL)
   set_tests_properties(consumer.exports_c PROPERTIES LABELS consumer PASS_REGULAR_EXPRESSION "[34][0-9] names, all of ashlar.h")
   set_tests_properties(consumer.find_package_c PROPERTIES LABELS consumer TIMEOUT 300 FIXTURES_REQUIRED ashlar_install_c
                        PASS_REGULAR_EXPRESSION "${c_works}")
+  add_test(NAME consumer.find_package_cxx
+           COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${PROJECT_SOURCE_DIR}/tests/consumer/cxx ${consumer_dir}/find_package_cxx
+                   --build-generator ${CMAKE_GENERATOR} --build-noclean
+                   --build-options -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_PREFIX_PATH=${c_prefix}
+                                   -DCONSUMER_CUDA=${ASHLAR_HAVE_CUDA}
+                   --test-command ${consumer_dir}/find_package_cxx/handle)
+  set_tests_properties(consumer.find_package_cxx PROPERTIES LABELS consumer TIMEOUT 600 FIXTURES_REQUIRED ashlar_install_c
+                       PASS_REGULAR_EXPRESSION "1000 requests took 5 device calls")
   foreach(component allocator analyzer)
     ashlar_install_test(install_${component} ${PROJECT_BINARY_DIR} --component ${component})
     ashlar_consumer_test(find_package_${component} find_package ${component} "${${component}_works}"

@@ -30,6 +30,9 @@ namespace ashlar {
 class CudaResource {
  public:
   static constexpr std::size_t kDefaultAlignment = 256;  // cudaMalloc's, as in CCCL
+#if CCCL_VERSION >= 3002000
+  using default_queries = cuda::mr::properties_list<cuda::mr::device_accessible>;  // cuda::make_buffer asks for it
+#endif
 
   // The process's allocator of this thread's device.
   CudaResource() : CudaResource(SharedAllocator::OfProcess(CurrentDevice())) {}

@@ -20,7 +20,6 @@
 #include <ashlar/handle.h>
 
 #include <rmm/cuda_device.hpp>
-#include <rmm/cuda_stream_view.hpp>
 #include <rmm/version_config.hpp>
 
 #if __has_include(<rmm/error.hpp>)
@@ -40,6 +39,8 @@
 #if RMM_VERSION_MAJOR * 100 + RMM_VERSION_MINOR >= 2606
 #define ASHLAR_RMM_HAS_ANY_RESOURCE 1
 #include <ashlar/cuda_mr.h>
+#else
+#include <rmm/cuda_stream_view.hpp>
 #endif
 
 namespace ashlar {
@@ -56,16 +57,28 @@ void* AllocateForRmm(Allocate allocate) {
   }
 }
 
+// RMM's stream, which is rmm::cuda_stream_view or, from 26.10 on, cuda::stream_ref.
+template <typename Stream>
+auto RmmStreamOf(const Stream& stream) -> decltype(StreamOf(stream.get())) {
+  return StreamOf(stream.get());
+}
+template <typename Stream>
+auto RmmStreamOf(const Stream& stream) -> decltype(StreamOf(stream.value())) {
+  return StreamOf(stream.value());
+}
+
 // The functions of a rmm::mr::callback_memory_resource, whose arguments are a SharedAllocator's address.
 struct RmmAllocate {
-  void* operator()(std::size_t bytes, rmm::cuda_stream_view stream, void* allocator) const {
+  template <typename Stream>
+  void* operator()(std::size_t bytes, Stream stream, void* allocator) const {
     return AllocateForRmm(
-        [&] { return static_cast<SharedAllocator*>(allocator)->Allocate(bytes, StreamOf(stream.value())); });
+        [&] { return static_cast<SharedAllocator*>(allocator)->Allocate(bytes, RmmStreamOf(stream)); });
   }
 };
 struct RmmDeallocate {
-  void operator()(void* memory, std::size_t, rmm::cuda_stream_view stream, void* allocator) const noexcept {
-    static_cast<SharedAllocator*>(allocator)->Free(memory, StreamOf(stream.value()));
+  template <typename Stream>
+  void operator()(void* memory, std::size_t, Stream stream, void* allocator) const noexcept {
+    static_cast<SharedAllocator*>(allocator)->Free(memory, RmmStreamOf(stream));
   }
 };
 

@@ -5,6 +5,7 @@ import advice
 import big
 import captures
 import cards
+import cxx_doors
 import estimator
 import llama
 import others
@@ -31,7 +32,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, pydoors, advice)
+             under, pydoors, cxx_doors, advice)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()
