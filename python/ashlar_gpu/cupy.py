@@ -8,7 +8,8 @@ serves that stream's next request at once. An array that another stream uses is 
 
     ashlar_gpu.cupy.record_stream(x, stream)
 
-Errors: MemoryError with where every byte is. The per-thread default stream (CUPY_CUDA_PER_THREAD_DEFAULT_STREAM) is
+Releases: CuPy 14.1 and later by C functions, 13 and 14.0 by functions of Python. Errors: MemoryError with where every byte
+is. The per-thread default stream (CUPY_CUDA_PER_THREAD_DEFAULT_STREAM) is
 refused with a ValueError or Error. Threads: as CuPy. cupy.cuda.set_allocator(None) takes it off again; arrays that are
 alive free themselves.
 
@@ -65,20 +66,28 @@ def free(address, device):
     allocator.free(address, device)
 
 
-def functions(calls="c"):
-    """CuPy's allocator object over ours. `calls`: "c" as C functions, "python" as Python's, about ten times slower."""
+def _takes_exceptions():
+    """Whether CuPy hands on what a C function throws: since 14.1. Before, out of memory would end the process."""
+    return tuple(int(part) for part in cupy.__version__.split(".")[:2]) >= (14, 1)
+
+
+def functions(calls=None):
+    """CuPy's allocator object over ours. `calls`: "c" as C functions, "python" as Python's, about ten times slower; None:
+    the first where CuPy is 14.1 or later, else the second."""
+    if calls is None:
+        calls = "c" if _takes_exceptions() and _current_stream_function() else "python"
     if calls == "python":
         return cupy.cuda.PythonFunctionAllocator(malloc, free)
     if calls != "c":
         raise ValueError(f'ashlar: calls is "c" or "python", and not {calls!r}')
     current_stream = _current_stream_function()
-    if current_stream is None:
-        raise ImportError("ashlar: this CuPy does not say to C which stream is current: install(calls=\"python\")")
+    if current_stream is None or not _takes_exceptions():
+        raise ImportError(f"ashlar: C functions need CuPy 14.1 or later, and this is {cupy.__version__}: leave out `calls`")
     own = Functions(current_stream)
     return cupy.cuda.CFunctionAllocator(*own.arguments, own)
 
 
-def install(conf=None, calls="c"):
+def install(conf=None, calls=None):
     """Makes it CuPy's allocator, in all threads, and takes over settings."""
     if conf is not None:
         allocator.configure(conf)

@@ -35,7 +35,7 @@ GROUPS = {  # group -> (its title, what is held to what)
     'others': ('Other frameworks', 'They run, or are refused in one line.'),
     'pydoors': ('Doors of Python', 'One program under its library\'s own memory manager and under Ashlar\'s: equal results, '
                 'and the calls of the device below both. Times are of the processor, over the hollow device, whose '
-                'recorder adds some microseconds to each call of the device.'),
+                'calls cost next to nothing.'),
     'published': ('Cases that FakeGPU publishes', 'Its figures are of its documents, of July 2026; `really` is what it '
                   'measured on a GPU. The programs are rebuilt from its description; cuDNN\'s workspaces are taken '
                   'as 0.'),

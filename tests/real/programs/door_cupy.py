@@ -42,9 +42,13 @@ def nanoseconds_of_a_pair(make):
     return (time.process_time_ns() - begun) // PAIRS
 
 
+ways = {"c": of_c, "python": of_python}
+refusal = kind_of(lambda: door.functions("c"))
+if refusal[0] != "none":
+    ways.pop("c")
 told = {"program": "door_cupy", "version": f"CuPy {cupy.__version__}", "found": door._current_stream_function() is not None,
-        "kinds": [type(door.functions(calls)).__name__ for calls in ("c", "python")]}
-for name, make in (("c", of_c), ("python", of_python)):
+        "kind": type(door.functions()).__name__, "refusal": refusal[0], "ways": list(ways)}
+for name, make in ways.items():
     before = allocator.statistics()["allocated_bytes"]
     first = make(3 * MIB)
     array = cupy.ndarray((3, MIB // 4), dtype="float32", memptr=memory.MemoryPointer(first, 0))
@@ -59,8 +63,9 @@ for name, make in (("c", of_c), ("python", of_python)):
                   "no_device": kind_of(lambda make=make: make(MIB, device=7))}
     del elsewhere, again
     told[name]["left"] = allocator.statistics()["allocated_bytes"] - before
-without_stream = door.Functions(None)
-told["c"]["ns_of_a_pair"] = nanoseconds_of_a_pair(
-    lambda size: memory.CFunctionAllocatorMemory(size, *without_stream.arguments, 0))
+if "c" in ways:
+    without_stream = door.Functions(None)
+    told["c"]["ns_of_a_pair"] = nanoseconds_of_a_pair(
+        lambda size: memory.CFunctionAllocatorMemory(size, *without_stream.arguments, 0))
 told["python"]["ns_of_a_pair"] = nanoseconds_of_a_pair(of_python)
 print(json.dumps(told))
