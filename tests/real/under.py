@@ -11,7 +11,8 @@ from sizes import mib, seconds
 
 COMPILER = '/usr/local/cuda/bin/nvcc'
 CARD = ['--device', 'RTX4090']
-SERVED = re.compile(r'served ([\d,]+) allocations and ([\d,]+) frees by ([\d,]+) calls of the device')
+SERVED = re.compile(r'served ([\d,]+) allocations and [\d,]+ frees by [\d,]+ calls of the device '
+                    r'\(([\d,]+) that gave memory')
 LEFT = re.compile(r'not freed ([\d.]+ \w+)')
 
 
@@ -39,8 +40,8 @@ def run_both(bench, name, program, environment=None, cwd=None):
     return out
 
 
-def judge_served(verdict, bare, served):
-    """Equal exit codes and nothing left; the served run's own numbers."""
+def judge_served(verdict, bare, served, most_own=0):
+    """Equal exit codes, and the recorder beneath counts what the served run says of itself."""
     verdict.equal('exit code without us', bare[0].code, 0)
     verdict.equal('exit code', served[0].code, 0)
     told = SERVED.search(served[0].words)
@@ -49,8 +50,10 @@ def judge_served(verdict, bare, served):
         verdict.failures.append(f'no history: {bare[0].last_line} | {served[0].last_line}')
         return
     calls_bare, calls_served = device_calls(bare[1]), device_calls(served[1])
-    verdict.equal('allocations of the program', number(told[1]), calls_bare[0])
-    verdict.equal('calls of the device by two counts', number(told[3]), sum(calls_served))
+    # Virtual memory, which a program maps itself: the same calls in both runs.
+    own = calls_bare[0] - number(told[1])
+    verdict.equal('calls that are not served', calls_served[0] - number(told[2]), own)
+    verdict.expect(0 <= own <= most_own, f'{own} of {calls_bare[0]} allocations are not served')
     verdict.cells.update({
         'time': f'{seconds(bare[0].seconds)}, {seconds(served[0].seconds)} served',
         'calls of the device': f'{sum(calls_bare):,}, {sum(calls_served):,} served',
@@ -92,7 +95,7 @@ def llama_served(bench):
     verdict = Verdict()
     program, environment, folder = llama.program(bench)
     bare, served = run_both(bench, 'llama', program, environment, folder)
-    judge_served(verdict, bare, served)
+    judge_served(verdict, bare, served, most_own=4)
     if bare[0].told and served[0].told:
         same = [{key: told[0][key] for key in ('gpu', 'devices', 'generated')} for told in (bare[0].told, served[0].told)]
         verdict.equal('output', same[1], same[0])
