@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 
 #include "hollow/serve/streams.h"
 
@@ -25,6 +26,14 @@ Driver::Context PrimaryContext(int device) {
   return context;
 }
 
+// What a program cannot be served with: it does not say on which stream it uses memory of cudaMalloc, so that no stream
+// can be made to wait for the one that a block is borrowed from.
+bool Borrows(const char* conf) {
+  constexpr char kKey[] = "borrow_across_streams:";
+  const char* found = conf == nullptr ? nullptr : std::strstr(conf, kKey);
+  return found != nullptr && std::strncmp(found + sizeof(kKey) - 1, "False", 5) != 0;
+}
+
 Home* Open(int device) {
   std::atomic<bool>& is_refused = g_is_refused[static_cast<std::size_t>(device)];
   const Ashlar* ashlar = TheAshlar();
@@ -32,6 +41,15 @@ Home* Open(int device) {
   ashlar_allocator* allocator = nullptr;
   if (ashlar->process_allocator(device, &allocator) != ASHLAR_OK) {
     if (!is_refused.exchange(true)) Say("device %d is not served: %s", device, ashlar->last_error());
+    return nullptr;
+  }
+  if (Borrows(ashlar->conf(allocator))) {
+    if (!is_refused.exchange(true)) {
+      Say("device %d is not served: borrow_across_streams is for programs that name the stream of each request: leave "
+          "it "
+          "out",
+          device);
+    }
     return nullptr;
   }
   auto* home = new Home(device, allocator, PrimaryContext(device));

@@ -30,7 +30,7 @@ bool Take(void* library, const char* name, Function*& function) {
 
 bool TakeAll(void* library, Ashlar& out) {
   return Take(library, "ashlar_last_error", out.last_error) &&
-         Take(library, "ashlar_process_allocator", out.process_allocator) &&
+         Take(library, "ashlar_process_allocator", out.process_allocator) && Take(library, "ashlar_conf", out.conf) &&
          Take(library, "ashlar_allocate", out.allocate) && Take(library, "ashlar_free", out.free) &&
          Take(library, "ashlar_record_stream", out.record_stream) &&
          Take(library, "ashlar_find_block", out.find_block) && Take(library, "ashlar_holds", out.holds) &&

@@ -16,6 +16,7 @@ namespace ashlar::serve {
 struct Ashlar {
   decltype(&ashlar_last_error) last_error;
   decltype(&ashlar_process_allocator) process_allocator;
+  decltype(&ashlar_conf) conf;
   decltype(&ashlar_allocate) allocate;
   decltype(&ashlar_free) free;
   decltype(&ashlar_record_stream) record_stream;

@@ -11,7 +11,7 @@ from sizes import mib, seconds
 
 COMPILER = '/usr/local/cuda/bin/nvcc'
 CARD = ['--device', 'RTX4090']
-SERVED = re.compile(r'served ([\d,]+) allocations and [\d,]+ frees by [\d,]+ calls of the device '
+SERVED = re.compile(r'served ([\d,]+) allocations? and [\d,]+ frees? by [\d,]+ calls? of the device '
                     r'\(([\d,]+) that gave memory')
 LEFT = re.compile(r'not freed ([\d.]+ \w+)')
 

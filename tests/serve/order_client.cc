@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "ashlar.h"
 #include "tests/serve/cuda.h"
 
 namespace ashlar {
@@ -81,9 +82,10 @@ int Handles() {
   return 0;
 }
 
-// In a capture that allows it: the block comes back after the end.
+// In a capture that allows it: the block comes back after the end, when all work is done.
 int RelaxedCapture() {
-  void *stream = NewStream(), *graph = nullptr, *held = Grab(kBytes);
+  void *stream = NewStream(), *watched = NewStream(), *graph = nullptr, *held = Grab(kBytes);
+  Work(held, watched);
   cudaStreamBeginCapture(stream, 2);
   int mode = 2;
   cudaThreadExchangeStreamCaptureMode(&mode);
@@ -92,6 +94,7 @@ int RelaxedCapture() {
   Tell("the driver's", meanwhile != held);
   Tell("end", cudaStreamEndCapture(stream, &graph));
   Tell("it is back", Grab(kBytes) == held);
+  Tell("is done", cudaStreamQuery(watched));
   Tell("free", cudaFree(meanwhile));
   return 0;
 }
@@ -170,6 +173,25 @@ int Handed(const char* library) {
   return 0;
 }
 
+// Another door of the process has the allocator first: its own calls of the driver are not served again.
+int OtherDoor(const char* library) {
+  void* ashlar = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (ashlar == nullptr) return 1;
+  cudaFree(nullptr);
+  const auto open = reinterpret_cast<decltype(&ashlar_process_allocator)>(dlsym(ashlar, "ashlar_process_allocator"));
+  const auto allocate = reinterpret_cast<decltype(&ashlar_allocate)>(dlsym(ashlar, "ashlar_allocate"));
+  const auto release = reinterpret_cast<decltype(&ashlar_free)>(dlsym(ashlar, "ashlar_free"));
+  ashlar_allocator* allocator = nullptr;
+  void* pointer = nullptr;
+  Tell("open", open(0, &allocator));
+  Tell("allocate", allocate(allocator, kBytes, nullptr, &pointer));
+  Tell("free", release(allocator, pointer));
+  Tell("one pool", Grab(kBytes) == pointer);
+  Tell("allocate", allocate(allocator, 100 * kMega, nullptr, &pointer));
+  Tell("free", release(allocator, pointer));
+  return 0;
+}
+
 }  // namespace
 
 int Run(const char* what, const char* how) {
@@ -185,6 +207,7 @@ int Run(const char* what, const char* how) {
   if (is("torch")) return WithTorch(how, false);
   if (is("late-torch")) return WithTorch(how, true);
   if (is("handed")) return Handed(how);
+  if (is("other-door")) return OtherDoor(how);
   return 64;
 }
 

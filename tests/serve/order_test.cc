@@ -40,7 +40,7 @@ TEST(OrderTest, AHandleThatIsUsedAgainIsAnotherStream) {
 }
 
 TEST(OrderTest, WhatIsFreedInACaptureComesBackAfterIt) {
-  EXPECT_EQ(RunOrder("relaxed-capture", "").out, "free 0\nthe driver's 1\nend 0\nit is back 1\nfree 0\n");
+  EXPECT_EQ(RunOrder("relaxed-capture").out, "free 0\nthe driver's 1\nend 0\nit is back 1\nis done 0\nfree 0\n");
 }
 
 TEST(OrderTest, AProgramWithPoolsKeepsThem) {
@@ -92,6 +92,23 @@ TEST(OrderTest, FunctionsThatAreHandedOutAreServedToo) {
   EXPECT_EQ(run.counts[0].served_allocations, 3u);
   EXPECT_EQ(run.counts[0].passed_allocations, 1u);
   EXPECT_THAT(run.error, IsEmpty());
+}
+
+TEST(OrderTest, OneAllocatorForAllDoorsWhoseOwnCallsAreTheDrivers) {
+  const ClientRun run = RunOrder(std::string("other-door ") + ASHLAR_C_LIBRARY, "");
+  EXPECT_EQ(run.out, "open 0\nallocate 0\nfree 0\none pool 1\nallocate 0\nfree 0\n");
+  ASSERT_THAT(run.counts, SizeIs(1));
+  EXPECT_EQ(run.counts[0].served_allocations, 1u);
+  EXPECT_EQ(run.counts[0].passed_allocations, 0u);
+}
+
+TEST(OrderTest, BlocksOfOtherStreamsAreNotBorrowed) {
+  const ClientRun run = RunServed({.client = ASHLAR_ORDER_CLIENT,
+                                   .arguments = "free-waits",
+                                   .environment = "ASHLAR_CONF=borrow_across_streams:True"});
+  EXPECT_THAT(run.error, HasSubstr("ashlar: device 0 is not served: borrow_across_streams"));
+  ASSERT_THAT(run.counts, SizeIs(1));
+  EXPECT_EQ(run.counts[0].served_allocations, 0u);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // A program sees the same with and without the serving library under it: results, errors, answers.
+#include <algorithm>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -85,6 +86,7 @@ TEST(SameTest, AChildHasNoCudaWhereItsParentHadAndHasItWhereItIsTheFirst) {
   const ClientRun after = SameAs("fork after");
   ASSERT_THAT(after.counts, SizeIs(2));
   EXPECT_EQ(after.counts[0].served_allocations + after.counts[1].served_allocations, 2u);  // all the parent's
+  EXPECT_EQ(std::min(after.counts[0].device_allocations, after.counts[1].device_allocations), 0u);
   const ClientRun before = SameAs("fork before");
   ASSERT_THAT(before.counts, SizeIs(2));
   for (const serve::ServedCounts& counts : before.counts) EXPECT_EQ(counts.served_allocations, 1u);
