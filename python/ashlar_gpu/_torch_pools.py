@@ -42,7 +42,7 @@ class MemPool:
         """The pool's segments, as torch.cuda.memory_snapshot has them."""
         import torch
 
-        return torch.cuda.memory_snapshot(self.id)
+        return torch._C._cuda_memorySnapshot((*self.id, include_traces))["segments"]
 
     def __del__(self):
         if getattr(self, "_pool", None) is None or not (self._pool.first or self._pool.second):

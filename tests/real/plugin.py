@@ -49,8 +49,9 @@ def run(bench, python, program, flags, ours, cwd=None, most_seconds=300, needs=N
     before, script = program
     folder = bench.new_folder('calls')
     words = before + (UNDER_OURS if ours else []) + script
+    fresh = {'TORCHINDUCTOR_CACHE_DIR': folder, 'TRITON_CACHE_DIR': folder}  # what was compiled before asks for less
     done = bench.dry_run(python, words, flags + ['--calls', os.path.join(folder, 'calls.%p')],
-                         environment(bench) if ours else needs, most_seconds, cwd)
+                         {**fresh, **(environment(bench) if ours else needs or {})}, most_seconds, cwd)
     return done, calls_of(folder)
 
 
@@ -97,10 +98,10 @@ def capture(bench, release, case):
     return verdict
 
 
-def program(bench, of, release=HOME.removeprefix('torch-')):
-    """One of the catalog's."""
+def program(bench, of, release=HOME.removeprefix('torch-'), devices=0):
+    """One of the catalog's, or TWO_DEVICES."""
     python = venvs.python_of(f'torch-{release}')
-    devices = ['--devices', str(of.ranks)] if of.ranks else []
+    devices = ['--devices', str(devices or of.ranks)] if devices or of.ranks else []
     command = (torchrun(of.ranks), list(of.arguments))
     native, ours = (run(bench, python, command, AMPLE + devices, ours, PROGRAMS) for ours in (False, True))
     verdict = Verdict()
@@ -114,6 +115,7 @@ def program(bench, of, release=HOME.removeprefix('torch-')):
     return verdict
 
 
+TWO_DEVICES = Program('two_devices', ('two_devices.py',), {'reserved': min, 'allocated': min})
 OFFERS = [
     Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 31}),
     Program('ashlar_mempool', ('ashlar_mempool.py',), {'own_words': True, 'given_back': 70 << 20, 'left': 0}),
@@ -136,4 +138,6 @@ def rows(releases):
                is_usual=release == '2.14.1') for release in releases if release in RELEASES for case in CASES]
     out += [Row('plugin', f'{release} {p.name}', 2 * p.seconds, lambda bench, r=release, p=p: offer(bench, p, r),
                 is_usual=release == '2.14.1') for release in releases if release in RELEASES for p in OFFERS]
+    out += [Row('plugin', f'{release} two_devices', 16, lambda bench, r=release: program(bench, TWO_DEVICES, r, 2),
+                is_usual=release == '2.14.1') for release in releases if release in RELEASES]
     return out + [Row('plugin', f'2.14.1 {p.name}', 2 * p.seconds, lambda bench, p=p: program(bench, p)) for p in CATALOG]

@@ -3,45 +3,38 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 
-#include <cstdint>
+#include <cstddef>
 #include <exception>
 #include <stdexcept>
 #include <typeinfo>
 
+#include "allocator/adapters/torch/torch_error.h"
+
 namespace ashlar::torch {
 namespace {
 
-// c10::SourceLocation (c10/util/Exception.h, PyTorch 1.13 to 2.15).
-struct SourceLocation {
-  const char* function;
-  const char* file;
-  std::uint32_t line;
-};
-
-// c10::OutOfMemoryError(SourceLocation, std::string), as a function: it is declared in a class that we do not have, so
-// that `self` goes first.
-using Construct = void (*)(void* self, SourceLocation where, std::string text);
-
 constexpr char kTypeInfo[] = "_ZTIN3c1016OutOfMemoryErrorE";
 constexpr char kVirtualTable[] = "_ZTVN3c1016OutOfMemoryErrorE";
-constexpr char kConstruct[] =
-    "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
-constexpr std::size_t kRoomBytes = 1024;  // c10::Error is smaller: 168 bytes in 2.6, 176 in 2.14
+constexpr std::size_t kRoomBytes = 1024;  // a c10::Error takes 128 bytes in 2.14
 
-// PyTorch's class, or nulls where the process has no PyTorch, or one whose strings are those of before GCC 5.
+// PyTorch's class, or nulls where the process has no PyTorch.
 struct TorchError {
   std::type_info* type = nullptr;
   void** virtual_table = nullptr;
-  Construct construct = nullptr;
+  void* constructor = nullptr;
+  void (*construct)(void*, void*, const SourceLocation&, const char*) = Construct;
 
   TorchError() {
-    void* library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
+    void* library = dlopen("libc10_cuda.so", RTLD_LAZY | RTLD_NOLOAD);  // and libc10.so, on which it depends
     if (library == nullptr) return;
     type = static_cast<std::type_info*>(dlsym(library, kTypeInfo));
     virtual_table = static_cast<void**>(dlsym(library, kVirtualTable));
-    construct = reinterpret_cast<Construct>(dlsym(library, kConstruct));
+    constructor = dlsym(library, kConstructName);
+    if (constructor != nullptr) return;
+    constructor = dlsym(library, kOldConstructName);
+    construct = OldConstruct;
   }
-  bool is_known() const { return type != nullptr && virtual_table != nullptr && construct != nullptr; }
+  bool is_known() const { return type != nullptr && virtual_table != nullptr && constructor != nullptr; }
 };
 
 void Destroy(void* error) { static_cast<std::exception*>(error)->~exception(); }
@@ -49,7 +42,7 @@ void Destroy(void* error) { static_cast<std::exception*>(error)->~exception(); }
 // c10::OutOfMemoryError adds nothing to c10::Error but its name: an Error with the other's table of functions is one.
 [[noreturn]] void ThrowTorchError(const TorchError& torch, const std::string& text) {
   void* error = abi::__cxa_allocate_exception(kRoomBytes);
-  torch.construct(error, {__func__, __FILE__, __LINE__}, text);
+  torch.construct(torch.constructor, error, {__func__, __FILE__, __LINE__}, text.c_str());
   *static_cast<void**>(error) = torch.virtual_table + 2;  // behind the offset and the type
   abi::__cxa_throw(error, torch.type, Destroy);
 }

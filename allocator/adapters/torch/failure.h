@@ -1,5 +1,5 @@
 // What the plug-in throws. Where memory is out it is c10::OutOfMemoryError, so that a program's
-// `except torch.OutOfMemoryError` holds. The class is taken from the libc10.so that the process has loaded, by its
+// `except torch.OutOfMemoryError` holds. The class is taken from the libc10_cuda.so that the process has loaded, by its
 // symbols: none of PyTorch's headers or libraries is needed to build. Where it cannot be had, what is thrown derives
 // from std::bad_alloc; PyTorch makes a RuntimeError with our text of it.
 //

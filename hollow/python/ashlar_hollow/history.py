@@ -47,6 +47,7 @@ class Recording(object):
             return
         self._forget()
         self.pid, self.began = os.getpid(), time.time()
+        self.peaks.watch_resets()  # here, since a plug-in may have put functions of its own in PyTorch's place
         if not self.users:
             start_recording(self.torch, self.max_entries)
         self.torch._C._cuda_attach_out_of_memory_observer(self.at_failure)
@@ -228,7 +229,6 @@ def install(torch, folder, max_entries):
     recording = Recording(torch, folder, max_entries)
     _watch_users_recording(torch, recording)
     _watch_messages(torch, recording)
-    recording.peaks.watch_resets()
     torch.cuda._lazy_call(recording.begin)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=recording._forget)

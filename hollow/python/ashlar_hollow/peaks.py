@@ -7,12 +7,14 @@ Thread rule: any thread.
 class Peaks(object):
     def __init__(self, torch):
         self.torch = torch
+        self.is_watching = False
         self.kept = {}  # device -> (allocated, reserved), of before the last reset
 
     def watch_resets(self):
         torch, original = self.torch, getattr(self.torch._C, "_cuda_resetPeakMemoryStats", None)
-        if original is None:
+        if original is None or self.is_watching:
             return
+        self.is_watching = True
 
         def _cuda_resetPeakMemoryStats(device):
             self.keep(device)
