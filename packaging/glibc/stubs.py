@@ -19,14 +19,14 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-LINE = re.compile(r"\s*\d+:\s+(?P<value>[0-9a-f]+)\s+(?P<size>\w+)\s+(?P<type>FUNC|IFUNC|OBJECT)\s+(?:GLOBAL|WEAK)\s+"
-                  r"DEFAULT\s+\d+\s+(?P<name>[^@\s]+)@@?(?P<version>GLIBC_[\d.]+)")
+LINE = re.compile(r"\s*\d+:\s+(?P<value>[0-9a-f]+)\s+(?P<size>\w+)\s+(?P<type>FUNC|IFUNC|OBJECT)\s+"
+                  r"(?P<binding>GLOBAL|WEAK)\s+DEFAULT\s+\d+\s+(?P<name>[^@\s]+)@@?(?P<version>GLIBC_[\d.]+)")
 LIBRARIES = {"c": "libc.so.6", "m": "libm.so.6", "dl": "libdl.so.2", "pthread": "libpthread.so.0", "rt": "librt.so.1"}
 # Where the functions lay that libc.so.6 took over.
 MOVED = {"dl": r"dl\w+", "pthread": r"_*(pthread|sem|thrd|mtx|cnd|tss)_\w+|call_once",
          "rt": r"(shm|mq|timer|aio|lio)_\w+"}
 
-Symbol = collections.namedtuple("Symbol", "name version is_data value size")
+Symbol = collections.namedtuple("Symbol", "name version binding is_data value size")
 
 
 def number(version):
@@ -38,8 +38,8 @@ def versions(library):
     text = subprocess.check_output(["readelf", "--wide", "--dyn-syms", library], text=True)
     found = collections.defaultdict(list)
     for match in filter(None, map(LINE.match, text.splitlines())):
-        found[match["name"]].append(Symbol(match["name"], match["version"], match["type"] == "OBJECT", match["value"],
-                                           int(match["size"], 0)))
+        found[match["name"]].append(Symbol(match["name"], match["version"], match["binding"].lower().replace("global", "globl"),
+                                           match["type"] == "OBJECT", match["value"], int(match["size"], 0)))
     return found
 
 
@@ -66,7 +66,8 @@ def symbols_of(system, limit):
 
 
 def assembly(symbols, only_by_version):
-    """Names without code. Data that has several names keeps one address, as a copy in a program needs it."""
+    """Names without code. Data that has several names keeps one address, and the weak ones stay weak: a linker that copies
+    `environ` into a program then gives the copy its strong name `__environ` as well, by which glibc itself uses it."""
     out = [".text"]
     out += [f".globl {s.name}\n.type {s.name}, %function\n{s.name}: .byte 0" for s in symbols if not s.is_data]
     out += [f".globl hidden_{s.name}\nhidden_{s.name}: .byte 0\n.symver hidden_{s.name}, {s.name}@{s.version}"
@@ -78,7 +79,7 @@ def assembly(symbols, only_by_version):
             addresses[symbol.value].append(symbol)
     for same in addresses.values():
         out.append(".balign 32")
-        out += [f".globl {s.name}\n.type {s.name}, %object\n.size {s.name}, {s.size}\n{s.name}:" for s in same]
+        out += [f".{s.binding} {s.name}\n.type {s.name}, %object\n.size {s.name}, {s.size}\n{s.name}:" for s in same]
         out.append(f".skip {max(max(s.size for s in same), 1)}")
     return "\n".join(out) + '\n.section .note.GNU-stack, "", %progbits\n'
 

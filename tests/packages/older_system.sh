@@ -17,6 +17,8 @@ if [[ ! -x $system/usr/bin/python3 ]]; then
     Fail "debootstrap failed: see $log_dir/debootstrap.log"
 fi
 In() { chroot "$system" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root "$@"; }
+mount -t proc proc "$system/proc" || Fail "cannot mount /proc into $system"
+trap 'umount "$system/proc"' EXIT
 rm -rf "$system/ashlar"
 mkdir -p "$system/ashlar"
 cp "$wheel" "$root/docs/examples/training_oom.pickle" "$root/tests/packages/device_calls.py" "$system/ashlar"

@@ -19,7 +19,17 @@ import program_checks as checks
 
 WHEEL = pathlib.Path(sys.argv.pop(1)).resolve()
 TORCH = pathlib.Path(os.environ.get("ASHLAR_REAL_VENVS", "/nowhere")) / "torch-2.14.1/bin/python"
-NATIVE = "ashlar_gpu/_native"
+PLUGIN = """
+import ashlar_gpu.torch
+ashlar_gpu.torch.install()
+import torch
+kept = [torch.empty(30 << 20, device="cuda", dtype=torch.uint8) for _ in range(4)]
+print("reserved", torch.cuda.memory_reserved() >> 20)
+try:
+    torch.empty(200 << 30, device="cuda", dtype=torch.uint8)
+except torch.OutOfMemoryError:
+    print("caught")
+"""
 
 
 class WheelTest(unittest.TestCase):
@@ -55,6 +65,14 @@ class WheelTest(unittest.TestCase):
         if not TORCH.exists():
             self.skipTest(f"no environment with PyTorch: ASHLAR_REAL_VENVS has no {TORCH.parent.parent.name}")
         checks.check_torch(self.bin / "ashlar", TORCH, self.folder)
+
+    def test_plugin_of_pytorch(self):
+        """It shares C++'s library with PyTorch: what it throws is caught there."""
+        if not TORCH.exists():
+            self.skipTest("no environment with PyTorch: see test_dry_run_of_pytorch")
+        text = checks.run(self.bin / "ashlar", "dry-run", "--device", "T4", "--", TORCH, "-c", PLUGIN, cwd=self.folder,
+                          environment={"PYTHONPATH": str(self.package.parent)})
+        self.assertIn("reserved 120\ncaught\n", text)
 
     def test_module(self):
         code = "import ashlar_gpu, ashlar_gpu._native as n; print(n.program()); print(n.library('libashlar.so.1'))"
