@@ -99,6 +99,31 @@ int RelaxedCapture() {
   return 0;
 }
 
+// Work of a device that may use another one's memory is waited for, and so is a stream of another device.
+int OtherDevices() {
+  cudaSetDevice(0);
+  void *stream = NewStream(), *worked_on = Grab(kBytes);
+  cudaSetDevice(1);
+  void *first = Grab(kBytes), *second = Grab(kBytes), *own_stream = NewStream();
+  cudaSetDevice(0);
+  hollow::abi::PointerAttributes attributes = {};
+  cudaPointerGetAttributes(&attributes, GrabOn(own_stream, kBytes));
+  Tell("of the stream's device", attributes.device);
+  Work(worked_on, stream);
+  Tell("is working", cudaStreamQuery(stream) == kNotReady);
+  Tell("free on a stream of another device", cudaFreeAsync(first, stream));
+  Tell("is done", cudaStreamQuery(stream));
+  Work(worked_on, stream);
+  Tell("is working", cudaStreamQuery(stream) == kNotReady);
+  Tell("without peers", cudaFree(second));
+  Tell("is working", cudaStreamQuery(stream) == kNotReady);
+  Tell("peers", cudaDeviceEnablePeerAccess(1, 0));
+  cudaSetDevice(1);
+  Tell("free", cudaFree(Grab(kBytes)));
+  Tell("is done", cudaStreamQuery(stream));
+  return 0;
+}
+
 int Pools() {
   void *stream = NewStream(), *pool = nullptr, *served = GrabOn(stream, kBytes);
   Tell("free", cudaFreeAsync(served, stream));
@@ -201,6 +226,7 @@ int Run(const char* what, const char* how) {
   if (is("default-stream")) return DefaultStream();
   if (is("handles")) return Handles();
   if (is("relaxed-capture")) return RelaxedCapture();
+  if (is("other-devices")) return OtherDevices();
   if (is("pools")) return Pools();
   if (is("per-thread")) return PerThread();
   if (is("ipc")) return Ipc();

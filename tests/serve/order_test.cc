@@ -43,6 +43,13 @@ TEST(OrderTest, WhatIsFreedInACaptureComesBackAfterIt) {
   EXPECT_EQ(RunOrder("relaxed-capture").out, "free 0\nthe driver's 1\nend 0\nit is back 1\nis done 0\nfree 0\n");
 }
 
+TEST(OrderTest, OtherDevicesAreWaitedForWhereTheyMayUseTheMemory) {
+  EXPECT_EQ(RunOrder("other-devices").out,
+            "of the stream's device 1\nis working 1\nfree on a stream of another device 0\nis done 0\nis working 1\n"
+            "without peers 0\nis working 1\n"
+            "peers 0\nfree 0\nis done 0\n");
+}
+
 TEST(OrderTest, AProgramWithPoolsKeepsThem) {
   const ClientRun run = RunOrder("pools", "");
   EXPECT_EQ(run.out, "free 0\npool 0\nthe driver's 1\nfree 0\n");
