@@ -57,8 +57,10 @@ def whole_process(torch):
     return plugin
 
 
+@functools.cache
 def segments(torch):
-    """For torch.cuda.MemPool(segments(torch).allocator()): PyTorch's own allocator, over memory of ours."""
+    """For torch.cuda.MemPool(segments(torch).allocator()): PyTorch's own allocator, over memory of ours. Kept as long as
+    the process: PyTorch gives segments back after their pool has ended, and 2.6 keeps the bare address of the plug-in."""
     library()
     names = "ashlar_torch_segment_alloc", "ashlar_torch_segment_free"
     return torch.cuda.memory.CUDAPluggableAllocator(_native.library(LIBRARY), *names)

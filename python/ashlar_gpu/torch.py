@@ -69,9 +69,8 @@ def pool(device=None, use_on_oom=False, no_split=False):
     traits = {"use_on_oom": use_on_oom, "no_split": no_split}
     if is_installed():
         return _scope(_torch_pools.MemPool(**traits), device)
-    plugin = _torch_plugin.segments(torch)
-    of = torch.cuda.MemPool(plugin.allocator(), **{key: value for key, value in traits.items() if value})
-    of.ashlar_plugin = plugin
+    segments = _torch_plugin.segments(torch).allocator()
+    of = torch.cuda.MemPool(segments, **{key: value for key, value in traits.items() if value})
     return _scope(of, device)
 
 

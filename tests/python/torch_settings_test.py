@@ -40,6 +40,16 @@ class Settings(unittest.TestCase):
         self.assertEqual(self.merged('nonsense'), 'compat:torch-latest,nonsense:')
 
 
+    def test_a_snapshot_has_pytorchs_keys_alone(self):
+        recorded = {'PYTORCH_CUDA_ALLOC_CONF': 'compat:torch-latest,max_split_size_mb:64,report_leaks:False', 'x': 1}
+        self.assertEqual(settings.as_recorded(recorded),
+                         {'PYTORCH_CUDA_ALLOC_CONF': 'max_split_size_mb:64', 'x': 1, 'max_cached_size': -1,
+                          'max_round_threshold': -1})
+        older = settings.as_recorded({'PYTORCH_CUDA_ALLOC_CONF': 'compat:torch-2.6'})
+        self.assertEqual(older, {'PYTORCH_CUDA_ALLOC_CONF': ''})
+        self.assertEqual(recorded['PYTORCH_CUDA_ALLOC_CONF'][:7], 'compat:')
+
+
 class Statistics(unittest.TestCase):
     def test_names_become_dictionaries(self):
         flat = {'active.all.current': 1, 'active.all.peak': 2, 'num_ooms': 3}

@@ -23,9 +23,19 @@ from sizes import mib
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RELEASES = ['2.14.1', '2.15.0', '2.13.0', '2.12.0', '2.6.0']
 UNDER_OURS = ['-m', 'ashlar_gpu.torch']
-# Of captures.CASES: what the issue of each is stands there.
+# Of captures.CASES, which has their settings.
 CASES = ['train', 'default_oom', 'split128_oom', 'split512', 'expandable', 'gc', 'gcsplit', 'roundup', 'streams',
          'streams_exp', 'pool', 'empty', 'empty_descending', 'fraction']
+MORE = {  # of settings that no capture has: (the script's first argument, capacity in GiB, setting)
+    'gc_limit': ('train', 24, 'garbage_collection_threshold:0.6,per_process_memory_fraction:0.9'),
+    'rejected': ('train', 24, 'per_process_memory_fraction:0.5,throw_on_cudamalloc_oom:True'),
+    'large_segment': ('train', 24, 'large_segment_size_mb:64'),
+    'non_split': ('train', 20, 'max_split_size_mb:128,max_non_split_rounding_mb:64'),
+    'roundup_list': ('train', 24, 'roundup_power2_divisions:[256:1,512:2,1024:4,>:8]'),
+    'expandable_pool': ('pool', 16, 'expandable_segments:True'),
+    'expandable_empty': ('empty', 16, 'expandable_segments:True'),
+}
+WITH_MORE = ('2.14.1', '2.15.0')  # earlier releases lack some of these keys
 
 
 def environment(bench):
@@ -76,19 +86,29 @@ def expect_same_words(native, ours, verdict, keys):
 TOLD = ('peak_allocated', 'peak_reserved', 'num_alloc_retries', 'num_ooms')
 
 
+def of_case(bench, release, case):
+    """(the script's first argument, the setting, flags of dry-run)"""
+    if case in captures.CASES:
+        kind, _, conf, _ = captures.CASES[case]
+        return kind, conf, captures.machine(bench, release, case)
+    kind, capacity, conf = MORE[case]
+    return kind, conf, ['--capacity', f'{capacity}GiB', '--context', captures.CONTEXT, '--conf', conf]
+
+
 def capture(bench, release, case):
     """One of the cases of the recorded captures; train.py prints its peaks, and writes the text of a failure."""
     shared, python = captures.folder(bench), venvs.python_of(f'torch-{release}')
     verdict, printed, failed, calls = Verdict(), [], [], []
+    kind, conf, flags = of_case(bench, release, case)
     for ours in (False, True):
         out = os.path.join(bench.new_folder('capture'), 'own.pickle')
-        script = [os.path.join(shared, 'train.py'), captures.CASES[case][0], out]
-        done, its_calls = run(bench, python, ([], script), captures.machine(bench, release, case), ours)
+        script = [os.path.join(shared, 'train.py'), kind, out]
+        done, its_calls = run(bench, python, ([], script), flags, ours)
         verdict.expect(done.code == 0, f'{"ours" if ours else "native"} ended with {done.code}: {done.last_line}')
         printed.append([line for line in (done.words + done.out).splitlines() if line.startswith(script[1] + ' alloc ')])
         failed.append(os.path.exists(out + '.txt'))
         calls.append(its_calls)
-    verdict.cells['setting'] = captures.CASES[case][2] or '–'
+    verdict.cells['setting'] = conf or '–'
     if verdict.failures:
         return verdict
     expect_same_calls(*calls, verdict)
@@ -135,7 +155,8 @@ def offer(bench, of, release):
 
 def rows(releases):
     out = [Row('plugin', f'{release} {case}', 16, lambda bench, r=release, c=case: capture(bench, r, c),
-               is_usual=release == '2.14.1') for release in releases if release in RELEASES for case in CASES]
+               is_usual=release == '2.14.1') for release in releases if release in RELEASES
+           for case in CASES + (list(MORE) if release in WITH_MORE else [])]
     out += [Row('plugin', f'{release} {p.name}', 2 * p.seconds, lambda bench, r=release, p=p: offer(bench, p, r),
                 is_usual=release == '2.14.1') for release in releases if release in RELEASES for p in OFFERS]
     out += [Row('plugin', f'{release} two_devices', 16, lambda bench, r=release: program(bench, TWO_DEVICES, r, 2),

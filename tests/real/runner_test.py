@@ -9,6 +9,7 @@ import unittest
 import captures
 import histories
 import plan
+import plugin
 import table
 from kept import Kept
 from rows import Result, Row, Skip, Verdict, judge
@@ -43,6 +44,39 @@ class HistoriesTest(unittest.TestCase):
     def test_the_peak_of_segments(self):
         freed = snapshot(0, event('segment_free', 0, 2 << 20), event('segment_map', 0, 1 << 20))
         self.assertEqual(histories.peak_reserved(freed), 2 << 20)
+
+
+class CallsTest(unittest.TestCase):
+    GOOD = [['allocate 0 512 0x0 0', 'free 0 512 0x0 0'], ['allocate 1 512 0x0 0']]
+
+    def failures(self, native, ours):
+        verdict = Verdict()
+        plugin.expect_same_calls(native, ours, verdict)
+        return verdict.failures
+
+    def test_the_same_calls(self):
+        self.assertEqual(self.failures(self.GOOD, self.GOOD), [])
+
+    def test_any_difference_is_told(self):
+        changed = [['allocate 0 1024 0x0 0', 'free 0 512 0x0 0'], self.GOOD[1]]
+        self.assertIn('event 0', self.failures(self.GOOD, changed)[0])
+        turned = [self.GOOD[0][::-1], self.GOOD[1]]
+        self.assertIn('event 0', self.failures(self.GOOD, turned)[0])
+        self.assertIn('1 and 2 events', self.failures([self.GOOD[0][:1]], [self.GOOD[0]])[0])
+        self.assertIn('processes with calls', self.failures(self.GOOD, self.GOOD[:1])[0])
+        self.assertEqual(self.failures([], []), ['no calls were seen'])
+
+    def test_what_programs_tell(self):
+        class Told:
+            def __init__(self, *lines):
+                self.told = lines
+
+        verdict = Verdict()
+        one, other = {'peak_reserved': 1}, {'peak_reserved': 2}
+        plugin.expect_same_words(Told(one, other), Told(other, one), verdict, ['peak_reserved'])
+        self.assertEqual(verdict.failures, [])
+        plugin.expect_same_words(Told(one), Told(other), verdict, ['peak_reserved'])
+        self.assertIn('[(1,)] and [(2,)]', verdict.failures[0])
 
 
 def row(run, name='a', group='g', seconds=1.0):
