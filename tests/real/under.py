@@ -5,7 +5,8 @@ import re
 import subprocess
 
 import llama
-from bench import HERE
+import venvs
+from bench import HERE, PROGRAMS
 from rows import Row, Skip, Verdict
 from sizes import mib, seconds
 
@@ -120,7 +121,48 @@ def llama_recorded(bench):
     return verdict
 
 
+def numba_served(bench):
+    """It finds the driver's functions as a runtime that is linked statically does: by dlsym and cuGetProcAddress."""
+    verdict = Verdict()
+    program = [venvs.python_of('numba'), os.path.join(PROGRAMS, 'numba_turns.py')]
+    bare, served = run_both(bench, 'numba', program)
+    verdict.equal('programs that told what they did', len(bare[0].told), 1)
+    verdict.equal('output', served[0].told, bare[0].told)
+    judge_served(verdict, bare, served)
+    return verdict
+
+
+def pools_left(bench):
+    """cuda.core asks for the device's pool, which is CUDA's from then on."""
+    verdict = Verdict()
+    words = [bench.ashlar, 'run-under', '--serve', '--', venvs.python_of('cuda-core'),
+             os.path.join(PROGRAMS, 'try_cuda_core.py')]
+    run = bench.dry_run(words[0], words[1:], CARD, keeps=False)
+    verdict.equal('exit code', run.code, 0)
+    verdict.equal('programs that told what they did', len(run.told), 1)
+    verdict.expect('manages CUDA\'s memory pools itself' in run.words, f'nothing is said of its pools: {run.last_line}')
+    verdict.cells.update({'time': seconds(run.seconds), 'seen': 'left to CUDA\'s pools'})
+    return verdict
+
+
+def torch_left(bench):
+    """PyTorch has an allocator of its own: its peak is what it is without us."""
+    verdict = Verdict()
+    program = [venvs.python_of('torch-2.14.1'), os.path.join(PROGRAMS, 'plain.py')]
+    bare = bench.dry_run(program[0], program[1:], CARD, keeps=False)
+    run = bench.dry_run(bench.ashlar, ['run-under', '--serve', '--'] + program, CARD, keeps=False)
+    verdict.equal('exit code', run.code, 0)
+    verdict.expect('ashlar: PyTorch is in this process' in run.words, f'nothing is said of PyTorch: {run.last_line}')
+    if run.code == 0 and bare.code == 0:
+        verdict.equal('peak of the device', run.report['peak_bytes'], bare.report['peak_bytes'])
+        verdict.cells.update({'time': seconds(run.seconds), 'peak of the device': mib(run.report['peak_bytes'])})
+    return verdict
+
+
 def rows():
     return [Row('under', 'Thrust, 1,000 turns', 20, thrust, is_usual=False),
             Row('under', 'llama.cpp (node-llama-cpp), served', 30, llama_served, is_usual=False),
-            Row('under', 'llama.cpp (node-llama-cpp), recorded', 20, llama_recorded, is_usual=False)]
+            Row('under', 'llama.cpp (node-llama-cpp), recorded', 20, llama_recorded, is_usual=False),
+            Row('under', 'numba, 200 turns', 10, numba_served, is_usual=False),
+            Row('under', 'cuda.core, with pools', 10, pools_left, is_usual=False),
+            Row('under', 'PyTorch, left alone', 15, torch_left)]
