@@ -205,6 +205,55 @@ int Threads() {
   return 0;
 }
 
+// What a thread holds, with a mark of its own at both ends: memory of the hollow device can be written by the host.
+class Marked {
+ public:
+  Marked(void* memory, std::size_t bytes, std::uint64_t mark)
+      : first_(static_cast<std::uint64_t*>(memory)), last_(first_ + bytes / sizeof(mark) - 1), mark_(mark) {
+    *first_ = *last_ = mark;
+  }
+  // Null where somebody else wrote there.
+  void* Checked() const { return *first_ == mark_ && *last_ == mark_ ? first_ : nullptr; }
+
+ private:
+  std::uint64_t* first_;
+  std::uint64_t* last_;
+  std::uint64_t mark_;
+};
+
+// Every way to allocate and to free, by chance, on streams that threads share.
+void Mix(std::uint64_t seed, const std::vector<void*>& streams) {
+  std::vector<Marked> held;
+  std::uint64_t state = seed;
+  const auto next = [&state](std::uint64_t bound) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % bound;
+  };
+  for (int turn = 0; turn < 2000 || !held.empty(); ++turn) {
+    void* stream = streams[next(streams.size())];
+    if (turn < 2000 && held.size() < 20 && next(2) == 0) {
+      const std::size_t bytes = 512 * (1 + next(4000));
+      held.emplace_back(next(2) == 0 ? Grab(bytes) : GrabOn(stream, bytes), bytes, seed * 1'000'000 + turn);
+      continue;
+    }
+    if (held.empty()) continue;
+    const std::size_t at = next(held.size());
+    void* memory = held[at].Checked();
+    if (memory == nullptr || (next(2) == 0 ? cudaFree(memory) : cudaFreeAsync(memory, stream)) != 0) std::exit(3);
+    held[at] = held.back();
+    held.pop_back();
+  }
+}
+
+int Mixes() {
+  const std::vector<void*> streams = {NewStream(), NewStream(), nullptr};
+  std::vector<std::thread> threads;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) threads.emplace_back([=] { Mix(seed, streams); });
+  for (std::thread& thread : threads) thread.join();
+  Tell("last error", cudaGetLastError());
+  return 0;
+}
+
 // After the parent has used CUDA, or before: then the child is the first.
 int Fork(bool parent_is_first) {
   void* held = parent_is_first ? Grab(3 * kMega) : nullptr;
@@ -264,6 +313,7 @@ int Run(char** argv, const char* what, const char* how) {
   if (is("reset")) return Reset();
   if (is("own-context")) return OwnContext();
   if (is("threads")) return Threads();
+  if (is("mixes")) return Mixes();
   if (is("fork")) return Fork(std::strcmp(how, "after") == 0);
   if (is("exec")) return Exec(argv);
   if (is("end")) return End(how);

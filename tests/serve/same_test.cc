@@ -82,6 +82,13 @@ TEST(SameTest, ThreadsLeaveNothing) {
   EXPECT_EQ(counts.device_allocations, static_cast<std::uint64_t>(served.device_allocations));
 }
 
+TEST(SameTest, NoBlockHasTwoOwnersHoweverItIsTakenAndFreed) {
+  const serve::ServedCounts counts = OnlyCounts(SameAs("mixes"));
+  EXPECT_GT(counts.served_allocations, 2000u);
+  EXPECT_EQ(counts.served_frees + counts.passed_frees, counts.served_allocations + counts.passed_allocations);
+  EXPECT_EQ(counts.allocated_bytes, 0u);
+}
+
 TEST(SameTest, AChildHasNoCudaWhereItsParentHadAndHasItWhereItIsTheFirst) {
   const ClientRun after = SameAs("fork after");
   ASSERT_THAT(after.counts, SizeIs(2));
