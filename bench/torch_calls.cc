@@ -2,9 +2,8 @@
 // through Ashlar as PyTorch's plug-in, and through the plug-in alone. Built by torch_calls.py against a release's
 // headers.
 #include <c10/cuda/CUDACachingAllocator.h>
-#include <torch/csrc/cuda/CUDAPluggableAllocator.h>
-
 #include <time.h>
+#include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
 #include <algorithm>
 #include <cstddef>
