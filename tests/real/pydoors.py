@@ -1,5 +1,6 @@
 """Doors of Python: one program under its library's own memory manager and under Ashlar's, and several in one process."""
 import os
+import re
 
 import venvs
 from bench import PROGRAMS
@@ -11,6 +12,8 @@ JAX = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false', 'XLA_CLIENT_MEM_FRACTION': '0.4
        'XLA_PYTHON_CLIENT_ALLOCATOR': 'platform'}
 CALLS = ('allocate', 'free', 'allocate_async', 'free_async', 'create', 'release')
 WITHOUT_RECORDER = ('bash', '-c', 'LD_PRELOAD=$(tr : "\\n" <<<"$LD_PRELOAD" | grep hollow) exec "$@"', 'bash')
+NUMBA_TESTS = 'numba.cuda.tests.cudadrv.test_'
+NUMBA_PARTS = ('cuda_memory', 'cuda_ndarray', 'host_alloc', 'pinned', 'cuda_array_slicing', 'managed_alloc')
 ROOM = ['--capacity', '16GiB', '--context', '500MiB']
 
 
@@ -68,6 +71,24 @@ def numba(bench, built_in):
     return compare(bench, 'numba', 'door_numba.py', base, {**base, 'NUMBA_CUDA_MEMORY_MANAGER': 'ashlar_gpu.numba'}, 2)
 
 
+def outcomes(bench, manager):
+    """Test -> its outcome, of numba-cuda's own tests."""
+    done = bench.dry_run(venvs.python_of('numba-tests'), ['-m', 'numba.runtests', '-v'] + [NUMBA_TESTS + n for n in NUMBA_PARTS],
+                         ROOM, {**environment_of(bench), 'NUMBA_CUDA_MEMORY_MANAGER': manager}, most_seconds=280, keeps=False)
+    return dict(re.findall(r'^(test_\S+ \(\S+\))(?:.*\n)??.*? \.\.\. (ok|FAIL|ERROR|skipped)', done.words, re.M))
+
+
+def numba_s_own_tests(bench):
+    """Those of memory. Some need what a kernel computes and fail over a hollow device; the same ones under both managers."""
+    verdict, native, served = Verdict(), outcomes(bench, 'default'), outcomes(bench, 'ashlar_gpu.numba')
+    passed = sum(outcome == 'ok' for outcome in served.values())
+    verdict.expect(passed > 90, f'{passed} of {len(served)} tests passed')
+    for name in sorted(native.keys() | served.keys()):
+        verdict.equal(name, served.get(name), native.get(name))
+    verdict.cells = {'client': 'numba-cuda', 'its own tests': len(served), 'passed under both': passed}
+    return verdict
+
+
 def cuda_core(bench, environment):
     return compare(bench, environment, 'door_cuda_core.py', {}, {'DOOR': 'ashlar'}, 'MemoryError')
 
@@ -116,6 +137,7 @@ def jax(bench):
 
 def rows():
     named = [('numba-cuda', lambda bench: numba(bench, '0')), ('numba.cuda of numba itself', lambda bench: numba(bench, '1')),
+             ('numba\'s own tests', numba_s_own_tests),
              ('CuPy\'s classes of memory', lambda bench: cupy(bench, 'cupy', ['c', 'python'])),
              ('CuPy 13\'s classes of memory', lambda bench: cupy(bench, 'cupy-13.6.0', ['python'])),
              ('one pool for several', one_pool),

@@ -32,6 +32,7 @@ OVER = {  # environments that add to another one, and see all that it has
     'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),
     'deepspeed': ('torch-2.14.1', ['deepspeed', 'setuptools', 'ninja']),
     'cupy': ('torch-2.14.1', ['cupy-cuda13x']),
+    'numba-tests': ('numba', ['pytest', 'filecheck', 'psutil']),
     'cupy-13.6.0': ('torch-2.14.1', ['cupy-cuda13x==13.6.0']),
     'cuda-core-0.3.2': ('cuda-core', ['cuda-core==0.3.2']),
     'cuda-core-0.7.0': ('cuda-core', ['cuda-core==0.7.0']),
