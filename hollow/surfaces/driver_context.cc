@@ -198,7 +198,11 @@ ASHLAR_SURFACE int cuCtxPopCurrent_v2(void** popped) {
     if (current == nullptr) return Error::kInvalidContext;
     if (popped != nullptr) *popped = current;
     std::vector<Frame>& stack = Stack();
-    if (!stack.empty()) stack.pop_back();
+    if (stack.empty()) {  // the one that the runtime made current: none is, until the next
+      stack.push_back({nullptr, CurrentDevice()});
+      return Error::kNone;
+    }
+    stack.pop_back();
     if (stack.empty()) return Error::kNone;
     CurrentDevice() = stack.back().device;
     return MakeCurrent(process, stack.back().context);

@@ -98,7 +98,7 @@ class MemoryManager(cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager):
     def initialize(self):
         if self.device is None:
             c.library()
-            self.device = self.context.device.id
+            self.device = int(getattr(self.context.device, "id", self.context.device))
 
     def free(self, address):
         allocator.free(address, self.device)

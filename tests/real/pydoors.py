@@ -13,7 +13,8 @@ JAX = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false', 'XLA_CLIENT_MEM_FRACTION': '0.4
 CALLS = ('allocate', 'free', 'allocate_async', 'free_async', 'create', 'release')
 WITHOUT_RECORDER = ('bash', '-c', 'LD_PRELOAD=$(tr : "\\n" <<<"$LD_PRELOAD" | grep hollow) exec "$@"', 'bash')
 NUMBA_TESTS = 'numba.cuda.tests.cudadrv.test_'
-NUMBA_PARTS = ('cuda_memory', 'cuda_ndarray', 'host_alloc', 'pinned', 'cuda_array_slicing', 'managed_alloc')
+NUMBA_PARTS = ('cuda_memory', 'cuda_ndarray', 'host_alloc', 'pinned', 'cuda_array_slicing', 'managed_alloc',
+               'context_stack', 'reset_device', 'select_device', 'streams')
 ROOM = ['--capacity', '16GiB', '--context', '500MiB']
 
 

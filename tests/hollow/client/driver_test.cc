@@ -81,6 +81,17 @@ TEST_F(DriverTest, AContextIsChargedAtItsFirstUseAndMemoryIsThePrograms) {
   });
 }
 
+TEST_F(DriverTest, TheLastContextCanBePopped) {
+  Run({}, [] {
+    void* current = nullptr;
+    ASSERT_EQ(cudaFree(nullptr), kSuccess);
+    EXPECT_EQ(cuCtxPopCurrent_v2(&current), kSuccess) << "the one that the runtime made current";
+    EXPECT_EQ(cuCtxGetCurrent(&current), kSuccess);
+    EXPECT_EQ(current, nullptr);
+    EXPECT_EQ(cuCtxPopCurrent_v2(&current), kInvalidContext);
+  });
+}
+
 TEST_F(DriverTest, ContextsOfOtherDevicesAreStacked) {
   Run({"devices=2"}, [] {
     void *first = nullptr, *second = nullptr, *popped = nullptr;
