@@ -1,10 +1,11 @@
-#define _GLIBCXX_USE_CXX11_ABI 0  // of this file alone: std::string is the one of before GCC 5
-
+// Compiled with _GLIBCXX_USE_CXX11_ABI=0, alone: std::string is the one of before GCC 5.
 #include <string>
 
 #include "allocator/adapters/torch/torch_error.h"
 
 namespace ashlar::torch {
+
+static_assert(sizeof(std::string) == sizeof(void*), "this file is compiled with the wrong std::string");
 
 const char kOldConstructName[] = "_ZN3c105ErrorC2ENS_14SourceLocationESs";
 
