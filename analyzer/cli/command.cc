@@ -154,6 +154,10 @@ absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapsh
   return WriteFile(path, is_recording ? trace::Encode(snapshot) : readers::WriteTorchSnapshot(snapshot));
 }
 
+void AddJsonFile(Command& app, std::string& file) {
+  app.Add("--json-to", file, "also writes the JSON to this file").NotEmpty();
+}
+
 bool Print(const std::string& text) {
   ProgressLine::End();
   const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;

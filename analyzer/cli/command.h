@@ -59,6 +59,17 @@ absl::Status WriteFile(const std::string& path, const std::string& text);
 // else a PyTorch snapshot. Unavailable when that fails.
 absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapshot);
 
+// --json-to FILE: the answer as JSON goes to that file as well.
+void AddJsonFile(Command& app, std::string& file);
+// Writes `json()` there, where a file is given; false (with a line on stderr) when that fails.
+template <typename Json>
+bool WriteJson(const std::string& file, Json json) {
+  if (file.empty()) return true;
+  const absl::Status status = WriteFile(file, json());
+  if (!status.ok()) Fail(kUnreadable, OfFlag("--json-to", status));
+  return status.ok();
+}
+
 // Writes to stdout; false (with a line on stderr) when that fails.
 bool Print(const std::string& text);
 

@@ -37,6 +37,7 @@ struct DryRunFlags {
   bool reproducible = false;
   std::string output;
   bool json = false;
+  std::string json_to;
 };
 
 std::map<std::string, std::string> EnvironmentOf(const DryRunFlags& flags, const HollowFiles& files,
@@ -141,7 +142,8 @@ int FinishDryRun(const DryRunFlags& flags, RunReport report) {
   }
   ProgressLine::End();
   const bool is_printed = flags.json ? Print(ToJson(report)) : std::fputs(ToText(report).c_str(), stderr) >= 0;
-  return report.exit_code == kOk && (!is_kept || !is_printed) ? kUnreadable : report.exit_code;
+  const bool is_written = WriteJson(flags.json_to, [&] { return ToJson(report); });
+  return report.exit_code == kOk && (!is_kept || !is_printed || !is_written) ? kUnreadable : report.exit_code;
 }
 
 // Processes add to the file.
@@ -195,6 +197,7 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   app.Add("-o,--output", flags->output, "keeps the history: a file of one process, a folder of several").NotEmpty();
   app.Add("--json", flags->json,
           "print JSON (docs/schemas/dry-run.schema.json) on standard output; the program's goes to standard error");
+  AddJsonFile(app, flags->json_to);
   app.OnRun([flags] { return RunDryRun(*flags); });
 }
 

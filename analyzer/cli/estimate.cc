@@ -45,6 +45,7 @@ struct EstimateFlags {
   bool levers = false;
   std::vector<std::string> fit;  // a size or nothing
   bool json = false;
+  std::string json_to;
   ModelFlags model;
   estimate::EstimateOptions options;
   std::optional<Command> command;  // tells which flags were given
@@ -179,7 +180,9 @@ int RunEstimate(const EstimateFlags& flags) {
   }
   estimate::EstimateReport report{flags.input, *std::move(estimate)};
   if (absl::Status status = RunSimulations(flags, report); !status.ok()) return Fail(kUsage, status);
-  return Print(flags.json ? estimate::ToJson(report) : estimate::ToText(report)) ? kOk : kUnreadable;
+  const bool is_written = WriteJson(flags.json_to, [&] { return estimate::ToJson(report); });
+  const bool is_printed = Print(flags.json ? estimate::ToJson(report) : estimate::ToText(report));
+  return is_written && is_printed ? kOk : kUnreadable;
 }
 
 void AddRunFlags(Command& app, EstimateFlags& flags) {
@@ -246,6 +249,7 @@ void AddEstimate(CommandLine& line) {
           "writes the dry run, for explain, replay, sweep and check: a PyTorch snapshot, or our recording "
           "(.ashlar)");
   app.Add("--json", flags->json, "print JSON (docs/schemas/estimate.schema.json)");
+  AddJsonFile(app, flags->json_to);
   flags->command = app;
   app.OnRun([flags] { return RunEstimate(*flags); });
 }

@@ -26,6 +26,7 @@ namespace {
 struct ExplainFlags {
   std::vector<std::string> inputs;
   bool json = false;
+  std::string json_to;
   std::string format = "text";
   std::string device_used;
   std::vector<std::string> ranks;
@@ -91,11 +92,14 @@ absl::Status ReadRanks(const std::vector<std::string>& files, answers::ExplainOp
   return absl::OkStatus();
 }
 
+std::string AsJson(const Explanations& explanations, const ExplainFlags& flags) {
+  return report::PrintExplanations(explanations, /*as_json=*/true, flags.inputs.size() > 1);
+}
+
 std::string Printed(const Explanations& explanations, const ExplainFlags& flags) {
   if (flags.format == "markdown") return report::ToMarkdown(explanations);
-  const bool as_json = flags.json || flags.format == "json";
-  const std::string text = report::PrintExplanations(explanations, as_json, flags.inputs.size() > 1);
-  return as_json ? text : Colored(text);
+  if (flags.json || flags.format == "json") return AsJson(explanations, flags);
+  return Colored(report::PrintExplanations(explanations, /*as_json=*/false, flags.inputs.size() > 1));
 }
 
 int RunExplain(const ExplainFlags& flags) {
@@ -111,7 +115,8 @@ int RunExplain(const ExplainFlags& flags) {
   absl::StatusOr<Explanations> explanations = ExplainInputs(flags, options);
   if (!explanations.ok()) return FailLoad(explanations.status());
   if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
-  return Print(Printed(*explanations, flags)) ? kOk : kUnreadable;
+  const bool is_written = WriteJson(flags.json_to, [&] { return AsJson(*explanations, flags); });
+  return Print(Printed(*explanations, flags)) && is_written ? kOk : kUnreadable;
 }
 
 }  // namespace
@@ -124,6 +129,7 @@ void AddExplain(CommandLine& line) {
           "files, or - for standard input; a log and the snapshot of the same failure make one answer")
       .Required();
   const Flag json = app.Add("--json", flags->json, "print JSON (docs/schemas/explain.schema.json)");
+  AddJsonFile(app, flags->json_to);
   app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
       .OneOf({"text", "json", "markdown"})
       .Excludes(json);

@@ -55,6 +55,7 @@ constexpr std::array kKeys = {Key{"devices", Kind::kNumber},
                               Key{"real_bytes", Kind::kSize},
                               Key{"values", Kind::kValues},
                               Key{"fail_call", Kind::kNumber},
+                              Key{"fail_request", Kind::kNumber},
                               Key{"fail_after", Kind::kSize}};
 
 using Fields = std::map<std::string, std::string>;
@@ -181,8 +182,10 @@ absl::Status SetFlags(const MachineFlags& flags, Fields& fields) {
         absl::StrCat("--devices: ", *flags.devices, " is not between 1 and ", kMostDevices)));
   }
   if (flags.fail_call == 0) status.Update(absl::InvalidArgumentError("--fail-call: calls count from 1"));
+  if (flags.fail_request == 0) status.Update(absl::InvalidArgumentError("--fail-request: calls count from 1"));
   if (flags.devices.has_value()) fields["devices"] = absl::StrCat(*flags.devices);
   if (flags.fail_call.has_value()) fields["fail_call"] = absl::StrCat(*flags.fail_call);
+  if (flags.fail_request.has_value()) fields["fail_request"] = absl::StrCat(*flags.fail_request);
   return status;
 }
 
@@ -235,6 +238,7 @@ void AddMachineFlags(Command& app, MachineFlags& flags) {
   app.Add("--lag", flags.lag, "when work is done: queries:N (at the N-th query of an event) or time:NS").NotEmpty();
   app.Add("--values", flags.values, "what made-up values read as: zeros (default), ones or random:SEED").NotEmpty();
   app.Add("--fail-call", flags.fail_call, "the N-th call that asks a device for memory fails");
+  app.Add("--fail-request", flags.fail_request, "the same, and its repeats: what makes a request of PyTorch fail");
   app.Add("--fail-after", flags.fail_after, "calls fail once a device has this much in use, such as 4GiB").NotEmpty();
 }
 

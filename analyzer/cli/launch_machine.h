@@ -22,6 +22,7 @@ struct MachineFlags {
   std::optional<std::uint64_t> devices;
   std::string context, lag, values, fail_after;
   std::optional<std::uint64_t> fail_call;
+  std::optional<std::uint64_t> fail_request;
 };
 
 void AddMachineFlags(Command& app, MachineFlags& flags);

@@ -37,6 +37,7 @@ struct SweepFlags {
   std::optional<std::uint64_t> jobs;
   std::uint64_t rows = 12;
   bool json = false;
+  std::string json_to;
   ReplayFlags replay;
 };
 
@@ -131,9 +132,10 @@ int RunSweep(const SweepFlags& flags) {
   absl::StatusOr<answers::SweepAnswer> answer = RunWithProgress(std::move(inputs), *sweep, flags.seconds, line);
   if (!answer.ok()) return Fail(kUsage, answer.status());
   answer->rows_shown = static_cast<std::size_t>(flags.rows);
-  return Print(flags.json ? report::ToJson(*answer) : Colored(report::Fitted(report::ToText(*answer), {})))
-             ? kOk
-             : kUnreadable;
+  const bool is_written = WriteJson(flags.json_to, [&] { return report::ToJson(*answer); });
+  const bool is_printed =
+      Print(flags.json ? report::ToJson(*answer) : Colored(report::Fitted(report::ToText(*answer), {})));
+  return is_written && is_printed ? kOk : kUnreadable;
 }
 
 }  // namespace
@@ -149,6 +151,7 @@ void AddSweep(CommandLine& line) {
   app.Add("--jobs", flags->jobs, "threads (default: one a core); the result does not depend on it");
   app.Add("--rows", flags->rows, "rows of the table (default 12); --json has all");
   app.Add("--json", flags->json, "print JSON (docs/schemas/sweep.schema.json)");
+  AddJsonFile(app, flags->json_to);
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunSweep(*flags); });

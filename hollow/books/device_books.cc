@@ -9,6 +9,7 @@ namespace {
 using device::MemoryVerdict;
 
 constexpr std::uint64_t kGranularity = 2 * kMiB;
+constexpr int kMostRepeats = 2;
 
 device::DeviceMemoryOptions MemoryOptions(const DeviceSetup& setup) {
   device::DeviceMemoryOptions out;
@@ -23,8 +24,21 @@ device::DeviceMemoryOptions MemoryOptions(const DeviceSetup& setup) {
 
 }  // namespace
 
-bool FailurePlan::FailsNow(std::uint64_t used_bytes) {
+// An allocator that is refused returns its cache and asks again, PyTorch's up to twice.
+bool FailurePlan::RequestFailsNow(std::uint64_t asked_bytes) {
+  if (fail_request > 0 && --fail_request == 0) {
+    refused_bytes = asked_bytes;
+    repeats_left = kMostRepeats;
+    return true;
+  }
+  const bool is_repeat = repeats_left > 0 && asked_bytes == refused_bytes;
+  repeats_left = is_repeat ? repeats_left - 1 : 0;
+  return is_repeat;
+}
+
+bool FailurePlan::FailsNow(std::uint64_t used_bytes, std::uint64_t asked_bytes) {
   if (fail_call > 0 && --fail_call == 0) return true;
+  if (RequestFailsNow(asked_bytes)) return true;
   return fail_after_bytes > 0 && used_bytes >= fail_after_bytes;
 }
 
@@ -32,10 +46,10 @@ DeviceBooks::DeviceBooks(const DeviceSetup& setup, SharedMachine& shared, Failur
     : setup_(setup), shared_(shared), failures_(failures), memory_(MemoryOptions(setup)), small_(kGranularity) {}
 
 template <typename Take>
-Error DeviceBooks::Obtain(Take take) {
+Error DeviceBooks::Obtain(std::uint64_t size_bytes, Take take) {
   const SharedMachine::Lock lock(shared_);
   std::uint64_t others = shared_.UsedByOthers(setup_.ordinal);
-  if (failures_.FailsNow(others + memory_.used_bytes())) return Answer(Error::kOutOfMemory);
+  if (failures_.FailsNow(others + memory_.used_bytes(), size_bytes)) return Answer(Error::kOutOfMemory);
   memory_.SetCapacity(setup_.total_bytes - std::min(others, setup_.total_bytes));
   MemoryVerdict verdict = take();
   if (verdict == MemoryVerdict::kOutOfMemory && others > 0) {
@@ -57,7 +71,8 @@ void DeviceBooks::Publish() {
 Error DeviceBooks::UseContext() {
   if (has_context_) return Error::kNone;
   // A context is not what a test of out-of-memory handling means.
-  const Error error = Unasked([&] { return Obtain([&] { return memory_.Charge(setup_.context_bytes); }); });
+  const Error error =
+      Unasked([&] { return Obtain(setup_.context_bytes, [&] { return memory_.Charge(setup_.context_bytes); }); });
   has_context_ = error == Error::kNone;
   return Answer(error);
 }
@@ -70,7 +85,7 @@ void DeviceBooks::DropContext() {
 }
 
 Error DeviceBooks::AllocateSegment(std::uint64_t size_bytes, std::uint64_t* address) {
-  return Obtain([&] {
+  return Obtain(size_bytes, [&] {
     const device::PlacedMemory placed = memory_.AllocateSegment(size_bytes);
     if (placed.verdict == MemoryVerdict::kDone) *address = placed.address;
     return placed.verdict;
@@ -82,11 +97,13 @@ void DeviceBooks::FreeSegment(std::uint64_t address) {
   Publish();
 }
 
-Error DeviceBooks::Ask() { return Answer(failures_.FailsNow(UsedBytes()) ? Error::kOutOfMemory : Error::kNone); }
+Error DeviceBooks::Ask(std::uint64_t size_bytes) {
+  return Answer(failures_.FailsNow(UsedBytes(), size_bytes) ? Error::kOutOfMemory : Error::kNone);
+}
 
 Error DeviceBooks::Allocate(std::uint64_t size_bytes, std::uint64_t* address) {
   if (size_bytes >= kGranularity) return AllocateSegment(size_bytes, address);
-  if (const Error error = Ask(); error != Error::kNone) return error;
+  if (const Error error = Ask(size_bytes); error != Error::kNone) return error;
   std::optional<std::uint64_t> block = small_.Take(size_bytes);
   if (!block.has_value()) {
     std::uint64_t page = 0;
@@ -110,7 +127,7 @@ Error DeviceBooks::Free(std::uint64_t address) {
 }
 
 Error DeviceBooks::Charge(std::uint64_t size_bytes) {
-  return Obtain([&] { return memory_.Charge(size_bytes); });
+  return Obtain(size_bytes, [&] { return memory_.Charge(size_bytes); });
 }
 
 void DeviceBooks::Discharge(std::uint64_t size_bytes) {

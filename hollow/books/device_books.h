@@ -18,10 +18,15 @@ namespace ashlar::hollow {
 // Which calls that ask for memory fail, for tests of what a program does then.
 struct FailurePlan {
   std::uint64_t fail_call = 0;         // the n-th call from now; 0: none
+  std::uint64_t fail_request = 0;      // the same, and at most twice more the calls right after it for as many bytes
   std::uint64_t fail_after_bytes = 0;  // every call while a device has this many bytes in use or more; 0: none
 
-  // Whether the call that is made now fails.
-  bool FailsNow(std::uint64_t used_bytes);
+  std::uint64_t refused_bytes = 0;  // of the request that failed
+  int repeats_left = 0;             // calls for as many bytes that fail as well
+
+  // Whether the call that is made now, for `asked_bytes`, fails.
+  bool FailsNow(std::uint64_t used_bytes, std::uint64_t asked_bytes);
+  bool RequestFailsNow(std::uint64_t asked_bytes);
 };
 
 struct DeviceSetup {
@@ -47,7 +52,7 @@ class DeviceBooks {
   Error Allocate(std::uint64_t size_bytes, std::uint64_t* address);
   Error Free(std::uint64_t address);
   // A call that asks for memory which is here already: an error where the plan says that it fails.
-  Error Ask();
+  Error Ask(std::uint64_t size_bytes);
   // Calls `get` with no failure planned and none counted: what the device does for a call that was asked already, whose
   // answer is given by Answer.
   template <typename Get>
@@ -85,7 +90,7 @@ class DeviceBooks {
   // Calls `take`, which answers a verdict, with the capacity that the other processes leave, and publishes what is in
   // use.
   template <typename Take>
-  Error Obtain(Take take);
+  Error Obtain(std::uint64_t size_bytes, Take take);
   void Publish();
 
   DeviceSetup setup_;

@@ -31,7 +31,7 @@ Error Pool::Grow(std::uint64_t size_bytes) {
 
 Error Pool::Allocate(std::uint64_t size_bytes, Allocations& allocations, std::uint64_t* address) {
   if (size_bytes > std::uint64_t{1} << 60) return device_.Answer(Error::kOutOfMemory);
-  if (const Error error = device_.Ask(); error != Error::kNone) return error;
+  if (const Error error = device_.Ask(size_bytes); error != Error::kNone) return error;
   const std::uint64_t rounded = UpTo(std::max<std::uint64_t>(size_bytes, 1), kAlignment);
   const auto take = [&]() -> std::optional<std::uint64_t> {
     for (auto& [begin, segment] : segments_) {

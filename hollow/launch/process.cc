@@ -48,7 +48,7 @@ Process* MakeProcess() {
 Process::Process(const Settings& from)
     : settings(from),
       shared(SharedMachine::Open(settings.run_folder, settings.devices)),
-      failures{settings.fail_call, settings.fail_after},
+      failures{settings.fail_call, settings.fail_request, settings.fail_after},
       arena(ReserveArena(settings.devices)),
       devices(MakeDevices(settings, arena, shared, failures)),
       virtual_memory(devices, allocations),

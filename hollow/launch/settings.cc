@@ -71,6 +71,7 @@ std::map<std::string, Read> Readers(Settings* settings) {
           {"real_bytes", Into(&s.real_bytes)},
           {"values", IntoValues(&s)},
           {"fail_call", Into(&s.fail_call)},
+          {"fail_request", Into(&s.fail_request)},
           {"fail_after", Into(&s.fail_after)}};
 }
 

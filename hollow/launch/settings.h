@@ -40,6 +40,7 @@ struct Settings {
   Values values = Values::kZeros;      // what a read of unknown bytes gives
   std::uint64_t random_seed = 0;       // with Values::kRandom
   std::uint64_t fail_call = 0;         // the n-th call that asks for memory fails; 0: none
+  std::uint64_t fail_request = 0;      // the same, and its repeats
   std::uint64_t fail_after = 0;        // calls fail once a device has this many bytes in use; 0: never
 };
 

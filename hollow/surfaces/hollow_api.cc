@@ -23,6 +23,12 @@ void ashlar_hollow_fail_call(uint64_t n) {
   process.failures.fail_call = n;
 }
 
+void ashlar_hollow_fail_request(uint64_t n) {
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  process.failures.fail_request = n;
+}
+
 uint64_t ashlar_hollow_used(int ordinal) {
   if (ordinal < 0 || ordinal >= TheProcess().settings.devices) return 0;
   return ashlar::hollow::UsedBytes(ordinal);

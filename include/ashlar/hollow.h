@@ -23,6 +23,9 @@ extern "C" {
 ASHLAR_EXPORT bool ashlar_hollow_set_capacity(int ordinal, uint64_t bytes);
 // The n-th call from now (1 = the next) that asks a device for memory is out of memory; 0 takes that back.
 ASHLAR_EXPORT void ashlar_hollow_fail_call(uint64_t n);
+// The same for an allocator that asks again, as PyTorch's does: the calls right after the n-th that ask for as many
+// bytes fail too, at most two of them.
+ASHLAR_EXPORT void ashlar_hollow_fail_request(uint64_t n);
 // Bytes of all programs on device `ordinal`, contexts included; 0 where there is no such device.
 ASHLAR_EXPORT uint64_t ashlar_hollow_used(int ordinal);
 

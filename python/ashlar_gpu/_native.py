@@ -8,6 +8,7 @@ import functools
 import os
 import pathlib
 import shutil
+from typing import List
 
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib/ashlar", "hollow")
 
@@ -16,7 +17,7 @@ class NotFound(ImportError):
     """A native file is missing; the text says where it was looked for."""
 
 
-def prefixes():
+def prefixes() -> List[pathlib.Path]:
     """Folders with bin/ and lib/ of an installation, best first."""
     package = pathlib.Path(__file__).resolve().parent / "_native"
     named = os.environ.get("ASHLAR_PREFIX")
@@ -27,19 +28,19 @@ def prefixes():
     return [folder for folder in found if folder.is_dir()]
 
 
-@functools.cache
-def program():
+@functools.lru_cache(maxsize=None)
+def program() -> str:
     """The path of the program `ashlar`."""
     return _find(["bin/ashlar"], "the program ashlar")
 
 
-@functools.cache
-def library(name):
+@functools.lru_cache(maxsize=None)
+def library(name: str) -> str:
     """The path of a library, such as library("libashlar.so.1")."""
     return _find([f"{folder}/{name}" for folder in LIBRARY_FOLDERS], name)
 
 
-def _find(paths, what):
+def _find(paths: List[str], what: str) -> str:
     folders = prefixes()
     for folder in folders:
         for path in paths:

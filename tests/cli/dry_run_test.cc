@@ -47,12 +47,12 @@ TEST_F(DryRunCommandTest, TheMachineIsWrittenAsAsked) {
   const std::string cat = " -- sh -c 'cat $ASHLAR_HOLLOW_RUN/machine'";
   EXPECT_EQ(Run("dry-run" + cat).out, "total_bytes=8796093022208\ncontext_bytes=428867584\n");
   const std::string given = Run("dry-run --capacity 16GiB --context 500MiB --devices 4 --lag queries:6 --values "
-                                "random:7 --fail-call 3 --fail-after 1GiB" +
+                                "random:7 --fail-call 3 --fail-request 4 --fail-after 1GiB" +
                                 cat)
                                 .out;
   EXPECT_EQ(given,
             "devices=4\ntotal_bytes=17179869184\ncontext_bytes=524288000\nlag_queries=6\nvalues=random:7\n"
-            "fail_call=3\nfail_after=1073741824\n");
+            "fail_call=3\nfail_request=4\nfail_after=1073741824\n");
   EXPECT_THAT(Run("dry-run --device 'Tesla t4' --lag time:2000" + cat).out,
               AllOf(HasSubstr("name=Tesla T4\n"), HasSubstr("compute_major=7\ncompute_minor=5\nsm_count=40\n"),
                     HasSubstr("threads_per_sm=1024\nclock_khz=1590000\n"), HasSubstr("lag_ns=2000\n")));
@@ -174,6 +174,7 @@ TEST_F(DryRunCommandTest, WrongFlagsAreOneLine) {
   refused("--lag soon", {"--lag: 'soon'", "queries:6"});
   refused("--values random:x", {"--values: 'random:x'"});
   refused("--fail-call 0", {"--fail-call"});
+  refused("--fail-request 0", {"--fail-request"});
   refused("--fail-after none", {"--fail-after"});
   refused("--profile " + Write("bad", "name=x\nsize=3\n"), {"bad, line 2", "there is no key 'size'"});
   refused("--profile " + Write("worse", "sm_count=many\n"), {"worse, line 1", "sm_count: 'many'"});

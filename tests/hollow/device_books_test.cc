@@ -138,6 +138,22 @@ TEST(FailurePlanTest, TheNthCallFailsOnce) {
   EXPECT_EQ(device.Charge(kMiB), Error::kNone);
 }
 
+TEST(FailurePlanTest, TheNthRequestFailsWithItsRepeats) {
+  OneDevice machine(100 * kMiB);
+  DeviceBooks& device = machine.device();
+  std::uint64_t address = 0;
+  const auto allocate = [&](std::uint64_t bytes) { return device.Allocate(bytes, &address); };
+  machine.failures.fail_request = 2;
+  EXPECT_EQ(allocate(2 * kMiB), Error::kNone);
+  for (int time = 0; time < 3; ++time) EXPECT_EQ(allocate(4 * kMiB), Error::kOutOfMemory) << time;
+  EXPECT_EQ(allocate(4 * kMiB), Error::kNone) << "two repeats, and no more";
+  machine.failures.fail_request = 1;
+  EXPECT_EQ(device.Charge(kMiB), Error::kOutOfMemory);
+  EXPECT_EQ(device.Charge(2 * kMiB), Error::kNone) << "another size is another request";
+  EXPECT_EQ(device.Charge(kMiB), Error::kNone) << "which ends the repeats";
+  EXPECT_EQ(device.out_of_memory_count(), 4U);
+}
+
 TEST(FailurePlanTest, CallsFailWhileSoMuchIsInUse) {
   OneDevice machine(100 * kMiB);
   DeviceBooks& device = machine.device();

@@ -13,6 +13,7 @@ import plugin
 import programs
 import published
 import pydoors
+import python_api_rows
 import recording
 import releases as other_releases
 import reported
@@ -32,7 +33,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, pydoors, cxx_doors, advice)
+             under, pydoors, cxx_doors, python_api_rows, advice)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

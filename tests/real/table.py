@@ -39,6 +39,9 @@ GROUPS = {  # group -> (its title, what is held to what)
     'published': ('Cases that FakeGPU publishes', 'Its figures are of its documents, of July 2026; `really` is what it '
                   'measured on a GPU. The programs are rebuilt from its description; cuDNN\'s workspaces are taken '
                   'as 0.'),
+    'python-api': ('The package of Python', 'PyTorch runs out of memory over the hollow device, and `on_oom`, `record` and '
+                   '`dry_run` say what the run\'s own report says; a notebook is executed by nbclient; the marks of pytest '
+                   'pass and fail as they must.'),
     'estimate': ('The estimator', 'Against real runs.'),
     'advice': ('Seeded programs, and the advice followed', 'Each has one planted sickness, or none. '
                '`planted bytes` are counted by the program itself. What is to be pasted was pasted, and the program '

@@ -38,6 +38,7 @@ OVER = {  # environments that add to another one, and see all that it has
     'cuda-core-0.7.0': ('cuda-core', ['cuda-core==0.7.0']),
     'cuda-core-1.0.1': ('cuda-core', ['cuda-core==1.0.1']),
     'one-pool': ('torch-2.14.1', ['numba-cuda[cu13]', 'cupy-cuda13x']),
+    'python-api': ('torch-2.14.1', ['pytest', 'pytest-xdist', 'nbclient', 'ipykernel', 'mypy', 'basedpyright']),
 }
 MOST_SECONDS = 1500  # of one installation
 

@@ -1,0 +1,179 @@
+"""An answer as a notebook shows it: HTML that needs nothing from elsewhere, no script, colours that suit light and dark.
+
+    _html.page(answer)      # what _repr_html_ returns
+"""
+
+import html
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Type
+
+from ashlar_gpu._answer import Answer
+from ashlar_gpu._html_bar import Part, bar
+from ashlar_gpu.results.dry_run import DryRun, Outcome
+from ashlar_gpu.results.explanation import Accounting, Cause, Explanation, WhatIf
+from ashlar_gpu.results.sweep import Sweep
+
+BAD, GOOD, GREY = "#d1453b", "#2e8b57", "#8a8f98"
+CELL = "padding:2px 12px 2px 0;border:none;text-align:{};white-space:nowrap;vertical-align:top"
+UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def size(value: Optional[int]) -> str:
+    if value is None:
+        return "?"
+    for unit, name in UNITS:
+        if abs(value) >= unit:
+            return f"{value / unit:,.2f} {name}"
+    return f"{value:,} B"
+
+
+def page(answer: Answer) -> str:
+    body = PAGES.get(type(answer), _plain)(answer)
+    return ('<div style="font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;max-width:60em">'
+            f"{body}{_whole(answer.text)}</div>")
+
+
+def _plain(answer: Answer) -> str:
+    lines = answer.text.strip().splitlines()
+    return _headline(lines[0] if lines else "", GREY)
+
+
+def _text(value: object) -> str:
+    return html.escape(str(value))
+
+
+def _headline(text: str, colour: str) -> str:
+    return (f'<div style="font-weight:600;border-left:4px solid {colour};padding-left:8px;margin:2px 0 6px">'
+            f"{_text(text)}</div>")
+
+
+def _title(text: str) -> str:
+    return f'<div style="font-weight:600;margin:10px 0 2px">{_text(text)}</div>'
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"<div>{_text(line)}</div>" for line in lines)
+
+
+def _code(lines: Iterable[str]) -> str:
+    shown = _text("\n".join(lines))
+    return ('<pre style="margin:2px 0 6px;padding:6px 8px;border:1px solid rgba(128,128,128,.4);border-radius:4px;'
+            f'background:rgba(128,128,128,.08);color:inherit;white-space:pre-wrap">{shown}</pre>')
+
+
+def _whole(text: str) -> str:
+    if not text.strip():
+        return ""
+    return ('<details style="margin-top:8px"><summary style="cursor:pointer">the whole text</summary>'
+            f"{_code([text.strip()])}</details>")
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """Cells are HTML; the first `left` columns are text, the rest figures."""
+    def cells(row: Sequence[str], tag: str) -> str:
+        return "".join(f'<{tag} style="{CELL.format("left" if at < left else "right")}">{cell}</{tag}>'
+                       for at, cell in enumerate(row))
+    head = f"<tr>{cells([_text(one) for one in heads], 'th')}</tr>" if any(heads) else ""
+    body = "".join(f'<tr style="background:none">{cells(row, "td")}</tr>' for row in rows)
+    return f'<table style="border-collapse:collapse;border:none;margin:0;font-size:13px">{head}{body}</table>'
+
+
+# --- an explanation ---
+
+def parts_of(accounting: Accounting) -> List[Part]:
+    """The device's memory, or what the allocator holds, in parts that sum up."""
+    named = [("live tensors", accounting.live_bytes, "#3b78c4"), ("rounding", accounting.rounding_bytes, "#85aee0"),
+             ("pending", accounting.pending_bytes, "#b59a3a"), ("stranded", accounting.stranded_bytes, BAD),
+             ("private pools", accounting.private_pool_bytes, "#9a5fb5"), ("cached", accounting.whole_free_bytes, "#e0a13b"),
+             ("outside", accounting.outside_bytes, "#6d7480"), ("free on the device", accounting.free_bytes, GOOD)]
+    return [Part(name, value, colour) for name, value, colour in named if value]
+
+
+def _explanation(answer: Explanation) -> str:
+    is_bad = answer.verdict not in ("healthy", "unknown")
+    out = _headline(answer.headline, BAD if is_bad else GOOD)
+    certain = "" if answer.verdict_certain else " (not certain)"
+    verdict, said = answer.verdict.replace("_", " "), answer.evidence[0] if answer.evidence else ""
+    out += _lines([f"{said}{certain}" if said.startswith(verdict) else f"{verdict}{certain}: {said}"])
+    parts = parts_of(answer.accounting)
+    if parts:
+        total = answer.accounting.total_bytes or answer.accounting.reserved_bytes
+        out += _title(f"Where {size(total)} went" + (f" ({answer.moment})" if answer.moment else ""))
+        out += bar(parts, [f"{one.name} {size(one.size_bytes)}" for one in parts])
+    if answer.found:
+        out += _title("Why") + _table(("", "", ""), [_cause(one) for one in answer.found[:5]], left=3)
+    if answer.stacks:
+        rows = [(_text(one.label), size(one.bytes), f"{one.blocks:,}") for one in answer.stacks[:6]]
+        out += _title("Who holds it") + _table(("line", "bytes", "blocks"), rows)
+    if answer.what_if:
+        out += _title("What would have helped") + _settings(answer.what_if)
+    return out + _advice(answer.paste, answer.advice) + _program(answer)
+
+
+def _cause(cause: Cause) -> Tuple[str, str, str]:
+    lines = f' <span style="opacity:.7">{_text(", ".join(cause.lines[:2]))}</span>' if cause.lines else ""
+    return (_text(size(cause.bytes)), _text(cause.confidence or ""),
+            f'<span style="white-space:normal">{_text(cause.sentence)}{lines}</span>')
+
+
+def _settings(rows: Iterable[WhatIf]) -> str:
+    shown = []
+    for row in rows:
+        name = _text(row.conf or "default") + (" (as recorded)" if row.is_recorded_setting else "")
+        shown.append((name, size(row.peak_reserved_bytes), f"{row.driver_calls:,}", _ends(row)))
+    return _table(("setting", "peak reserved", "driver calls", ""), shown)
+
+
+def _ends(row: WhatIf) -> str:
+    if row.ooms:
+        return f'<span style="color:{BAD}">{row.ooms} out of memory</span>'
+    projected = row.projected
+    if row.gets_past and projected is not None and projected.ooms:
+        return f'<span style="color:{BAD}">gets past, fails later</span>'
+    return f'<span style="color:{GOOD}">fits</span>' if row.feasible else ""
+
+
+def _advice(paste: Optional[str], advice: Optional[str]) -> str:
+    return (_lines([advice]) if advice else "") + (_code([paste]) if paste else "")
+
+
+def _program(answer: Explanation) -> str:
+    return "".join(_title("In the program") + _lines([one.sentence]) + (_code(one.python) if one.python else "")
+                   for one in answer.program_remedies[:1])
+
+
+# --- the others ---
+
+def _dry_run(answer: DryRun) -> str:
+    colour = {True: GOOD, False: BAD, None: GREY}[answer.fits]
+    lines = answer.text.splitlines()
+    head = " ".join(lines[0].split()[2:]) if lines else ""
+    out = _headline(f"Dry run: {head}", colour)
+    if answer.cards is not None:
+        rows = [(_text(one.card), size(one.total_bytes), _fits(one.default), _fits(one.expandable), _fits(one.best_found))
+                for one in answer.cards.rows]
+        out += _title("Which card is enough") + _table(("card", "memory", "default", "expandable", "best found"), rows)
+    if answer.made_up.total:
+        out += _lines([f"{answer.made_up.total:,} values were made up: control flow may hang on them, see the text"])
+    return out + (_explanation(answer.explanation) if answer.explanation is not None else "")
+
+
+def _fits(outcome: Optional[Outcome]) -> str:
+    if outcome is None:
+        return ""
+    spare = "" if outcome.headroom_bytes is None else f" +{size(outcome.headroom_bytes)}"
+    return f'<span style="color:{GOOD if outcome.fits else BAD}">{"fits" if outcome.fits else "fails"}</span>{spare}'
+
+
+def _sweep(answer: Sweep) -> str:
+    rows = []
+    for row in answer.rows[:12]:
+        peak = max((one.peak_reserved_bytes for one in row.traces), default=0)
+        name = "as recorded" if row.conf is None else row.conf or "default"
+        mark = " (recommended)" if row.is_recommended else ""
+        fails = f'<span style="color:{BAD}">{row.failing_traces} fail</span>' if row.failing_traces else ""
+        rows.append((_text(name + mark), size(peak), f"{row.retries:,}", f"{row.driver_calls:,}", fails))
+    out = _headline(answer.advice, GOOD if answer.paste else GREY) + (_code([answer.paste]) if answer.paste else "")
+    return out + _table(("setting", "greatest peak", "retries", "driver calls", ""), rows)
+
+
+PAGES: Dict[Type[Any], Callable[[Any], str]] = {Explanation: _explanation, DryRun: _dry_run, Sweep: _sweep}

@@ -1,0 +1,146 @@
+"""What `ashlar dry-run` answers. Sizes are bytes; None: not known.
+
+What a dry run came to. Sizes are bytes; null means that it is not known.
+
+Made from docs/schemas/dry-run.schema.json by python/make_results.py.
+"""
+
+import dataclasses
+from typing import Literal, Optional, Tuple
+
+from ashlar_gpu._answer import DryRunAnswer
+from ashlar_gpu.results.explanation import Explanation
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    bytes: int  # The value.
+    mark: Literal["measured", "published", "assumed", "given"]  # How it is known.
+    source: str  # Where it is from.
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    card: Optional[str]  # Its name in the table of GPUs; null where none was named.
+    devices: int  # How many of them.
+    has_limit: bool  # Whether memory can run out.
+    total: Value  # Memory of a device, as cudaMemGetInfo gives it.
+    context: Value  # What a process's CUDA context takes of it.
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    ordinal: int  # As CUDA counts them.
+    total_bytes: int  # Its memory.
+    context_bytes: int  # Of each process.
+    peak_bytes: int  # Of all processes on it, contexts included.
+    used_at_end_bytes: int  # When this process ended.
+    out_of_memory: int  # Calls of this process that found no memory; PyTorch tries again after one.
+
+
+@dataclasses.dataclass(frozen=True)
+class Books:
+    devices: Tuple[Device, ...]  # Those that it used.
+    pinned_peak_bytes: int  # Pinned memory of the host.
+    launches: int  # Pieces of work given to devices: none was run.
+
+
+@dataclasses.dataclass(frozen=True)
+class TorchDevice:
+    index: int  # As PyTorch counts them.
+    peak_allocated_bytes: int  # torch.cuda.max_memory_allocated().
+    peak_reserved_bytes: int  # torch.cuda.max_memory_reserved().
+    ooms: int  # num_ooms of its statistics.
+    retries: int  # num_alloc_retries of its statistics.
+
+
+@dataclasses.dataclass(frozen=True)
+class Torch:
+    version: str  # Of PyTorch.
+    exception: Optional[str]  # That ended the process; null where none did.
+    devices: Tuple[TorchDevice, ...]  # Those that it allocated on.
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    pid: int  # The process's number.
+    rank: Optional[int]  # Of a job of several.
+    out_of_memory: int  # Requests of the program that failed; of one without PyTorch the calls that did.
+    books: Optional[Books]  # Of the preloaded library; null where the process was killed.
+    torch: Optional[Torch]  # What PyTorch's allocator says; null without PyTorch.
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    conf: str  # As for PYTORCH_CUDA_ALLOC_CONF.
+    fits: bool  # Whether no request fails.
+    # Between the peak of reserved memory and allocator_bytes; null where it does not fit.
+    headroom_bytes: Optional[int]
+    retries: int  # How often the cache had to be given back.
+    failed_step: Optional[int]  # The step of the first request that fails, from 1.
+    failed_at: Optional[str]  # Where that is, in words.
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    card: str  # Its name in the table of GPUs.
+    total_bytes: int  # Its memory.
+    allocator_bytes: int  # Without its context and what is outside.
+    default: Outcome  # Under the default settings.
+    expandable: Optional[Outcome]  # With expandable segments; null where the release has none.
+    best_found: Optional[Outcome]  # Under the best settings found; null where live blocks alone take more.
+
+
+@dataclasses.dataclass(frozen=True)
+class Cards:
+    # True: the history was replayed at each size, the program was not run. False, of native programs: the peak of the
+    # device's books was held against each card.
+    is_replayed: bool
+    outside_bytes: int  # Of the device, neither the context's nor the allocator's.
+    peak_allocated_bytes: int  # Live blocks at most: with less nothing fits.
+    replays: int  # How many it took.
+    rows: Tuple[Card, ...]  # Least memory first.
+
+
+@dataclasses.dataclass(frozen=True)
+class MadeUpLine:
+    line: str  # Of the program.
+    count: int  # How many values it read.
+    bytes: int  # Of all of them.
+
+
+@dataclasses.dataclass(frozen=True)
+class MadeUp:
+    total: int  # How many: control flow may hang on them.
+    lines: Tuple[MadeUpLine, ...]  # Most first.
+
+
+@dataclasses.dataclass(frozen=True)
+class Assumption:
+    what: str  # What was taken for granted.
+    bytes: Optional[int]  # Its size; null where it is none.
+    mark: Literal["measured", "published", "assumed", "given"]  # How it is known.
+    source: str  # Where it is from, or why it is not known.
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    name: str  # Of the function.
+    count: int  # How often it was called.
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DryRun(DryRunAnswer):
+    program: Tuple[str, ...]  # What was run, with its arguments.
+    exit_code: int  # Its own; 128 + N where signal N ended it.
+    fits: Optional[bool]  # Whether no request was out of memory; null where no process used a device.
+    peak_bytes: int  # Of the device that held most, contexts included.
+    machine: Machine  # What it ran on.
+    processes: Tuple[Process, ...]  # By rank, then by number.
+    cards: Optional[Cards]  # Which card is enough; null where the devices had a limit or there is no history.
+    made_up: MadeUp  # Reads of what only a kernel would have written.
+    assumptions: Tuple[Assumption, ...]  # What was taken for granted.
+    not_supported: Tuple[Call, ...]  # Calls that were answered so, most first.
+    explained_pid: Optional[int]  # Whose history is explained.
+    explanation: Optional[Explanation]  # As ashlar explain --json has it.
+    notes: Tuple[str, ...]  # What could not be read, and what was kept.
