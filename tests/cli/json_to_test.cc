@@ -15,7 +15,7 @@ TEST_F(JsonToTest, TheJsonGoesToAFileAsWell) {
   const std::string trace = Write("trace.txt", "a 1 1048577 0\nf 1\na 2 1048577 0\na 3 512 7\n");
   const std::string file = folder_ + "answer.json";
   for (const std::string& command : {"explain " + trace, "sweep --confs default " + trace,
-                                    std::string("estimate --parameters 7000"), "explain " + trace + " " + trace}) {
+                                     std::string("estimate --parameters 7000"), "explain " + trace + " " + trace}) {
     SCOPED_TRACE(command);
     const Result both = Run(command + " --json-to " + file);
     EXPECT_EQ(both.code, 0);
