@@ -91,7 +91,8 @@ def explanation_of(error: Optional[BaseException], failure: Optional[Failure]) -
     if snapshot is None or not os.path.exists(snapshot):
         return explain(log if "\n" in log else log + "\n")
     try:
-        return explain([snapshot, log])
+        both = explain([snapshot, log])
+        return explain(snapshot) if both.others else both  # a message without figures is of no snapshot
     except Error:  # the log says nothing of memory
         return explain(snapshot)
 
