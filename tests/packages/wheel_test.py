@@ -81,6 +81,17 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(lines, [str(self.native / "bin/ashlar"), str(self.native / "lib/libashlar.so.1")])
         self.assertTrue((self.package / "py.typed").exists())
 
+    def test_entry_points(self):
+        code = ("import importlib.metadata as m, importlib.util as u\n"
+                "for point in m.distribution('ashlar-gpu').entry_points: print(point.name, bool(u.find_spec(point.module)))")
+        lines = checks.run(self.bin / "python", "-c", code).splitlines()
+        self.assertIn("ashlar True", lines)
+        self.assertEqual([line for line in lines if not line.endswith("True")], [])
+
+    def test_answers_of_the_module(self):
+        code = f"import ashlar_gpu; print(ashlar_gpu.explain({str(checks.ROOT / 'docs/examples/training_oom.pickle')!r}))"
+        self.assertIn("fragmentation", checks.run(self.bin / "python", "-c", code))
+
     def test_c_program(self):
         if not shutil.which("cc"):
             self.skipTest("no C compiler")
