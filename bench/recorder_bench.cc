@@ -2,9 +2,15 @@
 // sink needs), with a ring, and with a file. A pair is three events (alloc, free_requested, free_completed), so that
 // the recorder's own cost is (ring or file - empty sink) / 3 an event. After each run the recording is read back: it
 // must hold every event, and the last of them must be those that an empty sink saw in the same program.
+//
+// two_threads: each makes its pairs on a stream of its own, and the time is the mean of the threads' processor time for
+// a pair, waits for locks included. There each stream's part of the recording must be what an empty sink saw of a
+// thread.
 #include <benchmark/benchmark.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -51,19 +57,21 @@ std::uint64_t RandomSize(Rng& rng) { return rng.Between(1, std::uint64_t{512} <<
 // over.
 class Program {
  public:
-  Program(core::CachingAllocator& allocator, std::size_t live) : allocator_(allocator) {
-    for (std::size_t i = 0; i < live; ++i) blocks_.push_back(*allocator_.Allocate(Size(), Stream{0}));
+  Program(core::CachingAllocator& allocator, std::size_t live, Stream stream = Stream{0})
+      : allocator_(allocator), stream_(stream) {
+    for (std::size_t i = 0; i < live; ++i) blocks_.push_back(*allocator_.Allocate(Size(), stream_));
   }
   void Pair() {
     core::Block*& block = blocks_[blocks_.size() == 1 ? 0 : rng_.Below(blocks_.size())];
     allocator_.Free(block);
-    block = *allocator_.Allocate(Size(), Stream{0});
+    block = *allocator_.Allocate(Size(), stream_);
   }
 
  private:
   std::uint64_t Size() { return blocks_.size() <= 1 ? 64 * kKiB : RandomSize(rng_); }
 
   core::CachingAllocator& allocator_;
+  const Stream stream_;
   Rng rng_{9};
   std::vector<core::Block*> blocks_;
 };
@@ -119,6 +127,87 @@ void BM_Pairs(benchmark::State& state, Mode mode, std::size_t live) {
   allocator.SetSink(nullptr);
 }
 
+constexpr std::uint64_t kThreads = 2;
+
+std::int64_t ThreadNanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// What happened in its order, but for segments and addresses: when a stream gets new memory depends on nobody else.
+std::uint64_t PrintOf(const trace::Event& event) {
+  return static_cast<std::uint64_t>(event.action) << 60 ^ event.size_bytes;
+}
+bool IsOfBlock(const trace::Event& event) { return event.action <= trace::Action::kFreeCompleted; }
+
+class BlockEvents final : public trace::EventSink {
+ public:
+  void OnEvent(const trace::Event& event, std::uint64_t) override {
+    if (IsOfBlock(event)) prints.push_back(PrintOf(event));
+  }
+  std::vector<std::uint64_t> prints;
+};
+
+std::string JudgeThreads(const trace::Snapshot& read, std::size_t live) {
+  device::SimDevice device(EndlessDevice());
+  core::CachingAllocator allocator(&device, {});
+  Program program(allocator, live);
+  BlockEvents all;
+  allocator.SetSink(&all);
+  for (std::int64_t i = 0; i < kPairs; ++i) program.Pair();
+  std::vector<std::vector<std::uint64_t>> prints(kThreads);
+  for (const trace::Event& event : read.device_traces.at(0)) {
+    if (IsOfBlock(event)) prints.at(Handle(event.stream)).push_back(PrintOf(event));
+  }
+  for (std::uint64_t i = 0; i < kThreads; ++i) {
+    if (prints[i] != all.prints) return absl::StrCat("the events of stream ", i, " are other ones");
+  }
+  return "";
+}
+
+void BM_TwoThreads(benchmark::State& state, Mode mode, std::size_t live) {
+  const std::string path = absl::StrCat("/tmp/ashlar_recorder_bench_", getpid());
+  for (auto _ : state) {
+    device::SimDevice device(EndlessDevice());
+    core::CachingAllocator allocator(&device, {});
+    EmptySink empty;
+    std::vector<std::unique_ptr<Program>> programs;
+    for (std::uint64_t i = 0; i < kThreads; ++i) {
+      programs.push_back(std::make_unique<Program>(allocator, live, Stream{i}));
+    }
+    std::unique_ptr<core::Recorder> recorder;
+    if (mode == kEmptySink) allocator.SetSink(&empty);
+    if (mode == kFile) recorder = *core::Recorder::ToFile(&allocator, path, {.overwrites = true});
+    std::atomic<std::uint64_t> ready{0};
+    std::atomic<std::int64_t> nanoseconds{0};
+    std::vector<std::thread> threads;
+    for (std::uint64_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&, i] {
+        Program& program = *programs[i];
+        ++ready;
+        while (ready < kThreads) std::this_thread::yield();
+        const std::int64_t begin = ThreadNanoseconds();
+        for (std::int64_t pair = 0; pair < kPairs; ++pair) program.Pair();
+        nanoseconds += ThreadNanoseconds() - begin;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    state.SetIterationTime(static_cast<double>(nanoseconds) / kThreads / kPairs * 1e-9);
+    if (recorder == nullptr) {
+      allocator.SetSink(nullptr);
+      continue;
+    }
+    const absl::Status status = recorder->Finish();
+    const absl::StatusOr<trace::Snapshot> read = trace::Decode(BytesOf(path));
+    const std::string wrong = !status.ok() ? std::string(status.message())
+                              : !read.ok() ? std::string(read.status().message())
+                                           : JudgeThreads(*read, live);
+    if (!wrong.empty()) state.SkipWithError(absl::StrCat("wrong answer: ", wrong).c_str());
+    std::remove(path.c_str());
+  }
+}
+
 void Register() {
   const struct {
     const char* name;
@@ -129,6 +218,14 @@ void Register() {
       benchmark::RegisterBenchmark(absl::StrCat(live == 1 ? "ping_pong/" : "steady_1000/", name).c_str(),
                                    [mode = mode, live](benchmark::State& state) { BM_Pairs(state, mode, live); })
           ->Iterations(kPairs);
+    }
+    for (const auto& [name, mode] : modes) {
+      if (mode == kRing) continue;
+      benchmark::RegisterBenchmark(
+          absl::StrCat("two_threads/", live == 1 ? "ping_pong/" : "steady_1000/", name).c_str(),
+          [mode = mode, live](benchmark::State& state) { BM_TwoThreads(state, mode, live); })
+          ->UseManualTime()
+          ->Iterations(5);
     }
   }
 }

@@ -11,7 +11,8 @@
 namespace ashlar::core {
 
 bool CachingAllocator::WantsSerial() const {
-  return ledger_.sink() != nullptr || limits_.CollectGarbage() || pools_.HasRoutes() || !ladder_.errors().lost().ok();
+  const bool is_told_all = ledger_.sink() != nullptr && fast_path_.desks().keeper() == nullptr;
+  return is_told_all || limits_.CollectGarbage() || pools_.HasRoutes() || !ladder_.errors().lost().ok();
 }
 
 void CachingAllocator::NoteLoss(const ExclusiveSection& section) {
@@ -155,16 +156,21 @@ absl::Status CachingAllocator::EndPool(PoolId pool) {
 
 void CachingAllocator::SetSink(trace::EventSink* sink) {
   const ExclusiveSection section(desks());
-  ledger_.SetSink(sink);
-  ChooseMode(section);
+  UseSink(section, sink, nullptr);
 }
 
-bool CachingAllocator::AddSink(trace::EventSink* sink) {
+bool CachingAllocator::AddSink(trace::EventSink* sink, JournalKeeper* keeper) {
   const ExclusiveSection section(desks());
   if (ledger_.sink() != nullptr) return false;
-  ledger_.SetSink(sink);
-  ChooseMode(section);
+  UseSink(section, sink, keeper);
   return true;
+}
+
+void CachingAllocator::UseSink(const ExclusiveSection& section, trace::EventSink* sink, JournalKeeper* keeper) {
+  ledger_.SetSink(sink);
+  section.StopDesks();
+  desks().SetKeeper(keeper);
+  ChooseMode(section);
 }
 
 void CachingAllocator::SetFailureReports(bool wanted) {

@@ -39,6 +39,7 @@
 #include "allocator/core/exclusive_section.h"
 #include "allocator/core/failure_reports.h"
 #include "allocator/core/fast_path.h"
+#include "allocator/core/journal.h"
 #include "allocator/core/ladder.h"
 #include "allocator/core/ledger.h"
 #include "allocator/core/limits.h"
@@ -170,8 +171,9 @@ class CachingAllocator {
   // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);
-  // The same, but false where there is a sink already.
-  bool AddSink(trace::EventSink* sink);
+  // The same, but false where there is a sink already. With a keeper, threads go on as without a sink: what a desk
+  // serves on its own is recorded in its journal, and the sink receives the rest.
+  bool AddSink(trace::EventSink* sink, JournalKeeper* keeper = nullptr);
 
   // Whether an out-of-memory error carries the report, and blocks that live at the end are told. A replay, which fails
   // often and reads its own states, says no.
@@ -234,10 +236,11 @@ class CachingAllocator {
   void NoteLimit(const ExclusiveSection& section);
   // Asks the device, after it failed, whether it is lost.
   void NoteLoss(const ExclusiveSection& section);
-  // Serial while there is a sink (events need one order), ages are counted (each request ages the whole pool), requests
-  // are routed to private pools, or the device is lost.
+  // Serial while there is a sink without a keeper (events need one order), ages are counted (each request ages the
+  // whole pool), requests are routed to private pools, or the device is lost.
   bool WantsSerial() const;
   void ChooseMode(const ExclusiveSection& section) { section.SetSerial(WantsSerial()); }
+  void UseSink(const ExclusiveSection& section, trace::EventSink* sink, JournalKeeper* keeper);
   void BecomeForked(const ExclusiveSection& section);
 
   device::Device* const device_;

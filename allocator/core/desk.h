@@ -21,6 +21,7 @@
 
 #include "allocator/core/changes.h"
 #include "allocator/core/counted_lock.h"
+#include "allocator/core/journal.h"
 #include "allocator/core/pointer_map.h"
 #include "allocator/core/seat.h"
 #include "allocator/policy/heap.h"
@@ -44,6 +45,7 @@ struct alignas(128) Desk {
   // Of the thread whose desk it is; goes to another when that has ended. nullptr: the common one.
   const Seat* const seat;
   CountedLock lock;
+  Journal* journal = nullptr;             // where its events are recorded; nullptr: nobody records, or only in sections
   std::uint64_t visits = 0;               // how often others than its owner used one of its arenas
   Changes left{};                         // of the room for both size classes together
   std::array<SizeClass, 2> size_classes;  // large, small

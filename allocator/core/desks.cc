@@ -1,6 +1,7 @@
 #include "allocator/core/desks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "allocator/core/misuse.h"
 
@@ -15,9 +16,18 @@ Desks::Desks(Ledger& ledger) : id_(++allocators_so_far), ledger_(ledger) {}
 
 Desk& Desks::Find(const Seat* seat) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto it = std::find_if(desks_.begin(), desks_.end(), [seat](const auto& desk) { return desk->seat == seat; });
-  if (it == desks_.end()) it = desks_.insert(it, std::make_unique<Desk>(seat));
-  return **it;
+  const auto it = std::find_if(desks_.begin(), desks_.end(), [seat](const auto& desk) { return desk->seat == seat; });
+  if (it != desks_.end()) return **it;
+  auto desk = std::make_unique<Desk>(seat);
+  if (keeper_ != nullptr) desk->journal = keeper_->JournalOf(desks_.size());
+  return *desks_.emplace_back(std::move(desk));
+}
+
+void Desks::SetKeeper(JournalKeeper* keeper) {
+  keeper_ = keeper;
+  for (std::size_t i = 0; i < desks_.size(); ++i) {
+    desks_[i]->journal = keeper == nullptr ? nullptr : keeper->JournalOf(i);
+  }
 }
 
 void Desks::FindOfThread(DeskOfAllocator& out) {

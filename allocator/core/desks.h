@@ -20,6 +20,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/core/desk.h"
+#include "allocator/core/journal.h"
 #include "allocator/core/ledger.h"
 
 namespace ashlar::core {
@@ -60,7 +61,14 @@ class Desks {
   // Ends the program where some thread is inside.
   void CheckLeft() const { ASHLAR_CHECK(inside_.load(std::memory_order_relaxed) == std::thread::id()); }
 
+  // How often everything stood still after a desk had recorded an event. By who holds the lock of a desk or is in a
+  // section.
+  std::uint64_t turn() const { return turn_; }
+
   // --- only within a section ---
+  // From now on desks record into its journals; nullptr: they do not record. Desks must be stopped.
+  void SetKeeper(JournalKeeper* keeper);
+  JournalKeeper* keeper() const { return keeper_; }
   // Of the thread that is inside.
   Desk& OfSection() { return *desk_of_section_; }
   // Sections so far, and how often desks were locked; for the latter all must be stopped.
@@ -76,12 +84,14 @@ class Desks {
 
   const std::uint64_t id_;  // no other allocator of the process ever has it
   Ledger& ledger_;
+  std::uint64_t turn_ = 1;
   std::atomic<bool> is_serial_{false};
   std::atomic<bool> is_closed_{false};        // is_serial_ is true then
   std::atomic<std::thread::id> inside_{};     // the thread that is in the section
   std::mutex mutex_;                          // the section's, and of what follows
   std::vector<std::unique_ptr<Desk>> desks_;  // as they were made
-  Desk* desk_of_section_ = nullptr;           // of the thread that is inside
+  JournalKeeper* keeper_ = nullptr;
+  Desk* desk_of_section_ = nullptr;  // of the thread that is inside
   std::uint64_t section_count_ = 0;
 };
 

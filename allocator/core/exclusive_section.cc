@@ -42,10 +42,13 @@ ExclusiveSection::~ExclusiveSection() {
 
 void ExclusiveSection::LockDesks() const {
   holds_desks_ = true;
+  bool has_recorded = false;
   for (const std::unique_ptr<Desk>& desk : desks_.desks_) {
     desk->lock.lock();
     Fold(*desk);
+    has_recorded |= desk->journal != nullptr && desk->journal->turn() == desks_.turn_;
   }
+  if (has_recorded) ++desks_.turn_;
 }
 
 void ExclusiveSection::UnlockDesks() const {

@@ -75,11 +75,15 @@ inline policy::Block* FastPath::TryAllocateIn(Arena& arena, std::uint64_t bytes,
   policy::Block* block = heap_.FindIn(lane, rounded_bytes);
   // The sizes that max_split_size singles out have statistics of their own.
   if (block == nullptr || block->size_bytes >= heap_.options().max_split_size_bytes) return nullptr;
+  if (desk.journal != nullptr && !desk.journal->CanTake()) [[unlikely]]
+    return nullptr;
   if (is_named) desk.pointers.Prefetch(block->address);
   const policy::Heap::PlaceEffect effect = heap_.EffectOf(*block, rounded_bytes, *lane.pool);
   const std::int64_t block_bytes = Signed(effect.block_bytes);
   if (!desk.CountAllocation(is_small, block_bytes, Signed(bytes), effect.splits)) return nullptr;
   block = heap_.CommitAs(lane, block, effect, bytes);
+  if (desk.journal != nullptr) [[unlikely]]
+    desk.journal->AddAllocation(*block, lane, desks_.turn());
   if (is_named) {
     desk.pointers.Insert(block);
     pages_.Enter(block->address, &arena);
@@ -105,10 +109,15 @@ template policy::Block* FastPath::TryAllocate<HandOutAs::kAddress>(std::uint64_t
 bool FastPath::TryFreeLocked(Desk& desk, policy::Block* block) {
   CheckLive(block, "Free");
   if (block->has_recorded_streams || block->size_bytes >= heap_.options().max_split_size_bytes) return false;
+  if (desk.journal != nullptr && !desk.journal->CanTake()) [[unlikely]]
+    return false;
   const bool is_small = block->is_small;
   const policy::Heap::ReleaseEffect effect = policy::Heap::EffectOfRelease(*block);
   if (!desk.CountFree(is_small, Signed(block->size_bytes), Signed(block->requested_bytes), effect.splits)) return false;
-  policy::Heap::ReleaseAs(*block->segment->lane, block, effect);
+  policy::Lane& lane = *block->segment->lane;
+  if (desk.journal != nullptr) [[unlikely]]
+    desk.journal->AddFree(*block, lane, desks_.turn());
+  policy::Heap::ReleaseAs(lane, block, effect);
   return true;
 }
 

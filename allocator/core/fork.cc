@@ -71,7 +71,7 @@ class CachingAllocator::Forks {
 };
 
 void CachingAllocator::BecomeForked(const ExclusiveSection& section) {
-  if (ledger_.sink() != nullptr && !ledger_.sink()->OnFork()) ledger_.SetSink(nullptr);
+  if (ledger_.sink() != nullptr && !ledger_.sink()->OnFork()) UseSink(section, nullptr, nullptr);
   NoteLoss(section);
 }
 

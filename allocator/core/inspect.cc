@@ -23,6 +23,8 @@ std::vector<trace::AnyFact> Inspection::PoolsNow() const { return allocator_.poo
 
 std::optional<std::uint64_t> Inspection::LimitNow() const { return allocator_.limits_.bytes(); }
 
+std::uint64_t Inspection::TurnNow() const { return allocator_.desks().turn(); }
+
 trace::Snapshot Inspection::HeadNow(int device) const {
   return RecordedHeadOf(allocator_.options(), allocator_.limits_, device);
 }

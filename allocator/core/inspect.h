@@ -38,6 +38,7 @@ class Inspection {
   trace::RecordedStart StartNow() const;
   std::vector<trace::AnyFact> PoolsNow() const;  // routes, users and traits, as the facts that lead there
   std::optional<std::uint64_t> LimitNow() const;
+  std::uint64_t TurnNow() const;  // Desks::turn
   // What a recording of it says before its first event (recorded_head.h).
   trace::Snapshot HeadNow(int device) const;
 

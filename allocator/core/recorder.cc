@@ -17,24 +17,11 @@ namespace {
 using trace::codec::ChunkKind;
 using trace::codec::StateAt;
 
-// A clock is read for every so many events: an event's time is that of at most so many events before.
-constexpr int kEventsOfOneTime = 64;
-
-// Of Recorder::places_: 1 MiB.
-constexpr int kPlaceBits = 16;
-std::size_t PlaceIndex(std::uint64_t address) {
-  return static_cast<std::size_t>(((address >> 9) * 0x9e3779b97f4a7c15) >> (64 - kPlaceBits));
-}
 constexpr std::size_t kMostNames = 6;  // of a stack, in one line
 
 std::uint64_t NextSerial() {
   static std::atomic<std::uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
-}
-
-std::int64_t WallMicroseconds() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
 absl::Status RecordingThrew(const char* what) {
@@ -77,14 +64,14 @@ Recorder::Recorder(CachingAllocator* allocator, RecorderOptions options)
     : allocator_(allocator),
       inspection_(*allocator),
       options_(std::move(options)),
-      serial_(NextSerial()),
-      begin_us_(WallMicroseconds()),
-      begin_(std::chrono::steady_clock::now()),
-      encoder_(options_.chunk_bytes, [this](ChunkKind kind, absl::string_view payload) { Take(kind, payload); }) {}
+      share_(NextSerial()),
+      encoder_(
+          options_.chunk_bytes, [this](ChunkKind kind, absl::string_view payload) { Take(kind, payload); },
+          [this] { Collect(); }) {}
 
 // What the allocator decides between this and Begin is part of the state then.
 absl::Status Recorder::Attach() {
-  is_attached_ = allocator_->AddSink(this);
+  is_attached_ = allocator_->AddSink(this, options_.stack_of ? nullptr : this);
   if (is_attached_) return absl::OkStatus();
   return absl::FailedPreconditionError("the allocator has a recorder or another sink already: finish that one first");
 }
@@ -107,9 +94,10 @@ void Recorder::Begin() {
     encoder_.Seal();
     target_ = nullptr;
     standing_ = StandingNow();
-    time_us_ = begin_us_;
+    time_us_ = share_.clock.begin_us();
     ReadClock();
     is_recording_ = true;
+    SetKeeping(true);
   });
   AddScopeListener(this);
 }
@@ -153,8 +141,10 @@ absl::Status Recorder::Finish() {
   RemoveScopeListener(this);
   absl::Status status;
   inspection_.WhileStill([&] {
-    const bool was_recording = std::exchange(is_recording_, false);
+    const bool was_recording = is_recording_;
     status = thrown_;
+    if (was_recording) encoder_.Seal();
+    EndKeeping();
     if (file_ == nullptr) return;
     if (was_recording) {
       PutEnd();
@@ -168,7 +158,7 @@ absl::Status Recorder::Finish() {
 
 bool Recorder::OnFork() {
   if (is_recording_ && file_ == nullptr) return true;
-  is_recording_ = false;
+  EndKeeping();
   is_attached_ = false;
   if (file_ != nullptr) file_->Abandon();
   return false;
@@ -197,16 +187,21 @@ absl::Status Recorder::StatusNow() const {
 
 std::uint64_t Recorder::event_count() const {
   std::uint64_t count = 0;
-  inspection_.WhileStill([&] { count = encoder_.event_count(); });
+  inspection_.WhileStill([&] {
+    count = encoder_.event_count();
+    if (!is_recording_) return;
+    for (const auto& journal : journals_) count += journal != nullptr ? journal->event_count() : 0;
+  });
   return count;
 }
 
 std::string Recorder::path() const { return file_ == nullptr ? "" : file_->path(); }
 
 void Recorder::ReadClock() {
-  const auto passed = std::chrono::steady_clock::now() - begin_;
-  const std::int64_t now = begin_us_ + std::chrono::duration_cast<std::chrono::microseconds>(passed).count();
-  time_us_ = std::max(time_us_, now);
+  time_us_ = std::max(time_us_, share_.clock.NowMicroseconds());
+  if (time_us_ >= share_.next_time_us.load(std::memory_order_relaxed)) {
+    share_.is_due.store(true, std::memory_order_relaxed);
+  }
   events_to_clock_ = kEventsOfOneTime;
 }
 
@@ -220,7 +215,11 @@ void Recorder::RecordOrEnd(Record record) {
   } catch (...) {
     thrown_ = RecordingThrew("what is no std::exception");
   }
-  is_recording_ = false;
+  EndKeeping();
+}
+
+void Recorder::OnStill() {
+  if (share_.is_due.load(std::memory_order_relaxed)) RecordOrEnd([&] { encoder_.Seal(); });
 }
 
 void Recorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) {
@@ -228,29 +227,21 @@ void Recorder::OnEvent(const trace::Event& event, std::uint64_t block_size_bytes
 }
 
 void Recorder::AddEvent(const trace::Event& event, std::uint64_t block_size_bytes) {
+  if (event.action == trace::Action::kFreeRequested && share_.is_due.load(std::memory_order_relaxed)) {
+    encoder_.Seal();  // no request is under way
+  }
+  TakeTurn();
   if (--events_to_clock_ < 0 || IsSegmentEvent(event.action)) ReadClock();
   const trace::StackId stack = StackNow(event);
-  if (event.action == trace::Action::kAlloc && (stack != trace::kNoStack || !places_.empty())) {
-    KeepPlace(event.address, stack);
-  }
+  if (stack != trace::kNoStack) share_.places.Use();
+  if (event.action == trace::Action::kAlloc && share_.places.IsUsed()) share_.places.Keep(event.address, stack);
   encoder_.Add(event, block_size_bytes, time_us_, stack);
-}
-
-void Recorder::KeepPlace(std::uint64_t address, trace::StackId stack) {
-  if (places_.empty()) places_.resize(std::size_t{1} << kPlaceBits);
-  places_[PlaceIndex(address)] = {address, stack};
-}
-
-trace::StackId Recorder::PlaceStack(std::uint64_t address) const {
-  if (places_.empty()) return trace::kNoStack;
-  const Place& place = places_[PlaceIndex(address)];
-  return place.address == address ? place.stack : trace::kNoStack;
 }
 
 void Recorder::NameSegments(std::vector<trace::SnapshotSegment>& segments) const {
   for (trace::SnapshotSegment& segment : segments) {
     for (trace::SnapshotBlock& block : segment.blocks) {
-      if (block.state != trace::BlockState::kFree) block.stack = PlaceStack(block.address);
+      if (block.state != trace::BlockState::kFree) block.stack = share_.places.StackAt(block.address);
     }
   }
 }
@@ -262,7 +253,7 @@ void Recorder::NameBlocks(trace::Snapshot& state) const {
 }
 
 std::string Recorder::PlaceOf(std::uint64_t address) const {
-  const trace::StackId stack = PlaceStack(address);
+  const trace::StackId stack = share_.places.StackAt(address);
   if (stack == trace::kNoStack) return "";
   std::vector<absl::string_view> names;
   for (const trace::FrameId frame : stacks_.stack(stack)) {
@@ -273,14 +264,18 @@ std::string Recorder::PlaceOf(std::uint64_t address) const {
 }
 
 void Recorder::OnFact(const trace::AnyFact& fact) {
-  RecordOrEnd([&] { encoder_.AddFact(fact); });
+  RecordOrEnd([&] {
+    TakeTurn();
+    encoder_.AddFact(fact);
+  });
 }
 
 // A mark has a time of its own, later than every event before it: that is how it is placed among them.
 void Recorder::OnScope(bool is_begin, absl::string_view name) {
   inspection_.WhileStill([&] {
     RecordOrEnd([&] {
-      ++time_us_;
+      TakeTurn();
+      time_us_ = LatestTime() + 1;
       ReadClock();
       encoder_.AddMark(is_begin ? "START" : "END", name, time_us_);
     });
@@ -288,9 +283,10 @@ void Recorder::OnScope(bool is_begin, absl::string_view name) {
 }
 
 trace::StackId Recorder::StackNow(const trace::Event& event) {
+  trace::StackId stack = trace::kNoStack;
   if (!options_.stack_of) [[likely]]
-    return scopes_cache.owner == serial_ ? scopes_cache.stack : ScopeStack();
-  const trace::StackId stack = options_.stack_of(event, stacks_);
+    return StackOfScopes(share_.recorder, stack) ? stack : ScopeStack();
+  stack = options_.stack_of(event, stacks_);
   encoder_.DefineStacks(stacks_);
   return stack;
 }
@@ -306,7 +302,7 @@ trace::StackId Recorder::ScopeStack() {
     stack = stacks_.InternStack(frames);
     encoder_.DefineStacks(stacks_);
   }
-  scopes_cache = {serial_, stack};
+  scope_stacks.PlaceOf(share_.recorder) = {share_.recorder, stack};
   return stack;
 }
 

@@ -11,18 +11,18 @@
 // replays to the same decisions. A file holds the state it began in, a ring the state it ends in; both give every event
 // in between.
 //
-// A process that is killed loses the chunk that was being filled, nothing before. When the file cannot be written any
-// more, memory runs out, or stack_of throws, the recording ends as it does there, and status() says why; the allocator
-// goes on. Nobody else writes the file meanwhile, and one that is there already is refused (output_file.h). In a child
-// that fork makes, a file's recorder has ended; a ring goes on.
+// Threads record at once, each desk in a journal of its own (journal.h), unless stack_of is set. A process that is
+// killed loses what was being filled: a chunk, and half of one for each thread that allocates; nothing before. When the
+// file cannot be written any more, memory runs out, or stack_of throws, the recording ends as it does there, and
+// status() says why; the allocator goes on. Nobody else writes the file meanwhile, and one that is there already is
+// refused (output_file.h). In a child that fork makes, a file's recorder has ended; a ring goes on.
 //
-// Threads: everything may be called by any thread. While a recorder is there all threads of the allocator share one
-// lock (docs/library/threads.md). The allocator outlives the recorder, and has no other sink meanwhile: one that is put
-// in front of it (NvtxPools) ends with it.
+// Threads: everything may be called by any thread. While a recorder with stack_of is there all threads of the allocator
+// share one lock (docs/library/threads.md), as with any other sink that is put in front of it (NvtxPools). The
+// allocator outlives the recorder, and has no other sink meanwhile: one that is put in front of it ends with it.
 #ifndef ASHLAR_ALLOCATOR_CORE_RECORDER_H_
 #define ASHLAR_ALLOCATOR_CORE_RECORDER_H_
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -38,6 +38,7 @@
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/chunk_file.h"
 #include "allocator/core/inspect.h"
+#include "allocator/core/journal.h"
 #include "allocator/core/scope.h"
 #include "allocator/trace/encoder.h"
 #include "allocator/trace/sink.h"
@@ -45,19 +46,20 @@
 
 namespace ashlar::core {
 
-// The call stack of a decision, interned in `stacks`; asked on the thread that caused it, under the allocator's lock:
-// it must not use the allocator or open a scope, and be quick. What it throws ends the recording.
+// The call stack of a decision, interned in `stacks`; asked on the thread that caused it, under the allocator's lock,
+// which all threads share then: it must not use the allocator or open a scope, and be quick. What it throws ends the
+// recording.
 using StackOf = std::function<trace::StackId(const trace::Event& event, trace::StackTable& stacks)>;
 
 struct RecorderOptions {
   std::uint64_t ring_bytes = 64 * kMiB;  // of a ring: events up to here; stacks and names are kept besides
-  std::size_t chunk_bytes = 64 * kKiB;   // what a killed process loses at most, and what a ring drops at once
-  int device = 0;                        // the number that the recording calls it by
-  StackOf stack_of = {};                 // nothing: the open scopes of the thread (scope.h)
-  bool overwrites = false;               // whether a file that is there already may be emptied
+  std::size_t chunk_bytes = 64 * kKiB;  // how much is kept from the file; each thread that allocates has half of it too
+  int device = 0;                       // the number that the recording calls it by
+  StackOf stack_of = {};                // nothing: the open scopes of the thread (scope.h)
+  bool overwrites = false;              // whether a file that is there already may be emptied
 };
 
-class Recorder final : public trace::EventSink, private ScopeListener {
+class Recorder final : public trace::EventSink, private ScopeListener, private JournalKeeper {
  public:
   // `path` may have %p for the number of the process and %h for the host. Errors name the file. FailedPrecondition: the
   // allocator has a recorder or another sink already, or another recorder is writing the file, in this process or
@@ -102,11 +104,6 @@ class Recorder final : public trace::EventSink, private ScopeListener {
     std::uint64_t event_count = 0;
     std::shared_ptr<const Standing> before;  // of a ring's events: what stood when the chunk began
   };
-  // Where the block was allocated that was placed at an address last.
-  struct Place {
-    std::uint64_t address = 0;
-    trace::StackId stack = trace::kNoStack;
-  };
   struct RingContent;
 
   Recorder(CachingAllocator* allocator, RecorderOptions options);
@@ -118,6 +115,15 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   void PutEnd();
   std::shared_ptr<const Standing> StandingNow() const;
   void OnScope(bool is_begin, absl::string_view name) override;
+  Journal* JournalOf(std::size_t desk) override;
+  void OnStill() override;
+  // What the journals hold joins the chunk that ends.
+  void Collect();
+  void SetKeeping(bool keeps);
+  void EndKeeping();
+  std::int64_t LatestTime() const;
+  // What desks recorded so far comes before what is encoded next.
+  void TakeTurn();
   void Take(trace::codec::ChunkKind kind, absl::string_view payload);
   RingContent Content();
   static absl::Status WriteContent(const RingContent& content, const std::string& path);
@@ -129,16 +135,12 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   void ReadClock();
   trace::StackId StackNow(const trace::Event& event);
   trace::StackId ScopeStack();
-  void KeepPlace(std::uint64_t address, trace::StackId stack);
-  trace::StackId PlaceStack(std::uint64_t address) const;
   void NameSegments(std::vector<trace::SnapshotSegment>& segments) const;
 
   CachingAllocator* const allocator_;
   const Inspection inspection_;  // of the allocator
   const RecorderOptions options_;
-  const std::uint64_t serial_;  // no other recorder of the process has it
-  const std::int64_t begin_us_;
-  const std::chrono::steady_clock::time_point begin_;
+  JournalsShare share_;
 
   // All below: only while the allocator stands still, or in a call from it.
   bool is_attached_ = false;  // the allocator's sink
@@ -147,8 +149,9 @@ class Recorder final : public trace::EventSink, private ScopeListener {
   int events_to_clock_ = 0;
   std::int64_t time_us_ = 0;
   trace::StackTable stacks_;
-  std::vector<Place> places_;  // by a hash of the address, where newer ones displace older; empty: no stack so far
-  std::unique_ptr<ChunkFile> file_;  // nullptr: a ring
+  std::vector<std::unique_ptr<Journal>> journals_;  // by desk; nullptr: none so far
+  std::uint64_t turn_ = 0;                          // that was encoded last
+  std::unique_ptr<ChunkFile> file_;                 // nullptr: a ring
   // A ring's. What is handed over goes to `*target_`, definitions always to definitions_.
   std::vector<Chunk> definitions_;
   std::vector<Chunk> head_;

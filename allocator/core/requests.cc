@@ -80,6 +80,7 @@ absl::StatusOr<policy::Block*> CachingAllocator::AllocateExclusively(policy::Req
 }
 
 absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, policy::Request& request) {
+  if (desks().keeper() != nullptr) desks().keeper()->OnStill();
   if (!ladder_.errors().lost().ok()) return ladder_.errors().lost();
   request.pool = pools_.Route(request.pool, request.stream);
   ladder_.Poll();

@@ -27,14 +27,13 @@ std::vector<std::string>& MutableScopesOfThread() {
 }
 
 void Tell(bool is_begin, absl::string_view name) {
+  scope_stacks = {.is_open = !ScopesOfThread().empty(), .places = {}};
   Listeners& listeners = TheListeners();
   const std::lock_guard<std::mutex> lock(listeners.mutex);
   for (ScopeListener* listener : listeners.all) listener->OnScope(is_begin, name);
 }
 
 }  // namespace
-
-constinit thread_local ScopesCache scopes_cache;
 
 const std::vector<std::string>& ScopesOfThread() { return MutableScopesOfThread(); }
 
@@ -60,7 +59,6 @@ namespace ashlar {
 
 void BeginScope(absl::string_view name) {
   core::MutableScopesOfThread().emplace_back(name);
-  core::scopes_cache.owner = 0;
   core::Tell(true, name);
 }
 
@@ -69,7 +67,6 @@ void EndScope() {
   if (scopes.empty()) return;
   const std::string name = std::move(scopes.back());
   scopes.pop_back();
-  core::scopes_cache.owner = 0;
   core::Tell(false, name);
 }
 

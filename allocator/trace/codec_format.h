@@ -10,6 +10,15 @@
 // ones before it, but for texts, frames and stacks, which are numbered over the whole file in the order of their
 // definition.
 //
+// A chunk may have parts: one for each desk (core/desk.h) that served events on its own, and the last for what happened
+// while all desks stood still. What desks do at the same time does not depend on one another; between two turns they
+// stood still. So the order of events is that of turns; of one turn the last part's come first; and then those of the
+// desks, each desk's in its order, by time:
+//
+//   desk 1     | turn 4: a b c        | turn 5: d     |
+//   desk 2     | turn 4: p q                          |      s a b p c q t d
+//   last part  | s        turn 5: t                   |
+//
 // A record begins with one byte. Its low four bits below kOther: an event with that action, whose size and place follow
 // in as few bytes as they need (EventBytes). kOther: the high four bits are the RecordKind.
 #ifndef ASHLAR_ALLOCATOR_TRACE_CODEC_FORMAT_H_
@@ -30,8 +39,8 @@ static_assert(std::endian::native == std::endian::little, "the codec writes inte
 
 inline constexpr absl::string_view kMagic = "ASHLARTR";
 // 2: facts may name a pool, reservations their lane. 3: free blocks have ages (free_age.h). 4: labels, fx nodes, memory
-// of the host (SettingOf). Older ones are read too.
-inline constexpr std::uint32_t kVersion = 4;
+// of the host (SettingOf). 5: the parts of desks (SettingOf), kFreed. Older ones are read too.
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::uint32_t kOldestVersion = 1;
 inline constexpr std::uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 
@@ -86,7 +95,13 @@ enum class SettingOf : std::uint8_t {
   kLabelOf,  // v label + 1, 0: none: of the following events, until the chunk ends
   kFxNode,   // v frame, v texts of op, name, target, original trace: of the frame defined next
   kHost,     // v 1: what follows is the host's memory, until the chunk ends; 0: it is the device's again
+  // From version 5 on:
+  kDesk,  // v desk: its part of the chunk begins, ascending, what is relative begins anew; 0: the last part, of all
+  kTurn,  // v turn: of what follows in this part. 0 as a part begins
 };
+
+// An event's code besides the Actions: kFreeRequested and, at once, kFreeCompleted. From version 5 on.
+inline constexpr unsigned kFreed = 11;
 
 // An event's record: the byte of the action, with the sign of the move and how the block size is given, a byte with the
 // lengths of place and size, then place, size and spare, each in that many bytes.

@@ -1,5 +1,8 @@
+// Long because: one class, a short function for each kind of record.
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,16 +14,44 @@
 #include "allocator/trace/codec_facts.h"
 #include "allocator/trace/codec_format.h"
 #include "allocator/trace/codec_settings.h"
+#include "allocator/trace/desk_parts.h"
 #include "allocator/trace/record_bytes.h"
+#include "allocator/trace/recording_follower.h"
 #include "allocator/trace/state_after.h"
 
 namespace ashlar::trace {
 namespace codec {
-namespace {
 
+// Not in a namespace without a name: what RecordingFollower keeps must have one.
 class Decoder {
  public:
   explicit Decoder(absl::string_view bytes) : bytes_(bytes) {}
+
+  // --- of a recording that grows: the bytes of the next turn stand behind those of the last ---
+  absl::StatusOr<std::size_t> ReadWhole(absl::string_view bytes) {
+    bytes_ = bytes;
+    at_ = 0;
+    if (!has_header_) {
+      if (bytes.size() < sizeof(FileHeader) && (bytes.empty() || kMagic.substr(0, bytes.size()) == bytes.substr(0, 8)))
+        return at_;
+      if (absl::Status status = ReadFileHeader(); !status.ok()) return status;
+    }
+    while (!is_ended_ && IsNextWhole()) {
+      if (const std::string damage = ReadChunk(); !damage.empty()) {
+        return absl::DataLossError(absl::StrCat("the recording is damaged: ", damage));
+      }
+    }
+    return at_;
+  }
+  std::vector<std::vector<Event>> TakeEvents() {
+    for (const std::vector<Event>& events : out_.device_traces) taken_events_ += events.size();
+    out_.annotations.clear();
+    head_.facts.clear();
+    return std::exchange(out_.device_traces, {});
+  }
+  bool is_ended() const { return is_ended_; }
+  const std::vector<SnapshotSegment>& start() const { return start_; }
+  const RecordedHead& head() const { return head_; }
 
   absl::StatusOr<Snapshot> Run() {
     if (absl::Status status = ReadFileHeader(); !status.ok()) return status;
@@ -50,9 +81,18 @@ class Decoder {
                                                      "; this program reads versions ", kOldestVersion, " to ", kVersion,
                                                      ": use a newer one"));
     }
+    has_header_ = true;
     version_ = header.version;
     at_ = sizeof(header);
     return absl::OkStatus();
+  }
+
+  // Whether the bytes hold a chunk up to its end, as far as its header tells.
+  bool IsNextWhole() const {
+    ChunkHeader header{};
+    if (bytes_.size() - at_ < sizeof(header)) return false;
+    std::memcpy(&header, bytes_.data() + at_, sizeof(header));
+    return header.magic != kChunkMagic || header.payload_bytes <= bytes_.size() - at_ - sizeof(header);
   }
 
   // Empty, or what is wrong.
@@ -77,10 +117,10 @@ class Decoder {
 
   std::string ReadRecords(absl::string_view payload) {
     Bytes in(bytes_, static_cast<std::size_t>(payload.data() - bytes_.data()), payload.size());
-    last_time_us_ = 0;
-    event_ = {};
+    BeginPart();
     device_ = 0;
     is_host_ = false;
+    desk_ = 0;
     while (!in.IsEmpty()) {
       const std::uint64_t offset = in.offset();
       const unsigned first = in.Byte();
@@ -91,24 +131,47 @@ class Decoder {
       }
       if (!in.ok()) return absl::StrCat("has a record at byte ", offset, " that cannot be");
     }
+    if (desk_ != 0) return "ends within the part of a desk";
+    if (!parts_.IsEmpty()) parts_.MoveRest(Trace());
     return "";
+  }
+
+  void BeginPart() {
+    last_time_us_ = 0;
+    event_ = {};
+    turn_ = 0;
   }
 
   void ReadEvent(unsigned first, std::uint64_t offset, Bytes& in) {
     const unsigned lengths = in.Byte();
     const unsigned place_bytes = lengths & 0xf;
     const unsigned size_bytes = lengths >> 4;
-    if ((first & kOther) > static_cast<unsigned>(Action::kUnknown) || place_bytes > 8 || size_bytes > 8) {
+    const unsigned code = first & kOther;
+    const bool is_freed = code == kFreed && version_ >= 5;
+    if ((code > static_cast<unsigned>(Action::kUnknown) && !is_freed) || place_bytes > 8 || size_bytes > 8) {
       return in.Fail();
     }
     const std::uint64_t move = std::rotl(in.Word(place_bytes), kPlaceShift);
-    event_.action = static_cast<Action>(first & kOther);
+    event_.action = is_freed ? Action::kFreeRequested : static_cast<Action>(code);
     event_.address += (first & kMovesDown) != 0 ? 0 - move : move;
     event_.size_bytes ^= in.Word(size_bytes);
     const std::uint64_t spare = in.Word(kSpareBytes[first >> kSpareShift]);
     event_.block_size_bytes = (first & kHasBlock) != 0 ? RoundUpToBlock(event_.size_bytes) + spare : 0;
     event_.file_byte = static_cast<std::uint32_t>(std::min<std::uint64_t>(offset, kNoByte));
-    if (in.ok()) Trace().push_back(event_);
+    if (!in.ok()) return;
+    TakeEvent(in);
+    if (!is_freed) return;
+    event_.action = Action::kFreeCompleted;
+    TakeEvent(in);
+  }
+
+  void TakeEvent(Bytes& in) {
+    if (desk_ != 0) {
+      if (!parts_.Add(event_, turn_)) in.Fail();
+      return;
+    }
+    Trace().push_back(event_);
+    Trace().back().time_us = parts_.LaterTime(event_.time_us);
   }
 
   bool ReadOther(RecordKind kind, Bytes& in) {
@@ -187,7 +250,7 @@ class Decoder {
 
   absl::string_view ReadText(Bytes& in) {
     const std::uint64_t id = in.Below(texts_.size());
-    return in.ok() ? texts_[id] : absl::string_view();
+    return in.ok() ? absl::string_view(texts_[id]) : absl::string_view();
   }
 
   // Definitions are numbered as the table numbers them: equal ones would shift the numbers.
@@ -214,7 +277,7 @@ class Decoder {
     mark.stage = std::string(ReadText(in));
     mark.name = std::string(ReadText(in));
     mark.device = static_cast<int>(device_);
-    mark.time_us = event_.time_us;
+    mark.time_us = parts_.LaterTime(event_.time_us);
     if (in.ok()) out_.annotations.push_back(std::move(mark));
     return in.ok();
   }
@@ -264,7 +327,7 @@ class Decoder {
   }
 
   bool ReadSetting(Bytes& in) {
-    const auto whose = static_cast<SettingOf>(in.Below(version_ < 4 ? 2 : 6));
+    const auto whose = static_cast<SettingOf>(in.Below(version_ < 4 ? 2 : version_ < 5 ? 6 : 8));
     if (whose > SettingOf::kRecording) return ReadExtra(whose, in);
     const absl::string_view key = ReadText(in);
     const absl::string_view value = ReadText(in);
@@ -283,6 +346,8 @@ class Decoder {
   bool ReadExtra(SettingOf kind, Bytes& in) {
     if (kind == SettingOf::kLabel) return ReadLabel(in);
     if (kind == SettingOf::kFxNode) return ReadFxNode(in);
+    if (kind == SettingOf::kDesk) return ReadDesk(in);
+    if (kind == SettingOf::kTurn) return ReadTurn(in);
     if (kind == SettingOf::kHost) {
       is_host_ = in.Below(2) == 1;
     } else {
@@ -290,6 +355,25 @@ class Decoder {
       event_.label = plus_one == 0 ? kNoLabel : static_cast<LabelId>(plus_one - 1);
     }
     return in.ok();
+  }
+
+  // Each desk has one part, and the last is of all of them.
+  bool ReadDesk(Bytes& in) {
+    const std::uint64_t desk = in.Varint();
+    const bool is_last = desk == 0 && desk_ != 0;
+    if (!in.ok() || !(is_last || desk > desk_) || (desk_ == 0 && !parts_.IsEmpty())) return false;
+    desk_ = desk;
+    BeginPart();
+    if (desk != 0) parts_.Begin();
+    return true;
+  }
+
+  bool ReadTurn(Bytes& in) {
+    const std::uint64_t turn = in.Varint();
+    if (!in.ok() || turn < turn_) return false;
+    turn_ = turn;
+    if (desk_ == 0 && !parts_.IsEmpty()) parts_.MoveBefore(turn, Trace());
+    return true;
   }
 
   bool ReadLabel(Bytes& in) {
@@ -318,7 +402,7 @@ class Decoder {
   }
 
   std::uint64_t EventCount() const {
-    std::uint64_t count = out_.host.events.size();
+    std::uint64_t count = taken_events_ + out_.host.events.size();
     for (const std::vector<Event>& events : out_.device_traces) count += events.size();
     return count;
   }
@@ -370,17 +454,22 @@ class Decoder {
     FillBlockStacks(out_.device_traces, out_.segments);
   }
 
-  const absl::string_view bytes_;
+  absl::string_view bytes_;
   std::size_t at_ = 0;
+  bool has_header_ = false;
+  std::uint64_t taken_events_ = 0;
   std::uint64_t version_ = kVersion;
   std::uint64_t next_chunk_ = 0;
   bool is_ended_ = false;
   std::uint64_t last_time_us_ = 0;
   Event event_;  // what the next event's record changes
   std::uint64_t device_ = 0;
-  bool is_host_ = false;  // what is read is the host's
-  FxNode next_fx_;        // of the next frame
-  std::vector<absl::string_view> texts_;
+  bool is_host_ = false;    // what is read is the host's
+  std::uint64_t desk_ = 0;  // whose part is read; 0: the last
+  std::uint64_t turn_ = 0;
+  DeskParts parts_;
+  FxNode next_fx_;  // of the next frame
+  std::vector<std::string> texts_;
   std::vector<SnapshotSegment> start_;
   std::vector<SnapshotSegment> end_;
   std::vector<SnapshotSegment>* open_segments_ = nullptr;
@@ -388,11 +477,47 @@ class Decoder {
   Snapshot out_;
 };
 
-}  // namespace
 }  // namespace codec
 
 bool IsRecording(absl::string_view bytes) { return bytes.substr(0, codec::kMagic.size()) == codec::kMagic; }
 
 absl::StatusOr<Snapshot> Decode(absl::string_view bytes) { return codec::Decoder(bytes).Run(); }
+
+struct RecordingFollower::Impl {
+  codec::Decoder decoder{absl::string_view()};
+  absl::Status status;
+};
+
+RecordingFollower::RecordingFollower() : impl_(std::make_unique<Impl>()) {}
+RecordingFollower::~RecordingFollower() = default;
+
+absl::StatusOr<std::size_t> RecordingFollower::Take(absl::string_view bytes) {
+  if (!impl_->status.ok()) return impl_->status;
+  absl::StatusOr<std::size_t> taken = impl_->decoder.ReadWhole(bytes);
+  impl_->status = taken.status();
+  return taken;
+}
+
+std::vector<std::vector<Event>> RecordingFollower::TakeEvents() { return impl_->decoder.TakeEvents(); }
+
+bool RecordingFollower::has_ended() const { return impl_->decoder.is_ended(); }
+
+bool RecordingFollower::begins_with_state() const {
+  return impl_->decoder.head().HasSegmentsAt(codec::StateAt::kStart);
+}
+
+std::vector<SnapshotSegment> RecordingFollower::start() const {
+  std::vector<SnapshotSegment> start = impl_->decoder.start();
+  const absl::Status status = CheckSegments(start);
+  return status.ok() ? start : std::vector<SnapshotSegment>();
+}
+
+std::optional<std::uint64_t> RecordingFollower::device_total_bytes() const {
+  const std::map<std::string, std::string>& values = impl_->decoder.head().recording_values;
+  const auto total = values.find("device_total_bytes");
+  std::uint64_t bytes = 0;
+  if (total == values.end() || !absl::SimpleAtoi(total->second, &bytes) || bytes == 0) return std::nullopt;
+  return bytes;
+}
 
 }  // namespace ashlar::trace

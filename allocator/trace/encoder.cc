@@ -18,13 +18,12 @@ void AppendVarint(std::uint64_t value, std::string& out) {
   out += static_cast<char>(value);
 }
 
-// An id that may be none.
-std::uint64_t PlusOne(StackId stack) { return stack == kNoStack ? 0 : std::uint64_t{stack} + 1; }
-
 }  // namespace
 
-Encoder::Encoder(std::size_t chunk_bytes, Output output)
-    : output_(std::move(output)), buffer_(std::max(chunk_bytes, kLeastChunkBytes)) {
+Encoder::Encoder(std::size_t chunk_bytes, Output output, BeforeSeal before_seal)
+    : output_(std::move(output)),
+      before_seal_(std::move(before_seal)),
+      buffer_(std::max(chunk_bytes, kLeastChunkBytes)) {
   last_begin_ = buffer_.data() + buffer_.size() - kMostRecordBytes;
   early_end_ = last_begin_ - buffer_.size() / 4;
   BeginChunk();
@@ -54,32 +53,11 @@ void Encoder::Begin(RecordKind kind) {
   Put(kind);
 }
 
-void Encoder::PutVarint(std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) *at_++ = static_cast<char>(value | 0x80);
-  *at_++ = static_cast<char>(value);
-}
-
 void Encoder::SetContext(const Event& event, std::int64_t time_us, StackId stack) {
-  SetTime(time_us);
-  if (event.stream != context_.stream) {
-    Put(RecordKind::kStream);
-    PutVarint(Handle(event.stream));
-    context_.stream = event.stream;
-  }
-  if (event.pool != context_.pool) {
-    Put(RecordKind::kPool);
-    PutVarint(event.pool.has_value() ? 1 : 0);
-    if (event.pool.has_value()) {
-      PutVarint(event.pool->first);
-      PutVarint(event.pool->second);
-    }
-    context_.pool = event.pool;
-  }
-  if (stack != context_.stack) {
-    Put(RecordKind::kStack);
-    PutVarint(PlusOne(stack));
-    context_.stack = stack;
-  }
+  PutTime(time_us);
+  PutStream(event.stream);
+  PutPool(event.pool);
+  PutStack(stack);
   if (event.label != context_.label) {
     Put(RecordKind::kSetting);
     PutVarint(static_cast<std::uint64_t>(SettingOf::kLabelOf));
@@ -88,14 +66,20 @@ void Encoder::SetContext(const Event& event, std::int64_t time_us, StackId stack
   }
 }
 
-void Encoder::SetTime(std::int64_t time_us) {
-  if (time_us == context_.time_us) return;
-  context_.time_us = time_us;
-  if (time_us == kNoTime) return Put(RecordKind::kNoTime);
-  Put(RecordKind::kTime);
-  PutVarint(Zigzag(static_cast<std::int64_t>(static_cast<std::uint64_t>(time_us) -
-                                             static_cast<std::uint64_t>(context_.last_time_us))));
-  context_.last_time_us = time_us;
+// The parts' device stands before the first of them.
+void Encoder::AddPart(std::uint64_t desk, absl::string_view records, std::uint64_t event_count) {
+  if (parts_.empty()) parts_.append(buffer_.data(), static_cast<std::size_t>(begin_ - buffer_.data()));
+  parts_ += FirstByte(RecordKind::kSetting);
+  AppendVarint(static_cast<std::uint64_t>(SettingOf::kDesk), parts_);
+  AppendVarint(desk, parts_);
+  parts_.append(records.data(), records.size());
+  event_count_ += event_count;
+}
+
+void Encoder::PutTurn(std::uint64_t turn) {
+  Begin(RecordKind::kSetting);
+  PutVarint(static_cast<std::uint64_t>(SettingOf::kTurn));
+  PutVarint(turn);
 }
 
 void Encoder::SetDevice(int device) {
@@ -167,7 +151,7 @@ void Encoder::AddMark(absl::string_view stage, absl::string_view name, std::int6
   const std::uint64_t stage_id = TextId(stage);
   const std::uint64_t name_id = TextId(name);
   if (at_ > last_begin_) Seal();
-  SetTime(time_us);
+  PutTime(time_us);
   Put(RecordKind::kMark);
   PutVarint(stage_id);
   PutVarint(name_id);
@@ -233,8 +217,19 @@ void Encoder::HandOverDefinitions() {
 }
 
 void Encoder::Seal() {
+  if (before_seal_) before_seal_();
   HandOverDefinitions();
-  if (at_ != begin_) output_(ChunkKind::kRecords, {buffer_.data(), static_cast<std::size_t>(at_ - buffer_.data())});
+  const absl::string_view own(buffer_.data(), static_cast<std::size_t>(at_ - buffer_.data()));
+  if (!parts_.empty()) {
+    parts_ += FirstByte(RecordKind::kSetting);
+    AppendVarint(static_cast<std::uint64_t>(SettingOf::kDesk), parts_);
+    AppendVarint(0, parts_);
+    parts_.append(own.data(), own.size());
+    output_(ChunkKind::kRecords, parts_);
+    parts_.clear();
+  } else if (at_ != begin_) {
+    output_(ChunkKind::kRecords, own);
+  }
   BeginChunk();
 }
 

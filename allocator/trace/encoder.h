@@ -23,6 +23,7 @@
 #include "allocator/trace/codec_format.h"
 #include "allocator/trace/event.h"
 #include "allocator/trace/fact.h"
+#include "allocator/trace/record_writer.h"
 #include "allocator/trace/snapshot.h"
 #include "allocator/trace/stack_table.h"
 
@@ -30,13 +31,14 @@ namespace ashlar::trace::codec {
 
 enum class ChunkKind : std::uint8_t { kRecords, kDefinitions };
 
-class Encoder {
+class Encoder : private RecordWriter {
  public:
   using Output = std::function<void(ChunkKind kind, absl::string_view payload)>;
+  using BeforeSeal = std::function<void()>;
 
   // A chunk of records has at most `chunk_bytes` (1 KiB or more) of payload. If one can, it ends before a free that is
-  // requested: there no request is under way.
-  Encoder(std::size_t chunk_bytes, Output output);
+  // requested: there no request is under way. `before_seal` is called as a chunk ends, and may add parts to it.
+  Encoder(std::size_t chunk_bytes, Output output, BeforeSeal before_seal = {});
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
@@ -48,9 +50,14 @@ class Encoder {
         event.pool != context_.pool || event.label != context_.label) [[unlikely]] {
       SetContext(event, time_us, stack);
     }
-    PutEvent(event, block_size_bytes);
+    PutEvent(static_cast<unsigned>(event.action), event.address, event.size_bytes, block_size_bytes);
     ++event_count_;
   }
+
+  // The records of a desk of its own, from 1 on, which join the chunk that ends next: in ascending order of the desks.
+  void AddPart(std::uint64_t desk, absl::string_view records, std::uint64_t event_count);
+  // What desks wrote in turns before this one comes before what follows.
+  void PutTurn(std::uint64_t turn);
 
   void SetDevice(int device);
   // An annotation; `time_us` may be kNoTime.
@@ -74,51 +81,8 @@ class Encoder {
   std::uint64_t event_count() const { return event_count_; }
 
  private:
-  // What an event's record does not say itself. As a chunk begins.
-  struct Context {
-    std::uint64_t address = 0;
-    std::uint64_t size_bytes = 0;
-    Stream stream{};
-    std::int64_t time_us = kNoTime;
-    std::int64_t last_time_us = 0;  // that differences are from
-    StackId stack = kNoStack;
-    LabelId label = kNoLabel;
-    std::optional<PoolId> pool;
-  };
-
-  // A segment's: 9 fields of 10 bytes. An event's with all its context before it is smaller.
-  static constexpr std::size_t kMostRecordBytes = 112;
-
-  void PutEvent(const Event& event, std::uint64_t block_size_bytes) {
-    const std::uint64_t move = event.address - context_.address;
-    const bool is_down = static_cast<std::int64_t>(move) < 0;
-    const std::uint64_t place = std::rotr(is_down ? 0 - move : move, kPlaceShift);
-    const std::uint64_t size = event.size_bytes ^ context_.size_bytes;
-    const bool has_block = block_size_bytes != 0;
-    const std::uint64_t spare = has_block ? block_size_bytes - RoundUpToBlock(event.size_bytes) : 0;
-    const unsigned spare_code = spare == 0 ? 0 : spare >> 16 == 0 ? 1 : spare >> 32 == 0 ? 2 : 3;
-    const unsigned place_bytes = BytesOf(place);
-    const unsigned size_bytes = BytesOf(size);
-    at_[0] = static_cast<char>(static_cast<unsigned>(event.action) | (is_down ? kMovesDown : 0) |
-                               (has_block ? kHasBlock : 0) | spare_code << kSpareShift);
-    at_[1] = static_cast<char>(place_bytes | size_bytes << 4);
-    at_ += 2;
-    // Whole words, of which only the first bytes stay.
-    std::memcpy(at_, &place, sizeof(place));
-    at_ += place_bytes;
-    std::memcpy(at_, &size, sizeof(size));
-    at_ += size_bytes;
-    std::memcpy(at_, &spare, sizeof(spare));
-    at_ += kSpareBytes[spare_code];
-    context_.address = event.address;
-    context_.size_bytes = event.size_bytes;
-  }
-
-  // These three, like PutVarint, expect that there is room.
+  // Expects that there is room.
   void SetContext(const Event& event, std::int64_t time_us, StackId stack);
-  void SetTime(std::int64_t time_us);
-  void Put(RecordKind kind) { *at_++ = static_cast<char>(kOther | static_cast<unsigned>(kind) << 4); }
-  void PutVarint(std::uint64_t value);
   // A record for which room is made first.
   void Begin(RecordKind kind);
   void BeginChunk();
@@ -128,12 +92,12 @@ class Encoder {
   void HandOverDefinitions();
 
   Output output_;
+  BeforeSeal before_seal_;
+  std::string parts_;  // of the chunk that ends next
   std::vector<char> buffer_;
-  char* begin_ = nullptr;  // where the first record of the chunk goes, behind the one that names the device
-  char* at_ = nullptr;
+  char* begin_ = nullptr;       // where the first record of the chunk goes, behind the one that names the device
   char* last_begin_ = nullptr;  // a record that begins here or before has room
   char* early_end_ = nullptr;   // behind this the chunk ends as soon as it can end well
-  Context context_;
   int device_ = 0;
   bool is_host_ = false;
   std::uint64_t event_count_ = 0;

@@ -16,6 +16,7 @@
 #include "analyzer/cli/run_under.h"
 #include "analyzer/cli/sweep.h"
 #include "analyzer/cli/terminal.h"
+#include "analyzer/cli/watch.h"
 
 int main(int argc, char** argv) {
   using namespace ashlar::cli;  // NOLINT(google-build-using-namespace): each command is named once below
@@ -36,5 +37,6 @@ int main(int argc, char** argv) {
   AddDryRun(line, launch.program);
   AddRecord(line, launch.program);
   AddRunUnder(line, launch.program);
+  AddWatch(line);
   return line.Run(launch.argc, argv);
 }

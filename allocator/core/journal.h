@@ -1,0 +1,110 @@
+// A desk's journal: the records of the events that it serves on its own (fast_path.h), as bytes, until the recorder
+// collects them while everything stands still. So recording threads share nothing. What an event's time, stack and pool
+// are is found here as the recorder finds it, and the order of the journals among themselves follows from the turns
+// (trace/codec_format.h).
+//
+//   if (!journal.CanTake()) ...                          // nothing was done: the exclusive section serves, and
+//   collects journal.AddAllocation(block, lane, turn);            // 2 to 6 bytes; takes no memory
+//
+// Thread rule: the lock of its desk, or the exclusive section.
+#ifndef ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
+#define ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "allocator/core/place_table.h"
+#include "allocator/core/recording_clock.h"
+#include "allocator/core/scope.h"
+#include "allocator/policy/heap.h"
+#include "allocator/trace/record_writer.h"
+
+namespace ashlar::core {
+
+// What the journals of one recorder share; it outlives them.
+struct JournalsShare {
+  explicit JournalsShare(std::uint64_t number) : recorder(number) {}
+
+  const std::uint64_t recorder;  // its number, which no other of the process has
+  const RecordingClock clock;
+  PlaceTable places;
+  std::atomic<bool> is_due{false};  // one is full, or it is time: who comes to the section next is to collect
+  std::atomic<std::int64_t> next_time_us{kNever};  // when it is time
+
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+};
+
+class Journal : private trace::codec::RecordWriter {
+ public:
+  Journal(JournalsShare& share, std::size_t bytes);
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  // Whether an event of this thread can be added: there is room, it is not time to collect, and the thread's scopes
+  // have their number already.
+  bool CanTake() {
+    if (at_ > last_begin_) [[unlikely]]
+      return StartOver();
+    return StackOfScopes(share_.recorder, stack_);
+  }
+  // Each only after CanTake.
+  void AddAllocation(const policy::Block& block, const policy::Lane& lane, std::uint64_t turn) {
+    Add(static_cast<unsigned>(trace::Action::kAlloc), block, lane, turn);
+    event_count_ += 1;
+    if (share_.places.IsUsed()) share_.places.Keep(block.address, stack_);
+  }
+  // Of a block that is live still.
+  void AddFree(const policy::Block& block, const policy::Lane& lane, std::uint64_t turn) {
+    Add(trace::codec::kFreed, block, lane, turn);
+    event_count_ += 2;
+  }
+  // Of its last event; 0: none since it was collected.
+  std::uint64_t turn() const { return turn_; }
+
+  // --- while everything stands still ---
+  absl::string_view records() const { return {buffer_.data(), static_cast<std::size_t>(at_ - buffer_.data())}; }
+  std::uint64_t event_count() const { return event_count_; }
+  std::int64_t time_us() const { return time_us_; }
+  // Empty, from now on. Times begin here, or later.
+  void Clear(std::int64_t time_us);
+  // What is added from now on is kept, or, as at first, it is not.
+  void SetKeeps(bool keeps);
+
+ private:
+  void Add(unsigned code, const policy::Block& block, const policy::Lane& lane, std::uint64_t turn) {
+    if (--events_to_clock_ < 0 || &lane != lane_ || turn != turn_ || stack_ != context_.stack) [[unlikely]]
+      PutContext(lane, turn);
+    PutEvent(code, block.address, block.requested_bytes, block.size_bytes);
+  }
+  bool StartOver();
+  void PutContext(const policy::Lane& lane, std::uint64_t turn);
+
+  JournalsShare& share_;
+  std::vector<char> buffer_;
+  char* last_begin_;  // an event whose record begins here or before can be taken
+  trace::StackId stack_ = trace::kNoStack;
+  int events_to_clock_ = 0;
+  const policy::Lane* lane_ = nullptr;  // of the last event; where the turn is another one, lanes may have gone
+  std::uint64_t turn_ = 0;
+  std::uint64_t event_count_ = 0;
+  std::int64_t time_us_ = 0;
+  bool keeps_ = false;
+};
+
+// Who gives desks their journals, and is asked before a request that needs the exclusive section.
+class JournalKeeper {
+ public:
+  virtual ~JournalKeeper() = default;
+  // The desk's, by its number from 0 on: always the same. Not called by two threads at once.
+  virtual Journal* JournalOf(std::size_t desk) = 0;
+  // Everything stands still and no decision is under way.
+  virtual void OnStill() = 0;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_JOURNAL_H_

@@ -1,0 +1,188 @@
+#include "analyzer/answers/watch.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/trace/codec.h"
+#include "allocator/trace/recording_follower.h"
+#include "allocator/trace/state_after.h"
+#include "analyzer/answers/watch_tally.h"
+#include "analyzer/readers/native/native_log.h"
+
+namespace ashlar::answers {
+namespace {
+
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+
+// Reads on where the last read ended. Both ends of the file may move: it is someone else's.
+class GrowingFile {
+ public:
+  explicit GrowingFile(std::string path) : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (file_ < 0) status_ = absl::ErrnoToStatus(errno, path_);
+    struct stat about {};
+    if (file_ >= 0 && fstat(file_, &about) == 0 && !S_ISREG(about.st_mode)) {
+      status_ = absl::InvalidArgumentError(absl::StrCat(path_, ": this is no file that can be read while it grows"));
+    }
+  }
+  ~GrowingFile() {
+    if (file_ >= 0) close(file_);
+  }
+  GrowingFile(const GrowingFile&) = delete;
+  GrowingFile& operator=(const GrowingFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const absl::Status& status() const { return status_; }
+  // What is read and not taken yet. Asked once more, there is more of it, up to a limit: false where nothing came.
+  bool Read() {
+    const std::size_t before = bytes_.size();
+    bytes_.resize(before + kReadBytes);
+    const ssize_t count = pread(file_, bytes_.data() + before, kReadBytes, static_cast<off_t>(at_));
+    bytes_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    at_ += bytes_.size() - before;
+    return bytes_.size() > before;
+  }
+  absl::string_view bytes() const { return bytes_; }
+  void Drop(std::size_t count) { bytes_.erase(0, count); }
+  void Rewind() {
+    bytes_.clear();
+    at_ = 0;
+  }
+  std::uint64_t Size() const {
+    struct stat about {};
+    return fstat(file_, &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
+  }
+
+ private:
+  const std::string path_;
+  const int file_;
+  absl::Status status_;
+  std::uint64_t at_ = 0;
+  std::string bytes_;
+};
+
+void PutState(const std::vector<trace::SnapshotSegment>& segments, WatchAnswer& answer) {
+  answer.accounting = core::Account(segments);
+  for (const trace::SnapshotSegment& segment : segments) {
+    for (const trace::SnapshotBlock& block : segment.blocks) {
+      if (block.state == trace::BlockState::kFree) {
+        answer.largest_free_bytes = std::max(answer.largest_free_bytes, block.size_bytes);
+      }
+    }
+  }
+}
+
+// The whole of a file that is read at once: a native log, a ring.
+WatchAnswer WholeAnswer(const trace::Snapshot& snapshot) {
+  WatchAnswer answer;
+  WatchTally tally;
+  for (const std::vector<trace::Event>& events : snapshot.device_traces) {
+    for (const trace::Event& event : events) tally.Add(event);
+  }
+  tally.PutInto(answer);
+  PutState(snapshot.segments, answer);
+  return answer;
+}
+
+class WatchedRecording final : public WatchedFile {
+ public:
+  explicit WatchedRecording(std::unique_ptr<GrowingFile> file) : file_(std::move(file)) {}
+
+  absl::StatusOr<WatchAnswer> Look() override {
+    do {
+      const absl::StatusOr<std::size_t> taken = follower_.Take(file_->bytes());
+      if (!taken.ok())
+        return absl::Status(taken.status().code(), absl::StrCat(file_->path(), ": ", taken.status().message()));
+      file_->Drop(*taken);
+      if (absl::Status status = GoOn(); !status.ok()) return status;
+    } while (file_->Read());
+    if (follower_.has_ended() && !follower_.begins_with_state()) return RingAnswer();
+    WatchAnswer answer;
+    tally_.PutInto(answer);
+    PutState(state_, answer);
+    return Named(std::move(answer));
+  }
+
+ private:
+  WatchAnswer Named(WatchAnswer answer) const {
+    answer.source = file_->path();
+    answer.total_bytes = follower_.device_total_bytes();
+    answer.has_ended = follower_.has_ended();
+    return answer;
+  }
+
+  absl::Status GoOn() {
+    if (!has_state_ && follower_.begins_with_state()) {
+      state_ = follower_.start();
+      tally_ = WatchTally(state_);
+      has_state_ = true;
+    }
+    const std::vector<std::vector<trace::Event>> events = follower_.TakeEvents();
+    if (!has_state_ || events.empty()) return absl::OkStatus();
+    for (const std::vector<trace::Event>& of_device : events) {
+      for (const trace::Event& event : of_device) tally_.Add(event);
+    }
+    std::vector<trace::SnapshotSegment> after;
+    absl::Status status = trace::StateAfter(state_, events, after);
+    if (!status.ok()) return absl::DataLossError(absl::StrCat(file_->path(), ": ", status.message()));
+    state_ = std::move(after);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<WatchAnswer> RingAnswer() {
+    file_->Rewind();
+    while (file_->Read()) {
+    }
+    const absl::StatusOr<trace::Snapshot> whole = trace::Decode(file_->bytes());
+    if (!whole.ok()) return whole.status();
+    return Named(WholeAnswer(*whole));
+  }
+
+  const std::unique_ptr<GrowingFile> file_;
+  trace::RecordingFollower follower_;
+  bool has_state_ = false;
+  std::vector<trace::SnapshotSegment> state_;
+  WatchTally tally_;
+};
+
+// Its rows refer to each other from the first on: it is read anew when it has grown.
+class WatchedLog final : public WatchedFile {
+ public:
+  explicit WatchedLog(std::unique_ptr<GrowingFile> file) : file_(std::move(file)) {}
+
+  absl::StatusOr<WatchAnswer> Look() override {
+    file_->Rewind();
+    while (file_->Read()) {
+    }
+    const absl::StatusOr<trace::Snapshot> log = readers::ReadNativeLog(file_->bytes());
+    if (!log.ok()) return absl::Status(log.status().code(), absl::StrCat(file_->path(), ": ", log.status().message()));
+    WatchAnswer answer = WholeAnswer(*log);
+    answer.source = file_->path();
+    return answer;
+  }
+
+ private:
+  const std::unique_ptr<GrowingFile> file_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WatchedFile>> WatchedFile::Open(const std::string& path) {
+  auto file = std::make_unique<GrowingFile>(path);
+  if (!file->status().ok()) return file->status();
+  file->Read();
+  if (trace::IsRecording(file->bytes())) return std::make_unique<WatchedRecording>(std::move(file));
+  if (readers::IsNativeLog(file->bytes())) return std::make_unique<WatchedLog>(std::move(file));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path,
+                   ": this is no recording of ours and no native log, which grow as a program runs; a snapshot of "
+                   "PyTorch's is written once: ashlar explain reads it"));
+}
+
+}  // namespace ashlar::answers
