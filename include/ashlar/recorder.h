@@ -10,11 +10,13 @@
 // `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/library/recorder.md). A replay of them
 // comes to the same decisions.
 //
-// A process that is killed loses the chunk that was being filled, nothing before. The recording ends, and status() says
+// A process that is killed loses what was being filled: a chunk, and half of one for each thread that allocates, none of it
+// older than a second while events come. The recording ends, and status() says
 // why, when the file cannot be written any more, memory runs out, or stack_of throws; the allocator goes on. In a child
 // that fork makes, a file's recorder has ended; a ring goes on.
 //
-// Threads: any thread may call any function. While a recorder is set, all threads of the allocator share one lock. The
+// Threads: any thread may call any function. Threads that the cache serves are recorded side by side; only with stack_of
+// they take turns. The
 // allocator outlives the recorder.
 #ifndef ASHLAR_RECORDER_H_
 #define ASHLAR_RECORDER_H_
@@ -43,7 +45,7 @@ struct StackFrame {
 
 struct RecorderOptions {
   std::uint64_t ring_bytes = 64 * kMiB;  // of a ring: events up to here; stacks and names are kept besides
-  std::size_t chunk_bytes = 64 * kKiB;   // what a killed process loses at most, and what a ring drops at once
+  std::size_t chunk_bytes = 64 * kKiB;   // of memory; and half of it for each thread that allocates
   int device = 0;                        // the number that the recording calls it by
   // The call stack of a decision, innermost first; asked on the thread that caused it, under the allocator's lock: it
   // must not use the allocator or open a scope, and be quick. What it throws ends the recording. Nothing: the open
