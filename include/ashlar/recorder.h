@@ -10,13 +10,13 @@
 // `ashlar explain`, `replay`, `check`, `diff` and `convert` read the files (docs/library/recorder.md). A replay of them
 // comes to the same decisions.
 //
-// A process that is killed loses what was being filled: a chunk, and half of one for each thread that allocates, none of it
-// older than a second while events come. The recording ends, and status() says
-// why, when the file cannot be written any more, memory runs out, or stack_of throws; the allocator goes on. In a child
-// that fork makes, a file's recorder has ended; a ring goes on.
+// A process that is killed loses what was being filled: a chunk, and half of one for each thread that allocates, not
+// older than a second while events come. The recording ends, and status() says why, when the file cannot be written any
+// more, memory runs out, or stack_of throws; the allocator goes on. In a child that fork makes, a file's recorder has
+// ended; a ring goes on.
 //
-// Threads: any thread may call any function. Threads that the cache serves are recorded side by side; only with stack_of
-// they take turns. The
+// Threads: any thread may call any function. Threads that the cache serves are recorded side by side; only with
+// stack_of they take turns. The
 // allocator outlives the recorder.
 #ifndef ASHLAR_RECORDER_H_
 #define ASHLAR_RECORDER_H_

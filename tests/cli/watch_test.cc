@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
+#include <utmp.h>
 
 #include <csignal>
 #include <cstring>

@@ -70,15 +70,15 @@ TEST(WatchReportTest, SaysWhatThereIs) {
   timeless.minute.clear();
   timeless.begin_us = timeless.last_us = std::nullopt;
   EXPECT_THAT(report::ToText(timeless, 80), HasSubstr("rates: not in this trace"));
-  EXPECT_THAT(report::ToText({}, 80), HasSubstr("  reserved             0 B"));
+  EXPECT_THAT(report::ToText(answers::WatchAnswer{}, 80), HasSubstr("  reserved             0 B"));
 }
 
 TEST(WatchReportTest, JsonIsAsTheSchemaSays) {
-  tests::SchemaCheck schema(json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/watch.schema.json")));
+  tests::SchemaCheck schema(json::parse(tests::FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/watch.schema.json")));
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   const json document = json::parse(report::ToJson(Watched()));
   schema.Check(document);
-  schema.Check(json::parse(report::ToJson({})));
+  schema.Check(json::parse(report::ToJson(answers::WatchAnswer{})));
   EXPECT_THAT(schema.errors(), IsEmpty());
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
   EXPECT_EQ(document["reserved_bytes"], 10 * kGiB);
