@@ -3,8 +3,8 @@
 // are is found here as the recorder finds it, and the order of the journals among themselves follows from the turns
 // (trace/codec_format.h).
 //
-//   if (!journal.CanTake()) ...                          // nothing was done: the exclusive section serves, and
-//   collects journal.AddAllocation(block, lane, turn);            // 2 to 6 bytes; takes no memory
+//   if (!journal.CanTake()) return nullptr;      // nothing was done: the exclusive section serves, and collects
+//   journal.AddAllocation(block, lane, turn);    // 2 to 6 bytes; takes no memory
 //
 // Thread rule: the lock of its desk, or the exclusive section.
 #ifndef ASHLAR_ALLOCATOR_CORE_JOURNAL_H_

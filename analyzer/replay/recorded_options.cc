@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -58,6 +60,15 @@ void ApplyValues(const trace::RecordedSettings& settings, policy::Options& optio
   if (divisions != settings.values.end()) ReadDivisions(divisions->second, options);
 }
 
+// A snapshot that was made of a recording says in its settings whose rules it had, where they name them.
+std::optional<policy::Compat> NamedCompat(const trace::Snapshot& snapshot) {
+  if (!snapshot.settings.has_value() || !absl::StrContains(snapshot.settings->conf, "compat:")) return std::nullopt;
+  const absl::StatusOr<policy::Options> options =
+      policy::ParseConf(snapshot.settings->conf, policy::Compat::kTorch210, policy::Keys::kAshlar);
+  if (!options.ok()) return std::nullopt;
+  return options->compat;
+}
+
 }  // namespace
 
 bool IsRecordedCompat(const trace::Snapshot& snapshot, policy::Compat compat) {
@@ -69,6 +80,7 @@ policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
     const absl::StatusOr<policy::Compat> recorded = policy::ParseCompat(snapshot.recording->compat);
     if (recorded.ok()) return *recorded;
   }
+  if (const std::optional<policy::Compat> named = NamedCompat(snapshot); named.has_value()) return *named;
   if (!snapshot.settings.has_value() && snapshot.traits.has_host) return policy::Compat::kTorchLatest;
   if (!snapshot.settings.has_value()) {
     const bool is_old = snapshot.device_traces.empty() && !snapshot.traits.has_requested_bytes;
@@ -87,8 +99,8 @@ policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
 
 absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot, policy::Compat compat) {
   const std::string conf = snapshot.settings.has_value() ? snapshot.settings->conf : "";
-  const policy::Keys keys = snapshot.recording.has_value() ? policy::Keys::kAshlar : policy::Keys::kTorch;
-  absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, keys);
+  // Also where PyTorch's format has it: the file may have been made of a recording.
+  absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, policy::Keys::kAshlar);
   if (!options.ok()) {
     return absl::Status(options.status().code(),
                         absl::StrCat("the settings recorded in the snapshot: ", options.status().message()));

@@ -1,4 +1,4 @@
-"""The one exception of this package."""
+"""The exception that all of this package's are children of."""
 
 
 class Error(RuntimeError):

@@ -15,7 +15,7 @@ nothing. Threads: any thread; the interpreter's lock is given up during a call, 
 import ctypes
 import functools
 
-from . import _native
+from . import _errors, _native
 
 ABI_VERSION = 1
 SONAME = f"libashlar.so.{ABI_VERSION}"
@@ -27,7 +27,7 @@ ROUTE_PLAIN, ROUTE_CAPTURE = range(2)
 NO_LIMIT = 2**64 - 1  # of set_memory_limit
 
 
-class Error(RuntimeError):
+class Error(_errors.Error):
     """A call failed: `status` is one of the numbers above, the text is the library's own."""
 
     def __init__(self, status, text):

@@ -51,6 +51,18 @@ Compat CompatOfRelease(const std::string& file) {
 }
 
 // Real recordings of five releases; those with descending addresses tell the order of free blocks as well.
+// What `convert` makes of a recording of ours keeps its settings, keys of ours among them.
+TEST(GuessCompatTest, SettingsMayNameTheRules) {
+  trace::Snapshot snapshot = WithSettings({"max_split_size"});
+  snapshot.settings->conf = "compat:torch-2.12,max_split_size_mb:64,search_after_sync:True";
+  EXPECT_EQ(GuessCompat(snapshot), Compat::kTorch212);
+  const auto options = RecordedOptions(snapshot, GuessCompat(snapshot));
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->search_after_sync);
+  snapshot.settings->conf = "compat:torch-9";
+  EXPECT_FALSE(RecordedOptions(snapshot, GuessCompat(snapshot)).ok());
+}
+
 TEST(GuessCompatTest, AllFilesOfAReleaseHaveItsRules) {
   const std::optional<std::string> shared = SharedDir();
   const std::string folder = shared.value_or("") + "/captures";

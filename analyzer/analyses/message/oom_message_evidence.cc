@@ -284,6 +284,11 @@ const std::vector<NextStep>& NextSteps() {
        "start of the program, and read the log together with this message.",
        {"log = rmm.mr.LoggingResourceAdaptor(rmm.mr.get_current_device_resource(), log_file_name=\"rmm.csv\")",
         "rmm.mr.set_current_device_resource(log)"}},
+      {"ashlar",
+       "This message cannot tell which lines hold the memory. Run again with the line below: each failure writes what "
+       "the "
+       "allocator holds into a file for `ashlar explain`.",
+       {"export ASHLAR_OOM_DUMP=/tmp"}},
       {"",
        "This message cannot tell which tensors hold the memory. Log the allocator's own statistics before the step "
        "that "
@@ -304,7 +309,7 @@ void WriteNextStep(const OomMessage& message, OomMessageVerdict& verdict) {
 }  // namespace
 
 bool IsCachingAllocator(const OomMessage& message) {
-  return absl::StartsWith(message.family, "pt-") && message.family != "pt-mps";
+  return message.family == "ashlar" || (absl::StartsWith(message.family, "pt-") && message.family != "pt-mps");
 }
 
 std::optional<ByteSpan> RequestInterval(const OomMessage& message) {

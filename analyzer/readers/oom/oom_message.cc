@@ -37,6 +37,7 @@ void CollectAnchors(absl::string_view squeezed, const std::vector<Anchor>& ancho
 
 std::vector<Candidate> Candidates(absl::string_view squeezed) {
   std::vector<Candidate> found;
+  CollectAnchors(squeezed, oom::OurAnchors(), found);
   CollectAnchors(squeezed, oom::TorchAnchors(), found);
   CollectAnchors(squeezed, oom::FrameworkAnchors(), found);
   CollectAnchors(squeezed, oom::LibraryAnchors(), found);

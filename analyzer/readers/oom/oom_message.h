@@ -1,6 +1,6 @@
 // Out-of-memory messages as people paste them: PyTorch 0.4 to 2.15 (CUDA, HIP, XPU, NPU, MPS) and the libraries it
-// calls, TensorFlow, JAX, CuPy, RMM, PaddlePaddle, ggml, Numba, vLLM. A text may hold several, inside a log or a
-// traceback, wrapped over lines, or cut.
+// calls, TensorFlow, JAX, CuPy, RMM, PaddlePaddle, ggml, Numba, vLLM, and our allocator. A text may hold several,
+// inside a log or a traceback, wrapped over lines, or cut.
 //
 // Contract: any bytes are accepted and nothing aborts; a figure that a message does not tell stays nullopt, never 0; a
 // figure that cannot be true is named in `notes` and not stored. Sizes are bytes; MB and GB as these programs print
@@ -57,7 +57,7 @@ struct OomMessage {
   // PyTorch: pt-cached (0.4 to 1.3), pt-reserved, pt-reserved-allowed, pt-reserved-hint (1.4 to 2.0), pt-capacty-typo
   // (2.1, 2.2), pt-capacity, pt-capacity-private-pools, pt-capacity-allowed, pt-alloc-conf-renamed, pt-hip, pt-xpu,
   // pt-npu, pt-mps, pt-pre-1.0, pt-plain, pt-warning (of its allocator, 2.13 on). Others: tf-bfc, jax-xla, cupy, rmm,
-  // paddle, ggml, numba, cuda-library (cuBLAS and its like), cudnn, nccl, vllm.
+  // paddle, ggml, numba, cuda-library (cuBLAS and its like), cudnn, nccl, vllm, ashlar (our own).
   std::string family;
   std::size_t byte_offset = 0;  // of the first byte recognised, in the text given
   std::size_t end_offset = 0;   // one past the last

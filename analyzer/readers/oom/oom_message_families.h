@@ -38,6 +38,7 @@ struct Anchor {
 };
 
 // In order of preference where two begin at the same place.
+const std::vector<Anchor>& OurAnchors();
 const std::vector<Anchor>& TorchAnchors();
 const std::vector<Anchor>& FrameworkAnchors();
 const std::vector<Anchor>& LibraryAnchors();
