@@ -16,8 +16,7 @@
 // ended; a ring goes on.
 //
 // Threads: any thread may call any function. Threads that the cache serves are recorded side by side; only with
-// stack_of they take turns. The
-// allocator outlives the recorder.
+// stack_of they take turns. The allocator outlives the recorder.
 #ifndef ASHLAR_RECORDER_H_
 #define ASHLAR_RECORDER_H_
 

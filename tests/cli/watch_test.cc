@@ -83,9 +83,9 @@ TEST_F(WatchTest, OneLookWhileTheProgramRecords) {
   for (const std::string& input : {path_, pid}) {
     const Result result = Run("watch '" + input + "' --once");
     EXPECT_EQ(result.code, 0) << result.error;
-    EXPECT_THAT(result.out, HasSubstr("reserved         50.00 MiB"));
-    EXPECT_THAT(result.out, HasSubstr("allocated        30.00 MiB"));
-    EXPECT_THAT(result.out, HasSubstr("largest free     20.00 MiB"));
+    EXPECT_THAT(result.out, HasSubstr("  reserved        50.00 MiB"));
+    EXPECT_THAT(result.out, HasSubstr("  allocated       30.00 MiB"));
+    EXPECT_THAT(result.out, HasSubstr("  largest free    20.00 MiB"));
     EXPECT_THAT(result.out, HasSubstr("not ended"));
   }
   const Result as_json = Run("watch '" + path_ + "' --json");

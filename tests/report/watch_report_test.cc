@@ -56,7 +56,7 @@ TEST(WatchReportTest, EveryLineFitsTheTerminal) {
 
 TEST(WatchReportTest, SaysWhatThereIs) {
   const std::string text = report::ToText(Watched(), 80);
-  EXPECT_THAT(text, HasSubstr("  reserved         10.00 GiB █████"));
+  EXPECT_THAT(text, HasSubstr("  reserved        10.00 GiB █████"));
   EXPECT_THAT(text, HasSubstr("allocs 12,345/s   frees 0.2/s   device calls 0/s   out of memory 0"));
   EXPECT_THAT(text, HasSubstr("peak allocated 8.00 GiB   1,234,567 events   59.9 s   not ended"));
   EXPECT_THAT(text, HasSubstr("allocated in the last 60 s:\n  ▂▂▂"));
@@ -70,7 +70,7 @@ TEST(WatchReportTest, SaysWhatThereIs) {
   timeless.minute.clear();
   timeless.begin_us = timeless.last_us = std::nullopt;
   EXPECT_THAT(report::ToText(timeless, 80), HasSubstr("rates: not in this trace"));
-  EXPECT_THAT(report::ToText(answers::WatchAnswer{}, 80), HasSubstr("  reserved             0 B"));
+  EXPECT_THAT(report::ToText(answers::WatchAnswer{}, 80), HasSubstr("  reserved              0 B"));
 }
 
 TEST(WatchReportTest, JsonIsAsTheSchemaSays) {
