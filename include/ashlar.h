@@ -78,7 +78,8 @@ typedef struct ashlar_open_options {
 
 /* An allocator of the caller's own; NULL options: of GPU 0. */
 ASHLAR_API ashlar_status ashlar_open(const ashlar_open_options* options, ashlar_allocator** out);
-/* Returns all its memory to the device. Nobody may use it or its memory any more. NULL is nothing to do. A process
+/* Returns all its memory to the device, and ends its recording: where that fails the allocator is closed all the same,
+ * and the text says what the file lacks. Nobody may use it or its memory any more. NULL is nothing to do. A process
  * allocator: ASHLAR_FAILED_PRECONDITION, and it stays. */
 ASHLAR_API ashlar_status ashlar_close(ashlar_allocator* allocator);
 /* The ordinal of its GPU; -1 for other memory. */
@@ -102,8 +103,8 @@ typedef struct ashlar_block {
   uint64_t segment_bytes;
 } ashlar_block;
 
-/* The live block that holds `address`, which may lie inside it. Finds a block that begins there at once; else it walks
- * the segments. ASHLAR_INVALID_ARGUMENT: there is none. */
+/* The live block that holds `address`, which may lie inside it. All threads stand still while
+ * the blocks of one segment are walked. ASHLAR_INVALID_ARGUMENT: there is none. */
 ASHLAR_API ashlar_status ashlar_find_block(ashlar_allocator* allocator, const void* address, ashlar_block* out);
 
 /* 1 where the address lies in a segment of this allocator, in a live block or not, or in a range that it reserved; else
@@ -127,7 +128,7 @@ typedef struct ashlar_pool {
 } ashlar_pool;
 /* Whether requests of a stream go to the pool; called in the requesting thread. It must not use the allocator. */
 typedef int (*ashlar_stream_filter)(void* context, ashlar_stream stream);
-/* Ends the use of a filter's context. */
+/* Ends the use of a filter's context; called without a lock, so that it may use the allocator. */
 typedef void (*ashlar_release_context)(void* context);
 enum {
   ASHLAR_ROUTE_PLAIN = 0,

@@ -25,6 +25,7 @@ ashlar_status NumberOf(absl::StatusCode code) {
     case absl::StatusCode::kUnavailable:
       return ASHLAR_UNAVAILABLE;
     case absl::StatusCode::kInternal:  // what devices answer (allocator/device/cuda_call.cc)
+    case absl::StatusCode::kDataLoss:  // a lost device
       return ASHLAR_DEVICE_ERROR;
     default:
       return ASHLAR_INTERNAL;

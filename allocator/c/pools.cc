@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "allocator/c/handle.h"
 #include "ashlar/pool_routes.h"
 
@@ -9,6 +10,10 @@ namespace ashlar::c {
 namespace {
 
 ashlar_stream PointerOf(Stream stream) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(Handle(stream))); }
+
+absl::Status IsDefaultPool(const char* call) {
+  return absl::InvalidArgumentError(absl::StrCat(call, ": {0, 0} is the default pool: name another"));
+}
 
 // A filter of C's with its context, which is released with the last copy.
 StreamFilter FilterOf(ashlar_stream_filter filter, void* context, ashlar_release_context release) {
@@ -32,7 +37,8 @@ ashlar_status ashlar_create_pool(ashlar_allocator* allocator, ashlar_pool* out) 
 }
 
 ashlar_status ashlar_configure_pool(ashlar_allocator* allocator, ashlar_pool pool, int use_on_oom, int no_split) {
-  return ashlar::c::Call([&] {
+  return ashlar::c::Call([&]() -> absl::Status {
+    if (ashlar::c::PoolOf(pool).IsDefault()) return ashlar::c::IsDefaultPool("ashlar_configure_pool");
     allocator->allocator.ConfigurePool(ashlar::c::PoolOf(pool),
                                        {.use_on_oom = use_on_oom != 0, .no_split = no_split != 0});
     return absl::OkStatus();
@@ -40,7 +46,8 @@ ashlar_status ashlar_configure_pool(ashlar_allocator* allocator, ashlar_pool poo
 }
 
 ashlar_status ashlar_retain_pool(ashlar_allocator* allocator, ashlar_pool pool) {
-  return ashlar::c::Call([&] {
+  return ashlar::c::Call([&]() -> absl::Status {
+    if (ashlar::c::PoolOf(pool).IsDefault()) return ashlar::c::IsDefaultPool("ashlar_retain_pool");
     allocator->allocator.RetainPool(ashlar::c::PoolOf(pool));
     return absl::OkStatus();
   });

@@ -1,10 +1,13 @@
 #include "allocator/c/process.h"
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,20 +48,21 @@ class ProcessAllocators {
                                                                    .device = device,
                                                                    .capacity_bytes = 0});
     if (!made.ok()) return std::move(made).status();
-    is_any_open_ = true;
     ashlar_allocator* const allocator = made->release();
     open_[static_cast<std::size_t>(device)].store(allocator, std::memory_order_release);
     return allocator;
   }
 
   absl::Status Configure(std::optional<std::string> conf) {
-    if (absl::StatusOr<Options> options = OptionsOf(conf.has_value() ? conf->c_str() : nullptr); !options.ok())
-      return std::move(options).status();
+    absl::StatusOr<Options> options = OptionsOf(conf.has_value() ? conf->c_str() : nullptr);
+    if (!options.ok()) return std::move(options).status();
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (is_any_open_ && conf != conf_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("ashlar_configure_process: an allocator of this process is open with the settings '",
-                       conf_.value_or("those of the environment"), "': configure before the first use of the device"));
+    for (const std::atomic<ashlar_allocator*>& open : open_) {
+      const ashlar_allocator* allocator = open.load();
+      if (allocator == nullptr || allocator->conf == options->conf) continue;
+      return absl::FailedPreconditionError(absl::StrCat("ashlar_configure_process: the allocator of GPU ",
+                                                        allocator->ordinal, " is open with the settings '",
+                                                        allocator->conf, "': configure before the first use of a GPU"));
     }
     conf_ = std::move(conf);
     return absl::OkStatus();
@@ -69,9 +73,13 @@ class ProcessAllocators {
   }
 
  private:
+  // Another thread may hold the lock while this process is forked: it is the child's first one then.
+  ProcessAllocators() {
+    pthread_atfork(nullptr, nullptr, [] { new (&Instance().mutex_) std::mutex; });
+  }
+
   std::mutex mutex_;
   std::optional<std::string> conf_;
-  bool is_any_open_ = false;
   std::array<std::atomic<ashlar_allocator*>, kMostDevices> open_{};
 };
 

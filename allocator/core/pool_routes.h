@@ -18,19 +18,20 @@ class PoolRoutes {
   bool empty() const { return routes_.empty(); }
   std::size_t captures() const { return captures_; }
 
-  // False when the pool has a route already.
-  bool Open(PoolId pool, StreamFilter filter, RouteKind kind) {
+  // False when the pool has a route already; else the filter is taken.
+  bool Open(PoolId pool, StreamFilter& filter, RouteKind kind) {
     if (Find(pool) != routes_.end()) return false;
     routes_.push_back({pool, std::move(filter), kind});
     captures_ += kind == RouteKind::kCapture ? 1 : 0;
     return true;
   }
 
-  // False when it has none.
-  bool Close(PoolId pool) {
+  // False when it has none; else the filter is given back.
+  bool Close(PoolId pool, StreamFilter& filter) {
     const auto it = Find(pool);
     if (it == routes_.end()) return false;
     captures_ -= it->kind == RouteKind::kCapture ? 1 : 0;
+    filter = std::move(it->filter);
     routes_.erase(it);
     return true;
   }

@@ -7,6 +7,9 @@
 namespace ashlar::core {
 namespace {
 
+// Above the ids that PyTorch counts from 1 on: one process may have pools of both.
+constexpr std::uint64_t kFirstOwnId = std::uint64_t{1} << 40;
+
 std::string Name(PoolId pool) { return absl::StrCat("pool {", pool.first, ", ", pool.second, "}"); }
 
 }  // namespace
@@ -21,7 +24,7 @@ void Pools::Configure(PoolId pool, bool use_on_oom, bool no_split) {
 PoolId Pools::Create() {
   PoolId pool;
   do {
-    pool = {0, ++last_id_};
+    pool = {0, kFirstOwnId + ++last_id_};
   } while (ledger_.heap().FindPair(pool) != nullptr);
   ledger_.heap().Pair(pool);
   NoteUsers(pool);
@@ -62,9 +65,9 @@ absl::Status Pools::CheckUnused(PoolId pool) const {
       absl::StrCat(Name(pool), " has ", users, " users, who may still reach what is free in it"));
 }
 
-absl::Status Pools::Begin(PoolId pool, StreamFilter filter, RouteKind kind) {
+absl::Status Pools::Begin(PoolId pool, StreamFilter& filter, RouteKind kind) {
   if (pool.IsDefault()) return absl::InvalidArgumentError("the default pool needs no route: requests go there anyway");
-  if (!routes_.Open(pool, std::move(filter), kind)) {
+  if (!routes_.Open(pool, filter, kind)) {
     return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has a route already: EndPool ends it"));
   }
   AddUser(pool);
@@ -72,8 +75,8 @@ absl::Status Pools::Begin(PoolId pool, StreamFilter filter, RouteKind kind) {
   return absl::OkStatus();
 }
 
-absl::Status Pools::End(PoolId pool) {
-  if (!routes_.Close(pool)) return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has no route"));
+absl::Status Pools::End(PoolId pool, StreamFilter& filter) {
+  if (!routes_.Close(pool, filter)) return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has no route"));
   ledger_.Note(trace::fact::PoolEnded{pool});
   return absl::OkStatus();
 }

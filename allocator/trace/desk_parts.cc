@@ -1,7 +1,7 @@
 #include "allocator/trace/desk_parts.h"
 
+#include <cstddef>
 #include <limits>
-#include <utility>
 
 namespace ashlar::trace::codec {
 
@@ -18,21 +18,24 @@ std::int64_t DeskParts::LaterTime(std::int64_t time_us) {
   return had_parts_ ? time_us_ : time_us;
 }
 
-bool DeskParts::IsBefore(const Part& a, const Part& b) {
-  return std::pair(a.Next().turn, a.Next().event.time_us) < std::pair(b.Next().turn, b.Next().event.time_us);
+void DeskParts::Begin() {
+  parts_.emplace_back();
+  heads_ = {};
+  is_ordered_ = false;
+  had_parts_ = true;
 }
 
-DeskParts::Leaders DeskParts::FindLeaders() {
-  Leaders out;
-  for (Part& part : parts_) {
-    if (!part.HasNext()) continue;
-    if (out.first == nullptr || IsBefore(part, *out.first)) {
-      out.second = std::exchange(out.first, &part);
-    } else if (out.second == nullptr || IsBefore(part, *out.second)) {
-      out.second = &part;
-    }
+DeskParts::Head DeskParts::HeadOf(std::size_t index) const {
+  const Entry& next = parts_[index].Next();
+  return {next.turn, next.event.time_us, index};
+}
+
+void DeskParts::Order() {
+  if (is_ordered_) return;
+  is_ordered_ = true;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (parts_[i].HasNext()) heads_.push(HeadOf(i));
   }
-  return out;
 }
 
 void DeskParts::Move(Part& part, std::vector<Event>& trace) {
@@ -43,19 +46,22 @@ void DeskParts::Move(Part& part, std::vector<Event>& trace) {
 
 // One part after another, each until another's event comes first: times are coarse, so that this is seldom.
 void DeskParts::MoveBefore(std::uint64_t turn, std::vector<Event>& trace) {
-  for (Leaders leaders = FindLeaders(); leaders.first != nullptr; leaders = FindLeaders()) {
-    Part& part = *leaders.first;
-    if (part.Next().turn >= turn) return;
+  Order();
+  while (!heads_.empty() && heads_.top().turn < turn) {
+    const std::size_t index = heads_.top().index;
+    Part& part = parts_[index];
+    heads_.pop();
     do {
       Move(part, trace);
-    } while (part.HasNext() && part.Next().turn < turn &&
-             (leaders.second == nullptr || IsBefore(part, *leaders.second)));
+    } while (part.HasNext() && part.Next().turn < turn && (heads_.empty() || heads_.top() > HeadOf(index)));
+    if (part.HasNext()) heads_.push(HeadOf(index));
   }
 }
 
 void DeskParts::MoveRest(std::vector<Event>& trace) {
   MoveBefore(std::numeric_limits<std::uint64_t>::max(), trace);
   parts_.clear();
+  heads_ = {};
 }
 
 }  // namespace ashlar::trace::codec

@@ -12,8 +12,11 @@
 #ifndef ASHLAR_ALLOCATOR_TRACE_DESK_PARTS_H_
 #define ASHLAR_ALLOCATOR_TRACE_DESK_PARTS_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <queue>
 #include <vector>
 
 #include "allocator/trace/event.h"
@@ -23,10 +26,7 @@ namespace ashlar::trace::codec {
 class DeskParts {
  public:
   bool IsEmpty() const { return parts_.empty(); }
-  void Begin() {
-    parts_.emplace_back();
-    had_parts_ = true;
-  }
+  void Begin();
   // In the part that was begun last.
   bool Add(const Event& event, std::uint64_t turn);
   void MoveBefore(std::uint64_t turn, std::vector<Event>& trace);
@@ -47,18 +47,23 @@ class DeskParts {
     bool HasNext() const { return next < entries.size(); }
     const Entry& Next() const { return entries[next]; }
   };
-  static bool IsBefore(const Part& a, const Part& b);
-  // The part whose event comes next, and the one after it; nullptr: none.
-  struct Leaders {
-    Part* first = nullptr;
-    const Part* second = nullptr;
+  // Where a part stands, in the order in which parts are moved.
+  struct Head {
+    std::uint64_t turn = 0;
+    std::int64_t time_us = 0;
+    std::size_t index = 0;  // in parts_
+    auto operator<=>(const Head&) const = default;
   };
-  Leaders FindLeaders();
+  Head HeadOf(std::size_t index) const;
+  // Finds where each part stands, unless that is known; all parts are there.
+  void Order();
   void Move(Part& part, std::vector<Event>& trace);
 
   std::vector<Part> parts_;
-  bool had_parts_ = false;          // the recording, so far
-  std::int64_t time_us_ = kNoTime;  // the latest so far
+  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads_;  // of the parts that have a next event
+  bool is_ordered_ = false;                                             // the heads are those of all parts
+  bool had_parts_ = false;                                              // the recording, so far
+  std::int64_t time_us_ = kNoTime;                                      // the latest so far
 };
 
 }  // namespace ashlar::trace::codec

@@ -45,9 +45,8 @@ Home* Open(int device) {
   }
   if (Borrows(ashlar->conf(allocator))) {
     if (!is_refused.exchange(true)) {
-      Say("device %d is not served: borrow_across_streams is for programs that name the stream of each request: leave "
-          "it "
-          "out",
+      Say("device %d is not served: borrow_across_streams is for programs that name the stream of each request: "
+          "leave it out",
           device);
     }
     return nullptr;

@@ -3,7 +3,7 @@
 //
 //   Home* home = CurrentHome(Opening::kIfNeeded);
 //   if (home == nullptr) ...                                // not served: the request goes to the driver
-//   for (Home* home : OpenHomes()) ...                      // whose is this address?
+//   Home* owner = HomeHolding(address);                     // whose is this address?
 //
 // A home is lost when its device is reset, and in the child of a fork: nothing is asked of its allocator any more.
 // Thread rule: any thread. Homes are never destroyed: programs free until their very end.

@@ -14,8 +14,8 @@
 //     given or set. A free that leaves more than that returns all that is whole-free; what shares a segment with a live
 //     block stays.
 //   - What one stream freed serves another stream when the device is full: it goes back to the device and is taken
-//   anew,
-//     or, with ASHLAR_CONF=borrow_across_streams:True, is handed on as it is.
+//   anew.
+//     With ASHLAR_CONF=borrow_across_streams:True it is handed on as it is.
 //   - CUB's fields, which its documentation leaves out, are not there: LiveBytes and CachedBytes are. `debug` prints
 //     nothing; `ashlar record` and ashlar_start_recording show every request.
 // Errors: CUDA's numbers, and ashlar_last_error() says why: after cudaErrorMemoryAllocation, where every byte is.

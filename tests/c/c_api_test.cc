@@ -4,12 +4,15 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "allocator/trace/codec.h"
 #include "analyzer/readers/input_file.h"
 #include "ashlar.h"
 
@@ -257,6 +260,76 @@ TEST_F(CApiTest, SnapshotsAndRecordingsAreReadable) {
   }
   EXPECT_EQ(ashlar_dump_snapshot(allocator_, "/nowhere/at/all"), ASHLAR_INVALID_ARGUMENT);
   EXPECT_THAT(ashlar_last_error(), HasSubstr("/nowhere/at/all"));
+}
+
+TEST_F(CApiTest, AFullDiskIsNoFullGpu) {
+  Open();
+  if (std::FILE* full = std::fopen("/dev/full", "w"); full == nullptr) {
+    GTEST_SKIP() << "there is no /dev/full here";
+  } else {
+    std::fclose(full);
+  }
+  EXPECT_EQ(ashlar_start_recording(allocator_, "/dev/full"), ASHLAR_INTERNAL);
+  EXPECT_THAT(ashlar_last_error(), HasSubstr("/dev/full"));
+}
+
+// What releases a route's context may use the allocator: it ends the pool's user that came with the route.
+TEST_F(CApiTest, AReleaseMayUseTheAllocator) {
+  Open();
+  struct Route {
+    ashlar_allocator* allocator;
+    ashlar_pool pool;
+    ashlar_status released;
+  } route{allocator_, {0, 77}, -1};
+  const auto release = [](void* context) {
+    Route& ended = *static_cast<Route*>(context);
+    ended.released = ashlar_release_pool(ended.allocator, ended.pool);
+  };
+  ASSERT_EQ(ashlar_begin_pool(allocator_, route.pool, ASHLAR_ROUTE_PLAIN, nullptr, &route, release), ASHLAR_OK);
+  EXPECT_EQ(ashlar_end_pool(allocator_, route.pool), ASHLAR_OK);
+  EXPECT_EQ(route.released, ASHLAR_OK);
+  EXPECT_EQ(ashlar_pool_users(allocator_, route.pool), 0u);
+}
+
+TEST_F(CApiTest, TheDefaultPoolIsNotConfigured) {
+  Open();
+  EXPECT_EQ(ashlar_configure_pool(allocator_, {0, 0}, 0, 1), ASHLAR_INVALID_ARGUMENT);
+  EXPECT_EQ(ashlar_retain_pool(allocator_, {0, 0}), ASHLAR_INVALID_ARGUMENT);
+  EXPECT_EQ(ashlar_configure_pool(allocator_, {0, 5}, 0, 1), ASHLAR_OK);
+}
+
+// PyTorch counts the ids of its pools from {0, 1} on.
+TEST_F(CApiTest, CreatedPoolsStayClearOfPyTorchs) {
+  Open();
+  ashlar_pool pool{};
+  ASSERT_EQ(ashlar_create_pool(allocator_, &pool), ASHLAR_OK);
+  EXPECT_EQ(pool.first, 0u);
+  EXPECT_GT(pool.second, std::uint64_t{1} << 32);
+}
+
+TEST(CApiDeathTest, TheEndOfTheProcessEndsRecordings) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const std::string path = testing::TempDir() + "c_api_exit.ashlar";
+  EXPECT_EXIT(
+      {
+        ashlar_allocator* allocator = nullptr;
+        const ashlar_open_options options = Simulated("report_leaks:False");
+        ashlar_open(&options, &allocator);
+        ashlar_start_recording(allocator, path.c_str());
+        for (int i = 0; i < 300; ++i) {
+          void* memory = nullptr;
+          ashlar_allocate(allocator, 5000, nullptr, &memory);
+          ashlar_free(allocator, memory);
+        }
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+  const auto bytes = ashlar::readers::ReadInput(path);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto snapshot = ashlar::trace::Decode(*bytes);
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  ASSERT_EQ(snapshot->device_traces.size(), 1u);
+  EXPECT_GE(snapshot->device_traces[0].size(), 600u);
 }
 
 TEST(CApi, WrongSettingsOpenNothing) {
