@@ -3,32 +3,24 @@
     history.start(max_entries=100000)
     history.snapshot()["device_traces"][0]      # {"action": "alloc", "addr": ..., "size": ..., "stream": ...} and so on
 
-The allocator writes its recording into a file; a snapshot is what `ashlar convert` makes of it. Entries have no frames:
-PyTorch tells its call stacks to its own allocator only. Threads: any; snapshots take turns.
+Each device has its recording (_torch_recording); a snapshot is what `ashlar convert` makes of the files. Entries have no
+frames: PyTorch tells its call stacks to its own allocator only. Where max_entries bounds the entries, a thread bounds the
+files. Threads: any; snapshots take turns.
 """
 
 import atexit
 import os
-import pickle
 import shutil
-import subprocess
 import tempfile
 import threading
+import warnings
 
 from . import _library as c
-from . import _native
 from . import _torch_plugin as plugin
 from . import _torch_settings
+from ._torch_recording import Recording, convert, remove
 
-
-def convert(recording):
-    """A recording as a snapshot, a dictionary."""
-    done = subprocess.run([_native.program(), "convert", recording, "-", "--to", "pickle"], capture_output=True, check=False,
-                          env={key: value for key, value in os.environ.items() if key != "LD_PRELOAD"})
-    if done.returncode != 0:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise RuntimeError(f"ashlar: no memory snapshot: {words[-1] if words else 'ashlar convert failed'}")
-    return pickle.loads(done.stdout)
+SECONDS_BETWEEN_LOOKS = 1.0  # at the files' sizes; what is written is at most a second old
 
 
 def _with_every_key(segments):
@@ -51,8 +43,8 @@ class History:
         self._pid = os.getpid()
         self._folder = None
         self._files = 0
-        self._traces = {}  # device -> entries of recordings that have ended
-        self._current = {}  # device -> the file that is being written
+        self._recordings = {}  # by device
+        self._ended = None  # an event that ends the thread which looks at the sizes
         self.is_on = False
         self.max_entries = None
 
@@ -64,12 +56,15 @@ class History:
     def _new_file(self):
         if self._folder is None:
             self._folder = tempfile.mkdtemp(prefix="ashlar-torch-")
+        os.makedirs(self._folder, exist_ok=True)  # somebody may have tidied up
         self._files += 1
         return os.path.join(self._folder, f"{self._files}.ashlar")
 
     def _remove(self):
         if self._folder is not None and os.getpid() == self._pid:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            with self._lock:
+                self._end_looks()
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self, max_entries=None, clears=False):
         self._here()
@@ -77,6 +72,12 @@ class History:
             if clears:
                 self.stop()
             self.is_on, self.max_entries = True, max_entries
+            for recording in self._recordings.values():
+                recording.most_entries = max_entries
+            self._end_looks()
+            if max_entries is not None:
+                self._ended = threading.Event()
+                threading.Thread(target=self._look, args=(self._ended,), name="ashlar-history", daemon=True).start()
             for device in plugin.open_allocators():
                 self.add_device(device)
 
@@ -84,34 +85,44 @@ class History:
         """PyTorch uses the device for the first time, or recording begins."""
         self._here()
         with self._lock:
-            if not self.is_on or device in self._current:
-                return
-            file = self._new_file()
-            c.start_recording(plugin.open_allocator(device), file)
-            self._current[device] = file
+            if self.is_on:
+                self._recording(device).begin()
+
+    def _recording(self, device):
+        if device not in self._recordings:
+            self._recordings[device] = Recording(plugin.open_allocator(device), self._new_file, self.max_entries)
+        return self._recordings[device]
 
     def stop(self):
         """What was recorded is forgotten, as PyTorch does."""
         self._here()
         with self._lock:
-            for device in list(self._current):
-                self._end(device)
-            self._traces, self.is_on = {}, False
+            self.is_on = False
+            self._end_looks()
+            while self._recordings:
+                self._recordings.popitem()[1].end()
 
-    def _end(self, device):
-        file = self._current.pop(device)
-        c.stop_recording(plugin.open_allocator(device))
-        return file
+    def _end_looks(self):
+        if self._ended is not None:
+            self._ended.set()
+        self._ended = None
 
-    def _turn(self, device):
-        """What is recorded so far goes to the traces; the recording goes on in another file."""
-        file = self._end(device)
-        made = convert(file)["device_traces"]
-        os.remove(file)
-        self._traces.setdefault(device, []).extend(made[device] if device < len(made) else [])
-        if self.max_entries is not None:
-            del self._traces[device][:-self.max_entries or None]
-        self.add_device(device)
+    def _look(self, ended):
+        while not ended.wait(SECONDS_BETWEEN_LOOKS):
+            with self._lock:
+                for device, recording in ({} if ended.is_set() else self._recordings).items():
+                    try:
+                        recording.shorten_if_long()
+                    except Exception as error:  # nothing above would see it; the next look or snapshot tries again
+                        warnings.warn(f"ashlar: the history of device {device}: {error}", stacklevel=1)
+
+    def _state(self, handle):
+        file = self._new_file()
+        try:
+            c.dump_snapshot(handle, file)
+            return convert(file)
+        finally:
+            remove(file)
 
     def snapshot(self, pool=(0, 0), include_traces=True, devices=1):
         """`pool` other than (0, 0): of this pool only."""
@@ -120,15 +131,11 @@ class History:
             out = {"segments": [], "device_traces": [[] for _ in range(devices)], "allocator_settings": {},
                    "external_annotations": []}
             for device, handle in plugin.open_allocators().items():
-                file = self._new_file()
-                c.dump_snapshot(handle, file)
-                state = convert(file)
-                os.remove(file)
+                state = self._state(handle)
                 out["segments"] += [segment for segment in _with_every_key(state["segments"])
                                     if pool == (0, 0) or tuple(segment["segment_pool_id"]) == pool]
                 out["allocator_settings"] = _torch_settings.as_recorded(state.get("allocator_settings", {}))
-                if include_traces and device in self._current:
-                    self._turn(device)
-                    out["device_traces"][device] = [entry for entry in self._traces[device]
+                if include_traces and self.is_on:
+                    out["device_traces"][device] = [entry for entry in self._recording(device).entries(device)
                                                     if pool == (0, 0) or tuple(entry.get("pool_id", pool)) == pool]
             return out

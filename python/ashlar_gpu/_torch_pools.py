@@ -1,11 +1,11 @@
 """torch.cuda.MemPool and torch.cuda.use_mem_pool, for a process whose allocator is Ashlar's.
 
 PyTorch's own MemPool asks the allocator for what a pluggable one cannot answer; these ask Ashlar's instead. A pool belongs
-to the device that was current when it was made. Threads: a pool is used by one thread at a time.
+to the device that was current when it was made; its id is one of torch.cuda.graph_pool_handle(), so that no graph has the
+same. Threads: a pool is used by one thread at a time.
 """
 
 import contextlib
-import ctypes
 
 from . import _library as c
 from . import _torch_plugin as plugin
@@ -22,8 +22,11 @@ class MemPool:
                                "is Ashlar's: leave `allocator` out, or do not call ashlar_gpu.torch.install")
         self.device = torch.cuda.current_device()
         self._handle = c.process_allocator(self.device)
-        self._pool = c.Pool()
-        c.check(c.library().ashlar_create_pool(self._handle, ctypes.byref(self._pool)))
+        pool = c.Pool(*torch.cuda.graph_pool_handle())
+        while c.library().ashlar_pool_users(self._handle, pool):  # one that ashlar_create_pool made, in the same process
+            pool = c.Pool(*torch.cuda.graph_pool_handle())
+        c.check(c.library().ashlar_retain_pool(self._handle, pool))
+        self._pool = pool
         if use_on_oom or no_split:
             c.check(c.library().ashlar_configure_pool(self._handle, self._pool, use_on_oom, no_split))
 
@@ -45,7 +48,7 @@ class MemPool:
         return torch._C._cuda_memorySnapshot((*self.id, include_traces))["segments"]
 
     def __del__(self):
-        if getattr(self, "_pool", None) is None or not (self._pool.first or self._pool.second):
+        if getattr(self, "_pool", None) is None:
             return
         if c.library().ashlar_release_pool(self._handle, self._pool) == c.OK:
             c.library().ashlar_empty_pool(self._handle, self._pool)  # refused while a graph uses it: it ends with that

@@ -67,10 +67,12 @@ def pool(device=None, use_on_oom=False, no_split=False):
     """A context: what this thread allocates in it comes from a new private pool, whose memory goes back once the context
     and what was allocated in it are gone. It gives the torch.cuda.MemPool, for torch.cuda.use_mem_pool(...) again."""
     traits = {"use_on_oom": use_on_oom, "no_split": no_split}
-    if is_installed():
-        return _scope(_torch_pools.MemPool(**traits), device)
-    segments = _torch_plugin.segments(torch).allocator()
-    of = torch.cuda.MemPool(segments, **{key: value for key, value in traits.items() if value})
+    with torch.cuda.device(device):
+        if is_installed():
+            of = _torch_pools.MemPool(**traits)
+        else:
+            segments = _torch_plugin.segments(torch).allocator()
+            of = torch.cuda.MemPool(segments, **{key: value for key, value in traits.items() if value})
     return _scope(of, device)
 
 

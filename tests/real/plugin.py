@@ -141,13 +141,16 @@ TWO_DEVICES = Program('two_devices', ('two_devices.py',), {'reserved': min, 'all
 OFFERS = [
     Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 31}),
     Program('ashlar_mempool', ('ashlar_mempool.py',), {'own_words': True, 'given_back': 70 << 20, 'left': 0}),
+    Program('ashlar_pools', ('ashlar_pools.py',), {'checks': 8}),
+    Program('ashlar_pools segments', ('ashlar_pools.py', 'segments'), {'checks': 3}),
     Program('ashlar_compile', ('ashlar_compile.py',), {'replays': 4, 'trees': False}, 40),
 ]
 
 
 def offer(bench, of, release):
     """What only ours is asked: the program judges it, and tells how much it has judged."""
-    done, calls = run(bench, venvs.python_of(f'torch-{release}'), ([], list(of.arguments)), AMPLE, False, PROGRAMS,
+    flags = AMPLE + ['--devices', '2']
+    done, calls = run(bench, venvs.python_of(f'torch-{release}'), ([], list(of.arguments)), flags, False, PROGRAMS,
                       needs=environment(bench))
     verdict = Verdict()
     programs.expect_told(of, done, verdict)
