@@ -35,13 +35,14 @@ class Recording(object):
         self._path = None if path is None else os.path.abspath(path)
         self._events, self._capacity = events, capacity
         self._folder = tempfile.mkdtemp(prefix="ashlar-record-")
-        weakref.finalize(self, shutil.rmtree, self._folder, True)
+        self._clean = weakref.finalize(self, shutil.rmtree, self._folder, True)
         self._failures = Failures(self._folder)
         self._failure: Optional[Failure] = None
         self._explanation: Optional[Explanation] = None
         self._torch: Any = None
 
     def __enter__(self) -> "Recording":
+        self._check_path()
         self._torch = sys.modules.get("torch")
         if self._torch is None:
             if importlib.util.find_spec("torch") is None:
@@ -56,24 +57,58 @@ class Recording(object):
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        failed = None if error is None else _sources.failure_in(error)
-        if failed is not None:
-            self._keep_failure(failed)
-        if self.snapshot is None and self._torch.cuda.is_initialized():
-            path = self._path or os.path.join(self._folder, "history.pickle")
-            if _failures.write_snapshot(self._torch, path):
-                self.snapshot = path
-        if self._failures.has_started_history:
-            _failures.stop_history(self._torch)
+        """Whatever fails here is a line on stderr: the program's own error goes on as it is."""
+        try:
+            failed = None if error is None else _sources.failure_in(error)
+            if failed is not None:
+                self._keep_failure(failed)
+            if self.snapshot is None and self._torch.cuda.is_initialized():
+                path = self._path or os.path.join(self._folder, "history.pickle")
+                if _failures.write_snapshot(self._torch, path):
+                    self.snapshot = path
+        except Exception as problem:
+            _say(f"not explained: {problem}")
+        finally:
+            self._stop()
+
+    def _check_path(self) -> None:
+        """Now, and not when the block has run out of memory."""
+        if self._path is None:
+            return
+        folder = os.path.dirname(self._path)
+        if not os.path.isdir(folder):
+            raise Error(f"record: there is no folder {folder} for the snapshot: make it, or give another path")
+        if os.path.isdir(self._path) or not os.access(folder, os.W_OK):
+            raise Error(f"record: the snapshot cannot be written to {self._path}: give the path of a file in a folder that "
+                        "can be written")
+
+    def _stop(self) -> None:
+        try:
+            if self._failures.has_started_history:
+                _failures.stop_history(self._torch)
+        except Exception as problem:
+            _say(f"the memory history goes on: {problem}")
+
+    def _move(self, snapshot: str) -> str:
+        """To the path that was asked for; where it cannot be had, the snapshot stays where it is."""
+        if self._path is None:
+            return snapshot
+        try:
+            shutil.move(snapshot, self._path + ".part")
+            os.replace(self._path + ".part", self._path)
+            return self._path
+        except OSError as problem:
+            self._clean.detach()
+            _say(f"the snapshot is {snapshot}, and not {self._path}: {problem}")
+            return snapshot
 
     def _keep_failure(self, failed: BaseException) -> None:
         ours = self._failures.last
         failure = ours if ours is not None else self._failures.of_error(failed)
-        failure.message = str(failed)
-        if failure.snapshot is not None and self._path is not None:
-            shutil.move(failure.snapshot, self._path)
-            failure.snapshot = self._path
+        if failure.snapshot is not None:
+            failure.snapshot = self._move(failure.snapshot)
         self.snapshot, self._failure = failure.snapshot, failure
+        failure.message = str(failed)
         self._explanation = _verdict.explanation_of(failed, failure)
         if _verdict.note_of(failed) is None:
             _verdict.attach(failed, failure)
@@ -97,6 +132,10 @@ class Recording(object):
 
     def __str__(self) -> str:
         return str(self.explanation)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"ashlar: record: {line}\n")
 
 
 def record(path: Optional[Path] = None, *, events: int = _on_oom.EVENTS,

@@ -193,6 +193,36 @@ class Record(unittest.TestCase):
         self.assertIn("False OUT OF MEMORY  device 0", out, err)  # of the snapshot that the stand-in gives
         self.assertEqual(left, ["lib"])
 
+    FAILS = ("import torch, ashlar_gpu, os\ntorch.cuda.use()\nrun = ashlar_gpu.record({path})\nwith run:\n    {first}\n"
+             "    torch.cuda.fail()\n")
+
+    def test_a_folder_that_is_not_there_is_said_before_the_block(self):
+        for path, word in (("'none/out.pickle'", "there is no folder"), ("'lib'", "cannot be written")):
+            code, out, err, _ = run(self.FAILS.format(path=path, first="print('in the block')"))
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn("ashlar_gpu.Error: record: ", err.splitlines()[-1])
+            self.assertIn(word, err.splitlines()[-1])
+
+    def test_a_folder_that_went_leaves_the_error_and_the_snapshot(self):
+        code, out, err, left = run("import os\nos.mkdir('made')\n" + self.FAILS.format(
+            path="'made/out.pickle'", first="os.rmdir('made')") + "\n")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("torch.cuda.OutOfMemoryError: CUDA out of memory", err)
+        self.assertNotIn("FileNotFoundError", err)
+        line, = [line for line in err.splitlines() if line.startswith("ashlar: record: the snapshot is ")]
+        folder = os.path.basename(os.path.dirname(line.split(" is ")[1].split(",")[0]))
+        self.assertIn(folder, left)
+        self.assertIn(SAYS, err)
+
+    def test_a_program_that_is_not_there_leaves_the_error_and_the_snapshot(self):
+        code, out, err, left = run("import atexit, torch\natexit.register(lambda: print(torch._C.cuda_recorded))\n"
+                                 + self.FAILS.format(path="'out.pickle'", first="pass"),
+                                 ASHLAR_PREFIX="/none", PATH="/none")
+        self.assertEqual((code, out, left), (1, "[]\n", ["lib", "out.pickle"]))
+        self.assertIn("torch.cuda.OutOfMemoryError: CUDA out of memory", err)
+        self.assertNotIn("ashlar_gpu.Error", err)
+        self.assertEqual(err.count("ashlar: record: not explained: the program ashlar was not found"), 1)
+
     def test_nothing_recorded_is_a_line(self):
         _, _, err, _ = run("import torch, ashlar_gpu\nwith ashlar_gpu.record() as run: pass\nrun.explanation\n")
         self.assertTrue(err.splitlines()[-1].startswith("ashlar_gpu.Error: nothing was recorded"), err)
