@@ -8,10 +8,12 @@
 
 `device` is the number of the GPU as CUDA counts them. Sizes are bytes, addresses and streams ints. A block belongs to
 the stream that it was allocated for: once freed it serves that stream's next request at once, in the order of its work.
-Work on another stream is told by record_stream before the free. Errors: _library.Error, OutOfMemoryError.
+Work on another stream is told by record_stream before the free. Errors: _library.Error, OutOfMemoryError; TypeError and
+ValueError where a size, an address or a stream is none.
 """
 
 import functools
+import operator
 
 from . import _library as c
 from ._library import Error, OutOfMemoryError
@@ -28,9 +30,22 @@ def _of(device):
     return c.process_allocator(device)
 
 
+def number_of(value, what):
+    """An int of 0 to 2^64 - 1: also of what is one by its __int__, as the addresses of CUDA's Python packages are."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        if isinstance(value, float) or not hasattr(value, "__int__"):
+            raise TypeError(f"ashlar: {what} is an int, and not {value!r}") from None
+        number = int(value)
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"ashlar: {what} is an int from 0 to 2^64 - 1, and not {number}")
+    return number
+
+
 def stream_of(stream):
     """The handle of the stream that a block is to belong to; CUDA's two names of the default stream are one."""
-    handle = int(stream)
+    handle = number_of(stream, "the stream")
     if handle == PER_THREAD_STREAM:
         raise Error(c.INVALID_ARGUMENT, "ashlar: the per-thread default stream is another stream in each thread, and a "
                     "block belongs to one stream: allocate on the default stream or on a stream that was made")
@@ -49,17 +64,19 @@ def settings(device=0):
 
 def allocate(size_bytes, stream=0, device=0):
     """The address of at least so many bytes; 0 for none."""
-    return c.allocate(_of(device), size_bytes, stream_of(stream))
+    size, handle = number_of(size_bytes, "the size in bytes"), stream_of(stream)
+    return c.allocate(_of(device), size, handle)
 
 
 def free(address, device=0):
-    c.free(_of(device), address)
+    number = number_of(address, "the address")
+    c.free(_of(device), number)
 
 
 def record_stream(address, stream, device=0):
     """`stream` uses the block too: once freed, it waits for that stream's work so far."""
-    handle = int(stream)
-    c.record_stream(_of(device), address, 0 if handle == LEGACY_STREAM else handle)
+    number, handle = number_of(address, "the address"), number_of(stream, "the stream")
+    c.record_stream(_of(device), number, 0 if handle == LEGACY_STREAM else handle)
 
 
 def statistics(device=0):
@@ -84,7 +101,8 @@ def empty_cache(device=0):
 
 def set_memory_limit(size_bytes, device=0):
     """At most so much of the GPU's memory; None: no such limit."""
-    c.set_memory_limit(_of(device), c.NO_LIMIT if size_bytes is None else size_bytes)
+    limit = c.NO_LIMIT if size_bytes is None else number_of(size_bytes, "the size in bytes")
+    c.set_memory_limit(_of(device), limit)
 
 
 def dump_snapshot(path, device=0):

@@ -38,6 +38,12 @@ def _handle(stream):
     if hasattr(stream, "is_building"):
         raise c.Error(c.INVALID_ARGUMENT, "ashlar: a graph that is being built takes memory of its own: allocate from "
                       "cuda.core's GraphMemoryResource")
+    return _made(stream)
+
+
+def _made(stream):
+    if not hasattr(stream, "__cuda_stream__"):
+        raise TypeError(f"ashlar: the stream is a cuda.core Stream, and not {stream!r}")
     return int(stream.__cuda_stream__()[1])
 
 
@@ -60,12 +66,12 @@ class MemoryResource(_Base):
         return Buffer.from_handle(address, size, mr=self, **keeps)
 
     def deallocate(self, ptr, size, stream=None):
-        address = int(ptr)
+        address = allocator.number_of(ptr, "the address")
         if not address:
             return
+        handle = None if stream is None else _made(stream)
         own = self._streams.pop(address, None)
-        if stream is not None:
-            handle = int(stream.__cuda_stream__()[1])
+        if handle is not None:
             if handle != own and not (own == 0 and handle == allocator.LEGACY_STREAM):
                 allocator.record_stream(address, handle, self._device_id)
         allocator.free(address, self._device_id)

@@ -230,6 +230,54 @@ class ProcessTest(unittest.TestCase):
                                "except allocator.Error as error: print(error.status)")
         self.assertEqual(done.stdout, f"{c.INVALID_ARGUMENT}\n", done.stderr)
 
+    def test_sizes_addresses_and_streams_are_ints(self):
+        """Said before a GPU is asked for."""
+        for error, word, call in (
+                (TypeError, "the address is an int, and not 'x'", lambda: allocator.free("x")),
+                (TypeError, "the address is an int, and not None", lambda: allocator.free(None)),
+                (ValueError, "the address is an int from 0", lambda: allocator.free(-1)),
+                (TypeError, "the size in bytes is an int, and not 'x'", lambda: allocator.allocate("x")),
+                (TypeError, "the size in bytes is an int, and not 1.5", lambda: allocator.allocate(1.5)),
+                (ValueError, "the size in bytes is an int from 0 to 2^64 - 1, and not -1", lambda: allocator.allocate(-1)),
+                (ValueError, "the size in bytes", lambda: allocator.allocate(1 << 64)),
+                (TypeError, "the stream", lambda: allocator.allocate(1, stream="x")),
+                (ValueError, "the stream", lambda: allocator.record_stream(0, -1)),
+                (ValueError, "the size in bytes", lambda: allocator.set_memory_limit(-1))):
+            with self.assertRaises(error) as caught:
+                call()
+            self.assertIn(word, str(caught.exception))
+            self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def test_what_is_an_int_by_itself_is_one(self):
+        class Address:
+            def __int__(self):
+                return 7
+
+        self.assertEqual(allocator.number_of(Address(), "the address"), 7)
+        self.assertEqual(allocator.number_of(ctypes.c_void_p(7).value, "the address"), 7)
+
+    def test_cuda_core_s_are_too(self):
+        """With a stand-in for cuda.core: tests/real runs the package itself."""
+        done = self.run_python('''if True:
+            import sys, types
+            core = types.ModuleType("cuda.core")
+            class Buffer:
+                def from_handle(ptr, size, mr=None, stream=None): pass
+            core.Buffer, core.MemoryResource = Buffer, object
+            sys.modules.update({"cuda": types.ModuleType("cuda"), "cuda.core": core})
+            from ashlar_gpu.cuda_core import MemoryResource
+            memory = MemoryResource()
+            for call in (lambda: memory.allocate(-1), lambda: memory.allocate("x"), lambda: memory.deallocate("x", 1),
+                         lambda: memory.allocate(1, "x"), lambda: memory.deallocate(1, 1, 5)):
+                try: call()
+                except (TypeError, ValueError) as error: print(error)
+            ''')
+        self.assertEqual(done.stdout.splitlines(), [
+            "ashlar: the size in bytes is an int from 0 to 2^64 - 1, and not -1",
+            "ashlar: the size in bytes is an int, and not 'x'", "ashlar: the address is an int, and not 'x'",
+            "ashlar: the stream is a cuda.core Stream, and not 'x'", "ashlar: the stream is a cuda.core Stream, and not 5"],
+            done.stderr)
+
     def test_streams(self):
         self.assertEqual([allocator.stream_of(stream) for stream in (0, 1, 0x55)], [0, 0, 0x55])
         with self.assertRaises(allocator.Error):
