@@ -36,15 +36,15 @@ def is_installed():
 
 def install(conf=None, takes_pytorch_conf=True):
     """Makes Ashlar PyTorch's allocator in this process. `conf`: settings; `takes_pytorch_conf`: PYTORCH_CUDA_ALLOC_CONF's
-    too. RuntimeError where CUDA has been used already; Error where a setting is wrong."""
+    too. Error where CUDA has been used already, or a setting is wrong."""
     global _installed
     if is_installed():
-        raise RuntimeError("ashlar: install: Ashlar is PyTorch's allocator already")
+        raise Error(c.FAILED_PRECONDITION, "ashlar: install: Ashlar is PyTorch's allocator already")
     if not torch.backends.cuda.is_built():
-        raise RuntimeError(f"ashlar: install: PyTorch {torch.__version__} is built without CUDA")
+        raise Error(c.UNAVAILABLE, f"ashlar: install: PyTorch {torch.__version__} is built without CUDA")
     if torch.cuda.is_initialized():
-        raise RuntimeError("ashlar: install: CUDA is in use already, and PyTorch changes its allocator only before: call "
-                           "it right after `import torch`")
+        raise Error(c.FAILED_PRECONDITION, "ashlar: install: CUDA is in use already, and PyTorch changes its allocator only "
+                    "before: call it right after `import torch`")
     c.configure_process(_torch_settings.merged(conf, torch.__version__, takes_pytorch_conf))
     plugin = _torch_plugin.whole_process(torch)
     torch.cuda.memory.change_current_allocator(plugin)
@@ -91,24 +91,9 @@ def dump_snapshot(filename="dump_snapshot.pickle"):
     torch.cuda.memory._dump_snapshot(filename)
 
 
-def _main(words):
-    """python -m ashlar_gpu.torch [--conf SETTINGS] SCRIPT ARGS..."""
-    import os
-    import runpy
-    import sys
-
-    from ashlar_gpu import torch as door  # not this module, which is __main__
-
-    conf = words.pop(0) and words.pop(0) if words[:1] == ["--conf"] else None
-    if not words:
-        sys.exit("ashlar: python -m ashlar_gpu.torch: which program? python -m ashlar_gpu.torch [--conf SETTINGS] SCRIPT ...")
-    door.install(conf)
-    sys.argv[:] = words
-    sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
-    runpy.run_path(words[0], run_name="__main__")
-
-
 if __name__ == "__main__":
     import sys
 
-    _main(sys.argv[1:])
+    from ashlar_gpu import _torch_main
+
+    _torch_main.main(sys.argv[1:])
