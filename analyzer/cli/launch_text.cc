@@ -33,6 +33,8 @@ std::string MachineName(const Machine& machine) {
                               : absl::StrCat(count, machine.card, " of ", size);
 }
 
+constexpr int kSignalCode = 128;  // and the signal's number, as shells count: a program that did not end by itself
+
 std::string Headline(const RunReport& r) {
   const std::uint64_t peak = PeakBytes(r);
   const std::string on = absl::StrCat(" on ", MachineName(r.machine));
@@ -40,6 +42,10 @@ std::string Headline(const RunReport& r) {
   for (const ProcessRun& run : r.results.runs) failed += run.OutOfMemory();
   switch (FitOf(r)) {
     case Fit::kUnknown:
+      if (r.exit_code > kSignalCode) {
+        return absl::StrCat("not known: signal ", r.exit_code - kSignalCode,
+                            " ended the program before it wrote what it used");
+      }
       return "no process used a device";
     case Fit::kDoesNot:
       return absl::StrCat("does not fit", on, ": ", FormatCount(failed), failed == 1 ? " request" : " requests",

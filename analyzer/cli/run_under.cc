@@ -17,6 +17,16 @@ int RunUnderChecked(const UnderFlags& flags) {
   if (flags.conf.has_value() && !flags.serves) {
     return Fail(kUsage, absl::InvalidArgumentError("run-under: --conf is of --serve, which is not given"));
   }
+  if (flags.conf.has_value()) {
+    const absl::StatusOr<policy::Options> options =
+        policy::ParseConf(*flags.conf, policy::Compat::kTorch210, policy::Keys::kAshlar);
+    if (!options.ok()) return Fail(kUsage, OfFlag("--conf", options.status()));
+    if (options->borrow_across_streams) {
+      return Fail(kUsage,
+                  absl::InvalidArgumentError("run-under: --conf: borrow_across_streams is for programs that name "
+                                             "the stream of each request: leave it out"));
+    }
+  }
   if (!flags.output.empty() && !flags.records) {
     return Fail(kUsage, absl::InvalidArgumentError("run-under: -o is of --record, which is not given"));
   }

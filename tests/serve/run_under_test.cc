@@ -71,8 +71,14 @@ TEST_F(RunUnderTest, TheRecordIsOfTheProgramServedOrNot) {
 }
 
 TEST_F(RunUnderTest, SettingsAreOfTheFlag) {
-  EXPECT_THAT(RunUnder("--serve --conf no_such_key:1", kLeak).error,
-              AllOf(HasSubstr("is not served: "), HasSubstr("no_such_key")));
+  const CommandResult wrong = RunUnder("--serve --conf no_such_key:1", kLeak);
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.error, AllOf(HasSubstr("--conf"), HasSubstr("no_such_key")));
+  EXPECT_EQ(RunUnder("--serve --conf borrow_across_streams:True", kLeak).code, 2);
+  // A wrong setting of the environment is found when the program first asks: it runs, and is not served.
+  setenv("ASHLAR_CONF", "no_such_key:1", 1);
+  EXPECT_THAT(RunUnder("--serve", kLeak).error, AllOf(HasSubstr("is not served: "), HasSubstr("no_such_key")));
+  unsetenv("ASHLAR_CONF");
   EXPECT_THAT(RunUnder("--serve --conf max_split_size_mb:64", kLeak).error,
               HasSubstr("served 1 allocation and 0 frees"));
 }

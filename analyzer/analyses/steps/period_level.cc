@@ -120,6 +120,13 @@ double CrossedShare(const Sequence& sequence, const Cuts& cuts) {
   return static_cast<double>(crossed) / static_cast<double>(cuts.size() - 2);
 }
 
+// The threads of the autograd engine have no Python stack: among requests that have one, those without are a backward
+// pass.
+bool HasStacks(const Sequence& sequence) {
+  return std::any_of(sequence.requests.begin(), sequence.requests.end(),
+                     [](const auto& request) { return request.stack != trace::kNoStack; });
+}
+
 bool IsInsideOneCall(const Sequence& sequence, const Cuts& cuts, const trace::StackTable& stacks,
                      const ProgramParts& parts) {
   std::set<trace::StackId> used;
@@ -130,6 +137,7 @@ bool IsInsideOneCall(const Sequence& sequence, const Cuts& cuts, const trace::St
     if (used.insert(stack).second) seen.insert(parts.Of(stack));
   }
   if (seen.size() == 1 && IsPartOfAStep(*seen.begin())) return true;
+  if (used.empty() && HasStacks(sequence)) return true;
   for (const trace::FrameId id : CommonPythonFrames(used, stacks)) {
     const trace::Frame& frame = stacks.frame(id);
     if (!IsTorchFrame(frame) && (frame.function == "forward" || frame.function == "__init__")) return true;
