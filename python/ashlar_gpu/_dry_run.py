@@ -5,16 +5,16 @@ import os
 import shlex
 import sys
 import tempfile
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ashlar_gpu import _call, _program
 from ashlar_gpu._decode import decode
-from ashlar_gpu._errors import Error
+from ashlar_gpu._errors import Error, kind_of
 from ashlar_gpu._explain import Size
 from ashlar_gpu._sources import Path
 from ashlar_gpu.results.dry_run import DryRun
 
-PEOPLE_MEAN = "a command line is a list of words, such as [\"python\", \"train.py\"]"
+WORDS = "a list of words, such as [\"python\", \"train.py\"]"
 
 
 def dry_run(program: Union[str, Sequence[Path], Callable[..., Any]], *, args: Sequence[Any] = (),
@@ -42,9 +42,14 @@ def dry_run(program: Union[str, Sequence[Path], Callable[..., Any]], *, args: Se
     environment = {**os.environ, **(env or {})}
     where = None if cwd is None else os.fspath(cwd)
     if not callable(program):
+        words = _words(program)
         if args or kwargs:
             raise Error("args and kwargs go with a function: put a command line's arguments into its list")
-        return _ran(flags, _words(program), environment, where, timeout, output)
+        return _ran(flags, words, environment, where, timeout, output)
+    if isinstance(args, (str, bytes)) or not isinstance(args, Iterable):
+        raise Error(f"args is {kind_of(args)}: give the function's arguments as a list or tuple, such as args=(3,)")
+    if not isinstance(kwargs, (Mapping, type(None))):
+        raise Error(f"kwargs is {kind_of(kwargs)}: give the function's keywords as a dict, such as kwargs={{'batch': 3}}")
     with tempfile.TemporaryDirectory(prefix="ashlar-") as folder:
         command = function_command(program, tuple(args), dict(kwargs or {}), folder)
         return _ran(flags, command, environment, where, timeout, output)
@@ -63,13 +68,16 @@ def function_command(function: Callable[..., Any], args: Tuple[Any, ...], kwargs
 
 def _words(program: Any) -> List[str]:
     if isinstance(program, str):
-        words = shlex.split(program)
-    elif isinstance(program, Sequence):
+        try:
+            words = shlex.split(program)
+        except ValueError as error:
+            raise Error(f"{program!r} is no command line: {error}; give {WORDS}") from None
+    elif isinstance(program, Sequence) and not isinstance(program, (bytes, bytearray)):
         words = [str(word) for word in program]
     else:
-        raise Error(f"a {type(program).__name__} cannot be run: give a function, or {PEOPLE_MEAN[2:]}")
+        raise Error(f"{kind_of(program)} cannot be run: give a function, or {WORDS}")
     if not words:
-        raise Error("there is nothing to run: " + PEOPLE_MEAN)
+        raise Error("there is nothing to run: a command line is " + WORDS)
     return words
 
 

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from ashlar_gpu import _program
 from ashlar_gpu._decode import decode
-from ashlar_gpu._errors import Error
+from ashlar_gpu._errors import Error, kind_of
 from ashlar_gpu._explain import Size
 from ashlar_gpu._sources import Path
 from ashlar_gpu.results.estimate import Estimate
@@ -72,7 +72,7 @@ def _description_of(model: Any) -> Dict[str, Any]:
         return dict(model.to_dict())
     if hasattr(model, "named_parameters"):
         return dict(json.loads(_listed(model)[1] or b"{}"))
-    raise Error(f"a {type(model).__name__} is no model: give a config.json, a dict, a config, a model or a number of "
+    raise Error(f"{kind_of(model)} is no model: give a config.json, a dict, a config, a model or a number of "
                 "parameters")
 
 

@@ -27,10 +27,10 @@ def explain(source: Source, *, capacity: Optional[Size] = None, conf: Optional[s
                            memory_fraction=memory_fraction, model=model)
     for rank in ranks:
         given += ["--rank", str(rank)]
-    with files_of(source) as names:
-        ran = _program.answered(_program.run(["explain", *given, "--color", "never", "--", *names], timeout=timeout),
-                                "explain")
-    return of_json(ran.json, ran.text)
+    with files_of(source) as files:
+        ran = _program.answered(_program.run(["explain", *given, "--color", "never", "--", *files.names],
+                                             timeout=timeout), "explain")
+    return of_json(files.named(ran.json), files.named(ran.text))
 
 
 def of_json(json: Union[Dict[str, Any], List[Dict[str, Any]]], text: str) -> Explanation:

@@ -47,5 +47,8 @@ def _find(paths: List[str], what: str) -> str:
             if (folder / path).is_file():
                 return str(folder / path)
     looked = ", ".join(map(str, folders)) or "no folder"
+    named = os.environ.get("ASHLAR_PREFIX")
+    if named and not os.path.isdir(named):
+        looked += f"; ASHLAR_PREFIX is {named}, which is no folder"
     raise NotFound(f"{what} was not found (looked in {looked}): install the wheel ashlar-gpu, or set ASHLAR_PREFIX to "
                    "where ashlar is installed")

@@ -79,8 +79,8 @@ class Recording(object):
         if not os.path.isdir(folder):
             raise Error(f"record: there is no folder {folder} for the snapshot: make it, or give another path")
         if os.path.isdir(self._path) or not os.access(folder, os.W_OK):
-            raise Error(f"record: the snapshot cannot be written to {self._path}: give the path of a file in a folder that "
-                        "can be written")
+            raise Error(f"record: the snapshot cannot be written to {self._path}: give the path of a file in a "
+                        "folder that can be written")
 
     def _stop(self) -> None:
         try:

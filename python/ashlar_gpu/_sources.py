@@ -1,9 +1,10 @@
 """What the functions of this package take as an input, as files that the program reads.
 
-    with files_of(source) as names:      # a path, paths, an exception, a text, a snapshot of PyTorch as a dict
-        run(["explain", *names])
+    with files_of(source) as files:      # a path, paths, an exception, a text, a snapshot of PyTorch as a dict
+        ran = run(["explain", *files.names])
+        files.named(ran.text)            # our own files are "the message" and "the snapshot" in it
 
-Text goes into a file of its own, which is gone afterwards.
+Text goes into a file of its own, which is gone afterwards. An Error within the block names it as above.
 """
 
 import contextlib
@@ -12,10 +13,10 @@ import pickle
 import re
 import tempfile
 import traceback
-from typing import Any, Iterator, List, Mapping, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Union
 
 from ashlar_gpu import _cells
-from ashlar_gpu._errors import Error
+from ashlar_gpu._errors import Error, kind_of
 
 Path = Union[str, "os.PathLike[str]"]
 Source = Union[Path, BaseException, Mapping[str, Any], Sequence[Union[Path, BaseException]]]
@@ -65,44 +66,72 @@ def _is_text(source: str) -> bool:
     return not os.path.exists(source) and bool(OUT_OF_MEMORY.search(source)) and " " in source
 
 
-class _Files(object):
+class Files(object):
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.names: List[str] = []
+        self._ours: Dict[str, str] = {}  # path -> what a reader calls it
+        self._others: Dict[str, BaseException] = {}  # path -> an exception that does not look like one of memory
 
-    def _new(self, data: bytes, suffix: str) -> None:
-        name = os.path.join(self.folder, f"{len(self.names)}{suffix}")
-        with open(name, "wb") as out:
+    def named(self, value: Any) -> Any:
+        """The same text or JSON, with what a reader calls our own files in the place of their paths."""
+        if isinstance(value, dict):
+            return {key: self.named(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.named(one) for one in value]
+        if isinstance(value, str) and self.folder in value:
+            for path, name in self._ours.items():
+                value = value.replace(f"'{path}'", name).replace(path, name)
+        return value
+
+    def error_of(self, error: Error) -> Error:
+        for path, other in self._others.items():
+            if path in str(error):
+                said = f"{type(other).__name__}: {_said_by(other)}".splitlines()[0].rstrip(": ")
+                return Error(f"this exception is no out-of-memory error: {said}")
+        return Error(self.named(str(error)))
+
+    def _new(self, data: bytes, suffix: str, called: str) -> str:
+        path = os.path.join(self.folder, f"{len(self.names)}{suffix}")
+        with open(path, "wb") as out:
             out.write(data)
-        self.names.append(name)
+        self.names.append(path)
+        self._ours[path] = called
+        return path
 
     def add(self, source: Any) -> None:
         if isinstance(source, BaseException):
-            failure = failure_in(source) or source
+            failed = failure_in(source)
+            failure = failed or source
             snapshot = getattr(failure, "__ashlar_snapshot__", None)  # of on_oom or record
             if snapshot and os.path.exists(snapshot):
                 self.names.append(snapshot)
-            self._new(text_of(failure).encode("utf-8", "replace"), ".log")
+            path = self._new(text_of(failure).encode("utf-8", "replace"), ".log", "the message")
+            if failed is None:
+                self._others[path] = source
         elif isinstance(source, Mapping):
-            self._new(pickle.dumps(dict(source), protocol=4), ".pickle")
+            self._new(pickle.dumps(dict(source), protocol=4), ".pickle", "the snapshot")
         elif isinstance(source, str) and _is_text(source):
-            self._new(source.encode("utf-8", "replace"), ".log")
+            self._new(source.encode("utf-8", "replace"), ".log", "the message")
         elif isinstance(source, (str, os.PathLike)):
             name = str(source)
             if not os.path.exists(name):
                 raise Error(f"there is no file {name}: give a path, an exception, or the text of a message")
             self.names.append(name)
         else:
-            raise Error(f"a {type(source).__name__} cannot be explained: give a path, several paths, an exception, the "
+            raise Error(f"{kind_of(source)} cannot be read: give a path, several paths, an exception, the "
                         "text of a message, or a snapshot of torch.cuda.memory._snapshot()")
 
 
 @contextlib.contextmanager
-def files_of(source: Source) -> Iterator[List[str]]:
+def files_of(source: Source) -> Iterator[Files]:
     with tempfile.TemporaryDirectory(prefix="ashlar-") as folder:
-        files = _Files(folder)
-        for one in source if isinstance(source, Sequence) and not isinstance(source, str) else [source]:
+        files = Files(folder)
+        for one in source if isinstance(source, Sequence) and not isinstance(source, (str, bytes)) else [source]:
             files.add(one)
         if not files.names:
-            raise Error("nothing to explain: the list of files is empty")
-        yield files.names
+            raise Error("there is nothing to read: the list of files is empty")
+        try:
+            yield files
+        except Error as error:
+            raise files.error_of(error) from None

@@ -22,7 +22,8 @@ def sweep(traces: Union[Path, Sequence[Path]], *, confs: Union[str, Sequence[str
     listed = confs if confs is None or isinstance(confs, str) else ";".join(one or "default" for one in confs)
     given = _program.flags(confs=listed, budget=budget, seconds=seconds, jobs=jobs, rows=rows, capacity=capacity,
                            conf=conf, compat=compat, device=device, memory_fraction=memory_fraction)
-    with files_of(traces) as names:
-        ran = _program.answered(_program.run(["sweep", *given, "--color", "never", "--", *names], timeout=timeout),
-                                "sweep")
-    return decode(Sweep, ran.json, text=ran.text, json=ran.json)
+    with files_of(traces) as files:
+        ran = _program.answered(_program.run(["sweep", *given, "--color", "never", "--", *files.names],
+                                             timeout=timeout), "sweep")
+    json = files.named(ran.json)
+    return decode(Sweep, json, text=files.named(ran.text), json=json)

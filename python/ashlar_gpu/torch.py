@@ -43,8 +43,8 @@ def install(conf=None, takes_pytorch_conf=True):
     if not torch.backends.cuda.is_built():
         raise Error(c.UNAVAILABLE, f"ashlar: install: PyTorch {torch.__version__} is built without CUDA")
     if torch.cuda.is_initialized():
-        raise Error(c.FAILED_PRECONDITION, "ashlar: install: CUDA is in use already, and PyTorch changes its allocator only "
-                    "before: call it right after `import torch`")
+        raise Error(c.FAILED_PRECONDITION, "ashlar: install: CUDA is in use already, and PyTorch changes its allocator "
+                    "only before: call it right after `import torch`")
     c.configure_process(_torch_settings.merged(conf, torch.__version__, takes_pytorch_conf))
     plugin = _torch_plugin.whole_process(torch)
     torch.cuda.memory.change_current_allocator(plugin)

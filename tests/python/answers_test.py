@@ -124,12 +124,40 @@ class Errors(unittest.TestCase):
         self.failing(lambda: ashlar_gpu.explain(7), "int")
         self.failing(lambda: ashlar_gpu.explain([]), "empty")
         self.failing(lambda: ashlar_gpu.explain(SNAPSHOT, capacity="16"), "--capacity")
-        self.failing(lambda: ashlar_gpu.explain("no such message\nin this text\n"), "log")
+        self.failing(lambda: ashlar_gpu.explain("no such message\nin this text\n"), "the message: ")
+        self.failing(lambda: ashlar_gpu.explain(7), "an int cannot")
+        self.failing(lambda: ashlar_gpu.sweep([]), "nothing to read")
+        self.failing(lambda: ashlar_gpu.dry_run(None), "None cannot be run", "a list of words")
+        self.failing(lambda: ashlar_gpu.dry_run(b"true"), "a bytes cannot be run")
+        self.failing(lambda: ashlar_gpu.dry_run("ls 'a b"), "No closing quotation", "a list of words")
+        self.failing(lambda: ashlar_gpu.dry_run(print, args=3), "args is an int")
+        self.failing(lambda: ashlar_gpu.dry_run(print, args="word"), "args is a str")
+        self.failing(lambda: ashlar_gpu.dry_run(print, kwargs=3), "kwargs is an int")
         self.failing(lambda: ashlar_gpu.estimate({"model_type": "unheard_of"}), "unheard_of")
         self.failing(lambda: ashlar_gpu.estimate(True), "truth value")
         self.failing(lambda: ashlar_gpu.sweep(MESSAGE), "oom_message.txt")
         self.failing(lambda: ashlar_gpu.dry_run([]), "nothing to run")
         self.failing(lambda: ashlar_gpu.dry_run(["true"], args=(1,)), "function")
+
+    def test_an_exception_of_another_kind(self):
+        self.failing(lambda: ashlar_gpu.explain(ValueError("hi\nthere")), "is no out-of-memory error: ValueError: hi")
+        self.failing(lambda: ashlar_gpu.explain([SNAPSHOT, KeyError("hi")]), "is no out-of-memory error: KeyError: 'hi'")
+        self.failing(lambda: ashlar_gpu.explain(ValueError("hi"), capacity="16"), "--capacity")
+
+    def test_files_of_our_own_are_not_named(self):
+        with open(MESSAGE, encoding="utf-8") as file:
+            text = file.read()
+        for source in ([SNAPSHOT, "x\n" + text], RuntimeError(text), text, RuntimeError("CUDA out of memory.")):
+            answer = ashlar_gpu.explain(source)
+            for one in (answer, *answer.others):
+                self.assertNotIn(tempfile.gettempdir() + os.sep + "ashlar-", one.text + json.dumps(one.json))
+        self.failing(lambda: ashlar_gpu.explain({"a": 1}), "the snapshot: ")
+
+    def test_a_folder_of_ours_that_is_not_there(self):
+        code = "import ashlar_gpu; ashlar_gpu.explain('x out of memory\\n')"
+        environment = {"PYTHONPATH": os.path.join(ROOT, "python"), "PATH": "/nowhere", "ASHLAR_PREFIX": "/none/at/all"}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, check=False)
+        self.assertIn("ASHLAR_PREFIX is /none/at/all, which is no folder", done.stderr.decode().splitlines()[-1])
 
     def test_a_missing_program(self):
         code = "import ashlar_gpu; ashlar_gpu.explain('x out of memory\\n')"
