@@ -9,6 +9,8 @@ from ashlar_gpu._pytest_wanted import Wanted
 from ashlar_gpu.results.dry_run import DryRun
 
 TITLE = "ashlar"
+CRASH = ("Fatal Python error", "terminate called")
+LINES = 15  # of a process's stderr
 
 
 def judged(run: ChildRun, wanted: Wanted, failed: Callable[[str], Any]) -> List[Any]:
@@ -78,7 +80,13 @@ def _add(report: Any, broken: str, text: str) -> None:
         report.longrepr = f"{report.longrepr}\n\n{broken}\n\n{text}"
 
 
+def _excerpt(lines: List[str]) -> List[str]:
+    """From where a crash begins to speak; else the last lines."""
+    begins = next((at for at, line in enumerate(lines) if line.startswith(CRASH)), None)
+    return lines[-LINES:] if begins is None else lines[begins:begins + LINES]
+
+
 def _ended(dry_run: DryRun) -> str:
-    last = "\n".join(dry_run.stderr.strip().splitlines()[-15:])
+    last = "\n".join(_excerpt(dry_run.stderr.strip().splitlines()))
     how = f"signal {dry_run.exit_code - 128}" if dry_run.exit_code > 128 else f"exit code {dry_run.exit_code}"
     return f"ashlar: the test's process ended with {how} before the test did\n{last}\n{dry_run.stdout[-2000:]}".strip()

@@ -67,7 +67,7 @@ def _reports(item: pytest.Item, wanted: "Wanted | Error") -> List[pytest.TestRep
 
 def _failed(item: pytest.Item, text: str, when: Any) -> pytest.TestReport:
     def fail() -> None:
-        pytest.fail(text, pytrace=False)
+        raise pytest.fail.Exception(text, pytrace=False) from None  # of the error that says so
 
     call = pytest.CallInfo.from_call(fail, when=when)
     return pytest.TestReport.from_item_and_call(item, call)

@@ -130,6 +130,29 @@ def test_killed(): os.kill(os.getpid(), signal.SIGSEGV)
     result.stdout.fnmatch_lines(["*ended with exit code 7 before the test did*", "*ended with signal 11 before*"])
 
 
+def test_what_a_crash_says_is_shown_from_its_beginning(run):
+    result = run("""
+import os, sys
+@pytest.mark.fits("1GiB")
+def test_killed(capfd):
+    with capfd.disabled():
+        for at in range(20): print("before", at, file=sys.stderr)
+        sys.stderr.flush()
+        def deeper(n): return deeper(n - 1) if n else ctypes.string_at(0)
+        deeper(40)
+
+@pytest.mark.fits("1GiB")
+def test_aborted(capfd):
+    with capfd.disabled():
+        os.write(2, b"before\\nterminate called after throwing an instance of 'Error'\\n  what():  mine\\n")
+        os._exit(134)
+""")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*ended with signal 11 before*", "Fatal Python error: Segmentation fault",
+                                 "*ended with signal 6 before*", "terminate called after*", "  what():  mine"])
+    assert "before 19" not in result.stdout.str()
+
+
 def test_what_a_mark_may_say(run):
     result = run("""
 @pytest.mark.fits()
@@ -147,6 +170,9 @@ def test_size(): pass
     result.assert_outcomes(failed=4)
     result.stdout.fnmatch_lines(["ashlar: the mark fits takes one value*", "ashlar: *X9000*", "ashlar: oom_at('2')*",
                                  "ashlar: 'much' is no size*"])
+    said = [line for line in result.outlines if "takes one value" in line and not line.startswith("FAILED")]
+    assert len(said) == 1
+    assert not any("During handling" in line for line in result.outlines)
 
 
 def test_other_tests_of_the_module_keep_their_fixtures(run):
