@@ -136,7 +136,7 @@ absl::Status CachingAllocator::EmptyPool(PoolId pool) {
 absl::Status CachingAllocator::BeginPool(PoolId pool, StreamFilter filter, RouteKind kind) {
   const ExclusiveSection section(desks());
   const bool was_capturing = pools_.IsCapturing();
-  if (absl::Status status = pools_.Begin(pool, filter, kind); !status.ok()) return status;
+  if (absl::Status status = pools_.Begin(pool, std::move(filter), kind); !status.ok()) return status;
   ChooseMode(section);
   if (!was_capturing && pools_.IsCapturing()) device_->SetCapturing(true);
   return absl::OkStatus();

@@ -19,7 +19,7 @@ class PoolRoutes {
   std::size_t captures() const { return captures_; }
 
   // False when the pool has a route already; else the filter is taken.
-  bool Open(PoolId pool, StreamFilter& filter, RouteKind kind) {
+  bool Open(PoolId pool, StreamFilter&& filter, RouteKind kind) {
     if (Find(pool) != routes_.end()) return false;
     routes_.push_back({pool, std::move(filter), kind});
     captures_ += kind == RouteKind::kCapture ? 1 : 0;

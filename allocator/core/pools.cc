@@ -65,9 +65,9 @@ absl::Status Pools::CheckUnused(PoolId pool) const {
       absl::StrCat(Name(pool), " has ", users, " users, who may still reach what is free in it"));
 }
 
-absl::Status Pools::Begin(PoolId pool, StreamFilter& filter, RouteKind kind) {
+absl::Status Pools::Begin(PoolId pool, StreamFilter&& filter, RouteKind kind) {
   if (pool.IsDefault()) return absl::InvalidArgumentError("the default pool needs no route: requests go there anyway");
-  if (!routes_.Open(pool, filter, kind)) {
+  if (!routes_.Open(pool, std::move(filter), kind)) {
     return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has a route already: EndPool ends it"));
   }
   AddUser(pool);

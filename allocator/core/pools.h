@@ -48,7 +48,7 @@ class Pools {
   // FailedPrecondition: the pool has a route already, or has none.
   // The filter is taken only where this succeeds, and given back at the end: what it holds may use the allocator when
   // it ends, so it must not end within a section.
-  absl::Status Begin(PoolId pool, StreamFilter& filter, RouteKind kind);
+  absl::Status Begin(PoolId pool, StreamFilter&& filter, RouteKind kind);
   absl::Status End(PoolId pool, StreamFilter& filter);
   PoolId Route(PoolId pool, Stream stream) const { return routes_.Route(pool, stream); }
   bool HasRoutes() const { return !routes_.empty(); }

@@ -66,7 +66,8 @@ TEST(LadderRungsTest, WhileAGraphIsCapturedNothingWaitsOrReturns) {
   EXPECT_EQ(parts.Get(12 * kMiB, Stream{5}), nullptr);
   EXPECT_EQ(parts.device.calls().segment_free, 0u);
   EXPECT_EQ(parts.device.calls().synchronize, 0u);
-  ASSERT_EQ(parts.pools.End({0, 9}), absl::OkStatus());
+  StreamFilter ended;
+  ASSERT_EQ(parts.pools.End({0, 9}, ended), absl::OkStatus());
   EXPECT_NE(parts.Get(12 * kMiB, Stream{5}), nullptr);
 }
 

@@ -41,20 +41,22 @@ TEST(PoolBooksTest, RoutesLeadWhereTheirFilterSays) {
   Parts parts;
   Pools& pools = parts.pools;
   EXPECT_FALSE(pools.HasRoutes());
-  ASSERT_EQ(pools.Begin(kPool, kStreamSeven, RouteKind::kPlain), absl::OkStatus());
+  ASSERT_EQ(pools.Begin(kPool, StreamFilter(kStreamSeven), RouteKind::kPlain), absl::OkStatus());
   EXPECT_EQ(pools.Route({}, Stream{7}), kPool);
   EXPECT_EQ(pools.Route({}, Stream{8}), PoolId{});
-  EXPECT_EQ(pools.Begin(kPool, kStreamSeven, RouteKind::kPlain).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(pools.Begin({}, kStreamSeven, RouteKind::kPlain).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(pools.Begin(kPool, StreamFilter(kStreamSeven), RouteKind::kPlain).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(pools.Begin({}, StreamFilter(kStreamSeven), RouteKind::kPlain).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(pools.IsCapturing());
-  ASSERT_EQ(pools.End(kPool), absl::OkStatus());
-  EXPECT_EQ(pools.End(kPool).code(), absl::StatusCode::kFailedPrecondition);
+  StreamFilter ended;
+  ASSERT_EQ(pools.End(kPool, ended), absl::OkStatus());
+  EXPECT_EQ(pools.End(kPool, ended).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(pools.UseCount(kPool), 1u) << "the route's user stays";
 }
 
 TEST(PoolBooksTest, ACaptureDefersFrees) {
   Parts parts;
-  ASSERT_EQ(parts.pools.Begin(kPool, kStreamSeven, RouteKind::kCapture), absl::OkStatus());
+  ASSERT_EQ(parts.pools.Begin(kPool, StreamFilter(kStreamSeven), RouteKind::kCapture), absl::OkStatus());
   EXPECT_TRUE(parts.pools.IsCapturing());
   policy::Block block;
   parts.pools.Defer(&block, {Stream{1}, Stream{2}});
@@ -69,7 +71,7 @@ TEST(PoolBooksTest, ACaptureDefersFrees) {
 TEST(PoolBooksTest, FactsSayWhatStands) {
   Parts parts;
   parts.pools.Configure(kPool, /*use_on_oom=*/true, /*no_split=*/true);
-  ASSERT_EQ(parts.pools.Begin(kPool, kStreamSeven, RouteKind::kCapture), absl::OkStatus());
+  ASSERT_EQ(parts.pools.Begin(kPool, StreamFilter(kStreamSeven), RouteKind::kCapture), absl::OkStatus());
   namespace fact = trace::fact;
   const std::vector<trace::AnyFact> wanted = {fact::PoolBegun{kPool, true}, fact::PoolUsers{kPool, 2},
                                               fact::PoolTraits{kPool, true, true}};
