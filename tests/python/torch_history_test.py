@@ -141,7 +141,8 @@ class BoundedTest(HistoryCase):
         self.assertGreaterEqual(self.history._files, 6, "the thread changed no file")
         self.assertNotIn(first[0], self.files())
         self.assertLessEqual(most, 3)  # two, and the next while one is dropped
-        self.allocate(7, 9)
+        with self.history._lock:  # the thread changes no file meanwhile: between two files nobody records
+            self.allocate(7, 9)
         entries = self.history.snapshot()["device_traces"][0]
         self.assertEqual(len(entries), 1000)
         self.assertEqual([entry["size"] // MIB for entry in entries if entry["action"] == "alloc"][-2:], [7, 9])
@@ -159,8 +160,9 @@ class BoundedTest(HistoryCase):
         self.assertEqual(len(self.files()), 1)
 
     def test_the_thread_ends_with_the_history(self):
+        before = threading.enumerate()  # another test's may be about to end
         self.history.start(max_entries=10)
-        threads = [thread for thread in threading.enumerate() if thread.name == "ashlar-history"]
+        threads = [thread for thread in threading.enumerate() if thread not in before]
         self.assertEqual(len(threads), 1)
         self.history.stop()
         threads[0].join(10)
