@@ -1,3 +1,5 @@
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -28,9 +30,12 @@ StreamFilter FilterOf(ashlar_stream_filter filter, void* context, ashlar_release
 
 extern "C" {
 
+// The ids lie above those that PyTorch counts from 1 on: one process may have pools of both.
 ashlar_status ashlar_create_pool(ashlar_allocator* allocator, ashlar_pool* out) {
+  static std::atomic<std::uint64_t> next{std::uint64_t{1} << 40};
   return ashlar::c::Call([&] {
-    const ashlar::PoolId pool = allocator->allocator.CreatePool();
+    const ashlar::PoolId pool{0, next.fetch_add(1)};
+    allocator->allocator.RetainPool(pool);
     *out = {pool.first, pool.second};
     return absl::OkStatus();
   });

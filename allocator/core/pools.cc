@@ -7,9 +7,6 @@
 namespace ashlar::core {
 namespace {
 
-// Above the ids that PyTorch counts from 1 on: one process may have pools of both.
-constexpr std::uint64_t kFirstOwnId = std::uint64_t{1} << 40;
-
 std::string Name(PoolId pool) { return absl::StrCat("pool {", pool.first, ", ", pool.second, "}"); }
 
 }  // namespace
@@ -24,7 +21,7 @@ void Pools::Configure(PoolId pool, bool use_on_oom, bool no_split) {
 PoolId Pools::Create() {
   PoolId pool;
   do {
-    pool = {0, kFirstOwnId + ++last_id_};
+    pool = {0, ++last_id_};
   } while (ledger_.heap().FindPair(pool) != nullptr);
   ledger_.heap().Pair(pool);
   NoteUsers(pool);
