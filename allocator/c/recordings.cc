@@ -12,7 +12,7 @@ namespace ashlar::c {
 namespace {
 
 // A device that is full of files is not a GPU that is full.
-absl::Status OfFile(absl::Status status) {
+absl::Status OfFile(const absl::Status& status) {
   return absl::IsResourceExhausted(status) ? absl::UnknownError(status.message()) : status;
 }
 
