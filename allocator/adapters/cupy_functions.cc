@@ -10,34 +10,16 @@
 // It shares its C++ library with CuPy for that. Threads: any; CuPy holds the interpreter's lock in both.
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <stdexcept>
-#include <string>
-#include <utility>
 
 #include "ashlar.h"
+#include "ashlar/handle.h"
 
 namespace {
 
 struct CupyParam {
   std::intptr_t (*current_stream)();  // CuPy's own, of the calling thread; null: always the default stream
 };
-
-class OutOfMemory : public std::bad_alloc {
- public:
-  explicit OutOfMemory(std::string text) : text_(std::move(text)) {}
-  const char* what() const noexcept override { return text_.c_str(); }
-
- private:
-  std::string text_;
-};
-
-void ThrowIfFailed(ashlar_status status) {
-  if (status == ASHLAR_OK) return;
-  const std::string text = ashlar_last_error();
-  if (status == ASHLAR_OUT_OF_MEMORY) throw OutOfMemory(text);
-  throw std::runtime_error(text);
-}
 
 // CUDA's two names of the default stream are one.
 ashlar_stream StreamOf(const CupyParam* param) {
@@ -57,9 +39,9 @@ extern "C" {
 
 ASHLAR_API void* ashlar_cupy_malloc(void* param, size_t size, int device) {
   ashlar_allocator* allocator = nullptr;
-  ThrowIfFailed(ashlar_process_allocator(device, &allocator));
+  ashlar::ThrowUnlessOk(ashlar_process_allocator(device, &allocator));
   void* memory = nullptr;
-  ThrowIfFailed(ashlar_allocate(allocator, size, StreamOf(static_cast<const CupyParam*>(param)), &memory));
+  ashlar::ThrowUnlessOk(ashlar_allocate(allocator, size, StreamOf(static_cast<const CupyParam*>(param)), &memory));
   return memory;
 }
 

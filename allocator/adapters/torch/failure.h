@@ -9,22 +9,11 @@
 #ifndef ASHLAR_ALLOCATOR_ADAPTERS_TORCH_FAILURE_H_
 #define ASHLAR_ALLOCATOR_ADAPTERS_TORCH_FAILURE_H_
 
-#include <new>
 #include <string>
-#include <utility>
 
 #include "ashlar.h"
 
 namespace ashlar::torch {
-
-class OutOfMemory : public std::bad_alloc {
- public:
-  explicit OutOfMemory(std::string text) : text_(std::move(text)) {}
-  const char* what() const noexcept override { return text_.c_str(); }
-
- private:
-  std::string text_;
-};
 
 // With the text of ashlar_last_error, which begins "CUDA out of memory." where memory is out: programs look for that.
 [[noreturn]] void ThrowFailure(ashlar_status status, int device, const std::string& text = ashlar_last_error());
