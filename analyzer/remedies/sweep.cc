@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/remedies/parallel.h"
 #include "analyzer/remedies/search.h"
 #include "analyzer/remedies/settings_space.h"
+#include "analyzer/remedies/sweep_rows.h"
 
 namespace ashlar::remedies {
 namespace {
@@ -44,7 +43,7 @@ class Sweep {
   absl::StatusOr<SweepResult> Run() {
     if (absl::Status status = AddBaseline(); !status.ok()) return status;
     if (absl::Status status = result_.is_search ? Search() : ReplayGiven(); !status.ok()) return status;
-    Finish();
+    FinishRows(carried_, result_);
     return std::move(result_);
   }
 
@@ -175,131 +174,31 @@ class Sweep {
       for (std::size_t trace = 0; trace < traces; ++trace) {
         absl::StatusOr<WhatIfRow>& answer = answers[i * traces + trace];
         if (!answer.ok()) return answer.status();
-        AddTrace(*std::move(answer), trace, row);
+        AddAnswer(*std::move(answer), trace, row);
       }
       result_.rows.push_back(std::move(row));
     }
     return absl::OkStatus();
   }
 
-  void AddTrace(WhatIfRow answer, std::size_t trace, SweepRow& row) const {
-    answer.conf = row.conf;
+  void AddAnswer(WhatIfRow answer, std::size_t trace, SweepRow& row) const {
     if (!result_.rows.empty()) {
       const std::optional<Risk> risk = RetryRisk(answer.retries, result_.rows.front().traces[trace].retries);
       if (risk.has_value()) answer.risks.push_back(*risk);
     }
-    row.retries += answer.retries;
-    for (const Risk& risk : answer.risks) {
-      const auto same = [&risk](const Risk& other) { return other.name == risk.name; };
-      if (std::none_of(row.risks.begin(), row.risks.end(), same)) row.risks.push_back(risk);
-    }
-    row.traces.push_back(std::move(answer));
-  }
-
-  void SetScores() {
-    std::vector<absl::Span<const WhatIfRow>> settings;
-    for (const SweepRow& row : result_.rows) settings.emplace_back(row.traces);
-    const std::vector<Score> scores = ScoresOf(settings);
-    for (std::size_t i = 0; i < scores.size(); ++i) result_.rows[i].score = scores[i];
-  }
-
-  std::vector<std::size_t> Order() const {
-    std::vector<std::size_t> order(result_.rows.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
-      return RanksBefore(result_.rows[a].score, result_.rows[b].score);
-    });
-    return order;
+    AddTrace(std::move(answer), row);
   }
 
   // What was replayed of the space, best first.
   std::vector<Setting> Ranked() {
-    SetScores();
     std::vector<std::size_t> rank(result_.rows.size());
-    const std::vector<std::size_t> order = Order();
+    const std::vector<std::size_t> order = RankRows(result_);
     for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
     std::vector<std::pair<std::size_t, Setting>> settings;
     for (const auto& [setting, row] : row_of_) settings.emplace_back(rank[row], setting);
     std::sort(settings.begin(), settings.end());
     std::vector<Setting> out;
     for (const auto& [ignored, setting] : settings) out.push_back(setting);
-    return out;
-  }
-
-  void Finish() {
-    SetScores();
-    std::vector<SweepRow> sorted;
-    for (const std::size_t i : Order()) sorted.push_back(std::move(result_.rows[i]));
-    result_.rows = std::move(sorted);
-    std::vector<Score> scores;
-    for (std::size_t i = 0; i < result_.rows.size(); ++i) {
-      SweepRow& row = result_.rows[i];
-      row.is_default = row.conf == carried_ && !(row.is_baseline && result_.recorded_confs_differ);
-      if (row.is_baseline) result_.baseline = i;
-      scores.push_back(row.score);
-    }
-    const std::vector<bool> pareto = ParetoBest(scores);
-    for (std::size_t i = 0; i < pareto.size(); ++i) result_.rows[i].is_pareto_best = pareto[i];
-    result_.choice = Choose(scores, result_.baseline);
-    result_.rows[result_.choice.row].is_recommended =
-        IsWorthAChange(result_.choice.kind) || result_.choice.kind == ChoiceKind::kKeep;
-    result_.advice = inputs_.size() == 1 ? AdviseOne() : AdviseSeveral();
-  }
-
-  std::string Tried() const { return absl::StrCat("the ", FormatCount(result_.rows.size()), " settings tried"); }
-
-  Advice AdviseOne() const {
-    std::vector<WhatIfRow> rows;
-    for (const SweepRow& row : result_.rows) rows.push_back(row.traces.front());
-    return Advise(rows, Tried());
-  }
-
-  std::string RegretOf(const SweepRow& row) const {
-    if (row.score.regret < 0.0005) return "in each of them no setting tried has a lower peak";
-    return absl::StrFormat("in none of them its peak is more than %.1f %% above the lowest", row.score.regret * 100);
-  }
-
-  std::string SentenceOfSeveral(const SweepRow& row, const SweepRow& baseline) const {
-    const std::string traces = absl::StrCat("all ", inputs_.size(), " traces");
-    switch (result_.choice.kind) {
-      case ChoiceKind::kNothingFits:
-        if (row.score.failing_traces >= baseline.score.failing_traces) {
-          return absl::StrCat("none of ", Tried(), " fits in ", traces);
-        }
-        return absl::StrCat("none of ", Tried(), " fits in ", traces, "; ", NameOf(row.conf),
-                            " comes closest: ", row.score.failing_traces, " of them fail, not ",
-                            baseline.score.failing_traces);
-      case ChoiceKind::kKeep:
-        return absl::StrCat("nothing to change: none of ", Tried(), " serves ", traces,
-                            " better by 5 % of the peak than the recorded settings");
-      case ChoiceKind::kFits:
-        return absl::StrCat(NameOf(row.conf), " fits in ", traces, ", the recorded settings fail in ",
-                            baseline.score.failing_traces, "; ", RegretOf(row));
-      case ChoiceKind::kGetsPast:
-        return absl::StrCat(NameOf(row.conf), " gets past the failed requests of ", traces,
-                            "; what comes next is not known in ", row.score.open_traces,
-                            " of them, or leaves too little to spare, so nothing is promised");
-      case ChoiceKind::kLowersPeak:
-        return absl::StrFormat("%s serves %s: %s, under the recorded settings up to %.1f %%", NameOf(row.conf), traces,
-                               RegretOf(row), baseline.score.regret * 100);
-      case ChoiceKind::kCuresRetries:
-        return absl::StrCat(NameOf(row.conf), " needs about the same memory in ", traces, " and takes the ",
-                            FormatCount(baseline.retries), " retries away");
-      case ChoiceKind::kNamed:
-        return absl::StrFormat("nothing to change: %s serves %s best: %s, under the recorded settings up to %.1f %%",
-                               NameOf(row.conf), traces, RegretOf(row), baseline.score.regret * 100);
-    }
-    return "";
-  }
-
-  Advice AdviseSeveral() const {
-    const SweepRow& row = result_.rows[result_.choice.row];
-    const SweepRow& baseline = result_.rows[result_.baseline];
-    Advice out{.sentence = SentenceOfSeveral(row, baseline), .choice = result_.choice};
-    if (!IsWorthAChange(result_.choice.kind)) return out;
-    out.paste = PasteLine(row.conf);
-    const std::string cautions = CautionsOf(row.risks);
-    if (!cautions.empty()) absl::StrAppend(&out.sentence, "; its price: ", cautions);
     return out;
   }
 
