@@ -19,6 +19,7 @@
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/answers/explanation.h"
 #include "analyzer/answers/input.h"
+#include "analyzer/answers/picture/picture_limits.h"
 #include "analyzer/answers/replay_settings.h"
 #include "analyzer/readers/oom/oom_message.h"
 
@@ -28,6 +29,7 @@ struct ExplainOptions {
   ReplaySettings replay = {};
   std::optional<std::uint64_t> device_used_bytes = {};  // by all processes together, as nvidia-smi shows it
   std::vector<analyses::RankPeak> other_ranks = {};     // of the same job
+  std::optional<PictureLimits> picture = {};            // where given, Explanation::picture is made
 };
 
 // The inputs that can be explained.

@@ -10,6 +10,7 @@
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/analyses/steps/steps.h"
+#include "analyzer/answers/picture/picture_maker.h"
 #include "analyzer/answers/traced_run.h"
 
 namespace ashlar::answers {
@@ -119,7 +120,8 @@ void AddTraceNotes(const trace::Snapshot& snapshot, Explanation& out) {
 
 }  // namespace
 
-absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
+absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ExplainOptions& options) {
+  const ReplaySettings& settings = options.replay;
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, settings);
   if (!run.ok()) return run.status();
   const timeline::Timeline& timeline = run->timeline;
@@ -141,6 +143,7 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
   out.advice.sentence = kNoSettings;
   if (!settings.device.has_value()) NoteUsedDevices(snapshot, run->device, out);
   AddTraceNotes(snapshot, out);
+  if (options.picture.has_value()) PictureMaker(*options.picture, timeline, &snapshot.stacks, {}).Finish(out);
   return out;
 }
 

@@ -5,13 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/answers/explanation.h"
-#include "analyzer/answers/replay_settings.h"
+#include "analyzer/answers/explain.h"
 
 namespace ashlar::answers {
 
 // FailedPrecondition where the trace and the segments contradict each other; OutOfRange where there is no such device.
-absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ReplaySettings& settings);
+absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ExplainOptions& options);
 
 // What is said of settings for such a trace.
 inline constexpr char kNoSettings[] =

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "analyzer/answers/explain_calls.h"
 #include "analyzer/answers/explain_causes.h"
 #include "analyzer/answers/explain_timeline.h"
+#include "analyzer/answers/picture/picture_maker.h"
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/answers/verdict.h"
 #include "analyzer/remedies/projection.h"
@@ -141,7 +143,7 @@ std::optional<std::uint64_t> TotalOf(const trace::Snapshot& snapshot, const Repl
 }
 
 absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run, const analyses::Steps& steps,
-                        const ReplaySettings& settings, Explanation& out) {
+                        const ReplaySettings& settings, PictureMaker* picture, Explanation& out) {
   const replay::RecordedReplay& recorded = run.recorded;
   const timeline::Timeline& observed = run.timeline;
   if (recorded.warm.fidelity.total == 0) {
@@ -151,8 +153,13 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
   remedies::WhatIfInput input = remedies::InputOf(recorded, observed, LimitsOf(settings));
   input.next = remedies::ProjectionOf(recorded.program, observed, snapshot.stacks, steps);
   out.what_if_capacity_bytes = input.settings.capacity_bytes;
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
-      remedies::RunWhatIfs(input.requests, input.settings, settings.progress, input.next ? &*input.next : nullptr);
+  const analyses::Continuation* next = input.next ? &*input.next : nullptr;
+  if (picture != nullptr) {
+    const bool is_capacity_known = input.settings.capacity_bytes.has_value();
+    picture->SetOrigins(RequestOrigins::OfProgram(recorded.program, observed, is_capacity_known, next));
+  }
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(
+      input.requests, input.settings, settings.progress, next, picture == nullptr ? nullptr : picture->watch());
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.advice = remedies::Advise(out.what_if);
@@ -164,7 +171,7 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
 }  // namespace
 
 absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
-  if (trace::RecordsDeviceCalls(snapshot)) return ExplainCalls(snapshot, options.replay);
+  if (trace::RecordsDeviceCalls(snapshot)) return ExplainCalls(snapshot, options);
   Explanation out;
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, options.replay);
   if (!run.ok()) return run.status();
@@ -185,12 +192,21 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   NoteUnwinding(observed, out);
   NoteEarlierPeak(observed, out);
   NoteReleases(recorded.program, snapshot.recording.has_value(), out);
-  if (absl::Status status = AddWhatIfs(snapshot, *run, causes.history->steps, options.replay, out); !status.ok()) {
+  std::optional<PictureMaker> picture;
+  if (options.picture.has_value()) picture.emplace(*options.picture, observed, &snapshot.stacks, snapshot.labels);
+  PictureMaker* const maker = picture.has_value() ? &*picture : nullptr;
+  if (absl::Status status = AddWhatIfs(snapshot, *run, causes.history->steps, options.replay, maker, out);
+      !status.ok()) {
     return status;
   }
   if (absl::Status status = AddCauses(std::move(causes), *run, options, out); !status.ok()) return status;
   SetLastVerdict(out);
   out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
+  if (maker != nullptr) {
+    Tell(options.replay, "drawing");
+    maker->AddHost(snapshot);
+    maker->Finish(out);
+  }
   return out;
 }
 

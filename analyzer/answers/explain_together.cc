@@ -136,6 +136,7 @@ class Together {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (!left_[i].empty()) parts[i] = ExplainMessages(left_[i], options_);
       for (Explanation& explanation : parts[i]) {
+        explanation.name = inputs_[i].name;
         if (inputs_.size() > 1) explanation.source = absl::StrCat(inputs_[i].name, ": ", explanation.source);
         out.push_back(std::move(explanation));
       }

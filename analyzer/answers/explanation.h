@@ -8,6 +8,7 @@
 #define ASHLAR_ANALYZER_ANSWERS_EXPLANATION_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ namespace ashlar::answers {
 using analyses::ByteSpan;
 using analyses::OomAccounting;
 using analyses::OomVerdict;
+
+struct Picture;  // answers/picture/picture.h
 
 struct PeakFigures {
   std::optional<std::uint64_t> allocated_bytes;
@@ -67,6 +70,7 @@ struct GrowingBytes {
 };
 
 struct Explanation {
+  std::string name;      // of the input, where ExplainTogether made this; no report prints it
   std::string source;    // what was read: "PyTorch snapshot, device 0, 9,670 events"
   std::string headline;  // what happened
   OomVerdict verdict = OomVerdict::kUnknown;
@@ -101,6 +105,7 @@ struct Explanation {
   std::string next_step;
   std::vector<std::string> next_lines;
   std::vector<trace::Note> notes;
+  std::shared_ptr<const Picture> picture;  // where it was asked for and there are events or a state behind this
 };
 
 // Fills the parts of `accounting` that a state tells.

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/answers/picture/placed_sink.h"
 #include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/calls_program.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
-#include "analyzer/replay/timeline_sink.h"
 #include "analyzer/timeline/missing_actions.h"
 #include "analyzer/timeline/observed.h"
 
@@ -128,7 +128,8 @@ absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, con
   return ObservedRun{*device, *std::move(recorded), *std::move(observed)};
 }
 
-absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings) {
+absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings,
+                                           std::vector<std::uint32_t>* ops) {
   absl::StatusOr<policy::Options> policy_options = remedies::OverriddenOptions(settings.overrides);
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
@@ -136,7 +137,7 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
   replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
   replay::RequestReplay replay(std::move(replay_options));
   Tell(settings, absl::StrCat("replaying ", FormatCount(requests.requests.size()), " requests"));
-  replay::TimelineSink sink{timeline::StartState{}};
+  PlacedSink sink(ops);
   if (absl::Status status = replay.Run(requests, &sink); !status.ok()) return status;
   absl::StatusOr<timeline::Timeline> replayed = sink.Finish();
   if (!replayed.ok()) return replayed.status();

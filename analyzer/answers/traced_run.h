@@ -44,7 +44,9 @@ struct ReplayedRun {
 };
 
 // Under the settings asked for; default: torch-2.10, no conf, memory that no trace fills.
-absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings);
+// `ops`, where given, gets the request that each event answers, as a position in the trace.
+absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings,
+                                           std::vector<std::uint32_t>* ops = nullptr);
 
 // "PyTorch snapshot, annotations (2.5 on), device 0"; "recording, device 0".
 std::string DescribeSource(const trace::Snapshot& snapshot, int device);

@@ -55,14 +55,15 @@ void Extrapolate(std::uint64_t peak_allocated_bytes, ProjectedPart& out) {
 
 // Goes on with a replay that has served the request that ended the recorded run.
 absl::StatusOr<ProjectedPart> RunProjected(const analyses::Continuation& next, const WhatIfSettings& settings,
-                                           const policy::Options& options, replay::RequestReplay& replay) {
+                                           const policy::Options& options, replay::RequestReplay& replay,
+                                           replay::OpSink* sink) {
   ProjectedPart out;
   out.available_bytes = LimitOf(settings, options);
   out.growth_bytes_per_step = next.growth_bytes_per_step;
   const std::uint64_t retries_before = replay.allocator().stats().num_alloc_retries;
   for (std::size_t i = next.failed + 1; i < next.requests.requests.size() && out.ooms == 0; ++i) {
     const trace::Op& op = next.requests.requests[i];
-    if (absl::Status status = replay.RunPart(next.requests, i, i + 1); !status.ok()) return status;
+    if (absl::Status status = replay.RunPart(next.requests, i, i + 1, sink); !status.ok()) return status;
     while (i >= next.periods[out.steps]) ++out.steps;
     if (op.kind != trace::OpKind::kAlloc) continue;
     ++out.requests;
@@ -83,13 +84,14 @@ absl::StatusOr<ProjectedPart> RunProjected(const analyses::Continuation& next, c
 }  // namespace
 
 absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
-                                    const policy::Options& options, const analyses::Continuation* next) {
+                                    const policy::Options& options, const analyses::Continuation* next,
+                                    replay::OpSink* sink) {
   replay::RequestReplayOptions replay_options{options, settings.device, settings.memory_fraction};
   replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
   replay::RequestReplay replay(std::move(replay_options));
   // What stands after the request that ended the run are frees: they change no figure of a row.
   if (absl::Status status =
-          next == nullptr ? replay.Run(requests) : replay.RunPart(next->requests, 0, next->failed + 1);
+          next == nullptr ? replay.Run(requests, sink) : replay.RunPart(next->requests, 0, next->failed + 1, sink);
       !status.ok()) {
     return status;
   }
@@ -108,7 +110,7 @@ absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const W
   if (next == nullptr) return row;
   row.gets_past = replay.IsLive(next->requests.requests[next->failed].id);
   if (!*row.gets_past || !next->IsKnown()) return row;
-  absl::StatusOr<ProjectedPart> projected = RunProjected(*next, settings, options, replay);
+  absl::StatusOr<ProjectedPart> projected = RunProjected(*next, settings, options, replay, sink);
   if (!projected.ok()) return projected.status();
   row.projected = *std::move(projected);
   return row;
@@ -116,8 +118,8 @@ absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const W
 
 absl::StatusOr<WhatIfRow> ReplayUnder(const trace::RequestTrace& requests, const std::vector<RequestSize>& sizes,
                                       const WhatIfSettings& settings, const policy::Options& options,
-                                      const analyses::Continuation* next) {
-  absl::StatusOr<WhatIfRow> row = RunWhatIf(requests, settings, options, next);
+                                      const analyses::Continuation* next, replay::OpSink* sink) {
+  absl::StatusOr<WhatIfRow> row = RunWhatIf(requests, settings, options, next, sink);
   if (row.ok()) row->risks = RisksOf(options, sizes, settings.memory_fraction);
   return row;
 }
@@ -141,14 +143,19 @@ std::vector<std::string> StandardConfs() {
 }
 
 absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings,
-                                                  const Progress& progress, const analyses::Continuation* next) {
+                                                  const Progress& progress, const analyses::Continuation* next,
+                                                  WhatIfWatch* watch) {
   const absl::StatusOr<std::vector<policy::Options>> others = OtherOptions(settings);
   if (!others.ok()) return others.status();
   const std::vector<RequestSize> sizes = SizesOf(requests);
   std::vector<WhatIfRow> rows;
   const auto replay = [&](const policy::Options& options) {
     if (progress) progress(absl::StrCat("what-ifs ", rows.size() + 1, " of ", others->size() + 1));
-    return ReplayUnder(requests, sizes, settings, options, next);
+    replay::OpSink* sink = watch == nullptr ? nullptr : watch->Begin(rows.size());
+    absl::StatusOr<WhatIfRow> row = ReplayUnder(requests, sizes, settings, options, next, sink);
+    if (watch == nullptr || !row.ok()) return row;
+    if (absl::Status status = watch->End(rows.size(), *row); !status.ok()) return absl::StatusOr<WhatIfRow>(status);
+    return row;
   };
   absl::StatusOr<WhatIfRow> baseline = replay(settings.baseline);
   if (!baseline.ok()) return baseline.status();

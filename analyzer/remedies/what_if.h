@@ -8,6 +8,7 @@
 #ifndef ASHLAR_ANALYZER_REMEDIES_WHAT_IF_H_
 #define ASHLAR_ANALYZER_REMEDIES_WHAT_IF_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "analyzer/analyses/steps/continuation.h"
 #include "analyzer/remedies/request_sizes.h"
 #include "analyzer/remedies/risk.h"
+#include "analyzer/replay/op_sink.h"
 
 namespace ashlar::remedies {
 
@@ -81,15 +83,27 @@ struct WhatIfRow {
   bool CarriesThrough() const { return ooms == 0 && (!is_cut_off || (projected.has_value() && projected->IsSafe())); }
 };
 
+// Sees the decisions of the replays of RunWhatIfs, a sink a row. Called in the order of the rows for one row after the
+// other, or for several rows at once from several threads.
+class WhatIfWatch {
+ public:
+  virtual ~WhatIfWatch() = default;
+  // The sink of a row's replay; it must live until End. Begin and End of a row are called on one thread.
+  virtual replay::OpSink* Begin(std::size_t row) = 0;
+  // `row` is complete but for its risks. An error ends RunWhatIfs.
+  virtual absl::Status End(std::size_t index, const WhatIfRow& row) = 0;
+};
+
 // One replay under `options`, with the capacity, the limit and the device of `settings`; its risks are left empty. Safe
-// from several threads at once. `next`, where given, is how the same requests end and go on.
+// from several threads at once. `next`, where given, is how the same requests end and go on. `sink` may be nullptr.
 absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const WhatIfSettings& settings,
-                                    const policy::Options& options, const analyses::Continuation* next = nullptr);
+                                    const policy::Options& options, const analyses::Continuation* next = nullptr,
+                                    replay::OpSink* sink = nullptr);
 
 // The same with its risks, for requests of these `sizes`. Safe from several threads at once.
 absl::StatusOr<WhatIfRow> ReplayUnder(const trace::RequestTrace& requests, const std::vector<RequestSize>& sizes,
                                       const WhatIfSettings& settings, const policy::Options& options,
-                                      const analyses::Continuation* next = nullptr);
+                                      const analyses::Continuation* next = nullptr, replay::OpSink* sink = nullptr);
 
 // The name of a baseline: its conf where that says what is replayed, else the settings as a conf of their own (a
 // program can change them after start).
@@ -99,7 +113,8 @@ std::string BaselineConf(const policy::Options& baseline);
 // besides. Fails when a conf cannot be parsed.
 absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& requests, const WhatIfSettings& settings,
                                                   const Progress& progress = {},
-                                                  const analyses::Continuation* next = nullptr);
+                                                  const analyses::Continuation* next = nullptr,
+                                                  WhatIfWatch* watch = nullptr);
 
 }  // namespace ashlar::remedies
 

@@ -13,22 +13,17 @@ RequestReplay::RequestReplay(RequestReplayOptions options)
 }
 
 absl::Status RequestReplay::Run(const trace::RequestTrace& trace, OpSink* sink) {
-  if (!setup_.ok()) return setup_;
-  blocks_.assign(trace.id_count, nullptr);
-  allocator_.SetSink(sink);
-  for (std::size_t op = 0; op < trace.requests.size(); ++op) {
-    if (sink != nullptr) sink->SetOp(op);
-    if (absl::Status status = Step(trace.requests[op], trace); !status.ok()) {
-      return absl::Status(status.code(), absl::StrCat("op ", op, ": ", status.message()));
-    }
-  }
-  return absl::OkStatus();
+  blocks_.clear();
+  return RunPart(trace, 0, trace.requests.size(), sink);
 }
 
-absl::Status RequestReplay::RunPart(const trace::RequestTrace& trace, std::size_t begin, std::size_t end) {
+absl::Status RequestReplay::RunPart(const trace::RequestTrace& trace, std::size_t begin, std::size_t end,
+                                    OpSink* sink) {
   if (!setup_.ok()) return setup_;
   blocks_.resize(trace.id_count, nullptr);
+  allocator_.SetSink(sink);
   for (std::size_t op = begin; op < end; ++op) {
+    if (sink != nullptr) sink->SetOp(op);
     if (absl::Status status = Step(trace.requests[op], trace); !status.ok()) {
       return absl::Status(status.code(), absl::StrCat("op ", op, ": ", status.message()));
     }

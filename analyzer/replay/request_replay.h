@@ -34,8 +34,8 @@ class RequestReplay {
 
   // Any error but out of memory ends the replay, with the op's number in the message. `sink` may be nullptr.
   absl::Status Run(const trace::RequestTrace& trace, OpSink* sink = nullptr);
-  // The requests in [begin, end) of a trace whose earlier ones have been run.
-  absl::Status RunPart(const trace::RequestTrace& trace, std::size_t begin, std::size_t end);
+  // The requests in [begin, end) of a trace whose earlier ones have been run, with the same sink.
+  absl::Status RunPart(const trace::RequestTrace& trace, std::size_t begin, std::size_t end, OpSink* sink = nullptr);
   // Whether the block of an id was allocated, and not freed.
   bool IsLive(std::uint32_t id) const { return id < blocks_.size() && blocks_[id] != nullptr; }
 

@@ -1,0 +1,16 @@
+// How much of a run a picture keeps (picture.h).
+#ifndef ASHLAR_ANALYZER_ANSWERS_PICTURE_PICTURE_LIMITS_H_
+#define ASHLAR_ANALYZER_ANSWERS_PICTURE_PICTURE_LIMITS_H_
+
+#include <cstddef>
+
+namespace ashlar::answers {
+
+struct PictureLimits {
+  std::size_t observed_moments = 1'000'001;  // a run of fewer events keeps every moment
+  std::size_t what_if_moments = 1'000'001;   // of all what-ifs of an input together
+};
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_PICTURE_PICTURE_LIMITS_H_

@@ -1,0 +1,60 @@
+// Draws the what-ifs of an explanation while they are replayed: a run a row, its requests at the places where they
+// stand in the record.
+//
+//   WhatIfPictures pictures(limits, origins, texts);
+//   remedies::RunWhatIfs(requests, settings, progress, next, &pictures);
+//   for (auto& [row, run] : pictures.runs()) ...
+//
+// Begin and End may be called for several rows at once.
+#ifndef ASHLAR_ANALYZER_ANSWERS_PICTURE_WHAT_IF_PICTURES_H_
+#define ASHLAR_ANALYZER_ANSWERS_PICTURE_WHAT_IF_PICTURES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "analyzer/answers/picture/block_texts.h"
+#include "analyzer/answers/picture/picture.h"
+#include "analyzer/answers/picture/picture_limits.h"
+#include "analyzer/answers/picture/placed_sink.h"
+#include "analyzer/answers/picture/request_origins.h"
+#include "analyzer/remedies/what_if.h"
+
+namespace ashlar::answers {
+
+class WhatIfPictures final : public remedies::WhatIfWatch {
+ public:
+  // All must outlive it.
+  WhatIfPictures(const PictureLimits& limits, const RequestOrigins& origins, const BlockTexts& texts)
+      : limits_(limits), origins_(origins), texts_(texts) {}
+
+  replay::OpSink* Begin(std::size_t row) override;
+  absl::Status End(std::size_t index, const remedies::WhatIfRow& row) override;
+
+  // By row; valid when all have ended.
+  std::map<std::size_t, RunPicture>& runs() { return runs_; }
+
+ private:
+  struct Replay {
+    explicit Replay(const RequestOrigins& origins) : sink(&ops, &origins) {}
+
+    std::vector<std::uint32_t> ops;
+    PlacedSink sink;
+  };
+
+  std::unique_ptr<Replay> Take(std::size_t row);
+
+  const PictureLimits& limits_;
+  const RequestOrigins& origins_;
+  const BlockTexts& texts_;
+  std::mutex mutex_;  // of what follows
+  std::map<std::size_t, std::unique_ptr<Replay>> replays_;
+  std::map<std::size_t, RunPicture> runs_;
+};
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_ANALYZER_ANSWERS_PICTURE_WHAT_IF_PICTURES_H_
