@@ -3,6 +3,7 @@
 #define ASHLAR_ALLOCATOR_TRACE_REQUEST_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "allocator/base/units.h"
@@ -30,6 +31,9 @@ struct RequestTrace {
   std::vector<Op> requests;  // position = the trace's op number
   std::uint32_t id_count = 0;
   std::vector<PoolId> pools = {PoolId{}};  // the first is the default pool
+  // What it was read from, and what of that is left out, in words: "RMM log (2 failed requests left out)". Empty: it is
+  // a request trace as it stands.
+  std::string source = {};
 };
 
 }  // namespace ashlar::trace

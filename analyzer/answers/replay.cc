@@ -107,7 +107,8 @@ absl::StatusOr<ReplayAnswer> Replay(const Input& input, const ReplaySettings& se
   const absl::StatusOr<policy::Options> options = remedies::OverriddenOptions(settings.overrides);
   if (!options.ok()) return options.status();
   return ReplayCold(requests, *options, settings, mode,
-                    absl::StrCat("request trace, ", FormatCount(requests.requests.size()), " requests"));
+                    absl::StrCat(requests.source.empty() ? "request trace" : requests.source, ", ",
+                                 FormatCount(requests.requests.size()), " requests"));
 }
 
 }  // namespace ashlar::answers

@@ -156,7 +156,9 @@ std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun&
 }
 
 std::string DescribeRequests(const trace::RequestTrace& requests) {
-  return absl::StrCat("request trace, ", FormatCount(requests.requests.size()), " requests, replayed");
+  const std::string& source = requests.source;
+  return absl::StrCat(source.empty() ? "request trace" : source, ", ", FormatCount(requests.requests.size()),
+                      " requests, replayed");
 }
 
 absl::StatusOr<TracedRun> TraceInput(const Input& input, const ReplaySettings& settings) {

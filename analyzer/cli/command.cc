@@ -1,8 +1,7 @@
 #include "analyzer/cli/command.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <memory>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -10,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "allocator/device/cost_table.h"
 #include "allocator/trace/codec.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
 #include "analyzer/readers/input_file.h"
@@ -138,15 +138,10 @@ absl::Status NoSnapshotFlags(const ReplayFlags& flags) {
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
-  const auto failed = [&path] {
-    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  };
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return failed();
-  absl::Status status;
-  if (std::fwrite(text.data(), 1, text.size(), file) != text.size()) status = failed();
-  if (std::fclose(file) != 0) status.Update(failed());
-  return status;
+  const absl::StatusOr<std::unique_ptr<OutputFile>> file = OutputFile::Open(path);
+  if (!file.ok()) return file.status();
+  (*file)->Append(text);
+  return (*file)->Commit();
 }
 
 absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapshot) {

@@ -52,7 +52,7 @@ int FailInput(const std::string& input, const absl::Status& status);
 // OutOfRange where a flag that only a snapshot has a use for is given with something else.
 absl::Status NoSnapshotFlags(const ReplayFlags& flags);
 
-// The whole file anew; Unavailable, with the file and why, when that fails.
+// The whole file anew, or the old one as it was (output_file.h); Unavailable, with the file and why, when that fails.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
 // A captured run as a file: our own recording where the name ends in .ashlar, which keeps the version of the rules too,

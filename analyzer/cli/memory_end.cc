@@ -52,6 +52,7 @@ std::uint64_t NeededBytes(absl::string_view bytes) {
     case readers::InputKind::kRecording:
       return 110 * std::uint64_t{bytes.size()};
     case readers::InputKind::kPlainTrace:
+    case readers::InputKind::kRmmLog:
     case readers::InputKind::kPackingCsv:
     case readers::InputKind::kNativeLog:
       return 600 * static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));

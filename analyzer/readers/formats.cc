@@ -9,6 +9,7 @@
 #include "allocator/trace/codec.h"
 #include "analyzer/readers/native/native_log.h"
 #include "analyzer/readers/plain/plain_trace.h"
+#include "analyzer/readers/rmm/rmm_log.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 
 namespace ashlar::readers {
@@ -90,6 +91,7 @@ ReadContent ContentPickle(absl::string_view bytes) { return AsContent(ReadTorchS
 ReadContent ContentRecording(absl::string_view bytes) { return AsContent(trace::Decode(bytes)); }
 ReadContent ContentNativeLog(absl::string_view bytes) { return AsContent(ReadNativeLog(bytes)); }
 ReadContent ContentRequests(absl::string_view bytes) { return AsContent(ParsePlainTrace(bytes)); }
+ReadContent ContentRmmLog(absl::string_view bytes) { return AsContent(ReadRmmLog(bytes)); }
 ReadContent ContentProblem(absl::string_view bytes) { return AsContent(ParseMinimallocCsv(bytes)); }
 
 // A text with a message comes before what begins with '[': "[rank0]: ... out of memory" is a log.
@@ -99,6 +101,7 @@ constexpr Format kFormats[] = {
     {InputKind::kRecording, "a recording", Holds::kSnapshot, trace::IsRecording, ContentRecording},
     {InputKind::kNativeLog, "a log of device calls", Holds::kSnapshot, IsNativeLog, ContentNativeLog},
     {InputKind::kPlainTrace, "a plain request trace", Holds::kRequests, IsPlainTrace, ContentRequests},
+    {InputKind::kRmmLog, "an RMM log", Holds::kRequests, IsRmmLog, ContentRmmLog},
     {InputKind::kPackingCsv, "a packing problem (CSV)", Holds::kProblem, IsPackingCsv, ContentProblem},
     {InputKind::kJson, "JSON", Holds::kNothing, IsJsonObject, nullptr},
     {InputKind::kOomText, "an out-of-memory message", Holds::kMessages, IsOomText, nullptr},

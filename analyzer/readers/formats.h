@@ -30,6 +30,7 @@ enum class InputKind : std::uint8_t {
   kRecording,   // of our own (allocator/trace/codec.h)
   kNativeLog,   // of libashlar_record.so (native/native_log.h)
   kPlainTrace,  // "a 1 512 0" lines
+  kRmmLog,      // of RMM's logging_resource_adaptor (rmm/rmm_log.h)
   kPackingCsv,  // "id,lower,upper,size": a packing problem
   kOomText,     // an out-of-memory message, or a log that holds one
   kJson,

@@ -68,7 +68,8 @@ WhatIfInput InputOf(const trace::RequestTrace& requests, const policy::Options& 
   WhatIfInput out;
   out.requests = requests;
   out.settings = SettingsOf(baseline, limits);
-  out.source = absl::StrCat("request trace, ", FormatCount(requests.requests.size()), " requests");
+  out.source = absl::StrCat(requests.source.empty() ? "request trace" : requests.source, ", ",
+                            FormatCount(requests.requests.size()), " requests");
   out.replayed_as = absl::StrCat("replayed as ", policy::CompatName(baseline.compat), ", equal free blocks in ",
                                  policy::FreeOrderName(baseline.free_order), " order");
   return out;

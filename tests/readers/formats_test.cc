@@ -21,6 +21,7 @@ TEST(FormatsTest, TellsKindsByContent) {
   EXPECT_EQ(Sniff("S 140161023213568 20971520 0\n"), InputKind::kPlainTrace);
   EXPECT_EQ(Sniff("y\n"), InputKind::kPlainTrace);
   EXPECT_EQ(Sniff("a pickle is not this\n"), InputKind::kUnknown);
+  EXPECT_EQ(Sniff("Thread,Time,Action,Pointer,Size,Stream\n"), InputKind::kRmmLog);
   EXPECT_EQ(Sniff("{\"a\": 1}"), InputKind::kJson);
   EXPECT_EQ(Sniff("[1, 2]"), InputKind::kJson);
   EXPECT_EQ(Sniff("{}"), InputKind::kJson);

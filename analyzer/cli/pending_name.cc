@@ -1,0 +1,144 @@
+#include "analyzer/cli/pending_name.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ashlar::cli {
+namespace {
+
+constexpr std::array<int, 4> kSignalsToClean = {SIGINT, SIGTERM, SIGHUP, SIGXFSZ};
+constexpr std::size_t kMostPending = 64;
+constexpr std::size_t kMostStemBytes = 200;  // of 255 that a name may have
+
+// Names that the handler takes away. A slot is taken before the file is made, and given back after it is gone.
+std::array<std::atomic<const char*>, kMostPending> pending_names{};
+std::atomic<unsigned> made_count{0};
+
+void TakeAwayAndEnd(int signal) {
+  for (const std::atomic<const char*>& name : pending_names) {
+    const char* const path = name.load();
+    if (path != nullptr) unlink(path);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+// A handler of somebody else's stays, and so does a signal that is ignored.
+void HandleSignals() {
+  for (const int signal : kSignalsToClean) {
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
+    struct sigaction ours {};
+    ours.sa_handler = TakeAwayAndEnd;
+    sigaction(signal, &ours, nullptr);
+  }
+}
+
+// The slot owns the name until it is given back; -1 where there is none left.
+int TakeSlot(const std::string& path) {
+  static std::once_flag once;
+  std::call_once(once, HandleSignals);
+  char* const name = strdup(path.c_str());
+  for (std::size_t i = 0; name != nullptr && i < kMostPending; ++i) {
+    const char* nobody = nullptr;
+    if (pending_names[i].compare_exchange_strong(nobody, name)) return static_cast<int>(i);
+  }
+  std::free(name);
+  return -1;
+}
+
+void GiveSlotBack(int slot) {
+  if (slot >= 0) std::free(const_cast<char*>(pending_names[static_cast<std::size_t>(slot)].exchange(nullptr)));
+}
+
+std::string WithoutLinks(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
+  return real == nullptr ? path : std::string(real.get());
+}
+
+std::string NameBeside(const std::string& target) {
+  const std::size_t slash = target.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : target.substr(0, slash + 1);
+  const std::string stem = target.substr(folder.size(), kMostStemBytes);
+  return absl::StrCat(folder, ".", stem, ".", getpid(), "-", made_count++);
+}
+
+// Whether a new file could be made; the old one's rights, where there is one.
+bool MakeFile(const std::string& path, std::optional<mode_t> rights) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return false;
+  if (rights.has_value() && fchmod(file, *rights & 07777) != 0) errno = 0;  // a file system without rights
+  close(file);
+  return true;
+}
+
+}  // namespace
+
+absl::Status CannotWrite(const std::string& path) {
+  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+}
+
+PendingName::PendingName(std::string asked, std::string target, std::string path, int slot)
+    : asked_(std::move(asked)), target_(std::move(target)), path_(std::move(path)), slot_(slot) {}
+
+PendingName::PendingName(PendingName&& other) noexcept
+    : asked_(std::move(other.asked_)),
+      target_(std::move(other.target_)),
+      path_(std::move(other.path_)),
+      slot_(std::exchange(other.slot_, -1)) {}
+
+PendingName::~PendingName() {
+  if (slot_ < 0) return;
+  unlink(path_.c_str());
+  GiveSlotBack(slot_);
+}
+
+absl::StatusOr<PendingName> PendingName::Make(const std::string& target) {
+  struct stat old {};
+  const bool is_there = stat(target.c_str(), &old) == 0;
+  if (is_there && !S_ISREG(old.st_mode)) return PendingName(target, target, target, -1);
+  if (is_there && access(target.c_str(), W_OK) != 0) return CannotWrite(target);
+  const std::string real = WithoutLinks(target);
+  std::string beside;
+  int slot = -1;
+  bool is_made = false;
+  do {  // a name may be left by a process that was killed
+    GiveSlotBack(slot);
+    beside = NameBeside(real);
+    slot = TakeSlot(beside);
+    is_made = slot >= 0 && MakeFile(beside, is_there ? std::optional(old.st_mode) : std::nullopt);
+  } while (slot >= 0 && !is_made && errno == EEXIST);
+  if (is_made) return PendingName(target, real, std::move(beside), slot);
+  const int why = slot < 0 ? EACCES : errno;
+  GiveSlotBack(slot);
+  const bool is_closed_folder = why == EACCES || why == EPERM || why == EROFS;
+  if (is_there && is_closed_folder) return PendingName(target, target, target, -1);
+  errno = why;
+  return CannotWrite(target);
+}
+
+absl::Status PendingName::Commit() {
+  if (slot_ < 0) return absl::OkStatus();
+  if (std::rename(path_.c_str(), target_.c_str()) != 0) return CannotWrite(asked_);
+  GiveSlotBack(std::exchange(slot_, -1));
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,48 @@
+// A file that takes the place of another one whole or not at all: its bytes go to a name beside it, which is renamed at
+// the end. Until then the old file is as it was; a failure, a full disk, SIGINT, SIGTERM and SIGHUP take the new name
+// away again.
+//
+//   absl::StatusOr<PendingName> name = PendingName::Make("out.db");
+//   WriteDatabase(name->path());                       // "./.out.db.1234-0"
+//   if (absl::Status status = name->Commit(); !status.ok()) ...
+//
+// What is no regular file (a pipe, /dev/null) is written to as it is, and so is a file in a folder where no new one can
+// be made. Errors are Unavailable, "cannot write out.db: No space left on device". Not thread-safe; several names may
+// be pending at once, on any threads.
+#ifndef ASHLAR_ANALYZER_CLI_PENDING_NAME_H_
+#define ASHLAR_ANALYZER_CLI_PENDING_NAME_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ashlar::cli {
+
+class PendingName {
+ public:
+  // Makes the file beside it, empty, with the rights of the old one.
+  static absl::StatusOr<PendingName> Make(const std::string& target);
+
+  PendingName(PendingName&& other) noexcept;
+  PendingName& operator=(PendingName&&) = delete;
+  ~PendingName();  // takes the file beside away, where it was not committed
+
+  const std::string& path() const { return path_; }
+  absl::Status Commit();
+
+ private:
+  PendingName(std::string asked, std::string target, std::string path, int slot);
+
+  std::string asked_;   // as the caller names it
+  std::string target_;  // the same without symbolic links
+  std::string path_;
+  int slot_;  // in the list that the handler of signals reads; below 0: written in place
+};
+
+// "cannot write PATH: why", of errno.
+absl::Status CannotWrite(const std::string& path);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_PENDING_NAME_H_

@@ -1,0 +1,34 @@
+// Logs of RMM's logging_resource_adaptor: CSV, a line for each call on a memory resource.
+//
+//   Thread,Time,Action,Pointer,Size,Stream
+//   1234,14:05:02.123456,allocate,0x7f0a00000000,1048576,0x55e0c8a2b010
+//   1234,14:05:02.123501,free,0x7f0a00000000,1048576,0x55e0c8a2b010
+//   1234,14:05:02.124110,allocate failure,(nil),17179869184,0
+//
+// The log says what was asked for, not how the resource served it: it is read as requests. A stream is read as
+// hexadecimal with or without 0x, as RMM prints it (RMM's own replay reads "0x55e0" as stream 0). A free is one of the
+// block's own stream, whichever stream it names. Columns may stand in any order; unknown ones are skipped. A last line
+// that was cut off is left out.
+//
+//   absl::StatusOr<trace::RequestTrace> requests = ReadRmmLog(bytes);
+//   requests->source   "RMM log (1 failed request left out)"
+//
+// Pure functions, safe from any thread.
+#ifndef ASHLAR_ANALYZER_READERS_RMM_RMM_LOG_H_
+#define ASHLAR_ANALYZER_READERS_RMM_RMM_LOG_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "allocator/trace/request.h"
+
+namespace ashlar::readers {
+
+// Whether the first line is such a header.
+bool IsRmmLog(absl::string_view text);
+
+// Errors (InvalidArgument) say line and column, what is wrong and the mend: "RMM log 3:20: ...".
+absl::StatusOr<trace::RequestTrace> ReadRmmLog(absl::string_view text);
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_RMM_RMM_LOG_H_

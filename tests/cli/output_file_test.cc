@@ -1,0 +1,134 @@
+#include "analyzer/cli/output_file.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "analyzer/cli/pending_name.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cli/program_run.h"
+
+namespace ashlar::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class OutputFileTest : public CliTest {
+ protected:
+  std::vector<std::string> Names() const {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(folder_)) out.push_back(entry.path().filename());
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  absl::Status WriteAll(const std::string& name, const std::string& bytes) const {
+    auto file = OutputFile::Open(folder_ + name);
+    if (!file.ok()) return file.status();
+    for (const char c : bytes) (*file)->Append(std::string(1, c));
+    return (*file)->Commit();
+  }
+
+  // What `in_child` does in a process of its own; how that ended.
+  template <typename Function>
+  static int StatusOf(Function in_child) {
+    const pid_t child = fork();
+    if (child == 0) {
+      in_child();
+      _exit(9);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+  }
+};
+
+TEST_F(OutputFileTest, TheOldFileStaysUntilTheNewOneIsWhole) {
+  const std::string path = Write("a.txt", "old");
+  {
+    auto file = OutputFile::Open(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    (*file)->Append("ne");
+    EXPECT_EQ(FileBytes(path), "old");
+    (*file)->Append("w");
+    EXPECT_TRUE((*file)->Commit().ok());
+  }
+  EXPECT_EQ(FileBytes(path), "new");
+  { (*OutputFile::Open(path))->Append("given up"); }
+  EXPECT_EQ(FileBytes(path), "new");
+  EXPECT_THAT(Names(), ElementsAre("a.txt"));
+}
+
+TEST_F(OutputFileTest, RightsAndLinksStay) {
+  const std::string path = Write("a.txt", "old");
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("a.txt", folder_ + "link");
+  EXPECT_TRUE(WriteAll("link", "new").ok());
+  EXPECT_TRUE(fs::is_symlink(folder_ + "link"));
+  EXPECT_EQ(FileBytes(path), "new");
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  const mode_t mask = umask(027);
+  EXPECT_TRUE(WriteAll("b.txt", "").ok());
+  umask(mask);
+  EXPECT_EQ(static_cast<int>(fs::status(folder_ + "b.txt").permissions()), 0640);
+}
+
+TEST_F(OutputFileTest, EndingSignalsTakeTheUnfinishedFileAway) {
+  const std::string path = Write("a.txt", "old");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const int status = StatusOf([&] {
+      auto file = OutputFile::Open(path);
+      auto other = PendingName::Make(folder_ + "b.db");
+      (*file)->Append(std::string(1 << 20, 'x'));
+      std::raise(signal);
+    });
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+    EXPECT_EQ(FileBytes(path), "old");
+    EXPECT_THAT(Names(), ElementsAre("a.txt"));
+  }
+}
+
+// A limit on the size of files stands for a full disk: a write fails in the middle.
+TEST_F(OutputFileTest, AFullDiskLeavesTheOldFile) {
+  const std::string path = Write("a.txt", "old");
+  const int status = StatusOf([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const absl::Status written = WriteAll("a.txt", std::string(10'000, 'x'));
+    _exit(written.ok() ? 1 : std::string(written.message()).find("a.txt: File too large") == std::string::npos ? 2 : 0);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(FileBytes(path), "old");
+  EXPECT_THAT(Names(), ElementsAre("a.txt"));
+}
+
+TEST_F(OutputFileTest, WhatIsNoRegularFileIsWrittenTo) {
+  auto file = OutputFile::Open("/dev/null");
+  (*file)->Append("gone");
+  EXPECT_TRUE((*file)->Commit().ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  file = OutputFile::Open("/dev/full");
+  (*file)->Append("more than nothing");
+  EXPECT_THAT((*file)->Commit().message(), HasSubstr("cannot write /dev/full: No space left"));
+  EXPECT_THAT(OutputFile::Open(folder_ + "no/a.txt").status().message(), HasSubstr("No such file or directory"));
+}
+
+TEST_F(OutputFileTest, LongNamesHaveRoomBeside) {
+  const std::string name(255, 'n');
+  EXPECT_TRUE(WriteAll(name, "long").ok());
+  EXPECT_EQ(FileBytes(folder_ + name), "long");
+}
+
+}  // namespace
+}  // namespace ashlar::cli
