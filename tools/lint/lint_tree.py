@@ -11,7 +11,7 @@ import pathlib
 import sys
 import tempfile
 
-SKIPPED_FOLDERS = {"build", "__pycache__"}
+SKIPPED_FOLDERS = {"build", "__pycache__", "node_modules"}
 CODE_SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".c", ".cpp", ".hpp"}
 
 

@@ -1,0 +1,79 @@
+// Opens the page: reads the document, draws the verdict at once, then the curves, then the map.
+import 'uplot/dist/uPlot.min.css';
+import './styles/page.css';
+import { App } from './app';
+import { Blobs, readIndex } from './document/load';
+import { dryRunPanel } from './panels/cards';
+import { diffPanel } from './panels/diff';
+import { estimatePanel } from './panels/estimate';
+import { InputPage } from './panels/input_page';
+import { Multiples } from './panels/multiples';
+import { h, replace } from './view/dom';
+import { readTheme } from './view/palette';
+import { kStart, type Theme } from './view/state';
+import { Store } from './view/store';
+
+function start(): void {
+  const root = document.getElementById('page')!;
+  const doc = readIndex(document);
+  const first = doc.inputs[0];
+  const observed = first?.runs.find((run) => doc.runs[run].kind === 'observed');
+  const moment = observed === undefined ? 0 : doc.runs[observed].verdict_moment;
+  const store = new Store({ ...kStart, moment });
+  setTheme(store.view.theme);
+  const app = new App(doc, Blobs.ofPage(document), store);
+
+  const theme = h('select', { 'aria-label': 'Light or dark', onchange: () => store.set({ theme: theme.value as Theme }) },
+    ...(['auto', 'light', 'dark'] as const).map((name) => h('option', { value: name }, name)));
+  theme.value = store.view.theme;
+  const holder = h('div');
+  const multiples = doc.inputs.length > 1 ? new Multiples(app) : null;
+  replace(root,
+    h('a', { class: 'skip', href: '#main' , onclick: (event: Event) => { event.preventDefault(); main.focus(); } }, 'To the answer'),
+    h('header', { class: 'top' }, h('h1', {}, doc.title),
+      h('span', { class: 'faint source' }, first?.explanation.source ?? ''), h('span', { class: 'grow' }), theme));
+  const main = h('main', { id: 'main', tabindex: -1 },
+    multiples?.element, holder,
+    doc.diff === null ? null : diffPanel(doc.diff),
+    doc.estimate === null ? null : estimatePanel(doc.estimate),
+    doc.dry_run === null ? null : dryRunPanel(doc.dry_run));
+  root.append(main, h('footer', {}, h('span', {}, `${doc.made_by}: `), h('code', {}, doc.command),
+    h('span', {}, ' This file asks nothing of a network.')));
+
+  let page: InputPage | null = null;
+  const show = (): void => {
+    if (doc.inputs.length === 0 || page?.index === store.view.input) return;
+    page = new InputPage(app, Math.min(store.view.input, doc.inputs.length - 1));
+    replace(holder, page.element);
+  };
+  store.onFrame((changed, view) => {
+    if (changed.has('theme')) {
+      setTheme(view.theme);
+      theme.value = view.theme;
+      app.theme = readTheme();
+    }
+    if (changed.has('input')) show();
+    multiples?.onFrame(changed);
+    page?.onFrame(changed);
+  });
+  store.onRest((changed) => page?.onRest(changed));
+  show();
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    app.theme = readTheme();
+    store.refresh();
+  });
+  if (doc.inputs.length === 0) document.documentElement.dataset.ready = 'all';
+}
+
+function setTheme(theme: Theme): void {
+  if (theme === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+try {
+  start();
+} catch (error) {
+  const text = error instanceof Error ? error.message : String(error);
+  replace(document.getElementById('page')!, h('main', {}, h('h1', {}, 'The page cannot be shown'), h('p', { role: 'alert' }, text)));
+  console.error(error);
+}

@@ -1,0 +1,43 @@
+// What a program takes without a GPU, and which card is enough.
+import type { Card, DryRun, Outcome } from '../document/types';
+import { bytes } from '../view/format';
+import { bar, h, panel, type Child } from '../view/dom';
+
+export function outcome(row: Outcome | null): string {
+  if (row === null) return 'not possible';
+  if (row.fits) return row.headroom_bytes === null ? 'fits' : `fits, ${bytes(row.headroom_bytes)} to spare`;
+  return row.failed_at === null ? 'does not fit' : `fails: ${row.failed_at}`;
+}
+
+const fits = (row: Outcome | null): boolean => row?.fits === true;
+
+export function firstEnough(cards: Card[]): { card: Card; how: string } | null {
+  for (const card of cards) {
+    if (fits(card.default)) return { card, how: 'default settings' };
+    if (fits(card.expandable)) return { card, how: 'expandable_segments:True' };
+    if (card.best_found !== null && card.best_found.fits) return { card, how: card.best_found.conf || 'default settings' };
+  }
+  return null;
+}
+
+function mark(row: Outcome | null): Child {
+  return h('td', { class: fits(row) ? 'fits' : 'fails' }, h('span', { 'aria-hidden': 'true' }, fits(row) ? '✓ ' : '✗ '), outcome(row));
+}
+
+export function dryRunPanel(dryRun: DryRun): HTMLElement {
+  const { cards } = dryRun;
+  const enough = cards === null ? null : firstEnough(cards.rows);
+  return panel('Which card is enough', { id: 'cards' },
+    h('p', {}, h('code', {}, dryRun.program.join(' ')), `: ${bytes(dryRun.peak_bytes)} of a device at most, contexts included`,
+      dryRun.fits === null ? '' : dryRun.fits ? '; no request failed' : '; a request failed'),
+    cards === null ? null : h('p', {}, enough === null ? 'No card of the table is enough.' : h('strong', {}, `${enough.card.card} is enough, with ${enough.how}.`)),
+    cards === null ? null : h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Cards' }, h('table', {},
+      h('thead', {}, h('tr', {}, ...['Card', 'Memory', 'Live at most', 'Default', 'Expandable segments', 'Best settings found'].map((name, i) =>
+        h('th', { scope: 'col', class: i === 1 ? 'number' : null }, name)))),
+      h('tbody', {}, ...cards.rows.map((card) => h('tr', { class: card === enough?.card ? 'advised' : null },
+        h('th', { scope: 'row' }, card.card), h('td', { class: 'number' }, bytes(card.total_bytes)),
+        h('td', {}, bar(cards.peak_allocated_bytes / card.allocator_bytes, 'live')),
+        mark(card.default), mark(card.expandable), mark(card.best_found)))))),
+    h('details', {}, h('summary', {}, 'What was assumed'), h('ul', {}, ...dryRun.assumptions.map((row) =>
+      h('li', {}, `${row.what}${row.bytes === null ? '' : `: ${bytes(row.bytes)}`} (${row.mark}: ${row.source})`)))));
+}

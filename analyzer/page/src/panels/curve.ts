@@ -1,0 +1,202 @@
+// Memory over time of one input: its observed run, and the what-ifs laid over it. uPlot draws the axes and keeps the scales;
+// the curves are painted from levels of detail.
+import uPlot from 'uplot';
+import type { App } from '../app';
+import type { RunData, Sum } from '../model/run_data';
+import { byteTicks, bytes, count, duration, shortBytes } from '../view/format';
+import { h } from '../view/dom';
+import { css, kCategories, type Rgb, type Theme } from '../view/palette';
+import { attachInput, clampWindow, onCurveKey, type Target, type Window1 } from './curve_input';
+import {
+  paintCapacity, paintFailure, paintMarks, paintProjected, paintRun, type Frame, type Line } from './curve_paint';
+
+export const kLines: { sum: Sum; name: string; key: keyof Theme; fill: number; dash: boolean; thick: number }[] = [
+  { sum: 'reserved', name: 'reserved', key: 'reserved', fill: 0.12, dash: false, thick: 1.5 },
+  { sum: 'active', name: 'active', key: 'pending', fill: 0, dash: true, thick: 1.5 },
+  { sum: 'allocated', name: 'allocated', key: 'live', fill: 0.28, dash: false, thick: 1.5 },
+  { sum: 'stranded', name: 'stranded', key: 'stranded', fill: 0, dash: false, thick: 1.5 },
+];
+
+export const overlayColour = (row: number): Rgb => kCategories[(row + 2) % kCategories.length];
+
+export class Curve {
+  readonly element: HTMLElement;
+  readonly plot: uPlot;
+  private readonly marker = h('div', { class: 'moment-line', 'aria-hidden': 'true' });
+  private readonly target: Target;
+  private hidden = new Set<Sum>();
+
+  constructor(
+    private readonly app: App, private readonly data: RunData, private readonly input: number, private readonly height: number,
+    private readonly phaseColour: (name: string) => Rgb, private readonly isSmall = false) {
+    this.element = h('div', {
+      class: 'curve', tabindex: 0, role: 'application', 'aria-label': `Memory over time of ${app.input(input).name}`,
+      'aria-roledescription': 'curve', 'aria-describedby': 'curve-keys' });
+    this.plot = new uPlot(this.options(), [[0, 1], [null, null]], this.element);
+    this.plot.over.appendChild(this.marker);
+    this.plot.root.querySelector('canvas')?.setAttribute('aria-hidden', 'true');
+    this.target = {
+      whole: () => this.whole(),
+      shown: () => this.shown(),
+      show: (window) => this.show(window),
+      choose: (place, how) => {
+        const moment = this.data.momentAt(this.app.view.axis, place);
+        this.moveTo(moment, how);
+      },
+      step: (moments) => this.moveTo(this.momentOfView() + moments, 'move'),
+      mark: (left, width) => this.plot.setSelect({ left, top: 0, width, height: this.plot.over.clientHeight }, false),
+    };
+    attachInput(this.plot.over, this.target);
+    this.element.addEventListener('keydown', (event) => {
+      if (onCurveKey(event, this.target, () => this.data.places(this.app.view.axis)[this.momentOfView()])) event.preventDefault();
+    });
+    new ResizeObserver(() => this.fit()).observe(this.element);
+  }
+
+  // All of the axis: the longest of the input's runs.
+  whole(): Window1 {
+    const { axis } = this.app.view;
+    const places = this.data.places(axis);
+    let to = places[places.length - 1];
+    if (axis === 'event')
+      for (const run of this.shownOverlays()) to = Math.max(to, run.x[run.count - 1]);
+    return { from: Math.min(places[0], axis === 'event' ? 0 : places[0]), to: Math.max(to, places[0] + 1) };
+  }
+
+  shown(): Window1 {
+    const { from, to } = this.app.view;
+    return from === null || to === null ? this.whole() : clampWindow({ from, to }, this.whole());
+  }
+
+  toggle(sum: Sum, isShown: boolean): void {
+    if (isShown) this.hidden.delete(sum);
+    else this.hidden.add(sum);
+    this.redraw();
+  }
+
+  redraw(): void {
+    const { from, to } = this.shown();
+    this.plot.batch(() => {
+      this.plot.setScale('y', { min: 0, max: this.most() });
+      this.plot.setScale('x', { min: from, max: to });
+    });
+    this.moveMarker();
+  }
+
+  moveMarker(): void {
+    const { from, to } = this.shown();
+    const place = this.data.places(this.app.view.axis)[this.momentOfView()];
+    const share = (place - from) / (to - from);
+    this.marker.hidden = share < 0 || share > 1;
+    this.marker.style.transform = `translateX(${share * this.plot.over.clientWidth}px)`;
+  }
+
+  fit(): void {
+    const width = this.element.clientWidth;
+    if (width > 0 && width !== this.plot.width) {
+      this.plot.setSize({ width, height: this.height });
+      this.moveMarker();
+    }
+  }
+
+  private momentOfView(): number {
+    if (this.input === this.app.view.input) return Math.min(this.app.view.moment, this.data.count - 1);
+    const observed = this.app.observed();
+    if (observed === null) return 0;
+    const { axis } = this.app.view;
+    return this.data.momentAt(axis, observed.places(axis)[this.app.view.moment]);
+  }
+
+  private moveTo(moment: number, how: 'move' | 'jump'): void {
+    const at = Math.max(0, Math.min(this.data.count - 1, moment));
+    this.app.store.set({ moment: at, input: this.input }, how);
+  }
+
+  private show(window: Window1): void {
+    const whole = this.whole();
+    const isAll = window.from <= whole.from && window.to >= whole.to;
+    this.app.store.set(isAll ? { from: null, to: null } : { from: window.from, to: window.to });
+  }
+
+  private shownOverlays(): RunData[] {
+    if (this.input !== this.app.view.input) return [];
+    return this.app.view.overlays.flatMap((index) => this.app.run(index) ?? []);
+  }
+
+  // Bytes at the top: what was reserved at most, and the failed request; the capacity where it is not far above.
+  private most(): number {
+    const { run } = this.data;
+    let most = run.peaks.reserved.bytes;
+    for (const overlay of this.shownOverlays()) most = Math.max(most, overlay.run.peaks.reserved.bytes);
+    const request = this.app.input(this.input).explanation.failure?.segment_bytes;
+    if (request !== undefined && run.failures.length > 0)
+      most = Math.max(most, (this.data.value('reserved', run.failures[run.failures.length - 1]) ?? 0) + request);
+    if (run.capacity_bytes !== null && run.capacity_bytes < 1.6 * most) most = Math.max(most, run.capacity_bytes);
+    return Math.max(1, most * 1.04);
+  }
+
+  private options(): uPlot.Options {
+    const stroke = (): string => css(this.app.theme.faint);
+    const grid = { stroke: () => css(this.app.theme.grid), width: 1 };
+    const font = '11px system-ui, sans-serif';
+    return {
+      width: 600, height: this.height, padding: [this.isSmall ? 6 : 14, 8, 0, 0], legend: { show: false },
+      scales: { x: { time: false, auto: false, range: (_u, min, max) => [min, max] }, y: { auto: false, range: (_u, min, max) => [min, max] } },
+      series: [{}, { show: true, paths: () => null, points: { show: false } }],
+      cursor: {
+        y: false, points: { show: false }, drag: { x: false, y: false, setScale: false }, sync: { key: 'ashlar', setSeries: false } },
+      axes: [
+        {
+          stroke, grid, font, ticks: { show: false }, size: 24, space: 90,
+          values: (_u, splits) => splits.map((at) => this.placeText(at)),
+        },
+        {
+          stroke, grid, font, ticks: { show: false }, size: 70,
+          splits: (u) => byteTicks(u.scales.y!.max ?? 1, this.isSmall ? 3 : 6),
+          values: (_u, splits) => splits.map(shortBytes),
+        },
+      ],
+      hooks: { drawAxes: [(u) => this.paint(u)] },
+    };
+  }
+
+  placeText(place: number): string {
+    if (this.app.view.axis === 'event') return Number.isInteger(place) ? count(place) : '';
+    return duration(Math.max(0, place - (this.data.time?.[0] ?? 0)));
+  }
+
+  private paint(u: uPlot): void {
+    const { min, max } = u.scales.x!;
+    if (min == null || max == null || max <= min) return;
+    const { theme } = this.app;
+    const frame: Frame = {
+      ctx: u.ctx, left: Math.round(u.bbox.left), top: Math.round(u.bbox.top), width: Math.round(u.bbox.width),
+      height: Math.round(u.bbox.height), from: min, to: max, most: u.scales.y!.max ?? 1, ratio: devicePixelRatio,
+      axis: this.app.view.axis, theme };
+    const { run } = this.data;
+    const { explanation } = this.app.input(this.input);
+    u.ctx.save();
+    paintMarks(frame, this.data, this.phaseColour);
+    u.ctx.beginPath();
+    u.ctx.rect(frame.left, 0, frame.width, frame.top + frame.height);
+    u.ctx.clip();
+    paintProjected(frame, this.data);
+    for (const overlay of this.shownOverlays()) paintProjected(frame, overlay);
+    const lines: Line[] = kLines.filter((line) => !this.hidden.has(line.sum) && (!this.isSmall || line.sum !== 'active'))
+      .map(({ sum, key, fill, dash, thick }) => ({ sum, colour: theme[key], fill, dash, thick }));
+    paintRun(frame, this.data, lines);
+    this.shownOverlays().forEach((overlay) => {
+      const colour = overlayColour(overlay.run.what_if_row ?? 0);
+      paintRun(frame, overlay, [{ sum: 'reserved', colour, fill: 0, dash: false, thick: 2 }]);
+    });
+    if (run.capacity_bytes !== null) paintCapacity(frame, run.capacity_bytes, bytes(run.capacity_bytes));
+    const places = this.data.places(frame.axis);
+    run.failures.forEach((moment, i) => {
+      const isLast = i === run.failures.length - 1;
+      const request = isLast ? (explanation.failure?.request_bytes ?? 0) : 0;
+      paintFailure(frame, places[moment], this.data.value('reserved', moment) ?? 0, request,
+        isLast && request > 0 && !this.isSmall ? `${bytes(request)} requested` : '');
+    });
+    u.ctx.restore();
+  }
+}

@@ -1,0 +1,201 @@
+// Paints the curves of a run: for each pixel column a bar from the least to the greatest value, so that the cost is that of
+// the pixels and not of the events.
+import { columnBounds, columnRanges } from '../model/columns_of_pixels';
+import type { Axis, RunData, Sum } from '../model/run_data';
+import { css, kCategories, mix, type Rgb, type Theme } from '../view/palette';
+
+export interface Frame {
+  ctx: CanvasRenderingContext2D;
+  left: number; // of the plot, canvas pixels
+  top: number;
+  width: number;
+  height: number;
+  from: number; // of the axis
+  to: number;
+  most: number; // bytes at the top
+  ratio: number; // canvas pixels a CSS pixel
+  axis: Axis;
+  theme: Theme;
+}
+
+const y = (frame: Frame, bytes: number): number => frame.top + frame.height * (1 - bytes / frame.most);
+const x = (frame: Frame, place: number): number =>
+  frame.left + ((place - frame.from) / (frame.to - frame.from)) * frame.width;
+
+interface Scratch {
+  bounds: Int32Array;
+  low: Float64Array;
+  high: Float64Array;
+}
+
+let scratch: Scratch = { bounds: new Int32Array(0), low: new Float64Array(0), high: new Float64Array(0) };
+function scratchOf(columns: number): Scratch {
+  if (scratch.low.length < columns)
+    scratch = { bounds: new Int32Array(columns + 1), low: new Float64Array(columns), high: new Float64Array(columns) };
+  return scratch;
+}
+
+export interface Line {
+  sum: Sum;
+  colour: Rgb;
+  fill: number; // opacity of the area below; 0: a line alone
+  dash: boolean;
+  thick: number; // CSS pixels
+}
+
+function paintLine(frame: Frame, line: Line, columns: number, low: Float64Array, high: Float64Array): void {
+  const { ctx, left, width } = frame;
+  const step = width / columns;
+  const thick = line.thick * frame.ratio;
+  const bottom = frame.top + frame.height;
+  for (let pass = line.fill > 0 ? 0 : 1; pass < 2; ++pass) {
+    ctx.fillStyle = pass === 0 ? `rgb(${line.colour.join(' ')} / ${line.fill})` : css(line.colour);
+    for (let c = 0; c < columns; ) {
+      let next = c + 1;
+      while (next < columns && high[next] === high[c] && low[next] === low[c]) ++next;
+      if (!Number.isNaN(high[c])) {
+        const up = Math.round(y(frame, high[c]));
+        const begin = left + Math.round(c * step);
+        const wide = left + Math.round(next * step) - begin;
+        if (pass === 0) ctx.fillRect(begin, up, wide, bottom - up);
+        else if (!line.dash) ctx.fillRect(begin, up - thick / 2, wide, Math.max(thick, y(frame, low[c]) - up + thick / 2));
+        else
+          for (let at = begin - (begin % (6 * frame.ratio)); at < begin + wide; at += 6 * frame.ratio) {
+            const first = Math.max(begin, at);
+            const last = Math.min(begin + wide, at + 4 * frame.ratio);
+            if (last > first) ctx.fillRect(first, up - thick / 2, last - first, Math.max(thick, y(frame, low[c]) - up));
+          }
+      }
+      c = next;
+    }
+  }
+}
+
+// Paints the lines of a run, over its moments [0, end).
+export function paintRun(frame: Frame, data: RunData, lines: Line[], end = data.count): void {
+  const columns = Math.max(1, Math.floor(frame.width / frame.ratio));
+  const { bounds, low, high } = scratchOf(columns);
+  const places = data.places(frame.axis);
+  columnBounds(places, frame.from, frame.to, columns, bounds);
+  // A curve ends where its run does.
+  const past = Math.ceil(((places[places.length - 1] - frame.from) / (frame.to - frame.from)) * columns) + 1;
+  for (const line of lines) {
+    const series = data.sums[line.sum];
+    if (series === undefined) continue;
+    columnRanges(series, bounds, columns, end, low, high);
+    if (past < columns) high.fill(NaN, Math.max(0, past), columns);
+    paintLine(frame, line, columns, low, high);
+  }
+}
+
+// Steps as faint bands, phases as a strip above the plot.
+export function paintMarks(frame: Frame, data: RunData, phaseColour: (name: string) => Rgb): void {
+  const { ctx, theme, ratio } = frame;
+  const places = data.places(frame.axis);
+  const at = (moment: number): number => x(frame, places[Math.min(moment, places.length - 1)]);
+  const right = frame.left + frame.width;
+  data.run.steps.forEach(([begin, end], i) => {
+    const first = Math.max(frame.left, at(begin));
+    const last = Math.min(right, at(end));
+    if (last <= first) return;
+    if (i % 2 === 0) {
+      ctx.fillStyle = css(mix(theme.paper, theme.ink, 0.035));
+      ctx.fillRect(first, frame.top, last - first, frame.height);
+    }
+    if (last - first > 34 * ratio) {
+      ctx.fillStyle = css(theme.faint);
+      ctx.font = `${10 * ratio}px system-ui, sans-serif`;
+      ctx.textAlign = 'left';
+      ctx.textBaseline = 'top';
+      ctx.fillText(last - first > 64 * ratio ? `step ${i + 1}` : `${i + 1}`, first + 3 * ratio, frame.top + 3 * ratio);
+    }
+  });
+  let drawn = frame.left;
+  for (const phase of data.run.phases) {
+    const first = Math.max(frame.left, at(phase.begin));
+    const last = Math.min(right, at(phase.end));
+    if (last <= first || (last <= drawn && last - first < ratio)) continue;
+    ctx.fillStyle = css(phaseColour(phase.name));
+    ctx.fillRect(first, frame.top - 8 * ratio, Math.max(ratio, last - first), 6 * ratio);
+    drawn = last;
+  }
+}
+
+// What is projected has a hatched ground and a word.
+export function paintProjected(frame: Frame, data: RunData): void {
+  if (data.run.projected_from === null) return;
+  const { ctx, theme, ratio } = frame;
+  const places = data.places(frame.axis);
+  const first = Math.max(frame.left, x(frame, places[Math.min(data.run.projected_from, places.length - 1)]));
+  const right = Math.min(frame.left + frame.width, x(frame, places[places.length - 1]));
+  if (right <= first) return;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(first, frame.top, right - first, frame.height);
+  ctx.clip();
+  ctx.strokeStyle = css(mix(theme.paper, theme.ink, 0.22));
+  ctx.lineWidth = ratio;
+  ctx.beginPath();
+  for (let at = first - frame.height; at < right; at += 9 * ratio) {
+    ctx.moveTo(at, frame.top + frame.height);
+    ctx.lineTo(at + frame.height, frame.top);
+  }
+  ctx.stroke();
+  ctx.restore();
+  ctx.fillStyle = css(theme.ink);
+  ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'top';
+  if (right - first > 60 * ratio) ctx.fillText('projected', first + 4 * ratio, frame.top + 16 * ratio);
+}
+
+// The capacity as a dashed line, or as a word where it lies above the plot.
+export function paintCapacity(frame: Frame, capacity: number, text: string): void {
+  const { ctx, theme, ratio } = frame;
+  ctx.fillStyle = css(theme.ink);
+  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = 'right';
+  const right = frame.left + frame.width;
+  if (capacity > frame.most) {
+    ctx.textBaseline = 'top';
+    ctx.fillText(`capacity ${text} ↑`, right - 4 * ratio, frame.top + 2 * ratio);
+    return;
+  }
+  const at = Math.round(y(frame, capacity));
+  for (let i = frame.left; i < right; i += 10 * ratio) ctx.fillRect(i, at, 6 * ratio, ratio);
+  ctx.textBaseline = 'bottom';
+  ctx.fillText(`capacity ${text}`, right - 4 * ratio, at - 2 * ratio);
+}
+
+// A failed request: how far it would have gone above what was reserved.
+export function paintFailure(frame: Frame, place: number, reserved: number, request: number, text: string): void {
+  const { ctx, theme, ratio } = frame;
+  const at = x(frame, place);
+  if (at < frame.left - 1 || at > frame.left + frame.width + 1) return;
+  ctx.fillStyle = css(theme.failure);
+  const low = y(frame, reserved);
+  const high = Math.max(frame.top, y(frame, reserved + request));
+  ctx.fillRect(at - 2 * ratio, high, 4 * ratio, Math.max(3 * ratio, low - high));
+  ctx.fillRect(at - ratio / 2, frame.top, ratio, frame.height);
+  ctx.beginPath();
+  ctx.moveTo(at, high - 2 * ratio);
+  ctx.lineTo(at - 5 * ratio, high - 9 * ratio);
+  ctx.lineTo(at + 5 * ratio, high - 9 * ratio);
+  ctx.fill();
+  if (text === '') return;
+  ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
+  const isLeft = at > frame.left + frame.width / 2;
+  ctx.textAlign = isLeft ? 'right' : 'left';
+  ctx.textBaseline = 'middle';
+  ctx.fillText(text, at + (isLeft ? -8 : 8) * ratio, Math.max(frame.top + 24 * ratio, high + 6 * ratio));
+}
+
+// Colours of names: in the order in which they are first seen.
+export function nameColours(): (name: string) => Rgb {
+  const seen = new Map<string, Rgb>();
+  return (name) => {
+    let colour = seen.get(name);
+    if (colour === undefined) seen.set(name, (colour = kCategories[seen.size % kCategories.length]));
+    return colour;
+  };
+}

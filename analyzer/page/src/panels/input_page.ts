@@ -1,0 +1,144 @@
+// All panels of one input, and which of them follow which change of the view.
+import type { App, LiveRun } from '../app';
+import type { View } from '../view/state';
+import { h, panel, type Child } from '../view/dom';
+import { BlockLife } from './block_life';
+import { Causes } from './causes';
+import { Curves } from './curves';
+import type { Curve } from './curve';
+import { Holders } from './holders';
+import { Maps } from './maps';
+import { Moment } from './moment';
+import { Pins } from './pins';
+import { pinnedHostPanel } from './pinned_host';
+import { Transport } from './transport';
+import { verdictPanel } from './verdict';
+import { WhatIfs } from './what_ifs';
+
+interface Instrument {
+  curves: Curves;
+  transport: Transport;
+  moment: Moment;
+}
+
+interface Memory {
+  run: LiveRun;
+  maps: Maps;
+  life: BlockLife;
+  holders: Holders;
+  pins: Pins;
+}
+
+export class InputPage {
+  readonly element = h('div', { class: 'input-page' });
+  private instrument: Instrument | null = null;
+  private memory: Memory | null = null;
+  private readonly causes: Causes;
+  private readonly whatIfs: WhatIfs;
+  private readonly hostCurves: Curve[] = [];
+
+  constructor(private readonly app: App, readonly index: number) {
+    const input = app.input(index);
+    this.causes = new Causes(app);
+    this.whatIfs = new WhatIfs(app);
+    const stage = h('div', { class: 'stage' });
+    const side = h('div', { class: 'side' });
+    const lower = h('div', { class: 'lower' });
+    const notes: Child = input.explanation.notes.length === 0 ? null
+      : panel('Notes', { id: 'notes' }, h('ul', {}, ...input.explanation.notes.map((note) => h('li', {}, note.message))));
+    this.element.append(verdictPanel(input.explanation, input.explanation_text));
+    if (app.observedIndex(index) !== null) this.element.append(h('div', { class: 'work' }, stage, side));
+    this.element.append(h('div', { class: 'two-columns' }, this.causes.element, this.whatIfs.element), lower);
+    const host = pinnedHostPanel(app, index, (curve) => { this.hostCurves.push(curve); curve.fit(); curve.redraw(); });
+    if (host !== null) this.element.append(host);
+    if (notes) this.element.append(notes);
+    this.causes.draw();
+    this.whatIfs.draw();
+    const observed = app.observedIndex(index);
+    if (observed !== null) void this.fill(observed, stage, side, lower);
+  }
+
+  private async fill(observed: number, stage: HTMLElement, side: HTMLElement, lower: HTMLElement): Promise<void> {
+    const { app } = this;
+    const data = await app.loadRun(observed);
+    if (app.view.moment >= data.count) app.store.set({ moment: data.count - 1 }, 'silent');
+    const curves = new Curves(app, data, this.index);
+    const transport = new Transport(app);
+    const moment = new Moment(app, data);
+    stage.append(h('section', { class: 'panel', 'aria-label': 'Memory over time' }, curves.element, transport.element, moment.status));
+    side.append(moment.element);
+    this.instrument = { curves, transport, moment };
+    await this.loadOverlays();
+    curves.draw();
+    curves.drawOverlays();
+    transport.draw();
+    moment.draw(null);
+    document.documentElement.dataset.ready = 'curves';
+    performance.mark('ashlar-curves');
+    const run = await app.loadLive(observed);
+    if (run === null) {
+      stage.append(h('p', { class: 'panel faint' }, 'This input tells of no blocks: there is no map.'));
+      document.documentElement.dataset.ready = 'all';
+      return;
+    }
+    const memory = { run, maps: new Maps(app, run), life: new BlockLife(app, run), holders: null!, pins: null! } as Memory;
+    memory.holders = new Holders(app, run, memory.maps.main);
+    memory.pins = new Pins(app, run);
+    stage.append(h('section', { class: 'panel', 'aria-label': 'Segment map' }, memory.maps.element));
+    side.append(memory.life.element);
+    lower.append(memory.holders.element, memory.pins.element);
+    this.memory = memory;
+    memory.maps.drawLegend();
+    memory.maps.draw();
+    void memory.maps.drawOther();
+    document.documentElement.dataset.ready = 'map';
+    performance.mark('ashlar-map');
+    this.onRest(new Set<keyof View>(['moment', 'block', 'pins', 'stack']));
+    document.documentElement.dataset.ready = 'all';
+    performance.mark('ashlar-all');
+  }
+
+  private async loadOverlays(): Promise<void> {
+    const { overlays } = this.app.view;
+    await Promise.all(overlays.filter((index) => this.app.doc.runs[index] !== undefined).map((index) => this.app.loadRun(index)));
+  }
+
+  // Once a frame: the curves if what they show changed, the map and the figures of the moment.
+  onFrame(changed: Set<keyof View>): void {
+    const any = (...keys: (keyof View)[]): boolean => keys.some((key) => changed.has(key));
+    if (this.instrument === null) return;
+    const { curves, transport } = this.instrument;
+    if (any('from', 'to', 'axis', 'theme')) {
+      curves.draw();
+      for (const curve of this.hostCurves) curve.redraw();
+    }
+    if (any('moment')) {
+      curves.drawMoment();
+      transport.draw();
+      for (const curve of this.hostCurves) curve.moveMarker();
+    }
+    if (any('overlays')) void this.loadOverlays().then(() => { curves.draw(); curves.drawOverlays(); });
+    const { memory } = this;
+    if (memory === null) return;
+    if (any('theme', 'colour')) memory.maps.forgetColours();
+    if (any('moment', 'colour', 'layout', 'block', 'cause', 'stack', 'pin', 'pins', 'theme')) memory.maps.draw();
+    if (any('run')) void memory.maps.drawOther();
+  }
+
+  // When the view has come to rest: tables, texts, what is dear.
+  onRest(changed: Set<keyof View>): void {
+    const any = (...keys: (keyof View)[]): boolean => keys.some((key) => changed.has(key));
+    if (any('cause')) this.causes.draw();
+    if (any('overlays', 'run', 'theme')) this.whatIfs.draw();
+    const { memory } = this;
+    if (this.instrument !== null && any('moment', 'theme')) this.instrument.moment.draw(memory?.run ?? null);
+    if (memory === null) return;
+    if (any('colour', 'theme', 'pins')) memory.maps.drawLegend();
+    if (any('moment', 'pins', 'run')) memory.maps.drawAtRest();
+    if (any('block', 'moment', 'theme')) memory.life.draw();
+    if (any('block') && this.app.view.block !== null) memory.maps.main.reveal(this.app.view.block);
+    if (any('moment', 'stack', 'theme', 'search')) memory.holders.draw();
+    if (any('moment', 'pin')) memory.pins.draw();
+  }
+
+}

@@ -1,0 +1,228 @@
+// The segment map of a run at the view's moment. Hover and focus tell a block; a click selects it.
+import { isPrivatePool, type App, type LiveRun } from '../app';
+import { BlockColours } from '../model/block_colours';
+import { blocksInOrder, findHoles } from '../model/holes';
+import { hit, layOut, type MapLayout } from '../model/map_layout';
+import type { Standing } from '../model/segments';
+import { bytes, count } from '../view/format';
+import { h } from '../view/dom';
+import type { View } from '../view/state';
+import { blockLine } from './block_text';
+import { MapPainter } from './map_paint';
+
+const kRowHeight = { scale: 15, rows: 18 };
+
+export class SegmentMap {
+  readonly element: HTMLElement;
+  readonly colours: BlockColours;
+  private readonly canvas = h('canvas', { 'aria-hidden': 'true' });
+  private readonly spacer = h('div', { class: 'map-spacer' });
+  private readonly scroller: HTMLElement;
+  private readonly tip = h('div', { class: 'tip', hidden: true, 'aria-hidden': 'true' });
+  private readonly painter: MapPainter;
+  private layout: MapLayout | null = null;
+  private standing: Standing | null = null;
+  private layoutKey = '';
+  private image: ImageData | null = null;
+  private pins: Set<number> | null = null;
+  private focused: number | null = null;
+
+  constructor(private readonly app: App, private readonly run: LiveRun, labels: string[], private readonly say: (text: string) => void) {
+    this.colours = new BlockColours(run.data, run.memory.blocks, app.doc.inputs[run.data.run.input], labels);
+    this.painter = new MapPainter(run);
+    this.scroller = h('div', { class: 'map-scroll' }, this.spacer, this.canvas);
+    this.element = h('div', {
+      class: 'map', tabindex: 0, role: 'application', 'aria-roledescription': 'segment map',
+      'aria-label': `Segment map, ${run.data.run.name}`, 'aria-describedby': 'map-keys' }, this.scroller, this.tip);
+    this.scroller.addEventListener('scroll', () => this.draw());
+    this.canvas.addEventListener('pointermove', (event) => this.hover(event));
+    this.canvas.addEventListener('pointerleave', () => { this.tip.hidden = true; });
+    this.canvas.addEventListener('click', (event) => {
+      const block = this.blockAt(event.clientX, event.clientY);
+      this.select(block);
+    });
+    this.element.addEventListener('keydown', (event) => { if (this.onKey(event)) event.preventDefault(); });
+    new ResizeObserver(() => { this.layoutKey = ''; this.draw(); }).observe(this.scroller);
+  }
+
+  private get isPrimary(): boolean {
+    return this.run.data.run.kind === 'observed';
+  }
+
+  moment(): number {
+    return this.app.momentIn(this.run.data);
+  }
+
+  // Marks those blocks that keep a hundredth of the stranded bytes or more; dear, so at rest only.
+  findPins(): void {
+    this.pins = null;
+    const { view } = this.app;
+    if (!view.pins) return;
+    const { live, memory } = this.run;
+    live.moveTo(this.moment());
+    const holes = findHoles(live, memory.blocks, memory.segments, memory.segments.at(live.moment), (pool) => isPrivatePool(this.run.data, pool));
+    this.pins = new Set();
+    for (let i = 0; i < holes.order.length; ++i)
+      if (holes.blame[i] > 0 && holes.blame[i] >= holes.stranded / 100) this.pins.add(holes.order[i]);
+  }
+
+  draw(): void {
+    const { view, theme } = this.app;
+    const width = Math.floor(this.scroller.clientWidth);
+    if (width <= 0) return;
+    const { live, memory } = this.run;
+    const moment = this.moment();
+    live.moveTo(moment);
+    const standing = memory.segments.at(moment);
+    const rowHeight = kRowHeight[view.layout];
+    const wanted = this.scroller.clientHeight;
+    const key = `${standing.from} ${view.layout} ${width} ${wanted}`;
+    if (key !== this.layoutKey || this.layout === null || standing !== this.standing) {
+      const most = this.mostReserved();
+      this.layout = layOut(standing, view.layout, width, most, Math.max(4, Math.floor(wanted / rowHeight) - 1));
+      this.layoutKey = key;
+      this.standing = standing;
+      this.spacer.style.height = `${this.layout.rows * rowHeight}px`;
+      this.spacer.style.width = '1px';
+    }
+    const firstRow = Math.max(0, Math.floor(this.scroller.scrollTop / rowHeight));
+    const lastRow = Math.min(this.layout.rows, firstRow + Math.ceil(wanted / rowHeight) + 1);
+    const rows = Math.max(1, lastRow - firstRow);
+    if (this.image === null || this.image.width !== width || this.image.height !== rows * rowHeight) {
+      this.image = new ImageData(width, rows * rowHeight);
+      this.canvas.width = width;
+      this.canvas.height = rows * rowHeight;
+    }
+    this.canvas.style.transform = `translateY(${firstRow * rowHeight}px)`;
+    this.painter.paint({
+      layout: this.layout, standing, firstRow, lastRow, rowHeight, colour: this.colours.painter(view.colour, moment, theme),
+      isMarked: this.marking(view), selected: this.isPrimary ? view.block : null, pins: this.pins, theme },
+      new Uint32Array(this.image.data.buffer));
+    this.canvas.getContext('2d')!.putImageData(this.image, 0, 0);
+  }
+
+  // Scrolls so that a block is in view.
+  reveal(block: number): void {
+    if (this.layout === null || this.standing === null) return;
+    const slot = this.painter.slot(this.standing, block);
+    if (slot < 0) return;
+    const at = this.layout.begin[slot] + (this.run.memory.blocks.address[block] - this.standing.address[slot]) * this.layout.perByte[slot];
+    const top = Math.floor(at / this.layout.width) * kRowHeight[this.app.view.layout];
+    const { scrollTop, clientHeight } = this.scroller;
+    if (top < scrollTop || top > scrollTop + clientHeight - 20) this.scroller.scrollTop = Math.max(0, top - clientHeight / 2);
+  }
+
+  private mostReserved(): number {
+    let most = 1;
+    for (const run of [this.app.observed(), this.run.data]) most = Math.max(most, run?.run.peaks.reserved.bytes ?? 1);
+    return most;
+  }
+
+  private marking(view: View): ((block: number) => boolean) | null {
+    const input = this.app.doc.inputs[this.run.data.run.input];
+    const { blocks } = this.run.memory;
+    const label = (block: number): string | null => (blocks.stack[block] < 0 ? null : input.stacks.labels[blocks.stack[block]]);
+    if (view.cause !== null && this.isPrimary) {
+      const cause = input.causes[view.cause];
+      if (cause !== undefined && cause.blocks.length > 0) {
+        const marked = new Set(cause.blocks);
+        return (block) => marked.has(block);
+      }
+      if (cause !== undefined && cause.stacks.length > 0) {
+        const marked = new Set(cause.stacks);
+        return (block) => marked.has(blocks.stack[block]);
+      }
+    }
+    const wanted = view.stack ?? view.pin;
+    if (wanted !== null) return (block) => label(block) === wanted || blockLine(this.app, this.run, block).address === wanted;
+    return null;
+  }
+
+  private blockAt(clientX: number, clientY: number): number | null {
+    const place = this.placeAt(clientX, clientY);
+    if (place === null) return null;
+    const { live, memory: { blocks } } = this.run;
+    let best: number | null = null;
+    let distance = 2 / this.layout!.perByte[place.slot]; // a thin block is hit two pixels beside it
+    for (let i = 0; i < live.count; ++i) {
+      const block = live.list[i];
+      const begin = blocks.address[block];
+      const end = begin + blocks.size[block];
+      const off = place.address < begin ? begin - place.address : place.address >= end ? place.address - end + 1 : 0;
+      if (off < distance) {
+        best = block;
+        distance = off;
+        if (off === 0) break;
+      }
+    }
+    return best;
+  }
+
+  private placeAt(clientX: number, clientY: number): { slot: number; address: number } | null {
+    if (this.layout === null || this.standing === null) return null;
+    const box = this.scroller.getBoundingClientRect();
+    const row = Math.floor((clientY - box.top + this.scroller.scrollTop) / kRowHeight[this.app.view.layout]);
+    const x = Math.max(0, Math.min(this.layout.width - 1, Math.floor(clientX - box.left)));
+    const found = hit(this.layout, row * this.layout.width + x);
+    return found === null ? null : { slot: found.slot, address: this.standing.address[found.slot] + found.offset };
+  }
+
+  private hover(event: PointerEvent): void {
+    const place = this.placeAt(event.clientX, event.clientY);
+    if (place === null) {
+      this.tip.hidden = true;
+      return;
+    }
+    const block = this.blockAt(event.clientX, event.clientY);
+    this.tip.replaceChildren(...(block === null ? this.freeTip(place) : this.blockTip(block)));
+    this.tip.hidden = false;
+    const box = this.element.getBoundingClientRect();
+    const left = Math.max(0, Math.min(event.clientX - box.left + 12, box.width - this.tip.offsetWidth - 4));
+    const below = event.clientY - box.top + 16;
+    this.tip.style.transform = `translate(${left}px, ${below}px)`;
+  }
+
+  private blockTip(block: number): Node[] {
+    const line = blockLine(this.app, this.run, block);
+    return [h('strong', {}, `${line.size} ${line.state}`), h('span', {}, line.label), h('span', {}, `${line.request}; ${line.age}`), h('span', {}, line.address)];
+  }
+
+  private freeTip(place: { slot: number }): Node[] {
+    const { segments } = this.run.memory;
+    const segment = this.standing!.segment[place.slot];
+    const kind = [segments.isSmall(segment) ? 'small' : 'large', segments.isExpandable(segment) ? 'expandable' : '']
+      .filter((word) => word !== '').join(', ');
+    return [h('strong', {}, 'free'), h('span', {}, `in a segment of ${bytes(this.standing!.size[place.slot])} (${kind})`)];
+  }
+
+  select(block: number | null): void {
+    if (!this.isPrimary) return;
+    this.focused = block;
+    this.app.store.set({ block }, 'jump');
+  }
+
+  private onKey(event: KeyboardEvent): boolean {
+    const keys = ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'End', 'Enter', 'Escape'];
+    if (!keys.includes(event.key) || event.altKey || event.ctrlKey || event.metaKey) return false;
+    if (event.key === 'Escape') {
+      this.app.store.set({ block: null, stack: null, pin: null, cause: null }, 'jump');
+      return true;
+    }
+    const { live, memory: { blocks } } = this.run;
+    const order = blocksInOrder(live, blocks);
+    if (order.length === 0) return true;
+    if (event.key === 'Enter') {
+      this.select(this.focused);
+      return true;
+    }
+    const at = this.focused === null ? -1 : order.indexOf(this.focused);
+    const far = 20;
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - far, ArrowDown: at + far, Home: 0, End: order.length - 1 }[event.key] ?? at;
+    this.focused = order[Math.max(0, Math.min(order.length - 1, to))];
+    const line = blockLine(this.app, this.run, this.focused);
+    this.say(`Block ${count(order.indexOf(this.focused) + 1)} of ${count(order.length)}: ${line.size} ${line.state}, ${line.label}, ${line.request}, ${line.age}, at ${line.address}`);
+    if (this.isPrimary) this.app.store.set({ block: this.focused });
+    this.reveal(this.focused);
+    return true;
+  }
+}

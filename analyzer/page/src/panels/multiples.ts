@@ -1,0 +1,58 @@
+// Several inputs side by side: a small curve each, with one cursor over all. A click on a name shows its details below.
+import type { App } from '../app';
+import type { View } from '../view/state';
+import { bytesOrUnknown } from '../view/format';
+import { h, panel } from '../view/dom';
+import { Curve } from './curve';
+
+export class Multiples {
+  readonly element: HTMLElement;
+  private readonly cells: { index: number; cell: HTMLElement; button: HTMLButtonElement; curve: Curve | null }[] = [];
+
+  constructor(private readonly app: App) {
+    const grid = h('div', { class: 'multiples' });
+    app.doc.inputs.forEach((input, index) => {
+      const name = input.rank === null ? input.name : `rank ${input.rank}: ${input.name}`;
+      const button = h('button', { type: 'button', class: 'link', onclick: () => this.choose(index) }, name);
+      const cell = h('figure', {}, h('figcaption', {}, button,
+        h('span', { class: `badge ${input.explanation.verdict}` }, input.explanation.verdict),
+        h('span', { class: 'faint' }, `peak reserved ${bytesOrUnknown(input.explanation.peak.reserved_bytes)}`)));
+      const entry: (typeof this.cells)[number] = { index, cell, button, curve: null };
+      this.cells.push(entry);
+      grid.appendChild(cell);
+      const run = app.observedIndex(index);
+      if (run !== null)
+        void app.loadRun(run).then((data) => {
+          entry.curve = new Curve(app, data, index, 120, () => app.theme.faint, true);
+          cell.appendChild(entry.curve.element);
+          entry.curve.fit();
+          entry.curve.redraw();
+        });
+    });
+    this.element = panel(`${app.doc.inputs.length} inputs`, { id: 'inputs' }, grid);
+    this.mark();
+  }
+
+  private choose(index: number): void {
+    const run = this.app.observedIndex(index);
+    const moment = run === null ? 0 : this.app.doc.runs[run].verdict_moment;
+    this.app.store.set({
+      input: index, moment, from: null, to: null, block: null, cause: null, pin: null, stack: null, run: null, overlays: [] }, 'jump');
+  }
+
+  onFrame(changed: Set<keyof View>): void {
+    if (changed.has('input')) this.mark();
+    const isAll = ['from', 'to', 'axis', 'theme'].some((key) => changed.has(key as keyof View));
+    for (const { curve } of this.cells) {
+      if (isAll) curve?.redraw();
+      else if (changed.has('moment')) curve?.moveMarker();
+    }
+  }
+
+  private mark(): void {
+    for (const { index, cell, button } of this.cells) {
+      cell.classList.toggle('chosen', index === this.app.view.input);
+      button.setAttribute('aria-pressed', String(index === this.app.view.input));
+    }
+  }
+}

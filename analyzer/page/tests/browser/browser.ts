@@ -1,0 +1,54 @@
+// Opens pages in Chromium as a reader does: from a file. Whatever is asked of a network is refused and kept, and so is what
+// the console says.
+import { existsSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+
+export const kChromium = process.env.ASHLAR_CHROMIUM ?? '/usr/bin/chromium';
+
+export function launch(): Promise<Browser> {
+  if (!existsSync(kChromium)) throw new Error(`no browser at ${kChromium}: apt-get install chromium, or set ASHLAR_CHROMIUM`);
+  return chromium.launch({ executablePath: kChromium, args: ['--no-sandbox', '--disable-gpu'] });
+}
+
+export interface Opened {
+  page: Page;
+  requests: string[]; // beyond the file itself
+  problems: string[]; // errors and warnings of the console, and exceptions
+  close(): Promise<void>;
+}
+
+export interface OpenOptions extends BrowserContextOptions {
+  hash?: string;
+  readyFor?: 'curves' | 'map' | 'all';
+}
+
+export async function open(browser: Browser, file: string, options: OpenOptions = {}): Promise<Opened> {
+  const { hash = '', readyFor = 'all', ...rest } = options;
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...rest });
+  const page = await context.newPage();
+  const requests: string[] = [];
+  const problems: string[] = [];
+  const url = pathToFileURL(file).href;
+  page.on('request', (request) => {
+    if (request.url().split('#')[0] !== url && !/^(data|blob):/.test(request.url())) requests.push(request.url());
+  });
+  await context.route(/^(?!file:|data:|blob:)/, (route) => route.abort());
+  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) problems.push(message.text()); });
+  page.on('pageerror', (error) => problems.push(error.message));
+  await page.goto(url + hash);
+  await waitReady(page, readyFor);
+  return { page, requests, problems, close: () => context.close() };
+}
+
+export async function waitReady(page: Page, state: 'curves' | 'map' | 'all' = 'all'): Promise<void> {
+  const states = ['curves', 'map', 'all'];
+  const wanted = states.slice(states.indexOf(state));
+  await page.waitForFunction((names) => names.includes(document.documentElement.dataset.ready ?? ''), wanted, { timeout: 60000 });
+}
+
+// Until the view has come to rest and what follows it is drawn.
+export async function settle(page: Page): Promise<void> {
+  await page.waitForTimeout(260);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}

@@ -1,0 +1,146 @@
+// The model against slow and plain counts over a random program: curves, live sets, segments, holes, holders.
+import { describe, expect, it } from 'vitest';
+import { Blobs } from '../../src/document/load';
+import { columnBounds, columnRanges } from '../../src/model/columns_of_pixels';
+import { findHoles } from '../../src/model/holes';
+import { frameTree, sumHolders } from '../../src/model/holders';
+import { LiveSet } from '../../src/model/live_set';
+import { hit, layOut } from '../../src/model/map_layout';
+import { RunData } from '../../src/model/run_data';
+import { slotOf } from '../../src/model/segments';
+import { Series } from '../../src/model/series';
+import { makeDocument, random } from '../made_document';
+
+async function made(events: number, seed: number) {
+  const { doc, blobs, blocks, segments, moments } = makeDocument(events, seed);
+  const data = await RunData.load(0, doc.runs[0], new Blobs((blob) => blobs[blob]));
+  const memory = (await data.memoryOf())!;
+  return { doc, data, memory, live: new LiveSet(memory.blocks, data.count), blocks, segments, moments };
+}
+
+const inUse = (blocks: { alloc: number; done: number }[], m: number): number[] =>
+  blocks.flatMap((block, i) => (block.alloc <= m && m < block.done ? [i] : []));
+
+describe('live set', () => {
+  it('holds the blocks in use wherever it goes, near and far', async () => {
+    const { live, blocks, moments } = await made(40000, 3);
+    const next = random(5);
+    let m = 0;
+    for (let i = 0; i < 60; ++i) {
+      m = next() < 0.3 ? Math.floor(next() * moments) : Math.max(0, Math.min(moments - 1, m + Math.floor((next() - 0.5) * 300)));
+      live.moveTo(m);
+      expect([...live.list.slice(0, live.count)].sort((a, b) => a - b)).toEqual(inUse(blocks, m));
+    }
+  });
+});
+
+describe('accounting', () => {
+  it('sums to what is reserved, and stranded bytes are the holes of segments in use', async () => {
+    const { data, memory, live, blocks, segments, moments } = await made(6000, 9);
+    for (const m of [0, 1, 500, 3100, moments - 1]) {
+      live.moveTo(m);
+      const standing = memory.segments.at(m);
+      const used = new Map<number, number>();
+      for (const i of inUse(blocks, m)) used.set(blocks[i].segment, (used.get(blocks[i].segment) ?? 0) + blocks[i].size);
+      const stranded = [...used].reduce((sum, [segment, bytes]) => sum + segments[segment].size - bytes, 0);
+      expect(findHoles(live, memory.blocks, memory.segments, standing, () => false).stranded).toBe(stranded);
+      const parts = data.parts(m);
+      expect(parts.stranded).toBe(stranded);
+      expect(parts.live! + parts.rounding! + parts.pending + parts.stranded + parts.whole_free + parts.private_free).toBe(parts.reserved);
+      expect(parts.reserved).toBe(segments.filter((s) => s.begin <= m && m < s.end).reduce((sum, s) => sum + s.size, 0));
+    }
+  });
+
+  it('charges a hole between two blocks inversely to their sizes', () => {
+    const table = {
+      address: [100, 130], size: [10, 30], count: 2, alloc: new Int32Array(2), freed: Int32Array.of(9, 9), done: Int32Array.of(9, 9) };
+    const live = { list: Uint32Array.of(1, 0), count: 2, moment: 0 };
+    const standing = { from: 0, to: 9, segment: Int32Array.of(0), address: Float64Array.of(90), size: Float64Array.of(80) };
+    const holes = findHoles(live as never, table as never, { pool: [0] } as never, standing, () => false);
+    // 90..100 is the lower block's; 110..130 is 15 : 5; 160..170 is the upper block's.
+    expect([...holes.blame]).toEqual([25, 15]);
+    expect(holes.stranded).toBe(40);
+  });
+});
+
+describe('holders', () => {
+  it('sum live bytes by line, and the tree has the same bytes at its root and its leaves', async () => {
+    const { doc, data, memory, live, blocks, moments } = await made(5000, 11);
+    for (const m of [700, 4000, moments - 1]) {
+      live.moveTo(m);
+      const truth = new Map<string, number>();
+      let all = 0;
+      for (const block of blocks)
+        if (block.alloc <= m && m < block.freed) {
+          const label = doc.inputs[0].stacks.labels[block.stack];
+          truth.set(label, (truth.get(label) ?? 0) + block.size);
+          all += block.size;
+        }
+      const rows = sumHolders(live, memory.blocks, data, doc.inputs[0], 'line', () => null);
+      expect(new Map(rows.map((row) => [row.label, row.bytes]))).toEqual(truth);
+      const tree = frameTree(live, memory.blocks, doc.inputs[0]);
+      expect(tree.bytes).toBe(all);
+      const main = tree.children.get('train.py:3 main')!;
+      expect([...main.children.values()].reduce((sum, child) => sum + child.bytes, 0)).toBe(all);
+    }
+  });
+});
+
+describe('series', () => {
+  it('gives the least and greatest of any range', () => {
+    const next = random(17);
+    const values = Float64Array.from({ length: 70000 }, () => Math.floor(next() * 1e6));
+    const series = new Series(values);
+    expect(series.levels.length).toBeGreaterThanOrEqual(2);
+    for (let i = 0; i < 400; ++i) {
+      const begin = Math.floor(next() * values.length);
+      const end = Math.min(values.length, begin + 1 + Math.floor(next() ** 4 * values.length));
+      let [low, high] = [Infinity, -Infinity];
+      for (let k = begin; k < end; ++k) [low, high] = [Math.min(low, values[k]), Math.max(high, values[k])];
+      series.range(begin, end);
+      expect([series.low, series.high]).toEqual([low, high]);
+    }
+  });
+
+  it('gives each pixel column what a step function has there', () => {
+    const next = random(23);
+    const places = new Float64Array(3000);
+    for (let i = 1; i < places.length; ++i) places[i] = places[i - 1] + Math.floor(next() * 3);
+    const values = Float64Array.from(places, () => Math.floor(next() * 1000));
+    const series = new Series(values);
+    for (const [from, to] of [[0, places[2999]], [100, 130], [2000.5, 2001.25]]) {
+      const columns = 97;
+      const bounds = new Int32Array(columns + 1);
+      const [low, high] = [new Float64Array(columns), new Float64Array(columns)];
+      columnBounds(places, from, to, columns, bounds);
+      columnRanges(series, bounds, columns, values.length, low, high);
+      for (let c = 0; c < columns; ++c) {
+        const [left, right] = [from + ((to - from) * c) / columns, from + ((to - from) * (c + 1)) / columns];
+        const seen: number[] = [];
+        for (let i = 0; i < places.length; ++i) {
+          const isBefore = places[i] < left && (i + 1 === places.length || places[i + 1] >= left);
+          if (isBefore || (places[i] >= left && places[i] < right)) seen.push(values[i]);
+        }
+        if (seen.length === 0) continue;
+        expect([low[c], high[c]]).toEqual([Math.min(...seen), Math.max(...seen)]);
+      }
+    }
+  });
+});
+
+describe('map', () => {
+  it('finds at a pixel the address that is painted there, in both layouts', async () => {
+    const { memory, moments } = await made(3000, 31);
+    const standing = memory.segments.at(moments - 1);
+    for (const kind of ['scale', 'rows'] as const) {
+      const layout = layOut(standing, kind, 640, 200 * 2 ** 20, 20);
+      for (let slot = 0; slot < standing.segment.length; ++slot)
+        for (const share of [0, 0.3, 0.99]) {
+          const found = hit(layout, Math.floor(layout.begin[slot] + share * layout.pixels[slot]));
+          expect(found?.slot).toBe(slot);
+          expect(Math.abs(found!.offset - share * standing.size[slot])).toBeLessThan(2 / layout.perByte[slot]);
+          expect(slotOf(standing, standing.address[slot] + found!.offset)).toBe(slot);
+        }
+    }
+  });
+});

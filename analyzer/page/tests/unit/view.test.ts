@@ -1,0 +1,85 @@
+// Figures, the address of a view, and columns.
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { decodeColumn } from '../../src/document/columns';
+import { unpack } from '../../src/document/load';
+import type { Outcome } from '../../src/document/types';
+import { clampWindow, zoomAt } from '../../src/panels/curve_input';
+import { firstEnough } from '../../src/panels/cards';
+import { byteTicks, bytes, count } from '../../src/view/format';
+import { fromHash, kStart, toHash, type View } from '../../src/view/state';
+
+describe('figures', () => {
+  it('are those of the texts', () => {
+    expect(bytes(0)).toBe('0 B');
+    expect(bytes(1023)).toBe('1023 B');
+    expect(bytes(669021184)).toBe('638.03 MiB');
+    expect(bytes(-(2 ** 30))).toBe('-1.00 GiB');
+    expect(count(1234567)).toBe('1,234,567');
+    expect(count(12)).toBe('12');
+  });
+
+  it('make ticks of whole units', () => {
+    expect(byteTicks(5 * 2 ** 30, 6)).toEqual([0, 1, 2, 3, 4, 5].map((i) => i * 2 ** 30));
+  });
+});
+
+describe('the address', () => {
+  const view: View = {
+    ...kStart, moment: 812, from: 3.5, to: 90, colour: 'age', run: 4, overlays: [2, 4], block: 7, stack: 'a=b&c#d.py:3 f', pins: true, search: 'x y', theme: 'dark' };
+
+  it('brings every part of a view back', () => {
+    expect(fromHash(toHash(view, kStart), kStart)).toEqual(view);
+    expect(toHash(kStart, kStart)).toBe('');
+    const start = { ...kStart, moment: 99, overlays: [1] };
+    for (const part of [{ moment: 0 }, { overlays: [] }, { block: null }]) {
+      const there = { ...start, ...part };
+      expect(fromHash(toHash(there, start), start)).toEqual(there);
+    }
+  });
+
+  it('leaves what a broken one does not tell', () => {
+    for (const hash of ['#', '#m', '#m=%', '#=3', '#m=-4&c=purple&x=9', '#a=NaN&o=x.y', 'rubbish'])
+      expect(() => fromHash(hash, kStart)).not.toThrow();
+    expect(fromHash('#m=-4&c=purple', kStart)).toEqual({ ...kStart, moment: 0 });
+  });
+});
+
+describe('windows', () => {
+  it('stay inside the whole', () => {
+    const whole = { from: 0, to: 100 };
+    expect(clampWindow({ from: -20, to: 20 }, whole)).toEqual({ from: 0, to: 40 });
+    expect(clampWindow({ from: 90, to: 130 }, whole)).toEqual({ from: 60, to: 100 });
+    expect(clampWindow({ from: -50, to: 400 }, whole)).toEqual(whole);
+    expect(clampWindow(zoomAt({ from: 0, to: 100 }, 50, 1e-9), whole).to - 50).toBeLessThan(2.1);
+  });
+});
+
+describe('columns', () => {
+  const ofBytes = (array: ArrayBufferView): ArrayBuffer => array.buffer.slice(0) as ArrayBuffer;
+  it('are base + scale * raw, summed where they are differences', () => {
+    const plain = { blob: 0, offset: 0, base: 0, scale: 1, delta: false };
+    expect([...decodeColumn({ ...plain, type: 'u16', count: 3 }, ofBytes(Uint16Array.of(1, 2, 65535)))]).toEqual([1, 2, 65535]);
+    expect([...decodeColumn({ ...plain, type: 'u8', count: 3, base: 10, scale: 512 }, ofBytes(Uint8Array.of(0, 1, 255)))])
+      .toEqual([10, 522, 130570]);
+    expect([...decodeColumn({ ...plain, type: 'i32', count: 4, delta: true, base: 5 }, ofBytes(Int32Array.of(-1, 1, 1, 1)))]).toEqual([4, 5, 6, 7]);
+    expect([...decodeColumn({ ...plain, type: 'u32', count: 3, delta: true }, ofBytes(Uint32Array.of(3, 0xffffffff, 5)))]).toEqual([3, 2, 7]);
+    expect([...decodeColumn({ ...plain, type: 'f64', count: 2, offset: 8 }, ofBytes(Float64Array.of(1, 2 ** 52, 3)))]).toEqual([2 ** 52, 3]);
+  });
+
+  it('come out of gzip in base64', async () => {
+    const data = Uint8Array.from({ length: 5000 }, (_, i) => i % 251);
+    expect(new Uint8Array(await unpack(gzipSync(data).toString('base64')))).toEqual(data);
+  });
+});
+
+describe('cards', () => {
+  it('the first that is enough is the smallest, under the plainest setting', () => {
+    const no: Outcome = { conf: '', fits: false, headroom_bytes: null, retries: 0, failed_step: 1, failed_at: 'step 1' };
+    const yes: Outcome = { ...no, fits: true, headroom_bytes: 5 };
+    const card = (name: string, a: Outcome, b: Outcome | null, c: Outcome | null) =>
+      ({ card: name, total_bytes: 1, allocator_bytes: 1, default: a, expandable: b, best_found: c });
+    expect(firstEnough([card('A', no, null, null), card('B', no, yes, yes), card('C', yes, yes, yes)])).toMatchObject({ card: { card: 'B' }, how: 'expandable_segments:True' });
+    expect(firstEnough([card('A', no, null, null)])).toBeNull();
+  });
+});
