@@ -8,9 +8,7 @@
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/event_log.h"
-#include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
-#include "analyzer/timeline/observed.h"
 
 namespace ashlar::answers {
 namespace {
@@ -85,14 +83,12 @@ absl::StatusOr<ReplayAnswer> ReplaySnapshot(const trace::Snapshot& snapshot, con
   const absl::StatusOr<replay::RecordedReplay> recorded =
       replay::ReplayAsRecorded(snapshot, *device, settings.overrides);
   if (!recorded.ok()) return recorded.status();
-  const absl::StatusOr<timeline::Timeline> observed =
-      timeline::MakeObservedTimeline(snapshot, *device, replay::SizeRuleOf(recorded->options));
   const std::string source = DescribeSource(snapshot, *device);
   const bool is_cold = mode.is_cold || mode.logs_events;
   absl::StatusOr<ReplayAnswer> out =
       is_cold ? ColdAnswer(*recorded, settings, mode, source) : WarmAnswer(*recorded, source);
   if (!out.ok()) return out;
-  if (observed.ok()) out->recorded_peak_reserved_bytes = observed->reserved_peak().bytes;
+  out->recorded_peak_reserved_bytes = recorded->observed.reserved_peak().bytes;
   out->notes.push_back({"replayed_as", recorded->guess, 1});
   out->notes.insert(out->notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;

@@ -7,11 +7,8 @@
 #include "allocator/base/units.h"
 #include "analyzer/answers/picture/placed_sink.h"
 #include "analyzer/replay/ample_memory.h"
-#include "analyzer/replay/calls_program.h"
-#include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/timeline/missing_actions.h"
-#include "analyzer/timeline/observed.h"
 
 namespace ashlar::answers {
 namespace {
@@ -21,13 +18,6 @@ namespace {
 CountSpan RetriesOf(const ObservedRun& run) {
   const std::uint64_t ooms = run.timeline.oom_events().size();
   return {run.recorded.options.throw_on_cudamalloc_oom ? 0 : ooms, ooms + run.recorded.program.maybe_releases};
-}
-
-// Of the allocator that was recorded, whatever it is replayed as.
-timeline::BlockSizeRule SizeRuleOf(const trace::Snapshot& snapshot, const policy::Options& replayed_as) {
-  if (trace::RecordsDeviceCalls(snapshot)) return replay::CallsSizeRule();
-  const absl::StatusOr<policy::Options> as_recorded = replay::RecordedOptions(snapshot, replayed_as.compat);
-  return replay::SizeRuleOf(as_recorded.ok() ? *as_recorded : replayed_as);
 }
 
 // The ids of failed requests are freed by nobody; what else names them is ignored by every replay.
@@ -121,11 +111,8 @@ absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, con
   Tell(settings, "replaying as recorded");
   absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, settings.overrides);
   if (!recorded.ok()) return recorded.status();
-  Tell(settings, "building the timeline");
-  absl::StatusOr<timeline::Timeline> observed =
-      timeline::MakeObservedTimeline(snapshot, *device, SizeRuleOf(snapshot, recorded->options));
-  if (!observed.ok()) return observed.status();
-  return ObservedRun{*device, *std::move(recorded), *std::move(observed)};
+  timeline::Timeline observed = std::exchange(recorded->observed, {});
+  return ObservedRun{*device, *std::move(recorded), std::move(observed)};
 }
 
 absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings,

@@ -1,11 +1,21 @@
-// The sink of a warm replay. It keeps the timeline of the decisions and the segment decisions of the request under way,
-// and tells the device what was done and refused.
+// The sink of a warm replay. It keeps the segment decisions of the request under way and, where asked for, the timeline
+// of all decisions, and tells the device what was done and refused.
+//
+//   DecisionSink sink(program.start, device, /*keeps_timeline=*/false);
+//   sink.Watch(allocator);                  // until allocator.SetSink(nullptr)
+//
+// Without a timeline it is told what is decided behind the allocator's lock: segments, frees that waited, refusals.
+// What the cache serves on its own goes unseen, as it touches neither. Not thread-safe.
 #ifndef ASHLAR_ANALYZER_REPLAY_DECISION_SINK_H_
 #define ASHLAR_ANALYZER_REPLAY_DECISION_SINK_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "allocator/core/caching_allocator.h"
 #include "allocator/trace/sink.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/replay/timeline_sink.h"
@@ -15,22 +25,49 @@ namespace ashlar::replay {
 
 class DecisionSink final : public trace::EventSink {
  public:
-  DecisionSink(const timeline::StartState& start, RecordedDevice& device) : timeline_(start), device_(device) {}
+  DecisionSink(const timeline::StartState& start, RecordedDevice& device, bool keeps_timeline) : device_(device) {
+    if (keeps_timeline) timeline_.emplace(start);
+  }
+
+  void Watch(core::CachingAllocator& allocator) {
+    if (timeline_.has_value()) {
+      allocator.SetSink(this);
+    } else {
+      allocator.AddSink(this, &no_journals_);
+    }
+  }
+
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override {
     if (IsSegmentEvent(event.action)) decisions.push_back(DecisionOf(event));
     device_.Saw(event);
-    timeline_.OnEvent(event, block_size_bytes);
+    if (timeline_.has_value()) timeline_->OnEvent(event, block_size_bytes);
   }
   void OnFact(const trace::AnyFact& fact) override {
     if (trace::IsAny<trace::fact::GrowthRefused>(fact)) device_.SawRefusal();
   }
-  TimelineSink& timeline() { return timeline_; }
+
+  // Where the requests from now on came from.
+  void SetOrigin(trace::StackId stack, std::int64_t time_us) {
+    if (timeline_.has_value()) timeline_->SetOrigin(stack, time_us);
+  }
+
+  // Empty where none was to be kept.
+  absl::StatusOr<timeline::Timeline> Finish() {
+    return timeline_.has_value() ? timeline_->Finish() : timeline::Timeline();
+  }
 
   std::vector<SegmentDecision> decisions;
 
  private:
-  TimelineSink timeline_;
+  class NoJournals final : public core::JournalKeeper {
+   public:
+    core::Journal* JournalOf(std::size_t) override { return nullptr; }
+    void OnStill() override {}
+  };
+
+  std::optional<TimelineSink> timeline_;
   RecordedDevice& device_;
+  NoJournals no_journals_;
 };
 
 }  // namespace ashlar::replay

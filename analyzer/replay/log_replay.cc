@@ -38,7 +38,7 @@ class LogReplayer {
         facts_(snapshot.recording->facts),
         reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
         allocator_(&device_, WithReserve(options, reservations_)),
-        sink_(program.start, device_) {
+        sink_(program.start, device_, hints.keeps_timeline) {
     allocator_.SetFailureReports(false);
     FindCompletions();
   }
@@ -46,7 +46,7 @@ class LogReplayer {
   absl::StatusOr<WarmReplay> Run() {
     if (snapshot_.recording->limit_bytes.has_value()) allocator_.SetMemoryLimit(snapshot_.recording->limit_bytes);
     if (absl::Status status = Restore(); !status.ok()) return status;
-    allocator_.SetSink(&sink_);
+    sink_.Watch(allocator_);
     while (HasFact() || next_event_ < events_.size()) Step();
     return FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
   }
@@ -105,7 +105,7 @@ class LogReplayer {
     }
     if (!HasFact()) {
       const Event& event = events_[next_event_];
-      sink_.timeline().SetOrigin(event.stack, event.time_us);
+      sink_.SetOrigin(event.stack, event.time_us);
       if (event.action == Action::kFreeRequested) return Free();
       if (event.action == Action::kFreeCompleted) {
         ++next_event_;
@@ -163,7 +163,7 @@ class LogReplayer {
 
   void SetOriginOfNext() {
     if (next_event_ >= events_.size()) return;
-    sink_.timeline().SetOrigin(events_[next_event_].stack, events_[next_event_].time_us);
+    sink_.SetOrigin(events_[next_event_].stack, events_[next_event_].time_us);
   }
 
   void SetUsers(PoolId pool, std::uint64_t users) {
@@ -269,7 +269,7 @@ class LogReplayer {
     const PoolId pool = asked.has_value() ? asked->pool : event.pool.value_or(PoolId{});
     const Stream stream = asked.has_value() ? asked->stream : event.stream;
     const bool is_oom = event.action == Action::kOom;
-    sink_.timeline().SetOrigin(event.stack, event.time_us);
+    sink_.SetOrigin(event.stack, event.time_us);
     device_.BeginLogged(std::move(script), is_oom ? std::optional(event.address) : std::nullopt);
     core::Block* block = Ask(event.size_bytes, stream, pool, is_missed);
     const std::uint64_t address = block != nullptr ? block->address : 0;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/replay/calls_program.h"
 #include "analyzer/replay/recorded_options.h"
+#include "analyzer/timeline/observed.h"
 
 namespace ashlar::replay {
 namespace {
@@ -92,9 +93,10 @@ absl::StatusOr<RecordedReplay> CallsAsRecorded(const trace::Snapshot& snapshot, 
   absl::StatusOr<policy::Options> options =
       policy::ParseConf(overrides.conf.value_or(""), compat, policy::Keys::kAshlar);
   if (!options.ok()) return options.status();
-  WarmReplay none{{}, timeline::Timeline({}), {}, {}};
-  return RecordedReplay{*std::move(options), MakeCallsProgram(snapshot, device), std::move(none),
-                        "device calls: no allocator to replay"};
+  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(snapshot, device, CallsSizeRule());
+  if (!observed.ok()) return observed.status();
+  return RecordedReplay{*std::move(options), MakeCallsProgram(snapshot, device), WarmReplay{},
+                        "device calls: no allocator to replay", *std::move(observed)};
 }
 
 // The time of the last request that failed; nullopt where none did.
@@ -152,16 +154,17 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
   if (!options.ok()) return options.status();
   // The recorded settings decide how the recorded blocks are read, whatever is replayed.
   const absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
-  absl::StatusOr<SnapshotProgram> program =
-      MakeProgram(snapshot, device, SizeRuleOf(recorded.ok() ? *recorded : *options));
-  if (!program.ok()) return program.status();
+  absl::StatusOr<ObservedProgram> made =
+      ObserveProgram(snapshot, device, SizeRuleOf(recorded.ok() ? *recorded : *options));
+  if (!made.ok()) return made.status();
   WarmReplayHints hints;
+  hints.keeps_timeline = overrides.keeps_timeline;
   if (snapshot.recording.has_value()) hints.device_total_bytes = snapshot.recording->device_total_bytes;
   std::optional<WarmReplay> best;
   policy::FreeOrder best_order = options->free_order;
   for (const policy::FreeOrder order : OrdersToTry(snapshot, *options, overrides)) {
     options->free_order = order;
-    absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, *program, *options, hints);
+    absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, made->program, *options, hints);
     if (!warm.ok()) return warm.status();
     const bool is_exact = warm->fidelity.matched == warm->fidelity.total;
     if (!best.has_value() || warm->fidelity.matched > best->fidelity.matched) {
@@ -176,7 +179,8 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
     options->compat = CompatOfOrder(best_order);
   }
   std::string guess = GuessSentence(snapshot, *options, overrides, best->fidelity.total > 0);
-  return RecordedReplay{*std::move(options), *std::move(program), *std::move(best), std::move(guess)};
+  return RecordedReplay{*std::move(options), std::move(made->program), *std::move(best), std::move(guess),
+                        std::move(made->observed)};
 }
 
 }  // namespace ashlar::replay

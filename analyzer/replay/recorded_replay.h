@@ -22,13 +22,15 @@ struct ReplayOverrides {
   std::optional<policy::Compat> compat;
   std::optional<policy::FreeOrder> free_order;
   std::optional<std::string> conf;  // instead of the recorded settings
+  bool keeps_timeline = false;      // of the replay: WarmReplayHints::keeps_timeline
 };
 
 struct RecordedReplay {
   policy::Options options;
   SnapshotProgram program;
   WarmReplay warm;
-  std::string guess;  // one sentence: the version, the order, and what spoke for them
+  std::string guess;            // one sentence: the version, the order, and what spoke for them
+  timeline::Timeline observed;  // what was recorded, which the program was made with
 };
 
 absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,

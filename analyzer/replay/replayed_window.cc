@@ -9,6 +9,20 @@
 #include "analyzer/timeline/rewind.h"
 
 namespace ashlar::replay {
+namespace {
+
+timeline::State StateOf(const core::CachingAllocator& allocator, int device) {
+  timeline::State out{.device = device, .segments = {}};
+  const core::Inspection inspection(allocator);
+  inspection.WhileStill([&] {
+    for (const trace::SnapshotSegment& segment : inspection.SegmentsNow()) {
+      out.segments.push_back(timeline::StateSegmentOf(segment));
+    }
+  });
+  return out;
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<core::Block*>> RestoreWindow(const SnapshotProgram& program,
                                                         const Reservations& reservations,
@@ -25,9 +39,9 @@ absl::StatusOr<WarmReplay> FinishWindow(const trace::Snapshot& snapshot, const S
                                         RecordedDevice& device, Fidelity fidelity, core::CachingAllocator& allocator,
                                         DecisionSink& sink) {
   allocator.SetSink(nullptr);
-  absl::StatusOr<timeline::Timeline> made = sink.timeline().Finish();
+  absl::StatusOr<timeline::Timeline> made = sink.Finish();
   if (!made.ok()) return made.status();
-  const absl::Status final_state = timeline::CheckAgainstFinalState(made->StateAt(made->last_event()), snapshot);
+  const absl::Status final_state = timeline::CheckAgainstFinalState(StateOf(allocator, program.device), snapshot);
   fidelity.final_state_matches = final_state.ok();
   fidelity.final_state_difference = std::string(final_state.message());
   fidelity.tails_inferred = program.start.inferred_tails;

@@ -29,7 +29,7 @@ class ProgramMaker {
   // `facts`: what our own recordings say besides, where this is one; else nullptr.
   ProgramMaker(const std::vector<Event>& events, const timeline::Timeline& observed,
                const std::vector<trace::Fact>* facts)
-      : events_(events), has_facts_(facts != nullptr) {
+      : events_(events), observed_(observed), has_facts_(facts != nullptr) {
     if (facts != nullptr) {
       is_fact_before_.assign(events.size() + 1, false);
       for (const trace::Fact& fact : *facts) {
@@ -42,9 +42,6 @@ class ProgramMaker {
           emptied_before_[fact.event] = emptied->pool;
         }
       }
-    }
-    for (const timeline::BlockSpan& block : observed.blocks()) {
-      if (block.alloc_event >= 0 && !block.pool.IsDefault()) private_pools_[block.alloc_event] = block.pool;
     }
     FindCompletions();
   }
@@ -242,10 +239,11 @@ class ProgramMaker {
   // The pool an allocation went to: as recorded, else the one whose segment holds its address.
   PoolId PoolOf(std::size_t i) {
     if (events_[i].pool.has_value()) return *events_[i].pool;
-    const auto it = private_pools_.find(static_cast<std::int64_t>(i));
-    if (it == private_pools_.end()) return PoolId{};
-    ++program_.pools_from_addresses;
-    return it->second;
+    const auto blocks = observed_.blocks();  // in the order of their allocations, as these calls are
+    while (blocks[next_block_].alloc_event < static_cast<std::int64_t>(i)) ++next_block_;
+    const PoolId pool = blocks[next_block_].pool;
+    if (!pool.IsDefault()) ++program_.pools_from_addresses;
+    return pool;
   }
 
   std::uint16_t PoolIndex(PoolId pool) {
@@ -260,6 +258,7 @@ class ProgramMaker {
   }
 
   const std::vector<Event>& events_;
+  const timeline::Timeline& observed_;
   const bool has_facts_;
   std::vector<bool> is_fact_before_ = {};                    // index = event
   absl::flat_hash_map<std::size_t, PoolId> emptied_before_;  // event -> what a call of these emptied
@@ -269,7 +268,7 @@ class ProgramMaker {
   std::int64_t grown_from_ = 0;  // the segments_from_ that has_grown_ is about
   std::size_t looked_to_ = 0;
   bool has_grown_ = false;
-  absl::flat_hash_map<std::int64_t, PoolId> private_pools_;            // allocation's event -> its pool
+  std::size_t next_block_ = 0;  // of observed_: the block of the allocation under way, or one before it
   absl::flat_hash_map<std::uint64_t, std::uint32_t> ids_;              // block address -> the last id placed there
   absl::flat_hash_map<std::size_t, std::size_t> completions_;          // event of a free -> event that completes it
   absl::flat_hash_map<std::uint64_t, std::size_t> first_completions_;  // address -> of a free before the window
@@ -308,17 +307,14 @@ void CutAtReservations(const std::vector<trace::ReservedRange>& reservations, ti
 }
 
 // As the recording says, else what its events lead back to.
-absl::StatusOr<timeline::StartState> FirstState(const trace::Snapshot& snapshot, int device,
-                                                const timeline::BlockSizeRule& rule) {
+timeline::StartState FirstState(const trace::Snapshot& snapshot, int device, timeline::StartState rewound) {
   const trace::RecordedStart* recorded = StartOf(snapshot, device);
-  if (recorded == nullptr || !recorded->has_segments) {
-    absl::StatusOr<timeline::StartState> start = timeline::Rewind(snapshot, device, rule);
-    if (start.ok() && recorded != nullptr) {
-      std::vector<trace::ReservedRange> ascending = recorded->reservations;
-      std::sort(ascending.begin(), ascending.end());
-      CutAtReservations(ascending, *start);
-    }
-    return start;
+  if (recorded == nullptr) return rewound;
+  if (!recorded->has_segments) {
+    std::vector<trace::ReservedRange> ascending = recorded->reservations;
+    std::sort(ascending.begin(), ascending.end());
+    CutAtReservations(ascending, rewound);
+    return rewound;
   }
   timeline::StartState out;
   out.device = device;
@@ -332,15 +328,22 @@ absl::StatusOr<timeline::StartState> FirstState(const trace::Snapshot& snapshot,
 
 }  // namespace
 
+absl::StatusOr<ObservedProgram> ObserveProgram(const trace::Snapshot& snapshot, int device,
+                                               const timeline::BlockSizeRule& rule) {
+  absl::StatusOr<timeline::ObservedTrace> trace = timeline::ObserveTrace(snapshot, device, rule);
+  if (!trace.ok()) return trace.status();
+  const bool has_facts = snapshot.recording.has_value() && snapshot.recording->device == device;
+  ProgramMaker maker(timeline::EventsOf(snapshot, device), trace->timeline,
+                     has_facts ? &snapshot.recording->facts : nullptr);
+  SnapshotProgram program = maker.Make(FirstState(snapshot, device, std::move(trace->start)));
+  return ObservedProgram{std::move(program), std::move(trace->timeline)};
+}
+
 absl::StatusOr<SnapshotProgram> MakeProgram(const trace::Snapshot& snapshot, int device,
                                             const timeline::BlockSizeRule& rule) {
-  absl::StatusOr<timeline::StartState> start = FirstState(snapshot, device, rule);
-  if (!start.ok()) return start.status();
-  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(snapshot, device, rule);
+  absl::StatusOr<ObservedProgram> observed = ObserveProgram(snapshot, device, rule);
   if (!observed.ok()) return observed.status();
-  const bool has_facts = snapshot.recording.has_value() && snapshot.recording->device == device;
-  return ProgramMaker(timeline::EventsOf(snapshot, device), *observed, has_facts ? &snapshot.recording->facts : nullptr)
-      .Make(*std::move(start));
+  return std::move(observed->program);
 }
 
 }  // namespace ashlar::replay

@@ -22,6 +22,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/timeline/block_size_rule.h"
 #include "analyzer/timeline/start_state.h"
+#include "analyzer/timeline/timeline.h"
 
 namespace ashlar::replay {
 
@@ -60,6 +61,14 @@ struct SnapshotProgram {
 // FailedPrecondition when the device's trace and segments contradict each other.
 absl::StatusOr<SnapshotProgram> MakeProgram(const trace::Snapshot& snapshot, int device,
                                             const timeline::BlockSizeRule& rule);
+
+// The same, and the timeline that it was made with (timeline/observed.h), so that a trace is rewound once.
+struct ObservedProgram {
+  SnapshotProgram program;
+  timeline::Timeline observed;
+};
+absl::StatusOr<ObservedProgram> ObserveProgram(const trace::Snapshot& snapshot, int device,
+                                               const timeline::BlockSizeRule& rule);
 
 }  // namespace ashlar::replay
 

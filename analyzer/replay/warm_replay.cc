@@ -37,7 +37,7 @@ class WarmReplayer {
         events_(timeline::EventsOf(snapshot, program.device)),
         reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
         allocator_(&device_, WithReserve(options, reservations_)),
-        sink_(program.start, device_) {
+        sink_(program.start, device_, hints.keeps_timeline) {
     allocator_.SetFailureReports(false);
   }
 
@@ -47,7 +47,7 @@ class WarmReplayer {
     if (setup_.ok()) setup_ = Restore();
     if (!setup_.ok()) return setup_;
     MarkGrowthAhead();
-    allocator_.SetSink(&sink_);
+    sink_.Watch(allocator_);
     for (std::size_t i = program_.start_count; i < program_.answers.size(); ++i) Step(i);
     return Finish();
   }
@@ -95,7 +95,7 @@ class WarmReplayer {
   void Step(std::size_t index) {
     const trace::Op& request = program_.requests.requests[index];
     const RecordedAnswer& answer = program_.answers[index];
-    if (answer.event >= 0) sink_.timeline().SetOrigin(EventAt(answer.event).stack, EventAt(answer.event).time_us);
+    if (answer.event >= 0) sink_.SetOrigin(EventAt(answer.event).stack, EventAt(answer.event).time_us);
     switch (request.kind) {
       case OpKind::kAlloc:
         return Allocate(request, answer);

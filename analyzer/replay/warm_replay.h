@@ -30,14 +30,17 @@ namespace ashlar::replay {
 
 struct WarmReplay {
   Fidelity fidelity;
-  timeline::Timeline timeline;
+  timeline::Timeline timeline;  // empty, unless it was to be kept
   core::Stats stats;
   device::DeviceCalls calls;
 };
 
 // What snapshots do not say of the machine they are from.
 struct WarmReplayHints {
-  std::optional<std::uint64_t> device_total_bytes;
+  std::optional<std::uint64_t> device_total_bytes = {};
+  // The replay's decisions as a timeline. Without it the allocator serves from its cache as a program's does, and the
+  // replay is several times as fast; every count is the same.
+  bool keeps_timeline = false;
 };
 
 absl::StatusOr<WarmReplay> RunWarmReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,

@@ -76,7 +76,7 @@ absl::Status CheckAgainstFinalState(const State& state, const trace::Snapshot& s
                                                     Describe(final_lines, i)));
 }
 
-absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
+absl::StatusOr<ObservedTrace> ObserveTrace(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
   absl::StatusOr<RewoundTrace> rewound = RewindTrace(snapshot, device, rule);
   if (!rewound.ok()) return rewound.status();
   TimelineBuilder builder(rewound->start, Maker::kObserved);
@@ -84,13 +84,22 @@ absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, i
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (absl::Status status = builder.Add(events[i], rewound->facts[i]); !status.ok()) return status;
   }
+  std::vector<EventFacts>().swap(rewound->facts);
   for (trace::Note& note : rewound->notes) builder.AddNote(std::move(note));
   absl::StatusOr<Timeline> timeline = builder.Finish();
   if (!timeline.ok()) return timeline.status();
   absl::Status status = CheckAgainstFinalState(timeline->StateAt(timeline->last_event()), snapshot);
+#ifndef NDEBUG
   if (status.ok()) status = timeline->Validate();
+#endif
   if (!status.ok()) return status;
-  return timeline;
+  return ObservedTrace{std::move(rewound->start), *std::move(timeline)};
+}
+
+absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
+  absl::StatusOr<ObservedTrace> observed = ObserveTrace(snapshot, device, rule);
+  if (!observed.ok()) return observed.status();
+  return std::move(observed->timeline);
 }
 
 }  // namespace ashlar::timeline

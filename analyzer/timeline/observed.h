@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/timeline/block_size_rule.h"
+#include "analyzer/timeline/start_state.h"
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::timeline {
@@ -16,6 +17,13 @@ namespace ashlar::timeline {
 // the end of the timeline and the final segments. A device with segments only gives a timeline without events, whose
 // state is the final one.
 absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
+
+// The same, and the state that it begins with, which rewinding gave: for who needs both.
+struct ObservedTrace {
+  StartState start;
+  Timeline timeline;
+};
+absl::StatusOr<ObservedTrace> ObserveTrace(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
 
 // Whether `state` has the segments and the occupied blocks of the snapshot's device: addresses, sizes, states. Names
 // the first difference by address.

@@ -101,6 +101,7 @@ struct TimelineColumns {
 
 class Timeline {
  public:
+  Timeline() = default;  // of a device without events and memory
   explicit Timeline(TimelineColumns columns) : columns_(std::move(columns)) {}
 
   int device() const { return columns_.device; }

@@ -164,7 +164,7 @@ TEST(RecorderTest, AKilledProcessLosesAtMostTheLastChunk) {
   list.events.resize(events.size());
   EXPECT_EQ(FirstDifference(list.events, events), "");
   // The last request may be cut off before its own event: the segments it obtained are then no decision of a replay's.
-  const absl::StatusOr<replay::RecordedReplay> replay = replay::ReplayAsRecorded(*read, 0);
+  const absl::StatusOr<replay::RecordedReplay> replay = replay::ReplayAsRecorded(*read, 0, {.keeps_timeline = true});
   ASSERT_TRUE(replay.ok()) << replay.status();
   EXPECT_EQ(replay->warm.fidelity.matched, replay->warm.fidelity.total);
   std::vector<trace::Event> whole = events;

@@ -8,11 +8,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/replay/recorded_options.h"
-#include "analyzer/replay/snapshot_program.h"
-#include "analyzer/replay/warm_replay.h"
+#include "analyzer/replay/fidelity.h"
 #include "tests/replay/random_program.h"
 #include "tests/replay/recorder.h"
+#include "tests/replay/replayed_snapshot.h"
 
 namespace ashlar::replay {
 namespace {
@@ -44,13 +43,11 @@ std::string Judge(const Program& program, const Case& c, std::uint64_t cut_seed)
   }
   const trace::Snapshot snapshot = MakeSnapshot(recording, {.window = window, .has_pool_ids = c.has_pool_ids});
   const policy::Options options = program.Options();
-  const absl::StatusOr<SnapshotProgram> replayed = MakeProgram(snapshot, 0, SizeRuleOf(options));
+  const absl::StatusOr<ReplayedSnapshot> replayed =
+      ReplaySnapshot(snapshot, options, {.device_total_bytes = c.capacity_bytes});
   if (!replayed.ok()) return replayed.status().ToString();
-  const absl::StatusOr<WarmReplay> warm =
-      RunWarmReplay(snapshot, *replayed, options, {.device_total_bytes = c.capacity_bytes});
-  if (!warm.ok()) return warm.status().ToString();
-  const Fidelity& fidelity = warm->fidelity;
-  if (fidelity.IsExact() || replayed->start.unknown_tails > 0) return "";
+  const Fidelity& fidelity = replayed->warm.fidelity;
+  if (fidelity.IsExact() || replayed->program.start.unknown_tails > 0) return "";
   std::string text = absl::StrCat("allocations ", fidelity.matched, " of ", fidelity.total, ", segments ",
                                   fidelity.segments_matched, " of ", fidelity.segments_total, ", window ", window,
                                   " of ", recording.events.size(), "; ", fidelity.final_state_difference);

@@ -1,0 +1,92 @@
+// Makes a large input to measure the analyzer with: a training trace, the same recorded, or as PyTorch writes it, with
+// one of some hundred stacks of 30 frames at each event.
+//
+//   large_trace 10000000 train.trace     10 million requests as text
+//   large_trace 10000000 train.ashlar    a recording of them: about 17 million events
+//   large_trace 10000000 train.pickle    the same as a snapshot of PyTorch's
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/base/rng.h"
+#include "allocator/trace/codec.h"
+#include "analyzer/readers/plain/plain_trace.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
+#include "analyzer/replay/recorded_snapshot.h"
+#include "bench/endless_device.h"
+#include "bench/request_traces.h"
+
+namespace ashlar::bench {
+namespace {
+
+constexpr std::uint64_t kStacks = 300;
+
+std::vector<trace::StackId> MakeStacks(trace::StackTable& out) {
+  Rng rng(5);
+  std::vector<trace::StackId> stacks;
+  for (std::uint64_t i = 0; i < kStacks; ++i) {
+    std::vector<trace::FrameId> frames;
+    for (int depth = 0; depth < 30; ++depth) {
+      const std::uint64_t frame = rng.Below(depth < 20 ? 40 : 400);
+      frames.push_back(out.InternFrame(absl::StrCat("/opt/model/layers/block_", frame, ".py"),
+                                       static_cast<std::int64_t>(frame), absl::StrCat("forward_", frame)));
+    }
+    stacks.push_back(out.InternStack(frames));
+  }
+  return stacks;
+}
+
+// Requests of one size come from one line.
+void AddStacks(trace::Snapshot& snapshot) {
+  const std::vector<trace::StackId> stacks = MakeStacks(snapshot.stacks);
+  std::int64_t time_us = 1'700'000'000'000'000;
+  for (trace::Event& event : snapshot.device_traces[0]) {
+    event.stack = stacks[event.size_bytes * 2'654'435'761U / 128 % kStacks];
+    event.time_us = time_us += 7;
+  }
+  snapshot.traits.has_time = snapshot.traits.has_stacks = true;
+}
+
+absl::StatusOr<std::string> Make(std::size_t lines, const std::string& path) {
+  std::string text = TrainingTrace(lines);
+  if (absl::EndsWith(path, ".trace")) return text;
+  absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(text);
+  if (!requests.ok()) return requests.status();
+  std::string().swap(text);
+  absl::StatusOr<trace::Snapshot> snapshot =
+      replay::RecordRequests(*requests, {.policy = {}, .device = EndlessDevice(), .memory_fraction = {}});
+  if (!snapshot.ok()) return snapshot.status();
+  *requests = {};
+  AddStacks(*snapshot);
+  if (!absl::EndsWith(path, ".pickle")) return trace::Encode(*snapshot);
+  snapshot->recording.reset();
+  return readers::WriteTorchSnapshot(*snapshot);
+}
+
+int Main(int argc, char** argv) {
+  std::size_t lines = 0;
+  if (argc != 3 || !absl::SimpleAtoi(argv[1], &lines)) {
+    std::cerr << "use: large_trace LINES OUT.trace|OUT.ashlar|OUT.pickle\n";
+    return 2;
+  }
+  const absl::StatusOr<std::string> bytes = Make(lines, argv[2]);
+  if (!bytes.ok()) {
+    std::cerr << "large_trace: " << bytes.status().message() << "\n";
+    return 1;
+  }
+  std::ofstream out(argv[2], std::ios::binary);
+  out.write(bytes->data(), static_cast<std::streamsize>(bytes->size()));
+  return out.good() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ashlar::bench
+
+int main(int argc, char** argv) { return ashlar::bench::Main(argc, argv); }
