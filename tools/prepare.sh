@@ -13,6 +13,7 @@ build_packages="build-essential=g++ cmake=cmake ninja-build=ninja python3=python
   nlohmann-json3-dev=/usr/include/nlohmann/json.hpp libcli11-dev=/usr/include/CLI/CLI.hpp
   zlib1g-dev=/usr/include/zlib.h"
 test_packages="pkgconf=pkg-config"  # the test consumer.pkg_config
+page_packages="nodejs=node npm=npm chromium=chromium"  # to build and test the page; the program has it as a file
 clang_packages="clang=clang++ libclang-rt-dev=/usr/share/doc/libclang-rt-dev"
 
 Say() { printf '[%3d s] %s\n' "$SECONDS" "$*"; }

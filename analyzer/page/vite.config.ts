@@ -1,7 +1,7 @@
 // Bundles the page into one file, dist/page.html: a classic script and its style, both inlined and named by their hash
 // in the content security policy, so that nothing else runs and nothing is asked for.
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync, rmSync, mkdirSync } from 'node:fs';
+import { readFileSync, writeFileSync, rmSync } from 'node:fs';
 import { defineConfig, type Plugin } from 'vite';
 
 const hash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
@@ -14,21 +14,24 @@ const refuse = (text: string, kind: string): string => {
 };
 
 function oneFile(): Plugin {
+  let out = 'dist';
   return {
     name: 'one-file',
+    configResolved(config) {
+      out = config.build.outDir;
+    },
     closeBundle() {
-      const script = refuse(readFileSync('dist/page.js', 'utf8').trim(), 'script');
-      const style = refuse(readFileSync('dist/page.css', 'utf8').trim(), 'style');
+      const script = refuse(readFileSync(`${out}/page.js`, 'utf8').trim(), 'script');
+      const style = refuse(readFileSync(`${out}/page.css`, 'utf8').trim(), 'style');
       const policy =
-        `default-src 'none'; script-src ${hash(script)}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;
+        `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; img-src data:; base-uri 'none'; form-action 'none'`;
       const page = readFileSync('page.html', 'utf8')
         .replace('@@policy@@', () => policy)
         .replace('@@licence@@', () => readFileSync('LICENSES.txt', 'utf8').trim())
         .replace('@@style@@', () => style)
         .replace('@@script@@', () => script);
-      for (const file of ['dist/page.js', 'dist/page.css']) rmSync(file);
-      mkdirSync('dist', { recursive: true });
-      writeFileSync('dist/page.html', page);
+      for (const file of ['page.js', 'page.css']) rmSync(`${out}/${file}`);
+      writeFileSync(`${out}/page.html`, page);
     },
   };
 }

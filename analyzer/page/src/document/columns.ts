@@ -1,9 +1,10 @@
 // Decodes a column: value i is base + scale * raw[i], the raw ones summed up first where they are differences.
 import type { Column, ColumnType } from './types';
 
-export type Numbers = Float64Array | Int32Array | Uint32Array | Uint16Array | Uint8Array;
+export type Numbers = Float64Array | Int32Array | Uint32Array | Int16Array | Uint16Array | Int8Array | Uint8Array;
 
-const arrays = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i32: Int32Array, f64: Float64Array };
+const arrays = {
+  u8: Uint8Array, i8: Int8Array, u16: Uint16Array, i16: Int16Array, u32: Uint32Array, i32: Int32Array, f64: Float64Array };
 
 function rawOf(type: ColumnType, buffer: ArrayBuffer, offset: number, count: number): Numbers {
   return new arrays[type](buffer, offset, count);
@@ -19,13 +20,7 @@ export function decodeColumn(column: Column, buffer: ArrayBuffer): Numbers {
     return out;
   }
   const out = new Float64Array(count);
-  if (type === 'f64') {
-    for (let i = 0, sum = 0; i < count; ++i) out[i] = base + scale * (sum += raw[i]);
-  } else if (type === 'i32') {
-    for (let i = 0, sum = 0; i < count; ++i) out[i] = base + scale * (sum = (sum + raw[i]) | 0);
-  } else {
-    for (let i = 0, sum = 0; i < count; ++i) out[i] = base + scale * (sum = (sum + raw[i]) >>> 0);
-  }
+  for (let i = 0, sum = 0; i < count; ++i) out[i] = base + scale * (sum += raw[i]);
   return out;
 }
 

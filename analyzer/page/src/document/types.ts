@@ -105,7 +105,7 @@ export interface Explanation {
 
 export interface Stacks {
   labels: string[];
-  frames: [string, number, string][];
+  frames: [string, number | null, string][];
   starts: number[];
   stack_frames: number[]; // stack i: stack_frames[starts[i] .. starts[i + 1]), innermost first
 }
@@ -130,7 +130,7 @@ export interface Input {
   evidence_moments: { event: number; moment: number }[];
 }
 
-export type ColumnType = 'u8' | 'u16' | 'u32' | 'i32' | 'f64';
+export type ColumnType = 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'f64';
 
 export interface Column {
   blob: number;

@@ -83,9 +83,9 @@ export function frameTree(live: LiveSet, blocks: BlockTable, input: Input): Fram
   return root;
 }
 
-export function frameText([file, line, name]: [string, number, string]): string {
+export function frameText([file, line, name]: [string, number | null, string]): string {
   const short = file.split('/').pop() ?? file;
-  return line > 0 ? `${short}:${line} ${name}` : name || short;
+  return line !== null && line > 0 ? `${short}:${line} ${name}` : name || short;
 }
 
 export function pathOf(input: Input, stack: number): string[] {

@@ -93,7 +93,8 @@ export class RunData {
 
   parts(moment: number): MomentParts {
     const at = (sum: Sum): number => this.value(sum, moment) ?? 0;
-    const requested = this.value('requested', moment);
+    const known = this.value('requested', moment);
+    const requested = known === null || known < 0 ? null : known; // -1: of some block it is not known
     const [allocated, active, reserved, stranded, privateFree] = [
       at('allocated'), this.sums.active ? at('active') : at('allocated'), at('reserved'), at('stranded'), at('private_free')];
     return {

@@ -2,19 +2,19 @@
 //
 //   const series = new Series(values);
 //   series.range(100, 900); series.low; series.high;    // over the moments [100, 900)
-import type { Numbers } from '../document/columns';
+import { asFloats, type Numbers } from '../document/columns';
 
 interface Level {
-  span: number; // moments an entry covers
-  low: Numbers;
-  high: Numbers;
+  low: Float64Array;
+  high: Float64Array;
 }
 
-const kFan = 16;
+const kShift = 4;
+const kFan = 1 << kShift;
 
-function levelAbove(low: Numbers, high: Numbers, span: number): Level {
+function levelAbove(low: Float64Array, high: Float64Array): Level {
   const count = Math.ceil(low.length / kFan);
-  const level = { span, low: new Float64Array(count), high: new Float64Array(count) };
+  const level = { low: new Float64Array(count), high: new Float64Array(count) };
   for (let i = 0; i < count; ++i) {
     let least = Infinity;
     let most = -Infinity;
@@ -29,43 +29,52 @@ function levelAbove(low: Numbers, high: Numbers, span: number): Level {
 }
 
 export class Series {
-  readonly levels: Level[] = [];
+  readonly values: Float64Array;
+  private readonly levels: Level[] = [];
   low = 0; // of the last range
   high = 0;
 
   // shipped: levels that the document has, by their span; missing ones are made.
-  constructor(readonly values: Numbers, shipped: (span: number) => { low: Numbers; high: Numbers } | null = () => null) {
-    let low = values;
-    let high = values;
+  constructor(values: Numbers, shipped: (span: number) => { low: Numbers; high: Numbers } | null = () => null) {
+    this.values = asFloats(values); // of one type all: the loops below are hot
+    let low = this.values;
+    let high = this.values;
     for (let span = kFan; low.length > 1000; span *= kFan) {
       const given = shipped(span);
-      const level = given === null ? levelAbove(low, high, span) : { span, ...given };
+      const level = given === null ? levelAbove(low, high) : { low: asFloats(given.low), high: asFloats(given.high) };
       this.levels.push(level);
-      low = level.low;
-      high = level.high;
+      ({ low, high } = level);
     }
   }
 
-  // Sets low and high to those of the moments [begin, end); at least one.
+  // Sets low and high to those of the moments [begin, end); at least one. Of each level the ends that the next one does not
+  // cover are read.
   range(begin: number, end: number): void {
     this.low = Infinity;
     this.high = -Infinity;
-    let at = Math.max(0, begin);
-    const stop = Math.min(end, this.values.length);
-    while (at < stop) {
-      let k = -1;
-      while (k + 1 < this.levels.length && at % this.levels[k + 1].span === 0 && at + this.levels[k + 1].span <= stop) ++k;
-      if (k < 0) {
-        const value = this.values[at++];
-        if (value < this.low) this.low = value;
-        if (value > this.high) this.high = value;
-      } else {
-        const level = this.levels[k];
-        const i = at / level.span;
-        if (level.low[i] < this.low) this.low = level.low[i];
-        if (level.high[i] > this.high) this.high = level.high[i];
-        at += level.span;
+    let a = Math.max(0, begin) | 0;
+    let b = Math.min(end, this.values.length) | 0;
+    let [low, high] = [this.values, this.values];
+    for (let k = 0; ; ++k) {
+      if (k === this.levels.length || b - a < 2 * kFan) {
+        this.scan(low, high, a, b);
+        return;
       }
+      const [up, down] = [(a + kFan - 1) >> kShift, b >> kShift];
+      this.scan(low, high, a, up << kShift);
+      this.scan(low, high, down << kShift, b);
+      [a, b] = [up, down];
+      ({ low, high } = this.levels[k]);
     }
+  }
+
+  private scan(low: Float64Array, high: Float64Array, begin: number, end: number): void {
+    let { low: least, high: most } = this;
+    for (let i = begin; i < end; ++i) {
+      if (low[i] < least) least = low[i];
+      if (high[i] > most) most = high[i];
+    }
+    this.low = least;
+    this.high = most;
   }
 }

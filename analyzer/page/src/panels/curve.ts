@@ -7,8 +7,8 @@ import { byteTicks, bytes, count, duration, shortBytes } from '../view/format';
 import { h } from '../view/dom';
 import { css, kCategories, type Rgb, type Theme } from '../view/palette';
 import { attachInput, clampWindow, onCurveKey, type Target, type Window1 } from './curve_input';
-import {
-  paintCapacity, paintFailure, paintMarks, paintProjected, paintRun, type Frame, type Line } from './curve_paint';
+import { paintCapacity, paintFailure, paintMarks, paintProjected, type Frame } from './curve_paint';
+import { CurvePixels, type Line } from './curve_pixels';
 
 export const kLines: { sum: Sum; name: string; key: keyof Theme; fill: number; dash: boolean; thick: number }[] = [
   { sum: 'reserved', name: 'reserved', key: 'reserved', fill: 0.12, dash: false, thick: 1.5 },
@@ -25,6 +25,7 @@ export class Curve {
   private readonly marker = h('div', { class: 'moment-line', 'aria-hidden': 'true' });
   private readonly target: Target;
   private hidden = new Set<Sum>();
+  private readonly pixels = new CurvePixels();
 
   constructor(
     private readonly app: App, private readonly data: RunData, private readonly input: number, private readonly height: number,
@@ -184,11 +185,12 @@ export class Curve {
     for (const overlay of this.shownOverlays()) paintProjected(frame, overlay);
     const lines: Line[] = kLines.filter((line) => !this.hidden.has(line.sum) && (!this.isSmall || line.sum !== 'active'))
       .map(({ sum, key, fill, dash, thick }) => ({ sum, colour: theme[key], fill, dash, thick }));
-    paintRun(frame, this.data, lines);
-    this.shownOverlays().forEach((overlay) => {
-      const colour = overlayColour(overlay.run.what_if_row ?? 0);
-      paintRun(frame, overlay, [{ sum: 'reserved', colour, fill: 0, dash: false, thick: 2 }]);
-    });
+    this.pixels.begin(frame);
+    this.pixels.add(frame, this.data, lines);
+    for (const overlay of this.shownOverlays())
+      this.pixels.add(frame, overlay, [
+        { sum: 'reserved', colour: overlayColour(overlay.run.what_if_row ?? 0), fill: 0, dash: false, thick: 2 }]);
+    this.pixels.end(frame);
     if (run.capacity_bytes !== null) paintCapacity(frame, run.capacity_bytes, bytes(run.capacity_bytes));
     const places = this.data.places(frame.axis);
     run.failures.forEach((moment, i) => {

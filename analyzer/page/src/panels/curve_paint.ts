@@ -1,7 +1,5 @@
-// Paints the curves of a run: for each pixel column a bar from the least to the greatest value, so that the cost is that of
-// the pixels and not of the events.
-import { columnBounds, columnRanges } from '../model/columns_of_pixels';
-import type { Axis, RunData, Sum } from '../model/run_data';
+// Paints what lies around and over the curves: steps, phases, what is projected, capacity, failed requests.
+import type { Axis, RunData } from '../model/run_data';
 import { css, kCategories, mix, type Rgb, type Theme } from '../view/palette';
 
 export interface Frame {
@@ -21,72 +19,6 @@ export interface Frame {
 const y = (frame: Frame, bytes: number): number => frame.top + frame.height * (1 - bytes / frame.most);
 const x = (frame: Frame, place: number): number =>
   frame.left + ((place - frame.from) / (frame.to - frame.from)) * frame.width;
-
-interface Scratch {
-  bounds: Int32Array;
-  low: Float64Array;
-  high: Float64Array;
-}
-
-let scratch: Scratch = { bounds: new Int32Array(0), low: new Float64Array(0), high: new Float64Array(0) };
-function scratchOf(columns: number): Scratch {
-  if (scratch.low.length < columns)
-    scratch = { bounds: new Int32Array(columns + 1), low: new Float64Array(columns), high: new Float64Array(columns) };
-  return scratch;
-}
-
-export interface Line {
-  sum: Sum;
-  colour: Rgb;
-  fill: number; // opacity of the area below; 0: a line alone
-  dash: boolean;
-  thick: number; // CSS pixels
-}
-
-function paintLine(frame: Frame, line: Line, columns: number, low: Float64Array, high: Float64Array): void {
-  const { ctx, left, width } = frame;
-  const step = width / columns;
-  const thick = line.thick * frame.ratio;
-  const bottom = frame.top + frame.height;
-  for (let pass = line.fill > 0 ? 0 : 1; pass < 2; ++pass) {
-    ctx.fillStyle = pass === 0 ? `rgb(${line.colour.join(' ')} / ${line.fill})` : css(line.colour);
-    for (let c = 0; c < columns; ) {
-      let next = c + 1;
-      while (next < columns && high[next] === high[c] && low[next] === low[c]) ++next;
-      if (!Number.isNaN(high[c])) {
-        const up = Math.round(y(frame, high[c]));
-        const begin = left + Math.round(c * step);
-        const wide = left + Math.round(next * step) - begin;
-        if (pass === 0) ctx.fillRect(begin, up, wide, bottom - up);
-        else if (!line.dash) ctx.fillRect(begin, up - thick / 2, wide, Math.max(thick, y(frame, low[c]) - up + thick / 2));
-        else
-          for (let at = begin - (begin % (6 * frame.ratio)); at < begin + wide; at += 6 * frame.ratio) {
-            const first = Math.max(begin, at);
-            const last = Math.min(begin + wide, at + 4 * frame.ratio);
-            if (last > first) ctx.fillRect(first, up - thick / 2, last - first, Math.max(thick, y(frame, low[c]) - up));
-          }
-      }
-      c = next;
-    }
-  }
-}
-
-// Paints the lines of a run, over its moments [0, end).
-export function paintRun(frame: Frame, data: RunData, lines: Line[], end = data.count): void {
-  const columns = Math.max(1, Math.floor(frame.width / frame.ratio));
-  const { bounds, low, high } = scratchOf(columns);
-  const places = data.places(frame.axis);
-  columnBounds(places, frame.from, frame.to, columns, bounds);
-  // A curve ends where its run does.
-  const past = Math.ceil(((places[places.length - 1] - frame.from) / (frame.to - frame.from)) * columns) + 1;
-  for (const line of lines) {
-    const series = data.sums[line.sum];
-    if (series === undefined) continue;
-    columnRanges(series, bounds, columns, end, low, high);
-    if (past < columns) high.fill(NaN, Math.max(0, past), columns);
-    paintLine(frame, line, columns, low, high);
-  }
-}
 
 // Steps as faint bands, phases as a strip above the plot.
 export function paintMarks(frame: Frame, data: RunData, phaseColour: (name: string) => Rgb): void {

@@ -96,6 +96,17 @@ export class InputPage {
     this.onRest(new Set<keyof View>(['moment', 'block', 'pins', 'stack']));
     document.documentElement.dataset.ready = 'all';
     performance.mark('ashlar-all');
+    this.warm(4);
+  }
+
+  // Draws again what is drawn already, while nothing else happens, so that the first move finds compiled code.
+  private warm(times: number): void {
+    const again = (): void => {
+      this.instrument?.curves.curve.redraw();
+      this.memory?.maps.main.draw();
+      if (times > 1) this.warm(times - 1);
+    };
+    if ('requestIdleCallback' in window) requestIdleCallback(again);
   }
 
   private async loadOverlays(): Promise<void> {

@@ -98,7 +98,7 @@ export class SegmentMap {
       layout: this.layout, standing, firstRow, lastRow, rowHeight, colour: this.colours.painter(view.colour, moment, theme),
       isMarked: this.marking(view), selected: this.isPrimary ? view.block : null, pins: this.pins, theme },
       new Uint32Array(this.image.data.buffer));
-    this.canvas.getContext('2d')!.putImageData(this.image, 0, 0);
+    this.canvas.getContext('2d', { willReadFrequently: true, alpha: false })!.putImageData(this.image, 0, 0);
   }
 
   // Scrolls so that a block is in view.

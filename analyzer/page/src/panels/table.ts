@@ -1,5 +1,5 @@
 // A table that sorts by its heads, finds by text, copies as tab-separated text, and shows so many rows.
-import { copyButton, h, newId, replace, type Child } from '../view/dom';
+import { copyButton, h, replace, type Child } from '../view/dom';
 
 export interface ColumnOf<Row> {
   name: string;
@@ -31,11 +31,10 @@ export class Table<Row> {
       options.find?.(this.find!.value);
       this.draw();
     });
-    const id = newId('table');
     this.element = h('div', { class: 'table' },
       h('div', { class: 'row' }, this.find, copyButton(() => this.asText(), `the table: ${caption}`)),
-      h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-labelledby': id },
-        h('table', {}, h('caption', { class: 'off-screen', id }, caption), h('thead', {}, h('tr', {}, ...this.heads)), this.body)),
+      h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': `Table: ${caption}` },
+        h('table', {}, h('caption', { class: 'off-screen' }, caption), h('thead', {}, h('tr', {}, ...this.heads)), this.body)),
       this.said);
   }
 

@@ -63,7 +63,10 @@ describe('columns', () => {
     expect([...decodeColumn({ ...plain, type: 'u8', count: 3, base: 10, scale: 512 }, ofBytes(Uint8Array.of(0, 1, 255)))])
       .toEqual([10, 522, 130570]);
     expect([...decodeColumn({ ...plain, type: 'i32', count: 4, delta: true, base: 5 }, ofBytes(Int32Array.of(-1, 1, 1, 1)))]).toEqual([4, 5, 6, 7]);
-    expect([...decodeColumn({ ...plain, type: 'u32', count: 3, delta: true }, ofBytes(Uint32Array.of(3, 0xffffffff, 5)))]).toEqual([3, 2, 7]);
+    expect([...decodeColumn({ ...plain, type: 'i8', count: 3, delta: true, scale: 512, base: 1024 }, ofBytes(Int8Array.of(0, -2, 127)))])
+      .toEqual([1024, 0, 65024]);
+    expect([...decodeColumn({ ...plain, type: 'u32', count: 3, delta: true }, ofBytes(Uint32Array.of(3, 0xffffffff, 5)))])
+      .toEqual([3, 4294967298, 4294967303]);
     expect([...decodeColumn({ ...plain, type: 'f64', count: 2, offset: 8 }, ofBytes(Float64Array.of(1, 2 ** 52, 3)))]).toEqual([2 ** 52, 3]);
   });
 

@@ -1,0 +1,24 @@
+// Makes the pages that the tests open, in build/page of the tree: by the program `ashlar report` from recorded files (its
+// path in ASHLAR), and by made_document from nothing.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeDocument, pageWith } from '../made_document';
+import { kPages, kRecorded, kRoot, programPath } from './pages';
+
+export default function setup(): void {
+  mkdirSync(kPages, { recursive: true });
+  const bundle = readFileSync(join(kRoot, 'analyzer/page/dist/page.html'), 'utf8');
+  writeFileSync(join(kPages, 'made.html'), pageWith(bundle, makeDocument(20000)));
+  writeFileSync(join(kPages, 'made_million.html'), pageWith(bundle, makeDocument(1000000, 11, 2000)));
+  const ashlar = programPath();
+  if (ashlar === null) return;
+  for (const { name, files, flags } of kRecorded) {
+    if (!files.every(existsSync)) continue;
+    const page = join(kPages, `${name}.html`);
+    execFileSync(ashlar, ['report', ...files, ...flags, '-o', page], { stdio: ['ignore', 'ignore', 'inherit'] });
+    if (files.length > 1) continue;
+    const json = execFileSync(ashlar, ['explain', ...files, ...flags, '--json'], { maxBuffer: 2 ** 30 });
+    writeFileSync(join(kPages, `${name}.json`), json);
+  }
+}

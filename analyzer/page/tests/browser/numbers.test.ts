@@ -1,0 +1,57 @@
+// What the page shows of a recorded file is what `ashlar explain --json` says of it, figure for figure: the parts from the
+// page's own sums at the verdict's moment, holders and pins from its own blocks.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Explanation } from '../../src/document/types';
+import { bytes } from '../../src/view/format';
+import { launch, open } from './browser';
+import { hasPage, kPages, kRecorded, pagePath } from './pages';
+
+let browser: Browser;
+beforeAll(async () => { browser = await launch(); });
+afterAll(() => browser.close());
+
+const single = kRecorded.filter(({ files }) => files.length === 1).map(({ name }) => name);
+
+describe.each(single)('%s', (name) => {
+  it('has the figures of --json', async () => {
+    if (!hasPage(name)) return;
+    const json = JSON.parse(readFileSync(join(kPages, `${name}.json`), 'utf8')) as Explanation | Explanation[];
+    const truth = Array.isArray(json) ? json[0] : json;
+    const { page, close } = await open(browser, pagePath(name));
+    const table = (where: string): Promise<string[][]> => page.locator(`${where} tbody tr`).evaluateAll((rows) =>
+      rows.map((row) => [...row.children].map((cell) => cell.textContent!.trim())));
+
+    const shown = new Map((await table('.verdict-bytes table')).map((row) => [row[0], row[1]]));
+    const { accounting } = truth;
+    const expected: [string, number | null][] = [
+      ['live tensors', accounting.live_bytes ?? accounting.allocated_bytes], ['rounding', accounting.rounding_bytes], ['pending', accounting.pending_bytes],
+      ['stranded', accounting.stranded_bytes], ['whole-free segments', accounting.whole_free_bytes],
+      ["private pools' holes", accounting.private_pool_bytes], ['outside', accounting.outside_bytes], ['free on the device', accounting.free_bytes]];
+    for (const [part, value] of expected) expect(shown.get(part), part).toBe(value === null || value === 0 ? undefined : bytes(value));
+    await expect(page.locator('.headline strong').textContent()).resolves.toBe(truth.headline.split(/ {2,}/)[0]);
+    if (truth.paste !== null) await expect(page.locator('.paste code').textContent()).resolves.toBe(truth.paste);
+
+    if ((await page.locator('.transport').count()) > 0) {
+      const moment = new Map((await table('.moment')).map((row) => [row[0], row[1]]));
+      for (const [part, value] of expected.slice(0, 6))
+        expect(moment.get(part) ?? moment.get(part === 'live tensors' ? 'allocated' : ''), `${part} at the moment`).toBe(value === null || value === 0 ? undefined : bytes(value));
+      const lines = Object.fromEntries((await table('#holders')).map((row) => [row[3], [row[0], row[2]]]));
+      for (const row of truth.stacks) expect(lines[row.label], row.label).toEqual([bytes(row.bytes), row.blocks.toLocaleString('en')]);
+      const pins = (await table('#pins')).filter((row) => row.length > 3);
+      for (const row of truth.pins.lines) {
+        const found = pins.find((pin) => pin[4] === row.label && pin[0] === bytes(row.blame_bytes));
+        expect(found, `${row.label} pins ${bytes(row.blame_bytes)}`).toBeDefined();
+        expect(found![1]).toBe(row.blocks.toLocaleString('en'));
+        expect(found![2]).toBe(bytes(row.size_bytes));
+      }
+    }
+    const found = truth.causes.filter((cause) => cause.finding === 'found').map((cause) => cause.sentence);
+    expect(await page.locator('.causes > li .cause-head strong').allTextContents()).toEqual(found);
+    const settings = (await table('#what-ifs')).map((row) => [row[3], row[4]]);
+    expect(settings).toEqual(truth.what_if.map((row) => [bytes(row.peak_reserved_bytes), row.driver_calls.toLocaleString('en')]));
+    await close();
+  });
+});

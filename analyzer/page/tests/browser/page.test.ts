@@ -1,0 +1,319 @@
+// Works the page as a reader does, in Chromium, from a file.
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { launch, open, settle, type Opened, type OpenOptions } from './browser';
+import { hasPage, pagePath, recorded } from './pages';
+
+let browser: Browser;
+let opened: Opened | null = null;
+beforeAll(async () => { browser = await launch(); });
+afterAll(() => browser.close());
+afterEach(async () => {
+  const last = opened;
+  opened = null;
+  if (last === null) return;
+  expect(last.problems).toEqual([]);
+  expect(last.requests).toEqual([]);
+  await last.close();
+});
+
+async function visit(name: string, options: OpenOptions = {}): Promise<Page> {
+  opened = await open(browser, pagePath(name), options);
+  return opened.page;
+}
+
+const all = ['made', 'made_million', ...recorded];
+const hash = (page: Page): string => page.url().split('#')[1] ?? '';
+const momentOf = async (page: Page): Promise<number> => Number(await page.locator('.transport input[type=range]').inputValue());
+
+const pixels = (page: Page, selector: string): Promise<number> => page.locator(selector).first().evaluate((canvas) => {
+  const { width, height } = canvas as HTMLCanvasElement;
+  const copy = Object.assign(document.createElement('canvas'), { width, height }).getContext('2d', { willReadFrequently: true })!;
+  copy.drawImage(canvas as HTMLCanvasElement, 0, 0);
+  const data = copy.getImageData(0, 0, width, height).data;
+  let hash = 0;
+  for (let i = 0; i < data.length; i += 4) hash = (hash * 31 + data[i] + 3 * data[i + 1] + 7 * data[i + 2]) >>> 0;
+  return hash;
+});
+
+describe('opening', () => {
+  it.each(all)('%s asks nothing of a network and says nothing on the console', async (name) => {
+    if (!hasPage(name)) return;
+    const page = await visit(name);
+    await expect(page.locator('.headline').first().textContent()).resolves.not.toBe('');
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth)).toBe(true);
+  });
+
+  it.each([[360, 740], [768, 1000], [1920, 1080]])('fits a screen %i wide', async (width, height) => {
+    for (const name of ['made', 'fragmented', 'two'].filter(hasPage)) {
+      const page = await visit(name, { viewport: { width, height } });
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+      await opened!.close();
+    }
+    opened = null;
+  });
+
+  it('refuses a document of another version in one line', async () => {
+    const text = readFileSync(pagePath('made'), 'utf8').replace('"format":"ashlar-page","version":1', '"format":"ashlar-page","version":9');
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.setContent(text);
+    await expect(page.getByRole('alert').textContent()).resolves.toContain('version 1');
+    await context.close();
+  });
+});
+
+describe('the curves', () => {
+  it('zoom by wheel, drag and keys, pan, and come back whole', async () => {
+    const page = await visit('made');
+    const whole = await pixels(page, '.work .curve canvas');
+    const over = (await page.locator('.work .curve .u-over').boundingBox())!;
+    await page.mouse.move(over.x + 300, over.y + 80);
+    await page.mouse.wheel(0, -300);
+    await settle(page);
+    expect(hash(page)).toMatch(/a=[\d.]+&b=[\d.]+/);
+    const zoomed = await pixels(page, '.work .curve canvas');
+    expect(zoomed).not.toBe(whole);
+    await page.keyboard.down('Shift');
+    await page.mouse.down();
+    await page.mouse.move(over.x + 200, over.y + 80, { steps: 3 });
+    await page.mouse.up();
+    await page.keyboard.up('Shift');
+    await settle(page);
+    expect(await pixels(page, '.work .curve canvas')).not.toBe(zoomed);
+    await page.locator('.work .curve').press('0');
+    await settle(page);
+    expect(await pixels(page, '.work .curve canvas')).toBe(whole);
+    await page.mouse.move(over.x + 100, over.y + 80);
+    await page.mouse.down();
+    await page.mouse.move(over.x + 180, over.y + 80, { steps: 4 });
+    await page.mouse.up();
+    await settle(page);
+    const [, a, b] = /a=([\d.]+)&b=([\d.]+)/.exec(hash(page))!;
+    expect((Number(b) - Number(a)) / 20000).toBeCloseTo(80 / over.width, 2);
+    await page.getByRole('button', { name: 'Whole run' }).click();
+    await settle(page);
+    expect(hash(page)).not.toContain('a=');
+  });
+
+  it('show time or events, and hide a line', async () => {
+    const page = await visit('made');
+    const before = await pixels(page, '.work .curve canvas');
+    await page.getByLabel('Horizontal axis').selectOption('time');
+    await settle(page);
+    expect(hash(page)).toContain('x=time');
+    expect(await pixels(page, '.work .curve canvas')).not.toBe(before);
+    await page.getByLabel('Horizontal axis').selectOption('event');
+    await page.getByRole('checkbox', { name: /^stranded/ }).uncheck();
+    await settle(page);
+    expect(await pixels(page, '.work .curve canvas')).not.toBe(before);
+  });
+});
+
+describe('the moment', () => {
+  it('follows the slider, the keys and a click, and the map and the figures follow it', async () => {
+    const page = await visit('made');
+    const map = await pixels(page, '.map canvas');
+    const start = await momentOf(page);
+    await page.locator('.transport input[type=range]').fill('12000');
+    await settle(page);
+    expect(await pixels(page, '.map canvas')).not.toBe(map);
+    expect(hash(page)).toContain('m=12000');
+    expect(await page.locator('#moment-status').textContent()).toContain('event 11,999');
+    await page.locator('.work .curve').press('ArrowRight');
+    await settle(page);
+    expect(await momentOf(page)).toBe(12001);
+    await page.locator('.work .curve').press('PageUp');
+    await settle(page);
+    expect(await momentOf(page)).toBe(11901);
+    const over = (await page.locator('.work .curve .u-over').boundingBox())!;
+    await page.mouse.click(over.x + over.width / 2, over.y + 100);
+    await settle(page);
+    expect(Math.abs((await momentOf(page)) - 10000)).toBeLessThan(40);
+    await page.getByRole('button', { name: 'To the moment of the verdict' }).click();
+    await settle(page);
+    expect(await momentOf(page)).toBe(start);
+    expect(await pixels(page, '.map canvas')).toBe(map);
+  });
+
+  it('plays and pauses', async () => {
+    const page = await visit('made');
+    await page.locator('.transport input[type=range]').fill('100');
+    await page.getByRole('button', { name: 'Play' }).click();
+    await page.waitForTimeout(700);
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const there = await momentOf(page);
+    expect(there).toBeGreaterThan(300);
+    await page.waitForTimeout(200);
+    expect(await momentOf(page)).toBe(there);
+  });
+
+  it('is sent in the address, and "back" returns', async () => {
+    const page = await visit('made', { hash: '#m=777&c=size&l=rows' });
+    expect(await momentOf(page)).toBe(777);
+    await expect(page.getByLabel('Colour by').inputValue()).resolves.toBe('size');
+    await expect(page.getByLabel('Layout').inputValue()).resolves.toBe('rows');
+    await page.getByRole('button', { name: 'To the peak of allocated memory' }).click();
+    await settle(page);
+    expect(await momentOf(page)).not.toBe(777);
+    await page.goBack();
+    await settle(page);
+    expect(await momentOf(page)).toBe(777);
+  });
+});
+
+describe('the map', () => {
+  it('tells the block under the pointer, and shows the life of the chosen one', async () => {
+    const page = await visit('made');
+    const box = (await page.locator('.map canvas').boundingBox())!;
+    await page.mouse.move(box.x + 60, box.y + 6);
+    await expect(page.locator('.tip').textContent()).resolves.toMatch(/(live|pending).*model\.py:\d+ layer\d+.*requested.*0x/);
+    await page.mouse.click(box.x + 60, box.y + 6);
+    await settle(page);
+    const life = page.locator('.block-life');
+    await expect(life.textContent()).resolves.toMatch(/Addressx?0x[\da-f]+.*Allocated.*event/);
+    await expect(life.locator('.stack li').first().textContent()).resolves.toMatch(/model\.py/);
+    const marked = await pixels(page, '.map canvas');
+    await life.getByRole('button', { name: 'Mark all of its line' }).click();
+    await settle(page);
+    expect(await pixels(page, '.map canvas')).not.toBe(marked);
+    await page.getByRole('button', { name: 'Clear marks' }).click();
+    await settle(page);
+    expect(hash(page)).not.toMatch(/[ks]=/);
+  });
+
+  it('is walked by keys and speaks', async () => {
+    const page = await visit('made');
+    await page.locator('.map').focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    await expect(page.locator('.map-panel [role=status]').textContent()).resolves.toMatch(/^Block 2 of \d+: .* (live|pending), .*0x/);
+    await page.keyboard.press('Enter');
+    await settle(page);
+    expect(hash(page)).toMatch(/k=\d+/);
+    await page.keyboard.press('Escape');
+    await settle(page);
+    expect(hash(page)).not.toMatch(/k=\d+/);
+  });
+
+  it('is another picture in each colour and layout', async () => {
+    const page = await visit('made');
+    const seen = new Set<number>();
+    const colours = await page.getByLabel('Colour by').locator('option').evaluateAll((list) => list.map((o) => (o as HTMLOptionElement).value));
+    expect(colours).toEqual(expect.arrayContaining(['state', 'stack', 'phase', 'size', 'age']));
+    for (const by of colours) {
+      await page.getByLabel('Colour by').selectOption(by);
+      await settle(page);
+      seen.add(await pixels(page, '.map canvas'));
+    }
+    expect(seen.size).toBe(colours.length);
+    await page.getByLabel('Layout').selectOption('rows');
+    await settle(page);
+    expect(seen.has(await pixels(page, '.map canvas'))).toBe(false);
+    const plain = await pixels(page, '.map canvas');
+    await page.getByLabel('mark pins').check();
+    await settle(page);
+    expect(await pixels(page, '.map canvas')).not.toBe(plain);
+  });
+});
+
+describe('tables', () => {
+  it('find, sort and copy', async () => {
+    const page = await visit('made');
+    await opened!.page.context().grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => undefined);
+    const rows = page.locator('#holders tbody tr');
+    const every = await rows.count();
+    await page.getByLabel('Search: Who holds it').fill('layer1');
+    const found = await rows.allTextContents();
+    expect(found.length).toBeGreaterThan(0);
+    expect(found.length).toBeLessThan(every);
+    for (const row of found) expect(row).toContain('layer1');
+    await page.getByLabel('Search: Who holds it').fill('');
+    await page.locator('#holders').getByRole('button', { name: 'Blocks', exact: true }).click();
+    const counts = (await rows.locator('td:nth-child(3)').allTextContents()).map(Number);
+    expect(counts).toEqual([...counts].sort((a, b) => b - a));
+    await page.getByLabel('Search: Who holds it').fill('nothing of the kind');
+    await expect(page.locator('#holders [role=status]').last().textContent()).resolves.toBe('nothing matches');
+  });
+
+  it('open and close frames of the flame graph', async () => {
+    const page = await visit('made');
+    const first = page.locator('.flame').nth(2);
+    const name = (await first.getAttribute('aria-label'))!.split(':')[0];
+    await first.click();
+    await expect(page.locator('.flame').first().getAttribute('aria-label')).resolves.toContain(name);
+    await page.locator('.flame').first().click();
+    await expect(page.locator('.flame').first().getAttribute('aria-label')).resolves.toContain('train.py');
+  });
+});
+
+describe('a recorded failure', () => {
+  it('jumps to a cause and marks its blocks', async () => {
+    if (!hasPage('fragmented')) return;
+    const page = await visit('fragmented');
+    const before = await pixels(page, '.map canvas');
+    await page.locator('#causes').getByRole('button', { name: /^Show/ }).first().click();
+    await settle(page);
+    expect(hash(page)).toContain('e=0');
+    expect(await pixels(page, '.map canvas')).not.toBe(before);
+    await page.goBack();
+    await settle(page);
+    expect(hash(page)).not.toContain('e=0');
+    expect(await pixels(page, '.map canvas')).toBe(before);
+  });
+
+  it('lays a what-if over the curves and shows its map', async () => {
+    if (!hasPage('fragmented')) return;
+    const page = await visit('fragmented');
+    const before = await pixels(page, '.work .curve canvas');
+    await page.locator('#what-ifs').getByRole('radio', { name: /expandable_segments:True/ }).first().click();
+    await settle(page);
+    await page.locator('.maps.two figure:nth-child(2) canvas').waitFor();
+    expect(await pixels(page, '.work .curve canvas')).not.toBe(before);
+    expect(await pixels(page, '.maps figure:nth-child(2) canvas')).not.toBe(await pixels(page, '.maps figure:nth-child(1) canvas'));
+    await expect(page.locator('.legend.overlays').textContent()).resolves.toContain('expandable_segments:True');
+    await page.locator('#what-ifs').getByRole('checkbox', { name: /expandable_segments:True/ }).first().uncheck();
+    await page.locator('#what-ifs').getByRole('radio', { name: /expandable_segments:True/ }).first().click();
+    await settle(page);
+    expect(await page.locator('.maps figure').count()).toBe(1);
+    expect(await pixels(page, '.work .curve canvas')).toBe(before);
+  });
+
+  it('copies the line to paste', async () => {
+    if (!hasPage('fragmented')) return;
+    const page = await visit('fragmented');
+    await page.getByRole('button', { name: 'Copy the line' }).click();
+    await page.waitForTimeout(50);
+    await expect(page.getByRole('button', { name: 'Copy the line' }).textContent()).resolves.toMatch(/^Copied/);
+  });
+
+  it('shows several inputs side by side and changes between them', async () => {
+    if (!hasPage('two')) return;
+    const page = await visit('two');
+    const headline = await page.locator('.headline').textContent();
+    await page.locator('.multiples figure').nth(1).getByRole('button').click();
+    await settle(page);
+    await page.waitForFunction(() => document.documentElement.dataset.ready === 'all');
+    expect(await page.locator('.headline').textContent()).not.toBe(headline);
+    await page.goBack();
+    await settle(page);
+    expect(await page.locator('.headline').textContent()).toBe(headline);
+  });
+});
+
+describe('on paper', () => {
+  it('prints the answer without controls', async () => {
+    for (const name of ['made', 'fragmented'].filter(hasPage)) {
+      const page = await visit(name);
+      await page.emulateMedia({ media: 'print' });
+      expect(await page.locator('.transport').isVisible()).toBe(false);
+      expect(await page.locator('.headline').isVisible()).toBe(true);
+      const paper = await page.pdf({ format: 'A4' });
+      expect(paper.length).toBeGreaterThan(20000);
+      await opened!.close();
+    }
+    opened = null;
+  });
+});
+

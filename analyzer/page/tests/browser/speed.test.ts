@@ -1,0 +1,28 @@
+// Limits of speed, by Chromium's own trace. In CPU time of the main thread, so that what else the machine does counts little;
+// a limit is held by all but one frame in twenty, and the greatest is printed.
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { launch } from './browser';
+import { framesOf } from './frames';
+import { measure } from './measure';
+import { pagePath } from './pages';
+
+let browser: Browser;
+beforeAll(async () => { browser = await launch(); });
+afterAll(() => browser.close());
+
+it('counts the tasks of a frame', () => {
+  const task = (ts: number, tdur: number) => ({ name: 'RunTask', cat: '', ph: 'X', pid: 1, tid: 1, ts, dur: 2 * tdur, tdur });
+  const commit = (ts: number) => ({ name: 'Commit', cat: '', ph: 'X', pid: 1, tid: 1, ts });
+  const frames = framesOf([commit(10), task(11, 3000), task(4000, 6000), commit(9000), task(9001, 1000), commit(11000)]);
+  expect(frames).toMatchObject({ frames: 2, mostMs: 9, medianMs: 9 });
+});
+
+it('a million events cost at most 8 ms a frame', async () => {
+  const measured = await measure(browser, pagePath('made_million'));
+  console.log(JSON.stringify(measured));
+  for (const work of ['zoom', 'pan', 'slide', 'play'] as const) {
+    expect(measured[work].frames).toBeGreaterThan(20);
+    expect(measured[work].p95Ms, work).toBeLessThanOrEqual(8);
+  }
+}, 120000);
