@@ -47,7 +47,7 @@ std::vector<trace::StackId> MakeStacks(trace::StackTable& out) {
 void AddStacks(trace::Snapshot& snapshot) {
   const std::vector<trace::StackId> stacks = MakeStacks(snapshot.stacks);
   std::int64_t time_us = 1'700'000'000'000'000;
-  for (trace::Event& event : snapshot.device_traces[0]) {
+  for (trace::Event& event : snapshot.device_traces[0].Mutable()) {
     event.stack = stacks[event.size_bytes * 2'654'435'761U / 128 % kStacks];
     event.time_us = time_us += 7;
   }

@@ -139,7 +139,7 @@ class StackedEvents final : public trace::EventSink {
   }
 
   void OnEvent(const trace::Event& event, std::uint64_t) override {
-    trace::Event& made = out_->device_traces[0].emplace_back(event);
+    trace::Event& made = out_->device_traces[0].Mutable().emplace_back(event);
     made.stack = stacks_[rng_.Below(stacks_.size())];
     made.time_us = 1'700'000'000'000'000 + static_cast<std::int64_t>(out_->device_traces[0].size()) * 7;
   }
@@ -178,7 +178,7 @@ Pickle MakePickle() {
 std::size_t EventCount(const absl::StatusOr<trace::Snapshot>& snapshot) {
   std::size_t count = 0;
   if (!snapshot.ok()) return count;
-  for (const std::vector<trace::Event>& events : snapshot->device_traces) count += events.size();
+  for (const trace::EventList& events : snapshot->device_traces) count += events.size();
   return count;
 }
 

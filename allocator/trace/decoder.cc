@@ -43,8 +43,8 @@ class Decoder {
     }
     return at_;
   }
-  std::vector<std::vector<Event>> TakeEvents() {
-    for (const std::vector<Event>& events : out_.device_traces) taken_events_ += events.size();
+  std::vector<EventList> TakeEvents() {
+    for (const EventList& events : out_.device_traces) taken_events_ += events.size();
     out_.annotations.clear();
     head_.facts.clear();
     return std::exchange(out_.device_traces, {});
@@ -188,7 +188,7 @@ class Decoder {
         return true;
       case RecordKind::kPool:
         event_.pool.reset();
-        if (in.Below(2) == 1) event_.pool = ReadPool(in);
+        if (in.Below(2) == 1) event_.pool = ReadEventPool(in);
         return true;
       case RecordKind::kStack:
         event_.stack = ReadStack(in);
@@ -241,6 +241,12 @@ class Decoder {
   PoolId ReadPool(Bytes& in) {
     const std::uint64_t first = in.Varint();
     return {first, in.Varint()};
+  }
+
+  EventPool ReadEventPool(Bytes& in) {
+    const PoolId pool = ReadPool(in);
+    if (in.ok() && !EventPool::CanHold(pool)) in.Fail();
+    return pool;
   }
 
   StackId ReadStack(Bytes& in) {
@@ -396,14 +402,14 @@ class Decoder {
   }
 
   std::vector<Event>& Trace() {
-    if (is_host_) return out_.host.events;
+    if (is_host_) return out_.host.events.Mutable();
     if (out_.device_traces.size() <= device_) out_.device_traces.resize(device_ + 1);
-    return out_.device_traces[device_];
+    return out_.device_traces[device_].Mutable();
   }
 
   std::uint64_t EventCount() const {
     std::uint64_t count = taken_events_ + out_.host.events.size();
-    for (const std::vector<Event>& events : out_.device_traces) count += events.size();
+    for (const EventList& events : out_.device_traces) count += events.size();
     return count;
   }
 
@@ -438,7 +444,7 @@ class Decoder {
       if (is_damaged && EventCount() > 0) {
         AddNote("events_dropped", "events that are not shown, as the last ones before the final segments are missing",
                 EventCount());
-        for (std::vector<Event>& events : out_.device_traces) events.clear();
+        for (EventList& events : out_.device_traces) events.clear();
         out_.host.events.clear();
         if (out_.recording.has_value()) out_.recording->facts.clear();
       }
@@ -498,7 +504,7 @@ absl::StatusOr<std::size_t> RecordingFollower::Take(absl::string_view bytes) {
   return taken;
 }
 
-std::vector<std::vector<Event>> RecordingFollower::TakeEvents() { return impl_->decoder.TakeEvents(); }
+std::vector<EventList> RecordingFollower::TakeEvents() { return impl_->decoder.TakeEvents(); }
 
 bool RecordingFollower::has_ended() const { return impl_->decoder.is_ended(); }
 

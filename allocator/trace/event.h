@@ -14,6 +14,7 @@
 
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
+#include "allocator/trace/event_pool.h"
 
 namespace ashlar::trace {
 
@@ -50,8 +51,11 @@ inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min()
 
 inline constexpr std::uint32_t kNoByte = std::numeric_limits<std::uint32_t>::max();
 
+// 56 bytes: traces of ten million events are held whole.
 struct Event {
   Action action = Action::kUnknown;
+  EventPool pool;                     // where the trace names one (PyTorch entries do from 2026 on)
+  std::uint32_t file_byte = kNoByte;  // where its record begins in the file it was read from, for error messages
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   Stream stream{};
@@ -59,9 +63,8 @@ struct Event {
   StackId stack = kNoStack;
   LabelId label = kNoLabel;
   std::uint64_t block_size_bytes = 0;  // kAlloc, kFree*: what the block spans, where the record says; else 0
-  std::uint32_t file_byte = kNoByte;   // where its record begins in the file it was read from, for error messages
-  std::optional<PoolId> pool;          // where the trace names one (PyTorch entries do from 2026 on)
 };
+static_assert(sizeof(Event) == 56);
 
 }  // namespace ashlar::trace
 

@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 
 #include "allocator/base/units.h"
 #include "allocator/trace/codec_format.h"
@@ -27,7 +26,7 @@ class RecordWriter {
     std::int64_t last_time_us = 0;  // that differences are from
     StackId stack = kNoStack;
     LabelId label = kNoLabel;
-    std::optional<PoolId> pool;
+    EventPool pool;
   };
 
   // A segment's: 9 fields of 10 bytes. An event's with all its context before it is smaller.
@@ -82,13 +81,14 @@ class RecordWriter {
     PutVarint(Handle(stream));
     context_.stream = stream;
   }
-  void PutPool(const std::optional<PoolId>& pool) {
+  void PutPool(const EventPool& pool) {
     if (pool == context_.pool) return;
     Put(RecordKind::kPool);
     PutVarint(pool.has_value() ? 1 : 0);
     if (pool.has_value()) {
-      PutVarint(pool->first);
-      PutVarint(pool->second);
+      const PoolId id = *pool;
+      PutVarint(id.first);
+      PutVarint(id.second);
     }
     context_.pool = pool;
   }

@@ -33,7 +33,7 @@ class RecordingFollower {
   // `bytes` begin where those that were taken before end. The first error stays.
   absl::StatusOr<std::size_t> Take(absl::string_view bytes);
   // Those since the last call, by device.
-  std::vector<std::vector<Event>> TakeEvents();
+  std::vector<EventList> TakeEvents();
 
   // Nothing follows: the recording has its end.
   bool has_ended() const;

@@ -15,6 +15,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/trace/event.h"
+#include "allocator/trace/event_list.h"
 #include "allocator/trace/fact.h"
 #include "allocator/trace/label_table.h"
 #include "allocator/trace/stack_table.h"
@@ -96,7 +97,7 @@ struct Annotation {
 // have device 0 here; PyTorch writes -1.
 struct HostMemory {
   std::vector<SnapshotSegment> segments = {};  // by address
-  std::vector<Event> events = {};              // oldest first
+  EventList events = {};                       // oldest first
 
   bool IsEmpty() const { return segments.empty() && events.empty(); }
 };
@@ -144,10 +145,24 @@ struct RecordingInfo {
   bool operator==(const RecordingInfo&) const = default;
 };
 
+// Which part of a longer trace a snapshot holds, of one device: the events [events_before, events_before + n) of it, n
+// those that are held, and the segments as they stand after them. What all of its events sum up to is beside it.
+struct TraceWindow {
+  std::uint64_t events_before = 0;
+  std::uint64_t events_after = 0;
+  std::uint64_t failures = 0;  // kOom
+  std::uint64_t allocated_peak_bytes = 0;
+  std::uint64_t reserved_peak_bytes = 0;
+
+  bool IsWhole() const { return events_before == 0 && events_after == 0; }
+  bool operator==(const TraceWindow&) const = default;
+};
+
 struct Snapshot {
-  std::vector<SnapshotSegment> segments;          // by device, then address
-  std::vector<std::vector<Event>> device_traces;  // index = device; oldest first
-  std::vector<Annotation> annotations;            // in the file's order; empty before PyTorch 2.5
+  std::vector<SnapshotSegment> segments;  // by device, then address
+  std::vector<EventList> device_traces;   // index = device; oldest first
+  std::vector<TraceWindow> windows;       // index = device; empty: the traces are held whole
+  std::vector<Annotation> annotations;    // in the file's order; empty before PyTorch 2.5
   StackTable stacks;
   LabelTable labels;  // of the events
   HostMemory host;

@@ -200,7 +200,7 @@ absl::Status CheckSegments(std::vector<SnapshotSegment>& segments) {
   return absl::OkStatus();
 }
 
-absl::Status StateAfter(const std::vector<SnapshotSegment>& start, absl::Span<const std::vector<Event>> traces,
+absl::Status StateAfter(const std::vector<SnapshotSegment>& start, absl::Span<const EventList> traces,
                         std::vector<SnapshotSegment>& out) {
   std::map<int, Picture> pictures;
   for (const SnapshotSegment& segment : start) pictures[segment.device].Load(segment);
@@ -224,7 +224,7 @@ absl::Status StateAfter(const std::vector<SnapshotSegment>& start, absl::Span<co
   return absl::OkStatus();
 }
 
-void FillBlockStacks(absl::Span<const std::vector<Event>> traces, std::vector<SnapshotSegment>& segments) {
+void FillBlockStacks(absl::Span<const EventList> traces, std::vector<SnapshotSegment>& segments) {
   std::vector<absl::flat_hash_map<std::uint64_t, StackId>> made(traces.size());
   for (std::size_t device = 0; device < traces.size(); ++device) {
     for (const Event& event : traces[device]) {

@@ -21,11 +21,11 @@ absl::Status CheckSegments(std::vector<SnapshotSegment>& segments);
 
 // `traces`: index = device. `start` is checked, events know their block sizes. FailedPrecondition names the first event
 // that cannot be: it frees what is not live, or allocates where something is.
-absl::Status StateAfter(const std::vector<SnapshotSegment>& start, absl::Span<const std::vector<Event>> traces,
+absl::Status StateAfter(const std::vector<SnapshotSegment>& start, absl::Span<const EventList> traces,
                         std::vector<SnapshotSegment>& out);
 
 // Gives each live or pending block without a stack the one of the last event that made a block there.
-void FillBlockStacks(absl::Span<const std::vector<Event>> traces, std::vector<SnapshotSegment>& segments);
+void FillBlockStacks(absl::Span<const EventList> traces, std::vector<SnapshotSegment>& segments);
 
 }  // namespace ashlar::trace
 

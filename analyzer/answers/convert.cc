@@ -93,7 +93,7 @@ Converted SnapshotToPickle(const trace::Snapshot& snapshot) {
   Converted out{readers::WriteTorchSnapshot(snapshot), {}};
   if (!snapshot.recording.has_value()) return out;
   std::uint64_t block_sizes = 0;
-  for (const std::vector<trace::Event>& events : snapshot.device_traces) {
+  for (const trace::EventList& events : snapshot.device_traces) {
     for (const trace::Event& event : events) block_sizes += event.block_size_bytes > 0 ? 1 : 0;
   }
   NoteLoss(block_sizes, "events whose block size the format does not carry", out);

@@ -24,7 +24,7 @@ std::vector<RecordedFailure> FailuresOf(const trace::Snapshot& snapshot, std::op
   for (std::size_t i = 0; i < snapshot.device_traces.size(); ++i) {
     const int number = static_cast<int>(i);
     if (device.has_value() && *device != number) continue;
-    const std::vector<trace::Event>& events = snapshot.device_traces[i];
+    const trace::EventList& events = snapshot.device_traces[i];
     const auto failed = std::find_if(events.rbegin(), events.rend(),
                                      [](const trace::Event& event) { return event.action == trace::Action::kOom; });
     if (failed != events.rend()) out.push_back({number, failed->size_bytes, failed->address});

@@ -38,8 +38,7 @@ std::map<std::uint64_t, std::vector<Annotated>> AnnotationsOf(const timeline::Ti
 }
 
 // What the sum of a kind of events rises to from its start, given where it ends.
-std::optional<std::uint64_t> PeakOf(const std::vector<trace::Event>& events, std::uint64_t end, Action up,
-                                    Action down) {
+std::optional<std::uint64_t> PeakOf(const trace::EventList& events, std::uint64_t end, Action up, Action down) {
   std::uint64_t sum = end;
   std::uint64_t peak = end;
   for (auto event = events.rbegin(); event != events.rend(); ++event) {

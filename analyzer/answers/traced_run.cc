@@ -89,7 +89,7 @@ namespace {
 
 // What moves no memory stays.
 trace::Snapshot WithoutHistory(trace::Snapshot snapshot, int device) {
-  std::erase_if(snapshot.device_traces[static_cast<std::size_t>(device)], [](const trace::Event& event) {
+  std::erase_if(snapshot.device_traces[static_cast<std::size_t>(device)].Mutable(), [](const trace::Event& event) {
     return event.action != trace::Action::kOom && event.action != trace::Action::kSnapshot;
   });
   return snapshot;

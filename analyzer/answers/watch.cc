@@ -82,7 +82,7 @@ void PutState(const std::vector<trace::SnapshotSegment>& segments, WatchAnswer& 
 WatchAnswer WholeAnswer(const trace::Snapshot& snapshot) {
   WatchAnswer answer;
   WatchTally tally;
-  for (const std::vector<trace::Event>& events : snapshot.device_traces) {
+  for (const trace::EventList& events : snapshot.device_traces) {
     for (const trace::Event& event : events) tally.Add(event);
   }
   tally.PutInto(answer);
@@ -123,9 +123,9 @@ class WatchedRecording final : public WatchedFile {
       tally_ = WatchTally(state_);
       has_state_ = true;
     }
-    const std::vector<std::vector<trace::Event>> events = follower_.TakeEvents();
+    const std::vector<trace::EventList> events = follower_.TakeEvents();
     if (!has_state_ || events.empty()) return absl::OkStatus();
-    for (const std::vector<trace::Event>& of_device : events) {
+    for (const trace::EventList& of_device : events) {
       for (const trace::Event& event : of_device) tally_.Add(event);
     }
     std::vector<trace::SnapshotSegment> after;

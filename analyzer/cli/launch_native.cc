@@ -24,7 +24,7 @@ absl::StatusOr<NativeCalls> ReadNativeCalls(const std::string& path) {
   const absl::StatusOr<trace::Snapshot> snapshot = ReadLog(path);
   if (!snapshot.ok()) return snapshot.status();
   NativeCalls out;
-  for (const std::vector<trace::Event>& events : snapshot->device_traces) {
+  for (const trace::EventList& events : snapshot->device_traces) {
     std::uint64_t held = 0;
     for (const trace::Event& event : events) {
       out.allocations += event.action == trace::Action::kAlloc ? 1 : 0;

@@ -178,7 +178,7 @@ class LogReplayer {
 
   void SkipReleases(std::optional<PoolId> of_pool) {
     while (IsNext(Action::kSegmentFree) || IsNext(Action::kSegmentUnmap)) {
-      if (of_pool.has_value() && events_[next_event_].pool != of_pool) return;
+      if (of_pool.has_value() && events_[next_event_].pool.AsOptional() != of_pool) return;
       ++next_event_;
     }
   }

@@ -66,7 +66,7 @@ std::map<int, std::uint64_t> ReservedByDevice(const trace::Snapshot& snapshot) {
 }
 
 // Of a program that frees what it allocates, the end says nothing.
-std::uint64_t PeakOfCalls(const std::vector<trace::Event>& events) {
+std::uint64_t PeakOfCalls(const trace::EventList& events) {
   std::uint64_t held = 0, peak = 0;
   for (const trace::Event& event : events) {
     if (event.action == trace::Action::kAlloc) held += event.size_bytes;
@@ -100,7 +100,7 @@ absl::StatusOr<RecordedReplay> CallsAsRecorded(const trace::Snapshot& snapshot, 
 }
 
 // The time of the last request that failed; nullopt where none did.
-std::optional<std::int64_t> LastFailure(const std::vector<trace::Event>& events) {
+std::optional<std::int64_t> LastFailure(const trace::EventList& events) {
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     if (event->action == trace::Action::kOom) return event->time_us;
   }
@@ -111,7 +111,7 @@ std::optional<std::int64_t> LastFailure(const std::vector<trace::Event>& events)
 
 std::uint64_t FailedRequests(const trace::Snapshot& snapshot, int device) {
   if (static_cast<std::size_t>(device) >= snapshot.device_traces.size()) return 0;
-  const std::vector<trace::Event>& events = snapshot.device_traces[static_cast<std::size_t>(device)];
+  const trace::EventList& events = snapshot.device_traces[static_cast<std::size_t>(device)];
   return static_cast<std::uint64_t>(std::count_if(
       events.begin(), events.end(), [](const trace::Event& event) { return event.action == trace::Action::kOom; }));
 }

@@ -18,7 +18,7 @@ constexpr std::size_t kActions = static_cast<std::size_t>(Action::kUnknown) + 1;
 
 class Census {
  public:
-  explicit Census(const std::vector<trace::Event>& events) {
+  explicit Census(const trace::EventList& events) {
     for (const trace::Event& event : events) ++counts_[static_cast<std::size_t>(event.action)];
   }
   bool HasAll() const {
@@ -103,7 +103,7 @@ std::vector<std::string> MissingActions(const trace::Snapshot& snapshot, int dev
   // A recording of our own leaves nothing out; device calls have no cache.
   if (snapshot.recording.has_value() || trace::RecordsDeviceCalls(snapshot)) return {};
   if (index >= snapshot.device_traces.size()) return {};
-  const std::vector<trace::Event>& events = snapshot.device_traces[index];
+  const trace::EventList& events = snapshot.device_traces[index];
   Census census(events);
   if (census.HasAll()) return {};
   for (const trace::Event& event : events) census.Visit(event);

@@ -80,7 +80,8 @@ absl::StatusOr<ObservedTrace> ObserveTrace(const trace::Snapshot& snapshot, int 
   absl::StatusOr<RewoundTrace> rewound = RewindTrace(snapshot, device, rule);
   if (!rewound.ok()) return rewound.status();
   TimelineBuilder builder(rewound->start, Maker::kObserved);
-  const std::vector<trace::Event>& events = EventsOf(snapshot, device);
+  const trace::EventList& events = EventsOf(snapshot, device);
+  builder.Share(events);
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (absl::Status status = builder.Add(events[i], rewound->facts[i]); !status.ok()) return status;
   }

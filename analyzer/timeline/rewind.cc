@@ -296,8 +296,8 @@ StateSegment StateSegmentOf(const trace::SnapshotSegment& segment) {
   return out;
 }
 
-const std::vector<trace::Event>& EventsOf(const trace::Snapshot& snapshot, int device) {
-  static const auto* const kNone = new std::vector<trace::Event>();
+const trace::EventList& EventsOf(const trace::Snapshot& snapshot, int device) {
+  static const auto* const kNone = new trace::EventList();
   const auto index = static_cast<std::size_t>(device);
   return device >= 0 && index < snapshot.device_traces.size() ? snapshot.device_traces[index] : *kNone;
 }

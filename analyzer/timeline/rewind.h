@@ -38,7 +38,7 @@ absl::StatusOr<StartState> Rewind(const trace::Snapshot& snapshot, int device, c
 StateSegment StateSegmentOf(const trace::SnapshotSegment& segment);
 
 // The events of one device; none if the snapshot has no trace of it.
-const std::vector<trace::Event>& EventsOf(const trace::Snapshot& snapshot, int device);
+const trace::EventList& EventsOf(const trace::Snapshot& snapshot, int device);
 
 }  // namespace ashlar::timeline
 

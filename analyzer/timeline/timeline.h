@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "allocator/trace/event.h"
+#include "allocator/trace/event_list.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/timeline/start_state.h"
 
@@ -89,7 +90,7 @@ struct Peak {
 struct TimelineColumns {
   int device = 0;
   Maker maker = Maker::kObserved;
-  std::vector<trace::Event> events;
+  trace::EventList events;  // those of the snapshot, or of the replay: shared, not copied
   Totals start_totals;
   std::vector<Totals> totals;         // after each event
   std::vector<BlockSpan> blocks;      // first those of the start state by address, then in order of allocation
@@ -107,6 +108,7 @@ class Timeline {
   int device() const { return columns_.device; }
   Maker maker() const { return columns_.maker; }
   absl::Span<const trace::Event> events() const { return columns_.events; }
+  const trace::EventList& event_list() const { return columns_.events; }  // to share them
   EventIndex event_count() const { return static_cast<EventIndex>(columns_.events.size()); }
   EventIndex last_event() const { return event_count() - 1; }  // kBeforeWindow if there is none
 

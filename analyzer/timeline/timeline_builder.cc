@@ -82,7 +82,7 @@ absl::Status TimelineBuilder::Add(const trace::Event& event, const EventFacts& f
   }
   RaisePeaks(Now());
   columns_.totals.push_back(totals_);
-  columns_.events.push_back(event);
+  if (!shares_) added_.push_back(event);
   return absl::OkStatus();
 }
 
@@ -203,6 +203,7 @@ void TimelineBuilder::RaisePeaks(EventIndex event) {
 
 absl::StatusOr<Timeline> TimelineBuilder::Finish() {
   if (!status_.ok()) return status_;
+  columns_.events = shares_ ? std::exchange(shared_, {}) : trace::EventList(std::exchange(added_, {}));
   return Timeline(std::exchange(columns_, {}));
 }
 

@@ -13,10 +13,12 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/trace/event.h"
+#include "allocator/trace/event_list.h"
 #include "analyzer/timeline/event_facts.h"
 #include "analyzer/timeline/occupancy.h"
 #include "analyzer/timeline/start_state.h"
@@ -33,6 +35,9 @@ class TimelineBuilder {
   absl::Status Add(const trace::Event& event, const EventFacts& facts);
   void AddNote(trace::Note note) { columns_.notes.push_back(std::move(note)); }
 
+  // The events that will be added are these: the timeline shares them, and Add keeps none. Before the first Add.
+  void Share(const trace::EventList& events) { shared_ = events, shares_ = true; }
+
   // Leaves the builder empty.
   absl::StatusOr<Timeline> Finish();
 
@@ -47,13 +52,16 @@ class TimelineBuilder {
   void RecordSegmentChange(const trace::Event& event, std::optional<std::uint32_t> touched_id);
   void RecordExtent(const SegmentRange& range);
   BlockSpan& SpanOf(const OccupiedBlock& block) { return columns_.blocks[block.id]; }
-  EventIndex Now() const { return static_cast<EventIndex>(columns_.events.size()); }
+  EventIndex Now() const { return static_cast<EventIndex>(columns_.totals.size()); }
   void RaisePeaks(EventIndex event);
 
   absl::Status status_;
   Occupancy picture_;
   Totals totals_;
   TimelineColumns columns_;
+  trace::EventList shared_;
+  bool shares_ = false;
+  std::vector<trace::Event> added_;  // where nothing is shared
 };
 
 }  // namespace ashlar::timeline

@@ -80,7 +80,7 @@ class EventLedger final : public trace::EventSink {
 
   // Mapped ranges that touch are one.
   void Obtain(const trace::Event& event) {
-    Range range{event.size_bytes, event.pool.has_value() && !event.pool->IsDefault(),
+    Range range{event.size_bytes, event.pool.has_value() && !(*event.pool).IsDefault(),
                 event.action == trace::Action::kSegmentMap};
     std::uint64_t address = event.address;
     if (range.is_mapped) {

@@ -51,7 +51,7 @@ inline std::uint64_t FingerprintOf(const std::vector<trace::Event>& events) {
 inline std::string FirstDifference(const std::vector<trace::Event>& recorded, absl::Span<const trace::Event> replayed) {
   const auto text = [](const trace::Event& e) {
     return absl::StrCat(trace::ActionName(e.action), " 0x", absl::Hex(e.address), " ", e.size_bytes, " stream ",
-                        Handle(e.stream), " pool ", e.pool.has_value() ? e.pool->second : 0);
+                        Handle(e.stream), " pool ", e.pool.value_or({}).second);
   };
   for (std::size_t i = 0; i < std::max(recorded.size(), replayed.size()); ++i) {
     const std::string a = i < recorded.size() ? text(recorded[i]) : "nothing";

@@ -117,7 +117,7 @@ std::vector<StepEvent> Recorded(const std::string& file) {
   const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
   StepEvents events;
-  for (const std::vector<trace::Event>& device : snapshot->device_traces) {
+  for (const trace::EventList& device : snapshot->device_traces) {
     for (const trace::Event& event : device) events.OnEvent(event, 0);
   }
   return events.list();

@@ -52,13 +52,13 @@ TEST(InconsistentTraceTest, TheStoryItselfIsExact) {
 TEST(InconsistentTraceTest, NamesTheEventThatCannotBe) {
   const trace::Snapshot good = MakeSnapshot(Record(Story()), {});
   trace::Snapshot bad = good;
-  auto* events = &bad.device_traces[0];
+  auto* events = &bad.device_traces[0].Mutable();
   // Of the last block placed there: an earlier window would explain a lost first one.
   events->erase(events->begin() + static_cast<std::ptrdiff_t>(Find(bad, Action::kSegmentFree)) - 3);
   ExpectRefused(bad, "an alloc is missing");
 
   bad = good;
-  events = &bad.device_traces[0];
+  events = &bad.device_traces[0].Mutable();
   const std::size_t freed = Find(bad, Action::kFreeRequested);
   events->insert(events->begin() + static_cast<std::ptrdiff_t>(freed) + 2, (*events)[freed]);
   ExpectRefused(bad, "a block is freed twice");
@@ -68,7 +68,7 @@ TEST(InconsistentTraceTest, NamesTheEventThatCannotBe) {
   ExpectRefused(bad, "the segments are missing");
 
   bad = good;
-  bad.device_traces[0][Find(bad, Action::kFreeCompleted)].size_bytes += 512;
+  bad.device_traces[0].Mutable()[Find(bad, Action::kFreeCompleted)].size_bytes += 512;
   ExpectRefused(bad, "a size is another one");
 }
 
@@ -183,7 +183,7 @@ void ReplaySpoiled(const char* conf, std::uint64_t first_seed) {
     trace::Snapshot snapshot =
         MakeSnapshot(recording, {.window = rng.Below(recording.events.size() + 1), .has_pool_ids = rng.Below(2) == 0});
     for (std::uint64_t i = 1 + rng.Below(3); i > 0; --i) {
-      rng.Below(2) == 0 ? SpoilEvent(snapshot.device_traces[0], rng) : SpoilSegment(snapshot.segments, rng);
+      rng.Below(2) == 0 ? SpoilEvent(snapshot.device_traces[0].Mutable(), rng) : SpoilSegment(snapshot.segments, rng);
     }
     SCOPED_TRACE(seed);
     const policy::Options options = program.Options();

@@ -154,7 +154,7 @@ trace::Snapshot MakeSnapshot(const Recording& recording, const SnapshotShape& sh
   snapshot.segments = recording.segments;
   for (trace::SnapshotSegment& segment : snapshot.segments) segment.device = shape.device;
   snapshot.device_traces.resize(static_cast<std::size_t>(shape.device) + 1);
-  std::vector<trace::Event>& events = snapshot.device_traces.back();
+  std::vector<trace::Event>& events = snapshot.device_traces.back().Mutable();
   const std::size_t count = std::min(shape.window, recording.events.size());
   events.assign(recording.events.end() - static_cast<std::ptrdiff_t>(count), recording.events.end());
   for (trace::Event& event : events) {

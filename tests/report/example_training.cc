@@ -49,7 +49,7 @@ class Training {
   Training()
       : device_(DeviceOptions()),
         allocator_(&device_, *policy::ParseConf("", policy::Compat::kTorch210)),
-        recorder_((snapshot_.device_traces.resize(1), snapshot_.device_traces[0])) {
+        recorder_((snapshot_.device_traces.resize(1), snapshot_.device_traces[0].Mutable())) {
     allocator_.SetSink(&recorder_);
   }
 
@@ -184,7 +184,7 @@ class Training {
                        {"max_split_size", "-1"}};
     snapshot_.traits.has_time = snapshot_.traits.has_stacks = snapshot_.traits.has_requested_bytes = true;
     snapshot_.traits.has_settings = true;
-    for (trace::Event& event : snapshot_.device_traces[0]) event.pool.reset();
+    for (trace::Event& event : snapshot_.device_traces[0].Mutable()) event.pool.reset();
     return std::move(snapshot_);
   }
 

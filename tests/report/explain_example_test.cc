@@ -118,7 +118,7 @@ TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
 // Each block with a text, and pinned memory of the host.
 trace::Snapshot Labelled(trace::Snapshot snapshot) {
   const trace::LabelId label = snapshot.labels.Intern({.user_metadata = "training"});
-  for (trace::Event& event : snapshot.device_traces[0]) event.label = label;
+  for (trace::Event& event : snapshot.device_traces[0].Mutable()) event.label = label;
   snapshot.host.segments.emplace_back().address = 4096;
   snapshot.host.segments[0].size_bytes = 4 * kMiB;
   snapshot.host.segments[0].blocks.push_back({4096, 4 * kMiB, 4 * kMiB, trace::BlockState::kLive});

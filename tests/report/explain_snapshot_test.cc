@@ -41,11 +41,11 @@ trace::Snapshot SmallRun(bool with_events) {
 }
 
 trace::Event& EventOf(trace::Snapshot& snapshot, trace::Action action) {
-  for (trace::Event& event : snapshot.device_traces[0]) {
+  for (trace::Event& event : snapshot.device_traces[0].Mutable()) {
     if (event.action == action) return event;
   }
   ADD_FAILURE() << "no " << trace::ActionName(action);
-  return snapshot.device_traces[0][0];
+  return snapshot.device_traces[0].Mutable()[0];
 }
 
 trace::Snapshot LabelledRun() {
@@ -85,7 +85,7 @@ TEST(ExplainSnapshotTest, WithoutTextsAndHostMemoryNothingIsSaidOfThem) {
 
 TEST(ExplainSnapshotTest, AHistoryThatLacksEventsIsExplainedByItsState) {
   trace::Snapshot snapshot = SmallRun(true);
-  std::erase_if(snapshot.device_traces[0],
+  std::erase_if(snapshot.device_traces[0].Mutable(),
                 [](const trace::Event& event) { return event.action == trace::Action::kFreeRequested; });
   const nlohmann::json json = Explained(snapshot);
   EXPECT_EQ(json["verdict"], "unknown");

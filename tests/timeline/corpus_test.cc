@@ -98,7 +98,7 @@ TEST(TimelineCorpusTest, ADoubledOrLostEventIsSeen) {
     if (count < 90) continue;
     for (std::size_t at = count / 3; at < count; at += count / 3) {
       trace::Snapshot doubled = snapshot;
-      auto& events = doubled.device_traces[0];
+      auto& events = doubled.device_traces[0].Mutable();
       events.insert(events.begin() + static_cast<std::ptrdiff_t>(at), events[at]);
       EXPECT_FALSE(Rewind(doubled, 0, TorchRule()).ok()) << file << ", event " << at << " twice";
       if (events[at].action != trace::Action::kFreeCompleted) continue;

@@ -42,7 +42,7 @@ trace::Snapshot WholeHistory() {
 
 trace::Snapshot WithoutActions(const std::vector<Action>& skipped) {
   trace::Snapshot out = WholeHistory();
-  std::erase_if(out.device_traces[0], [&](const trace::Event& event) {
+  std::erase_if(out.device_traces[0].Mutable(), [&](const trace::Event& event) {
     return std::find(skipped.begin(), skipped.end(), event.action) != skipped.end();
   });
   return out;
@@ -64,17 +64,17 @@ TEST(MissingActionsTest, WhatOtherEventsProveIsNamed) {
 TEST(MissingActionsTest, ASegmentObtainedTwiceWasGivenBackBetween) {
   trace::Snapshot snapshot = WholeHistory();
   const trace::Event obtained = snapshot.device_traces[0][0];
-  snapshot.device_traces[0].insert(snapshot.device_traces[0].begin(), obtained);
+  snapshot.device_traces[0].Mutable().insert(snapshot.device_traces[0].Mutable().begin(), obtained);
   EXPECT_THAT(MissingActions(snapshot, 0), ElementsAre("segment_free"));
 }
 
 // Kinds that did not happen are no gap: a run that frees nothing, and one whose segments are older than its window.
 TEST(MissingActionsTest, WhatDidNotHappenIsNotMissed) {
   trace::Snapshot snapshot = WholeHistory();
-  snapshot.device_traces[0].resize(3);
+  snapshot.device_traces[0].Mutable().resize(3);
   snapshot.segments[0].blocks[1].state = BlockState::kLive;
   EXPECT_THAT(MissingActions(snapshot, 0), IsEmpty());
-  snapshot.device_traces[0].erase(snapshot.device_traces[0].begin());
+  snapshot.device_traces[0].Mutable().erase(snapshot.device_traces[0].Mutable().begin());
   EXPECT_THAT(MissingActions(snapshot, 0), IsEmpty());
 }
 

@@ -42,7 +42,7 @@ void Feed(TimelineBuilder& builder, const trace::Event& event, std::uint64_t blo
 
 TimelineColumns Columns(const Timeline& timeline) {
   TimelineColumns columns;
-  columns.events.assign(timeline.events().begin(), timeline.events().end());
+  columns.events = timeline.event_list();
   columns.start_totals = timeline.TotalsAfter(kBeforeWindow);
   columns.totals.assign(timeline.totals().begin(), timeline.totals().end());
   columns.blocks.assign(timeline.blocks().begin(), timeline.blocks().end());

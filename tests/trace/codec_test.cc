@@ -141,7 +141,7 @@ Snapshot AnySnapshot(std::uint64_t seed) {
   AddSegments(rng, out);
   if (rng.Below(2) == 0) AddHost(rng, out);
   out.device_traces.resize(rng.Below(4));
-  for (std::vector<Event>& events : out.device_traces) {
+  for (EventList& events : out.device_traces) {
     for (std::uint64_t count = rng.Below(6000); count > 0; --count) events.push_back(AnyEvent(out, rng));
   }
   for (std::uint64_t count = rng.Below(20); count > 0; --count) {

@@ -88,12 +88,12 @@ TEST(DeskPartsTest, TurnsOrderWhatDesksDidAtOnce) {
   EXPECT_TRUE(add('p', 4, 20) && add('q', 4, 29));
   Snapshot out;
   out.device_traces.resize(1);
-  parts.MoveBefore(4, out.device_traces[0]);
+  parts.MoveBefore(4, out.device_traces[0].Mutable());
   EXPECT_EQ(Addresses(out), "");
-  parts.MoveBefore(5, out.device_traces[0]);
+  parts.MoveBefore(5, out.device_traces[0].Mutable());
   EXPECT_EQ(Addresses(out), "abpqc");
   EXPECT_EQ(parts.LaterTime(25), 30) << "a time that is older than what came before";
-  parts.MoveRest(out.device_traces[0]);
+  parts.MoveRest(out.device_traces[0].Mutable());
   EXPECT_EQ(Addresses(out), "abpqcd");
   EXPECT_TRUE(parts.IsEmpty());
 }

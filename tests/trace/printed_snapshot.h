@@ -37,7 +37,7 @@ inline std::string PrintedLabel(const Label& label) {
 inline std::string PrintedEvent(const Snapshot& snapshot, const Event& event) {
   return absl::StrCat(ActionName(event.action), " ", event.address, " ", event.size_bytes, " in ",
                       event.block_size_bytes, " stream ", Handle(event.stream), " at ", event.time_us, " pool ",
-                      event.pool.has_value() ? absl::StrCat(event.pool->first, "/", event.pool->second) : "-", " ",
+                      event.pool.has_value() ? absl::StrCat((*event.pool).first, "/", (*event.pool).second) : "-", " ",
                       PrintedStack(snapshot, event.stack), PrintedLabel(snapshot.labels.label(event.label)), "\n");
 }
 
@@ -60,7 +60,7 @@ inline std::string PrintedSegments(const Snapshot& snapshot) { return PrintedSeg
 
 inline std::string PrintedEvents(const Snapshot& snapshot) {
   std::string out;
-  for (const std::vector<Event>& events : snapshot.device_traces) {
+  for (const EventList& events : snapshot.device_traces) {
     absl::StrAppend(&out, "trace of ", events.size(), "\n");
     for (const Event& event : events) out += PrintedEvent(snapshot, event);
   }

@@ -1,6 +1,7 @@
 #include "analyzer/readers/native/device_calls.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -157,7 +158,7 @@ void DeviceCalls::Finish(trace::Snapshot& out) {
         std::count_if(live_.begin(), live_.end(), [&](const auto& of) { return of.second.device == reset.first; }));
     Note("left_for_reset", "allocations that the program did not free: a reset of the device gave them back", count);
   }
-  out.device_traces = std::move(traces_);
+  out.device_traces.assign(std::make_move_iterator(traces_.begin()), std::make_move_iterator(traces_.end()));
   for (const auto& [address, of] : live_) {
     trace::SnapshotSegment segment;
     segment.device = of.device;

@@ -95,7 +95,10 @@ absl::Status ReadExtras(const Record& record, TorchContext* context, Event* even
     context->snapshot.traits.has_stacks |= event->stack != trace::kNoStack;
   }
   if (const Value* pool = record.Find(Field::kPoolId); pool != nullptr && pool->kind() != Kind::kNone) {
-    if (absl::Status status = record.GetPool(Field::kPoolId, &event->pool.emplace()); !status.ok()) return status;
+    PoolId id;
+    if (absl::Status status = record.GetPool(Field::kPoolId, &id); !status.ok()) return status;
+    if (!trace::EventPool::CanHold(id)) return record.Wrong(Field::kPoolId, "one of fewer pools");
+    event->pool = id;
     context->snapshot.traits.has_pool_ids = true;
   }
   if (record.Has(Field::kCompileContext) || record.Has(Field::kUserMetadata) || record.Has(Field::kInternalMetadata)) {
@@ -153,9 +156,9 @@ absl::Status ReadDeviceTraces(const Value& traces, TorchContext* context) {
   if (absl::Status status = context->Visit(traces); !status.ok()) return Within("device_traces", status);
   context->seen.has_traces = true;
   pickle::ItemCursor items = context->document.Items(traces);
-  std::vector<std::vector<Event>>& out = context->snapshot.device_traces;
+  std::vector<trace::EventList>& out = context->snapshot.device_traces;
   while (const Value* trace = items.Next()) {
-    absl::Status status = ReadTrace(*trace, context, &out.emplace_back());
+    absl::Status status = ReadTrace(*trace, context, &out.emplace_back().Mutable());
     if (status.ok()) continue;
     const absl::string_view join = absl::string_view(status.message()).substr(0, 1) == "[" ? "" : ": ";
     return absl::Status(status.code(), absl::StrCat("device_traces[", out.size() - 1, "]", join, status.message()));
@@ -164,7 +167,7 @@ absl::Status ReadDeviceTraces(const Value& traces, TorchContext* context) {
 }
 
 void ReadHostTraces(const Value& traces, TorchContext* context) {
-  std::vector<Event>& events = context->snapshot.host.events;
+  std::vector<Event>& events = context->snapshot.host.events.Mutable();
   absl::Status status;
   // One list of entries, or, should a release write it as device_traces, one for each device.
   const bool is_nested = traces.kind() == Kind::kList && context->document.Size(traces) > 0 &&

@@ -166,7 +166,7 @@ class Writer {
   void DeviceTraces() {
     Key(Field::kDeviceTraces);
     out_.BeginList();
-    for (const std::vector<trace::Event>& events : snapshot_.device_traces) {
+    for (const trace::EventList& events : snapshot_.device_traces) {
       out_.BeginList();
       for (const trace::Event& event : events) EventOf(event);
       out_.EndList();
@@ -181,7 +181,7 @@ class Writer {
     Number(Field::kSize, event.size_bytes);
     StreamOf(event.stream);
     if (event.time_us != trace::kNoTime) Time(event.time_us);
-    if (event.pool) Pool(Field::kPoolId, *event.pool);
+    if (event.pool.has_value()) Pool(Field::kPoolId, *event.pool);
     if (snapshot_.traits.has_labels || event.label != trace::kNoLabel) Label(snapshot_.labels.label(event.label));
     Stack(event.stack);
     out_.EndDict();

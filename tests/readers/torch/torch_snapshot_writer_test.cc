@@ -58,13 +58,14 @@ void PrintEvents(const Snapshot& snapshot, const std::vector<Event>& events, std
   for (const Event& e : events) {
     const trace::Label& label = snapshot.labels.label(e.label);
     lines->push_back(absl::StrCat(trace::ActionName(e.action), " ", e.address, " ", e.size_bytes, " ", Handle(e.stream),
-                                  " ", e.time_us, " ", e.pool ? Pool(*e.pool) : "-", " ", label.user_metadata, "|",
-                                  label.internal_metadata, "|", label.compile_context, " ", Stack(snapshot, e.stack)));
+                                  " ", e.time_us, " ", e.pool.has_value() ? Pool(*e.pool) : "-", " ",
+                                  label.user_metadata, "|", label.internal_metadata, "|", label.compile_context, " ",
+                                  Stack(snapshot, e.stack)));
   }
 }
 
 void PrintTraces(const Snapshot& snapshot, std::vector<std::string>* lines) {
-  for (const std::vector<Event>& events : snapshot.device_traces) {
+  for (const trace::EventList& events : snapshot.device_traces) {
     lines->push_back("device");
     PrintEvents(snapshot, events, lines);
   }
@@ -182,7 +183,7 @@ Snapshot RandomSnapshot(std::uint64_t seed) {
       snapshot.segments.push_back(RandomSegment(rng, device, address, &snapshot));
       address += snapshot.segments.back().size_bytes + 2 * kMiB * rng.Below(3);
     }
-    std::vector<Event>& events = snapshot.device_traces.emplace_back();
+    std::vector<Event>& events = snapshot.device_traces.emplace_back().Mutable();
     for (std::uint64_t n = rng.Below(200); n > 0; --n) events.push_back(RandomEvent(rng, &snapshot));
   }
   if (rng.Below(2) == 0) {
