@@ -49,10 +49,9 @@ export interface Frame {
   children: Map<string, Frame>;
 }
 
-const kShownDepth = 60;
-
 // Outermost frame first; a stack without frames stands under its label.
-export function frameTree(live: LiveSet, blocks: BlockTable, input: Input): Frame {
+// isWhole: with frames of C and C++; else those of Python alone, where a stack has any.
+export function frameTree(live: LiveSet, blocks: BlockTable, input: Input, isWhole = false): Frame {
   const root: Frame = { name: 'all live blocks', bytes: 0, blocks: 0, children: new Map() };
   const { stacks } = input;
   const bytesOf = new Float64Array(stacks.labels.length + 1);
@@ -72,7 +71,7 @@ export function frameTree(live: LiveSet, blocks: BlockTable, input: Input): Fram
       frame.blocks += blocksOf[stack];
     };
     add(root);
-    const path = stack === stacks.labels.length ? ['no stack recorded'] : pathOf(input, stack);
+    const path = stack === stacks.labels.length ? ['no stack recorded'] : pathOf(input, stack, isWhole);
     for (const name of path) {
       let child = node.children.get(name);
       if (child === undefined) node.children.set(name, (child = { name, bytes: 0, blocks: 0, children: new Map() }));
@@ -88,13 +87,18 @@ export function frameText([file, line, name]: [string, number | null, string]): 
   return line !== null && line > 0 ? `${short}:${line} ${name}` : name || short;
 }
 
-export function pathOf(input: Input, stack: number): string[] {
-  const { starts, stack_frames: frames, labels } = input.stacks;
-  const out: string[] = [];
-  for (let i = starts[stack + 1] - 1; i >= starts[stack]; --i) out.push(frameText(input.stacks.frames[frames[i]]));
-  if (out.length === 0) return [labels[stack]];
-  return out.length > kShownDepth ? out.slice(out.length - kShownDepth) : out;
+const isPython = (file: string): boolean => file.endsWith('.py');
+
+export function pathOf(input: Input, stack: number, isWhole = true): string[] {
+  const { starts, stack_frames: places, labels, frames } = input.stacks;
+  let path = places.slice(starts[stack], starts[stack + 1]).reverse().map((place) => frames[place]);
+  const python = isWhole ? [] : path.filter(([file]) => isPython(file));
+  if (python.length > 0) path = python;
+  return path.length === 0 ? [labels[stack]] : path.map(frameText);
 }
+
+export const hasOtherFrames = (input: Input): boolean =>
+  input.stacks.frames.some(([file]) => !isPython(file)) && input.stacks.frames.some(([file]) => isPython(file));
 
 // The lines that hold most at a moment: these get colours of their own.
 export function rankLabels(holders: Holder[], most = 11): string[] {

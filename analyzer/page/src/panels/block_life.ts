@@ -14,9 +14,10 @@ export class BlockLife {
     const { block } = this.app.view;
     const { blocks } = this.run.memory;
     if (block === null || block >= blocks.count) {
-      replace(this.element, h('h2', {}, 'Block'), h('p', { class: 'faint' }, 'Choose a block on the map: its life and stack stand here.'));
+      this.element.hidden = true;
       return;
     }
+    this.element.hidden = false;
     const { data } = this.run;
     const line = blockLine(this.app, this.run, block);
     const isHere = blocks.isInUse(block, this.app.view.moment);

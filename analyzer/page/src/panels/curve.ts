@@ -7,7 +7,7 @@ import { byteTicks, bytes, count, duration, shortBytes } from '../view/format';
 import { h } from '../view/dom';
 import { css, kCategories, type Rgb, type Theme } from '../view/palette';
 import { attachInput, clampWindow, onCurveKey, type Target, type Window1 } from './curve_input';
-import { paintCapacity, paintFailure, paintMarks, paintProjected, type Frame } from './curve_paint';
+import { paintCapacity, paintFailure, paintMarks, paintProjected, paintStepNumbers, type Frame } from './curve_paint';
 import { CurvePixels, type Line } from './curve_pixels';
 
 export const kLines: { sum: Sum; name: string; key: keyof Theme; fill: number; dash: boolean; thick: number }[] = [
@@ -191,6 +191,7 @@ export class Curve {
       this.pixels.add(frame, overlay, [
         { sum: 'reserved', colour: overlayColour(overlay.run.what_if_row ?? 0), fill: 0, dash: false, thick: 2 }]);
     this.pixels.end(frame);
+    if (!this.isSmall) paintStepNumbers(frame, this.data);
     if (run.capacity_bytes !== null) paintCapacity(frame, run.capacity_bytes, bytes(run.capacity_bytes));
     const places = this.data.places(frame.axis);
     run.failures.forEach((moment, i) => {

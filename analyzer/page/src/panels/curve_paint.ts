@@ -34,13 +34,6 @@ export function paintMarks(frame: Frame, data: RunData, phaseColour: (name: stri
       ctx.fillStyle = css(mix(theme.paper, theme.ink, 0.035));
       ctx.fillRect(first, frame.top, last - first, frame.height);
     }
-    if (last - first > 34 * ratio) {
-      ctx.fillStyle = css(theme.faint);
-      ctx.font = `${10 * ratio}px system-ui, sans-serif`;
-      ctx.textAlign = 'left';
-      ctx.textBaseline = 'top';
-      ctx.fillText(last - first > 64 * ratio ? `step ${i + 1}` : `${i + 1}`, first + 3 * ratio, frame.top + 3 * ratio);
-    }
   });
   let drawn = frame.left;
   for (const phase of data.run.phases) {
@@ -51,6 +44,22 @@ export function paintMarks(frame: Frame, data: RunData, phaseColour: (name: stri
     ctx.fillRect(first, frame.top - 8 * ratio, Math.max(ratio, last - first), 6 * ratio);
     drawn = last;
   }
+}
+
+// The numbers of the steps, over the curves.
+export function paintStepNumbers(frame: Frame, data: RunData): void {
+  const { ctx, theme, ratio } = frame;
+  const places = data.places(frame.axis);
+  ctx.fillStyle = css(theme.ink);
+  ctx.font = `${10 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'bottom';
+  data.run.steps.forEach(([begin, end], i) => {
+    const first = Math.max(frame.left, x(frame, places[Math.min(begin, places.length - 1)]));
+    const last = Math.min(frame.left + frame.width, x(frame, places[Math.min(end, places.length - 1)]));
+    if (last - first < 24 * ratio) return;
+    ctx.fillText(last - first > 64 * ratio ? `step ${i + 1}` : `${i + 1}`, first + 3 * ratio, frame.top + frame.height - 2 * ratio);
+  });
 }
 
 // What is projected has a hatched ground and a word.
@@ -86,17 +95,17 @@ export function paintCapacity(frame: Frame, capacity: number, text: string): voi
   const { ctx, theme, ratio } = frame;
   ctx.fillStyle = css(theme.ink);
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-  ctx.textAlign = 'right';
+  ctx.textAlign = 'left';
   const right = frame.left + frame.width;
   if (capacity > frame.most) {
     ctx.textBaseline = 'top';
-    ctx.fillText(`capacity ${text} ↑`, right - 4 * ratio, frame.top + 2 * ratio);
+    ctx.fillText(`capacity ${text} ↑`, frame.left + 5 * ratio, frame.top + 4 * ratio);
     return;
   }
   const at = Math.round(y(frame, capacity));
   for (let i = frame.left; i < right; i += 10 * ratio) ctx.fillRect(i, at, 6 * ratio, ratio);
-  ctx.textBaseline = 'bottom';
-  ctx.fillText(`capacity ${text}`, right - 4 * ratio, at - 2 * ratio);
+  ctx.textBaseline = 'top';
+  ctx.fillText(`capacity ${text}`, frame.left + 5 * ratio, at + 4 * ratio);
 }
 
 // A failed request: how far it would have gone above what was reserved.

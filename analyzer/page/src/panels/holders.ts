@@ -1,6 +1,6 @@
 // Who holds what at the moment, as a table and as a flame graph that hangs down from the outermost frame.
 import type { App, LiveRun } from '../app';
-import { frameTree, kGroups, sumHolders, type Frame, type GroupBy, type Holder } from '../model/holders';
+import { frameTree, hasOtherFrames, kGroups, sumHolders, type Frame, type GroupBy, type Holder } from '../model/holders';
 import { bytes, count, percent } from '../view/format';
 import { bar, h, panel, replace } from '../view/dom';
 import { css, kCategories, mix } from '../view/palette';
@@ -16,6 +16,7 @@ export class Holders {
   private readonly flames = h('div', { class: 'flames', role: 'group', 'aria-label': 'Flame graph: live bytes by stack, outermost frame on top' });
   private readonly path = h('p', { class: 'faint flame-path' });
   private readonly group: HTMLSelectElement;
+  private readonly isWhole = h('input', { type: 'checkbox', onchange: () => this.draw() });
   private total = 1;
   private zoom: string[] = [];
 
@@ -34,7 +35,9 @@ export class Holders {
     });
     this.element = panel('Who holds it', { id: 'holders' },
       h('div', { class: 'row' }, this.group, h('span', { class: 'faint' }, 'live blocks at the moment; a line marks its blocks on the map')),
-      h('div', { class: 'holders' }, this.table.element, h('div', { class: 'flame-box' }, this.path, this.flames)));
+      h('div', { class: 'holders' }, this.table.element, h('div', { class: 'flame-box' },
+        h('div', { class: 'row' }, this.path, hasOtherFrames(app.input()) ? h('label', { class: 'check' }, this.isWhole, 'C++ frames') : null),
+        h('div', { class: 'flame-scroll', tabindex: 0, role: 'region', 'aria-label': 'Flame graph, scrolls' }, this.flames))));
   }
 
   draw(): void {
@@ -45,7 +48,7 @@ export class Holders {
     const rows = sumHolders(live, memory.blocks, data, input, by, (block) => this.map.colours.phase(block));
     this.total = Math.max(1, rows.reduce((sum, row) => sum + row.bytes, 0));
     this.table.set(rows, this.app.view.search);
-    this.drawFlames(frameTree(live, memory.blocks, input));
+    this.drawFlames(frameTree(live, memory.blocks, input, this.isWhole.checked));
   }
 
   private mark(label: string): void {

@@ -47,14 +47,20 @@ export class InputPage {
     const notes: Child = input.explanation.notes.length === 0 ? null
       : panel('Notes', { id: 'notes' }, h('ul', {}, ...input.explanation.notes.map((note) => h('li', {}, note.message))));
     this.element.append(verdictPanel(input.explanation, input.explanation_text));
-    if (app.observedIndex(index) !== null) this.element.append(h('div', { class: 'work' }, stage, side));
-    this.element.append(h('div', { class: 'two-columns' }, this.causes.element, this.whatIfs.element), lower);
+    const observed = app.observedIndex(index);
+    if (observed !== null) {
+      side.append(this.causes.element);
+      this.element.append(h('div', { class: 'work' }, stage, side));
+    } else {
+      this.element.append(this.causes.element);
+    }
+    this.element.append(this.whatIfs.element, lower);
     const host = pinnedHostPanel(app, index, (curve) => { this.hostCurves.push(curve); curve.fit(); curve.redraw(); });
     if (host !== null) this.element.append(host);
     if (notes) this.element.append(notes);
     this.causes.draw();
     this.whatIfs.draw();
-    const observed = app.observedIndex(index);
+    document.documentElement.dataset.ready = observed === null ? 'all' : 'verdict';
     if (observed !== null) void this.fill(observed, stage, side, lower);
   }
 
@@ -66,7 +72,7 @@ export class InputPage {
     const transport = new Transport(app);
     const moment = new Moment(app, data);
     stage.append(h('section', { class: 'panel', 'aria-label': 'Memory over time' }, curves.element, transport.element, moment.status));
-    side.append(moment.element);
+    side.prepend(moment.element);
     this.instrument = { curves, transport, moment };
     await this.loadOverlays();
     curves.draw();
@@ -85,7 +91,7 @@ export class InputPage {
     memory.holders = new Holders(app, run, memory.maps.main);
     memory.pins = new Pins(app, run);
     stage.append(h('section', { class: 'panel', 'aria-label': 'Segment map' }, memory.maps.element));
-    side.append(memory.life.element);
+    moment.element.after(memory.life.element);
     lower.append(memory.holders.element, memory.pins.element);
     this.memory = memory;
     memory.maps.drawLegend();

@@ -30,10 +30,10 @@ export class SegmentMap {
   constructor(private readonly app: App, private readonly run: LiveRun, labels: string[], private readonly say: (text: string) => void) {
     this.colours = new BlockColours(run.data, run.memory.blocks, app.doc.inputs[run.data.run.input], labels);
     this.painter = new MapPainter(run);
-    this.scroller = h('div', { class: 'map-scroll' }, this.spacer, this.canvas);
-    this.element = h('div', {
-      class: 'map', tabindex: 0, role: 'application', 'aria-roledescription': 'segment map',
-      'aria-label': `Segment map, ${run.data.run.name}`, 'aria-describedby': 'map-keys' }, this.scroller, this.tip);
+    this.scroller = h('div', {
+      class: 'map-scroll', tabindex: 0, role: 'application', 'aria-roledescription': 'segment map',
+      'aria-label': `Segment map, ${run.data.run.name}`, 'aria-describedby': 'map-keys' }, this.spacer, this.canvas);
+    this.element = h('div', { class: 'map' }, this.scroller, this.tip);
     this.scroller.addEventListener('scroll', () => this.draw());
     this.canvas.addEventListener('pointermove', (event) => this.hover(event));
     this.canvas.addEventListener('pointerleave', () => { this.tip.hidden = true; });
@@ -41,7 +41,7 @@ export class SegmentMap {
       const block = this.blockAt(event.clientX, event.clientY);
       this.select(block);
     });
-    this.element.addEventListener('keydown', (event) => { if (this.onKey(event)) event.preventDefault(); });
+    this.scroller.addEventListener('keydown', (event) => { if (this.onKey(event)) event.preventDefault(); });
     new ResizeObserver(() => { this.layoutKey = ''; this.draw(); }).observe(this.scroller);
   }
 

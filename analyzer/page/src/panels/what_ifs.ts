@@ -1,7 +1,7 @@
 // What other settings would have done: their curves over the recorded one, and the map of one of them beside it.
 import type { App } from '../app';
 import type { WhatIf } from '../document/types';
-import { bytes, count, plural } from '../view/format';
+import { bytes, count, plural, signedBytes } from '../view/format';
 import { h, panel, replace } from '../view/dom';
 import { css } from '../view/palette';
 import { overlayColour } from './curve';
@@ -28,9 +28,9 @@ export class WhatIfs {
   constructor(private readonly app: App) {
     this.element = panel('What would have helped', { id: 'what-ifs' },
       h('p', { class: 'faint' }, 'Each row is replayed from an empty allocator. A curve lies over the recorded one; one setting shows its own map.'),
-      h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings' }, h('table', {},
-        h('thead', {}, h('tr', {}, ...['Curve', 'Map', 'Setting', 'Peak reserved', 'Driver calls', 'Outcome'].map((name, i) =>
-          h('th', { scope: 'col', class: i === 3 || i === 4 ? 'number' : null }, name)))),
+      h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings' }, h('table', { class: 'settings' },
+        h('thead', {}, h('tr', {}, ...['Curve', 'Map', 'Setting', 'Peak reserved', 'Driver calls', 'Against recorded', 'Outcome'].map((name, i) =>
+          h('th', { scope: 'col', class: i >= 3 && i <= 5 ? 'number' : null }, name)))),
         this.body)));
   }
 
@@ -45,6 +45,7 @@ export class WhatIfs {
     const { view } = this.app;
     const index = this.app.input().runs.find((run) => this.app.doc.runs[run].kind === 'what_if' && this.app.doc.runs[run].what_if_row === place) ?? null;
     const name = nameOf(row);
+    const recorded = this.app.input().explanation.what_if.find((other) => other.is_recorded_setting);
     const isOver = index !== null && view.overlays.includes(index);
     const swatch = h('span', { class: 'swatch line', 'aria-hidden': 'true' });
     swatch.style.background = css(overlayColour(place));
@@ -61,6 +62,7 @@ export class WhatIfs {
     return h('tr', { class: isAdvised ? 'advised' : null },
       h('td', {}, over), h('td', {}, map), h('th', { scope: 'row' }, name, isAdvised ? h('span', { class: 'badge healthy' }, 'advised') : null),
       h('td', { class: 'number' }, bytes(row.peak_reserved_bytes)), h('td', { class: 'number' }, count(row.driver_calls)),
+      h('td', { class: 'number' }, recorded === undefined || recorded === row ? '' : signedBytes(row.peak_reserved_bytes - recorded.peak_reserved_bytes)),
       h('td', {}, outcomeText(row), row.is_recorded_setting ? h('span', { class: 'faint' }, ' ← as recorded') : null));
   }
 }

@@ -44,7 +44,7 @@ export async function open(browser: Browser, file: string, options: OpenOptions 
 export async function waitReady(page: Page, state: 'curves' | 'map' | 'all' = 'all'): Promise<void> {
   const states = ['curves', 'map', 'all'];
   const wanted = states.slice(states.indexOf(state));
-  await page.waitForFunction((names) => names.includes(document.documentElement.dataset.ready ?? ''), wanted, { timeout: 60000 });
+  await page.waitForFunction((names) => names.includes(document.documentElement.dataset.ready ?? ''), wanted, { timeout: 20000 });
 }
 
 // Until the view has come to rest and what follows it is drawn.

@@ -143,6 +143,7 @@ describe('the moment', () => {
     await page.getByRole('button', { name: 'Play' }).click();
     await page.waitForTimeout(700);
     await page.getByRole('button', { name: 'Pause' }).click();
+    await settle(page);
     const there = await momentOf(page);
     expect(there).toBeGreaterThan(300);
     await page.waitForTimeout(200);
@@ -185,7 +186,7 @@ describe('the map', () => {
 
   it('is walked by keys and speaks', async () => {
     const page = await visit('made');
-    await page.locator('.map').focus();
+    await page.locator('.map-scroll').focus();
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('ArrowRight');
     await expect(page.locator('.map-panel [role=status]').textContent()).resolves.toMatch(/^Block 2 of \d+: .* (live|pending), .*0x/);
