@@ -6,6 +6,7 @@ import { Blobs, readIndex } from './document/load';
 import { dryRunPanel } from './panels/cards';
 import { diffPanel } from './panels/diff';
 import { estimatePanel } from './panels/estimate';
+import { FleetPanel } from './panels/fleet';
 import { InputPage } from './panels/input_page';
 import { Multiples } from './panels/multiples';
 import { h, replace } from './view/dom';
@@ -28,12 +29,13 @@ function start(): void {
   theme.value = store.view.theme;
   const holder = h('div');
   const multiples = doc.inputs.length > 1 ? new Multiples(app) : null;
+  const fleet = doc.fleet === null ? null : new FleetPanel(app, doc.fleet);
   replace(root,
     h('a', { class: 'skip', href: '#main' , onclick: (event: Event) => { event.preventDefault(); main.focus(); } }, 'To the answer'),
     h('header', { class: 'top' }, h('h1', {}, doc.title),
       h('span', { class: 'faint source' }, first?.explanation.source ?? ''), h('span', { class: 'grow' }), theme));
   const main = h('main', { id: 'main', tabindex: -1 },
-    multiples?.element, holder,
+    fleet?.element, multiples?.element, holder,
     doc.diff === null ? null : diffPanel(doc.diff),
     doc.estimate === null ? null : estimatePanel(doc.estimate),
     doc.dry_run === null ? null : dryRunPanel(doc.dry_run));
@@ -51,6 +53,7 @@ function start(): void {
       setTheme(view.theme);
       theme.value = view.theme;
       app.theme = readTheme();
+      fleet?.draw();
     }
     if (changed.has('input')) show();
     multiples?.onFrame(changed);
@@ -60,6 +63,7 @@ function start(): void {
   show();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     app.theme = readTheme();
+    fleet?.draw();
     store.refresh();
   });
   if (doc.inputs.length === 0) document.documentElement.dataset.ready = 'all';

@@ -1,6 +1,8 @@
 // The document that `ashlar report` writes into the page: its index, as JSON. Bytes are bytes, moments are places in a
 // run at which its state is known (moment 0 stands before the first event). docs/internals/page.md says more.
 
+import type { Fleet } from './fleet';
+
 export interface Accounting {
   total_bytes: number | null;
   allocated_bytes: number | null;
@@ -256,5 +258,5 @@ export interface PageDocument {
   diff: Diff | null;
   estimate: Estimate | null;
   dry_run: DryRun | null;
-  fleet: unknown | null;
+  fleet: Fleet | null;
 }

@@ -1,7 +1,7 @@
 // The curves of one input with their legend: each line has a switch and its value at the moment.
 import type { App } from '../app';
 import type { RunData } from '../model/run_data';
-import { bytes } from '../view/format';
+import { bytes, count } from '../view/format';
 import { h, replace } from '../view/dom';
 import { css, type Rgb } from '../view/palette';
 import { Curve, kLines, overlayColour } from './curve';
@@ -40,6 +40,8 @@ export class Curves {
         h('span', { class: 'hint', id: 'curve-keys' },
           'Wheel zooms, drag chooses a part, Shift-drag pans, a click sets the moment. Keys: ← → moment, + − zoom, Shift ← → pan, 0 all.')),
       h('ul', { class: 'legend' }, ...lines), this.overlays, this.curve.element,
+      data.run.is_thinned ? h('p', { class: 'faint thinned' },
+        `${count(data.count)} moments of ${count(data.run.event_count)} events are here: highs and lows, failures, steps and what the answer names. Each is exact.`) : null,
       phases.length === 0 ? null : h('ul', { class: 'legend phases', 'aria-label': 'Phases, the strip above the curves' }, ...phases));
   }
 

@@ -32,7 +32,7 @@ async function findings(name: string, hash: string, scheme: 'light' | 'dark', wi
 const states = ['', '#c=stack&h=1&l=rows', '#k=5&c=age', '#w=1&o=1.2', '#e=0', '#a=100&b=900&x=time'];
 
 describe.each(['light', 'dark'] as const)('%s', (scheme) => {
-  it.each(['made', ...recorded])('%s', async (name) => {
+  it.each(['made', 'parts', ...recorded])('%s', async (name) => {
     if (!hasPage(name)) return;
     const isChief = name === 'made' || name === 'fragmented';
     for (const hash of isChief ? states : ['']) expect(await findings(name, hash, scheme, 1440), `${name} ${hash}`).toEqual([]);

@@ -3,7 +3,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Diff, Estimate } from '../../src/document/types';
 import { makeDocument, pageWith } from '../made_document';
+import { makeDryRun, makeFleet } from '../made_parts';
 import { kPages, kRecorded, kRoot, programPath } from './pages';
 
 export default function setup(): void {
@@ -12,6 +14,15 @@ export default function setup(): void {
   writeFileSync(join(kPages, 'made.html'), pageWith(bundle, makeDocument(20000)));
   writeFileSync(join(kPages, 'made_million.html'), pageWith(bundle, makeDocument(1000000, 11, 2000)));
   const ashlar = programPath();
+  const made = makeDocument(3000, 5);
+  const json = (...command: string[]): unknown => ashlar === null ? null
+    : JSON.parse(execFileSync(ashlar, [...command, '--json'], { cwd: kRoot, encoding: 'utf8', maxBuffer: 2 ** 30 }));
+  const example = 'docs/examples/training_oom.pickle';
+  made.doc.fleet = makeFleet(48);
+  made.doc.dry_run = makeDryRun();
+  made.doc.diff = json('diff', example, example) as Diff | null;
+  made.doc.estimate = json('estimate', 'tests/real/models/bert.json', '--gpu', 'T4') as Estimate | null;
+  writeFileSync(join(kPages, 'parts.html'), pageWith(bundle, made));
   if (ashlar === null) return;
   for (const { name, files, flags } of kRecorded) {
     if (!files.every(existsSync)) continue;

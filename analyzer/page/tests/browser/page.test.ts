@@ -23,7 +23,7 @@ async function visit(name: string, options: OpenOptions = {}): Promise<Page> {
   return opened.page;
 }
 
-const all = ['made', 'made_million', ...recorded];
+const all = ['made', 'made_million', 'parts', ...recorded];
 const hash = (page: Page): string => page.url().split('#')[1] ?? '';
 const momentOf = async (page: Page): Promise<number> => Number(await page.locator('.transport input[type=range]').inputValue());
 
@@ -300,6 +300,40 @@ describe('a recorded failure', () => {
     await page.goBack();
     await settle(page);
     expect(await page.locator('.headline').textContent()).toBe(headline);
+  });
+});
+
+describe('the parts of other commands', () => {
+  it('show a fleet: the heat map, a rank by click and by key, a table that finds', async () => {
+    const page = await visit('parts');
+    const fleet = page.locator('#fleet');
+    await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('rank 3');
+    const reserved = await pixels(page, '.heat canvas');
+    await fleet.getByLabel('What the heat map shows').selectOption('allocated');
+    expect(await pixels(page, '.heat canvas')).not.toBe(reserved);
+    await page.locator('.heat').focus();
+    await page.keyboard.press('ArrowDown');
+    await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('rank 4');
+    const box = (await page.locator('.heat').boundingBox())!;
+    await page.mouse.click(box.x + box.width / 2, box.y + (box.height * 0.5) / 47); // of 47 rows the first: rank 5 has none
+    await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('rank 0');
+    await fleet.getByLabel('Search: Ranks').fill('broken');
+    await fleet.getByLabel('Search: Ranks').fill('middle of a list');
+    await expect(fleet.locator('.table tbody tr').allTextContents()).resolves.toHaveLength(1);
+  });
+
+  it('name the card that is enough', async () => {
+    const page = await visit('parts');
+    await expect(page.locator('#cards').textContent()).resolves.toContain('A10-24GB is enough, with expandable_segments:True.');
+    await expect(page.locator('#cards tr.advised th').textContent()).resolves.toBe('A10-24GB');
+  });
+
+  it('show an estimate as stacked areas, and a diff', async () => {
+    const page = await visit('parts');
+    if ((await page.locator('#estimate').count()) === 0) return; // without the program there is none
+    await expect(page.locator('#estimate svg polygon').count()).resolves.toBeGreaterThan(3);
+    await expect(page.locator('#estimate .legend').textContent()).resolves.toContain('weights');
+    await expect(page.locator('#diff').textContent()).resolves.toContain('0 B');
   });
 });
 

@@ -1,0 +1,79 @@
+// The ranks of one job together: what is wrong on which ranks, a heat map of rank by time, and a table of all ranks.
+import type { App } from '../app';
+import type { Fleet, FleetRank } from '../document/fleet';
+import { bytes, bytesOrUnknown, count, plural } from '../view/format';
+import { copyButton, h, panel, replace } from '../view/dom';
+import { Heat } from './heat';
+import { Table } from './table';
+
+const figure = (value: number | null): string => (value === null ? '' : bytes(value));
+
+export class FleetPanel {
+  readonly element: HTMLElement;
+  private readonly heat: Heat;
+  private readonly details = h('section', { class: 'rank-details', 'aria-live': 'polite', 'aria-label': 'The chosen rank' });
+  private readonly table: Table<FleetRank>;
+  private chosen: number | null = null;
+
+  constructor(private readonly app: App, private readonly fleet: Fleet) {
+    this.heat = new Heat(fleet, () => app.theme, (member) => this.choose(member));
+    const kind = h('select', { 'aria-label': 'What the heat map shows', onchange: () => {
+      this.heat.kind = kind.value === 'allocated' ? 'allocated' : 'reserved';
+      this.heat.draw();
+    } }, h('option', { value: 'reserved' }, 'reserved'), h('option', { value: 'allocated' }, 'allocated'));
+    const why = (row: FleetRank): string => row.error ?? (row.failure !== null ? `out of memory: ${row.failure.verdict}` : '');
+    this.table = new Table<FleetRank>('Ranks', [
+      { name: 'Rank', text: (row) => row.name, value: (row) => row.rank, cell: (row) => row.name },
+      { name: 'Peak allocated', text: (row) => figure(row.peak_allocated_bytes), value: (row) => row.peak_allocated_bytes ?? -1 },
+      { name: 'Peak reserved', text: (row) => figure(row.peak_reserved_bytes), value: (row) => row.peak_reserved_bytes ?? -1 },
+      { name: 'Stranded', text: (row) => figure(row.stranded_bytes), value: (row) => row.stranded_bytes ?? -1 },
+      { name: 'A step', text: (row) => (row.growth === null ? '' : `+${bytes(row.growth.bytes_per_step)}`), value: (row) => row.growth?.bytes_per_step ?? -1 },
+      { name: 'Failure', text: why, cell: (row) => (why(row) === '' ? null : h('span', { class: 'fails' }, why(row))) },
+      { name: 'First cause', text: (row) => row.causes[0]?.name ?? '' },
+      { name: 'File', text: (row) => row.file },
+    ], { find: () => undefined, onRow: (row) => this.choose(fleet.ranks.indexOf(row)), isChosen: (row) => fleet.ranks.indexOf(row) === this.chosen });
+    const { paste } = fleet;
+    this.element = panel(`Fleet of ${plural(fleet.ranks.length, 'rank')}`, { id: 'fleet' },
+      ...fleet.answer.map((sentence) => h('p', { class: 'evidence' }, sentence)),
+      paste === null ? null : h('div', { class: 'paste' }, h('span', { class: 'tag' }, 'PASTE'), h('code', {}, paste), copyButton(() => paste, 'the line for all ranks'),
+        fleet.tried === null ? null : h('p', { class: 'advice' }, fleet.tried.advice)),
+      h('div', { class: 'toolbar' }, h('h3', {}, 'Rank by time'), kind, h('span', { class: 'heat-scale', 'aria-hidden': 'true' }),
+        h('span', { class: 'faint' }, `0 B to ${bytes(fleet.heat.full_bytes)}`)),
+      this.heat.element, this.details,
+      fleet.causes.length === 0 ? null : h('details', { open: true }, h('summary', {}, `Causes of all ranks (${count(fleet.causes.length)})`),
+        h('ul', {}, ...fleet.causes.map((cause) => h('li', {}, `${plural(cause.members.length, 'rank')}: ${cause.sentence}, ${bytes(cause.median_bytes)} in the middle, ${bytes(cause.most_bytes)} at most`, cause.line === null ? '' : ` (${cause.line})`)))),
+      this.table.element,
+      fleet.notes.length === 0 ? null : h('ul', { class: 'faint' }, ...fleet.notes.map((note) => h('li', {}, note))));
+    this.draw();
+    const first = fleet.failures[0]?.member ?? fleet.outliers[0]?.member;
+    if (first !== undefined) this.choose(first, false);
+  }
+
+  draw(): void {
+    this.heat.draw();
+    this.table.set(this.fleet.ranks);
+  }
+
+  // Shows a rank's figures; where the page holds its trace, that as well.
+  private choose(member: number, isAsked = true): void {
+    this.chosen = member;
+    this.heat.mark(member);
+    this.table.set(this.fleet.ranks);
+    const rank = this.fleet.ranks[member];
+    const row = (name: string, value: string): HTMLElement => h('div', {}, h('dt', {}, name), h('dd', {}, value));
+    const outlier = this.fleet.outliers.filter((other) => other.member === member)
+      .map((other) => `${other.figure.replaceAll('_', ' ')} ${bytes(other.bytes)}, others ${bytes(other.median_bytes)}`);
+    replace(this.details, h('h3', {}, rank.name, h('small', { class: 'faint' }, ` ${rank.file}`)),
+      h('p', {}, rank.error ?? rank.headline ?? ''),
+      h('dl', {}, row('Peak', `${bytesOrUnknown(rank.peak_allocated_bytes)} allocated, ${bytesOrUnknown(rank.peak_reserved_bytes)} reserved`),
+        row('Stranded', bytesOrUnknown(rank.stranded_bytes)), row('Settings', rank.conf === null ? 'not in this trace' : rank.conf || 'default'),
+        ...(outlier.length === 0 ? [] : [row('Apart', outlier.join('; '))]),
+        ...(rank.growth === null ? [] : [row('Grows', `${bytes(rank.growth.bytes_per_step)} a step${rank.growth.line === null ? '' : `, ${rank.growth.line}`}`)]),
+        ...(rank.causes.length === 0 ? [] : [row('Causes', rank.causes.map((cause) => `${cause.name} ${bytes(cause.bytes)}`).join(', '))])));
+    const input = this.app.doc.inputs.findIndex((other) => rank.file.endsWith(other.name) && (other.rank === null || other.rank === rank.rank));
+    if (!isAsked || input < 0 || input === this.app.view.input) return;
+    const run = this.app.observedIndex(input);
+    this.app.store.set({ input, moment: run === null ? 0 : this.app.doc.runs[run].verdict_moment, from: null, to: null, block: null, cause: null, pin: null,
+      stack: null, run: null, overlays: [] }, 'jump');
+  }
+}

@@ -1,0 +1,47 @@
+// Parts of a document that no recorded file has: a fleet of ranks with a failing, a growing and a broken one, and a dry run
+// with cards.
+import type { Fleet, FleetRank } from '../src/document/fleet';
+import type { DryRun, Outcome } from '../src/document/types';
+
+const kGiB = 2 ** 30;
+
+export function makeFleet(count: number, bins = 200): Fleet {
+  const ranks = Array.from({ length: count }, (_, rank): FleetRank => ({
+    rank, name: `rank ${rank}`, file: `run/rank${rank}.pickle`, error: rank === 5 ? 'the file ends in the middle of a list' : null,
+    headline: rank === 5 ? null : rank === 3 ? 'OUT OF MEMORY  device 0' : 'NO FAILURE  device 0', events: 1000 + rank, steps: 4,
+    failure: rank === 3 ? { time_us: 4e6, request_bytes: kGiB, verdict: 'leak' } : null,
+    peak_allocated_bytes: rank === 5 ? null : (8 + (rank % 3)) * kGiB, peak_reserved_bytes: rank === 5 ? null : (10 + (rank % 3)) * kGiB,
+    stranded_bytes: rank === 5 ? null : rank * 2 ** 20, total_bytes: 16 * kGiB, conf: '',
+    causes: rank === 3 ? [{ name: 'outputs_kept', confidence: 'proven', bytes: kGiB, line: 'train.py:9 step' }] : [],
+    growth: rank === 3 ? { bytes_per_step: 2 ** 28, bytes: kGiB, line: 'train.py:9 step' } : null }));
+  const shares = (rank: number, top: number): string => Array.from({ length: bins }, (_, i) => {
+    if (rank === 3 && i > bins * 0.7) return '-';
+    return String(Math.min(1000, Math.round(top * (0.5 + 0.4 * Math.sin(i / 9 + rank / 5)) + (rank === 3 ? 3 * i : 0))));
+  }).join(' ');
+  return {
+    answer: ['rank 3 failed first: out of memory after 4.000 s', 'rank 5 is broken: its file ends in the middle of a list'],
+    paste: 'export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True', failures: [{ member: 3, after_us: 4e6 }], stages: [],
+    outliers: [{ member: 3, figure: 'peak_reserved', bytes: 15 * kGiB, median_bytes: 11 * kGiB }],
+    causes: [{ name: 'outputs_kept', sentence: 'Outputs pile up', members: [3], failed: [3], median_bytes: kGiB, most_bytes: kGiB, line: 'train.py:9 step' }],
+    growths: [], tried: { advice: 'expandable_segments:True serves all ranks best' }, broken: [5], ranks,
+    heat: {
+      clock: 'common', begin_us: 0, end_us: 6e6, full_bytes: 16 * kGiB, bins,
+      rows: ranks.filter((row) => row.error === null).map((row) => ({ member: row.rank, allocated: shares(row.rank, 600), reserved: shares(row.rank, 800) })) },
+    notes: ['ranks are told from the names of files'] };
+}
+
+export function makeDryRun(): DryRun {
+  const outcome = (headroom: number | null, conf = ''): Outcome => ({
+    conf, fits: headroom !== null, headroom_bytes: headroom, retries: 0, failed_step: headroom === null ? 1 : null,
+    failed_at: headroom === null ? 'step 1, backward' : null });
+  return {
+    program: ['python', 'train.py'], exit_code: 0, fits: true, peak_bytes: 21 * kGiB,
+    machine: { card: null, devices: 1, has_limit: false, total: { bytes: 2 ** 40 }, context: { bytes: 2 ** 29 } },
+    processes: [{ pid: 1, rank: null, out_of_memory: 0 }],
+    cards: {
+      peak_allocated_bytes: 20 * kGiB, outside_bytes: 2 ** 29, rows: [
+        { card: 'V100-16GB', total_bytes: 16 * kGiB, allocator_bytes: 15 * kGiB, default: outcome(null), expandable: outcome(null), best_found: null },
+        { card: 'A10-24GB', total_bytes: 24 * kGiB, allocator_bytes: 23 * kGiB, default: outcome(null), expandable: outcome(kGiB, 'expandable_segments:True'), best_found: outcome(kGiB, 'expandable_segments:True') },
+        { card: 'A100-80GB', total_bytes: 80 * kGiB, allocator_bytes: 79 * kGiB, default: outcome(57 * kGiB), expandable: outcome(58 * kGiB), best_found: outcome(58 * kGiB) }] },
+    assumptions: [{ what: 'context', bytes: 2 ** 29, mark: 'assumed', source: 'a table' }] };
+}
