@@ -36,24 +36,11 @@ struct ExplainFlags {
 
 using Explanations = std::vector<answers::Explanation>;
 
-absl::StatusOr<answers::Input> ReadInputFile(const std::string& file, const ReplayFlags& flags,
-                                             const answers::ReplaySettings& settings) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(file, settings);
-  if (!bytes.ok()) return bytes.status();
-  answers::InputRule rule = answers::ExplainedInputs();
-  rule.fits = [&flags](readers::InputKind kind) {
-    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
-  };
-  absl::StatusOr<answers::Input> input = answers::LoadInput(*bytes, rule);
-  if (!input.ok()) return OfInput(file, input.status());
-  return input;
-}
-
 // What a single file says is told with its name.
 absl::StatusOr<Explanations> ExplainInputs(const ExplainFlags& flags, answers::ExplainOptions options) {
   std::vector<answers::NamedInput> inputs;
   for (const std::string& file : flags.inputs) {
-    absl::StatusOr<answers::Input> input = ReadInputFile(file, flags.replay, options.replay);
+    absl::StatusOr<answers::Input> input = LoadToExplain(file, flags.replay, options.replay);
     if (!input.ok()) return input.status();
     inputs.push_back({file, *std::move(input)});
   }

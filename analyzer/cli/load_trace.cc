@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/readers/input_file.h"
 
@@ -59,6 +60,19 @@ absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_vi
     return is_problem ? absl::OkStatus() : FlagsFit(kind, flags);
   };
   absl::StatusOr<answers::Input> out = answers::LoadInput(bytes, rule);
+  if (!out.ok()) return OfInput(input, out.status());
+  return out;
+}
+
+absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const ReplayFlags& flags,
+                                             const answers::ReplaySettings& settings) {
+  const absl::StatusOr<std::string> bytes = LoadBytes(input, settings);
+  if (!bytes.ok()) return bytes.status();
+  answers::InputRule rule = answers::ExplainedInputs();
+  rule.fits = [&flags](readers::InputKind kind) {
+    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
+  };
+  absl::StatusOr<answers::Input> out = answers::LoadInput(*bytes, rule);
   if (!out.ok()) return OfInput(input, out.status());
   return out;
 }

@@ -25,6 +25,10 @@ answers::ReplaySettings NamingProgress(const std::string& input, answers::Replay
 absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
                                        answers::InputRule rule = {});
 
+// What `explain` and `report` take. Errors name the input.
+absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const ReplayFlags& flags,
+                                             const answers::ReplaySettings& settings);
+
 // The trace of an input, of one device or of each.
 absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
                                              const answers::ReplaySettings& settings);

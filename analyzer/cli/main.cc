@@ -12,6 +12,7 @@
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/record.h"
 #include "analyzer/cli/replay.h"
+#include "analyzer/cli/report.h"
 #include "analyzer/cli/run.h"
 #include "analyzer/cli/run_under.h"
 #include "analyzer/cli/sweep.h"
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
   CommandLine line("ashlar", "Explains GPU memory: replays allocation traces through a caching allocator's own code.",
                    ASHLAR_VERSION);
   AddExplain(line);
+  AddReport(line);
   AddReplay(line);
   AddCheck(line);
   AddDiff(line);

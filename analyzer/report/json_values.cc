@@ -77,6 +77,10 @@ std::string Json::ToText() const {
   return ToLibrary(*this).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+std::string Json::ToCompactText() const {
+  return ToLibrary(*this).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 Json TextOrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 }  // namespace ashlar::report

@@ -59,6 +59,8 @@ class Json {
   const auto& value() const { return value_; }
   // Two-space indentation and a newline at the end; bytes that are no UTF-8 are replaced.
   std::string ToText() const;
+  // The same without a blank or a newline.
+  std::string ToCompactText() const;
 
  private:
   std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Items, Members> value_;
