@@ -1,6 +1,7 @@
 #include "analyzer/answers/convert.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +18,8 @@ namespace ashlar::answers {
 namespace {
 
 // Has what the format does not carry counted in a note.
-void NoteLoss(std::uint64_t count, absl::string_view message, Converted& out) {
-  if (count > 0) out.notes.push_back({"", std::string(message), count});
+void NoteLoss(std::uint64_t count, absl::string_view message, ConversionNotes& out) {
+  if (count > 0) out.push_back({"", std::string(message), count});
 }
 
 // Lifetimes as requests, in the order of their times; what ends at a time makes room for what begins there.
@@ -54,26 +55,28 @@ std::uint64_t EventsOfOthers(const trace::Snapshot& snapshot, int device) {
   return count;
 }
 
-void NoteOneDevice(const trace::Snapshot& snapshot, int device, Converted& out) {
+void NoteOneDevice(const trace::Snapshot& snapshot, int device, ConversionNotes& out) {
   NoteLoss(EventsOfOthers(snapshot, device), "events of other devices: choose one with --device", out);
   NoteLoss(snapshot.stacks.stack_count(), "call stacks", out);
   NoteLoss(snapshot.annotations.size(), "marks of the program", out);
 }
 
-absl::StatusOr<Converted> SnapshotToTrace(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
+absl::StatusOr<ConversionNotes> SnapshotToTrace(const trace::Snapshot& snapshot, const ReplaySettings& settings,
+                                                ByteSink& out) {
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, settings);
   if (!run.ok()) return run.status();
-  const readers::PlainTrace trace = readers::WritePlainTrace(run->recorded.program.requests);
-  Converted out{trace.text, {}};
-  NoteOneDevice(snapshot, run->device, out);
-  NoteLoss(trace.pool_requests,
-           "requests in private pools, written as if in the default pool; what emptied one is left out", out);
-  NoteLoss(trace.stream_syncs, "frees that waited for one stream, written as done when the whole device is (y)", out);
-  NoteLoss(run->recorded.program.start_count, "requests for blocks older than the trace, written first", out);
-  return out;
+  const readers::PlainTraceLosses lost = readers::WritePlainTrace(run->recorded.program.requests, out);
+  ConversionNotes notes;
+  NoteOneDevice(snapshot, run->device, notes);
+  NoteLoss(lost.pool_requests,
+           "requests in private pools, written as if in the default pool; what emptied one is left out", notes);
+  NoteLoss(lost.stream_syncs, "frees that waited for one stream, written as done when the whole device is (y)", notes);
+  NoteLoss(run->recorded.program.start_count, "requests for blocks older than the trace, written first", notes);
+  return notes;
 }
 
-absl::StatusOr<Converted> SnapshotToCsv(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
+absl::StatusOr<ConversionNotes> SnapshotToCsv(const trace::Snapshot& snapshot, const ReplaySettings& settings,
+                                              ByteSink& out) {
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, settings);
   if (!run.ok()) return run.status();
   const analyses::BlockLifetimes lifetimes = analyses::LifetimesOf(run->timeline);
@@ -82,46 +85,65 @@ absl::StatusOr<Converted> SnapshotToCsv(const trace::Snapshot& snapshot, const R
     problem.ids.push_back(absl::StrCat("b", problem.ids.size()));
     problem.buffers.push_back(lifetime);
   }
-  Converted out{readers::WriteMinimallocCsv(problem), {}};
-  NoteOneDevice(snapshot, run->device, out);
-  NoteLoss(lifetimes.unknown_requests, "blocks whose request is not known, written with the block's size", out);
-  NoteLoss(problem.buffers.size(), "lifetimes are all that is written: no streams, segments, addresses and times", out);
-  return out;
+  out.Append(readers::WriteMinimallocCsv(problem));
+  ConversionNotes notes;
+  NoteOneDevice(snapshot, run->device, notes);
+  NoteLoss(lifetimes.unknown_requests, "blocks whose request is not known, written with the block's size", notes);
+  NoteLoss(problem.buffers.size(), "lifetimes are all that is written: no streams, segments, addresses and times",
+           notes);
+  return notes;
 }
 
-Converted SnapshotToPickle(const trace::Snapshot& snapshot) {
-  Converted out{readers::WriteTorchSnapshot(snapshot), {}};
-  if (!snapshot.recording.has_value()) return out;
+ConversionNotes WholeToPickle(const trace::Snapshot& snapshot, ByteSink& out) {
+  readers::WriteTorchSnapshot(snapshot, out);
+  ConversionNotes notes;
+  if (!snapshot.recording.has_value()) return notes;
   std::uint64_t block_sizes = 0;
   for (const trace::EventList& events : snapshot.device_traces) {
     for (const trace::Event& event : events) block_sizes += event.block_size_bytes > 0 ? 1 : 0;
   }
-  NoteLoss(block_sizes, "events whose block size the format does not carry", out);
+  NoteLoss(block_sizes, "events whose block size the format does not carry", notes);
   NoteLoss(snapshot.recording->facts.size(), "answers and calls between events (refused growth, empty_cache, limits)",
-           out);
-  NoteLoss(1, "the version of the rules and the device's memory", out);
-  return out;
+           notes);
+  NoteLoss(1, "the version of the rules and the device's memory", notes);
+  return notes;
 }
 
-absl::StatusOr<Converted> ConvertSnapshot(const trace::Snapshot& snapshot, OutputFormat to,
-                                          const ReplaySettings& settings) {
+absl::StatusOr<ConversionNotes> SnapshotToPickle(const trace::Snapshot& snapshot, const CutRule& cut, ByteSink& out) {
+  if (cut.device.has_value()) {
+    if (const absl::StatusOr<int> device = ChooseDevice(snapshot, cut.device); !device.ok()) return device.status();
+  }
+  if (!cut.device.has_value() && cut.KeepsAllBlocks()) return WholeToPickle(snapshot, out);
+  const SnapshotCut smaller = CutSnapshot(snapshot, cut);
+  ConversionNotes notes = WholeToPickle(smaller.snapshot, out);
+  NoteLoss(smaller.events_gone, "events left out as asked", notes);
+  NoteLoss(smaller.blocks_gone, "blocks in use at the end, left out as asked: their space is written as free", notes);
+  return notes;
+}
+
+absl::StatusOr<ConversionNotes> ConvertSnapshot(const trace::Snapshot& snapshot, OutputFormat to,
+                                                const ReplaySettings& settings, const CutRule& cut, ByteSink& out) {
   switch (to) {
     case OutputFormat::kRecording:
-      return Converted{trace::Encode(snapshot), {}};
+      out.Append(trace::Encode(snapshot));
+      return ConversionNotes{};
     case OutputFormat::kPickle:
-      return SnapshotToPickle(snapshot);
+      return SnapshotToPickle(snapshot, cut, out);
     case OutputFormat::kTrace:
-      return SnapshotToTrace(snapshot, settings);
+      return SnapshotToTrace(snapshot, settings, out);
     case OutputFormat::kCsv:
-      return SnapshotToCsv(snapshot, settings);
+      return SnapshotToCsv(snapshot, settings, out);
   }
   return absl::InternalError("no such format");
 }
 
 // A program has no events until an allocator has run it.
-absl::StatusOr<Converted> ConvertRequests(const trace::RequestTrace& requests, OutputFormat to,
-                                          const ReplaySettings& settings) {
-  if (to == OutputFormat::kTrace) return Converted{readers::WritePlainTrace(requests).text, {}};
+absl::StatusOr<ConversionNotes> ConvertRequests(const trace::RequestTrace& requests, OutputFormat to,
+                                                const ReplaySettings& settings, const CutRule& cut, ByteSink& out) {
+  if (to == OutputFormat::kTrace) {
+    readers::WritePlainTrace(requests, out);
+    return ConversionNotes{};
+  }
   const absl::StatusOr<policy::Options> policy_options = remedies::OverriddenOptions(settings.overrides);
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
@@ -129,19 +151,23 @@ absl::StatusOr<Converted> ConvertRequests(const trace::RequestTrace& requests, O
   replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
   const absl::StatusOr<trace::Snapshot> snapshot = replay::RecordRequests(requests, std::move(replay_options));
   if (!snapshot.ok()) return snapshot.status();
-  absl::StatusOr<Converted> out = ConvertSnapshot(*snapshot, to, settings);
-  if (out.ok() && to != OutputFormat::kCsv) {
-    NoteLoss(1, absl::StrCat("the events are those of a replay as ", policy::CompatName(policy_options->compat)), *out);
+  absl::StatusOr<ConversionNotes> notes = ConvertSnapshot(*snapshot, to, settings, cut, out);
+  if (notes.ok() && to != OutputFormat::kCsv) {
+    NoteLoss(1, absl::StrCat("the events are those of a replay as ", policy::CompatName(policy_options->compat)),
+             *notes);
   }
-  return out;
+  return notes;
 }
 
-absl::StatusOr<Converted> ConvertProblem(const readers::PackingProblem& problem, OutputFormat to,
-                                         const ReplaySettings& settings) {
-  if (to == OutputFormat::kCsv) return Converted{readers::WriteMinimallocCsv(problem), {}};
-  absl::StatusOr<Converted> out = ConvertRequests(RequestsOf(problem), to, settings);
-  if (out.ok()) NoteLoss(problem.offsets.size(), "offsets of the packing", *out);
-  return out;
+absl::StatusOr<ConversionNotes> ConvertProblem(const readers::PackingProblem& problem, OutputFormat to,
+                                               const ReplaySettings& settings, const CutRule& cut, ByteSink& out) {
+  if (to == OutputFormat::kCsv) {
+    out.Append(readers::WriteMinimallocCsv(problem));
+    return ConversionNotes{};
+  }
+  absl::StatusOr<ConversionNotes> notes = ConvertRequests(RequestsOf(problem), to, settings, cut, out);
+  if (notes.ok()) NoteLoss(problem.offsets.size(), "offsets of the packing", *notes);
+  return notes;
 }
 
 }  // namespace
@@ -151,14 +177,20 @@ InputRule ConvertedInputs() {
           .names = "a recording, a PyTorch memory snapshot, a request trace or a packing problem (CSV)"};
 }
 
-absl::StatusOr<Converted> Convert(const Input& input, OutputFormat to, const ReplaySettings& settings) {
-  if (input.requests() != nullptr) return ConvertRequests(*input.requests(), to, settings);
-  if (input.problem() != nullptr) return ConvertProblem(*input.problem(), to, settings);
+absl::StatusOr<ConversionNotes> Convert(const Input& input, OutputFormat to, const ReplaySettings& settings,
+                                        const CutRule& cut, ByteSink& out) {
+  if (input.requests() != nullptr) return ConvertRequests(*input.requests(), to, settings, cut, out);
+  if (input.problem() != nullptr) return ConvertProblem(*input.problem(), to, settings, cut, out);
   if (input.snapshot() == nullptr) return absl::InvalidArgumentError("a message cannot be converted");
-  absl::StatusOr<Converted> out = ConvertSnapshot(*input.snapshot(), to, settings);
-  const std::vector<trace::Note>& notes = input.snapshot()->notes;
-  if (out.ok()) out->notes.insert(out->notes.end(), notes.begin(), notes.end());
-  return out;
+  absl::StatusOr<ConversionNotes> notes = ConvertSnapshot(*input.snapshot(), to, settings, cut, out);
+  const std::vector<trace::Note>& of_input = input.snapshot()->notes;
+  if (notes.ok()) notes->insert(notes->end(), of_input.begin(), of_input.end());
+  return notes;
+}
+
+Input WithoutProblem(Input input) {
+  if (input.problem() == nullptr) return input;
+  return Input(std::make_unique<const readers::Content>(RequestsOf(*input.problem())));
 }
 
 }  // namespace ashlar::answers

@@ -1,33 +1,40 @@
 // An input in another format: `ashlar convert` (docs/guide/formats.md).
 //
-//   absl::StatusOr<Converted> converted = Convert(*LoadInput(bytes, ConvertedInputs()), OutputFormat::kTrace,
-//   settings); WriteFile("train.trace", converted->bytes);
+//   absl::StatusOr<ConversionNotes> notes =
+//       Convert(*LoadInput(bytes, ConvertedInputs()), OutputFormat::kTrace, settings, {}, out);
+//
+// For formats of other tools see exports/export.h.
 #ifndef ASHLAR_ANALYZER_ANSWERS_CONVERT_H_
 #define ASHLAR_ANALYZER_ANSWERS_CONVERT_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "allocator/base/byte_sink.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/answers/input.h"
 #include "analyzer/answers/replay_settings.h"
+#include "analyzer/answers/snapshot_cut.h"
 
 namespace ashlar::answers {
 
 enum class OutputFormat : std::uint8_t { kRecording, kPickle, kTrace, kCsv };
 
-struct Converted {
-  std::string bytes;
-  std::vector<trace::Note> notes;  // what the format does not carry, what was guessed
-};
+// What the format does not carry, what was guessed.
+using ConversionNotes = std::vector<trace::Note>;
 
 // The inputs that can be converted.
 InputRule ConvertedInputs();
 
-// Requests and packing problems are replayed under the settings where the format needs events.
-absl::StatusOr<Converted> Convert(const Input& input, OutputFormat to, const ReplaySettings& settings);
+// Requests and packing problems are replayed under the settings where the format needs events. `cut` is for
+// kPickle alone, and of a snapshot.
+absl::StatusOr<ConversionNotes> Convert(const Input& input, OutputFormat to, const ReplaySettings& settings,
+                                        const CutRule& cut, ByteSink& out);
+
+// A packing problem's lifetimes as requests: what ends at a time makes room for what begins there. Other inputs as they
+// are.
+Input WithoutProblem(Input input);
 
 }  // namespace ashlar::answers
 

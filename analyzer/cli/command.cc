@@ -145,8 +145,11 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 }
 
 absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapshot) {
-  const bool is_recording = absl::EndsWith(path, ".ashlar");
-  return WriteFile(path, is_recording ? trace::Encode(snapshot) : readers::WriteTorchSnapshot(snapshot));
+  if (absl::EndsWith(path, ".ashlar")) return WriteFile(path, trace::Encode(snapshot));
+  const absl::StatusOr<std::unique_ptr<OutputFile>> file = OutputFile::Open(path);
+  if (!file.ok()) return file.status();
+  readers::WriteTorchSnapshot(snapshot, **file);
+  return (*file)->Commit();
 }
 
 void AddJsonFile(Command& app, std::string& file) {

@@ -83,8 +83,8 @@ def rmm_flags(version):
     return [BEHIND_A_MACRO] if version < '26.02' else []
 
 
-def rmm(tools, librmm, logger, version):
-    """What RMM's headers do; its library brings a CUDA runtime of its own, which is not served here."""
+def rmm_found(librmm, logger, version):
+    """Where its headers and libraries are, as Tools.cxx takes them, and the folder of its logger's library."""
     root = cuda_home()
     headers = [os.path.join(librmm, 'include', 'rapids'), os.path.join(librmm, 'include'),
                os.path.join(logger, 'include'), os.path.join(root, 'include')]
@@ -92,9 +92,23 @@ def rmm(tools, librmm, logger, version):
     links = [word for folder in folders for word in ('-L', folder, f'-Wl,-rpath,{folder}')] + ['-lrmm', '-lcudart']
     links.append(f'-Wl,-rpath-link,{folders[1]}')
     standard = 'c++20' if version >= '26.10' else 'c++17'
-    found = {'headers': headers, 'standard': standard, 'flags': rmm_flags(version), 'libraries': links}
+    return {'headers': headers, 'standard': standard, 'flags': rmm_flags(version), 'libraries': links}, folders[1]
+
+
+def rmm(tools, librmm, logger, version):
+    """What RMM's headers do; its library brings a CUDA runtime of its own, which is not served here."""
+    found, logger_library = rmm_found(librmm, logger, version)
     tools.cxx(os.path.join(EXAMPLES, 'rmm.cc'), name=f'rmm-{version}', **found)  # compiled and linked, not run
     program = tools.cxx(os.path.join(CLIENTS, 'rmm_headers.cc'), name=f'rmm_headers-{version}', **found)
-    run = tools.run(program, environment={'LD_LIBRARY_PATH': folders[1]})
+    run = tools.run(program, environment={'LD_LIBRARY_PATH': logger_library})
     expect(run.code == 0 and f'RMM {version}:' in run.words and ' 0 checks failed' in run.words, run, 'checks failed')
     return f'{run.words.count("ok: ")} checks hold, {run.allocations} device allocations'
+
+
+def rmm_log(tools, librmm, logger, version, log):
+    """RMM's logging_resource_adaptor writes `log`; what was asked, in the program's words."""
+    found, logger_library = rmm_found(librmm, logger, version)
+    program = tools.cxx(os.path.join(CLIENTS, 'rmm_log.cc'), name=f'rmm_log-{version}', **found)
+    run = tools.run(program, [log], environment={'LD_LIBRARY_PATH': logger_library})
+    expect(run.code == 0 and f'RMM {version}:' in run.words and os.path.exists(log), run, 'it wrote no log')
+    return next(line for line in run.words.splitlines() if line.startswith('RMM '))

@@ -27,6 +27,8 @@ WANTED = {
     'onnxruntime': ['onnxruntime-gpu[cuda,cudnn]', 'onnx'],
     'jax': ['jax[cuda13]'],
     'vllm': ['vllm==0.33.0'],
+    'exports': ['perfetto', 'protobuf', 'prometheus_client', 'duckdb==1.5.5', 'duckdb-extension-sqlite-scanner==1.5.5',
+                'jsonschema'],
 }
 OVER = {  # environments that add to another one, and see all that it has
     'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),

@@ -2,14 +2,17 @@
 
 #include <bit>
 #include <limits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/readers/pickle/pickle_opcodes.h"
 
 namespace ashlar::readers::pickle {
 
-PickleWriter::PickleWriter() {
+namespace {
+constexpr std::size_t kPieceBytes = 1 << 16;
+}
+
+PickleWriter::PickleWriter(ByteSink& sink) : sink_(sink) {
   Byte(kProto);
   Byte(4);
 }
@@ -19,7 +22,15 @@ void PickleWriter::BeginDict() {
   Byte(kMark);
 }
 
-void PickleWriter::EndDict() { Byte(kSetItems); }
+void PickleWriter::EndDict() {
+  Byte(kSetItems);
+  if (bytes_.size() >= kPieceBytes) Pass();
+}
+
+void PickleWriter::Pass() {
+  sink_.Append(bytes_);
+  bytes_.clear();
+}
 
 void PickleWriter::BeginList() {
   Byte(kEmptyList);
@@ -103,9 +114,9 @@ void PickleWriter::Refer(MemoIndex index) {
   LittleEndian(index, index <= 0xff ? 1 : 4);
 }
 
-std::string PickleWriter::Finish() && {
+void PickleWriter::Finish() {
   Byte(kStop);
-  return std::move(bytes_);
+  Pass();
 }
 
 void PickleWriter::LittleEndian(std::uint64_t value, int bytes) {

@@ -1,15 +1,15 @@
 // Writes plain data as a pickle of protocol 4 with the opcodes that PyTorch's memory viewer understands. The caller
 // writes values in order, as a tree:
 //
-//   PickleWriter out;
+//   PickleWriter out(sink);
 //   out.BeginDict();
 //   out.Text("segments");
 //   out.BeginList();
 //   out.EndList();
 //   out.EndDict();
-//   std::string bytes = std::move(out).Finish();
+//   out.Finish();
 //
-// Equal texts are written once and referred to from then on.
+// Equal texts are written once and referred to from then on. The bytes go to the sink in pieces.
 #ifndef ASHLAR_ANALYZER_READERS_PICKLE_PICKLE_WRITER_H_
 #define ASHLAR_ANALYZER_READERS_PICKLE_PICKLE_WRITER_H_
 
@@ -18,6 +18,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "allocator/base/byte_sink.h"
 
 namespace ashlar::readers::pickle {
 
@@ -26,7 +27,7 @@ using MemoIndex = std::uint32_t;
 
 class PickleWriter {
  public:
-  PickleWriter();
+  explicit PickleWriter(ByteSink& sink);
 
   void BeginDict();  // then key, value, key, value, ...
   void EndDict();
@@ -45,14 +46,17 @@ class PickleWriter {
   MemoIndex Remember();
   void Refer(MemoIndex index);
 
-  std::string Finish() &&;
+  // Once, at the end.
+  void Finish();
 
  private:
   void Byte(unsigned value) { bytes_.push_back(static_cast<char>(value)); }
+  void Pass();
   void LittleEndian(std::uint64_t value, int bytes);
   void Long(std::uint64_t value, bool negative);
 
-  std::string bytes_;
+  ByteSink& sink_;
+  std::string bytes_;  // not yet passed on
   absl::flat_hash_map<std::string, MemoIndex> texts_;
   MemoIndex memo_count_ = 0;
 };

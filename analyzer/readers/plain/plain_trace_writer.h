@@ -3,20 +3,19 @@
 #define ASHLAR_ANALYZER_READERS_PLAIN_PLAIN_TRACE_WRITER_H_
 
 #include <cstdint>
-#include <string>
 
+#include "allocator/base/byte_sink.h"
 #include "allocator/trace/request.h"
 
 namespace ashlar::readers {
 
-struct PlainTrace {
-  std::string text;
-  // What the format has no letter for.
+// What the format has no letter for.
+struct PlainTraceLosses {
   std::uint64_t pool_requests = 0;  // in private pools, written as if in the default one; their emptying is left out
   std::uint64_t stream_syncs = 0;   // work of one stream that completed, written as the device's (y)
 };
 
-PlainTrace WritePlainTrace(const trace::RequestTrace& requests);
+PlainTraceLosses WritePlainTrace(const trace::RequestTrace& requests, ByteSink& out);
 
 }  // namespace ashlar::readers
 

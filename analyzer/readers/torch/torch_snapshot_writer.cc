@@ -36,10 +36,13 @@ absl::string_view StateName(BlockState state) {
 
 class Writer {
  public:
-  explicit Writer(const trace::Snapshot& snapshot)
-      : snapshot_(snapshot), stacks_(snapshot.stacks.stack_count()), frames_(snapshot.stacks.frame_count()) {}
+  Writer(const trace::Snapshot& snapshot, ByteSink& out)
+      : snapshot_(snapshot),
+        out_(out),
+        stacks_(snapshot.stacks.stack_count()),
+        frames_(snapshot.stacks.frame_count()) {}
 
-  std::string Run() {
+  void Run() {
     out_.BeginDict();
     Segments();
     DeviceTraces();
@@ -47,7 +50,7 @@ class Writer {
     if (snapshot_.settings) Settings(*snapshot_.settings);
     if (snapshot_.settings || !snapshot_.annotations.empty()) Annotations();
     out_.EndDict();
-    return std::move(out_).Finish();
+    out_.Finish();
   }
 
  private:
@@ -156,7 +159,9 @@ class Writer {
     out_.BeginDict();
     Number(Field::kAddress, block.address);
     Number(Field::kSize, block.size_bytes);
-    if (block.requested_bytes) Number(Field::kRequestedSize, *block.requested_bytes);
+    // PyTorch's tools look for it in free blocks too, where it means nothing.
+    const bool is_free_of_many = block.state == BlockState::kFree && snapshot_.traits.has_requested_bytes;
+    if (block.requested_bytes || is_free_of_many) Number(Field::kRequestedSize, block.requested_bytes.value_or(0));
     Text(Field::kState, StateName(block.state));
     Stack(block.stack);
     out_.EndDict();
@@ -263,6 +268,13 @@ class Writer {
 
 }  // namespace
 
-std::string WriteTorchSnapshot(const trace::Snapshot& snapshot) { return Writer(snapshot).Run(); }
+void WriteTorchSnapshot(const trace::Snapshot& snapshot, ByteSink& out) { Writer(snapshot, out).Run(); }
+
+std::string WriteTorchSnapshot(const trace::Snapshot& snapshot) {
+  std::string out;
+  StringSink sink(&out);
+  WriteTorchSnapshot(snapshot, sink);
+  return out;
+}
 
 }  // namespace ashlar::readers

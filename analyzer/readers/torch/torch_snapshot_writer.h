@@ -8,11 +8,14 @@
 
 #include <string>
 
+#include "allocator/base/byte_sink.h"
 #include "allocator/trace/snapshot.h"
 
 namespace ashlar::readers {
 
 std::string WriteTorchSnapshot(const trace::Snapshot& snapshot);
+// The same in pieces: a large snapshot is never whole in memory a second time.
+void WriteTorchSnapshot(const trace::Snapshot& snapshot, ByteSink& out);
 
 }  // namespace ashlar::readers
 

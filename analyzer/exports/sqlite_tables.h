@@ -1,0 +1,48 @@
+// Tables as a SQLite database: one transaction, indices at the end.
+//
+//   absl::StatusOr<std::unique_ptr<SqliteTables>> tables = SqliteTables::Create("out.db");
+//   WriteRunTables(run, **tables);
+//   absl::Status status = (*tables)->Finish();
+//
+// The file is written in place and without a journal: give a name that nobody reads yet. Errors are Unavailable, in
+// SQLite's words. Not thread-safe.
+#ifndef ASHLAR_ANALYZER_EXPORTS_SQLITE_TABLES_H_
+#define ASHLAR_ANALYZER_EXPORTS_SQLITE_TABLES_H_
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "analyzer/exports/sqlite_library.h"
+#include "analyzer/exports/table_sink.h"
+
+namespace ashlar::exports {
+
+class SqliteTables : public TableSink {
+ public:
+  // `path` is no file, or an empty one.
+  static absl::StatusOr<std::unique_ptr<SqliteTables>> Create(const std::string& path);
+  ~SqliteTables() override;
+
+  void AddRow(TableId table, absl::Span<const Cell> cells) override;
+  absl::Status Finish();
+
+ private:
+  SqliteTables(const SqliteLibrary* sqlite, sqlite3* database) : sqlite_(sqlite), database_(database) {}
+
+  absl::Status Failure() const;
+  absl::Status Run(const std::string& sql);
+  absl::Status Prepare(const std::string& sql, sqlite3_stmt** out);
+  void Close();
+
+  const SqliteLibrary* sqlite_;
+  sqlite3* database_;
+  std::array<sqlite3_stmt*, kTableCount> inserts_{};
+  absl::Status status_;
+};
+
+}  // namespace ashlar::exports
+
+#endif  // ASHLAR_ANALYZER_EXPORTS_SQLITE_TABLES_H_
