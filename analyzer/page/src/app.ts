@@ -77,11 +77,40 @@ export class App {
     return promise;
   }
 
+  // The view's moment in the observed run. Beyond its last one the view goes on through what is projected: one event of the
+  // common axis a moment.
+  get moment(): number {
+    const observed = this.observed();
+    return observed === null ? 0 : Math.min(this.view.moment, observed.count - 1);
+  }
+
+  get beyond(): number {
+    const observed = this.observed();
+    return observed === null ? 0 : Math.max(0, this.view.moment - (observed.count - 1));
+  }
+
+  // The last moment that the view can go to: the observed run's, or that of a what-if that is shown and goes on.
+  lastMoment(): number {
+    const observed = this.observed();
+    if (observed === null) return 0;
+    const end = observed.x[observed.count - 1];
+    let extra = 0;
+    for (const index of [...this.view.overlays, this.view.run]) {
+      const run = index === null ? undefined : this.loaded.get(index);
+      if (run !== undefined && run.run.kind === 'what_if') extra = Math.max(extra, Math.floor(run.x[run.count - 1] - end));
+    }
+    return observed.count - 1 + extra;
+  }
+
   // The moment of another run that stands at the same place of the common axis as the view's.
   momentIn(other: RunData): number {
     const observed = this.observed();
-    if (observed === null || other === observed) return this.view.moment;
-    return other.momentAt('event', observed.x[this.view.moment]);
+    if (observed === null || other === observed) return this.moment;
+    return other.momentAt('event', observed.x[this.moment] + this.beyond);
+  }
+
+  showInput(index: number): void {
+    this.store.set({ ...startOf(this.doc, index), from: null, to: null, block: null, cause: null, pin: null, stack: null, run: null }, 'jump');
   }
 
   jump(moment: number, part: Partial<View> = {}): void {
@@ -101,3 +130,17 @@ export class App {
 
 // What a reader sees of a pool's name: private pools are all but "default".
 export const isPrivatePool = (data: RunData, pool: number): boolean => (data.run.pools[pool] ?? 'default') !== 'default';
+
+// What an input shows first: the moment of its verdict, and the curve of the setting that is advised.
+export function startOf(doc: PageDocument, index: number): Pick<View, 'input' | 'moment' | 'overlays'> {
+  const input = doc.inputs[index];
+  if (input === undefined) return { input: index, moment: 0, overlays: [] };
+  const observed = input.runs.find((run) => doc.runs[run].kind === 'observed');
+  const { paste, what_if: rows } = input.explanation;
+  const isAdvised = (run: number): boolean => {
+    const { kind, what_if_row: row } = doc.runs[run];
+    const conf = kind !== 'what_if' || row === null ? '' : (rows[row]?.conf ?? '');
+    return conf !== '' && paste !== null && paste.endsWith(`=${conf}`);
+  };
+  return { input: index, moment: observed === undefined ? 0 : doc.runs[observed].verdict_moment, overlays: input.runs.filter(isAdvised).slice(0, 1) };
+}

@@ -1,7 +1,7 @@
 // Opens the page: reads the document, draws the verdict at once, then the curves, then the map.
 import 'uplot/dist/uPlot.min.css';
 import './styles/page.css';
-import { App } from './app';
+import { App, startOf } from './app';
 import { Blobs, readIndex } from './document/load';
 import { dryRunPanel } from './panels/cards';
 import { diffPanel } from './panels/diff';
@@ -18,9 +18,7 @@ function start(): void {
   const root = document.getElementById('page')!;
   const doc = readIndex(document);
   const first = doc.inputs[0];
-  const observed = first?.runs.find((run) => doc.runs[run].kind === 'observed');
-  const moment = observed === undefined ? 0 : doc.runs[observed].verdict_moment;
-  const store = new Store({ ...kStart, moment });
+  const store = new Store({ ...kStart, ...startOf(doc, 0) });
   setTheme(store.view.theme);
   const app = new App(doc, Blobs.ofPage(document), store);
 

@@ -20,7 +20,7 @@ export class BlockLife {
     this.element.hidden = false;
     const { data } = this.run;
     const line = blockLine(this.app, this.run, block);
-    const isHere = blocks.isInUse(block, this.app.view.moment);
+    const isHere = blocks.isInUse(block, this.app.moment);
     const jump = (moment: number, text: string): HTMLElement =>
       h('button', { type: 'button', class: 'link', onclick: () => this.app.jump(moment) }, text);
     const event = (moment: number): string => `event ${count(data.event[Math.min(moment, data.count - 1)])}`;

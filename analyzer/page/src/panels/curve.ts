@@ -1,7 +1,7 @@
 // Memory over time of one input: its observed run, and the what-ifs laid over it. uPlot draws the axes and keeps the scales;
 // the curves are painted from levels of detail.
 import uPlot from 'uplot';
-import type { App } from '../app';
+import { startOf, type App } from '../app';
 import type { RunData, Sum } from '../model/run_data';
 import { byteTicks, bytes, count, duration, shortBytes } from '../view/format';
 import { h } from '../view/dom';
@@ -41,10 +41,11 @@ export class Curve {
       shown: () => this.shown(),
       show: (window) => this.show(window),
       choose: (place, how) => {
-        const moment = this.data.momentAt(this.app.view.axis, place);
-        this.moveTo(moment, how);
+        const { axis } = this.app.view;
+        const last = this.data.x[this.data.count - 1];
+        this.moveTo(this.data.momentAt(axis, place) + (axis === 'event' && place > last ? Math.round(place - last) : 0), how);
       },
-      step: (moments) => this.moveTo(this.momentOfView() + moments, 'move'),
+      step: (moments) => this.moveTo(this.momentOfView() + this.app.beyond + moments, 'move'),
       mark: (left, width) => this.plot.setSelect({ left, top: 0, width, height: this.plot.over.clientHeight }, false),
     };
     attachInput(this.plot.over, this.target);
@@ -86,7 +87,9 @@ export class Curve {
 
   moveMarker(): void {
     const { from, to } = this.shown();
-    const place = this.data.places(this.app.view.axis)[this.momentOfView()];
+    const { axis } = this.app.view;
+    const beyond = axis === 'event' && this.input === this.app.view.input ? this.app.beyond : 0;
+    const place = this.data.places(axis)[this.momentOfView()] + beyond;
     const share = (place - from) / (to - from);
     this.marker.hidden = share < 0 || share > 1;
     this.marker.style.transform = `translateX(${share * this.plot.over.clientWidth}px)`;
@@ -101,16 +104,19 @@ export class Curve {
   }
 
   private momentOfView(): number {
-    if (this.input === this.app.view.input) return Math.min(this.app.view.moment, this.data.count - 1);
+    if (this.input === this.app.view.input && this.data === this.app.observed()) return this.app.moment;
     const observed = this.app.observed();
     if (observed === null) return 0;
     const { axis } = this.app.view;
-    return this.data.momentAt(axis, observed.places(axis)[this.app.view.moment]);
+    return this.data.momentAt(axis, observed.places(axis)[this.app.moment]);
   }
 
   private moveTo(moment: number, how: 'move' | 'jump'): void {
-    const at = Math.max(0, Math.min(this.data.count - 1, moment));
-    this.app.store.set({ moment: at, input: this.input }, how);
+    if (this.input !== this.app.view.input) {
+      this.app.store.set({ ...startOf(this.app.doc, this.input), moment: Math.min(moment, this.data.count - 1), block: null, cause: null, pin: null, stack: null, run: null }, 'jump');
+      return;
+    }
+    this.app.store.set({ moment: Math.max(0, Math.min(this.app.lastMoment(), moment)) }, how);
   }
 
   private show(window: Window1): void {

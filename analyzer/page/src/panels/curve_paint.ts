@@ -20,6 +20,19 @@ const y = (frame: Frame, bytes: number): number => frame.top + frame.height * (1
 const x = (frame: Frame, place: number): number =>
   frame.left + ((place - frame.from) / (frame.to - frame.from)) * frame.width;
 
+// A text on a ground of its own, so that curves below it do not strike it through.
+function label(frame: Frame, text: string, at: number, middle: number, colour: Rgb, weight = 400): void {
+  const { ctx, ratio, theme } = frame;
+  ctx.font = `${weight} ${11 * ratio}px system-ui, sans-serif`;
+  const width = ctx.measureText(text).width;
+  const left = ctx.textAlign === 'right' ? at - width : at;
+  ctx.fillStyle = `rgb(${theme.paper.join(' ')} / 0.8)`;
+  ctx.fillRect(left - 3 * ratio, middle - 8 * ratio, width + 6 * ratio, 16 * ratio);
+  ctx.fillStyle = css(colour);
+  ctx.textBaseline = 'middle';
+  ctx.fillText(text, at, middle);
+}
+
 // Steps as faint bands, phases as a strip above the plot.
 export function paintMarks(frame: Frame, data: RunData, phaseColour: (name: string) => Rgb): void {
   const { ctx, theme, ratio } = frame;
@@ -83,11 +96,8 @@ export function paintProjected(frame: Frame, data: RunData): void {
   }
   ctx.stroke();
   ctx.restore();
-  ctx.fillStyle = css(theme.ink);
-  ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
   ctx.textAlign = 'left';
-  ctx.textBaseline = 'top';
-  if (right - first > 60 * ratio) ctx.fillText('projected', first + 4 * ratio, frame.top + 16 * ratio);
+  if (right - first > 60 * ratio) label(frame, 'projected', first + 6 * ratio, frame.top + frame.height / 2, theme.ink, 600);
 }
 
 // The capacity as a dashed line, or as a word where it lies above the plot.
@@ -124,11 +134,9 @@ export function paintFailure(frame: Frame, place: number, reserved: number, requ
   ctx.lineTo(at + 5 * ratio, high - 9 * ratio);
   ctx.fill();
   if (text === '') return;
-  ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
   const isLeft = at > frame.left + frame.width / 2;
   ctx.textAlign = isLeft ? 'right' : 'left';
-  ctx.textBaseline = 'middle';
-  ctx.fillText(text, at + (isLeft ? -8 : 8) * ratio, Math.max(frame.top + 24 * ratio, high + 6 * ratio));
+  label(frame, text, at + (isLeft ? -9 : 9) * ratio, Math.max(frame.top + 40 * ratio, low + 24 * ratio), theme.failure, 600);
 }
 
 // Colours of names: in the order in which they are first seen.

@@ -48,7 +48,7 @@ export class Curves {
   // What changes while the moment slides.
   drawMoment(): void {
     this.curve.moveMarker();
-    const moment = Math.min(this.app.view.moment, this.data.count - 1);
+    const moment = this.app.moment;
     for (const [sum, element] of this.values) {
       const text = bytes(this.data.value(sum as never, moment) ?? 0);
       if (element.textContent !== text) element.textContent = text;
@@ -78,7 +78,7 @@ export class Curves {
   private zoom(factor: number): void {
     const { from, to } = this.curve.shown();
     const whole = this.curve.whole();
-    const place = this.data.places(this.app.view.axis)[Math.min(this.app.view.moment, this.data.count - 1)];
+    const place = this.data.places(this.app.view.axis)[this.app.moment];
     const middle = place >= from && place <= to ? place : (from + to) / 2;
     const next = { from: Math.max(whole.from, middle - (middle - from) * factor), to: Math.min(whole.to, middle + (to - middle) * factor) };
     const isAll = next.from <= whole.from && next.to >= whole.to;

@@ -72,8 +72,6 @@ export class FleetPanel {
         ...(rank.causes.length === 0 ? [] : [row('Causes', rank.causes.map((cause) => `${cause.name} ${bytes(cause.bytes)}`).join(', '))])));
     const input = this.app.doc.inputs.findIndex((other) => rank.file.endsWith(other.name) && (other.rank === null || other.rank === rank.rank));
     if (!isAsked || input < 0 || input === this.app.view.input) return;
-    const run = this.app.observedIndex(input);
-    this.app.store.set({ input, moment: run === null ? 0 : this.app.doc.runs[run].verdict_moment, from: null, to: null, block: null, cause: null, pin: null,
-      stack: null, run: null, overlays: [] }, 'jump');
+    this.app.showInput(input);
   }
 }

@@ -42,7 +42,7 @@ export class Holders {
 
   draw(): void {
     const { live, memory, data } = this.run;
-    live.moveTo(this.app.view.moment);
+    live.moveTo(this.app.moment);
     const input = this.app.input();
     const by = this.group.value as GroupBy;
     const rows = sumHolders(live, memory.blocks, data, input, by, (block) => this.map.colours.phase(block));

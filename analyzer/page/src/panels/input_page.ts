@@ -67,14 +67,14 @@ export class InputPage {
   private async fill(observed: number, stage: HTMLElement, side: HTMLElement, lower: HTMLElement): Promise<void> {
     const { app } = this;
     const data = await app.loadRun(observed);
-    if (app.view.moment >= data.count) app.store.set({ moment: data.count - 1 }, 'silent');
-    const curves = new Curves(app, data, this.index);
+        const curves = new Curves(app, data, this.index);
     const transport = new Transport(app);
     const moment = new Moment(app, data);
     stage.append(h('section', { class: 'panel', 'aria-label': 'Memory over time' }, curves.element, transport.element, moment.status));
     side.prepend(moment.element);
     this.instrument = { curves, transport, moment };
     await this.loadOverlays();
+    if (app.view.moment > app.lastMoment()) app.store.set({ moment: app.lastMoment() }, 'silent');
     curves.draw();
     curves.drawOverlays();
     transport.draw();
@@ -134,7 +134,7 @@ export class InputPage {
       transport.draw();
       for (const curve of this.hostCurves) curve.moveMarker();
     }
-    if (any('overlays')) void this.loadOverlays().then(() => { curves.draw(); curves.drawOverlays(); });
+    if (any('overlays')) void this.loadOverlays().then(() => { curves.draw(); curves.drawOverlays(); transport.draw(); });
     const { memory } = this;
     if (memory === null) return;
     if (any('theme', 'colour')) memory.maps.forgetColours();

@@ -40,11 +40,11 @@ export class Moment {
   constructor(private readonly app: App, private readonly data: RunData) {}
 
   draw(run: LiveRun | null): void {
-    const moment = Math.min(this.app.view.moment, this.data.count - 1);
+    const { moment, beyond } = this.app;
     const rows = momentRows(this.data, moment);
     const event = this.data.event[moment];
     const place = placeInProgram(this.data, moment);
-    const title = event < 0 ? 'Before the first event' : `After event ${count(event)}`;
+    const title = beyond > 0 ? `The recorded run ended at event ${count(event)}` : event < 0 ? 'Before the first event' : `After event ${count(event)}`;
     const reserved = this.data.parts(moment).reserved;
     let counts = '';
     if (run !== null) {

@@ -13,7 +13,7 @@ export class Multiples {
     const grid = h('div', { class: 'multiples' });
     app.doc.inputs.forEach((input, index) => {
       const name = input.rank === null ? input.name : `rank ${input.rank}: ${input.name}`;
-      const button = h('button', { type: 'button', class: 'link', onclick: () => this.choose(index) }, name);
+      const button = h('button', { type: 'button', class: 'link', onclick: () => app.showInput(index) }, name);
       const cell = h('figure', {}, h('figcaption', {}, button,
         h('span', { class: `badge ${input.explanation.verdict}` }, input.explanation.verdict),
         h('span', { class: 'faint' }, `peak reserved ${bytesOrUnknown(input.explanation.peak.reserved_bytes)}`)));
@@ -31,13 +31,6 @@ export class Multiples {
     });
     this.element = panel(`${app.doc.inputs.length} inputs`, { id: 'inputs' }, grid);
     this.mark();
-  }
-
-  private choose(index: number): void {
-    const run = this.app.observedIndex(index);
-    const moment = run === null ? 0 : this.app.doc.runs[run].verdict_moment;
-    this.app.store.set({
-      input: index, moment, from: null, to: null, block: null, cause: null, pin: null, stack: null, run: null, overlays: [] }, 'jump');
   }
 
   onFrame(changed: Set<keyof View>): void {

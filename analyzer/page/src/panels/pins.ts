@@ -56,7 +56,7 @@ export class Pins {
   }
 
   draw(): void {
-    this.run.live.moveTo(this.app.view.moment);
+    this.run.live.moveTo(this.app.moment);
     const rows = sumPins(this.app, this.run);
     const total = rows.reduce((sum, row) => sum + row.blame, 0);
     this.sum.textContent = total === 0 ? 'No memory is stranded at this moment.'

@@ -30,8 +30,9 @@ export class Transport {
   momentText(): string {
     const data = this.app.observed();
     if (data === null) return '';
-    const { moment } = this.app.view;
+    const { moment, beyond } = this.app;
     const event = data.event[moment];
+    if (beyond > 0) return `projected, ${count(beyond)} requests on`;
     const where = event < 0 ? 'before the first event' : `event ${count(event)}`;
     return data.time === null ? where : `${where}, ${duration(Math.max(0, data.time[moment] - data.time[0]))}`;
   }
@@ -39,7 +40,7 @@ export class Transport {
   draw(): void {
     const data = this.app.observed();
     if (data === null) return;
-    this.slider.max = String(data.count - 1);
+    this.slider.max = String(this.app.lastMoment());
     this.slider.value = String(this.app.view.moment);
     this.text.textContent = this.momentText();
     this.slider.setAttribute('aria-valuetext', this.text.textContent);
@@ -53,7 +54,7 @@ export class Transport {
     if (!on) return;
     const data = this.app.observed();
     if (data === null) return;
-    this.at = this.app.view.moment >= data.count - 1 ? 0 : this.app.view.moment;
+    this.at = this.app.view.moment >= this.app.lastMoment() ? 0 : this.app.view.moment;
     const perMs = data.count / kPlayMs;
     const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches; // then twice a second
     let last = performance.now();
@@ -62,9 +63,9 @@ export class Transport {
       if (!isCalm || now - last >= 500) {
         this.at += perMs * Math.min(now - last, isCalm ? 1000 : 100);
         last = now;
-        this.app.store.set({ moment: Math.min(data.count - 1, Math.floor(this.at)) });
+        this.app.store.set({ moment: Math.min(this.app.lastMoment(), Math.floor(this.at)) });
       }
-      if (this.at >= data.count - 1) this.play(false);
+      if (this.at >= this.app.lastMoment()) this.play(false);
       else requestAnimationFrame(tick);
     };
     requestAnimationFrame(tick);
@@ -72,7 +73,7 @@ export class Transport {
 
   step(by: number): void {
     const data = this.app.observed();
-    if (data !== null) this.app.store.set({ moment: Math.max(0, Math.min(data.count - 1, this.app.view.moment + by)) });
+    if (data !== null) this.app.store.set({ moment: Math.max(0, Math.min(this.app.lastMoment(), this.app.view.moment + by)) });
   }
 
   private to(moment: (run: { verdict_moment: number; peaks: { reserved: { moment: number }; allocated: { moment: number } } }) => number): void {
