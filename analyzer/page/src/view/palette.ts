@@ -1,5 +1,5 @@
 // Colours, as CSS variables of the theme and as pixels for canvases. The categories are Okabe and Ito's, told apart by
-// people who see few colours; sequences go from dark to light (viridis).
+// people who see few colours, without the vermilion that holes have; sequences go from dark to light (viridis).
 export type Rgb = [number, number, number];
 
 export function parseColour(text: string): Rgb {
@@ -14,7 +14,7 @@ export const css = ([r, g, b]: Rgb): string => `rgb(${r} ${g} ${b})`;
 export const mix = (a: Rgb, b: Rgb, share: number): Rgb => a.map((v, i) => Math.round(v + (b[i] - v) * share)) as Rgb;
 
 export const kCategories: readonly Rgb[] = [
-  '#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8a7fd1', '#a6761d', '#4d9221', '#c51b7d', '#35978f',
+  '#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#f0e442', '#8a7fd1', '#a6761d', '#4d9221', '#c51b7d', '#35978f',
   '#7f7f7f'].map(parseColour);
 
 const kViridis: readonly Rgb[] = ['#440154', '#472d7b', '#3b528b', '#2c728e', '#21918c', '#28ae80', '#5ec962', '#addc30',

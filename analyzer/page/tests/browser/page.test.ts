@@ -268,17 +268,32 @@ describe('a recorded failure', () => {
     if (!hasPage('fragmented')) return;
     const page = await visit('fragmented');
     const before = await pixels(page, '.work .curve canvas');
-    await page.locator('#what-ifs').getByRole('radio', { name: /expandable_segments:True/ }).first().click();
+    const settings = page.locator('#what-ifs');
+    expect(await settings.getByRole('checkbox', { name: 'Curve of expandable_segments:True' }).isChecked()).toBe(true); // as advised
+    await settings.getByRole('radio', { name: 'Map of max_split_size_mb:64' }).click();
     await settle(page);
     await page.locator('.maps.two figure:nth-child(2) canvas').waitFor();
     expect(await pixels(page, '.work .curve canvas')).not.toBe(before);
     expect(await pixels(page, '.maps figure:nth-child(2) canvas')).not.toBe(await pixels(page, '.maps figure:nth-child(1) canvas'));
-    await expect(page.locator('.legend.overlays').textContent()).resolves.toContain('expandable_segments:True');
-    await page.locator('#what-ifs').getByRole('checkbox', { name: /expandable_segments:True/ }).first().uncheck();
-    await page.locator('#what-ifs').getByRole('radio', { name: /expandable_segments:True/ }).first().click();
+    await expect(page.locator('.legend.overlays').textContent()).resolves.toContain('max_split_size_mb:64');
+    await settings.getByRole('checkbox', { name: 'Curve of max_split_size_mb:64' }).uncheck();
+    await settings.getByRole('radio', { name: 'Map of max_split_size_mb:64' }).click();
     await settle(page);
     expect(await page.locator('.maps figure').count()).toBe(1);
     expect(await pixels(page, '.work .curve canvas')).toBe(before);
+  });
+
+  it('goes on through what is projected', async () => {
+    if (!hasPage('fragmented')) return;
+    const page = await visit('fragmented', { hash: '#w=2' });
+    const recorded = await pixels(page, '.maps figure:nth-child(1) canvas');
+    await page.locator('.maps.two figure:nth-child(2) canvas').waitFor();
+    const under = await pixels(page, '.maps figure:nth-child(2) canvas');
+    await page.locator('.work .curve').press('End');
+    await settle(page);
+    await expect(page.locator('.moment-text').textContent()).resolves.toMatch(/^projected, [\d,]+ requests on$/);
+    expect(await pixels(page, '.maps figure:nth-child(1) canvas')).toBe(recorded);
+    expect(await pixels(page, '.maps figure:nth-child(2) canvas')).not.toBe(under);
   });
 
   it('copies the line to paste', async () => {
