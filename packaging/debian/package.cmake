@@ -20,7 +20,7 @@ This package has the program ashlar, with the libraries by which it runs
 a CUDA program, unchanged, without a GPU.")
   set(CPACK_DEBIAN_PACKAGE_SECTION devel)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CPACK_ASHLAR_BUILD}/hollow)
-  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3, libashlar1")
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3, libashlar1, libsqlite3-0")
   set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CPACK_ASHLAR_SOURCE}/packaging/debian/prerm)
 elseif(package STREQUAL "libashlar1")
   set(components c)
