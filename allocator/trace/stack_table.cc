@@ -17,8 +17,9 @@ FrameId StackTable::InternFrame(absl::string_view file, std::int64_t line, absl:
 }
 
 StackId StackTable::InternStack(absl::Span<const FrameId> frames) {
-  std::string key(reinterpret_cast<const char*>(frames.data()), frames.size() * sizeof(FrameId));
-  const auto [it, is_new] = stack_ids_.try_emplace(std::move(key), static_cast<StackId>(starts_.size() - 1));
+  const absl::string_view key(reinterpret_cast<const char*>(frames.data()), frames.size() * sizeof(FrameId));
+  if (const auto known = stack_ids_.find(key); known != stack_ids_.end()) return known->second;
+  const auto [it, is_new] = stack_ids_.try_emplace(std::string(key), static_cast<StackId>(starts_.size() - 1));
   if (is_new) {
     stack_frames_.insert(stack_frames_.end(), frames.begin(), frames.end());
     starts_.push_back(stack_frames_.size());

@@ -50,7 +50,7 @@ int RunBound(const BoundFlags& flags) {
   if (!settings.ok()) return Fail(kUsage, settings.status());
   ProgressLine line;
   settings->progress = line.Shower();
-  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *settings);
+  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<answers::Input> input = InputOf(flags.input, *bytes, flags.replay, {.problems = true});
   if (!input.ok()) return FailLoad(input.status());

@@ -66,12 +66,11 @@ int RunConvert(const ConvertFlags& flags) {
   if (!settings.ok()) return Fail(kUsage, settings.status());
   ProgressLine line;
   settings->progress = line.Shower();
-  absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *settings);
+  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   absl::StatusOr<answers::Input> input = answers::LoadInput(*bytes, answers::ConvertedInputs());
   if (!input.ok()) return FailInput(flags.input, input.status());
-  bytes->clear();
-  bytes->shrink_to_fit();
+  bytes->Clear();
   if (input->snapshot() == nullptr) {
     if (absl::Status status = NoSnapshotFlags(flags.replay); !status.ok()) return FailInput(flags.input, status);
   }

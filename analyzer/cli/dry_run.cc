@@ -95,7 +95,7 @@ absl::Status AddCards(const answers::Progress& progress, RunReport& report) {
   if (!outside.has_value()) {
     return absl::FailedPreconditionError("several processes share a device: which card is enough is not replayed");
   }
-  const absl::StatusOr<std::string> bytes = LoadBytes(report.explained->history, {});
+  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(report.explained->history, {});
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<answers::Input> history = answers::LoadInput(*bytes);
   if (!history.ok()) return history.status();

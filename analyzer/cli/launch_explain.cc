@@ -39,7 +39,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   } else if (memory.total_bytes.has_value() && HasRetried(run)) {
     options.replay.capacity_bytes = *memory.total_bytes - std::min(*memory.total_bytes, memory.context_bytes);
   }
-  const absl::StatusOr<std::string> bytes =
+  const absl::StatusOr<readers::InputBytes> bytes =
       LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<std::vector<answers::Explanation>> explanations = answers::ExplainBytes(*bytes, options);

@@ -13,7 +13,7 @@ namespace ashlar::cli {
 namespace {
 
 absl::StatusOr<trace::Snapshot> ReadLog(const std::string& path) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(path, {});
+  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(path, {});
   if (!bytes.ok()) return bytes.status();
   return readers::ReadNativeLog(*bytes);
 }

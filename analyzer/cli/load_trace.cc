@@ -32,11 +32,11 @@ std::uint64_t StoredBytes(const std::string& input) {
 
 }  // namespace
 
-absl::StatusOr<std::string> LoadBytes(const std::string& input, const answers::ReplaySettings& settings) {
+absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings) {
   answers::Tell(settings, absl::StrCat("reading ", input));
   ExpectMemoryFor(input, StoredBytes(input));
-  absl::StatusOr<std::string> bytes = readers::ReadInput(input);
-  if (bytes.ok()) ExpectMemoryFor(input, absl::string_view(*bytes));
+  absl::StatusOr<readers::InputBytes> bytes = readers::OpenInput(input);
+  if (bytes.ok()) ExpectMemoryFor(input, bytes->view());
   return bytes;
 }
 
@@ -66,7 +66,7 @@ absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_vi
 
 absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const ReplayFlags& flags,
                                              const answers::ReplaySettings& settings) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(input, settings);
+  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
   answers::InputRule rule = answers::ExplainedInputs();
   rule.fits = [&flags](readers::InputKind kind) {
@@ -79,9 +79,10 @@ absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const Rep
 
 absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
                                              const answers::ReplaySettings& settings) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(input, settings);
+  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<answers::Input> loaded = InputOf(input, *bytes, flags);
+  bytes->Clear();
   if (!loaded.ok()) return loaded.status();
   absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*loaded, NamingProgress(input, settings));
   if (!run.ok()) return OfInput(input, run.status());
@@ -90,9 +91,10 @@ absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const Rep
 
 absl::StatusOr<std::vector<answers::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
                                                             const answers::ReplaySettings& settings) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(input, settings);
+  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<answers::Input> loaded = InputOf(input, *bytes, flags);
+  bytes->Clear();
   if (!loaded.ok()) return loaded.status();
   absl::StatusOr<std::vector<answers::TracedRun>> runs =
       answers::TraceDevices(*loaded, NamingProgress(input, settings));

@@ -11,11 +11,12 @@
 #include "analyzer/answers/replay_settings.h"
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/readers/input_file.h"
 
 namespace ashlar::cli {
 
 // The bytes of an input. Errors name it. Has the progress told, and what memory it takes should that not suffice.
-absl::StatusOr<std::string> LoadBytes(const std::string& input, const answers::ReplaySettings& settings);
+absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings);
 
 // The settings with the input's name before what the progress says of it.
 answers::ReplaySettings NamingProgress(const std::string& input, answers::ReplaySettings settings);

@@ -42,10 +42,18 @@ std::uint64_t BytesOfEvents(absl::string_view bytes) {
     if (bytes[at] != '}') continue;
     dicts += next == '(' || next == 'q' || next == 'r' || next == '\x94' ? 1 : 0;
   }
-  return 600 * dicts + 7 * std::uint64_t{bytes.size()} / 2;
+  return 600 * dicts + std::uint64_t{bytes.size()};
 }
 
+// Of a large input its beginning is looked at, and all of it taken to be alike.
+constexpr std::size_t kMostLookedAt = 16 * kMiB;
+
 std::uint64_t NeededBytes(absl::string_view bytes) {
+  if (bytes.size() > kMostLookedAt) {
+    const std::uint64_t of_part = NeededBytes(bytes.substr(0, kMostLookedAt));
+    return static_cast<std::uint64_t>(static_cast<double>(of_part) / static_cast<double>(kMostLookedAt) *
+                                      static_cast<double>(bytes.size()));
+  }
   switch (readers::Sniff(bytes)) {
     case readers::InputKind::kPickle:
       return BytesOfEvents(bytes);

@@ -43,10 +43,11 @@ int RunReplay(const ReplayCommandFlags& flags) {
   }
   ProgressLine line;
   settings->progress = line.Shower();
-  const absl::StatusOr<std::string> bytes = LoadBytes(flags.input, *settings);
+  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<answers::Input> input =
       answers::LoadInput(*bytes, {.fits = [&flags](readers::InputKind kind) { return ReplayFlagsFit(flags, kind); }});
+  bytes->Clear();
   if (!input.ok()) return FailInput(flags.input, input.status());
   const absl::StatusOr<answers::ReplayAnswer> answer =
       answers::Replay(*input, NamingProgress(flags.input, *settings), ModeOf(flags));

@@ -66,7 +66,7 @@ answers::PictureLimits LimitsFor(std::size_t inputs) {
 absl::StatusOr<bool> HasMessages(const ReportFlags& flags, const answers::ReplaySettings& settings) {
   for (const std::string& input : flags.inputs) {
     if (input == "-") return true;
-    const absl::StatusOr<std::string> bytes = LoadBytes(input, settings);
+    const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
     if (!bytes.ok()) return bytes.status();
     const readers::Holds holds = readers::FormatOf(*bytes).holds;
     if (holds == readers::Holds::kMessages || holds == readers::Holds::kNothing) return true;

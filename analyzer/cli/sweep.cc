@@ -122,7 +122,7 @@ int RunSweep(const SweepFlags& flags) {
   settings->progress = line.Shower();
   std::vector<answers::WhatIfInput> inputs;
   for (const std::string& name : flags.inputs) {
-    const absl::StatusOr<std::string> bytes = LoadBytes(name, *settings);
+    const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(name, *settings);
     if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
     absl::StatusOr<answers::WhatIfInput> input = SweepInput(name, *bytes, flags.replay, *settings);
     if (!input.ok()) return FailInput(name, input.status());

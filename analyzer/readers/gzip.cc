@@ -24,8 +24,7 @@ class Inflater {
   }
 
   absl::StatusOr<std::string> Run() {
-    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) return absl::ResourceExhaustedError("gzip: zlib did not start");
-    is_open_ = true;
+    if (absl::Status status = Open(); !status.ok()) return status;
     while (!done_) {
       if (absl::Status status = Step(); !status.ok()) return status;
     }
@@ -33,7 +32,28 @@ class Inflater {
     return std::move(output_);
   }
 
+  absl::Status RunTo(absl::FunctionRef<bool(absl::string_view part)> take) {
+    if (absl::Status status = Open(); !status.ok()) return status;
+    output_.resize(kPartBytes);
+    while (!done_) {
+      if (absl::Status status = Step(); !status.ok()) return status;
+      total_ += written_;
+      if (total_ > limit_) return TooLarge();
+      if (!take({output_.data(), written_})) return absl::AbortedError("gzip: the output is not taken");
+      written_ = 0;
+    }
+    return absl::OkStatus();
+  }
+
  private:
+  static constexpr std::size_t kPartBytes = 1024 * 1024;
+
+  absl::Status Open() {
+    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) return absl::ResourceExhaustedError("gzip: zlib did not start");
+    is_open_ = true;
+    return absl::OkStatus();
+  }
+
   absl::Status Step() {
     if (written_ == output_.size()) {
       if (absl::Status status = Grow(); !status.ok()) return status;
@@ -77,13 +97,15 @@ class Inflater {
 
   // One byte more than the limit is allowed as room, so that an output of exactly the limit can end.
   absl::Status Grow() {
-    if (written_ > limit_) {
-      return absl::ResourceExhaustedError(absl::StrCat("gzip: unpacks to more than the limit of ", FormatBytes(limit_),
-                                                       " (at byte ", read_, " of the compressed file)"));
-    }
+    if (written_ > limit_) return TooLarge();
     const std::uint64_t twice = std::max<std::uint64_t>(kFirstOutputBytes, 2 * std::uint64_t{output_.size()});
     output_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(twice, limit_ + 1)));
     return absl::OkStatus();
+  }
+
+  absl::Status TooLarge() const {
+    return absl::ResourceExhaustedError(absl::StrCat("gzip: unpacks to more than the limit of ", FormatBytes(limit_),
+                                                     " (at byte ", read_, " of the compressed file)"));
   }
 
   static std::size_t Slice(std::size_t bytes) { return std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()); }
@@ -94,6 +116,7 @@ class Inflater {
   std::string output_;
   std::size_t read_ = 0;
   std::size_t written_ = 0;
+  std::uint64_t total_ = 0;  // that were taken
   bool is_open_ = false;
   bool done_ = false;
 };
@@ -101,6 +124,12 @@ class Inflater {
 }  // namespace
 
 bool LooksLikeGzip(absl::string_view bytes) { return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b'; }
+
+absl::Status GunzipTo(absl::string_view bytes, std::uint64_t max_output_bytes,
+                      absl::FunctionRef<bool(absl::string_view part)> take) {
+  return Inflater(bytes, std::min<std::uint64_t>(max_output_bytes, std::numeric_limits<std::int64_t>::max() / 4))
+      .RunTo(take);
+}
 
 absl::StatusOr<std::string> Gunzip(absl::string_view bytes, std::uint64_t max_output_bytes) {
   max_output_bytes = std::min<std::uint64_t>(max_output_bytes, std::numeric_limits<std::int64_t>::max() / 4);

@@ -1,11 +1,14 @@
 #include "analyzer/readers/input_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -63,13 +66,80 @@ absl::StatusOr<std::string> ReadAndUnpack(const std::string& path, std::uint64_t
   return Gunzip(*bytes, max_bytes);
 }
 
-}  // namespace
+// Packed ones from here on may unpack to what is large.
+constexpr std::size_t kLeastUnpackedToFile = 4 * kMiB;
 
-absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes) {
-  absl::StatusOr<std::string> bytes = ReadAndUnpack(path, max_bytes);
+// Smaller ones are read: they do not suffer from a writer that cuts them short.
+constexpr std::uint64_t kLeastMappedBytes = 64 * kMiB;
+
+// Nothing: no such file, or none to be mapped; how to read it will tell.
+std::shared_ptr<const MappedFile> MapIfLarge(const std::string& path) {
+  if (path == "-") return nullptr;
+  const absl::StatusOr<File> file = Open(path);
+  struct stat info {};
+  if (!file.ok() || fstat(fileno(file->get()), &info) != 0 || !S_ISREG(info.st_mode)) return nullptr;
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size < kLeastMappedBytes || size > kMostMappedBytes) return nullptr;
+  absl::StatusOr<std::shared_ptr<const MappedFile>> mapped = MappedFile::Map(fileno(file->get()), size);
+  return mapped.ok() ? *mapped : nullptr;
+}
+
+// A file that has no name, for what was unpacked; nullptr where there is no room for one.
+File FileWithoutName() {
+  std::error_code error;
+  const std::string folder = std::filesystem::temp_directory_path(error).string();
+  const int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  return File(descriptor < 0 ? nullptr : fdopen(descriptor, "w+b"));
+}
+
+absl::StatusOr<InputBytes> UnpackMapped(absl::string_view packed, std::uint64_t max_bytes) {
+  const File out = packed.size() < kLeastUnpackedToFile ? nullptr : FileWithoutName();
+  std::uint64_t size = 0;
+  if (out != nullptr) {
+    const absl::Status status = GunzipTo(packed, max_bytes, [&](absl::string_view part) {
+      size += part.size();
+      return std::fwrite(part.data(), 1, part.size(), out.get()) == part.size();
+    });
+    const bool is_written = std::fflush(out.get()) == 0;
+    if (!status.ok() && !absl::IsAborted(status)) return status;
+    if (status.ok() && is_written && size > 0) {
+      absl::StatusOr<std::shared_ptr<const MappedFile>> mapped = MappedFile::Map(fileno(out.get()), size);
+      if (mapped.ok()) return InputBytes(*std::move(mapped));
+    }
+  }
+  absl::StatusOr<std::string> bytes = Gunzip(packed, max_bytes);
+  if (!bytes.ok()) return bytes.status();
+  return InputBytes(*std::move(bytes));
+}
+
+absl::StatusOr<InputBytes> OpenAndUnpack(const std::string& path, std::uint64_t max_bytes) {
+  InputBytes stored(MapIfLarge(path));
+  if (stored.view().empty()) {
+    absl::StatusOr<File> file = Open(path);
+    if (!file.ok()) return file.status();
+    absl::StatusOr<std::string> bytes = ReadAll(file->get(), max_bytes);
+    if (!bytes.ok()) return bytes.status();
+    stored = InputBytes(*std::move(bytes));
+  }
+  if (!LooksLikeGzip(stored)) return stored;
+  return UnpackMapped(stored, max_bytes);
+}
+
+template <typename T>
+absl::StatusOr<T> Named(const std::string& path, absl::StatusOr<T> bytes) {
   if (bytes.ok()) return bytes;
   const std::string name = path == "-" ? "standard input" : path;
   return absl::Status(bytes.status().code(), absl::StrCat(name, ": ", bytes.status().message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes) {
+  return Named(path, ReadAndUnpack(path, max_bytes));
+}
+
+absl::StatusOr<InputBytes> OpenInput(const std::string& path, std::uint64_t max_bytes) {
+  return Named(path, OpenAndUnpack(path, max_bytes));
 }
 
 }  // namespace ashlar::readers

@@ -1,14 +1,22 @@
 // The bytes of an input: a file or stdin ("-"), unpacked when its content is gzip, whatever its name.
 //
 //   absl::StatusOr<std::string> bytes = ReadInput("snapshot.pickle.gz");
+//   absl::StatusOr<InputBytes> bytes = OpenInput("snapshot.pickle.gz");   // the same, a large one not in memory
+//
+// A large file is mapped, and a large packed one is unpacked into a file that nobody else sees and mapped: the readers
+// give pages back as they go (given_pages.h).
 #ifndef ASHLAR_ANALYZER_READERS_INPUT_FILE_H_
 #define ASHLAR_ANALYZER_READERS_INPUT_FILE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
+#include "analyzer/readers/mapped_file.h"
 
 namespace ashlar::readers {
 
@@ -17,6 +25,30 @@ inline constexpr std::uint64_t kDefaultMaxInputBytes = 4 * kGiB;
 // Errors name the path. NotFound: no such file; ResourceExhausted: larger than `max_bytes` (read or unpacked);
 // DataLoss: damaged or truncated gzip.
 absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
+
+inline constexpr std::uint64_t kMostMappedBytes = 1024 * kGiB;
+
+class InputBytes {
+ public:
+  InputBytes() = default;
+  explicit InputBytes(std::string bytes) : text_(std::move(bytes)) {}
+  explicit InputBytes(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
+
+  absl::string_view view() const { return file_ != nullptr ? file_->bytes() : absl::string_view(text_); }
+  operator absl::string_view() const { return view(); }  // NOLINT: they are bytes
+  // They were read, and take no memory any more: the view is empty.
+  void Clear() {
+    file_ = nullptr;
+    std::string().swap(text_);
+  }
+
+ private:
+  std::string text_;
+  std::shared_ptr<const MappedFile> file_;
+};
+
+// As ReadInput; `max_bytes` holds for what is not mapped, and kMostMappedBytes for what is.
+absl::StatusOr<InputBytes> OpenInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
 
 }  // namespace ashlar::readers
 

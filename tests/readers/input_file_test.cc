@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
+#include "analyzer/readers/given_pages.h"
 #include "analyzer/readers/gzip.h"
 
 namespace ashlar::readers {
@@ -64,6 +65,24 @@ TEST(InputFileTest, TheLimitHoldsPlainAndPacked) {
     EXPECT_TRUE(ReadInput(path, 100000).ok());
     EXPECT_EQ(ReadInput(path, 99999).status().code(), absl::StatusCode::kResourceExhausted);
   }
+}
+
+TEST(InputFileTest, SmallAndLargeInputsAreOpenedAlike) {
+  const std::string noise = Noise(5 << 20);  // packed as large as it is: it is unpacked into a file
+  for (const std::string& text : {std::string(), std::string("hello"), noise, std::string(65 << 20, 'x')}) {
+    for (const std::string& bytes : {text, Gzip(text)}) {
+      absl::StatusOr<InputBytes> opened = OpenInput(WriteFile("opened", bytes));
+      ASSERT_TRUE(opened.ok()) << opened.status();
+      EXPECT_TRUE(opened->view() == text) << text.size();
+      GiveBackPages(opened->view());
+      EXPECT_TRUE(opened->view() == text) << "what was given back comes again";
+      opened->Clear();
+      EXPECT_EQ(opened->view(), "");
+    }
+  }
+  EXPECT_EQ(OpenInput("/no/such/file").status(), ReadInput("/no/such/file").status());
+  EXPECT_EQ(OpenInput(WriteFile("large", Gzip(noise)), 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(OpenInput(WriteFile("cut", Gzip(noise).substr(0, 5'000'000))).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(GzipTest, ReadsMembersOneAfterAnother) {

@@ -1,38 +1,46 @@
+// Long because: a dispatch and its steps, which compilers turn into one function.
 #include "analyzer/readers/pickle/pickle.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "analyzer/readers/given_pages.h"
+#include "analyzer/readers/pickle/pickle_handout.h"
+#include "analyzer/readers/pickle/pickle_memo.h"
 #include "analyzer/readers/pickle/pickle_opcodes.h"
+#include "analyzer/readers/pickle/pickle_stream.h"
 
 namespace ashlar::readers::pickle {
 namespace {
 
 // The stack machine. A step that fails records why in status_ and returns false. Stack entries below the newest
-// mark belong to the list being built outside it: only the step that pops the mark may touch them (floor_).
+// mark belong to the list being built outside it: only the step that pops the mark may touch them (stack_.floor).
 class Machine {
  public:
-  Machine(absl::string_view bytes, const Limits& limits)
+  Machine(absl::string_view bytes, const Limits& limits, Document& document)
       : begin_(reinterpret_cast<const std::uint8_t*>(bytes.data())),
         at_(begin_),
         end_(begin_ + bytes.size()),
-        room_(std::min(limits.max_values, std::uint64_t{1} << 31)) {
-    document_.Reserve(bytes.size());
-  }
+        room_(std::min(limits.max_values, std::uint64_t{1} << 31)),
+        document_(document) {}
 
-  absl::StatusOr<Document> Run() {
+  void HandOut(absl::string_view key, ItemSink& sink) { handout_.emplace(key, sink, document_, memo_, stack_); }
+
+  absl::Status Run() {
     if (!Header()) return status_;
     while (!stopped_) {
       op_ = at_;
       if (at_ == end_) return Truncated("the STOP opcode");
       if (!Step(*at_++)) return status_;
     }
-    return std::move(document_);
+    return absl::OkStatus();
   }
 
  private:
@@ -47,9 +55,9 @@ class Machine {
   bool Step(std::uint8_t opcode) {
     switch (opcode) {
       case kBinGet:
-        return Skip(1) && Get(op_[1]);
+        return Gets() || (Skip(1) && Get(op_[1]));
       case kLongBinGet:
-        return Skip(4) && Get(U32(op_ + 1));
+        return Gets() || (Skip(4) && Get(U32(op_ + 1)));
       case kBinInt1:
         return Skip(1) && Push(Kind::kInt, op_[1]);
       case kBinInt2:
@@ -85,7 +93,7 @@ class Machine {
       case kBinBytes8:
         return Skip(8) && Text(Kind::kBytes, Load(op_ + 1, 8));
       case kMemoize:
-        return Put(memo_count_);
+        return Put(memo_.written());
       case kBinPut:
         return Skip(1) && Put(op_[1]);
       case kLongBinPut:
@@ -100,6 +108,7 @@ class Machine {
       case kMark:
         return Mark();
       case kEmptyDict:
+        if (handout_.has_value() && handout_->IsFull() && !HandOut()) return false;
         return PushContainer(Kind::kDict);
       case kEmptyList:
         return PushContainer(Kind::kList);
@@ -110,13 +119,13 @@ class Machine {
       case kSetItems:
         return PopMark() && ExtendFrom(mark_, Kind::kDict);
       case kAppends:
-        return PopMark() && ExtendFrom(mark_, Kind::kList);
+        return TakeMark() && (Owns(mark_) ? CloseHandout() : KeepHandedOut() && ExtendFrom(mark_, Kind::kList));
       case kAddItems:
         return PopMark() && ExtendFrom(mark_, Kind::kSet);
       case kSetItem:
-        return Need(3) && ExtendFrom(stack_.size() - 2, Kind::kDict);
+        return Need(3) && ExtendFrom(stack_.values.size() - 2, Kind::kDict);
       case kAppend:
-        return Need(2) && ExtendFrom(stack_.size() - 1, Kind::kList);
+        return Need(2) && (OwnsSingle() ? HandOutSingle() : ExtendFrom(stack_.values.size() - 1, Kind::kList));
       case kDict:
         return PopMark() && Collect(mark_, Kind::kDict);
       case kList:
@@ -128,13 +137,13 @@ class Machine {
       case kTuple1:
       case kTuple2:
       case kTuple3:
-        return Need(opcode - kTuple1 + 1u) && Collect(stack_.size() - (opcode - kTuple1 + 1u), Kind::kTuple);
+        return Need(opcode - kTuple1 + 1u) && Collect(stack_.values.size() - (opcode - kTuple1 + 1u), Kind::kTuple);
       case kPop:
         return Pop();
       case kPopMark:
         return PopMark() && Drop(mark_);
       case kDup:
-        return Need(1) && PushValue(stack_.back());
+        return Need(1) && PushValue(stack_.values.back());
       case kProto:
         return Proto();
       case kFrame:
@@ -175,7 +184,7 @@ class Machine {
 
   // --- values --------------------------------------------------------------------------------------------------
   bool PushValue(const Value& value) {
-    stack_.push_back(value);
+    stack_.values.push_back(value);
     return true;
   }
   bool Push(Kind kind, std::uint64_t payload) { return PushValue(Value(kind, Offset(), payload)); }
@@ -220,15 +229,35 @@ class Machine {
     if (!Need(1)) return false;
     if (index > Offset()) [[unlikely]]
       return BadMemo(index, " is higher than any pickler writes here");
-    if (index >= memo_.size()) memo_.resize(index + 1, Value(kUnwritten, 0, 0));
-    memo_count_ += memo_[index].kind() == kUnwritten;
-    memo_[index] = stack_.back();
+    memo_.Put(index, stack_.values.back());
+    if (handout_.has_value()) handout_->NotePut(index);
+    return true;
+  }
+  // The opcode at work and what follows of its kind, as far as nothing is to be said of them: the frames of a stack are
+  // a hundred of these, and most of a file. False: not even the first.
+  bool Gets() {
+    const std::uint8_t* at = op_;
+    while (end_ - at >= 5) {
+      const bool is_long = *at == kLongBinGet;
+      if (!is_long && *at != kBinGet) break;
+      // Without a branch, as short and long ones alternate at random.
+      const std::uint32_t index = U32(at + 1) & ((std::uint32_t{0} - is_long) | 0xff);
+      const Value* const value = memo_.Get(index);
+      if (value == nullptr || value->kind() == Kind::kList) break;
+      stack_.values.push_back(*value);
+      at += 2 + 3 * static_cast<std::ptrdiff_t>(is_long);
+    }
+    if (at == op_) return false;
+    at_ = at;
     return true;
   }
   bool Get(std::uint64_t index) {
-    if (index >= memo_.size() || memo_[index].kind() == kUnwritten) [[unlikely]]
-      return BadMemo(index, " was never written");
-    return PushValue(memo_[index]);
+    const Value* const value = memo_.Get(index);
+    if (value == nullptr) [[unlikely]]
+      return memo_.At(index) == Memo::kDropped ? ReadWhole() : BadMemo(index, " was never written");
+    if (value->kind() == Kind::kList && document_.IsStreamedList(*value)) [[unlikely]]
+      return ReadWhole();
+    return PushValue(*value);
   }
   [[gnu::noinline]] bool BadMemo(std::uint64_t index, absl::string_view why) {
     return Fail(absl::StrCat("memo index ", index, why));
@@ -236,8 +265,9 @@ class Machine {
 
   // --- stack and containers ------------------------------------------------------------------------------------
   bool Need(std::size_t count) {
-    if (stack_.size() - floor_ >= count) [[likely]]
+    if (stack_.values.size() - stack_.floor >= count) [[likely]]
       return true;
+    if (handout_.has_value() && handout_->MayMiss()) return ReadWhole();
     return Fail("takes more from the stack than there is");
   }
   bool Spend(std::uint64_t values) {
@@ -249,51 +279,76 @@ class Machine {
     return false;
   }
   bool Mark() {
-    marks_.push_back(floor_);
-    floor_ = stack_.size();
+    if (handout_.has_value()) handout_->BeforeMark(room_);
+    stack_.marks.push_back(stack_.floor);
+    stack_.floor = stack_.values.size();
     return true;
   }
+  bool PopMark() { return TakeMark() && KeepHandedOut(); }
   // Takes the newest mark off; mark_ is the stack position it stood at.
-  bool PopMark() {
-    if (marks_.empty()) return Fail("needs a MARK that is not there");
-    mark_ = floor_;
-    floor_ = marks_.back();
-    marks_.pop_back();
+  bool TakeMark() {
+    if (stack_.marks.empty()) return Fail("needs a MARK that is not there");
+    mark_ = stack_.floor;
+    stack_.floor = stack_.marks.back();
+    stack_.marks.pop_back();
     return true;
   }
   bool Pop() {
-    if (stack_.size() == floor_) return PopMark();
-    stack_.pop_back();
+    if (stack_.values.size() == stack_.floor) return PopMark();
+    stack_.values.pop_back();
     return true;
   }
+  // --- items that are handed out -------------------------------------------------------------------------------
+  bool Owns(std::size_t first) const { return handout_.has_value() && handout_->Owns(first); }
+  bool OwnsSingle() const { return handout_.has_value() && handout_->OwnsSingle(stack_.values.size() - 1); }
+  bool HandOut() { return handout_->HandOut(room_) ? GiveBack() : ReadWhole(); }
+  bool CloseHandout() { return handout_->Close(room_) ? GiveBack() : ReadWhole(); }
+  bool HandOutSingle() { return handout_->HandOutSingle(stack_.values.size() - 1) || ReadWhole(); }
+  bool KeepHandedOut() { return !handout_.has_value() || handout_->AfterOtherMark() || ReadWhole(); }
+  // The input before the opcode at work is not needed for long.
+  bool GiveBack() {
+    if (op_ - given_back_ >= kGiveBackBytes) {
+      GiveBackPages({reinterpret_cast<const char*>(given_back_), static_cast<std::size_t>(op_ - given_back_)});
+      given_back_ = op_;
+    }
+    return true;
+  }
+  [[gnu::noinline]] bool ReadWhole() {
+    status_ = absl::AbortedError(absl::StrCat("pickle: byte ", Offset(), " refers to what was handed out"));
+    return false;
+  }
+
   bool Drop(std::size_t size) {
-    stack_.resize(size);
+    stack_.values.resize(size);
     return true;
   }
   bool PushContainer(Kind kind) { return Spend(1) && Push(kind, document_.AddContainer()); }
 
   // The items from stack position `first` on go into the container just below it.
   bool ExtendFrom(std::size_t first, Kind kind) {
-    if (first <= floor_ || stack_[first - 1].kind() != kind) [[unlikely]]
+    if (first <= stack_.floor || stack_.values[first - 1].kind() != kind) [[unlikely]]
       return NotA(kind);
-    const std::size_t count = stack_.size() - first;
+    const std::size_t count = stack_.values.size() - first;
     if (kind == Kind::kDict && count % 2 != 0) return Fail("a key without a value");
     if (!Spend(count)) return false;
-    document_.Extend(stack_[first - 1].payload(), stack_.data() + first, stack_.data() + stack_.size());
+    if (handout_.has_value() && !handout_->MayGrow(stack_.values[first - 1].payload())) return ReadWhole();
+    document_.Extend(stack_.values[first - 1].payload(), stack_.values.data() + first,
+                     stack_.values.data() + stack_.values.size());
     return Drop(first);
   }
 
   [[gnu::noinline]] bool NotA(Kind kind) {
+    if (handout_.has_value() && handout_->MayMiss()) return ReadWhole();
     return Fail(absl::StrCat("adds items to something that is not ", KindName(kind)));
   }
 
   // The items from stack position `first` on become a container of their own.
   bool Collect(std::size_t first, Kind kind) {
-    const std::size_t count = stack_.size() - first;
+    const std::size_t count = stack_.values.size() - first;
     if (kind == Kind::kDict && count % 2 != 0) return Fail("a key without a value");
     if (!Spend(count + 1)) return false;
     const std::uint64_t container = document_.AddContainer();
-    document_.Extend(container, stack_.data() + first, stack_.data() + stack_.size());
+    document_.Extend(container, stack_.values.data() + first, stack_.values.data() + stack_.values.size());
     return Drop(first) && Push(kind, container);
   }
 
@@ -312,7 +367,7 @@ class Machine {
   bool Stop() {
     if (!Need(1)) return false;
     stopped_ = true;
-    document_.Finish(stack_.back(), Left());
+    document_.Finish(stack_.values.back(), Left());
     return true;
   }
 
@@ -342,26 +397,37 @@ class Machine {
         absl::StrCat("pickle: the input ends at byte ", end_ - begin_, " before ", missing, ": the file is truncated"));
   }
 
-  static constexpr Kind kUnwritten = static_cast<Kind>(0xff);  // an unwritten memo entry
+  static constexpr std::ptrdiff_t kGiveBackBytes = 4 << 20;
 
   const std::uint8_t* begin_;
   const std::uint8_t* at_;
   const std::uint8_t* end_;
   const std::uint8_t* op_ = nullptr;  // the opcode at work
+  const std::uint8_t* given_back_ = begin_;
   std::uint64_t room_;
-  std::vector<Value> stack_;
-  std::vector<std::size_t> marks_;  // the floors outside the newest mark
-  std::size_t floor_ = 0;
+  MachineStack stack_;
   std::size_t mark_ = 0;
-  std::vector<Value> memo_;
-  std::uint64_t memo_count_ = 0;
-  Document document_;
+  Memo memo_;
+  Document& document_;
+  std::optional<Handout> handout_;
   absl::Status status_;
   bool stopped_ = false;
 };
 
 }  // namespace
 
-absl::StatusOr<Document> Read(absl::string_view bytes, const Limits& limits) { return Machine(bytes, limits).Run(); }
+absl::StatusOr<Document> Read(absl::string_view bytes, const Limits& limits) {
+  Document document;
+  document.Reserve(bytes.size());
+  if (absl::Status status = Machine(bytes, limits, document).Run(); !status.ok()) return status;
+  return document;
+}
+
+absl::Status ReadStreamed(absl::string_view bytes, const Limits& limits, absl::string_view key, ItemSink& sink,
+                          Document& document) {
+  Machine machine(bytes, limits, document);
+  machine.HandOut(key, sink);
+  return machine.Run();
+}
 
 }  // namespace ashlar::readers::pickle

@@ -36,6 +36,7 @@ absl::string_view KindName(Kind kind) {
 double Value::AsDouble() const { return std::bit_cast<double>(payload_); }
 
 std::size_t Document::Size(const Value& value) const {
+  has_missed_items_ = has_missed_items_ || IsGone(value);
   const std::uint32_t size = containers_[value.payload()].size;
   return value.kind() == Kind::kDict ? size / 2 : size;
 }
@@ -72,6 +73,13 @@ void Document::Extend(std::uint64_t container, const Value* begin, const Value* 
   last.next = next;
   c.last = next;
   chunks_.push_back(Chunk{start, count, kNoChunk});
+}
+
+void Document::CutBack(const Place& to) {
+  items_.resize(to.items);
+  chunks_.resize(to.chunks);
+  containers_.resize(to.containers);
+  texts_.resize(to.texts);
 }
 
 void Document::Finish(const Value& root, std::uint64_t trailing_bytes) {

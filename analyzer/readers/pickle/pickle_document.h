@@ -62,6 +62,10 @@ struct Chunk {
   std::uint32_t next = std::numeric_limits<std::uint32_t>::max();
 };
 inline constexpr std::uint32_t kNoChunk = std::numeric_limits<std::uint32_t>::max();
+// In Container::last: its items were handed out and are gone (pickle_stream.h).
+inline constexpr std::uint32_t kHandedOut = kNoChunk - 1;
+// The same of the list that they were handed out of.
+inline constexpr std::uint32_t kStreamedList = kNoChunk - 2;
 
 struct Container {
   Chunk first;
@@ -106,7 +110,9 @@ class Document {
   // Of a container. Size counts list items, or a dict's pairs.
   std::size_t Size(const Value& value) const;
   ItemCursor Items(const Value& value) const {
-    return ItemCursor(items_.data(), chunks_.data(), containers_[value.payload()].first);
+    const Container& container = containers_[value.payload()];
+    has_missed_items_ = has_missed_items_ || IsGone(container);
+    return ItemCursor(items_.data(), chunks_.data(), container.first);
   }
 
   std::size_t text_count() const { return texts_.size(); }
@@ -122,13 +128,31 @@ class Document {
   void Extend(std::uint64_t container, const Value* begin, const Value* end);
   void Finish(const Value& root, std::uint64_t trailing_bytes);
 
+  // For the reader of streamed lists. What is behind a place is dropped as a whole.
+  struct Place {
+    std::size_t items = 0, chunks = 0, containers = 0, texts = 0;
+  };
+  Place End() const { return {items_.size(), chunks_.size(), containers_.size(), texts_.size()}; }
+  void CutBack(const Place& to);
+  void MarkGone(std::uint64_t container, std::uint32_t how) { containers_[container] = {Chunk{}, how, 0}; }
+  bool IsEmpty(const Value& value) const { return containers_[value.payload()].size == 0 && !IsGone(value); }
+  bool IsStreamedList(const Value& value) const { return containers_[value.payload()].last == kStreamedList; }
+  bool IsGone(const Value& value) const { return IsGone(containers_[value.payload()]); }
+  // Somebody asked for items that are gone: what was read is not the whole of the file.
+  bool has_missed_items() const { return has_missed_items_; }
+
  private:
   std::vector<Value> items_;
   std::vector<Chunk> chunks_;
   std::vector<Container> containers_;
   std::vector<absl::string_view> texts_;
+  static bool IsGone(const Container& container) {
+    return container.last >= kStreamedList && container.last != kNoChunk;
+  }
+
   Value root_;
   std::uint64_t trailing_bytes_ = 0;
+  mutable bool has_missed_items_ = false;  // stays false where nothing was streamed: the document is then immutable
 };
 
 }  // namespace ashlar::readers::pickle

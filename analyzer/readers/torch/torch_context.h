@@ -2,6 +2,7 @@
 #ifndef ASHLAR_ANALYZER_READERS_TORCH_TORCH_CONTEXT_H_
 #define ASHLAR_ANALYZER_READERS_TORCH_TORCH_CONTEXT_H_
 
+#include <array>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -15,6 +16,8 @@ namespace ashlar::readers {
 
 // Above this a device number is damage, not a machine.
 inline constexpr std::uint64_t kMaxDevice = 4095;
+
+class TraceStream;
 
 struct TorchContext {
   explicit TorchContext(const pickle::Document& read)
@@ -46,11 +49,20 @@ struct TorchContext {
   StackReader stacks;
   std::uint64_t visits_left;
   Seen seen;
+  // The last event's label, by the numbers of its texts: most events have the label of the one before.
+  using LabelTexts = std::array<std::uint64_t, 3>;
+  static constexpr std::uint64_t kNoNumber = ~std::uint64_t{0};
+  static constexpr LabelTexts kNoTexts = {kNoNumber, kNoNumber, kNoNumber};
+  LabelTexts last_label_texts = kNoTexts;
+  trace::LabelId last_label = trace::kNoLabel;
+  TraceStream* stream = nullptr;  // has the entries of device_traces where they were handed out
 };
 
 // The parts. Each takes the value of its top-level key and fills context->snapshot.
 absl::Status ReadSegments(const pickle::Value& segments, TorchContext* context);
 absl::Status ReadDeviceTraces(const pickle::Value& traces, TorchContext* context);
+// One entry of a trace.
+absl::Status ReadEntry(const pickle::Value& entry, TorchContext* context, trace::Event* event);
 absl::Status ReadSettings(const pickle::Value& settings, TorchContext* context);
 // Of pinned memory of the host, into snapshot.host. What cannot be read there is a note: the device's part stands.
 void ReadHostSegments(const pickle::Value& segments, TorchContext* context);

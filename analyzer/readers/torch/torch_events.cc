@@ -8,6 +8,7 @@
 #include "analyzer/readers/torch/torch_context.h"
 #include "analyzer/readers/torch/torch_print.h"
 #include "analyzer/readers/torch/torch_record.h"
+#include "analyzer/readers/torch/torch_stream.h"
 #include "analyzer/readers/utf8.h"
 
 namespace ashlar::readers {
@@ -74,15 +75,31 @@ std::string LabelText(const Record& record, Field field, TorchContext* context) 
   return PrintValue(context->document, *value);
 }
 
+// What tells a label's text from another while the document has it: its number, +1.
+std::uint64_t NumberOf(const Value* text) {
+  if (text == nullptr) return 0;
+  return text->kind() == Kind::kString ? text->payload() + 1 : TorchContext::kNoNumber;
+}
+
 void ReadLabel(const Record& record, TorchContext* context, Event* event) {
   context->seen.has_compile_context |= record.Has(Field::kCompileContext);
   context->snapshot.traits.has_labels |= record.Has(Field::kUserMetadata);
+  const TorchContext::LabelTexts texts = {NumberOf(record.Find(Field::kUserMetadata)),
+                                          NumberOf(record.Find(Field::kInternalMetadata)),
+                                          NumberOf(record.Find(Field::kCompileContext))};
+  if (texts == context->last_label_texts) {
+    event->label = context->last_label;
+    return;
+  }
   trace::Label label;
   label.user_metadata = LabelText(record, Field::kUserMetadata, context);
   label.internal_metadata = LabelText(record, Field::kInternalMetadata, context);
   label.compile_context = LabelText(record, Field::kCompileContext, context);
   if (label.compile_context == "N/A") label.compile_context.clear();  // what PyTorch writes where nothing is compiled
   event->label = context->snapshot.labels.Intern(label);
+  const bool has_numbers = std::find(texts.begin(), texts.end(), TorchContext::kNoNumber) == texts.end();
+  context->last_label_texts = has_numbers ? texts : TorchContext::kNoTexts;
+  context->last_label = event->label;
 }
 
 absl::Status ReadExtras(const Record& record, TorchContext* context, Event* event) {
@@ -105,17 +122,6 @@ absl::Status ReadExtras(const Record& record, TorchContext* context, Event* even
     ReadLabel(record, context, event);
   }
   return absl::OkStatus();
-}
-
-absl::Status ReadEntry(const Value& entry, TorchContext* context, Event* event) {
-  if (entry.kind() != Kind::kDict) return ExpectKind(entry, Kind::kDict);
-  const Record record(context->document, entry, kEntry, &context->names, &context->notes);
-  event->file_byte = static_cast<std::uint32_t>(std::min<std::uint64_t>(entry.offset(), trace::kNoByte));
-  absl::Status status = ReadAction(record, context, event);
-  if (status.ok()) status = ReadAddress(record, event);
-  if (status.ok()) status = ReadSizeAndStream(record, context, event);
-  if (status.ok()) status = ReadExtras(record, context, event);
-  return status;
 }
 
 absl::Status ReadTrace(const Value& trace, TorchContext* context, std::vector<Event>* events) {
@@ -151,6 +157,17 @@ absl::Status ReadAnnotation(const Value& value, TorchContext* context, trace::An
 
 }  // namespace
 
+absl::Status ReadEntry(const Value& entry, TorchContext* context, Event* event) {
+  if (entry.kind() != Kind::kDict) return ExpectKind(entry, Kind::kDict);
+  const Record record(context->document, entry, kEntry, &context->names, &context->notes);
+  event->file_byte = static_cast<std::uint32_t>(std::min<std::uint64_t>(entry.offset(), trace::kNoByte));
+  absl::Status status = ReadAction(record, context, event);
+  if (status.ok()) status = ReadAddress(record, event);
+  if (status.ok()) status = ReadSizeAndStream(record, context, event);
+  if (status.ok()) status = ReadExtras(record, context, event);
+  return status;
+}
+
 absl::Status ReadDeviceTraces(const Value& traces, TorchContext* context) {
   if (traces.kind() != Kind::kList) return Within("device_traces", ExpectKind(traces, Kind::kList));
   if (absl::Status status = context->Visit(traces); !status.ok()) return Within("device_traces", status);
@@ -158,6 +175,10 @@ absl::Status ReadDeviceTraces(const Value& traces, TorchContext* context) {
   pickle::ItemCursor items = context->document.Items(traces);
   std::vector<trace::EventList>& out = context->snapshot.device_traces;
   while (const Value* trace = items.Next()) {
+    if (context->stream != nullptr && trace->kind() == Kind::kList && context->document.IsStreamedList(*trace)) {
+      out.push_back(context->stream->TakeNext(*trace));
+      continue;
+    }
     absl::Status status = ReadTrace(*trace, context, &out.emplace_back().Mutable());
     if (status.ok()) continue;
     const absl::string_view join = absl::string_view(status.message()).substr(0, 1) == "[" ? "" : ": ";

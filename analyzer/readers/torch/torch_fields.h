@@ -66,10 +66,16 @@ class FieldNames {
  public:
   explicit FieldNames(const pickle::Document& document)
       : document_(document), known_(document.text_count(), kNotLooked) {}
+  // The texts from this index on are others now.
+  void CutBack(std::size_t texts) {
+    if (texts < known_.size()) known_.resize(texts);
+  }
 
   // kUnknown for other texts and for keys that are not texts.
   Field Of(const pickle::Value& key) {
     if (key.kind() != pickle::Kind::kString) return Field::kUnknown;
+    if (key.payload() >= known_.size()) [[unlikely]]
+      known_.resize(document_.text_count(), kNotLooked);
     std::uint8_t& known = known_[key.payload()];
     if (known == kNotLooked) [[unlikely]]
       known = Look(key);

@@ -9,6 +9,7 @@
 #include "analyzer/readers/pickle/pickle.h"
 #include "analyzer/readers/torch/torch_context.h"
 #include "analyzer/readers/torch/torch_record.h"
+#include "analyzer/readers/torch/torch_stream.h"
 #include "analyzer/readers/utf8.h"
 
 namespace ashlar::readers {
@@ -131,17 +132,38 @@ absl::Status ReadRoot(TorchContext* context) {
   return NotASnapshot(absl::StrCat("its top level is ", pickle::KindName(root.kind())));
 }
 
+absl::StatusOr<trace::Snapshot> ReadRest(TorchContext* context) {
+  absl::Status status = ReadRoot(context);
+  if (status.ok()) status = SortSegments(context);
+  if (!status.ok()) return status;
+  FillTraits(context);
+  return std::move(context->snapshot);
+}
+
 }  // namespace
 
-absl::StatusOr<trace::Snapshot> ReadTorchSnapshot(absl::string_view pickle) {
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle) {
+  pickle::Document document;
+  TorchContext context(document);
+  TraceStream stream(&context, pickle.size());
+  absl::Status status = pickle::ReadStreamed(pickle, {}, FieldName(Field::kDeviceTraces), stream, document);
+  if (!status.ok()) return status;
+  stream.Finish();
+  absl::StatusOr<trace::Snapshot> snapshot = ReadRest(&context);
+  if (snapshot.ok() && stream.IsWhole() && !document.has_missed_items()) return snapshot;
+  return absl::AbortedError("to be read whole");
+}
+
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshotWhole(absl::string_view pickle) {
   const absl::StatusOr<pickle::Document> document = pickle::Read(pickle);
   if (!document.ok()) return document.status();
   TorchContext context(*document);
-  absl::Status status = ReadRoot(&context);
-  if (status.ok()) status = SortSegments(&context);
-  if (!status.ok()) return status;
-  FillTraits(&context);
-  return std::move(context.snapshot);
+  return ReadRest(&context);
+}
+
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshot(absl::string_view pickle) {
+  absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(pickle);
+  return absl::IsAborted(streamed.status()) ? ReadTorchSnapshotWhole(pickle) : streamed;
 }
 
 }  // namespace ashlar::readers

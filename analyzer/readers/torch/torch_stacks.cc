@@ -1,6 +1,7 @@
 #include "analyzer/readers/torch/torch_stacks.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/readers/torch/torch_record.h"
@@ -23,13 +24,37 @@ StackReader::StackReader(const pickle::Document& document, FieldNames* names, No
 
 absl::Status StackReader::Read(const Value& frames, trace::StackId* out) {
   if (frames.kind() != Kind::kList) return Within("frames", ExpectKind(frames, Kind::kList));
-  std::uint32_t& known = known_[frames.payload()];
+  std::uint32_t known = KnownAt(frames.payload());
   if (known == 0) {
-    if (absl::Status status = ReadStack(frames, out); !status.ok()) return status;
+    if (const std::uint32_t earlier = KnownEarlier(frames.payload()); earlier != 0) {
+      *out = Renumbered(earlier - 1);
+    } else if (absl::Status status = ReadStack(frames, out); !status.ok()) {
+      return status;
+    }
     known = *out + 1;
+    SetKnown(frames.payload(), known);
   }
   *out = known - 1;
   return absl::OkStatus();
+}
+
+void StackReader::BeginAgain(trace::StackTable earlier) {
+  earlier_ = std::move(earlier);
+  known_earlier_ = std::exchange(known_, {});
+  renumbered_.assign(earlier_.stack_count(), trace::kNoStack);
+}
+
+trace::StackId StackReader::Renumbered(trace::StackId earlier) {
+  trace::StackId& out = renumbered_[earlier];
+  if (out != trace::kNoStack) return out;
+  frames_.clear();
+  for (const trace::FrameId frame : earlier_.stack(earlier)) frames_.push_back(RenumberedFrame(frame));
+  return out = table_->InternStack(frames_);
+}
+
+trace::FrameId StackReader::RenumberedFrame(trace::FrameId earlier) {
+  const trace::Frame& frame = earlier_.frame(earlier);
+  return table_->InternFrame(frame.file, frame.line, frame.function, frame.fx);
 }
 
 absl::Status StackReader::ReadStack(const Value& frames, trace::StackId* out) {
@@ -37,10 +62,14 @@ absl::Status StackReader::ReadStack(const Value& frames, trace::StackId* out) {
   pickle::ItemCursor items = document_.Items(frames);
   while (const Value* frame = items.Next()) {
     if (frame->kind() != Kind::kDict) return Within("frames[]", ExpectKind(*frame, Kind::kDict));
-    std::uint32_t& known = known_[frame->payload()];
-    if (known == 0) {
+    std::uint32_t& known = KnownAt(frame->payload());
+    if (known == 0) [[unlikely]] {
       trace::FrameId id = 0;
-      if (absl::Status status = ReadFrame(*frame, &id); !status.ok()) return status;
+      if (const std::uint32_t earlier = KnownEarlier(frame->payload()); earlier != 0) {
+        id = RenumberedFrame(earlier - 1);
+      } else if (absl::Status status = ReadFrame(*frame, &id); !status.ok()) {
+        return status;
+      }
       known = id + 1;
     }
     frames_.push_back(known - 1);

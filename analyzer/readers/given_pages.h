@@ -1,0 +1,17 @@
+// A large input is mapped, not read (input_file.h): the system takes its pages back as a reader is through with them,
+// and brings them again should somebody look at them later.
+//
+//   GiveBackPages(bytes.substr(0, done));   // nothing where the bytes are in memory of the program
+#ifndef ASHLAR_ANALYZER_READERS_GIVEN_PAGES_H_
+#define ASHLAR_ANALYZER_READERS_GIVEN_PAGES_H_
+
+#include "absl/strings/string_view.h"
+
+namespace ashlar::readers {
+
+// Threads: any. Whole pages within a mapped input only.
+void GiveBackPages(absl::string_view bytes);
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_GIVEN_PAGES_H_

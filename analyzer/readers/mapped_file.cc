@@ -1,0 +1,68 @@
+#include "analyzer/readers/mapped_file.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "analyzer/readers/given_pages.h"
+
+namespace ashlar::readers {
+namespace {
+
+// The mapped files of the process: from their first byte to their end.
+struct Mappings {
+  std::mutex mutex;
+  std::map<const char*, const char*, std::less<>> ends;
+};
+
+Mappings& TheMappings() {
+  static auto* const mappings = new Mappings();
+  return *mappings;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int descriptor, std::size_t size_bytes) {
+  void* const at = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (at == MAP_FAILED) return absl::ErrnoToStatus(errno, "cannot be mapped");
+  madvise(at, size_bytes, MADV_SEQUENTIAL);
+  return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(at), size_bytes));
+}
+
+MappedFile::MappedFile(const char* begin, std::size_t size) : begin_(begin), size_(size) {
+  Mappings& mappings = TheMappings();
+  const std::lock_guard<std::mutex> lock(mappings.mutex);
+  mappings.ends[begin] = begin + size;
+}
+
+MappedFile::~MappedFile() {
+  Mappings& mappings = TheMappings();
+  {
+    const std::lock_guard<std::mutex> lock(mappings.mutex);
+    mappings.ends.erase(begin_);
+  }
+  munmap(const_cast<char*>(begin_), size_);
+}
+
+void GiveBackPages(absl::string_view bytes) {
+  if (bytes.empty()) return;
+  Mappings& mappings = TheMappings();
+  const std::lock_guard<std::mutex> lock(mappings.mutex);
+  const auto next = mappings.ends.upper_bound(bytes.data());
+  if (next == mappings.ends.begin() || std::less_equal<>()(std::prev(next)->second, bytes.data())) return;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto from = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const char* const last = std::min(bytes.data() + bytes.size(), std::prev(next)->second, std::less<>());
+  const auto to = reinterpret_cast<std::uintptr_t>(last) / page * page;
+  if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+}
+
+}  // namespace ashlar::readers

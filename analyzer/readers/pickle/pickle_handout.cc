@@ -1,0 +1,142 @@
+#include "analyzer/readers/pickle/pickle_handout.h"
+
+#include <algorithm>
+
+namespace ashlar::readers::pickle {
+namespace {
+
+// An empty container needs nothing of it known: PyTorch shares one list for all events without frames.
+constexpr std::uint64_t kEmpty = std::uint64_t{1} << 63;
+
+}  // namespace
+
+// A pickler writes the list of lists and its items so (the root dict lies at 0), and leaves the inner MARK out where
+// there is one list:
+//
+//   position   0      1 ...        k    k + 1          k + 2 ...
+//              {} MARK key value ... key  [] (the lists) MARK [] [] [] MARK item item ...
+bool Handout::IsOneOfTheLists(std::size_t position) const {
+  const std::vector<Value>& values = stack_.values;
+  if (position < 3 || values[position].kind() != Kind::kList || values[0].kind() != Kind::kDict) return false;
+  const bool has_inner_mark = stack_.marks.size() == 2;
+  const std::size_t lists = has_inner_mark ? stack_.floor - 1 : position - 1;
+  if (stack_.marks.empty() || stack_.marks[0] != 0 || stack_.marks.size() > 2) return false;
+  if ((has_inner_mark ? stack_.marks[1] : stack_.floor) != 1 || lists < 2 || lists >= position) return false;
+  const Value& key = values[lists - 1];
+  if (values[lists].kind() != Kind::kList || key.kind() != Kind::kString || lists % 2 != 0) return false;
+  if (document_.Text(key) != key_) return false;
+  return document_.IsStreamedList(values[position]) || document_.IsEmpty(values[position]);
+}
+
+void Handout::BeforeMark(std::uint64_t room) {
+  if (is_open_ || stack_.values.empty() || !IsOneOfTheLists(stack_.values.size() - 1)) return;
+  is_open_ = true;
+  open_first_ = stack_.values.size();
+  open_marks_ = stack_.marks.size() + 1;
+  handed_ = 0;
+  base_ = document_.End();
+  base_kept_ = memo_.kept_count();
+  base_room_ = room;
+  puts_.clear();
+}
+
+bool Handout::Take(std::size_t first) {
+  const Value* const begin = stack_.values.data() + first;
+  const Value* const end = stack_.values.data() + stack_.values.size();
+  if (!std::all_of(begin, end, [](const Value& item) { return item.kind() == Kind::kDict; })) return false;
+  const std::uint64_t container = begin[-1].payload();
+  const auto list = lists_.try_emplace(container, lists_.size()).first;
+  document_.MarkGone(container, kStreamedList);
+  handed_ += static_cast<std::uint64_t>(end - begin);
+  return sink_.Take(list->second, begin, end);
+}
+
+bool Handout::HandOut(std::uint64_t& room) {
+  if (!Take(open_first_)) return false;
+  stack_.values.resize(open_first_);
+  Drop(room);
+  return true;
+}
+
+bool Handout::Close(std::uint64_t& room) {
+  const bool is_taken = stack_.values.size() == open_first_ || HandOut(room);
+  is_open_ = false;
+  return is_taken;
+}
+
+bool Handout::OwnsSingle(std::size_t first) const {
+  return !is_open_ && stack_.values.size() == first + 1 && IsOneOfTheLists(first - 1) &&
+         stack_.values[first].kind() == Kind::kDict;
+}
+
+// What the item is made of stays: it is one.
+bool Handout::HandOutSingle(std::size_t first) {
+  if (!Take(first)) return false;
+  stack_.values.resize(first);
+  return true;
+}
+
+bool Handout::AfterOtherMark() {
+  if (!is_open_ || stack_.marks.size() + 1 != open_marks_) return true;
+  is_open_ = false;
+  return handed_ == 0;
+}
+
+// Everything since base_ goes, but for what later items may refer to by the memo.
+void Handout::Drop(std::uint64_t& room) {
+  struct Kept {
+    std::uint64_t index = 0;
+    Value value;
+    absl::string_view text = {};
+    std::uint64_t known = 0;
+    bool is_new = false;
+  };
+  std::vector<Kept> kept;
+  for (const std::uint64_t index : puts_) {
+    const Value* const value = memo_.Get(index);
+    if (value == nullptr) continue;
+    Kept& keep = kept.emplace_back(Kept{index, *value});
+    const bool is_text = value->kind() == Kind::kString || value->kind() == Kind::kBytes;
+    keep.is_new = value->payload() >= (is_text ? base_.texts : base_.containers) && (is_text || value->IsContainer());
+    if (keep.is_new && is_text) keep.text = document_.Text(*value);
+    if (!keep.is_new || is_text) continue;
+    keep.known = document_.IsEmpty(*value) ? kEmpty | static_cast<std::uint64_t>(value->kind()) : sink_.Known(*value);
+  }
+  document_.CutBack(base_);
+  memo_.CutBack(base_kept_);
+  sink_.CutBack(base_);
+  room = base_room_;
+  for (const Kept& keep : kept) {
+    const bool is_container = keep.value.IsContainer();
+    if (!keep.is_new) {
+      memo_.Set(keep.index, memo_.Keep(keep.value));
+    } else if (!is_container) {
+      memo_.Set(keep.index, memo_.Keep(Value(keep.value.kind(), keep.value.offset(), document_.AddText(keep.text))));
+    } else {
+      Remember(keep.index, keep.value, keep.known);
+    }
+  }
+  const Document::Place end = document_.End();
+  const std::uint64_t spent = end.texts - base_.texts + end.containers - base_.containers;
+  room -= std::min(room, spent);
+  base_ = end;
+  base_kept_ = memo_.kept_count();
+  base_room_ = room;
+  puts_.clear();
+}
+
+void Handout::Remember(std::uint64_t index, const Value& value, std::uint64_t known) {
+  if (known == 0) return memo_.Set(index, Memo::kDropped);
+  const auto [slot, is_new] = known_slots_.try_emplace(known, Memo::kDropped);
+  if (is_new) {
+    const std::uint64_t container = document_.AddContainer();
+    if ((known & kEmpty) == 0) {
+      document_.MarkGone(container, kHandedOut);
+      sink_.Rename(known, container);
+    }
+    slot->second = memo_.Keep(Value(value.kind(), value.offset(), container));
+  }
+  memo_.Set(index, slot->second);
+}
+
+}  // namespace ashlar::readers::pickle

@@ -1,0 +1,271 @@
+// A snapshot that is read as it comes is the one that is read whole: of every real file, and of pickles as they may be
+// written by anything, among them those that refer back to what is gone.
+#include "analyzer/readers/torch/torch_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/base/rng.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/readers/torch/torch_snapshot.h"
+#include "analyzer/readers/torch/torch_snapshot_writer.h"
+#include "tests/corpus_files.h"
+
+namespace ashlar::readers {
+namespace {
+
+std::string ResultOf(const absl::StatusOr<trace::Snapshot>& snapshot) {
+  if (!snapshot.ok()) return snapshot.status().ToString();
+  std::string out = WriteTorchSnapshot(*snapshot);
+  for (const trace::Note& note : snapshot->notes) absl::StrAppend(&out, note.name, " ", note.count, note.message, "\n");
+  for (const trace::EventList& events : snapshot->device_traces) {
+    for (const trace::Event& e : events) absl::StrAppend(&out, e.stack, " ", e.label, " ", e.file_byte, "\n");
+  }
+  return out;
+}
+
+TEST(TorchStreamTest, RealFilesAreTheSame) {
+  int read = 0;
+  if (!SharedDir()) GTEST_SKIP() << "no real files here";
+  for (const char* const folder : {"corpus", "captures"}) {
+    for (const std::string& file : SnapshotFiles(folder)) {
+      const absl::StatusOr<std::string> bytes = ReadInput(file);
+      ASSERT_TRUE(bytes.ok()) << bytes.status();
+      const absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(*bytes);
+      const std::string whole = ResultOf(ReadTorchSnapshotWhole(*bytes));
+      EXPECT_TRUE(ResultOf(ReadTorchSnapshot(*bytes)) == whole) << file;
+      if (streamed.ok()) {
+        EXPECT_TRUE(ResultOf(streamed) == whole) << file;
+      }
+      if (absl::StartsWith(whole, "INVALID")) continue;
+      EXPECT_TRUE(streamed.ok()) << file << " is read twice: " << streamed.status();
+      ++read;
+    }
+  }
+  EXPECT_GT(read, 40);
+}
+
+// Writes pickles of traces with all the freedom that the format has.
+class WildPickle {
+ public:
+  explicit WildPickle(std::uint64_t seed)
+      : rng_(seed), protocol_(static_cast<int>(2 + rng_.Below(4))), is_wild_(rng_.Below(3) == 0) {}
+
+  std::string Make() {
+    out_ = {'\x80', static_cast<char>(protocol_)};
+    out_ += '}';
+    Put();
+    out_ += '(';
+    const bool segments_first = rng_.Below(2) == 0;
+    if (segments_first) Segments();
+    Text("device_traces");
+    Traces();
+    if (!segments_first) Segments();
+    if (is_wild_ && rng_.Below(3) == 0) {
+      Text("host_traces");
+      Refer(lists_);
+    }
+    out_ += "u.";
+    return std::move(out_);
+  }
+
+ private:
+  void Segments() {
+    Text("segments");
+    out_ += ']';
+    Put();
+  }
+
+  void Traces() {
+    out_ += ']';
+    const std::uint64_t outer = Put();
+    const std::uint64_t lists = rng_.Below(4);
+    const bool has_mark = lists != 1 || rng_.Below(3) == 0;
+    if (has_mark) out_ += '(';
+    for (std::uint64_t i = 0; i < lists; ++i) Trace();
+    if (lists == 0 && has_mark) {
+      out_ += 'e';
+    } else if (lists > 0) {
+      out_ += has_mark ? 'e' : 'a';
+    }
+    if (is_wild_ && rng_.Below(8) == 0) lists_.push_back(outer);
+  }
+
+  void Trace() {
+    out_ += ']';
+    const std::uint64_t list = Put();
+    if (is_wild_ && rng_.Below(6) == 0) lists_.push_back(list);
+    for (std::uint64_t batches = rng_.Below(4); batches > 0; --batches) {
+      if (rng_.Below(4) == 0) {
+        Entry();
+        out_ += 'a';
+        continue;
+      }
+      out_ += '(';
+      for (std::uint64_t count = rng_.Below(rng_.Below(3) == 0 ? 1500 : 30); count > 0; --count) Entry();
+      if (is_wild_ && rng_.Below(30) == 0) {
+        out_ += '1';  // POP_MARK: these were none
+      } else {
+        out_ += 'e';
+      }
+    }
+  }
+
+  void Entry() {
+    if (is_wild_ && !entries_.empty() && rng_.Below(600) == 0) return Refer(entries_);
+    out_ += '}';
+    const std::uint64_t entry = Put();
+    if (is_wild_ && rng_.Below(50) == 0) entries_.push_back(entry);
+    out_ += '(';
+    Text("action");
+    Text(rng_.Below(40) == 0 ? absl::StrCat("strange_", rng_.Below(3)) : rng_.Below(2) == 0 ? "alloc" : "segment_free");
+    Text("addr");
+    Number(rng_.Next() >> rng_.Between(2, 60));
+    Text("size");
+    if (is_wild_ && rng_.Below(4000) == 0) {
+      Text("no number");
+    } else {
+      Number(rng_.Below(1 << 20));
+    }
+    Text("stream");
+    Number(rng_.Below(3));
+    if (rng_.Below(4) != 0) More();
+    if (rng_.Below(6) != 0) Frames();
+    out_ += 'u';
+    if (is_wild_ && rng_.Below(500) == 0) out_ += '2', out_ += '0';  // DUP, POP
+  }
+
+  void More() {
+    Text("user_metadata");
+    Text(rng_.Below(3) == 0 ? absl::StrCat("phase ", rng_.Below(4)) : "");
+    Text("compile_context");
+    Text("N/A");
+    Text("pool_id");
+    if (!pools_.empty() && is_wild_ && rng_.Below(400) == 0) return Refer(pools_);
+    Number(0);
+    Number(rng_.Below(3));
+    out_ += '\x86';
+    const std::uint64_t pool = Put();
+    if (is_wild_) pools_ = {pool};
+  }
+
+  void Frames() {
+    Text("frames");
+    if (!stacks_.empty() && rng_.Below(2) == 0) return Refer(stacks_);
+    out_ += ']';
+    stacks_.push_back(Put());
+    const std::uint64_t count = rng_.Below(5);
+    if (count == 0) return;
+    out_ += '(';
+    for (std::uint64_t i = 0; i < count; ++i) Frame();
+    out_ += 'e';
+  }
+
+  void Frame() {
+    if (!frames_.empty() && rng_.Below(4) != 0) return Refer(frames_);
+    out_ += '}';
+    frames_.push_back(Put());
+    out_ += '(';
+    Text("name");
+    Text(absl::StrCat("f", rng_.Below(20)));
+    Text("filename");
+    Text("train.py");
+    Text("line");
+    Number(rng_.Below(300));
+    out_ += 'u';
+  }
+
+  // --- values --------------------------------------------------------------------------------------------------
+  std::uint64_t Put() {
+    const std::uint64_t index = memo_++;
+    if (protocol_ >= 4 && rng_.Below(8) != 0) {
+      out_ += '\x94';
+    } else if (index < 256) {
+      out_ += 'q', out_ += static_cast<char>(index);
+    } else {
+      out_ += 'r';
+      Little(index, 4);
+    }
+    return index;
+  }
+  void Refer(const std::vector<std::uint64_t>& to) {
+    if (to.empty()) return Number(0);
+    const std::uint64_t index = to[rng_.Below(to.size())];
+    if (index < 256) {
+      out_ += 'h', out_ += static_cast<char>(index);
+    } else {
+      out_ += 'j';
+      Little(index, 4);
+    }
+  }
+  void Text(const std::string& text) {
+    for (const auto& [known, index] : texts_) {
+      if (known == text && rng_.Below(10) != 0) return Refer({index});
+    }
+    out_ += 'X';
+    Little(text.size(), 4);
+    out_ += text;
+    if (rng_.Below(10) != 0) texts_.emplace_back(text, Put());
+  }
+  void Number(std::uint64_t value) {
+    if (value < 256) {
+      out_ += 'K', out_ += static_cast<char>(value);
+    } else {
+      out_ += '\x8a', out_ += '\x08';
+      Little(value, 8);
+    }
+  }
+  void Little(std::uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) out_ += static_cast<char>(value >> (8 * i));
+  }
+
+  Rng rng_;
+  int protocol_;
+  bool is_wild_;  // refers back to what is gone, and does what no pickler does
+  std::string out_;
+  std::uint64_t memo_ = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> texts_;
+  std::vector<std::uint64_t> frames_, stacks_, entries_, pools_, lists_;
+};
+
+TEST(TorchStreamTest, WildPicklesAreTheSame) {
+  int streamed_count = 0, aborted_count = 0, error_count = 0;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    const std::string bytes = WildPickle(seed).Make();
+    const absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(bytes);
+    const std::string whole = ResultOf(ReadTorchSnapshotWhole(bytes));
+    ASSERT_TRUE(ResultOf(ReadTorchSnapshot(bytes)) == whole) << "seed " << seed;
+    if (streamed.ok()) {
+      ASSERT_TRUE(ResultOf(streamed) == whole) << "seed " << seed;
+    }
+    streamed_count += streamed.ok() ? 1 : 0;
+    aborted_count += absl::IsAborted(streamed.status()) ? 1 : 0;
+    error_count += absl::StartsWith(whole, "INVALID") ? 1 : 0;
+  }
+  EXPECT_GT(streamed_count, 350) << "tame files are streamed";
+  EXPECT_GT(aborted_count, 20) << "some refer back";
+  EXPECT_GT(error_count, 5) << "some are wrong";
+}
+
+// Every cut of a file, and every changed byte, is the same error or snapshot.
+TEST(TorchStreamTest, DamagedPicklesAreTheSame) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    std::string bytes = WildPickle(seed * 1000).Make();
+    if (bytes.size() > 20'000) continue;
+    Rng rng(seed);
+    for (int i = 0; i < 40; ++i) {
+      std::string damaged = bytes.substr(0, i % 2 == 0 ? rng.Below(bytes.size()) : bytes.size());
+      if (i % 2 == 1) damaged[rng.Below(damaged.size())] = static_cast<char>(rng.Below(256));
+      ASSERT_EQ(ResultOf(ReadTorchSnapshot(damaged)), ResultOf(ReadTorchSnapshotWhole(damaged)))
+          << "seed " << seed << " damage " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::readers
