@@ -1,5 +1,6 @@
 #include "analyzer/answers/explain_causes.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -79,9 +80,9 @@ analyses::CauseContext CausesOf(const ReplayedRun& run) {
 absl::Status AddCauses(analyses::CauseContext context, const ObservedRun& run, const ExplainOptions& options,
                        Explanation& out) {
   if (run.recorded.warm.fidelity.total == 0) return Add(std::move(context), {}, options, out);
-  const trace::RequestTrace without_retries = WhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
-  const trace::RequestTrace as_recorded = WhatIfRequests(run.recorded.program, /*is_capacity_known=*/false);
-  return Add(std::move(context), {&without_retries, &as_recorded}, options, out);
+  const std::shared_ptr<const trace::RequestTrace> without_retries =
+      remedies::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
+  return Add(std::move(context), {without_retries.get(), &run.recorded.program.requests}, options, out);
 }
 
 absl::Status AddCauses(analyses::CauseContext context, const trace::RequestTrace& requests,

@@ -19,7 +19,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   if (!run.ok()) return run.status();
 
   Explanation out;
-  const remedies::WhatIfInput input = remedies::InputOf(requests, run->options, LimitsOf(options.replay));
+  const remedies::WhatIfInput input = remedies::InputWithoutRequests(requests, run->options, LimitsOf(options.replay));
   out.source = DescribeRequests(requests);
   out.replayed_as = input.replayed_as;
   TimelineContext context{&run->options, nullptr, options.replay.capacity_bytes, std::nullopt};
@@ -32,9 +32,8 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
     picture.emplace(*options.picture, run->timeline, nullptr, no_labels);
     picture->SetPlaces({ops.begin(), ops.end()});
   }
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows =
-      remedies::RunWhatIfs(input.requests, input.settings, options.replay.progress, nullptr,
-                           picture.has_value() ? picture->watch() : nullptr);
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(
+      requests, input.settings, options.replay.progress, nullptr, picture.has_value() ? picture->watch() : nullptr);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.what_if_capacity_bytes = options.replay.capacity_bytes;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -150,7 +151,7 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
     out.advice.sentence = "what other settings would have done is not in this trace: it has no allocations to replay";
     return absl::OkStatus();
   }
-  remedies::WhatIfInput input = remedies::InputOf(recorded, observed, LimitsOf(settings));
+  remedies::WhatIfInput input = remedies::InputWithoutRequests(recorded, observed, LimitsOf(settings));
   input.next = remedies::ProjectionOf(recorded.program, observed, snapshot.stacks, steps);
   out.what_if_capacity_bytes = input.settings.capacity_bytes;
   const analyses::Continuation* next = input.next ? &*input.next : nullptr;
@@ -158,8 +159,10 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
     const bool is_capacity_known = input.settings.capacity_bytes.has_value();
     picture->SetOrigins(RequestOrigins::OfProgram(recorded.program, observed, is_capacity_known, next));
   }
+  const std::shared_ptr<const trace::RequestTrace> requests =
+      remedies::SharedWhatIfRequests(recorded.program, input.settings.capacity_bytes.has_value());
   absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(
-      input.requests, input.settings, settings.progress, next, picture == nullptr ? nullptr : picture->watch());
+      *requests, input.settings, settings.progress, next, picture == nullptr ? nullptr : picture->watch());
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.advice = remedies::Advise(out.what_if);

@@ -58,10 +58,13 @@ void SetDevice(const TimelineContext& context, std::optional<std::uint64_t> free
     parts.free_bytes = *parts.total_bytes - reserved - *parts.outside_bytes;
   }
   if (*parts.total_bytes < reserved + parts.free_bytes.value_or(0)) {
-    out.notes.push_back({"capacity_too_small",
-                         absl::StrCat("the given capacity of ", FormatBytes(*parts.total_bytes),
-                                      " is below what was reserved and free; it is not used"),
-                         1});
+    out.notes.push_back(
+        {"capacity_too_small",
+         absl::StrCat("the given capacity of ", FormatBytes(*parts.total_bytes),
+                      free_bytes.has_value() ? " is below what was reserved and free; it is not used"
+                                             : " is below what was reserved: this accounting leaves it out, and the "
+                                               "replays below run in it"),
+         1});
     parts.total_bytes.reset();
     parts.outside_bytes = context.outside_bytes;
     parts.free_bytes = free_bytes;

@@ -89,6 +89,12 @@ absl::StatusOr<ReplayAnswer> ReplaySnapshot(const trace::Snapshot& snapshot, con
       is_cold ? ColdAnswer(*recorded, settings, mode, source) : WarmAnswer(*recorded, source);
   if (!out.ok()) return out;
   out->recorded_peak_reserved_bytes = recorded->observed.reserved_peak().bytes;
+  if (!is_cold && (settings.capacity_bytes.has_value() || settings.memory_fraction.has_value())) {
+    out->notes.push_back({"limit_not_used",
+                          "--capacity and --memory-fraction limit a cold replay only: a warm one has memory where the "
+                          "recorded device had it; add --cold",
+                          1});
+  }
   out->notes.push_back({"replayed_as", recorded->guess, 1});
   out->notes.insert(out->notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;

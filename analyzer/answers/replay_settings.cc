@@ -7,7 +7,8 @@ void Tell(const ReplaySettings& settings, const std::string& stage) {
 }
 
 remedies::ReplayLimits LimitsOf(const ReplaySettings& settings) {
-  return {settings.capacity_bytes, settings.memory_fraction, settings.segment_addresses, settings.device_costs};
+  return {settings.capacity_bytes, settings.memory_fraction, settings.segment_addresses, settings.device_costs,
+          settings.threads};
 }
 
 }  // namespace ashlar::answers

@@ -7,6 +7,7 @@
 #ifndef ASHLAR_ANALYZER_ANSWERS_REPLAY_SETTINGS_H_
 #define ASHLAR_ANALYZER_ANSWERS_REPLAY_SETTINGS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "allocator/device/sim_device.h"
 #include "analyzer/remedies/what_if_input.h"
 #include "analyzer/replay/recorded_replay.h"
+#include "analyzer/timeline/window.h"
 
 namespace ashlar::answers {
 
@@ -30,6 +32,8 @@ struct ReplaySettings {
   replay::ReplayOverrides overrides;
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
   device::CostModel device_costs = {};
+  std::size_t threads = 0;            // 0 = one a core; no answer depends on it
+  timeline::AskedWindow window = {};  // of the input, which is cut before anything sees it (input_window.h)
   Progress progress = {};
 };
 

@@ -80,6 +80,9 @@ void AddReplayFlags(Command& app, ReplayFlags& flags) {
   app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
   app.Add("--device-costs", flags.device_costs, "what the device's calls cost: a table as device_cost prints it")
       .NotEmpty();
+  app.Add("--window", flags.window,
+          "a part of the trace, FROM:TO: events (1000:2000), times (2s:2500ms) or shares (20%:)")
+      .NotEmpty();
 }
 
 void AddPolicyFlags(Command& app, ReplayFlags& flags) {
@@ -112,6 +115,11 @@ absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags
         absl::StrCat("--memory-fraction: ", *flags.memory_fraction, " is not between 0 and 1"));
   }
   if (absl::Status status = ReadDeviceCosts(flags.device_costs, out); !status.ok()) return status;
+  if (!flags.window.empty()) {
+    absl::StatusOr<timeline::AskedWindow> window = timeline::ParseWindow(flags.window);
+    if (!window.ok()) return window.status();
+    out.window = *std::move(window);
+  }
   out.memory_fraction = flags.memory_fraction;
   out.device = flags.device;
   return out;

@@ -30,6 +30,7 @@ struct ReplayFlags {
   std::string device_costs;
   std::optional<double> memory_fraction;
   std::optional<int> device;
+  std::string window;
 };
 
 void AddReplayFlags(Command& app, ReplayFlags& flags);

@@ -68,8 +68,10 @@ int RunConvert(const ConvertFlags& flags) {
   settings->progress = line.Shower();
   absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  absl::StatusOr<answers::Input> input = answers::LoadInput(*bytes, answers::ConvertedInputs());
-  if (!input.ok()) return FailInput(flags.input, input.status());
+  absl::StatusOr<answers::Input> whole = answers::LoadInput(*bytes, answers::ConvertedInputs());
+  if (!whole.ok()) return FailInput(flags.input, whole.status());
+  absl::StatusOr<answers::Input> input = PartOf(flags.input, std::move(whole), *settings);
+  if (!input.ok()) return FailLoad(input.status());
   bytes->Clear();
   if (input->snapshot() == nullptr) {
     if (absl::Status status = NoSnapshotFlags(flags.replay); !status.ok()) return FailInput(flags.input, status);

@@ -31,6 +31,7 @@ struct ExplainFlags {
   std::string device_used;
   std::vector<std::string> ranks;
   std::string model;
+  std::optional<std::uint64_t> jobs;
   ReplayFlags replay;
 };
 
@@ -92,6 +93,11 @@ std::string Printed(const Explanations& explanations, const ExplainFlags& flags)
 int RunExplain(const ExplainFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
+  if (flags.jobs.has_value() && (*flags.jobs == 0 || *flags.jobs > kMostThreads)) {
+    return Fail(kUsage, absl::InvalidArgumentError(
+                            absl::StrCat("--jobs: ", *flags.jobs, " is not between 1 and ", kMostThreads)));
+  }
+  settings->threads = static_cast<std::size_t>(flags.jobs.value_or(0));
   answers::ExplainOptions options{.replay = *std::move(settings)};
   if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
       !status.ok())
@@ -126,6 +132,8 @@ void AddExplain(CommandLine& line) {
   app.Add("--rank", flags->ranks, "the file of another rank of the same job; give it once for each").OneValueEach();
   app.Add("--model", flags->model,
           "the model that ran, as for estimate: names its tensors of the failed request's size");
+  app.Add("--jobs", flags->jobs,
+          "threads that replay settings (default: one a core); the result does not depend on it");
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunExplain(*flags); });
 }

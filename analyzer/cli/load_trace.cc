@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/answers/explain.h"
+#include "analyzer/answers/input_window.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/readers/input_file.h"
 
@@ -74,14 +75,14 @@ absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const Rep
   };
   absl::StatusOr<answers::Input> out = answers::LoadInput(*bytes, rule);
   if (!out.ok()) return OfInput(input, out.status());
-  return out;
+  return PartOf(input, std::move(out), settings);
 }
 
 absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
                                              const answers::ReplaySettings& settings) {
   absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
-  const absl::StatusOr<answers::Input> loaded = InputOf(input, *bytes, flags);
+  const absl::StatusOr<answers::Input> loaded = PartOf(input, InputOf(input, *bytes, flags), settings);
   bytes->Clear();
   if (!loaded.ok()) return loaded.status();
   absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*loaded, NamingProgress(input, settings));
@@ -93,13 +94,21 @@ absl::StatusOr<std::vector<answers::TracedRun>> LoadDevices(const std::string& i
                                                             const answers::ReplaySettings& settings) {
   absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
-  const absl::StatusOr<answers::Input> loaded = InputOf(input, *bytes, flags);
+  const absl::StatusOr<answers::Input> loaded = PartOf(input, InputOf(input, *bytes, flags), settings);
   bytes->Clear();
   if (!loaded.ok()) return loaded.status();
   absl::StatusOr<std::vector<answers::TracedRun>> runs =
       answers::TraceDevices(*loaded, NamingProgress(input, settings));
   if (!runs.ok()) return OfInput(input, runs.status());
   return runs;
+}
+
+absl::StatusOr<answers::Input> PartOf(const std::string& input, absl::StatusOr<answers::Input> loaded,
+                                      const answers::ReplaySettings& settings) {
+  if (!loaded.ok() || settings.window.IsWhole()) return loaded;
+  absl::StatusOr<answers::Input> part = answers::CutInput(*std::move(loaded), settings.window, settings.device);
+  if (!part.ok()) return OfInput(input, part.status());
+  return part;
 }
 
 int FailLoad(const absl::Status& status) {

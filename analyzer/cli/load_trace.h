@@ -36,6 +36,10 @@ absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const Rep
 absl::StatusOr<std::vector<answers::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
                                                             const answers::ReplaySettings& settings);
 
+// The part of an input that --window names; errors name the input.
+absl::StatusOr<answers::Input> PartOf(const std::string& input, absl::StatusOr<answers::Input> loaded,
+                                      const answers::ReplaySettings& settings);
+
 // The status with the input before its message.
 absl::Status OfInput(const std::string& input, const absl::Status& status);
 

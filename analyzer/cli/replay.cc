@@ -45,12 +45,14 @@ int RunReplay(const ReplayCommandFlags& flags) {
   settings->progress = line.Shower();
   absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  const absl::StatusOr<answers::Input> input =
+  absl::StatusOr<answers::Input> input =
       answers::LoadInput(*bytes, {.fits = [&flags](readers::InputKind kind) { return ReplayFlagsFit(flags, kind); }});
   bytes->Clear();
   if (!input.ok()) return FailInput(flags.input, input.status());
+  const absl::StatusOr<answers::Input> part = PartOf(flags.input, std::move(input), *settings);
+  if (!part.ok()) return FailLoad(part.status());
   const absl::StatusOr<answers::ReplayAnswer> answer =
-      answers::Replay(*input, NamingProgress(flags.input, *settings), ModeOf(flags));
+      answers::Replay(*part, NamingProgress(flags.input, *settings), ModeOf(flags));
   if (!answer.ok()) return FailInput(flags.input, answer.status());
   if (flags.print_events) return Print(answer->event_log) ? kOk : kUnreadable;
   return Print(flags.json ? report::ToJson(*answer) : report::ToText(*answer)) ? kOk : kUnreadable;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
+#include "analyzer/answers/input_window.h"
 #include "analyzer/answers/sweep.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
@@ -105,7 +106,10 @@ absl::StatusOr<answers::WhatIfInput> SweepInput(const std::string& name, absl::s
   const auto fits = [&flags](readers::InputKind kind) {
     return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
   };
-  const absl::StatusOr<answers::Input> input = answers::LoadInput(bytes, {.fits = fits});
+  absl::StatusOr<answers::Input> input = answers::LoadInput(bytes, {.fits = fits});
+  if (input.ok() && !settings.window.IsWhole()) {
+    input = answers::CutInput(*std::move(input), settings.window, settings.device);
+  }
   if (!input.ok()) return input.status();
   return answers::SweepInputOf(name, *input, NamingProgress(name, settings));
 }

@@ -1,6 +1,7 @@
 #include "analyzer/remedies/projection.h"
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "analyzer/analyses/steps/steps.h"
@@ -23,7 +24,7 @@ Asked AskedOf(const replay::SnapshotProgram& program, const timeline::Timeline& 
     if (answer.release == replay::Release::kMaybeLadder) continue;
     if (answer.is_oom) out.failures.push_back(out.events.size());
     const bool is_seen = answer.event >= 0 && answer.event < observed.event_count();
-    out.events.push_back(is_seen ? answer.event : timeline::kBeforeWindow);
+    out.events.push_back(is_seen ? timeline::EventIndex{answer.event} : timeline::kBeforeWindow);
     out.stacks.push_back(is_seen ? observed.events()[static_cast<std::size_t>(answer.event)].stack : trace::kNoStack);
   }
   return out;
@@ -49,7 +50,9 @@ std::optional<std::size_t> FirstSince(const std::vector<timeline::EventIndex>& e
 std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram& program,
                                                    const timeline::Timeline& observed, const trace::StackTable& stacks,
                                                    const analyses::Steps& steps) {
-  const trace::RequestTrace requests = WhatIfRequests(program, true);
+  if (observed.oom_events().empty()) return std::nullopt;
+  const std::shared_ptr<const trace::RequestTrace> shared = SharedWhatIfRequests(program, true);
+  const trace::RequestTrace& requests = *shared;
   Asked asked = AskedOf(program, observed);
   if (asked.failures.empty() || AsksAfter(requests, asked.failures.back())) return std::nullopt;
   const analyses::ProgramParts parts(&stacks);

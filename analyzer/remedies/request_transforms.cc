@@ -51,7 +51,7 @@ std::optional<RequestPlaces> PlaceRequests(const timeline::Timeline& timeline, c
   for (std::size_t i = 0; i < requests.requests.size(); ++i) {
     const Op& request = requests.requests[i];
     if (!Allocates(request)) continue;
-    const EventIndex next_block = block < blocks.size() ? blocks[block].alloc_event : timeline::kNever;
+    const EventIndex next_block = block < blocks.size() ? EventIndex{blocks[block].alloc_event} : timeline::kNever;
     const EventIndex next_failure = failure < failures.size() ? failures[failure] : timeline::kNever;
     if (next_block == timeline::kNever && next_failure == timeline::kNever) return std::nullopt;
     out.events.push_back(std::min(next_block, next_failure));

@@ -1,9 +1,12 @@
 #include "analyzer/remedies/what_if.h"
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/remedies/parallel.h"
 #include "analyzer/remedies/settings_space.h"
 #include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/request_replay.h"
@@ -148,25 +151,31 @@ absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& req
   const absl::StatusOr<std::vector<policy::Options>> others = OtherOptions(settings);
   if (!others.ok()) return others.status();
   const std::vector<RequestSize> sizes = SizesOf(requests);
-  std::vector<WhatIfRow> rows;
-  const auto replay = [&](const policy::Options& options) {
-    if (progress) progress(absl::StrCat("what-ifs ", rows.size() + 1, " of ", others->size() + 1));
-    replay::OpSink* sink = watch == nullptr ? nullptr : watch->Begin(rows.size());
-    absl::StatusOr<WhatIfRow> row = ReplayUnder(requests, sizes, settings, options, next, sink);
+  std::vector<absl::StatusOr<WhatIfRow>> replayed(others->size() + 1, absl::UnknownError("not replayed"));
+  std::mutex progress_mutex;
+  std::size_t begun = 0;
+  const auto replay = [&](std::size_t i) -> absl::StatusOr<WhatIfRow> {
+    if (progress) {
+      const std::lock_guard<std::mutex> lock(progress_mutex);
+      progress(absl::StrCat("what-ifs ", ++begun, " of ", replayed.size()));
+    }
+    replay::OpSink* sink = watch == nullptr ? nullptr : watch->Begin(i);
+    absl::StatusOr<WhatIfRow> row =
+        ReplayUnder(requests, sizes, settings, i == 0 ? settings.baseline : (*others)[i - 1], next, sink);
     if (watch == nullptr || !row.ok()) return row;
-    if (absl::Status status = watch->End(rows.size(), *row); !status.ok()) return absl::StatusOr<WhatIfRow>(status);
+    if (absl::Status status = watch->End(i, *row); !status.ok()) return status;
     return row;
   };
-  absl::StatusOr<WhatIfRow> baseline = replay(settings.baseline);
-  if (!baseline.ok()) return baseline.status();
-  baseline->is_baseline = true;
-  baseline->conf = BaselineConf(settings.baseline);
-  rows.push_back(*std::move(baseline));
-  for (const policy::Options& options : *others) {
-    absl::StatusOr<WhatIfRow> row = replay(options);
+  RunInParallel(replayed.size(), ThreadCount(settings.threads), [&](std::size_t i) { replayed[i] = replay(i); });
+  std::vector<WhatIfRow> rows;
+  for (absl::StatusOr<WhatIfRow>& row : replayed) {
     if (!row.ok()) return row.status();
-    const std::optional<Risk> retries = RetryRisk(row->retries, rows.front().retries);
-    if (retries.has_value()) row->risks.push_back(*retries);
+    if (rows.empty()) {
+      row->is_baseline = true;
+      row->conf = BaselineConf(settings.baseline);
+    } else if (const std::optional<Risk> retries = RetryRisk(row->retries, rows.front().retries)) {
+      row->risks.push_back(*retries);
+    }
     rows.push_back(*std::move(row));
   }
   return rows;

@@ -33,9 +33,11 @@ struct WhatIfSettings {
   device::SimDeviceOptions device;  // capacity is overwritten
   std::vector<std::string> confs;   // empty = StandardConfs()
   bool is_cut_off = false;          // the recorded run ended in a failure
+  std::size_t threads = 0;          // of RunWhatIfs, 0 = one a core: the rows do not depend on it
 };
 
-// Told what is being done as it begins, in words for people: "what-ifs 3 of 8". Empty: nobody asks.
+// Told what is being done as it begins, in words for people: "what-ifs 3 of 8". Empty: nobody asks. Called by any
+// thread, not by two at once.
 using Progress = std::function<void(const std::string& stage)>;
 
 // The default, expandable segments, split limits of 64 to 512 MiB, rounding to quarters between powers of two.

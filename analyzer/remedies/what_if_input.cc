@@ -18,6 +18,7 @@ WhatIfSettings SettingsOf(const policy::Options& baseline, const ReplayLimits& l
   out.memory_fraction = limits.memory_fraction;
   out.device.address_order = limits.segment_addresses;
   out.device.cost = limits.device_costs;
+  out.threads = limits.threads;
   return out;
 }
 
@@ -37,9 +38,12 @@ std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, c
 }
 
 trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known) {
-  trace::RequestTrace out = program.requests;
-  if (!is_capacity_known) return out;
-  out.requests.clear();
+  if (!is_capacity_known || program.maybe_releases == 0) return program.requests;
+  trace::RequestTrace out;
+  out.id_count = program.requests.id_count;
+  out.pools = program.requests.pools;
+  out.source = program.requests.source;
+  out.requests.reserve(program.requests.requests.size());
   for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
     if (program.answers[i].release == replay::Release::kMaybeLadder) continue;
     out.requests.push_back(program.requests.requests[i]);
@@ -47,8 +51,23 @@ trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool 
   return out;
 }
 
+std::shared_ptr<const trace::RequestTrace> SharedWhatIfRequests(const replay::SnapshotProgram& program,
+                                                                bool is_capacity_known) {
+  if (is_capacity_known && program.maybe_releases > 0) {
+    return std::make_shared<const trace::RequestTrace>(WhatIfRequests(program, is_capacity_known));
+  }
+  return {std::shared_ptr<void>(), &program.requests};
+}
+
 WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
                     const ReplayLimits& limits) {
+  WhatIfInput out = InputWithoutRequests(recorded, observed, limits);
+  out.requests = WhatIfRequests(recorded.program, out.settings.capacity_bytes.has_value());
+  return out;
+}
+
+WhatIfInput InputWithoutRequests(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
+                                 const ReplayLimits& limits) {
   WhatIfInput out;
   out.settings = SettingsOf(recorded.options, limits);
   const bool is_fraction_known =
@@ -56,7 +75,6 @@ WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Time
   const std::optional<std::uint64_t> at_oom = CapacityAtOom(observed, recorded.options, is_fraction_known);
   if (at_oom.has_value()) out.settings.capacity_bytes = at_oom;
   out.settings.is_cut_off = at_oom.has_value();
-  out.requests = WhatIfRequests(recorded.program, out.settings.capacity_bytes.has_value());
   if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
   out.replayed_as = recorded.guess;
   out.recorded_peak_reserved_bytes = observed.reserved_peak().bytes;
@@ -65,8 +83,14 @@ WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Time
 }
 
 WhatIfInput InputOf(const trace::RequestTrace& requests, const policy::Options& baseline, const ReplayLimits& limits) {
-  WhatIfInput out;
+  WhatIfInput out = InputWithoutRequests(requests, baseline, limits);
   out.requests = requests;
+  return out;
+}
+
+WhatIfInput InputWithoutRequests(const trace::RequestTrace& requests, const policy::Options& baseline,
+                                 const ReplayLimits& limits) {
+  WhatIfInput out;
   out.settings = SettingsOf(baseline, limits);
   out.source = absl::StrCat(requests.source.empty() ? "request trace" : requests.source, ", ",
                             FormatCount(requests.requests.size()), " requests");

@@ -6,7 +6,9 @@
 #ifndef ASHLAR_ANALYZER_REMEDIES_WHAT_IF_INPUT_H_
 #define ASHLAR_ANALYZER_REMEDIES_WHAT_IF_INPUT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +27,7 @@ struct ReplayLimits {
   std::optional<double> memory_fraction = {};
   device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
   device::CostModel device_costs = {};
+  std::size_t threads = 0;  // WhatIfSettings::threads
 };
 
 struct WhatIfInput {
@@ -50,9 +53,17 @@ std::optional<std::uint64_t> CapacityAtOom(const timeline::Timeline& timeline, c
 // What the program asked for. Where the capacity is known the allocator's own releases are left out: they come by
 // themselves.
 trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool is_capacity_known);
+// The same without a copy where nothing is left out: the program must then outlive them.
+std::shared_ptr<const trace::RequestTrace> SharedWhatIfRequests(const replay::SnapshotProgram& program,
+                                                                bool is_capacity_known);
 
 WhatIfInput InputOf(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
                     const ReplayLimits& limits);
+// The same with `requests` left empty, for who has them.
+WhatIfInput InputWithoutRequests(const replay::RecordedReplay& recorded, const timeline::Timeline& observed,
+                                 const ReplayLimits& limits);
+WhatIfInput InputWithoutRequests(const trace::RequestTrace& requests, const policy::Options& baseline,
+                                 const ReplayLimits& limits);
 WhatIfInput InputOf(const trace::RequestTrace& requests, const policy::Options& baseline, const ReplayLimits& limits);
 
 // What a request trace is replayed under, which records no settings: what is asked for, else torch-2.10 without a conf.

@@ -16,8 +16,7 @@ class CallsProgram {
     switch (event.action) {
       case trace::Action::kAlloc:
         ids_[event.address] = next_id_;
-        return Ask({event.size_bytes, event.stream, next_id_++, trace::OpKind::kAlloc},
-                   {.event = index, .address = event.address});
+        return Ask({event.size_bytes, event.stream, next_id_++, trace::OpKind::kAlloc}, {.event = index});
       case trace::Action::kOom:
         return Ask({event.size_bytes, event.stream, next_id_++, trace::OpKind::kAlloc},
                    {.event = index, .is_oom = true});
@@ -39,10 +38,11 @@ class CallsProgram {
 
  private:
   void Ask(const trace::Op& request, RecordedAnswer answer) {
-    answer.segments_from = answer.event + 1;
+    const std::int64_t after = answer.event + 1;
+    answer.segments_from = after;
     program_.requests.requests.push_back(request);
     program_.answers.push_back(answer);
-    program_.requests_end = answer.event + 1;
+    program_.requests_end = after;
   }
 
   SnapshotProgram program_;

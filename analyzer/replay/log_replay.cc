@@ -1,7 +1,6 @@
 #include "analyzer/replay/log_replay.h"
 
 #include <algorithm>
-#include <deque>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -44,20 +43,53 @@ class LogReplayer {
   }
 
   absl::StatusOr<WarmReplay> Run() {
-    if (snapshot_.recording->limit_bytes.has_value()) allocator_.SetMemoryLimit(snapshot_.recording->limit_bytes);
-    if (absl::Status status = Restore(); !status.ok()) return status;
-    sink_.Watch(allocator_);
+    if (absl::Status status = Begin(); !status.ok()) return status;
     while (HasFact() || next_event_ < events_.size()) Step();
     return FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
   }
 
+  absl::StatusOr<RecordedMoments> RunTo(const timeline::EventWindow& window) {
+    if (absl::Status status = Begin(); !status.ok()) return status;
+    RecordedMoments out;
+    out.begin = MomentAt(window.from, out.window.from);
+    out.end = MomentAt(window.to, out.window.to);
+    allocator_.SetSink(nullptr);
+    const bool follows = fidelity_.matched == fidelity_.total && fidelity_.segments_matched == fidelity_.segments_total;
+    if (follows && out.window.from < out.window.to) return out;
+    return absl::FailedPreconditionError("the replay does not follow");
+  }
+
  private:
+  absl::Status Begin() {
+    if (snapshot_.recording->limit_bytes.has_value()) allocator_.SetMemoryLimit(snapshot_.recording->limit_bytes);
+    if (absl::Status status = Restore(); !status.ok()) return status;
+    sink_.Watch(allocator_);
+    return absl::OkStatus();
+  }
+
+  // Goes on to event `asked`, or to the end of the request that holds it.
+  RecordedMoment MomentAt(timeline::EventIndex asked, timeline::EventIndex& reached) {
+    while (static_cast<timeline::EventIndex>(next_event_) < asked) Step();
+    reached = static_cast<timeline::EventIndex>(next_event_);
+    return MomentOf(allocator_, program_.device);
+  }
+
   // Frees that wait in one run of the ladder complete in the order of the streams they wait for: numbered by the event
   // that completes them, they complete as recorded.
   void FindCompletions() {
     absl::flat_hash_map<std::uint64_t, std::size_t> completed;
+    std::size_t fact = facts_.size();
     for (std::size_t i = events_.size(); i-- > 0;) {
       const Event& event = events_[i];
+      while (fact > 0 && facts_[fact - 1].event > i) --fact;
+      const bool is_fact_before = fact > 0 && facts_[fact - 1].event == i;
+      const bool is_at_once = i > 0 && !is_fact_before && event.action == Action::kFreeCompleted &&
+                              events_[i - 1].action == Action::kFreeRequested &&
+                              events_[i - 1].address == event.address;
+      if (is_at_once) {
+        --i;  // needs no number
+        continue;
+      }
       if (event.action == Action::kFreeCompleted) completed[event.address] = i;
       if (event.action != Action::kFreeRequested) continue;
       const auto it = completed.find(event.address);
@@ -145,11 +177,8 @@ class LogReplayer {
   void Call(const trace::fact::PoolEmptied& emptied) {
     Empty([this, &emptied] { allocator_.EmptyPool(emptied.pool).IgnoreError(); }, emptied.pool);
   }
-  void Call(const trace::fact::GrowthRefused&) {}
-  void Call(const trace::fact::AddressesReserved&) {}
-  void Call(const trace::fact::AskedFor&) {}
-  void Call(const trace::fact::SearchMissed&) {}
-  void Call(const trace::fact::GaveUp&) {}
+  template <typename WithinRequest>
+  void Call(const WithinRequest&) {}
 
   template <typename Act>
   void Empty(Act act, std::optional<PoolId> pool) {
@@ -233,7 +262,7 @@ class LogReplayer {
   // Everything from here to the event that answers the request.
   void Request() {
     const std::size_t first = next_event_;
-    std::deque<Event> script;
+    Script script;
     std::optional<trace::fact::AskedFor> asked;
     bool is_missed = false;
     while (HasFact() || next_event_ < events_.size()) {
@@ -264,8 +293,8 @@ class LogReplayer {
     Compare(first);
   }
 
-  void Allocate(std::size_t first, const Event& event, const std::optional<trace::fact::AskedFor>& asked,
-                std::deque<Event> script, bool is_missed) {
+  void Allocate(std::size_t first, const Event& event, const std::optional<trace::fact::AskedFor>& asked, Script script,
+                bool is_missed) {
     const PoolId pool = asked.has_value() ? asked->pool : event.pool.value_or(PoolId{});
     const Stream stream = asked.has_value() ? asked->stream : event.stream;
     const bool is_oom = event.action == Action::kOom;
@@ -289,8 +318,8 @@ class LogReplayer {
     Compare(first);
   }
 
-  void GiveUp(std::size_t first, std::uint64_t bytes, const std::optional<trace::fact::AskedFor>& asked,
-              std::deque<Event> script, bool is_missed) {
+  void GiveUp(std::size_t first, std::uint64_t bytes, const std::optional<trace::fact::AskedFor>& asked, Script script,
+              bool is_missed) {
     if (!asked.has_value()) return;
     device_.BeginLogged(std::move(script), std::nullopt, /*gives_up=*/true);
     core::Block* block = Ask(bytes, asked->stream, asked->pool, is_missed);
@@ -320,6 +349,8 @@ class LogReplayer {
 
   // Ends a step: its segment decisions against the recorded ones since event `first`.
   void Compare(std::size_t first) {
+    const bool is_alone = next_event_ == first || (next_event_ == first + 1 && !IsSegmentEvent(events_[first].action));
+    if (is_alone && sink_.decisions.empty()) return;
     std::vector<SegmentDecision> recorded;
     for (std::size_t i = first; i < next_event_; ++i) {
       if (IsSegmentEvent(events_[i].action)) recorded.push_back(DecisionOf(events_[i]));
@@ -358,6 +389,12 @@ bool NamesCalls(const trace::Snapshot& snapshot, int device) {
 absl::StatusOr<WarmReplay> RunLogReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
                                         const policy::Options& options, const WarmReplayHints& hints) {
   return LogReplayer(snapshot, program, options, hints).Run();
+}
+
+absl::StatusOr<RecordedMoments> ReplayToMoments(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+                                                const policy::Options& options, const WarmReplayHints& hints,
+                                                const timeline::EventWindow& window) {
+  return LogReplayer(snapshot, program, options, hints).RunTo(window);
 }
 
 }  // namespace ashlar::replay

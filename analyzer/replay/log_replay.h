@@ -16,8 +16,10 @@
 #include "absl/status/statusor.h"
 #include "allocator/policy/options.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/replay/recorded_moment.h"
 #include "analyzer/replay/snapshot_program.h"
 #include "analyzer/replay/warm_replay.h"
+#include "analyzer/timeline/window.h"
 
 namespace ashlar::replay {
 
@@ -26,6 +28,11 @@ bool NamesCalls(const trace::Snapshot& snapshot, int device);
 // Of a recording that NamesCalls.
 absl::StatusOr<WarmReplay> RunLogReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
                                         const policy::Options& options, const WarmReplayHints& hints);
+
+// Replays up to the window's end. FailedPrecondition where the replay does not follow the record so far.
+absl::StatusOr<RecordedMoments> ReplayToMoments(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+                                                const policy::Options& options, const WarmReplayHints& hints,
+                                                const timeline::EventWindow& window);
 
 }  // namespace ashlar::replay
 

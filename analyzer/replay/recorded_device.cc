@@ -42,25 +42,27 @@ absl::Status OutOfMemory() { return absl::ResourceExhaustedError("out of memory,
 RecordedDevice::RecordedDevice()
     : sim_(Options([this](std::uint64_t) { return std::exchange(next_address_, std::nullopt); })) {}
 
-void RecordedDevice::Begin(std::deque<Event> script, std::optional<std::uint64_t> oom_free_bytes) {
+void RecordedDevice::Begin(Script script, std::optional<std::uint64_t> oom_free_bytes) {
   script_ = std::move(script);
   oom_free_bytes_ = oom_free_bytes;
   refusals_ = 0;
   is_logged_ = gives_up_ = false;
 }
 
-void RecordedDevice::BeginLogged(std::deque<Event> script, std::optional<std::uint64_t> oom_free_bytes, bool gives_up) {
+void RecordedDevice::BeginLogged(Script script, std::optional<std::uint64_t> oom_free_bytes, bool gives_up) {
   Begin(std::move(script), oom_free_bytes);
   is_logged_ = true;
   gives_up_ = gives_up;
 }
 
 void RecordedDevice::SawRefusal() {
+  if (script_.empty()) return;
   const auto it = std::find_if(script_.begin(), script_.end(), IsAnswer);
   if (it != script_.end() && it->action == Action::kOom) script_.erase(it);
 }
 
 void RecordedDevice::Saw(const Event& event) {
+  if (script_.empty()) return;
   const auto growth = std::find_if(script_.begin(), script_.end(), IsAnswer);
   const auto it = std::find_if(script_.begin(), growth, [&](const Event& e) { return IsSame(e, event); });
   if (it != growth) script_.erase(it);

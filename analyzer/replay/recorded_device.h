@@ -10,8 +10,9 @@
 #ifndef ASHLAR_ANALYZER_REPLAY_RECORDED_DEVICE_H_
 #define ASHLAR_ANALYZER_REPLAY_RECORDED_DEVICE_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -38,16 +39,36 @@ inline trace::Event ReservedAnswer(std::uint64_t address) {
   return answer;
 }
 
+// What is left of the answers of one request, first to last. Most requests need none: an empty script takes no memory.
+class Script {
+ public:
+  bool empty() const { return next_ == events_.size(); }
+  const trace::Event& front() const { return events_[next_]; }
+  void pop_front() { ++next_; }
+  void push_back(const trace::Event& event) { events_.push_back(event); }
+  std::vector<trace::Event>::iterator begin() { return events_.begin() + static_cast<std::ptrdiff_t>(next_); }
+  std::vector<trace::Event>::iterator end() { return events_.end(); }
+  // Cheap near the front, where it is wanted.
+  void erase(std::vector<trace::Event>::iterator event) {
+    std::move_backward(begin(), event, event + 1);
+    ++next_;
+  }
+
+ private:
+  std::vector<trace::Event> events_;
+  std::size_t next_ = 0;
+};
+
 class RecordedDevice final : public device::Device {
  public:
   RecordedDevice();
 
   // The segment events and completed frees recorded for the next request. For one that ran out of memory: the bytes
   // that were free then, else nullopt.
-  void Begin(std::deque<trace::Event> script, std::optional<std::uint64_t> oom_free_bytes);
+  void Begin(Script script, std::optional<std::uint64_t> oom_free_bytes);
   // The same, where the record says what was refused and reserved: RefusedAnswer and ReservedAnswer stand among the
   // events. `gives_up`: in the end it failed with an error that is not out of memory.
-  void BeginLogged(std::deque<trace::Event> script, std::optional<std::uint64_t> oom_free_bytes, bool gives_up = false);
+  void BeginLogged(Script script, std::optional<std::uint64_t> oom_free_bytes, bool gives_up = false);
   // The replay made this decision.
   void Saw(const trace::Event& event);
   // The device or a limit refused to grow.
@@ -88,7 +109,7 @@ class RecordedDevice final : public device::Device {
   bool IsOutOfMemory();
 
   device::SimDevice sim_;
-  std::deque<trace::Event> script_;
+  Script script_;
   std::optional<std::uint64_t> oom_free_bytes_;
   bool is_logged_ = false;
   bool gives_up_ = false;

@@ -50,6 +50,7 @@ class ProgramMaker {
     program_.start = std::move(start);
     program_.device = program_.start.device;
     AddStartBlocks();
+    ReserveRequests();
     for (std::size_t i = 0; i < events_.size(); ++i) AddEvent(i);
     program_.requests.id_count = next_id_;
     program_.requests_end = segments_from_;
@@ -105,7 +106,7 @@ class ProgramMaker {
              .id = id,
              .kind = OpKind::kAlloc,
              .pool = PoolIndex(segment.pool)},
-            {.address = block.address});
+            {});
       }
     }
     for (const timeline::StateSegment& segment : program_.start.segments) {
@@ -114,6 +115,15 @@ class ProgramMaker {
       }
     }
     program_.start_count = program_.requests.requests.size();
+  }
+
+  // A list that grows by itself is held twice at times. Frees that wait, and their ends, are more requests than these.
+  void ReserveRequests() {
+    const auto count = static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [](const Event& event) {
+      return event.action == Action::kAlloc || event.action == Action::kFreeRequested;
+    }));
+    program_.requests.requests.reserve(program_.start_count + count + completions_.size() * 2);
+    program_.answers.reserve(program_.start_count + count + completions_.size() * 2);
   }
 
   void Add(const trace::Op& request, const RecordedAnswer& answer) {
@@ -125,7 +135,7 @@ class ProgramMaker {
   RecordedAnswer AnswerOf(std::size_t i) {
     RecordedAnswer answer;
     answer.event = static_cast<std::int64_t>(i);
-    answer.segments_from = std::exchange(segments_from_, answer.event + 1);
+    answer.segments_from = std::exchange(segments_from_, static_cast<std::int64_t>(i) + 1);
     return answer;
   }
 
@@ -154,14 +164,12 @@ class ProgramMaker {
     const Event& event = events_[i];
     const std::uint32_t id = next_id_++;
     ids_[event.address] = id;
-    RecordedAnswer answer = AnswerOf(i);
-    answer.address = event.address;
     Add({.bytes = event.size_bytes,
          .stream = event.stream,
          .id = id,
          .kind = OpKind::kAlloc,
          .pool = PoolIndex(PoolOf(i))},
-        answer);
+        AnswerOf(i));
   }
 
   void AddOom(std::size_t i) {

@@ -33,13 +33,12 @@ inline constexpr std::uint64_t kFirstWaitStream = std::uint64_t{1} << 63;
 // on the way to a new segment (both leave the same state).
 enum class Release : std::uint8_t { kNone, kUserCall, kMaybeLadder };
 
-// What was recorded of a request.
+// What was recorded of a request. The address of an allocation is its event's. 12 bytes.
 struct RecordedAnswer {
-  std::int64_t event = -1;  // the request's own event; -1 for blocks older than the window
+  timeline::ColumnIndex event = -1;  // the request's own event; -1 for blocks older than the window
   // Segment events in [segments_from, event] belong to this request; those of a release that may be the ladder's
   // belong to the request that follows it.
-  std::int64_t segments_from = 0;
-  std::uint64_t address = 0;  // of the block allocated; 0 for anything else
+  timeline::ColumnIndex segments_from = 0;
   bool is_oom = false;
   bool is_pool_known = true;  // false: an OOM whose pool the trace does not name
   Release release = Release::kNone;

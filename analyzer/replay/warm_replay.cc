@@ -145,6 +145,9 @@ class WarmReplayer {
     Compare(answer);
   }
 
+  // Nothing but its own event is recorded of it.
+  static bool IsAlone(const RecordedAnswer& answer) { return answer.segments_from >= answer.event; }
+
   template <typename Wanted>
   std::vector<Event> Recorded(const RecordedAnswer& answer, Wanted is_wanted) const {
     std::vector<Event> out;
@@ -165,11 +168,12 @@ class WarmReplayer {
     CompleteHeld(held_.size());
     blocks_[request.id] = block.ok() ? *block : nullptr;
     const std::uint64_t address = block.ok() && *block != nullptr ? (*block)->address : 0;
+    const std::uint64_t recorded = answer.is_oom ? 0 : EventAt(answer.event).address;
     ++fidelity_.total;
-    if (address == answer.address) {
+    if (address == recorded) {
       ++fidelity_.matched;
     } else if (!fidelity_.first_mismatch.has_value()) {
-      fidelity_.first_mismatch = Mismatch{answer.event, answer.address, address};
+      fidelity_.first_mismatch = Mismatch{answer.event, recorded, address};
     }
     Compare(answer);
   }
@@ -227,8 +231,9 @@ class WarmReplayer {
   }
 
   // What is left of the record for the ladder to do.
-  std::deque<Event> ScriptOf(const RecordedAnswer& answer) const {
-    std::deque<Event> script;
+  Script ScriptOf(const RecordedAnswer& answer) const {
+    Script script;
+    if (IsAlone(answer)) return script;
     std::vector<SegmentDecision> done = sink_.decisions;
     for (const Event& event : Recorded(answer, [](Action) { return true; })) {
       if (event.action == Action::kFreeCompleted && IsHeld(event.address)) script.push_back(event);
@@ -251,6 +256,7 @@ class WarmReplayer {
   // Ends a request: its segment decisions against the recorded ones, in whatever order.
   void Compare(const RecordedAnswer& answer) {
     if (answer.event < 0) return;
+    if (IsAlone(answer) && sink_.decisions.empty() && !IsSegmentEvent(EventAt(answer.event).action)) return;
     std::vector<SegmentDecision> recorded;
     for (const Event& event : Recorded(answer, IsSegmentEvent)) recorded.push_back(DecisionOf(event));
     CompareDecisions(std::move(recorded), std::exchange(sink_.decisions, {}), fidelity_);

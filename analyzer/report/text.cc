@@ -89,6 +89,12 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
   AppendPart("outside", a.outside_bytes, most, "CUDA context, other libraries and processes", out);
   AppendPart("free on the device", a.free_bytes, most, "", out);
+  const bool is_rest_open = !is_calls && a.total_bytes.has_value() && a.reserved_bytes.has_value() &&
+                            !a.outside_bytes.has_value() && !a.free_bytes.has_value();
+  if (is_rest_open && *a.total_bytes > *a.reserved_bytes) {
+    AppendPart("outside or free", *a.total_bytes - *a.reserved_bytes, most, "how much of each is not in this trace",
+               out);
+  }
   if (e.peak.utilisation.has_value()) {
     out += absl::StrFormat("  utilisation %.1f %%: peak allocated %s of peak reserved %s\n", *e.peak.utilisation * 100,
                            FormatBytes(*e.peak.allocated_bytes), FormatBytes(*e.peak.reserved_bytes));

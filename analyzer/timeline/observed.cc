@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "analyzer/timeline/disagreement.h"
 #include "analyzer/timeline/rewind.h"
+#include "analyzer/timeline/segment_step.h"
 #include "analyzer/timeline/timeline_builder.h"
 
 namespace ashlar::timeline {
@@ -63,6 +65,11 @@ std::string Describe(const std::vector<Line>& lines, std::size_t index) {
                       FormatAddress(lines[index].address));
 }
 
+std::size_t AllocationsOf(absl::Span<const trace::Event> events) {
+  return static_cast<std::size_t>(std::count_if(
+      events.begin(), events.end(), [](const trace::Event& event) { return event.action == trace::Action::kAlloc; }));
+}
+
 }  // namespace
 
 absl::Status CheckAgainstFinalState(const State& state, const trace::Snapshot& snapshot) {
@@ -82,10 +89,12 @@ absl::StatusOr<ObservedTrace> ObserveTrace(const trace::Snapshot& snapshot, int 
   TimelineBuilder builder(rewound->start, Maker::kObserved);
   const trace::EventList& events = EventsOf(snapshot, device);
   builder.Share(events);
+  builder.Reserve(events.size(), AllocationsOf(events));
   for (std::size_t i = 0; i < events.size(); ++i) {
-    if (absl::Status status = builder.Add(events[i], rewound->facts[i]); !status.ok()) return status;
+    const EventFacts facts = rewound->facts.At(i, IsSegmentEvent(events[i].action));
+    if (absl::Status status = builder.Add(events[i], facts); !status.ok()) return status;
   }
-  std::vector<EventFacts>().swap(rewound->facts);
+  rewound->facts = FactColumns();
   for (trace::Note& note : rewound->notes) builder.AddNote(std::move(note));
   absl::StatusOr<Timeline> timeline = builder.Finish();
   if (!timeline.ok()) return timeline.status();

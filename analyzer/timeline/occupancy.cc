@@ -31,8 +31,11 @@ std::string Describe(const SegmentRange& segment) {
 }  // namespace
 
 const SegmentRange* Occupancy::SegmentAround(std::uint64_t address) const {
+  const SegmentRange* const last = last_found_.range;
+  if (last != nullptr && address >= last->address && address < last->End()) return last;
   const auto it = AtOrBelow(segments_, address);
-  return it != segments_.end() && address < it->second.End() ? &it->second : nullptr;
+  if (it == segments_.end() || address >= it->second.End()) return nullptr;
+  return last_found_.range = &it->second;
 }
 
 SegmentRange* Occupancy::SegmentAround(std::uint64_t address) {
@@ -84,8 +87,11 @@ absl::Status Occupancy::AddBlock(const OccupiedBlock& block) {
     return absl::FailedPreconditionError(absl::StrCat("expected ", block.size_bytes, " B inside ", Describe(*segment),
                                                       ", found ", segment->End() - block.address, " B to its end"));
   }
-  if (absl::Status status = CheckUnoccupied(block.address, block.End()); !status.ok()) return status;
-  blocks_.insert({block.address, block});
+  const auto above = blocks_.lower_bound(block.address);
+  const bool is_free_above = above == blocks_.end() || above->first >= block.End();
+  const bool is_free_below = above == blocks_.begin() || std::prev(above)->second.End() <= block.address;
+  if (!is_free_above || !is_free_below) return CheckUnoccupied(block.address, block.End());
+  blocks_.insert(above, {block.address, block});
   return absl::OkStatus();
 }
 
@@ -111,6 +117,7 @@ absl::Status Occupancy::AddSegment(const SegmentRange& segment) {
     return absl::FailedPreconditionError(absl::StrCat("expected no segment in [", FormatAddress(segment.address), ", ",
                                                       FormatAddress(segment.End()), "), found ", Describe(it->second)));
   }
+  last_found_ = {};
   segments_.insert({segment.address, segment});
   return absl::OkStatus();
 }
@@ -123,6 +130,7 @@ absl::Status Occupancy::RemoveSegment(std::uint64_t address, std::uint64_t size_
         absl::StrCat("expected a segment of ", size_bytes, " B, found ", Describe(*segment)));
   }
   if (absl::Status status = CheckUnoccupied(address, segment->End()); !status.ok()) return status;
+  last_found_ = {};
   segments_.erase(address);
   return absl::OkStatus();
 }
@@ -146,6 +154,7 @@ absl::Status Occupancy::Map(const SegmentRange& piece, bool joins_left, bool joi
     joined.size_bytes = end - joined.address;
     segments_.erase(piece.address);
   }
+  last_found_ = {};
   segments_[joined.address] = joined;
   return absl::OkStatus();
 }
@@ -160,6 +169,7 @@ absl::Status Occupancy::Unmap(std::uint64_t address, std::uint64_t size_bytes, s
   }
   const std::uint64_t end = address + size_bytes;
   if (absl::Status status = CheckUnoccupied(address, end); !status.ok()) return status;
+  last_found_ = {};
   segments_.erase(whole.address);
   SegmentRange lower = whole, upper = whole;
   lower.size_bytes = address - whole.address;

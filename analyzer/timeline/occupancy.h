@@ -80,10 +80,22 @@ class Occupancy {
   absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint32_t upper_id);
 
  private:
+  // What SegmentAround found last, until segments change: one step asks for the same several times. Not copied.
+  struct Found {
+    Found() = default;
+    Found(const Found&) {}
+    Found& operator=(const Found&) {
+      range = nullptr;
+      return *this;
+    }
+    const SegmentRange* range = nullptr;
+  };
+
   absl::Status CheckUnoccupied(std::uint64_t address, std::uint64_t end) const;
 
   BlockMap blocks_;
   SegmentMap segments_;
+  mutable Found last_found_;
 };
 
 }  // namespace ashlar::timeline

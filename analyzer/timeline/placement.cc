@@ -4,17 +4,17 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/timeline/column_values.h"
 #include "analyzer/timeline/disagreement.h"
 #include "analyzer/timeline/segment_step.h"
 
 namespace ashlar::timeline {
 namespace {
 
-constexpr std::size_t kNoEvent = static_cast<std::size_t>(-1);
-
-// What the pass remembers of a block, by id; ids below undone.blocks.size() are blocks before the window.
+// What the pass remembers of a block that stands, by id; ids below undone.blocks.size() are blocks before the window,
+// others are given anew when their block is gone.
 struct Placed {
-  std::size_t alloc_event = kNoEvent;
+  EventIndex alloc_event = kBeforeWindow;
   std::uint64_t least_bytes = 0;     // its rounded request
   std::uint64_t max_tail_bytes = 0;  // how much more it may span
   bool is_size_open = false;         // later placements may change it
@@ -69,10 +69,27 @@ class PlacementPass {
 
   absl::Status Step(std::size_t index) {
     const trace::Event& event = events_[index];
-    if (IsSegmentEvent(event.action)) return ApplySegmentEvent(event, undone_.facts[index], 0, picture_);
+    if (IsSegmentEvent(event.action)) return ApplySegmentEvent(event, undone_.facts.At(index, true), 0, picture_);
     if (event.action == trace::Action::kAlloc) return Place(index);
-    if (event.action == trace::Action::kFreeCompleted) picture_.RemoveBlock(event.address);
+    if (event.action == trace::Action::kFreeCompleted) Remove(event.address);
     return absl::OkStatus();
+  }
+
+  void Remove(std::uint64_t address) {
+    const std::uint32_t id = picture_.BlockAt(address)->id;
+    if (id >= undone_.blocks.size()) free_ids_.push_back(id);
+    picture_.RemoveBlock(address);
+  }
+
+  std::uint32_t NewId(const Placed& placed) {
+    if (free_ids_.empty()) {
+      placed_.push_back(placed);
+      return static_cast<std::uint32_t>(placed_.size() - 1);
+    }
+    const std::uint32_t id = free_ids_.back();
+    free_ids_.pop_back();
+    placed_[id] = placed;
+    return id;
   }
 
   absl::Status Place(std::size_t index) {
@@ -85,16 +102,17 @@ class PlacementPass {
       return absl::FailedPreconditionError(
           absl::StrCat("expected room for the request, found only ", gap_bytes, " B free there"));
     }
-    const std::uint64_t rounded_bytes = std::min(rule_.rounded_bytes(event.size_bytes), gap_bytes);
+    const std::uint64_t wanted_bytes = rule_.rounded_bytes(event.size_bytes);
+    const std::uint64_t rounded_bytes = std::min(wanted_bytes, gap_bytes);
     const std::uint64_t by_rule = BlockBytes(rule_, segment->Kind(), rounded_bytes, gap_bytes);
-    std::uint64_t& size_bytes = undone_.facts[index].block_size_bytes;
+    std::uint64_t size_bytes = undone_.facts.BlockSize(index);
     const bool is_final_known = size_bytes != 0;
-    if (rounded_bytes < rule_.rounded_bytes(event.size_bytes) || (is_final_known && size_bytes != by_rule)) {
+    if (rounded_bytes < wanted_bytes || (is_final_known && size_bytes != by_rule)) {
       ++counts_.rule_disagreements;
     }
-    if (!is_final_known) size_bytes = by_rule;
-    const auto id = static_cast<std::uint32_t>(placed_.size());
-    placed_.push_back({.alloc_event = index, .least_bytes = rounded_bytes, .is_size_open = !is_final_known});
+    if (!is_final_known) undone_.facts.SetBlockSize(index, size_bytes = by_rule);
+    const std::uint32_t id = NewId(
+        {.alloc_event = static_cast<EventIndex>(index), .least_bytes = rounded_bytes, .is_size_open = !is_final_known});
     return picture_.AddBlock({.address = event.address, .size_bytes = size_bytes, .id = id});
   }
 
@@ -104,7 +122,7 @@ class PlacementPass {
     const std::uint64_t low = below == nullptr ? segment.address : below->End();
     if (below != nullptr && placed_[below->id].is_size_open) {
       const OccupiedBlock block = *below;
-      if (placed_[block.id].alloc_event == kNoEvent) {
+      if (placed_[block.id].alloc_event == kBeforeWindow) {
         if (address >= low && address - low <= placed_[block.id].max_tail_bytes) return Reveal(block, address);
       } else if (address < low && address >= block.address + placed_[block.id].least_bytes) {
         return Shrink(block, address);
@@ -121,7 +139,7 @@ class PlacementPass {
   // The rule said the block kept its rest; a block inside that rest says it did not.
   void Shrink(const OccupiedBlock& block, std::uint64_t end) {
     picture_.ResizeBlock(block.address, end - block.address);
-    undone_.facts[placed_[block.id].alloc_event].block_size_bytes = end - block.address;
+    undone_.facts.SetBlockSize(static_cast<std::size_t>(placed_[block.id].alloc_event), end - block.address);
     ++counts_.rule_disagreements;
   }
 
@@ -130,6 +148,7 @@ class PlacementPass {
   UndoneTrace& undone_;
   Occupancy picture_;
   std::vector<Placed> placed_;
+  std::vector<std::uint32_t> free_ids_;
   PlacementCounts counts_;
 };
 

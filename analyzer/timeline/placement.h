@@ -22,7 +22,7 @@ struct UndoneTrace {
   int device = 0;
   Occupancy picture;               // before the first event; block ids index `blocks`
   std::vector<StateBlock> blocks;  // size_is_minimum: known only from its free event
-  std::vector<EventFacts> facts;   // one an event; block_size_bytes where the final state shows the block
+  FactColumns facts;               // the block's size where the final state shows the block
 };
 
 struct PlacementCounts {

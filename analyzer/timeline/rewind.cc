@@ -46,13 +46,13 @@ class Rewinder {
   Rewinder(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule)
       : snapshot_(snapshot), events_(EventsOf(snapshot, device)), rule_(rule) {
     undone_.device = device;
-    undone_.facts.resize(events_.size());
+    undone_.facts = FactColumns(events_.size());
   }
 
   absl::StatusOr<UndoneTrace> Run() {
     if (absl::Status status = LoadFinalState(); !status.ok()) return status;
     for (std::size_t i = events_.size(); i-- > 0;) {
-      if (absl::Status status = Undo(events_[i], undone_.facts[i]); !status.ok()) {
+      if (absl::Status status = Undo(i); !status.ok()) {
         return Disagreement(undone_.device, static_cast<std::int64_t>(i), events_[i],
                             absl::StrCat("undone from the final segments: ", status.message(),
                                          "; the trace and the segments disagree"));
@@ -90,28 +90,39 @@ class Rewinder {
   }
 
   absl::Status Add(const StateBlock& block) {
-    const auto id = static_cast<std::uint32_t>(undone_.blocks.size());
-    undone_.blocks.push_back(block);
     return picture().AddBlock({.address = block.address,
                                .size_bytes = block.size_bytes,
-                               .id = id,
+                               .id = NewId(block),
                                .is_pending = block.state == trace::BlockState::kPending});
   }
 
-  absl::Status Undo(const trace::Event& event, EventFacts& facts) {
+  // Ids of blocks that are undone are given anew.
+  std::uint32_t NewId(const StateBlock& block) {
+    if (free_ids_.empty()) {
+      undone_.blocks.push_back(block);
+      return static_cast<std::uint32_t>(undone_.blocks.size() - 1);
+    }
+    const std::uint32_t id = free_ids_.back();
+    free_ids_.pop_back();
+    undone_.blocks[id] = block;
+    return id;
+  }
+
+  absl::Status Undo(std::size_t i) {
+    const trace::Event& event = events_[i];
     switch (event.action) {
       case trace::Action::kAlloc:
-        return UndoAlloc(event, facts);
+        return UndoAlloc(event, i);
       case trace::Action::kFreeRequested:
         return UndoFreeRequested(event);
       case trace::Action::kFreeCompleted:
         return UndoFreeCompleted(event);
       case trace::Action::kSegmentAlloc:
-        return UndoSegmentAlloc(event, facts);
+        return UndoSegmentAlloc(event, i);
       case trace::Action::kSegmentFree:
         return UndoSegmentFree(event);
       case trace::Action::kSegmentMap:
-        return UndoMap(event, facts);
+        return UndoMap(event, i);
       case trace::Action::kSegmentUnmap:
         return UndoUnmap(event);
       default:
@@ -121,16 +132,19 @@ class Rewinder {
 
   // The block that starts at the event's address, in the state and with the request that the event implies.
   absl::StatusOr<OccupiedBlock*> Expect(const trace::Event& event, bool is_pending) {
+    OccupiedBlock* block = picture().BlockAt(event.address);
+    if (block != nullptr && block->is_pending == is_pending &&
+        undone_.blocks[block->id].requested_bytes.value_or(event.size_bytes) == event.size_bytes) {
+      return block;
+    }
     const std::string expected = absl::StrCat("expected a ", is_pending ? "pending" : "live", " block of ",
                                               event.size_bytes, " requested B there, found ");
-    OccupiedBlock* block = picture().BlockAt(event.address);
     if (block == nullptr) {
       const char* found =
           std::as_const(picture()).SegmentAround(event.address) ? "no block that starts there" : "no segment around it";
       return absl::FailedPreconditionError(absl::StrCat(expected, found));
     }
     const std::optional<std::uint64_t>& requested = undone_.blocks[block->id].requested_bytes;
-    if (block->is_pending == is_pending && requested.value_or(event.size_bytes) == event.size_bytes) return block;
     return absl::FailedPreconditionError(
         absl::StrCat(expected, "a ", block->is_pending ? "pending" : "live", " one of ",
                      requested ? absl::StrCat(*requested) : std::string("unknown"), " requested B"));
@@ -141,13 +155,15 @@ class Rewinder {
     if (segment != nullptr && segment->stream != event.stream) ++stream_mismatches_;
   }
 
-  absl::Status UndoAlloc(const trace::Event& event, EventFacts& facts) {
+  absl::Status UndoAlloc(const trace::Event& event, std::size_t i) {
     const absl::StatusOr<OccupiedBlock*> block = Expect(event, /*is_pending=*/false);
     if (!block.ok()) return block.status();
     CompareStreams(event);
     // A size that only a free event told is a guess; the placement pass knows better.
-    if (!undone_.blocks[(*block)->id].size_is_minimum) facts.block_size_bytes = (*block)->size_bytes;
+    const std::uint32_t id = (*block)->id;
+    if (!undone_.blocks[id].size_is_minimum) undone_.facts.SetBlockSize(i, (*block)->size_bytes);
     picture().RemoveBlock(event.address);
+    free_ids_.push_back(id);
     return absl::OkStatus();
   }
 
@@ -181,10 +197,9 @@ class Rewinder {
                 .size_is_minimum = !is_size_known});
   }
 
-  absl::Status UndoSegmentAlloc(const trace::Event& event, EventFacts& facts) {
+  absl::Status UndoSegmentAlloc(const trace::Event& event, std::size_t i) {
     if (const SegmentRange* segment = picture().SegmentStartingAt(event.address); segment != nullptr) {
-      facts.is_small_pool = segment->is_small_pool;
-      facts.pool = segment->pool;
+      undone_.facts.SetSegment(i, {.is_small_pool = segment->is_small_pool, .pool = segment->pool});
     }
     return picture().RemoveSegment(event.address, event.size_bytes);
   }
@@ -197,13 +212,14 @@ class Rewinder {
                                  .pool = event.pool.value_or(PoolId{})});
   }
 
-  absl::Status UndoMap(const trace::Event& event, EventFacts& facts) {
+  absl::Status UndoMap(const trace::Event& event, std::size_t i) {
     const SegmentRange* around = picture().SegmentAround(event.address);
     if (around != nullptr) {
-      facts.is_small_pool = around->is_small_pool;
-      facts.pool = around->pool;
-      facts.joins_left = around->address < event.address;
-      facts.joins_right = around->End() > event.address + event.size_bytes;
+      undone_.facts.SetSegment(
+          i, {.is_small_pool = around->is_small_pool,
+              .pool = around->pool,
+              .joins_left =
+                  around->address<event.address, .joins_right = around->End()> event.address + event.size_bytes});
     }
     return picture().Unmap(event.address, event.size_bytes, 0);
   }
@@ -249,6 +265,7 @@ class Rewinder {
   const std::vector<trace::Event>& events_;
   const BlockSizeRule& rule_;
   UndoneTrace undone_;
+  std::vector<std::uint32_t> free_ids_;
   std::uint64_t roundings_too_big_ = 0;
   std::uint64_t stream_mismatches_ = 0;
 };

@@ -26,7 +26,7 @@ namespace ashlar::timeline {
 
 struct RewoundTrace {
   StartState start;
-  std::vector<EventFacts> facts;   // one an event: every block's size, every segment's pool
+  FactColumns facts;               // every block's size, every segment's pool
   std::vector<trace::Note> notes;  // what did not follow the rule, and what stays unknown
 };
 

@@ -14,7 +14,6 @@
 #define ASHLAR_ANALYZER_TIMELINE_TIMELINE_H_
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,29 +23,26 @@
 #include "allocator/trace/event.h"
 #include "allocator/trace/event_list.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/timeline/column_values.h"
 #include "analyzer/timeline/start_state.h"
 
 namespace ashlar::timeline {
-
-using EventIndex = std::int64_t;
-inline constexpr EventIndex kBeforeWindow = -1;
-inline constexpr EventIndex kNever = std::numeric_limits<EventIndex>::max();
 
 enum class Maker : std::uint8_t { kObserved, kReplayed };
 
 struct BlockSpan {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
-  std::optional<std::uint64_t> requested_bytes = {};  // nullopt where the trace does not say
+  ColumnBytes requested_bytes = {};  // nullopt where the trace does not say
   Stream stream{};
   PoolId pool = {};
   bool is_small_pool = false;
   bool size_is_minimum = false;
   trace::StackId stack = trace::kNoStack;  // of the allocation
   std::uint32_t segment = 0;               // index in segments(): where it was when it was allocated or first seen
-  EventIndex alloc_event = kBeforeWindow;
-  EventIndex free_requested_event = kNever;
-  EventIndex free_completed_event = kNever;
+  ColumnIndex alloc_event = kBeforeWindow;
+  ColumnIndex free_requested_event = kNever;
+  ColumnIndex free_completed_event = kNever;
 
   std::uint64_t End() const { return address + size_bytes; }
   std::uint64_t AskedBytes() const { return requested_bytes.value_or(size_bytes); }  // what it spans, where not told

@@ -71,12 +71,21 @@ void TimelineBuilder::LoadBlock(const StateBlock& block) {
                              .free_completed_event = kNever});
 }
 
+void TimelineBuilder::Reserve(std::size_t events, std::size_t blocks) {
+  columns_.totals.reserve(columns_.totals.size() + events);
+  columns_.blocks.reserve(columns_.blocks.size() + blocks);
+}
+
 absl::Status TimelineBuilder::Add(const trace::Event& event, std::uint64_t block_size_bytes) {
   return Add(event, EventFacts{.block_size_bytes = block_size_bytes});
 }
 
 absl::Status TimelineBuilder::Add(const trace::Event& event, const EventFacts& facts) {
   if (!status_.ok()) return status_;
+  if (Now() >= kMostEvents) {
+    return status_ = absl::FailedPreconditionError(absl::StrCat("device ", columns_.device, ": more than ", kMostEvents,
+                                                                " events: choose a part of them (--from, --to)"));
+  }
   if (absl::Status status = Apply(event, facts); !status.ok()) {
     return status_ = Disagreement(columns_.device, Now(), event, status.message());
   }

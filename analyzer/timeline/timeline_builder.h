@@ -6,10 +6,12 @@
 //   absl::StatusOr<Timeline> timeline = builder.Finish();
 //
 // A contradictory step (a block where one is already, a free of what is not live, a segment freed while occupied) is
-// refused with FailedPrecondition that names the event; the builder then refuses everything with the same status.
+// refused with FailedPrecondition that names the event, and so is one event more than kMostEvents; the builder then
+// refuses everything with the same status.
 #ifndef ASHLAR_ANALYZER_TIMELINE_TIMELINE_BUILDER_H_
 #define ASHLAR_ANALYZER_TIMELINE_TIMELINE_BUILDER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -33,6 +35,8 @@ class TimelineBuilder {
   // `block_size_bytes` is the size of the block that an alloc made; not used for other events.
   absl::Status Add(const trace::Event& event, std::uint64_t block_size_bytes = 0);
   absl::Status Add(const trace::Event& event, const EventFacts& facts);
+  // Takes room for so many events and blocks more: a list that grows by itself is held twice at times.
+  void Reserve(std::size_t events, std::size_t blocks);
   void AddNote(trace::Note note) { columns_.notes.push_back(std::move(note)); }
 
   // The events that will be added are these: the timeline shares them, and Add keeps none. Before the first Add.

@@ -211,7 +211,7 @@ TEST(RequestTransformsTest, BlocksAreFoundAgainInTheRequests) {
     if (request.kind == OpKind::kAlloc) bytes_of[request.id] = request.bytes;
   }
   for (std::size_t i = 0; i < places->ids.size(); ++i) {
-    EXPECT_EQ(bytes_of.at(places->ids[i]), diagnosis.timeline().blocks()[i].requested_bytes);
+    EXPECT_EQ(bytes_of.at(places->ids[i]), diagnosis.timeline().blocks()[i].requested_bytes.value_or(0));
   }
   EXPECT_EQ(program->requests.requests[*places->PositionFrom(0)].bytes, 700 * kMiB);
   EXPECT_EQ(places->PositionFrom(diagnosis.timeline().event_count()), std::nullopt);

@@ -41,7 +41,8 @@ std::vector<EventIndex> OptimizerSteps(const CauseContext& context, const TorchS
   std::map<std::size_t, EventIndex> last;
   for (const BlockSpan& block : context.history->timeline->blocks()) {
     const std::optional<std::size_t> step = StepAt(steps, block.alloc_event);
-    if (step.has_value() && frames.IsBackward(block)) last[*step] = std::max(last[*step], block.alloc_event);
+    if (step.has_value() && frames.IsBackward(block))
+      last[*step] = std::max<EventIndex>(last[*step], block.alloc_event);
   }
   told.clear();
   for (const auto& [step, event] : last) told.push_back(event);
@@ -58,7 +59,7 @@ std::size_t StepsOver(const std::vector<EventIndex>& steps, const BlockSpan& blo
 std::set<std::uint64_t> ParameterSizes(const CauseContext& context, const TorchStacks& frames) {
   EventIndex first = timeline::kNever;
   for (const BlockSpan& block : context.history->timeline->blocks()) {
-    if (frames.IsBackward(block)) first = std::min(first, block.alloc_event);
+    if (frames.IsBackward(block)) first = std::min<EventIndex>(first, block.alloc_event);
   }
   std::set<std::uint64_t> out;
   for (const LiveBlock& live : LiveBlocks(context)) {

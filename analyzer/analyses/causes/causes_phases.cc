@@ -142,7 +142,7 @@ EvaluationKept KeptByGraph(const CauseContext& context, const TorchStacks& frame
     if (leak.shape != LeakShape::kEvalGraph || !IsMaterial(context, leak.bytes)) continue;
     EventIndex first = timeline::kNever;
     for (const std::size_t index : leak.blocks) {
-      first = std::min(first, context.history->timeline->blocks()[index].alloc_event);
+      first = std::min<EventIndex>(first, context.history->timeline->blocks()[index].alloc_event);
     }
     for (const LiveBlock& live : LiveBlocks(context)) {
       const bool is_made_once = frames.Of(live.block->stack).is_made_once || live.part == ProgramPart::kOptimizer;
@@ -258,7 +258,7 @@ CauseFinding DetectCacheBetweenPhases(const CauseContext& context) {
     use.is_evaluation = IsEvaluating(parts.Of(block.stack));
     use.last = block.alloc_event;
     EventIndex& last = last_of[use.is_evaluation ? 1 : 0];
-    last = std::max(last, block.alloc_event);
+    last = std::max<EventIndex>(last, block.alloc_event);
   }
   if (last_of[0] < 0 || last_of[1] < 0) return Absent(kKind, "training and evaluation do not both allocate here");
   is_evaluation_now = last_of[1] > last_of[0];

@@ -17,9 +17,9 @@ ForwardOnly ForwardOnlyAt(const CauseContext& context, const TorchStacks& frames
   for (const timeline::BlockSpan& block : context.history->timeline->blocks()) {
     if (!frames.IsBackward(block)) continue;
     if (block.alloc_event <= context.history->moment) {
-      out.last_backward = std::max(out.last_backward, block.alloc_event);
+      out.last_backward = std::max<timeline::EventIndex>(out.last_backward, block.alloc_event);
     } else {
-      out.next_backward = std::min(out.next_backward, block.alloc_event);
+      out.next_backward = std::min<timeline::EventIndex>(out.next_backward, block.alloc_event);
     }
   }
   const std::vector<timeline::EventIndex> begins =

@@ -79,9 +79,9 @@ class ShapeSearch {
       const bool is_of_size = frames.is_of_model || frames.part == ProgramPart::kOptimizer;
       if (is_of_size && block.IsLiveAfter(moment_)) parameter_sizes_.insert(block.AskedBytes());
       if (block.alloc_event < 0) continue;
-      if (frames_.IsBackward(block)) last_backward_ = std::max(last_backward_, block.alloc_event);
+      if (frames_.IsBackward(block)) last_backward_ = std::max<EventIndex>(last_backward_, block.alloc_event);
       if (!frames.is_forward) continue;
-      first_forward_ = std::min(first_forward_, block.alloc_event);
+      first_forward_ = std::min<EventIndex>(first_forward_, block.alloc_event);
       passing_.insert(iterations_.At(block.alloc_event));
     }
   }
@@ -129,7 +129,7 @@ class ShapeSearch {
   void FindPasses() {
     for (const KeptGroup& group : groups_) {
       if (group.is_replaced || IsCopyOfModel(group)) continue;
-      first_ = std::min(first_, timeline_.blocks()[group.blocks.front()].alloc_event);
+      first_ = std::min<EventIndex>(first_, timeline_.blocks()[group.blocks.front()].alloc_event);
     }
     std::size_t forward = 0;
     std::size_t hooked = 0;

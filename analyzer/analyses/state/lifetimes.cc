@@ -15,8 +15,8 @@ BlockLifetimes LifetimesOf(const timeline::Timeline& timeline) {
     if (!block.requested_bytes.has_value()) ++out.unknown_requests;
     if (size == 0) continue;
     const timeline::EventIndex begin = block.alloc_event + 1;
-    out.in_use.push_back({begin, std::min(block.free_completed_event, end) + 1, size});
-    live.push_back({begin, std::min(block.free_requested_event, end) + 1, size});
+    out.in_use.push_back({begin, std::min<timeline::EventIndex>(block.free_completed_event, end) + 1, size});
+    live.push_back({begin, std::min<timeline::EventIndex>(block.free_requested_event, end) + 1, size});
     // A block that was pending when the window began was no longer needed.
     if (live.back().upper <= begin) live.pop_back();
   }

@@ -67,17 +67,16 @@ std::size_t WidthFor(const std::vector<SequenceItem>& requests) {
 }  // namespace
 
 Sequence MakeSequence(const timeline::Timeline& timeline, Likeness likeness) {
-  std::vector<timeline::EventIndex> freed(static_cast<std::size_t>(timeline.event_count()), timeline::kNever);
-  for (const timeline::BlockSpan& block : timeline.blocks()) {
-    if (block.alloc_event >= 0) freed[static_cast<std::size_t>(block.alloc_event)] = block.free_requested_event;
-  }
+  // Blocks of the window are in the order of their allocations.
+  const auto blocks = timeline.blocks();
+  auto block = std::find_if(blocks.begin(), blocks.end(), [](const auto& b) { return b.alloc_event >= 0; });
   Sequence out;
+  out.requests.reserve(static_cast<std::size_t>(blocks.end() - block));
   absl::flat_hash_map<Key, std::uint32_t> tokens;
-  for (std::size_t i = 0; i < timeline.events().size(); ++i) {
-    const trace::Event& event = timeline.events()[i];
-    if (event.action != trace::Action::kAlloc) continue;
+  for (; block != blocks.end(); ++block) {
+    const trace::Event& event = timeline.events()[static_cast<std::size_t>(block->alloc_event)];
     const auto token = tokens.emplace(KeyOf(event, likeness), static_cast<std::uint32_t>(tokens.size())).first->second;
-    out.requests.push_back({static_cast<timeline::EventIndex>(i), token, event.stack, freed[i]});
+    out.requests.push_back({block->alloc_event, token, event.stack, block->free_requested_event});
   }
   out.all_requests = out.requests.size();
   if (likeness == Likeness::kPersistentSize) KeepPersistent(out.requests);

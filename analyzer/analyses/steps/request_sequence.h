@@ -11,10 +11,10 @@
 namespace ashlar::analyses::period {
 
 struct SequenceItem {
-  timeline::EventIndex event = 0;
+  timeline::ColumnIndex event = 0;
   std::uint32_t token = 0;  // dense, in order of first appearance
   trace::StackId stack = trace::kNoStack;
-  timeline::EventIndex freed = timeline::kNever;
+  timeline::ColumnIndex freed = timeline::kNever;
 };
 
 enum class Likeness {

@@ -52,7 +52,7 @@ struct PeriodSearch {
   double LeastCoverage() const { return stacks != nullptr ? 0.5 : 0.7; }
   std::size_t LeastSteps() const { return stacks != nullptr ? 2 : 3; }
   EventIndex EventAt(std::size_t position) const {
-    return position < Count() ? sequence.requests[position].event : timeline.event_count();
+    return position < Count() ? EventIndex{sequence.requests[position].event} : timeline.event_count();
   }
 };
 
@@ -290,7 +290,8 @@ std::vector<Quiet> FindQuiet(const timeline::Timeline& timeline, const Sequence&
   std::vector<Quiet> out;
   EventIndex before = timeline::kBeforeWindow;
   for (std::size_t i = 0; i <= sequence.requests.size(); ++i) {
-    const EventIndex event = i < sequence.requests.size() ? sequence.requests[i].event : timeline.event_count();
+    const EventIndex event =
+        i < sequence.requests.size() ? EventIndex{sequence.requests[i].event} : timeline.event_count();
     Quiet quiet{event, timeline.TotalsAfter(event - 1).allocated_bytes};
     for (EventIndex at = event - 1; at > before; --at) {
       const std::uint64_t bytes = timeline.TotalsAfter(at - 1).allocated_bytes;

@@ -1,0 +1,55 @@
+#include "analyzer/replay/recorded_window.h"
+
+#include <utility>
+#include <vector>
+
+#include "analyzer/replay/calls_program.h"
+#include "analyzer/replay/log_replay.h"
+#include "analyzer/replay/recorded_options.h"
+#include "analyzer/replay/snapshot_program.h"
+#include "analyzer/timeline/rewind.h"
+
+namespace ashlar::replay {
+namespace {
+
+using timeline::EventWindow;
+
+// Of the allocator that was recorded.
+timeline::BlockSizeRule RuleOf(const trace::Snapshot& snapshot) {
+  if (trace::RecordsDeviceCalls(snapshot)) return CallsSizeRule();
+  const absl::StatusOr<policy::Options> options = RecordedOptions(snapshot, GuessCompat(snapshot));
+  return SizeRuleOf(options.ok() ? *options : policy::Options{});
+}
+
+// What stood when the window began, and the facts since.
+void SetStart(RecordedMoment begin, std::vector<trace::ReservedRange> reservations, trace::RecordingInfo& info) {
+  std::vector<trace::Fact> facts;
+  for (trace::AnyFact& fact : begin.pools) facts.push_back({std::move(fact), 0});
+  facts.insert(facts.end(), info.facts.begin(), info.facts.end());
+  info.facts = std::move(facts);
+  info.limit_bytes = begin.limit_bytes;
+  info.start = std::move(begin.start);
+  info.reservations = std::move(reservations);
+}
+
+}  // namespace
+
+absl::StatusOr<trace::Snapshot> CutTrace(const trace::Snapshot& snapshot, int device,
+                                         const timeline::AskedWindow& asked) {
+  const trace::EventList& events = timeline::EventsOf(snapshot, device);
+  const absl::StatusOr<EventWindow> window = timeline::FindWindow({events.data(), events.size()}, asked);
+  if (!window.ok()) return window.status();
+  absl::StatusOr<ObservedProgram> whole = ObserveProgram(snapshot, device, RuleOf(snapshot));
+  if (!whole.ok()) return whole.status();
+  if (!NamesCalls(snapshot, device)) return timeline::CutSnapshot(snapshot, whole->observed, *window);
+  const absl::StatusOr<policy::Options> options = RecordedOptions(snapshot, GuessCompat(snapshot));
+  if (!options.ok()) return options.status();
+  const WarmReplayHints hints{.device_total_bytes = snapshot.recording->device_total_bytes};
+  absl::StatusOr<RecordedMoments> moments = ReplayToMoments(snapshot, whole->program, *options, hints, *window);
+  if (!moments.ok()) return timeline::CutSnapshot(snapshot, whole->observed, *window);
+  trace::Snapshot out = timeline::CutSnapshot(snapshot, whole->observed, moments->window);
+  SetStart(std::move(moments->begin), std::move(moments->end.reservations), *out.recording);
+  return out;
+}
+
+}  // namespace ashlar::replay
