@@ -183,7 +183,7 @@ export class Curve {
     const { run } = this.data;
     const { explanation } = this.app.input(this.input);
     u.ctx.save();
-    paintMarks(frame, this.data, this.phaseColour);
+    paintMarks(frame, this.data, this.isSmall ? null : this.phaseColour);
     u.ctx.beginPath();
     u.ctx.rect(frame.left, 0, frame.width, frame.top + frame.height);
     u.ctx.clip();
@@ -198,7 +198,7 @@ export class Curve {
         { sum: 'reserved', colour: overlayColour(overlay.run.what_if_row ?? 0), fill: 0, dash: false, thick: 2 }]);
     this.pixels.end(frame);
     if (!this.isSmall) paintStepNumbers(frame, this.data);
-    if (run.capacity_bytes !== null) paintCapacity(frame, run.capacity_bytes, bytes(run.capacity_bytes));
+    if (run.capacity_bytes !== null) paintCapacity(frame, run.capacity_bytes, this.isSmall ? '' : `capacity ${bytes(run.capacity_bytes)}`);
     const places = this.data.places(frame.axis);
     run.failures.forEach((moment, i) => {
       const isLast = i === run.failures.length - 1;

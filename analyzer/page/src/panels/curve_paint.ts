@@ -34,7 +34,7 @@ function label(frame: Frame, text: string, at: number, middle: number, colour: R
 }
 
 // Steps as faint bands, phases as a strip above the plot.
-export function paintMarks(frame: Frame, data: RunData, phaseColour: (name: string) => Rgb): void {
+export function paintMarks(frame: Frame, data: RunData, phaseColour: ((name: string) => Rgb) | null): void {
   const { ctx, theme, ratio } = frame;
   const places = data.places(frame.axis);
   const at = (moment: number): number => x(frame, places[Math.min(moment, places.length - 1)]);
@@ -48,6 +48,7 @@ export function paintMarks(frame: Frame, data: RunData, phaseColour: (name: stri
       ctx.fillRect(first, frame.top, last - first, frame.height);
     }
   });
+  if (phaseColour === null) return;
   let drawn = frame.left;
   for (const phase of data.run.phases) {
     const first = Math.max(frame.left, at(phase.begin));
@@ -109,13 +110,13 @@ export function paintCapacity(frame: Frame, capacity: number, text: string): voi
   const right = frame.left + frame.width;
   if (capacity > frame.most) {
     ctx.textBaseline = 'top';
-    ctx.fillText(`capacity ${text} ↑`, frame.left + 5 * ratio, frame.top + 4 * ratio);
+    ctx.fillText(text === '' ? '' : `${text} ↑`, frame.left + 5 * ratio, frame.top + 4 * ratio);
     return;
   }
   const at = Math.round(y(frame, capacity));
   for (let i = frame.left; i < right; i += 10 * ratio) ctx.fillRect(i, at, 6 * ratio, ratio);
   ctx.textBaseline = 'top';
-  ctx.fillText(`capacity ${text}`, frame.left + 5 * ratio, at + 4 * ratio);
+  ctx.fillText(text, frame.left + 5 * ratio, at + 4 * ratio);
 }
 
 // A failed request: how far it would have gone above what was reserved.

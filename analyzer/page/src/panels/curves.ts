@@ -13,7 +13,7 @@ export class Curves {
   private readonly values = new Map<string, HTMLElement>();
   private readonly overlays = h('ul', { class: 'legend overlays' });
   private readonly axis: HTMLSelectElement;
-  private readonly whole = h('button', { type: 'button', class: 'quiet', hidden: true }, 'Whole run');
+  private readonly whole = h('button', { type: 'button', class: 'quiet' }, 'Whole run');
   private readonly swatches: { element: HTMLElement; colour: () => Rgb }[] = [];
 
   constructor(private readonly app: App, private readonly data: RunData, input: number) {
@@ -58,7 +58,7 @@ export class Curves {
   draw(): void {
     const { view } = this.app;
     this.axis.value = this.data.time === null ? 'event' : view.axis;
-    this.whole.hidden = view.from === null;
+    this.whole.style.visibility = view.from === null ? 'hidden' : 'visible'; // keeps its place: nothing is laid out anew
     this.curve.fit();
     this.curve.redraw();
     for (const { element, colour } of this.swatches) element.style.background = css(colour());

@@ -7,8 +7,9 @@ import type { Standing } from '../model/segments';
 import { bytes, count } from '../view/format';
 import { h } from '../view/dom';
 import type { View } from '../view/state';
-import { blockLine } from './block_text';
+import { blockLine, labelOf } from './block_text';
 import { MapPainter } from './map_paint';
+import { pinLabel } from './pins';
 
 const kRowHeight = { scale: 15, rows: 18 };
 
@@ -121,7 +122,6 @@ export class SegmentMap {
   private marking(view: View): ((block: number) => boolean) | null {
     const input = this.app.doc.inputs[this.run.data.run.input];
     const { blocks } = this.run.memory;
-    const label = (block: number): string | null => (blocks.stack[block] < 0 ? null : input.stacks.labels[blocks.stack[block]]);
     if (view.cause !== null && this.isPrimary) {
       const cause = input.causes[view.cause];
       if (cause !== undefined && cause.blocks.length > 0) {
@@ -133,8 +133,8 @@ export class SegmentMap {
         return (block) => marked.has(blocks.stack[block]);
       }
     }
-    const wanted = view.stack ?? view.pin;
-    if (wanted !== null) return (block) => label(block) === wanted || blockLine(this.app, this.run, block).address === wanted;
+    if (view.stack !== null) return (block) => labelOf(this.app, this.run, block) === view.stack;
+    if (view.pin !== null) return (block) => pinLabel(this.app, this.run, block) === view.pin;
     return null;
   }
 

@@ -1,7 +1,7 @@
 // What pins the segments at the moment: stranded bytes, charged to the blocks that bound the holes.
 import { isPrivatePool, type App, type LiveRun } from '../app';
 import { findHoles } from '../model/holes';
-import { bytes, count } from '../view/format';
+import { address, bytes, count } from '../view/format';
 import { h, panel } from '../view/dom';
 import { labelOf } from './block_text';
 import { Table } from './table';
@@ -23,7 +23,7 @@ export function sumPins(app: App, run: LiveRun): PinRow[] {
   for (let i = 0; i < holes.order.length; ++i) {
     if (holes.blame[i] === 0) continue;
     const block = holes.order[i];
-    const label = blocks.stack[block] < 0 ? `block ${blocks.address[block].toString(16)}` : labelOf(app, run, block);
+    const label = pinLabel(app, run, block);
     let row = rows.get(label);
     if (row === undefined) rows.set(label, (row = { label, blame: 0, size: 0, blocks: 0, oldest: Infinity }));
     row.blame += holes.blame[i];
@@ -32,6 +32,12 @@ export function sumPins(app: App, run: LiveRun): PinRow[] {
     row.oldest = Math.min(row.oldest, blocks.allocEvent[block]);
   }
   return [...rows.values()].sort((a, b) => b.blame - a.blame || (a.label < b.label ? -1 : 1));
+}
+
+// The line that allocated a block; without any stacks in the trace its address.
+export function pinLabel(app: App, run: LiveRun, block: number): string {
+  const hasStacks = app.doc.inputs[run.data.run.input].stacks.labels.length > 0;
+  return hasStacks ? labelOf(app, run, block) : `at ${address(run.memory.blocks.address[block])}`;
 }
 
 export class Pins {

@@ -9,6 +9,7 @@ export const kPages = join(kRoot, 'build/page');
 const shared = process.env.ASHLAR_SHARED_DIR ?? join(kRoot, '../shared');
 const example = join(kRoot, 'docs/examples/training_oom.pickle');
 const capture = (name: string): string => join(shared, 'captures', `${name}.pickle.gz`);
+const corpus = (name: string): string => join(shared, 'corpus', `${name}.pickle.gz`);
 
 // Recorded runs. Those of the shared folder are left out where it is missing.
 export const kRecorded: { name: string; files: string[]; flags: string[] }[] = [
@@ -19,6 +20,11 @@ export const kRecorded: { name: string; files: string[]; flags: string[] }[] = [
   { name: 'streams', files: [capture('torch-2.14.1_streams')], flags: [] },
   { name: 'private_pools', files: [capture('torch-2.14.1_pool')], flags: [] },
   { name: 'expandable', files: [capture('torch-2.14.1_streams_exp')], flags: [] },
+  { name: 'no_stacks', files: [corpus('Charran78__DocuBox__dump_snapshot.5741975d')], flags: [] },
+  { name: 'torch_2_0', files: [corpus('Yiyi-philosophy__LLM-inference__oom_snapshot.fc31f1ea')], flags: [] },
+  { name: 'state_alone', files: [corpus('volcengine__verl__mem.001e30bf')], flags: [] },
+  ...(process.env.ASHLAR_PAGE_FILES ?? '').split(':').filter((file) => file !== '') // more, to be looked at with all tests
+    .map((file, i) => ({ name: `more_${i}`, files: [file], flags: [] })),
   { name: 'two', files: [example, capture('torch-2.14.1_default')], flags: [] },
 ];
 
