@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -53,8 +52,7 @@ void HandleSignals() {
 
 // The slot owns the name until it is given back; -1 where there is none left.
 int TakeSlot(const std::string& path) {
-  static std::once_flag once;
-  std::call_once(once, HandleSignals);
+  [[maybe_unused]] static const bool is_handled = (HandleSignals(), true);
   char* const name = strdup(path.c_str());
   for (std::size_t i = 0; name != nullptr && i < kMostPending; ++i) {
     const char* nobody = nullptr;

@@ -189,6 +189,35 @@ class Files(unittest.TestCase):
                 self.assertTrue(any('adamw.py' in frame['filename'] for frame in entry['frames']))
         run('explain', '--json', os.path.join(self.folder, 'lines.pickle'))
 
+    def test_every_device_is_in_it(self):
+        """The same run on two devices: each figure stands twice, and --device takes one."""
+        snapshot = unpickled(SNAPSHOT)
+        snapshot['segments'] += [dict(segment, device=1) for segment in snapshot['segments']]
+        snapshot['device_traces'][1:2] = [list(snapshot['device_traces'][0])]
+        both = os.path.join(self.folder, 'both.pickle')
+        with open(both, 'wb') as file:
+            pickle.dump(snapshot, file, protocol=4)
+        one = self.read('one.folded')
+        self.assertEqual(sorted(self.read('both.folded', source=both).splitlines()),
+                         sorted(f'device {device};{line}' for device in (0, 1) for line in one.splitlines()))
+        self.assertEqual(self.read('second.folded', '--device', '1', source=both), one)
+        database = sqlite3.connect(self.convert('both.sqlite', source=both))
+        self.addCleanup(database.close)
+        for table in ('blocks', 'events', 'segments', 'what_if', 'causes', 'accounting'):
+            counts = [row[0] for row in database.execute(f'SELECT count(*) FROM {table} GROUP BY device ORDER BY device')]
+            self.assertEqual(len(counts), 2, table)
+            self.assertEqual(*counts)
+        self.assertEqual(database.execute('SELECT count(*), count(DISTINCT frame) FROM frames').fetchone(),
+                         database.execute('SELECT count(DISTINCT frame), count(*) FROM frames').fetchone())
+        metrics = self.read('both.prom', source=both)
+        self.assertEqual(metrics.count('# TYPE ashlar_part_bytes gauge'), 1)
+        self.assertEqual(len(re.findall(r'^ashlar_trace_info', metrics, re.M)), 2)
+        cut = unpickled(self.convert('cut2.pickle', '--device', '1', source=both))
+        self.assertEqual([len(trace) for trace in cut['device_traces'][:2]], [0, len(snapshot['device_traces'][0])])
+        self.assertEqual({segment['device'] for segment in cut['segments']}, {1})
+        self.convert('both.rmm', source=both)
+        self.assertIn('devices beside the one that is written', self.said)
+
     def test_errors_say_the_mend(self):
         out = os.path.join(self.folder, 'x')
         for words, code, parts in (
@@ -216,18 +245,27 @@ class Files(unittest.TestCase):
         self.assertEqual(run('convert', trace, '-', '--to', 'folded').stdout.decode().split(' ')[0], 'no')
 
     def test_interrupted_leaves_the_old_file(self):
-        """Stopped while it writes: a pipe that nobody reads from stands for a slow input."""
-        old = os.path.join(self.folder, 'old.sqlite')
-        with open(old, 'w', encoding='utf-8') as file:
-            file.write('the old one')
-        pipe = os.path.join(self.folder, 'slow')
-        os.mkfifo(pipe)
-        started = subprocess.Popen([PROGRAM, 'convert', pipe, old])
-        time.sleep(0.2)
-        started.send_signal(signal.SIGINT)
-        self.assertEqual(started.wait(), -signal.SIGINT)
-        with open(old, encoding='utf-8') as file:
-            self.assertEqual(file.read(), 'the old one')
+        """Stopped in the middle of writing: as soon as something of the new file is there."""
+        trace = os.path.join(self.folder, 'long.trace')
+        with open(trace, 'w', encoding='utf-8') as file:
+            file.writelines(f'a {i} {512 + i} 0\nf {i}\n' for i in range(150_000))
+        for name in ('old.events.csv', 'old.sqlite', 'old.pftrace'):
+            with tempfile.TemporaryDirectory() as folder:
+                old = os.path.join(folder, name)
+                with open(old, 'w', encoding='utf-8') as file:
+                    file.write('the old one')
+                started = subprocess.Popen([PROGRAM, 'convert', trace, old])
+                while started.poll() is None and not self.has_begun(folder):
+                    time.sleep(0.001)
+                started.send_signal(signal.SIGINT)
+                self.assertEqual(started.wait(), -signal.SIGINT)
+                with open(old, encoding='utf-8') as file:
+                    self.assertEqual(file.read(), 'the old one')
+                self.assertEqual(os.listdir(folder), [name])
+
+    @staticmethod
+    def has_begun(folder):
+        return any(name.startswith('.') and os.stat(os.path.join(folder, name)).st_size for name in os.listdir(folder))
 
 
 if __name__ == '__main__':
