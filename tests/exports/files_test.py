@@ -189,6 +189,23 @@ class Files(unittest.TestCase):
                 self.assertTrue(any('adamw.py' in frame['filename'] for frame in entry['frames']))
         run('explain', '--json', os.path.join(self.folder, 'lines.pickle'))
 
+    def test_a_part_is_a_snapshot_of_its_own(self):
+        """The events of the part, and before and after each of them the sums of the whole."""
+        part = unpickled(self.convert('part.pickle', '--window', '1000:3000'))
+        events = part['device_traces'][0]
+        whole = unpickled(SNAPSHOT)['device_traces'][0]
+        def essence(entry):
+            return entry['action'], entry.get('addr'), entry['size']
+        begin = next(i for i in range(900, 1100) if [essence(e) for e in whole[i:i + 50]] == [essence(e) for e in events[:50]])
+        self.assertEqual([essence(entry) for entry in events], [essence(entry) for entry in whole[begin:begin + len(events)]])
+        self.assertGreater(len(events), 1900)
+        def sums(name, *flags, source):
+            return [(row['action'], row['address'], row['allocated_bytes'], row['reserved_bytes'])
+                    for row in csv.DictReader(self.read(name, *flags, source=source).splitlines())]
+        of_whole = sums('whole.events.csv', source=SNAPSHOT)[begin:begin + len(events)]
+        self.assertEqual(sums('part.events.csv', source=os.path.join(self.folder, 'part.pickle')), of_whole)
+        self.assertEqual(sums('part2.events.csv', '--window', '1000:3000', source=SNAPSHOT), of_whole)
+
     def test_every_device_is_in_it(self):
         """The same run on two devices: each figure stands twice, and --device takes one."""
         snapshot = unpickled(SNAPSHOT)

@@ -196,14 +196,14 @@ def memory_viz(bench, release):
     """Whole and cut snapshots."""
     verdict, python, script = Verdict(), venvs.python_of(f'torch-{release}'), flamegraph_script()
     for source in sources(bench):
-        for flags in ([], ['--least-size', '1MiB'], ['--stack', 'optim']):
+        for flags in ([], ['--least-size', '1MiB'], ['--stack', 'optim'], ['--window', '20%:60%']):
             told = reader(verdict, 'memory_viz.py', converted(bench, source, 'a.pickle', *flags), script, python=python)
             if told is None:
                 continue
             told = json.loads(told.splitlines()[-1])  # compare prints as well
             verdict.expect(all(length > 0 for length in told['lengths'].values()), f'an empty page: {told["lengths"]}')
             verdict.expect(flags or told['trace'] > 100, f'its trace has {told["trace"]} lines')
-    verdict.cells['seen'] = f'{3 * len(sources(bench))} snapshots, seven functions'
+    verdict.cells['seen'] = f'{4 * len(sources(bench))} snapshots, seven functions'
     return verdict
 
 
