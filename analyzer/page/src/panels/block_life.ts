@@ -27,7 +27,8 @@ export class BlockLife {
     const row = (name: string, value: Node | string): HTMLElement => h('div', {}, h('dt', {}, name), h('dd', {}, value));
     const input = this.app.input();
     const stack = blocks.stack[block];
-    const path = stack < 0 ? [] : pathOf(input, stack).reverse();
+    const path = stack < 0 ? [] : pathOf(input, stack, false).reverse();
+    const whole = stack < 0 ? [] : pathOf(input, stack).reverse();
     const text = blocks.text === null || blocks.text[block] < 0 ? null : input.texts[blocks.text[block]];
     replace(this.element,
       h('h2', {}, 'Block'),
@@ -43,6 +44,8 @@ export class BlockLife {
       path.length === 0 ? null : h('details', { open: true }, h('summary', {}, `Stack, innermost first (${count(path.length)} frames)`),
         h('div', { class: 'row' }, copyButton(() => path.join('\n'), 'the stack')),
         h('ol', { class: 'stack', tabindex: 0 }, ...path.map((frame) => h('li', {}, frame)))),
+      whole.length === path.length ? null : h('details', {}, h('summary', {}, `With frames of C++ (${count(whole.length)})`),
+        h('ol', { class: 'stack', tabindex: 0 }, ...whole.map((frame) => h('li', {}, frame)))),
       h('p', { class: 'row' },
         h('button', { type: 'button', onclick: () => this.app.store.set({ stack: line.label, pin: null, cause: null }, 'jump') }, 'Mark all of its line'),
         h('button', { type: 'button', class: 'quiet', onclick: () => this.app.store.set({ block: null }, 'jump') }, 'Close')),

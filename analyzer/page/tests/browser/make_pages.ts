@@ -22,6 +22,12 @@ export default function setup(): void {
   made.doc.dry_run = makeDryRun();
   made.doc.diff = json('diff', example, example) as Diff | null;
   made.doc.estimate = json('estimate', 'tests/real/models/bert.json', '--gpu', 'T4') as Estimate | null;
+  const [run] = made.doc.runs;
+  const columns = Object.fromEntries(Object.entries(run.columns).filter(([name]) => !/^(block|segment|extent)\./.test(name)));
+  made.doc.runs.push({ ...run, kind: 'host', name: 'pinned host memory', columns });
+  made.doc.inputs[0].runs.push(1);
+  made.doc.inputs[0].explanation.pinned_host = {
+    held_bytes: 3 * 2 ** 20, in_use_bytes: 2 ** 20, peak_held_bytes: 5 * 2 ** 20, peak_in_use_bytes: 4 * 2 ** 20, blocks: 7, events: 3000 };
   writeFileSync(join(kPages, 'parts.html'), pageWith(bundle, made));
   if (ashlar === null) return;
   for (const { name, files, flags } of kRecorded) {

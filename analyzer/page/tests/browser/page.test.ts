@@ -337,6 +337,12 @@ describe('the parts of other commands', () => {
     await expect(fleet.locator('.table tbody tr').allTextContents()).resolves.toHaveLength(1);
   });
 
+  it('show pinned memory of the host with a curve of its own', async () => {
+    const page = await visit('parts');
+    await expect(page.locator('#pinned-host').textContent()).resolves.toContain('3.00 MiB held, 1.00 MiB in use at the end; at most 5.00 MiB held, 4.00 MiB in use');
+    await page.locator('#pinned-host .curve canvas').waitFor();
+  });
+
   it('name the card that is enough', async () => {
     const page = await visit('parts');
     await expect(page.locator('#cards').textContent()).resolves.toContain('A10-24GB is enough, with expandable_segments:True.');
