@@ -5,6 +5,7 @@
 #   adapters_nvtx   NVTX ranges as scopes of recordings, where the toolkit has NVTX
 #   analyzer        libashlar_analyzer, which has an allocator of its own inside, and <ashlar/explain.h>: needs zlib too
 #   program         bin/ashlar
+#   mpi             lib/ashlar/libashlar_mpi.so, where MPI is installed: what `ashlar fleet` opens under mpirun or srun
 #   hollow          lib/ashlar: what `ashlar dry-run`, `record` and `run-under` preload, and <ashlar/hollow.h>; what
 #                   `run-under --serve` preloads opens the library of component c
 #
@@ -92,4 +93,7 @@ if(ASHLAR_BUILD_ANALYZER)
   ashlar_install_headers(analyzer explain.h export.h)
   ashlar_install_pkg_config(analyzer "${ashlar_public_absl}" "${ashlar_private_absl} zlib")
   install(TARGETS ashlar_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program OPTIONAL)
+  if(TARGET ashlar_mpi)
+    install(TARGETS ashlar_mpi LIBRARY DESTINATION ${ashlar_hollow_dir} COMPONENT mpi OPTIONAL)
+  endif()
 endif()

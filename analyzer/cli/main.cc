@@ -8,6 +8,7 @@
 #include "analyzer/cli/dry_run.h"
 #include "analyzer/cli/estimate.h"
 #include "analyzer/cli/explain.h"
+#include "analyzer/cli/fleet.h"
 #include "analyzer/cli/launch_line.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/record.h"
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
   AddDiff(line);
   AddBound(line);
   AddSweep(line);
+  AddFleet(line);
   AddConvert(line);
   AddEstimate(line);
   AddRun(line);

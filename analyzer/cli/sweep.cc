@@ -3,25 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
 #include "analyzer/answers/input_window.h"
 #include "analyzer/answers/sweep.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/confs_flag.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/terminal.h"
-#include "analyzer/readers/input_file.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/sweep_report.h"
 
@@ -41,29 +37,6 @@ struct SweepFlags {
   std::string json_to;
   ReplayFlags replay;
 };
-
-// A file with a conf a line (an empty line or # begins nothing), or the confs themselves with semicolons between.
-absl::StatusOr<std::vector<std::string>> ReadConfs(const std::string& given) {
-  std::error_code ignored;
-  std::string text = given;
-  const bool is_file = std::filesystem::is_regular_file(given, ignored);
-  if (is_file) {
-    absl::StatusOr<std::string> bytes = readers::ReadInput(given);
-    if (!bytes.ok()) return bytes.status();
-    text = *std::move(bytes);
-  }
-  std::vector<std::string> out;
-  for (const absl::string_view part : absl::StrSplit(text, is_file ? '\n' : ';')) {
-    const absl::string_view conf = absl::StripAsciiWhitespace(part);
-    if (conf.empty() || conf.front() == '#') continue;
-    out.push_back(conf == "default" ? "" : std::string(conf));
-  }
-  if (out.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", given, "' has no conf: give confs with ; between, or a file with one a line"));
-  }
-  return out;
-}
 
 absl::StatusOr<answers::SweepOptions> ReadSweepFlags(const SweepFlags& flags) {
   answers::SweepOptions out;

@@ -1,0 +1,170 @@
+#include "analyzer/cli/fleet.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "allocator/base/units.h"
+#include "analyzer/answers/fleet.h"
+#include "analyzer/answers/fleet_rank.h"
+#include "analyzer/cli/command.h"
+#include "analyzer/cli/confs_flag.h"
+#include "analyzer/cli/fleet_module.h"
+#include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/progress_line.h"
+#include "analyzer/cli/terminal.h"
+#include "analyzer/fleet/fleet_run.h"
+#include "analyzer/fleet/launcher.h"
+#include "analyzer/report/fleet_report.h"
+#include "analyzer/report/layout.h"
+
+namespace ashlar::cli {
+namespace {
+
+struct FleetFlags {
+  std::vector<std::string> inputs;
+  std::optional<std::uint64_t> jobs;
+  std::string mpi = "auto";
+  std::string results;
+  std::optional<std::string> confs;
+  bool json = false;
+  std::string json_to;
+  ReplayFlags replay;
+};
+
+absl::StatusOr<answers::RankOptions> ReadFleetFlags(const FleetFlags& flags) {
+  answers::RankOptions out;
+  absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
+  if (!settings.ok()) return settings.status();
+  out.replay = *std::move(settings);
+  if (flags.confs.has_value()) {
+    absl::StatusOr<std::vector<std::string>> confs = ReadConfs(*flags.confs);
+    if (!confs.ok()) return OfFlag("--confs", confs.status());
+    for (const std::string& conf : *confs) {
+      const policy::Compat compat = out.replay.overrides.compat.value_or(policy::Compat::kTorch210);
+      const absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, policy::Keys::kAshlar);
+      if (!options.ok()) return OfFlag("--confs", options.status());
+    }
+    out.confs = *std::move(confs);
+  }
+  if (flags.jobs.has_value() && (*flags.jobs == 0 || *flags.jobs > kMostThreads)) {
+    return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not between 1 and ", kMostThreads));
+  }
+  return out;
+}
+
+// All that a result depends on besides its file.
+std::string SettingsText(const FleetFlags& flags, const answers::RankOptions& options) {
+  const ReplayFlags& r = flags.replay;
+  const auto number = [](const auto& value) { return value.has_value() ? absl::StrCat(*value) : std::string("-"); };
+  return absl::StrCat("ashlar ", ASHLAR_VERSION, ", results ", fleet::kRankTextVersion, "; compat ", r.compat,
+                      "; order ", r.free_order, "; addresses ", r.segment_addresses, "; conf ", r.conf.value_or("-"),
+                      "; capacity ", r.capacity, "; costs ", r.device_costs, "; fraction ", number(r.memory_fraction),
+                      "; device ", number(r.device), "; confs ", absl::StrJoin(options.confs, ";"));
+}
+
+fleet::RankResult SummarizeFile(const std::string& path, const answers::RankOptions& options) {
+  const absl::StatusOr<std::string> bytes = LoadBytes(path, options.replay);
+  if (!bytes.ok()) return bytes.status();
+  return answers::SummarizeRank(*bytes, options);
+}
+
+// One line, also where many processes write.
+void TellLine(const std::string& text) {
+  const std::string line = absl::StrCat("ashlar: ", text, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+// Which module joins the processes; empty: this one is alone. Of many processes the first alone says what is wrong.
+absl::StatusOr<std::string> ModuleFor(const FleetFlags& flags, const std::optional<fleet::Launch>& launch) {
+  if (flags.mpi == "off" || (flags.mpi == "auto" && !launch.has_value())) return std::string();
+  const absl::StatusOr<std::string> module = FindMpiModule();
+  if (module.ok() || !launch.has_value()) return module;
+  return absl::Status(module.status().code(),
+                      absl::StrCat("started by ", launch->launcher,
+                                   launch->size > 0 ? absl::StrCat(" as ", launch->size, " processes") : "", ": ",
+                                   module.status().message()));
+}
+
+std::size_t ProcessesFor(const FleetFlags& flags, bool is_launched) {
+  if (flags.jobs.has_value()) return static_cast<std::size_t>(*flags.jobs);
+  return is_launched ? 1 : std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+}
+
+// Of a launcher's processes the output is no terminal of the user's, even where it looks like one.
+void TakeAsFile() {
+  setenv("NO_COLOR", "1", /*overwrite=*/1);
+  report::SetTextWidth(std::nullopt);
+}
+
+int PrintFleet(const FleetFlags& flags, const answers::FleetAnswer& answer) {
+  const bool is_written = WriteJson(flags.json_to, [&] { return report::ToJson(answer); });
+  const bool is_printed =
+      Print(flags.json ? report::ToJson(answer) : Colored(report::Fitted(report::ToText(answer), {})));
+  if (!is_written || !is_printed) return kUnreadable;
+  return answer.broken.size() == answer.members.size() ? kUnreadable : kOk;
+}
+
+int RunFleetCommand(const FleetFlags& flags) {
+  const std::optional<fleet::Launch> launch = fleet::FindLaunch();
+  const bool is_silent = flags.mpi != "off" && launch.has_value() && launch->rank > 0;
+  const auto fail = [&](int code, const absl::Status& status) { return is_silent ? code : Fail(code, status); };
+  absl::StatusOr<answers::RankOptions> options = ReadFleetFlags(flags);
+  if (!options.ok()) return fail(kUsage, options.status());
+  options->fits = [&flags](readers::InputKind kind) {
+    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags.replay) : absl::OkStatus();
+  };
+  const absl::StatusOr<std::string> module = ModuleFor(flags, launch);
+  if (!module.ok()) return fail(kUsage, module.status());
+
+  if (!module->empty()) TakeAsFile();
+  std::unique_ptr<ProgressLine> progress;  // a thread: once all processes are forked
+  fleet::FleetRun run;
+  run.inputs = flags.inputs;
+  run.processes = ProcessesFor(flags, !module->empty());
+  run.mpi_module = *module;
+  run.results = flags.results;
+  run.settings = SettingsText(flags, *options);
+  run.summarize = [&options](const std::string& path) { return SummarizeFile(path, *options); };
+  run.tell = TellLine;
+  run.progress = [&progress](std::size_t done, std::size_t files) {
+    if (progress == nullptr) progress = std::make_unique<ProgressLine>();
+    progress->Show(absl::StrCat(FormatCount(done), " of ", FormatCount(files), " files"));
+  };
+  const absl::StatusOr<std::optional<answers::FleetAnswer>> answer = fleet::RunFleet(run);
+  if (!answer.ok()) return Fail(kUnreadable, answer.status());
+  return answer->has_value() ? PrintFleet(flags, **answer) : kOk;
+}
+
+}  // namespace
+
+void AddFleet(CommandLine& line) {
+  Command app = line.AddCommand("fleet", "explain the ranks of one job together; alone, or under mpirun or srun");
+  app.Example("mpirun ashlar fleet snapshots/ --results done/");
+  auto flags = std::make_shared<FleetFlags>();
+  app.Add("files", flags->inputs, "folders, patterns in quotes, or files: one a rank").Required();
+  app.Add("--jobs", flags->jobs,
+          "processes that read files (default: one a core; under a launcher one for each process it started); the "
+          "result does not depend on it");
+  app.Add("--results", flags->results, "a folder that keeps each file's result as it comes: a rerun goes on there")
+      .NotEmpty();
+  app.Add("--confs", flags->confs, "the settings to try: a file with one a line, or a list with ; between");
+  app.Add("--mpi", flags->mpi, "join other processes by MPI: auto (default: where a launcher started several), on, off")
+      .OneOf({"auto", "on", "off"});
+  app.Add("--json", flags->json, "print JSON (docs/schemas/fleet.schema.json)");
+  AddJsonFile(app, flags->json_to);
+  AddColorFlag(app);
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunFleetCommand(*flags); });
+}
+
+}  // namespace ashlar::cli
