@@ -12,7 +12,7 @@ build_packages="build-essential=g++ cmake=cmake ninja-build=ninja python3=python
   libgmock-dev=/usr/include/gmock/gmock.h libbenchmark-dev=/usr/include/benchmark/benchmark.h
   nlohmann-json3-dev=/usr/include/nlohmann/json.hpp libcli11-dev=/usr/include/CLI/CLI.hpp
   zlib1g-dev=/usr/include/zlib.h"
-test_packages="pkgconf=pkg-config"  # the test consumer.pkg_config
+test_packages="pkgconf=pkg-config openmpi-bin=mpirun libopenmpi-dev=mpicc"  # the tests consumer.pkg_config, and of fleet under MPI
 page_packages="nodejs=node npm=npm chromium=chromium"  # to build and test the page; the program has it as a file
 clang_packages="clang=clang++ libclang-rt-dev=/usr/share/doc/libclang-rt-dev"
 
