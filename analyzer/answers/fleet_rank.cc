@@ -10,7 +10,6 @@
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/answers/fleet.h"
-#include "analyzer/answers/input.h"
 #include "analyzer/answers/sweep.h"
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/remedies/settings_space.h"
@@ -279,15 +278,11 @@ RankSummary SummarizeMessage(const Explanation& explanation, const readers::OomM
 
 }  // namespace
 
-absl::StatusOr<RankSummary> SummarizeRank(absl::string_view bytes, const RankOptions& options) {
-  InputRule rule = ExplainedInputs();
-  rule.fits = options.fits;
-  const absl::StatusOr<Input> input = LoadInput(bytes, rule);
-  if (!input.ok()) return input.status();
-  const absl::StatusOr<std::vector<Explanation>> explanations = Explain(*input, {.replay = options.replay});
+absl::StatusOr<RankSummary> SummarizeRank(const Input& input, const RankOptions& options) {
+  const absl::StatusOr<std::vector<Explanation>> explanations = Explain(input, {.replay = options.replay});
   if (!explanations.ok()) return explanations.status();
-  if (input->messages() != nullptr) return SummarizeMessage(explanations->front(), input->messages()->front());
-  return SummarizeTrace(*input, explanations->front(), options);
+  if (input.messages() != nullptr) return SummarizeMessage(explanations->front(), input.messages()->front());
+  return SummarizeTrace(input, explanations->front(), options);
 }
 
 }  // namespace ashlar::answers

@@ -1,7 +1,7 @@
 // What a fleet keeps of one rank's file: a small value that can be written down, sent, and reduced with those of the
 // other ranks (fleet.h). What is not known is nullopt, never 0. Sizes are bytes.
 //
-//   absl::StatusOr<RankSummary> summary = SummarizeRank(bytes, {.replay = settings});
+//   absl::StatusOr<RankSummary> summary = SummarizeRank(*LoadInput(bytes), {.replay = settings});
 //
 // Pure but for its replays; one thread at a time.
 #ifndef ASHLAR_ANALYZER_ANSWERS_FLEET_RANK_H_
@@ -14,9 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "analyzer/answers/input.h"
 #include "analyzer/answers/replay_settings.h"
-#include "analyzer/readers/formats.h"
 #include "analyzer/remedies/what_if.h"
 
 namespace ashlar::answers {
@@ -97,13 +96,10 @@ struct RankSummary {
 struct RankOptions {
   ReplaySettings replay = {};
   std::vector<std::string> confs = {};  // to try; empty: remedies::StandardConfs()
-  // Asked before the input is read: whether the rest of the command line goes with this format.
-  std::function<absl::Status(readers::InputKind)> fits = {};
 };
 
-// Errors are one line without the file's name: what it is and where it is broken. Of a text with several messages the
-// first counts, for it ended the run.
-absl::StatusOr<RankSummary> SummarizeRank(absl::string_view bytes, const RankOptions& options);
+// Errors are one line without the file's name. Of a text with several messages the first counts, for it ended the run.
+absl::StatusOr<RankSummary> SummarizeRank(const Input& input, const RankOptions& options);
 
 }  // namespace ashlar::answers
 

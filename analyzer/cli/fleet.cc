@@ -13,9 +13,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/answers/fleet.h"
 #include "analyzer/answers/fleet_rank.h"
+#include "analyzer/answers/input.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/confs_flag.h"
 #include "analyzer/cli/fleet_module.h"
@@ -24,6 +27,7 @@
 #include "analyzer/cli/terminal.h"
 #include "analyzer/fleet/fleet_run.h"
 #include "analyzer/fleet/launcher.h"
+#include "analyzer/readers/input_file.h"
 #include "analyzer/report/fleet_report.h"
 #include "analyzer/report/layout.h"
 
@@ -46,6 +50,7 @@ absl::StatusOr<answers::RankOptions> ReadFleetFlags(const FleetFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return settings.status();
   out.replay = *std::move(settings);
+  out.replay.threads = 1;  // the processes share the cores
   if (flags.confs.has_value()) {
     absl::StatusOr<std::vector<std::string>> confs = ReadConfs(*flags.confs);
     if (!confs.ok()) return OfFlag("--confs", confs.status());
@@ -69,13 +74,28 @@ std::string SettingsText(const FleetFlags& flags, const answers::RankOptions& op
   return absl::StrCat("ashlar ", ASHLAR_VERSION, ", results ", fleet::kRankTextVersion, "; compat ", r.compat,
                       "; order ", r.free_order, "; addresses ", r.segment_addresses, "; conf ", r.conf.value_or("-"),
                       "; capacity ", r.capacity, "; costs ", r.device_costs, "; fraction ", number(r.memory_fraction),
-                      "; device ", number(r.device), "; confs ", absl::StrJoin(options.confs, ";"));
+                      "; device ", number(r.device), "; window ", r.window, "; confs ",
+                      absl::StrJoin(options.confs, ";"));
 }
 
-fleet::RankResult SummarizeFile(const std::string& path, const answers::RankOptions& options) {
-  const absl::StatusOr<std::string> bytes = LoadBytes(path, options.replay);
-  if (!bytes.ok()) return bytes.status();
-  return answers::SummarizeRank(*bytes, options);
+// The file's name stands before the message already.
+absl::Status WithoutName(const std::string& path, const absl::Status& status) {
+  absl::string_view message = status.message();
+  absl::ConsumePrefix(&message, absl::StrCat(path, ": "));
+  return absl::Status(status.code(), message);
+}
+
+fleet::RankResult SummarizeFile(const std::string& path, const FleetFlags& flags, const answers::RankOptions& options) {
+  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(path, options.replay);
+  if (!bytes.ok()) return WithoutName(path, bytes.status());
+  answers::InputRule rule = answers::ExplainedInputs();
+  rule.fits = [&flags](readers::InputKind kind) {
+    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags.replay) : absl::OkStatus();
+  };
+  const absl::StatusOr<answers::Input> input = PartOf(path, answers::LoadInput(*bytes, rule), options.replay);
+  bytes->Clear();
+  if (!input.ok()) return WithoutName(path, input.status());
+  return answers::SummarizeRank(*input, options);
 }
 
 // One line, also where many processes write.
@@ -120,9 +140,6 @@ int RunFleetCommand(const FleetFlags& flags) {
   const auto fail = [&](int code, const absl::Status& status) { return is_silent ? code : Fail(code, status); };
   absl::StatusOr<answers::RankOptions> options = ReadFleetFlags(flags);
   if (!options.ok()) return fail(kUsage, options.status());
-  options->fits = [&flags](readers::InputKind kind) {
-    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags.replay) : absl::OkStatus();
-  };
   const absl::StatusOr<std::string> module = ModuleFor(flags, launch);
   if (!module.ok()) return fail(kUsage, module.status());
 
@@ -134,7 +151,7 @@ int RunFleetCommand(const FleetFlags& flags) {
   run.mpi_module = *module;
   run.results = flags.results;
   run.settings = SettingsText(flags, *options);
-  run.summarize = [&options](const std::string& path) { return SummarizeFile(path, *options); };
+  run.summarize = [&flags, &options](const std::string& path) { return SummarizeFile(path, flags, *options); };
   run.tell = TellLine;
   run.progress = [&progress](std::size_t done, std::size_t files) {
     if (progress == nullptr) progress = std::make_unique<ProgressLine>();

@@ -7,6 +7,7 @@
 
 #include "allocator/base/units.h"
 #include "analyzer/answers/fleet_rank.h"
+#include "analyzer/answers/input.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -31,8 +32,8 @@ answers::FleetMember Member(std::uint64_t rank, const answers::RankSummary& summ
 answers::FleetAnswer ExampleFleet() {
   answers::RankOptions options;
   options.replay.capacity_bytes = 12 * kGiB;
-  const absl::StatusOr<answers::RankSummary> one =
-      answers::SummarizeRank(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"), options);
+  const absl::StatusOr<answers::RankSummary> one = answers::SummarizeRank(
+      *answers::LoadInput(FileBytes(ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle")), options);
   EXPECT_TRUE(one.ok()) << one.status();
   std::vector<answers::FleetMember> members;
   for (std::uint64_t rank = 0; rank < 16; ++rank) {
