@@ -6,12 +6,14 @@ import { hit, layOut, type MapLayout } from '../model/map_layout';
 import type { Standing } from '../model/segments';
 import { bytes, count } from '../view/format';
 import { h } from '../view/dom';
+import { css } from '../view/palette';
 import type { View } from '../view/state';
 import { blockLine, labelOf } from './block_text';
 import { MapPainter } from './map_paint';
 import { pinLabel } from './pins';
 
 const kRowHeight = { scale: 15, rows: 18 };
+const kGutter = 136;
 
 export class SegmentMap {
   readonly element: HTMLElement;
@@ -24,6 +26,7 @@ export class SegmentMap {
   private layout: MapLayout | null = null;
   private standing: Standing | null = null;
   private layoutKey = '';
+  private gutter = 0; // pixels left of the rows
   private image: ImageData | null = null;
   private pins: Set<number> | null = null;
   private focused: number | null = null;
@@ -69,8 +72,10 @@ export class SegmentMap {
 
   draw(): void {
     const { view, theme } = this.app;
-    const width = Math.floor(this.scroller.clientWidth);
-    if (width <= 0) return;
+    const full = Math.floor(this.scroller.clientWidth);
+    if (full <= 0) return;
+    this.gutter = view.layout === 'rows' && full > 480 ? kGutter : 0;
+    const width = full - this.gutter;
     const { live, memory } = this.run;
     const moment = this.moment();
     live.moveTo(moment);
@@ -89,9 +94,9 @@ export class SegmentMap {
     const firstRow = Math.max(0, Math.floor(this.scroller.scrollTop / rowHeight));
     const lastRow = Math.min(this.layout.rows, firstRow + Math.ceil(wanted / rowHeight) + 1);
     const rows = Math.max(1, lastRow - firstRow);
-    if (this.image === null || this.image.width !== width || this.image.height !== rows * rowHeight) {
+    if (this.image === null || this.image.width !== width || this.image.height !== rows * rowHeight || this.canvas.width !== full) {
       this.image = new ImageData(width, rows * rowHeight);
-      this.canvas.width = width;
+      this.canvas.width = full;
       this.canvas.height = rows * rowHeight;
     }
     this.canvas.style.transform = `translateY(${firstRow * rowHeight}px)`;
@@ -99,7 +104,27 @@ export class SegmentMap {
       layout: this.layout, standing, firstRow, lastRow, rowHeight, colour: this.colours.painter(view.colour, moment, theme),
       isMarked: this.marking(view), selected: this.isPrimary ? view.block : null, pins: this.pins, theme },
       new Uint32Array(this.image.data.buffer));
-    this.canvas.getContext('2d', { willReadFrequently: true, alpha: false })!.putImageData(this.image, 0, 0);
+    const ctx = this.canvas.getContext('2d', { willReadFrequently: true, alpha: false })!;
+    ctx.putImageData(this.image, this.gutter, 0);
+    if (this.gutter > 0) this.drawNames(ctx, standing, firstRow, rows, rowHeight);
+  }
+
+  // In a row of its own a segment has its size and kind before it.
+  private drawNames(ctx: CanvasRenderingContext2D, standing: Standing, firstRow: number, rows: number, rowHeight: number): void {
+    const { theme } = this.app;
+    ctx.fillStyle = css(theme.paper);
+    ctx.fillRect(0, 0, this.gutter, rows * rowHeight);
+    ctx.fillStyle = css(theme.ink);
+    ctx.font = '11px system-ui, sans-serif';
+    ctx.textAlign = 'right';
+    ctx.textBaseline = 'middle';
+    for (let row = 0; row < rows && firstRow + row < standing.segment.length; ++row)
+      ctx.fillText(`${bytes(standing.size[firstRow + row])} ${this.kindOf(standing.segment[firstRow + row])}`, this.gutter - 8, (row + 0.5) * rowHeight - 1);
+  }
+
+  private kindOf(segment: number): string {
+    const { segments } = this.run.memory;
+    return segments.isExpandable(segment) ? 'expandable' : segments.isSmall(segment) ? 'small' : 'large';
   }
 
   // Scrolls so that a block is in view.
@@ -162,7 +187,7 @@ export class SegmentMap {
     if (this.layout === null || this.standing === null) return null;
     const box = this.scroller.getBoundingClientRect();
     const row = Math.floor((clientY - box.top + this.scroller.scrollTop) / kRowHeight[this.app.view.layout]);
-    const x = Math.max(0, Math.min(this.layout.width - 1, Math.floor(clientX - box.left)));
+    const x = Math.max(0, Math.min(this.layout.width - 1, Math.floor(clientX - box.left - this.gutter)));
     const found = hit(this.layout, row * this.layout.width + x);
     return found === null ? null : { slot: found.slot, address: this.standing.address[found.slot] + found.offset };
   }
