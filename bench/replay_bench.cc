@@ -6,6 +6,9 @@
 //   whole/*/ours     both, as `ashlar replay` does: text to peak reserved bytes
 //   snapshot/made    ReadTorchSnapshot of a snapshot of our own allocator with stacks, written by WriteTorchSnapshot
 //   snapshot/file    the same of the file that the environment variable ASHLAR_BENCH_SNAPSHOT names
+//   warm/*           the training trace, recorded with stacks: as PyTorch records it, and as our recorder does;
+//   replayed as
+//                    recorded, address by address (ReplayAsRecorded without making the program); items are events
 //
 // Every iteration's peak of reserved bytes must be the one the std::set engine comes to; every snapshot must give the
 // number of events that were written (of a file: the same number each time, and not 0).
@@ -26,7 +29,11 @@
 #include "analyzer/readers/plain/plain_trace.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
+#include "analyzer/replay/recorded_replay.h"
+#include "analyzer/replay/recorded_snapshot.h"
 #include "analyzer/replay/request_replay.h"
+#include "analyzer/replay/snapshot_program.h"
+#include "analyzer/replay/warm_replay.h"
 #include "bench/endless_device.h"
 #include "bench/request_traces.h"
 #include "bench/rival_set_engine.h"
@@ -208,6 +215,50 @@ void SnapshotFile(benchmark::State& state) {
   ReadPickle(state, pickle);
 }
 
+struct Recorded {
+  trace::Snapshot snapshot;
+  policy::Options options;
+  replay::SnapshotProgram program;
+};
+
+Recorded MakeRecorded(bool is_recording) {
+  Recorded out;
+  out.snapshot =
+      *replay::RecordRequests(Training().trace, {.policy = {}, .device = EndlessDevice(), .memory_fraction = {}});
+  trace::Snapshot stacked;
+  StackedEvents sink(&stacked);
+  stacked.device_traces.resize(1);
+  for (const trace::Event& event : out.snapshot.device_traces[0]) sink.OnEvent(event, 0);
+  out.snapshot.device_traces = std::move(stacked.device_traces);
+  out.snapshot.stacks = std::move(stacked.stacks);
+  if (!is_recording) out.snapshot.recording.reset();
+  replay::RecordedReplay replayed = *replay::ReplayAsRecorded(out.snapshot, 0);
+  out.options = std::move(replayed.options);
+  out.program = std::move(replayed.program);
+  return out;
+}
+
+void Warm(benchmark::State& state, const Recorded& recorded) {
+  for (auto _ : state) {
+    const absl::StatusOr<replay::WarmReplay> replay =
+        replay::RunWarmReplay(recorded.snapshot, recorded.program, recorded.options);
+    if (replay.ok() && replay->fidelity.IsExact() && replay->fidelity.total > 0) continue;
+    state.SkipWithError("wrong answer: not every allocation landed where it was recorded");
+    break;
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * EventCount(recorded.snapshot)));
+}
+
+void WarmSnapshot(benchmark::State& state) {
+  static const Recorded recorded = MakeRecorded(/*is_recording=*/false);
+  Warm(state, recorded);
+}
+
+void WarmRecording(benchmark::State& state) {
+  static const Recorded recorded = MakeRecorded(/*is_recording=*/true);
+  Warm(state, recorded);
+}
+
 void RegisterAll() {
   using Registered = void (*)(benchmark::State&, InputFunction);
   const auto add = [](const std::string& name, Registered function, InputFunction input) {
@@ -222,6 +273,8 @@ void RegisterAll() {
     add(absl::StrCat("whole/", name, "/ours"), Whole, input);
   }
   benchmark::RegisterBenchmark("snapshot/made", SnapshotMade)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("warm/snapshot", WarmSnapshot)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("warm/recording", WarmRecording)->Unit(benchmark::kMillisecond);
   if (std::getenv("ASHLAR_BENCH_SNAPSHOT") == nullptr) return;
   benchmark::RegisterBenchmark("snapshot/file", SnapshotFile)->Unit(benchmark::kMillisecond);
 }
