@@ -32,7 +32,7 @@ void AppendHidden(std::size_t shown, std::size_t all, std::string& out) {
   if (all > shown) absl::StrAppend(&out, "  ", FormatCount(all - shown), " more in --json\n");
 }
 
-void AppendLine(const std::string& line, std::string& out) {
+void AppendFleetLine(const std::string& line, std::string& out) {
   absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
 }
 
@@ -55,9 +55,9 @@ void AppendFailures(const FleetAnswer& answer, std::string& out) {
     const std::string request = summary.failure->request_bytes.has_value()
                                     ? absl::StrCat(FormatBytes(*summary.failure->request_bytes), " requested")
                                     : "";
-    AppendLine(absl::StrFormat("  %-*s  %s%-24s  %s", kNameWidth, NameOfMember(answer, failure.member), after, request,
-                               Words(summary.failure->verdict)),
-               out);
+    AppendFleetLine(absl::StrFormat("  %-*s  %s%-24s  %s", kNameWidth, NameOfMember(answer, failure.member), after,
+                                    request, Words(summary.failure->verdict)),
+                    out);
     for (const answers::RankCause& cause : summary.causes) {
       if (!cause.is_sickness) continue;
       out += "      ";
@@ -74,10 +74,10 @@ void AppendStages(const FleetAnswer& answer, std::string& out) {
   if (answer.stages.empty()) return;
   AppendSection("STAGES", "ranks whose peaks are alike", out);
   for (const answers::FleetStage& stage : answer.stages) {
-    AppendLine(absl::StrFormat("  %4s ranks   peak allocated %11s   reserved %11s   %s",
-                               FormatCount(stage.members.size()), FormatBytes(stage.median_allocated_bytes),
-                               FormatBytes(stage.median_reserved_bytes), FleetRanks(answer, stage.members)),
-               out);
+    AppendFleetLine(absl::StrFormat("  %4s ranks   peak allocated %11s   reserved %11s   %s",
+                                    FormatCount(stage.members.size()), FormatBytes(stage.median_allocated_bytes),
+                                    FormatBytes(stage.median_reserved_bytes), FleetRanks(answer, stage.members)),
+                    out);
   }
 }
 
@@ -87,14 +87,14 @@ void AppendOutliers(const FleetAnswer& answer, std::string& out) {
                 answer.stages.empty() ? "from the median of all ranks" : "from the median of the same stage", out);
   for (std::size_t i = 0; i < answer.outliers.size() && i < kMostOutliers; ++i) {
     const answers::FleetOutlier& outlier = answer.outliers[i];
-    AppendLine(absl::StrFormat("  %-*s  %-14s  %11s   median %11s   %+.0f %%", kNameWidth,
-                               NameOfMember(answer, outlier.member), Words(outlier.figure), FormatBytes(outlier.bytes),
-                               FormatBytes(outlier.median_bytes),
-                               (static_cast<double>(outlier.bytes) /
-                                    static_cast<double>(std::max<std::uint64_t>(outlier.median_bytes, 1)) -
-                                1) *
-                                   100),
-               out);
+    AppendFleetLine(absl::StrFormat("  %-*s  %-14s  %11s   median %11s   %+.0f %%", kNameWidth,
+                                    NameOfMember(answer, outlier.member), Words(outlier.figure),
+                                    FormatBytes(outlier.bytes), FormatBytes(outlier.median_bytes),
+                                    (static_cast<double>(outlier.bytes) /
+                                         static_cast<double>(std::max<std::uint64_t>(outlier.median_bytes, 1)) -
+                                     1) *
+                                        100),
+                    out);
   }
   AppendHidden(kMostOutliers, answer.outliers.size(), out);
 }
@@ -125,7 +125,7 @@ void AppendGrowths(const FleetAnswer& answer, std::string& out) {
     if (growth.least_bytes_per_step != growth.most_bytes_per_step) absl::StrAppend(&line, " at most");
     absl::StrAppend(&line, "   ", FleetRanks(answer, growth.members));
     if (!growth.line.empty()) absl::StrAppend(&line, "   ", Printable(growth.line));
-    AppendLine(line, out);
+    AppendFleetLine(line, out);
   }
 }
 
@@ -150,7 +150,7 @@ void AppendTried(const FleetAnswer& answer, std::string& out) {
   for (const remedies::SweepRow& row : result.rows) {
     std::uint64_t most = 0;
     for (const remedies::WhatIfRow& trace : row.traces) most = std::max(most, trace.peak_reserved_bytes);
-    AppendLine(
+    AppendFleetLine(
         absl::StrFormat("%s  worst %+7.1f %%   highest %11s   calls %11s   %-12s  %s%s", row.is_recommended ? ">" : " ",
                         row.score.regret * 100, FormatBytes(most), FormatCount(row.score.driver_calls),
                         TriedOutcome(row), TriedName(result, row), row.is_baseline ? "   (as recorded)" : ""),
@@ -165,13 +165,13 @@ void AppendFleetSettings(const FleetAnswer& answer, std::string& out) {
     std::string what = settings.conf.empty() ? "default" : Printable(settings.conf);
     absl::StrAppend(&what, ", ", settings.compat);
     if (settings.total_bytes.has_value()) absl::StrAppend(&what, ", device of ", FormatBytes(*settings.total_bytes));
-    AppendLine(absl::StrFormat("  %4s ranks   %s   %s", FormatCount(settings.members.size()), what,
-                               FleetRanks(answer, settings.members)),
-               out);
+    AppendFleetLine(absl::StrFormat("  %4s ranks   %s   %s", FormatCount(settings.members.size()), what,
+                                    FleetRanks(answer, settings.members)),
+                    out);
   }
 }
 
-void AppendBroken(const FleetAnswer& answer, std::string& out) {
+void AppendUnused(const FleetAnswer& answer, std::string& out) {
   if (answer.broken.empty()) return;
   AppendSection("NOT USED", "files that could not be read", out);
   for (std::size_t i = 0; i < answer.broken.size() && i < kMostBroken; ++i) {
@@ -216,7 +216,7 @@ std::string ToText(const FleetAnswer& answer) {
   AppendGrowths(answer, out);
   AppendFleetSettings(answer, out);
   AppendTried(answer, out);
-  AppendBroken(answer, out);
+  AppendUnused(answer, out);
   AppendFleetNotes(answer, out);
   return out;
 }
