@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/launch_cards.h"
@@ -19,6 +20,7 @@
 #include "analyzer/cli/launch_report.h"
 #include "analyzer/cli/launch_run.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
 
 namespace ashlar::cli {
@@ -36,6 +38,7 @@ struct DryRunFlags {
   bool skip_init = false;
   bool reproducible = false;
   std::string output;
+  std::string page;
   bool json = false;
   std::string json_to;
 };
@@ -105,7 +108,7 @@ absl::Status AddCards(const answers::Progress& progress, RunReport& report) {
   return absl::OkStatus();
 }
 
-void AddExplanation(const answers::Progress& progress, RunReport& report) {
+void AddExplanation(const DryRunFlags& flags, const answers::Progress& progress, RunReport& report) {
   report.explained = ToExplain(report.results);
   if (report.explained == nullptr) {
     if (FitOf(report) != Fit::kUnknown) {
@@ -113,7 +116,7 @@ void AddExplanation(const answers::Progress& progress, RunReport& report) {
     }
     return;
   }
-  ProcessMemory memory{.context_bytes = report.machine.context.bytes};
+  ProcessMemory memory{.context_bytes = report.machine.context.bytes, .is_drawn = !flags.page.empty()};
   if (report.machine.has_limit) memory.total_bytes = report.machine.total.bytes;
   absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, memory, progress);
   if (explanation.ok()) {
@@ -128,10 +131,21 @@ void AddExplanation(const answers::Progress& progress, RunReport& report) {
   }
 }
 
+absl::Status WriteDryRunPage(const DryRunFlags& flags, const RunReport& report) {
+  if (flags.page.empty()) return absl::OkStatus();
+  std::vector<answers::Explanation> explanations;
+  if (report.explanation.has_value()) explanations.push_back(*report.explanation);
+  const std::string program = absl::StrJoin(flags.program, " ");
+  const absl::StatusOr<std::string> html = PageOf(explanations, {.title = absl::StrCat("dry run of ", program),
+                                                                 .command = absl::StrCat("ashlar dry-run -- ", program),
+                                                                 .dry_run = ToJson(report)});
+  return html.ok() ? WriteFile(flags.page, *html) : html.status();
+}
+
 // The program's own exit code, but for what it could not know of.
 int FinishDryRun(const DryRunFlags& flags, RunReport report) {
   ProgressLine line;
-  AddExplanation(line.Shower(), report);
+  AddExplanation(flags, line.Shower(), report);
   for (const std::string& file : report.results.unreadable) report.notes.push_back(file);
   bool is_kept = true;
   if (!flags.output.empty()) {
@@ -140,7 +154,10 @@ int FinishDryRun(const DryRunFlags& flags, RunReport report) {
     report.notes.push_back(kept.ok() ? absl::StrCat("kept: ", *kept)
                                      : absl::StrCat("-o: ", std::string(kept.status().message())));
   }
+  const absl::Status page = WriteDryRunPage(flags, report);
   ProgressLine::End();
+  if (!page.ok()) Fail(kUnreadable, OfFlag("--report", page));
+  is_kept = is_kept && page.ok();
   const bool is_printed = flags.json ? Print(ToJson(report)) : std::fputs(ToText(report).c_str(), stderr) >= 0;
   const bool is_written = WriteJson(flags.json_to, [&] { return ToJson(report); });
   return report.exit_code == kOk && (!is_kept || !is_printed || !is_written) ? kUnreadable : report.exit_code;
@@ -195,6 +212,8 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   app.Add("--reproducible", flags->reproducible,
           "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");
   app.Add("-o,--output", flags->output, "keeps the history: a file of one process, a folder of several").NotEmpty();
+  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with what the run took and the cards")
+      .NotEmpty();
   app.Add("--json", flags->json,
           "print JSON (docs/schemas/dry-run.schema.json) on standard output; the program's goes to standard error");
   AddJsonFile(app, flags->json_to);

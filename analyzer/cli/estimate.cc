@@ -9,8 +9,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/answers/explain.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/model_flags.h"
+#include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
 #include "analyzer/estimate/model_file.h"
@@ -37,6 +39,7 @@ struct EstimateFlags {
   std::string capacity;
   std::string context;
   std::string capture;
+  std::string page;
   std::string lengths;
   std::string batching = "dynamic";
   std::optional<std::int64_t> samples;
@@ -157,6 +160,26 @@ absl::Status RunSimulations(const EstimateFlags& flags, estimate::EstimateReport
   return absl::OkStatus();
 }
 
+// The estimate, and where a run was made, that run as a trace.
+absl::Status WriteEstimatePage(const EstimateFlags& flags, const estimate::EstimateReport& report,
+                               const estimate::RunCapture& capture) {
+  if (flags.page.empty()) return absl::OkStatus();
+  std::vector<answers::Explanation> explanations;
+  if (report.estimate.no_dry_run.empty()) {
+    answers::ExplainOptions options{.picture = answers::PictureLimits{}};
+    options.replay.capacity_bytes = report.estimate.capacity_bytes;
+    absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(capture.snapshot(), options);
+    if (!explanation.ok()) return explanation.status();
+    explanations.push_back(*std::move(explanation));
+  }
+  const std::string name = flags.input.empty() ? "parameters" : PageInputOf(flags.input).name;
+  const absl::StatusOr<std::string> html =
+      PageOf(explanations, {.title = absl::StrCat("estimate of ", name),
+                            .command = absl::StrCat("ashlar estimate ", name, " --report"),
+                            .estimate = estimate::ToJson(report)});
+  return html.ok() ? WriteFile(flags.page, *html) : html.status();
+}
+
 int RunEstimate(const EstimateFlags& flags) {
   absl::StatusOr<estimate::EstimateOptions> options = ReadOptions(flags);
   if (!options.ok()) return Fail(kUsage, options.status());
@@ -164,7 +187,7 @@ int RunEstimate(const EstimateFlags& flags) {
     return Fail(absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ? kUsage : kUnreadable, status);
   }
   estimate::RunCapture capture("estimate");
-  if (!flags.capture.empty()) options->observer = &capture;
+  if (!flags.capture.empty() || !flags.page.empty()) options->observer = &capture;
   absl::StatusOr<estimate::Model> model =
       flags.parameters.has_value() ? estimate::ModelOfCount(*flags.parameters) : ReadModelOf(flags);
   if (!model.ok()) return Fail(flags.parameters.has_value() ? kUsage : kUnreadable, model.status());
@@ -181,6 +204,9 @@ int RunEstimate(const EstimateFlags& flags) {
   estimate::EstimateReport report{flags.input, *std::move(estimate)};
   if (absl::Status status = RunSimulations(flags, report); !status.ok()) return Fail(kUsage, status);
   const bool is_written = WriteJson(flags.json_to, [&] { return estimate::ToJson(report); });
+  if (absl::Status status = WriteEstimatePage(flags, report, capture); !status.ok()) {
+    return Fail(kUnreadable, OfFlag("--report", status));
+  }
   const bool is_printed = Print(flags.json ? estimate::ToJson(report) : estimate::ToText(report));
   return is_written && is_printed ? kOk : kUnreadable;
 }
@@ -248,6 +274,8 @@ void AddEstimate(CommandLine& line) {
   app.Add("--capture", flags->capture,
           "writes the dry run, for explain, replay, sweep and check: a PyTorch snapshot, or our recording "
           "(.ashlar)");
+  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the estimate and its dry run")
+      .NotEmpty();
   app.Add("--json", flags->json, "print JSON (docs/schemas/estimate.schema.json)");
   AddJsonFile(app, flags->json_to);
   flags->command = app;

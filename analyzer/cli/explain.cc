@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/answers/explain_together.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
 #include "analyzer/cli/terminal.h"
@@ -32,6 +34,7 @@ struct ExplainFlags {
   std::vector<std::string> ranks;
   std::string model;
   std::optional<std::uint64_t> jobs;
+  bool opens_page = false;
   ReplayFlags replay;
 };
 
@@ -90,6 +93,16 @@ std::string Printed(const Explanations& explanations, const ExplainFlags& flags)
   return Colored(report::PrintExplanations(explanations, /*as_json=*/false, flags.inputs.size() > 1));
 }
 
+absl::Status ShowPage(const ExplainFlags& flags, const Explanations& explanations) {
+  if (!flags.opens_page) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const std::string& input : flags.inputs) names.push_back(PageInputOf(input).name);
+  const absl::StatusOr<std::string> html =
+      PageOf(explanations, {.title = absl::StrJoin(names, ", "),
+                            .command = absl::StrCat("ashlar explain ", absl::StrJoin(names, " "), " --open")});
+  return html.ok() ? OpenPage(*html) : OfFlag("--open", html.status());
+}
+
 int RunExplain(const ExplainFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
@@ -102,12 +115,14 @@ int RunExplain(const ExplainFlags& flags) {
   if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
       !status.ok())
     return Fail(kUsage, status);
+  if (flags.opens_page) options.picture = answers::PictureLimits{};
   ProgressLine line;
   options.replay.progress = line.Shower();
   if (absl::Status status = ReadRanks(flags.ranks, options); !status.ok()) return FailLoad(status);
   absl::StatusOr<Explanations> explanations = ExplainInputs(flags, options);
   if (!explanations.ok()) return FailLoad(explanations.status());
   if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
+  if (absl::Status status = ShowPage(flags, *explanations); !status.ok()) return Fail(kUnreadable, status);
   const bool is_written = WriteJson(flags.json_to, [&] { return AsJson(*explanations, flags); });
   return Print(Printed(*explanations, flags)) && is_written ? kOk : kUnreadable;
 }
@@ -134,6 +149,7 @@ void AddExplain(CommandLine& line) {
           "the model that ran, as for estimate: names its tensors of the failed request's size");
   app.Add("--jobs", flags->jobs,
           "threads that replay settings (default: one a core); the result does not depend on it");
+  app.Add("--open", flags->opens_page, "shows the page of ashlar report in a browser as well");
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunExplain(*flags); });
 }

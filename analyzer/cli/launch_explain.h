@@ -20,6 +20,7 @@ const ProcessRun* ToExplain(const RunResults& results);
 struct ProcessMemory {
   std::optional<std::uint64_t> total_bytes = {};
   std::uint64_t context_bytes = 0;  // of that, what its own context takes
+  bool is_drawn = false;            // the explanation gets a picture
 };
 
 // By its last failure, else by its history. A run that got its memory only by retries is replayed in what it had.

@@ -1,24 +1,30 @@
 #include "analyzer/cli/report.h"
 
+#include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "analyzer/answers/diff.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/answers/explain_together.h"
+#include "analyzer/answers/traced_run.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/page_file.h"
 #include "analyzer/cli/page_template.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
 #include "analyzer/readers/formats.h"
+#include "analyzer/readers/input_file.h"
+#include "analyzer/report/diff_report.h"
+#include "analyzer/report/json_values.h"
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/printable.h"
 
@@ -31,27 +37,6 @@ struct ReportFlags {
   std::string device_used;
   ReplayFlags replay;
 };
-
-// "dumps/rank3.pickle" is of rank 3, "rank_12.pickle.gz" of rank 12.
-std::optional<int> RankInName(const std::string& name) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  const std::size_t found = lower.rfind("rank");
-  if (found == std::string::npos) return std::nullopt;
-  std::size_t at = found + 4;
-  if (at < lower.size() && (lower[at] == '_' || lower[at] == '-')) ++at;
-  std::optional<int> rank;
-  for (; at < lower.size() && absl::ascii_isdigit(static_cast<unsigned char>(lower[at])); ++at) {
-    const int digit = lower[at] - '0';
-    if (rank.value_or(0) > 99'999) return std::nullopt;
-    rank = rank.value_or(0) * 10 + digit;
-  }
-  return rank;
-}
-
-std::string ShownName(const std::string& input) {
-  if (input == "-") return "standard input";
-  return input.substr(input.find_last_of('/') + 1);
-}
 
 // The memory of one page is shared by its inputs.
 answers::PictureLimits LimitsFor(std::size_t inputs) {
@@ -82,7 +67,11 @@ class ReportWriter {
   // Inputs that have nothing to say of one another are taken one by one, so that only one of them is in memory.
   absl::Status AddInputs() {
     bool is_together = flags_.inputs.size() > 1;
-    if (is_together) {
+    if (!is_together) {
+      const absl::StatusOr<bool> is_fleet = IsFleet(flags_.inputs.front());
+      if (!is_fleet.ok()) return is_fleet.status();
+      if (*is_fleet) return absl::OkStatus();
+    } else {
       const absl::StatusOr<bool> has_messages = HasMessages(flags_, options_.replay);
       if (!has_messages.ok()) return has_messages.status();
       is_together = *has_messages;
@@ -97,13 +86,15 @@ class ReportWriter {
 
   absl::StatusOr<std::string> Finish() && {
     std::vector<std::string> names;
-    for (const std::string& input : flags_.inputs) names.push_back(ShownName(input));
+    for (const std::string& input : flags_.inputs) names.push_back(PageInputOf(input).name);
     std::string title = names.front();
     if (names.size() > 1) absl::StrAppend(&title, " and ", names.size() - 1, " more");
-    return std::move(page_).Finish(
-        {.title = std::move(title),
-         .made_by = absl::StrCat("ashlar ", ASHLAR_VERSION),
-         .command = absl::StrCat("ashlar report ", absl::StrJoin(names, " "), " -o ", ShownName(flags_.output))});
+    report::PageFacts facts{
+        .title = std::move(title),
+        .command = absl::StrCat("ashlar report ", absl::StrJoin(names, " "), " -o ", PageInputOf(flags_.output).name)};
+    if (absl::Status status = AddDiff(facts); !status.ok()) return status;
+    facts.fleet = std::move(fleet_);
+    return FinishPage(std::move(page_), std::move(facts));
   }
 
  private:
@@ -121,15 +112,48 @@ class ReportWriter {
     inputs.clear();
     for (const answers::Explanation& explanation : *explanations) {
       answers::Tell(options.replay, "packing");
-      const std::string name = ShownName(explanation.name);
-      page_.AddInput({.name = name, .rank = RankInName(name)}, explanation);
+      page_.AddInput(PageInputOf(explanation.name), explanation);
+      traces_ += explanation.picture != nullptr ? 1 : 0;
     }
     return absl::OkStatus();
+  }
+
+  // What grew between two traces: what `ashlar diff` says.
+  absl::Status AddDiff(report::PageFacts& facts) {
+    if (traces_ != 2 || flags_.inputs.size() != 2 || absl::c_linear_search(flags_.inputs, "-")) return absl::OkStatus();
+    answers::Tell(options_.replay, "comparing the two");
+    std::vector<answers::TracedRun> runs;
+    for (const std::string& input : flags_.inputs) {
+      const absl::StatusOr<answers::Input> loaded = LoadToExplain(input, flags_.replay, options_.replay);
+      if (!loaded.ok()) return loaded.status();
+      absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*loaded, options_.replay);
+      if (!run.ok()) return OfInput(input, run.status());
+      runs.push_back(*std::move(run));
+    }
+    const absl::StatusOr<answers::DiffAnswer> diff =
+        answers::MakeDiff(flags_.inputs[0], runs[0], flags_.inputs[1], runs[1], answers::DiffMoment::kPeak);
+    if (!diff.ok()) return diff.status();
+    facts.diff = report::ToJson(*diff);
+    return absl::OkStatus();
+  }
+
+  // The answer of `ashlar fleet --json`, which has a page of its own.
+  absl::StatusOr<bool> IsFleet(const std::string& input) {
+    if (input == "-") return false;
+    const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, options_.replay);
+    if (!bytes.ok()) return bytes.status();
+    if (readers::Sniff(*bytes) != readers::InputKind::kJson || !report::HasJsonKeys(*bytes, {"ranks", "heat"})) {
+      return false;
+    }
+    fleet_ = std::string(bytes->view());
+    return true;
   }
 
   const ReportFlags& flags_;
   answers::ExplainOptions options_;
   report::PageWriter page_;
+  std::size_t traces_ = 0;  // of the inputs
+  std::string fleet_;
 };
 
 int WritePage(const ReportFlags& flags, const std::string& html) {

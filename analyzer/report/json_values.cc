@@ -33,6 +33,20 @@ nlohmann::ordered_json ToLibrary(const Json& json) {
       json.value());
 }
 
+absl::StatusOr<nlohmann::ordered_json> ParsedJson(absl::string_view text) {
+  constexpr int kDeepest = 64;
+  bool is_too_deep = false;
+  const auto look = [&](int depth, nlohmann::ordered_json::parse_event_t, nlohmann::ordered_json&) {
+    is_too_deep = is_too_deep || depth > kDeepest;
+    return !is_too_deep;
+  };
+  nlohmann::ordered_json parsed =
+      nlohmann::ordered_json::parse(text.begin(), text.end(), look, /*allow_exceptions=*/false);
+  if (is_too_deep) return absl::InvalidArgumentError("this JSON nests too deep");
+  if (parsed.is_discarded()) return absl::InvalidArgumentError("this is no JSON");
+  return parsed;
+}
+
 }  // namespace
 
 Json::Json(std::initializer_list<Json> items) : value_(Items(items)) {
@@ -79,6 +93,18 @@ std::string Json::ToText() const {
 
 std::string Json::ToCompactText() const {
   return ToLibrary(*this).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+absl::StatusOr<std::string> CompactJson(absl::string_view text) {
+  const absl::StatusOr<nlohmann::ordered_json> parsed = ParsedJson(text);
+  if (!parsed.ok()) return parsed.status();
+  return parsed->dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+bool HasJsonKeys(absl::string_view text, std::initializer_list<absl::string_view> keys) {
+  const absl::StatusOr<nlohmann::ordered_json> parsed = ParsedJson(text);
+  const auto has = [&](absl::string_view key) { return parsed->contains(std::string(key)); };
+  return parsed.ok() && parsed->is_object() && std::all_of(keys.begin(), keys.end(), has);
 }
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace ashlar::report {
@@ -72,6 +73,12 @@ Json OrNull(const std::optional<T>& value) {
 }
 
 Json TextOrNull(const std::string& text);
+
+// Printed JSON without blanks and newlines, keys in their order. InvalidArgument where it is none, or nests deeper than
+// any answer does.
+absl::StatusOr<std::string> CompactJson(absl::string_view text);
+// Whether it is an object with all of these keys.
+bool HasJsonKeys(absl::string_view text, std::initializer_list<absl::string_view> keys);
 
 }  // namespace ashlar::report
 

@@ -6,6 +6,7 @@
     ashlar_gpu.dry_run(["python", "train.py"], device="T4") # without a GPU: does it fit
     with ashlar_gpu.record() as run: ...                    # the history of a block
     ashlar_gpu.estimate("config.json", batch=8)             # before there is a program
+    ashlar_gpu.report("snapshot.pickle")                    # a page to look at
     ashlar_gpu.sweep(["rank0.pickle", "rank1.pickle"])      # the one setting that serves best
 
 In a notebook: %load_ext ashlar_gpu, then %%ashlar. In pytest: the marks fits, max_reserved and oom_at. The allocator
@@ -20,14 +21,15 @@ from ashlar_gpu._estimate import estimate
 from ashlar_gpu._explain import explain
 from ashlar_gpu._on_oom import on_oom
 from ashlar_gpu._record import Recording, record
+from ashlar_gpu._report import Page, report
 from ashlar_gpu._sweep import sweep
 from ashlar_gpu.results.dry_run import DryRun
 from ashlar_gpu.results.estimate import Estimate
 from ashlar_gpu.results.explanation import Explanation
 from ashlar_gpu.results.sweep import Sweep
 
-__all__ = ["DryRun", "Error", "Estimate", "Explanation", "Recording", "Sweep", "dry_run", "estimate", "explain",
-           "on_oom", "record", "sweep"]
+__all__ = ["DryRun", "Error", "Estimate", "Explanation", "Page", "Recording", "Sweep", "dry_run", "estimate", "explain",
+           "on_oom", "record", "report", "sweep"]
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -63,12 +63,14 @@ TEST(PageColumnsTest, AColumnOfAnyWholeNumbersComesBack) {
                                                           {0, 65536, 1},
                                                           {-128, 127}};
   for (const std::vector<std::int64_t>& values : columns) {
-    report::BlobWriter blob(0);
+    report::BlobWriter blob;
+    blob.Add("first", {1, 2, 3});
+    blob.Add("c", values);
     report::Json described = report::Json::Object();
-    described["first"] = blob.Add({1, 2, 3});
-    described["c"] = blob.Add(values);
+    std::vector<std::string> blobs;
+    blob.MoveTo(blobs, described);
     const PageReader page("<script id=\"ashlar-document\">" + report::Json({{"columns", described}}).ToCompactText() +
-                          "</script><script id=\"ashlar-blob-0\">" + blob.Finish() + "</script>");
+                          "</script><script id=\"ashlar-blob-0\">" + blobs.front() + "</script>");
     EXPECT_EQ(page.Column(page.index(), "first"), (std::vector<std::int64_t>{1, 2, 3}));
     EXPECT_EQ(page.Column(page.index(), "c"), values);
   }

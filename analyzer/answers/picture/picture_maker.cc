@@ -120,7 +120,10 @@ void PictureMaker::Finish(Explanation& out) {
   auto picture = std::make_shared<Picture>();
   picture->device = observed_.device();
   AddObserved(out, *picture);
-  for (auto& [row, run] : what_ifs_.runs()) picture->runs.push_back(std::move(run));
+  for (auto& [row, run] : what_ifs_.runs()) {
+    run.name = out.what_if[row].conf;  // as the explanation names it
+    picture->runs.push_back(std::move(run));
+  }
   for (RunPicture& run : picture->runs) run.capacity_bytes = CapacityOf(out);
   if (host_.has_value()) picture->runs.push_back(*std::move(host_));
   PictureStacks stacks(table_);

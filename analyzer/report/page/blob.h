@@ -1,18 +1,20 @@
 // Columns laid one after another into one compressed text, and the JSON that says where each lies.
 //
-//   BlobWriter blob(/*number=*/0);
-//   Json columns = Json::Object();
-//   columns["allocated"] = blob.Add(allocated_bytes);
-//   std::string element = blob.Finish();   // base64 of gzip
+//   BlobWriter blob;
+//   blob.Add("allocated", allocated_bytes);
+//   blob.Add("reserved", reserved_bytes);
+//   blob.MoveTo(blobs, columns);   // columns["allocated"] = {"blob": 0, "offset": 0, ...}
 //
 // Not thread-safe.
 #ifndef ASHLAR_ANALYZER_REPORT_PAGE_BLOB_H_
 #define ASHLAR_ANALYZER_REPORT_PAGE_BLOB_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "analyzer/report/json_values.h"
 
@@ -20,15 +22,13 @@ namespace ashlar::report {
 
 class BlobWriter {
  public:
-  explicit BlobWriter(std::size_t number) : number_(number) {}
-
-  // Where the column lies and how it is packed.
-  Json Add(absl::Span<const std::int64_t> values);
-  // Leaves it empty.
-  std::string Finish();
+  void Add(absl::string_view name, absl::Span<const std::int64_t> values);
+  // Appends the blob, base64 of gzip, where `blobs` has none that is equal (what-ifs often decide alike), and the
+  // columns as members of an object. Leaves it empty.
+  void MoveTo(std::vector<std::string>& blobs, Json& columns);
 
  private:
-  std::size_t number_;
+  std::vector<std::pair<std::string, Json>> columns_;
   std::string bytes_;
 };
 

@@ -60,7 +60,16 @@ std::string HtmlEscaped(const std::string& text) {
 }
 
 // JSON within an element of HTML: no "<" that could end it.
-std::string ForScript(const Json& json) { return absl::StrReplaceAll(json.ToCompactText(), {{"<", "\\u003c"}}); }
+std::string ForScript(const std::string& json) { return absl::StrReplaceAll(json, {{"<", "\\u003c"}}); }
+
+// Puts the printed JSON of another command at the end of an object.
+absl::Status AddPrinted(absl::string_view key, const std::string& printed, std::string& object) {
+  const absl::StatusOr<std::string> value = printed.empty() ? std::string("null") : CompactJson(printed);
+  if (!value.ok()) return absl::InvalidArgumentError(absl::StrCat(key, ": ", value.status().message()));
+  object.pop_back();
+  absl::StrAppend(&object, ",\"", key, "\":", *value, "}");
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -109,13 +118,15 @@ absl::StatusOr<std::string> PageWriter::Finish(const PageFacts& facts) && {
   for (Json& input : inputs_) index["inputs"].Append(std::move(input));
   index["runs"] = Json::Array();
   for (Json& run : runs_) index["runs"].Append(std::move(run));
-  index["diff"] = facts.diff;
-  index["estimate"] = facts.estimate;
-  index["dry_run"] = facts.dry_run;
-  index["fleet"] = facts.fleet;
+  std::string text = index.ToCompactText();
+  absl::Status status = AddPrinted("diff", facts.diff, text);
+  status.Update(AddPrinted("estimate", facts.estimate, text));
+  status.Update(AddPrinted("dry_run", facts.dry_run, text));
+  status.Update(AddPrinted("fleet", facts.fleet, text));
+  if (!status.ok()) return status;
   std::string out =
       absl::StrCat(around_title.first, HtmlEscaped(facts.title), around_title.second.substr(0, at),
-                   "<script type=\"application/json\" id=\"ashlar-document\">", ForScript(index), "</script>\n");
+                   "<script type=\"application/json\" id=\"ashlar-document\">", ForScript(text), "</script>\n");
   for (std::size_t i = 0; i < blobs_.size(); ++i) {
     absl::StrAppend(&out, "<script type=\"application/octet-stream\" id=\"ashlar-blob-", i, "\">", blobs_[i],
                     "</script>\n");

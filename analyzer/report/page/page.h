@@ -32,14 +32,14 @@ struct PageInput {
 };
 
 struct PageFacts {
-  std::string title;
-  std::string made_by;  // "ashlar 0.1.0"
-  std::string command;  // the command line that made the page
-  // Answers of other commands, as their own JSON; null: none.
-  Json diff = nullptr;
-  Json estimate = nullptr;
-  Json dry_run = nullptr;
-  Json fleet = nullptr;
+  std::string title = {};
+  std::string made_by = {};  // "ashlar 0.1.0"
+  std::string command = {};  // the command line that made the page
+  // Answers of other commands, as the JSON that they print; empty: none.
+  std::string diff = {};
+  std::string estimate = {};
+  std::string dry_run = {};
+  std::string fleet = {};
 };
 
 class PageWriter {
@@ -49,7 +49,7 @@ class PageWriter {
 
   void AddInput(const PageInput& input, const answers::Explanation& explanation);
 
-  // Internal where the template lacks a place.
+  // InvalidArgument where an answer of another command is no JSON; Internal where the template lacks a place.
   absl::StatusOr<std::string> Finish(const PageFacts& facts) &&;
 
  private:

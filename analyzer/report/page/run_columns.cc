@@ -53,30 +53,30 @@ NumberColumn CoarserBy(const NumberColumn& values, Pick pick) {
   return out;
 }
 
-void AddSum(const std::string& name, const NumberColumn& values, BlobWriter& blob, Json& columns) {
-  columns[name] = blob.Add(values);
+void AddSum(const std::string& name, const NumberColumn& values, BlobWriter& blob) {
+  blob.Add(name, values);
   NumberColumn least = values;
   NumberColumn most = values;
   for (std::size_t width = kCoarser; least.size() > kShortEnough; width *= kCoarser) {
     least = CoarserBy(least, [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
     most = CoarserBy(most, [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
-    columns[absl::StrCat(name, ".min.", width)] = blob.Add(least);
-    columns[absl::StrCat(name, ".max.", width)] = blob.Add(most);
+    blob.Add(absl::StrCat(name, ".min.", width), least);
+    blob.Add(absl::StrCat(name, ".max.", width), most);
   }
 }
 
-void AddMoments(const MomentColumns& moments, BlobWriter& blob, Json& columns) {
-  columns["event"] = blob.Add(moments.events);
-  columns["x"] = blob.Add(moments.places);
-  if (!moments.times_us.empty()) columns["time_us"] = blob.Add(moments.times_us);
+void AddMoments(const MomentColumns& moments, BlobWriter& blob) {
+  blob.Add("event", moments.events);
+  blob.Add("x", moments.places);
+  if (!moments.times_us.empty()) blob.Add("time_us", moments.times_us);
   const bool knows_requests = std::any_of(moments.requested_bytes.begin(), moments.requested_bytes.end(),
                                           [](std::int64_t bytes) { return bytes != answers::kUnknownBytes; });
-  if (knows_requests) AddSum("requested", moments.requested_bytes, blob, columns);
-  AddSum("allocated", moments.allocated_bytes, blob, columns);
-  AddSum("active", moments.active_bytes, blob, columns);
-  AddSum("reserved", moments.reserved_bytes, blob, columns);
-  AddSum("stranded", moments.stranded_bytes, blob, columns);
-  AddSum("private_free", moments.private_free_bytes, blob, columns);
+  if (knows_requests) AddSum("requested", moments.requested_bytes, blob);
+  AddSum("allocated", moments.allocated_bytes, blob);
+  AddSum("active", moments.active_bytes, blob);
+  AddSum("reserved", moments.reserved_bytes, blob);
+  AddSum("stranded", moments.stranded_bytes, blob);
+  AddSum("private_free", moments.private_free_bytes, blob);
 }
 
 std::int64_t SpanFlags(const BlockPicture& block) {
@@ -89,15 +89,15 @@ std::int64_t SpanFlags(const SegmentPicture& segment) {
 }
 
 template <typename Items, typename ValueOf>
-Json ItemColumn(const Items& items, ValueOf value_of, BlobWriter& blob) {
+void AddItems(absl::string_view name, const Items& items, ValueOf value_of, BlobWriter& blob) {
   NumberColumn values;
   values.reserve(items.size());
   for (const auto& item : items) values.push_back(static_cast<std::int64_t>(value_of(item)));
-  return blob.Add(values);
+  blob.Add(name, values);
 }
 
-void AddBlocks(const std::vector<BlockPicture>& blocks, BlobWriter& blob, Json& columns) {
-  const auto add = [&](const char* name, auto value_of) { columns[name] = ItemColumn(blocks, value_of, blob); };
+void AddBlocks(const std::vector<BlockPicture>& blocks, BlobWriter& blob) {
+  const auto add = [&](const char* name, auto value_of) { AddItems(name, blocks, value_of, blob); };
   const auto has = [&](auto holds) { return std::any_of(blocks.begin(), blocks.end(), holds); };
   add("block.address", [](const BlockPicture& block) { return block.address; });
   add("block.size", [](const BlockPicture& block) { return block.size_bytes; });
@@ -117,34 +117,34 @@ void AddBlocks(const std::vector<BlockPicture>& blocks, BlobWriter& blob, Json& 
   add("block.alloc_event", [](const BlockPicture& block) { return block.alloc_event; });
 }
 
-void AddSegments(const std::vector<SegmentPicture>& segments, BlobWriter& blob, Json& columns) {
-  const auto add = [&](const char* name, auto value_of) { columns[name] = ItemColumn(segments, value_of, blob); };
+void AddSegments(const std::vector<SegmentPicture>& segments, BlobWriter& blob) {
+  const auto add = [&](const char* name, auto value_of) { AddItems(name, segments, value_of, blob); };
   NumberColumn starts = {0};
   std::vector<answers::ExtentPicture> extents;
   for (const SegmentPicture& segment : segments) {
     extents.insert(extents.end(), segment.extents.begin(), segment.extents.end());
     starts.push_back(static_cast<std::int64_t>(extents.size()));
   }
-  columns["segment.extent"] = blob.Add(starts);
+  blob.Add("segment.extent", starts);
   add("segment.end", [](const SegmentPicture& segment) { return segment.end; });
   add("segment.stream", [](const SegmentPicture& segment) { return segment.stream; });
   add("segment.pool", [](const SegmentPicture& segment) { return segment.pool; });
   add("segment.flags", [](const SegmentPicture& segment) { return SpanFlags(segment); });
   add("segment.stack", [](const SegmentPicture& segment) { return segment.stack; });
-  columns["extent.moment"] = ItemColumn(extents, [](const auto& extent) { return extent.moment; }, blob);
-  columns["extent.address"] = ItemColumn(extents, [](const auto& extent) { return extent.address; }, blob);
-  columns["extent.size"] = ItemColumn(extents, [](const auto& extent) { return extent.size_bytes; }, blob);
+  AddItems("extent.moment", extents, [](const auto& extent) { return extent.moment; }, blob);
+  AddItems("extent.address", extents, [](const auto& extent) { return extent.address; }, blob);
+  AddItems("extent.size", extents, [](const auto& extent) { return extent.size_bytes; }, blob);
 }
 
 Json ColumnsJson(const RunPicture& run, std::vector<std::string>& blobs) {
   Json columns = Json::Object();
-  BlobWriter sums(blobs.size());
-  AddMoments(run.moments, sums, columns);
-  blobs.push_back(sums.Finish());
-  BlobWriter spans(blobs.size());
-  AddBlocks(run.blocks, spans, columns);
-  AddSegments(run.segments, spans, columns);
-  blobs.push_back(spans.Finish());
+  BlobWriter sums;
+  AddMoments(run.moments, sums);
+  sums.MoveTo(blobs, columns);
+  BlobWriter spans;
+  AddBlocks(run.blocks, spans);
+  AddSegments(run.segments, spans);
+  spans.MoveTo(blobs, columns);
   return columns;
 }
 

@@ -11,7 +11,7 @@
 
 namespace ashlar::report {
 
-// The sums over time go to the blob of number blobs.size(), blocks and segments to the next; both are appended.
+// The sums over time go to one blob, blocks and segments to another; those that are new are appended.
 Json RunJson(const answers::RunPicture& run, std::size_t input, std::vector<std::string>& blobs);
 
 }  // namespace ashlar::report

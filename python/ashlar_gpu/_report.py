@@ -1,0 +1,74 @@
+"""report: a page to look at, in a notebook or as a file.
+
+    ashlar_gpu.report("snapshot.pickle")                        # the last line of a cell: the page, there
+    ashlar_gpu.report("snapshot.pickle").save("page.html")
+
+The page is the one of `ashlar report`. A notebook shows it in a frame of its own, which can neither read nor change the
+notebook. Where no HTML is shown, it is its address in words.
+"""
+
+import dataclasses
+import html as html_text
+import os
+import subprocess
+import tempfile
+from typing import Any, List, Optional
+
+from ashlar_gpu import _program
+from ashlar_gpu._errors import Error
+from ashlar_gpu._explain import Size
+from ashlar_gpu._sources import Path, Source, files_of
+
+HEIGHT = 900  # pixels of the frame in a notebook
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Page:
+    html: str  # the whole file
+
+    def save(self, file: Path) -> None:
+        with open(file, "w", encoding="utf-8", newline="") as out:
+            out.write(self.html)
+
+    def __repr__(self) -> str:
+        return f"<Page: {len(self.html)} characters of HTML; save(\"page.html\") writes it>"
+
+    def _repr_html_(self) -> str:
+        return (f'<iframe sandbox="allow-scripts" title="ashlar report" style="width:100%;height:{HEIGHT}px;border:0" '
+                f'srcdoc="{html_text.escape(self.html, quote=True)}"></iframe>')
+
+
+def report(source: Source, *, capacity: Optional[Size] = None, conf: Optional[str] = None,
+           compat: Optional[str] = None, device: Optional[int] = None, device_used: Optional[Size] = None,
+           memory_fraction: Optional[float] = None, timeout: Optional[float] = None) -> Page:
+    """What explain says as a page: memory over time, the segments at any moment, what-ifs, causes.
+
+    `source` is what explain takes; several paths stand side by side. The keywords are the flags of `ashlar report`
+    (docs/guide/report.md). Raises Error.
+
+        ashlar_gpu.report(["rank0.pickle", "rank1.pickle"]).save("page.html")
+    """
+    given = _program.flags(capacity=capacity, conf=conf, compat=compat, device=device, device_used=device_used,
+                           memory_fraction=memory_fraction)
+    with files_of(source) as files:
+        try:
+            return Page(_page(given, files.names, timeout))
+        except Error as error:
+            raise Error(files.named(str(error))) from None
+
+
+def _page(given: List[str], names: List[str], timeout: Optional[float]) -> str:
+    with tempfile.TemporaryDirectory(prefix="ashlar-") as folder:
+        page = os.path.join(folder, "page.html")
+        command: List[Any] = [_program.path(), "report", *given, "-o", page, "--", *names]
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  timeout=timeout, check=False, env=_program.environment())
+        except subprocess.TimeoutExpired:
+            raise Error(f"ashlar report was not done after {timeout} s: give a longer timeout") from None
+        except OSError as error:
+            raise Error(f"the program {command[0]} could not be started: {error}") from None
+        if done.returncode != 0:
+            raise Error(_program.said(done.stderr.decode("utf-8", "replace")))
+        with open(page, encoding="utf-8") as text:
+            return text.read()

@@ -1,0 +1,140 @@
+// `ashlar report` and its like, as a user calls them. What a page holds is tested in tests/report/page_test.cc.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/program_run.h"
+
+namespace ashlar {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+constexpr char kTrace[] = "a 1 1048577 0\na 2 30000000 0\nf 1\na 3 1048577 0\na 4 512 7\n";
+
+// The document of a page that the program wrote.
+json DocumentOf(const std::string& html) {
+  const std::string begin = "id=\"ashlar-document\">";
+  const std::size_t from = html.find(begin) + begin.size();
+  return json::parse(html.substr(from, html.find("</script>", from) - from), nullptr, false);
+}
+
+class ReportTest : public CliTest {
+ protected:
+  json Page(const std::string& arguments) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 0) << result.error;
+    return DocumentOf(FileBytes(folder_ + "out.html"));
+  }
+  std::string Out() const { return folder_ + "out.html"; }
+};
+
+TEST_F(ReportTest, APageHoldsTheJsonOfExplain) {
+  const std::string trace = Write("trace.txt", kTrace);
+  const json page = Page("report " + trace + " --capacity 1GiB -o " + Out());
+  EXPECT_EQ(page["inputs"][0]["explanation"], json::parse(Run("explain --json --capacity 1GiB " + trace).out));
+  EXPECT_EQ(page["inputs"][0]["explanation_text"], Run("explain --capacity 1GiB " + trace).out);
+  EXPECT_EQ(page["title"], "trace.txt");
+  EXPECT_EQ(page["runs"].size(), 1 + page["inputs"][0]["explanation"]["what_if"].size());
+  EXPECT_EQ(Run("report " + trace + " --capacity 1GiB -o -").out.find(folder_), std::string::npos) << "a folder's name";
+}
+
+TEST_F(ReportTest, ThePageIsTheProgramOfThePageWithADocument) {
+  const std::string html = Run("report " + Write("trace.txt", kTrace) + " -o -").out;
+  EXPECT_THAT(html, StartsWith(FileBytes(ASHLAR_SOURCE_DIR "/analyzer/page/dist/page.html").substr(0, 100)));
+  EXPECT_EQ(html.find("<!--ashlar:"), std::string::npos);
+  EXPECT_THAT(html, HasSubstr("<title>trace.txt"));
+}
+
+TEST_F(ReportTest, TwoTracesAreCompared) {
+  const std::string a = Write("rank0.txt", "a 1 1048577 0\n");
+  const std::string b = Write("job-rank_12.txt", kTrace);
+  const json page = Page("report " + a + " " + b + " -o " + Out());
+  ASSERT_EQ(page["inputs"].size(), 2U);
+  EXPECT_EQ(page["inputs"][0]["rank"], 0);
+  EXPECT_EQ(page["inputs"][1]["rank"], 12);
+  json diff = json::parse(Run("diff --json " + a + " " + b).out);
+  EXPECT_EQ(page["diff"], diff);
+  EXPECT_TRUE(Page("report " + a + " " + b + " " + a + " -o " + Out())["diff"].is_null());
+}
+
+TEST_F(ReportTest, AMessageHasNoRuns) {
+  const json page = Page("report " ASHLAR_SOURCE_DIR "/docs/examples/oom_message.txt -o " + Out());
+  EXPECT_THAT(page["runs"], IsEmpty());
+  EXPECT_EQ(page["inputs"][0]["explanation"]["verdict"].is_string(), true);
+}
+
+TEST_F(ReportTest, ALogAndItsSnapshotAreOne) {
+  const std::string example = ASHLAR_SOURCE_DIR "/docs/examples/";
+  const json page = Page("report " + example + "oom_message.txt " + example + "training_oom.pickle -o " + Out());
+  EXPECT_EQ(
+      page["inputs"].size(),
+      json::parse(Run("explain --json " + example + "oom_message.txt " + example + "training_oom.pickle").out).size());
+}
+
+TEST_F(ReportTest, AFleetsAnswerIsShown) {
+  const json page =
+      Page("report " + Write("fleet.json", R"({"heat": {"a": "</script>"}, "ranks": []})") + " -o " + Out());
+  EXPECT_EQ(page["fleet"]["heat"]["a"], "</script>");
+  EXPECT_THAT(page["inputs"], IsEmpty());
+  ExpectError(Run("report " + Write("other.json", R"({"heat": 1})") + " -o " + Out()), 3, {"other.json", "JSON"});
+  const std::string deep = R"({"ranks": [], "heat": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  ExpectError(Run("report " + Write("deep.json", deep) + " -o " + Out()), 3, {"deep.json"});
+}
+
+TEST_F(ReportTest, WhatIsWrongIsOneLineAndLeavesTheOldPage) {
+  const std::string trace = Write("trace.txt", kTrace);
+  ExpectError(Run("report " + trace), 2, {"--output"});
+  ExpectError(Run("report " + folder_ + "none -o " + Out()), 3, {"none"});
+  ExpectError(Run("report " + trace + " -o " + folder_ + "no/such/out.html"), 3, {"no/such/out.html"});
+  ExpectError(Run("report " + trace + " --device 1 -o " + Out()), 2, {"--device"});
+  EXPECT_FALSE(std::filesystem::exists(Out()));
+  Write("out.html", "old");
+  Run("report " + folder_ + "none -o " + Out());
+  EXPECT_EQ(FileBytes(Out()), "old");
+}
+
+TEST_F(ReportTest, EstimateWritesItsDryRunAsAPage) {
+  const std::string model = ASHLAR_SOURCE_DIR "/tests/estimate/models/distilbert-base-uncased.json";
+  const std::string arguments = "estimate " + model + " --batch 1 --seq 8 --steps 2 --capacity 16GiB";
+  const json page = Page(arguments + " --report " + Out());
+  EXPECT_EQ(page["estimate"], json::parse(Run(arguments + " --json").out));
+  ASSERT_EQ(page["inputs"].size(), 1U);
+  EXPECT_GT(page["runs"][0]["moment_count"], 100);
+  EXPECT_EQ(Page("estimate --parameters 7000 --report " + Out())["inputs"].size(), 0U);
+  ExpectError(Run(arguments + " --report " + folder_ + "no/such", "> /dev/null"), 3, {"--report", "no/such"});
+}
+
+TEST_F(ReportTest, ExplainOpensThePageOrSaysWhereItLies) {
+  const std::string trace = Write("trace.txt", kTrace);
+  const std::string opener = Write("opener", "#!/bin/sh\ncp \"$1\" '" + folder_ + "seen.html'\nsleep 3\n");
+  std::filesystem::permissions(opener, std::filesystem::perms::owner_all);
+  const auto explain = [&](const std::string& environment) {
+    const std::string command = environment + " '" ASHLAR_PROGRAM "' explain --open " + trace + " > '" + folder_ +
+                                "out' 2> '" + folder_ + "error'";
+    EXPECT_EQ(std::system(("TMPDIR='" + folder_ + "' " + command).c_str()), 0);
+    return FileBytes(folder_ + "error");
+  };
+  EXPECT_THAT(explain("BROWSER= DISPLAY= WAYLAND_DISPLAY="), HasSubstr("open it in a browser: " + folder_));
+  EXPECT_EQ(FileBytes(folder_ + "out"), Run("explain " + trace).out);
+  EXPECT_THAT(explain("BROWSER=/no/such/program"), HasSubstr("open it in a browser: "));
+  EXPECT_THAT(explain("BROWSER='" + opener + "'"), HasSubstr("page opened: "));
+  for (int i = 0; i < 200 && !std::filesystem::exists(folder_ + "seen.html"); ++i) usleep(50'000);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "seen.html"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    if (!entry.is_directory()) continue;
+    EXPECT_EQ(entry.status().permissions(), std::filesystem::perms::owner_all) << entry.path();
+    EXPECT_FALSE(DocumentOf(FileBytes(entry.path().string() + "/report.html")).is_discarded());
+  }
+}
+
+}  // namespace
+}  // namespace ashlar
