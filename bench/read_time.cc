@@ -49,7 +49,7 @@ int Main(int argc, char** argv) {
     std::cerr << "read_time: " << argv[1] << ": " << format.name << " is not a trace\n";
     return 1;
   }
-  const readers::ReadContent content = format.read(*bytes);
+  const readers::ReadContent content = format.read(*bytes, {});
   bytes->Clear();
   if (!content.ok()) {
     std::cerr << "read_time: " << content.status().message() << "\n";

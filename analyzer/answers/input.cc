@@ -29,7 +29,7 @@ absl::StatusOr<Input> LoadInput(absl::string_view bytes, const InputRule& rule) 
     if (absl::Status status = rule.fits(format.kind); !status.ok()) return status;
   }
   if (Takes(rule, format.holds)) {
-    readers::ReadContent content = format.read(bytes);
+    readers::ReadContent content = format.read(bytes, rule.limits);
     if (!content.ok()) return content.status();
     return Input(*std::move(content));
   }

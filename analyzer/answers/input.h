@@ -26,6 +26,7 @@ struct InputRule {
   bool problems = false;  // packing problems as well
   bool messages = false;  // and any text with an out-of-memory message in it
   absl::string_view names = "a PyTorch memory snapshot or a request trace";  // what it takes, in words
+  readers::ReadLimits limits = {};                                           // how much of a long trace is held
   // Asked before the input is read: whether the rest of the command line goes with this format.
   std::function<absl::Status(readers::InputKind)> fits = {};
 };

@@ -31,6 +31,7 @@ struct ReplayFlags {
   std::optional<double> memory_fraction;
   std::optional<int> device;
   std::string window;
+  std::optional<std::uint64_t> max_events;
 };
 
 void AddReplayFlags(Command& app, ReplayFlags& flags);

@@ -1,6 +1,9 @@
 #include "analyzer/cli/load_trace.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -31,7 +34,26 @@ std::uint64_t StoredBytes(const std::string& input) {
   return error ? 0 : static_cast<std::uint64_t>(size);
 }
 
+// That the machine can give, as Linux tells; 0: not known.
+std::uint64_t FreeBytes() {
+  std::ifstream info("/proc/meminfo");
+  std::string key, unit;
+  std::uint64_t kib = 0;
+  while (info >> key >> kib >> unit) {
+    if (key == "MemAvailable:") return kib * kKiB;
+  }
+  return 0;
+}
+
 }  // namespace
+
+readers::ReadLimits LimitsOf(const ReplayFlags& flags) {
+  constexpr std::uint64_t kBytesAnEvent = 300;  // read, replayed and explained
+  constexpr std::uint64_t kAlwaysHeld = 1'000'000;
+  if (flags.max_events.has_value()) return {.max_events = *flags.max_events};
+  const std::uint64_t free = FreeBytes();
+  return {.max_events = free == 0 ? 0 : std::max(kAlwaysHeld, free / 4 * 3 / kBytesAnEvent)};
+}
 
 absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings) {
   answers::Tell(settings, absl::StrCat("reading ", input));
@@ -56,6 +78,7 @@ absl::Status OfInput(const std::string& input, const absl::Status& status) {
 
 absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
                                        answers::InputRule rule) {
+  rule.limits = LimitsOf(flags);
   rule.fits = [&](readers::InputKind kind) {
     const bool is_problem = kind == readers::InputKind::kPackingCsv && rule.problems;
     return is_problem ? absl::OkStatus() : FlagsFit(kind, flags);
@@ -70,6 +93,7 @@ absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const Rep
   const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
   answers::InputRule rule = answers::ExplainedInputs();
+  rule.limits = LimitsOf(flags);
   rule.fits = [&flags](readers::InputKind kind) {
     return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
   };

@@ -15,6 +15,9 @@
 
 namespace ashlar::cli {
 
+// How much of a long trace is held: what --max-events says, else what fits in the memory that the machine has free.
+readers::ReadLimits LimitsOf(const ReplayFlags& flags);
+
 // The bytes of an input. Errors name it. Has the progress told, and what memory it takes should that not suffice.
 absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings);
 

@@ -5,6 +5,7 @@
 //   line.Show("rank0.pickle: what-ifs 3 of 8");    // "rank0.pickle: what-ifs 3 of 8 (41 s)"
 //   ProgressLine::End();                           // before anything else is printed; Fail and Print do it
 //
+// While a large file is read the line has how much of it, the rate and the time left: "  41 %, 390 MB/s, 3 s left".
 // The seconds are those since the command began: they go on where a stage is a long one. Threads: any may call Show.
 #ifndef ASHLAR_ANALYZER_CLI_PROGRESS_LINE_H_
 #define ASHLAR_ANALYZER_CLI_PROGRESS_LINE_H_

@@ -46,7 +46,8 @@ int RunReplay(const ReplayCommandFlags& flags) {
   absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   absl::StatusOr<answers::Input> input =
-      answers::LoadInput(*bytes, {.fits = [&flags](readers::InputKind kind) { return ReplayFlagsFit(flags, kind); }});
+      answers::LoadInput(*bytes, {.limits = LimitsOf(flags.replay),
+                                  .fits = [&flags](readers::InputKind kind) { return ReplayFlagsFit(flags, kind); }});
   bytes->Clear();
   if (!input.ok()) return FailInput(flags.input, input.status());
   const absl::StatusOr<answers::Input> part = PartOf(flags.input, std::move(input), *settings);

@@ -87,12 +87,24 @@ ReadContent AsContent(absl::StatusOr<T> read) {
   return std::make_unique<const Content>(std::in_place_type<T>, *std::move(read));
 }
 
-ReadContent ContentPickle(absl::string_view bytes) { return AsContent(ReadTorchSnapshot(bytes)); }
-ReadContent ContentRecording(absl::string_view bytes) { return AsContent(trace::Decode(bytes)); }
-ReadContent ContentNativeLog(absl::string_view bytes) { return AsContent(ReadNativeLog(bytes)); }
-ReadContent ContentRequests(absl::string_view bytes) { return AsContent(ParsePlainTrace(bytes)); }
-ReadContent ContentRmmLog(absl::string_view bytes) { return AsContent(ReadRmmLog(bytes)); }
-ReadContent ContentProblem(absl::string_view bytes) { return AsContent(ParseMinimallocCsv(bytes)); }
+ReadContent ContentPickle(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadTorchSnapshot(bytes, limits));
+}
+ReadContent ContentRecording(absl::string_view bytes, const ReadLimits& /*limits*/) {
+  return AsContent(trace::Decode(bytes));
+}
+ReadContent ContentNativeLog(absl::string_view bytes, const ReadLimits& /*limits*/) {
+  return AsContent(ReadNativeLog(bytes));
+}
+ReadContent ContentRequests(absl::string_view bytes, const ReadLimits& /*limits*/) {
+  return AsContent(ParsePlainTrace(bytes));
+}
+ReadContent ContentRmmLog(absl::string_view bytes, const ReadLimits& /*limits*/) {
+  return AsContent(ReadRmmLog(bytes));
+}
+ReadContent ContentProblem(absl::string_view bytes, const ReadLimits& /*limits*/) {
+  return AsContent(ParseMinimallocCsv(bytes));
+}
 
 // A text with a message comes before what begins with '[': "[rank0]: ... out of memory" is a log.
 constexpr Format kFormats[] = {

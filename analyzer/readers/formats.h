@@ -2,7 +2,7 @@
 // (never the file name), and its reader.
 //
 //   const Format& format = FormatOf(bytes);
-//   if (format.read != nullptr) ReadContent content = format.read(bytes);
+//   if (format.read != nullptr) ReadContent content = format.read(bytes, {});
 //
 // To add one: write its reader in a room of its own, and add its kind here and its row in formats.cc. Pure functions,
 // safe from any thread.
@@ -20,6 +20,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/readers/oom/oom_message.h"
 #include "analyzer/readers/plain/minimalloc_csv.h"
+#include "analyzer/readers/read_limits.h"
 
 namespace ashlar::readers {
 
@@ -49,7 +50,8 @@ struct Format {
   absl::string_view name;
   Holds holds;
   bool (*is_it)(absl::string_view bytes);
-  ReadContent (*read)(absl::string_view bytes);  // nullptr where it holds messages, which any text may, or nothing
+  // nullptr where it holds messages, which any text may, or nothing.
+  ReadContent (*read)(absl::string_view bytes, const ReadLimits& limits);
 };
 
 // The first of the table that it is; the last takes anything.

@@ -5,12 +5,21 @@
 #ifndef ASHLAR_ANALYZER_READERS_GIVEN_PAGES_H_
 #define ASHLAR_ANALYZER_READERS_GIVEN_PAGES_H_
 
+#include <cstdint>
+
 #include "absl/strings/string_view.h"
 
 namespace ashlar::readers {
 
 // Threads: any. Whole pages within a mapped input only.
 void GiveBackPages(absl::string_view bytes);
+
+// How far the reading of the mapped input is: all 0 where there is none, or several. Threads: any.
+struct ReadingProgress {
+  std::uint64_t done_bytes = 0;
+  std::uint64_t all_bytes = 0;
+};
+ReadingProgress ProgressOfReading();
 
 }  // namespace ashlar::readers
 

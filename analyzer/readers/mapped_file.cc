@@ -21,6 +21,7 @@ namespace {
 struct Mappings {
   std::mutex mutex;
   std::map<const char*, const char*, std::less<>> ends;
+  std::uint64_t done_bytes = 0;  // of the last
 };
 
 Mappings& TheMappings() {
@@ -41,6 +42,7 @@ MappedFile::MappedFile(const char* begin, std::size_t size) : begin_(begin), siz
   Mappings& mappings = TheMappings();
   const std::lock_guard<std::mutex> lock(mappings.mutex);
   mappings.ends[begin] = begin + size;
+  mappings.done_bytes = 0;
 }
 
 MappedFile::~MappedFile() {
@@ -58,11 +60,20 @@ void GiveBackPages(absl::string_view bytes) {
   const std::lock_guard<std::mutex> lock(mappings.mutex);
   const auto next = mappings.ends.upper_bound(bytes.data());
   if (next == mappings.ends.begin() || std::less_equal<>()(std::prev(next)->second, bytes.data())) return;
+  mappings.done_bytes = static_cast<std::uint64_t>(bytes.data() + bytes.size() - std::prev(next)->first);
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto from = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
   const char* const last = std::min(bytes.data() + bytes.size(), std::prev(next)->second, std::less<>());
   const auto to = reinterpret_cast<std::uintptr_t>(last) / page * page;
   if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+}
+
+ReadingProgress ProgressOfReading() {
+  Mappings& mappings = TheMappings();
+  const std::lock_guard<std::mutex> lock(mappings.mutex);
+  if (mappings.ends.size() != 1) return {};
+  const auto& [begin, end] = *mappings.ends.begin();
+  return {mappings.done_bytes, static_cast<std::uint64_t>(end - begin)};
 }
 
 }  // namespace ashlar::readers

@@ -88,7 +88,7 @@ TEST(NativeLogTest, TheTraceIsTheSameInEveryFormat) {
   EXPECT_EQ(readers::Sniff(log), readers::InputKind::kNativeLog);
   const std::string from_log = Explained(Read(log));
   for (const std::string& bytes : {trace::Encode(Read(log)), readers::WriteTorchSnapshot(Read(log)), log}) {
-    const readers::ReadContent again = readers::FormatOf(bytes).read(bytes);
+    const readers::ReadContent again = readers::FormatOf(bytes).read(bytes, {});
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(Explained(std::get<trace::Snapshot>(**again)), from_log);
   }

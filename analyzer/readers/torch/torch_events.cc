@@ -176,7 +176,7 @@ absl::Status ReadDeviceTraces(const Value& traces, TorchContext* context) {
   std::vector<trace::EventList>& out = context->snapshot.device_traces;
   while (const Value* trace = items.Next()) {
     if (context->stream != nullptr && trace->kind() == Kind::kList && context->document.IsStreamedList(*trace)) {
-      out.push_back(context->stream->TakeNext(*trace));
+      out.push_back(context->stream->TakeNext(*trace, out.size()));
       continue;
     }
     absl::Status status = ReadTrace(*trace, context, &out.emplace_back().Mutable());

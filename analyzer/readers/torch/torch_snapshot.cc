@@ -142,10 +142,10 @@ absl::StatusOr<trace::Snapshot> ReadRest(TorchContext* context) {
 
 }  // namespace
 
-absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle) {
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle, const ReadLimits& limits) {
   pickle::Document document;
   TorchContext context(document);
-  TraceStream stream(&context, pickle.size());
+  TraceStream stream(&context, pickle.size(), limits);
   absl::Status status = pickle::ReadStreamed(pickle, {}, FieldName(Field::kDeviceTraces), stream, document);
   if (!status.ok()) return status;
   stream.Finish();
@@ -161,8 +161,8 @@ absl::StatusOr<trace::Snapshot> ReadTorchSnapshotWhole(absl::string_view pickle)
   return ReadRest(&context);
 }
 
-absl::StatusOr<trace::Snapshot> ReadTorchSnapshot(absl::string_view pickle) {
-  absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(pickle);
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshot(absl::string_view pickle, const ReadLimits& limits) {
+  absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(pickle, limits);
   return absl::IsAborted(streamed.status()) ? ReadTorchSnapshotWhole(pickle) : streamed;
 }
 

@@ -17,15 +17,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/readers/read_limits.h"
 
 namespace ashlar::readers {
 
 // Takes little more memory than the snapshot: entries become events as they are read, and `pickle` may be a mapped file
 // of any length (given_pages.h).
-absl::StatusOr<trace::Snapshot> ReadTorchSnapshot(absl::string_view pickle);
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshot(absl::string_view pickle, const ReadLimits& limits = {});
 
 // The first of the two ways: Aborted where the file must be read whole.
-absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle);
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle, const ReadLimits& limits = {});
 
 // The same snapshot or error, by a document of the whole file, of several times its size. What ReadTorchSnapshot does
 // with files that are written as no pickler writes them.

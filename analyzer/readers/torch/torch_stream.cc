@@ -1,7 +1,11 @@
 #include "analyzer/readers/torch/torch_stream.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
 
 namespace ashlar::readers {
 
@@ -10,14 +14,59 @@ bool TraceStream::Take(std::uint64_t list, const pickle::Value* begin, const pic
   if (list >= lists_.size()) return false;
   List& to = lists_[list];
   const auto count = static_cast<std::size_t>(end - begin);
-  if (to.events.size() + count > to.events.capacity()) MakeRoom(to, count, end[-1].offset());
+  const bool is_full = limits_.max_events > 0 && to.events.capacity() >= limits_.max_events;
+  if (!is_full && to.events.size() + count > to.events.capacity()) MakeRoom(to, count, end[-1].offset());
   for (const pickle::Value* entry = begin; entry != end; ++entry) {
-    if (!ReadEntry(*entry, &context_, &to.events.emplace_back()).ok()) return false;
+    trace::Event event;
+    if (!ReadEntry(*entry, &context_, &event).ok()) return false;
+    Keep(to, event);
   }
   return true;
 }
 
-// Room for as many as the rest of the file holds if it goes on so: memory that is not written to is not taken.
+void TraceStream::Keep(List& list, const trace::Event& event) const {
+  if (limits_.max_events > 0) list.sums.Add(event);
+  if (limits_.max_events == 0 || list.events.size() < limits_.max_events) return list.events.push_back(event);
+  list.events[list.oldest] = event;
+  list.oldest = list.oldest + 1 == list.events.size() ? 0 : list.oldest + 1;
+}
+
+void TraceStream::NoteWindow(const List& list, std::size_t device) {
+  const std::uint64_t before = list.sums.events() - std::min<std::uint64_t>(list.sums.events(), list.events.size());
+  if (before == 0) return;
+  std::uint64_t requested = 0, reserved = 0;
+  for (const trace::SnapshotSegment& segment : context_.snapshot.segments) {
+    if (static_cast<std::size_t>(segment.device) != device) continue;
+    reserved += segment.size_bytes;
+    for (const trace::SnapshotBlock& block : segment.blocks) {
+      if (block.state == trace::BlockState::kLive) requested += block.requested_bytes.value_or(block.size_bytes);
+    }
+  }
+  const TraceSums::Peak most_requested = list.sums.RequestedPeak(requested);
+  const TraceSums::Peak most_reserved = list.sums.ReservedPeak(reserved);
+  context_.snapshot.windows.resize(std::max(context_.snapshot.windows.size(), device + 1));
+  context_.snapshot.windows[device] = {.events_before = before,
+                                       .events_after = 0,
+                                       .failures = list.sums.failures(),
+                                       .allocated_peak_bytes = most_requested.bytes,
+                                       .reserved_peak_bytes = most_reserved.bytes};
+  const std::string failed =
+      list.sums.failures() == 0
+          ? "no request failed"
+          : absl::StrCat(list.sums.failures(), list.sums.failures() == 1 ? " request" : " requests",
+                         " failed, the last at entry ", list.sums.last_failure());
+  context_.notes.Add(
+      "window",
+      absl::StrCat("older events of device ", device, " were summed and are not held (--max-events ",
+                   limits_.max_events, "): over all ", list.sums.events(), " entries requested memory was highest, ",
+                   FormatBytes(most_requested.bytes), ", after entry ", most_requested.event, ", reserved memory, ",
+                   FormatBytes(most_reserved.bytes), ", after entry ", most_reserved.event, "; ", failed,
+                   "; what is shown begins at entry ", before),
+      before);
+}
+
+// Room for half more than the rest of the file holds if it goes on so: what is not written to takes no memory, and
+// moving them would take twice as much.
 void TraceStream::MakeRoom(List& list, std::size_t count, std::uint64_t byte) const {
   constexpr std::size_t kFirstEvents = 16 * 1024;
   const std::size_t needed = list.events.size() + count;
@@ -25,8 +74,9 @@ void TraceStream::MakeRoom(List& list, std::size_t count, std::uint64_t byte) co
   if (needed >= kFirstEvents && byte > list.first_byte) {
     const double each = static_cast<double>(byte - list.first_byte) / static_cast<double>(needed);
     const double rest = static_cast<double>(file_bytes_ - std::min(file_bytes_, byte)) / each;
-    room = std::max(needed + needed / 4, static_cast<std::size_t>(1.05 * (static_cast<double>(needed) + rest)));
+    room = std::max(needed + needed / 4, static_cast<std::size_t>(1.5 * (static_cast<double>(needed) + rest)));
   }
+  if (limits_.max_events > 0) room = std::min<std::size_t>(room, limits_.max_events);
   list.events.reserve(room);
 }
 
@@ -54,12 +104,15 @@ void TraceStream::Finish() {
   context_.stacks.BeginAgain(std::exchange(context_.snapshot.stacks, {}));
 }
 
-trace::EventList TraceStream::TakeNext(const pickle::Value& list) {
+trace::EventList TraceStream::TakeNext(const pickle::Value& list, std::size_t device) {
   if (next_ == lists_.size() || lists_[next_].container != list.payload()) {
     is_out_of_order_ = true;
     return {};
   }
+  NoteWindow(lists_[next_], device);
+  const auto oldest = static_cast<std::ptrdiff_t>(lists_[next_].oldest);
   std::vector<trace::Event> events = std::move(lists_[next_++].events);
+  std::rotate(events.begin(), events.begin() + oldest, events.end());
   for (trace::Event& event : events) {
     if (event.stack != trace::kNoStack) event.stack = context_.stacks.Renumbered(event.stack);
   }

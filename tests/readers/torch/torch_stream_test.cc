@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -250,6 +251,48 @@ TEST(TorchStreamTest, WildPicklesAreTheSame) {
   EXPECT_GT(streamed_count, 350) << "tame files are streamed";
   EXPECT_GT(aborted_count, 20) << "some refer back";
   EXPECT_GT(error_count, 5) << "some are wrong";
+}
+
+// The peak of what is requested, found from the end backwards.
+std::uint64_t SlowPeak(const trace::EventList& events, trace::Action up, trace::Action down) {
+  std::uint64_t now = 0, most = 0;
+  for (auto it = events.rbegin(); it != events.rend(); ++it) {
+    most = std::max(most, now);
+    if (it->action == up) now -= it->size_bytes;
+    if (it->action == down) now += it->size_bytes;
+  }
+  return std::max(most, now);
+}
+
+TEST(TorchStreamTest, OfALongTraceTheLastEventsAreHeldAndTheOthersSummed) {
+  int cut_count = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    const std::string bytes = WildPickle(seed).Make();
+    const absl::StatusOr<trace::Snapshot> whole = ReadTorchSnapshotStreamed(bytes);
+    if (!whole.ok()) continue;
+    const std::uint64_t most = 1 + seed % 50;
+    const absl::StatusOr<trace::Snapshot> cut = ReadTorchSnapshot(bytes, {.max_events = most});
+    ASSERT_TRUE(cut.ok()) << cut.status();
+    ASSERT_EQ(cut->device_traces.size(), whole->device_traces.size());
+    for (std::size_t device = 0; device < whole->device_traces.size(); ++device) {
+      const trace::EventList& all = whole->device_traces[device];
+      const trace::EventList& held = cut->device_traces[device];
+      ASSERT_EQ(held.size(), std::min<std::uint64_t>(all.size(), most)) << "seed " << seed;
+      for (std::size_t i = 0; i < held.size(); ++i) {
+        EXPECT_EQ(held[i].file_byte, all[all.size() - held.size() + i].file_byte);
+      }
+      if (held.size() == all.size()) continue;
+      ++cut_count;
+      ASSERT_LT(device, cut->windows.size());
+      const trace::TraceWindow& window = cut->windows[device];
+      EXPECT_EQ(window.events_before, all.size() - held.size());
+      // No segment is in these files: at the end nothing is held.
+      EXPECT_EQ(window.allocated_peak_bytes, SlowPeak(all, trace::Action::kAlloc, trace::Action::kFreeRequested));
+      EXPECT_EQ(window.reserved_peak_bytes, SlowPeak(all, trace::Action::kSegmentAlloc, trace::Action::kSegmentFree));
+    }
+    EXPECT_EQ(cut->windows.empty(), cut->notes.size() == whole->notes.size());
+  }
+  EXPECT_GT(cut_count, 100);
 }
 
 // Every cut of a file, and every changed byte, is the same error or snapshot.

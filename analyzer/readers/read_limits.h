@@ -1,0 +1,17 @@
+// What a reader holds of an input that is longer than memory is.
+#ifndef ASHLAR_ANALYZER_READERS_READ_LIMITS_H_
+#define ASHLAR_ANALYZER_READERS_READ_LIMITS_H_
+
+#include <cstdint>
+
+namespace ashlar::readers {
+
+struct ReadLimits {
+  // Of each device of a PyTorch snapshot the last events, as many as this; those before are summed
+  // (trace::TraceWindow; its allocated peak is by what was requested). 0: all. Other formats are held whole.
+  std::uint64_t max_events = 0;
+};
+
+}  // namespace ashlar::readers
+
+#endif  // ASHLAR_ANALYZER_READERS_READ_LIMITS_H_
