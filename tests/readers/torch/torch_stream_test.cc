@@ -255,13 +255,13 @@ TEST(TorchStreamTest, WildPicklesAreTheSame) {
 
 // The peak of what is requested, found from the end backwards.
 std::uint64_t SlowPeak(const trace::EventList& events, trace::Action up, trace::Action down) {
-  std::uint64_t now = 0, most = 0;
+  std::int64_t now = 0, most = 0;  // below 0 where a file frees less than it allocates
   for (auto it = events.rbegin(); it != events.rend(); ++it) {
+    if (it->action == up) now -= static_cast<std::int64_t>(it->size_bytes);
+    if (it->action == down) now += static_cast<std::int64_t>(it->size_bytes);
     most = std::max(most, now);
-    if (it->action == up) now -= it->size_bytes;
-    if (it->action == down) now += it->size_bytes;
   }
-  return std::max(most, now);
+  return static_cast<std::uint64_t>(most);
 }
 
 TEST(TorchStreamTest, OfALongTraceTheLastEventsAreHeldAndTheOthersSummed) {
