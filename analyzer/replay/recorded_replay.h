@@ -19,10 +19,10 @@ namespace ashlar::replay {
 
 // What the caller fixes; the rest is guessed.
 struct ReplayOverrides {
-  std::optional<policy::Compat> compat;
-  std::optional<policy::FreeOrder> free_order;
-  std::optional<std::string> conf;  // instead of the recorded settings
-  bool keeps_timeline = false;      // of the replay: WarmReplayHints::keeps_timeline
+  std::optional<policy::Compat> compat = {};
+  std::optional<policy::FreeOrder> free_order = {};
+  std::optional<std::string> conf = {};  // instead of the recorded settings
+  bool keeps_timeline = false;           // of the replay: WarmReplayHints::keeps_timeline
 };
 
 struct RecordedReplay {

@@ -8,7 +8,7 @@ namespace ashlar::answers {
 
 struct PictureLimits {
   std::size_t observed_moments = 1'000'001;  // a run of fewer events keeps every moment
-  std::size_t what_if_moments = 400'000;      // of all what-ifs of an input together
+  std::size_t what_if_moments = 400'000;     // of all what-ifs of an input together
 };
 
 }  // namespace ashlar::answers
