@@ -23,6 +23,7 @@
 #include "analyzer/cli/confs_flag.h"
 #include "analyzer/cli/fleet_module.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/terminal.h"
 #include "analyzer/fleet/fleet_run.h"
@@ -30,6 +31,7 @@
 #include "analyzer/readers/input_file.h"
 #include "analyzer/report/fleet_report.h"
 #include "analyzer/report/layout.h"
+#include "analyzer/report/page/page.h"
 
 namespace ashlar::cli {
 namespace {
@@ -42,6 +44,7 @@ struct FleetFlags {
   std::optional<std::string> confs;
   bool json = false;
   std::string json_to;
+  std::string page;
   ReplayFlags replay;
 };
 
@@ -126,7 +129,20 @@ void TakeAsFile() {
   report::SetTextWidth(std::nullopt);
 }
 
+absl::Status WriteFleetPage(const FleetFlags& flags, const answers::FleetAnswer& answer) {
+  if (flags.page.empty()) return absl::OkStatus();
+  report::PageFacts facts;
+  facts.title = absl::StrCat("fleet of ", absl::StrJoin(flags.inputs, " "));
+  facts.command = absl::StrCat("ashlar fleet ", absl::StrJoin(flags.inputs, " "), " --report");
+  facts.fleet = report::ToJson(answer);
+  const absl::StatusOr<std::string> html = PageOf({}, std::move(facts));
+  return html.ok() ? WriteFile(flags.page, *html) : html.status();
+}
+
 int PrintFleet(const FleetFlags& flags, const answers::FleetAnswer& answer) {
+  if (absl::Status status = WriteFleetPage(flags, answer); !status.ok()) {
+    return Fail(kUnreadable, OfFlag("--report", status));
+  }
   const bool is_written = WriteJson(flags.json_to, [&] { return report::ToJson(answer); });
   const bool is_printed =
       Print(flags.json ? report::ToJson(answer) : Colored(report::Fitted(report::ToText(answer), {})));
@@ -179,6 +195,7 @@ void AddFleet(CommandLine& line) {
       .OneOf({"auto", "on", "off"});
   app.Add("--json", flags->json, "print JSON (docs/schemas/fleet.schema.json)");
   AddJsonFile(app, flags->json_to);
+  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the ranks over time").NotEmpty();
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunFleetCommand(*flags); });

@@ -90,6 +90,13 @@ TEST_F(ReportTest, AFleetsAnswerIsShown) {
   ExpectError(Run("report " + Write("deep.json", deep) + " -o " + Out()), 3, {"deep.json"});
 }
 
+TEST_F(ReportTest, AFleetWritesItsPage) {
+  const std::string a = Write("rank0.txt", "a 1 1048577 0\n");
+  const std::string b = Write("rank1.txt", kTrace);
+  const json page = Page("fleet " + a + " " + b + " --report " + Out());
+  EXPECT_EQ(page["fleet"], json::parse(Run("fleet --json " + a + " " + b).out));
+}
+
 TEST_F(ReportTest, WhatIsWrongIsOneLineAndLeavesTheOldPage) {
   const std::string trace = Write("trace.txt", kTrace);
   ExpectError(Run("report " + trace), 2, {"--output"});
