@@ -15,7 +15,7 @@ import sys
 BATCH = 1000
 FRAME_BYTES = 65536
 SEGMENT = 20 << 20
-BLOCK_SIZES = [512, 1024, 2048, 4096, 8192, 65536, 262144, 1 << 20]
+BLOCK_SIZES = [512, 1024, 2048, 4096, 8192, 65536, 262144, 2 << 20]
 
 
 class Pickler:
@@ -172,7 +172,7 @@ def write_segments(pickler, run):
         held = sum(1 for at in range(begin, begin + SEGMENT, size) if at in live) * size
         pickler.put(b"".join([
             dict_begin, text("device"), number(0), text("address"), number(begin), text("total_size"), number(SEGMENT),
-            text("stream"), number(0), text("segment_type"), text("large" if size >= 1 << 20 else "small"),
+            text("stream"), number(0), text("segment_type"), text("large" if size > 1 << 20 else "small"),
             text("allocated_size"), number(held), text("active_size"), number(held), text("requested_size"),
             number(held), text("is_expandable"), b"\x89", text("segment_pool_id"), b"K\x00K\x00\x86\x94"]))
         pickler.memoize()
