@@ -72,15 +72,13 @@ constexpr std::size_t kLeastUnpackedToFile = 4 * kMiB;
 // Smaller ones are read: they do not suffer from a writer that cuts them short.
 constexpr std::uint64_t kLeastMappedBytes = 64 * kMiB;
 
-// Nothing: no such file, or none to be mapped; how to read it will tell.
-std::shared_ptr<const MappedFile> MapIfLarge(const std::string& path) {
-  if (path == "-") return nullptr;
-  const absl::StatusOr<File> file = Open(path);
+// Nothing: no file that is to be mapped. It is opened once, as a pipe's writer is there once.
+std::shared_ptr<const MappedFile> MapIfLarge(std::FILE* file) {
   struct stat info {};
-  if (!file.ok() || fstat(fileno(file->get()), &info) != 0 || !S_ISREG(info.st_mode)) return nullptr;
+  if (file == stdin || fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) return nullptr;
   const auto size = static_cast<std::uint64_t>(info.st_size);
   if (size < kLeastMappedBytes || size > kMostMappedBytes) return nullptr;
-  absl::StatusOr<std::shared_ptr<const MappedFile>> mapped = MappedFile::Map(fileno(file->get()), size);
+  absl::StatusOr<std::shared_ptr<const MappedFile>> mapped = MappedFile::Map(fileno(file), size);
   return mapped.ok() ? *mapped : nullptr;
 }
 
@@ -113,10 +111,10 @@ absl::StatusOr<InputBytes> UnpackMapped(absl::string_view packed, std::uint64_t 
 }
 
 absl::StatusOr<InputBytes> OpenAndUnpack(const std::string& path, std::uint64_t max_bytes) {
-  InputBytes stored(MapIfLarge(path));
+  const absl::StatusOr<File> file = Open(path);
+  if (!file.ok()) return file.status();
+  InputBytes stored(MapIfLarge(file->get()));
   if (stored.view().empty()) {
-    absl::StatusOr<File> file = Open(path);
-    if (!file.ok()) return file.status();
     absl::StatusOr<std::string> bytes = ReadAll(file->get(), max_bytes);
     if (!bytes.ok()) return bytes.status();
     stored = InputBytes(*std::move(bytes));
