@@ -35,7 +35,9 @@ void SetFailures(FleetAnswer& out) {
     if (!summary.has_value() || !summary->failure.has_value()) continue;
     out.failures.push_back({member, AfterBegin(*summary, out.clock, out.heat.begin_us)});
   }
-  out.failures_in_order = std::all_of(out.failures.begin(), out.failures.end(),
+  // Clocks that differ, and times since beginnings that lie apart, tell no order.
+  out.failures_in_order = out.clock == FleetClock::kCommon &&
+                          std::all_of(out.failures.begin(), out.failures.end(),
                                       [](const FleetFailure& failure) { return failure.after_us.has_value(); });
   if (!out.failures_in_order) return;
   std::stable_sort(out.failures.begin(), out.failures.end(),

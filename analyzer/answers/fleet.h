@@ -115,8 +115,8 @@ struct FleetAnswer {
   std::vector<FleetMember> members;
   std::string ranks_assumed;
   FleetClock clock = FleetClock::kEvents;
-  std::vector<FleetFailure> failures;   // the first one first
-  bool failures_in_order = false;       // of time; else of rank
+  std::vector<FleetFailure> failures;   // the first one first, or by rank
+  bool failures_in_order = false;       // of time, by a common clock; else of rank
   std::vector<FleetStage> stages;       // by their lowest rank; empty: the ranks are of one kind
   std::vector<FleetOutlier> outliers;   // the farthest first
   std::vector<FleetCause> causes;       // of the failed first, then by ranks

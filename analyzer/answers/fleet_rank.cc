@@ -225,13 +225,18 @@ std::vector<RankRow> RowsOf(const std::vector<remedies::WhatIfRow>& replayed, co
   return out;
 }
 
-// Replays what the explanation has not replayed: settings that were given.
+// Replays what the explanation has not replayed: settings that were given, of those the ones that the rank's version
+// knows. Where it knows none, the recorded settings alone.
 absl::StatusOr<std::vector<remedies::WhatIfRow>> ReplayConfs(const Input& input, const RankOptions& options,
-                                                             const std::string& carried) {
+                                                             policy::Compat compat, const std::string& carried) {
   absl::StatusOr<WhatIfInput> replayed = SweepInputOf("", input, options.replay);
   if (!replayed.ok()) return replayed.status();
   SweepOptions sweep{.threads = 1};
-  for (const std::string& conf : options.confs) sweep.confs.push_back(remedies::JoinConfs(conf, carried));
+  for (const std::string& conf : options.confs) {
+    const std::string whole = remedies::JoinConfs(conf, carried);
+    if (policy::ParseConf(whole, compat, policy::Keys::kAshlar).ok()) sweep.confs.push_back(whole);
+  }
+  if (sweep.confs.empty()) sweep.confs.push_back(carried);  // none at all would be a search
   const absl::StatusOr<remedies::SweepResult> result = remedies::RunSweep({&*replayed, 1}, sweep);
   if (!result.ok()) return result.status();
   std::vector<remedies::WhatIfRow> out;
@@ -245,7 +250,7 @@ absl::Status SetRows(const Input& input, const TracedRun& run, const Explanation
   out.compat = std::string(policy::CompatName(run.options.compat));
   out.carried = remedies::CarriedConf(run.options.conf);
   absl::StatusOr<std::vector<remedies::WhatIfRow>> replayed = explanation.what_if;
-  if (!options.confs.empty()) replayed = ReplayConfs(input, options, out.carried);
+  if (!options.confs.empty()) replayed = ReplayConfs(input, options, run.options.compat, out.carried);
   if (!replayed.ok()) return replayed.status();
   out.rows =
       RowsOf(*replayed, options.confs.empty() ? remedies::StandardConfs() : options.confs, run.options, out.carried);

@@ -11,7 +11,8 @@ namespace ashlar::answers {
 namespace {
 
 constexpr double kStageGap = 0.05;            // between neighbours in the order of their peaks, of the greater
-constexpr std::size_t kLeastStageShare = 32;  // a stage has at least this part of the ranks, and two
+constexpr std::size_t kLeastStageShare = 20;  // a stage has at least this part of the ranks
+constexpr std::size_t kLeastStageRanks = 3;   // and these, that did not fail: two odd ones are no stage
 constexpr std::size_t kLeastCompared = 4;     // ranks, for one of them to be an outlier
 constexpr double kOutlierSpreads = 5;         // from the median
 constexpr double kOutlierShare = 0.05;        // of the median peak of reserved memory, at least
@@ -142,10 +143,15 @@ std::uint64_t MedianOf(std::vector<std::uint64_t> values) {
 }
 
 std::vector<FleetStage> FindStages(const std::vector<FleetMember>& members) {
-  const std::size_t least = std::max<std::size_t>(2, members.size() / kLeastStageShare);
+  const auto has_failed = [&members](Member member) { return members[member].summary->failure.has_value(); };
+  const Members all = WithFigure(members, &RankSummary::peak_allocated_bytes);
+  const auto failed = static_cast<std::size_t>(std::count_if(all.begin(), all.end(), has_failed));
+  const bool is_usual = failed > all.size() / 2;  // to fail: then it tells no odd ones
+  const std::size_t least = std::max(kLeastStageRanks, (members.size() + kLeastStageShare - 1) / kLeastStageShare);
   std::vector<FleetStage> out;
   for (Members& run : RunsOfPeaks(members)) {
-    if (run.size() >= least) out.push_back(StageOf(members, std::move(run)));
+    const auto odd = is_usual ? 0 : static_cast<std::size_t>(std::count_if(run.begin(), run.end(), has_failed));
+    if (run.size() - odd >= least) out.push_back(StageOf(members, std::move(run)));
   }
   if (out.size() < 2) return {};
   std::sort(out.begin(), out.end(),

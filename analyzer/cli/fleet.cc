@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "allocator/device/cost_table.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/answers/fleet.h"
 #include "analyzer/answers/fleet_rank.h"
@@ -76,9 +77,9 @@ std::string SettingsText(const FleetFlags& flags, const answers::RankOptions& op
   const auto number = [](const auto& value) { return value.has_value() ? absl::StrCat(*value) : std::string("-"); };
   return absl::StrCat("ashlar ", ASHLAR_VERSION, ", results ", fleet::kRankTextVersion, "; compat ", r.compat,
                       "; order ", r.free_order, "; addresses ", r.segment_addresses, "; conf ", r.conf.value_or("-"),
-                      "; capacity ", r.capacity, "; costs ", r.device_costs, "; fraction ", number(r.memory_fraction),
-                      "; device ", number(r.device), "; window ", r.window, "; confs ",
-                      absl::StrJoin(options.confs, ";"));
+                      "; capacity ", r.capacity, "; costs ", device::PrintCosts(options.replay.device_costs),
+                      "; fraction ", number(r.memory_fraction), "; device ", number(r.device), "; window ", r.window,
+                      "; events ", number(r.max_events), "; confs ", absl::StrJoin(options.confs, ";"));
 }
 
 // The file's name stands before the message already.
@@ -92,6 +93,8 @@ fleet::RankResult SummarizeFile(const std::string& path, const FleetFlags& flags
   absl::StatusOr<readers::InputBytes> bytes = LoadBytes(path, options.replay);
   if (!bytes.ok()) return WithoutName(path, bytes.status());
   answers::InputRule rule = answers::ExplainedInputs();
+  // What memory is free now is no rule: an answer does not depend on it.
+  rule.limits.max_events = flags.replay.max_events.value_or(0);
   rule.fits = [&flags](readers::InputKind kind) {
     return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags.replay) : absl::OkStatus();
   };
@@ -139,13 +142,14 @@ absl::Status WriteFleetPage(const FleetFlags& flags, const answers::FleetAnswer&
   return html.ok() ? WriteFile(flags.page, *html) : html.status();
 }
 
+// The page comes last: one that cannot be written costs no answer.
 int PrintFleet(const FleetFlags& flags, const answers::FleetAnswer& answer) {
-  if (absl::Status status = WriteFleetPage(flags, answer); !status.ok()) {
-    return Fail(kUnreadable, OfFlag("--report", status));
-  }
   const bool is_written = WriteJson(flags.json_to, [&] { return report::ToJson(answer); });
   const bool is_printed =
       Print(flags.json ? report::ToJson(answer) : Colored(report::Fitted(report::ToText(answer), {})));
+  if (absl::Status status = WriteFleetPage(flags, answer); !status.ok()) {
+    return Fail(kUnreadable, OfFlag("--report", status));
+  }
   if (!is_written || !is_printed) return kUnreadable;
   return answer.broken.size() == answer.members.size() ? kUnreadable : kOk;
 }
@@ -165,6 +169,7 @@ int RunFleetCommand(const FleetFlags& flags) {
   run.inputs = flags.inputs;
   run.processes = ProcessesFor(flags, !module->empty());
   run.mpi_module = *module;
+  if (launch.has_value()) run.launched = launch->size;
   run.results = flags.results;
   run.settings = SettingsText(flags, *options);
   run.summarize = [&flags, &options](const std::string& path) { return SummarizeFile(path, flags, *options); };
@@ -174,6 +179,7 @@ int RunFleetCommand(const FleetFlags& flags) {
     progress->Show(absl::StrCat(FormatCount(done), " of ", FormatCount(files), " files"));
   };
   const absl::StatusOr<std::optional<answers::FleetAnswer>> answer = fleet::RunFleet(run);
+  if (absl::IsFailedPrecondition(answer.status())) return fail(kUsage, answer.status());
   if (!answer.ok()) return Fail(kUnreadable, answer.status());
   return answer->has_value() ? PrintFleet(flags, **answer) : kOk;
 }

@@ -14,10 +14,14 @@ namespace {
 
 constexpr std::size_t kPartBytes = 32 * 1024;  // far below what a socket takes at once
 constexpr char kMore = '+';
+constexpr std::size_t kHeadBytes = 2 + sizeof(std::uint32_t);
 
-// The kind, whether more comes, and the text.
-bool SendPart(int end, char kind, bool is_last, absl::string_view text) {
-  std::string part = {kind, is_last ? '.' : kMore};
+// The kind, whether more comes, the task and the text.
+bool SendPart(int end, const Message& message, bool is_last, absl::string_view text) {
+  std::string part(kHeadBytes, '\0');
+  part[0] = static_cast<char>(message.kind);
+  part[1] = is_last ? '.' : kMore;
+  std::memcpy(part.data() + 2, &message.task, sizeof(message.task));
   part.append(text.data(), text.size());
   ssize_t sent = 0;
   do {
@@ -42,28 +46,29 @@ absl::Status SendMessage(int end, const Message& message) {
   do {
     const absl::string_view part = left.substr(0, kPartBytes);
     left.remove_prefix(part.size());
-    is_sent = SendPart(end, static_cast<char>(message.kind), left.empty(), part);
+    is_sent = SendPart(end, message, left.empty(), part);
   } while (is_sent && !left.empty());
   if (is_sent) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("a process cannot be reached: ", std::strerror(errno)));
 }
 
 bool MessageParts::Receive(int end, Message& message) {
-  std::string part(kPartBytes + 2, '\0');
+  std::string part(kPartBytes + kHeadBytes, '\0');
   ssize_t size = 0;
   do {
     size = recv(end, part.data(), part.size(), 0);
   } while (size < 0 && errno == EINTR);
-  if (size < 2) {
+  if (size < static_cast<ssize_t>(kHeadBytes)) {
     message = {MessageKind::kGone, ""};
     return true;
   }
   const auto kind = static_cast<MessageKind>(part[0]);
   // Its sender did not come to the end.
   if (kind == MessageKind::kLost) text_.clear();
-  text_.append(part, 2, static_cast<std::size_t>(size) - 2);
+  text_.append(part, kHeadBytes, static_cast<std::size_t>(size) - kHeadBytes);
   if (part[1] == kMore) return false;
   message = {kind, std::exchange(text_, "")};
+  std::memcpy(&message.task, part.data() + 2, sizeof(message.task));
   return true;
 }
 

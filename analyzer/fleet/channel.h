@@ -1,14 +1,15 @@
 // Whole messages between a process and one that it forked, over a pair of sockets that keep their borders.
 //
 //   absl::StatusOr<ChannelPair> pair = OpenChannel();
-//   SendMessage(pair->ours, {MessageKind::kTask, "rank37.pickle"});
-//   ReceivedMessage got = ReceiveMessage(pair->theirs, parts);     // blocks
+//   SendMessage(pair->ours, {MessageKind::kTask, "rank37.pickle", 37});
+//   Message got = ReceiveMessage(pair->theirs);     // blocks
 //
 // A message of any length is sent in parts; one whose sender died among them is never received. Errors are of errno.
 // One thread an end.
 #ifndef ASHLAR_ANALYZER_FLEET_CHANNEL_H_
 #define ASHLAR_ANALYZER_FLEET_CHANNEL_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,6 +29,7 @@ enum class MessageKind : char {
 struct Message {
   MessageKind kind = MessageKind::kGone;
   std::string text = {};
+  std::uint32_t task = 0;  // its number, of kTask and kResult
 };
 
 struct ChannelPair {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -31,42 +31,75 @@ class Lister {
   absl::Status Add(const std::string& input) {
     std::error_code error;
     if (fs::is_directory(input, error)) return AddFolder(input);
-    if (fs::exists(input, error)) return AddFile(input);
+    if (fs::exists(input, error)) {
+      AddFile(input);
+      return absl::OkStatus();
+    }
     if (input.find_first_of("*?[") != std::string::npos) return AddPattern(input);
     return absl::NotFoundError(absl::StrCat(input, ": no such file or folder"));
   }
 
   FileListing Finish() {
+    for (const auto& [real, path] : names_) out_.files.push_back(StampOf(path));
     std::sort(out_.files.begin(), out_.files.end(),
               [](const FileStamp& a, const FileStamp& b) { return answers::NameComesBefore(a.path, b.path); });
+    std::sort(out_.skipped.begin(), out_.skipped.end(), answers::NameComesBefore);
+    out_.skipped.erase(std::unique(out_.skipped.begin(), out_.skipped.end()), out_.skipped.end());
     return std::move(out_);
   }
 
  private:
-  // A file that is named twice counts once.
-  absl::Status AddFile(const std::string& path) {
+  void AddFile(const std::string& path) {
     std::error_code error;
-    const std::string real = fs::weakly_canonical(path, error).string();
-    if (seen_.insert(error ? path : real).second) out_.files.push_back(StampOf(path));
-    return absl::OkStatus();
+    std::string real = fs::weakly_canonical(path, error).string();
+    if (error) real = path;
+    const auto [at, is_new] = names_.emplace(real, path);
+    if (!is_new && IsBetterName(path, at->second, real)) at->second = path;
+  }
+
+  // Without a link first; else by the order of names, so that the order in which a folder gives them does not matter.
+  static bool IsBetterName(const std::string& path, const std::string& than, const std::string& real) {
+    const auto links = [&real](const std::string& name) {
+      std::error_code error;
+      return std::pair(fs::is_symlink(name, error), fs::absolute(name, error).lexically_normal() != real);
+    };
+    const auto a = links(path);
+    const auto b = links(than);
+    return a != b ? a < b : answers::NameComesBefore(path, than);
   }
 
   absl::Status AddFolder(const std::string& folder) {
-    std::error_code error;
-    const std::size_t before = out_.files.size();
-    for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      std::error_code ignored;
-      if (!it->is_regular_file(ignored)) continue;
-      if (EndsAsTrace(it->path().string())) {
-        if (absl::Status status = AddFile(it->path().lexically_normal().string()); !status.ok()) return status;
-      } else {
-        ++out_.left_out;
-      }
+    const std::uint64_t before = found_;
+    if (const std::error_code error = Walk(folder); error) {
+      return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
     }
-    if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
-    if (out_.files.size() > before) return absl::OkStatus();
+    if (found_ > before) return absl::OkStatus();
     return absl::NotFoundError(
         absl::StrCat(folder, ": no file in it ends in ", absl::StrJoin(kTraceEndings, ", "), ", with or without .gz"));
+  }
+
+  std::error_code Walk(const fs::path& folder) {
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) AddEntry(*it);
+    return error;
+  }
+
+  void AddEntry(const fs::directory_entry& entry) {
+    std::error_code ignored;
+    const std::string path = entry.path().lexically_normal().string();
+    const auto skip = [&](absl::string_view why) { out_.skipped.push_back(absl::StrCat(path, ": ", why)); };
+    const bool is_link = entry.is_symlink(ignored);
+    if (entry.is_directory(ignored)) {
+      if (is_link) return skip("a link to a folder: name it to have it read");
+      if (const std::error_code error = Walk(entry.path()); error) skip(error.message());
+    } else if (!EndsAsTrace(path)) {
+      ++out_.left_out;
+    } else if (entry.is_regular_file(ignored)) {
+      ++found_;
+      AddFile(path);
+    } else {
+      skip(is_link && !entry.exists(ignored) ? "a link to nothing" : "no regular file: name it to have it read");
+    }
   }
 
   absl::Status AddPattern(const std::string& pattern) {
@@ -77,14 +110,19 @@ class Lister {
     for (std::size_t i = 0; code == 0 && i < found.gl_pathc; ++i) {
       const std::string path = found.gl_pathv[i];
       std::error_code error;
-      status.Update(fs::is_directory(path, error) ? AddFolder(path) : AddFile(path));
+      if (fs::is_directory(path, error)) {
+        status.Update(AddFolder(path));
+      } else {
+        AddFile(path);
+      }
     }
     globfree(&found);
     return status;
   }
 
   FileListing out_;
-  std::set<std::string> seen_;
+  std::map<std::string, std::string> names_;  // of each real path the best
+  std::uint64_t found_ = 0;                   // in folders, with those that were named before
 };
 
 }  // namespace

@@ -4,7 +4,9 @@
 //   for (const FileStamp& file : listing->files) ...   // in the order of their names, numbers by value
 //
 // Of a folder and its subfolders it takes what ends as traces do (kTraceEndings, each also with .gz), and counts the
-// rest. NotFound, with the text, where one stands for nothing.
+// rest. A file with several names counts once, by a name that goes over no link where it has one. What ends as traces
+// do and is none (a link to nothing, a pipe), linked folders, and folders below that cannot be read are named.
+// NotFound, with the text, where an input stands for nothing.
 #ifndef ASHLAR_ANALYZER_FLEET_FILES_H_
 #define ASHLAR_ANALYZER_FLEET_FILES_H_
 
@@ -34,6 +36,8 @@ FileStamp StampOf(const std::string& path);
 struct FileListing {
   std::vector<FileStamp> files;
   std::uint64_t left_out = 0;  // of folders, by their ending
+  // Of folders: "ranks/b: Permission denied", "rank3.pickle: a link to nothing". In the order of their names.
+  std::vector<std::string> skipped;
 };
 
 absl::StatusOr<FileListing> ListFiles(const std::vector<std::string>& inputs);

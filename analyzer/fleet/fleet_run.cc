@@ -6,7 +6,10 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "analyzer/answers/fleet_names.h"
 #include "analyzer/fleet/files.h"
@@ -15,16 +18,30 @@
 #include "analyzer/fleet/places.h"
 #include "analyzer/fleet/seat.h"
 #include "analyzer/fleet/share.h"
-#include "nlohmann/json.hpp"
 
 namespace ashlar::fleet {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr std::size_t kMostSkippedTold = 12;
 
-std::string TaskText(const FileStamp& file, std::size_t process) {
-  const Json out = {{"file", file.path}, {"bytes", file.bytes}, {"mtime_ns", file.mtime_ns}, {"process", process}};
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+struct Task {
+  FileStamp file;
+  std::size_t process = 0;
+};
+
+// The path last, and as it is: a name may have any bytes.
+std::string TaskText(const Task& task) {
+  return absl::StrCat(task.file.bytes, " ", task.file.mtime_ns, " ", task.process, " ", task.file.path);
+}
+
+// Of what TaskText made.
+Task ReadTask(const std::string& text) {
+  Task out;
+  const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(' ', 3));
+  ASHLAR_CHECK(parts.size() == 4 && absl::SimpleAtoi(parts[0], &out.file.bytes) &&
+               absl::SimpleAtoi(parts[1], &out.file.mtime_ns) && absl::SimpleAtoi(parts[2], &out.process));
+  out.file.path = parts[3];
+  return out;
 }
 
 // In the worker. What cannot be kept is told, and counts all the same.
@@ -33,10 +50,8 @@ class RankWork {
   explicit RankWork(const FleetRun& run) : run_(run) {}
 
   std::string operator()(const std::string& task) {
-    const Json in = Json::parse(task);
-    const FileStamp file{in["file"].get<std::string>(), in["bytes"].get<std::uint64_t>(),
-                         in["mtime_ns"].get<std::int64_t>()};
-    Journal* journal = JournalOf(in["process"].get<std::size_t>());
+    const auto [file, process] = ReadTask(task);
+    Journal* journal = JournalOf(process);
     if (journal != nullptr) Told(journal->Begin(file));
     std::string out = WriteRank(run_.summarize(file.path));
     if (journal != nullptr) Told(journal->Done(file, out));
@@ -75,6 +90,13 @@ class Manager {
     if (!listing.ok()) return listing.status();
     files_ = std::move(listing->files);
     results_.resize(files_.size());
+    for (std::size_t i = 0; i < listing->skipped.size() && i < kMostSkippedTold; ++i) {
+      run_.tell(absl::StrCat("left out: ", listing->skipped[i]));
+    }
+    if (listing->skipped.size() > kMostSkippedTold) {
+      run_.tell(
+          absl::StrCat("left out: ", FormatCount(listing->skipped.size() - kMostSkippedTold), " more like these"));
+    }
     if (listing->left_out > 0) {
       run_.tell(absl::StrCat(FormatCount(listing->left_out), listing->left_out == 1 ? " file" : " files",
                              " of the folders left out, which do not end as traces do: name them to have them read"));
@@ -92,7 +114,7 @@ class Manager {
     std::size_t done = files_.size() - order.size();
     run_.progress(done, files_.size());
     ShareEvents events;
-    events.text = [&](std::size_t task, std::size_t place) { return TaskText(files_[order[task]], place); };
+    events.text = [&](std::size_t task, std::size_t place) { return TaskText({files_[order[task]], place}); };
     events.done = [&](std::size_t task, const std::string& result) {
       results_[order[task]] = result;
       run_.progress(++done, files_.size());
@@ -138,7 +160,10 @@ class Manager {
       FileStamp real = files_[i];
       real.path = std::filesystem::weakly_canonical(real.path, error).string();
       const auto found = before->done.find(real);
-      if (found == before->done.end() || !ReadRank(found->second).ok()) continue;
+      if (found == before->done.end()) continue;
+      // What made an error may be gone by now: rights, a disk, too many open files.
+      const absl::StatusOr<RankResult> result = ReadRank(found->second);
+      if (!result.ok() || !result->ok()) continue;
       results_[i] = found->second;
       ++taken;
     }
@@ -192,6 +217,14 @@ absl::StatusOr<std::optional<answers::FleetAnswer>> RunFleet(const FleetRun& run
   }
   absl::StatusOr<std::unique_ptr<Link>> link = JoinByMpi(run.mpi_module);
   if (!link.ok()) return link.status();
+  if (run.launched > 0 && (*link)->size() != run.launched) {
+    const int joined = (*link)->size();
+    (*link)->Close().IgnoreError();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the launcher started ", run.launched, " processes, and MPI joined ", joined, " of them: ", run.mpi_module,
+        " is built with another MPI than the launcher's; take mpirun or srun of that MPI, "
+        "or --mpi off in one process"));
+  }
   if ((*link)->rank() > 0) {
     if (absl::Status status = Relay(*seats, **link); !status.ok()) return status;
     return std::nullopt;

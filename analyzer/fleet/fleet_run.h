@@ -24,6 +24,7 @@ struct FleetRun {
   std::vector<std::string> inputs;
   std::size_t processes = 1;  // that read files; of each process that was launched
   std::string mpi_module;     // empty: alone on this machine
+  int launched = 0;           // processes that a launcher started, all to be joined by MPI; 0: not told
   std::string results;        // a folder for what comes; empty: it is not kept
   std::string settings;       // all that a result depends on besides its file
   std::function<RankResult(const std::string& path)> summarize;
@@ -33,7 +34,8 @@ struct FleetRun {
   std::function<void(const std::string& line)> tell;
 };
 
-// NotFound: an input stands for nothing. Unavailable: MPI, the results' folder or all processes failed.
+// NotFound: an input stands for nothing. FailedPrecondition: the module does not fit the launcher. Unavailable: MPI,
+// the results' folder or all processes failed.
 absl::StatusOr<std::optional<answers::FleetAnswer>> RunFleet(const FleetRun& run);
 
 }  // namespace ashlar::fleet

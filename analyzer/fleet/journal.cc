@@ -12,6 +12,7 @@
 #include <set>
 #include <system_error>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
@@ -32,12 +33,13 @@ std::string RealPath(const std::string& path) {
 
 std::string Dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+// A name that is no UTF-8 has its bytes in "file_hex" as well.
 Json EntryOf(const char* kind, const FileStamp& file, const std::string& settings) {
-  return {{"entry", kind},
-          {"file", RealPath(file.path)},
-          {"bytes", file.bytes},
-          {"mtime_ns", file.mtime_ns},
-          {"settings", settings}};
+  const std::string path = RealPath(file.path);
+  Json out = {
+      {"entry", kind}, {"file", path}, {"bytes", file.bytes}, {"mtime_ns", file.mtime_ns}, {"settings", settings}};
+  if (Json::parse(Dumped(path)).get<std::string>() != path) out["file_hex"] = absl::BytesToHexString(path);
+  return out;
 }
 
 // Entries by the real path.
@@ -57,6 +59,7 @@ std::optional<Line> ReadLine(const std::string& text, const std::string& setting
     out.is_done = entry.at("entry").get<std::string>() == "done";
     out.file = {entry.at("file").get<std::string>(), entry.at("bytes").get<std::uint64_t>(),
                 entry.at("mtime_ns").get<std::int64_t>()};
+    if (entry.contains("file_hex")) out.file.path = absl::HexStringToBytes(entry.at("file_hex").get<std::string>());
     if (out.is_done) out.result = Dumped(entry.at("result"));
     return out;
   } catch (const Json::exception&) {

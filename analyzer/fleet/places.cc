@@ -16,19 +16,22 @@ namespace {
 // MPI's own waits keep a core busy: we look, and sleep on the seats in between.
 constexpr int kLookEveryMs = 2;
 
-// A message as a packet: the seat, the kind, the text.
+// A message as a packet: the seat, the task, the kind, the text.
 std::string Packed(std::size_t seat, const Message& message) {
-  return absl::StrCat(seat, " ", std::string(1, static_cast<char>(message.kind)), message.text);
+  return absl::StrCat(seat, " ", message.task, " ", std::string(1, static_cast<char>(message.kind)), message.text);
 }
 
 absl::StatusOr<PlaceMessage> Unpacked(const std::string& bytes) {
   PlaceMessage out;
-  const std::size_t blank = bytes.find(' ');
+  const std::size_t first = bytes.find(' ');
+  const std::size_t blank = first == std::string::npos ? first : bytes.find(' ', first + 1);
   if (blank == std::string::npos || blank + 1 >= bytes.size() ||
-      !absl::SimpleAtoi(bytes.substr(0, blank), &out.place)) {
+      !absl::SimpleAtoi(bytes.substr(0, first), &out.place) ||
+      !absl::SimpleAtoi(bytes.substr(first + 1, blank - first - 1), &out.message.task)) {
     return absl::InternalError("a process of the job sent what is no message: are all of the same version of ashlar?");
   }
-  out.message = {static_cast<MessageKind>(bytes[blank + 1]), bytes.substr(blank + 2)};
+  out.message.kind = static_cast<MessageKind>(bytes[blank + 1]);
+  out.message.text = bytes.substr(blank + 2);
   return out;
 }
 

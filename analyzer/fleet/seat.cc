@@ -27,7 +27,7 @@ void EndWith(pid_t parent) {
   while (true) {
     const Message message = ReceiveMessage(channel);
     if (message.kind != MessageKind::kTask) break;
-    if (!SendMessage(channel, {MessageKind::kResult, work(message.text)}).ok()) break;
+    if (!SendMessage(channel, {MessageKind::kResult, work(message.text), message.task}).ok()) break;
   }
   std::fflush(nullptr);
   _exit(0);

@@ -1,5 +1,6 @@
 #include "analyzer/fleet/share.h"
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -41,7 +42,8 @@ class Sharing {
       if (at_[place].has_value() || is_gone_[place]) continue;
       const std::size_t task = queue_.front();
       // A place that cannot be reached tells so when it is asked for messages.
-      if (!places_.Send(place, {MessageKind::kTask, events_.text(task, place)}).ok()) continue;
+      if (!places_.Send(place, {MessageKind::kTask, events_.text(task, place), static_cast<std::uint32_t>(task)}).ok())
+        continue;
       queue_.pop_front();
       at_[place] = task;
     }
@@ -57,6 +59,8 @@ class Sharing {
 
   void Take(std::size_t place, const Message& message) {
     if (message.kind == MessageKind::kGone) is_gone_[place] = true;
+    // A worker that was lost before it took its task leaves that to the next one: it was given out anew since.
+    if (message.kind == MessageKind::kResult && at_[place] != message.task) return;
     const std::optional<std::size_t> task = std::exchange(at_[place], std::nullopt);
     if (!task.has_value()) return;
     if (message.kind == MessageKind::kResult) {

@@ -5,7 +5,7 @@
 //   events.done = [](std::size_t task, const std::string& result) { ... };
 //   absl::Status status = ShareOut(tasks, places, events);
 //
-// Results come in any order. One thread.
+// Results come in any order; one of a task that its place does not do now is passed over. One thread.
 #ifndef ASHLAR_ANALYZER_FLEET_SHARE_H_
 #define ASHLAR_ANALYZER_FLEET_SHARE_H_
 

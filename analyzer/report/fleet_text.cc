@@ -44,7 +44,12 @@ std::string NameOfMember(const FleetAnswer& answer, Member member) { return Prin
 
 void AppendFailures(const FleetAnswer& answer, std::string& out) {
   if (answer.failures.empty()) return;
-  AppendSection("FAILED", answer.failures_in_order ? "the first one first" : "in the order of rank: no times", out);
+  const bool has_times = answer.clock != answers::FleetClock::kEvents;
+  AppendSection("FAILED",
+                answer.failures_in_order ? "the first one first"
+                : has_times              ? "in the order of rank: no common clock"
+                                         : "in the order of rank: no times",
+                out);
   for (std::size_t i = 0; i < answer.failures.size() && i < kMostFailures; ++i) {
     const answers::FleetFailure& failure = answer.failures[i];
     const answers::RankSummary& summary = *answer.members[failure.member].summary;

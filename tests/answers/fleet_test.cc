@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/base/units.h"
+#include "analyzer/answers/input.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -88,6 +89,20 @@ TEST(Fleet, StagesAreComparedWithThemselves) {
   EXPECT_EQ(answer.outliers.front().stage, 0u);
 }
 
+TEST(Fleet, OddRanksOfASmallFleetAreNoStage) {
+  std::vector<FleetMember> members;
+  for (std::uint64_t rank = 0; rank < 8; ++rank) members.push_back(Rank(rank, 1000 + rank % 3, 1200 + rank % 3));
+  members[2] = Rank(2, 2000, 2200);
+  members[6] = Rank(6, 2001, 2201);
+  const FleetAnswer two = AnswerFleet(members, "as made");
+  EXPECT_THAT(two.stages, IsEmpty());
+  EXPECT_THAT(two.outliers, SizeIs(4));  // allocated and reserved of both
+  members[5] = Rank(5, 2002, 2202);
+  EXPECT_THAT(AnswerFleet(members, "as made").stages, SizeIs(2));
+  for (const Member failed : {2, 5, 6}) Fail(members[failed], 0, "growing_sizes");
+  EXPECT_THAT(AnswerFleet(members, "as made").stages, IsEmpty());
+}
+
 TEST(Fleet, WhoFailedFirstByTheClock) {
   std::vector<FleetMember> members = Alike();
   for (FleetMember& member : members) member.summary->curve = Curve(1'000'000, 9'000'000, kGiB);
@@ -113,8 +128,11 @@ TEST(Fleet, RanksThatRanApartCountFromTheirOwnBeginning) {
   Fail(members[2], 30'000'000 + 800'000, "growing_sizes");
   const FleetAnswer answer = AnswerFleet(members, "as made");
   EXPECT_EQ(answer.clock, FleetClock::kOwn);
-  EXPECT_EQ(answer.failures[0].member, 60u);
-  EXPECT_EQ(answer.failures[0].after_us, 300'000);
+  // Who failed first is not known: they are in the order of rank.
+  EXPECT_FALSE(answer.failures_in_order);
+  EXPECT_EQ(answer.failures[0].member, 2u);
+  EXPECT_EQ(answer.failures[1].after_us, 300'000);
+  EXPECT_EQ(answer.sentences[0], "2 of 64 ranks ran out of memory: ranks 2, 60");
   EXPECT_THAT(answer.sentences[1], HasSubstr("2 causes in those that failed"));
   EXPECT_EQ(answer.heat.end_us - answer.heat.begin_us, 1'000'000);
 }
@@ -166,6 +184,23 @@ TEST(Fleet, OneSettingHasToServeEveryRank) {
   EXPECT_EQ(answer.tried->result.rows.front().conf, "expandable_segments:True");
   EXPECT_EQ(answer.tried->result.advice.paste, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
   EXPECT_EQ(answer.tried->result.rows.front().traces.size(), 2u);
+}
+
+TEST(Fleet, ASettingThatARanksVersionDoesNotKnowCostsNoRank) {
+  const absl::StatusOr<Input> input = LoadInput("a 1 30000000 0\na 2 50000000 0\nf 1\n");
+  ASSERT_TRUE(input.ok()) << input.status();
+  RankOptions options;
+  options.replay.overrides.compat = policy::Compat::kTorch113;
+  options.confs = {"expandable_segments:True"};
+  const absl::StatusOr<RankSummary> none = SummarizeRank(*input, options);
+  ASSERT_TRUE(none.ok()) << none.status();
+  ASSERT_THAT(none->rows, SizeIs(1));
+  EXPECT_TRUE(none->rows[0].row.is_baseline);
+  options.confs.push_back("max_split_size_mb:32");
+  const absl::StatusOr<RankSummary> one = SummarizeRank(*input, options);
+  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_THAT(one->rows, SizeIs(2));
+  EXPECT_EQ(one->rows[1].conf, "max_split_size_mb:32");
 }
 
 TEST(Fleet, SettingsThatDifferAreTold) {

@@ -99,6 +99,47 @@ TEST_F(FleetTest, ALauncherWithoutTheModuleIsOneLine) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "ASHLAR_MPI_LIB", "OMPI_COMM_WORLD_RANK"}) unsetenv(name);
 }
 
+TEST_F(FleetTest, ALauncherThatMpiDoesNotJoinIsOneLine) {
+  if (!std::filesystem::exists(ASHLAR_MPI_MODULE)) GTEST_SKIP() << "MPI is not installed: the module was not built";
+  setenv("PMI_SIZE", "3", 1);
+  for (const char* rank : {"0", "1"}) {
+    setenv("PMI_RANK", rank, 1);
+    const Result result = Run(Fleet());
+    EXPECT_EQ(result.code, 2) << result.error;
+    EXPECT_THAT(result.out, IsEmpty());
+    if (*rank == '1') EXPECT_THAT(result.error, IsEmpty());
+    if (*rank == '0') EXPECT_THAT(result.error, HasSubstr("started 3 processes, and MPI joined 1"));
+  }
+  unsetenv("PMI_SIZE");
+  unsetenv("PMI_RANK");
+}
+
+TEST_F(FleetTest, ANameThatIsNoUtf8IsRead) {
+  std::filesystem::rename(folder_ + "ranks/rank3.trace", folder_ + "ranks/\xff_rank3.trace");
+  const std::string results = "--json --results '" + folder_ + "done' ";
+  const json answer = json::parse(Run(Fleet(results)).out);
+  EXPECT_THAT(answer["broken"], IsEmpty());
+  EXPECT_THAT(Run(Fleet(results)).error, HasSubstr("12 of 12 files were done before"));
+}
+
+TEST_F(FleetTest, WhatCouldNotBeReadIsReadAgain) {
+  const std::string results = "--json --results '" + folder_ + "done' ";
+  const std::string link = folder_ + "rank99.trace";
+  std::filesystem::create_symlink(folder_ + "later.trace", link);
+  // The pattern stands for a link to nothing: its stamp is all zeros, before and after.
+  EXPECT_EQ(json::parse(Run(absl::StrCat("fleet '", folder_, "ran*' ", results)).out)["broken"].size(), 1u);
+  const Result again = Run(absl::StrCat("fleet '", folder_, "ran*' ", results));
+  EXPECT_THAT(again.error, HasSubstr("12 of 13 files were done before"));
+}
+
+TEST_F(FleetTest, APageThatCannotBeWrittenCostsNoAnswer) {
+  const Result result = Run(Fleet("--report /no/such/folder/page.html --json-to '" + folder_ + "a.json'"));
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.error, HasSubstr("--report"));
+  EXPECT_THAT(result.out, HasSubstr("FLEET   12 files"));
+  EXPECT_THAT(FileBytes(folder_ + "a.json"), HasSubstr("\"answer\""));
+}
+
 TEST_F(FleetTest, ABrokenFileIsNamedAndNotFatal) {
   Write("ranks/rank3.trace", "a 1 512 0\nq 7\n");
   Write("ranks/rank4.trace", "");

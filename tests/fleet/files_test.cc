@@ -1,5 +1,8 @@
 #include "analyzer/fleet/files.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -49,6 +52,32 @@ TEST_F(FilesTest, AFolderWithItsSubfolders) {
 TEST_F(FilesTest, PatternsAndNamesEachFileOnce) {
   EXPECT_THAT(Names({folder_ + "rank*", folder_ + "rank10.pickle", folder_ + "run.log"}),
               ElementsAre("rank9.pickle.gz", "rank10.pickle", "run.log"));
+}
+
+TEST_F(FilesTest, ALinkBesideItsFileIsNoSecondOne) {
+  std::filesystem::create_symlink("rank9.pickle.gz", folder_ + "a_rank1.pickle.gz");
+  std::filesystem::create_symlink("rank9.pickle.gz", folder_ + "z_rank1.pickle.gz");
+  const std::vector<std::string> expected = {"b/rank2.ashlar", "rank9.pickle.gz", "rank10.pickle"};
+  EXPECT_EQ(Names({folder_}), expected);
+  EXPECT_EQ(Names({folder_ + "a_rank1.pickle.gz", folder_}), expected);
+  EXPECT_THAT(Names({folder_ + "z_rank1.pickle.gz", folder_ + "a_rank1.pickle.gz"}), ElementsAre("a_rank1.pickle.gz"));
+}
+
+TEST_F(FilesTest, WhatCannotBeReadInAFolderIsNamedAndNotFatal) {
+  std::filesystem::create_symlink("nothing", folder_ + "rank3.pickle");
+  std::filesystem::create_directory_symlink("b", folder_ + "c");
+  ASSERT_EQ(mkfifo((folder_ + "rank4.pickle").c_str(), 0600), 0);
+  std::filesystem::permissions(folder_ + "b", std::filesystem::perms::none);
+  // Root reads all: somebody else looks.
+  if (geteuid() == 0) ASSERT_EQ(seteuid(65534), 0);
+  const absl::StatusOr<FileListing> listing = ListFiles({folder_});
+  if (getuid() == 0) ASSERT_EQ(seteuid(0), 0);
+  std::filesystem::permissions(folder_ + "b", std::filesystem::perms::owner_all);
+  ASSERT_TRUE(listing.ok()) << listing.status();
+  EXPECT_EQ(listing->files.size(), 2u);
+  EXPECT_THAT(listing->skipped,
+              ElementsAre(HasSubstr("b: Permission denied"), HasSubstr("c: a link to a folder"),
+                          HasSubstr("rank3.pickle: a link to nothing"), HasSubstr("rank4.pickle: no regular file")));
 }
 
 TEST_F(FilesTest, WhatStandsForNothingIsNamed) {

@@ -83,6 +83,16 @@ TEST_F(JournalTest, OtherSettingsAndChangedFilesAreNotTaken) {
   EXPECT_EQ(entries.done.count(later), 0u);
 }
 
+TEST_F(JournalTest, ANameThatIsNoUtf8IsFoundAgain) {
+  const FileStamp odd{"/no/such/rank\xff.pickle", 100, 5};
+  const FileStamp other{"/no/such/rank\xfe.pickle", 100, 5};
+  ASSERT_TRUE(Open(0).Done(odd, "1").ok());
+  ASSERT_TRUE(Open(0).Done(other, "2").ok());
+  const JournalEntries entries = Read();
+  EXPECT_EQ(entries.done.at(odd), "1");
+  EXPECT_EQ(entries.done.at(other), "2");
+}
+
 TEST_F(JournalTest, NoFolderIsNoResult) { EXPECT_THAT(Read().done, testing::IsEmpty()); }
 
 TEST_F(JournalTest, AFolderThatCannotBeMadeIsNamed) {

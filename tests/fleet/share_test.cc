@@ -111,6 +111,40 @@ TEST(Share, ATaskWhoseProcessIsLostOnceIsDone) {
   EXPECT_EQ(outcome.lost.size(), 1u);
 }
 
+// One place, whose worker is lost before it has read task 1: the next one does that before what it is given then.
+class LateTaskPlace : public Places {
+ public:
+  std::size_t count() const override { return 1; }
+  absl::Status Send(std::size_t, const Message& message) override {
+    sent_.push_back(message);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<PlaceMessage>> Next(int) override {
+    if (sent_.empty()) return std::nullopt;
+    if (sent_.front().task == 1 && !is_lost_ && sent_.size() == 1) {
+      is_lost_ = true;
+      return PlaceMessage{0, {MessageKind::kLost, "signal 9 (Killed)"}};
+    }
+    const Message task = sent_.front();
+    sent_.pop_front();
+    return PlaceMessage{0, {MessageKind::kResult, "did " + task.text, task.task}};
+  }
+  absl::Status Close() override { return absl::OkStatus(); }
+
+ private:
+  std::deque<Message> sent_;
+  bool is_lost_ = false;
+};
+
+TEST(Share, AWorkerThatIsLostBetweenTwoTasksShiftsNoResult) {
+  LateTaskPlace places;
+  const Outcome outcome = Share({"a", "b", "c", "d"}, places);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_THAT(outcome.done, testing::ElementsAre(testing::Pair(0, "did a"), testing::Pair(1, "did b"),
+                                                 testing::Pair(2, "did c"), testing::Pair(3, "did d")));
+  EXPECT_THAT(outcome.lost, testing::ElementsAre("b: signal 9 (Killed)"));
+}
+
 // Two processes' ends of a job, each a queue.
 class FakeJob {
  public:
