@@ -9,6 +9,7 @@ import { estimatePanel } from './panels/estimate';
 import { FleetPanel } from './panels/fleet';
 import { InputPage } from './panels/input_page';
 import { Multiples } from './panels/multiples';
+import { isForetold, nameOfInput, orderOfInputs } from './model/inputs';
 import { h, replace } from './view/dom';
 import { readTheme } from './view/palette';
 import { kStart, type Theme } from './view/state';
@@ -17,8 +18,7 @@ import { Store } from './view/store';
 function start(): void {
   const root = document.getElementById('page')!;
   const doc = readIndex(document);
-  const first = doc.inputs[0];
-  const store = new Store({ ...kStart, ...startOf(doc, 0) });
+  const store = new Store({ ...kStart, ...startOf(doc, orderOfInputs(doc)[0] ?? 0) });
   setTheme(store.view.theme);
   const app = new App(doc, Blobs.ofPage(document), store);
 
@@ -28,15 +28,15 @@ function start(): void {
   const holder = h('div');
   const multiples = doc.inputs.length > 1 ? new Multiples(app) : null;
   const fleet = doc.fleet === null ? null : new FleetPanel(app, doc.fleet);
+  const heading = h('h1', {}, doc.title);
+  const source = h('span', { class: 'faint source' });
   replace(root,
     h('a', { class: 'skip', href: '#main' , onclick: (event: Event) => { event.preventDefault(); main.focus(); } }, 'To the answer'),
-    h('header', { class: 'top' }, h('h1', {}, doc.title),
-      h('span', { class: 'faint source' }, first?.explanation.source ?? ''), h('span', { class: 'grow' }), theme));
+    h('header', { class: 'top' }, heading, source, h('span', { class: 'grow' }), theme));
   const main = h('main', { id: 'main', tabindex: -1 },
-    fleet?.element, multiples?.element, holder,
-    doc.diff === null ? null : diffPanel(doc.diff),
     doc.estimate === null ? null : estimatePanel(doc.estimate),
-    doc.dry_run === null ? null : dryRunPanel(doc.dry_run));
+    doc.dry_run === null ? null : dryRunPanel(doc.dry_run),
+    fleet?.element, multiples?.element, holder, doc.diff === null ? null : diffPanel(doc.diff));
   root.append(main, h('footer', {}, h('span', {}, `${doc.made_by}: `), h('code', {}, doc.command),
     h('span', {}, ' This file asks nothing of a network.')));
 
@@ -45,6 +45,11 @@ function start(): void {
     if (doc.inputs.length === 0 || page?.index === store.view.input) return;
     page = new InputPage(app, Math.min(store.view.input, doc.inputs.length - 1));
     replace(holder, page.element);
+    if (isForetold(doc)) return;
+    source.textContent = app.input(page.index).explanation.source;
+    if (doc.inputs.length < 2 || doc.fleet !== null) return;
+    heading.textContent = nameOfInput(doc, page.index);
+    document.title = `${heading.textContent} - ${doc.title}`;
   };
   store.onFrame((changed, view) => {
     if (changed.has('theme')) {

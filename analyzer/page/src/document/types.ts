@@ -87,6 +87,7 @@ export interface Explanation {
     blocks: number;
     events: number;
   } | null;
+  live_at_end?: object | null; // of a trace of calls
   failure: {
     event: number;
     request_bytes: number;

@@ -27,7 +27,7 @@ function mark(row: Outcome | null): Child {
 export function dryRunPanel(dryRun: DryRun): HTMLElement {
   const { cards } = dryRun;
   const enough = cards === null ? null : firstEnough(cards.rows);
-  return panel('Which card is enough', { id: 'cards' },
+  return panel(cards === null ? 'What the program takes' : 'Which card is enough', { id: 'cards' },
     h('p', {}, h('code', {}, dryRun.program.join(' ')), `: ${bytes(dryRun.peak_bytes)} of a device at most, contexts included`,
       dryRun.fits === null ? '' : dryRun.fits ? '; no request failed' : '; a request failed'),
     cards === null ? null : h('p', {}, enough === null ? 'No card of the table is enough.' : h('strong', {}, `${enough.card.card} is enough, with ${enough.how}.`)),

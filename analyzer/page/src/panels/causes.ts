@@ -1,6 +1,7 @@
 // The causes found, with their evidence; a click goes to a cause's moment and marks its blocks.
 import type { App } from '../app';
 import type { Cause } from '../document/types';
+import { isForetold } from '../model/inputs';
 import { bytes, plural } from '../view/format';
 import { h, panel, replace } from '../view/dom';
 
@@ -19,6 +20,7 @@ export class Causes {
     const hidden = explanation.causes.length - found.length - absent;
     replace(this.list, ...found.map((cause, i) => this.item(cause, i < causes.length ? i : null)));
     this.list.hidden = found.length === 0;
+    this.element.hidden = found.length === 0 && isForetold(this.app.doc);
     this.element.querySelector('.cause-rest')?.remove();
     this.element.appendChild(h('p', { class: 'faint cause-rest' },
       `${plural(explanation.causes.length, 'cause')} looked for: ${found.length} found, ${absent} absent, ${hidden} that this input cannot show.`));

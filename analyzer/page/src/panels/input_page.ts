@@ -1,5 +1,6 @@
 // All panels of one input, and which of them follow which change of the view.
 import type { App, LiveRun } from '../app';
+import { isForetold } from '../model/inputs';
 import type { View } from '../view/state';
 import { h, panel, type Child } from '../view/dom';
 import { BlockLife } from './block_life';
@@ -46,7 +47,7 @@ export class InputPage {
     const lower = h('div', { class: 'lower' });
     const notes: Child = input.explanation.notes.length === 0 ? null
       : panel('Notes', { id: 'notes' }, h('ul', {}, ...input.explanation.notes.map((note) => h('li', {}, note.message))));
-    this.element.append(verdictPanel(input.explanation, input.explanation_text));
+    this.element.append(verdictPanel(input.explanation, input.explanation_text, isForetold(app.doc)));
     const observed = app.observedIndex(index);
     if (observed !== null) {
       side.append(this.causes.element);

@@ -3,7 +3,8 @@ import type { App, LiveRun } from '../app';
 import type { RunData } from '../model/run_data';
 import { bytes, count } from '../view/format';
 import { h, replace } from '../view/dom';
-import { accountingTable, stackedBar, type PartRow } from './verdict';
+import type { PartRow } from '../model/accounting';
+import { accountingTable, stackedBar } from './verdict';
 
 // Step and phase that a moment lies in, as far as known.
 export function placeInProgram(data: RunData, moment: number): string {
@@ -25,7 +26,7 @@ export function momentRows(data: RunData, moment: number): PartRow[] {
   const rows: PartRow[] = [
     { name: parts.live === null ? 'allocated' : 'live tensors', kind: 'live', bytes: parts.live ?? parts.allocated, remark: '' },
     { name: 'rounding', kind: 'rounding', bytes: parts.rounding ?? 0, remark: '' },
-    { name: 'pending', kind: 'pending', bytes: parts.pending, remark: '' },
+    { name: 'pending frees', kind: 'pending', bytes: parts.pending, remark: '' },
     { name: 'stranded', kind: 'stranded', bytes: parts.stranded, remark: '' },
     { name: 'whole-free segments', kind: 'free', bytes: parts.whole_free, remark: '' },
     { name: "private pools' holes", kind: 'private', bytes: parts.private_free, remark: '' },

@@ -1,6 +1,7 @@
 // Several inputs side by side: a small curve each, with one cursor over all. A click on a name shows its details below.
 import type { App } from '../app';
 import type { View } from '../view/state';
+import { nameOfInput, orderOfInputs, titleOfInputs } from '../model/inputs';
 import { bytesOrUnknown } from '../view/format';
 import { h, panel } from '../view/dom';
 import { Curve } from './curve';
@@ -11,12 +12,14 @@ export class Multiples {
 
   constructor(private readonly app: App) {
     const grid = h('div', { class: 'multiples' });
-    app.doc.inputs.forEach((input, index) => {
-      const name = input.rank === null ? input.name : `rank ${input.rank}: ${input.name}`;
+    for (const index of orderOfInputs(app.doc)) {
+      const input = app.input(index);
+      const name = nameOfInput(app.doc, index);
       const button = h('button', { type: 'button', class: 'link', onclick: () => app.showInput(index) }, name);
       const cell = h('figure', {}, h('figcaption', {}, button,
         h('span', { class: `badge ${input.explanation.verdict}` }, input.explanation.verdict),
-        h('span', { class: 'faint' }, `peak reserved ${bytesOrUnknown(input.explanation.peak.reserved_bytes)}`)));
+        input.runs.length === 0 ? null
+          : h('span', { class: 'faint' }, `peak reserved ${bytesOrUnknown(input.explanation.peak.reserved_bytes)}`)));
       const entry: (typeof this.cells)[number] = { index, cell, button, curve: null };
       this.cells.push(entry);
       grid.appendChild(cell);
@@ -28,8 +31,8 @@ export class Multiples {
           entry.curve.fit();
           entry.curve.redraw();
         });
-    });
-    this.element = panel(`${app.doc.inputs.length} inputs`, { id: 'inputs' }, grid);
+    }
+    this.element = panel(titleOfInputs(app.doc), { id: 'inputs' }, grid);
     this.mark();
   }
 

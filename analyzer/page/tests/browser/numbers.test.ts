@@ -1,19 +1,33 @@
 // What the page shows of a recorded file is what `ashlar explain --json` says of it, figure for figure: the parts from the
 // page's own sums at the verdict's moment, holders and pins from its own blocks.
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Explanation } from '../../src/document/types';
-import { bytes } from '../../src/view/format';
+import { bytes, percent } from '../../src/view/format';
 import { launch, open } from './browser';
-import { hasPage, kPages, kRecorded, pagePath } from './pages';
+import { hasPage, kPages, kRecorded, pagePath, programPath } from './pages';
 
 let browser: Browser;
 beforeAll(async () => { browser = await launch(); });
 afterAll(() => browser.close());
 
 const single = kRecorded.filter(({ files }) => files.length === 1).map(({ name }) => name);
+
+// The accounting as the text has it: its title and its rows of a name and bytes.
+function saidOf(text: string): { title: string; rows: string[][] } | null {
+  const lines = text.split('\n');
+  const at = lines.findIndex((line) => /^WHERE .* WENT\b/.test(line));
+  if (at < 0) return null;
+  const end = lines.findIndex((line, i) => i > at && line === '');
+  const rows = lines.slice(at + 1, end).flatMap((line) => {
+    const row = /^ {2}(\S.{19}) +([\d.]+ [KMGT]?i?B)(?= |$)/.exec(line);
+    return row === null || row[1].startsWith('utilisation') ? [] : [[row[1].trim(), row[2]]];
+  });
+  return { title: lines[at].split('   (')[0].toUpperCase(), rows };
+}
 
 describe.each(single)('%s', (name) => {
   it('has the figures of --json', async () => {
@@ -26,17 +40,29 @@ describe.each(single)('%s', (name) => {
 
     const shown = new Map((await table('.verdict-bytes table')).map((row) => [row[0], row[1]]));
     const { accounting } = truth;
+    const said = saidOf(execFileSync(programPath()!, ['explain', ...kRecorded.find((row) => row.name === name)!.files,
+      ...kRecorded.find((row) => row.name === name)!.flags], { encoding: 'utf8', maxBuffer: 2 ** 30 }));
+    const panel = page.locator('.verdict-bytes');
+    expect(await panel.count(), 'where it went').toBe(said === null ? 0 : 1);
+    if (said !== null) {
+      expect((await panel.locator('h2').textContent())!.toUpperCase().split(' AT ')[0]).toBe(said.title);
+      expect([...shown]).toEqual(said.rows);
+      const whole = accounting.total_bytes ?? accounting.reserved_bytes!;
+      for (const [part, , share] of await table('.verdict-bytes table')) {
+        const value = { 'live tensors': accounting.live_bytes, stranded: accounting.stranded_bytes, outside: accounting.outside_bytes }[part];
+        if (value != null && share !== '') expect(share, part).toBe(percent(value / whole));
+      }
+    }
     const expected: [string, number | null][] = [
-      ['live tensors', accounting.live_bytes ?? accounting.allocated_bytes], ['rounding', accounting.rounding_bytes], ['pending', accounting.pending_bytes],
+      ['live tensors', accounting.live_bytes ?? accounting.allocated_bytes], ['rounding', accounting.rounding_bytes], ['pending frees', accounting.pending_bytes],
       ['stranded', accounting.stranded_bytes], ['whole-free segments', accounting.whole_free_bytes],
-      ["private pools' holes", accounting.private_pool_bytes], ['outside', accounting.outside_bytes], ['free on the device', accounting.free_bytes]];
-    for (const [part, value] of expected) expect(shown.get(part), part).toBe(value === null || value === 0 ? undefined : bytes(value));
+      ["private pools' holes", accounting.private_pool_bytes]];
     await expect(page.locator('.headline strong').textContent()).resolves.toBe(truth.headline.split(/ {2,}/)[0]);
     if (truth.paste !== null) await expect(page.locator('.paste code').textContent()).resolves.toBe(truth.paste);
 
     if ((await page.locator('.transport').count()) > 0) {
       const moment = new Map((await table('.moment')).map((row) => [row[0], row[1]]));
-      for (const [part, value] of expected.slice(0, 6))
+      for (const [part, value] of expected)
         expect(moment.get(part) ?? moment.get(part === 'live tensors' ? 'allocated' : ''), `${part} at the moment`).toBe(value === null || value === 0 ? undefined : bytes(value));
       const lines = Object.fromEntries((await table('#holders')).map((row) => [row[3], [row[0], row[2]]]));
       for (const row of truth.stacks) expect(lines[row.label], row.label).toEqual([bytes(row.bytes), row.blocks.toLocaleString('en')]);

@@ -16,6 +16,7 @@ export const kRecorded: { name: string; files: string[]; flags: string[] }[] = [
   { name: 'fragmented', files: [example], flags: ['--capacity', '12GiB'] },
   { name: 'message', files: [join(kRoot, 'docs/examples/oom_message.txt')], flags: [] },
   { name: 'healthy', files: [capture('torch-2.14.1_default')], flags: [] },
+  { name: 'capacity', files: [capture('torch-2.14.1_default')], flags: ['--capacity', '80GiB'] },
   { name: 'failed', files: [capture('torch-2.14.1_default_oom')], flags: [] },
   { name: 'streams', files: [capture('torch-2.14.1_streams')], flags: [] },
   { name: 'private_pools', files: [capture('torch-2.14.1_pool')], flags: [] },

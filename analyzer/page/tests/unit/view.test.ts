@@ -3,11 +3,23 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { decodeColumn } from '../../src/document/columns';
 import { unpack } from '../../src/document/load';
-import type { Outcome } from '../../src/document/types';
+import type { Outcome, PageDocument } from '../../src/document/types';
+import { nameOfInput, orderOfInputs, titleOfInputs } from '../../src/model/inputs';
 import { clampWindow, zoomAt } from '../../src/panels/curve_input';
 import { firstEnough } from '../../src/panels/cards';
 import { byteTicks, bytes, count } from '../../src/view/format';
 import { fromHash, kStart, toHash, type View } from '../../src/view/state';
+
+describe('inputs', () => {
+  it('that failed stand first, and messages of one file are told apart', () => {
+    const input = (name: string, headline: string): unknown => ({ name, rank: null, explanation: { headline } });
+    const doc = { inputs: [input('log.txt', 'NO FAILURE  device 0'), input('log.txt', 'OUT OF MEMORY  device 1: tried to allocate 2.00 GiB, 1 free'),
+      input('log.txt', 'OUT OF MEMORY  device 0: tried to allocate 3.00 GiB')] } as PageDocument;
+    expect(orderOfInputs(doc)).toEqual([1, 2, 0]);
+    expect(nameOfInput(doc, 1)).toBe('2: device 1: tried to allocate 2.00 GiB');
+    expect(titleOfInputs(doc)).toBe('3 messages in one file');
+  });
+});
 
 describe('figures', () => {
   it('are those of the texts', () => {
