@@ -68,7 +68,8 @@ std::vector<EventIndex> PictureMaker::PointedAt(const Explanation& explanation) 
   }
   const analyses::Steps& steps = explanation.program.steps;
   // Of more steps than there are moments no one can see each.
-  if (steps.steps.size() + steps.phases.size() > limits_.observed_moments / 8) return out;
+  if (steps.steps.size() + steps.phases.size() > limits_.MostMoments(observed_.events().size()) / 8)
+    return out;
   for (const analyses::EventRange& step : steps.steps) out.insert(out.end(), {step.begin, step.end});
   for (const analyses::Phase& phase : steps.phases) out.insert(out.end(), {phase.events.begin, phase.events.end});
   return out;
@@ -103,7 +104,9 @@ void PictureMaker::AddCauses(const Explanation& explanation, const std::vector<s
 }
 
 void PictureMaker::AddObserved(const Explanation& explanation, Picture& out) {
-  RunFacts facts{.most_moments = limits_.observed_moments, .pointed_at = PointedAt(explanation), .places = places_};
+  RunFacts facts{.most_moments = limits_.MostMoments(observed_.events().size()),
+                 .pointed_at = PointedAt(explanation),
+                 .places = places_};
   if (!texts_.texts().empty()) facts.text_of = [this](EventIndex event) { return texts_.TextOf(event); };
   PicturedRun made = PictureOfRun(observed_, facts);
   made.run.name = "as recorded";
