@@ -68,6 +68,10 @@ absl::StatusOr<ConversionNotes> SnapshotToTrace(const trace::Snapshot& snapshot,
   const readers::PlainTraceLosses lost = readers::WritePlainTrace(run->recorded.program.requests, out);
   ConversionNotes notes;
   NoteOneDevice(snapshot, run->device, notes);
+  NoteLoss(run->timeline.oom_events().size(),
+           "failed requests, written as ordinary ones: whether they fail is up to what replays them", notes);
+  NoteLoss(static_cast<std::uint64_t>(run->timeline.event_count()),
+           "events, of which the requests are written: no times, segments, addresses and limits", notes);
   NoteLoss(lost.pool_requests,
            "requests in private pools, written as if in the default pool; what emptied one is left out", notes);
   NoteLoss(lost.stream_syncs, "frees that waited for one stream, written as done when the whole device is (y)", notes);
@@ -116,6 +120,9 @@ absl::StatusOr<ConversionNotes> SnapshotToPickle(const trace::Snapshot& snapshot
   if (!cut.device.has_value() && cut.KeepsAllBlocks()) return WholeToPickle(snapshot, out);
   const SnapshotCut smaller = CutSnapshot(snapshot, cut);
   ConversionNotes notes = WholeToPickle(smaller.snapshot, out);
+  if (!cut.stack_text.empty() && !smaller.has_stack_text) {
+    NoteLoss(1, absl::StrCat("no stack has the text '", cut.stack_text, "' in a frame: nothing was kept"), notes);
+  }
   NoteLoss(smaller.events_gone, "events left out as asked", notes);
   NoteLoss(smaller.blocks_gone, "blocks in use at the end, left out as asked: their space is written as free", notes);
   return notes;

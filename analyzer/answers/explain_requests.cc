@@ -3,14 +3,38 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/answers/explain_causes.h"
 #include "analyzer/answers/explain_timeline.h"
 #include "analyzer/answers/picture/picture_maker.h"
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/answers/verdict.h"
+#include "analyzer/readers/rmm/rmm_log.h"
 
 namespace ashlar::answers {
+
+namespace {
+
+// A replay that needs no memory of the log's device does not fail where the program did.
+void TellOfFailuresInLog(absl::string_view failed, Explanation& out) {
+  if (failed.empty()) return;
+  const bool is_healthy = out.verdict == OomVerdict::kHealthy;
+  if (is_healthy) {
+    out.headline = absl::StrCat("NO FAILURE IN THE REPLAY", absl::StripPrefix(out.headline, "NO FAILURE"),
+                                "; the log has ", failed);
+    out.verdict = OomVerdict::kUnknown;
+    out.evidence.clear();
+  }
+  out.evidence.push_back(absl::StrCat(is_healthy ? "unknown: " : "", failed, " in the log itself ",
+                                      absl::EndsWith(failed, "s") ? "are" : "is",
+                                      " not replayed: the log does not tell how much memory there was"));
+}
+
+}  // namespace
 
 absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options) {
   std::vector<std::uint32_t> ops;
@@ -40,6 +64,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   out.advice = remedies::Advise(out.what_if);
   if (absl::Status status = AddCauses(std::move(causes), requests, options, out); !status.ok()) return status;
   SetLastVerdict(out);
+  TellOfFailuresInLog(readers::FailedInRmmLog(requests), out);
   if (!options.replay.capacity_bytes.has_value()) {
     out.notes.push_back({"capacity_unknown",
                          "a request trace does not say how much memory the device has; give --capacity 16GiB to see "

@@ -23,8 +23,10 @@ class StackFilter {
     if (text_.empty()) return true;
     const auto [known, is_new] = known_.try_emplace(id, false);
     if (is_new) known->second = Search(id);
+    has_found_ |= known->second;
     return known->second;
   }
+  bool has_found() const { return has_found_; }
 
  private:
   bool Search(trace::StackId id) const {
@@ -38,6 +40,7 @@ class StackFilter {
   const trace::StackTable& stacks_;
   const std::string& text_;
   absl::flat_hash_map<trace::StackId, bool> known_;
+  bool has_found_ = false;
 };
 
 class DeviceCutter {
@@ -53,6 +56,8 @@ class DeviceCutter {
     }
     return out;
   }
+
+  bool has_found_text() const { return filter_.has_found(); }
 
   // Before the next device, whose addresses may be the same.
   void Forget() { kept_.clear(); }
@@ -148,6 +153,7 @@ SnapshotCut CutSnapshot(const trace::Snapshot& snapshot, const CutRule& rule) {
     }
     cutter.Forget();
   }
+  out.has_stack_text = cutter.has_found_text();
   return out;
 }
 

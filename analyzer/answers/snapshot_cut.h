@@ -27,6 +27,7 @@ struct CutRule {
 
 struct SnapshotCut {
   trace::Snapshot snapshot;
+  bool has_stack_text = false;  // the text of the rule is in a frame
   std::uint64_t events_gone = 0;
   std::uint64_t blocks_gone = 0;  // of those in use at the end
 };

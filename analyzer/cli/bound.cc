@@ -8,6 +8,7 @@
 #include "analyzer/answers/bound.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/readers/plain/minimalloc_csv.h"
 #include "analyzer/report/bound_report.h"
@@ -48,6 +49,9 @@ int RunBound(const BoundFlags& flags) {
   }
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
+  if (absl::Status status = NoInputIsWritten({flags.input}, {{"--csv", flags.csv}}); !status.ok()) {
+    return Fail(kUsage, status);
+  }
   ProgressLine line;
   settings->progress = line.Shower();
   const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);

@@ -9,6 +9,7 @@
 #include "analyzer/answers/check.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
 #include "analyzer/cli/terminal.h"
@@ -54,6 +55,9 @@ int RunCheck(const CheckFlags& flags) {
   if (!limits.ok()) return Fail(kUsage, limits.status());
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
+  if (absl::Status status = NoInputIsWritten({flags.input}, {{"--junit", flags.junit}}); !status.ok()) {
+    return Fail(kUsage, status);
+  }
   ProgressLine line;
   settings->progress = line.Shower();
   const absl::StatusOr<std::vector<answers::TracedRun>> runs = LoadDevices(flags.input, flags.replay, *settings);

@@ -64,6 +64,7 @@ int RunConvert(const ConvertFlags& flags) {
   if (!cut.ok()) return Fail(kUsage, cut.status());
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
+  if (absl::Status status = KeepsInput(*format, flags.input, flags.output); !status.ok()) return Fail(kUsage, status);
   ProgressLine line;
   settings->progress = line.Shower();
   absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);

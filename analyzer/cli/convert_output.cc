@@ -1,6 +1,7 @@
 #include "analyzer/cli/convert_output.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -67,26 +68,36 @@ absl::StatusOr<Notes> ToStream(const std::string& output, Write write) {
   return notes;
 }
 
+absl::Status OfDatabase(const std::string& output, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("cannot write ", output, ": ", status.message()));
+}
+
 absl::StatusOr<Notes> ToDatabase(const answers::Input& input, const answers::ReplaySettings& settings,
                                  const std::string& output) {
   absl::StatusOr<PendingName> name = PendingName::Make(output);
   if (!name.ok()) return name.status();
+  // SQLite would add to what is there.
+  if (name->is_in_place() && truncate(output.c_str(), 0) != 0) return CannotWrite(output);
   const absl::StatusOr<std::unique_ptr<exports::SqliteTables>> tables = exports::SqliteTables::Create(name->path());
-  if (!tables.ok()) return tables.status();
+  if (!tables.ok()) return OfDatabase(output, tables.status());
   absl::StatusOr<Notes> notes = exports::ExportTables(input, settings, **tables);
   if (!notes.ok()) return notes;
-  absl::Status status = (*tables)->Finish();
+  absl::Status status = OfDatabase(output, (*tables)->Finish());
   if (status.ok()) status = name->Commit();
   if (!status.ok()) return status;
   return notes;
 }
 
-absl::StatusOr<Notes> ToFolder(const answers::Input& input, const answers::ReplaySettings& settings,
-                               const std::string& output) {
-  if (mkdir(output.c_str(), 0777) != 0 && errno != EEXIST) return CannotWrite(output);
+std::string TableFile(const std::string& folder, const exports::TableDefinition& table) {
+  return absl::StrCat(folder, "/", table.name, ".csv");
+}
+
+// All files are whole before the first takes the place of an old one.
+absl::StatusOr<Notes> ToFilesIn(const answers::Input& input, const answers::ReplaySettings& settings,
+                                const std::string& folder) {
   std::vector<std::unique_ptr<OutputFile>> files;
   for (const exports::TableDefinition& table : exports::TableDefinitions()) {
-    absl::StatusOr<std::unique_ptr<OutputFile>> file = OutputFile::Open(absl::StrCat(output, "/", table.name, ".csv"));
+    absl::StatusOr<std::unique_ptr<OutputFile>> file = OutputFile::Open(TableFile(folder, table));
     if (!file.ok()) return file.status();
     files.push_back(*std::move(file));
   }
@@ -95,8 +106,20 @@ absl::StatusOr<Notes> ToFolder(const answers::Input& input, const answers::Repla
   absl::StatusOr<Notes> notes = exports::ExportTables(input, settings, tables);
   if (!notes.ok()) return notes;
   for (const std::unique_ptr<OutputFile>& file : files) {
+    if (absl::Status status = file->Close(); !status.ok()) return status;
+  }
+  for (const std::unique_ptr<OutputFile>& file : files) {
     if (absl::Status status = file->Commit(); !status.ok()) return status;
   }
+  return notes;
+}
+
+absl::StatusOr<Notes> ToFolder(const answers::Input& input, const answers::ReplaySettings& settings,
+                               const std::string& output) {
+  const bool is_new = mkdir(output.c_str(), 0777) == 0;
+  if (!is_new && errno != EEXIST) return CannotWrite(output);
+  absl::StatusOr<Notes> notes = ToFilesIn(input, settings, output);
+  if (!notes.ok() && is_new) rmdir(output.c_str());
   return notes;
 }
 
@@ -116,6 +139,16 @@ absl::StatusOr<ConvertFormat> FindConvertFormat(const std::string& output, const
       to.empty() ? absl::StrCat("the name ", output, " does not tell the format: end it in one of ", ConvertEndings(),
                                 "; or give --to one of ", ConvertFormatNames())
                  : absl::StrCat("--to: '", to, "' is none of ", ConvertFormatNames()));
+}
+
+absl::Status KeepsInput(const ConvertFormat& format, const std::string& input, const std::string& output) {
+  const TableKind* const tables = std::get_if<TableKind>(&format);
+  if (tables == nullptr || *tables != TableKind::kFolder) return NoInputIsWritten({input}, {{"output", output}});
+  absl::Status status;
+  for (const exports::TableDefinition& table : exports::TableDefinitions()) {
+    status.Update(NoInputIsWritten({input}, {{"output", TableFile(output, table)}}));
+  }
+  return status;
 }
 
 absl::StatusOr<Notes> WriteConverted(ConvertFormat format, answers::Input input,

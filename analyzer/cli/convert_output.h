@@ -28,6 +28,9 @@ absl::StatusOr<ConvertFormat> FindConvertFormat(const std::string& output, const
 // "ashlar, pickle, trace, ...", as --to takes them.
 std::string ConvertFormatNames();
 
+// InvalidArgument where the input is what would be written: of a folder, one of its files.
+absl::Status KeepsInput(const ConvertFormat& format, const std::string& input, const std::string& output);
+
 // The notes of Convert and Export. InvalidArgument where the format does not go to standard output. Unavailable: the
 // output cannot be written; what was there is as it was.
 absl::StatusOr<std::vector<trace::Note>> WriteConverted(ConvertFormat format, answers::Input input,

@@ -20,6 +20,7 @@
 #include "analyzer/cli/launch_report.h"
 #include "analyzer/cli/launch_run.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
 
@@ -170,6 +171,10 @@ absl::Status ClearCalls(const std::string& file) {
 
 int RunDryRun(const DryRunFlags& flags) {
   if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
+  // Before the program writes what its own words name.
+  const absl::Status kept =
+      NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
+  if (!kept.ok()) return Fail(kUsage, kept);
   absl::StatusOr<Machine> machine = ReadMachine(flags.machine);
   if (!machine.ok()) return Fail(absl::IsUnavailable(machine.status()) ? kUnreadable : kUsage, machine.status());
   const absl::StatusOr<HollowFiles> files = FindHollowFiles();

@@ -12,6 +12,7 @@
 #include "analyzer/answers/explain.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/model_flags.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
@@ -180,9 +181,15 @@ absl::Status WriteEstimatePage(const EstimateFlags& flags, const estimate::Estim
   return html.ok() ? WriteFile(flags.page, *html) : html.status();
 }
 
+absl::Status KeepsFiles(const EstimateFlags& flags) {
+  return NoInputIsWritten({flags.input, flags.lengths},
+                          {{"--capture", flags.capture}, {"--report", flags.page}, {"--json-to", flags.json_to}});
+}
+
 int RunEstimate(const EstimateFlags& flags) {
   absl::StatusOr<estimate::EstimateOptions> options = ReadOptions(flags);
   if (!options.ok()) return Fail(kUsage, options.status());
+  if (absl::Status status = KeepsFiles(flags); !status.ok()) return Fail(kUsage, status);
   if (absl::Status status = ReadLengths(flags, flags.command->IsGiven("--steps"), *options); !status.ok()) {
     return Fail(absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ? kUsage : kUnreadable, status);
   }

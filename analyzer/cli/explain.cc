@@ -12,6 +12,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
@@ -93,6 +94,13 @@ std::string Printed(const Explanations& explanations, const ExplainFlags& flags)
   return Colored(report::PrintExplanations(explanations, /*as_json=*/false, flags.inputs.size() > 1));
 }
 
+absl::Status KeepsInputs(const ExplainFlags& flags) {
+  std::vector<std::string> read = flags.inputs;
+  read.insert(read.end(), flags.ranks.begin(), flags.ranks.end());
+  read.push_back(flags.model);
+  return NoInputIsWritten(read, {{"--json-to", flags.json_to}});
+}
+
 absl::Status ShowPage(const ExplainFlags& flags, const Explanations& explanations) {
   if (!flags.opens_page) return absl::OkStatus();
   std::vector<std::string> names;
@@ -115,6 +123,7 @@ int RunExplain(const ExplainFlags& flags) {
   if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
       !status.ok())
     return Fail(kUsage, status);
+  if (absl::Status status = KeepsInputs(flags); !status.ok()) return Fail(kUsage, status);
   if (flags.opens_page) options.picture = answers::PictureLimits{};
   ProgressLine line;
   options.replay.progress = line.Shower();
@@ -122,9 +131,10 @@ int RunExplain(const ExplainFlags& flags) {
   absl::StatusOr<Explanations> explanations = ExplainInputs(flags, options);
   if (!explanations.ok()) return FailLoad(explanations.status());
   if (absl::Status status = AddModel(flags.model, *explanations); !status.ok()) return Fail(kUnreadable, status);
-  if (absl::Status status = ShowPage(flags, *explanations); !status.ok()) return Fail(kUnreadable, status);
   const bool is_written = WriteJson(flags.json_to, [&] { return AsJson(*explanations, flags); });
-  return Print(Printed(*explanations, flags)) && is_written ? kOk : kUnreadable;
+  const bool is_printed = Print(Printed(*explanations, flags));
+  if (absl::Status status = ShowPage(flags, *explanations); !status.ok()) return Fail(kUnreadable, status);
+  return is_printed && is_written ? kOk : kUnreadable;
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,9 +26,11 @@
 #include "analyzer/cli/confs_flag.h"
 #include "analyzer/cli/fleet_module.h"
 #include "analyzer/cli/load_trace.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/terminal.h"
+#include "analyzer/fleet/files.h"
 #include "analyzer/fleet/fleet_run.h"
 #include "analyzer/fleet/launcher.h"
 #include "analyzer/readers/input_file.h"
@@ -104,6 +108,19 @@ fleet::RankResult SummarizeFile(const std::string& path, const FleetFlags& flags
   return answers::SummarizeRank(*input, options);
 }
 
+// The files of folders and patterns are looked at where an output is there already.
+absl::Status KeepsRanks(const FleetFlags& flags) {
+  std::error_code error;
+  const bool is_there = (!flags.page.empty() && std::filesystem::exists(flags.page, error)) ||
+                        (!flags.json_to.empty() && std::filesystem::exists(flags.json_to, error));
+  const absl::StatusOr<fleet::FileListing> listing =
+      is_there ? fleet::ListFiles(flags.inputs) : absl::StatusOr<fleet::FileListing>(fleet::FileListing{});
+  if (!listing.ok()) return absl::OkStatus();  // told when they are read
+  std::vector<std::string> paths;
+  for (const fleet::FileStamp& file : listing->files) paths.push_back(file.path);
+  return NoInputIsWritten(paths, {{"--report", flags.page}, {"--json-to", flags.json_to}});
+}
+
 // One line, also where many processes write.
 void TellLine(const std::string& text) {
   const std::string line = absl::StrCat("ashlar: ", text, "\n");
@@ -160,6 +177,7 @@ int RunFleetCommand(const FleetFlags& flags) {
   const auto fail = [&](int code, const absl::Status& status) { return is_silent ? code : Fail(code, status); };
   absl::StatusOr<answers::RankOptions> options = ReadFleetFlags(flags);
   if (!options.ok()) return fail(kUsage, options.status());
+  if (absl::Status status = KeepsRanks(flags); !status.ok()) return fail(kUsage, status);
   const absl::StatusOr<std::string> module = ModuleFor(flags, launch);
   if (!module.ok()) return fail(kUsage, module.status());
 

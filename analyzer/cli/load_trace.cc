@@ -92,12 +92,17 @@ absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const Rep
                                              const answers::ReplaySettings& settings) {
   const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
+  return ToExplain(input, *bytes, flags, settings);
+}
+
+absl::StatusOr<answers::Input> ToExplain(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
+                                         const answers::ReplaySettings& settings) {
   answers::InputRule rule = answers::ExplainedInputs();
   rule.limits = LimitsOf(flags);
   rule.fits = [&flags](readers::InputKind kind) {
     return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
   };
-  absl::StatusOr<answers::Input> out = answers::LoadInput(*bytes, rule);
+  absl::StatusOr<answers::Input> out = answers::LoadInput(bytes, rule);
   if (!out.ok()) return OfInput(input, out.status());
   return PartOf(input, std::move(out), settings);
 }

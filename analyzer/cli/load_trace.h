@@ -29,7 +29,9 @@ answers::ReplaySettings NamingProgress(const std::string& input, answers::Replay
 absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
                                        answers::InputRule rule = {});
 
-// What `explain` and `report` take. Errors name the input.
+// What `explain` and `report` take, also of bytes that were read from it. Errors name the input.
+absl::StatusOr<answers::Input> ToExplain(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
+                                         const answers::ReplaySettings& settings);
 absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const ReplayFlags& flags,
                                              const answers::ReplaySettings& settings);
 

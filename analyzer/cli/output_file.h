@@ -10,6 +10,7 @@
 #define ASHLAR_ANALYZER_CLI_OUTPUT_FILE_H_
 
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "allocator/base/byte_sink.h"
 #include "analyzer/cli/pending_name.h"
 
@@ -28,6 +30,8 @@ class OutputFile : public ByteSink {
   ~OutputFile() override;
 
   void Append(absl::string_view bytes) override;
+  // All bytes are in the file beside, which no failure of the disk can stop any more.
+  absl::Status Close();
   // Once, at the end. Without it there is no new file.
   absl::Status Commit();
 
@@ -39,6 +43,16 @@ class OutputFile : public ByteSink {
   std::FILE* file_;                  // nullptr: closed
   absl::Status status_;
 };
+
+// A file that a command writes, with the flag that names it; "": none.
+struct NamedOutput {
+  const char* flag;
+  std::string path;
+};
+
+// InvalidArgument where an output is a file that the command reads, also through links or by another name: nothing was
+// read yet. "-" among the inputs is standard input.
+absl::Status NoInputIsWritten(absl::Span<const std::string> inputs, std::initializer_list<NamedOutput> outputs);
 
 }  // namespace ashlar::cli
 

@@ -66,9 +66,28 @@ void GiveSlotBack(int slot) {
   if (slot >= 0) std::free(const_cast<char*>(pending_names[static_cast<std::size_t>(slot)].exchange(nullptr)));
 }
 
+// What a link names; nullopt: it is none.
+std::optional<std::string> NamedByLink(const std::string& path) {
+  std::array<char, PATH_MAX> buffer;
+  const ssize_t size = readlink(path.c_str(), buffer.data(), buffer.size());
+  if (size <= 0 || static_cast<std::size_t>(size) == buffer.size()) return std::nullopt;
+  std::string out(buffer.data(), static_cast<std::size_t>(size));
+  const std::size_t slash = path.rfind('/');
+  return out.front() == '/' || slash == std::string::npos ? out : path.substr(0, slash + 1) + out;
+}
+
+// Also where links lead to a file that is not there yet.
 std::string WithoutLinks(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
-  return real == nullptr ? path : std::string(real.get());
+  constexpr int kMostLinks = 40;
+  std::string at = path;
+  for (int i = 0; i < kMostLinks; ++i) {
+    const std::unique_ptr<char, decltype(&std::free)> real(realpath(at.c_str(), nullptr), &std::free);
+    if (real != nullptr) return real.get();
+    std::optional<std::string> next = NamedByLink(at);
+    if (!next.has_value()) break;
+    at = *std::move(next);
+  }
+  return at;
 }
 
 std::string NameBeside(const std::string& target) {
@@ -111,6 +130,7 @@ PendingName::~PendingName() {
 absl::StatusOr<PendingName> PendingName::Make(const std::string& target) {
   struct stat old {};
   const bool is_there = stat(target.c_str(), &old) == 0;
+  if (!is_there && errno == ELOOP) return CannotWrite(target);
   if (is_there && !S_ISREG(old.st_mode)) return PendingName(target, target, target, -1);
   if (is_there && access(target.c_str(), W_OK) != 0) return CannotWrite(target);
   const std::string real = WithoutLinks(target);

@@ -29,6 +29,7 @@ class PendingName {
   ~PendingName();  // takes the file beside away, where it was not committed
 
   const std::string& path() const { return path_; }
+  bool is_in_place() const { return slot_ < 0; }
   absl::Status Commit();
 
  private:

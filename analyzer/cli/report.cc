@@ -1,12 +1,14 @@
 #include "analyzer/cli/report.h"
 
 #include <cstddef>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
@@ -17,6 +19,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/page_file.h"
 #include "analyzer/cli/page_template.h"
 #include "analyzer/cli/progress_line.h"
@@ -47,32 +50,48 @@ answers::PictureLimits LimitsFor(std::size_t inputs) {
   return out;
 }
 
-// Whether a text may belong to the failure of another input.
-absl::StatusOr<bool> HasMessages(const ReportFlags& flags, const answers::ReplaySettings& settings) {
-  for (const std::string& input : flags.inputs) {
-    if (input == "-") return true;
-    const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
+using SharedBytes = std::shared_ptr<const readers::InputBytes>;
+
+// The bytes of the inputs. A pipe and standard input give theirs once: they are kept, and so is a single input.
+class ReportBytes {
+ public:
+  explicit ReportBytes(const std::vector<std::string>& inputs) : is_single_(inputs.size() == 1) {}
+
+  absl::StatusOr<SharedBytes> Of(const std::string& input, const answers::ReplaySettings& settings) {
+    if (const auto known = kept_.find(input); known != kept_.end()) return known->second;
+    absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
     if (!bytes.ok()) return bytes.status();
-    const readers::Holds holds = readers::FormatOf(*bytes).holds;
-    if (holds == readers::Holds::kMessages || holds == readers::Holds::kNothing) return true;
+    auto out = std::make_shared<const readers::InputBytes>(*std::move(bytes));
+    std::error_code error;
+    if (is_single_ || input == "-" || !std::filesystem::is_regular_file(input, error)) kept_[input] = out;
+    return out;
   }
-  return false;
+  void Forget() { kept_.clear(); }
+
+ private:
+  bool is_single_;
+  std::map<std::string, SharedBytes> kept_;
+};
+
+// The answer of `ashlar fleet --json`, which has a page of its own.
+bool IsFleet(absl::string_view bytes) {
+  return readers::Sniff(bytes) == readers::InputKind::kJson && report::HasJsonKeys(bytes, {"ranks", "heat"});
 }
 
 class ReportWriter {
  public:
   ReportWriter(const ReportFlags& flags, answers::ExplainOptions options)
-      : flags_(flags), options_(std::move(options)), page_(PageTemplate()) {}
+      : flags_(flags), options_(std::move(options)), bytes_(flags.inputs), page_(PageTemplate()) {}
 
   // Inputs that have nothing to say of one another are taken one by one, so that only one of them is in memory.
   absl::Status AddInputs() {
     bool is_together = flags_.inputs.size() > 1;
     if (!is_together) {
-      const absl::StatusOr<bool> is_fleet = IsFleet(flags_.inputs.front());
+      const absl::StatusOr<bool> is_fleet = TakeFleet(flags_.inputs.front());
       if (!is_fleet.ok()) return is_fleet.status();
       if (*is_fleet) return absl::OkStatus();
     } else {
-      const absl::StatusOr<bool> has_messages = HasMessages(flags_, options_.replay);
+      const absl::StatusOr<bool> has_messages = HasMessages();
       if (!has_messages.ok()) return has_messages.status();
       is_together = *has_messages;
     }
@@ -98,10 +117,32 @@ class ReportWriter {
   }
 
  private:
+  // Whether a text may belong to the failure of another input.
+  absl::StatusOr<bool> HasMessages() {
+    for (const std::string& input : flags_.inputs) {
+      const absl::StatusOr<SharedBytes> bytes = bytes_.Of(input, options_.replay);
+      if (!bytes.ok()) return bytes.status();
+      const readers::Holds holds = readers::FormatOf(**bytes).holds;
+      if (holds == readers::Holds::kMessages || holds == readers::Holds::kNothing) return true;
+    }
+    return false;
+  }
+
+  absl::StatusOr<answers::Input> Load(const std::string& file) {
+    const absl::StatusOr<SharedBytes> bytes = bytes_.Of(file, options_.replay);
+    if (!bytes.ok()) return bytes.status();
+    if (flags_.inputs.size() == 1) {
+      bytes_.Forget();
+    } else if (IsFleet(**bytes)) {
+      return OfInput(file, absl::OutOfRangeError("the answer of ashlar fleet has a page of its own: name it alone"));
+    }
+    return ToExplain(file, **bytes, flags_.replay, options_.replay);
+  }
+
   absl::Status Add(const std::vector<std::string>& files) {
     std::vector<answers::NamedInput> inputs;
     for (const std::string& file : files) {
-      absl::StatusOr<answers::Input> input = LoadToExplain(file, flags_.replay, options_.replay);
+      absl::StatusOr<answers::Input> input = Load(file);
       if (!input.ok()) return input.status();
       inputs.push_back({file, *std::move(input)});
     }
@@ -120,11 +161,11 @@ class ReportWriter {
 
   // What grew between two traces: what `ashlar diff` says.
   absl::Status AddDiff(report::PageFacts& facts) {
-    if (traces_ != 2 || flags_.inputs.size() != 2 || absl::c_linear_search(flags_.inputs, "-")) return absl::OkStatus();
+    if (traces_ != 2 || flags_.inputs.size() != 2) return absl::OkStatus();
     answers::Tell(options_.replay, "comparing the two");
     std::vector<answers::TracedRun> runs;
     for (const std::string& input : flags_.inputs) {
-      const absl::StatusOr<answers::Input> loaded = LoadToExplain(input, flags_.replay, options_.replay);
+      const absl::StatusOr<answers::Input> loaded = Load(input);
       if (!loaded.ok()) return loaded.status();
       absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*loaded, options_.replay);
       if (!run.ok()) return OfInput(input, run.status());
@@ -137,20 +178,17 @@ class ReportWriter {
     return absl::OkStatus();
   }
 
-  // The answer of `ashlar fleet --json`, which has a page of its own.
-  absl::StatusOr<bool> IsFleet(const std::string& input) {
-    if (input == "-") return false;
-    const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, options_.replay);
+  absl::StatusOr<bool> TakeFleet(const std::string& input) {
+    const absl::StatusOr<SharedBytes> bytes = bytes_.Of(input, options_.replay);
     if (!bytes.ok()) return bytes.status();
-    if (readers::Sniff(*bytes) != readers::InputKind::kJson || !report::HasJsonKeys(*bytes, {"ranks", "heat"})) {
-      return false;
-    }
-    fleet_ = std::string(bytes->view());
+    if (!IsFleet(**bytes)) return false;
+    fleet_ = std::string((*bytes)->view());
     return true;
   }
 
   const ReportFlags& flags_;
   answers::ExplainOptions options_;
+  ReportBytes bytes_;
   report::PageWriter page_;
   std::size_t traces_ = 0;  // of the inputs
   std::string fleet_;
@@ -169,6 +207,9 @@ int RunReportCommand(const ReportFlags& flags) {
   answers::ExplainOptions options{.replay = *std::move(settings), .picture = LimitsFor(flags.inputs.size())};
   if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
       !status.ok()) {
+    return Fail(kUsage, status);
+  }
+  if (absl::Status status = NoInputIsWritten(flags.inputs, {{"-o", flags.output}}); !status.ok()) {
     return Fail(kUsage, status);
   }
   ProgressLine line;

@@ -16,6 +16,7 @@
 #include "analyzer/cli/confs_flag.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/terminal.h"
 #include "analyzer/report/layout.h"
@@ -94,6 +95,9 @@ int RunSweep(const SweepFlags& flags) {
   if (!sweep.ok()) return Fail(kUsage, sweep.status());
   if (std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 1) {
     return Fail(kUsage, absl::InvalidArgumentError("standard input (-) can be one trace only"));
+  }
+  if (absl::Status status = NoInputIsWritten(flags.inputs, {{"--json-to", flags.json_to}}); !status.ok()) {
+    return Fail(kUsage, status);
   }
   ProgressLine line;
   settings->progress = line.Shower();

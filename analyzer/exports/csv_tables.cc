@@ -1,15 +1,24 @@
 #include "analyzer/exports/csv_tables.h"
 
+#include <array>
+#include <charconv>
+#include <string>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "analyzer/exports/flat_text.h"
 
 namespace ashlar::exports {
 namespace {
 
+// With as few digits as read back to the same number.
+void AppendReal(double real, std::string& out) {
+  std::array<char, 32> digits;
+  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), real).ptr);
+}
+
 void AppendCell(const Cell& cell, std::string& out) {
   if (const auto* number = std::get_if<std::int64_t>(&cell)) absl::StrAppend(&out, *number);
-  if (const auto* real = std::get_if<double>(&cell)) absl::StrAppendFormat(&out, "%.9g", *real);
+  if (const auto* real = std::get_if<double>(&cell)) AppendReal(*real, out);
   if (const auto* text = std::get_if<absl::string_view>(&cell)) AppendCsvText(*text, out);
 }
 

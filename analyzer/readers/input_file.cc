@@ -99,6 +99,10 @@ absl::StatusOr<InputBytes> UnpackMapped(absl::string_view packed, std::uint64_t 
       return std::fwrite(part.data(), 1, part.size(), out.get()) == part.size();
     });
     const bool is_written = std::fflush(out.get()) == 0;
+    if (absl::IsResourceExhausted(status)) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(status.message(), "; unpack it: a file as it lies may be larger"));
+    }
     if (!status.ok() && !absl::IsAborted(status)) return status;
     if (status.ok() && is_written && size > 0) {
       absl::StatusOr<std::shared_ptr<const MappedFile>> mapped = MappedFile::Map(fileno(out.get()), size);

@@ -47,7 +47,8 @@ class InputBytes {
   std::shared_ptr<const MappedFile> file_;
 };
 
-// As ReadInput; `max_bytes` holds for what is not mapped, and kMostMappedBytes for what is.
+// As ReadInput; `max_bytes` holds for what is read or unpacked, and kMostMappedBytes for a file that is mapped as it
+// lies.
 absl::StatusOr<InputBytes> OpenInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
 
 }  // namespace ashlar::readers

@@ -77,6 +77,10 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
                            a.whole_free_bytes, a.private_pool_bytes, a.outside_bytes, a.free_bytes}) {
     most = std::max(most, part.value_or(0));
   }
+  const bool is_rest_open = !is_calls && a.total_bytes.has_value() && a.reserved_bytes.has_value() &&
+                            !a.outside_bytes.has_value() && !a.free_bytes.has_value();
+  const std::uint64_t rest = is_rest_open ? *a.total_bytes - std::min(*a.total_bytes, *a.reserved_bytes) : 0;
+  most = std::max(most, rest);
   if (a.live_bytes.has_value()) {
     AppendPart(is_calls ? "live allocations" : "live tensors", a.live_bytes, most, "", out);
     AppendPart("rounding", a.rounding_bytes, most, "what blocks span beyond the requests", out);
@@ -89,12 +93,7 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
   AppendPart("outside", a.outside_bytes, most, "CUDA context, other libraries and processes", out);
   AppendPart("free on the device", a.free_bytes, most, "", out);
-  const bool is_rest_open = !is_calls && a.total_bytes.has_value() && a.reserved_bytes.has_value() &&
-                            !a.outside_bytes.has_value() && !a.free_bytes.has_value();
-  if (is_rest_open && *a.total_bytes > *a.reserved_bytes) {
-    AppendPart("outside or free", *a.total_bytes - *a.reserved_bytes, most, "how much of each is not in this trace",
-               out);
-  }
+  AppendPart("outside or free", rest, most, "how much of each is not in this trace", out);
   if (e.peak.utilisation.has_value()) {
     out += absl::StrFormat("  utilisation %.1f %%: peak allocated %s of peak reserved %s\n", *e.peak.utilisation * 100,
                            FormatBytes(*e.peak.allocated_bytes), FormatBytes(*e.peak.reserved_bytes));

@@ -83,8 +83,9 @@ absl::Status TimelineBuilder::Add(const trace::Event& event, std::uint64_t block
 absl::Status TimelineBuilder::Add(const trace::Event& event, const EventFacts& facts) {
   if (!status_.ok()) return status_;
   if (Now() >= kMostEvents) {
-    return status_ = absl::FailedPreconditionError(absl::StrCat("device ", columns_.device, ": more than ", kMostEvents,
-                                                                " events: choose a part of them (--from, --to)"));
+    return status_ =
+               absl::FailedPreconditionError(absl::StrCat("device ", columns_.device, ": more than ", kMostEvents,
+                                                          " events: choose a part of them (--max-events, --window)"));
   }
   if (absl::Status status = Apply(event, facts); !status.ok()) {
     return status_ = Disagreement(columns_.device, Now(), event, status.message());

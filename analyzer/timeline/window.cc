@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,13 @@ absl::Status OutOfRange(const AskedWindow& asked, absl::string_view why) {
   return absl::OutOfRangeError(absl::StrCat("--window ", asked.text, ": ", why));
 }
 
+// The times of a file may be any: what lies further apart than a number holds is as far as one.
+std::int64_t Elapsed(std::int64_t from_us, std::int64_t to_us) {
+  if (to_us <= from_us) return 0;
+  const std::uint64_t out = static_cast<std::uint64_t>(to_us) - static_cast<std::uint64_t>(from_us);
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(out, std::numeric_limits<std::int64_t>::max()));
+}
+
 // The first event at or after a time; events without one count with those before them.
 absl::StatusOr<EventIndex> EventFrom(absl::Span<const Event> events, const WindowEnd& end, const AskedWindow& asked) {
   std::optional<std::int64_t> first;
@@ -42,7 +50,7 @@ absl::StatusOr<EventIndex> EventFrom(absl::Span<const Event> events, const Windo
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (events[i].time_us == trace::kNoTime) continue;
     if (!first.has_value()) first = events[i].time_us;
-    last = std::max(last, events[i].time_us - *first);
+    last = std::max(last, Elapsed(*first, events[i].time_us));
     if (static_cast<double>(last) >= end.value) return static_cast<EventIndex>(i);
   }
   if (!first.has_value()) return OutOfRange(asked, "this trace has no times: give an event or a share (20%)");
@@ -189,6 +197,7 @@ trace::Snapshot CutSnapshot(const trace::Snapshot& snapshot, const Timeline& who
   if (snapshot.recording.has_value() && snapshot.recording->device == whole.device()) {
     out.recording = InfoWithin(*snapshot.recording, whole.events().size(), window);
   }
+  if (window == EventWindow{0, static_cast<EventIndex>(whole.events().size())}) return out;
   out.notes.push_back({"trace_window",
                        absl::StrCat("events ", FormatCount(static_cast<std::uint64_t>(window.from)), " to ",
                                     FormatCount(static_cast<std::uint64_t>(window.to)), " of ",

@@ -1,5 +1,9 @@
 // ashlar convert, and own recordings as the other commands read them.
+#include <unistd.h>
+
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -77,6 +81,8 @@ TEST_F(ConvertTest, ATraceBecomesARecordingThatReplaysExactly) {
 TEST_F(ConvertTest, WhatAFormatCannotCarryIsCounted) {
   const std::string trace = Convert(kExample, "a.trace");
   EXPECT_THAT(said_, HasSubstr("call stacks ("));
+  EXPECT_THAT(said_, HasSubstr("failed requests, written as ordinary ones"));
+  EXPECT_THAT(said_, HasSubstr("no times, segments, addresses and limits ("));
   const json of_trace = json::parse(Out("replay --json " + trace));
   const json of_snapshot = json::parse(Out(std::string("replay --cold --json ") + kExample));
   EXPECT_EQ(of_trace["requests"], of_snapshot["requests"]);
@@ -101,6 +107,53 @@ TEST_F(ConvertTest, DamageIsNamedAndTheRestKept) {
   EXPECT_THAT(said_, HasSubstr("does not have its checksum"));
   ExpectError(Run("explain " + Write("header.ashlar", "ASHLARTR" + std::string(16, 'x'))), 3, {"checksum"});
   ExpectError(Run("replay " + Write("short.ashlar", "ASHLARTR")), 3, {"within its header"});
+}
+
+TEST_F(ConvertTest, AnotherDatabaseGetsNoTablesOfOurs) {
+  const std::string trace = Write("t.trace", "a 1 1000 0\n");
+  const std::string fresh = FileBytes(Convert(trace, "fresh.sqlite"));
+  std::filesystem::create_directory(folder_ + "closed");
+  const std::string old = Write("closed/old.sqlite", std::string(100'000, 'x'));
+  std::filesystem::permissions(folder_ + "closed", std::filesystem::perms(0555));
+  std::filesystem::permissions(old, std::filesystem::perms(0666));
+  const std::string as_user = geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups " : "";
+  if (std::system((as_user + "test -r " + trace + " -a -x '" + ASHLAR_PROGRAM + "'").c_str()) != 0) {
+    GTEST_SKIP() << "no other user may run the program here";
+  }
+  const std::string command =
+      as_user + "'" ASHLAR_PROGRAM "' convert " + trace + " " + old + " 2> " + folder_ + "error";
+  EXPECT_EQ(std::system(command.c_str()), 0) << FileBytes(folder_ + "error");
+  EXPECT_EQ(FileBytes(old), fresh);
+}
+
+TEST_F(ConvertTest, AFullDiskLeavesNoTables) {
+  const std::string trace = Write("t.trace", std::string("a 1 1000 0\n"));
+  for (const std::string to : {"tables", "sqlite"}) {
+    const std::string out = folder_ + "new." + to;
+    const std::string command = "bash -c \"trap '' XFSZ; ulimit -f 1; exec '" ASHLAR_PROGRAM "' convert " +
+                                std::string(kExample) + " " + out + " --to " + to + "\" 2> " + folder_ + "error";
+    EXPECT_NE(std::system(command.c_str()), 0);
+    EXPECT_THAT(FileBytes(folder_ + "error"), HasSubstr("cannot write " + out));
+    EXPECT_FALSE(std::filesystem::exists(out)) << to;
+  }
+}
+
+TEST_F(ConvertTest, ATextThatIsInNoStackIsTold) {
+  Convert(kExample, "cut.pickle", "--stack no_such_line");
+  EXPECT_THAT(said_, HasSubstr("no stack has the text 'no_such_line'"));
+  Convert(kExample, "cut.pickle", "--least-size 1MiB");
+  EXPECT_EQ(said_.find("no stack"), std::string::npos);
+}
+
+TEST_F(ConvertTest, AFailureInALogIsNotDenied) {
+  const std::string log = Write("a.csv",
+                                "Thread,Time,Action,Pointer,Size,Stream\n1,00:00:01.0,allocate,0x100,512,0\n"
+                                "1,00:00:02.0,allocate failure,(nil),17179869184,0\n");
+  const json out = json::parse(Out("explain --json " + log));
+  EXPECT_THAT(out["headline"].get<std::string>(), HasSubstr("NO FAILURE IN THE REPLAY  device 0"));
+  EXPECT_THAT(out["headline"].get<std::string>(), HasSubstr("; the log has 1 failed request"));
+  EXPECT_EQ(out["verdict"], "unknown");
+  EXPECT_THAT(out["evidence"].dump(), HasSubstr("1 failed request in the log itself is not replayed"));
 }
 
 TEST_F(ConvertTest, ErrorsSayTheMend) {

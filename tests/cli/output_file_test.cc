@@ -83,6 +83,30 @@ TEST_F(OutputFileTest, RightsAndLinksStay) {
   EXPECT_EQ(static_cast<int>(fs::status(folder_ + "b.txt").permissions()), 0640);
 }
 
+TEST_F(OutputFileTest, ALinkToNothingLeadsToTheNewFile) {
+  fs::create_directory(folder_ + "there");
+  fs::create_symlink("there/a.txt", folder_ + "first");
+  fs::create_symlink(folder_ + "first", folder_ + "link");
+  EXPECT_TRUE(WriteAll("link", "new").ok());
+  EXPECT_TRUE(fs::is_symlink(folder_ + "link") && fs::is_symlink(folder_ + "first"));
+  EXPECT_EQ(FileBytes(folder_ + "there/a.txt"), "new");
+  fs::create_symlink("circle", folder_ + "circle");
+  EXPECT_FALSE(WriteAll("circle", "new").ok());
+  EXPECT_TRUE(fs::is_symlink(folder_ + "circle"));
+}
+
+TEST_F(OutputFileTest, AnInputIsNoOutput) {
+  const std::string path = Write("a.txt", "old"), other = Write("b.txt", "old");
+  fs::create_symlink("a.txt", folder_ + "link");
+  fs::create_hard_link(path, folder_ + "name");
+  for (const char* name : {"a.txt", "link", "name", "./a.txt"}) {
+    const absl::Status status = NoInputIsWritten({other, path}, {{"-o", ""}, {"-o", folder_ + name}});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(status.message(), HasSubstr("-o: " + folder_ + name + " is an input too"));
+  }
+  EXPECT_TRUE(NoInputIsWritten({path, "/dev/null", "-"}, {{"-o", other}, {"-o", "-"}, {"-o", "/dev/null"}}).ok());
+}
+
 TEST_F(OutputFileTest, EndingSignalsTakeTheUnfinishedFileAway) {
   const std::string path = Write("a.txt", "old");
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {

@@ -97,6 +97,53 @@ TEST_F(ReportTest, AFleetWritesItsPage) {
   EXPECT_EQ(page["fleet"], json::parse(Run("fleet --json " + a + " " + b).out));
 }
 
+TEST_F(ReportTest, PipesAreReadOnce) {
+  const std::string a = Write("a.txt", kTrace), b = Write("b.txt", "a 1 1048577 0\n");
+  const std::string fleet = Write("fleet.json", Run("fleet --json " + a + " " + b).out);
+  const auto piped = [&](const std::string& line) {
+    const std::string command =
+        "cd '" + folder_ + "' && bash -c '" ASHLAR_PROGRAM " report " + line + " -o out.html > out'";
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return DocumentOf(FileBytes(Out()));
+  };
+  EXPECT_EQ(piped("<(cat a.txt)")["inputs"][0]["explanation"], json::parse(Run("explain --json " + a).out));
+  const json two = piped("<(cat a.txt) <(cat b.txt)");
+  EXPECT_EQ(two["inputs"].size(), 2U);
+  EXPECT_TRUE(two["diff"].is_object());
+  EXPECT_EQ(piped("- < a.txt")["runs"], piped("a.txt")["runs"]);
+  EXPECT_EQ(piped("- < fleet.json")["fleet"], json::parse(FileBytes(fleet)));
+  for (const std::string& inputs : {a + " " + fleet, fleet + " " ASHLAR_SOURCE_DIR "/docs/examples/oom_message.txt"}) {
+    ExpectError(Run("report " + inputs + " -o " + folder_ + "none.html"), 2, {"fleet.json", "name it alone"});
+  }
+}
+
+TEST_F(ReportTest, AnInputIsNotOverwritten) {
+  const std::string trace = Write("trace.txt", kTrace);
+  std::filesystem::create_symlink("trace.txt", folder_ + "link");
+  const std::string link = folder_ + "link";
+  for (const std::string& command :
+       {"report " + trace + " -o " + link, "report - -o " + link + " < " + trace,
+        "convert " + trace + " " + link + " --to csv", "explain " + trace + " --json-to " + link,
+        "sweep " + trace + " --json-to " + trace, "check " + trace + " --max-ooms 0 --junit " + link,
+        "bound " + trace + " --csv " + link, "fleet " + trace + " --report " + link,
+        "fleet '" + folder_ + "*.txt' --json-to " + link, "estimate " + trace + " --report " + link}) {
+    SCOPED_TRACE(command);
+    ExpectError(Run(command), 2, {"is an input too"});
+    EXPECT_EQ(FileBytes(trace), kTrace);
+  }
+}
+
+TEST_F(ReportTest, ExplainPrintsBeforeItOpens) {
+  const std::string trace = Write("trace.txt", kTrace);
+  const std::string answer = Run("explain " + trace).out;
+  setenv("TMPDIR", "/no/such/folder", 1);
+  const Result result = Run("explain --open " + trace);
+  unsetenv("TMPDIR");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(result.out, answer);
+  EXPECT_THAT(result.error, HasSubstr("/no/such/folder"));
+}
+
 TEST_F(ReportTest, WhatIsWrongIsOneLineAndLeavesTheOldPage) {
   const std::string trace = Write("trace.txt", kTrace);
   ExpectError(Run("report " + trace), 2, {"--output"});

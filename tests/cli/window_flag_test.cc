@@ -25,6 +25,8 @@ TEST_F(CliTest, AWindowOfASnapshotReplaysExactly) {
   EXPECT_GT(part["fidelity"]["total"], 100);
   EXPECT_LT(part["requests"], 2000);
   EXPECT_THAT(part["notes"].dump(), HasSubstr("trace_window"));
+  EXPECT_EQ(Json(Run("replay --json " + example + " --window 0%:100%"))["notes"].dump().find("trace_window"),
+            std::string::npos);
   EXPECT_THAT(Run("explain " + example + " --window :50%").out, HasSubstr("NO FAILURE"));
   EXPECT_THAT(Run("explain " + example + " --window 50%:").out, HasSubstr("OUT OF MEMORY"));
   const std::string file = folder_ + "part.pickle";

@@ -229,9 +229,9 @@ class Machine {
     if (!Need(1)) return false;
     if (index > Offset()) [[unlikely]]
       return BadMemo(index, " is higher than any pickler writes here");
-    memo_.Put(index, stack_.values.back());
+    if (!memo_.Put(index, stack_.values.back())) return true;
     if (handout_.has_value()) handout_->NotePut(index);
-    return true;
+    return Spend(1);
   }
   // The opcode at work and what follows of its kind, as far as nothing is to be said of them: the frames of a stack are
   // a hundred of these, and most of a file. False: not even the first.

@@ -17,7 +17,7 @@
 namespace ashlar::readers::pickle {
 
 struct Limits {
-  std::uint64_t max_values = std::uint64_t{1} << 30;  // items, texts and containers together, at most 2^31
+  std::uint64_t max_values = std::uint64_t{1} << 30;  // items, texts, containers and memo entries, at most 2^31
 };
 
 // InvalidArgument: not such a pickle (code, unknown opcode, broken structure); DataLoss: truncated;

@@ -36,6 +36,7 @@ void Handout::BeforeMark(std::uint64_t room) {
   handed_ = 0;
   base_ = document_.End();
   base_kept_ = memo_.kept_count();
+  memo_.Freeze();
   base_room_ = room;
   puts_.clear();
 }
@@ -117,10 +118,12 @@ void Handout::Drop(std::uint64_t& room) {
     }
   }
   const Document::Place end = document_.End();
-  const std::uint64_t spent = end.texts - base_.texts + end.containers - base_.containers;
+  const std::uint64_t spent =
+      end.texts - base_.texts + end.containers - base_.containers + memo_.kept_count() - base_kept_;
   room -= std::min(room, spent);
   base_ = end;
   base_kept_ = memo_.kept_count();
+  memo_.Freeze();
   base_room_ = room;
   puts_.clear();
 }

@@ -23,10 +23,17 @@ class Memo {
   static constexpr Slot kDropped = 1;
   static constexpr Slot kFirstKept = 2;
 
-  void Put(std::uint64_t index, const Value& value) {
+  // Whether the value took room of its own: it takes that of the one it replaces where that was put since the last
+  // Freeze.
+  bool Put(std::uint64_t index, const Value& value) {
     Slot& slot = SlotAt(index);
+    if (slot >= kFirstKept && slot - kFirstKept >= frozen_) {
+      kept_[slot - kFirstKept] = value;
+      return false;
+    }
     written_ += slot == kUnwritten;
     slot = Keep(value);
+    return true;
   }
   const Value* Get(std::uint64_t index) const {
     const Slot slot = At(index);
@@ -49,6 +56,8 @@ class Memo {
   std::size_t kept_count() const { return kept_.size(); }
   void CutBack(std::size_t kept_count) { kept_.resize(kept_count); }
   void Set(std::uint64_t index, Slot slot) { SlotAt(index) = slot; }
+  // What is kept now stays as it is: several slots may share it, or it is needed when others are dropped.
+  void Freeze() { frozen_ = kept_.size(); }
 
  private:
   static constexpr std::uint64_t kPageSlots = 4096;
@@ -62,6 +71,7 @@ class Memo {
 
   std::vector<std::unique_ptr<Slot[]>> pages_;
   std::vector<Value> kept_;
+  std::size_t frozen_ = 0;  // of those kept
   std::uint64_t written_ = 0;
 };
 

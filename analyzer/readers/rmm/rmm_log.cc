@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
@@ -26,6 +27,10 @@ constexpr std::array<absl::string_view, kRmmColumns> kRmmNames = {"Thread",  "Ti
                                                                   "Pointer", "Size", "Stream"};
 constexpr std::size_t kMostRmmFields = 64;
 constexpr std::uint64_t kMostRmmBytes = std::numeric_limits<std::int64_t>::max();
+
+constexpr absl::string_view kLeftOut = " left out";
+constexpr absl::string_view kOneFailed = " failed request left out";
+constexpr absl::string_view kManyFailed = " failed requests left out";
 
 // The fields of one line, without the blanks around them.
 struct RmmRow {
@@ -162,9 +167,8 @@ class RmmLogReader {
 
   void Free(std::uint64_t pointer, std::uint64_t bytes) {
     const auto known = live_.find(pointer);
-    if (bytes == 0) return;  // of an empty request
     if (known == live_.end()) {
-      ++unknown_frees_;
+      unknown_frees_ += bytes == 0 ? 0 : 1;  // of an empty request
       return;
     }
     out_.requests.push_back({.id = known->second, .kind = trace::OpKind::kFree});
@@ -174,7 +178,7 @@ class RmmLogReader {
   std::string Source() const {
     std::string out;
     for (const auto& [count, one, many] :
-         {std::tuple(failed_, " failed request left out", " failed requests left out"),
+         {std::tuple(failed_, kOneFailed.data(), kManyFailed.data()),
           std::tuple(empty_, " request for 0 bytes left out", " requests for 0 bytes left out"),
           std::tuple(unknown_frees_, " free of an unknown pointer left out", " frees of unknown pointers left out"),
           std::tuple(lost_frees_, " missing free added", " missing frees added"),
@@ -198,6 +202,17 @@ bool IsRmmLog(absl::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   bool is_whole = true;
   return HasRmmColumns(RmmPlacesOf(SplitRmmRow(TakeRmmLine(text, is_whole))));
+}
+
+absl::string_view FailedInRmmLog(const trace::RequestTrace& trace) {
+  absl::string_view text = trace.source;
+  if (!absl::ConsumePrefix(&text, "RMM log (")) return "";
+  text = text.substr(0, text.find_first_not_of("0123456789,"));
+  const absl::string_view words = absl::string_view(trace.source).substr(9 + text.size());
+  const bool is_one = absl::StartsWith(words, kOneFailed);
+  if (!is_one && !absl::StartsWith(words, kManyFailed)) return "";
+  const std::size_t size = text.size() + (is_one ? kOneFailed : kManyFailed).size() - kLeftOut.size();
+  return absl::string_view(trace.source).substr(9, size);
 }
 
 absl::StatusOr<trace::RequestTrace> ReadRmmLog(absl::string_view text) { return RmmLogReader().Read(text); }

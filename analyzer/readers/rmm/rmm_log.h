@@ -29,6 +29,10 @@ bool IsRmmLog(absl::string_view text);
 // Errors (InvalidArgument) say line and column, what is wrong and the mend: "RMM log 3:20: ...".
 absl::StatusOr<trace::RequestTrace> ReadRmmLog(absl::string_view text);
 
+// "2 failed requests": what the program asked for and did not get, which is left out of the requests. Empty: none, or
+// no such log.
+absl::string_view FailedInRmmLog(const trace::RequestTrace& trace);
+
 }  // namespace ashlar::readers
 
 #endif  // ASHLAR_ANALYZER_READERS_RMM_RMM_LOG_H_

@@ -66,15 +66,18 @@ void TraceStream::NoteWindow(const List& list, std::size_t device) {
 }
 
 // Room for half more than the rest of the file holds if it goes on so: what is not written to takes no memory, and
-// moving them would take twice as much.
+// moving them would take twice as much. The rest may be something else: no more than some GiB beyond twice as much.
 void TraceStream::MakeRoom(List& list, std::size_t count, std::uint64_t byte) const {
   constexpr std::size_t kFirstEvents = 16 * 1024;
+  constexpr std::size_t kMostGuessed = 32 * 1024 * 1024;
   const std::size_t needed = list.events.size() + count;
   std::size_t room = std::max(needed, 2 * list.events.capacity());
   if (needed >= kFirstEvents && byte > list.first_byte) {
     const double each = static_cast<double>(byte - list.first_byte) / static_cast<double>(needed);
     const double rest = static_cast<double>(file_bytes_ - std::min(file_bytes_, byte)) / each;
-    room = std::max(needed + needed / 4, static_cast<std::size_t>(1.5 * (static_cast<double>(needed) + rest)));
+    const auto most = static_cast<double>(2 * needed + kMostGuessed);
+    const double guess = std::min(1.5 * (static_cast<double>(needed) + rest), most);
+    room = std::max(needed + needed / 4, static_cast<std::size_t>(guess));
   }
   if (limits_.max_events > 0) room = std::min<std::size_t>(room, limits_.max_events);
   list.events.reserve(room);

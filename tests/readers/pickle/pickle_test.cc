@@ -234,6 +234,23 @@ TEST(PickleTest, AMemoBombCostsNoMoreThanItsBytes) {
   EXPECT_EQ(document->item_count(), 590u);
 }
 
+TEST(PickleTest, PutsCostRoomOnceASlot) {
+  const Limits few{.max_values = 10};
+  std::string same, others;
+  for (int i = 0; i < 1000; ++i) {
+    same += "q\x00"s;
+    others += "\x94"s;
+  }
+  EXPECT_TRUE(Read("\x80\x02]"s + same + "h\x00\x86.", few).ok());
+  EXPECT_EQ(Read("\x80\x04]"s + others + ".", few).status().code(), absl::StatusCode::kResourceExhausted);
+  // The value that was put last.
+  const auto document = Read("\x80\x02K\x01q\x000K\x02q\x000K\x03q\x000K\x04q\x010h\x00h\x01\x86."s);
+  ASSERT_TRUE(document.ok()) << document.status();
+  ItemCursor items = document->Items(document->root());
+  EXPECT_EQ(items.Next()->payload(), 3u);
+  EXPECT_EQ(items.Next()->payload(), 4u);
+}
+
 TEST(PickleTest, ACycleIsHarmless) {
   const auto document = Read(
       "\x80\x02]q\x00h\x00"

@@ -61,6 +61,20 @@ TEST(RmmLogTest, WhatIsNoRequestIsCounted) {
       "pointers left out, 1 missing free added, 1 line that was cut off left out)");
 }
 
+TEST(RmmLogTest, FailuresAreToldInWords) {
+  const auto failed = [](const std::string& rows) { return std::string(FailedInRmmLog(*ReadRmmLog(kHeader + rows))); };
+  const std::string one = "1,t,allocate failure,(nil),8,0\n";
+  EXPECT_EQ(failed(one), "1 failed request");
+  EXPECT_EQ(failed(one + one + "1,t,allocate,0x1,0,0\n"), "2 failed requests");
+  EXPECT_EQ(failed("1,t,allocate,0x1,0,0\n"), "");
+  EXPECT_EQ(failed(""), "");
+  EXPECT_EQ(FailedInRmmLog(trace::RequestTrace{}), "");
+}
+
+TEST(RmmLogTest, AFreeWithoutASizeFreesWhatIsLive) {
+  EXPECT_EQ(Read("1,t,allocate,0x100,8,0\n1,t,free,0x100,0,0\n1,t,free,0x100,0,0\n"), "a0 8@0 f0 | RMM log");
+}
+
 TEST(RmmLogTest, ErrorsNameThePlace) {
   EXPECT_THAT(Read("1,t,realloc,0x1,8,0\n"), HasSubstr("RMM log 2:5: 'realloc' is none of allocate, free"));
   EXPECT_THAT(Read("1,t,free,0x1,8,0\n1,t,free,zz,8,0\n"), HasSubstr("RMM log 3:10: 'zz' is no pointer"));
