@@ -241,10 +241,12 @@ TEST(PickleTest, PutsCostRoomOnceASlot) {
     same += "q\x00"s;
     others += "\x94"s;
   }
-  EXPECT_TRUE(Read("\x80\x02]"s + same + "h\x00\x86.", few).ok());
+  EXPECT_TRUE(Read("\x80\x02]"s + same + "h\x00\x86."s, few).ok());
   EXPECT_EQ(Read("\x80\x04]"s + others + ".", few).status().code(), absl::StatusCode::kResourceExhausted);
   // The value that was put last.
-  const auto document = Read("\x80\x02K\x01q\x000K\x02q\x000K\x03q\x000K\x04q\x010h\x00h\x01\x86."s);
+  const std::string first = "q\x00"s, second = "q\x01"s, pop = "0";
+  const auto document = Read("\x80\x02K\x01"s + first + pop + "K\x02" + first + pop + "K\x03" + first + pop + "K\x04" +
+                             second + pop + "h\x00h\x01\x86."s);
   ASSERT_TRUE(document.ok()) << document.status();
   ItemCursor items = document->Items(document->root());
   EXPECT_EQ(items.Next()->payload(), 3u);
