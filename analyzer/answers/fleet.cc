@@ -82,9 +82,19 @@ void AddFleetNotes(FleetAnswer& out) {
   if (out.tried.has_value() && out.tried->carried_differ) {
     out.notes.push_back("the recorded settings differ in keys that no row changes: each rank kept its own");
   }
-  if (out.tried.has_value() && out.tried->members.size() + out.broken.size() < out.members.size()) {
-    out.notes.push_back(absl::StrCat(out.members.size() - out.broken.size() - out.tried->members.size(),
-                                     " ranks record nothing to replay: the settings were tried without them"));
+  if (!out.tried.has_value()) return;
+  for (const std::string& conf : out.tried->left_out) {
+    out.notes.push_back(absl::StrCat(conf, " was not tried: not every rank's version of PyTorch knows it"));
+  }
+  Members without;
+  for (Member member = 0; member < out.members.size(); ++member) {
+    const auto& summary = out.members[member].summary;
+    if (summary.has_value() && summary->rows.empty()) without.push_back(member);
+  }
+  if (!without.empty()) {
+    out.notes.push_back(absl::StrCat(RanksOf(out.members, without), without.size() == 1 ? " records" : " record",
+                                     " nothing to replay: the settings were tried without ",
+                                     without.size() == 1 ? "it" : "them"));
   }
 }
 
@@ -95,6 +105,17 @@ std::string RanksOf(const std::vector<FleetMember>& members, const Members& of, 
   for (const Member member : of) ranks.push_back(members[member].rank);
   const std::string list = RankList(ranks, most);
   return absl::StrCat(std::set<std::uint64_t>(ranks.begin(), ranks.end()).size() == 1 ? "rank " : "ranks ", list);
+}
+
+std::size_t CountRanks(const std::vector<FleetMember>& members, const Members& of) {
+  std::set<std::uint64_t> ranks;
+  for (const Member member : of) ranks.insert(members[member].rank);
+  return ranks.size();
+}
+
+std::string CountedRanks(const std::vector<FleetMember>& members, const Members& of) {
+  const std::size_t count = CountRanks(members, of);
+  return absl::StrCat(FormatCount(count), count == 1 ? " rank" : " ranks");
 }
 
 FleetAnswer AnswerFleet(std::vector<FleetMember> members, std::string ranks_assumed) {

@@ -94,6 +94,7 @@ struct FleetSettings {
 struct FleetTried {
   Members members;  // the traces of each row, in this order
   bool carried_differ = false;
+  std::vector<std::string> left_out = {};  // settings that not every rank's version knows
   remedies::SweepResult result = {};
 };
 
@@ -146,6 +147,11 @@ std::vector<std::string> SentencesOf(const FleetAnswer& answer);
 
 // "ranks 0-127, 450", "rank 37".
 std::string RanksOf(const std::vector<FleetMember>& members, const Members& of, std::size_t most = 6);
+
+// A rank with several files counts once.
+std::size_t CountRanks(const std::vector<FleetMember>& members, const Members& of);
+// "1 rank", "4 ranks".
+std::string CountedRanks(const std::vector<FleetMember>& members, const Members& of);
 
 // Of values in any order; not of none.
 std::uint64_t MedianOf(std::vector<std::uint64_t> values);

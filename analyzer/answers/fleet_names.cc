@@ -14,7 +14,9 @@
 namespace ashlar::answers {
 namespace {
 
-constexpr std::size_t kMostDigits = 9;  // of a rank
+constexpr std::size_t kMostDigits = 9;        // of a rank
+constexpr std::uint64_t kMostSparse = 8;      // numbers for each that is there
+constexpr std::size_t kMostMissingSpans = 6;  // told
 
 // A name cut into its numbers and what stands between: texts[i] comes before numbers[i].
 struct CutName {
@@ -55,17 +57,6 @@ std::vector<std::string> PathParts(const std::string& path) {
   }
 }
 
-// The number behind the word, with at most one sign between: rank37, RANK_37, local-rank=3.
-std::optional<std::uint64_t> BehindRank(const std::string& name) {
-  const CutName cut = CutAtNumbers(absl::AsciiStrToLower(name));
-  for (std::size_t i = 0; i < cut.numbers.size(); ++i) {
-    absl::string_view before = cut.texts[i];
-    if (!before.empty() && absl::StrContains("_-=.", before.substr(before.size() - 1))) before.remove_suffix(1);
-    if (absl::EndsWith(before, "rank")) return RankNumber(cut.numbers[i]);
-  }
-  return std::nullopt;
-}
-
 using NameRule = std::function<std::optional<std::uint64_t>(const std::vector<std::string>& parts)>;
 
 // All or nothing.
@@ -99,34 +90,81 @@ std::optional<std::size_t> DifferingNumber(const std::vector<std::vector<std::st
   return out;
 }
 
-std::string AssumedRanks(absl::string_view how, const std::vector<std::string>& paths,
-                         const std::vector<std::uint64_t>& ranks) {
-  std::string out = absl::StrCat("ranks are told from ", how);
-  if (!paths.empty()) absl::StrAppend(&out, ": ", paths.back(), " is rank ", ranks.back());
-  if (std::set<std::uint64_t>(ranks.begin(), ranks.end()).size() < ranks.size()) {
-    absl::StrAppend(&out, "; some ranks have several files");
+// Numbers of a span: "2-9", "4".
+std::string SpanText(std::uint64_t first, std::uint64_t last) {
+  return first == last ? absl::StrCat(first) : absl::StrCat(first, last == first + 1 ? ", " : "-", last);
+}
+
+// "; ranks 2-9 are missing": the gaps from `first` on. Where most of the numbers are missing they count no ranks.
+std::string MissingRanks(const std::set<std::uint64_t>& ranks, std::uint64_t first) {
+  if (ranks.size() < 2 || *ranks.rbegin() - first >= kMostSparse * ranks.size()) return "";
+  std::string out;
+  std::uint64_t count = 0;
+  std::size_t spans = 0;
+  std::uint64_t next = first;
+  for (const std::uint64_t rank : ranks) {
+    if (rank > next) {
+      count += rank - next;
+      if (++spans <= kMostMissingSpans) absl::StrAppend(&out, out.empty() ? "" : ", ", SpanText(next, rank - 1));
+    }
+    next = rank + 1;
   }
+  if (out.empty()) return "";
+  return absl::StrCat(count == 1 ? "; rank " : "; ranks ", out, spans > kMostMissingSpans ? " and more" : "",
+                      count == 1 ? " is missing" : " are missing");
+}
+
+// "; rank 3 has several files".
+std::string RepeatedRanks(std::vector<std::uint64_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<std::uint64_t> out;
+  for (std::size_t i = 1; i < ranks.size(); ++i) {
+    if (ranks[i] == ranks[i - 1]) out.push_back(ranks[i]);
+  }
+  if (out.empty()) return "";
+  const bool is_one = out.front() == out.back();
+  return absl::StrCat(is_one ? "; rank " : "; ranks ", RankList(out), is_one ? " has" : " have", " several files");
+}
+
+// `first`: the lowest number that there should be; nullopt: the lowest that there is.
+std::string AssumedRanks(absl::string_view how, const std::vector<std::string>& paths,
+                         const std::vector<std::uint64_t>& ranks, std::optional<std::uint64_t> first) {
+  std::string out = absl::StrCat("ranks are told from ", how);
+  if (paths.empty()) return out;
+  const std::set<std::uint64_t> seen(ranks.begin(), ranks.end());
+  absl::StrAppend(&out, ": ", paths.back(), " is rank ", ranks.back(), RepeatedRanks(ranks),
+                  MissingRanks(seen, first.value_or(*seen.begin())));
   return out;
 }
 
 }  // namespace
 
+std::optional<std::uint64_t> RankInName(const std::string& name) {
+  const CutName cut = CutAtNumbers(absl::AsciiStrToLower(name));
+  for (std::size_t i = 0; i < cut.numbers.size(); ++i) {
+    absl::string_view before = cut.texts[i];
+    if (!before.empty() && absl::StrContains("_-=.", before.substr(before.size() - 1))) before.remove_suffix(1);
+    if (absl::EndsWith(before, "rank")) return RankNumber(cut.numbers[i]);
+  }
+  return std::nullopt;
+}
+
 RankNames NameRanks(const std::vector<std::string>& paths) {
   std::vector<std::vector<std::string>> parts;
   for (const std::string& path : paths) parts.push_back(PathParts(path));
   const auto in_name = [](const std::vector<std::string>& of_path) {
-    return of_path.empty() ? std::nullopt : BehindRank(of_path.front());
+    return of_path.empty() ? std::nullopt : RankInName(of_path.front());
   };
   if (auto ranks = RanksBy(parts, in_name))
-    return {*ranks, AssumedRanks("\"rank\" in the files' names", paths, *ranks)};
+    return {*ranks, AssumedRanks("\"rank\" in the files' names", paths, *ranks, 0)};
   const auto in_folder = [](const std::vector<std::string>& of_path) {
     for (std::size_t i = 1; i < of_path.size(); ++i) {
-      if (const auto rank = BehindRank(of_path[i])) return rank;
+      if (const auto rank = RankInName(of_path[i])) return rank;
     }
     return std::optional<std::uint64_t>();
   };
   if (auto ranks = RanksBy(parts, in_folder))
-    return {*ranks, AssumedRanks("\"rank\" in the folders' names", paths, *ranks)};
+    return {*ranks, AssumedRanks("\"rank\" in the folders' names", paths, *ranks, 0)};
   for (std::size_t level = 0; level < 3 && paths.size() > 1; ++level) {
     const std::optional<std::size_t> place = DifferingNumber(parts, level);
     if (!place.has_value()) continue;
@@ -135,11 +173,11 @@ RankNames NameRanks(const std::vector<std::string>& paths) {
     };
     const absl::string_view how =
         level == 0 ? "the number in which the files' names differ" : "the number in which the folders' names differ";
-    if (auto ranks = RanksBy(parts, by_number)) return {*ranks, AssumedRanks(how, paths, *ranks)};
+    if (auto ranks = RanksBy(parts, by_number)) return {*ranks, AssumedRanks(how, paths, *ranks, std::nullopt)};
   }
   std::vector<std::uint64_t> ranks(paths.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = i;
-  return {ranks, AssumedRanks("the order of the names, which hold no number of their own for each", paths, ranks)};
+  return {ranks, AssumedRanks("the order of the names, which hold no number of their own for each", paths, ranks, 0)};
 }
 
 bool NameComesBefore(absl::string_view a, absl::string_view b) {

@@ -6,11 +6,12 @@
 //
 // In this order: a number behind the word rank in the name, then in the name of a folder; the one number in which the
 // names differ, then that of the folders (snapshot_37.pickle, node3/snapshot.pickle); else the order of the names. What
-// was assumed is said. Pure functions.
+// was assumed is said, and with it which ranks have several files and which are missing. Pure functions.
 #ifndef ASHLAR_ANALYZER_ANSWERS_FLEET_NAMES_H_
 #define ASHLAR_ANALYZER_ANSWERS_FLEET_NAMES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct RankNames {
 };
 
 RankNames NameRanks(const std::vector<std::string>& paths);
+
+// The number behind the word in one name, with at most one sign between: rank37, job-RANK_37.
+std::optional<std::uint64_t> RankInName(const std::string& name);
 
 // Numbers in the names by their value: rank2 before rank10.
 bool NameComesBefore(absl::string_view a, absl::string_view b);

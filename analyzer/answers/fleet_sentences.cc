@@ -13,25 +13,22 @@ namespace {
 
 constexpr std::size_t kMostOutlierRanks = 3;  // in the sentences; the section has more
 
-std::string CountedRanks(std::size_t count) {
-  return absl::StrCat(FormatCount(count), count == 1 ? " rank" : " ranks");
-}
-
 std::string InSeconds(std::int64_t us) { return absl::StrFormat("%.3f s", static_cast<double>(us) / 1e6); }
 
 // The first to fail, and whom it may have taken along.
 std::string FailureSentence(const FleetAnswer& answer) {
-  const std::size_t read = answer.members.size() - answer.broken.size();
-  if (answer.failures.empty()) return absl::StrCat("no request failed in ", CountedRanks(read));
-  const auto name = [&answer](const FleetFailure& failure) { return answer.members[failure.member].name; };
-  std::string out =
-      absl::StrCat(FormatCount(answer.failures.size()), " of ", CountedRanks(read), " ran out of memory: ");
-  if (answer.failures.size() == 1) return absl::StrCat(out, name(answer.failures.front()));
-  if (!answer.failures_in_order) {
-    Members failed;
-    for (const FleetFailure& failure : answer.failures) failed.push_back(failure.member);
-    return absl::StrCat(out, RanksOf(answer.members, failed));
+  Members read;
+  for (Member member = 0; member < answer.members.size(); ++member) {
+    if (answer.members[member].summary.has_value()) read.push_back(member);
   }
+  if (answer.failures.empty()) return absl::StrCat("no request failed in ", CountedRanks(answer.members, read));
+  Members failed;
+  for (const FleetFailure& failure : answer.failures) failed.push_back(failure.member);
+  const auto name = [&answer](const FleetFailure& failure) { return answer.members[failure.member].name; };
+  std::string out = absl::StrCat(FormatCount(CountRanks(answer.members, failed)), " of ",
+                                 CountedRanks(answer.members, read), " ran out of memory: ");
+  if (answer.failures.size() == 1) return absl::StrCat(out, name(answer.failures.front()));
+  if (!answer.failures_in_order) return absl::StrCat(out, RanksOf(answer.members, failed));
   absl::StrAppend(&out, name(answer.failures.front()), " first, after ", InSeconds(*answer.failures.front().after_us),
                   "; then ", name(answer.failures[1]), ", after ", InSeconds(*answer.failures[1].after_us));
   if (answer.failures.size() > 2) absl::StrAppend(&out, " and ", answer.failures.size() - 2, " more");
@@ -41,16 +38,19 @@ std::string FailureSentence(const FleetAnswer& answer) {
 // What the failed have in common; without a failure, what the ranks suffer from.
 void AddCauseSentence(const FleetAnswer& answer, std::vector<std::string>& out) {
   std::vector<const FleetCause*> of_failed;
-  std::size_t explained = 0;
+  std::set<Member> explained;
   for (const FleetCause& cause : answer.causes) {
     if (cause.failed.empty()) continue;
     of_failed.push_back(&cause);
-    explained += cause.failed.size();
+    explained.insert(cause.failed.begin(), cause.failed.end());
   }
   if (answer.failures.empty() || of_failed.empty()) return;
   std::string sentence;
-  const std::size_t others = answer.failures.size() - explained;
-  if (of_failed.size() == 1 && others == 0) {
+  Members others;
+  for (const FleetFailure& failure : answer.failures) {
+    if (explained.count(failure.member) == 0) others.push_back(failure.member);
+  }
+  if (of_failed.size() == 1 && others.empty()) {
     sentence = answer.failures.size() == 1 ? "its cause: " : "one cause in all that failed: ";
     absl::StrAppend(&sentence, of_failed.front()->sentence);
   } else {
@@ -59,7 +59,7 @@ void AddCauseSentence(const FleetAnswer& answer, std::vector<std::string>& out) 
       absl::StrAppend(&sentence, cause == of_failed.front() ? "" : "; ", cause->sentence, " (",
                       RanksOf(answer.members, cause->failed, 3), ")");
     }
-    if (others > 0) absl::StrAppend(&sentence, "; of ", CountedRanks(others), " none was found");
+    if (!others.empty()) absl::StrAppend(&sentence, "; in ", RanksOf(answer.members, others, 3), " none was found");
   }
   out.push_back(std::move(sentence));
 }
@@ -68,10 +68,12 @@ void AddCauseSentence(const FleetAnswer& answer, std::vector<std::string>& out) 
 void AddOutlierSentences(const FleetAnswer& answer, std::vector<std::string>& out) {
   std::set<Member> named;
   for (const FleetOutlier& outlier : answer.outliers) named.insert(outlier.member);
+  const Members all(named.begin(), named.end());
   if (named.empty()) return;
   std::set<Member> told;
-  std::string sentence = absl::StrCat(CountedRanks(named.size()), named.size() == 1 ? " differs" : " differ",
-                                      " from the others", answer.stages.empty() ? "" : " of the same stage", ": ");
+  std::string sentence =
+      absl::StrCat(CountedRanks(answer.members, all), CountRanks(answer.members, all) == 1 ? " differs" : " differ",
+                   " from the others", answer.stages.empty() ? "" : " of the same stage", ": ");
   for (const FleetOutlier& outlier : answer.outliers) {
     if (told.size() == kMostOutlierRanks) break;
     if (!told.insert(outlier.member).second) continue;
@@ -97,9 +99,11 @@ void AddGrowthSentence(const FleetAnswer& answer, std::vector<std::string>& out)
                    GrowthPerStep(growth), " each step");
   if (!growth.line.empty()) absl::StrAppend(&sentence, ", from ", growth.line);
   if (answer.growths.size() > 1) {
-    std::size_t others = 0;
-    for (const FleetGrowth& other : answer.growths) others += other.members.size();
-    absl::StrAppend(&sentence, "; ", CountedRanks(others - growth.members.size()), " more by other lines");
+    Members others;
+    for (auto other = answer.growths.begin() + 1; other != answer.growths.end(); ++other) {
+      others.insert(others.end(), other->members.begin(), other->members.end());
+    }
+    absl::StrAppend(&sentence, "; ", CountedRanks(answer.members, others), " more by other lines");
   }
   out.push_back(std::move(sentence));
 }
@@ -120,7 +124,7 @@ void AddSettingsSentence(const FleetAnswer& answer, std::vector<std::string>& ou
     }
     absl::StrAppend(&sentence, i == 1 ? "" : "; ", RanksOf(answer.members, other.members), " ran under ", what);
   }
-  absl::StrAppend(&sentence, "; the other ", CountedRanks(usual.members.size()), " under ",
+  absl::StrAppend(&sentence, "; the other ", CountedRanks(answer.members, usual.members), " under ",
                   usual.conf.empty() ? "the default settings" : usual.conf);
   if (answer.settings.size() > 4) absl::StrAppend(&sentence, "; there are more, see --json");
   out.push_back(std::move(sentence));

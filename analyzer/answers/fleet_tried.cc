@@ -1,5 +1,7 @@
 // The part of fleet.h that tries one setting in all ranks: their rows, replayed file by file, become those of a sweep.
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "analyzer/answers/fleet.h"
@@ -32,7 +34,7 @@ class TriedTogether {
     }
     if (out_.carried_differ) carried_ = "";
     AddRecorded();
-    for (std::size_t i = 1; i < Summary(0).rows.size(); ++i) AddConf(Summary(0).rows[i].conf);
+    for (const std::string& conf : Confs()) AddConf(conf);
     out_.result.is_search = false;
     out_.result.is_complete = true;
     remedies::FinishRows(carried_, out_.result);
@@ -41,6 +43,19 @@ class TriedTogether {
 
  private:
   const RankSummary& Summary(std::size_t i) const { return *members_[out_.members[i]].summary; }
+
+  // Of all ranks, as the first one to know each has them.
+  std::vector<std::string> Confs() const {
+    std::vector<std::string> out;
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < out_.members.size(); ++i) {
+      for (std::size_t row = 1; row < Summary(i).rows.size(); ++row) {
+        const std::string& conf = Summary(i).rows[row].conf;
+        if (seen.insert(conf).second) out.push_back(conf);
+      }
+    }
+    return out;
+  }
 
   void AddRecorded() {
     remedies::SweepRow row;
@@ -64,7 +79,10 @@ class TriedTogether {
     bool is_other = false;
     for (std::size_t i = 0; i < out_.members.size(); ++i) {
       const RankRow* of_rank = RowUnder(Summary(i), conf);
-      if (of_rank == nullptr) return;
+      if (of_rank == nullptr) {
+        out_.left_out.push_back(conf);
+        return;
+      }
       is_other = is_other || !of_rank->is_recorded;
       remedies::AddTrace(of_rank->row, row);
     }

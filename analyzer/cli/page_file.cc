@@ -6,36 +6,21 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "analyzer/answers/fleet_names.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/page_template.h"
 #include "analyzer/cli/progress_line.h"
 
 namespace ashlar::cli {
 namespace {
-
-constexpr int kMostRank = 999'999;
-
-std::optional<int> RankInName(const std::string& name) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  const std::size_t found = lower.rfind("rank");
-  if (found == std::string::npos) return std::nullopt;
-  std::size_t at = found + 4;
-  if (at < lower.size() && (lower[at] == '_' || lower[at] == '-')) ++at;
-  std::optional<int> rank;
-  for (; at < lower.size() && absl::ascii_isdigit(static_cast<unsigned char>(lower[at])); ++at) {
-    rank = rank.value_or(0) * 10 + (lower[at] - '0');
-    if (*rank > kMostRank) return std::nullopt;
-  }
-  return rank;
-}
 
 std::string EnvironmentText(const char* name) {
   const char* value = std::getenv(name);
@@ -82,7 +67,8 @@ bool Starts(const std::string& program, const std::string& file) {
 report::PageInput PageInputOf(const std::string& input) {
   if (input == "-") return {.name = "standard input"};
   const std::string name = input.substr(input.find_last_of('/') + 1);
-  return {.name = name, .rank = RankInName(name)};
+  const std::optional<std::uint64_t> rank = answers::RankInName(name);
+  return {.name = name, .rank = rank.has_value() ? std::optional(static_cast<int>(*rank)) : std::nullopt};
 }
 
 absl::StatusOr<std::string> FinishPage(report::PageWriter writer, report::PageFacts facts) {

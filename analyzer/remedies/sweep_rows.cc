@@ -32,11 +32,13 @@ std::string SentenceOfSeveral(const SweepResult& result, const SweepRow& row, co
   switch (result.choice.kind) {
     case ChoiceKind::kNothingFits:
       if (row.score.failing_traces >= baseline.score.failing_traces) {
-        return absl::StrCat("none of ", Tried(result), " fits in ", traces);
+        return absl::StrCat("none of ", Tried(result), " fits in ", traces,
+                            ": the program has to need less where they fail, or a larger device");
       }
       return absl::StrCat("none of ", Tried(result), " fits in ", traces, "; ", NameOf(row.conf),
-                          " comes closest: ", row.score.failing_traces, " of them fail, not ",
-                          baseline.score.failing_traces);
+                          " comes closest: with it ", row.score.failing_traces,
+                          row.score.failing_traces == 1 ? " of them fails" : " of them fail", ", as recorded ",
+                          baseline.score.failing_traces, "; set it, and have the program need less in what is left");
     case ChoiceKind::kKeep:
       return absl::StrCat("nothing to change: none of ", Tried(result), " serves ", traces,
                           " better by 5 % of the peak than the recorded settings");

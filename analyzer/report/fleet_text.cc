@@ -79,10 +79,11 @@ void AppendStages(const FleetAnswer& answer, std::string& out) {
   if (answer.stages.empty()) return;
   AppendSection("STAGES", "ranks whose peaks are alike", out);
   for (const answers::FleetStage& stage : answer.stages) {
-    AppendFleetLine(absl::StrFormat("  %4s ranks   peak allocated %11s   reserved %11s   %s",
-                                    FormatCount(stage.members.size()), FormatBytes(stage.median_allocated_bytes),
-                                    FormatBytes(stage.median_reserved_bytes), FleetRanks(answer, stage.members)),
-                    out);
+    AppendFleetLine(
+        absl::StrFormat("  %10s   peak allocated %11s   reserved %11s   %s",
+                        answers::CountedRanks(answer.members, stage.members), FormatBytes(stage.median_allocated_bytes),
+                        FormatBytes(stage.median_reserved_bytes), FleetRanks(answer, stage.members)),
+        out);
   }
 }
 
@@ -106,15 +107,22 @@ void AppendOutliers(const FleetAnswer& answer, std::string& out) {
 
 void AppendFleetCauses(const FleetAnswer& answer, std::string& out) {
   if (answer.causes.empty()) return;
-  AppendSection("CAUSES", "in how many ranks; of how many failed ones it is the first", out);
+  AppendSection("CAUSES", "in how many ranks; in which of those that failed it is the first", out);
   for (std::size_t i = 0; i < answer.causes.size() && i < kMostFleetCauses; ++i) {
     const answers::FleetCause& cause = answer.causes[i];
-    out += absl::StrFormat("  %4s of the ranks, %3s failed   median %11s   ", FormatCount(cause.members.size()),
-                           FormatCount(cause.failed.size()), FormatBytes(cause.median_bytes));
+    out += absl::StrFormat("  %10s   median %11s   ", answers::CountedRanks(answer.members, cause.members),
+                           FormatBytes(cause.median_bytes));
     AppendWrapped(Printable(cause.sentence), 6, out);
-    std::string where = FleetRanks(answer, cause.failed.empty() ? cause.members : cause.failed);
+    std::string where = FleetRanks(answer, cause.members);
+    if (!cause.failed.empty()) {
+      absl::StrAppend(&where, "; the first in ", FleetRanks(answer, cause.failed), ", which failed");
+    }
     if (!cause.line.empty()) {
-      absl::StrAppend(&where, "; in ", FormatCount(cause.line_members), " of them from ", cause.line);
+      absl::StrAppend(&where, "; from ", cause.line);
+      if (cause.line_members < cause.members.size()) {
+        absl::StrAppend(&where, " in ", FormatCount(cause.line_members), " of the ", FormatCount(cause.members.size()),
+                        " files");
+      }
     }
     out += "      ";
     AppendWrapped(Printable(where), 6, out);
@@ -170,7 +178,7 @@ void AppendFleetSettings(const FleetAnswer& answer, std::string& out) {
     std::string what = settings.conf.empty() ? "default" : Printable(settings.conf);
     absl::StrAppend(&what, ", ", settings.compat);
     if (settings.total_bytes.has_value()) absl::StrAppend(&what, ", device of ", FormatBytes(*settings.total_bytes));
-    AppendFleetLine(absl::StrFormat("  %4s ranks   %s   %s", FormatCount(settings.members.size()), what,
+    AppendFleetLine(absl::StrFormat("  %10s   %s   %s", answers::CountedRanks(answer.members, settings.members), what,
                                     FleetRanks(answer, settings.members)),
                     out);
   }

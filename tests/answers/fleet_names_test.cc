@@ -46,7 +46,13 @@ TEST(FleetNames, ElseTheOrderOfTheNames) {
 
 TEST(FleetNames, SaysWhatItAssumes) {
   EXPECT_THAT(NameRanks({"rank0.pickle", "rank2.pickle"}).assumed, HasSubstr("rank2.pickle is rank 2"));
-  EXPECT_THAT(NameRanks({"a/rank2.pickle", "b/rank2.pickle"}).assumed, HasSubstr("several files"));
+  EXPECT_THAT(NameRanks({"a/rank2.pickle", "b/rank2.pickle"}).assumed, HasSubstr("; rank 2 has several files"));
+  EXPECT_THAT(NameRanks({"rank0.pickle", "rank1.pickle", "rank10.pickle", "rank12.pickle"}).assumed,
+              HasSubstr("; ranks 2-9, 11 are missing"));
+  EXPECT_THAT(NameRanks({"rank1.pickle", "rank2.pickle"}).assumed, HasSubstr("; rank 0 is missing"));
+  // Numbers without the word may begin anywhere, and those that lie far apart are none of a row.
+  EXPECT_THAT(NameRanks({"s_3.pickle", "s_5.pickle"}).assumed, HasSubstr("; rank 4 is missing"));
+  EXPECT_THAT(NameRanks({"s_3.pickle", "s_500.pickle"}).assumed, testing::Not(HasSubstr("missing")));
 }
 
 TEST(FleetNames, NumbersByTheirValue) {

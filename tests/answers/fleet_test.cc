@@ -184,6 +184,7 @@ TEST(Fleet, OneSettingHasToServeEveryRank) {
   EXPECT_EQ(answer.tried->result.rows.front().conf, "expandable_segments:True");
   EXPECT_EQ(answer.tried->result.advice.paste, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
   EXPECT_EQ(answer.tried->result.rows.front().traces.size(), 2u);
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("roundup_power2_divisions:4 was not tried")));
 }
 
 TEST(Fleet, ASettingThatARanksVersionDoesNotKnowCostsNoRank) {
@@ -242,6 +243,7 @@ TEST(Fleet, TwoFilesOfOneRankKeepTheirNames) {
   const FleetAnswer answer = AnswerFleet(members, "as made");
   EXPECT_EQ(answer.members[0].name, "rank 0 (later/rank0.pickle)");
   EXPECT_EQ(answer.members[1].name, "rank 0 (rank0.pickle)");
+  EXPECT_EQ(answer.sentences.front(), "no request failed in 1 rank");
 }
 
 TEST(Fleet, NothingAtAll) { EXPECT_THAT(AnswerFleet({}, "none").sentences, IsEmpty()); }

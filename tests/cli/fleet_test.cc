@@ -132,6 +132,20 @@ TEST_F(FleetTest, WhatCouldNotBeReadIsReadAgain) {
   EXPECT_THAT(again.error, HasSubstr("12 of 13 files were done before"));
 }
 
+TEST_F(FleetTest, NewDeviceCostsInTheSameFileTakeNoResults) {
+  const std::string costs = Write("costs.txt", "segment_alloc_ns 1000\n");
+  const std::string more = "--results '" + folder_ + "done' --device-costs '" + costs + "'";
+  EXPECT_EQ(Run(Fleet(more)).code, 0);
+  EXPECT_THAT(Run(Fleet(more)).error, HasSubstr("12 of 12 files were done before"));
+  Write("costs.txt", "segment_alloc_ns 2000\n");
+  EXPECT_THAT(Run(Fleet(more)).error, IsEmpty());
+}
+
+TEST_F(FleetTest, OfASnapshotTheLastEventsAreHeld) {
+  const std::string line = "fleet '" ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle' --json --max-events 1000";
+  EXPECT_EQ(json::parse(Run(line).out)["ranks"][0]["events"], 1000);
+}
+
 TEST_F(FleetTest, APageThatCannotBeWrittenCostsNoAnswer) {
   const Result result = Run(Fleet("--report /no/such/folder/page.html --json-to '" + folder_ + "a.json'"));
   EXPECT_EQ(result.code, 3);

@@ -74,6 +74,9 @@ TEST(FleetReport, TextHasEachPartAndTheNumbers) {
   EXPECT_THAT(text, HasSubstr("rank 3"));
   EXPECT_THAT(text, HasSubstr("3.00 GiB"));
   EXPECT_THAT(text, HasSubstr("train.py:9 step"));
+  // A cause in all 16 ranks, the first in those two that failed.
+  EXPECT_THAT(text, HasSubstr("16 ranks   median"));
+  EXPECT_THAT(text, HasSubstr("ranks 0-15; the first in ranks 0, 1, which failed"));
   // What a file names does not reach the terminal.
   EXPECT_THAT(text, testing::Not(HasSubstr("\x1b")));
 }
