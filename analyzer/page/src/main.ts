@@ -69,6 +69,18 @@ function start(): void {
     fleet?.draw();
     store.refresh();
   });
+  // Paper is light, whatever the screen is.
+  const onPaper = (isPaper: boolean): void => {
+    setTheme(isPaper ? 'light' : store.view.theme);
+    app.theme = readTheme();
+    fleet?.draw();
+    page?.onFrame(new Set(['theme', 'moment']));
+    page?.onRest(new Set(['theme']));
+    multiples?.onFrame(new Set(['theme']));
+  };
+  addEventListener('beforeprint', () => onPaper(true));
+  addEventListener('afterprint', () => onPaper(false));
+  matchMedia('print').addEventListener('change', (event) => onPaper(event.matches));
   if (doc.inputs.length === 0) document.documentElement.dataset.ready = 'all';
 }
 

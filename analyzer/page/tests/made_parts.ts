@@ -20,10 +20,17 @@ export function makeFleet(count: number, bins = 200): Fleet {
   }).join(' ');
   return {
     answer: ['rank 3 failed first: out of memory after 4.000 s', 'rank 5 is broken: its file ends in the middle of a list'],
-    paste: 'export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True', failures: [{ member: 3, after_us: 4e6 }], stages: [],
+    paste: 'export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True', failures: [{ member: 3, after_us: 4e6 }],
+    stages: [0, 1].map((half) => ({
+      members: ranks.map((row) => row.rank).filter((rank) => rank !== 5 && Math.floor((2 * rank) / count) === half),
+      median_peak_allocated_bytes: 9 * kGiB, median_peak_reserved_bytes: 11 * kGiB })),
+    settings: [{ conf: '', compat: 'torch-2.12', total_bytes: null, members: [0, 1, 2] }, { conf: 'expandable_segments:True', compat: 'torch-2.12', total_bytes: 16 * kGiB, members: [3, 4] }],
     outliers: [{ member: 3, figure: 'peak_reserved', bytes: 15 * kGiB, median_bytes: 11 * kGiB }],
     causes: [{ name: 'outputs_kept', sentence: 'Outputs pile up', members: [3], failed: [3], median_bytes: kGiB, most_bytes: kGiB, line: 'train.py:9 step' }],
-    growths: [], tried: { advice: 'expandable_segments:True serves all ranks best' }, broken: [5], ranks,
+    growths: [], tried: {
+      advice: 'expandable_segments:True serves all ranks best', replays: 96, rows: [
+        { conf: null, is_recorded_setting: true, is_recommended: false, failing_members: 1, worst_regret: 0.12, driver_calls: 900, peak_reserved_bytes: [12 * kGiB] },
+        { conf: 'expandable_segments:True', is_recorded_setting: false, is_recommended: true, failing_members: 0, worst_regret: 0, driver_calls: 700, peak_reserved_bytes: [11 * kGiB] }] }, broken: [5], ranks,
     heat: {
       clock: 'common', begin_us: 0, end_us: 6e6, full_bytes: 16 * kGiB, bins,
       rows: ranks.filter((row) => row.error === null).map((row) => ({ member: row.rank, allocated: shares(row.rank, 600), reserved: shares(row.rank, 800) })) },

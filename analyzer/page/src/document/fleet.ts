@@ -25,7 +25,15 @@ export interface Fleet {
   outliers: { member: number; figure: string; bytes: number; median_bytes: number }[];
   causes: { name: string; sentence: string; members: number[]; failed: number[]; median_bytes: number; most_bytes: number; line: string | null }[];
   growths: { members: number[]; least_bytes_per_step: number; most_bytes_per_step: number; line: string | null }[];
-  tried: { advice: string } | null;
+  settings?: { conf: string; compat: string; total_bytes: number | null; members: number[] }[];
+  tried: {
+    advice: string;
+    replays?: number;
+    rows?: {
+      conf: string | null; is_recorded_setting: boolean; is_recommended: boolean; failing_members: number; worst_regret: number;
+      driver_calls: number; peak_reserved_bytes: number[];
+    }[];
+  } | null;
   broken: number[];
   ranks: FleetRank[];
   heat: {

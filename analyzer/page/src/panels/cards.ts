@@ -20,8 +20,8 @@ export function firstEnough(cards: Card[]): { card: Card; how: string } | null {
   return null;
 }
 
-function mark(row: Outcome | null): Child {
-  return h('td', { class: fits(row) ? 'fits' : 'fails' }, h('span', { 'aria-hidden': 'true' }, fits(row) ? '✓ ' : '✗ '), outcome(row));
+function mark(row: Outcome | null, label: string): Child {
+  return h('td', { 'data-label': label, class: fits(row) ? 'fits' : 'fails' }, h('span', { 'aria-hidden': 'true' }, fits(row) ? '✓ ' : '✗ '), outcome(row));
 }
 
 export function dryRunPanel(dryRun: DryRun): HTMLElement {
@@ -31,13 +31,13 @@ export function dryRunPanel(dryRun: DryRun): HTMLElement {
     h('p', {}, h('code', {}, dryRun.program.join(' ')), `: ${bytes(dryRun.peak_bytes)} of a device at most, contexts included`,
       dryRun.fits === null ? '' : dryRun.fits ? '; no request failed' : '; a request failed'),
     cards === null ? null : h('p', {}, enough === null ? 'No card of the table is enough.' : h('strong', {}, `${enough.card.card} is enough, with ${enough.how}.`)),
-    cards === null ? null : h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Cards' }, h('table', {},
+    cards === null ? null : h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Cards' }, h('table', { class: 'stacks-up' },
       h('thead', {}, h('tr', {}, ...['Card', 'Memory', 'Live at most', 'Default', 'Expandable segments', 'Best settings found'].map((name, i) =>
         h('th', { scope: 'col', class: i === 1 ? 'number' : null }, name)))),
       h('tbody', {}, ...cards.rows.map((card) => h('tr', { class: card === enough?.card ? 'advised' : null },
-        h('th', { scope: 'row' }, card.card), h('td', { class: 'number' }, bytes(card.total_bytes)),
+        h('th', { scope: 'row', class: 'first' }, card.card), h('td', { class: 'number', 'data-label': 'memory' }, bytes(card.total_bytes)),
         h('td', {}, bar(cards.peak_allocated_bytes / card.allocator_bytes, 'live')),
-        mark(card.default), mark(card.expandable), mark(card.best_found)))))),
+        mark(card.default, 'default'), mark(card.expandable, 'expandable'), mark(card.best_found, 'best found')))))),
     h('details', {}, h('summary', {}, 'What was assumed'), h('ul', {}, ...dryRun.assumptions.map((row) =>
       h('li', {}, `${row.what}${row.bytes === null ? '' : `: ${bytes(row.bytes)}`} (${row.mark}: ${row.source})`)))));
 }

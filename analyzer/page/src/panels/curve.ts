@@ -92,7 +92,7 @@ export class Curve {
     const place = this.data.places(axis)[this.momentOfView()] + beyond;
     const share = (place - from) / (to - from);
     this.marker.hidden = share < 0 || share > 1;
-    this.marker.style.transform = `translateX(${share * this.plot.over.clientWidth}px)`;
+    this.marker.style.transform = `translateX(${share * 100}%)`; // of the plot's width, whatever that becomes on paper
   }
 
   fit(): void {
@@ -155,6 +155,7 @@ export class Curve {
       axes: [
         {
           stroke, grid, font, ticks: { show: false }, size: 24, space: 90,
+          splits: (_u, _axis, from, to, step) => this.placeTicks(from, to, step),
           values: (_u, splits) => splits.map((at) => this.placeText(at)),
         },
         {
@@ -165,6 +166,16 @@ export class Curve {
       ],
       hooks: { drawAxes: [(u) => this.paint(u)] },
     };
+  }
+
+  // Round places: of events, or of times since the first one.
+  private placeTicks(from: number, to: number, step: number): number[] {
+    const base = this.app.view.axis === 'event' ? 0 : (this.data.time?.[0] ?? 0);
+    const out: number[] = [];
+    if (!(step > 0)) return out;
+    const first = base + Math.ceil((from - base) / step) * step;
+    for (let i = 0; i < 100 && first + i * step <= to; ++i) out.push(first + i * step); // 100: the scale may be another axis's
+    return out;
   }
 
   placeText(place: number): string {

@@ -68,11 +68,16 @@ export function paintStepNumbers(frame: Frame, data: RunData): void {
   ctx.font = `${10 * ratio}px system-ui, sans-serif`;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'bottom';
+  ctx.strokeStyle = css(theme.paper); // a curve under them does not strike them through
+  ctx.lineWidth = 3 * ratio;
+  ctx.lineJoin = 'round';
   data.run.steps.forEach(([begin, end], i) => {
     const first = Math.max(frame.left, x(frame, places[Math.min(begin, places.length - 1)]));
     const last = Math.min(frame.left + frame.width, x(frame, places[Math.min(end, places.length - 1)]));
     if (last - first < 24 * ratio) return;
-    ctx.fillText(last - first > 64 * ratio ? `step ${i + 1}` : `${i + 1}`, first + 3 * ratio, frame.top + frame.height - 2 * ratio);
+    const text = last - first > 64 * ratio ? `step ${i + 1}` : `${i + 1}`;
+    ctx.strokeText(text, first + 3 * ratio, frame.top + frame.height - 2 * ratio);
+    ctx.fillText(text, first + 3 * ratio, frame.top + frame.height - 2 * ratio);
   });
 }
 

@@ -8,7 +8,7 @@ export interface ColumnOf<Row> {
   cell?: (row: Row) => Child;
 }
 
-const kMostRows = 150;
+const kMostRows = 150; // unless told otherwise
 
 export class Table<Row> {
   readonly element: HTMLElement;
@@ -21,7 +21,7 @@ export class Table<Row> {
   private readonly find: HTMLInputElement | null;
 
   constructor(caption: string, private readonly columns: ColumnOf<Row>[],
-    private readonly options: { find?: (text: string) => void; onRow?: (row: Row) => void; isChosen?: (row: Row) => boolean } = {}) {
+    private readonly options: { find?: (text: string) => void; most?: number; first?: number; onRow?: (row: Row) => void; isChosen?: (row: Row) => boolean } = {}) {
     this.heads = columns.map((column, i) =>
       h('th', { scope: 'col', class: column.value === undefined ? null : 'number' },
         h('button', { type: 'button', class: 'sort', onclick: () => this.sort(i) }, column.name)));
@@ -34,7 +34,7 @@ export class Table<Row> {
     this.element = h('div', { class: 'table' },
       h('div', { class: 'row' }, this.find, copyButton(() => this.asText(), `the table: ${caption}`)),
       h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': `Table: ${caption}` },
-        h('table', {}, h('caption', { class: 'off-screen' }, caption), h('thead', {}, h('tr', {}, ...this.heads)), this.body)),
+        h('table', { class: 'stacks-up' }, h('caption', { class: 'off-screen' }, caption), h('thead', {}, h('tr', {}, ...this.heads)), this.body)),
       this.said);
   }
 
@@ -77,8 +77,9 @@ export class Table<Row> {
       else head.removeAttribute('aria-sort');
     });
     const rows = this.chosen();
-    replace(this.body, ...rows.slice(0, kMostRows).map((row) => this.rowOf(row)));
-    const left = rows.length - kMostRows;
+    const most = this.options.most ?? kMostRows;
+    replace(this.body, ...rows.slice(0, most).map((row) => this.rowOf(row)));
+    const left = rows.length - most;
     this.said.textContent = rows.length === 0 ? 'nothing matches' : left > 0 ? `${left} rows more: search, or copy the table` : '';
   }
 
@@ -87,7 +88,8 @@ export class Table<Row> {
     return h('tr', { class: isChosen?.(row) === true ? 'chosen' : null }, ...this.columns.map((column, i) => {
       const content = column.cell?.(row) ?? column.text(row);
       const isAction = onRow !== undefined && i === this.columns.length - 1;
-      return h('td', { class: column.value === undefined ? null : 'number' },
+      const place = i === (this.options.first ?? this.columns.length - 1) ? 'first' : '';
+      return h('td', { class: `${column.value === undefined ? '' : 'number'} ${place}`.trim() || null, 'data-label': place === '' ? column.name : null },
         isAction ? h('button', {
           type: 'button', class: 'link', 'aria-pressed': isChosen === undefined ? null : String(isChosen(row)), onclick: () => onRow(row) }, content)
           : content);

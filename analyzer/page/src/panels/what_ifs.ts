@@ -28,7 +28,7 @@ export class WhatIfs {
   constructor(private readonly app: App) {
     this.element = panel('What would have helped', { id: 'what-ifs' },
       h('p', { class: 'faint' }, 'Each row is replayed from an empty allocator. A curve lies over the recorded one; one setting shows its own map.'),
-      h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings' }, h('table', { class: 'settings' },
+      h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings' }, h('table', { class: 'settings stacks-up' },
         h('thead', {}, h('tr', {}, ...['Curve', 'Map', 'Setting', 'Peak reserved', 'Driver calls', 'Against recorded', 'Outcome'].map((name, i) =>
           h('th', { scope: 'col', class: i >= 3 && i <= 5 ? 'number' : null }, name)))),
         this.body)));
@@ -60,9 +60,9 @@ export class WhatIfs {
         : { run: index, overlays: isOver ? view.overlays : [...view.overlays, index].sort((a, b) => a - b) }, 'jump') });
     const isAdvised = this.app.input().explanation.paste?.endsWith(row.conf) === true && row.conf !== '';
     return h('tr', { class: isAdvised ? 'advised' : null },
-      h('td', {}, over), h('td', {}, map), h('th', { scope: 'row' }, name, isAdvised ? h('span', { class: 'badge healthy' }, 'advised') : null),
-      h('td', { class: 'number' }, bytes(row.peak_reserved_bytes)), h('td', { class: 'number' }, count(row.driver_calls)),
-      h('td', { class: 'number' }, recorded === undefined || recorded === row ? '' : signedBytes(row.peak_reserved_bytes - recorded.peak_reserved_bytes)),
-      h('td', {}, outcomeText(row), row.is_recorded_setting ? h('span', { class: 'faint' }, ' ← as recorded') : null));
+      h('td', {}, over), h('td', {}, map), h('th', { scope: 'row', class: 'first' }, name, isAdvised ? h('span', { class: 'badge healthy' }, 'advised') : null),
+      h('td', { class: 'number', 'data-label': 'peak reserved' }, bytes(row.peak_reserved_bytes)), h('td', { class: 'number', 'data-label': 'driver calls' }, count(row.driver_calls)),
+      h('td', { class: 'number', 'data-label': 'against recorded' }, recorded === undefined || recorded === row ? '' : signedBytes(row.peak_reserved_bytes - recorded.peak_reserved_bytes)),
+      h('td', { class: 'second' }, outcomeText(row), row.is_recorded_setting ? h('span', { class: 'faint' }, ' ← as recorded') : null));
   }
 }

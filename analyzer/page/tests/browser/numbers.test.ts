@@ -31,7 +31,7 @@ function saidOf(text: string): { title: string; rows: string[][] } | null {
 
 describe.each(single)('%s', (name) => {
   it('has the figures of --json', async () => {
-    if (!hasPage(name)) return;
+    if (!hasPage(name) || programPath() === null) return;
     const json = JSON.parse(readFileSync(join(kPages, `${name}.json`), 'utf8')) as Explanation | Explanation[];
     const truth = Array.isArray(json) ? json[0] : json;
     const { page, close } = await open(browser, pagePath(name));

@@ -97,8 +97,14 @@ describe('the curves', () => {
     expect(hash(page)).not.toContain('a=');
   });
 
+  it('show the time of a clock', async () => {
+    if (hasPage('fragmented')) await visit('fragmented', { hash: '#x=time' }); // without problems
+  });
+
   it('show time or events, and hide a line', async () => {
-    const page = await visit('made');
+    const page = await visit('made', { hash: '#x=time' });
+    await page.getByLabel('Horizontal axis').selectOption('event');
+    await settle(page);
     const before = await pixels(page, '.work .curve canvas');
     await page.getByLabel('Horizontal axis').selectOption('time');
     await settle(page);
@@ -326,9 +332,18 @@ describe('the parts of other commands', () => {
     const page = await visit('parts');
     const fleet = page.locator('#fleet');
     await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('rank 3');
+    await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('ashlar report run/rank3.pickle -o rank3.html');
+    expect(await fleet.locator('.fleet-part summary strong').allTextContents()).toEqual(
+      ['Failed', 'Who differs', 'Stages', 'Causes', 'Settings differ', 'One setting for all']);
+    expect(await fleet.locator('.heat-stage').count()).toBe(1);
+    expect(await fleet.locator('.heat-marker').isVisible()).toBe(true);
+    expect(await fleet.locator('.heat-times').textContent()).toContain('6.000 s');
     const reserved = await pixels(page, '.heat canvas');
+    await fleet.getByLabel('Scale of the heat map').selectOption('log');
+    const logarithmic = await pixels(page, '.heat canvas');
+    expect(logarithmic).not.toBe(reserved);
     await fleet.getByLabel('What the heat map shows').selectOption('allocated');
-    expect(await pixels(page, '.heat canvas')).not.toBe(reserved);
+    expect(await pixels(page, '.heat canvas')).not.toBe(logarithmic);
     await page.locator('.heat').focus();
     await page.keyboard.press('ArrowDown');
     await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('rank 4');
@@ -364,10 +379,16 @@ describe('the parts of other commands', () => {
 describe('on paper', () => {
   it('prints the answer without controls', async () => {
     for (const name of ['made', 'fragmented'].filter(hasPage)) {
-      const page = await visit(name);
+      const page = await visit(name, { colorScheme: 'dark' });
       await page.emulateMedia({ media: 'print' });
       expect(await page.locator('.transport').isVisible()).toBe(false);
       expect(await page.locator('.headline').isVisible()).toBe(true);
+      await settle(page);
+      expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe('rgb(255, 255, 255)');
+      const place = (selector: string): Promise<number> => page.locator(selector).first().evaluate((element) => element.getBoundingClientRect().x);
+      const over = (await page.locator('.work .curve .u-over').boundingBox())!;
+      const last = Number(await page.locator('.transport input[type=range]').getAttribute('max'));
+      if (name === 'made') expect(await place('.work .moment-line') - over.x).toBeCloseTo((over.width * (await momentOf(page))) / last, -1);
       const paper = await page.pdf({ format: 'A4' });
       expect(paper.length).toBeGreaterThan(20000);
       await opened!.close();

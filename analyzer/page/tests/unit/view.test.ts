@@ -6,6 +6,8 @@ import { unpack } from '../../src/document/load';
 import type { Outcome, PageDocument } from '../../src/document/types';
 import { nameOfInput, orderOfInputs, titleOfInputs } from '../../src/model/inputs';
 import { clampWindow, zoomAt } from '../../src/panels/curve_input';
+import { commandOf, inputOf } from '../../src/panels/fleet';
+import type { FleetRank } from '../../src/document/fleet';
 import { firstEnough } from '../../src/panels/cards';
 import { byteTicks, bytes, count } from '../../src/view/format';
 import { fromHash, kStart, toHash, type View } from '../../src/view/state';
@@ -18,6 +20,21 @@ describe('inputs', () => {
     expect(orderOfInputs(doc)).toEqual([1, 2, 0]);
     expect(nameOfInput(doc, 1)).toBe('2: device 1: tried to allocate 2.00 GiB');
     expect(titleOfInputs(doc)).toBe('3 messages in one file');
+  });
+});
+
+describe('a rank', () => {
+  const rank = (file: string): FleetRank => ({ file, rank: 1 } as FleetRank);
+
+  it('is found by the whole base name of its file', () => {
+    const inputs = [{ name: '1.pickle', rank: null }, { name: 'rank1.pickle', rank: 1 }];
+    expect(inputOf(inputs, rank('run/rank1.pickle'))).toBe(1);
+    expect(inputOf(inputs, rank('run/1.pickle'))).toBe(0);
+    expect(inputOf(inputs, rank('run/11.pickle'))).toBe(-1);
+  });
+
+  it('has a command that a shell takes', () => {
+    expect(commandOf(rank("a b's.pickle"))).toBe("ashlar report 'a b'\\''s.pickle' -o rank1.html");
   });
 });
 
