@@ -68,8 +68,7 @@ std::vector<EventIndex> PictureMaker::PointedAt(const Explanation& explanation) 
   }
   const analyses::Steps& steps = explanation.program.steps;
   // Of more steps than there are moments no one can see each.
-  if (steps.steps.size() + steps.phases.size() > limits_.MostMoments(observed_.events().size()) / 8)
-    return out;
+  if (steps.steps.size() + steps.phases.size() > limits_.MostMoments(observed_.events().size()) / 8) return out;
   for (const analyses::EventRange& step : steps.steps) out.insert(out.end(), {step.begin, step.end});
   for (const analyses::Phase& phase : steps.phases) out.insert(out.end(), {phase.events.begin, phase.events.end});
   return out;
