@@ -97,7 +97,7 @@ double CrossedShare(const Sequence& sequence, const Cuts& cuts) {
   if (cuts.size() < 3) return 0;
   std::vector<timeline::EventIndex> events;
   for (const std::uint32_t cut : cuts) {
-    events.push_back(cut < sequence.requests.size() ? EventIndex{sequence.requests[cut].event}
+    events.push_back(cut < sequence.requests.size() ? timeline::EventIndex{sequence.requests[cut].event}
                                                     : sequence.requests.back().event + 1);
   }
   std::vector<int> change(cuts.size() + 1, 0);
