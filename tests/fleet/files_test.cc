@@ -69,9 +69,13 @@ TEST_F(FilesTest, WhatCannotBeReadInAFolderIsNamedAndNotFatal) {
   ASSERT_EQ(mkfifo((folder_ + "rank4.pickle").c_str(), 0600), 0);
   std::filesystem::permissions(folder_ + "b", std::filesystem::perms::none);
   // Root reads all: somebody else looks.
-  if (geteuid() == 0) ASSERT_EQ(seteuid(65534), 0);
+  if (geteuid() == 0) {
+    ASSERT_EQ(seteuid(65534), 0);
+  }
   const absl::StatusOr<FileListing> listing = ListFiles({folder_});
-  if (getuid() == 0) ASSERT_EQ(seteuid(0), 0);
+  if (getuid() == 0) {
+    ASSERT_EQ(seteuid(0), 0);
+  }
   std::filesystem::permissions(folder_ + "b", std::filesystem::perms::owner_all);
   ASSERT_TRUE(listing.ok()) << listing.status();
   EXPECT_EQ(listing->files.size(), 2u);
