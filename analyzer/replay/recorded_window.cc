@@ -24,7 +24,7 @@ timeline::BlockSizeRule RuleOf(const trace::Snapshot& snapshot) {
 // What stood when the window began, and the facts since.
 void SetStart(RecordedMoment begin, std::vector<trace::ReservedRange> reservations, trace::RecordingInfo& info) {
   std::vector<trace::Fact> facts;
-  for (trace::AnyFact& fact : begin.pools) facts.push_back({std::move(fact), 0});
+  for (const trace::AnyFact& fact : begin.pools) facts.push_back({fact, 0});
   facts.insert(facts.end(), info.facts.begin(), info.facts.end());
   info.facts = std::move(facts);
   info.limit_bytes = begin.limit_bytes;

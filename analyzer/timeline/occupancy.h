@@ -84,7 +84,7 @@ class Occupancy {
   struct Found {
     Found() = default;
     Found(const Found&) {}
-    Found& operator=(const Found&) {
+    Found& operator=(const Found&) {  // NOLINT(bugprone-unhandled-self-assignment): forgets, whoever assigns
       range = nullptr;
       return *this;
     }

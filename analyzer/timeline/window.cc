@@ -140,7 +140,7 @@ trace::RecordingInfo InfoWithin(trace::RecordingInfo info, std::size_t event_cou
     if (fact.event < from && limit != nullptr) info.limit_bytes = limit->bytes;
     if (fact.event < from || fact.event > to || (fact.event == to && !is_last)) continue;
     fact.event -= from;
-    facts.push_back(std::move(fact));
+    facts.push_back(fact);
   }
   info.facts = std::move(facts);
   info.events_before += from;
