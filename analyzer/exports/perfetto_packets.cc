@@ -81,14 +81,19 @@ void PerfettoPackets::Counter(std::uint64_t track, std::int64_t time_ns, std::ui
   Event(time_ns, event_);
 }
 
-void PerfettoPackets::SliceBegin(std::uint64_t track, std::int64_t time_ns, absl::string_view name,
-                                 const PerfettoFacts& facts) {
+void PerfettoPackets::Named(std::uint64_t type, std::uint64_t track, std::int64_t time_ns, absl::string_view name,
+                            const PerfettoFacts& facts) {
   event_.Clear();
   AddFacts(facts, event_);
-  event_.Number(kType, kSliceBegin);
+  event_.Number(kType, type);
   event_.Number(kTrackUuid, track);
   event_.Text(kEventName, readers::ToUtf8(name));
   Event(time_ns, event_);
+}
+
+void PerfettoPackets::SliceBegin(std::uint64_t track, std::int64_t time_ns, absl::string_view name,
+                                 const PerfettoFacts& facts) {
+  Named(kSliceBegin, track, time_ns, name, facts);
 }
 
 void PerfettoPackets::SliceEnd(std::uint64_t track, std::int64_t time_ns) {
@@ -100,12 +105,7 @@ void PerfettoPackets::SliceEnd(std::uint64_t track, std::int64_t time_ns) {
 
 void PerfettoPackets::Instant(std::uint64_t track, std::int64_t time_ns, absl::string_view name,
                               const PerfettoFacts& facts) {
-  event_.Clear();
-  AddFacts(facts, event_);
-  event_.Number(kType, kInstant);
-  event_.Number(kTrackUuid, track);
-  event_.Text(kEventName, readers::ToUtf8(name));
-  Event(time_ns, event_);
+  Named(kInstant, track, time_ns, name, facts);
 }
 
 }  // namespace ashlar::exports

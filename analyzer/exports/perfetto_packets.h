@@ -39,6 +39,8 @@ class PerfettoPackets {
  private:
   void Describe(std::uint64_t id, std::uint64_t parent, absl::string_view name, std::uint64_t rank, bool is_counter);
   void Event(std::int64_t time_ns, const ProtobufMessage& event);
+  void Named(std::uint64_t type, std::uint64_t track, std::int64_t time_ns, absl::string_view name,
+             const PerfettoFacts& facts);
   void Write(const ProtobufMessage& packet);
 
   ByteSink& out_;
