@@ -142,8 +142,11 @@ class Reader {
   }
   template <typename T>
   static void FromJson(const Json& in, std::optional<T>& value) {
-    value.reset();
-    if (!in.is_null()) FromJson(in, value.emplace());
+    // Filled beside it: GCC 12 takes what an optional holds after emplace for uninitialised.
+    if (in.is_null()) return value.reset();
+    T filled{};
+    FromJson(in, filled);
+    value = std::move(filled);
   }
   template <typename T>
   static void FromJson(const Json& in, std::vector<T>& values) {
