@@ -137,9 +137,8 @@ absl::Status WriteDryRunPage(const DryRunFlags& flags, const RunReport& report) 
   std::vector<answers::Explanation> explanations;
   if (report.explanation.has_value()) explanations.push_back(*report.explanation);
   const std::string program = absl::StrJoin(flags.program, " ");
-  const absl::StatusOr<std::string> html = PageOf(explanations, {.title = absl::StrCat("dry run of ", program),
-                                                                 .command = absl::StrCat("ashlar dry-run -- ", program),
-                                                                 .dry_run = ToJson(report)});
+  const absl::StatusOr<std::string> html =
+      PageOf(explanations, {.title = absl::StrCat("dry run of ", program), .dry_run = ToJson(report)});
   return html.ok() ? WriteFile(flags.page, *html) : html.status();
 }
 

@@ -175,9 +175,7 @@ absl::Status WriteEstimatePage(const EstimateFlags& flags, const estimate::Estim
   }
   const std::string name = flags.input.empty() ? "parameters" : PageInputOf(flags.input).name;
   const absl::StatusOr<std::string> html =
-      PageOf(explanations, {.title = absl::StrCat("estimate of ", name),
-                            .command = absl::StrCat("ashlar estimate ", name, " --report"),
-                            .estimate = estimate::ToJson(report)});
+      PageOf(explanations, {.title = absl::StrCat("estimate of ", name), .estimate = estimate::ToJson(report)});
   return html.ok() ? WriteFile(flags.page, *html) : html.status();
 }
 

@@ -36,6 +36,7 @@ struct ExplainFlags {
   std::string model;
   std::optional<std::uint64_t> jobs;
   bool opens_page = false;
+  std::string page;
   ReplayFlags replay;
 };
 
@@ -98,17 +99,19 @@ absl::Status KeepsInputs(const ExplainFlags& flags) {
   std::vector<std::string> read = flags.inputs;
   read.insert(read.end(), flags.ranks.begin(), flags.ranks.end());
   read.push_back(flags.model);
-  return NoInputIsWritten(read, {{"--json-to", flags.json_to}});
+  return NoInputIsWritten(read, {{"--report", flags.page}, {"--json-to", flags.json_to}});
 }
 
 absl::Status ShowPage(const ExplainFlags& flags, const Explanations& explanations) {
-  if (!flags.opens_page) return absl::OkStatus();
+  if (!flags.opens_page && flags.page.empty()) return absl::OkStatus();
   std::vector<std::string> names;
   for (const std::string& input : flags.inputs) names.push_back(PageInputOf(input).name);
-  const absl::StatusOr<std::string> html =
-      PageOf(explanations, {.title = absl::StrJoin(names, ", "),
-                            .command = absl::StrCat("ashlar explain ", absl::StrJoin(names, " "), " --open")});
-  return html.ok() ? OpenPage(*html) : OfFlag("--open", html.status());
+  const absl::StatusOr<std::string> html = PageOf(explanations, {.title = absl::StrJoin(names, ", ")});
+  if (!html.ok()) return OfFlag(flags.page.empty() ? "--open" : "--report", html.status());
+  if (!flags.page.empty()) {
+    if (absl::Status status = WriteFile(flags.page, *html); !status.ok()) return OfFlag("--report", status);
+  }
+  return flags.opens_page ? OpenPage(*html) : absl::OkStatus();
 }
 
 int RunExplain(const ExplainFlags& flags) {
@@ -124,7 +127,7 @@ int RunExplain(const ExplainFlags& flags) {
       !status.ok())
     return Fail(kUsage, status);
   if (absl::Status status = KeepsInputs(flags); !status.ok()) return Fail(kUsage, status);
-  if (flags.opens_page) options.picture = answers::PictureLimits{};
+  if (flags.opens_page || !flags.page.empty()) options.picture = answers::PictureLimits{};
   ProgressLine line;
   options.replay.progress = line.Shower();
   if (absl::Status status = ReadRanks(flags.ranks, options); !status.ok()) return FailLoad(status);
@@ -160,6 +163,7 @@ void AddExplain(CommandLine& line) {
   app.Add("--jobs", flags->jobs,
           "threads that replay settings (default: one a core); the result does not depend on it");
   app.Add("--open", flags->opens_page, "shows the page of ashlar report in a browser as well");
+  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, beside the answer").NotEmpty();
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunExplain(*flags); });
 }

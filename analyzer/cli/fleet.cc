@@ -153,7 +153,6 @@ absl::Status WriteFleetPage(const FleetFlags& flags, const answers::FleetAnswer&
   if (flags.page.empty()) return absl::OkStatus();
   report::PageFacts facts;
   facts.title = absl::StrCat("fleet of ", absl::StrJoin(flags.inputs, " "));
-  facts.command = absl::StrCat("ashlar fleet ", absl::StrJoin(flags.inputs, " "), " --report");
   facts.fleet = report::ToJson(answer);
   const absl::StatusOr<std::string> html = PageOf({}, std::move(facts));
   return html.ok() ? WriteFile(flags.page, *html) : html.status();

@@ -9,6 +9,7 @@
 #include "analyzer/cli/estimate.h"
 #include "analyzer/cli/explain.h"
 #include "analyzer/cli/fleet.h"
+#include "analyzer/cli/given_command.h"
 #include "analyzer/cli/launch_line.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/record.h"
@@ -42,5 +43,6 @@ int main(int argc, char** argv) {
   AddRecord(line, launch.program);
   AddRunUnder(line, launch.program);
   AddWatch(line);
+  KeepCommand(launch.argc, argv, launch.program);
   return line.Run(launch.argc, argv);
 }

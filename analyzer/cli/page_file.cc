@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/answers/fleet_names.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/given_command.h"
 #include "analyzer/cli/page_template.h"
 #include "analyzer/cli/progress_line.h"
 
@@ -73,6 +74,7 @@ report::PageInput PageInputOf(const std::string& input) {
 
 absl::StatusOr<std::string> FinishPage(report::PageWriter writer, report::PageFacts facts) {
   facts.made_by = absl::StrCat("ashlar ", ASHLAR_VERSION);
+  facts.command = GivenCommand();
   return std::move(writer).Finish(facts);
 }
 

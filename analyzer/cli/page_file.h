@@ -1,6 +1,6 @@
 // The page (report/page/page.h) as files of commands: `report` itself, and `--report FILE` and `--open` of others.
 //
-//   report::PageFacts facts{.title = "a.pickle", .command = "ashlar explain a.pickle --open"};
+//   report::PageFacts facts{.title = "a.pickle"};
 //   absl::StatusOr<std::string> html = PageOf(explanations, std::move(facts));
 //
 // Not thread-safe.
@@ -21,7 +21,7 @@ namespace ashlar::cli {
 // "rank-7".
 report::PageInput PageInputOf(const std::string& input);
 
-// The program's version is filled in.
+// The program's version and the command line are filled in.
 absl::StatusOr<std::string> FinishPage(report::PageWriter writer, report::PageFacts facts);
 // Of explanations with pictures; an explanation without a name is of an input called as the page.
 absl::StatusOr<std::string> PageOf(const std::vector<answers::Explanation>& explanations, report::PageFacts facts);

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/answers/diff.h"
 #include "analyzer/answers/explain.h"
@@ -108,9 +107,7 @@ class ReportWriter {
     for (const std::string& input : flags_.inputs) names.push_back(PageInputOf(input).name);
     std::string title = names.front();
     if (names.size() > 1) absl::StrAppend(&title, " and ", names.size() - 1, " more");
-    report::PageFacts facts{
-        .title = std::move(title),
-        .command = absl::StrCat("ashlar report ", absl::StrJoin(names, " "), " -o ", PageInputOf(flags_.output).name)};
+    report::PageFacts facts{.title = std::move(title)};
     if (absl::Status status = AddDiff(facts); !status.ok()) return status;
     facts.fleet = std::move(fleet_);
     return FinishPage(std::move(page_), std::move(facts));

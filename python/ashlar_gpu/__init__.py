@@ -20,8 +20,9 @@ from ashlar_gpu._errors import Error
 from ashlar_gpu._estimate import estimate
 from ashlar_gpu._explain import explain
 from ashlar_gpu._on_oom import on_oom
+from ashlar_gpu._page import Page
 from ashlar_gpu._record import Recording, record
-from ashlar_gpu._report import Page, report
+from ashlar_gpu._report import report
 from ashlar_gpu._sweep import sweep
 from ashlar_gpu.results.dry_run import DryRun
 from ashlar_gpu.results.estimate import Estimate

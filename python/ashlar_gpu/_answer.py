@@ -8,9 +8,10 @@ Values are immutable; any thread may read them.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, TypeVar
 
 if TYPE_CHECKING:
+    from ashlar_gpu._page import Page
     from ashlar_gpu.results.explanation import Cause
 
 
@@ -26,10 +27,26 @@ class Answer:
         first = self.text.strip().splitlines()[:1] or [""]
         return f"<{type(self).__name__}: {' '.join(first[0].split())}>"
 
+    @property
+    def page(self) -> Optional["Page"]:
+        """The page of `ashlar report`, where the answer was made in a notebook or with page=True and has one."""
+        page: Optional["Page"] = self.__dict__.get("_page")
+        return page
+
     def _repr_html_(self) -> str:
         from ashlar_gpu import _html
 
-        return _html.page(self)
+        return _html.shown(self)
+
+
+A = TypeVar("A", bound=Answer)
+
+
+def with_page(answer: A, page: Optional["Page"]) -> A:
+    """The same answer, just made: what it shows is no field, so that answers with and without it are equal."""
+    if page is not None:
+        object.__setattr__(answer, "_page", page)
+    return answer
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

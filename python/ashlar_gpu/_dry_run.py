@@ -7,7 +7,8 @@ import sys
 import tempfile
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ashlar_gpu import _call, _program
+from ashlar_gpu import _call, _page, _program
+from ashlar_gpu._answer import with_page
 from ashlar_gpu._decode import decode
 from ashlar_gpu._errors import Error, kind_of
 from ashlar_gpu._explain import Size
@@ -24,13 +25,13 @@ def dry_run(program: Union[str, Sequence[Path], Callable[..., Any]], *, args: Se
             fail_request: Optional[int] = None, fail_after: Optional[Size] = None, profile: Optional[Path] = None,
             events: Optional[int] = None, skip_init: bool = False, reproducible: bool = False,
             output: Optional[Path] = None, env: Optional[Mapping[str, str]] = None, cwd: Optional[Path] = None,
-            timeout: Optional[float] = None) -> DryRun:
+            page: Optional[bool] = None, timeout: Optional[float] = None) -> DryRun:
     """Runs `program` without a GPU; its memory is exact, its kernels do not run.
 
     `program` is a command line, or a function that is called with `args` and `kwargs` in a process of its own. Such a
     function may be one of a notebook, a lambda or a closure: what it uses of its surroundings goes along by value, what
     it returns is not brought back. The other keywords are the flags of `ashlar dry-run` (docs/guide/dry-run.md);
-    `events` is --history. Raises Error where the program cannot be served; a program that fails does not raise: see
+    `events` is --history, and `page` as for explain. Raises Error where the program cannot be served; a program that fails does not raise: see
     `exit_code`, `stderr`, `fits`.
 
         ashlar_gpu.dry_run(["python", "train.py"], device="A100-80GB").fits
@@ -45,14 +46,14 @@ def dry_run(program: Union[str, Sequence[Path], Callable[..., Any]], *, args: Se
         words = _words(program)
         if args or kwargs:
             raise Error("args and kwargs go with a function: put a command line's arguments into its list")
-        return _ran(flags, words, environment, where, timeout, output)
+        return _ran(flags, words, environment, where, timeout, output, _page.wanted(page))
     if isinstance(args, (str, bytes)) or not isinstance(args, Iterable):
         raise Error(f"args is {kind_of(args)}: give the function's arguments as a list or tuple, such as args=(3,)")
     if not isinstance(kwargs, (Mapping, type(None))):
         raise Error(f"kwargs is {kind_of(kwargs)}: give the function's keywords as a dict, such as kwargs={{'batch': 3}}")
     with tempfile.TemporaryDirectory(prefix="ashlar-") as folder:
         command = function_command(program, tuple(args), dict(kwargs or {}), folder)
-        return _ran(flags, command, environment, where, timeout, output)
+        return _ran(flags, command, environment, where, timeout, output, _page.wanted(page))
 
 
 def function_command(function: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any],
@@ -82,13 +83,13 @@ def _words(program: Any) -> List[str]:
 
 
 def _ran(flags: List[str], command: List[str], env: Dict[str, str], cwd: Optional[str], timeout: Optional[float],
-         output: Optional[Path]) -> DryRun:
-    ran = _program.run(["dry-run", *flags], program=command, timeout=timeout, env=env, cwd=cwd)
+         output: Optional[Path], page: bool) -> DryRun:
+    ran = _program.run(["dry-run", *flags], program=command, timeout=timeout, env=env, cwd=cwd, page=page)
     _program.answered(ran, "dry-run")
     stderr, text = report_apart(ran.stderr)
     made = decode(DryRun, ran.json, text=text, json=ran.json, stdout=ran.stdout, stderr=stderr,
                   history=None if output is None else os.fspath(output))
-    return with_explanation(made)
+    return with_page(with_explanation(made), _page.of_run(ran.page))
 
 
 def report_apart(stderr: str) -> Tuple[str, str]:

@@ -3,7 +3,8 @@
 import json
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
-from ashlar_gpu import _program
+from ashlar_gpu import _page, _program
+from ashlar_gpu._answer import with_page
 from ashlar_gpu._decode import decode
 from ashlar_gpu._errors import Error, kind_of
 from ashlar_gpu._explain import Size
@@ -16,13 +17,15 @@ def estimate(model: Union[Path, Mapping[str, Any], int, Any], *, batch: Optional
              attention: Optional[str] = None, checkpointing: bool = False, inference: bool = False,
              steps: Optional[int] = None, device: Optional[str] = None, capacity: Optional[Size] = None,
              conf: Optional[str] = None, torch: Optional[str] = None, transformers: Optional[str] = None,
-             levers: bool = False, fit: Union[Size, bool, None] = None, timeout: Optional[float] = None,
+             levers: bool = False, fit: Union[Size, bool, None] = None, page: Optional[bool] = None,
+             timeout: Optional[float] = None,
              **flags: Any) -> Estimate:
     """What a training or inference run will take.
 
     `model` is a path to a config.json or model file, the same as a dict, a config of transformers, a model of
     transformers or any torch.nn.Module (of which names and shapes are taken), or a number of parameters. The keywords
-    are the flags of `ashlar estimate` (docs/guide/estimate.md), with _ for -; those not named here as well. Raises Error.
+    are the flags of `ashlar estimate` (docs/guide/estimate.md), with _ for -; those not named here as well. `page`: as
+    for explain. Raises Error.
 
         ashlar_gpu.estimate("config.json", batch=8, seq=1024, device="A100-80GB").interval
     """
@@ -31,21 +34,22 @@ def estimate(model: Union[Path, Mapping[str, Any], int, Any], *, batch: Optional
                                 capacity=capacity, conf=conf, torch=torch, transformers=transformers, levers=levers,
                                 fit=fit, **flags)
     try:
-        return _estimated(_input_of(model), asked, timeout)
+        return _estimated(_input_of(model), asked, timeout, _page.wanted(page))
     except Error as error:  # a model that the program cannot run dry has names and shapes all the same
         if not hasattr(model, "named_parameters") or not any(word in str(error) for word in ("model_type", "architect")):
             raise
-        return _estimated(_listed(model), asked, timeout)
+        return _estimated(_listed(model), asked, timeout, _page.wanted(page))
 
 
 Input = Tuple[str, Optional[bytes]]  # an argument of the program, and its standard input
 
 
-def _estimated(given: Input, asked: List[str], timeout: Optional[float]) -> Estimate:
+def _estimated(given: Input, asked: List[str], timeout: Optional[float], page: bool) -> Estimate:
     argument, stdin = given
-    ran = _program.run(["estimate", argument, *asked], stdin=stdin, timeout=timeout)
+    ran = _program.run(["estimate", argument, *asked], stdin=stdin, timeout=timeout, page=page)
     _program.answered(ran, "estimate")
-    return decode(Estimate, ran.json, text=ran.text, json=ran.json)
+    made = decode(Estimate, ran.json, text=ran.text, json=ran.json)
+    return with_page(made, None if ran.page is None else _page.Page(ran.page))
 
 
 def _listed(model: Any) -> Input:

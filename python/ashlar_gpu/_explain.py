@@ -2,7 +2,8 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-from ashlar_gpu import _program
+from ashlar_gpu import _page, _program
+from ashlar_gpu._answer import with_page
 from ashlar_gpu._decode import decode
 from ashlar_gpu._sources import Path, Source, files_of
 from ashlar_gpu.results.explanation import Explanation
@@ -13,13 +14,14 @@ Size = Union[str, int]  # "24GiB", or bytes
 def explain(source: Source, *, capacity: Optional[Size] = None, conf: Optional[str] = None,
             compat: Optional[str] = None, device: Optional[int] = None, device_used: Optional[Size] = None,
             memory_fraction: Optional[float] = None, model: Optional[Path] = None, ranks: Sequence[Path] = (),
-            timeout: Optional[float] = None) -> Explanation:
+            page: Optional[bool] = None, timeout: Optional[float] = None) -> Explanation:
     """Why memory ran out, where every byte was, and which setting would have helped.
 
     `source` is a path to a snapshot, recording, trace or log; several paths; an exception; the text of a message; or
     what torch.cuda.memory._snapshot() returned. A log and the snapshot of the same failure make one answer. Where the
     input holds several, the first is returned, and the rest are its `others`. The keywords are the flags of `ashlar
-    explain` (docs/guide/explain.md). Raises Error.
+    explain` (docs/guide/explain.md). `page`: makes the answer's `page`, which a notebook shows; in a notebook it is made
+    by itself. Raises Error.
 
         ashlar_gpu.explain("snapshot.pickle", capacity="24GiB").verdict
     """
@@ -29,8 +31,8 @@ def explain(source: Source, *, capacity: Optional[Size] = None, conf: Optional[s
         given += ["--rank", str(rank)]
     with files_of(source) as files:
         ran = _program.answered(_program.run(["explain", *given, "--color", "never", "--", *files.names],
-                                             timeout=timeout), "explain")
-    return of_json(files.named(ran.json), files.named(ran.text))
+                                             timeout=timeout, page=_page.wanted(page)), "explain")
+    return with_page(of_json(files.named(ran.json), files.named(ran.text)), _page.of_run(ran.page))
 
 
 def of_json(json: Union[Dict[str, Any], List[Dict[str, Any]]], text: str) -> Explanation:

@@ -1,6 +1,8 @@
-"""An answer as a notebook shows it: HTML that needs nothing from elsewhere, no script, colours that suit light and dark.
+"""An answer as a notebook shows it: its page in a frame where it has one, else HTML that needs nothing from elsewhere, no
+script, colours that suit light and dark.
 
-    _html.page(answer)      # what _repr_html_ returns
+    _html.shown(answer)     # what _repr_html_ returns
+    _html.page(answer)      # the HTML without a script
 """
 
 import html
@@ -8,6 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 
 from ashlar_gpu._answer import Answer
 from ashlar_gpu._html_bar import Part, bar
+from ashlar_gpu._page import MOST
 from ashlar_gpu.results.dry_run import DryRun, Outcome
 from ashlar_gpu.results.explanation import Accounting, Cause, Explanation, WhatIf
 from ashlar_gpu.results.sweep import Sweep
@@ -24,6 +27,26 @@ def size(value: Optional[int]) -> str:
         if abs(value) >= unit:
             return f"{value / unit:,.2f} {name}"
     return f"{value:,} B"
+
+
+def shown(answer: Answer) -> str:
+    """Raises nothing: a cell that shows an answer must not fail for it."""
+    try:
+        return _shown(answer)
+    except Exception:  # an answer that was made by hand
+        return _code([str(answer)])
+
+
+def _shown(answer: Answer) -> str:
+    light, whole = page(answer), answer.page
+    if whole is None:
+        return light
+    if len(whole.html) > MOST:
+        line = f'The page is {size(len(whole.html))}, too long for a notebook: .page.save("page.html") writes it.'
+        return light + _lines([line])
+    # Where frames are not shown, as on a site that shows notebooks, the light one is there.
+    return (f'{whole._repr_html_()}<details><summary style="cursor:pointer;font-size:12px;opacity:.7">in short</summary>'
+            f"{light}</details>")
 
 
 def page(answer: Answer) -> str:

@@ -29,6 +29,7 @@ class Ran:
     stdout: str
     stderr: str
     json: Any  # None: none was written
+    page: Optional[str] = None  # what --report wrote, where it was asked for
 
 
 def path() -> str:
@@ -49,11 +50,14 @@ def environment(given: Optional[Dict[str, str]] = None) -> Dict[str, str]:
 
 
 def run(arguments: Sequence[str], stdin: Optional[bytes] = None, program: Sequence[str] = (),
-        timeout: Optional[float] = None, env: Optional[Dict[str, str]] = None, cwd: Optional[str] = None) -> Ran:
-    """`arguments` of ashlar; `program` is what comes after `--`."""
+        timeout: Optional[float] = None, env: Optional[Dict[str, str]] = None, cwd: Optional[str] = None,
+        page: bool = False) -> Ran:
+    """`arguments` of ashlar; `program` is what comes after `--`. `page`: with the page of the same run."""
     with tempfile.TemporaryDirectory(prefix="ashlar-") as folder:
         answer = os.path.join(folder, "answer.json")
-        command = [path(), arguments[0], "--json-to", answer, *arguments[1:]]
+        report = os.path.join(folder, "page.html")
+        shown = ["--report", report] if page else []
+        command = [path(), arguments[0], "--json-to", answer, *shown, *arguments[1:]]
         if program:
             command += ["--", *program]
         try:
@@ -65,7 +69,7 @@ def run(arguments: Sequence[str], stdin: Optional[bytes] = None, program: Sequen
         except OSError as error:
             raise Error(f"the program {command[0]} could not be started: {error}") from None
         out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-        return Ran(done.returncode, "" if program else out, out, err, _read(answer))
+        return Ran(done.returncode, "" if program else out, out, err, _read(answer), _text(report))
 
 
 def answered(ran: Ran, command: str) -> Ran:
@@ -89,6 +93,14 @@ def _read(file: str) -> Any:
         return None
     except ValueError as error:
         raise Error(f"the program's answer is no JSON ({error}): program and package are of different versions") from None
+
+
+def _text(file: str) -> Optional[str]:
+    try:
+        with open(file, encoding="utf-8") as text:
+            return text.read()
+    except FileNotFoundError:
+        return None
 
 
 def flags(**given: Any) -> List[str]:

@@ -3,12 +3,9 @@
     ashlar_gpu.report("snapshot.pickle")                        # the last line of a cell: the page, there
     ashlar_gpu.report("snapshot.pickle").save("page.html")
 
-The page is the one of `ashlar report`. A notebook shows it in a frame of its own, which can neither read nor change the
-notebook. Where no HTML is shown, it is its address in words.
+The page is the one of `ashlar report`.
 """
 
-import dataclasses
-import html as html_text
 import os
 import subprocess
 import tempfile
@@ -17,26 +14,8 @@ from typing import Any, List, Optional
 from ashlar_gpu import _program
 from ashlar_gpu._errors import Error
 from ashlar_gpu._explain import Size
-from ashlar_gpu._sources import Path, Source, files_of
-
-HEIGHT = 900  # pixels of the frame in a notebook
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Page:
-    html: str  # the whole file
-
-    def save(self, file: Path) -> None:
-        with open(file, "w", encoding="utf-8", newline="") as out:
-            out.write(self.html)
-
-    def __repr__(self) -> str:
-        return f"<Page: {len(self.html)} characters of HTML; save(\"page.html\") writes it>"
-
-    def _repr_html_(self) -> str:
-        return (f'<iframe sandbox="allow-scripts" title="ashlar report" style="width:100%;height:{HEIGHT}px;border:0" '
-                f'srcdoc="{html_text.escape(self.html, quote=True)}"></iframe>')
-
+from ashlar_gpu._page import Page
+from ashlar_gpu._sources import Source, files_of
 
 def report(source: Source, *, capacity: Optional[Size] = None, conf: Optional[str] = None,
            compat: Optional[str] = None, device: Optional[int] = None, device_used: Optional[Size] = None,

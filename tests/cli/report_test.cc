@@ -97,6 +97,24 @@ TEST_F(ReportTest, AFleetWritesItsPage) {
   EXPECT_EQ(page["fleet"], json::parse(Run("fleet --json " + a + " " + b).out));
 }
 
+// Its command names no folder, and pastes into a shell where the file lies.
+TEST_F(ReportTest, TheCommandOfAPagePastes) {
+  Write("my rank's $1.txt", kTrace);
+  const std::string quoted = R"('my rank'\''s $1.txt')";
+  const std::string flags = " --capacity=1GiB --conf max_split_size_mb:128,expandable_segments:False -o ";
+  const json page = Page("report \"" + folder_ + "my rank's \\$1.txt\"" + flags + Out());
+  const std::string command = page["command"];
+  EXPECT_EQ(command, "ashlar report " + quoted + flags + "out.html");
+  const std::string made = FileBytes(Out());
+  std::filesystem::remove(Out());
+  const std::string pasted =
+      "cd '" + folder_ + "' && ashlar() { '" ASHLAR_PROGRAM "' \"$@\"; } && " + command + " > out";
+  EXPECT_EQ(std::system(pasted.c_str()), 0) << pasted;
+  EXPECT_EQ(FileBytes(Out()), made);
+  EXPECT_EQ(Page("fleet " + Write("a 0.txt", "a 1 1048577 0\n").insert(0, "'") + "' --report " + Out())["command"],
+            "ashlar fleet 'a 0.txt' --report out.html");
+}
+
 TEST_F(ReportTest, PipesAreReadOnce) {
   const std::string a = Write("a.txt", kTrace), b = Write("b.txt", "a 1 1048577 0\n");
   const std::string fleet = Write("fleet.json", Run("fleet --json " + a + " " + b).out);

@@ -9,6 +9,7 @@ import { estimatePanel } from './panels/estimate';
 import { FleetPanel } from './panels/fleet';
 import { InputPage } from './panels/input_page';
 import { Multiples } from './panels/multiples';
+import { cost } from './model/cost';
 import { isForetold, nameOfInput, orderOfInputs } from './model/inputs';
 import { h, replace } from './view/dom';
 import { readTheme } from './view/palette';
@@ -43,6 +44,7 @@ function start(): void {
   let page: InputPage | null = null;
   const show = (): void => {
     if (doc.inputs.length === 0 || page?.index === store.view.input) return;
+    page?.leave();
     page = new InputPage(app, Math.min(store.view.input, doc.inputs.length - 1));
     replace(holder, page.element);
     if (isForetold(doc)) return;
@@ -76,6 +78,7 @@ function start(): void {
     fleet?.draw();
     page?.onFrame(new Set(['theme', 'moment']));
     page?.onRest(new Set(['theme']));
+    page?.finish();
     multiples?.onFrame(new Set(['theme']));
   };
   addEventListener('beforeprint', () => onPaper(true));
@@ -89,6 +92,7 @@ function setTheme(theme: Theme): void {
   else document.documentElement.dataset.theme = theme;
 }
 
+(globalThis as { ashlarCost?: typeof cost }).ashlarCost = cost; // for tests
 try {
   start();
 } catch (error) {

@@ -67,6 +67,7 @@ def main(where):
     print(json.dumps({"cells": {
         "the cell that fits ran": "ran" in text(fits),
         "and is explained": "live tensors" in html(fits) and "<svg" in html(fits),
+        "by its page": "<iframe" in html(fits) and "ashlar-page" in html(fits),
         "the cell that fails shows its error": "OutOfMemoryError" in " ".join(shown) + text(fails),
         "by the cells' numbers": where != "here" or "In[4].py:1" in html(fails),
         "and is explained too": "1.00 GiB requested" in html(fails),

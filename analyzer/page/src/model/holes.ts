@@ -9,6 +9,8 @@ export interface Holes {
   slot: Int32Array; // slot of the segment of each of them
   blame: Float64Array; // bytes of each of them
   stranded: number; // the sum
+  holed: number; // segments that have any of it
+  pins: number; // blocks in these
 }
 
 export function blocksInOrder(live: LiveSet, blocks: BlockTable): Uint32Array {
@@ -53,6 +55,13 @@ export function findHoles(
       blame[i + 1] += hole - lower;
     }
   }
-  for (const bytes of blame) stranded += bytes;
-  return { order, slot, blame, stranded };
+  let holed = 0;
+  let pins = 0;
+  for (let begin = 0, end = 0; begin < blame.length; begin = end) { // the blocks of one segment
+    let bytes = 0;
+    for (; end < blame.length && slot[end] === slot[begin]; ++end) bytes += blame[end];
+    stranded += bytes;
+    if (bytes > 0) [holed, pins] = [holed + 1, pins + end - begin];
+  }
+  return { order, slot, blame, stranded, holed, pins };
 }

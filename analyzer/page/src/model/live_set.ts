@@ -4,6 +4,7 @@
 //   const live = new LiveSet(blocks, momentCount);
 //   live.moveTo(120); for (let i = 0; i < live.count; ++i) use(live.list[i]);
 import type { BlockTable } from './blocks';
+import { cost } from './cost';
 
 const kApart = 16384; // moments between saved lists
 
@@ -84,6 +85,7 @@ export class LiveSet {
   }
 
   private add(block: number): void {
+    ++cost.blocks;
     if (this.place[block] >= 0) return;
     if (this.count === this.list.length) {
       const longer = new Uint32Array(2 * this.list.length);
@@ -95,6 +97,7 @@ export class LiveSet {
   }
 
   private remove(block: number): void {
+    ++cost.blocks;
     const place = this.place[block];
     if (place < 0) return;
     const last = this.list[--this.count];

@@ -13,7 +13,10 @@ export interface BlockLine {
 
 export function labelOf(app: App, run: LiveRun, block: number): string {
   const input = app.doc.inputs[run.data.run.input];
-  const stack = run.memory.blocks.stack[block];
+  const { stack: stacks, alloc } = run.memory.blocks;
+  const stack = stacks[block];
+  const { projected_from: projected } = run.data.run;
+  if (stack < 0 && projected !== null && alloc[block] >= projected) return 'projected: as in the step before the failure, no stack';
   return stack < 0 ? 'no stack recorded' : input.stacks.labels[stack];
 }
 

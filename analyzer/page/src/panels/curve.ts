@@ -2,9 +2,10 @@
 // the curves are painted from levels of detail.
 import uPlot from 'uplot';
 import { startOf, type App } from '../app';
+import { cost } from '../model/cost';
 import type { RunData, Sum } from '../model/run_data';
 import { byteTicks, bytes, count, duration, shortBytes } from '../view/format';
-import { h } from '../view/dom';
+import { h, write } from '../view/dom';
 import { css, kCategories, type Rgb, type Theme } from '../view/palette';
 import { attachInput, clampWindow, onCurveKey, type Target, type Window1 } from './curve_input';
 import { paintCapacity, paintFailure, paintMarks, paintProjected, paintStepNumbers, type Frame } from './curve_paint';
@@ -23,9 +24,11 @@ export class Curve {
   readonly element: HTMLElement;
   readonly plot: uPlot;
   private readonly marker = h('div', { class: 'moment-line', 'aria-hidden': 'true' });
+  private readonly capacity = h('div', { class: 'capacity-name', 'aria-hidden': 'true' });
   private readonly target: Target;
   private hidden = new Set<Sum>();
   private readonly pixels = new CurvePixels();
+  private markerTransform = '';
 
   constructor(
     private readonly app: App, private readonly data: RunData, private readonly input: number, private readonly height: number,
@@ -34,7 +37,7 @@ export class Curve {
       class: 'curve', tabindex: 0, role: 'application', 'aria-label': `Memory over time of ${app.input(input).name}`,
       'aria-roledescription': 'curve', 'aria-describedby': 'curve-keys' });
     this.plot = new uPlot(this.options(), [[0, 1], [null, null]], this.element);
-    this.plot.over.appendChild(this.marker);
+    this.plot.over.append(this.marker, this.capacity);
     this.plot.root.querySelector('canvas')?.setAttribute('aria-hidden', 'true');
     this.target = {
       whole: () => this.whole(),
@@ -91,8 +94,10 @@ export class Curve {
     const beyond = axis === 'event' && this.input === this.app.view.input ? this.app.beyond : 0;
     const place = this.data.places(axis)[this.momentOfView()] + beyond;
     const share = (place - from) / (to - from);
-    this.marker.hidden = share < 0 || share > 1;
-    this.marker.style.transform = `translateX(${share * 100}%)`; // of the plot's width, whatever that becomes on paper
+    const isOut = share < 0 || share > 1;
+    const transform = `translateX(${share * 100}%)`; // of the plot's width, whatever that becomes on paper
+    if (this.marker.hidden !== isOut) this.marker.hidden = isOut;
+    if (!isOut && transform !== this.markerTransform) this.marker.style.transform = this.markerTransform = transform;
   }
 
   fit(): void {
@@ -101,6 +106,14 @@ export class Curve {
       this.plot.setSize({ width, height: this.height });
       this.moveMarker();
     }
+  }
+
+  // Over the moment's line, so that this passes behind the words.
+  private nameCapacity(capacity: number, top: number | null): void {
+    if (this.isSmall) return;
+    write(this.capacity, `capacity ${bytes(capacity)}${top === null ? ' ↑' : ''}`);
+    const at = `${(top ?? 0) + 3}px`;
+    if (this.capacity.style.top !== at) this.capacity.style.top = at;
   }
 
   private momentOfView(): number {
@@ -186,6 +199,7 @@ export class Curve {
   private paint(u: uPlot): void {
     const { min, max } = u.scales.x!;
     if (min == null || max == null || max <= min) return;
+    ++cost.curves;
     const { theme } = this.app;
     const frame: Frame = {
       ctx: u.ctx, left: Math.round(u.bbox.left), top: Math.round(u.bbox.top), width: Math.round(u.bbox.width),
@@ -209,7 +223,7 @@ export class Curve {
         { sum: 'reserved', colour: overlayColour(overlay.run.what_if_row ?? 0), fill: 0, dash: false, thick: 2 }]);
     this.pixels.end(frame);
     if (!this.isSmall) paintStepNumbers(frame, this.data);
-    if (run.capacity_bytes !== null) paintCapacity(frame, run.capacity_bytes, this.isSmall ? '' : `capacity ${bytes(run.capacity_bytes)}`);
+    if (run.capacity_bytes !== null) this.nameCapacity(run.capacity_bytes, paintCapacity(frame, run.capacity_bytes));
     const places = this.data.places(frame.axis);
     run.failures.forEach((moment, i) => {
       const isLast = i === run.failures.length - 1;

@@ -106,22 +106,14 @@ export function paintProjected(frame: Frame, data: RunData): void {
   if (right - first > 60 * ratio) label(frame, 'projected', first + 6 * ratio, frame.top + frame.height / 2, theme.ink, 600);
 }
 
-// The capacity as a dashed line, or as a word where it lies above the plot.
-export function paintCapacity(frame: Frame, capacity: number, text: string): void {
+// The capacity as a dashed line; returns where it lies, CSS pixels below the top of the plot. Null: above the plot, and no line.
+export function paintCapacity(frame: Frame, capacity: number): number | null {
   const { ctx, theme, ratio } = frame;
+  if (capacity > frame.most) return null;
   ctx.fillStyle = css(theme.ink);
-  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-  ctx.textAlign = 'left';
-  const right = frame.left + frame.width;
-  if (capacity > frame.most) {
-    ctx.textBaseline = 'top';
-    ctx.fillText(text === '' ? '' : `${text} ↑`, frame.left + 5 * ratio, frame.top + 4 * ratio);
-    return;
-  }
   const at = Math.round(y(frame, capacity));
-  for (let i = frame.left; i < right; i += 10 * ratio) ctx.fillRect(i, at, 6 * ratio, ratio);
-  ctx.textBaseline = 'top';
-  ctx.fillText(text, frame.left + 5 * ratio, at + 4 * ratio);
+  for (let i = frame.left; i < frame.left + frame.width; i += 10 * ratio) ctx.fillRect(i, at, 6 * ratio, ratio);
+  return (at - frame.top) / ratio;
 }
 
 // A failed request: how far it would have gone above what was reserved.

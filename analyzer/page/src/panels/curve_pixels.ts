@@ -1,6 +1,7 @@
 // Paints the lines of runs into pixels, column by column, and lays them on the plot as one picture: the cost is that of the
 // pixels, whatever the number of events.
 import { columnBounds, columnRanges } from '../model/columns_of_pixels';
+import { cost } from '../model/cost';
 import type { RunData, Sum } from '../model/run_data';
 import { pixel, type Rgb } from '../view/palette';
 import type { Frame } from './curve_paint';
@@ -29,6 +30,7 @@ export class CurvePixels {
   private image = new ImageData(1, 1);
   private pixels = new Uint32Array(1);
   private readonly canvas = document.createElement('canvas');
+  private context: CanvasRenderingContext2D | null = null;
   private bounds = new Int32Array(1);
   private low: Float64Array[] = [];
   private high: Float64Array[] = [];
@@ -50,8 +52,7 @@ export class CurvePixels {
 
   // The lines of a run, over the window of the frame.
   add(frame: Frame, data: RunData, lines: Line[]): void {
-    const { width, height, most } = frame;
-    const columns = width;
+    const { width: columns, height, most } = frame;
     const places = data.places(frame.axis);
     columnBounds(places, frame.from, frame.to, columns, this.bounds);
     const past = Math.ceil(((places[places.length - 1] - frame.from) / (frame.to - frame.from)) * columns) + 1;
@@ -62,38 +63,43 @@ export class CurvePixels {
       columnRanges(data.sums[line.sum]!, this.bounds, columns, data.count, this.low[k], this.high[k]);
       if (past < columns) this.high[k].fill(NaN, Math.max(0, past), columns);
     });
-    const fills = shown.flatMap((line, k) => (line.fill > 0 ? [{ line, k }] : []));
-    const mixed = Array.from({ length: 1 << fills.length }, (_, mask) => rgba(fills.reduce(
-      (below, { line }, i) => ((mask >> i) & 1 ? over(below, line.colour, line.fill) : below), { rgb: [0, 0, 0], alpha: 0 } as Colour)));
-    const perByte = height / most;
+    this.fill(frame, shown);
+    shown.forEach((line, k) => this.stroke(frame, line, this.low[k], this.high[k], height / most));
+  }
+
+  // The areas below lines, mixed where they lie over one another.
+  private fill(frame: Frame, lines: Line[]): void {
+    const { width, height, most } = frame;
     const { pixels } = this;
-    if (fills.length > 0)
-      for (let c = 0; c < columns; ++c) {
-        let mask = 0;
-        let y = 0;
-        // From the top down: at each step the next line whose area begins.
-        while (mask + 1 < mixed.length) {
-          let next = -1;
-          let top = height;
-          for (let i = 0; i < fills.length; ++i) {
-            if ((mask >> i) & 1) continue;
-            const up = this.high[fills[i].k][c];
-            const at = Number.isNaN(up) ? height : Math.max(0, Math.round(height - up * perByte));
-            if (next < 0 || at < top) [next, top] = [i, at];
-          }
-          const value = mixed[mask];
-          if (value !== 0) for (; y < top; ++y) pixels[y * width + c] = value;
-          y = top;
-          mask |= 1 << next;
-        }
-        const value = mixed[mask];
-        for (; y < height; ++y) pixels[y * width + c] = value;
+    const filled = lines.flatMap((line, k) => (line.fill > 0 ? [k] : []));
+    if (filled.length === 0) return;
+    const mixed = Uint32Array.from({ length: 1 << filled.length }, (_, mask) => rgba(filled.reduce(
+      (below, k, i) => ((mask >> i) & 1 ? over(below, lines[k].colour, lines[k].fill) : below), { rgb: [0, 0, 0], alpha: 0 } as Colour)));
+    const tops = new Int32Array(filled.length);
+    for (let c = 0; c < width; ++c) {
+      for (let i = 0; i < tops.length; ++i) {
+        const up = this.high[filled[i]][c];
+        tops[i] = up === up ? Math.max(0, Math.round(height - (up * height) / most)) : height; // NaN is not itself
       }
-    shown.forEach((line, k) => this.stroke(frame, line, this.low[k], this.high[k], perByte));
+      // From the top down: at each step the next line whose area begins.
+      let y = 0;
+      for (let mask = 0; y < height; ) {
+        let next = -1;
+        for (let i = 0; i < tops.length; ++i)
+          if (((mask >> i) & 1) === 0 && (next < 0 || tops[i] < tops[next])) next = i;
+        const end = next < 0 ? height : tops[next];
+        const value = mixed[mask];
+        if (value !== 0) for (let at = y * width + c, last = end * width; at < last; at += width) pixels[at] = value;
+        y = end;
+        if (next >= 0) mask |= 1 << next;
+      }
+    }
   }
 
   end(frame: Frame): void {
-    this.canvas.getContext('2d', { willReadFrequently: true })!.putImageData(this.image, 0, 0);
+    cost.pixels += this.pixels.length;
+    this.context ??= this.canvas.getContext('2d', { willReadFrequently: true })!;
+    this.context.putImageData(this.image, 0, 0);
     frame.ctx.drawImage(this.canvas, frame.left, frame.top);
   }
 

@@ -2,7 +2,7 @@
 import type { App } from '../app';
 import type { RunData } from '../model/run_data';
 import { bytes, count } from '../view/format';
-import { h, replace } from '../view/dom';
+import { h, replace, write } from '../view/dom';
 import { css, type Rgb } from '../view/palette';
 import { Curve, kLines, overlayColour } from './curve';
 import { nameColours } from './curve_paint';
@@ -27,11 +27,11 @@ export class Curves {
     const zoom = (label: string, text: string, factor: number): HTMLElement =>
       h('button', { type: 'button', class: 'quiet', 'aria-label': label, title: label, onclick: () => this.zoom(factor) }, text);
     const lines = kLines.filter((line) => data.sums[line.sum] !== undefined).map((line) => {
-      const value = h('span', { class: 'value' });
+      const value = h('span', { class: 'slot' });
       this.values.set(line.sum, value);
       const swatch = this.swatch(() => app.theme[line.key]);
       return h('li', {}, h('label', {}, h('input', { type: 'checkbox', checked: true, onchange: (event: Event) =>
-        this.curve.toggle(line.sum, (event.target as HTMLInputElement).checked) }), swatch, line.name, value));
+        this.curve.toggle(line.sum, (event.target as HTMLInputElement).checked) }), swatch, line.name, h('span', { class: 'value' }, value)));
     });
     const phases = [...new Set(data.run.phases.map((phase) => phase.name))].slice(0, 8)
       .map((name) => h('li', {}, this.swatch(() => phaseColour(name)), name));
@@ -50,19 +50,23 @@ export class Curves {
     this.curve.moveMarker();
     const moment = this.app.moment;
     for (const [sum, element] of this.values) {
-      const text = bytes(this.data.value(sum as never, moment) ?? 0);
-      if (element.textContent !== text) element.textContent = text;
+      write(element, bytes(this.data.value(sum as never, moment) ?? 0));
     }
   }
 
   draw(): void {
-    const { view } = this.app;
-    this.axis.value = this.data.time === null ? 'event' : view.axis;
-    this.whole.style.visibility = view.from === null ? 'hidden' : 'visible'; // keeps its place: nothing is laid out anew
+    this.axis.value = this.data.time === null ? 'event' : this.app.view.axis;
     this.curve.fit();
-    this.curve.redraw();
     for (const { element, colour } of this.swatches) element.style.background = css(colour());
+    this.drawWindow();
     this.drawMoment();
+  }
+
+  // What changes while a reader zooms or pans.
+  drawWindow(): void {
+    const visibility = this.app.view.from === null ? 'hidden' : 'visible'; // keeps its place: nothing is laid out anew
+    if (this.whole.style.visibility !== visibility) this.whole.style.visibility = visibility;
+    this.curve.redraw();
   }
 
   drawOverlays(): void {

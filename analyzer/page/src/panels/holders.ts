@@ -16,7 +16,7 @@ export class Holders {
   private readonly flames = h('div', { class: 'flames', role: 'group', 'aria-label': 'Flame graph: live bytes by stack, outermost frame on top' });
   private readonly path = h('p', { class: 'faint flame-path' });
   private readonly group: HTMLSelectElement;
-  private readonly isWhole = h('input', { type: 'checkbox', onchange: () => this.draw() });
+  private readonly isWhole = h('input', { type: 'checkbox', onchange: () => this.drawFlames() });
   private total = 1;
   private zoom: string[] = [];
 
@@ -48,7 +48,12 @@ export class Holders {
     const rows = sumHolders(live, memory.blocks, data, input, by, (block) => this.map.colours.phase(block));
     this.total = Math.max(1, rows.reduce((sum, row) => sum + row.bytes, 0));
     this.table.set(rows, this.app.view.search);
-    this.drawFlames(frameTree(live, memory.blocks, input, this.isWhole.checked));
+  }
+
+  drawFlames(): void {
+    const { live, memory } = this.run;
+    live.moveTo(this.app.moment);
+    this.hang(frameTree(live, memory.blocks, this.app.input(), this.isWhole.checked));
   }
 
   private mark(label: string): void {
@@ -56,7 +61,7 @@ export class Holders {
     this.app.store.set({ stack: this.app.view.stack === label ? null : label, pin: null, cause: null }, 'jump');
   }
 
-  private drawFlames(root: Frame): void {
+  private hang(root: Frame): void {
     let top = root;
     const path: string[] = [];
     for (const name of this.zoom) {
@@ -102,6 +107,6 @@ export class Holders {
   // A frame is opened; the one on top goes back by one.
   private open(names: string[], depth: number): void {
     this.zoom = depth === 0 ? names.slice(0, -1) : names;
-    this.draw();
+    this.drawFlames();
   }
 }

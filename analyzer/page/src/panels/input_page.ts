@@ -3,6 +3,7 @@ import type { App, LiveRun } from '../app';
 import { isForetold } from '../model/inputs';
 import type { View } from '../view/state';
 import { h, panel, type Child } from '../view/dom';
+import { Slices } from '../view/slices';
 import { BlockLife } from './block_life';
 import { Causes } from './causes';
 import { Curves } from './curves';
@@ -10,7 +11,7 @@ import type { Curve } from './curve';
 import { Holders } from './holders';
 import { Maps } from './maps';
 import { Moment } from './moment';
-import { Pins } from './pins';
+import { Pins, strandedText } from './pins';
 import { pinnedHostPanel } from './pinned_host';
 import { Transport } from './transport';
 import { verdictPanel } from './verdict';
@@ -37,6 +38,7 @@ export class InputPage {
   private readonly causes: Causes;
   private readonly whatIfs: WhatIfs;
   private readonly hostCurves: Curve[] = [];
+  private readonly slices = new Slices();
 
   constructor(private readonly app: App, readonly index: number) {
     const input = app.input(index);
@@ -68,7 +70,7 @@ export class InputPage {
   private async fill(observed: number, stage: HTMLElement, side: HTMLElement, lower: HTMLElement): Promise<void> {
     const { app } = this;
     const data = await app.loadRun(observed);
-        const curves = new Curves(app, data, this.index);
+    const curves = new Curves(app, data, this.index);
     const transport = new Transport(app);
     const moment = new Moment(app, data);
     stage.append(h('section', { class: 'panel', 'aria-label': 'Memory over time' }, curves.element, transport.element, moment.status));
@@ -95,15 +97,20 @@ export class InputPage {
     moment.element.after(memory.life.element);
     lower.append(memory.holders.element, memory.pins.element);
     this.memory = memory;
+    run.live.moveTo(data.run.verdict_moment);
+    const stranded = this.element.querySelector('.verdict-bytes [data-part="stranded"] .remark');
+    if (stranded !== null) stranded.textContent = strandedText(run) || stranded.textContent;
     memory.maps.drawLegend();
     memory.maps.draw();
     void memory.maps.drawOther();
     document.documentElement.dataset.ready = 'map';
     performance.mark('ashlar-map');
     this.onRest(new Set<keyof View>(['moment', 'block', 'pins', 'stack']));
-    document.documentElement.dataset.ready = 'all';
-    performance.mark('ashlar-all');
-    this.warm(4);
+    this.slices.go(() => {
+      document.documentElement.dataset.ready = 'all';
+      performance.mark('ashlar-all');
+      this.warm(4);
+    });
   }
 
   // Draws again what is drawn already, while nothing else happens, so that the first move finds compiled code.
@@ -124,10 +131,12 @@ export class InputPage {
   // Once a frame: the curves if what they show changed, the map and the figures of the moment.
   onFrame(changed: Set<keyof View>): void {
     const any = (...keys: (keyof View)[]): boolean => keys.some((key) => changed.has(key));
+    this.slices.delay();
     if (this.instrument === null) return;
     const { curves, transport } = this.instrument;
     if (any('from', 'to', 'axis', 'theme')) {
-      curves.draw();
+      if (any('axis', 'theme')) curves.draw();
+      else curves.drawWindow();
       for (const curve of this.hostCurves) curve.redraw();
     }
     if (any('moment')) {
@@ -139,11 +148,12 @@ export class InputPage {
     const { memory } = this;
     if (memory === null) return;
     if (any('theme', 'colour')) memory.maps.forgetColours();
-    if (any('moment', 'colour', 'layout', 'block', 'cause', 'stack', 'pin', 'pins', 'theme')) memory.maps.draw();
+    if (any('colour', 'layout', 'block', 'cause', 'stack', 'pin', 'pins', 'theme')) memory.maps.draw();
+    else if (any('moment')) memory.maps.drawMoment();
     if (any('run')) void memory.maps.drawOther();
   }
 
-  // When the view has come to rest: tables, texts, what is dear.
+  // When the view has come to rest: tables, texts, what is dear. What lies lower on the page waits, a table at a time.
   onRest(changed: Set<keyof View>): void {
     const any = (...keys: (keyof View)[]): boolean => keys.some((key) => changed.has(key));
     if (any('cause')) this.causes.draw();
@@ -153,10 +163,21 @@ export class InputPage {
     if (memory === null) return;
     if (any('colour', 'theme', 'pins')) memory.maps.drawLegend();
     if (any('moment', 'pins', 'run')) memory.maps.drawAtRest();
-    if (any('block', 'moment', 'theme')) memory.life.draw();
     if (any('block') && this.app.view.block !== null) memory.maps.main.reveal(this.app.view.block);
-    if (any('moment', 'stack', 'theme', 'search')) memory.holders.draw();
-    if (any('moment', 'pin')) memory.pins.draw();
+    if (any('block', 'moment', 'theme')) this.slices.add('life', () => memory.life.draw());
+    if (any('moment', 'stack', 'theme', 'search')) {
+      this.slices.add('holders', () => memory.holders.draw());
+      this.slices.add('flames', () => memory.holders.drawFlames());
+    }
+    if (any('moment', 'pin')) this.slices.add('pins', () => memory.pins.draw());
+    this.slices.go();
   }
 
+  finish(): void {
+    this.slices.finish();
+  }
+
+  leave(): void {
+    this.slices.forget();
+  }
 }

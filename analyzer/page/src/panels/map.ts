@@ -1,6 +1,7 @@
 // The segment map of a run at the view's moment. Hover and focus tell a block; a click selects it.
 import { isPrivatePool, type App, type LiveRun } from '../app';
 import { BlockColours } from '../model/block_colours';
+import { cost } from '../model/cost';
 import { blocksInOrder, findHoles } from '../model/holes';
 import { hit, layOut, type MapLayout } from '../model/map_layout';
 import type { Standing } from '../model/segments';
@@ -18,8 +19,8 @@ const kGutter = 136;
 export class SegmentMap {
   readonly element: HTMLElement;
   readonly colours: BlockColours;
-  private readonly canvas = h('canvas', { 'aria-hidden': 'true' });
-  private readonly spacer = h('div', { class: 'map-spacer' });
+  private readonly canvas = h('canvas', { class: 'rows', 'aria-hidden': 'true' }); // a pixel high a row: the style stretches it
+  private readonly spacer = h('div', { class: 'map-spacer' }); // as high as all rows, with the gaps between them
   private readonly scroller: HTMLElement;
   private readonly tip = h('div', { class: 'tip', hidden: true, 'aria-hidden': 'true' });
   private readonly painter: MapPainter;
@@ -28,17 +29,27 @@ export class SegmentMap {
   private layoutKey = '';
   private gutter = 0; // pixels left of the rows
   private image: ImageData | null = null;
+  private pixels = new Uint32Array(0); // of the image
+  private box: { width: number; height: number } | null = null; // of what is seen, as last told: asking lays the page out
+  private scrollTop = 0;
   private pins: Set<number> | null = null;
+  private readonly names = h('canvas', { 'aria-hidden': 'true', hidden: true }); // before the rows, where each has a segment
+  private namesKey = '';
+  private drawnRowHeight = 0;
   private focused: number | null = null;
+  private context: CanvasRenderingContext2D | null = null;
 
   constructor(private readonly app: App, private readonly run: LiveRun, labels: string[], private readonly say: (text: string) => void) {
     this.colours = new BlockColours(run.data, run.memory.blocks, app.doc.inputs[run.data.run.input], labels);
     this.painter = new MapPainter(run);
     this.scroller = h('div', {
       class: 'map-scroll', tabindex: 0, role: 'application', 'aria-roledescription': 'segment map',
-      'aria-label': `Segment map, ${run.data.run.name}`, 'aria-describedby': 'map-keys' }, this.spacer, this.canvas);
+      'aria-label': `Segment map, ${run.data.run.name}`, 'aria-describedby': 'map-keys' }, this.canvas, this.names, this.spacer);
     this.element = h('div', { class: 'map' }, this.scroller, this.tip);
-    this.scroller.addEventListener('scroll', () => this.draw());
+    this.scroller.addEventListener('scroll', () => {
+      this.scrollTop = this.scroller.scrollTop;
+      this.draw();
+    });
     this.canvas.addEventListener('pointermove', (event) => this.hover(event));
     this.canvas.addEventListener('pointerleave', () => { this.tip.hidden = true; });
     this.canvas.addEventListener('click', (event) => {
@@ -46,7 +57,15 @@ export class SegmentMap {
       this.select(block);
     });
     this.scroller.addEventListener('keydown', (event) => { if (this.onKey(event)) event.preventDefault(); });
-    new ResizeObserver(() => { this.layoutKey = ''; this.draw(); }).observe(this.scroller);
+    new ResizeObserver(() => {
+      this.box = this.measured();
+      this.layoutKey = '';
+      this.draw();
+    }).observe(this.scroller);
+  }
+
+  private measured(): { width: number; height: number } {
+    return { width: Math.floor(this.scroller.clientWidth), height: this.scroller.clientHeight };
   }
 
   private get isPrimary(): boolean {
@@ -72,8 +91,12 @@ export class SegmentMap {
 
   draw(): void {
     const { view, theme } = this.app;
-    const full = Math.floor(this.scroller.clientWidth);
-    if (full <= 0) return;
+    const { width: full, height: wanted } = (this.box ??= this.measured());
+    if (full <= 0) {
+      this.box = null; // not in the document yet
+      return;
+    }
+    ++cost.maps;
     this.gutter = view.layout === 'rows' && full > 480 ? kGutter : 0;
     const width = full - this.gutter;
     const { live, memory } = this.run;
@@ -81,7 +104,6 @@ export class SegmentMap {
     live.moveTo(moment);
     const standing = memory.segments.at(moment);
     const rowHeight = kRowHeight[view.layout];
-    const wanted = this.scroller.clientHeight;
     const key = `${standing.from} ${view.layout} ${width} ${wanted}`;
     if (key !== this.layoutKey || this.layout === null || standing !== this.standing) {
       const most = this.mostReserved();
@@ -89,31 +111,43 @@ export class SegmentMap {
       this.layoutKey = key;
       this.standing = standing;
       this.spacer.style.height = `${this.layout.rows * rowHeight}px`;
-      this.spacer.style.width = '1px';
     }
-    const firstRow = Math.max(0, Math.floor(this.scroller.scrollTop / rowHeight));
+    const firstRow = Math.max(0, Math.floor(this.scrollTop / rowHeight));
     const lastRow = Math.min(this.layout.rows, firstRow + Math.ceil(wanted / rowHeight) + 1);
     const rows = Math.max(1, lastRow - firstRow);
-    if (this.image === null || this.image.width !== width || this.image.height !== rows * rowHeight || this.canvas.width !== full) {
-      this.image = new ImageData(width, rows * rowHeight);
-      this.canvas.width = full;
-      this.canvas.height = rows * rowHeight;
+    if (this.image === null || this.image.width !== width || this.image.height !== rows || this.drawnRowHeight !== rowHeight) {
+      this.image = new ImageData(width, rows);
+      this.pixels = new Uint32Array(this.image.data.buffer);
+      this.canvas.width = width;
+      this.canvas.height = rows;
+      this.drawnRowHeight = rowHeight;
+      Object.assign(this.canvas.style, { left: `${this.gutter}px`, width: `${width}px`, height: `${rows * rowHeight}px` });
+      this.scroller.style.setProperty('--row', `${rowHeight}px`);
     }
-    this.canvas.style.transform = `translateY(${firstRow * rowHeight}px)`;
+    const transform = `translateY(${firstRow * rowHeight}px)`;
+    if (this.canvas.style.transform !== transform) this.canvas.style.transform = transform;
     this.painter.paint({
-      layout: this.layout, standing, firstRow, lastRow, rowHeight, colour: this.colours.painter(view.colour, moment, theme),
-      isMarked: this.marking(view), selected: this.isPrimary ? view.block : null, pins: this.pins, theme },
-      new Uint32Array(this.image.data.buffer));
-    const ctx = this.canvas.getContext('2d', { willReadFrequently: true, alpha: false })!;
-    ctx.putImageData(this.image, this.gutter, 0);
-    if (this.gutter > 0) this.drawNames(ctx, standing, firstRow, rows, rowHeight);
+      layout: this.layout, standing, firstRow, lastRow, colour: this.colours.painter(view.colour, moment, theme),
+      isMarked: this.marking(view), selected: this.isPrimary ? view.block : null, pins: this.pins, theme }, this.pixels);
+    cost.pixels += this.pixels.length;
+    const ctx = (this.context ??= this.canvas.getContext('2d', { willReadFrequently: true, alpha: false })!);
+    ctx.putImageData(this.image, 0, 0);
+    if (this.names.hidden !== (this.gutter === 0)) this.names.hidden = this.gutter === 0;
+    if (this.gutter > 0) this.drawNames(standing, firstRow, rows, rowHeight);
   }
 
   // In a row of its own a segment has its size and kind before it.
-  private drawNames(ctx: CanvasRenderingContext2D, standing: Standing, firstRow: number, rows: number, rowHeight: number): void {
+  private drawNames(standing: Standing, firstRow: number, rows: number, rowHeight: number): void {
     const { theme } = this.app;
-    ctx.fillStyle = css(theme.paper);
-    ctx.fillRect(0, 0, this.gutter, rows * rowHeight);
+    const { names, gutter } = this;
+    const key = `${standing.from} ${firstRow} ${rows} ${css(theme.ink)} ${gutter} ${devicePixelRatio}`;
+    if (key === this.namesKey) return;
+    this.namesKey = key;
+    names.width = Math.round(gutter * devicePixelRatio);
+    names.height = Math.round(rows * rowHeight * devicePixelRatio);
+    Object.assign(names.style, { width: `${gutter}px`, height: `${rows * rowHeight}px`, transform: this.canvas.style.transform });
+    const ctx = names.getContext('2d')!;
+    ctx.scale(devicePixelRatio, devicePixelRatio);
     ctx.fillStyle = css(theme.ink);
     ctx.font = '11px system-ui, sans-serif';
     ctx.textAlign = 'right';

@@ -1,7 +1,7 @@
-// Paints the segment map of a moment into pixels: a line of one pixel's height, then repeated to rows. The cost is that of the
-// rows in view and the blocks in use.
+// Paints the segment map of a moment into pixels, a pixel high a row. The cost is that of the rows in view and the blocks in use.
 import type { LiveRun } from '../app';
 import { isPrivatePool } from '../app';
+import { cost } from '../model/cost';
 import type { MapLayout } from '../model/map_layout';
 import { slotOf, type Standing } from '../model/segments';
 import { mix, parseColour, pixel, type Theme } from '../view/palette';
@@ -11,7 +11,6 @@ export interface MapPaint {
   standing: Standing;
   firstRow: number; // rows [firstRow, lastRow) are in view
   lastRow: number;
-  rowHeight: number; // pixels, with the gap below
   colour: (block: number) => number;
   isMarked: ((block: number) => boolean) | null; // others fade
   selected: number | null;
@@ -26,10 +25,12 @@ const blend = (a: number, b: number, quarters: number): number => {
   return (0xff000000 | part(0) | part(8) | part(16)) >>> 0;
 };
 
+const kWhite = parseColour('#ffffff');
+
 export class MapPainter {
-  private line = new Uint32Array(0);
   private readonly segmentOf: Int32Array; // of each block; -1: not looked up yet
   private slotBySegment: Int32Array;
+  private isUsed = new Uint8Array(0); // of each slot
 
   constructor(private readonly run: LiveRun) {
     this.segmentOf = new Int32Array(run.memory.blocks.count).fill(-1);
@@ -44,27 +45,26 @@ export class MapPainter {
     return slot;
   }
 
-  // Pixels of rows [firstRow, lastRow), `rowHeight` high each.
-  paint(what: MapPaint, image: Uint32Array): void {
+  // `line`: the pixels of rows [firstRow, lastRow), one after the other.
+  paint(what: MapPaint, line: Uint32Array): void {
     const { layout, standing, theme, firstRow, lastRow } = what;
     const { width } = layout;
     const from = firstRow * width;
     const to = lastRow * width;
-    if (this.line.length < to - from) this.line = new Uint32Array(to - from);
-    const line = this.line.subarray(0, to - from);
     const paper = pixel(theme.paper);
     line.fill(paper);
     this.slotBySegment.fill(-1);
     for (let slot = 0; slot < standing.segment.length; ++slot) this.slotBySegment[standing.segment[slot]] = slot;
     this.paintFree(what, line, from, to);
     this.paintBlocks(what, line, from, to, paper);
-    expand(line, width, lastRow - firstRow, what.rowHeight, paper, image);
   }
 
   private paintFree(what: MapPaint, line: Uint32Array, from: number, to: number): void {
     const { layout, standing, theme } = what;
     const { live, memory: { segments } } = this.run;
-    const isUsed = new Uint8Array(standing.segment.length);
+    if (this.isUsed.length < standing.segment.length) this.isUsed = new Uint8Array(2 * standing.segment.length);
+    const { isUsed } = this;
+    isUsed.fill(0);
     for (let i = 0; i < live.count; ++i) {
       const slot = this.slot(standing, live.list[i]);
       if (slot >= 0) isUsed[slot] = 1;
@@ -83,7 +83,8 @@ export class MapPainter {
     const { layout, standing, colour, isMarked, selected, pins, theme } = what;
     const { live, memory: { blocks } } = this.run;
     const ink = pixel(theme.ink);
-    const accent = pixel(mix(parseColour('#ffffff'), theme.failure, 0.8));
+    const accent = pixel(mix(kWhite, theme.failure, 0.8));
+    cost.blocks += live.count;
     for (let i = 0; i < live.count; ++i) {
       const block = live.list[i];
       const slot = this.slot(standing, block);
@@ -111,16 +112,5 @@ export class MapPainter {
         line.fill(ink, last - edge, last);
       }
     }
-  }
-}
-
-// Repeats each row of the line to its height, less a gap of two pixels.
-function expand(line: Uint32Array, width: number, rows: number, rowHeight: number, paper: number, image: Uint32Array): void {
-  const gap = rowHeight > 6 ? 2 : 1;
-  for (let row = 0; row < rows; ++row) {
-    const source = line.subarray(row * width, (row + 1) * width);
-    const base = row * rowHeight * width;
-    for (let y = 0; y < rowHeight - gap; ++y) image.set(source, base + y * width);
-    image.fill(paper, base + (rowHeight - gap) * width, base + rowHeight * width);
   }
 }

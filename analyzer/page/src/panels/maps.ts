@@ -48,6 +48,11 @@ export class Maps {
     this.layout.value = view.layout;
     this.pins.checked = view.pins;
     this.clear.hidden = view.stack === null && view.pin === null && view.cause === null && view.block === null;
+    this.drawMoment();
+  }
+
+  // What changes while the moment slides.
+  drawMoment(): void {
     this.main.draw();
     this.other?.map.draw();
   }
@@ -85,7 +90,7 @@ export class Maps {
     if (live === null || this.app.view.run !== index) return;
     const map = new SegmentMap(this.app, live, this.labels, (text) => { this.status.textContent = text; });
     this.other = { index, map };
-    this.both.appendChild(h('figure', {}, h('figcaption', {}, `under ${live.data.run.name || 'default'}: at most ${bytes(live.data.run.peaks.reserved.bytes)} reserved`),
+    this.both.appendChild(h('figure', {}, h('figcaption', {}, `under ${live.data.run.name || 'default'}: at most ${bytes(live.data.run.peaks.reserved.bytes)} reserved${live.data.run.projected_from === null ? '' : '; what is projected has no stacks'}`),
       map.element));
     map.draw();
   }

@@ -34,6 +34,12 @@ export function sumPins(app: App, run: LiveRun): PinRow[] {
   return [...rows.values()].sort((a, b) => b.blame - a.blame || (a.label < b.label ? -1 : 1));
 }
 
+// What keeps the holes of the live set's moment, as `ashlar explain` counts it; empty where nothing is stranded.
+export function strandedText({ live, memory, data }: LiveRun): string {
+  const holes = findHoles(live, memory.blocks, memory.segments, memory.segments.at(live.moment), (pool) => isPrivatePool(data, pool));
+  return holes.stranded === 0 ? '' : `in ${count(holes.holed)} segments, behind ${count(holes.pins)} blocks in use`;
+}
+
 // The line that allocated a block; without any stacks in the trace its address.
 export function pinLabel(app: App, run: LiveRun, block: number): string {
   const hasStacks = app.doc.inputs[run.data.run.input].stacks.labels.length > 0;
@@ -66,7 +72,7 @@ export class Pins {
     const rows = sumPins(this.app, this.run);
     const total = rows.reduce((sum, row) => sum + row.blame, 0);
     this.sum.textContent = total === 0 ? 'No memory is stranded at this moment.'
-      : `${bytes(total)} stranded: each hole is charged to the blocks that bound it, to the smaller one more.`;
+      : `${bytes(total)} stranded ${strandedText(this.run)}: each hole is charged to the blocks that bound it, to the smaller one more.`;
     this.table.set(rows);
   }
 }

@@ -1,7 +1,7 @@
 // The moment: a slider, steps back and forth, play, and jumps to the places that matter.
 import type { App } from '../app';
 import { count, duration } from '../view/format';
-import { h } from '../view/dom';
+import { h, setAttribute, write } from '../view/dom';
 
 const kPlayMs = 14000; // from the first moment to the last
 
@@ -9,7 +9,7 @@ export class Transport {
   readonly element: HTMLElement;
   private readonly slider = h('input', { type: 'range', min: 0, value: 0, step: 1, 'aria-label': 'Moment' });
   private readonly playButton = h('button', { type: 'button', class: 'play', 'aria-pressed': 'false', 'aria-label': 'Play' }, '▶');
-  private readonly text = h('output', { class: 'moment-text' });
+  private readonly text = h('output', { class: 'slot' });
   private isPlaying = false;
   private at = 0; // the moment as played, with its fraction
 
@@ -20,7 +20,8 @@ export class Transport {
       h('button', { type: 'button', class: 'quiet', 'aria-label': label, title: label, onclick }, text);
     const step = (by: number) => (): void => this.step(by);
     this.element = h('div', { class: 'transport', role: 'group', 'aria-label': 'Moment' },
-      this.playButton, button('One moment back', '‹', step(-1)), button('One moment on', '›', step(1)), this.slider, this.text,
+      this.playButton, button('One moment back', '‹', step(-1)), button('One moment on', '›', step(1)), h('div', { class: 'slider' }, this.slider),
+      h('div', { class: 'moment-text' }, this.text),
       h('span', { class: 'jumps' },
         button('To the moment of the verdict', 'verdict', () => this.to((run) => run.verdict_moment)),
         button('To the peak of reserved memory', 'peak reserved', () => this.to((run) => run.peaks.reserved.moment)),
@@ -40,10 +41,12 @@ export class Transport {
   draw(): void {
     const data = this.app.observed();
     if (data === null) return;
-    this.slider.max = String(this.app.lastMoment());
-    this.slider.value = String(this.app.view.moment);
-    this.text.textContent = this.momentText();
-    this.slider.setAttribute('aria-valuetext', this.text.textContent);
+    const text = this.momentText();
+    const value = String(this.app.view.moment);
+    setAttribute(this.slider, 'max', String(this.app.lastMoment()));
+    if (this.slider.value !== value) this.slider.value = value; // a hand that drags it has moved it already
+    setAttribute(this.slider, 'aria-valuetext', text);
+    write(this.text, text);
   }
 
   play(on: boolean): void {

@@ -30,7 +30,7 @@ export function accountingTable(rows: PartRow[], caption: string, whole = sumOf(
   const share = (row: PartRow): number => row.bytes / Math.max(1, whole);
   return h('table', { class: 'figures' }, h('caption', { class: 'off-screen' }, caption),
     h('tbody', {}, ...rows.map((row) =>
-      h('tr', {},
+      h('tr', { 'data-part': row.kind },
         h('th', { scope: 'row' }, h('span', { class: `swatch ${row.kind}`, 'aria-hidden': 'true' }), row.name),
         h('td', { class: 'number' }, bytes(row.bytes)),
         h('td', { class: 'number faint' }, row.isBeside === true ? '' : percent(share(row))),

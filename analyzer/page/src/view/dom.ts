@@ -25,6 +25,21 @@ export function replace(parent: Element, ...children: Child[]): void {
   append(parent, children);
 }
 
+// Text and attributes that follow the moment are written where they changed, and the text in place: a frame that writes nothing
+// costs no style and no layout.
+export function write(element: Element, text: string): void {
+  const node = element.firstChild;
+  if (node instanceof Text && element.childNodes.length === 1) {
+    if (node.data !== text) node.data = text;
+  } else {
+    element.textContent = text;
+  }
+}
+
+export function setAttribute(element: Element, name: string, value: string): void {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
 let serial = 0;
 export const newId = (stem: string): string => `${stem}-${++serial}`;
 

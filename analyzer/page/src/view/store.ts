@@ -1,5 +1,6 @@
 // Holds the view, tells who listens once a frame, and keeps the address in step. Small moves replace the address when they
 // come to rest; a jump makes an entry that "back" returns from.
+import { cost } from '../model/cost';
 import { fromHash, toHash, type View } from './state';
 
 type Listener = (changed: Set<keyof View>, view: View) => void;
@@ -78,6 +79,7 @@ export class Store {
   private rest(how: 'move' | 'jump' | 'silent'): void {
     const changed = this.sinceRest;
     this.sinceRest = new Set();
+    ++cost.rests;
     if (how === 'move') this.writeAddress('replace');
     for (const listener of this.restListeners) listener(changed, this.current);
   }

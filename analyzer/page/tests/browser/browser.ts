@@ -50,5 +50,6 @@ export async function waitReady(page: Page, state: 'curves' | 'map' | 'all' = 'a
 // Until the view has come to rest and what follows it is drawn.
 export async function settle(page: Page): Promise<void> {
   await page.waitForTimeout(260);
+  await page.waitForFunction(() => ((globalThis as { ashlarCost?: { waiting: number } }).ashlarCost?.waiting ?? 0) === 0);
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }

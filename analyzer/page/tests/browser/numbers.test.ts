@@ -40,8 +40,9 @@ describe.each(single)('%s', (name) => {
 
     const shown = new Map((await table('.verdict-bytes table')).map((row) => [row[0], row[1]]));
     const { accounting } = truth;
-    const said = saidOf(execFileSync(programPath()!, ['explain', ...kRecorded.find((row) => row.name === name)!.files,
-      ...kRecorded.find((row) => row.name === name)!.flags], { encoding: 'utf8', maxBuffer: 2 ** 30 }));
+    const text = execFileSync(programPath()!, ['explain', ...kRecorded.find((row) => row.name === name)!.files,
+      ...kRecorded.find((row) => row.name === name)!.flags], { encoding: 'utf8', maxBuffer: 2 ** 30 });
+    const said = saidOf(text);
     const panel = page.locator('.verdict-bytes');
     expect(await panel.count(), 'where it went').toBe(said === null ? 0 : 1);
     if (said !== null) {
@@ -51,6 +52,11 @@ describe.each(single)('%s', (name) => {
       for (const [part, , share] of await table('.verdict-bytes table')) {
         const value = { 'live tensors': accounting.live_bytes, stranded: accounting.stranded_bytes, outside: accounting.outside_bytes }[part];
         if (value != null && share !== '') expect(share, part).toBe(percent(value / whole));
+      }
+      const kept = /^ {2}stranded .*(in [\d,]+ segments, behind [\d,]+ blocks in use)$/m.exec(text)?.[1];
+      if (kept !== undefined && (await page.locator('.map').count()) > 0) {
+        expect(await panel.locator('[data-part="stranded"] .remark').textContent()).toBe(kept);
+        await expect(page.locator('#pins .faint').first().textContent()).resolves.toContain(` stranded ${kept}: `);
       }
     }
     const expected: [string, number | null][] = [

@@ -97,6 +97,39 @@ describe('the curves', () => {
     expect(hash(page)).not.toContain('a=');
   });
 
+  it('zoom and pan by two fingers, and a finger sets the moment', async () => {
+    const page = await visit('made', { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true });
+    const session = await page.context().newCDPSession(page);
+    const touch = (type: 'touchStart' | 'touchMove' | 'touchEnd', ...xs: number[]): Promise<unknown> =>
+      session.send('Input.dispatchTouchEvent', { type, touchPoints: xs.map((x, id) => ({ x, y: over.y + 80, id })) });
+    await page.locator('.work .curve').scrollIntoViewIfNeeded();
+    const over = (await page.locator('.work .curve .u-over').boundingBox())!;
+    const at = (share: number): number => over.x + share * over.width;
+    const window = (): [number, number] => {
+      const [, a, b] = /a=([\d.]+)&b=([\d.]+)/.exec(hash(page))!;
+      return [Number(a), Number(b)];
+    };
+    await touch('touchStart', at(0.4), at(0.6));
+    for (let i = 1; i <= 5; ++i) await touch('touchMove', at(0.4 - 0.04 * i), at(0.6 + 0.04 * i));
+    await touch('touchEnd');
+    await settle(page);
+    const [a, b] = window();
+    expect((b - a) / 20000).toBeCloseTo(0.2 / 0.6, 1); // what two fingers held apart by a fifth is now three fifths wide
+    expect((a + b) / 2 / 20000).toBeCloseTo(0.5, 1);
+    await touch('touchStart', at(0.3), at(0.7));
+    for (let i = 1; i <= 5; ++i) await touch('touchMove', at(0.3 + 0.04 * i), at(0.7 + 0.04 * i));
+    await touch('touchEnd');
+    await settle(page);
+    expect(window()[1] - window()[0]).toBeCloseTo(b - a, -1);
+    expect(window()[0]).toBeLessThan(a - (b - a) / 10);
+    const moment = await momentOf(page);
+    await touch('touchStart', at(0.1));
+    await touch('touchEnd');
+    await settle(page);
+    expect(await momentOf(page)).not.toBe(moment);
+    expect(await momentOf(page)).toBeCloseTo(window()[0] + 0.1 * (b - a), -3);
+  });
+
   it('show the time of a clock', async () => {
     if (hasPage('fragmented')) await visit('fragmented', { hash: '#x=time' }); // without problems
   });
@@ -120,11 +153,11 @@ describe('the curves', () => {
 describe('the moment', () => {
   it('follows the slider, the keys and a click, and the map and the figures follow it', async () => {
     const page = await visit('made');
-    const map = await pixels(page, '.map canvas');
+    const map = await pixels(page, '.map canvas.rows');
     const start = await momentOf(page);
     await page.locator('.transport input[type=range]').fill('12000');
     await settle(page);
-    expect(await pixels(page, '.map canvas')).not.toBe(map);
+    expect(await pixels(page, '.map canvas.rows')).not.toBe(map);
     expect(hash(page)).toContain('m=12000');
     expect(await page.locator('#moment-status').textContent()).toContain('event 11,999');
     await page.locator('.work .curve').press('ArrowRight');
@@ -140,7 +173,7 @@ describe('the moment', () => {
     await page.getByRole('button', { name: 'To the moment of the verdict' }).click();
     await settle(page);
     expect(await momentOf(page)).toBe(start);
-    expect(await pixels(page, '.map canvas')).toBe(map);
+    expect(await pixels(page, '.map canvas.rows')).toBe(map);
   });
 
   it('plays and pauses', async () => {
@@ -173,7 +206,7 @@ describe('the moment', () => {
 describe('the map', () => {
   it('tells the block under the pointer, and shows the life of the chosen one', async () => {
     const page = await visit('made');
-    const box = (await page.locator('.map canvas').boundingBox())!;
+    const box = (await page.locator('.map canvas.rows').boundingBox())!;
     await page.mouse.move(box.x + 60, box.y + 6);
     await expect(page.locator('.tip').textContent()).resolves.toMatch(/(live|pending).*model\.py:\d+ layer\d+.*requested.*0x/);
     await page.mouse.click(box.x + 60, box.y + 6);
@@ -181,10 +214,10 @@ describe('the map', () => {
     const life = page.locator('.block-life');
     await expect(life.textContent()).resolves.toMatch(/Addressx?0x[\da-f]+.*Allocated.*event/);
     await expect(life.locator('.stack li').first().textContent()).resolves.toMatch(/model\.py/);
-    const marked = await pixels(page, '.map canvas');
+    const marked = await pixels(page, '.map canvas.rows');
     await life.getByRole('button', { name: 'Mark all of its line' }).click();
     await settle(page);
-    expect(await pixels(page, '.map canvas')).not.toBe(marked);
+    expect(await pixels(page, '.map canvas.rows')).not.toBe(marked);
     await page.getByRole('button', { name: 'Clear marks' }).click();
     await settle(page);
     expect(hash(page)).not.toMatch(/[ks]=/);
@@ -212,16 +245,16 @@ describe('the map', () => {
     for (const by of colours) {
       await page.getByLabel('Colour by').selectOption(by);
       await settle(page);
-      seen.add(await pixels(page, '.map canvas'));
+      seen.add(await pixels(page, '.map canvas.rows'));
     }
     expect(seen.size).toBe(colours.length);
     await page.getByLabel('Layout').selectOption('rows');
     await settle(page);
-    expect(seen.has(await pixels(page, '.map canvas'))).toBe(false);
-    const plain = await pixels(page, '.map canvas');
+    expect(seen.has(await pixels(page, '.map canvas.rows'))).toBe(false);
+    const plain = await pixels(page, '.map canvas.rows');
     await page.getByLabel('mark pins').check();
     await settle(page);
-    expect(await pixels(page, '.map canvas')).not.toBe(plain);
+    expect(await pixels(page, '.map canvas.rows')).not.toBe(plain);
   });
 });
 
@@ -259,15 +292,15 @@ describe('a recorded failure', () => {
   it('jumps to a cause and marks its blocks', async () => {
     if (!hasPage('fragmented')) return;
     const page = await visit('fragmented');
-    const before = await pixels(page, '.map canvas');
+    const before = await pixels(page, '.map canvas.rows');
     await page.locator('#causes').getByRole('button', { name: /^Show/ }).first().click();
     await settle(page);
     expect(hash(page)).toContain('e=0');
-    expect(await pixels(page, '.map canvas')).not.toBe(before);
+    expect(await pixels(page, '.map canvas.rows')).not.toBe(before);
     await page.goBack();
     await settle(page);
     expect(hash(page)).not.toContain('e=0');
-    expect(await pixels(page, '.map canvas')).toBe(before);
+    expect(await pixels(page, '.map canvas.rows')).toBe(before);
   });
 
   it('lays a what-if over the curves and shows its map', async () => {
@@ -278,9 +311,9 @@ describe('a recorded failure', () => {
     expect(await settings.getByRole('checkbox', { name: 'Curve of expandable_segments:True' }).isChecked()).toBe(true); // as advised
     await settings.getByRole('radio', { name: 'Map of max_split_size_mb:64' }).click();
     await settle(page);
-    await page.locator('.maps.two figure:nth-child(2) canvas').waitFor();
+    await page.locator('.maps.two figure:nth-child(2) canvas.rows').waitFor();
     expect(await pixels(page, '.work .curve canvas')).not.toBe(before);
-    expect(await pixels(page, '.maps figure:nth-child(2) canvas')).not.toBe(await pixels(page, '.maps figure:nth-child(1) canvas'));
+    expect(await pixels(page, '.maps figure:nth-child(2) canvas.rows')).not.toBe(await pixels(page, '.maps figure:nth-child(1) canvas.rows'));
     await expect(page.locator('.legend.overlays').textContent()).resolves.toContain('max_split_size_mb:64');
     await settings.getByRole('checkbox', { name: 'Curve of max_split_size_mb:64' }).uncheck();
     await settings.getByRole('radio', { name: 'Map of max_split_size_mb:64' }).click();
@@ -292,14 +325,14 @@ describe('a recorded failure', () => {
   it('goes on through what is projected', async () => {
     if (!hasPage('fragmented')) return;
     const page = await visit('fragmented', { hash: '#w=2' });
-    const recorded = await pixels(page, '.maps figure:nth-child(1) canvas');
-    await page.locator('.maps.two figure:nth-child(2) canvas').waitFor();
-    const under = await pixels(page, '.maps figure:nth-child(2) canvas');
+    const recorded = await pixels(page, '.maps figure:nth-child(1) canvas.rows');
+    await page.locator('.maps.two figure:nth-child(2) canvas.rows').waitFor();
+    const under = await pixels(page, '.maps figure:nth-child(2) canvas.rows');
     await page.locator('.work .curve').press('End');
     await settle(page);
     await expect(page.locator('.moment-text').textContent()).resolves.toMatch(/^projected, [\d,]+ requests on$/);
-    expect(await pixels(page, '.maps figure:nth-child(1) canvas')).toBe(recorded);
-    expect(await pixels(page, '.maps figure:nth-child(2) canvas')).not.toBe(under);
+    expect(await pixels(page, '.maps figure:nth-child(1) canvas.rows')).toBe(recorded);
+    expect(await pixels(page, '.maps figure:nth-child(2) canvas.rows')).not.toBe(under);
   });
 
   it('copies the line to paste', async () => {

@@ -8,6 +8,7 @@ import { LiveSet } from '../../src/model/live_set';
 import { hit, layOut } from '../../src/model/map_layout';
 import { RunData } from '../../src/model/run_data';
 import { slotOf } from '../../src/model/segments';
+import { cost } from '../../src/model/cost';
 import { Series } from '../../src/model/series';
 import { makeDocument, random } from '../made_document';
 
@@ -123,6 +124,48 @@ describe('series', () => {
         if (seen.length === 0) continue;
         expect([low[c], high[c]]).toEqual([Math.min(...seen), Math.max(...seen)]);
       }
+    }
+  });
+});
+
+describe('a curve of many moments', () => {
+  const columns = 860;
+  const make = (moments: number) => {
+    const next = random(29);
+    const [places, values] = [new Float64Array(moments), new Float64Array(moments)];
+    for (let i = 0; i < moments; ++i) [places[i], values[i]] = [i, Math.floor(next() * 1e6)];
+    return { moments, places, values, series: new Series(values) };
+  };
+  const draw = ({ moments, places, values, series }: ReturnType<typeof make>, share: number) => {
+    const bounds = new Int32Array(columns + 1);
+    const [low, high] = [new Float64Array(columns), new Float64Array(columns)];
+    const [from, to] = [0.3 * moments * (1 - share), (0.3 + 0.7 * share) * moments];
+    const before = cost.samples;
+    columnBounds(places, from, to, columns, bounds);
+    columnRanges(series, bounds, columns, moments, low, high);
+    return { values, bounds, low, high, from, to, reads: cost.samples - before };
+  };
+
+  it('has every moment in a column, at most an eighth of one away from its place', () => {
+    const { values, bounds, low, high, from, to } = draw(make(300000), 0.8);
+    const width = (to - from) / columns;
+    for (let c = 0; c < columns; ++c) {
+      if (c > 0) expect(Math.abs(bounds[c] - (from + c * width))).toBeLessThanOrEqual(width / 8 + 1);
+      const seen = values.subarray(bounds[c], bounds[c + 1]);
+      const wider = values.subarray(Math.max(0, bounds[c] - Math.ceil(width / 8)), bounds[c + 1]);
+      expect(low[c]).toBeLessThanOrEqual(Math.min(...seen));
+      expect(high[c]).toBeGreaterThanOrEqual(Math.max(...seen));
+      expect(low[c]).toBeGreaterThanOrEqual(Math.min(...wider));
+      expect(high[c]).toBeLessThanOrEqual(Math.max(...wider));
+    }
+    expect([bounds[0], bounds[columns]]).toEqual([Math.ceil(from), Math.ceil(to)]);
+  });
+
+  it('reads no more values for a million than for some thousands', () => {
+    for (const moments of [20000, 1000000]) {
+      const made = make(moments);
+      for (const share of [1, 0.5, 0.2, 0.05, 0.01, 0.001])
+        expect(draw(made, share).reads, `${share} of ${moments}`).toBeLessThanOrEqual(columns * 40);
     }
   });
 });
