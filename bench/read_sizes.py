@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time and memory of reading PyTorch snapshots of growing size, as rows of a table (docs/internals/performance.md).
 
-  bench/read_sizes.py --build build/release --work /tmp/sizes 100000 1000000 10000000
+  bench/read_sizes.py --build build/release --work /tmp/sizes --svg docs/internals/read.svg 100000 1000000 10000000
 
 Inputs are made by bench/large_pickle.py, which takes longer than all else, and removed when measured. Each is read by
 bench/read_time five times; the row has the fastest, by processor time, as other programs of the machine disturb it.
@@ -14,8 +14,12 @@ import re
 import subprocess
 import sys
 
+import sizes
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROUNDS = 5
+GOAL_MEGABYTES = 400  # a second
+LINES = {"pickle": "read", "trace": "goal: 400 MB/s"}
 
 
 def read(program, path):
@@ -30,7 +34,8 @@ def read(program, path):
     return usage.ru_utime + usage.ru_stime, float(shown[2]), int(shown[1]), usage.ru_maxrss / 1024
 
 
-def row(program, work, events):
+def measure(program, work, events):
+    """A row of the table, and the points of the plot."""
     path = work / f"events_{events}.pickle"
     subprocess.run([sys.executable, HERE / "large_pickle.py", str(events), path], check=True)
     try:
@@ -38,19 +43,27 @@ def row(program, work, events):
         seconds, wall, count, resident = min(read(program, path) for _ in range(ROUNDS))
     finally:
         path.unlink()
-    return (f"| {count:,} | {megabytes:,.0f} MB | {seconds:.2f} s | {wall:.2f} s | {megabytes / seconds:.0f} MB/s | "
-            f"{seconds / count * 1e9:.0f} ns | {resident:,.0f} MiB |")
+    row = (f"| {count:,} | {megabytes:,.0f} MB | {seconds:.2f} s | {wall:.2f} s | {megabytes / seconds:.0f} MB/s | "
+           f"{seconds / count * 1e9:.0f} ns | {resident:,.0f} MiB |")
+    taken = {"pickle": seconds, "trace": megabytes / GOAL_MEGABYTES}
+    return row, [{"size": count, "kind": kind, "command": "read", "processor": taken[kind]} for kind in LINES]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/release", type=pathlib.Path)
     parser.add_argument("--work", default="/tmp", type=pathlib.Path)
+    parser.add_argument("--svg", type=pathlib.Path, help="a plot")
     parser.add_argument("events", nargs="+", type=int)
     arguments = parser.parse_args()
     print("| events | file | processor | wall | by processor time | an event | resident |\n|---|---|---|---|---|---|---|")
+    points = []
     for events in arguments.events:
-        print(row(arguments.build / "bench" / "read_time", arguments.work, events), flush=True)
+        row, more = measure(arguments.build / "bench" / "read_time", arguments.work, events)
+        points += more
+        print(row, flush=True)
+    if arguments.svg:
+        arguments.svg.write_text(sizes.plot(points, "read", "reading a snapshot: processor seconds by events", LINES))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def table(measured):
     return "\n".join(lines)
 
 
-def plot(measured, command):
+def plot(measured, command, title, names=KINDS):
     """Both axes logarithmic: a line of slope 1 is linear growth."""
     points = [row for row in measured if row["command"] == command]
     low_x, high_x = (f(math.log10(row["size"]) for row in points) for f in (min, max))
@@ -65,7 +65,7 @@ def plot(measured, command):
     y = lambda v: height - bottom - (math.log10(v) - low_y) / max(high_y - low_y, 1e-9) * (height - bottom - 30)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
            'font-size="12"><rect width="100%" height="100%" fill="white"/>',
-           f'<text x="{left}" y="18">ashlar {command}: processor seconds by requests</text>']
+           f'<text x="{left}" y="18">{title}</text>']
     for power in range(low_y, high_y + 1):
         at = y(10**power)
         out.append(f'<line x1="{left}" x2="{width - 150}" y1="{at:.1f}" y2="{at:.1f}" stroke="#ddd"/>'
@@ -73,19 +73,19 @@ def plot(measured, command):
     for size in sorted({row["size"] for row in points}):
         out.append(f'<line x1="{x(size):.1f}" x2="{x(size):.1f}" y1="30" y2="{height - bottom}" stroke="#ddd"/>'
                    f'<text x="{x(size):.1f}" y="{height - bottom + 18}" text-anchor="middle">{size:,}</text>')
-    for number, kind in enumerate(KINDS):
+    for number, (kind, name) in enumerate(names.items()):
         line = sorted((row["size"], row["processor"]) for row in points if row["kind"] == kind)
         if not line:
             continue
         path = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in line)
         out.append(f'<polyline points="{path}" fill="none" stroke="{COLOURS[kind]}" stroke-width="2"/>')
         out += [f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="3" fill="{COLOURS[kind]}"/>' for a, b in line]
-        out.append(f'<text x="{width - 140}" y="{50 + 18 * number}" fill="{COLOURS[kind]}">{KINDS[kind]}</text>')
+        out.append(f'<text x="{width - 140}" y="{50 + 18 * number}" fill="{COLOURS[kind]}">{name}</text>')
     first = min(points, key=lambda row: (row["size"], row["processor"]))
     ends = [(size, first["processor"] * size / first["size"]) for size in (10**low_x, 10**high_x)]
     out.append(f'<line x1="{x(ends[0][0]):.1f}" y1="{y(ends[0][1]):.1f}" x2="{x(ends[1][0]):.1f}" '
                f'y2="{y(ends[1][1]):.1f}" stroke="#888" stroke-dasharray="4 4"/>'
-               f'<text x="{width - 140}" y="{50 + 18 * len(KINDS)}" fill="#888">linear</text></svg>')
+               f'<text x="{width - 140}" y="{50 + 18 * len(names)}" fill="#888">linear</text></svg>')
     return "\n".join(out) + "\n"
 
 
@@ -106,7 +106,7 @@ def main():
         print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
     print(table(measured))
     if options.svg:
-        options.svg.write_text(plot(measured, commands[0]))
+        options.svg.write_text(plot(measured, commands[0], f"ashlar {commands[0]}: processor seconds by requests"))
 
 
 if __name__ == "__main__":

@@ -108,8 +108,7 @@ class Machine {
       case kMark:
         return Mark();
       case kEmptyDict:
-        if (handout_.has_value() && handout_->IsFull() && !HandOut()) return false;
-        return PushContainer(Kind::kDict);
+        return handout_.has_value() && handout_->IsItem() ? Item() : PushContainer(Kind::kDict);
       case kEmptyList:
         return PushContainer(Kind::kList);
       case kEmptyTuple:
@@ -301,6 +300,20 @@ class Machine {
   // --- items that are handed out -------------------------------------------------------------------------------
   bool Owns(std::size_t first) const { return handout_.has_value() && handout_->Owns(first); }
   bool OwnsSingle() const { return handout_.has_value() && handout_->OwnsSingle(stack_.values.size() - 1); }
+  bool Item() {
+    const bool is_direct = handout_->MayTakeDirectly();
+    if (!handout_->IsEmpty() && (is_direct || handout_->IsFull()) && !HandOut()) return false;
+    if (is_direct) {
+      DirectItem item(begin_, end_, memo_);
+      item.at = op_;
+      const std::uint8_t* const next = handout_->TakeDirectly(item, room_);
+      if (next != op_) {
+        at_ = next;
+        return GiveBack();
+      }
+    }
+    return PushContainer(Kind::kDict);
+  }
   bool HandOut() { return handout_->HandOut(room_) ? GiveBack() : ReadWhole(); }
   bool CloseHandout() { return handout_->Close(room_) ? GiveBack() : ReadWhole(); }
   bool HandOutSingle() { return handout_->HandOutSingle(stack_.values.size() - 1) || ReadWhole(); }

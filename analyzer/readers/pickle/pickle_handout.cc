@@ -5,8 +5,7 @@
 namespace ashlar::readers::pickle {
 namespace {
 
-// An empty container needs nothing of it known: PyTorch shares one list for all events without frames.
-constexpr std::uint64_t kEmpty = std::uint64_t{1} << 63;
+constexpr std::uint32_t kMostMisses = 3;  // then one item of four is tried
 
 }  // namespace
 
@@ -45,11 +44,49 @@ bool Handout::Take(std::size_t first) {
   const Value* const begin = stack_.values.data() + first;
   const Value* const end = stack_.values.data() + stack_.values.size();
   if (!std::all_of(begin, end, [](const Value& item) { return item.kind() == Kind::kDict; })) return false;
-  const std::uint64_t container = begin[-1].payload();
-  const auto list = lists_.try_emplace(container, lists_.size()).first;
-  document_.MarkGone(container, kStreamedList);
+  const std::uint64_t list = NumberOfList(begin[-1].payload());
   handed_ += static_cast<std::uint64_t>(end - begin);
-  return sink_.Take(list->second, begin, end);
+  return sink_.Take(list, begin, end);
+}
+
+std::uint64_t Handout::NumberOfList(std::uint64_t container) {
+  document_.MarkGone(container, kStreamedList);
+  return lists_.try_emplace(container, lists_.size()).first->second;
+}
+
+const std::uint8_t* Handout::TakeDirectly(DirectItem& item, std::uint64_t& room) {
+  const std::uint8_t* const begin = item.at;
+  const std::uint64_t container = stack_.values[open_first_ - 1].payload();
+  const std::uint8_t* next = begin;
+  while (next - begin < kMostDirectBytes && room >= DirectItem::kMostPuts && next != item.end && *next == kEmptyDict) {
+    item.Begin(next);
+    if (!sink_.Decode(item)) break;
+    // The number is asked for only now: lists are numbered as they begin to have items.
+    if (next == begin) list_ = NumberOfList(container);
+    if (!sink_.TakeDecoded(list_, container, item)) break;
+    ++handed_;
+    TakePuts(item, room);
+    next = item.at;
+  }
+  misses_ = next == begin ? std::min(misses_ + 1, kMostMisses) : 0;
+  waits_ = misses_ == 0 ? 0 : std::uint32_t{1} << (misses_ - 1);
+  return next;
+}
+
+void Handout::TakePuts(const DirectItem& item, std::uint64_t& room) {
+  bool has_kept = false;
+  for (std::size_t i = 0; i < item.put_count; ++i) {
+    const DirectItem::Put& put = item.puts[i];
+    memo_.SetFirst(put.index, Memo::kDropped);
+    if (put.kind == Kind::kString) {
+      memo_.Set(put.index, memo_.Keep(Value(put.kind, put.offset, document_.AddText(put.text))));
+      has_kept = true;
+    } else if (put.known != 0) {
+      Remember(put.index, Value(put.kind, put.offset, 0), put.known);
+      has_kept = true;
+    }
+  }
+  if (has_kept) Settle(room);
 }
 
 bool Handout::HandOut(std::uint64_t& room) {
@@ -101,7 +138,7 @@ void Handout::Drop(std::uint64_t& room) {
     keep.is_new = value->payload() >= (is_text ? base_.texts : base_.containers) && (is_text || value->IsContainer());
     if (keep.is_new && is_text) keep.text = document_.Text(*value);
     if (!keep.is_new || is_text) continue;
-    keep.known = document_.IsEmpty(*value) ? kEmpty | static_cast<std::uint64_t>(value->kind()) : sink_.Known(*value);
+    keep.known = document_.IsEmpty(*value) ? KnownEmpty(value->kind()) : sink_.Known(*value);
   }
   document_.CutBack(base_);
   memo_.CutBack(base_kept_);
@@ -117,6 +154,12 @@ void Handout::Drop(std::uint64_t& room) {
       Remember(keep.index, keep.value, keep.known);
     }
   }
+  Settle(room);
+  puts_.clear();
+}
+
+// What is kept since the items were dropped stays.
+void Handout::Settle(std::uint64_t& room) {
   const Document::Place end = document_.End();
   const std::uint64_t spent =
       end.texts - base_.texts + end.containers - base_.containers + memo_.kept_count() - base_kept_;
@@ -125,7 +168,6 @@ void Handout::Drop(std::uint64_t& room) {
   base_kept_ = memo_.kept_count();
   memo_.Freeze();
   base_room_ = room;
-  puts_.clear();
 }
 
 void Handout::Remember(std::uint64_t index, const Value& value, std::uint64_t known) {
@@ -133,7 +175,7 @@ void Handout::Remember(std::uint64_t index, const Value& value, std::uint64_t kn
   const auto [slot, is_new] = known_slots_.try_emplace(known, Memo::kDropped);
   if (is_new) {
     const std::uint64_t container = document_.AddContainer();
-    if ((known & kEmpty) == 0) {
+    if ((known & KnownEmpty({})) == 0) {
       document_.MarkGone(container, kHandedOut);
       sink_.Rename(known, container);
     }

@@ -29,10 +29,16 @@ class Handout {
 
   // Before a MARK: are the items of one of the lists to follow?
   void BeforeMark(std::uint64_t room);
-  // Before a new dict: are there items enough to hand out?
-  bool IsFull() const {
-    return is_open_ && stack_.marks.size() == open_marks_ && stack_.values.size() - open_first_ >= kMostItems;
-  }
+  // Before a new dict: is it one of the items?
+  bool IsItem() const { return is_open_ && stack_.marks.size() == open_marks_; }
+  // Are there items enough on the stack to hand out, or none?
+  bool IsFull() const { return stack_.values.size() - open_first_ >= kMostItems; }
+  bool IsEmpty() const { return stack_.values.size() == open_first_; }
+  // Takes items that the sink reads from their opcodes, as many as follow each other in a MiB, while the stack has
+  // none. Returns where the next opcode is: at `item` where there was none of these.
+  const std::uint8_t* TakeDirectly(DirectItem& item, std::uint64_t& room);
+  // False for some items after one that it could not read: they may be all alike.
+  bool MayTakeDirectly() { return waits_ == 0 || --waits_ == 0; }
   // Hands out and drops those on the stack. False: the file is to be read whole.
   bool HandOut(std::uint64_t& room);
 
@@ -59,9 +65,13 @@ class Handout {
 
  private:
   static constexpr std::size_t kMostItems = 512;
+  static constexpr std::ptrdiff_t kMostDirectBytes = 1 << 20;
 
   bool IsOneOfTheLists(std::size_t position) const;
   bool Take(std::size_t first);
+  std::uint64_t NumberOfList(std::uint64_t container);
+  void TakePuts(const DirectItem& item, std::uint64_t& room);
+  void Settle(std::uint64_t& room);
   void Drop(std::uint64_t& room);
   void Remember(std::uint64_t index, const Value& value, std::uint64_t known);
 
@@ -74,9 +84,12 @@ class Handout {
   std::size_t open_first_ = 0;
   std::size_t open_marks_ = 0;
   std::uint64_t handed_ = 0;  // since then
+  std::uint64_t list_ = 0;    // the number of the list that items are taken into directly
   Document::Place base_;      // where the items that are on the stack begin
   std::size_t base_kept_ = 0;
   std::uint64_t base_room_ = 0;
+  std::uint32_t misses_ = 0;                                    // items in a row that the sink could not decode
+  std::uint32_t waits_ = 0;                                     // items until it is asked again, 0: the next
   std::vector<std::uint64_t> puts_;                             // memo indices written since then
   absl::flat_hash_map<std::uint64_t, std::uint64_t> lists_;     // by container
   absl::flat_hash_map<std::uint64_t, Memo::Slot> known_slots_;  // of what is known of a container

@@ -27,6 +27,7 @@ class Memo {
   // Freeze.
   bool Put(std::uint64_t index, const Value& value) {
     Slot& slot = SlotAt(index);
+    overwritten_ += slot != kUnwritten;
     if (slot >= kFirstKept && slot - kFirstKept >= frozen_) {
       kept_[slot - kFirstKept] = value;
       return false;
@@ -46,6 +47,8 @@ class Memo {
   }
   // Slots that were written, however often.
   std::uint64_t written() const { return written_; }
+  // Puts into slots that had been written.
+  std::uint64_t overwritten() const { return overwritten_; }
 
   // For the reader of streamed lists: values kept from a place on are dropped together, and their slots set anew.
   Slot Keep(const Value& value) {
@@ -56,6 +59,11 @@ class Memo {
   std::size_t kept_count() const { return kept_.size(); }
   void CutBack(std::size_t kept_count) { kept_.resize(kept_count); }
   void Set(std::uint64_t index, Slot slot) { SlotAt(index) = slot; }
+  // For a slot that was never written.
+  void SetFirst(std::uint64_t index, Slot slot) {
+    SlotAt(index) = slot;
+    ++written_;
+  }
   // What is kept now stays as it is: several slots may share it, or it is needed when others are dropped.
   void Freeze() { frozen_ = kept_.size(); }
 
@@ -73,6 +81,7 @@ class Memo {
   std::vector<Value> kept_;
   std::size_t frozen_ = 0;  // of those kept
   std::uint64_t written_ = 0;
+  std::uint64_t overwritten_ = 0;
 };
 
 }  // namespace ashlar::readers::pickle

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "analyzer/readers/pickle/pickle.h"
+#include "analyzer/readers/pickle/pickle_direct.h"
 #include "analyzer/readers/pickle/pickle_document.h"
 
 namespace ashlar::readers::pickle {
@@ -28,6 +29,12 @@ class ItemSink {
   // The next items of the list with that number, in the order in which lists begin to have items. The items are dicts.
   // False: it cannot take them; the reading ends with Aborted.
   virtual bool Take(std::uint64_t list, const Value* begin, const Value* end) = 0;
+
+  // An item that is not read yet, from its opcodes: Decode goes past it, and TakeDecoded takes it as the next of the
+  // list, whose container that is, and says what is known of the containers that it puts into the memo. False of
+  // Decode: the machine is to read it, and nothing has changed.
+  virtual bool Decode(DirectItem&) { return false; }
+  virtual bool TakeDecoded(std::uint64_t, std::uint64_t, DirectItem&) { return false; }
 
   // A number for a container that it knows what it needs of, else 0; equal numbers are equal for all that follows.
   virtual std::uint64_t Known(const Value& container) const = 0;

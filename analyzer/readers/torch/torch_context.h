@@ -63,6 +63,8 @@ absl::Status ReadSegments(const pickle::Value& segments, TorchContext* context);
 absl::Status ReadDeviceTraces(const pickle::Value& traces, TorchContext* context);
 // One entry of a trace.
 absl::Status ReadEntry(const pickle::Value& entry, TorchContext* context, trace::Event* event);
+// The label of an entry, by what it says.
+trace::LabelId InternLabel(trace::Label label, TorchContext* context);
 absl::Status ReadSettings(const pickle::Value& settings, TorchContext* context);
 // Of pinned memory of the host, into snapshot.host. What cannot be read there is a note: the device's part stands.
 void ReadHostSegments(const pickle::Value& segments, TorchContext* context);

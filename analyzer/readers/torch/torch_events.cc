@@ -91,12 +91,10 @@ void ReadLabel(const Record& record, TorchContext* context, Event* event) {
     event->label = context->last_label;
     return;
   }
-  trace::Label label;
-  label.user_metadata = LabelText(record, Field::kUserMetadata, context);
-  label.internal_metadata = LabelText(record, Field::kInternalMetadata, context);
-  label.compile_context = LabelText(record, Field::kCompileContext, context);
-  if (label.compile_context == "N/A") label.compile_context.clear();  // what PyTorch writes where nothing is compiled
-  event->label = context->snapshot.labels.Intern(label);
+  event->label = InternLabel({.user_metadata = LabelText(record, Field::kUserMetadata, context),
+                              .internal_metadata = LabelText(record, Field::kInternalMetadata, context),
+                              .compile_context = LabelText(record, Field::kCompileContext, context)},
+                             context);
   const bool has_numbers = std::find(texts.begin(), texts.end(), TorchContext::kNoNumber) == texts.end();
   context->last_label_texts = has_numbers ? texts : TorchContext::kNoTexts;
   context->last_label = event->label;
@@ -156,6 +154,11 @@ absl::Status ReadAnnotation(const Value& value, TorchContext* context, trace::An
 }
 
 }  // namespace
+
+trace::LabelId InternLabel(trace::Label label, TorchContext* context) {
+  if (label.compile_context == "N/A") label.compile_context.clear();  // what PyTorch writes where nothing is compiled
+  return context->snapshot.labels.Intern(label);
+}
 
 absl::Status ReadEntry(const Value& entry, TorchContext* context, Event* event) {
   if (entry.kind() != Kind::kDict) return ExpectKind(entry, Kind::kDict);

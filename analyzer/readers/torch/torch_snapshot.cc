@@ -142,11 +142,13 @@ absl::StatusOr<trace::Snapshot> ReadRest(TorchContext* context) {
 
 }  // namespace
 
-absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle, const ReadLimits& limits) {
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle, const ReadLimits& limits,
+                                                          std::uint64_t* decoded) {
   pickle::Document document;
   TorchContext context(document);
   TraceStream stream(&context, pickle.size(), limits);
   absl::Status status = pickle::ReadStreamed(pickle, {}, FieldName(Field::kDeviceTraces), stream, document);
+  if (decoded != nullptr) *decoded = stream.decoded();
   if (!status.ok()) return status;
   stream.Finish();
   absl::StatusOr<trace::Snapshot> snapshot = ReadRest(&context);

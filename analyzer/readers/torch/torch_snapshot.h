@@ -14,6 +14,8 @@
 #ifndef ASHLAR_ANALYZER_READERS_TORCH_TORCH_SNAPSHOT_H_
 #define ASHLAR_ANALYZER_READERS_TORCH_TORCH_SNAPSHOT_H_
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
@@ -25,8 +27,10 @@ namespace ashlar::readers {
 // of any length (given_pages.h).
 absl::StatusOr<trace::Snapshot> ReadTorchSnapshot(absl::string_view pickle, const ReadLimits& limits = {});
 
-// The first of the two ways: Aborted where the file must be read whole.
-absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle, const ReadLimits& limits = {});
+// The first of the two ways: Aborted where the file must be read whole. `*decoded` becomes the number of entries that
+// were read from their opcodes alone (torch_entry_opcodes.h).
+absl::StatusOr<trace::Snapshot> ReadTorchSnapshotStreamed(absl::string_view pickle, const ReadLimits& limits = {},
+                                                          std::uint64_t* decoded = nullptr);
 
 // The same snapshot or error, by a document of the whole file, of several times its size. What ReadTorchSnapshot does
 // with files that are written as no pickler writes them.

@@ -61,20 +61,27 @@ absl::Status StackReader::ReadStack(const Value& frames, trace::StackId* out) {
   frames_.clear();
   pickle::ItemCursor items = document_.Items(frames);
   while (const Value* frame = items.Next()) {
-    if (frame->kind() != Kind::kDict) return Within("frames[]", ExpectKind(*frame, Kind::kDict));
-    std::uint32_t& known = KnownAt(frame->payload());
-    if (known == 0) [[unlikely]] {
-      trace::FrameId id = 0;
-      if (const std::uint32_t earlier = KnownEarlier(frame->payload()); earlier != 0) {
-        id = RenumberedFrame(earlier - 1);
-      } else if (absl::Status status = ReadFrame(*frame, &id); !status.ok()) {
-        return status;
-      }
-      known = id + 1;
-    }
-    frames_.push_back(known - 1);
+    trace::FrameId id = 0;
+    if (absl::Status status = ReadOne(*frame, &id); !status.ok()) return status;
+    frames_.push_back(id);
   }
   *out = frames_.empty() ? trace::kNoStack : table_->InternStack(frames_);
+  return absl::OkStatus();
+}
+
+absl::Status StackReader::ReadOne(const Value& frame, trace::FrameId* out) {
+  if (frame.kind() != Kind::kDict) return Within("frames[]", ExpectKind(frame, Kind::kDict));
+  std::uint32_t& known = KnownAt(frame.payload());
+  if (known == 0) [[unlikely]] {
+    trace::FrameId id = 0;
+    if (const std::uint32_t earlier = KnownEarlier(frame.payload()); earlier != 0) {
+      id = RenumberedFrame(earlier - 1);
+    } else if (absl::Status status = ReadFrame(frame, &id); !status.ok()) {
+      return status;
+    }
+    known = id + 1;
+  }
+  *out = known - 1;
   return absl::OkStatus();
 }
 

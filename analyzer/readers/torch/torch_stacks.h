@@ -22,6 +22,8 @@ class StackReader {
 
   // `frames` must be a list of frames. An empty one gives kNoStack.
   absl::Status Read(const pickle::Value& frames, trace::StackId* out);
+  // One of its frames.
+  absl::Status ReadOne(const pickle::Value& frame, trace::FrameId* out);
 
   // For entries that are read while the document still grows (torch_stream.h): what is known of a container, +1, and
   // that a new one stands for it.

@@ -13,14 +13,26 @@ bool TraceStream::Take(std::uint64_t list, const pickle::Value* begin, const pic
   if (list == lists_.size()) lists_.push_back({begin[-1].payload(), {}, begin->offset()});
   if (list >= lists_.size()) return false;
   List& to = lists_[list];
-  const auto count = static_cast<std::size_t>(end - begin);
-  const bool is_full = limits_.max_events > 0 && to.events.capacity() >= limits_.max_events;
-  if (!is_full && to.events.size() + count > to.events.capacity()) MakeRoom(to, count, end[-1].offset());
+  MakeRoom(to, static_cast<std::size_t>(end - begin), end[-1].offset());
   for (const pickle::Value* entry = begin; entry != end; ++entry) {
     trace::Event event;
     if (!ReadEntry(*entry, &context_, &event).ok()) return false;
     Keep(to, event);
   }
+  return true;
+}
+
+bool TraceStream::TakeDecoded(std::uint64_t list, std::uint64_t container, pickle::DirectItem& item) {
+  const trace::Event& event = entry_.Finish();
+  // Its one list is that of its frames.
+  for (std::size_t i = 0; i < item.put_count; ++i) {
+    if (item.puts[i].kind == pickle::Kind::kList) item.puts[i].known = KnownList(event.stack);
+  }
+  if (list == lists_.size()) lists_.push_back({container, {}, item.OffsetOf(item.begin)});
+  if (list >= lists_.size()) return false;
+  MakeRoom(lists_[list], 1, item.OffsetOf(item.at));
+  Keep(lists_[list], event);
+  ++decoded_;
   return true;
 }
 
@@ -68,6 +80,8 @@ void TraceStream::NoteWindow(const List& list, std::size_t device) {
 // Room for half more than the rest of the file holds if it goes on so: what is not written to takes no memory, and
 // moving them would take twice as much. The rest may be something else: no more than some GiB beyond twice as much.
 void TraceStream::MakeRoom(List& list, std::size_t count, std::uint64_t byte) const {
+  const bool is_full = limits_.max_events > 0 && list.events.capacity() >= limits_.max_events;
+  if (is_full || list.events.size() + count <= list.events.capacity()) return;
   constexpr std::size_t kFirstEvents = 16 * 1024;
   constexpr std::size_t kMostGuessed = 32 * 1024 * 1024;
   const std::size_t needed = list.events.size() + count;
@@ -81,6 +95,10 @@ void TraceStream::MakeRoom(List& list, std::size_t count, std::uint64_t byte) co
   }
   if (limits_.max_events > 0) room = std::min<std::size_t>(room, limits_.max_events);
   list.events.reserve(room);
+}
+
+std::uint64_t TraceStream::KnownList(trace::StackId stack) {
+  return stack == trace::kNoStack ? pickle::KnownEmpty(pickle::Kind::kList) : (std::uint64_t{stack} + 1) << 1 | 1;
 }
 
 // A frame or a list of frames: its number +1, and which of the two.

@@ -12,6 +12,7 @@
 #include "analyzer/readers/pickle/pickle_stream.h"
 #include "analyzer/readers/read_limits.h"
 #include "analyzer/readers/torch/torch_context.h"
+#include "analyzer/readers/torch/torch_entry_opcodes.h"
 #include "analyzer/readers/torch/trace_sums.h"
 
 namespace ashlar::readers {
@@ -20,9 +21,11 @@ class TraceStream final : public pickle::ItemSink {
  public:
   // `file_bytes` is the length of the whole file.
   TraceStream(TorchContext* context, std::uint64_t file_bytes, const ReadLimits& limits)
-      : context_(*context), file_bytes_(file_bytes), limits_(limits) {}
+      : context_(*context), entry_(context), file_bytes_(file_bytes), limits_(limits) {}
 
   bool Take(std::uint64_t list, const pickle::Value* begin, const pickle::Value* end) override;
+  bool Decode(pickle::DirectItem& item) override { return entry_.Decode(item); }
+  bool TakeDecoded(std::uint64_t list, std::uint64_t container, pickle::DirectItem& item) override;
   std::uint64_t Known(const pickle::Value& container) const override;
   void CutBack(const pickle::Document::Place& to) override;
   void Rename(std::uint64_t known, std::uint64_t container) override;
@@ -34,6 +37,8 @@ class TraceStream final : public pickle::ItemSink {
   trace::EventList TakeNext(const pickle::Value& list, std::size_t device);
   // Each list was taken once, in order, and nothing else was asked of them.
   bool IsWhole() const { return !is_out_of_order_ && next_ == lists_.size(); }
+  // Entries that were read from their opcodes alone.
+  std::uint64_t decoded() const { return decoded_; }
 
  private:
   struct List {
@@ -43,16 +48,19 @@ class TraceStream final : public pickle::ItemSink {
     std::size_t oldest = 0;  // where the events are as many as may be held: a ring
     TraceSums sums = {};     // of all, where there is a limit
   };
+  static std::uint64_t KnownList(trace::StackId stack);
   void Keep(List& list, const trace::Event& event) const;
   void NoteWindow(const List& list, std::size_t device);
   void MakeRoom(List& list, std::size_t count, std::uint64_t byte) const;
 
   TorchContext& context_;
+  EntryOpcodes entry_;
   const std::uint64_t file_bytes_;
   const ReadLimits limits_;
   std::vector<List> lists_;
   std::size_t next_ = 0;
   bool is_out_of_order_ = false;
+  std::uint64_t decoded_ = 0;
 };
 
 }  // namespace ashlar::readers

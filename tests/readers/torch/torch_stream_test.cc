@@ -30,14 +30,22 @@ std::string ResultOf(const absl::StatusOr<trace::Snapshot>& snapshot) {
   return out;
 }
 
+std::uint64_t EventsOf(const trace::Snapshot& snapshot) {
+  std::uint64_t count = 0;
+  for (const trace::EventList& events : snapshot.device_traces) count += events.size();
+  return count;
+}
+
 TEST(TorchStreamTest, RealFilesAreTheSame) {
   int read = 0;
+  std::uint64_t decoded_count = 0, event_count = 0;
   if (!SharedDir()) GTEST_SKIP() << "no real files here";
   for (const char* const folder : {"corpus", "captures"}) {
     for (const std::string& file : SnapshotFiles(folder)) {
       const absl::StatusOr<std::string> bytes = ReadInput(file);
       ASSERT_TRUE(bytes.ok()) << bytes.status();
-      const absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(*bytes);
+      std::uint64_t decoded = 0;
+      const absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(*bytes, {}, &decoded);
       const std::string whole = ResultOf(ReadTorchSnapshotWhole(*bytes));
       EXPECT_TRUE(ResultOf(ReadTorchSnapshot(*bytes)) == whole) << file;
       if (streamed.ok()) {
@@ -46,9 +54,13 @@ TEST(TorchStreamTest, RealFilesAreTheSame) {
       if (absl::StartsWith(whole, "INVALID")) continue;
       EXPECT_TRUE(streamed.ok()) << file << " is read twice: " << streamed.status();
       ++read;
+      decoded_count += decoded;
+      event_count += EventsOf(*streamed);
     }
   }
   EXPECT_GT(read, 40);
+  EXPECT_GT(event_count, 600'000u);
+  EXPECT_GE(static_cast<double>(decoded_count), 0.99 * static_cast<double>(event_count)) << "are read the short way";
 }
 
 // Writes pickles of traces with all the freedom that the format has.
@@ -119,13 +131,19 @@ class WildPickle {
 
   void Entry() {
     if (is_wild_ && !entries_.empty() && rng_.Below(600) == 0) return Refer(entries_);
+    MaybeFrame();
     out_ += '}';
-    const std::uint64_t entry = Put();
+    const bool is_again = is_wild_ && last_entry_ != 0 && rng_.Below(200) == 0;
+    if (is_again) PutAgain(last_entry_);
+    const std::uint64_t entry = is_again ? last_entry_ : Put();
+    last_entry_ = entry;
     if (is_wild_ && rng_.Below(50) == 0) entries_.push_back(entry);
     out_ += '(';
     Text("action");
     Text(rng_.Below(40) == 0 ? absl::StrCat("strange_", rng_.Below(3)) : rng_.Below(2) == 0 ? "alloc" : "segment_free");
+    MaybeFrame();
     Text("addr");
+    MaybeFrame();
     Number(rng_.Next() >> rng_.Between(2, 60));
     Text("size");
     if (is_wild_ && rng_.Below(4000) == 0) {
@@ -134,7 +152,14 @@ class WildPickle {
       Number(rng_.Below(1 << 20));
     }
     Text("stream");
-    Number(rng_.Below(3));
+    if (rng_.Below(20) == 0) {
+      Number(rng_.Next());  // a handle, of any 64 bits
+    } else {
+      Number(rng_.Below(3));
+    }
+    if (is_wild_ && rng_.Below(800) == 0) Text("size"), Number(1);  // twice: the last holds
+    if (is_wild_ && rng_.Below(2000) == 0) Text("a key of the future"), Number(1);
+    if (rng_.Below(3) != 0) Text("time_us"), Number(1'700'000'000'000'000 + entry);
     if (rng_.Below(4) != 0) More();
     if (rng_.Below(6) != 0) Frames();
     out_ += 'u';
@@ -145,11 +170,15 @@ class WildPickle {
     Text("user_metadata");
     Text(rng_.Below(3) == 0 ? absl::StrCat("phase ", rng_.Below(4)) : "");
     Text("compile_context");
-    Text("N/A");
+    if (rng_.Below(20) == 0) {
+      out_ += 'N';
+    } else {
+      Text("N/A");
+    }
     Text("pool_id");
     if (!pools_.empty() && is_wild_ && rng_.Below(400) == 0) return Refer(pools_);
-    Number(0);
-    Number(rng_.Below(3));
+    Number(rng_.Below(30) == 0 ? 2 : 0);
+    Number(rng_.Below(30) == 0 ? rng_.Next() >> 20 : rng_.Below(3));
     out_ += '\x86';
     const std::uint64_t pool = Put();
     if (is_wild_) pools_ = {pool};
@@ -160,15 +189,42 @@ class WildPickle {
     if (!stacks_.empty() && rng_.Below(2) == 0) return Refer(stacks_);
     out_ += ']';
     stacks_.push_back(Put());
-    const std::uint64_t count = rng_.Below(5);
-    if (count == 0) return;
+    const bool is_run = rng_.Below(3) == 0;
+    const std::uint64_t count = is_run ? 0 : rng_.Below(5);
+    if (count == 0 && !is_run) return;
+    if (count == 1 && rng_.Below(2) == 0) {
+      Frame();
+      out_ += 'a';
+      return;
+    }
     out_ += '(';
     for (std::uint64_t i = 0; i < count; ++i) Frame();
+    if (is_wild_ && !frames_.empty() && rng_.Below(100) == 0) OtherFrame();
+    if (is_run || rng_.Below(3) == 0) Run();
     out_ += 'e';
   }
 
+  // One of some long runs of frames that are known, as a line of a program has that is run again and again.
+  void Run() {
+    const std::uint64_t which = rng_.Below(6);
+    for (std::uint64_t i = 0; i < 10 + which % 3 * 30; ++i) {
+      if (!frames_.empty()) Refer({frames_[(which / 2 + i * i) % std::min<std::size_t>(frames_.size(), 30)]});
+      if (rng_.Below(50) == 0) MaybeFrame();
+    }
+  }
+
+  // From here on an index that meant a frame means another.
+  void OtherFrame() {
+    const std::uint64_t index = frames_[rng_.Below(std::min<std::size_t>(frames_.size(), 30))];
+    NewFrame();
+    PutAgain(index);
+  }
+
   void Frame() {
-    if (!frames_.empty() && rng_.Below(4) != 0) return Refer(frames_);
+    if (!frames_.empty() && rng_.Below(frames_.size() < 30 ? 4 : 200) != 0) return Refer(frames_);
+    NewFrame();
+  }
+  void NewFrame() {
     out_ += '}';
     frames_.push_back(Put());
     out_ += '(';
@@ -182,6 +238,12 @@ class WildPickle {
   }
 
   // --- values --------------------------------------------------------------------------------------------------
+  // A frame of the pickle begins: as long as what follows at least, as no reader may rely on it.
+  void MaybeFrame() {
+    if (protocol_ < 4 || rng_.Below(40) != 0) return;
+    out_ += '\x95';
+    Little(is_wild_ && rng_.Below(200) == 0 ? 1 << 30 : 1, 8);
+  }
   std::uint64_t Put() {
     const std::uint64_t index = memo_++;
     if (protocol_ >= 4 && rng_.Below(8) != 0) {
@@ -193,6 +255,10 @@ class WildPickle {
       Little(index, 4);
     }
     return index;
+  }
+  void PutAgain(std::uint64_t index) {
+    out_ += 'r';
+    Little(index, 4);
   }
   void Refer(const std::vector<std::uint64_t>& to) {
     if (to.empty()) return Number(0);
@@ -214,11 +280,21 @@ class WildPickle {
     if (rng_.Below(10) != 0) texts_.emplace_back(text, Put());
   }
   void Number(std::uint64_t value) {
-    if (value < 256) {
+    const std::uint64_t way = rng_.Below(4);
+    if (value < 256 && way != 0) {
       out_ += 'K', out_ += static_cast<char>(value);
+    } else if (value < 65536 && way != 1) {
+      out_ += 'M';
+      Little(value, 2);
+    } else if (value < std::uint64_t{1} << 31 && way != 2) {
+      out_ += 'J';
+      Little(value, 4);
+    } else if (value < std::uint64_t{1} << 55 && way == 3) {
+      out_ += '\x8a', out_ += '\x07';
+      Little(value, 7);
     } else {
       out_ += '\x8a', out_ += '\x08';
-      Little(value, 8);
+      Little(value, 8);  // below 0 where the top bit is set
     }
   }
   void Little(std::uint64_t value, int bytes) {
@@ -230,19 +306,24 @@ class WildPickle {
   bool is_wild_;  // refers back to what is gone, and does what no pickler does
   std::string out_;
   std::uint64_t memo_ = 0;
+  std::uint64_t last_entry_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> texts_;
   std::vector<std::uint64_t> frames_, stacks_, entries_, pools_, lists_;
 };
 
 TEST(TorchStreamTest, WildPicklesAreTheSame) {
   int streamed_count = 0, aborted_count = 0, error_count = 0;
+  std::uint64_t decoded_count = 0, event_count = 0;
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     const std::string bytes = WildPickle(seed).Make();
-    const absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(bytes);
+    std::uint64_t decoded = 0;
+    const absl::StatusOr<trace::Snapshot> streamed = ReadTorchSnapshotStreamed(bytes, {}, &decoded);
     const std::string whole = ResultOf(ReadTorchSnapshotWhole(bytes));
     ASSERT_TRUE(ResultOf(ReadTorchSnapshot(bytes)) == whole) << "seed " << seed;
     if (streamed.ok()) {
       ASSERT_TRUE(ResultOf(streamed) == whole) << "seed " << seed;
+      decoded_count += decoded;
+      event_count += EventsOf(*streamed);
     }
     streamed_count += streamed.ok() ? 1 : 0;
     aborted_count += absl::IsAborted(streamed.status()) ? 1 : 0;
@@ -251,6 +332,8 @@ TEST(TorchStreamTest, WildPicklesAreTheSame) {
   EXPECT_GT(streamed_count, 350) << "tame files are streamed";
   EXPECT_GT(aborted_count, 20) << "some refer back";
   EXPECT_GT(error_count, 5) << "some are wrong";
+  EXPECT_GT(decoded_count, event_count / 2) << "many entries are read the short way";
+  EXPECT_LT(decoded_count, event_count - event_count / 20) << "and many are not";
 }
 
 // The peak of what is requested, found from the end backwards.
@@ -297,9 +380,11 @@ TEST(TorchStreamTest, OfALongTraceTheLastEventsAreHeldAndTheOthersSummed) {
 
 // Every cut of a file, and every changed byte, is the same error or snapshot.
 TEST(TorchStreamTest, DamagedPicklesAreTheSame) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  int damaged_count = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     std::string bytes = WildPickle(seed * 1000).Make();
-    if (bytes.size() > 20'000) continue;
+    if (bytes.size() > 60'000) continue;
+    ++damaged_count;
     Rng rng(seed);
     for (int i = 0; i < 40; ++i) {
       std::string damaged = bytes.substr(0, i % 2 == 0 ? rng.Below(bytes.size()) : bytes.size());
@@ -308,6 +393,7 @@ TEST(TorchStreamTest, DamagedPicklesAreTheSame) {
           << "seed " << seed << " damage " << i;
     }
   }
+  EXPECT_GT(damaged_count, 100);
 }
 
 }  // namespace
