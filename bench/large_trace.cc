@@ -2,6 +2,7 @@
 // one of some hundred stacks of 30 frames at each event.
 //
 //   large_trace 10000000 train.trace     10 million requests as text
+//   large_trace 10000000 train.rmm       the same as RMM logs them
 //   large_trace 10000000 train.ashlar    a recording of them: about 17 million events
 //   large_trace 10000000 train.pickle    the same as a snapshot of PyTorch's
 #include <cstdint>
@@ -15,9 +16,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/byte_sink.h"
 #include "allocator/base/rng.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/readers/plain/plain_trace.h"
+#include "analyzer/readers/rmm/rmm_log_writer.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
 #include "analyzer/replay/recorded_snapshot.h"
 #include "bench/endless_device.h"
@@ -54,35 +57,69 @@ void AddStacks(trace::Snapshot& snapshot) {
   snapshot.traits.has_time = snapshot.traits.has_stacks = true;
 }
 
-absl::StatusOr<std::string> Make(std::size_t lines, const std::string& path) {
+// Into a file, as it comes.
+class FileSink final : public ByteSink {
+ public:
+  explicit FileSink(std::ofstream& out) : out_(out) {}
+  void Append(absl::string_view bytes) override {
+    out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+
+ private:
+  std::ofstream& out_;
+};
+
+void WriteRmmLog(const trace::RequestTrace& requests, ByteSink& out) {
+  readers::RmmLogWriter log(out);
+  std::vector<std::uint64_t> bytes(requests.id_count, 0);
+  const auto address = [](std::uint32_t id) { return 0x7f0a00000000 + 512 * std::uint64_t{id}; };
+  for (const trace::Op& op : requests.requests) {
+    if (op.kind == trace::OpKind::kAlloc) bytes[op.id] = op.bytes;
+    const auto action = op.kind == trace::OpKind::kAlloc ? readers::RmmAction::kAllocate : readers::RmmAction::kFree;
+    log.Write({.action = action, .address = address(op.id), .bytes = bytes[op.id], .stream = op.stream});
+  }
+}
+
+absl::Status Make(std::size_t lines, const std::string& path, ByteSink& out) {
   std::string text = TrainingTrace(lines);
-  if (absl::EndsWith(path, ".trace")) return text;
+  if (absl::EndsWith(path, ".trace")) {
+    out.Append(text);
+    return absl::OkStatus();
+  }
   absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(text);
   if (!requests.ok()) return requests.status();
   std::string().swap(text);
+  if (absl::EndsWith(path, ".rmm")) {
+    WriteRmmLog(*requests, out);
+    return absl::OkStatus();
+  }
   absl::StatusOr<trace::Snapshot> snapshot =
       replay::RecordRequests(*requests, {.policy = {}, .device = EndlessDevice(), .memory_fraction = {}});
   if (!snapshot.ok()) return snapshot.status();
   *requests = {};
   AddStacks(*snapshot);
-  if (!absl::EndsWith(path, ".pickle")) return trace::Encode(*snapshot);
-  snapshot->recording.reset();
-  return readers::WriteTorchSnapshot(*snapshot);
+  if (absl::EndsWith(path, ".pickle")) {
+    snapshot->recording.reset();
+    readers::WriteTorchSnapshot(*snapshot, out);
+  } else {
+    trace::Encode(*snapshot, out);
+  }
+  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
   std::size_t lines = 0;
   if (argc != 3 || !absl::SimpleAtoi(argv[1], &lines)) {
-    std::cerr << "use: large_trace LINES OUT.trace|OUT.ashlar|OUT.pickle\n";
+    std::cerr << "use: large_trace LINES OUT.trace|OUT.rmm|OUT.ashlar|OUT.pickle\n";
     return 2;
   }
-  const absl::StatusOr<std::string> bytes = Make(lines, argv[2]);
-  if (!bytes.ok()) {
-    std::cerr << "large_trace: " << bytes.status().message() << "\n";
+  std::ofstream out(argv[2], std::ios::binary);
+  FileSink sink(out);
+  if (const absl::Status status = Make(lines, argv[2], sink); !status.ok()) {
+    std::cerr << "large_trace: " << status.message() << "\n";
     return 1;
   }
-  std::ofstream out(argv[2], std::ios::binary);
-  out.write(bytes->data(), static_cast<std::streamsize>(bytes->size()));
+  out.flush();
   return out.good() ? 0 : 1;
 }
 

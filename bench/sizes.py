@@ -15,9 +15,9 @@ import subprocess
 import sys
 import time
 
-KINDS = {"trace": "request trace", "ashlar": "recording", "pickle": "PyTorch snapshot"}
+KINDS = {"trace": "request trace", "rmm": "RMM log", "ashlar": "recording", "pickle": "PyTorch snapshot"}
 COMMANDS = {"explain": ["explain", "{}"], "replay": ["replay", "{}"], "diff": ["diff", "{}", "{}"]}
-COLOURS = {"trace": "#2a78d6", "ashlar": "#d9822b", "pickle": "#3a9a5f"}
+COLOURS = {"trace": "#2a78d6", "rmm": "#8a5fb5", "ashlar": "#d9822b", "pickle": "#3a9a5f"}
 
 
 def measure(command):

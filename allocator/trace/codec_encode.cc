@@ -42,11 +42,18 @@ void PutHost(const HostMemory& host, codec::Encoder& encoder) {
 }  // namespace
 
 std::string Encode(const Snapshot& snapshot) {
+  std::string out;
+  StringSink sink(&out);
+  Encode(snapshot, sink);
+  return out;
+}
+
+void Encode(const Snapshot& snapshot, ByteSink& out) {
   codec::ChunkBytes chunks;
-  std::string out = chunks.FileHeader();
+  out.Append(chunks.FileHeader());
   codec::Encoder encoder(kChunkBytes, [&](codec::ChunkKind, absl::string_view payload) {
-    out += chunks.HeaderOf(payload);
-    out.append(payload.data(), payload.size());
+    out.Append(chunks.HeaderOf(payload));
+    out.Append(payload);
   });
   codec::PutHead(snapshot, encoder, snapshot.recording.has_value() && !snapshot.recording->is_complete);
   encoder.DefineStacks(snapshot.stacks);
@@ -66,7 +73,6 @@ std::string Encode(const Snapshot& snapshot) {
   }
   PutHost(snapshot.host, encoder);
   encoder.End(encoder.event_count());
-  return out;
 }
 
 }  // namespace ashlar::trace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/base/units.h"
+#include "allocator/trace/note.h"
 
 namespace ashlar::trace {
 
@@ -34,6 +35,7 @@ struct RequestTrace {
   // What it was read from, and what of that is left out, in words: "RMM log (2 failed requests left out)". Empty: it is
   // a request trace as it stands.
   std::string source = {};
+  std::vector<Note> notes = {};  // on what was read
 };
 
 }  // namespace ashlar::trace

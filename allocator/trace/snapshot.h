@@ -18,6 +18,7 @@
 #include "allocator/trace/event_list.h"
 #include "allocator/trace/fact.h"
 #include "allocator/trace/label_table.h"
+#include "allocator/trace/note.h"
 #include "allocator/trace/stack_table.h"
 
 namespace ashlar::trace {
@@ -74,15 +75,6 @@ struct Traits {
   bool has_settings = false;
   bool has_block_addresses = true;  // false: block addresses are the segment's plus the sizes before (PyTorch 2.0)
   std::string generation;           // "history (2.0)", "frames (2.1 to 2.2)", ... for people
-};
-
-// One survivable oddity of a file: counted, named, shown beside the result.
-struct Note {
-  std::string name;     // stable key, "unknown_action"
-  std::string message;  // one sentence for people
-  std::uint64_t count = 0;
-
-  bool operator==(const Note&) const = default;
 };
 
 // A mark the program set beside the trace (torch.profiler.record_function, optimizer steps): START and END pairs.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -16,16 +17,18 @@ constexpr std::uint64_t kSmallMaxBytes = kMiB;          // of a block in a small
 constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // of a small segment that is not expandable
 constexpr std::uint64_t kLargePageBytes = 20 * kMiB;
 
-// A segment as it is worked on: its blocks stand elsewhere.
-struct Range {
-  SnapshotSegment segment;
-  bool is_size_class_known = true;
-
-  std::uint64_t End() const { return segment.address + segment.size_bytes; }
-};
+}  // namespace
 
 // One device.
-class Picture {
+class DevicePicture {
+  // A segment as it is worked on: its blocks stand elsewhere.
+  struct Range {
+    SnapshotSegment segment;
+    bool is_size_class_known = true;
+
+    std::uint64_t End() const { return segment.address + segment.size_bytes; }
+  };
+
  public:
   void Load(const SnapshotSegment& segment) {
     Range range{segment};
@@ -177,8 +180,6 @@ class Picture {
   std::map<std::uint64_t, SnapshotBlock> blocks_;  // by address; live and pending ones
 };
 
-}  // namespace
-
 absl::Status CheckSegments(std::vector<SnapshotSegment>& segments) {
   std::stable_sort(segments.begin(), segments.end(), [](const SnapshotSegment& a, const SnapshotSegment& b) {
     return std::pair(a.device, a.address) < std::pair(b.device, b.address);
@@ -200,27 +201,49 @@ absl::Status CheckSegments(std::vector<SnapshotSegment>& segments) {
   return absl::OkStatus();
 }
 
-absl::Status StateAfter(const std::vector<SnapshotSegment>& start, absl::Span<const EventList> traces,
-                        std::vector<SnapshotSegment>& out) {
-  std::map<int, Picture> pictures;
-  for (const SnapshotSegment& segment : start) pictures[segment.device].Load(segment);
-  for (std::size_t device = 0; device < traces.size(); ++device) {
-    Picture& picture = pictures[static_cast<int>(device)];
-    for (std::size_t i = 0; i < traces[device].size(); ++i) {
-      const Event& event = traces[device][i];
-      const char* wrong = picture.Apply(event);
-      if (wrong == nullptr) continue;
-      return absl::FailedPreconditionError(
-          absl::StrCat("device ", device, ", event ", i, " (", ActionName(event.action), " of ", event.size_bytes,
-                       " B at 0x", absl::Hex(event.address), "): ", wrong, "; the recording contradicts itself"));
-    }
+StateSteps::StateSteps(const std::vector<SnapshotSegment>& start) {
+  for (const SnapshotSegment& segment : start) {
+    std::unique_ptr<DevicePicture>& picture = pictures_[segment.device];
+    if (picture == nullptr) picture = std::make_unique<DevicePicture>();
+    picture->Load(segment);
   }
+}
+
+StateSteps::~StateSteps() = default;
+StateSteps::StateSteps(StateSteps&&) noexcept = default;
+StateSteps& StateSteps::operator=(StateSteps&&) noexcept = default;
+
+absl::Status StateSteps::Apply(std::size_t device, absl::Span<const Event> events, std::uint64_t first) {
+  std::unique_ptr<DevicePicture>& picture = pictures_[static_cast<int>(device)];
+  if (picture == nullptr) picture = std::make_unique<DevicePicture>();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const Event& event = events[i];
+    const char* wrong = picture->Apply(event);
+    if (wrong == nullptr) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("device ", device, ", event ", first + i, " (", ActionName(event.action), " of ", event.size_bytes,
+                     " B at 0x", absl::Hex(event.address), "): ", wrong, "; the recording contradicts itself"));
+  }
+  return absl::OkStatus();
+}
+
+void StateSteps::Finish(std::vector<SnapshotSegment>& out) {
   out.clear();
-  for (auto& [device, picture] : pictures) {
+  for (auto& [device, picture] : pictures_) {
     const std::size_t first = out.size();
-    picture.Finish(out);
+    picture->Finish(out);
     for (std::size_t i = first; i < out.size(); ++i) out[i].device = device;
   }
+  pictures_.clear();
+}
+
+absl::Status StateAfter(const std::vector<SnapshotSegment>& start, absl::Span<const EventList> traces,
+                        std::vector<SnapshotSegment>& out) {
+  StateSteps steps(start);
+  for (std::size_t device = 0; device < traces.size(); ++device) {
+    if (absl::Status status = steps.Apply(device, traces[device], 0); !status.ok()) return status;
+  }
+  steps.Finish(out);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,10 @@
 #ifndef ASHLAR_ALLOCATOR_TRACE_STATE_AFTER_H_
 #define ASHLAR_ALLOCATOR_TRACE_STATE_AFTER_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +22,25 @@ namespace ashlar::trace {
 
 // DataLoss where two segments of a device overlap, or blocks do not tile theirs. Sorts by device and address.
 absl::Status CheckSegments(std::vector<SnapshotSegment>& segments);
+
+class DevicePicture;
+
+// The state after events that come in parts. `start` and errors as below.
+class StateSteps {
+ public:
+  explicit StateSteps(const std::vector<SnapshotSegment>& start);
+  ~StateSteps();
+  StateSteps(StateSteps&&) noexcept;
+  StateSteps& operator=(StateSteps&&) noexcept;
+
+  // Those of a device that follow; `first`: how many of it came before, for messages.
+  absl::Status Apply(std::size_t device, absl::Span<const Event> events, std::uint64_t first);
+  // Leaves nothing.
+  void Finish(std::vector<SnapshotSegment>& out);
+
+ private:
+  std::map<int, std::unique_ptr<DevicePicture>> pictures_;
+};
 
 // `traces`: index = device. `start` is checked, events know their block sizes. FailedPrecondition names the first event
 // that cannot be: it frees what is not live, or allocates where something is.

@@ -132,7 +132,7 @@ absl::StatusOr<ConversionNotes> ConvertSnapshot(const trace::Snapshot& snapshot,
                                                 const ReplaySettings& settings, const CutRule& cut, ByteSink& out) {
   switch (to) {
     case OutputFormat::kRecording:
-      out.Append(trace::Encode(snapshot));
+      trace::Encode(snapshot, out);
       return ConversionNotes{};
     case OutputFormat::kPickle:
       return SnapshotToPickle(snapshot, cut, out);
@@ -186,7 +186,11 @@ InputRule ConvertedInputs() {
 
 absl::StatusOr<ConversionNotes> Convert(const Input& input, OutputFormat to, const ReplaySettings& settings,
                                         const CutRule& cut, ByteSink& out) {
-  if (input.requests() != nullptr) return ConvertRequests(*input.requests(), to, settings, cut, out);
+  if (const trace::RequestTrace* requests = input.requests(); requests != nullptr) {
+    absl::StatusOr<ConversionNotes> notes = ConvertRequests(*requests, to, settings, cut, out);
+    if (notes.ok()) notes->insert(notes->end(), requests->notes.begin(), requests->notes.end());
+    return notes;
+  }
   if (input.problem() != nullptr) return ConvertProblem(*input.problem(), to, settings, cut, out);
   if (input.snapshot() == nullptr) return absl::InvalidArgumentError("a message cannot be converted");
   absl::StatusOr<ConversionNotes> notes = ConvertSnapshot(*input.snapshot(), to, settings, cut, out);

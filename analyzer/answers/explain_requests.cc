@@ -65,6 +65,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   if (absl::Status status = AddCauses(std::move(causes), requests, options, out); !status.ok()) return status;
   SetLastVerdict(out);
   TellOfFailuresInLog(readers::FailedInRmmLog(requests), out);
+  out.notes.insert(out.notes.end(), requests.notes.begin(), requests.notes.end());
   if (!options.replay.capacity_bytes.has_value()) {
     out.notes.push_back({"capacity_unknown",
                          "a request trace does not say how much memory the device has; give --capacity 16GiB to see "

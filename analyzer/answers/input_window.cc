@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "allocator/trace/request_window.h"
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/replay/recorded_window.h"
 
@@ -18,7 +19,6 @@ namespace {
 using timeline::AskedWindow;
 using timeline::WindowEnd;
 using trace::Op;
-using trace::OpKind;
 
 absl::Status Wrong(const AskedWindow& window, absl::string_view why) {
   return absl::OutOfRangeError(absl::StrCat("--window ", window.text, ": ", why));
@@ -52,18 +52,14 @@ absl::StatusOr<trace::RequestTrace> CutRequests(const trace::RequestTrace& reque
     to = *at;
   }
   if (from >= to) return Wrong(window, "no request lies between the two ends");
-  std::vector<bool> is_gone(requests.id_count, false);
-  for (std::size_t i = 0; i < from; ++i) {
-    if (all[i].kind == OpKind::kFree) is_gone[all[i].id] = true;
-  }
+  trace::LiveRequests before;
+  for (std::size_t i = 0; i < from; ++i) before.Add(all[i]);
   trace::RequestTrace out;
   out.id_count = requests.id_count;
   out.pools = requests.pools;
   out.source = requests.source;
-  for (std::size_t i = 0; i < from; ++i) {
-    const bool is_kept = all[i].kind == OpKind::kAlloc || all[i].kind == OpKind::kRecordStream;
-    if (is_kept && !is_gone[all[i].id]) out.requests.push_back(all[i]);
-  }
+  out.notes = requests.notes;
+  out.requests = before.InOrder();
   out.requests.insert(out.requests.end(), all.begin() + static_cast<std::ptrdiff_t>(from),
                       all.begin() + static_cast<std::ptrdiff_t>(to));
   return out;

@@ -108,9 +108,12 @@ absl::StatusOr<ReplayAnswer> Replay(const Input& input, const ReplaySettings& se
   const trace::RequestTrace& requests = *input.requests();
   const absl::StatusOr<policy::Options> options = remedies::OverriddenOptions(settings.overrides);
   if (!options.ok()) return options.status();
-  return ReplayCold(requests, *options, settings, mode,
-                    absl::StrCat(requests.source.empty() ? "request trace" : requests.source, ", ",
-                                 FormatCount(requests.requests.size()), " requests"));
+  absl::StatusOr<ReplayAnswer> out =
+      ReplayCold(requests, *options, settings, mode,
+                 absl::StrCat(requests.source.empty() ? "request trace" : requests.source, ", ",
+                              FormatCount(requests.requests.size()), " requests"));
+  if (out.ok()) out->notes.insert(out->notes.end(), requests.notes.begin(), requests.notes.end());
+  return out;
 }
 
 }  // namespace ashlar::answers

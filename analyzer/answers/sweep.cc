@@ -45,7 +45,9 @@ absl::StatusOr<remedies::WhatIfInput> FromRequests(const trace::RequestTrace& re
   if (!HasAllocation(requests)) return absl::InvalidArgumentError("the trace has no allocation to replay");
   const absl::StatusOr<policy::Options> baseline = remedies::OverriddenOptions(settings.overrides);
   if (!baseline.ok()) return baseline.status();
-  return remedies::InputOf(requests, *baseline, LimitsOf(settings));
+  remedies::WhatIfInput out = remedies::InputOf(requests, *baseline, LimitsOf(settings));
+  out.notes = requests.notes;
+  return out;
 }
 
 std::string FidelitySentence(const replay::Fidelity& fidelity) {

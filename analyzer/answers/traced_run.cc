@@ -138,8 +138,11 @@ std::string DescribeSource(const trace::Snapshot& snapshot, int device) {
 }
 
 std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run) {
-  return absl::StrCat(DescribeSource(snapshot, run.device), ", ",
-                      FormatCount(static_cast<std::uint64_t>(run.timeline.event_count())), " events");
+  const auto device = static_cast<std::size_t>(run.device);
+  const auto events = static_cast<std::uint64_t>(run.timeline.event_count());
+  const std::uint64_t before = device < snapshot.windows.size() ? snapshot.windows[device].events_before : 0;
+  return absl::StrCat(DescribeSource(snapshot, run.device), ", ", FormatCount(events), " events",
+                      before == 0 ? "" : absl::StrCat(", the last of ", FormatCount(before + events)));
 }
 
 std::string DescribeRequests(const trace::RequestTrace& requests) {

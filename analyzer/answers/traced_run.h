@@ -50,7 +50,7 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
 
 // "PyTorch snapshot, annotations (2.5 on), device 0"; "recording, device 0".
 std::string DescribeSource(const trace::Snapshot& snapshot, int device);
-// The same, and ", 9,670 events"; "request trace, 812 requests, replayed".
+// The same, and ", 9,670 events", ", 1,000 events, the last of 9,670"; "request trace, 812 requests, replayed".
 std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run);
 std::string DescribeRequests(const trace::RequestTrace& requests);
 

@@ -97,7 +97,7 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags) {
   app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF");
   app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
   app.Add("--max-events", flags.max_events,
-          "how many events of a snapshot are held, the last; 0: all (default: what memory allows)");
+          "how many events are held of each device, the last; 0: all (default: 20 million, or what memory allows)");
 }
 
 absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags) {

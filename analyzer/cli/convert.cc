@@ -69,7 +69,9 @@ int RunConvert(const ConvertFlags& flags) {
   settings->progress = line.Shower();
   absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
-  absl::StatusOr<answers::Input> whole = answers::LoadInput(*bytes, answers::ConvertedInputs());
+  answers::InputRule rule = answers::ConvertedInputs();
+  rule.limits = WholeWhereItFits(flags.replay);
+  absl::StatusOr<answers::Input> whole = answers::LoadInput(*bytes, rule);
   if (!whole.ok()) return FailInput(flags.input, whole.status());
   absl::StatusOr<answers::Input> input = PartOf(flags.input, std::move(whole), *settings);
   if (!input.ok()) return FailLoad(input.status());

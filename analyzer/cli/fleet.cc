@@ -98,7 +98,7 @@ fleet::RankResult SummarizeFile(const std::string& path, const FleetFlags& flags
   if (!bytes.ok()) return WithoutName(path, bytes.status());
   answers::InputRule rule = answers::ExplainedInputs();
   // What memory is free now is no rule: an answer does not depend on it.
-  rule.limits.max_events = flags.replay.max_events.value_or(0);
+  rule.limits.max_events = flags.replay.max_events.value_or(kHeldEvents);
   rule.fits = [&flags](readers::InputKind kind) {
     return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags.replay) : absl::OkStatus();
   };

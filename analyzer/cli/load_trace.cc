@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -34,25 +36,47 @@ std::uint64_t StoredBytes(const std::string& input) {
   return error ? 0 : static_cast<std::uint64_t>(size);
 }
 
-// That the machine can give, as Linux tells; 0: not known.
-std::uint64_t FreeBytes() {
+// The number that a file of Linux holds; nullopt: none, or "max".
+std::optional<std::uint64_t> NumberIn(const char* path) {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  return file >> number ? std::optional(number) : std::nullopt;
+}
+
+// That the group which this program runs in may still take: a container's limit.
+std::uint64_t FreeOfGroup() {
+  const std::optional<std::uint64_t> most = NumberIn("/sys/fs/cgroup/memory.max");
+  const std::optional<std::uint64_t> taken = NumberIn("/sys/fs/cgroup/memory.current");
+  if (!most.has_value() || !taken.has_value()) return std::numeric_limits<std::uint64_t>::max();
+  return *most - std::min(*most, *taken);
+}
+
+// That the machine can give, as Linux tells; nullopt: not known.
+std::optional<std::uint64_t> FreeBytes() {
   std::ifstream info("/proc/meminfo");
   std::string key, unit;
   std::uint64_t kib = 0;
   while (info >> key >> kib >> unit) {
-    if (key == "MemAvailable:") return kib * kKiB;
+    if (key == "MemAvailable:") return std::min(kib * kKiB, FreeOfGroup());
   }
-  return 0;
+  return std::nullopt;
 }
 
 }  // namespace
 
 readers::ReadLimits LimitsOf(const ReplayFlags& flags) {
+  readers::ReadLimits out = WholeWhereItFits(flags);
+  const bool is_more = out.max_events == 0 || out.max_events > kHeldEvents;
+  if (!flags.max_events.has_value() && is_more) out.max_events = kHeldEvents;
+  return out;
+}
+
+readers::ReadLimits WholeWhereItFits(const ReplayFlags& flags) {
   constexpr std::uint64_t kBytesAnEvent = 300;  // read, replayed and explained
   constexpr std::uint64_t kAlwaysHeld = 1'000'000;
   if (flags.max_events.has_value()) return {.max_events = *flags.max_events};
-  const std::uint64_t free = FreeBytes();
-  return {.max_events = free == 0 ? 0 : std::max(kAlwaysHeld, free / 4 * 3 / kBytesAnEvent)};
+  const std::optional<std::uint64_t> free = FreeBytes();
+  return {.max_events = free.has_value() ? std::max(kAlwaysHeld, *free / 4 * 3 / kBytesAnEvent) : 0};
 }
 
 absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings) {

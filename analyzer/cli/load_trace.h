@@ -2,6 +2,7 @@
 #ifndef ASHLAR_ANALYZER_CLI_LOAD_TRACE_H_
 #define ASHLAR_ANALYZER_CLI_LOAD_TRACE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,14 @@
 
 namespace ashlar::cli {
 
-// How much of a long trace is held: what --max-events says, else what fits in the memory that the machine has free.
+// Of a long trace so many events are held unless --max-events says otherwise: explained they take less than 4 GB.
+inline constexpr std::uint64_t kHeldEvents = 20'000'000;
+
+// How much of a long trace is held: what --max-events says, else kHeldEvents, or as many as fit in the memory that the
+// machine has free.
 readers::ReadLimits LimitsOf(const ReplayFlags& flags);
+// The same for what is to lose nothing: without the flag as many as fit.
+readers::ReadLimits WholeWhereItFits(const ReplayFlags& flags);
 
 // The bytes of an input. Errors name it. Has the progress told, and what memory it takes should that not suffice.
 absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings);

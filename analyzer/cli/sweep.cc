@@ -80,7 +80,7 @@ absl::StatusOr<answers::WhatIfInput> SweepInput(const std::string& name, absl::s
   const auto fits = [&flags](readers::InputKind kind) {
     return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
   };
-  absl::StatusOr<answers::Input> input = answers::LoadInput(bytes, {.fits = fits});
+  absl::StatusOr<answers::Input> input = answers::LoadInput(bytes, {.limits = LimitsOf(flags), .fits = fits});
   if (input.ok() && !settings.window.IsWhole()) {
     input = answers::CutInput(*std::move(input), settings.window, settings.device);
   }

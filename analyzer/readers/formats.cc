@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "allocator/trace/codec.h"
+#include "analyzer/readers/given_pages.h"
 #include "analyzer/readers/native/native_log.h"
 #include "analyzer/readers/plain/plain_trace.h"
 #include "analyzer/readers/rmm/rmm_log.h"
@@ -90,17 +91,17 @@ ReadContent AsContent(absl::StatusOr<T> read) {
 ReadContent ContentPickle(absl::string_view bytes, const ReadLimits& limits) {
   return AsContent(ReadTorchSnapshot(bytes, limits));
 }
-ReadContent ContentRecording(absl::string_view bytes, const ReadLimits& /*limits*/) {
-  return AsContent(trace::Decode(bytes));
+ReadContent ContentRecording(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(trace::Decode(bytes, {.max_events = limits.max_events, .is_read = GiveBackPages}));
 }
-ReadContent ContentNativeLog(absl::string_view bytes, const ReadLimits& /*limits*/) {
-  return AsContent(ReadNativeLog(bytes));
+ReadContent ContentNativeLog(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadNativeLog(bytes, limits));
 }
-ReadContent ContentRequests(absl::string_view bytes, const ReadLimits& /*limits*/) {
-  return AsContent(ParsePlainTrace(bytes));
+ReadContent ContentRequests(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ParsePlainTrace(bytes, limits));
 }
-ReadContent ContentRmmLog(absl::string_view bytes, const ReadLimits& /*limits*/) {
-  return AsContent(ReadRmmLog(bytes));
+ReadContent ContentRmmLog(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadRmmLog(bytes, limits));
 }
 ReadContent ContentProblem(absl::string_view bytes, const ReadLimits& /*limits*/) {
   return AsContent(ParseMinimallocCsv(bytes));

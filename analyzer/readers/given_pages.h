@@ -2,9 +2,13 @@
 // and brings them again should somebody look at them later.
 //
 //   GiveBackPages(bytes.substr(0, done));   // nothing where the bytes are in memory of the program
+//
+//   PagesBehind behind(text.data());
+//   behind.ReadTo(at);                      // again and again
 #ifndef ASHLAR_ANALYZER_READERS_GIVEN_PAGES_H_
 #define ASHLAR_ANALYZER_READERS_GIVEN_PAGES_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
@@ -13,6 +17,24 @@ namespace ashlar::readers {
 
 // Threads: any. Whole pages within a mapped input only.
 void GiveBackPages(absl::string_view bytes);
+
+// What a reader has left behind, given back some MiB at once.
+class PagesBehind {
+ public:
+  explicit PagesBehind(const char* begin) : begin_(begin) {}
+
+  void ReadTo(const char* at) {
+    if (at - begin_ < kAtOnce) [[likely]]
+      return;
+    GiveBackPages({begin_, static_cast<std::size_t>(at - begin_)});
+    begin_ = at;
+  }
+
+ private:
+  static constexpr std::ptrdiff_t kAtOnce = std::ptrdiff_t{4} << 20;
+
+  const char* begin_;  // of what was not given back
+};
 
 // How far the reading of the mapped input is: all 0 where there is none, or several. Threads: any.
 struct ReadingProgress {

@@ -7,8 +7,10 @@
 namespace ashlar::readers {
 
 struct ReadLimits {
-  // Of each device of a PyTorch snapshot the last events, as many as this; those before are summed
-  // (trace::TraceWindow; its allocated peak is by what was requested). 0: all. Other formats are held whole.
+  // Of each device the last events, as many as this; those before are summed (trace::TraceWindow; its allocated peak is
+  // by what was requested). A recording and a log are cut between two requests, and of a request trace as many requests
+  // are held as make so many events, behind what was alive then (trace/request_window.h). 0: all. Packing problems are
+  // held whole.
   std::uint64_t max_events = 0;
 };
 

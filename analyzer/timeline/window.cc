@@ -10,13 +10,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "allocator/trace/trace_tail.h"
 #include "analyzer/timeline/rewind.h"
-#include "analyzer/timeline/segment_step.h"
 
 namespace ashlar::timeline {
 namespace {
 
-using trace::Action;
 using trace::Event;
 
 struct Unit {
@@ -66,16 +65,8 @@ absl::StatusOr<EventIndex> EventOf(absl::Span<const Event> events, const WindowE
   return static_cast<EventIndex>(event);
 }
 
-// Back to where the request that lies across `at` begins: its segments come before its own event, and a free is asked
-// for before it is done.
-EventIndex BetweenRequests(absl::Span<const Event> events, EventIndex at) {
-  const auto event = [&](EventIndex i) -> const Event& { return events[static_cast<std::size_t>(i)]; };
-  if (at <= 0 || at >= static_cast<EventIndex>(events.size())) return at;
-  const bool is_in_free = event(at).action == Action::kFreeCompleted &&
-                          event(at - 1).action == Action::kFreeRequested && event(at).address == event(at - 1).address;
-  if (is_in_free) --at;
-  while (at > 0 && IsSegmentEvent(event(at - 1).action)) --at;
-  return at;
+EventIndex BeginOfRequest(absl::Span<const Event> events, EventIndex at) {
+  return static_cast<EventIndex>(trace::BetweenRequests(events, static_cast<std::size_t>(at)));
 }
 
 bool ReadEnd(absl::string_view text, std::optional<WindowEnd>& out) {
@@ -168,12 +159,12 @@ absl::StatusOr<EventWindow> FindWindow(absl::Span<const Event> events, const Ask
   if (asked.from.has_value()) {
     const absl::StatusOr<EventIndex> at = EventOf(events, *asked.from, asked);
     if (!at.ok()) return at.status();
-    out.from = BetweenRequests(events, *at);
+    out.from = BeginOfRequest(events, *at);
   }
   if (asked.to.has_value()) {
     const absl::StatusOr<EventIndex> at = EventOf(events, *asked.to, asked);
     if (!at.ok()) return at.status();
-    out.to = BetweenRequests(events, *at);
+    out.to = BeginOfRequest(events, *at);
   }
   if (out.from < out.to) return out;
   return OutOfRange(asked, "no request lies between the two ends");

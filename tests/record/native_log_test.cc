@@ -1,6 +1,7 @@
 // The reader of a native program's log: rows of every kind, and logs that were cut, garbled or empty.
 #include "analyzer/readers/native/native_log.h"
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -210,6 +211,36 @@ TEST(NativeLogTest, AnEmptyLogIsAnAnswerAndAnotherVersionAnError) {
   EXPECT_EQ(newer.message(), "a log of device calls of version 2; this program reads version 1: use a newer one");
   EXPECT_FALSE(readers::ReadNativeLog("").ok());
   EXPECT_FALSE(readers::ReadNativeLog("ashlar-native").ok());
+}
+
+// A log that is longer than may be held is its end, and the state at the end.
+TEST(NativeLogTest, OfALongLogTheLastEventsAreHeld) {
+  std::string rows;
+  for (int i = 0; i < 300; ++i) {
+    absl::StrAppend(&rows, "a ", 10 * i, " 0 0x", absl::Hex(0x10000 * (i + 1)), " ", 100 + i, " 0x0 0 cudaMalloc\n");
+    if (i >= 5) absl::StrAppend(&rows, "d ", 10 * i + 5, " 0x", absl::Hex(0x10000 * (i - 4)), " 1 cudaFree\n");
+    if (i == 250) absl::StrAppend(&rows, "k ", 10 * i + 6, " 0x", absl::Hex(0x10000 * 200), " 1\n");  // long ago
+  }
+  const std::string log = Log(rows + "e 99999\n");
+  const trace::Snapshot whole = Read(log);
+  const std::vector<trace::Event>& all = whole.device_traces.at(0);
+  for (const std::uint64_t most : {1, 7, 50, 333}) {
+    const absl::StatusOr<trace::Snapshot> part = readers::ReadNativeLog(log, {.max_events = most});
+    ASSERT_TRUE(part.ok()) << part.status();
+    const std::vector<trace::Event>& held = part->device_traces.at(0);
+    EXPECT_GE(held.size(), most);
+    EXPECT_LE(held.size(), most + 3);
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      const trace::Event& same = all[all.size() - held.size() + i];
+      EXPECT_EQ(held[i].action, same.action);
+      EXPECT_EQ(held[i].address, same.address);
+      EXPECT_EQ(held[i].time_us, same.time_us);
+    }
+    EXPECT_EQ(part->segments, whole.segments);
+    EXPECT_EQ(part->windows.at(0).events_before, all.size() - held.size());
+    EXPECT_THAT(NoteOf(*part, "window"), HasSubstr(absl::StrCat("(--max-events ", most, ")")));
+    EXPECT_TRUE(answers::ExplainSnapshot(*part, {}).ok());
+  }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +19,9 @@
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
 #include "tests/replay/random_program.h"
+#include "tests/replay/random_requests.h"
 #include "tests/replay/recorder.h"
+#include "tests/replay/timeline_difference.h"
 
 namespace ashlar::replay {
 namespace {
@@ -98,31 +99,6 @@ TEST(FindWindowTest, TimesNeedTimes) {
   EXPECT_NE(timeline::FindWindow(events, Asked("1s:")).status().message().find("no times"), std::string::npos);
 }
 
-using Blocks = std::map<std::uint64_t, std::string>;
-
-Blocks BlocksOf(const timeline::State& state) {
-  Blocks out;
-  for (const timeline::StateSegment& segment : state.segments) {
-    for (const timeline::StateBlock& block : segment.blocks) {
-      out[block.address] = absl::StrCat(block.size_bytes, " in ", segment.address, " of ", segment.size_bytes,
-                                        segment.is_small_pool ? " small" : " large", " pool ", segment.pool.second,
-                                        block.state == trace::BlockState::kLive ? " live" : " pending");
-    }
-  }
-  return out;
-}
-
-// Empty where `part` shows in [0, its end) what `whole` shows from `from` on.
-std::string Difference(const Timeline& whole, const Timeline& part, EventIndex from) {
-  for (EventIndex at = timeline::kBeforeWindow; at < part.event_count(); ++at) {
-    if (!(part.TotalsAfter(at) == whole.TotalsAfter(from + at))) return absl::StrCat("sums after event ", at);
-  }
-  for (const EventIndex at : {EventIndex{-1}, part.event_count() / 2, part.last_event()}) {
-    if (BlocksOf(part.StateAt(at)) != BlocksOf(whole.StateAt(from + at))) return absl::StrCat("state after ", at);
-  }
-  return "";
-}
-
 // Cuts at two random places. Empty where all holds; `is_exact_asked`: the replay of the part too.
 std::string Judge(const trace::Snapshot& snapshot, Rng& rng, bool is_exact_asked) {
   const trace::EventList& events = timeline::EventsOf(snapshot, 0);
@@ -174,33 +150,6 @@ TEST(WindowTest, OfASnapshotIsThatPartOfIt) {
     // How far a reservation reached no snapshot tells.
     EXPECT_EQ(Judge(snapshot, rng, /*is_exact_asked=*/program.conf.empty()), "") << "seed " << seed;
   }
-}
-
-trace::RequestTrace RandomRequests(Rng& rng) {
-  trace::RequestTrace out;
-  out.pools.push_back({0, 7});
-  std::vector<std::uint32_t> live;
-  for (int i = 0; i < 250; ++i) {
-    const std::uint64_t dice = rng.Below(100);
-    if (dice < 2) {
-      out.requests.push_back({.kind = trace::OpKind::kEmptyCache});
-    } else if (dice < 5) {
-      out.requests.push_back({.kind = trace::OpKind::kDeviceSync});
-    } else if (dice < 10 && !live.empty()) {
-      out.requests.push_back(
-          {.stream = Stream{9}, .id = live[rng.Below(live.size())], .kind = trace::OpKind::kRecordStream});
-    } else if (dice < 50 && !live.empty()) {
-      const std::size_t victim = rng.Below(live.size());
-      out.requests.push_back({.id = std::exchange(live[victim], live.back()), .kind = trace::OpKind::kFree});
-      live.pop_back();
-    } else {
-      const std::uint64_t bytes = 1 + rng.Below(std::uint64_t{512} << rng.Below(17));
-      const auto pool = static_cast<std::uint16_t>(rng.Below(5) == 0 ? 1 : 0);
-      out.requests.push_back({.bytes = bytes, .stream = Stream{rng.Below(2)}, .id = out.id_count, .pool = pool});
-      live.push_back(out.id_count++);
-    }
-  }
-  return out;
 }
 
 TEST(WindowTest, OfARecordingIsThatPartOfItAndReplaysExactly) {

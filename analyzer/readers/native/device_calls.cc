@@ -30,7 +30,7 @@ void DeviceCalls::Note(absl::string_view name, absl::string_view message, std::u
 void DeviceCalls::Add(const DeviceCall& call, trace::Action action, std::uint64_t address, std::uint64_t bytes,
                       Stream stream) {
   const auto device = static_cast<std::size_t>(call.device);
-  if (traces_.size() <= device) traces_.resize(device + 1);
+  if (traces_.size() <= device) traces_.resize(device + 1, Trace{trace::TraceTail(max_events_)});
   trace::Event event;
   event.action = action;
   event.address = address;
@@ -38,7 +38,9 @@ void DeviceCalls::Add(const DeviceCall& call, trace::Action action, std::uint64_
   event.stream = stream;
   event.time_us = call.time_us;
   event.stack = call.stack;
-  traces_[device].push_back(event);
+  Trace& to = traces_[device];
+  to.events.push_back(event);
+  if (const std::size_t count = to.tail.TooMany(to.events); count > 0) to.tail.Drop(count, to.events);
 }
 
 void DeviceCalls::Allocate(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes, Stream stream) {
@@ -158,7 +160,10 @@ void DeviceCalls::Finish(trace::Snapshot& out) {
         std::count_if(live_.begin(), live_.end(), [&](const auto& of) { return of.second.device == reset.first; }));
     Note("left_for_reset", "allocations that the program did not free: a reset of the device gave them back", count);
   }
-  out.device_traces.assign(std::make_move_iterator(traces_.begin()), std::make_move_iterator(traces_.end()));
+  for (Trace& of : traces_) {
+    of.tail.Drop(of.tail.Rest(of.events), of.events);
+    out.device_traces.emplace_back(std::move(of.events));
+  }
   for (const auto& [address, of] : live_) {
     trace::SnapshotSegment segment;
     segment.device = of.device;
@@ -172,6 +177,9 @@ void DeviceCalls::Finish(trace::Snapshot& out) {
   std::stable_sort(out.segments.begin(), out.segments.end(),
                    [](const auto& a, const auto& b) { return a.device < b.device; });
   for (auto& [name, note] : notes_) out.notes.push_back(std::move(note));
+  for (std::size_t device = 0; device < traces_.size(); ++device) {
+    traces_[device].tail.Describe(out.device_traces[device], device, out);
+  }
 }
 
 }  // namespace ashlar::readers

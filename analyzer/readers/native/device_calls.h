@@ -18,6 +18,7 @@
 
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
+#include "allocator/trace/trace_tail.h"
 
 namespace ashlar::readers {
 
@@ -31,6 +32,9 @@ class DeviceCalls {
  public:
   static constexpr int kMostDevices = 1024;
   static constexpr int kHost = -1;
+
+  // How many events of each device are held, the last; 0: all.
+  explicit DeviceCalls(std::uint64_t max_events = 0) : max_events_(max_events) {}
 
   void Allocate(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes, Stream stream);
   void Free(const DeviceCall& call, std::uint64_t address);
@@ -80,7 +84,13 @@ class DeviceCalls {
   void CatchUpWithReset(const DeviceCall& call);
   void NoteObjects();
 
-  std::vector<std::vector<trace::Event>> traces_;
+  struct Trace {
+    trace::TraceTail tail;
+    std::vector<trace::Event> events = {};
+  };
+
+  std::uint64_t max_events_;
+  std::vector<Trace> traces_;                 // index = device
   std::map<std::uint64_t, Allocation> live_;  // by address: the devices of a process share their addresses
   std::map<std::uint64_t, Mapped> mapped_;    // by address
   std::vector<Object> objects_;

@@ -38,13 +38,16 @@ std::string Demangled(absl::string_view name) {
 
 class Reader {
  public:
+  explicit Reader(const ReadLimits& limits) : calls_(limits.max_events) {}
+
   absl::StatusOr<trace::Snapshot> Run(absl::string_view text) {
-    rows_ = ReadNativeRows(text);
-    FindFailedFrees();
-    for (std::size_t i = 0; i < rows_.rows.size(); ++i) {
-      if (failed_frees_.count(i) == 0) Read(rows_.rows[i]);
+    FindFailedFrees(text);
+    NativeRows rows(text);
+    NativeRow row;
+    for (std::size_t i = 0; rows.Next(row); ++i) {
+      if (failed_frees_.count(i) == 0) Read(row);
     }
-    NoteRows();
+    NoteRows(rows);
     calls_.Finish(out_);
     Describe();
     return std::move(out_);
@@ -52,10 +55,11 @@ class Reader {
 
  private:
   // A free is written before it is made. One that failed is taken out, the last one of that address.
-  void FindFailedFrees() {
+  void FindFailedFrees(absl::string_view text) {
     absl::flat_hash_map<std::uint64_t, std::size_t> last;
-    for (std::size_t i = 0; i < rows_.rows.size(); ++i) {
-      const NativeRow& row = rows_.rows[i];
+    NativeRows rows(text);
+    NativeRow row;
+    for (std::size_t i = 0; rows.Next(row); ++i) {
       const std::uint64_t address = row.numbers[native::kFreedAddress];
       if (row.kind == 'd' || row.kind == 'u') last[address] = i;
       if (row.kind != 'k') continue;
@@ -160,15 +164,15 @@ class Reader {
     ordered_ += absl::StrContains(call, "Async") ? 1 : 0;
   }
 
-  void NoteRows() {
+  void NoteRows(const NativeRows& rows) {
     calls_.Note("managed_memory", "allocations of managed memory, counted as if all of it lay on the device", managed_);
     calls_.Note("stream_ordered",
                 "allocations from CUDA's own memory pools, counted as asked for: a pool may hold more than that",
                 ordered_);
-    calls_.Note("garbled_rows", "lines of the log that are no rows, left out", rows_.garbled);
-    calls_.Note("unknown_rows", "rows of kinds that this version does not know, left out", rows_.unknown);
+    calls_.Note("garbled_rows", "lines of the log that are no rows, left out", rows.garbled());
+    calls_.Note("unknown_rows", "rows of kinds that this version does not know, left out", rows.unknown());
     calls_.Note("unknown_frames", "frames of stacks that the log does not name, left out", unknown_frames_);
-    if (rows_.is_cut) calls_.Note("cut_row", "the log ends within a row, which is left out");
+    if (rows.is_cut()) calls_.Note("cut_row", "the log ends within a row, which is left out");
     if (!has_end_) {
       calls_.Note("unfinished", "the log has no end: the process was killed, or left without its exit handlers");
     }
@@ -189,7 +193,6 @@ class Reader {
     for (const auto& [device, bytes] : totals_) settings.values[trace::DeviceTotalKey(device)] = absl::StrCat(bytes);
   }
 
-  NativeRows rows_;
   std::set<std::size_t> failed_frees_;  // positions in the rows
   DeviceCalls calls_;
   trace::Snapshot out_;
@@ -205,7 +208,7 @@ class Reader {
 
 bool IsNativeLog(absl::string_view bytes) { return absl::StartsWith(bytes, kMagic); }
 
-absl::StatusOr<trace::Snapshot> ReadNativeLog(absl::string_view bytes) {
+absl::StatusOr<trace::Snapshot> ReadNativeLog(absl::string_view bytes, const ReadLimits& limits) {
   if (!IsNativeLog(bytes)) return absl::InvalidArgumentError("this is no log of device calls");
   const std::size_t end = std::min(bytes.find('\n'), bytes.size());
   const absl::string_view version = bytes.substr(kMagic.size(), end - kMagic.size());
@@ -213,7 +216,7 @@ absl::StatusOr<trace::Snapshot> ReadNativeLog(absl::string_view bytes) {
     return absl::InvalidArgumentError(absl::StrCat("a log of device calls of version ", ToUtf8(version.substr(0, 20)),
                                                    "; this program reads version ", kVersion, ": use a newer one"));
   }
-  return Reader().Run(bytes.substr(std::min(end + 1, bytes.size())));
+  return Reader(limits).Run(bytes.substr(std::min(end + 1, bytes.size())));
 }
 
 }  // namespace ashlar::readers

@@ -10,13 +10,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/readers/read_limits.h"
 
 namespace ashlar::readers {
 
 bool IsNativeLog(absl::string_view bytes);
 
 // InvalidArgument, in one line: no such log, or of a version that this one does not know.
-absl::StatusOr<trace::Snapshot> ReadNativeLog(absl::string_view bytes);
+absl::StatusOr<trace::Snapshot> ReadNativeLog(absl::string_view bytes, const ReadLimits& limits = {});
 
 }  // namespace ashlar::readers
 

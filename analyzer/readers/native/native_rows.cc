@@ -62,30 +62,35 @@ bool ParseNumber(absl::string_view field, std::uint64_t& value) {
   return error == std::errc() && end == field.data() + field.size();
 }
 
-NativeRows ReadNativeRows(absl::string_view text) {
-  NativeRows out;
-  text = text.substr(0, text.find('\0'));  // room that was taken and not written to
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    if (end == absl::string_view::npos) {
-      out.is_cut = true;
-      return out;
-    }
-    absl::string_view line = text.substr(0, end);
-    text.remove_prefix(end + 1);
+bool NativeRows::NextLine(absl::string_view& line) {
+  behind_.ReadTo(text_.data());
+  const std::size_t end = std::min(text_.find('\n'), text_.size());
+  line = text_.substr(0, end);
+  const std::size_t unwritten = line.find('\0');  // from there on room was taken and not written to
+  if (end < text_.size() && unwritten == absl::string_view::npos) {
+    text_.remove_prefix(end + 1);
+    return true;
+  }
+  is_cut_ = is_cut_ || (!line.empty() && unwritten != 0);
+  text_ = {};
+  return false;
+}
+
+bool NativeRows::Next(NativeRow& row) {
+  for (absl::string_view line; NextLine(line);) {
     const absl::string_view kind = TakeField(line);
     const auto* known = std::find_if(std::begin(kKinds), std::end(kKinds),
                                      [&kind](const RowKind& of) { return kind == absl::string_view(&of.kind, 1); });
-    NativeRow row;
+    row = {};
     if (known == std::end(kKinds)) {
-      ++(kind.size() == 1 ? out.unknown : out.garbled);
+      ++(kind.size() == 1 ? unknown_ : garbled_);
     } else if (row.kind = known->kind; ReadFields(known->fields, line, row)) {
-      out.rows.push_back(row);
+      return true;
     } else {
-      ++out.garbled;
+      ++garbled_;
     }
   }
-  return out;
+  return false;
 }
 
 }  // namespace ashlar::readers

@@ -1,19 +1,20 @@
 // The rows of a log that libashlar_record.so wrote (docs/guide/record.md): one a line, fields separated by a space.
 // Which fields a row has hangs on its first letter.
 //
-//   NativeRows rows = ReadNativeRows(text);
-//   rows.rows.front().kind;         // 'a'
-//   rows.rows.front().numbers[2];   // the address
+//   NativeRows rows(text);
+//   for (NativeRow row; rows.Next(row);)
+//     row.kind, row.numbers[2];   // 'a', the address
 //
-// A line that is no row is counted, never an error: a process may have been killed within one.
+// None is held, and the pages of a mapped log are given back behind them. A line that is no row is counted, never an
+// error: a process may have been killed within one.
 #ifndef ASHLAR_ANALYZER_READERS_NATIVE_NATIVE_ROWS_H_
 #define ASHLAR_ANALYZER_READERS_NATIVE_NATIVE_ROWS_H_
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "analyzer/readers/given_pages.h"
 
 namespace ashlar::readers {
 
@@ -38,15 +39,28 @@ struct NativeRow {
   absl::string_view rest = {};
 };
 
-struct NativeRows {
-  std::vector<NativeRow> rows;
-  std::uint64_t garbled = 0;  // lines that are no row
-  std::uint64_t unknown = 0;  // rows of kinds that this version does not know
-  bool is_cut = false;        // the last line has no end
-};
+class NativeRows {
+ public:
+  // `text` without the first line.
+  explicit NativeRows(absl::string_view text) : text_(text), behind_(text.data()) {}
 
-// `text` without the first line.
-NativeRows ReadNativeRows(absl::string_view text);
+  // false: there is no other.
+  bool Next(NativeRow& row);
+
+  // So far:
+  std::uint64_t garbled() const { return garbled_; }  // lines that are no row
+  std::uint64_t unknown() const { return unknown_; }  // rows of kinds that this version does not know
+  bool is_cut() const { return is_cut_; }             // the last line has no end
+
+ private:
+  bool NextLine(absl::string_view& line);
+
+  absl::string_view text_;  // what is left
+  PagesBehind behind_;
+  std::uint64_t garbled_ = 0;
+  std::uint64_t unknown_ = 0;
+  bool is_cut_ = false;
+};
 
 // Takes the next field off; empty where there is none.
 absl::string_view TakeField(absl::string_view& line);

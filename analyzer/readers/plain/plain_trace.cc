@@ -10,7 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "allocator/trace/request_window.h"
 #include "analyzer/readers/decimal.h"
+#include "analyzer/readers/given_pages.h"
 
 namespace ashlar::readers {
 namespace {
@@ -50,6 +53,17 @@ class IdMap {
   std::uint32_t count_ = 0;
 };
 
+constexpr std::size_t kMostCounted = 64 * kMiB;
+
+// Of a long text its beginning is counted, and the rest taken to be alike.
+std::size_t LinesOf(absl::string_view text) {
+  const absl::string_view begin = text.substr(0, kMostCounted);
+  const auto lines = static_cast<std::size_t>(std::count(begin.begin(), begin.end(), '\n'));
+  if (begin.size() == text.size()) return lines;
+  return static_cast<std::size_t>(static_cast<double>(lines) * 1.05 * static_cast<double>(text.size()) /
+                                  static_cast<double>(begin.size()));
+}
+
 bool IsTraceBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool EndsField(char c) { return IsTraceBlank(c) || c == '\n' || c == '#'; }
 
@@ -58,18 +72,20 @@ bool EndsField(char c) { return IsTraceBlank(c) || c == '\n' || c == '#'; }
 class TraceParser {
  public:
   // Room for one request a line, but not more than real lines can need: a file of empty lines costs little.
-  explicit TraceParser(absl::string_view text) : begin_(text.data()), end_(begin_ + text.size()), ids_(text.size()) {
-    const auto lines = static_cast<std::size_t>(std::count(begin_, end_, '\n'));
-    requests_.reserve(std::min(lines, text.size() / 4) + 1);
+  TraceParser(absl::string_view text, const ReadLimits& limits)
+      : begin_(text.data()), end_(begin_ + text.size()), ids_(text.size()), requests_(limits.max_events) {
+    requests_.Reserve(std::min(LinesOf(text), text.size() / 4) + 1);
   }
 
   absl::StatusOr<trace::RequestTrace> Run() {
     const char* at = begin_;
+    PagesBehind behind(begin_);
     while (at < end_) {
       at = Line(at);
       if (at == nullptr) return error_;
+      behind.ReadTo(at);
     }
-    return trace::RequestTrace{std::move(requests_), ids_.count()};
+    return requests_.Finish({.requests = {}, .id_count = ids_.count()});
   }
 
  private:
@@ -103,7 +119,7 @@ class TraceParser {
     if (slot & IdMap::kLive) [[unlikely]]
       return AllocatedTwice(id_at, id);
     if (slot == 0) slot = ids_.NextDense();
-    requests_.push_back(Op{bytes, Stream{stream}, slot - 1, OpKind::kAlloc});
+    requests_.Add(Op{bytes, Stream{stream}, slot - 1, OpKind::kAlloc});
     slot |= IdMap::kLive;
     return SkipAddress(at);
   }
@@ -112,7 +128,7 @@ class TraceParser {
     std::uint32_t* slot = nullptr;
     if ((at = LiveId(at, "freed", &slot)) == nullptr) return nullptr;
     *slot &= ~IdMap::kLive;
-    requests_.push_back(Op{0, Stream{}, *slot - 1, OpKind::kFree});
+    requests_.Add(Op{0, Stream{}, *slot - 1, OpKind::kFree});
     return at;
   }
 
@@ -121,12 +137,12 @@ class TraceParser {
     std::uint64_t stream = 0;
     if ((at = LiveId(at, "recorded on a stream", &slot)) == nullptr) return nullptr;
     if ((at = Number(at, "the stream", &stream)) == nullptr) return nullptr;
-    requests_.push_back(Op{0, Stream{stream}, (*slot & ~IdMap::kLive) - 1, OpKind::kRecordStream});
+    requests_.Add(Op{0, Stream{stream}, (*slot & ~IdMap::kLive) - 1, OpKind::kRecordStream});
     return at;
   }
 
   const char* Bare(OpKind kind, const char* at) {
-    requests_.push_back(Op{0, Stream{}, 0, kind});
+    requests_.Add(Op{0, Stream{}, 0, kind});
     return at;
   }
 
@@ -212,15 +228,15 @@ class TraceParser {
   const char* begin_;
   const char* end_;
   IdMap ids_;
-  std::vector<Op> requests_;
+  trace::RequestWindow requests_;
   absl::Status error_;
 };
 
 }  // namespace
 
-absl::StatusOr<trace::RequestTrace> ParsePlainTrace(absl::string_view text) {
+absl::StatusOr<trace::RequestTrace> ParsePlainTrace(absl::string_view text, const ReadLimits& limits) {
   if (text.size() / 2 >= IdMap::kLive) return absl::ResourceExhaustedError("trace: longer than 4 GiB; split it");
-  return TraceParser(text).Run();
+  return TraceParser(text, limits).Run();
 }
 
 }  // namespace ashlar::readers

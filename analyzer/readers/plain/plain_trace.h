@@ -17,11 +17,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "allocator/trace/request.h"
+#include "analyzer/readers/read_limits.h"
 
 namespace ashlar::readers {
 
 // Errors (InvalidArgument) say line:column, what is wrong and the mend.
-absl::StatusOr<trace::RequestTrace> ParsePlainTrace(absl::string_view text);
+absl::StatusOr<trace::RequestTrace> ParsePlainTrace(absl::string_view text, const ReadLimits& limits = {});
 
 }  // namespace ashlar::readers
 

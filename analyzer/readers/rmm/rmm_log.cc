@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "allocator/trace/request_window.h"
+#include "analyzer/readers/given_pages.h"
 #include "analyzer/readers/utf8.h"
 
 namespace ashlar::readers {
@@ -91,6 +93,8 @@ bool HasRmmColumns(const RmmPlaces& places) {
 
 class RmmLogReader {
  public:
+  explicit RmmLogReader(const ReadLimits& limits) : requests_(limits.max_events) {}
+
   absl::StatusOr<trace::RequestTrace> Read(absl::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
     bool is_whole = true;
@@ -101,7 +105,9 @@ class RmmLogReader {
           "RMM log 1:1: no header line; the first line is Thread,Time,Action,Pointer,Size,Stream");
     }
     fields_ = header.count;
+    PagesBehind behind(text.data());
     while (!text.empty()) {
+      behind.ReadTo(text.data());
       const absl::string_view line = TakeRmmLine(text, is_whole);
       ++line_;
       if (absl::StripAsciiWhitespace(line).empty()) continue;
@@ -109,8 +115,7 @@ class RmmLogReader {
       if (!status.ok() && is_whole) return status;
       cut_ += status.ok() ? 0 : 1;
     }
-    out_.source = Source();
-    return std::move(out_);
+    return requests_.Finish({.requests = {}, .id_count = id_count_, .source = Source()});
   }
 
  private:
@@ -156,13 +161,13 @@ class RmmLogReader {
       ++empty_;
       return;
     }
-    const auto [known, is_new] = live_.try_emplace(pointer, out_.id_count);
+    const auto [known, is_new] = live_.try_emplace(pointer, id_count_);
     if (!is_new) {
       ++lost_frees_;
-      out_.requests.push_back({.id = known->second, .kind = trace::OpKind::kFree});
-      known->second = out_.id_count;
+      requests_.Add({.id = known->second, .kind = trace::OpKind::kFree});
+      known->second = id_count_;
     }
-    out_.requests.push_back({.bytes = bytes, .stream = stream, .id = out_.id_count++, .kind = trace::OpKind::kAlloc});
+    requests_.Add({.bytes = bytes, .stream = stream, .id = id_count_++, .kind = trace::OpKind::kAlloc});
   }
 
   void Free(std::uint64_t pointer, std::uint64_t bytes) {
@@ -171,7 +176,7 @@ class RmmLogReader {
       unknown_frees_ += bytes == 0 ? 0 : 1;  // of an empty request
       return;
     }
-    out_.requests.push_back({.id = known->second, .kind = trace::OpKind::kFree});
+    requests_.Add({.id = known->second, .kind = trace::OpKind::kFree});
     live_.erase(known);
   }
 
@@ -188,7 +193,8 @@ class RmmLogReader {
     return out.empty() ? "RMM log" : absl::StrCat("RMM log (", out, ")");
   }
 
-  trace::RequestTrace out_;
+  trace::RequestWindow requests_;
+  std::uint32_t id_count_ = 0;
   RmmPlaces places_{};
   absl::flat_hash_map<std::uint64_t, std::uint32_t> live_;  // pointer to id
   std::size_t fields_ = 0;
@@ -215,6 +221,8 @@ absl::string_view FailedInRmmLog(const trace::RequestTrace& trace) {
   return absl::string_view(trace.source).substr(9, size);
 }
 
-absl::StatusOr<trace::RequestTrace> ReadRmmLog(absl::string_view text) { return RmmLogReader().Read(text); }
+absl::StatusOr<trace::RequestTrace> ReadRmmLog(absl::string_view text, const ReadLimits& limits) {
+  return RmmLogReader(limits).Read(text);
+}
 
 }  // namespace ashlar::readers

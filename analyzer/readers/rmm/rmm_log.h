@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "allocator/trace/request.h"
+#include "analyzer/readers/read_limits.h"
 
 namespace ashlar::readers {
 
@@ -27,7 +28,7 @@ namespace ashlar::readers {
 bool IsRmmLog(absl::string_view text);
 
 // Errors (InvalidArgument) say line and column, what is wrong and the mend: "RMM log 3:20: ...".
-absl::StatusOr<trace::RequestTrace> ReadRmmLog(absl::string_view text);
+absl::StatusOr<trace::RequestTrace> ReadRmmLog(absl::string_view text, const ReadLimits& limits = {});
 
 // "2 failed requests": what the program asked for and did not get, which is left out of the requests. Empty: none, or
 // no such log.

@@ -1,11 +1,10 @@
 #include "analyzer/readers/torch/torch_stream.h"
 
 #include <algorithm>
-#include <string>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "allocator/base/units.h"
+#include "allocator/trace/trace_tail.h"
 
 namespace ashlar::readers {
 
@@ -44,37 +43,9 @@ void TraceStream::Keep(List& list, const trace::Event& event) const {
 }
 
 void TraceStream::NoteWindow(const List& list, std::size_t device) {
-  const std::uint64_t before = list.sums.events() - std::min<std::uint64_t>(list.sums.events(), list.events.size());
-  if (before == 0) return;
-  std::uint64_t requested = 0, reserved = 0;
-  for (const trace::SnapshotSegment& segment : context_.snapshot.segments) {
-    if (static_cast<std::size_t>(segment.device) != device) continue;
-    reserved += segment.size_bytes;
-    for (const trace::SnapshotBlock& block : segment.blocks) {
-      if (block.state == trace::BlockState::kLive) requested += block.requested_bytes.value_or(block.size_bytes);
-    }
-  }
-  const TraceSums::Peak most_requested = list.sums.RequestedPeak(requested);
-  const TraceSums::Peak most_reserved = list.sums.ReservedPeak(reserved);
-  context_.snapshot.windows.resize(std::max(context_.snapshot.windows.size(), device + 1));
-  context_.snapshot.windows[device] = {.events_before = before,
-                                       .events_after = 0,
-                                       .failures = list.sums.failures(),
-                                       .allocated_peak_bytes = most_requested.bytes,
-                                       .reserved_peak_bytes = most_reserved.bytes};
-  const std::string failed =
-      list.sums.failures() == 0
-          ? "no request failed"
-          : absl::StrCat(list.sums.failures(), list.sums.failures() == 1 ? " request" : " requests",
-                         " failed, the last at entry ", list.sums.last_failure());
-  context_.notes.Add(
-      "window",
-      absl::StrCat("older events of device ", device, " were summed and are not held (--max-events ",
-                   limits_.max_events, "): over all ", list.sums.events(), " entries requested memory was highest, ",
-                   FormatBytes(most_requested.bytes), ", after entry ", most_requested.event, ", reserved memory, ",
-                   FormatBytes(most_reserved.bytes), ", after entry ", most_reserved.event, "; ", failed,
-                   "; what is shown begins at entry ", before),
-      before);
+  std::optional<trace::Note> note =
+      trace::DescribeWindow(list.sums, list.events.size(), device, limits_.max_events, context_.snapshot);
+  if (note.has_value()) context_.notes.Add(note->name, note->message, note->count);
 }
 
 // Room for half more than the rest of the file holds if it goes on so: what is not written to takes no memory, and

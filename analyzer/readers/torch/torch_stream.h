@@ -9,11 +9,11 @@
 
 #include "allocator/trace/event.h"
 #include "allocator/trace/event_list.h"
+#include "allocator/trace/trace_sums.h"
 #include "analyzer/readers/pickle/pickle_stream.h"
 #include "analyzer/readers/read_limits.h"
 #include "analyzer/readers/torch/torch_context.h"
 #include "analyzer/readers/torch/torch_entry_opcodes.h"
-#include "analyzer/readers/torch/trace_sums.h"
 
 namespace ashlar::readers {
 
@@ -45,8 +45,8 @@ class TraceStream final : public pickle::ItemSink {
     std::uint64_t container = 0;
     std::vector<trace::Event> events;
     std::uint64_t first_byte = 0;
-    std::size_t oldest = 0;  // where the events are as many as may be held: a ring
-    TraceSums sums = {};     // of all, where there is a limit
+    std::size_t oldest = 0;      // where the events are as many as may be held: a ring
+    trace::TraceSums sums = {};  // of all, where there is a limit
   };
   static std::uint64_t KnownList(trace::StackId stack);
   void Keep(List& list, const trace::Event& event) const;

@@ -5,14 +5,14 @@
 //   TraceSums sums;
 //   for (...) sums.Add(event);
 //   sums.RequestedPeak(bytes_requested_at_the_end)   // of all that lived at once
-#ifndef ASHLAR_ANALYZER_READERS_TORCH_TRACE_SUMS_H_
-#define ASHLAR_ANALYZER_READERS_TORCH_TRACE_SUMS_H_
+#ifndef ASHLAR_ALLOCATOR_TRACE_TRACE_SUMS_H_
+#define ASHLAR_ALLOCATOR_TRACE_TRACE_SUMS_H_
 
 #include <cstdint>
 
 #include "allocator/trace/event.h"
 
-namespace ashlar::readers {
+namespace ashlar::trace {
 
 class TraceSums {
  public:
@@ -21,8 +21,7 @@ class TraceSums {
     std::uint64_t event = 0;  // counted from 0; the first that reached it
   };
 
-  void Add(const trace::Event& event) {
-    using trace::Action;
+  void Add(const Event& event) {
     const auto bytes = static_cast<std::int64_t>(event.size_bytes);
     switch (event.action) {
       case Action::kAlloc:
@@ -72,6 +71,6 @@ class TraceSums {
   std::uint64_t last_failure_ = 0;
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::trace
 
-#endif  // ASHLAR_ANALYZER_READERS_TORCH_TRACE_SUMS_H_
+#endif  // ASHLAR_ALLOCATOR_TRACE_TRACE_SUMS_H_

@@ -1,0 +1,104 @@
+#include "allocator/trace/dropped_events.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace ashlar::trace::codec {
+
+void DroppedEvents::Drop(std::size_t device, bool is_end, const std::vector<SnapshotSegment>* start, EventList& events,
+                         std::vector<Fact>& facts) {
+  if (max_events_ == 0) return;
+  if (devices_.size() <= device) devices_.resize(device + 1, Device{TraceTail(max_events_)});
+  Device& of = devices_[device];
+  const std::size_t count = is_end ? of.tail.Rest(events) : of.tail.TooMany(events);
+  if (count > 0) {
+    const absl::Span<const Event> dropped(events.data(), count);
+    if (keeps_state_ && start != nullptr) {
+      if (!state_.has_value()) {
+        std::vector<SnapshotSegment> by_address = *start;
+        status_.Update(CheckSegments(by_address));
+        state_.emplace(by_address);
+      }
+      if (status_.ok()) status_ = state_->Apply(device, dropped, of.tail.dropped());
+    }
+    Note(of, dropped);
+    of.tail.Drop(count, events.Mutable());
+    DropFacts(count, facts);
+  }
+  if (is_end && of.tail.dropped() > 0) TellSizes(of, events.Mutable());
+}
+
+void DroppedEvents::Note(Device& of, absl::Span<const Event> dropped) {
+  for (const Event& event : dropped) {
+    if (event.action == Action::kAlloc) of.blocks[event.address] = {event.stack, event.block_size_bytes};
+    if (event.action == Action::kFreeCompleted) of.blocks.erase(event.address);
+  }
+}
+
+// A free spans what its allocation did, which may lie before. What stays are the blocks that are there at the end.
+void DroppedEvents::TellSizes(Device& of, std::vector<Event>& held) {
+  for (Event& event : held) {
+    if (of.blocks.empty()) return;
+    const auto older = of.blocks.find(event.address);
+    if (older == of.blocks.end()) continue;
+    const bool is_free = event.action == Action::kFreeRequested || event.action == Action::kFreeCompleted;
+    if (is_free && event.block_size_bytes == 0) event.block_size_bytes = older->second.size_bytes;
+    if (event.action == Action::kFreeCompleted || event.action == Action::kAlloc) of.blocks.erase(older);
+  }
+}
+
+void DroppedEvents::DropFacts(std::uint64_t count, std::vector<Fact>& facts) {
+  const auto first = std::find_if(facts.begin(), facts.end(), [&](const Fact& fact) { return fact.event >= count; });
+  for (auto fact = facts.begin(); fact != first; ++fact) {
+    if (const auto* const limit = std::get_if<fact::LimitSet>(&fact->what)) limit_ = *limit;
+  }
+  facts.erase(facts.begin(), first);
+  for (Fact& fact : facts) fact.event -= count;
+}
+
+std::uint64_t DroppedEvents::count() const {
+  std::uint64_t count = 0;
+  for (const Device& of : devices_) count += of.tail.dropped();
+  return count;
+}
+
+absl::Status DroppedEvents::StateAfter(const std::vector<SnapshotSegment>& start, absl::Span<const EventList> held,
+                                       std::vector<SnapshotSegment>& out) {
+  if (!status_.ok()) return status_;
+  if (!state_.has_value()) state_.emplace(start);
+  for (std::size_t device = 0; device < held.size(); ++device) {
+    const std::uint64_t first = device < devices_.size() ? devices_[device].tail.dropped() : 0;
+    if (absl::Status status = state_->Apply(device, held[device], first); !status.ok()) return status;
+  }
+  state_->Finish(out);
+  return absl::OkStatus();
+}
+
+void DroppedEvents::FillBlockStacks(std::vector<SnapshotSegment>& segments) const {
+  for (SnapshotSegment& segment : segments) {
+    if (static_cast<std::size_t>(segment.device) >= devices_.size()) continue;
+    const auto& blocks = devices_[static_cast<std::size_t>(segment.device)].blocks;
+    for (SnapshotBlock& block : segment.blocks) {
+      if (block.state == BlockState::kFree || block.stack != kNoStack) continue;
+      if (const auto older = blocks.find(block.address); older != blocks.end()) block.stack = older->second.stack;
+    }
+  }
+}
+
+// Rewinding tells in which state what is held begins.
+void DroppedEvents::Describe(RecordingInfo& recording) const {
+  const auto device = static_cast<std::size_t>(recording.device);
+  if (device >= devices_.size() || devices_[device].tail.dropped() == 0) return;
+  recording.events_before += devices_[device].tail.dropped();
+  recording.start.reset();
+  if (limit_.has_value()) recording.limit_bytes = limit_->bytes;
+}
+
+void DroppedEvents::Describe(Snapshot& snapshot) const {
+  for (std::size_t device = 0; device < devices_.size(); ++device) {
+    devices_[device].tail.Describe(snapshot.device_traces[device], device, snapshot);
+  }
+}
+
+}  // namespace ashlar::trace::codec

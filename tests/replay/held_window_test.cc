@@ -1,0 +1,166 @@
+// A recording that is longer than may be held: what is read of it is its end, as the whole shows it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/base/rng.h"
+#include "allocator/trace/codec.h"
+#include "analyzer/replay/recorded_options.h"
+#include "analyzer/replay/recorded_replay.h"
+#include "analyzer/replay/recorded_snapshot.h"
+#include "analyzer/timeline/observed.h"
+#include "tests/replay/random_requests.h"
+#include "tests/replay/timeline_difference.h"
+
+namespace ashlar::replay {
+namespace {
+
+using timeline::Timeline;
+using trace::Action;
+
+trace::Snapshot Read(const std::string& bytes, const trace::DecodeLimits& limits = {}) {
+  absl::StatusOr<trace::Snapshot> out = trace::Decode(bytes, limits);
+  EXPECT_TRUE(out.ok()) << out.status();
+  return out.ok() ? *std::move(out) : trace::Snapshot{};
+}
+
+// Of some chunks, with stacks.
+trace::Snapshot RecordedAtRandom(std::uint64_t seed, int requests) {
+  const char* const confs[] = {"", "expandable_segments:True", "max_split_size_mb:21"};
+  Rng rng(seed);
+  RequestReplayOptions options{
+      *policy::ParseConf(confs[seed % 3], policy::Compat::kTorch210, policy::Keys::kAshlar), {}, {}};
+  options.device.capacity_bytes = seed % 2 == 0 ? 16 * kGiB : 220 * kMiB;
+  absl::StatusOr<trace::Snapshot> out = RecordRequests(RandomRequests(rng, requests), std::move(options));
+  EXPECT_TRUE(out.ok()) << out.status();
+  if (!out.ok()) return {};
+  std::vector<trace::StackId> stacks;
+  for (int line = 0; line < 50; ++line) {
+    stacks.push_back(out->stacks.InternStack({out->stacks.InternFrame("run.py", line, "step")}));
+  }
+  for (trace::Event& event : out->device_traces[0].Mutable()) event.stack = stacks[rng.Below(stacks.size())];
+  out->traits.has_stacks = true;
+  return *std::move(out);
+}
+
+// The most that was there at once, from the first event on: these recordings begin with nothing.
+std::uint64_t SlowPeak(const trace::EventList& events, std::vector<Action> up, std::vector<Action> down) {
+  std::uint64_t now = 0, most = 0;
+  const auto is_in = [](const std::vector<Action>& of, Action action) {
+    return std::find(of.begin(), of.end(), action) != of.end();
+  };
+  for (const trace::Event& event : events) {
+    if (is_in(up, event.action)) now += event.size_bytes;
+    if (is_in(down, event.action)) now -= event.size_bytes;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+bool IsSame(const trace::Event& a, const trace::Event& b) {
+  return a.action == b.action && a.address == b.address && a.size_bytes == b.size_bytes && a.stream == b.stream &&
+         a.stack == b.stack && a.file_byte == b.file_byte;
+}
+
+std::vector<trace::Fact> FactsFrom(const trace::Snapshot& whole, std::uint64_t from) {
+  std::vector<trace::Fact> out;
+  for (trace::Fact fact : whole.recording->facts) {
+    if (fact.event < from) continue;
+    fact.event -= from;
+    out.push_back(fact);
+  }
+  return out;
+}
+
+void ExpectTheEnd(const trace::Snapshot& whole, const trace::Snapshot& part, std::uint64_t most) {
+  const trace::EventList& all = whole.device_traces[0];
+  const trace::EventList& held = part.device_traces[0];
+  ASSERT_GE(held.size(), most);
+  ASSERT_LE(held.size(), most + most / 8 + 64);
+  const std::size_t from = all.size() - held.size();
+  for (std::size_t i = 0; i < held.size(); ++i) ASSERT_TRUE(IsSame(held[i], all[from + i])) << i;
+  EXPECT_EQ(part.segments, whole.segments);  // with their stacks
+  EXPECT_EQ(part.recording->events_before, from);
+  EXPECT_EQ(part.recording->facts, FactsFrom(whole, from));
+  ASSERT_EQ(part.windows.size(), 1u);
+  EXPECT_EQ(part.windows[0].events_before, from);
+  EXPECT_EQ(part.windows[0].allocated_peak_bytes, SlowPeak(all, {Action::kAlloc}, {Action::kFreeRequested}));
+  EXPECT_EQ(part.windows[0].reserved_peak_bytes,
+            SlowPeak(all, {Action::kSegmentAlloc, Action::kSegmentMap}, {Action::kSegmentFree, Action::kSegmentUnmap}));
+  EXPECT_EQ(part.windows[0].failures, FailedRequests(whole, 0));
+  EXPECT_EQ(part.notes.size(), whole.notes.size() + 1);
+}
+
+TEST(HeldWindowTest, OfARecordingIsItsEnd) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const std::string bytes = trace::Encode(RecordedAtRandom(seed, seed % 5 == 0 ? 30'000 : 400));
+    const trace::Snapshot whole = Read(bytes);
+    const std::uint64_t most = 1 + seed * 37 % (whole.device_traces[0].size() / 2);
+    const trace::Snapshot part = Read(bytes, {.max_events = most});
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", ", most, " of ", whole.device_traces[0].size(), " events"));
+    ExpectTheEnd(whole, part, most);
+    const timeline::BlockSizeRule rule = SizeRuleOf(*RecordedOptions(whole, policy::Compat::kTorch210));
+    const absl::StatusOr<Timeline> all = timeline::MakeObservedTimeline(whole, 0, rule);
+    const absl::StatusOr<Timeline> held = timeline::MakeObservedTimeline(part, 0, rule);
+    ASSERT_TRUE(all.ok()) << all.status();
+    ASSERT_TRUE(held.ok()) << held.status();
+    EXPECT_EQ(Difference(*all, *held, all->event_count() - held->event_count(), 20), "");
+    EXPECT_TRUE(ReplayAsRecorded(part, 0).ok());
+  }
+}
+
+TEST(HeldWindowTest, OfARecordingThatWasCutOffHasTheStateOfTheWhole) {
+  int cut_in_the_trace = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const std::string bytes = trace::Encode(RecordedAtRandom(seed, 30'000));
+    const std::string cut = bytes.substr(0, bytes.size() / 16 * (seed + 3));
+    const trace::Snapshot whole = Read(cut);
+    const std::uint64_t most = 1 + seed * 311;
+    if (whole.device_traces.empty() || whole.device_traces[0].size() <= most) continue;
+    ++cut_in_the_trace;
+    const trace::Snapshot part = Read(cut, {.max_events = most});
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", ", most, " of ", whole.device_traces[0].size(), " events"));
+    EXPECT_FALSE(part.recording->is_complete);
+    ExpectTheEnd(whole, part, most);
+  }
+  EXPECT_GT(cut_in_the_trace, 8);
+}
+
+TEST(HeldWindowTest, WhatMayBeHeldIsTheWhole) {
+  const std::string bytes = trace::Encode(RecordedAtRandom(3, 400));
+  const trace::Snapshot whole = Read(bytes);
+  const trace::Snapshot part = Read(bytes, {.max_events = whole.device_traces[0].size()});
+  EXPECT_TRUE(part.windows.empty());
+  EXPECT_EQ(part.notes, whole.notes);
+  EXPECT_EQ(trace::Encode(part), trace::Encode(whole));
+}
+
+// The limit that was in force where what is held begins.
+TEST(HeldWindowTest, TheLastLimitBeforeIsTheRecordings) {
+  trace::Snapshot snapshot = RecordedAtRandom(2, 400);
+  const std::uint64_t count = snapshot.device_traces[0].size();
+  for (const std::uint64_t at : {count / 8, count / 4, count - 3}) {
+    snapshot.recording->facts.push_back({trace::fact::LimitSet{at * kMiB}, at});
+  }
+  std::stable_sort(snapshot.recording->facts.begin(), snapshot.recording->facts.end(),
+                   [](const auto& a, const auto& b) { return a.event < b.event; });
+  const trace::Snapshot part = Read(trace::Encode(snapshot), {.max_events = count / 2});
+  EXPECT_EQ(part.recording->limit_bytes, count / 4 * kMiB);
+}
+
+std::uint64_t told_bytes = 0;
+
+TEST(HeldWindowTest, TheReaderIsToldOfEveryByte) {
+  const std::string bytes = trace::Encode(RecordedAtRandom(1, 400));
+  Read(bytes, {.is_read = [](absl::string_view part) { told_bytes += part.size(); }});
+  EXPECT_EQ(told_bytes, bytes.size());
+}
+
+}  // namespace
+}  // namespace ashlar::replay
