@@ -50,11 +50,25 @@ void DroppedEvents::TellSizes(Device& of, std::vector<Event>& held) {
 
 void DroppedEvents::DropFacts(std::uint64_t count, std::vector<Fact>& facts) {
   const auto first = std::find_if(facts.begin(), facts.end(), [&](const Fact& fact) { return fact.event >= count; });
-  for (auto fact = facts.begin(); fact != first; ++fact) {
-    if (const auto* const limit = std::get_if<fact::LimitSet>(&fact->what)) limit_ = *limit;
-  }
+  for (auto fact = facts.begin(); fact != first; ++fact) Stand(fact->what);
   facts.erase(facts.begin(), first);
   for (Fact& fact : facts) fact.event -= count;
+}
+
+void DroppedEvents::Stand(const AnyFact& dropped) {
+  if (const auto* const limit = std::get_if<fact::LimitSet>(&dropped)) limit_ = *limit;
+  if (const auto* const users = std::get_if<fact::PoolUsers>(&dropped)) {
+    if (users->count == 0) {
+      pools_.erase(users->pool);
+    } else {
+      pools_[users->pool].users = *users;
+    }
+  }
+  if (const auto* const traits = std::get_if<fact::PoolTraits>(&dropped)) pools_[traits->pool].traits = *traits;
+  if (const auto* const begun = std::get_if<fact::PoolBegun>(&dropped)) begun_.push_back(*begun);
+  if (const auto* const ended = std::get_if<fact::PoolEnded>(&dropped)) {
+    std::erase_if(begun_, [&](const fact::PoolBegun& of) { return of.pool == ended->pool; });
+  }
 }
 
 std::uint64_t DroppedEvents::count() const {
@@ -93,6 +107,13 @@ void DroppedEvents::Describe(RecordingInfo& recording) const {
   recording.events_before += devices_[device].tail.dropped();
   recording.start.reset();
   if (limit_.has_value()) recording.limit_bytes = limit_->bytes;
+  std::vector<Fact> standing;  // in the recorder's order
+  for (const fact::PoolBegun& begun : begun_) standing.push_back({begun, 0});
+  for (const auto& [pool, of] : pools_) {
+    if (of.users.has_value()) standing.push_back({*of.users, 0});
+    if (of.traits.has_value()) standing.push_back({*of.traits, 0});
+  }
+  recording.facts.insert(recording.facts.begin(), standing.begin(), standing.end());
 }
 
 void DroppedEvents::Describe(Snapshot& snapshot) const {

@@ -1,6 +1,6 @@
 // The events of a recording that are dropped as it is read, as only the last may be held (trace_tail.h), and what those
-// that are held need of them: what blocks span that are freed later, and the stacks of those that stay; the limit that
-// was set last; where it is asked for, the state that they lead to. Private to the codec.
+// that are held need of them: what blocks span that are freed later, and the stacks of those that stay; the limit and
+// the pools that stand then; where it is asked for, the state that they lead to. Private to the codec.
 //
 //   DroppedEvents dropped(/*max_events=*/1000, /*keeps_state=*/false);
 //   dropped.Drop(device, /*is_end=*/false, &start, events, facts);   // after each chunk
@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -45,7 +46,7 @@ class DroppedEvents {
                           std::vector<SnapshotSegment>& out);
   // Stacks of blocks that no event made which is held.
   void FillBlockStacks(std::vector<SnapshotSegment>& segments) const;
-  // That the recording begins later.
+  // That the recording begins later, and which facts stand then.
   void Describe(RecordingInfo& recording) const;
   // Windows and notes.
   void Describe(Snapshot& snapshot) const;
@@ -63,11 +64,19 @@ class DroppedEvents {
   void Note(Device& of, absl::Span<const Event> dropped);
   static void TellSizes(Device& of, std::vector<Event>& held);
   void DropFacts(std::uint64_t count, std::vector<Fact>& facts);
+  void Stand(const AnyFact& dropped);
 
   std::uint64_t max_events_;
   bool keeps_state_;
   std::vector<Device> devices_;  // index = device
+  // Facts that stand until another is told of the same.
   std::optional<fact::LimitSet> limit_;
+  struct Pool {
+    std::optional<fact::PoolUsers> users = {};
+    std::optional<fact::PoolTraits> traits = {};
+  };
+  std::map<PoolId, Pool> pools_;
+  std::vector<fact::PoolBegun> begun_;  // and not ended, in order
   std::optional<StateSteps> state_;
   absl::Status status_;
 };

@@ -24,6 +24,7 @@
 int main(int argc, char** argv) {
   using namespace ashlar::cli;  // NOLINT(google-build-using-namespace): each command is named once below
   EndWhereMemoryEnds();
+  EndWhereInputEnds();
   FollowTerminal();
   const LaunchLine launch = SplitAtProgram(argc, argv);
   CommandLine line("ashlar", "Explains GPU memory: replays allocation traces through a caching allocator's own code.",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -82,6 +83,24 @@ std::string LimitText() {
   return absl::StrCat("the limit is ", FormatBytes(limit.rlim_cur), " (ulimit -v): raise it");
 }
 
+char short_line[kMostLineBytes] = "ashlar: an input was cut short while it was read\n";
+std::size_t short_line_bytes = std::strlen(short_line);
+
+void SetShortLine(const std::string& line) {
+  short_line_bytes = std::min(line.size(), kMostLineBytes);
+  std::memcpy(short_line, line.data(), short_line_bytes);
+}
+
+void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  if (info->si_code != BUS_ADRERR) {
+    std::signal(signal, SIG_DFL);  // and again
+    return;
+  }
+  if (isatty(STDERR_FILENO) == 1) (void)!write(STDERR_FILENO, kClearLine, sizeof(kClearLine) - 1);
+  (void)!write(STDERR_FILENO, short_line, short_line_bytes);
+  _exit(kUnreadable);
+}
+
 [[noreturn]] void OnNoMemory() {
   static std::atomic<bool> is_told{false};
   while (is_told.exchange(true)) pause();  // another thread tells it, and ends the process
@@ -97,7 +116,16 @@ void EndWhereMemoryEnds() {
   std::set_new_handler(&OnNoMemory);
 }
 
+void EndWhereInputEnds() {
+  struct sigaction action {};
+  action.sa_sigaction = &OnBusError;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+}
+
 void ExpectMemoryFor(const std::string& input, std::uint64_t stored_bytes) {
+  SetShortLine(absl::StrCat("ashlar: ", NameOf(input),
+                            ": was cut short while it was read: run it again when nothing writes to it\n"));
   SetLastLine(absl::StrCat("ashlar: ", NameOf(input), ": out of memory while the file of ", FormatBytes(stored_bytes),
                            " was read, ", LimitText(), "\n"));
 }

@@ -2,6 +2,7 @@
 // takes, and the exit code of an input that cannot be used. It works on any thread, also where no exception could pass.
 //
 //   EndWhereMemoryEnds();                            // once, at the start of the program
+//   EndWhereInputEnds();                             // the same for a mapped input that gets shorter as it is read
 //   ExpectMemoryFor("snapshot.pickle", 506 * kMiB);  // before an input is read: as long as it lies there
 //   ExpectMemoryFor("snapshot.pickle", bytes);       // unpacked
 //
@@ -20,6 +21,8 @@
 namespace ashlar::cli {
 
 void EndWhereMemoryEnds();
+// Other bus errors end the program as they did.
+void EndWhereInputEnds();
 
 void ExpectMemoryFor(const std::string& input, std::uint64_t stored_bytes);
 void ExpectMemoryFor(const std::string& input, absl::string_view bytes);

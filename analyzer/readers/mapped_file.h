@@ -3,7 +3,7 @@
 //   absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Map(descriptor, size_bytes);
 //   Read((*file)->bytes());
 //
-// The file must not get shorter meanwhile: the system ends the program then (SIGBUS).
+// The file must not get shorter meanwhile: the system sends SIGBUS then, which ends a program that does not expect it.
 #ifndef ASHLAR_ANALYZER_READERS_MAPPED_FILE_H_
 #define ASHLAR_ANALYZER_READERS_MAPPED_FILE_H_
 
