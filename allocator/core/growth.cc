@@ -9,9 +9,16 @@ namespace ashlar::core {
 
 Growth DeviceGrowth::Grow(const policy::Plan& plan) {
   const std::uint64_t reserved_bytes = ledger_.heap().reserved_bytes();
-  if (limits_.AreExceeded(reserved_bytes, plan.segment_bytes)) return Refused(plan.segment_bytes);
-  if (limits_.Reject(reserved_bytes, plan.segment_bytes)) return {.refusal = Refusal::kRejected};
+  const std::uint64_t bytes = GrowthBytes(plan);
+  if (limits_.AreExceeded(reserved_bytes, bytes)) return Refused(bytes);
+  if (limits_.Reject(reserved_bytes, bytes)) return {.refusal = Refusal::kRejected};
   return ledger_.options().expandable_segments ? GrowExpandable(plan) : NewSegment(plan);
+}
+
+// What the limits are held against: PyTorch counts the segment that it would take without expandable segments.
+std::uint64_t DeviceGrowth::GrowthBytes(const policy::Plan& plan) const {
+  if (ledger_.options().policy == policy::Policy::kTorch) return plan.segment_bytes;
+  return ledger_.heap().FindLeastGrowth(plan).map_bytes;
 }
 
 Growth DeviceGrowth::Refused(std::uint64_t bytes) {
@@ -46,13 +53,26 @@ Growth DeviceGrowth::GrowExpandable(const policy::Plan& plan) {
   return grown;
 }
 
-// The block that holds the pages mapped, merged with its free neighbours.
+// The block that holds the pages mapped, merged with its free neighbours. Other programs take memory too: what is
+// refused in large pages is asked for in small ones.
 Growth DeviceGrowth::Map(policy::Block* unmapped, std::uint64_t wanted_bytes) {
-  const std::uint64_t page_bytes = unmapped->segment->page_bytes;
-  const std::uint64_t size_bytes = RoundUp(wanted_bytes, page_bytes);
-  const absl::Status status = device_.Map(unmapped->address, size_bytes, page_bytes);
-  if (!status.ok()) return Failed(status, size_bytes);
-  return {.block = ledger_.MarkMapped(unmapped, size_bytes)};
+  const std::uint64_t reserved_bytes = ledger_.heap().reserved_bytes();
+  const policy::GrowthNeed need{.wanted_bytes = wanted_bytes,
+                                .room_bytes = unmapped->size_bytes,
+                                .reserved_bytes = reserved_bytes,
+                                .spare_bytes = limits_.SpareBytes(reserved_bytes),
+                                .page_bytes = unmapped->segment->page_bytes,
+                                .is_small = unmapped->is_small};
+  const policy::GrowthSize least = policy::LeastGrowth(need);
+  const policy::GrowthSize size = policy::GrowthOf(need, ledger_.options());
+  Growth mapped = Map(unmapped, size);
+  return mapped.refusal == Refusal::kOutOfMemory && size.page_bytes > least.page_bytes ? Map(unmapped, least) : mapped;
+}
+
+Growth DeviceGrowth::Map(policy::Block* unmapped, const policy::GrowthSize& size) {
+  const absl::Status status = device_.Map(unmapped->address, size.size_bytes, size.page_bytes);
+  if (!status.ok()) return Failed(status, size.size_bytes);
+  return {.block = ledger_.MarkMapped(unmapped, size.size_bytes, size.page_bytes)};
 }
 
 // 9/8 of the device's memory, so that pages unmapped early can be mapped again at the end; whole pages.
@@ -71,7 +91,8 @@ std::uint64_t DeviceGrowth::ReservationBytes(std::uint64_t page_bytes) const {
 Growth DeviceGrowth::NewReservation(const policy::Plan& plan) {
   const std::uint64_t page_bytes = policy::PageBytes(plan.pool->is_small, ledger_.options());
   const std::uint64_t size_bytes = ReservationBytes(page_bytes);
-  const bool keeps_short_ones = ledger_.options().compat == policy::Compat::kTorch26;
+  const bool keeps_short_ones =
+      ledger_.options().compat == policy::Compat::kTorch26 && ledger_.options().policy == policy::Policy::kTorch;
   const absl::StatusOr<std::uint64_t> address = device_.Reserve(size_bytes);
   if (!address.ok()) return Failed(address.status(), size_bytes);
   if (size_bytes < plan.rounded_bytes && !keeps_short_ones) {

@@ -17,6 +17,7 @@
 #include "allocator/core/limits.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
+#include "allocator/policy/page_rule.h"
 
 namespace ashlar::core {
 
@@ -43,6 +44,8 @@ class DeviceGrowth {
   Growth GrowExpandable(const policy::Plan& plan);
   Growth NewReservation(const policy::Plan& plan);
   Growth Map(policy::Block* unmapped, std::uint64_t wanted_bytes);
+  Growth Map(policy::Block* unmapped, const policy::GrowthSize& size);
+  std::uint64_t GrowthBytes(const policy::Plan& plan) const;
   std::uint64_t ReservationBytes(std::uint64_t page_bytes) const;
   Growth Refused(std::uint64_t bytes);                             // by the device or the limit
   Growth Failed(const absl::Status& status, std::uint64_t bytes);  // as the device's status says

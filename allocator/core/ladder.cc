@@ -46,7 +46,8 @@ Growth Ladder::Climb(const policy::Plan& plan) {
   policy::Block* block = SearchOverflow(plan);
   if (block == nullptr) block = Borrow(plan);
   if (block != nullptr) return {.block = block};
-  return pools_.IsCapturing() ? grown : GrowAfterReleasing(plan);
+  if (pools_.IsCapturing()) return grown;
+  return ledger_.options().policy == policy::Policy::kAshlar ? GrowAfterRepair(plan) : GrowAfterReleasing(plan);
 }
 
 Growth Ladder::GrowAfterReleasing(const policy::Plan& plan) {

@@ -59,6 +59,8 @@ class Ladder {
   Growth Climb(const policy::Plan& plan);
   Growth GrowAfterReleasing(const policy::Plan& plan);
   Growth GrowAfterFewWaits(const policy::Plan& plan);
+  Growth GrowByRepair(const policy::Plan& plan);
+  Growth GrowAfterRepair(const policy::Plan& plan);
   policy::Block* SearchAgain(const policy::Plan& plan);
   policy::Block* SearchOverflow(const policy::Plan& plan);
   policy::Block* Borrow(const policy::Plan& plan);

@@ -67,12 +67,13 @@ void Ledger::RemoveReservation(policy::Block* unmapped) {
   Forget(lane, range);
 }
 
-policy::Block* Ledger::MarkMapped(policy::Block* unmapped, std::uint64_t size_bytes) {
+policy::Block* Ledger::MarkMapped(policy::Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes) {
   const policy::Lane& lane = *unmapped->segment->lane;
   const policy::AddressRange range{unmapped->address, size_bytes};
-  policy::Block* block = heap_.MarkMapped(unmapped, size_bytes);
+  policy::Block* block = heap_.MarkMapped(unmapped, size_bytes, page_bytes);
   BookReserved(*lane.pool, Signed(size_bytes));
   ++stats_.num_device_alloc;
+  if (options().policy == policy::Policy::kAshlar) Note(trace::fact::PagesMapped{lane.pool->is_small});
   Emit(Action::kSegmentMap, range, lane);
   return block;
 }

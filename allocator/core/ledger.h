@@ -48,7 +48,7 @@ class Ledger {
   policy::Block* AddReservation(const policy::Plan& plan, std::uint64_t address, std::uint64_t size_bytes,
                                 std::uint64_t page_bytes);
   void RemoveReservation(policy::Block* unmapped);
-  policy::Block* MarkMapped(policy::Block* unmapped, std::uint64_t size_bytes);
+  policy::Block* MarkMapped(policy::Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes);
   policy::Block* MarkUnmapped(policy::Block* block, const policy::AddressRange& range);
 
   // --- blocks ---

@@ -46,6 +46,11 @@ absl::Status Limits::SetFraction(double fraction) {
 
 std::optional<std::uint64_t> Limits::bytes() const { return Lower(fraction_bytes_, limit_bytes_); }
 
+std::uint64_t Limits::SpareBytes(std::uint64_t reserved_bytes) const {
+  const std::uint64_t most_bytes = std::min(total_bytes_, bytes().value_or(total_bytes_));
+  return most_bytes - std::min(most_bytes, reserved_bytes);
+}
+
 bool Limits::AreExceeded(std::uint64_t reserved_bytes, std::uint64_t segment_bytes) const {
   const std::optional<std::uint64_t> most = bytes();
   return most.has_value() && reserved_bytes + segment_bytes > *most;

@@ -34,6 +34,8 @@ class Limits {
   // The lower of the two, if there is one.
   std::optional<std::uint64_t> bytes() const;
 
+  // What may be reserved besides, as far as this allocator knows: other programs take from the device too.
+  std::uint64_t SpareBytes(std::uint64_t reserved_bytes) const;
   // Whether a new segment would take what is reserved above bytes().
   bool AreExceeded(std::uint64_t reserved_bytes, std::uint64_t segment_bytes) const;
   // throw_on_cudamalloc_oom: whether the segment is refused before the driver is asked.

@@ -1,6 +1,8 @@
 #include "allocator/core/release.h"
 
+#include <algorithm>
 #include <iterator>
+#include <set>
 #include <vector>
 
 namespace ashlar::core {
@@ -27,6 +29,27 @@ bool DeviceRelease::Oversize(const policy::Plan& plan) {
   const policy::Heap::OversizeVictims victims = ledger_.heap().FindOversizeVictims(plan);
   for (policy::Block* block : victims.blocks) errors_.Note(Segment(block));
   return victims.enough;
+}
+
+bool DeviceRelease::PagesFor(const policy::Plan& plan, std::uint64_t spare_bytes) {
+  const policy::Heap::GrowthPlace place = ledger_.heap().FindLeastGrowth(plan);
+  const std::uint64_t wanted = place.map_bytes - std::min(place.map_bytes, spare_bytes);
+  const std::vector<policy::Heap::FreePages> found = ledger_.heap().PagesToMove(plan, place, wanted);
+  std::uint64_t bytes = 0;
+  std::set<std::uint64_t> streams;
+  for (const policy::Heap::FreePages& free : found) {
+    for (const policy::PageRun& run : free.runs) bytes += run.range.size_bytes;
+    streams.insert(Handle(free.block->segment->lane->stream));
+  }
+  if (bytes < wanted || wanted == 0) return false;
+  for (const std::uint64_t stream : streams) {
+    if (absl::Status status = device_.SynchronizeStream(Stream{stream}); !status.ok()) {
+      errors_.Note(status);
+      return false;
+    }
+  }
+  for (const policy::Heap::FreePages& free : found) errors_.Note(Unmap(free.block, free.runs));
+  return true;
 }
 
 absl::Status DeviceRelease::Everything(const policy::PoolPair* in_use) {
@@ -74,13 +97,20 @@ absl::Status DeviceRelease::Segment(policy::Block* whole) {
 }
 
 absl::Status DeviceRelease::Pages(policy::Block* block) {
-  const policy::AddressRange range = policy::Heap::WholePages(block);
-  if (range.size_bytes == 0) return absl::OkStatus();
-  const policy::Segment& segment = *block->segment;
-  if (absl::Status status = device_.SynchronizeStream(segment.lane->stream); !status.ok()) return status;
-  absl::Status status = device_.Unmap(range.address, range.size_bytes, segment.page_bytes);
-  policy::Block* unmapped = ledger_.MarkUnmapped(block, range);
-  if (!unmapped->IsSplit()) status.Update(Reservation(unmapped));
+  const std::vector<policy::PageRun> runs = policy::Heap::WholePages(block);
+  if (runs.empty()) return absl::OkStatus();
+  if (absl::Status status = device_.SynchronizeStream(block->segment->lane->stream); !status.ok()) return status;
+  return Unmap(block, runs);
+}
+
+// The work of the block's stream is done. Runs by address: after each, `block` is what lies above it.
+absl::Status DeviceRelease::Unmap(policy::Block* block, const std::vector<policy::PageRun>& runs) {
+  absl::Status status;
+  for (const policy::PageRun& run : runs) {
+    status.Update(device_.Unmap(run.range.address, run.range.size_bytes, run.page_bytes));
+    policy::Block* unmapped = ledger_.MarkUnmapped(block, run.range);
+    if (!unmapped->IsSplit()) status.Update(Reservation(unmapped));
+  }
   return status;
 }
 

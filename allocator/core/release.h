@@ -11,6 +11,7 @@
 #define ASHLAR_ALLOCATOR_CORE_RELEASE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "allocator/core/device_errors.h"
@@ -30,6 +31,9 @@ class DeviceRelease {
   void Garbage(std::uint64_t target_bytes);
   // The oversize segments that make room for the plan. False: they do not suffice.
   bool Oversize(const policy::Plan& plan);
+  // Whole free pages, as many as growth for the plan needs beside `spare_bytes` of the device. False: there are not as
+  // many, and none is returned.
+  bool PagesFor(const policy::Plan& plan, std::uint64_t spare_bytes);
   // All that is whole-free, in pools without users and the default one. `in_use`: the pool a request is under way in,
   // which stays even when nothing is left of it. The first error; what can be released is released all the same.
   absl::Status Everything(const policy::PoolPair* in_use);
@@ -43,6 +47,7 @@ class DeviceRelease {
   absl::Status FreeBlocksOf(const policy::Pool& pool);
   absl::Status Segment(policy::Block* whole);
   absl::Status Pages(policy::Block* block);
+  absl::Status Unmap(policy::Block* block, const std::vector<policy::PageRun>& runs);
   absl::Status Reservation(policy::Block* unmapped);
 
   Ledger& ledger_;

@@ -232,6 +232,17 @@ absl::Status ReadOrder(const Setting& setting, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status ReadPolicy(const Setting& setting, Options& options) {
+  if (setting.value == "ashlar") {
+    options.policy = Policy::kAshlar;
+  } else if (setting.value == "torch") {
+    options.policy = Policy::kTorch;
+  } else {
+    return Bad(setting, "use ashlar or torch");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadBackend(const Setting& setting, Options& options) {
   if (setting.value == "native") return absl::OkStatus();
   if (setting.value == "cudaMallocAsync" && options.compat != Compat::kTorch113) {
@@ -281,6 +292,7 @@ constexpr Key kKeys[] = {
     {"use_cuda_host_register", KnownTo::kSince26, ReadNothing},
     {"compat", KnownTo::kUs, ReadEarlier},
     {"free_order", KnownTo::kUs, ReadOrder},
+    {"policy", KnownTo::kUs, ReadPolicy},
     {"search_after_sync", KnownTo::kUs, ReadFlag<&Options::search_after_sync>},
     {"sync_just_enough", KnownTo::kUs, ReadFlag<&Options::sync_just_enough>},
     {"borrow_across_streams", KnownTo::kUs, ReadFlag<&Options::borrow_across_streams>},
@@ -325,6 +337,15 @@ absl::Status Apply(const Setting& setting, Keys keys, Options& options) {
                                                  Suggestion(setting.key, options.compat, keys)));
 }
 
+// What keeps large blocks whole in PyTorch has no place here: free pages move to where a large request needs them.
+void UsePages(Options& options) {
+  options.expandable_segments = true;
+  if (options.max_split_size_bytes == kUnlimited) return;
+  options.max_split_size_bytes = kUnlimited;
+  options.notes.push_back(
+      "max_split_size_mb: policy:ashlar splits blocks of any size and moves whole free pages instead");
+}
+
 absl::StatusOr<Compat> ReadCompat(const std::vector<Setting>& settings, Compat otherwise) {
   for (const Setting& setting : settings) {
     if (setting.key != "compat") continue;
@@ -356,6 +377,7 @@ absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys ke
   for (const Setting& setting : *settings) {
     if (absl::Status status = Apply(setting, keys, options); !status.ok()) return status;
   }
+  if (options.policy == Policy::kAshlar) UsePages(options);
   return options;
 }
 

@@ -113,6 +113,14 @@ struct Plan {
 struct AddressRange {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
+
+  std::uint64_t End() const { return address + size_bytes; }
+};
+
+// Mapped pages of one size that follow each other.
+struct PageRun {
+  AddressRange range;
+  std::uint64_t page_bytes = 0;
 };
 
 class Heap {
@@ -203,13 +211,28 @@ class Heap {
   // --- expandable segments ---
   // Where growth for `plan` starts: an unmapped block or a free one before it; nullptr: a new reservation is needed.
   Block* FindGrowth(const Plan& plan) const;
+  // Policy::kAshlar: the same, where the fewest bytes are to be mapped; of equals the lowest.
+  struct GrowthPlace {
+    Block* start = nullptr;
+    std::uint64_t map_bytes = 0;  // whole pages; of a new reservation where there is no start
+  };
+  GrowthPlace FindLeastGrowth(const Plan& plan) const;
+  // Policy::kAshlar: whole free pages of `bytes` or a little more, which may be unmapped and mapped where `place` needs
+  // them: of the plan's lane first, then of its stream, then of other streams. All there are where that is less.
+  struct FreePages {
+    Block* block = nullptr;
+    std::vector<PageRun> runs;  // by address
+  };
+  std::vector<FreePages> PagesToMove(const Plan& plan, const GrowthPlace& place, std::uint64_t bytes) const;
   // A new reservation as one unmapped block.
   Block* AddReservation(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
-  // The device mapped the first `size_bytes` (whole pages) of this unmapped block: it becomes free memory and merges.
-  Block* MarkMapped(Block* unmapped, std::uint64_t size_bytes);
-  // The whole pages inside a free expandable block; size 0 when there is none.
-  static AddressRange WholePages(const Block* block);
-  // The device unmapped `range` of this free block. Returns the (merged) unmapped block.
+  // The device mapped the first `size_bytes` of this unmapped block in pages of `page_bytes`: it becomes free memory
+  // and merges.
+  Block* MarkMapped(Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes);
+  // The whole pages inside a free expandable block, by address.
+  static std::vector<PageRun> WholePages(const Block* block);
+  // The device unmapped `range` (whole pages) of this free block. Returns the (merged) unmapped block; where part of
+  // the block lies above the range, `block` is that part.
   Block* MarkUnmapped(Block* block, const AddressRange& range);
   // Forgets a reservation that is wholly unmapped.
   void RemoveReservation(Block* unmapped);

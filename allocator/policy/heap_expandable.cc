@@ -1,6 +1,8 @@
 // Expandable segments: one reservation of address space whose blocks are live, free (mapped) or unmapped.
 //
 //   | live | free ...... | unmapped ............................ |   growth maps whole pages behind the free block
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "allocator/base/check.h"
@@ -13,10 +15,6 @@ namespace {
 std::uint64_t Room(const Block& block) {
   const bool grows = block.next != nullptr && block.next->state == BlockState::kUnmapped;
   return block.size_bytes + (grows ? block.next->size_bytes : 0);
-}
-
-bool IsUsable(const Block* block) {
-  return block != nullptr && (block->state == BlockState::kFree || block->state == BlockState::kUnmapped);
 }
 
 bool HasRoom(const Block* block, std::uint64_t wanted_bytes) {
@@ -34,6 +32,7 @@ Block* Heap::SkipByExpandableRules(const Lane& lane, Block* candidate) const {
     while (candidate != nullptr && candidate->is_expandable) candidate = lane.free.Next(candidate);
     return candidate;
   }
+  if (options_.policy == Policy::kAshlar) return candidate;
   while (candidate->is_expandable) {
     Block* next = lane.free.Next(candidate);
     if (next == nullptr || Room(*next) >= Room(*candidate)) break;
@@ -43,6 +42,7 @@ Block* Heap::SkipByExpandableRules(const Lane& lane, Block* candidate) const {
 }
 
 Block* Heap::FindGrowth(const Plan& plan) const {
+  if (options_.policy == Policy::kAshlar) return FindLeastGrowth(plan).start;
   const Lane* lane = FindLane(*plan.pool, plan.stream);
   if (lane == nullptr) return nullptr;
   for (const auto& [address, unmapped] : lane->unmapped) {
@@ -64,10 +64,14 @@ Block* Heap::AddReservation(const Plan& plan, std::uint64_t address, std::uint64
   return segment->first;
 }
 
-Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes) {
+Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes) {
   ASHLAR_CHECK(unmapped->state == BlockState::kUnmapped);
   ASHLAR_CHECK_LE(size_bytes, unmapped->size_bytes);
-  Lane& lane = *unmapped->segment->lane;
+  Segment& segment = *unmapped->segment;
+  Lane& lane = *segment.lane;
+  for (std::uint64_t at = 0; page_bytes != segment.page_bytes && at < size_bytes; at += page_bytes) {
+    segment.large_pages.emplace(unmapped->address + at, page_bytes);
+  }
   lane.unmapped.erase(unmapped->address);
   Block* mapped = unmapped;
   if (size_bytes < unmapped->size_bytes) {
@@ -84,15 +88,49 @@ Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes) {
   return mapped;
 }
 
-AddressRange Heap::WholePages(const Block* block) {
+std::vector<PageRun> Heap::WholePages(const Block* block) {
   const Segment& segment = *block->segment;
-  const std::uint64_t begin = RoundUp(block->address - segment.address, segment.page_bytes);
-  const std::uint64_t end = RoundDown(block->End() - segment.address, segment.page_bytes);
-  return {segment.address + begin, end > begin ? end - begin : 0};
+  std::vector<PageRun> out;
+  const auto add = [&](std::uint64_t begin, std::uint64_t end, std::uint64_t page_bytes) {
+    if (begin >= end) return;
+    if (!out.empty() && out.back().page_bytes == page_bytes && out.back().range.End() == begin) {
+      out.back().range.size_bytes += end - begin;
+    } else {
+      out.push_back({{begin, end - begin}, page_bytes});
+    }
+  };
+  // Pages of the segment's own size lie at multiples of it, between the larger ones.
+  const auto add_common = [&](std::uint64_t begin, std::uint64_t end) {
+    const std::uint64_t first = RoundUp(begin - segment.address, segment.page_bytes);
+    const std::uint64_t last = RoundDown(end - segment.address, segment.page_bytes);
+    add(segment.address + first, segment.address + std::max(first, last), segment.page_bytes);
+  };
+  std::uint64_t at = block->address;
+  auto large = segment.large_pages.upper_bound(at);
+  if (large != segment.large_pages.begin()) {
+    const auto& [begin, size_bytes] = *std::prev(large);
+    if (begin == at) {
+      --large;
+    } else {
+      at = std::max(at, begin + size_bytes);  // the block begins inside it
+    }
+  }
+  for (; large != segment.large_pages.end() && large->first < block->End(); ++large) {
+    const auto& [begin, size_bytes] = *large;
+    add_common(at, begin);
+    if (begin + size_bytes > block->End()) return out;
+    add(begin, begin + size_bytes, size_bytes);
+    at = begin + size_bytes;
+  }
+  if (at < block->End()) add_common(at, block->End());
+  return out;
 }
 
 Block* Heap::MarkUnmapped(Block* block, const AddressRange& range) {
-  Lane& lane = *block->segment->lane;
+  Segment& segment = *block->segment;
+  Lane& lane = *segment.lane;
+  const auto gone = segment.large_pages.lower_bound(range.address);
+  segment.large_pages.erase(gone, segment.large_pages.lower_bound(range.End()));
   TakeFree(block);
   const std::uint64_t head_bytes = range.address - block->address;
   const std::uint64_t tail_bytes = block->End() - (range.address + range.size_bytes);

@@ -17,6 +17,11 @@ inline bool MayServeBy(const Options& options, std::uint64_t rounded_bytes, std:
   return block_bytes - rounded_bytes < options.max_non_split_rounding_bytes;
 }
 
+// Whether growth may use the block.
+inline bool IsUsable(const Block* block) {
+  return block != nullptr && (block->state == BlockState::kFree || block->state == BlockState::kUnmapped);
+}
+
 // Best fit looks at one candidate only: the first in order that is large enough.
 inline Block* Heap::FindIn(const Lane& lane, std::uint64_t rounded_bytes) const {
   Block* candidate = lane.free.FirstAtLeast(rounded_bytes);

@@ -23,6 +23,7 @@ using ashlar::FreeOrder;
 using ashlar::Keys;
 using ashlar::kUnlimited;
 using ashlar::Options;
+using ashlar::Policy;
 
 // Source of the constants: c10/cuda/CUDACachingAllocator.cpp of PyTorch 1.13.1 and 2.6.0.
 inline constexpr std::uint64_t kMinBlockBytes = 512;           // every block is a multiple
@@ -31,6 +32,9 @@ inline constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // segments of th
 inline constexpr std::uint64_t kDefaultLargeSegmentBytes = 20 * kMiB;
 inline constexpr std::uint64_t kMinLargeBytes = 10 * kMiB;   // from here on a segment fits its request
 inline constexpr std::uint64_t kRoundLargeBytes = 2 * kMiB;  // to a multiple of this
+
+// Pages of Policy::kAshlar: the granularity of cuMemCreate on every card that has virtual memory management so far.
+inline constexpr std::uint64_t kAshlarPageBytes = 2 * kMiB;
 
 // The free-set order a version uses by default.
 FreeOrder DefaultFreeOrder(Compat compat);

@@ -26,6 +26,7 @@ constexpr std::uint64_t SegmentBytes(std::uint64_t rounded_bytes, const Options&
 
 // The page in which expandable segments grow.
 constexpr std::uint64_t PageBytes(bool is_small, const Options& options) {
+  if (options.policy == Policy::kAshlar) return kAshlarPageBytes;
   return is_small ? kSmallSegmentBytes : options.large_segment_bytes;
 }
 

@@ -14,6 +14,7 @@ constexpr std::uint64_t kUsesOnOom = 1;
 constexpr std::uint64_t kNoSplit = 2;
 constexpr std::uint64_t kCapture = 1;
 constexpr std::uint64_t kCountsHere = 1;
+constexpr std::uint64_t kSmallPool = 1;
 
 std::uint64_t Number(const fact::CacheEmptied&) { return 0; }
 std::uint64_t Number(const fact::GrowthRefused& refused) { return refused.bytes; }
@@ -30,6 +31,7 @@ std::uint64_t Number(const fact::AddressesReserved& reserved) { return reserved.
 std::uint64_t Number(const fact::AskedFor& asked) { return Handle(asked.stream); }
 std::uint64_t Number(const fact::SearchMissed& missed) { return missed.counts_here ? kCountsHere : 0; }
 std::uint64_t Number(const fact::GaveUp& gave_up) { return gave_up.bytes; }
+std::uint64_t Number(const fact::PagesMapped& mapped) { return mapped.is_small_pool ? kSmallPool : 0; }
 
 void SetNumber(fact::CacheEmptied&, std::uint64_t) {}
 void SetNumber(fact::GrowthRefused& refused, std::uint64_t number) { refused.bytes = number; }
@@ -49,6 +51,7 @@ void SetNumber(fact::AddressesReserved& reserved, std::uint64_t number) { reserv
 void SetNumber(fact::AskedFor& asked, std::uint64_t number) { asked.stream = Stream{number}; }
 void SetNumber(fact::SearchMissed& missed, std::uint64_t number) { missed.counts_here = number == kCountsHere; }
 void SetNumber(fact::GaveUp& gave_up, std::uint64_t number) { gave_up.bytes = number; }
+void SetNumber(fact::PagesMapped& mapped, std::uint64_t number) { mapped.is_small_pool = number == kSmallPool; }
 
 template <typename Kind>
 concept HasPool = requires(Kind kind) { kind.pool; };

@@ -92,12 +92,18 @@ struct GaveUp {
   bool operator==(const GaveUp&) const = default;
 };
 
+// The next event maps pages of this pool of the two. Noted where their size does not tell: Policy::kAshlar.
+struct PagesMapped {
+  bool is_small_pool = false;
+  bool operator==(const PagesMapped&) const = default;
+};
+
 }  // namespace fact
 
 using AnyFact =
     std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected,
                  fact::PoolUsers, fact::PoolTraits, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
-                 fact::AskedFor, fact::SearchMissed, fact::GaveUp>;
+                 fact::AskedFor, fact::SearchMissed, fact::GaveUp, fact::PagesMapped>;
 
 // Whether the fact is one of these kinds.
 template <typename... Kinds>

@@ -44,7 +44,7 @@ bool IsPlain(const policy::Options& options) {
 }
 
 auto Decisions(const policy::Options& o) {
-  return std::tuple(o.compat, o.large_segment_bytes, o.max_split_size_bytes, o.max_non_split_rounding_bytes,
+  return std::tuple(o.compat, o.policy, o.large_segment_bytes, o.max_split_size_bytes, o.max_non_split_rounding_bytes,
                     o.garbage_collection_threshold, o.expandable_segments, o.throw_on_cudamalloc_oom,
                     o.roundup_power2_divisions, o.roundup_bypass_threshold_bytes, o.per_process_memory_fraction,
                     o.expandable_reserve.fraction_of_total, o.expandable_reserve.bytes, o.search_after_sync,

@@ -44,6 +44,7 @@ class DecisionSink final : public trace::EventSink {
   }
   void OnFact(const trace::AnyFact& fact) override {
     if (trace::IsAny<trace::fact::GrowthRefused>(fact)) device_.SawRefusal();
+    if (timeline_.has_value()) timeline_->OnFact(fact);
   }
 
   // Where the requests from now on came from.

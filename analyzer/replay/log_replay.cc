@@ -36,6 +36,7 @@ class LogReplayer {
         events_(timeline::EventsOf(snapshot, program.device)),
         facts_(snapshot.recording->facts),
         reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
+        device_(options.policy == policy::Policy::kAshlar ? hints.device_total_bytes : std::nullopt),
         allocator_(&device_, WithReserve(options, reservations_)),
         sink_(program.start, device_, hints.keeps_timeline) {
     allocator_.SetFailureReports(false);

@@ -39,8 +39,9 @@ absl::Status OutOfMemory() { return absl::ResourceExhaustedError("out of memory,
 
 }  // namespace
 
-RecordedDevice::RecordedDevice()
-    : sim_(Options([this](std::uint64_t) { return std::exchange(next_address_, std::nullopt); })) {}
+RecordedDevice::RecordedDevice(std::optional<std::uint64_t> total_bytes)
+    : sim_(Options([this](std::uint64_t) { return std::exchange(next_address_, std::nullopt); })),
+      total_bytes_(total_bytes) {}
 
 void RecordedDevice::Begin(Script script, std::optional<std::uint64_t> oom_free_bytes) {
   script_ = std::move(script);
@@ -123,6 +124,7 @@ absl::Status RecordedDevice::Map(std::uint64_t address, std::uint64_t size_bytes
 
 device::MemoryInfo RecordedDevice::GetMemoryInfo() {
   device::MemoryInfo info = sim_.GetMemoryInfo();
+  info.total_bytes = total_bytes_.value_or(info.total_bytes);
   if (oom_free_bytes_.has_value()) info.free_bytes = *oom_free_bytes_;
   return info;
 }

@@ -61,7 +61,8 @@ class Script {
 
 class RecordedDevice final : public device::Device {
  public:
-  RecordedDevice();
+  // `total_bytes`: the recording device's memory, where decisions depend on it (Policy::kAshlar).
+  explicit RecordedDevice(std::optional<std::uint64_t> total_bytes = {});
 
   // The segment events and completed frees recorded for the next request. For one that ran out of memory: the bytes
   // that were free then, else nullopt.
@@ -109,6 +110,7 @@ class RecordedDevice final : public device::Device {
   bool IsOutOfMemory();
 
   device::SimDevice sim_;
+  std::optional<std::uint64_t> total_bytes_;
   Script script_;
   std::optional<std::uint64_t> oom_free_bytes_;
   bool is_logged_ = false;

@@ -123,7 +123,8 @@ timeline::BlockSizeRule SizeRuleOf(const policy::Options& options) {
   rule.max_tail_bytes = policy::kSmallMaxBytes;
   rule.max_split_size_bytes = options.max_split_size_bytes;
   rule.expandable_option = options.expandable_segments;
-  rule.large_page_bytes = options.large_segment_bytes;
+  // Pages of policy:ashlar do not tell the pool.
+  rule.large_page_bytes = options.policy == policy::Policy::kAshlar ? 0 : options.large_segment_bytes;
   return rule;
 }
 

@@ -2,6 +2,10 @@
 #ifndef ASHLAR_ANALYZER_REPLAY_TIMELINE_SINK_H_
 #define ASHLAR_ANALYZER_REPLAY_TIMELINE_SINK_H_
 
+#include <optional>
+#include <utility>
+#include <variant>
+
 #include "absl/status/status.h"
 #include "analyzer/replay/op_sink.h"
 #include "analyzer/timeline/timeline_builder.h"
@@ -24,7 +28,12 @@ class TimelineSink final : public OpSink {
     trace::Event located = event;
     located.stack = stack_;
     located.time_us = time_us_;
-    status_ = builder_.Add(located, block_size_bytes);
+    timeline::EventFacts facts{.block_size_bytes = block_size_bytes};
+    if (event.action == trace::Action::kSegmentMap) facts.is_small_pool = std::exchange(maps_small_pool_, std::nullopt);
+    status_ = builder_.Add(located, facts);
+  }
+  void OnFact(const trace::AnyFact& fact) override {
+    if (const auto* mapped = std::get_if<trace::fact::PagesMapped>(&fact)) maps_small_pool_ = mapped->is_small_pool;
   }
 
   absl::StatusOr<timeline::Timeline> Finish() {
@@ -38,6 +47,7 @@ class TimelineSink final : public OpSink {
   std::uint64_t op_ = 0;
   trace::StackId stack_ = trace::kNoStack;
   std::int64_t time_us_ = trace::kNoTime;
+  std::optional<bool> maps_small_pool_;  // the next event
 };
 
 }  // namespace ashlar::replay

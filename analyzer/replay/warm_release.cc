@@ -16,8 +16,9 @@ void AddPool(const policy::Pool& pool, std::vector<SegmentDecision>& out) {
     out.emplace_back(Action::kSegmentFree, block->address, block->size_bytes);
   }
   for (const policy::Block* block : policy::Heap::FreeExpandable(pool)) {
-    const policy::AddressRange pages = policy::Heap::WholePages(block);
-    if (pages.size_bytes > 0) out.emplace_back(Action::kSegmentUnmap, pages.address, pages.size_bytes);
+    for (const policy::PageRun& run : policy::Heap::WholePages(block)) {
+      out.emplace_back(Action::kSegmentUnmap, run.range.address, run.range.size_bytes);
+    }
   }
 }
 

@@ -33,6 +33,12 @@ enum class FreeOrder : std::uint8_t {
   kPerSegmentCounter,  // the block of the oldest segment, then the lowest address (PyTorch latest)
 };
 
+// Who decides where memory comes from when no cached block fits. docs/internals/policy.md.
+enum class Policy : std::uint8_t {
+  kTorch,   // PyTorch's rules
+  kAshlar,  // pages: whole free pages move to where a request needs them, before the device is asked for more
+};
+
 // Which keys a text may use.
 enum class Keys : std::uint8_t {
   kTorch,   // those of the version of PyTorch, and no others
@@ -71,6 +77,7 @@ struct Options {
   ExpandableReserve expandable_reserve;
 
   // Beyond PyTorch; with all of them off, every decision is PyTorch's.
+  Policy policy = Policy::kTorch;                   // kAshlar: expandable_segments is on
   bool search_after_sync = false;                   // the last rung looks into the cache once the events are done
   bool sync_just_enough = false;                    // and waits for as few of them as it can
   bool borrow_across_streams = false;               // idle blocks of another stream, before anything is released

@@ -69,7 +69,8 @@ TEST_F(FleetTest, AnyNumberOfProcessesGivesTheSameAnswer) {
   EXPECT_EQ(answer["heat"]["rows"].size(), 12u);
 }
 
-// One machine needs no remote shell, and Open MPI does not start where it finds none. What MPI keeps at its end is its own.
+// One machine needs no remote shell, and Open MPI does not start where it finds none. What MPI keeps at its end is its
+// own.
 void SetUpMpi() {
   setenv("OMPI_MCA_plm_rsh_agent", "", 1);
   setenv("ASAN_OPTIONS", "detect_leaks=0", 1);

@@ -156,7 +156,7 @@ void RunProgram(std::uint64_t seed, const std::string& conf, Met& met) {
   device::SimDeviceOptions device_options;
   device_options.capacity_bytes = (200 + random.Below(1'000)) * kMiB;
   device::SimDevice device(device_options);
-  CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210));
+  CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
   EventLedger ledger;
   allocator.SetSink(&ledger);
   std::vector<Block*> live;
@@ -195,8 +195,8 @@ void RunProgram(std::uint64_t seed, const std::string& conf, Met& met) {
 }
 
 TEST(AccountingTest, EqualsALedgerOfEventsOnRandomPrograms) {
-  for (const char* conf : {"", "expandable_segments:True", "max_split_size_mb:32", "roundup_power2_divisions:4",
-                           "garbage_collection_threshold:0.5"}) {
+  for (const char* conf : {"", "expandable_segments:True", "policy:ashlar", "max_split_size_mb:32",
+                           "roundup_power2_divisions:4", "garbage_collection_threshold:0.5"}) {
     Met met;
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
       RunProgram(seed, conf, met);

@@ -150,7 +150,7 @@ void FailEachCall(const Program& program, int ordinal, int code, std::set<std::s
 TEST(CudaFaultInjectionTest, EachCallOfAWrittenProgram) {
   for (const int code : {kUnknown, device::kCudaErrorOutOfMemory}) {
     std::set<std::string> failed;
-    for (const char* conf : {"", "expandable_segments:True"}) {
+    for (const char* conf : {"", "expandable_segments:True", "policy:ashlar"}) {
       for (const int ordinal : {0, 1}) {
         SCOPED_TRACE(testing::Message() << conf << ", device " << ordinal << ", code " << code);
         FailEachCall(EveryCall(conf), ordinal, code, failed);

@@ -113,10 +113,10 @@ TEST(FaultInjectionTest, DeviceErrorAtEachCall) {
 }
 
 TEST(FaultInjectionTest, TheNextRequestWorks) {
-  for (const char* conf : {"", "expandable_segments:True"}) {
+  for (const char* conf : {"", "expandable_segments:True", "policy:ashlar"}) {
     for (std::uint64_t call = 0; call < 2; ++call) {
       device::SimDevice device{device::SimDeviceOptions{}};
-      CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210));
+      CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
       device.FailCall(call, absl::InternalError("injected"));
       const bool is_reached = call == 0 || *conf != '\0';
       const absl::StatusOr<Block*> first = allocator.Allocate(5 * kMiB, Stream{0});

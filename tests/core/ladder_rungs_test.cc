@@ -131,5 +131,62 @@ TEST(DeviceErrorsTest, TheFirstIsKeptUntilItIsTaken) {
   EXPECT_EQ(errors.Take(), absl::OkStatus());
 }
 
+// Three pages are free between live blocks, one is at the device: they move, and nothing else waits or is returned.
+TEST(LadderRungsTest, PagesMoveToWhereTheRequestNeedsThem) {
+  Parts parts({.capacity_bytes = 20 * kMiB}, "policy:ashlar");
+  policy::Block* low = parts.Get(6 * kMiB);
+  policy::Block* hole = parts.Get(6 * kMiB);
+  policy::Block* high = parts.Get(6 * kMiB);
+  ASSERT_NE(high, nullptr);
+  parts.Drop(hole);
+  policy::Block* large = parts.Get(8 * kMiB);
+  ASSERT_NE(large, nullptr) << "6 MiB are free in one piece, 2 MiB at the device";
+  EXPECT_GE(large->address, high->End());
+  EXPECT_EQ(parts.ledger.stats().num_sync_all_streams, 0u);
+  EXPECT_EQ(parts.device.calls().unmap_pages, 3u);
+  EXPECT_EQ(parts.ledger.heap().reserved_bytes(), 20 * kMiB);
+  EXPECT_EQ(parts.ledger.Validate(), absl::OkStatus());
+  parts.Drop(low);
+  parts.Drop(high);
+  parts.Drop(large);
+}
+
+TEST(LadderRungsTest, PagesOfAnotherStreamMoveOnceItsWorkIsDone) {
+  Parts parts({.capacity_bytes = 20 * kMiB}, "policy:ashlar");
+  policy::Block* theirs = parts.Get(12 * kMiB, Stream{7});
+  parts.Drop(theirs);
+  const std::uint64_t before = parts.device.calls().synchronize;
+  EXPECT_NE(parts.Get(18 * kMiB), nullptr);
+  EXPECT_EQ(parts.device.calls().synchronize, before + 1);
+}
+
+TEST(LadderRungsTest, PagesOfAPoolThatIsUsedStay) {
+  Parts parts({.capacity_bytes = 20 * kMiB}, "policy:ashlar");
+  const PoolId pool = parts.pools.Create();
+  parts.Drop(parts.Get(12 * kMiB, Stream{0}, pool));
+  EXPECT_EQ(parts.Get(12 * kMiB), nullptr);
+  EXPECT_EQ(parts.device.calls().unmap_pages, 0u);
+}
+
+TEST(LadderRungsTest, NoPageMovesWhileAGraphIsCaptured) {
+  Parts parts({.capacity_bytes = 20 * kMiB}, "policy:ashlar");
+  parts.Drop(parts.Get(12 * kMiB));
+  ASSERT_EQ(parts.pools.Begin({0, 9}, [](Stream) { return false; }, RouteKind::kCapture), absl::OkStatus());
+  EXPECT_EQ(parts.Get(12 * kMiB, Stream{5}), nullptr);
+  EXPECT_EQ(parts.device.calls().unmap_pages, 0u);
+  StreamFilter ended;
+  ASSERT_EQ(parts.pools.End({0, 9}, ended), absl::OkStatus());
+  EXPECT_NE(parts.Get(12 * kMiB, Stream{5}), nullptr);
+}
+
+// Another program has taken what this one thinks is there.
+TEST(LadderRungsTest, WhatIsRefusedInLargePagesIsAskedForInSmallOnes) {
+  Parts parts({.capacity_bytes = 80 * kGiB}, "policy:ashlar");
+  parts.device.FailCall(1, absl::ResourceExhaustedError("injected"));  // after the reservation
+  EXPECT_NE(parts.Get(40 * kMiB), nullptr);
+  EXPECT_EQ(parts.device.calls().map_pages, 20u);
+  EXPECT_EQ(parts.device.calls().unmap_pages, 0u);
+}
+
 }  // namespace
 }  // namespace ashlar::core

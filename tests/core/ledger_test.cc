@@ -66,7 +66,7 @@ TEST(LedgerTest, PagesOfAReservation) {
   const policy::Plan plan = PlanOf(ledger, 2 * kMiB);
   policy::Block* reserved = ledger.AddReservation(plan, kAt, 1 * kGiB, 20 * kMiB);
   EXPECT_EQ(ledger.stats().reserved_bytes.all().current, 0) << "address space is no memory";
-  policy::Block* mapped = ledger.MarkMapped(reserved, 20 * kMiB);
+  policy::Block* mapped = ledger.MarkMapped(reserved, 20 * kMiB, 20 * kMiB);
   EXPECT_EQ(ledger.stats().reserved_bytes.all().current, Signed(20 * kMiB));
   EXPECT_EQ(ledger.stats().segment.all().current, 0);
   policy::Block* unmapped = ledger.MarkUnmapped(mapped, {kAt, 20 * kMiB});

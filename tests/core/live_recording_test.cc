@@ -87,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Live{"roomy", "", 4 * kGiB}, Live{"tight", "", 120 * kMiB},
                     Live{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB},
                     Live{"expandable", "expandable_segments:True", 120 * kMiB},
+                    Live{"pages", "policy:ashlar", 120 * kMiB},
                     Live{"latest", "", 140 * kMiB, 0, policy::Compat::kTorchLatest},
                     Live{"from_the_middle", "", 140 * kMiB, 300},
                     Live{"expandable_from_the_middle", "expandable_segments:True", 140 * kMiB, 300}),

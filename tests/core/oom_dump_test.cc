@@ -95,11 +95,11 @@ core::FailedAllocation Asked(const CachingAllocator& allocator, device::SimDevic
 }
 
 TEST_F(OomDumpTest, ExplainReadsFromTheFileWhatTheErrorSaid) {
-  for (const char* conf : {"", "max_split_size_mb:24", "expandable_segments:True", "per_process_memory_fraction:0.7",
-                           "throw_on_cudamalloc_oom:True"}) {
+  for (const char* conf : {"", "max_split_size_mb:24", "expandable_segments:True", "policy:ashlar",
+                           "per_process_memory_fraction:0.7", "throw_on_cudamalloc_oom:True"}) {
     SCOPED_TRACE(conf);
     device::SimDevice device({.capacity_bytes = kGiB});
-    CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210));
+    CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
     allocator.SetFailureReports(false);
     FillUp(allocator, 5, 120);
     allocator.SetFailureReports(true);
@@ -114,7 +114,7 @@ TEST_F(OomDumpTest, ExplainReadsFromTheFileWhatTheErrorSaid) {
         core::MakeOomReport(Asked(allocator, device, 800 * kMiB - 300), allocator.Segments(), allocator.options()),
         *explained);
   }
-  EXPECT_EQ(FileCount(), 5u);
+  EXPECT_EQ(FileCount(), 6u);
 }
 
 // The failing call makes the same device calls with and without the dump; the file of 100,000 blocks is whole.

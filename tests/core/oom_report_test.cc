@@ -32,7 +32,9 @@ using core::OomReport;
 constexpr Stream kStreams[] = {Stream{0}, Stream{7}, Stream{11}};
 constexpr PoolId kPrivate{1, 0};
 
-policy::Options OptionsFrom(const std::string& conf) { return *policy::ParseConf(conf, policy::Compat::kTorch210); }
+policy::Options OptionsFrom(const std::string& conf) {
+  return *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar);
+}
 
 // The state and its error as PyTorch would have recorded them, written and read again.
 absl::StatusOr<answers::Explanation> OomReportExplainFile(const CachingAllocator& allocator,
@@ -169,9 +171,10 @@ class RandomFailures {
 TEST(OomReportTest, SaysOfEveryStateWhatExplainSaysOfItsFile) {
   std::set<OomKind> seen;
   bool has_seen_pending = false;
-  for (const char* conf : {"", "max_split_size_mb:32", "expandable_segments:True", "per_process_memory_fraction:0.6",
-                           "large_segment_size_mb:32", "throw_on_cudamalloc_oom:True",
-                           "expandable_segments:True,per_process_memory_fraction:0.5"}) {
+  for (const char* conf :
+       {"", "max_split_size_mb:32", "expandable_segments:True", "policy:ashlar", "per_process_memory_fraction:0.6",
+        "large_segment_size_mb:32", "throw_on_cudamalloc_oom:True",
+        "expandable_segments:True,per_process_memory_fraction:0.5"}) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       SCOPED_TRACE(absl::StrCat("conf '", conf, "', seed ", seed));
       RandomFailures program(conf, seed);

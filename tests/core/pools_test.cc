@@ -82,9 +82,9 @@ TEST(PoolsTest, MemoryStaysWhileThePoolHasUsers) {
 // Everything that would synchronise without a capture: pending frees, a full device, a limit with garbage collection,
 // oversize blocks to release, and the calls that return memory.
 TEST(PoolsTest, ACaptureNeverSynchronises) {
-  for (const char* conf :
-       {"", "expandable_segments:True", "max_split_size_mb:21", "garbage_collection_threshold:0.2,memory_limit_mb:60",
-        "search_after_sync:True,borrow_across_streams:True", "sync_just_enough:True"}) {
+  for (const char* conf : {"", "expandable_segments:True", "policy:ashlar", "max_split_size_mb:21",
+                           "garbage_collection_threshold:0.2,memory_limit_mb:60",
+                           "search_after_sync:True,borrow_across_streams:True", "sync_just_enough:True"}) {
     SCOPED_TRACE(conf);
     device::SimDevice device(PoolsCapacity(64 * kMiB));
     CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));

@@ -329,7 +329,7 @@ Program Shrink(Program program) {
 }
 
 std::string ToTestCase(const Program& program, const std::string& name) {
-  constexpr const char* kCompats[] = {"kTorch113", "kTorch26", "kTorch210", "kTorchLatest"};
+  constexpr const char* kCompats[] = {"kTorch113", "kTorch26", "kTorch210", "kTorch212", "kTorchLatest"};
   constexpr const char* kOrders[] = {"kAddress", "kPerBlockCounter", "kPerSegmentCounter"};
   std::string out = absl::StrCat("TEST(RegressionTest, ", name, ") {\n  Program program;\n");
   absl::StrAppend(&out, "  program.compat = policy::Compat::", kCompats[static_cast<int>(program.compat)], ";\n");

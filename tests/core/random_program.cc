@@ -73,6 +73,7 @@ std::string RandomConf(Rng& rng, Compat compat) {
   if (is_expandable && is_late && rng.Below(3) == 0) {
     add("expandable_segments_reserve:", Pick<const char*>(rng, {"0.1", "0.25", "0.5", "3", "0.1G"}));
   }
+  if (rng.Below(5) == 0) add("policy:ashlar");
   if (rng.Below(4) == 0) {  // beyond PyTorch
     if (rng.Below(2) == 0) add("search_after_sync:True");
     if (rng.Below(2) == 0) add("sync_just_enough:True");

@@ -32,7 +32,7 @@ inline std::string BytesOf(const std::string& path) {
 }
 
 inline policy::Options Options(const std::string& conf, policy::Compat compat = policy::Compat::kTorch210) {
-  return *policy::ParseConf(conf, compat);
+  return *policy::ParseConf(conf, compat, policy::Keys::kAshlar);
 }
 
 // Of every recorded decision, in order, as replay::FingerprintOf takes it.

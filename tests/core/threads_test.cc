@@ -163,6 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Setting{"roomy", "", 4 * kGiB, false}, Setting{"tight", "", 120 * kMiB, false},
                     Setting{"recorded", "", 120 * kMiB, true},
                     Setting{"expandable", "expandable_segments:True", 120 * kMiB, false},
+                    Setting{"pages", "policy:ashlar", 120 * kMiB, false},
                     Setting{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB, false},
                     Setting{"garbage", "garbage_collection_threshold:0.5", 160 * kMiB, false},
                     Setting{"borrow", "search_after_sync:True,borrow_across_streams:True", 120 * kMiB, false},

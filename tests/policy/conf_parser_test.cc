@@ -342,5 +342,17 @@ TEST(ConfParserTest, NamesOfVersionsAndOrdersRoundTrip) {
   EXPECT_FALSE(ParseFreeOrder("random").ok());
 }
 
+TEST(ConfParserTest, OurPolicyMapsPagesAndSplitsEverything) {
+  const Options options = *ParseConf("policy:ashlar,max_split_size_mb:128", Compat::kTorch210, Keys::kAshlar);
+  EXPECT_EQ(options.policy, Policy::kAshlar);
+  EXPECT_TRUE(options.expandable_segments);
+  EXPECT_EQ(options.max_split_size_bytes, kUnlimited);
+  ASSERT_EQ(options.notes.size(), 1u);
+  EXPECT_THAT(options.notes[0], testing::HasSubstr("max_split_size_mb"));
+  EXPECT_EQ(ParseConf("policy:torch", Compat::kTorch210, Keys::kAshlar)->policy, Policy::kTorch);
+  EXPECT_FALSE(ParseConf("policy:best", Compat::kTorch210, Keys::kAshlar).ok());
+  EXPECT_FALSE(ParseConf("policy:ashlar", Compat::kTorch210, Keys::kTorch).ok());
+}
+
 }  // namespace
 }  // namespace ashlar::policy

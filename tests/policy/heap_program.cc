@@ -86,7 +86,8 @@ class HeapRun {
   }
   static std::uint64_t PageBytes(const Plan& plan) { return plan.pool->is_small ? 2 * kMiB : 20 * kMiB; }
   Block* Mapped(Block* unmapped, const Plan& plan, std::uint64_t wanted_bytes) {
-    return heap_.MarkMapped(unmapped, RoundUp(std::min(wanted_bytes, unmapped->size_bytes), PageBytes(plan)));
+    const std::uint64_t page_bytes = PageBytes(plan);
+    return heap_.MarkMapped(unmapped, RoundUp(std::min(wanted_bytes, unmapped->size_bytes), page_bytes), page_bytes);
   }
 
   std::uint64_t NextAddress(std::uint64_t bytes) {
@@ -120,10 +121,10 @@ class HeapRun {
     return "";
   }
   void Unmap(Block* block) {
-    const AddressRange pages = Heap::WholePages(block);
-    if (pages.size_bytes == 0) return;
-    Block* unmapped = heap_.MarkUnmapped(block, pages);
-    if (!unmapped->IsSplit()) heap_.RemoveReservation(unmapped);
+    for (const PageRun& run : Heap::WholePages(block)) {
+      Block* unmapped = heap_.MarkUnmapped(block, run.range);
+      if (!unmapped->IsSplit()) heap_.RemoveReservation(unmapped);
+    }
   }
 
   std::string Overlap() const {

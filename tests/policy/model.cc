@@ -102,7 +102,7 @@ Block* Model::FindFree(const Need& need, const PoolKey& pool, bool is_overflow) 
   while (i < free.size() && free[i]->size < need.size) ++i;
   const auto is_expandable = [&](std::size_t at) { return SegmentOf(*free[at]).expandable; };
   if (options_.expandable_segments && !is_overflow) {
-    while (i + 1 < free.size() && is_expandable(i) && Room(*free[i + 1]) < Room(*free[i])) ++i;
+    while (!IsOurs() && i + 1 < free.size() && is_expandable(i) && Room(*free[i + 1]) < Room(*free[i])) ++i;
   } else {
     while (i < free.size() && is_expandable(i)) ++i;
   }
@@ -142,6 +142,11 @@ std::optional<std::uint64_t> Model::Allocate(std::uint64_t bytes, Stream stream,
   if (block == nullptr) block = FindInOtherStreams(need);
   if (block != nullptr) return Place(block, need);
   if (IsCapturing()) return fail(false);
+  if (IsOurs()) {
+    answer = GrowAfterRepair(need, &block);
+    if (answer == Answer::kOk) return Place(block, need);
+    return fail(answer == Answer::kRejected);
+  }
   bool was_rejected = false;
   if (ReleaseAvailable(need)) {
     answer = NewSegment(need, &block);
@@ -243,7 +248,7 @@ void Model::WaitForBlock(std::uint64_t address) {
 void Model::MarkDone(std::uint64_t stream, std::uint64_t sequence) {
   done_[stream] = std::max(done_[stream], sequence);
   for (const StreamWait& wait : stream_waits_) {
-    if (wait.stream == stream && wait.sequence < sequence && done_[wait.awaited] < wait.sequence) {
+    if (wait.stream == stream && wait.sequence <= sequence && done_[wait.awaited] < wait.sequence) {
       MarkDone(wait.awaited, wait.sequence);
     }
   }

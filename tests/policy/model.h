@@ -173,6 +173,22 @@ class Model {
   Answer NewSegment(const Need& need, Block** out);
   Answer Grow(const Need& need, Block** out);
   Block* FindGrowth(const Need& need);
+  // Policy ashlar: where the fewest bytes are mapped, and which pages move there.
+  bool IsOurs() const { return options_.policy == policy::Policy::kAshlar; }
+  struct GrowthPlace {
+    Block* start = nullptr;
+    std::uint64_t map_bytes = 0;
+  };
+  GrowthPlace FindLeastGrowth(const Need& need);
+  std::uint64_t PageFor(const Segment& segment, std::uint64_t wanted, std::uint64_t room) const;
+  // The addresses of the mapped pages that lie wholly in the block.
+  std::vector<std::uint64_t> PagesIn(const Block& block) const;
+  std::uint64_t Spare() const;
+  bool MovePages(const Need& need, std::uint64_t spare);
+  void UnmapEach(std::uint64_t segment, const std::vector<std::uint64_t>& pages);
+  std::uint64_t GrowthBytes(const Need& need);
+  Answer GrowByRepair(const Need& need, Block** out);
+  Answer GrowAfterRepair(const Need& need, Block** out);
   Block* NewReservation(const Need& need);
   Block* MapSome(Block* block, std::uint64_t wanted);
   std::uint64_t Place(Block* block, const Need& need);
@@ -207,6 +223,7 @@ class Model {
   std::vector<Route> routes_;                              // the youngest is the last
   std::vector<std::uint64_t> deferred_;                    // blocks freed during a capture that other streams use
   std::optional<std::uint64_t> limit_;
+  std::map<std::uint64_t, std::uint64_t> pages_;     // policy ashlar: mapped pages, address -> size
   std::map<std::uint64_t, std::uint64_t> taken_[2];  // the device's address ranges: segments, reservations
   std::uint64_t used_ = 0;
   std::uint64_t sequence_ = 0;

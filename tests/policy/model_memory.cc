@@ -17,11 +17,11 @@ constexpr std::uint64_t kReservationBase = kBase + (std::uint64_t{1} << 44);
 
 Model::Answer Model::NewSegment(const Need& need, Block** out) {
   const std::uint64_t reserved = static_cast<std::uint64_t>(stats_.reserved_bytes.current[0]);
-  if (limit_ && reserved + need.segment > *limit_) return Answer::kOutOfMemory;
+  if (limit_ && reserved + GrowthBytes(need) > *limit_) return Answer::kOutOfMemory;
   if (options_.throw_on_cudamalloc_oom) {
     const double fraction = options_.per_process_memory_fraction.value_or(1.0);
     const auto most = static_cast<std::uint64_t>(fraction * static_cast<double>(device_.capacity_bytes));
-    if (reserved + need.segment > most) return Answer::kRejected;
+    if (reserved + GrowthBytes(need) > most) return Answer::kRejected;
   }
   if (options_.expandable_segments) return Grow(need, out);
   const std::uint64_t charged = Up(need.segment, kGranularity);
@@ -43,6 +43,7 @@ Model::Answer Model::NewSegment(const Need& need, Block** out) {
 }
 
 Block* Model::FindGrowth(const Need& need) {
+  if (IsOurs()) return FindLeastGrowth(need).start;
   for (auto& [address, unmapped] : blocks_) {
     const Segment& segment = SegmentOf(unmapped);
     if (unmapped.state != State::kUnmapped || segment.pool != need.pool || segment.stream != need.stream) continue;
@@ -67,9 +68,9 @@ Block* Model::NewReservation(const Need& need) {
     if (bytes < static_cast<double>(wanted)) wanted = static_cast<std::uint64_t>(bytes);
   }
   if (reserve.bytes) wanted = std::min(wanted, *reserve.bytes);
-  const std::uint64_t page = need.pool.is_small ? 2 * kMiB : options_.large_segment_bytes;
+  const std::uint64_t page = need.pool.is_small || IsOurs() ? 2 * kMiB : options_.large_segment_bytes;
   const std::uint64_t size = Up(wanted, page);
-  if (IsLate() && size < need.size) return nullptr;  // made and freed at once
+  if ((IsLate() || IsOurs()) && size < need.size) return nullptr;  // made and freed at once
   const std::uint64_t address = *TakeRange(true, size);
   Segment& segment = segments_[address];
   segment.size = size;
@@ -98,9 +99,15 @@ Model::Answer Model::Grow(const Need& need, Block** out) {
 // Puts memory behind the beginning of an unmapped block; the free block that results, nullptr if out of memory.
 Block* Model::MapSome(Block* block, std::uint64_t wanted) {
   const Segment& segment = SegmentOf(*block);
-  const std::uint64_t size = Up(wanted, segment.page);
+  std::uint64_t page = IsOurs() ? PageFor(segment, wanted, block->size) : segment.page;
+  std::uint64_t size = std::min(Up(wanted, page), block->size / page * page);
+  if (used_ + size > device_.capacity_bytes) {
+    page = segment.page;
+    size = Up(wanted, page);
+  }
   if (used_ + size > device_.capacity_bytes) return nullptr;
   used_ += size;
+  for (std::uint64_t at = 0; IsOurs() && at < size; at += page) pages_[block->address + at] = page;
   if (size < block->size) AddBlock(block->address + size, block->size - size, block->segment, State::kUnmapped);
   block->size = size;
   block->state = State::kFree;
@@ -223,6 +230,12 @@ void Model::ReleaseWhole(Block* block) {
 }
 
 void Model::UnmapPages(Block* block) {
+  if (IsOurs()) {
+    const std::vector<std::uint64_t> pages = PagesIn(*block);
+    if (pages.empty()) return;
+    MarkDone(SegmentOf(*block).stream, sequence_);
+    return UnmapEach(block->segment, pages);
+  }
   const Segment segment = SegmentOf(*block);
   const std::uint64_t base = block->segment;
   const std::uint64_t begin = base + Up(block->address - base, segment.page);

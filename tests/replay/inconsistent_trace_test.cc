@@ -201,6 +201,7 @@ void ReplaySpoiled(const char* conf, std::uint64_t first_seed) {
 
 TEST(InconsistentTraceTest, SpoiledSnapshotsNeverCrash) { ReplaySpoiled("", 1); }
 TEST(InconsistentTraceTest, SpoiledExpandableSnapshotsNeverCrash) { ReplaySpoiled("expandable_segments:True", 10'001); }
+TEST(InconsistentTraceTest, SpoiledSnapshotsOfPagesNeverCrash) { ReplaySpoiled("policy:ashlar", 30'001); }
 TEST(InconsistentTraceTest, SpoiledOversizeSnapshotsNeverCrash) {
   ReplaySpoiled("max_split_size_mb:24,garbage_collection_threshold:0.5", 20'001);
 }

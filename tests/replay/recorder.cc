@@ -129,7 +129,7 @@ std::string ToCpp(const Op& op) {
 }  // namespace
 
 policy::Options Program::Options() const {
-  absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat);
+  absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, policy::Keys::kAshlar);
   ASHLAR_CHECK(options.ok());
   return *std::move(options);
 }

@@ -33,6 +33,7 @@ class PlacedSink final : public replay::OpSink {
     if (ops_ != nullptr) ops_->push_back(op_);
     timeline_.OnEvent(event, block_size_bytes);
   }
+  void OnFact(const trace::AnyFact& fact) override { timeline_.OnFact(fact); }
 
   absl::StatusOr<timeline::Timeline> Finish() { return timeline_.Finish(); }
 
