@@ -16,7 +16,7 @@ namespace ashlar::policy {
 
 // Of Policy::kAshlar: chosen on the recorded runs of docs/internals/policy.md, by the cost model of SimDevice.
 inline constexpr std::uint64_t kLargestPageBytes = 64 * kMiB;
-inline constexpr std::uint64_t kSpareShare = 256;     // a page is at most this part of what is not reserved,
+inline constexpr std::uint64_t kSpareShare = 512;     // a page is at most this part of what is not reserved,
 inline constexpr std::uint64_t kReservedShare = 16;   // and of what is reserved, where the request is not larger
 inline constexpr std::uint64_t kSmallPoolShare = 16;  // in the small pool, of each
 

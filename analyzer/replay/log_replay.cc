@@ -23,7 +23,6 @@ namespace ashlar::replay {
 namespace {
 
 using trace::Action;
-using trace::AnyFact;
 using trace::Event;
 using trace::Fact;
 
@@ -268,7 +267,7 @@ class LogReplayer {
     bool is_missed = false;
     while (HasFact() || next_event_ < events_.size()) {
       if (HasFact()) {
-        const AnyFact& fact = facts_[next_fact_].what;
+        const trace::AnyFact& fact = facts_[next_fact_].what;
         if (trace::IsCall(fact) || IsSearchNext()) break;  // the request has no end
         ++next_fact_;
         if (const auto* gave_up = std::get_if<trace::fact::GaveUp>(&fact)) {

@@ -48,7 +48,7 @@ std::uint64_t Model::PageFor(const Segment& segment, std::uint64_t wanted, std::
   std::uint64_t page = kPage;
   for (std::uint64_t larger = 2 * kPage; larger <= 64 * kMiB; larger *= 2) {
     const bool fits_size = larger <= wanted || larger * 16 * share <= reserved;
-    if (fits_size && larger * 256 * share <= spare && larger <= room) page = larger;
+    if (fits_size && larger * 512 * share <= spare && larger <= room) page = larger;
   }
   return page;
 }

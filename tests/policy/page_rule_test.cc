@@ -17,7 +17,7 @@ TEST(PageRuleTest, PagesAreLargeWhileThereIsRoom) {
                                 .reserved_bytes = 3 * kGiB,
                                 .spare_bytes = 20 * kGiB,
                                 .page_bytes = 2 * kMiB});
-  EXPECT_EQ(size.page_bytes, 64 * kMiB);
+  EXPECT_EQ(size.page_bytes, 32 * kMiB);
   EXPECT_EQ(size.size_bytes, 64 * kMiB);
 }
 
