@@ -221,7 +221,7 @@ absl::Status CudaDevice::NoVirtualMemory() const {
   const std::string why =
       missing.empty() ? "" : absl::StrCat(" (its driver, of version ", cuda_.VersionText(), ", has no ", missing, ")");
   return absl::UnimplementedError(absl::StrCat("CUDA device ", ordinal_, " has no virtual memory management", why,
-                                               ": leave out expandable_segments"));
+                                               ": leave out expandable_segments and policy:ashlar"));
 }
 
 absl::StatusOr<std::uint64_t> CudaDevice::Reserve(std::uint64_t size_bytes) {

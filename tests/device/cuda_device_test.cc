@@ -85,7 +85,8 @@ TEST(CudaDeviceTest, SegmentsNeedNoVirtualMemoryManagement) {
   const std::unique_ptr<CudaDevice> device = Open();
   EXPECT_EQ(device->granularity_bytes(), 0u);
   EXPECT_EQ(device->Reserve(kCudaDevicePage).status(),
-            absl::UnimplementedError("CUDA device 0 has no virtual memory management: leave out expandable_segments"));
+            absl::UnimplementedError(
+                "CUDA device 0 has no virtual memory management: leave out expandable_segments and policy:ashlar"));
   EXPECT_TRUE(device->AllocateSegment(kCudaDevicePage).ok());
 }
 

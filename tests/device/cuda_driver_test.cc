@@ -114,10 +114,10 @@ TEST(CudaDriverWithoutVirtualMemory, ServesSegments) {
   ASSERT_TRUE(segment.ok()) << segment.status();
   EXPECT_EQ((*device)->FreeSegment(*segment), absl::OkStatus());
   EXPECT_EQ((*device)->granularity_bytes(), 0u);
-  EXPECT_EQ(
-      (*device)->Reserve(kPage).status(),
-      absl::UnimplementedError("CUDA device 0 has no virtual memory management (its driver, of version 11.4, has no "
-                               "cuMemGetAllocationGranularity of CUDA 10.2): leave out expandable_segments"));
+  EXPECT_EQ((*device)->Reserve(kPage).status(),
+            absl::UnimplementedError(
+                "CUDA device 0 has no virtual memory management (its driver, of version 11.4, has no "
+                "cuMemGetAllocationGranularity of CUDA 10.2): leave out expandable_segments and policy:ashlar"));
 }
 
 TEST(CudaDriverTooOld, IsNamedWithWhatItLacks) {
