@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -135,6 +136,8 @@ class Document {
   Place End() const { return {items_.size(), chunks_.size(), containers_.size(), texts_.size()}; }
   void CutBack(const Place& to);
   void MarkGone(std::uint64_t container, std::uint32_t how) { containers_[container] = {Chunk{}, how, 0}; }
+  // The container becomes that one; returns what it was.
+  Container Swap(std::uint64_t container, const Container& with) { return std::exchange(containers_[container], with); }
   bool IsEmpty(const Value& value) const { return containers_[value.payload()].size == 0 && !IsGone(value); }
   bool IsStreamedList(const Value& value) const { return containers_[value.payload()].last == kStreamedList; }
   bool IsGone(const Value& value) const { return IsGone(containers_[value.payload()]); }

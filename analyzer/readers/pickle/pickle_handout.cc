@@ -46,7 +46,27 @@ bool Handout::Take(std::size_t first) {
   if (!std::all_of(begin, end, [](const Value& item) { return item.kind() == Kind::kDict; })) return false;
   const std::uint64_t list = NumberOfList(begin[-1].payload());
   handed_ += static_cast<std::uint64_t>(end - begin);
-  return sink_.Take(list, begin, end);
+  HideUnfinished(first - 1);
+  const bool is_taken = sink_.Take(list, begin, end);
+  ShowUnfinished();
+  return is_taken;
+}
+
+// What the lists lie in gets more items later: an item that refers to it is not to see what is there now.
+void Handout::HideUnfinished(std::size_t end) {
+  for (std::size_t i = 0; i < end; ++i) {
+    const Value& value = stack_.values[i];
+    if (!value.IsContainer() || document_.IsGone(value)) continue;
+    hidden_.emplace_back(value.payload(), document_.Swap(value.payload(), {Chunk{}, kHandedOut, 0}));
+  }
+}
+
+void Handout::ShowUnfinished() {
+  for (const auto& [number, container] : hidden_) {
+    const bool is_streamed = document_.IsStreamedList(Value(Kind::kList, 0, number));  // since then
+    if (!is_streamed) document_.Swap(number, container);
+  }
+  hidden_.clear();
 }
 
 std::uint64_t Handout::NumberOfList(std::uint64_t container) {
@@ -58,6 +78,7 @@ const std::uint8_t* Handout::TakeDirectly(DirectItem& item, std::uint64_t& room)
   const std::uint8_t* const begin = item.at;
   const std::uint64_t container = stack_.values[open_first_ - 1].payload();
   const std::uint8_t* next = begin;
+  HideUnfinished(open_first_ - 1);
   while (next - begin < kMostDirectBytes && room >= DirectItem::kMostPuts && next != item.end && *next == kEmptyDict) {
     item.Begin(next);
     if (!sink_.Decode(item)) break;
@@ -68,6 +89,7 @@ const std::uint8_t* Handout::TakeDirectly(DirectItem& item, std::uint64_t& room)
     TakePuts(item, room);
     next = item.at;
   }
+  ShowUnfinished();
   misses_ = next == begin ? std::min(misses_ + 1, kMostMisses) : 0;
   waits_ = misses_ == 0 ? 0 : std::uint32_t{1} << (misses_ - 1);
   return next;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -69,6 +70,8 @@ class Handout {
 
   bool IsOneOfTheLists(std::size_t position) const;
   bool Take(std::size_t first);
+  void HideUnfinished(std::size_t end);
+  void ShowUnfinished();
   std::uint64_t NumberOfList(std::uint64_t container);
   void TakePuts(const DirectItem& item, std::uint64_t& room);
   void Settle(std::uint64_t& room);
@@ -90,6 +93,7 @@ class Handout {
   std::uint64_t base_room_ = 0;
   std::uint32_t misses_ = 0;                                    // items in a row that the sink could not decode
   std::uint32_t waits_ = 0;                                     // items until it is asked again, 0: the next
+  std::vector<std::pair<std::uint64_t, Container>> hidden_;     // by number
   std::vector<std::uint64_t> puts_;                             // memo indices written since then
   absl::flat_hash_map<std::uint64_t, std::uint64_t> lists_;     // by container
   absl::flat_hash_map<std::uint64_t, Memo::Slot> known_slots_;  // of what is known of a container
