@@ -166,7 +166,9 @@ absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& req
     if (absl::Status status = watch->End(i, *row); !status.ok()) return status;
     return row;
   };
-  RunInParallel(replayed.size(), ThreadCount(settings.threads), [&](std::size_t i) { replayed[i] = replay(i); });
+  const std::size_t threads =
+      std::min(ThreadCount(settings.threads), watch == nullptr ? replayed.size() : watch->MostAtOnce());
+  RunInParallel(replayed.size(), threads, [&](std::size_t i) { replayed[i] = replay(i); });
   std::vector<WhatIfRow> rows;
   for (absl::StatusOr<WhatIfRow>& row : replayed) {
     if (!row.ok()) return row.status();

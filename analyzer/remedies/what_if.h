@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,6 +91,8 @@ struct WhatIfRow {
 class WhatIfWatch {
  public:
   virtual ~WhatIfWatch() = default;
+  // Rows that it may watch at once.
+  virtual std::size_t MostAtOnce() const { return std::numeric_limits<std::size_t>::max(); }
   // The sink of a row's replay; it must live until End. Begin and End of a row are called on one thread.
   virtual replay::OpSink* Begin(std::size_t row) = 0;
   // `row` is complete but for its risks. An error ends RunWhatIfs.

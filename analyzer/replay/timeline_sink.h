@@ -2,6 +2,7 @@
 #ifndef ASHLAR_ANALYZER_REPLAY_TIMELINE_SINK_H_
 #define ASHLAR_ANALYZER_REPLAY_TIMELINE_SINK_H_
 
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -15,6 +16,12 @@ namespace ashlar::replay {
 class TimelineSink final : public OpSink {
  public:
   explicit TimelineSink(const timeline::StartState& start) : builder_(start, timeline::Maker::kReplayed) {}
+
+  // Room for about as many events: what is not written to takes no memory, and moving what is there would take as much
+  // again.
+  void Reserve(std::size_t events) { builder_.Reserve(events, events / 2); }
+  // The timeline is to have no events.
+  void LeaveOutEvents() { builder_.LeaveOutEvents(); }
 
   void SetOp(std::uint64_t op) override { op_ = op; }
   // Where the current request came from.

@@ -86,7 +86,7 @@ struct Peak {
 struct TimelineColumns {
   int device = 0;
   Maker maker = Maker::kObserved;
-  trace::EventList events;  // those of the snapshot, or of the replay: shared, not copied
+  trace::EventList events;  // those of the snapshot, or of the replay: shared, not copied; may be left out
   Totals start_totals;
   std::vector<Totals> totals;         // after each event
   std::vector<BlockSpan> blocks;      // first those of the start state by address, then in order of allocation
@@ -105,7 +105,9 @@ class Timeline {
   Maker maker() const { return columns_.maker; }
   absl::Span<const trace::Event> events() const { return columns_.events; }
   const trace::EventList& event_list() const { return columns_.events; }  // to share them
-  EventIndex event_count() const { return static_cast<EventIndex>(columns_.events.size()); }
+  EventIndex event_count() const {
+    return static_cast<EventIndex>(columns_.events.empty() ? columns_.totals.size() : columns_.events.size());
+  }
   EventIndex last_event() const { return event_count() - 1; }  // kBeforeWindow if there is none
 
   // After event i, i in [kBeforeWindow, event_count()).

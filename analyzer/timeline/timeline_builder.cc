@@ -74,6 +74,7 @@ void TimelineBuilder::LoadBlock(const StateBlock& block) {
 void TimelineBuilder::Reserve(std::size_t events, std::size_t blocks) {
   columns_.totals.reserve(columns_.totals.size() + events);
   columns_.blocks.reserve(columns_.blocks.size() + blocks);
+  if (keeps_) added_.reserve(added_.size() + events);
 }
 
 absl::Status TimelineBuilder::Add(const trace::Event& event, std::uint64_t block_size_bytes) {
@@ -92,7 +93,7 @@ absl::Status TimelineBuilder::Add(const trace::Event& event, const EventFacts& f
   }
   RaisePeaks(Now());
   columns_.totals.push_back(totals_);
-  if (!shares_) added_.push_back(event);
+  if (keeps_) added_.push_back(event);
   return absl::OkStatus();
 }
 
@@ -213,7 +214,7 @@ void TimelineBuilder::RaisePeaks(EventIndex event) {
 
 absl::StatusOr<Timeline> TimelineBuilder::Finish() {
   if (!status_.ok()) return status_;
-  columns_.events = shares_ ? std::exchange(shared_, {}) : trace::EventList(std::exchange(added_, {}));
+  columns_.events = keeps_ ? trace::EventList(std::exchange(added_, {})) : std::exchange(shared_, {});
   return Timeline(std::exchange(columns_, {}));
 }
 

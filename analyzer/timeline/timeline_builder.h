@@ -40,7 +40,9 @@ class TimelineBuilder {
   void AddNote(trace::Note note) { columns_.notes.push_back(std::move(note)); }
 
   // The events that will be added are these: the timeline shares them, and Add keeps none. Before the first Add.
-  void Share(const trace::EventList& events) { shared_ = events, shares_ = true; }
+  void Share(const trace::EventList& events) { shared_ = events, keeps_ = false; }
+  // The timeline is to have no events, which take most of its memory: only what is made of them.
+  void LeaveOutEvents() { keeps_ = false; }
 
   // Leaves the builder empty.
   absl::StatusOr<Timeline> Finish();
@@ -64,7 +66,7 @@ class TimelineBuilder {
   Totals totals_;
   TimelineColumns columns_;
   trace::EventList shared_;
-  bool shares_ = false;
+  bool keeps_ = true;                // the events that are added
   std::vector<trace::Event> added_;  // where nothing is shared
 };
 

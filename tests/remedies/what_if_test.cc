@@ -1,7 +1,11 @@
 // Request lists whose best setting is known by construction.
 #include "analyzer/remedies/what_if.h"
 
+#include <algorithm>
+#include <chrono>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -254,6 +258,43 @@ TEST(WhatIfTest, NothingIsProjectedWhereNothingIsKnownOrTheRequestFailsAgain) {
   EXPECT_EQ(failed.gets_past, false);
   EXPECT_FALSE(failed.projected.has_value());
   EXPECT_EQ(failed.ooms, 1u);
+}
+
+// Counts how many rows it watches at once.
+class CountingWatch final : public WhatIfWatch {
+ public:
+  explicit CountingWatch(std::size_t most) : most_(most) {}
+
+  std::size_t MostAtOnce() const override { return most_; }
+  replay::OpSink* Begin(std::size_t) override {
+    const std::lock_guard lock(mutex_);
+    seen_ = std::max(seen_, ++open_);
+    return nullptr;
+  }
+  absl::Status End(std::size_t, const WhatIfRow&) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // others may begin
+    const std::lock_guard lock(mutex_);
+    --open_;
+    return absl::OkStatus();
+  }
+  std::size_t seen() const { return seen_; }
+
+ private:
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::size_t open_ = 0, seen_ = 0;
+};
+
+TEST(WhatIfTest, NoMoreRowsAreWatchedAtOnceThanAWatchMay) {
+  for (const std::size_t most : {1u, 2u}) {
+    CountingWatch watch(most);
+    WhatIfSettings settings;
+    settings.threads = 4;
+    const absl::StatusOr<std::vector<WhatIfRow>> rows = RunWhatIfs(Fragmenting(), settings, {}, nullptr, &watch);
+    ASSERT_TRUE(rows.ok()) << rows.status();
+    EXPECT_LE(watch.seen(), most);
+    EXPECT_EQ(rows->size(), StandardConfs().size());
+  }
 }
 
 }  // namespace

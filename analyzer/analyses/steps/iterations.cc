@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "analyzer/analyses/steps/program_part.h"
@@ -96,7 +97,7 @@ std::vector<EventIndex> PassesIn(const timeline::Timeline& timeline, const trace
 std::vector<EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace::StackTable* stacks,
                                  EventRange range) {
   if (stacks == nullptr) return {};
-  std::map<trace::StackId, std::vector<EventIndex>> places;
+  absl::flat_hash_map<trace::StackId, std::vector<EventIndex>> places;
   std::vector<EventIndex> frees;
   trace::StackId last = trace::kNoStack;
   for (EventIndex at = std::max<EventIndex>(range.begin, 0); at < std::min(range.end, timeline.event_count()); ++at) {
@@ -109,8 +110,9 @@ std::vector<EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace
   // The line of a round's first allocation comes first; the lines of a loop inside the round come later.
   const std::vector<EventIndex>* best = nullptr;
   for (const auto& [stack, events] : places) {
+    if (best != nullptr && best->front() < events.front()) continue;  // before what takes longer to tell
     if (events.size() < kLeastRounds || !IsProgramLine(*stacks, stack) || !DoRoundsFree(events, frees)) continue;
-    if (best == nullptr || events.front() < best->front()) best = &events;
+    best = &events;
   }
   return best == nullptr ? std::vector<EventIndex>{} : *best;
 }

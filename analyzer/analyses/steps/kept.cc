@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace ashlar::analyses {
 namespace {
 
@@ -20,6 +22,7 @@ constexpr std::size_t kLeastReplacements = 8;  // of one stack
 constexpr double kLeastReplacedShare = 0.4;    // of its blocks
 constexpr EventIndex kReplacedSoon = 12;       // events between a block and the end of the one it replaces
 constexpr std::uint32_t kNothing = ~std::uint32_t{0};
+constexpr std::uint64_t kNoBytes = ~std::uint64_t{0};
 constexpr std::uint64_t kMostGrowthDivisor = 2;  // a replacement grows by half at most
 
 using BlockKey = std::pair<trace::StackId, std::uint64_t>;  // the size only where there is no stack
@@ -89,11 +92,16 @@ class KeptSearch {
         now_(iterations.At(moment)),
         families_(FamiliesOf(stacks)) {
     freed_at_.assign(timeline.events().size(), kNothing);
+    freed_family_.assign(timeline.events().size(), kNothing);
     born_at_.assign(timeline.events().size(), kNothing);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      std::uint64_t& smallest = smallest_.try_emplace(FamilyOf(blocks_[i].stack), kNoBytes).first->second;
+      smallest = std::min(smallest, blocks_[i].AskedBytes());
       const EventIndex at = blocks_[i].free_requested_event;
-      if (at >= 0 && at < timeline.event_count())
+      if (at >= 0 && at < timeline.event_count()) {
         freed_at_[static_cast<std::size_t>(at)] = static_cast<std::uint32_t>(i);
+        freed_family_[static_cast<std::size_t>(at)] = FamilyOf(blocks_[i].stack);
+      }
       const EventIndex born = blocks_[i].alloc_event;
       if (born >= 0 && born < timeline.event_count())
         born_at_[static_cast<std::size_t>(born)] = static_cast<std::uint32_t>(i);
@@ -132,17 +140,23 @@ class KeptSearch {
 
   std::optional<KeptGroup> Replaced(const std::vector<std::size_t>& all) const {
     if (all.size() < kLeastReplacements) return std::nullopt;
+    const std::uint64_t smallest = smallest_.at(FamilyOf(blocks_[all.front()].stack));
+    const double least = kLeastReplacedShare * static_cast<double>(all.size());
+    std::size_t others = 0;
     std::vector<std::uint64_t> added;
     std::set<std::size_t> in_iterations;
     trace::StackId via = trace::kNoStack;
     for (const std::size_t index : all) {
-      const std::uint64_t bytes = AddedBytes(index, via);
-      if (bytes == 0) continue;
+      // The smallest replaced none. Most lines allocate one size alone.
+      const std::uint64_t bytes = blocks_[index].AskedBytes() == smallest ? 0 : AddedBytes(index, via);
+      if (bytes == 0) {
+        if (static_cast<double>(all.size() - ++others) < least) return std::nullopt;
+        continue;
+      }
       added.push_back(bytes);
       in_iterations.insert(iterations_.At(blocks_[index].alloc_event));
     }
     if (added.size() < kLeastReplacements || in_iterations.size() < kLeastIterations) return std::nullopt;
-    if (static_cast<double>(added.size()) < kLeastReplacedShare * static_cast<double>(all.size())) return std::nullopt;
     KeptGroup out;
     for (const std::size_t index : all) {
       if (!blocks_[index].IsLiveAfter(moment_)) continue;
@@ -195,11 +209,12 @@ class KeptSearch {
     return out;
   }
 
-  // The first of the blocks freed right after one was made that `is_such`; kNothing without one.
-  template <typename IsSuch>
-  std::uint32_t FreedAfter(const BlockSpan& block, IsSuch is_such) const {
+  // The first of the blocks of these families freed right after one was made that `is_such`; kNothing without one.
+  template <typename IsFamily, typename IsSuch>
+  std::uint32_t FreedAfter(const BlockSpan& block, IsFamily is_family, IsSuch is_such) const {
     const EventIndex end = std::min(block.alloc_event + kReplacedSoon + 1, static_cast<EventIndex>(freed_at_.size()));
     for (EventIndex at = block.alloc_event + 1; at < end; ++at) {
+      if (!is_family(freed_family_[static_cast<std::size_t>(at)])) continue;
       const std::uint32_t freed = freed_at_[static_cast<std::size_t>(at)];
       if (freed == kNothing || blocks_[freed].alloc_event < 0) continue;
       if (blocks_[freed].alloc_event < block.alloc_event && is_such(blocks_[freed])) return freed;
@@ -212,16 +227,17 @@ class KeptSearch {
   std::uint64_t AddedBytes(std::size_t index, trace::StackId& via) const {
     const BlockSpan& block = blocks_[index];
     const std::uint64_t asked = block.AskedBytes();
+    const auto is_own = [own = FamilyOf(block.stack)](std::uint32_t family) { return family == own; };
+    const auto is_other = [&](std::uint32_t family) { return !is_own(family); };
     const auto is_older = [&](const BlockSpan& old) {
-      const bool is_of_line = FamilyOf(old.stack) == FamilyOf(block.stack) && old.AskedBytes() < asked;
-      return is_of_line && asked - old.AskedBytes() <= old.AskedBytes() / kMostGrowthDivisor;
+      return old.AskedBytes() < asked && asked - old.AskedBytes() <= old.AskedBytes() / kMostGrowthDivisor;
     };
-    const std::uint32_t old = FreedAfter(block, is_older);
+    const std::uint32_t old = FreedAfter(block, is_own, is_older);
     if (old != kNothing) return asked - blocks_[old].AskedBytes();
     std::uint32_t oldest = kNothing;
-    const std::uint32_t between = FreedAfter(block, [&](const BlockSpan& other) {
-      if (FamilyOf(other.stack) == FamilyOf(block.stack) || other.AskedBytes() > asked) return false;
-      oldest = FreedAfter(other, [&](const BlockSpan& first) {
+    const std::uint32_t between = FreedAfter(block, is_other, [&](const BlockSpan& other) {
+      if (other.AskedBytes() > asked) return false;
+      oldest = FreedAfter(other, is_own, [&](const BlockSpan& first) {
         return is_older(first) && (first.AskedBytes() == other.AskedBytes() || other.AskedBytes() == asked);
       });
       return oldest != kNothing;
@@ -248,9 +264,11 @@ class KeptSearch {
   const Iterations& iterations_;
   EventIndex moment_;
   std::size_t now_;
-  std::vector<std::uint32_t> families_;  // by stack
-  std::vector<std::uint32_t> freed_at_;  // which block an event freed
-  std::vector<std::uint32_t> born_at_;   // which block an event made
+  std::vector<std::uint32_t> families_;                         // by stack
+  absl::flat_hash_map<std::uint32_t, std::uint64_t> smallest_;  // of each family, what was asked
+  std::vector<std::uint32_t> freed_at_;                         // which block an event freed
+  std::vector<std::uint32_t> freed_family_;                     // and of which family: blocks themselves lie far apart
+  std::vector<std::uint32_t> born_at_;                          // which block an event made
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ PictureMaker::PictureMaker(const PictureLimits& limits, const timeline::Timeline
       observed_(observed),
       table_(stacks),
       texts_(observed, labels),
-      what_ifs_(limits_, origins_, texts_) {}
+      what_ifs_(limits_, origins_, texts_, observed.events().size()) {}
 
 void PictureMaker::AddHost(const trace::Snapshot& snapshot) { host_ = PictureOfHost(snapshot, limits_); }
 
@@ -103,9 +103,10 @@ void PictureMaker::AddCauses(const Explanation& explanation, const std::vector<s
 }
 
 void PictureMaker::AddObserved(const Explanation& explanation, Picture& out) {
-  RunFacts facts{.most_moments = limits_.MostMoments(observed_.events().size()),
-                 .pointed_at = PointedAt(explanation),
-                 .places = places_};
+  RunFacts facts{.most_moments = limits_.MostMoments(observed_.events().size()), .pointed_at = PointedAt(explanation)};
+  if (!places_.empty()) {
+    facts.place_of = [this](EventIndex event) { return places_[static_cast<std::size_t>(event)]; };
+  }
   if (!texts_.texts().empty()) facts.text_of = [this](EventIndex event) { return texts_.TextOf(event); };
   PicturedRun made = PictureOfRun(observed_, facts);
   made.run.name = "as recorded";

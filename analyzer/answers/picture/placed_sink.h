@@ -9,6 +9,7 @@
 #ifndef ASHLAR_ANALYZER_ANSWERS_PICTURE_PLACED_SINK_H_
 #define ASHLAR_ANALYZER_ANSWERS_PICTURE_PLACED_SINK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +35,14 @@ class PlacedSink final : public replay::OpSink {
     timeline_.OnEvent(event, block_size_bytes);
   }
   void OnFact(const trace::AnyFact& fact) override { timeline_.OnFact(fact); }
+
+  // The timeline is to have no events: `ops` tell what they answer.
+  void LeaveOutEvents() { timeline_.LeaveOutEvents(); }
+  // Room for about as many events.
+  void Reserve(std::size_t events) {
+    timeline_.Reserve(events);
+    if (ops_ != nullptr) ops_->reserve(events);
+  }
 
   absl::StatusOr<timeline::Timeline> Finish() { return timeline_.Finish(); }
 

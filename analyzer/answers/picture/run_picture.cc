@@ -49,21 +49,23 @@ void AddSums(const Timeline& timeline, MomentColumns& out) {
 
 void AddPlaces(const RunFacts& facts, MomentColumns& out) {
   for (const EventIndex event : out.events) {
-    const bool is_told = event >= 0 && !facts.places.empty();
-    out.places.push_back(is_told ? facts.places[static_cast<std::size_t>(event)] : event);
+    const bool is_told = event >= 0 && facts.place_of;
+    out.places.push_back(is_told ? facts.place_of(event) : event);
   }
 }
 
-void AddTimes(const Timeline& timeline, MomentColumns& out) {
-  const absl::Span<const trace::Event> events = timeline.events();
-  const auto first = std::find_if(events.begin(), events.end(),
-                                  [](const trace::Event& event) { return event.time_us != trace::kNoTime; });
-  if (first == events.end()) return;
-  std::int64_t time_us = first->time_us;
+// An event without a time has that of the one before, the first ones that of the first that has any.
+void AddTimes(const Timeline& timeline, const RunFacts& facts, MomentColumns& out) {
+  const auto time_of = [&](EventIndex event) {
+    return facts.time_of ? facts.time_of(event) : timeline.events()[static_cast<std::size_t>(event)].time_us;
+  };
   EventIndex at = 0;
+  while (at < timeline.event_count() && time_of(at) == trace::kNoTime) ++at;
+  if (at == timeline.event_count()) return;
+  std::int64_t time_us = time_of(at);
   for (const EventIndex event : out.events) {
     for (; at <= event; ++at) {
-      const std::int64_t told = events[static_cast<std::size_t>(at)].time_us;
+      const std::int64_t told = time_of(at);
       if (told != trace::kNoTime) time_us = told;
     }
     out.times_us.push_back(time_us);
@@ -128,7 +130,7 @@ PicturedRun PictureOfRun(const Timeline& timeline, const RunFacts& facts) {
   out.is_thinned = out.moments.size() != out.event_count + 1;
   AddSums(timeline, out.moments);
   AddPlaces(facts, out.moments);
-  AddTimes(timeline, out.moments);
+  AddTimes(timeline, facts, out.moments);
   const MomentTable moments(out.moments.events, timeline.event_count());
   AddSpans(timeline, facts, moments, made);
   out.allocated_peak = PeakOf(timeline.allocated_peak(), moments);

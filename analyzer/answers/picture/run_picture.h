@@ -11,7 +11,6 @@
 #include <functional>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "analyzer/answers/picture/picture.h"
 #include "analyzer/timeline/timeline.h"
 
@@ -21,8 +20,10 @@ namespace ashlar::answers {
 struct RunFacts {
   std::size_t most_moments = 0;
   std::vector<timeline::EventIndex> pointed_at = {};  // events that must be moments
-  // The place of each event on the axis that the runs share; empty: the event's own number.
-  absl::Span<const std::int64_t> places = {};
+  // The place of an event of the run on the axis that the runs share; without the function it is the event's number.
+  std::function<std::int64_t(timeline::EventIndex)> place_of = {};
+  // The time of an event, kNoTime where none is told; without the function the timeline's own events have it.
+  std::function<std::int64_t(timeline::EventIndex)> time_of = {};
   // The text of a block by the event that allocated it; without the function no block has one.
   std::function<std::uint32_t(timeline::EventIndex)> text_of = {};
 };

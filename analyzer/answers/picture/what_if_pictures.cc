@@ -13,12 +13,9 @@ namespace {
 // The standard rows and the baseline's share what there is.
 constexpr std::size_t kUsualRows = 8;
 
-std::vector<std::int64_t> PlacesOf(const std::vector<std::uint32_t>& ops, const RequestOrigins& origins) {
-  std::vector<std::int64_t> out;
-  out.reserve(ops.size());
-  for (const std::uint32_t op : ops) out.push_back(origins.PlaceOf(op));
-  return out;
-}
+// The timeline of a what-if takes some 70 bytes an event until it is drawn: those of longer runs are not made two at
+// a time.
+constexpr std::size_t kManyEvents = 4'000'000;
 
 // The first event that answers a projected request.
 std::optional<timeline::EventIndex> FirstProjected(const std::vector<std::uint32_t>& ops,
@@ -32,8 +29,15 @@ std::optional<timeline::EventIndex> FirstProjected(const std::vector<std::uint32
 }  // namespace
 
 replay::OpSink* WhatIfPictures::Begin(std::size_t row) {
+  auto replay = std::make_unique<Replay>(origins_);
+  replay->sink.LeaveOutEvents();
+  replay->sink.Reserve(events_ + events_ / 4);
   const std::lock_guard lock(mutex_);
-  return &(replays_[row] = std::make_unique<Replay>(origins_))->sink;
+  return &(replays_[row] = std::move(replay))->sink;
+}
+
+std::size_t WhatIfPictures::MostAtOnce() const {
+  return events_ < kManyEvents ? remedies::WhatIfWatch::MostAtOnce() : 1;
 }
 
 std::unique_ptr<WhatIfPictures::Replay> WhatIfPictures::Take(std::size_t row) {
@@ -48,9 +52,10 @@ absl::Status WhatIfPictures::End(std::size_t index, const remedies::WhatIfRow& r
   const absl::StatusOr<timeline::Timeline> timeline = replay->sink.Finish();
   if (!timeline.ok()) return timeline.status();
   const std::vector<std::uint32_t>& ops = replay->ops;
-  const std::vector<std::int64_t> places = PlacesOf(ops, origins_);
   const std::optional<timeline::EventIndex> projected = FirstProjected(ops, origins_);
-  RunFacts facts{.most_moments = limits_.what_if_moments / kUsualRows, .places = places};
+  RunFacts facts{.most_moments = limits_.what_if_moments / kUsualRows};
+  facts.time_of = [&](timeline::EventIndex event) { return origins_.TimeOf(ops[static_cast<std::size_t>(event)]); };
+  facts.place_of = [&](timeline::EventIndex event) { return origins_.PlaceOf(ops[static_cast<std::size_t>(event)]); };
   if (projected.has_value()) facts.pointed_at.push_back(*projected);
   if (!texts_.texts().empty()) {
     facts.text_of = [&](timeline::EventIndex event) {

@@ -27,10 +27,12 @@ namespace ashlar::answers {
 
 class WhatIfPictures final : public remedies::WhatIfWatch {
  public:
-  // All must outlive it.
-  WhatIfPictures(const PictureLimits& limits, const RequestOrigins& origins, const BlockTexts& texts)
-      : limits_(limits), origins_(origins), texts_(texts) {}
+  // All must outlive it. `events` are those of the observed run: a replay has about as many.
+  WhatIfPictures(const PictureLimits& limits, const RequestOrigins& origins, const BlockTexts& texts,
+                 std::size_t events)
+      : limits_(limits), origins_(origins), texts_(texts), events_(events) {}
 
+  std::size_t MostAtOnce() const override;
   replay::OpSink* Begin(std::size_t row) override;
   absl::Status End(std::size_t index, const remedies::WhatIfRow& row) override;
 
@@ -50,6 +52,7 @@ class WhatIfPictures final : public remedies::WhatIfWatch {
   const PictureLimits& limits_;
   const RequestOrigins& origins_;
   const BlockTexts& texts_;
+  const std::size_t events_;
   std::mutex mutex_;  // of what follows
   std::map<std::size_t, std::unique_ptr<Replay>> replays_;
   std::map<std::size_t, RunPicture> runs_;
