@@ -1,41 +1,13 @@
 // Works the page as a reader does, in Chromium, from a file.
 import { readFileSync } from 'node:fs';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { launch, open, settle, type Opened, type OpenOptions } from './browser';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { settle } from './browser';
 import { hasPage, pagePath, recorded } from './pages';
-
-let browser: Browser;
-let opened: Opened | null = null;
-beforeAll(async () => { browser = await launch(); });
-afterAll(() => browser.close());
-afterEach(async () => {
-  const last = opened;
-  opened = null;
-  if (last === null) return;
-  expect(last.problems).toEqual([]);
-  expect(last.requests).toEqual([]);
-  await last.close();
-});
-
-async function visit(name: string, options: OpenOptions = {}): Promise<Page> {
-  opened = await open(browser, pagePath(name), options);
-  return opened.page;
-}
+import { leave, momentOf, pixels, visit, visitNothing } from './visit';
 
 const all = ['made', 'made_million', 'parts', ...recorded];
 const hash = (page: Page): string => page.url().split('#')[1] ?? '';
-const momentOf = async (page: Page): Promise<number> => Number(await page.locator('.transport input[type=range]').inputValue());
-
-const pixels = (page: Page, selector: string): Promise<number> => page.locator(selector).first().evaluate((canvas) => {
-  const { width, height } = canvas as HTMLCanvasElement;
-  const copy = Object.assign(document.createElement('canvas'), { width, height }).getContext('2d', { willReadFrequently: true })!;
-  copy.drawImage(canvas as HTMLCanvasElement, 0, 0);
-  const data = copy.getImageData(0, 0, width, height).data;
-  let hash = 0;
-  for (let i = 0; i < data.length; i += 4) hash = (hash * 31 + data[i] + 3 * data[i + 1] + 7 * data[i + 2]) >>> 0;
-  return hash;
-});
 
 describe('opening', () => {
   it.each(all)('%s asks nothing of a network and says nothing on the console', async (name) => {
@@ -49,18 +21,16 @@ describe('opening', () => {
     for (const name of ['made', 'fragmented', 'two'].filter(hasPage)) {
       const page = await visit(name, { viewport: { width, height } });
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
-      await opened!.close();
+      await leave();
     }
-    opened = null;
   });
 
   it('refuses a document of another version in one line', async () => {
     const text = readFileSync(pagePath('made'), 'utf8').replace('"format":"ashlar-page","version":1', '"format":"ashlar-page","version":9');
-    const context = await browser.newContext();
-    const page = await context.newPage();
+    const page = await visitNothing();
     await page.setContent(text);
     await expect(page.getByRole('alert').textContent()).resolves.toContain('version 1');
-    await context.close();
+    await page.context().close();
   });
 });
 
@@ -261,7 +231,7 @@ describe('the map', () => {
 describe('tables', () => {
   it('find, sort and copy', async () => {
     const page = await visit('made');
-    await opened!.page.context().grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => undefined);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => undefined);
     const rows = page.locator('#holders tbody tr');
     const every = await rows.count();
     await page.getByLabel('Search: Who holds it').fill('layer1');
@@ -359,74 +329,3 @@ describe('a recorded failure', () => {
     expect(await page.locator('.headline').textContent()).toBe(headline);
   });
 });
-
-describe('the parts of other commands', () => {
-  it('show a fleet: the heat map, a rank by click and by key, a table that finds', async () => {
-    const page = await visit('parts');
-    const fleet = page.locator('#fleet');
-    await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('rank 3');
-    await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('ashlar report run/rank3.pickle -o rank3.html');
-    expect(await fleet.locator('.fleet-part summary strong').allTextContents()).toEqual(
-      ['Failed', 'Who differs', 'Stages', 'Causes', 'Settings differ', 'One setting for all']);
-    expect(await fleet.locator('.heat-stage').count()).toBe(1);
-    expect(await fleet.locator('.heat-marker').isVisible()).toBe(true);
-    expect(await fleet.locator('.heat-times').textContent()).toContain('6.000 s');
-    const reserved = await pixels(page, '.heat canvas');
-    await fleet.getByLabel('Scale of the heat map').selectOption('log');
-    const logarithmic = await pixels(page, '.heat canvas');
-    expect(logarithmic).not.toBe(reserved);
-    await fleet.getByLabel('What the heat map shows').selectOption('allocated');
-    expect(await pixels(page, '.heat canvas')).not.toBe(logarithmic);
-    await page.locator('.heat').focus();
-    await page.keyboard.press('ArrowDown');
-    await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('rank 4');
-    const box = (await page.locator('.heat').boundingBox())!;
-    await page.mouse.click(box.x + box.width / 2, box.y + (box.height * 0.5) / 47); // of 47 rows the first: rank 5 has none
-    await expect(fleet.locator('.rank-details').textContent()).resolves.toContain('rank 0');
-    await fleet.getByLabel('Search: Ranks').fill('broken');
-    await fleet.getByLabel('Search: Ranks').fill('middle of a list');
-    await expect(fleet.locator('.table tbody tr').allTextContents()).resolves.toHaveLength(1);
-  });
-
-  it('show pinned memory of the host with a curve of its own', async () => {
-    const page = await visit('parts');
-    await expect(page.locator('#pinned-host').textContent()).resolves.toContain('3.00 MiB held, 1.00 MiB in use at the end; at most 5.00 MiB held, 4.00 MiB in use');
-    await page.locator('#pinned-host .curve canvas').waitFor();
-  });
-
-  it('name the card that is enough', async () => {
-    const page = await visit('parts');
-    await expect(page.locator('#cards').textContent()).resolves.toContain('A10-24GB is enough, with expandable_segments:True.');
-    await expect(page.locator('#cards tr.advised th').textContent()).resolves.toBe('A10-24GB');
-  });
-
-  it('show an estimate as stacked areas, and a diff', async () => {
-    const page = await visit('parts');
-    if ((await page.locator('#estimate').count()) === 0) return; // without the program there is none
-    await expect(page.locator('#estimate svg polygon').count()).resolves.toBeGreaterThan(3);
-    await expect(page.locator('#estimate .legend').textContent()).resolves.toContain('weights');
-    await expect(page.locator('#diff').textContent()).resolves.toContain('No part differs.');
-  });
-});
-
-describe('on paper', () => {
-  it('prints the answer without controls', async () => {
-    for (const name of ['made', 'fragmented'].filter(hasPage)) {
-      const page = await visit(name, { colorScheme: 'dark' });
-      await page.emulateMedia({ media: 'print' });
-      expect(await page.locator('.transport').isVisible()).toBe(false);
-      expect(await page.locator('.headline').isVisible()).toBe(true);
-      await settle(page);
-      expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe('rgb(255, 255, 255)');
-      const place = (selector: string): Promise<number> => page.locator(selector).first().evaluate((element) => element.getBoundingClientRect().x);
-      const over = (await page.locator('.work .curve .u-over').boundingBox())!;
-      const last = Number(await page.locator('.transport input[type=range]').getAttribute('max'));
-      if (name === 'made') expect(await place('.work .moment-line') - over.x).toBeCloseTo((over.width * (await momentOf(page))) / last, -1);
-      const paper = await page.pdf({ format: 'A4' });
-      expect(paper.length).toBeGreaterThan(20000);
-      await opened!.close();
-    }
-    opened = null;
-  });
-});
-
