@@ -185,7 +185,7 @@ class Model {
   std::vector<std::uint64_t> PagesIn(const Block& block) const;
   std::uint64_t Spare() const;
   bool MovePages(const Need& need, std::uint64_t spare);
-  void UnmapEach(std::uint64_t segment, const std::vector<std::uint64_t>& pages);
+  void UnmapEach(const std::vector<std::uint64_t>& pages);
   std::uint64_t GrowthBytes(const Need& need);
   Answer GrowByRepair(const Need& need, Block** out);
   Answer GrowAfterRepair(const Need& need, Block** out);
@@ -202,6 +202,7 @@ class Model {
   void ReleasePoolBlocks(const PoolKey& pool);
   void ReleaseWhole(Block* block);
   void UnmapPages(Block* block);
+  void UnmapRange(std::uint64_t begin, std::uint64_t end);
   void ProcessEvents(bool is_synchronising);
   void FinishFree(Block* block);
   void FinishHead(std::vector<Waiting>& queue);

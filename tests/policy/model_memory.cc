@@ -234,24 +234,31 @@ void Model::UnmapPages(Block* block) {
     const std::vector<std::uint64_t> pages = PagesIn(*block);
     if (pages.empty()) return;
     MarkDone(SegmentOf(*block).stream, sequence_);
-    return UnmapEach(block->segment, pages);
+    return UnmapEach(pages);
   }
-  const Segment segment = SegmentOf(*block);
   const std::uint64_t base = block->segment;
-  const std::uint64_t begin = base + Up(block->address - base, segment.page);
+  const std::uint64_t page = SegmentOf(*block).page;
+  const std::uint64_t begin = base + Up(block->address - base, page);
   const std::uint64_t block_end = block->address + block->size;
-  const std::uint64_t end = block_end - (block_end - base) % segment.page;
+  const std::uint64_t end = block_end - (block_end - base) % page;
   if (begin >= end) return;
-  MarkDone(segment.stream, sequence_);  // the stream is waited for
-  const std::uint64_t number = block->number;
-  const std::uint64_t block_begin = block->address;
-  blocks_.erase(block_begin);
-  if (block_begin < begin) {
-    AddBlock(block_begin, begin - block_begin, base, State::kFree)->inserted = clocks_[segment.pool];
+  MarkDone(SegmentOf(*block).stream, sequence_);  // the stream is waited for
+  UnmapRange(begin, end);
+}
+
+// Whole pages of one free block.
+void Model::UnmapRange(std::uint64_t begin, std::uint64_t end) {
+  const Block whole = std::prev(blocks_.upper_bound(begin))->second;
+  const Segment segment = SegmentOf(whole);
+  const std::uint64_t base = whole.segment;
+  const std::uint64_t whole_end = whole.address + whole.size;
+  blocks_.erase(whole.address);
+  if (whole.address < begin) {
+    AddBlock(whole.address, begin - whole.address, base, State::kFree)->inserted = clocks_[segment.pool];
   }
-  if (end < block_end) AddBlock(end, block_end - end, base, State::kFree)->inserted = clocks_[segment.pool];
+  if (end < whole_end) AddBlock(end, whole_end - end, base, State::kFree)->inserted = clocks_[segment.pool];
   Block* unmapped = AddBlock(begin, end - begin, base, State::kUnmapped);
-  unmapped->number = number;
+  unmapped->number = whole.number;
   used_ -= end - begin;
   stats_.reserved_bytes.Change(segment.pool.is_small, -Signed(end - begin));
   ++stats_.device_free;

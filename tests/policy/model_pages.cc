@@ -62,37 +62,14 @@ std::vector<std::uint64_t> Model::PagesIn(const Block& block) const {
 }
 
 // Neighbouring pages of one size are returned by one call.
-void Model::UnmapEach(std::uint64_t segment_address, const std::vector<std::uint64_t>& pages) {
+void Model::UnmapEach(const std::vector<std::uint64_t>& pages) {
   for (std::size_t i = 0; i < pages.size();) {
     const std::uint64_t begin = pages[i];
     const std::uint64_t size = pages_.at(begin);
     std::uint64_t end = begin;
     for (; i < pages.size() && pages[i] == end && pages_.at(end) == size; ++i) end += size;
     for (std::uint64_t at = begin; at < end; at += size) pages_.erase(at);
-    Block* block = &std::prev(blocks_.upper_bound(begin))->second;
-    const Segment segment = segments_.at(segment_address);
-    const std::uint64_t number = block->number;
-    const std::uint64_t block_begin = block->address;
-    const std::uint64_t block_end = block->address + block->size;
-    blocks_.erase(block_begin);
-    if (block_begin < begin) {
-      AddBlock(block_begin, begin - block_begin, segment_address, State::kFree)->inserted = clocks_[segment.pool];
-    }
-    if (end < block_end) {
-      AddBlock(end, block_end - end, segment_address, State::kFree)->inserted = clocks_[segment.pool];
-    }
-    Block* unmapped = AddBlock(begin, end - begin, segment_address, State::kUnmapped);
-    unmapped->number = number;
-    used_ -= end - begin;
-    stats_.reserved_bytes.Change(segment.pool.is_small, -Signed(end - begin));
-    ++stats_.device_free;
-    Emit(trace::Action::kSegmentUnmap, begin, end - begin, segment.stream, segment.pool.id);
-    unmapped = Merge(unmapped, Previous(*unmapped));
-    unmapped = Merge(unmapped, Next(*unmapped));
-    if (unmapped->size != segment.size) continue;
-    blocks_.erase(segment_address);
-    segments_.erase(segment_address);
-    taken_[1].erase(segment_address);
+    UnmapRange(begin, end);
   }
 }
 
@@ -132,7 +109,7 @@ bool Model::MovePages(const Need& need, std::uint64_t spare) {
     }
   }
   std::uint64_t found = 0;
-  std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> moved;  // segment, pages
+  std::vector<std::vector<std::uint64_t>> moved;  // the pages of each block
   std::set<std::uint64_t> waited;
   for (const auto& [pool, stream] : lanes) {
     std::vector<Block*> free = FreeBlocksOf(pool, stream);
@@ -145,13 +122,13 @@ bool Model::MovePages(const Need& need, std::uint64_t spare) {
         found += pages_.at(*page);
       }
       if (taken.empty()) continue;
-      moved.emplace_back((*it)->segment, taken);
+      moved.push_back(taken);
       waited.insert(stream);
     }
   }
   if (found < missing) return false;
   for (const std::uint64_t stream : waited) MarkDone(stream, sequence_);
-  for (const auto& [segment, pages] : moved) UnmapEach(segment, pages);
+  for (const std::vector<std::uint64_t>& pages : moved) UnmapEach(pages);
   return true;
 }
 

@@ -11,33 +11,25 @@ Options Ours() { return *ParseConf("policy:ashlar", Compat::kTorchLatest, Keys::
 
 GrowthSize Grow(const GrowthNeed& need) { return GrowthOf(need, Ours()); }
 
+// In the large pool, at the end of a reservation.
+GrowthSize Grow(std::uint64_t wanted_bytes, std::uint64_t reserved_bytes, std::uint64_t spare_bytes) {
+  return Grow({wanted_bytes, /*room_bytes=*/90 * kGiB, reserved_bytes, spare_bytes, /*page_bytes=*/2 * kMiB});
+}
+
 TEST(PageRuleTest, PagesAreLargeWhileThereIsRoom) {
-  const GrowthSize size = Grow({.wanted_bytes = 40 * kMiB,
-                                .room_bytes = 90 * kGiB,
-                                .reserved_bytes = 3 * kGiB,
-                                .spare_bytes = 20 * kGiB,
-                                .page_bytes = 2 * kMiB});
+  const GrowthSize size = Grow(40 * kMiB, 3 * kGiB, 20 * kGiB);
   EXPECT_EQ(size.page_bytes, 32 * kMiB);
   EXPECT_EQ(size.size_bytes, 64 * kMiB);
 }
 
 TEST(PageRuleTest, AndSmallWhereItIsScarce) {
-  const GrowthSize size = Grow({.wanted_bytes = 39 * kMiB,
-                                .room_bytes = 90 * kGiB,
-                                .reserved_bytes = 23 * kGiB,
-                                .spare_bytes = 300 * kMiB,
-                                .page_bytes = 2 * kMiB});
+  const GrowthSize size = Grow(39 * kMiB, 23 * kGiB, 300 * kMiB);
   EXPECT_EQ(size.page_bytes, 2 * kMiB);
   EXPECT_EQ(size.size_bytes, 40 * kMiB);
 }
 
 TEST(PageRuleTest, AProgramThatHoldsLittleIsGivenLittle) {
-  const GrowthSize size = Grow({.wanted_bytes = 5 * kMiB,
-                                .room_bytes = 90 * kGiB,
-                                .reserved_bytes = 20 * kMiB,
-                                .spare_bytes = 80 * kGiB,
-                                .page_bytes = 2 * kMiB});
-  EXPECT_LE(size.size_bytes, 8 * kMiB);
+  EXPECT_LE(Grow(5 * kMiB, 20 * kMiB, 80 * kGiB).size_bytes, 8 * kMiB);
 }
 
 TEST(PageRuleTest, SizesAreWholePagesWithinTheRoomAndTheirOverhangIsASmallShare) {
