@@ -22,6 +22,7 @@
 #include "allocator/core/changes.h"
 #include "allocator/core/counted_lock.h"
 #include "allocator/core/journal.h"
+#include "allocator/core/newest_block.h"
 #include "allocator/core/pointer_map.h"
 #include "allocator/core/seat.h"
 #include "allocator/policy/heap.h"
@@ -50,7 +51,15 @@ struct alignas(128) Desk {
   Changes left{};                         // of the room for both size classes together
   std::array<SizeClass, 2> size_classes;  // large, small
   int recent_uses = 0;                    // counts down while others are used
+  NewestBlock newest;                     // none in the exclusive section
   PointerMap pointers;                    // of blocks of its arenas that were handed out by address
+
+  // Before a lane changes: there is no newest block any more, and what was put off is real and counted.
+  void Settle() {
+    if (!newest.IsSettled()) [[unlikely]]
+      SettleNewest();
+    newest.Forget();
+  }
 
   SizeClass& SizeClassOf(bool is_small) { return size_classes[is_small ? 1 : 0]; }
   // An allocation goes to the sums, if these stay below their peaks: without a branch for each.
@@ -72,18 +81,34 @@ struct alignas(128) Desk {
   // A free raises nothing but the counts of inactive split blocks.
   bool CountFree(bool is_small, std::int64_t block_bytes, std::int64_t requested_bytes,
                  const policy::SplitCounts& splits) {
+    if (Lacking(SizeClassOf(is_small), splits) < 0) return false;
+    CountFreeUnchecked(is_small, block_bytes, requested_bytes, splits);
+    return true;
+  }
+  // The newest block again, for a request of so many bytes. The rest is counted by Settle.
+  bool CountRepeat(bool is_small, std::int64_t bytes_before, std::int64_t requested_bytes) {
     SizeClass& sums = SizeClassOf(is_small);
-    if (Lacking(sums, splits) < 0) return false;
+    const std::int64_t more = requested_bytes - bytes_before;
+    if (((sums.left[kRequestedBytes] - more) | (left[kRequestedBytes] - more)) < 0) return false;
+    sums.left[kRequestedBytes] -= more;
+    left[kRequestedBytes] -= more;
+    sums.increases[kRequestedBytes] += requested_bytes;
+    return true;
+  }
+
+ private:
+  void SettleNewest();
+  void CountRepeats(const policy::Block& block, const policy::SplitCounts& splits);
+  void CountFreeUnchecked(bool is_small, std::int64_t block_bytes, std::int64_t requested_bytes,
+                          const policy::SplitCounts& splits) {
+    SizeClass& sums = SizeClassOf(is_small);
     const std::array<std::int64_t, 3> amounts = {1, block_bytes, requested_bytes};
     for (int i = 0; i < kSplitBlocks; ++i) {
       sums.left[i] += amounts[i];
       left[i] += amounts[i];
     }
     CountSplits(sums, splits);
-    return true;
   }
-
- private:
   // Negative when there is no room for them.
   std::int64_t Lacking(const SizeClass& sums, const policy::SplitCounts& splits) const {
     return (sums.left[kSplitBlocks] - splits.blocks) | (left[kSplitBlocks] - splits.blocks) |

@@ -45,6 +45,7 @@ void ExclusiveSection::LockDesks() const {
   bool has_recorded = false;
   for (const std::unique_ptr<Desk>& desk : desks_.desks_) {
     desk->lock.lock();
+    desk->Settle();
     Fold(*desk);
     has_recorded |= desk->journal != nullptr && desk->journal->turn() == desks_.turn_;
   }

@@ -71,6 +71,7 @@ inline policy::Block* FastPath::TryAllocateIn(Arena& arena, std::uint64_t bytes,
   const bool is_small = policy::IsSmall(rounded_bytes);
   if (arena.LaneOf(is_small) == nullptr) return nullptr;
   Desk& desk = *arena.desk;
+  desk.Settle();
   policy::Lane& lane = *arena.LaneOf(is_small);
   policy::Block* block = heap_.FindIn(lane, rounded_bytes);
   // The sizes that max_split_size singles out have statistics of their own.
@@ -88,6 +89,19 @@ inline policy::Block* FastPath::TryAllocateIn(Arena& arena, std::uint64_t bytes,
     desk.pointers.Insert(block);
     pages_.Enter(block->address, &arena);
   }
+  if (can_put_off_) desk.newest.Set(block, &arena, rounded_bytes, is_named);
+  return block;
+}
+
+// The newest block again; nullptr where it must be settled.
+inline policy::Block* FastPath::TakeBack(Desk& desk, std::uint64_t bytes) {
+  policy::Block* block = desk.newest.block();
+  if (desk.journal != nullptr && !desk.journal->CanTake()) [[unlikely]]
+    return nullptr;
+  if (!desk.CountRepeat(block->is_small, Signed(block->requested_bytes), Signed(bytes))) return nullptr;
+  desk.newest.TakeBack(bytes);
+  if (desk.journal != nullptr) [[unlikely]]
+    desk.journal->AddAllocation(*block, *block->segment->lane, desks_.turn());
   return block;
 }
 
@@ -96,7 +110,12 @@ policy::Block* FastPath::TryAllocate(std::uint64_t bytes, Stream stream, PoolId 
   const std::uint64_t rounded_bytes = heap_.Rounded(bytes);
   constexpr bool is_named = as == HandOutAs::kAddress;
   return ServeFromCache<policy::Block*>([&](Desk& desk, Arena*& arena) -> policy::Block* {
-    arena = arenas_.Find({pool, stream});
+    const ArenaKey key{pool, stream};
+    if (desk.newest.IsFor(rounded_bytes, is_named) && desk.newest.arena()->key == key) {
+      arena = desk.newest.arena();
+      if (policy::Block* block = TakeBack(desk, bytes); block != nullptr) return block;
+    }
+    arena = arenas_.Find(key);
     if (arena == nullptr || arena->desk != &desk) return nullptr;
     return TryAllocateIn(*arena, bytes, rounded_bytes, is_named);
   });
@@ -105,8 +124,19 @@ policy::Block* FastPath::TryAllocate(std::uint64_t bytes, Stream stream, PoolId 
 template policy::Block* FastPath::TryAllocate<HandOutAs::kPointer>(std::uint64_t bytes, Stream stream, PoolId pool);
 template policy::Block* FastPath::TryAllocate<HandOutAs::kAddress>(std::uint64_t bytes, Stream stream, PoolId pool);
 
-// Under the lock of the desk where the block's arena lies.
-bool FastPath::TryFreeLocked(Desk& desk, policy::Block* block) {
+// The newest block is freed by what it was handed out as. `slot`: of its address in the map.
+inline bool FastPath::TryPutOff(Desk& desk, policy::Block* block, bool is_named, std::size_t slot) {
+  if (!desk.newest.MayPutOff(block, is_named)) return false;
+  if (desk.journal != nullptr) [[unlikely]] {
+    if (!desk.journal->CanTake()) return false;
+    desk.journal->AddFree(*block, *block->segment->lane, desks_.turn());
+  }
+  desk.newest.PutOff(slot);
+  return true;
+}
+
+// Under the lock of the desk where the block's arena lies; the desk is settled.
+inline bool FastPath::TryFreeLocked(Desk& desk, policy::Block* block) {
   CheckLive(block, "Free");
   if (block->has_recorded_streams || block->size_bytes >= heap_.options().max_split_size_bytes) return false;
   if (desk.journal != nullptr && !desk.journal->CanTake()) [[unlikely]]
@@ -123,6 +153,11 @@ bool FastPath::TryFreeLocked(Desk& desk, policy::Block* block) {
 
 bool FastPath::TryFree(policy::Block* block) {
   return ServeFromCache<bool>([&](Desk& desk, Arena*& arena) {
+    if (TryPutOff(desk, block, false, 0)) {
+      arena = desk.newest.arena();
+      return true;
+    }
+    desk.Settle();
     Check(block, "Free");
     arena = ArenaOf(*block);
     return arena->desk == &desk && TryFreeLocked(desk, block);
@@ -131,13 +166,22 @@ bool FastPath::TryFree(policy::Block* block) {
 
 bool FastPath::TryFreeAddress(std::uint64_t address) {
   return ServeFromCache<bool>([&](Desk& desk, Arena*& arena) {
-    const PointerMap::Found found = desk.pointers.Find(address);
+    PointerMap::Found found = desk.pointers.Find(address);
+    if (found.block != nullptr && TryPutOff(desk, found.block, true, found.index)) {
+      arena = desk.newest.arena();
+      return true;
+    }
+    if (!desk.newest.IsSettled()) [[unlikely]] {
+      desk.Settle();
+      found = desk.pointers.Find(address);  // an address has left the map, where others move
+    }
     if (found.block == nullptr) {
       arena = pages_.Find(address);
       return false;
     }
     arena = ArenaOf(*found.block);
     if (!TryFreeLocked(desk, found.block)) return false;
+    desk.newest.Forget();
     desk.pointers.Erase(found);
     return true;
   });
@@ -160,6 +204,7 @@ bool FastPath::TryRecordStream(policy::Block* block, Stream stream) {
 
 bool FastPath::TryRecordStreamOfAddress(std::uint64_t address, Stream stream) {
   return ServeFromCache<bool>([&](Desk& desk, Arena*& arena) {
+    desk.Settle();
     policy::Block* block = desk.pointers.Find(address).block;
     if (block == nullptr) {
       arena = pages_.Find(address);

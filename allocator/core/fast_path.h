@@ -80,6 +80,8 @@ class FastPath {
   template <typename Served, typename Act>
   Served ServeElsewhere(Desk& first, DeskOfAllocator& place, Act& act);
   policy::Block* TryAllocateIn(Arena& arena, std::uint64_t bytes, std::uint64_t rounded_bytes, bool is_named);
+  policy::Block* TakeBack(Desk& desk, std::uint64_t bytes);
+  bool TryPutOff(Desk& desk, policy::Block* block, bool is_named, std::size_t slot);
   bool TryFreeLocked(Desk& desk, policy::Block* block);
   static bool AddRecordedStream(Arena& arena, policy::Block* block, Stream stream);
   static Arena* ArenaOf(const policy::Block& block) { return static_cast<Arena*>(block.segment->lane->owner); }
@@ -90,6 +92,7 @@ class FastPath {
   static void MovePointers(const Arena& arena, Desk& to);
 
   policy::Heap& heap_;
+  const bool can_put_off_;  // a second allocation from the same state gets the same (newest_block.h)
   ArenaTable arenas_;
   PageDirectory pages_;
   Desks desks_;

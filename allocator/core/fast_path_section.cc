@@ -8,7 +8,10 @@
 
 namespace ashlar::core {
 
-FastPath::FastPath(Ledger& ledger) : heap_(ledger.heap()), desks_(ledger) {}
+FastPath::FastPath(Ledger& ledger)
+    : heap_(ledger.heap()),
+      can_put_off_(ledger.options().free_order != policy::FreeOrder::kPerBlockCounter),
+      desks_(ledger) {}
 
 void FastPath::Enter(policy::Block* block, Stream requester, HandOutAs as) {
   policy::Lane& lane = *block->segment->lane;
