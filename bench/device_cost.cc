@@ -3,6 +3,8 @@
 //
 //   device_cost --device cuda > costs.txt     the GPU 0; host and sim are for trying it out
 //
+// Remarks of the table have the price of pages by their size, which is what policy:ashlar chooses by.
+//
 // Every call's answer is checked: an address is aligned, apart from the others and given back; what was recorded is
 // done after a synchronise; the memory that is free at the end is what was free at the start.
 #include <algorithm>
@@ -26,6 +28,7 @@ constexpr int kRepeats = 40;
 constexpr std::uint64_t kSegmentBytes = 20 * kMiB;
 constexpr std::uint64_t kPageBytes = 2 * kMiB;
 constexpr std::uint64_t kPages = 32;  // of one Map call
+constexpr std::uint64_t kLargestPageBytes = 64 * kMiB;
 
 int Wrong(const std::string& what) {
   std::fprintf(stderr, "device_cost: wrong answer: %s\n", what.c_str());
@@ -98,6 +101,28 @@ int MeasurePages(device::Device& device, device::CostModel& costs) {
   return 0;
 }
 
+// What mapping a page costs by its size: `lines` has a remark for each.
+int MeasurePageSizes(device::Device& device, std::string& lines) {
+  for (std::uint64_t page_bytes = kPageBytes; page_bytes <= kLargestPageBytes; page_bytes *= 2) {
+    const std::uint64_t size_bytes = std::max(kPages / 4 * page_bytes, 4 * kPageBytes);
+    const std::uint64_t pages = size_bytes / page_bytes;
+    Clock map, unmap;
+    for (int i = 0; i < kRepeats; ++i) {
+      const absl::StatusOr<std::uint64_t> address = device.Reserve(size_bytes);
+      if (!address.ok()) return Wrong(std::string(address.status().message()));
+      absl::Status status;
+      map.Time([&] { status = device.Map(*address, size_bytes, page_bytes); });
+      if (!status.ok()) return Wrong(std::string(status.message()));
+      unmap.Time([&] { status = device.Unmap(*address, size_bytes, page_bytes); });
+      status.Update(device.ReleaseReservation(*address));
+      if (!status.ok()) return Wrong(std::string(status.message()));
+    }
+    absl::StrAppend(&lines, "# a page of ", page_bytes / kMiB, " MiB: map ", map.Median() / pages, " ns, unmap ",
+                    unmap.Median() / pages, " ns\n");
+  }
+  return 0;
+}
+
 int MeasureEvents(device::Device& device, device::CostModel& costs) {
   Clock record, query;
   for (int i = 0; i < kRepeats * 10; ++i) {
@@ -119,8 +144,11 @@ int Run(device::Device& device, const std::string& name) {
   if (MeasureSegments(device, costs) != 0 || MeasurePages(device, costs) != 0 || MeasureEvents(device, costs) != 0) {
     return 1;
   }
+  std::string page_sizes;
+  if (MeasurePageSizes(device, page_sizes) != 0) return 1;
   if (device.GetMemoryInfo().free_bytes != free_bytes) return Wrong("memory was not given back");
-  const std::string text = absl::StrCat("# ", name, ": medians of ", kRepeats, " calls\n", device::PrintCosts(costs));
+  const std::string text =
+      absl::StrCat("# ", name, ": medians of ", kRepeats, " calls\n", page_sizes, device::PrintCosts(costs));
   const absl::StatusOr<device::CostModel> read = device::ReadCosts(text);
   if (!read.ok() || device::PrintCosts(*read) != device::PrintCosts(costs))
     return Wrong("the table does not read back");

@@ -79,7 +79,7 @@ __attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle,
     ashlar_real_dlsym = reinterpret_cast<void* (*)(void*, const char*)>(real);
   }
   if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
-  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) return nullptr;
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || IsFinding()) return nullptr;
   void* found = ashlar_real_dlsym(handle, name);
   return found == nullptr ? nullptr : HandOut(name, found);
 }

@@ -23,6 +23,8 @@ thread_local int t_depth = 0;
 
 namespace {
 
+thread_local bool t_is_finding = false;
+
 struct Entry {
   const char* name;
   void (*own)();
@@ -57,6 +59,18 @@ void* Resolve(std::size_t index) {
   return real;
 }
 
+// While it lives, dlsym of this thread gives the real functions: it is us who ask.
+class Finding {
+ public:
+  Finding() : was_finding_(t_is_finding) { t_is_finding = true; }
+  ~Finding() { t_is_finding = was_finding_; }
+  Finding(const Finding&) = delete;
+  Finding& operator=(const Finding&) = delete;
+
+ private:
+  const bool was_finding_;
+};
+
 void TellMissing(const char* name) {
   static std::atomic<bool> was_told = false;
   if (was_told.exchange(true)) return;
@@ -78,7 +92,10 @@ void* HandOutAt(std::size_t index, void* found) {
 
 const char* TextOf(Name name) { return kEntries[static_cast<std::size_t>(name)].name; }
 
+bool IsFinding() { return t_is_finding; }
+
 void* FindReal(const char* symbol) {
+  const Finding finding;
   void* next = dlsym(RTLD_NEXT, symbol);
   if (next != nullptr) return next;
   const bool is_runtime = std::strncmp(symbol, "cuda", 4) == 0;

@@ -34,6 +34,8 @@ int CallReal(Name name, Arguments... arguments) {
 
 // Any function of CUDA, of the same places.
 void* FindReal(const char* symbol);
+// Whether this thread is in FindReal: what it asks dlsym for is the real function, and nobody's to stand in for.
+bool IsFinding();
 
 // What to give where a program was answered `found` for `symbol`: ours, where `found` is of the library that ours would
 // call; else `found`.

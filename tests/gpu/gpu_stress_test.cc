@@ -29,7 +29,8 @@ class GpuStressTest : public testing::Test {
   }
 
   void Run(const std::string& conf, trace::EventSink* sink) {
-    core::CachingAllocator allocator(device_.get(), *policy::ParseConf(conf, policy::Compat::kTorch210));
+    core::CachingAllocator allocator(device_.get(),
+                                     *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
     const double total = static_cast<double>(device_->GetMemoryInfo().total_bytes);
     ASSERT_TRUE(allocator.SetMemoryFraction(static_cast<double>(kLimitBytes) / total).ok());
     allocator.SetSink(sink);
@@ -54,6 +55,7 @@ class GpuStressTest : public testing::Test {
 TEST_F(GpuStressTest, NoBlockIsHeldTwice) { Run("", nullptr); }
 TEST_F(GpuStressTest, NorWithASplitLimit) { Run("max_split_size_mb:21", nullptr); }
 TEST_F(GpuStressTest, NorInExpandableSegments) { Run("expandable_segments:True", nullptr); }
+TEST_F(GpuStressTest, NorWherePagesMove) { Run("policy:ashlar", nullptr); }
 
 // Under compute-sanitizer every block is a region of its own; without it this is the stress behind one lock.
 TEST_F(GpuStressTest, NorWhileToolsAreToldOfEveryBlock) {

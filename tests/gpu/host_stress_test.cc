@@ -34,10 +34,11 @@ class HostStamps final : public Stamps {
 };
 
 TEST(HostStressTest, NoBlockIsHeldTwice) {
-  for (const char* conf : {"", "max_split_size_mb:21", "expandable_segments:True"}) {
+  for (const char* conf : {"", "max_split_size_mb:21", "expandable_segments:True", "policy:ashlar"}) {
     SCOPED_TRACE(conf);
     device::HostDevice device({.capacity_bytes = 26 * kMiB});
-    core::CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210));
+    core::CachingAllocator allocator(&device,
+                                     *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
     HostStamps stamps;
     const StressResult result = RunStress(allocator, stamps, {.rounds = 100, .most_bytes = 5 * kMiB / 4});
     EXPECT_EQ(result.wrong_words, 0u);

@@ -151,6 +151,14 @@ TEST(RecordLibraryTest, FunctionsThatAreHandedOutAreRecordedToo) {
   EXPECT_THAT(LiveSizes(SnapshotOf(run)), testing::UnorderedElementsAre(kMiB, 2 * kMiB, 3 * kMiB, 4 * kMiB));
 }
 
+TEST(RecordLibraryTest, ADriverThatWasOpenedForItselfAloneIsFoundAgain) {
+  const Recorded run = RunRecorded(absl::StrCat(ASHLAR_LOCAL_CLIENT, " ", ASHLAR_FAKE_DRIVER), "");
+  ASSERT_EQ(run.code, 0);
+  const trace::Snapshot snapshot = SnapshotOf(run);
+  EXPECT_THAT(SizesOf(snapshot, 0, trace::Action::kFreeCompleted), ElementsAre(3 * kMiB));
+  EXPECT_THAT(LiveSizes(snapshot), ElementsAre(5 * kMiB));
+}
+
 TEST(RecordLibraryTest, AProcessWithPyTorchIsLeftToPyTorch) {
   const Recorded first = RunClient(absl::StrCat("torch ", ASHLAR_FAKE_TORCH));
   EXPECT_EQ(first.code, 0);

@@ -48,8 +48,10 @@ class TestFolder {
   std::string path_;
 };
 
-// `environment`: more variables, "NAME=value ...".
-inline Recorded RunClient(const std::string& arguments, const std::string& environment = "") {
+// `client`: a program with its arguments; `preloaded`: what is beneath the recorder's library; `environment`: more
+// variables, "NAME=value ...".
+inline Recorded RunRecorded(const std::string& client, const std::string& preloaded,
+                            const std::string& environment = "") {
   const TestFolder folder;
   const std::string logs = folder.path() + "logs/";
   std::filesystem::create_directories(logs);
@@ -59,8 +61,7 @@ inline Recorded RunClient(const std::string& arguments, const std::string& envir
   std::filesystem::copy_file(machine, folder.path() + "run/machine");
   const std::string command =
       absl::StrCat("cd ", folder.path(), " && ASHLAR_HOLLOW_RUN=", folder.path(), "run ASHLAR_RECORD=", logs,
-                   " LD_PRELOAD=", ASHLAR_RECORD_LIBRARY, ":", ASHLAR_HOLLOW_LIBRARY, " ", environment, " ",
-                   ASHLAR_RECORD_CLIENT, " ", arguments, " > out");
+                   " LD_PRELOAD=", ASHLAR_RECORD_LIBRARY, ":", preloaded, " ", environment, " ", client, " > out");
   const int status = std::system(("sh -c '" + command + "'").c_str());
   Recorded out;
   out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -69,6 +70,10 @@ inline Recorded RunClient(const std::string& arguments, const std::string& envir
     out.logs[entry.path().filename().string()] = BytesOf(entry.path());
   }
   return out;
+}
+
+inline Recorded RunClient(const std::string& arguments, const std::string& environment = "") {
+  return RunRecorded(absl::StrCat(ASHLAR_RECORD_CLIENT, " ", arguments), ASHLAR_HOLLOW_LIBRARY, environment);
 }
 
 }  // namespace ashlar

@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+"""Real PyTorch programs on a GPU under PyTorch's allocator and under Ashlar's: the same losses, the time of a step, the peaks,
+and the smallest memory limit at which each ends.
+
+    bench/torch_allocators.py times                              # one program after the other, alone on the GPU
+    bench/torch_allocators.py smallest --jobs 12 --out found.json
+    bench/torch_allocators.py run bert native --limit 4294967296 # one run: a line of JSON
+
+Each run is a process of its own, forked before CUDA is used, so that the imports are paid for once. The limit is torch.cuda.set_per_process_memory_fraction of this process, so one GPU serves many runs at a time. A run counts
+when its losses are, bit by bit, those of PyTorch's own allocator without a limit. It needs PyTorch, transformers and
+torchvision, and the package ashlar_gpu (the wheel, or PYTHONPATH=python with ASHLAR_PREFIX). Without a GPU it says so.
+"""
+
+import argparse
+import concurrent.futures
+import importlib
+import json
+import os
+import select
+import signal
+import statistics
+import sys
+import threading
+import time
+import warnings
+
+ALLOCATORS = {  # name -> (ours, settings)
+    "native": (False, ""),
+    "expandable": (False, "expandable_segments:True"),
+    "ours": (True, ""),
+    "ashlar": (True, "policy:ashlar"),
+}
+SEARCHED = ("native", "expandable", "ashlar")
+MIB = 1 << 20
+WARM_STEPS = 3
+MOST_SECONDS = 240  # of one run
+FORKS = threading.Lock()  # one at a time: a child must not keep another's end of a pipe open
+
+
+def lengths(torch, steps, low, high, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return [int(torch.randint(low, high + 1, (1,), generator=generator)) for _ in range(steps)]
+
+
+def tokens(torch, batch, length, words):
+    return torch.randint(100, words, (batch, length)).cuda()
+
+
+def trained(torch, model, losses_of, **of_optimizer):
+    """A step a loss: backward, AdamW."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, **of_optimizer)
+    for loss in losses_of(model):
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        yield loss.detach()
+
+
+def bert(torch):
+    """BERT of 12 layers, AdamW, sequences of 64 to 512 tokens."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    model = BertForMaskedLM(BertConfig(attn_implementation="eager")).cuda().train()
+
+    def losses(model):
+        for length in lengths(torch, 24, 64, 512, 2):
+            ids = tokens(torch, 4, length, 30522)
+            yield model(input_ids=ids, labels=ids).loss
+
+    return trained(torch, model, losses)
+
+
+def gpt2_amp(torch):
+    """GPT-2 with autocast to bfloat16, 128 to 1,024 tokens."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(GPT2Config()).cuda().train()
+
+    def losses(model):
+        for length in lengths(torch, 24, 128, 1024, 3):
+            ids = tokens(torch, 3, length, 50257)
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = model(input_ids=ids, labels=ids).loss
+            yield loss
+
+    return trained(torch, model, losses)
+
+
+def llama_checkpointing(torch):
+    """A Llama of 8 layers in bfloat16 with gradient checkpointing, 128 to 1,024 tokens."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(hidden_size=1024, intermediate_size=2816, num_hidden_layers=8, num_attention_heads=16,
+                         attn_implementation="eager")
+    model = LlamaForCausalLM(config).to("cuda", torch.bfloat16).train()
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+    def losses(model):
+        for length in lengths(torch, 20, 128, 1024, 4):
+            ids = tokens(torch, 4, length, 32000)
+            yield model(input_ids=ids, labels=ids).loss
+
+    return trained(torch, model, losses)
+
+
+def llama_generate(torch):
+    """Generation with a cache that grows by concatenation, prompts and batches of other sizes."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(hidden_size=1024, intermediate_size=2816, num_hidden_layers=16, num_attention_heads=16)
+    model = LlamaForCausalLM(config).to("cuda", torch.bfloat16).eval()
+    for step, length in enumerate(lengths(torch, 10, 256, 1800, 5)):
+        prompt = tokens(torch, 4 + step % 5, length, 32000)
+        with torch.inference_mode():
+            out = model.generate(prompt, max_new_tokens=24, do_sample=False, pad_token_id=0)
+        yield out.double().sum()
+
+
+def resnet50(torch):
+    """ResNet-50, SGD, pictures of five sizes and a last batch that is not full."""
+    from torchvision.models import resnet50 as make
+
+    model = make().cuda().train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    for step in range(24):
+        side, batch = (160, 192, 224, 256, 288)[step * 7 % 5], 9 if step % 8 == 7 else 16
+        images, labels = torch.randn(batch, 3, side, side).cuda(), torch.randint(0, 1000, (batch,)).cuda()
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss.detach()
+
+
+def two_streams(torch):
+    """Batches are prepared on a stream of their own, one ahead."""
+    side = torch.cuda.Stream()
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.GELU()) for _ in range(8)]).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def prepared(rows):
+        with torch.cuda.stream(side):
+            batch = torch.randn(rows, 2048).cuda(non_blocking=True)
+            return (batch - batch.mean(0)) / (batch.std(0) + 1e-5)
+
+    sizes = lengths(torch, 30, 1024, 8192, 6)
+    ahead = prepared(sizes[0])
+    for rows in sizes[1:] + sizes[:1]:
+        torch.cuda.current_stream().wait_stream(side)
+        batch = ahead
+        batch.record_stream(torch.cuda.current_stream())
+        ahead = prepared(rows)
+        loss = model(batch).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        yield loss.detach()
+
+
+def experts(torch):
+    """A mixture of eight experts: what each gets depends on the data."""
+    width, count = 1024, 8
+    layers = torch.nn.ModuleList([torch.nn.ModuleList(
+        [torch.nn.Sequential(torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width))
+         for _ in range(count)]) for _ in range(3)]).cuda()
+    gates = torch.nn.ModuleList([torch.nn.Linear(width, count) for _ in range(3)]).cuda()
+    model = torch.nn.ModuleList([layers, gates])
+
+    def losses(_):
+        for rows in lengths(torch, 20, 2048, 12288, 7):
+            at = torch.randn(rows, width).cuda()
+            for of_layer, gate in zip(layers, gates):
+                weight, chosen = gate(at).softmax(-1).max(-1)
+                out = torch.zeros_like(at)
+                for number, expert in enumerate(of_layer):
+                    where = (chosen == number).nonzero().squeeze(1)
+                    if len(where):
+                        out = out.index_copy(0, where, expert(at[where]) * weight[where, None])
+                at = at + out
+            yield at.square().mean()
+
+    return trained(torch, model, losses)
+
+
+def evaluates(torch):
+    """Every fourth step of training is followed by an evaluation with a larger batch and other lengths."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    model = BertForSequenceClassification(BertConfig(num_hidden_layers=8)).cuda().train()
+
+    def losses(model):
+        for step, length in enumerate(lengths(torch, 20, 96, 384, 8)):
+            if step % 4 == 3:
+                model.eval()
+                with torch.no_grad():
+                    model(input_ids=tokens(torch, 96, 512 - 16 * step, 30522))
+                model.train()
+            ids = tokens(torch, 16, length, 30522)
+            yield model(input_ids=ids, labels=torch.zeros(16, dtype=torch.long, device="cuda")).loss
+
+    return trained(torch, model, losses)
+
+
+def embedding(torch):
+    """A table of 600,000 rows, gradients and AdamW's states of its size, bags of other lengths."""
+    table = torch.nn.Embedding(600_000, 64)
+    head = torch.nn.Linear(64, 1)
+    model = torch.nn.Sequential(table, head).cuda()
+
+    def losses(model):
+        for length in lengths(torch, 20, 64, 2048, 9):
+            yield model(torch.randint(0, 600_000, (128, length)).cuda()).square().mean()
+
+    return trained(torch, model, losses, foreach=False)
+
+
+def lstm(torch):
+    """A language model of three LSTM layers, sequences of 20 to 400."""
+    embedding_of, layers, head = torch.nn.Embedding(20_000, 512), torch.nn.LSTM(512, 1024, 3), torch.nn.Linear(1024, 20_000)
+    model = torch.nn.ModuleList([embedding_of, layers, head]).cuda()
+
+    def losses(_):
+        for length in lengths(torch, 24, 20, 400, 10):
+            ids = torch.randint(0, 20_000, (length, 24)).cuda()
+            out, _ = layers(embedding_of(ids))
+            yield torch.nn.functional.cross_entropy(head(out).flatten(0, 1), ids.flatten())
+
+    return trained(torch, model, losses)
+
+
+PROGRAMS = {made.__name__: made for made in (bert, gpt2_amp, llama_checkpointing, llama_generate, resnet50, two_streams,
+                                             experts, evaluates, embedding, lstm)}
+
+
+def run(name, allocator, limit_bytes):
+    """One run in this process, as a dictionary."""
+    ours, settings = ALLOCATORS[allocator]
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    import torch
+
+    if ours:
+        import ashlar_gpu.torch
+
+        ashlar_gpu.torch.install(settings or None)
+    elif settings:
+        torch.cuda.memory._set_allocator_settings(settings)
+    if not torch.cuda.is_available():
+        return {"skipped": "torch sees no GPU"}
+    torch.manual_seed(1)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+    if limit_bytes is not None:
+        total = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(limit_bytes / total)
+    losses, milliseconds, failure = [], [], None
+    torch.cuda.synchronize()
+    begin = at = time.perf_counter()
+    try:
+        for loss in PROGRAMS[name](torch):
+            losses.append(loss.item().hex())  # waits for the step
+            now = time.perf_counter()
+            milliseconds.append(1000 * (now - at))
+            at = now
+    except torch.OutOfMemoryError as error:
+        failure = str(error).splitlines()[0]
+    statistic = torch.cuda.memory_stats()
+    return {"program": name, "allocator": allocator, "limit_bytes": limit_bytes, "failure": failure, "losses": losses,
+            "step_ms": statistics.median(milliseconds[WARM_STEPS:] or [0]), "seconds": time.perf_counter() - begin,
+            "peak_allocated": statistic["allocated_bytes.all.peak"], "peak_reserved": statistic["reserved_bytes.all.peak"],
+            "device_calls": statistic["num_device_alloc"] + statistic["num_device_free"],
+            "retries": statistic["num_alloc_retries"]}
+
+
+def imported():
+    """What the programs import, before the first fork; CUDA is not used by it."""
+    warnings.simplefilter("ignore")  # of forks with threads: CUDA is not used before
+    for module in ("torch", "transformers", "transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2",
+                   "transformers.models.llama.modeling_llama", "torchvision", "ashlar_gpu.torch"):
+        importlib.import_module(module)
+
+
+def child(name, allocator, limit_bytes=None):
+    """run() in a forked process; what went wrong is {"error": text}."""
+    with FORKS:
+        reads, writes = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            answer = {"error": "no answer"}
+            try:
+                answer = run(name, allocator, limit_bytes)
+            except BaseException as error:  # the child ends here whatever happened
+                answer = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
+            finally:
+                with os.fdopen(writes, "w") as out:
+                    out.write(json.dumps(answer))
+                os._exit(0)
+        os.close(writes)
+    text, until = b"", time.monotonic() + MOST_SECONDS
+    with os.fdopen(reads, "rb", buffering=0) as answer:
+        while select.select([answer], [], [], max(0.0, until - time.monotonic()))[0]:
+            part = answer.read(1 << 16)
+            if not part:
+                break
+            text += part
+        else:
+            os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"error": f"the process ended with status {status} and no answer"}
+
+
+def times(names, rounds):
+    """Each program alone on the GPU under each allocator, in turn; the fastest of the rounds' medians."""
+    rows = []
+    for name in names:
+        found = {}
+        for _ in range(rounds):
+            for allocator in ALLOCATORS:
+                found.setdefault(allocator, []).append(child(name, allocator))
+        bad = [one for runs in found.values() for one in runs if "step_ms" not in one]
+        if bad:
+            print(f"{name}: {bad[0].get('skipped') or bad[0].get('error')}", flush=True)
+            continue
+        first = found["native"][0]
+        for allocator, runs in found.items():
+            best = min(runs, key=lambda one: one["step_ms"])
+            same = all(one["losses"] == first["losses"] for one in runs)
+            rows.append({**best, "same_losses": same, "losses": None, "seconds": min(one["seconds"] for one in runs)})
+            print(f"{name:20s} {allocator:11s} step {best['step_ms']:8.2f} ms  whole {rows[-1]['seconds']:6.2f} s  allocated "
+                  f"{best['peak_allocated'] / MIB:8.0f}  reserved {best['peak_reserved'] / MIB:8.0f} MiB  device calls "
+                  f"{best['device_calls']:5d}  retries {best['retries']:3d}  losses {'equal' if same else 'DIFFER'}", flush=True)
+    return rows
+
+
+def smallest(name, allocator, ample):
+    """The least limit at which it ends, to a quarter of a per cent of the peak; the most that was seen to fail."""
+    fails, ends = ample[name]["native"]["peak_allocated"] - 1, None
+    at = max(run["peak_reserved"] for run in ample[name].values()) + 2 * MIB
+    step = max(2 * MIB, ample[name]["native"]["peak_allocated"] // 400)
+    runs, best = 0, None
+    while True:
+        runs += 1
+        done = child(name, allocator, at)
+        if "step_ms" not in done:
+            return {"program": name, "allocator": allocator, "error": done.get("error")}
+        if done["failure"] is None:
+            ends, best = at, done
+        else:
+            fails = at
+        if ends is None:
+            at += at // 8  # the ample run had less to hold than this one
+            if runs > 6:
+                return {"program": name, "allocator": allocator, "error": f"fails at {at}: {done['failure']}"}
+            continue
+        if ends - fails <= step:
+            break
+        at = (ends + fails) // 2
+    same = best["losses"] == ample[name]["native"]["losses"]
+    return {**best, "losses": None, "same_losses": same, "smallest_bytes": ends, "fails_bytes": fails, "runs": runs}
+
+
+def all_smallest(names, jobs):
+    rows = []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        begun = {(name, allocator): pool.submit(child, name, allocator) for name in names for allocator in SEARCHED}
+        ample = {}
+        for (name, allocator), run_of in begun.items():
+            ample.setdefault(name, {})[allocator] = run_of.result()
+        for name in list(ample):
+            bad = [one for one in ample[name].values() if "step_ms" not in one or one["failure"]]
+            if bad:
+                print(f"{name}: {bad[0].get('skipped') or bad[0].get('error') or bad[0].get('failure')}", flush=True)
+                del ample[name]
+        begun = [(name, pool.submit(smallest, name, allocator, ample)) for name in ample for allocator in SEARCHED]
+        for name, run_of in begun:
+            row, peak = run_of.result(), ample[name]["native"]["peak_allocated"]
+            rows.append({**row, "ample_peak": peak})
+            if "error" in row:
+                print(f"{name:20s} {row['allocator']:11s} {row['error']}", flush=True)
+                continue
+            print(f"{name:20s} {row['allocator']:11s} peak {peak / MIB:8.0f} MiB  smallest {row['smallest_bytes'] / MIB:8.0f} = "
+                  f"{row['smallest_bytes'] / peak:.4f}  fails at {row['fails_bytes'] / peak:.4f}  step {row['step_ms']:8.2f} ms  "
+                  f"losses {'equal' if row['same_losses'] else 'DIFFER'}", flush=True)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("times", "smallest", "run"))
+    parser.add_argument("of", nargs="*", help="programs; for run: a program and an allocator")
+    parser.add_argument("--limit", type=int, metavar="BYTES", help="of run")
+    parser.add_argument("--rounds", type=int, default=2, help="of times")
+    parser.add_argument("--jobs", type=int, default=4, help="of smallest: processes on the GPU at a time")
+    parser.add_argument("--out", metavar="FILE", help="the rows as JSON")
+    asked = parser.parse_args()
+    if asked.what == "run":
+        if len(asked.of) != 2 or asked.of[0] not in PROGRAMS or asked.of[1] not in ALLOCATORS:
+            parser.error(f"run takes one of {', '.join(PROGRAMS)} and one of {', '.join(ALLOCATORS)}")
+        print(json.dumps(run(*asked.of, asked.limit)))
+        return
+    unknown = [name for name in asked.of if name not in PROGRAMS]
+    if unknown:
+        parser.error(f"{unknown[0]} is no program: {', '.join(PROGRAMS)}")
+    names = asked.of or list(PROGRAMS)
+    imported()
+    rows = times(names, asked.rounds) if asked.what == "times" else all_smallest(names, asked.jobs)
+    if asked.out:
+        with open(asked.out, "w", encoding="utf-8") as out:
+            json.dump(rows, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()
