@@ -30,9 +30,10 @@ void Desks::SetKeeper(JournalKeeper* keeper) {
   }
 }
 
-void Desks::FindOfThread(DeskOfAllocator& out) {
+DeskOfAllocator& Desks::FindOfThread() {
+  known_desks = desks_of_thread.data();
   Desk& desk = Find(SeatOfThread());
-  out = {id_, &desk, &desk};
+  return known_desks[PlaceInThread()] = {id_, &desk, &desk};
 }
 
 // A call that comes all the same goes to the section, and stops there, as long as this memory is nobody else's.

@@ -85,10 +85,7 @@ inline policy::Block* FastPath::TryAllocateIn(Arena& arena, std::uint64_t bytes,
   block = heap_.CommitAs(lane, block, effect, bytes);
   if (desk.journal != nullptr) [[unlikely]]
     desk.journal->AddAllocation(*block, lane, desks_.turn());
-  if (is_named) {
-    desk.pointers.Insert(block);
-    pages_.Enter(block->address, &arena);
-  }
+  if (is_named) desk.pointers.Insert(block);
   if (can_put_off_) desk.newest.Set(block, &arena, rounded_bytes, is_named);
   return block;
 }

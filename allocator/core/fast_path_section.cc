@@ -19,9 +19,11 @@ void FastPath::Enter(policy::Block* block, Stream requester, HandOutAs as) {
   Arena& arena = *ArenaOf(*block);
   arena.desk->recent_uses = kRecentSections;
   if (lane.stream != requester) AddRecordedStream(arena, block, requester);  // borrowed
-  if (as != HandOutAs::kAddress) return;
-  arena.desk->pointers.Insert(block);
-  pages_.Enter(block->address, &arena);
+  // The cache will serve what is left of the segment.
+  if (pages_.Find(block->address) != &arena) {
+    pages_.Enter(block->segment->address, block->segment->address + block->segment->size_bytes, &arena);
+  }
+  if (as == HandOutAs::kAddress) arena.desk->pointers.Insert(block);
 }
 
 StreamList FastPath::Leave(policy::Block* block) {

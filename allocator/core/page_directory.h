@@ -1,7 +1,7 @@
 // Finds the arena that handed an address out: a two-level table over pages of 2 MiB, the size of the smallest segment.
 // An entry is a hint: it may be missing (an address above 2^48, a page that two arenas share) and it may be out of
 // date, so who asks looks in the arena, and in the segments if it is not there. It never names an arena that is gone.
-// Thread rule: Find and Enter under any desk's lock, by any number of threads; Leave in the exclusive section.
+// Thread rule: Find under any desk's lock, by any number of threads; the rest in the exclusive section.
 #ifndef ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
 #define ASHLAR_ALLOCATOR_CORE_PAGE_DIRECTORY_H_
 
@@ -33,18 +33,16 @@ class PageDirectory {
     return leaf == nullptr ? nullptr : (*leaf)[page % kLeafPages].load(std::memory_order_acquire);
   }
 
-  // The last arena to enter a shared page stays.
-  void Enter(std::uint64_t address, Arena* arena) {
-    const std::uint64_t page = address >> kPageBits;
-    if (page >= kLeaves * kLeafPages) return;
-    std::atomic<Arena*>& entry = LeafOf(page)[page % kLeafPages];
-    if (entry.load(std::memory_order_relaxed) != arena) entry.store(arena, std::memory_order_release);
+  // Blocks of the arena will be in [begin, end). Of arenas that share a page the last to enter stays.
+  void Enter(std::uint64_t begin, std::uint64_t end, Arena* arena) {
+    for (std::uint64_t page = begin >> kPageBits; page <= LastPage(end); ++page) {
+      LeafOf(page)[page % kLeafPages].store(arena, std::memory_order_release);
+    }
   }
 
   // The arena has no block in [begin, end) any more.
   void Leave(std::uint64_t begin, std::uint64_t end, const Arena* arena) {
-    const std::uint64_t last = std::min((end - 1) >> kPageBits, kLeaves * kLeafPages - 1);
-    for (std::uint64_t page = begin >> kPageBits; page <= last; ++page) {
+    for (std::uint64_t page = begin >> kPageBits; page <= LastPage(end); ++page) {
       Leaf* leaf = (*leaves_)[page / kLeafPages].load(std::memory_order_relaxed);
       if (leaf == nullptr) {
         page |= kLeafPages - 1;
@@ -61,13 +59,18 @@ class PageDirectory {
   static constexpr std::uint64_t kLeaves = 16384;    // 2^48 bytes of addresses
   using Leaf = std::array<std::atomic<Arena*>, kLeafPages>;
 
+  // That there is room for.
+  static std::uint64_t LastPage(std::uint64_t end) {
+    return std::min((end - 1) >> kPageBits, kLeaves * kLeafPages - 1);
+  }
   Leaf& LeafOf(std::uint64_t page) {
     std::atomic<Leaf*>& entry = (*leaves_)[page / kLeafPages];
-    Leaf* leaf = entry.load(std::memory_order_acquire);
-    if (leaf != nullptr) return *leaf;
-    auto fresh = std::make_unique<Leaf>();
-    if (entry.compare_exchange_strong(leaf, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-    return *leaf;  // another thread was first
+    Leaf* leaf = entry.load(std::memory_order_relaxed);
+    if (leaf == nullptr) {
+      leaf = new Leaf();
+      entry.store(leaf, std::memory_order_release);
+    }
+    return *leaf;
   }
 
   std::unique_ptr<std::array<std::atomic<Leaf*>, kLeaves>> leaves_;

@@ -23,10 +23,7 @@ class PointerMap {
   void Insert(policy::Block* block) {
     if (8 * (size_ + 1) > 3 * (mask_ + 1)) Grow(2 * (mask_ + 1));
     const std::uint64_t hash = HashOf(block->address);
-    std::size_t i = hash & mask_;
-    for (; slots_[i] != 0; i = (i + 1) & mask_) {
-      if (Matches(slots_[i], hash) && BlockOf(slots_[i])->address == block->address) break;
-    }
+    const std::size_t i = IndexOf(block->address, hash);
     size_ += slots_[i] == 0;
     slots_[i] = SlotOf(block, hash);
   }
@@ -37,14 +34,14 @@ class PointerMap {
     std::size_t index = 0;
   };
   Found Find(std::uint64_t address) const {
-    const std::size_t i = IndexOf(address);
+    const std::size_t i = IndexOf(address, HashOf(address));
     return {slots_[i] == 0 ? nullptr : BlockOf(slots_[i]), i};
   }
   void Erase(const Found& found) { EraseAt(found.index); }
 
   // Removes and returns the block that begins at `address`; nullptr when there is none.
   policy::Block* Take(std::uint64_t address) {
-    const std::size_t i = IndexOf(address);
+    const std::size_t i = IndexOf(address, HashOf(address));
     if (slots_[i] == 0) return nullptr;
     policy::Block* block = BlockOf(slots_[i]);
     EraseAt(i);
@@ -81,9 +78,11 @@ class PointerMap {
   static bool Matches(std::uint64_t slot, std::uint64_t hash) { return ((slot ^ hash) & kHashMask) == 0; }
 
   // Of the slot that holds the address, or of the empty one where the search ends.
-  std::size_t IndexOf(std::uint64_t address) const {
-    const std::uint64_t hash = HashOf(address);
+  std::size_t IndexOf(std::uint64_t address, std::uint64_t hash) const {
     std::size_t i = hash & mask_;
+    // Whether the first place is another's is chance: the second is taken without a branch.
+    const bool is_others = (slots_[i] != 0) & !Matches(slots_[i], hash);
+    i = (i + is_others) & mask_;
     for (; slots_[i] != 0; i = (i + 1) & mask_) {
       if (Matches(slots_[i], hash) && BlockOf(slots_[i])->address == address) break;
     }

@@ -30,10 +30,10 @@ struct Segment {
   std::uint64_t size_bytes = 0;  // for expandable segments the whole reservation
   std::uint64_t page_bytes = 0;  // expandable segments only
   std::uint64_t rank = 0;        // order of creation
-  // Pages larger than page_bytes: address -> size. Policy::kAshlar only.
-  std::map<std::uint64_t, std::uint64_t> large_pages;
   Lane* lane = nullptr;
   Block* first = nullptr;
+  // Pages larger than page_bytes: address -> size. Policy::kAshlar only.
+  std::map<std::uint64_t, std::uint64_t> large_pages;
   bool is_expandable = false;
 };
 

@@ -11,8 +11,9 @@
 //
 // All seven keys are looked at each time, without a branch: how many there are cannot be predicted, and sorting them
 // would cost more. A key is the size in its bin and the address, which is the order itself, or the size and the rank;
-// where keys do not tell (equal ranks, sizes of no whole unit, sizes or addresses too large for a key) the blocks do.
-// tests/policy compares every answer with std::set. Not thread-safe, searches included.
+// of a rank that is the segment's, also the place in the segment. Where keys do not tell (equal ranks, sizes of no
+// whole unit, sizes, addresses or places too large for a key) the blocks do. tests/policy compares every answer with
+// std::set. Not thread-safe, searches included.
 #ifndef ASHLAR_ALLOCATOR_POLICY_FREE_INDEX_H_
 #define ASHLAR_ALLOCATOR_POLICY_FREE_INDEX_H_
 
@@ -31,8 +32,9 @@ namespace ashlar::policy {
 
 class FreeIndex {
  public:
-  enum class Ranks : bool { kZero, kAny };  // what ranks the blocks have
-  explicit FreeIndex(Ranks ranks = Ranks::kAny) : has_ranks_(ranks == Ranks::kAny), may_tie_(has_ranks_) {}
+  // What ranks the blocks have: none, their segments', or any.
+  enum class Ranks : std::uint8_t { kZero, kOfSegments, kAny };
+  explicit FreeIndex(Ranks ranks = Ranks::kAny) : ranks_(ranks), may_tie_(ranks == Ranks::kAny) {}
   FreeIndex(const FreeIndex&) = delete;
   FreeIndex& operator=(const FreeIndex&) = delete;
 
@@ -113,6 +115,8 @@ class FreeIndex {
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
   static constexpr std::uint64_t kLastKey = kNoKey - 1;  // of all that is too large for a key
   static constexpr int kLowBits = 44;                    // of a key: the address in granules, or the rank
+  static constexpr int kPlaceBits = 24;                  // of those, for the place in a segment: 8 GiB
+  static constexpr std::uint64_t kMostPlace = (std::uint64_t{1} << kPlaceBits) - 1;
   static constexpr std::uint64_t kMostLow = (std::uint64_t{1} << kLowBits) - 1;
   static constexpr std::size_t kMostFew = 32;
   static constexpr std::uint64_t kMostFewGranules = (std::uint64_t{1} << (64 - kLowBits)) - 1;
@@ -143,10 +147,10 @@ class FreeIndex {
   // --- while there are few: ascending by key, which is the size and the address or rank; no two are the same ---
   // kNoKey: it cannot be among the few.
   std::uint64_t FewKeyOf(const Block& block) const {
-    const std::uint64_t low = has_ranks_ ? block.rank : block.address >> kGranuleBits;
+    const std::uint64_t low = LowOf(block);
     const std::uint64_t granules = block.size_bytes >> kGranuleBits;
     const bool is_whole = (block.size_bytes & (kGranuleBytes - 1)) == 0;
-    return is_whole && low <= kMostLow && granules < kMostFewGranules ? granules << kLowBits | low : kNoKey;
+    return is_whole && IsOwnLow(low) && granules < kMostFewGranules ? granules << kLowBits | low : kNoKey;
   }
   // How many have a lesser key: by halves without a branch.
   std::size_t FewBelow(std::uint64_t key) const {
@@ -206,9 +210,21 @@ class FreeIndex {
     const std::uint64_t offset = granules & ((std::uint64_t{1} << ShiftOf(granules)) - 1);
     return offset > kMostOffset ? kLastKey : offset << kLowBits;
   }
+  // What decides between equal sizes, if it is at most kMostLow: the address, the rank, or the segment's rank and the
+  // place in it.
+  std::uint64_t LowOf(const Block& block) const {
+    if (ranks_ == Ranks::kZero) return block.address >> kGranuleBits;
+    if (ranks_ == Ranks::kAny) return block.rank;
+    const std::uint64_t place = (block.address - block.segment->address) >> kGranuleBits;
+    return std::min(block.rank, kNoKey >> kPlaceBits) << kPlaceBits | std::min(place, kMostPlace);
+  }
+  // Whether no other block of the size has the same.
+  bool IsOwnLow(std::uint64_t low) const {
+    return low < kMostLow && (ranks_ != Ranks::kOfSegments || (low & kMostPlace) != kMostPlace);
+  }
   // Blocks of different keys are in the order of their keys.
   std::uint64_t KeyOf(const Block& block, std::uint64_t granules) const {
-    std::uint64_t low = has_ranks_ ? block.rank : block.address >> kGranuleBits;
+    std::uint64_t low = LowOf(block);
     const bool is_whole = (block.size_bytes & (kGranuleBytes - 1)) == 0;
     if (!is_whole || low > kMostLow) [[unlikely]]
       low = kMostLow;
@@ -216,7 +232,7 @@ class FreeIndex {
     return base == kLastKey ? base : base | low;
   }
   // Whether no other block has this key.
-  static bool IsOwn(std::uint64_t key) { return key != kLastKey && (key & kMostLow) != kMostLow; }
+  bool IsOwn(std::uint64_t key) const { return key != kLastKey && IsOwnLow(key & kMostLow); }
 
   // The place of the least key that is at least `from`, if there is one; else any place.
   std::size_t LeastFrom(const Bin& bin, std::uint64_t from) const {
@@ -285,7 +301,7 @@ class FreeIndex {
   std::unique_ptr<Bins> bins_;  // nullptr while there are few
   std::size_t size_ = 0;
   mutable std::uint64_t probes_ = 0;
-  bool has_ranks_;
+  Ranks ranks_;
   bool may_tie_;  // two keys may be equal, or hide a size of no whole unit
   std::array<FreeEntry, kMostFew> few_;
   Bin nothing_;

@@ -60,8 +60,11 @@ const Lane* Heap::FindLane(const Pool& pool, Stream stream) {
 }
 
 Lane& Heap::LaneOf(Pool& pool, Stream stream) {
-  const bool is_by_address = options_.free_order == FreeOrder::kAddress;
-  const auto ranks = is_by_address ? FreeIndex::Ranks::kZero : FreeIndex::Ranks::kAny;
+  constexpr auto kRanks = [](FreeOrder order) {
+    if (order == FreeOrder::kAddress) return FreeIndex::Ranks::kZero;
+    return order == FreeOrder::kPerSegmentCounter ? FreeIndex::Ranks::kOfSegments : FreeIndex::Ranks::kAny;
+  };
+  const auto ranks = kRanks(options_.free_order);
   const auto [at, is_new] = pool.lanes.try_emplace(Handle(stream), stream, &pool, ranks);
   if (is_new && !spare_slabs_.empty()) {
     at->second.slabs = std::move(spare_slabs_.back());
