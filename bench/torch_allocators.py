@@ -232,6 +232,12 @@ PROGRAMS = {made.__name__: made for made in (bert, gpt2_amp, llama_checkpointing
                                              experts, evaluates, embedding, lstm)}
 
 
+def device_calls(torch):
+    """Segments, or runs of pages, obtained and returned so far."""
+    statistic = torch.cuda.memory_stats()
+    return statistic["num_device_alloc"] + statistic["num_device_free"]
+
+
 def run(name, allocator, limit_bytes):
     """One run in this process, as a dictionary."""
     ours, settings = ALLOCATORS[allocator]
@@ -253,7 +259,7 @@ def run(name, allocator, limit_bytes):
     if limit_bytes is not None:
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(limit_bytes / total)
-    losses, milliseconds, failure = [], [], None
+    losses, milliseconds, failure, calls_warm = [], [], None, None
     torch.cuda.synchronize()
     begin = at = time.perf_counter()
     try:
@@ -261,14 +267,16 @@ def run(name, allocator, limit_bytes):
             losses.append(loss.item().hex())  # waits for the step
             now = time.perf_counter()
             milliseconds.append(1000 * (now - at))
-            at = now
+            if len(losses) == WARM_STEPS:
+                calls_warm = device_calls(torch)
+            at = time.perf_counter()
     except torch.OutOfMemoryError as error:
         failure = str(error).splitlines()[0]
     statistic = torch.cuda.memory_stats()
     return {"program": name, "allocator": allocator, "limit_bytes": limit_bytes, "failure": failure, "losses": losses,
             "step_ms": statistics.median(milliseconds[WARM_STEPS:] or [0]), "seconds": time.perf_counter() - begin,
             "peak_allocated": statistic["allocated_bytes.all.peak"], "peak_reserved": statistic["reserved_bytes.all.peak"],
-            "device_calls": statistic["num_device_alloc"] + statistic["num_device_free"],
+            "device_calls": device_calls(torch), "late_calls": device_calls(torch) - (calls_warm or 0),
             "retries": statistic["num_alloc_retries"]}
 
 
@@ -331,7 +339,7 @@ def times(names, rounds):
             rows.append({**best, "same_losses": same, "losses": None, "seconds": min(one["seconds"] for one in runs)})
             print(f"{name:20s} {allocator:11s} step {best['step_ms']:8.2f} ms  whole {rows[-1]['seconds']:6.2f} s  allocated "
                   f"{best['peak_allocated'] / MIB:8.0f}  reserved {best['peak_reserved'] / MIB:8.0f} MiB  device calls "
-                  f"{best['device_calls']:5d}  retries {best['retries']:3d}  losses {'equal' if same else 'DIFFER'}", flush=True)
+                  f"{best['device_calls']:5d}, after step {WARM_STEPS} {best['late_calls']:4d}  retries {best['retries']:3d}  losses {'equal' if same else 'DIFFER'}", flush=True)
     return rows
 
 

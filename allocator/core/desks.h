@@ -64,6 +64,11 @@ class Desks {
   // Ends the program where some thread is inside.
   void CheckLeft() const { ASHLAR_CHECK(inside_.load(std::memory_order_relaxed) == std::thread::id()); }
 
+  // What desks put off is real. Only while no other thread uses them; a section does the same.
+  void Settle() const {
+    for (const std::unique_ptr<Desk>& desk : desks_) desk->Settle();
+  }
+
   // How often everything stood still after a desk had recorded an event. By who holds the lock of a desk or is in a
   // section.
   std::uint64_t turn() const { return turn_; }

@@ -17,6 +17,8 @@ std::vector<trace::ReservedRange> Inspection::ReservationsNow() const {
   return ReservationsOf(allocator_.ledger_.heap());
 }
 
+std::vector<trace::LargePage> Inspection::LargePagesNow() const { return LargePagesOf(allocator_.ledger_.heap()); }
+
 trace::RecordedStart Inspection::StartNow() const { return StartOf(allocator_.ledger_.heap()); }
 
 std::vector<trace::AnyFact> Inspection::PoolsNow() const { return allocator_.pools_.Facts(); }
@@ -29,7 +31,10 @@ trace::Snapshot Inspection::HeadNow(int device) const {
   return RecordedHeadOf(allocator_.options(), allocator_.limits_, device);
 }
 
-const policy::Heap& Inspection::heap() const { return allocator_.ledger_.heap(); }
+const policy::Heap& Inspection::heap() const {
+  allocator_.desks().Settle();
+  return allocator_.ledger_.heap();
+}
 
 Inspection::PathCosts Inspection::path_costs() const {
   const ExclusiveSection section(allocator_.desks());

@@ -35,6 +35,7 @@ class Inspection {
   // --- only from within WhileStill, or from the allocator's sink ---
   std::vector<trace::SnapshotSegment> SegmentsNow() const;    // by address
   std::vector<trace::ReservedRange> ReservationsNow() const;  // oldest first
+  std::vector<trace::LargePage> LargePagesNow() const;        // by address
   trace::RecordedStart StartNow() const;
   std::vector<trace::AnyFact> PoolsNow() const;  // routes, users and traits, as the facts that lead there
   std::optional<std::uint64_t> LimitNow() const;
@@ -42,7 +43,8 @@ class Inspection {
   // What a recording of it says before its first event (recorded_head.h).
   trace::Snapshot HeadNow(int device) const;
 
-  // Only while no other thread uses the allocator.
+  // Only while no other thread uses the allocator. Good until the next call of the allocator: a free may be put off
+  // then (newest_block.h).
   const policy::Heap& heap() const;
 
   // What was done so far, as counts that are the same on every machine; a call of this counts too.

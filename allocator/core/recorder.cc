@@ -105,7 +105,7 @@ void Recorder::Begin() {
 void Recorder::PutStart() {
   trace::RecordedStart start = inspection_.StartNow();
   for (trace::SnapshotSegment& segment : start.segments) segment.device = options_.device;
-  trace::codec::PutStart(start.reservations, &start.segments, encoder_);
+  trace::codec::PutStart(start, encoder_);
   for (const trace::AnyFact& fact : inspection_.PoolsNow()) encoder_.AddFact(fact);
 }
 
@@ -124,6 +124,7 @@ std::shared_ptr<const Recorder::Standing> Recorder::StandingNow() const {
   if (options.free_order == policy::FreeOrder::kPerSegmentCounter || options.garbage_collection_threshold > 0) {
     // For the order of the segments and the ages; what else is in them, the events lead back to.
     standing.start = inspection_.StartNow();
+    standing.start.has_segments = false;
     for (trace::SnapshotSegment& segment : standing.start.segments) {
       segment.device = options_.device;
       const bool has_age = segment.blocks.size() == 1 && trace::FreeAgeOf(segment.blocks.front()).has_value();
@@ -131,6 +132,7 @@ std::shared_ptr<const Recorder::Standing> Recorder::StandingNow() const {
     }
   } else {
     standing.start.reservations = inspection_.ReservationsNow();
+    standing.start.large_pages = inspection_.LargePagesNow();
   }
   return std::make_shared<const Standing>(std::move(standing));
 }
@@ -332,8 +334,7 @@ Recorder::RingContent Recorder::Content() {
   encoder_.AddSetting(trace::codec::SettingOf::kRecording, "events_before",
                       absl::StrCat(encoder_.event_count() - ring_events_));
   const std::shared_ptr<const Standing>& standing = ring_.empty() ? standing_ : ring_.front().before;
-  trace::codec::PutStart(standing->start.reservations, nullptr, encoder_);
-  encoder_.AddSegments(StateAt::kStart, standing->start.segments);
+  trace::codec::PutStart(standing->start, encoder_);
   PutEnd();
   encoder_.AddFact(trace::fact::LimitSet{standing->limit_bytes});
   for (const trace::AnyFact& fact : standing->pools) encoder_.AddFact(fact);

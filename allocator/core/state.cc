@@ -98,6 +98,14 @@ std::vector<trace::ReservedRange> ReservationsOf(const policy::Heap& heap) {
   return out;
 }
 
+std::vector<trace::LargePage> LargePagesOf(const policy::Heap& heap) {
+  std::vector<trace::LargePage> out;
+  for (const auto& [address, segment] : heap.segments()) {
+    for (const auto& [at, size_bytes] : segment->large_pages) out.push_back({at, size_bytes});
+  }
+  return out;
+}
+
 trace::RecordedStart StartOf(const policy::Heap& heap) {
   trace::RecordedStart out;
   out.has_segments = true;
@@ -110,6 +118,7 @@ trace::RecordedStart StartOf(const policy::Heap& heap) {
     }
   }
   out.reservations = ReservationsOf(heap);
+  out.large_pages = LargePagesOf(heap);
   return out;
 }
 

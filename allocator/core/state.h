@@ -24,6 +24,8 @@ const policy::Segment* SegmentAt(const policy::Heap& heap, std::uint64_t address
 std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t address);
 // Oldest first.
 std::vector<trace::ReservedRange> ReservationsOf(const policy::Heap& heap);
+// Of expandable segments, by address.
+std::vector<trace::LargePage> LargePagesOf(const policy::Heap& heap);
 // What a recording begins in: the segments, oldest first, with the ages that garbage collection goes by.
 trace::RecordedStart StartOf(const policy::Heap& heap);
 

@@ -59,10 +59,7 @@ void Encode(const Snapshot& snapshot, ByteSink& out) {
   encoder.DefineStacks(snapshot.stacks);
   encoder.DefineLabels(snapshot.labels);
   if (snapshot.recording.has_value()) {
-    if (const auto& start = snapshot.recording->start; start.has_value()) {
-      codec::PutStart(start->reservations, start->has_segments ? &start->segments : nullptr, encoder);
-      if (!start->has_segments) encoder.AddSegments(codec::StateAt::kStart, start->segments);
-    }
+    if (snapshot.recording->start.has_value()) codec::PutStart(*snapshot.recording->start, encoder);
     encoder.AddReservations(snapshot.recording->reservations);
   }
   codec::PutSegments(codec::StateAt::kEnd, snapshot.segments, encoder);

@@ -7,9 +7,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 namespace ashlar::trace::codec {
 namespace {
+
+constexpr char kLargePagesAtStart[] = "large_pages_at_start";
 
 const char* SegmentsKey(StateAt when) { return when == StateAt::kStart ? "segments_at_start" : "segments_at_end"; }
 
@@ -66,6 +69,33 @@ class Values {
   absl::Status status_;
 };
 
+// "address:bytes,address:bytes,...", decimal.
+std::string PrintPages(const std::vector<LargePage>& pages) {
+  std::string out;
+  for (const LargePage& page : pages) {
+    absl::StrAppend(&out, out.empty() ? "" : ",", page.address, ":", page.size_bytes);
+  }
+  return out;
+}
+
+std::vector<LargePage> ReadPages(Values& values) {
+  const std::string text = values.Text(kLargePagesAtStart).value_or("");
+  std::vector<LargePage> out;
+  for (const absl::string_view pair : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> numbers = absl::StrSplit(pair, ':');
+    LargePage page;
+    const bool is_read = numbers.size() == 2 && absl::SimpleAtoi(numbers[0], &page.address) &&
+                         absl::SimpleAtoi(numbers[1], &page.size_bytes);
+    const std::uint64_t last_end = out.empty() ? 0 : out.back().address + out.back().size_bytes;
+    if (!is_read || page.address < last_end || page.size_bytes == 0 || page.address + page.size_bytes < page.address) {
+      values.Reject(kLargePagesAtStart, std::string(pair));
+      return {};
+    }
+    out.push_back(page);
+  }
+  return out;
+}
+
 RecordedSettings ReadSettings(std::map<std::string, std::string> allocator_values, Values& values) {
   RecordedSettings out;
   out.conf = values.Text("conf").value_or("");
@@ -115,6 +145,7 @@ absl::Status RecordedHead::Apply(Snapshot& out) {
       at_start.reservations.assign(reservations.begin(), end);
       at_start.has_segments = HasSegmentsAt(StateAt::kStart);
       at_start.segments = std::move(start);
+      at_start.large_pages = ReadPages(values);
     }
     // A recording says them at its start and at its end.
     std::sort(reservations.begin(), reservations.end());
@@ -163,11 +194,14 @@ void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete) {
   for (const auto& [key, value] : settings.values) encoder.AddSetting(SettingOf::kAllocator, key, value);
 }
 
-void PutStart(absl::Span<const ReservedRange> reservations, const std::vector<SnapshotSegment>* segments,
-              Encoder& encoder) {
-  encoder.AddReservations(reservations);
+void PutStart(const RecordedStart& start, Encoder& encoder) {
+  encoder.AddReservations(start.reservations);
   encoder.AddSetting(SettingOf::kRecording, kReservationsAtStart, "1");
-  if (segments != nullptr) PutSegments(StateAt::kStart, *segments, encoder);
+  if (!start.large_pages.empty()) {
+    encoder.AddSetting(SettingOf::kRecording, kLargePagesAtStart, PrintPages(start.large_pages));
+  }
+  if (start.has_segments) return PutSegments(StateAt::kStart, start.segments, encoder);
+  encoder.AddSegments(StateAt::kStart, start.segments);
 }
 
 void PutSegments(StateAt when, absl::Span<const SnapshotSegment> segments, Encoder& encoder) {

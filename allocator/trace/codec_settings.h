@@ -37,9 +37,8 @@ struct RecordedHead {
 void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete = false);
 // The setting behind the reservations of the start.
 inline constexpr absl::string_view kReservationsAtStart = "reservations_at_start";
-// The state in which the recording begins; nullptr: its segments are not known.
-void PutStart(absl::Span<const ReservedRange> reservations, const std::vector<SnapshotSegment>* segments,
-              Encoder& encoder);
+// The state in which the recording begins.
+void PutStart(const RecordedStart& start, Encoder& encoder);
 // From here on the recording holds the segments of that moment.
 void PutSegments(StateAt when, absl::Span<const SnapshotSegment> segments, Encoder& encoder);
 

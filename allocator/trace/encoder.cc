@@ -9,6 +9,7 @@ namespace ashlar::trace::codec {
 namespace {
 
 constexpr std::size_t kLeastChunkBytes = 1024;
+constexpr std::size_t kMostGrowth = 16;                             // of a chunk, times its bytes
 constexpr std::size_t kMostDefinitionBytes = std::size_t{1} << 20;  // handed over early from here on
 
 char FirstByte(RecordKind kind) { return static_cast<char>(kOther | static_cast<unsigned>(kind) << 4); }
@@ -23,7 +24,8 @@ void AppendVarint(std::uint64_t value, std::string& out) {
 Encoder::Encoder(std::size_t chunk_bytes, Output output, BeforeSeal before_seal)
     : output_(std::move(output)),
       before_seal_(std::move(before_seal)),
-      buffer_(std::max(chunk_bytes, kLeastChunkBytes)) {
+      chunk_bytes_(std::max(chunk_bytes, kLeastChunkBytes)),
+      buffer_(chunk_bytes_) {
   last_begin_ = buffer_.data() + buffer_.size() - kMostRecordBytes;
   early_end_ = last_begin_ - buffer_.size() / 4;
   BeginChunk();
@@ -45,11 +47,32 @@ void Encoder::BeginChunk() {
 }
 
 void Encoder::SealBefore(Action action) {
-  if (at_ > last_begin_ || action == Action::kFreeRequested) Seal();
+  if (action == Action::kFreeRequested) {
+    Seal();
+  } else if (at_ > last_begin_) {
+    MakeRoom();
+  }
+}
+
+void Encoder::SealAfter(Action action) {
+  if (action == Action::kAlloc || action == Action::kOom) Seal();
+}
+
+// A request is under way, perhaps: the chunk grows until it is done.
+void Encoder::MakeRoom() {
+  if (buffer_.size() >= kMostGrowth * chunk_bytes_) return Seal();
+  const std::ptrdiff_t at = at_ - buffer_.data();
+  const std::ptrdiff_t begin = begin_ - buffer_.data();
+  const std::ptrdiff_t early_end = early_end_ - buffer_.data();
+  buffer_.resize(2 * buffer_.size());
+  at_ = buffer_.data() + at;
+  begin_ = buffer_.data() + begin;
+  early_end_ = buffer_.data() + early_end;
+  last_begin_ = buffer_.data() + buffer_.size() - kMostRecordBytes;
 }
 
 void Encoder::Begin(RecordKind kind) {
-  if (at_ > last_begin_) Seal();
+  if (at_ > last_begin_) MakeRoom();
   Put(kind);
 }
 

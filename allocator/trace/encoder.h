@@ -36,8 +36,9 @@ class Encoder : private RecordWriter {
   using Output = std::function<void(ChunkKind kind, absl::string_view payload)>;
   using BeforeSeal = std::function<void()>;
 
-  // A chunk of records has at most `chunk_bytes` (1 KiB or more) of payload. If one can, it ends before a free that is
-  // requested: there no request is under way. `before_seal` is called as a chunk ends, and may add parts to it.
+  // A chunk of records has about `chunk_bytes` (1 KiB or more) of payload, and ends where no request is under way:
+  // behind an allocation or its failure, or before a free. One request with very much to tell (16 times that) is cut
+  // all the same. `before_seal` is called as a chunk ends, and may add parts to it.
   Encoder(std::size_t chunk_bytes, Output output, BeforeSeal before_seal = {});
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
@@ -52,6 +53,8 @@ class Encoder : private RecordWriter {
     }
     PutEvent(static_cast<unsigned>(event.action), event.address, event.size_bytes, block_size_bytes);
     ++event_count_;
+    if (at_ > early_end_) [[unlikely]]
+      SealAfter(event.action);
   }
 
   // The records of a desk of its own, from 1 on, which join the chunk that ends next: in ascending order of the desks.
@@ -87,6 +90,8 @@ class Encoder : private RecordWriter {
   void Begin(RecordKind kind);
   void BeginChunk();
   void SealBefore(Action action);
+  void SealAfter(Action action);
+  void MakeRoom();
   std::uint64_t TextId(absl::string_view text);
   void DefineFxNode(const FxNode& fx);
   void HandOverDefinitions();
@@ -94,6 +99,7 @@ class Encoder : private RecordWriter {
   Output output_;
   BeforeSeal before_seal_;
   std::string parts_;  // of the chunk that ends next
+  const std::size_t chunk_bytes_;
   std::vector<char> buffer_;
   char* begin_ = nullptr;       // where the first record of the chunk goes, behind the one that names the device
   char* last_begin_ = nullptr;  // a record that begins here or before has room

@@ -111,11 +111,20 @@ struct ReservedRange {
   auto operator<=>(const ReservedRange&) const = default;
 };
 
+// Mapped memory that is one handle of the driver, larger than the pages around it: it is unmapped as a whole.
+struct LargePage {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+
+  bool operator==(const LargePage&) const = default;
+};
+
 // The state in which a recording begins.
 struct RecordedStart {
   std::vector<SnapshotSegment> segments;    // in the order in which they were obtained
   bool has_segments = false;                // else they are a ring's: their order at most, without blocks
   std::vector<ReservedRange> reservations;  // around expandable segments, in that order
+  std::vector<LargePage> large_pages;       // in them, by address; Policy::kAshlar only
 
   bool operator==(const RecordedStart&) const = default;
 };

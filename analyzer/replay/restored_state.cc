@@ -62,8 +62,10 @@ SegmentOrder OrderOf(const trace::RecordedStart* recorded) {
 
 class Restorer {
  public:
-  Restorer(core::CachingAllocator& allocator, device::SimDevice& device, FreeAges ages)
-      : allocator_(allocator), device_(device), ages_(std::move(ages)) {}
+  Restorer(core::CachingAllocator& allocator, device::SimDevice& device, const trace::RecordedStart* recorded)
+      : allocator_(allocator), device_(device), ages_(AgesOf(recorded)) {
+    if (recorded != nullptr) large_pages_ = recorded->large_pages;
+  }
 
   absl::Status RestoreOrdinary(const StateSegment& segment) {
     absl::Status status = device_.AdoptSegment(segment.address, segment.size_bytes);
@@ -105,6 +107,26 @@ class Restorer {
     return absl::OkStatus();
   }
 
+  // The large pages of the reservation, which is restored.
+  absl::Status RestorePages(const Reservation& reservation) {
+    policy::Segment& segment = *core::Inspection(allocator_).heap().segments().at(reservation.begin);
+    for (const trace::LargePage& page : large_pages_) {
+      if (page.address < reservation.begin || page.address >= reservation.end) continue;
+      const auto holds = [&page](const StateSegment* range) {
+        return page.address >= range->address && page.address < range->End() &&
+               page.size_bytes <= range->End() - page.address;
+      };
+      const std::uint64_t odd =
+          (page.address - reservation.begin) % segment.page_bytes + page.size_bytes % segment.page_bytes;
+      if (odd != 0 || std::none_of(reservation.ranges.begin(), reservation.ranges.end(), holds)) {
+        return absl::InvalidArgumentError(absl::StrCat("the page at ", page.address, " of ", page.size_bytes,
+                                                       " bytes is not in the memory that is mapped there"));
+      }
+      segment.large_pages.emplace(page.address, page.size_bytes);
+    }
+    return absl::OkStatus();
+  }
+
   const std::map<std::uint64_t, core::Block*>& live() const { return live_; }
 
  private:
@@ -124,6 +146,7 @@ class Restorer {
   core::CachingAllocator& allocator_;
   device::SimDevice& device_;
   const FreeAges ages_;
+  std::vector<trace::LargePage> large_pages_;
   std::map<std::uint64_t, core::Block*> live_;
 };
 
@@ -132,7 +155,7 @@ class Restorer {
 absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const Reservations& reservations,
                                                        core::CachingAllocator& allocator, device::SimDevice& device,
                                                        const trace::RecordedStart* recorded) {
-  Restorer restorer(allocator, device, AgesOf(recorded));
+  Restorer restorer(allocator, device, recorded);
   const SegmentOrder order = OrderOf(recorded);
   absl::Status status;
   std::vector<const StateSegment*> ordinary;
@@ -149,6 +172,7 @@ absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& st
   for (const Reservation& reservation : reservations.all) {
     if (!reservation.ranges.empty() || reservation.stands_at_start) {
       status.Update(restorer.RestoreReservation(reservation));
+      if (status.ok()) status = restorer.RestorePages(reservation);
     }
   }
   if (!status.ok()) return status;

@@ -17,7 +17,7 @@ namespace ashlar::replay {
 // reservations. Returns the occupied blocks in the state's order, all live (the caller makes pending ones pending).
 // InvalidArgument when the ranges cannot be those of one allocator.
 // A recording's start says in which order ordinary segments were obtained (else it is that of their addresses) and how
-// long those that are wholly free have been so (else all for no time).
+// long those that are wholly free have been so (else all for no time), and which pages are large (else none is).
 absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const Reservations& reservations,
                                                        core::CachingAllocator& allocator, device::SimDevice& device,
                                                        const trace::RecordedStart* recorded = nullptr);

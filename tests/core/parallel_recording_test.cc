@@ -214,7 +214,7 @@ TEST_P(ParallelRecordingTest, AnyProgramReplaysToItsDecisionsAndState) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, ParallelRecordingTest,
-                         testing::Values("", "expandable_segments:True", "max_split_size_mb:21",
+                         testing::Values("", "expandable_segments:True", "policy:ashlar", "max_split_size_mb:21",
                                          "free_order:per-segment-counter",
                                          "garbage_collection_threshold:0.6,per_process_memory_fraction:0.9"),
                          [](const auto& tested) {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
 #include "allocator/core/recorder.h"
@@ -132,12 +131,9 @@ trace::Snapshot Read(const std::string& path) {
   return read.value_or(trace::Snapshot{});
 }
 
-bool HasMixedPages(const Recorded& recorded) { return absl::StrContains(recorded.conf, "policy:ashlar"); }
-
 class RecordedProgramTest : public testing::TestWithParam<Recorded> {};
 
 TEST_P(RecordedProgramTest, AFileBegunInTheMiddleReplays) {
-  if (HasMixedPages(GetParam())) GTEST_SKIP() << "a state in the middle of a run does not tell its pages";
   const std::string path = TempFile(GetParam().name);
   for (std::uint64_t seed = 1; seed <= 16 && !HasFailure(); ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -159,7 +155,6 @@ TEST_P(RecordedProgramTest, AFileBegunInTheMiddleReplays) {
 }
 
 TEST_P(RecordedProgramTest, ARingReplays) {
-  if (HasMixedPages(GetParam())) GTEST_SKIP() << "a state in the middle of a run does not tell its pages";
   const std::string path = TempFile(GetParam().name);
   for (std::uint64_t seed = 1; seed <= 10 && !HasFailure(); ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

@@ -6,6 +6,7 @@ import big
 import captures
 import cards
 import cxx_doors
+import driver
 import estimator
 import llama
 import opened_rows
@@ -34,7 +35,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, pydoors, cxx_doors, python_api_rows, opened_rows, advice)
+             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

@@ -154,14 +154,14 @@ TEST(WindowTest, OfASnapshotIsThatPartOfIt) {
 
 TEST(WindowTest, OfARecordingIsThatPartOfItAndReplaysExactly) {
   const char* const confs[] = {"", "expandable_segments:True", "max_split_size_mb:21",
-                               "garbage_collection_threshold:0.6,max_split_size_mb:24"};
+                               "garbage_collection_threshold:0.6,max_split_size_mb:24", "policy:ashlar"};
   std::size_t cut = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed);
     const auto compat = seed % 3 == 0 ? policy::Compat::kTorchLatest : policy::Compat::kTorch210;
-    RequestReplayOptions options{*policy::ParseConf(confs[seed % 4], compat, policy::Keys::kAshlar), {}, {}};
+    RequestReplayOptions options{*policy::ParseConf(confs[seed % 5], compat, policy::Keys::kAshlar), {}, {}};
     options.device.capacity_bytes = seed % 2 == 0 ? 16 * kGiB : 220 * kMiB;
-    if (seed % 4 == 3) options.memory_fraction = 0.9;
+    if (seed % 5 == 3) options.memory_fraction = 0.9;
     const absl::StatusOr<trace::Snapshot> snapshot = RecordRequests(RandomRequests(rng), std::move(options));
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     const absl::StatusOr<RecordedReplay> whole = ReplayAsRecorded(*snapshot, 0);

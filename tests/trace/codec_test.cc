@@ -122,6 +122,9 @@ void AddStart(Rng& rng, RecordingInfo& info) {
   start.reservations = info.reservations;
   std::reverse(start.reservations.begin(), start.reservations.end());
   start.has_segments = rng.Below(2) == 0;
+  for (std::uint64_t i = rng.Below(4), at = 0; i > 0; --i, at += 100 * kMiB) {
+    start.large_pages.push_back({at + rng.Below(9) * kMiB, rng.Between(2, 64) * kMiB});
+  }
   for (std::uint64_t i = rng.Below(4); i > 0; --i) {  // the highest first: their order is their age
     SnapshotSegment& segment = start.segments.emplace_back();
     segment.device = info.device;
