@@ -19,11 +19,13 @@ void FastPath::Enter(policy::Block* block, Stream requester, HandOutAs as) {
   Arena& arena = *ArenaOf(*block);
   arena.desk->recent_uses = kRecentSections;
   if (lane.stream != requester) AddRecordedStream(arena, block, requester);  // borrowed
-  // The cache will serve what is left of the segment.
-  if (pages_.Find(block->address) != &arena) {
-    pages_.Enter(block->segment->address, block->segment->address + block->segment->size_bytes, &arena);
-  }
-  if (as == HandOutAs::kAddress) arena.desk->pointers.Insert(block);
+  if (as != HandOutAs::kAddress) return;
+  arena.desk->pointers.Insert(block);
+  // The cache will serve what came with the block and is left.
+  const bool has_rest = block->next != nullptr && block->next->state == policy::BlockState::kFree;
+  const std::uint64_t end = has_rest ? block->next->End() : block->End();
+  if (pages_.Find(block->address) != &arena || pages_.Find(end - 1) != &arena)
+    pages_.Enter(block->address, end, &arena);
 }
 
 StreamList FastPath::Leave(policy::Block* block) {

@@ -1,0 +1,141 @@
+// What the allocator's own books take of host memory, counted to the byte: what its destruction gives back. A program
+// of its own, because it counts every operator new and delete of the process.
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/base/rng.h"
+#include "allocator/core/caching_allocator.h"
+#include "allocator/device/sim_device.h"
+#include "gtest/gtest.h"
+
+namespace {
+
+std::atomic<std::int64_t> held_bytes{0};  // by operator new, as malloc rounds it
+
+void* Counted(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  held_bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
+  return memory;
+}
+void Return(void* memory) {
+  held_bytes -= static_cast<std::int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return Counted(std::malloc(bytes)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto step = static_cast<std::size_t>(alignment);
+  return Counted(std::aligned_alloc(step, (bytes + step - 1) / step * step));
+}
+void operator delete(void* memory) noexcept { Return(memory); }
+void operator delete(void* memory, std::size_t) noexcept { Return(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { Return(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { Return(memory); }
+
+namespace ashlar::core {
+namespace {
+
+struct Held {
+  std::uint64_t streams = 1;
+  std::size_t live = 0;    // blocks
+  std::size_t cached = 0;  // blocks that are free, no two of them neighbours
+};
+
+constexpr std::uint64_t kBlockBytes = 48 * kKiB;
+
+// Every other block is freed, as far as there are to be free ones; live blocks lie between them.
+std::int64_t BooksBytes(const std::string& conf, bool is_by_address, const Held& held) {
+  device::SimDeviceOptions device_options;
+  device_options.capacity_bytes = 80 * kGiB;
+  device::SimDevice device(device_options);
+  std::optional<CachingAllocator> allocator;
+  allocator.emplace(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
+  allocator->SetFailureReports(false);
+  std::vector<std::pair<std::uint64_t, Block*>> blocks;
+  blocks.reserve(held.live + held.cached);
+  for (std::size_t i = 0; i < held.live + held.cached; ++i) {
+    const Stream stream{i * held.streams / (held.live + held.cached)};
+    if (is_by_address) {
+      blocks.emplace_back(*allocator->AllocateAddress(kBlockBytes, stream), nullptr);
+    } else {
+      blocks.emplace_back(0, *allocator->Allocate(kBlockBytes, stream));
+    }
+  }
+  for (std::size_t i = 0; i < held.cached; ++i) {
+    const auto& [address, block] = blocks[2 * i];
+    if (is_by_address) {
+      EXPECT_TRUE(allocator->FreeAddress(address));
+    } else {
+      allocator->Free(block);
+    }
+  }
+  allocator->ResetPeaks();
+  const std::int64_t before = held_bytes;
+  allocator.reset();
+  return before - held_bytes;
+}
+
+struct Bounds {
+  const char* conf;
+  double none;                                    // with one block
+  double live_by_block, live_by_address, cached;  // bytes a block
+  double stream;                                  // and a stream
+};
+
+class BooksBytesTest : public testing::TestWithParam<Bounds> {};
+
+constexpr std::size_t kBlocks = 100'000;
+
+double BytesOf(const std::string& conf, bool is_by_address, const Held& held) {
+  return static_cast<double>(BooksBytes(conf, is_by_address, held));
+}
+
+TEST_P(BooksBytesTest, ABlockTakesAtMostSoMuch) {
+  const std::string conf = GetParam().conf;
+  const double none = BytesOf(conf, false, {1, 1, 0});
+  const double by_block = BytesOf(conf, false, {1, kBlocks, 0}) - none;
+  const double by_address = BytesOf(conf, true, {1, kBlocks, 0}) - none;
+  const double with_cached = BytesOf(conf, false, {1, kBlocks, kBlocks}) - none - by_block;
+  std::printf("%s: %.0f bytes, and of each live block %.1f, by address %.1f, of a cached one %.1f\n", conf.c_str(),
+              none, by_block / kBlocks, by_address / kBlocks, with_cached / kBlocks);
+  EXPECT_LE(none, GetParam().none);
+  EXPECT_LE(by_block / kBlocks, GetParam().live_by_block);
+  EXPECT_LE(by_address / kBlocks, GetParam().live_by_address);
+  EXPECT_LE(with_cached / kBlocks, GetParam().cached);
+}
+
+// The same blocks on 1,024 streams.
+TEST_P(BooksBytesTest, AStreamTakesAtMostSoMuch) {
+  constexpr std::uint64_t kStreams = 1024;
+  const std::string conf = GetParam().conf;
+  const Held one{1, 60'000, 40'000};
+  const Held many{kStreams, 60'000, 40'000};
+  const double bytes_of_one = BytesOf(conf, true, one);
+  const double bytes_of_many = BytesOf(conf, true, many);
+  const double per_stream = (bytes_of_many - bytes_of_one) / (kStreams - 1);
+  std::printf("%s: one stream %.0f bytes, 1,024 streams %.0f, %.0f a stream\n", conf.c_str(), bytes_of_one,
+              bytes_of_many, per_stream);
+  EXPECT_LE(per_stream, GetParam().stream);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, BooksBytesTest,
+                         testing::Values(Bounds{"", 20'000, 130, 160, 70, 9000},
+                                         Bounds{"expandable_segments:True", 20'000, 90, 135, 100, 16'000},
+                                         Bounds{"policy:ashlar", 20'000, 90, 140, 100, 16'000}),
+                         [](const auto& param) {
+                           const std::string conf = param.param.conf;
+                           return conf.empty() ? "plain" : conf.substr(0, conf.find_first_of("_:"));
+                         });
+
+}  // namespace
+}  // namespace ashlar::core
