@@ -57,19 +57,29 @@ bool AreApart(std::vector<Held> blocks) {
   return std::none_of(blocks.begin(), blocks.end(), [](const Held& held) { return held.block == nullptr; });
 }
 
+// One of the given sizes; without any, the sizes of heap_bench's steady_varying.
+std::size_t RandomSize(std::mt19937_64& random, const std::size_t* sizes, std::size_t size_count) {
+  if (size_count > 0) return sizes[random() % size_count];
+  const std::size_t magnitude = std::size_t{512} << random() % 14;
+  return magnitude + random() % magnitude + 1;
+}
+
 // A random one of `count` live blocks is replaced, `pairs` times; with one block it is a ping-pong. Processor time
 // of a pair in nanoseconds, -1 where two live blocks share a byte.
 template <typename Subject>
 double Run(std::size_t count, std::size_t pairs, const std::size_t* sizes, std::size_t size_count, unsigned seed) {
   Subject subject;
   std::mt19937_64 random(seed);
-  std::vector<Held> turns(1 << 16), live(count);
+  std::vector<Held> turns(1 << 18), live(count);
   std::vector<std::size_t> victims(turns.size());
   for (std::size_t i = 0; i < turns.size(); ++i) {
-    turns[i].bytes = sizes[random() % size_count];
+    turns[i].bytes = RandomSize(random, sizes, size_count);
     victims[i] = random() % count;
   }
-  for (Held& held : live) held = {subject.Get(held.bytes = sizes[random() % size_count]), held.bytes};
+  for (Held& held : live) {
+    held.bytes = RandomSize(random, sizes, size_count);
+    held.block = subject.Get(held.bytes);
+  }
   std::size_t at = 0;
   const auto step = [&] {
     const std::size_t turn = at++ % turns.size();
