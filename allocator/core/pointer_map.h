@@ -81,8 +81,9 @@ class PointerMap {
   std::size_t IndexOf(std::uint64_t address, std::uint64_t hash) const {
     std::size_t i = hash & mask_;
     // Whether the first place is another's is chance: the second is taken without a branch.
-    const bool is_others = (slots_[i] != 0) & !Matches(slots_[i], hash);
-    i = (i + is_others) & mask_;
+    const std::size_t is_taken = slots_[i] != 0;
+    const std::size_t is_others = !Matches(slots_[i], hash);
+    i = (i + (is_taken & is_others)) & mask_;
     for (; slots_[i] != 0; i = (i + 1) & mask_) {
       if (Matches(slots_[i], hash) && BlockOf(slots_[i])->address == address) break;
     }
