@@ -6,7 +6,8 @@
 A trace is what `ashlar replay` reads. Each replay starts empty. The capacity is found by halving, to a page of 2 MiB, and
 checked: all requests are served there, and not with a page less. Prints a Markdown table: the peak of what is allocated,
 and for each setting the capacity as a multiple of that peak, the peak that is reserved where memory is ample (80 GiB),
-and what the device's calls cost there and at the smallest capacity, by the model of `ashlar replay`.
+and what the device's calls cost there and at the smallest capacity, by the model of `ashlar replay`. --waits adds how
+often a stream waits for another one there (borrow_across_streams).
 """
 
 import argparse
@@ -50,10 +51,12 @@ def main():
     parser.add_argument("ashlar")
     parser.add_argument("traces", nargs="+")
     parser.add_argument("--confs", default="default;expandable_segments:True;policy:ashlar")
+    parser.add_argument("--waits", action="store_true")
     arguments = parser.parse_args()
     confs = ["" if conf == "default" else conf for conf in arguments.confs.split(";")]
-    print("| trace | peak, MiB | " + " | ".join(f"`{conf or 'default'}` | reserved | ms | ms" for conf in confs) + " |")
-    print("|---|--:|" + "--:|--:|--:|--:|" * len(confs))
+    columns = " | reserved | ms | ms" + " | waits" * arguments.waits
+    print("| trace | peak, MiB | " + " | ".join(f"`{conf or 'default'}`" + columns for conf in confs) + " |")
+    print("|---|--:|" + "--:|" * (4 + arguments.waits) * len(confs))
     for trace in arguments.traces:
         # Blocks of other settings hold what is not split off: the peak is what the requests themselves take.
         rows = [(conf, replay(arguments.ashlar, trace, conf, AMPLE)) for conf in confs]
@@ -65,6 +68,8 @@ def main():
             cells.append(f"{least / peak:.3f}")
             cells.append(f"{ample['peak_reserved'] / peak:.3f}")
             cells += [f"{run['estimated_driver_ns'] / 1e6:,.0f}" for run in (ample, tight)]
+            if arguments.waits:
+                cells.append(f"{tight['stream_waits']:,}")
         print("| " + " | ".join(cells) + " |", flush=True)
 
 

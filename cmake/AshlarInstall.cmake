@@ -3,7 +3,8 @@
 #   allocator       libashlar_allocator and its headers: needs Abseil alone
 #   c               libashlar.so and <ashlar.h>, the C interface: needs nothing of its users; and what C++ programs have over it
 #   adapters_nvtx   NVTX ranges as scopes of recordings, where the toolkit has NVTX
-#   analyzer        libashlar_analyzer, which has an allocator of its own inside, and <ashlar/explain.h>: needs zlib too
+#   analyzer        libashlar_analyzer, which has an allocator of its own inside, <ashlar/explain.h>, and <ashlar/tuner.h>
+#                   for programs that link the allocator too: needs zlib
 #   program         bin/ashlar
 #   mpi             lib/ashlar/libashlar_mpi.so, where MPI is installed: what `ashlar fleet` opens under mpirun or srun
 #   hollow          lib/ashlar: what `ashlar dry-run`, `record` and `run-under` preload, and <ashlar/hollow.h>; what
@@ -90,7 +91,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/hollow/python DESTINATION ${ashlar_hollo
 ashlar_install_headers(hollow hollow.h export.h)
 if(ASHLAR_BUILD_ANALYZER)
   ashlar_install_library(analyzer)
-  ashlar_install_headers(analyzer explain.h export.h)
+  ashlar_install_headers(analyzer explain.h export.h tuner.h)
   ashlar_install_pkg_config(analyzer "${ashlar_public_absl}" "${ashlar_private_absl} zlib")
   install(TARGETS ashlar_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program OPTIONAL)
   if(TARGET ashlar_mpi)

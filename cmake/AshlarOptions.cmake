@@ -72,14 +72,15 @@ function(ashlar_configure_target target)
   endif()
 endfunction()
 
-# ashlar_add_library(component OBJECTS target ... EXPORTS "pattern" LIBRARIES target ...): the library ashlar::component
+# ashlar_add_library(component OBJECTS target ... EXPORTS "pattern" ... LIBRARIES target ...): the library ashlar::component
 # that others link, static or shared, of the objects of our own static ones, which take LIBRARIES. A shared one exports
-# what ASHLAR_EXPORT marks and the pattern matches, and no template of another library that it instantiated.
+# what ASHLAR_EXPORT marks and a pattern matches, and no template of another library that it instantiated.
 function(ashlar_add_library component)
-  cmake_parse_arguments(arg "" "EXPORTS" "OBJECTS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "" "OBJECTS;EXPORTS;LIBRARIES" ${ARGN})
+  string(JOIN "; " exports ${arg_EXPORTS})
   list(TRANSFORM arg_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
   set(map ${PROJECT_BINARY_DIR}/cmake/${component}.map)
-  file(WRITE ${map} "{ global: extern \"C++\" { ${arg_EXPORTS}; typeinfo?for?ashlar::*; typeinfo?name?for?ashlar::*; \
+  file(WRITE ${map} "{ global: extern \"C++\" { ${exports}; typeinfo?for?ashlar::*; typeinfo?name?for?ashlar::*; \
 vtable?for?ashlar::*; }; local: *; };\n")
   foreach(kind STATIC SHARED)
     string(TOLOWER ashlar_${kind}_${component} target)

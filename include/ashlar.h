@@ -169,7 +169,8 @@ typedef struct ashlar_statistics {
   uint64_t allocations, frees;                    /* requests served, blocks freed */
   uint64_t device_allocations, device_frees;      /* calls to the device that gave or took memory */
   uint64_t retries, out_of_memory_errors;
-  uint64_t total_bytes; /* of the device */
+  uint64_t total_bytes;  /* of the device */
+  uint64_t stream_waits; /* inserted by borrow_across_streams */
 } ashlar_statistics;
 ASHLAR_API ashlar_status ashlar_get_statistics(const ashlar_allocator* allocator, ashlar_statistics* out);
 /* Every peak is the current value again. */
@@ -178,14 +179,22 @@ ASHLAR_API ashlar_status ashlar_reset_peaks(ashlar_allocator* allocator);
 typedef void (*ashlar_visit_statistic)(void* context, const char* name, int64_t value);
 ASHLAR_API ashlar_status ashlar_torch_statistics(const ashlar_allocator* allocator, ashlar_visit_statistic visit,
                                                  void* context);
-/* The settings as they were given. Valid while the allocator is. */
+/* The settings as they were given when it was opened. Valid while the allocator is. */
 ASHLAR_API const char* ashlar_conf(const ashlar_allocator* allocator);
+/* From now on these settings, as if the allocator had been made with this text (docs/library/settings.md has which may
+ * change). ASHLAR_INVALID_ARGUMENT: a bad key or value, or one that cannot change; nothing has changed then. */
+ASHLAR_API ashlar_status ashlar_change_settings(ashlar_allocator* allocator, const char* conf);
 /* Writes the state, or everything from now on, into a file for `ashlar explain` and `ashlar convert`. `path` may have
  * %p for the process's number and %h for the host. One recording at a time; it ends with ashlar_stop_recording, with
  * ashlar_close, or with the process. An existing file is replaced. */
 ASHLAR_API ashlar_status ashlar_dump_snapshot(const ashlar_allocator* allocator, const char* path);
 ASHLAR_API ashlar_status ashlar_start_recording(ashlar_allocator* allocator, const char* path);
 ASHLAR_API ashlar_status ashlar_stop_recording(ashlar_allocator* allocator);
+/* Keeps the last events in so many bytes of memory, and writes them as a file as often as asked. A ring ends as a
+ * recording does, and gives way to one that is started. ASHLAR_FAILED_PRECONDITION: there is a recording or a ring; no
+ * ring is there to be written. */
+ASHLAR_API ashlar_status ashlar_start_ring(ashlar_allocator* allocator, uint64_t bytes);
+ASHLAR_API ashlar_status ashlar_write_ring(ashlar_allocator* allocator, const char* path);
 
 #ifdef __cplusplus
 }  // extern "C"

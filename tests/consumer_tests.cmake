@@ -53,7 +53,7 @@ target_link_libraries(shared_analyzer_consumer PRIVATE ashlar_shared_analyzer)
 add_test(NAME consumer.shared_analyzer COMMAND shared_analyzer_consumer ${PROJECT_SOURCE_DIR}/docs/examples/training_oom.pickle)
 set_tests_properties(consumer.shared_analyzer PROPERTIES LABELS consumer PASS_REGULAR_EXPRESSION "${analyzer_works}")
 add_test(NAME consumer.exports_analyzer COMMAND ${Python3_EXECUTABLE} -B ${exports} $<TARGET_FILE:ashlar_shared_analyzer>
-         ashlar::ExplainFile ashlar::ExplainBytes)
+         ashlar::ExplainFile ashlar::ExplainBytes ashlar::Tuner::Look)
 set_tests_properties(consumer.exports_analyzer PROPERTIES LABELS consumer)
 add_test(NAME consumer.analyzer_without_kernels
          COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/consumer/no_symbols.py ashlar::kernels

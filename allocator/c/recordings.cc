@@ -29,12 +29,29 @@ class Recordings {
     options.device = allocator.ordinal < 0 ? 0 : allocator.ordinal;
     options.overwrites = true;
     const std::lock_guard<std::mutex> lock(allocator.recording_mutex);
+    if (IsRing(allocator)) allocator.recording.reset();
     absl::StatusOr<std::unique_ptr<Recorder>> recorder = Recorder::ToFile(allocator.allocator, path, options);
     if (!recorder.ok()) return OfFile(std::move(recorder).status());
     allocator.recording = *std::move(recorder);
     const std::lock_guard<std::mutex> own(mutex_);
     recording_.insert(&allocator);
     return absl::OkStatus();
+  }
+
+  absl::Status StartRing(ashlar_allocator& allocator, std::uint64_t bytes) {
+    RecorderOptions options;
+    options.device = allocator.ordinal < 0 ? 0 : allocator.ordinal;
+    options.ring_bytes = bytes;
+    const std::lock_guard<std::mutex> lock(allocator.recording_mutex);
+    absl::StatusOr<std::unique_ptr<Recorder>> recorder = Recorder::Ring(allocator.allocator, options);
+    if (recorder.ok()) allocator.recording = *std::move(recorder);
+    return recorder.status();
+  }
+
+  absl::Status WriteRing(ashlar_allocator& allocator, const char* path) {
+    const std::lock_guard<std::mutex> lock(allocator.recording_mutex);
+    if (!IsRing(allocator)) return absl::FailedPreconditionError("the allocator has no ring to write");
+    return OfFile(allocator.recording->Write(path));
   }
 
   absl::Status Stop(ashlar_allocator& allocator) {
@@ -48,6 +65,10 @@ class Recordings {
   }
 
  private:
+  static bool IsRing(const ashlar_allocator& allocator) {
+    return allocator.recording != nullptr && allocator.recording->path().empty();
+  }
+
   Recordings() {
     std::atexit([] { Instance().StopAll(); });
   }
@@ -80,6 +101,18 @@ ashlar_status ashlar_start_recording(ashlar_allocator* allocator, const char* pa
 
 ashlar_status ashlar_stop_recording(ashlar_allocator* allocator) {
   return ashlar::c::Call([&] { return ashlar::c::Recordings::Instance().Stop(*allocator); });
+}
+
+ashlar_status ashlar_start_ring(ashlar_allocator* allocator, uint64_t bytes) {
+  return ashlar::c::Call([&] { return ashlar::c::Recordings::Instance().StartRing(*allocator, bytes); });
+}
+
+ashlar_status ashlar_write_ring(ashlar_allocator* allocator, const char* path) {
+  return ashlar::c::Call([&] { return ashlar::c::Recordings::Instance().WriteRing(*allocator, path); });
+}
+
+ashlar_status ashlar_change_settings(ashlar_allocator* allocator, const char* conf) {
+  return ashlar::c::Call([&] { return allocator->allocator.ChangeSettings(conf); });
 }
 
 }  // extern "C"

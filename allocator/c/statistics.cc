@@ -24,7 +24,8 @@ ashlar_statistics Of(const Stats& stats, std::uint64_t total_bytes) {
           .device_frees = stats.num_device_free,
           .retries = stats.num_alloc_retries,
           .out_of_memory_errors = stats.num_ooms,
-          .total_bytes = total_bytes};
+          .total_bytes = total_bytes,
+          .stream_waits = stats.num_stream_waits};
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ ashlar_status ashlar_reset_peaks(ashlar_allocator* allocator) {
 ashlar_status ashlar_torch_statistics(const ashlar_allocator* allocator, ashlar_visit_statistic visit, void* context) {
   return ashlar::c::Call([&] {
     const ashlar::Allocator& known = allocator->allocator;
-    for (const auto& [name, value] : ashlar::TorchStatistics(known.stats(), known.options()))
+    for (const auto& [name, value] : ashlar::TorchStatistics(known.stats(), known.settings()))
       visit(context, name.c_str(), value);
     return absl::OkStatus();
   });

@@ -6,6 +6,7 @@
 #include "allocator/core/output_file.h"
 #include "allocator/core/recorded_head.h"
 #include "allocator/core/state.h"
+#include "allocator/policy/changed_settings.h"
 #include "allocator/trace/codec.h"
 
 namespace ashlar::core {
@@ -74,6 +75,21 @@ void CachingAllocator::SetMemoryLimit(std::optional<std::uint64_t> bytes) {
   const ExclusiveSection section(desks());
   limits_.SetBytes(bytes);
   NoteLimit(section);
+}
+
+policy::Options CachingAllocator::OptionsNow() const {
+  const ExclusiveSection section(desks());
+  return ledger_.options();
+}
+
+absl::Status CachingAllocator::ChangeSettings(absl::string_view conf) {
+  const ExclusiveSection section(desks());
+  absl::StatusOr<policy::Options> changed = policy::ChangedSettings(ledger_.options(), conf);
+  if (!changed.ok()) return changed.status();
+  section.StopDesks();  // a desk that is serving looks at them
+  ledger_.SetOptions(*std::move(changed));
+  ChooseMode(section);
+  return absl::OkStatus();
 }
 
 std::optional<std::uint64_t> CachingAllocator::limit_bytes() const {

@@ -187,7 +187,14 @@ class CachingAllocator {
   Stats stats() const;
   // Every peak is the current value again.
   void ResetPeaks();
+  // Those in force. Not while another thread changes them: OptionsNow is for that.
   const policy::Options& options() const { return ledger_.options(); }
+  policy::Options OptionsNow() const;
+  // From now on these settings, as if the allocator had been made with this text. kInvalidArgument: a bad key or value,
+  // or one that cannot change (policy/changed_settings.h); nothing has changed then. No call to the device; the
+  // allocator stands still while the blocks are looked at, where max_split_size_mb changes. What is recorded meanwhile
+  // says so.
+  absl::Status ChangeSettings(absl::string_view conf);
   std::size_t pending_event_count() const { return pending_.size(); }
   // Writes the state as it is into a file for `ashlar explain` (docs/library/failure.md): every block, and where a
   // recorder, if there is one, saw it allocated. `path` may have %p for the process's number and %h for the host; a

@@ -104,9 +104,9 @@ inline policy::Block* FastPath::TakeBack(Desk& desk, std::uint64_t bytes) {
 
 template <HandOutAs as>
 policy::Block* FastPath::TryAllocate(std::uint64_t bytes, Stream stream, PoolId pool) {
-  const std::uint64_t rounded_bytes = heap_.Rounded(bytes);
   constexpr bool is_named = as == HandOutAs::kAddress;
   return ServeFromCache<policy::Block*>([&](Desk& desk, Arena*& arena) -> policy::Block* {
+    const std::uint64_t rounded_bytes = heap_.Rounded(bytes);  // by the settings in force, which change under all locks
     const ArenaKey key{pool, stream};
     if (desk.newest.IsFor(rounded_bytes, is_named) && desk.newest.arena()->key == key) {
       arena = desk.newest.arena();

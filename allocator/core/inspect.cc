@@ -21,9 +21,15 @@ std::vector<trace::LargePage> Inspection::LargePagesNow() const { return LargePa
 
 trace::RecordedStart Inspection::StartNow() const { return StartOf(allocator_.ledger_.heap()); }
 
-std::vector<trace::AnyFact> Inspection::PoolsNow() const { return allocator_.pools_.Facts(); }
+std::vector<trace::AnyFact> Inspection::PoolsNow() const {
+  std::vector<trace::AnyFact> facts = allocator_.pools_.Facts();
+  if (const trace::fact::WaitsOwed owed = allocator_.ladder_.OwedNow(); owed.owed > 0) facts.emplace_back(owed);
+  return facts;
+}
 
 std::optional<std::uint64_t> Inspection::LimitNow() const { return allocator_.limits_.bytes(); }
+
+bool Inspection::HasAgesNow() const { return HasAges(allocator_.ledger_.heap()); }
 
 std::uint64_t Inspection::TurnNow() const { return allocator_.desks().turn(); }
 
@@ -67,6 +73,11 @@ void Reconstruction::CountSearch() {
   const ExclusiveSection section(allocator_.desks());
   policy::Heap& heap = allocator_.ledger_.heap();
   heap.Tick(heap.MakePlan({.bytes = policy::kSmallMaxBytes + 1, .stream = {}, .pool = {}}));
+}
+
+void Reconstruction::RestoreOwed(const trace::fact::WaitsOwed& owed) {
+  const ExclusiveSection section(allocator_.desks());
+  allocator_.ladder_.RestoreOwed(owed);
 }
 
 }  // namespace ashlar::core

@@ -37,8 +37,10 @@ class Inspection {
   std::vector<trace::ReservedRange> ReservationsNow() const;  // oldest first
   std::vector<trace::LargePage> LargePagesNow() const;        // by address
   trace::RecordedStart StartNow() const;
-  std::vector<trace::AnyFact> PoolsNow() const;  // routes, users and traits, as the facts that lead there
+  std::vector<trace::AnyFact> PoolsNow()
+      const;  // routes, users and traits, as the facts that lead there; what borrowing owes
   std::optional<std::uint64_t> LimitNow() const;
+  bool HasAgesNow() const;        // HasAges of state.h
   std::uint64_t TurnNow() const;  // Desks::turn
   // What a recording of it says before its first event (recorded_head.h).
   trace::Snapshot HeadNow(int device) const;
@@ -75,6 +77,8 @@ class Reconstruction {
   absl::StatusOr<Block*> AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool);
   // Makes what is free in the default large pool older, as the search for a large request does.
   void CountSearch();
+  // Of borrow_most_waits.
+  void RestoreOwed(const trace::fact::WaitsOwed& owed);
 
  private:
   CachingAllocator& allocator_;

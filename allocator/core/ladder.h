@@ -25,6 +25,7 @@
 #include "allocator/core/pending_frees.h"
 #include "allocator/core/pools.h"
 #include "allocator/core/release.h"
+#include "allocator/core/waits_owed.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
 
@@ -51,6 +52,10 @@ class Ladder {
   // Returns whole-free large segments to reclaim `target_bytes`.
   void CollectGarbage(std::uint64_t target_bytes) { release_.Garbage(target_bytes); }
 
+  // What borrowing owes (waits_owed.h).
+  trace::fact::WaitsOwed OwedNow() const { return owed_.Standing(Served()); }
+  void RestoreOwed(const trace::fact::WaitsOwed& standing) { owed_.Restore(standing, Served()); }
+
   // What the device said on the way, where it was not the request's answer.
   DeviceErrors& errors() { return errors_; }
   const DeviceErrors& errors() const { return errors_; }
@@ -66,12 +71,15 @@ class Ladder {
   policy::Block* Borrow(const policy::Plan& plan);
   Growth AfterFailedRelease(const Growth& grown, const absl::Status& released);
   absl::Status Synchronize();
+  // Requests so far.
+  std::uint64_t Served() const { return static_cast<std::uint64_t>(ledger_.stats().allocation.all().allocated); }
 
   Ledger& ledger_;
   device::Device& device_;
   PendingFrees& pending_;
   const Limits& limits_;
   const Pools& pools_;
+  WaitsOwed owed_;
   DeviceErrors errors_;
   DeviceGrowth growth_;
   DeviceRelease release_;

@@ -6,13 +6,17 @@ namespace ashlar::core {
 // A free block of another stream, which the request's stream waits for on the device. It stays a block of that stream:
 // when it is freed, it waits for the borrower's, as if that had been recorded.
 policy::Block* Ladder::Borrow(const policy::Plan& plan) {
-  if (!ledger_.options().borrow_across_streams || pools_.IsCapturing()) return nullptr;
+  const policy::Options& options = ledger_.options();
+  if (!options.borrow_across_streams || pools_.IsCapturing()) return nullptr;
+  if (!owed_.MayWait(Served(), options.borrow_most_waits)) return nullptr;
   policy::Block* block = ledger_.heap().FindInOtherLane(plan);
   if (block == nullptr) return nullptr;
   if (absl::Status status = device_.MakeStreamWait(plan.stream, block->segment->lane->stream); !status.ok()) {
     errors_.Note(status);
     return nullptr;
   }
+  owed_.Add(Served(), options.borrow_most_waits);
+  ledger_.NoteStreamWait(owed_.owed());
   policy::Heap::TakeFree(block);
   return block;
 }

@@ -64,8 +64,15 @@ class Ledger {
   // --- requests ---
   void CountRetry() { ++stats_.num_alloc_retries; }
   void CountSynchronization() { ++stats_.num_sync_all_streams; }
+  // A request waits for another stream's block.
+  void NoteStreamWait(std::uint32_t owed) {
+    ++stats_.num_stream_waits;
+    Note(trace::fact::StreamWaited{owed});
+  }
   void CountRejection() { ++stats_.num_oom_rejections; }
   void RecordOom(const policy::Plan& plan, std::uint64_t device_free_bytes);
+  // From now on; only what policy::ChangedSettings allows. Counts again what is oversize.
+  void SetOptions(policy::Options options);
   // What lay between two decisions (trace/fact.h).
   void Note(const trace::AnyFact& fact);
 
@@ -93,6 +100,11 @@ class Ledger {
   void BookSplits(const policy::Pool& pool, const policy::SplitCounts& change);
   void BookReserved(const policy::Pool& pool, std::int64_t bytes);
   void BookRestored(const policy::Block& block);
+  struct OversizeCounts {
+    std::int64_t allocations = 0;
+    std::int64_t segments = 0;
+  };
+  OversizeCounts CountOversize() const;
 
   void Emit(trace::Action action, const policy::AddressRange& range, const policy::Lane& lane,
             std::uint64_t block_size_bytes = 0);

@@ -1,6 +1,7 @@
 // The statistics of a ledger: how each thing is counted, what the cache served, a state taken over, and the check.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -64,6 +65,28 @@ std::vector<policy::Block*> Ledger::Restore(const policy::Request& lane_of, bool
   return blocks;
 }
 
+Ledger::OversizeCounts Ledger::CountOversize() const {
+  OversizeCounts out;
+  for (const auto& [address, segment] : heap_.segments()) {
+    if (!segment->is_expandable && IsOversize(segment->size_bytes)) ++out.segments;
+    for (const policy::Block* block = segment->first; block != nullptr; block = block->next) {
+      if (block->state == BlockState::kLive && IsOversize(block->size_bytes)) ++out.allocations;
+    }
+  }
+  return out;
+}
+
+void Ledger::SetOptions(policy::Options options) {
+  const bool is_split_changed = options.max_split_size_bytes != this->options().max_split_size_bytes;
+  heap_.SetOptions(std::move(options));
+  if (is_split_changed) {
+    const OversizeCounts counted = CountOversize();
+    stats_.oversize_allocations.Add(counted.allocations - stats_.oversize_allocations.current);
+    stats_.oversize_segments.Add(counted.segments - stats_.oversize_segments.current);
+  }
+  Note(trace::fact::SettingsChanged{this->options().conf});
+}
+
 void Ledger::Fold(bool is_small, const Changes& changes, const Changes& increases) {
   const auto fold = [&](ChangeOf of, PoolStat& to) { to.Fold(is_small, changes[of], increases[of]); };
   fold(kBlocks, stats_.allocation);
@@ -102,6 +125,11 @@ absl::Status Ledger::Validate() const {
   absl::Status status = Differs("allocated_bytes", stats_.allocated_bytes.all().current, allocated);
   if (status.ok()) status = Differs("active_bytes", stats_.active_bytes.all().current, active);
   if (status.ok()) status = Differs("requested_bytes", stats_.requested_bytes.all().current, requested);
+  const OversizeCounts oversize = CountOversize();
+  if (status.ok()) {
+    status = Differs("oversize_allocations", stats_.oversize_allocations.current, oversize.allocations);
+  }
+  if (status.ok()) status = Differs("oversize_segments", stats_.oversize_segments.current, oversize.segments);
   if (!status.ok()) return status;
   return Differs("reserved_bytes", stats_.reserved_bytes.all().current, Signed(heap_.reserved_bytes()));
 }

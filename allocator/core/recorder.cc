@@ -35,14 +35,6 @@ bool IsSegmentEvent(trace::Action action) {
 
 }  // namespace
 
-struct Recorder::RingContent {
-  std::vector<Chunk> definitions;
-  std::vector<Chunk> head;
-  std::vector<Chunk> state;
-  std::vector<Chunk> events;
-  std::vector<Chunk> end;
-};
-
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(CachingAllocator* allocator, const std::string& path,
                                                            RecorderOptions options) {
   std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options)));
@@ -119,9 +111,10 @@ void Recorder::PutEnd() {
 
 std::shared_ptr<const Recorder::Standing> Recorder::StandingNow() const {
   if (file_ != nullptr) return nullptr;
-  Standing standing{inspection_.LimitNow(), inspection_.PoolsNow(), {}};
+  Standing standing{inspection_.LimitNow(), inspection_.PoolsNow(), std::nullopt, {}};
   const policy::Options& options = allocator_->options();
-  if (options.free_order == policy::FreeOrder::kPerSegmentCounter || options.garbage_collection_threshold > 0) {
+  if (has_new_settings_) standing.settings = {options.conf};
+  if (options.free_order == policy::FreeOrder::kPerSegmentCounter || inspection_.HasAgesNow()) {
     // For the order of the segments and the ages; what else is in them, the events lead back to.
     standing.start = inspection_.StartNow();
     standing.start.has_segments = false;
@@ -268,6 +261,7 @@ std::string Recorder::PlaceOf(std::uint64_t address) const {
 void Recorder::OnFact(const trace::AnyFact& fact) {
   RecordOrEnd([&] {
     TakeTurn();
+    has_new_settings_ |= trace::IsAny<trace::fact::SettingsChanged>(fact);
     encoder_.AddFact(fact);
   });
 }
@@ -323,61 +317,6 @@ void Recorder::Take(ChunkKind kind, absl::string_view payload) {
     ring_events_ -= ring_.front().event_count;
     ring_.pop_front();
   }
-}
-
-// The state stands before the events that led to it: a file that was cut off then still has it. Definitions come first
-// of all, in the order in which they were made: that is how they are numbered.
-Recorder::RingContent Recorder::Content() {
-  RingContent out;
-  encoder_.Seal();
-  target_ = &out.state;
-  encoder_.AddSetting(trace::codec::SettingOf::kRecording, "events_before",
-                      absl::StrCat(encoder_.event_count() - ring_events_));
-  const std::shared_ptr<const Standing>& standing = ring_.empty() ? standing_ : ring_.front().before;
-  trace::codec::PutStart(standing->start, encoder_);
-  PutEnd();
-  encoder_.AddFact(trace::fact::LimitSet{standing->limit_bytes});
-  for (const trace::AnyFact& fact : standing->pools) encoder_.AddFact(fact);
-  encoder_.Seal();
-  target_ = &out.end;
-  encoder_.End(ring_events_);
-  target_ = nullptr;
-  out.definitions = definitions_;
-  out.head = head_;
-  out.events.assign(ring_.begin(), ring_.end());
-  return out;
-}
-
-absl::Status Recorder::Write(const std::string& path) {
-  if (file_ != nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("this recording goes to ", file_->path(), "; flush it instead"));
-  }
-  RingContent content;
-  absl::Status status;
-  inspection_.WhileStill([&] {
-    status = thrown_;
-    if (status.ok()) content = Content();
-  });
-  return status.ok() ? WriteContent(content, OutputPath(path)) : status;
-}
-
-std::optional<absl::Status> Recorder::WriteKept(const std::string& path) {
-  if (!is_recording_ || file_ != nullptr) return std::nullopt;
-  return WriteContent(Content(), path);
-}
-
-absl::Status Recorder::WriteContent(const RingContent& content, const std::string& path) {
-  trace::codec::ChunkBytes bytes;
-  std::deque<std::string> headers = {trace::codec::ChunkBytes::FileHeader()};
-  std::vector<absl::string_view> parts = {headers.front()};
-  for (const std::vector<Chunk>* chunks :
-       {&content.definitions, &content.head, &content.state, &content.events, &content.end}) {
-    for (const Chunk& chunk : *chunks) {
-      parts.push_back(headers.emplace_back(bytes.HeaderOf(*chunk.payload)));
-      parts.push_back(*chunk.payload);
-    }
-  }
-  return ReplaceFile(path, parts);
 }
 
 }  // namespace ashlar::core

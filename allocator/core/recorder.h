@@ -75,6 +75,8 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
   // while its segments are copied. The file has its old content or the new one, never a part. FailedPrecondition for a
   // recorder that has a file, and for a file that one is writing.
   absl::Status Write(const std::string& path);
+  // The same bytes.
+  absl::StatusOr<std::string> Bytes();
   // Of a file: everything so far is in it afterwards.
   absl::Status Flush();
   // Records no more; a file gets its end. The first error of all.
@@ -97,6 +99,7 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
   struct Standing {
     std::optional<std::uint64_t> limit_bytes;
     std::vector<trace::AnyFact> pools;
+    std::optional<trace::fact::SettingsChanged> settings;  // that are not those of the head
     trace::RecordedStart start;
   };
   struct Chunk {
@@ -126,6 +129,8 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
   void TakeTurn();
   void Take(trace::codec::ChunkKind kind, absl::string_view payload);
   RingContent Content();
+  absl::StatusOr<RingContent> ContentWhileStill();
+  static std::vector<absl::string_view> PartsOf(const RingContent& content, std::deque<std::string>& headers);
   static absl::Status WriteContent(const RingContent& content, const std::string& path);
   // Records in the middle of the allocator's decision: what is thrown ends the recording, not the decision.
   template <typename Record>
@@ -145,7 +150,8 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
   // All below: only while the allocator stands still, or in a call from it.
   bool is_attached_ = false;  // the allocator's sink
   bool is_recording_ = false;
-  absl::Status thrown_;  // what ended the recording, if something was thrown
+  bool has_new_settings_ = false;  // since the head
+  absl::Status thrown_;            // what ended the recording, if something was thrown
   int events_to_clock_ = 0;
   std::int64_t time_us_ = 0;
   trace::StackTable stacks_;

@@ -106,6 +106,10 @@ std::vector<trace::LargePage> LargePagesOf(const policy::Heap& heap) {
   return out;
 }
 
+bool HasAges(const policy::Heap& heap) {
+  return heap.options().garbage_collection_threshold > 0 || heap.default_pair().large.clock > 0;
+}
+
 trace::RecordedStart StartOf(const policy::Heap& heap) {
   trace::RecordedStart out;
   out.has_segments = true;
@@ -113,7 +117,7 @@ trace::RecordedStart StartOf(const policy::Heap& heap) {
   for (const policy::Segment* segment : ByAge(heap)) {
     AppendMappedRanges(*segment, out.segments);
     const bool is_whole_free = segment->first->state == BlockState::kFree && !segment->first->IsSplit();
-    if (heap.options().garbage_collection_threshold > 0 && is_whole_free && segment->lane->pool == &collected) {
+    if (HasAges(heap) && is_whole_free && segment->lane->pool == &collected) {
       trace::SetFreeAge(out.segments.back().blocks.back(), collected.clock - segment->first->freed_at);
     }
   }

@@ -26,6 +26,8 @@ std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t addres
 std::vector<trace::ReservedRange> ReservationsOf(const policy::Heap& heap);
 // Of expandable segments, by address.
 std::vector<trace::LargePage> LargePagesOf(const policy::Heap& heap);
+// Whether garbage collection is on, or was: free segments have ages then.
+bool HasAges(const policy::Heap& heap);
 // What a recording begins in: the segments, oldest first, with the ages that garbage collection goes by.
 trace::RecordedStart StartOf(const policy::Heap& heap);
 

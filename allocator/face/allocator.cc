@@ -111,7 +111,9 @@ absl::Status Allocator::EndPool(PoolId pool) { return impl().allocator.EndPool(p
 
 Stats Allocator::stats() const { return impl().allocator.stats(); }
 void Allocator::ResetPeaks() { impl().allocator.ResetPeaks(); }
-const Options& Allocator::options() const { return impl().allocator.options(); }
+const Options& Allocator::options() const { return impl().made_with; }
+Options Allocator::settings() const { return impl().allocator.OptionsNow(); }
+absl::Status Allocator::ChangeSettings(absl::string_view conf) { return impl().allocator.ChangeSettings(conf); }
 std::vector<SegmentInfo> Allocator::Segments() const {
   std::vector<SegmentInfo> segments;
   for (const trace::SnapshotSegment& segment : impl().allocator.Segments()) segments.push_back(InfoOf(segment));

@@ -12,7 +12,9 @@
 namespace ashlar {
 
 struct Allocator::Impl {
-  Impl(Device* device, const Options& options) : allocator(device, options) {}
+  Impl(Device* device, const Options& options) : made_with(options), allocator(device, options) {}
+
+  const Options made_with;
 
   core::NvtxPools shown_blocks;  // outlives the allocator, whose sink it is
   core::CachingAllocator allocator;

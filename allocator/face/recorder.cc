@@ -54,6 +54,7 @@ Recorder::Recorder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Recorder::~Recorder() = default;
 
 absl::Status Recorder::Write(const std::string& path) { return impl_->recorder->Write(path); }
+absl::StatusOr<std::string> Recorder::Bytes() { return impl_->recorder->Bytes(); }
 absl::Status Recorder::Flush() { return impl_->recorder->Flush(); }
 absl::Status Recorder::Finish() { return impl_->recorder->Finish(); }
 absl::Status Recorder::status() const { return impl_->recorder->status(); }

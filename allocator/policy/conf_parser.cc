@@ -225,6 +225,15 @@ absl::Status ReadLimit(const Setting& setting, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status ReadMostWaits(const Setting& setting, Options& options) {
+  std::uint64_t value = 0;
+  absl::string_view problem = WholeProblem(setting.value, value);
+  if (problem.empty() && (value == 0 || value > 1000)) problem = value == 0 ? kTooSmall : kTooLarge;
+  if (!problem.empty()) return Bad(setting, "use a whole number from 1 to 1000", problem);
+  options.borrow_most_waits = value;
+  return absl::OkStatus();
+}
+
 absl::Status ReadOrder(const Setting& setting, Options& options) {
   const absl::StatusOr<FreeOrder> order = ParseFreeOrder(setting.value);
   if (!order.ok()) return Bad(setting, order.status().message());
@@ -296,6 +305,7 @@ constexpr Key kKeys[] = {
     {"search_after_sync", KnownTo::kUs, ReadFlag<&Options::search_after_sync>},
     {"sync_just_enough", KnownTo::kUs, ReadFlag<&Options::sync_just_enough>},
     {"borrow_across_streams", KnownTo::kUs, ReadFlag<&Options::borrow_across_streams>},
+    {"borrow_most_waits", KnownTo::kUs, ReadMostWaits},
     {"memory_limit_mb", KnownTo::kUs, ReadLimit<&Options::memory_limit_bytes>},
     {"soft_limit_mb", KnownTo::kUs, ReadLimit<&Options::soft_limit_bytes>},
     {"soft_limit_fraction", KnownTo::kUs, ReadSoftFraction},
@@ -383,9 +393,7 @@ absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys ke
 
 std::vector<KeyInfo> AllKeys() {
   std::vector<KeyInfo> out;
-  for (const Key& key : kKeys) {
-    out.push_back({key.name, key.known_to == KnownTo::kUs, key.read != ReadNothing});
-  }
+  for (const Key& key : kKeys) out.push_back({key.name, key.known_to == KnownTo::kUs, key.read != ReadNothing});
   return out;
 }
 

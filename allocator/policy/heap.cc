@@ -24,7 +24,10 @@ LaneCosts CostsOf(const Lane& lane) { return {lane.free.probes(), lane.cuts, lan
 
 }  // namespace
 
-Heap::Heap(Options options) : options_(std::move(options)), default_pair_(NewPair({})) {
+Heap::Heap(Options options) : default_pair_(NewPair({})) { SetOptions(std::move(options)); }
+
+void Heap::SetOptions(Options options) {
+  options_ = std::move(options);
   const auto& divisions = options_.roundup_power2_divisions;
   rounds_to_granules_ = std::all_of(divisions.begin(), divisions.end(), [](std::uint64_t d) { return d == 0; });
 }

@@ -131,6 +131,8 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
 
   const Options& options() const { return options_; }
+  // From now on; only what ChangedSettings allows.
+  void SetOptions(Options options);
 
   // --- requests ---
   // What a request takes: its size by the rounding rule.

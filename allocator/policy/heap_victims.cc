@@ -73,7 +73,9 @@ Heap::OversizeVictims Heap::FindOversizeVictims(const Plan& plan) const {
   if (max_split == kUnlimited || lane == nullptr) return out;
   const std::uint64_t wanted = std::max(plan.rounded_bytes, max_split);
   Block* hit = lane->free.FirstAtLeast(wanted);
-  if (hit != nullptr && !hit->segment->is_expandable) {
+  // A block of that size is part of a larger segment where it was split before the limit was set.
+  const auto is_whole = [](const Block& block) { return !block.segment->is_expandable && !block.IsSplit(); };
+  if (hit != nullptr && is_whole(*hit)) {
     out.blocks.push_back(hit);
     out.enough = true;
     return out;
@@ -82,7 +84,7 @@ Heap::OversizeVictims Heap::FindOversizeVictims(const Plan& plan) const {
   std::uint64_t released = 0;
   Block* block = hit == nullptr ? lane->free.Last() : lane->free.Previous(hit);
   while (block != nullptr && released < wanted && block->size_bytes >= max_split) {
-    if (!block->segment->is_expandable) {
+    if (is_whole(*block)) {
       out.blocks.push_back(block);
       released += block->size_bytes;
     }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "allocator/base/check.h"
@@ -32,6 +33,9 @@ std::uint64_t Number(const fact::AskedFor& asked) { return Handle(asked.stream);
 std::uint64_t Number(const fact::SearchMissed& missed) { return missed.counts_here ? kCountsHere : 0; }
 std::uint64_t Number(const fact::GaveUp& gave_up) { return gave_up.bytes; }
 std::uint64_t Number(const fact::PagesMapped& mapped) { return mapped.is_small_pool ? kSmallPool : 0; }
+std::uint64_t Number(const fact::SettingsChanged&) { return 0; }
+std::uint64_t Number(const fact::StreamWaited& waited) { return waited.owed; }
+std::uint64_t Number(const fact::WaitsOwed& waits) { return std::uint64_t{waits.served_since} << 32 | waits.owed; }
 
 void SetNumber(fact::CacheEmptied&, std::uint64_t) {}
 void SetNumber(fact::GrowthRefused& refused, std::uint64_t number) { refused.bytes = number; }
@@ -52,9 +56,17 @@ void SetNumber(fact::AskedFor& asked, std::uint64_t number) { asked.stream = Str
 void SetNumber(fact::SearchMissed& missed, std::uint64_t number) { missed.counts_here = number == kCountsHere; }
 void SetNumber(fact::GaveUp& gave_up, std::uint64_t number) { gave_up.bytes = number; }
 void SetNumber(fact::PagesMapped& mapped, std::uint64_t number) { mapped.is_small_pool = number == kSmallPool; }
+void SetNumber(fact::SettingsChanged&, std::uint64_t) {}
+void SetNumber(fact::StreamWaited& waited, std::uint64_t number) { waited.owed = static_cast<std::uint32_t>(number); }
+void SetNumber(fact::WaitsOwed& waits, std::uint64_t number) {
+  waits.owed = static_cast<std::uint32_t>(number);
+  waits.served_since = static_cast<std::uint32_t>(number >> 32);
+}
 
 template <typename Kind>
 concept HasPool = requires(Kind kind) { kind.pool; };
+template <typename Kind>
+concept HasText = requires(Kind kind) { kind.conf; };
 
 // One of each kind, in their order.
 template <std::size_t... kKinds>
@@ -72,8 +84,9 @@ const AnyFact& EmptyFact(std::uint64_t kind) {
 FactNumbers NumbersOf(const AnyFact& fact) {
   return std::visit(
       [&fact](const auto& kind) {
-        FactNumbers out{fact.index(), Number(kind), std::nullopt};
+        FactNumbers out{fact.index(), Number(kind), std::nullopt, std::nullopt};
         if constexpr (HasPool<decltype(kind)>) out.pool = kind.pool;
+        if constexpr (HasText<decltype(kind)>) out.text = kind.conf;
         return out;
       },
       fact);
@@ -83,12 +96,17 @@ bool NamesPool(std::uint64_t kind) {
   return std::visit([](const auto& one) { return HasPool<decltype(one)>; }, EmptyFact(kind));
 }
 
+bool NamesText(std::uint64_t kind) {
+  return std::visit([](const auto& one) { return HasText<decltype(one)>; }, EmptyFact(kind));
+}
+
 AnyFact FactOf(const FactNumbers& numbers) {
   AnyFact out = EmptyFact(numbers.kind);
   std::visit(
       [&numbers](auto& kind) {
         SetNumber(kind, numbers.number);
         if constexpr (HasPool<decltype(kind)>) kind.pool = numbers.pool.value_or(PoolId{});
+        if constexpr (HasText<decltype(kind)>) kind.conf = std::string(numbers.text.value_or(""));
       },
       out);
   return out;

@@ -17,12 +17,16 @@ struct FactNumbers {
   std::uint64_t kind = 0;
   std::uint64_t number = 0;
   std::optional<PoolId> pool;
+  std::optional<absl::string_view> text = {};  // of the fact or the decoder, which own it
 };
 
 FactNumbers NumbersOf(const AnyFact& fact);
 
 // Whether facts of the kind name a pool; `kind` is below kFactKinds, here and in FactOf.
 bool NamesPool(std::uint64_t kind);
+
+// Whether facts of the kind have a text in place of their number.
+bool NamesText(std::uint64_t kind);
 
 // Any numbers make a fact: bits that no kind knows are left out.
 AnyFact FactOf(const FactNumbers& numbers);

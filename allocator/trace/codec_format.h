@@ -73,7 +73,7 @@ enum class RecordKind : std::uint8_t {
   kFrame,    // v text of the file, v text of the function, z line: defines the next frame
   kFrames,   // v count, v frames innermost first: defines the next stack
   kMark,     // v text of the stage, v text of the name: an annotation at the last time
-  kFact,     // v kind, v number; where the kind names a pool also v first, v second (codec_facts.h)
+  kFact,     // v kind, v number or text; where the kind names a pool also v first, v second (codec_facts.h)
   kSegment,  // v StateAt, v address, v size, v stream, v flags (1 small, 2 expandable), v pool first, v second, v stack
              // + 1
   kBlock,    // v size, v state, v requested (free_age.h of a free one) + 1 or 0, v stack + 1: the last segment's next

@@ -191,7 +191,12 @@ bool Decoder::ReadMark(Bytes& in) {
 bool Decoder::ReadFact(Bytes& in) {
   codec::FactNumbers numbers;
   numbers.kind = in.Below(version_ < 2 ? codec::kFactKindsOfVersion1 : codec::kFactKinds);
-  numbers.number = in.Varint();
+  if (!in.ok()) return false;
+  if (codec::NamesText(numbers.kind)) {
+    numbers.text = ReadText(in);
+  } else {
+    numbers.number = in.Varint();
+  }
   if (!in.ok()) return false;
   if (codec::NamesPool(numbers.kind)) numbers.pool = ReadPool(in);
   if (in.ok()) head_.facts.push_back({codec::FactOf(numbers), Trace().size()});

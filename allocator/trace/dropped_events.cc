@@ -23,8 +23,8 @@ void DroppedEvents::Drop(std::size_t device, bool is_end, const std::vector<Snap
       if (status_.ok()) status_ = state_->Apply(device, dropped, of.tail.dropped());
     }
     Note(of, dropped);
+    DropFacts(dropped, facts);
     of.tail.Drop(count, events.Mutable());
-    DropFacts(count, facts);
   }
   if (is_end && of.tail.dropped() > 0) TellSizes(of, events.Mutable());
 }
@@ -48,15 +48,18 @@ void DroppedEvents::TellSizes(Device& of, std::vector<Event>& held) {
   }
 }
 
-void DroppedEvents::DropFacts(std::uint64_t count, std::vector<Fact>& facts) {
+void DroppedEvents::DropFacts(absl::Span<const Event> dropped, std::vector<Fact>& facts) {
+  const std::uint64_t count = dropped.size();
   const auto first = std::find_if(facts.begin(), facts.end(), [&](const Fact& fact) { return fact.event >= count; });
   for (auto fact = facts.begin(); fact != first; ++fact) Stand(fact->what);
+  DropWaits(dropped, {facts.data(), static_cast<std::size_t>(first - facts.begin())});
   facts.erase(facts.begin(), first);
   for (Fact& fact : facts) fact.event -= count;
 }
 
 void DroppedEvents::Stand(const AnyFact& dropped) {
   if (const auto* const limit = std::get_if<fact::LimitSet>(&dropped)) limit_ = *limit;
+  if (const auto* const settings = std::get_if<fact::SettingsChanged>(&dropped)) settings_ = *settings;
   if (const auto* const users = std::get_if<fact::PoolUsers>(&dropped)) {
     if (users->count == 0) {
       pools_.erase(users->pool);
@@ -69,6 +72,20 @@ void DroppedEvents::Stand(const AnyFact& dropped) {
   if (const auto* const ended = std::get_if<fact::PoolEnded>(&dropped)) {
     std::erase_if(begun_, [&](const fact::PoolBegun& of) { return of.pool == ended->pool; });
   }
+}
+
+// What is owed after the last wait, and how many requests were served since.
+void DroppedEvents::DropWaits(absl::Span<const Event> dropped, absl::Span<const Fact> facts) {
+  std::size_t since = 0;
+  for (const Fact& fact : facts) {
+    if (const auto* const owed = std::get_if<fact::WaitsOwed>(&fact.what)) waits_ = *owed;
+    const auto* const waited = std::get_if<fact::StreamWaited>(&fact.what);
+    if (waited == nullptr) continue;
+    waits_ = {waited->owed, 0};
+    since = fact.event;
+  }
+  if (!waits_.has_value()) return;
+  for (const Event& event : dropped.subspan(since)) waits_->served_since += event.action == Action::kAlloc ? 1 : 0;
 }
 
 std::uint64_t DroppedEvents::count() const {
@@ -108,6 +125,8 @@ void DroppedEvents::Describe(RecordingInfo& recording) const {
   recording.start.reset();
   if (limit_.has_value()) recording.limit_bytes = limit_->bytes;
   std::vector<Fact> standing;  // in the recorder's order
+  if (settings_.has_value()) standing.push_back({*settings_, 0});
+  if (waits_.has_value()) standing.push_back({*waits_, 0});
   for (const fact::PoolBegun& begun : begun_) standing.push_back({begun, 0});
   for (const auto& [pool, of] : pools_) {
     if (of.users.has_value()) standing.push_back({*of.users, 0});

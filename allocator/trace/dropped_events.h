@@ -63,7 +63,8 @@ class DroppedEvents {
   };
   void Note(Device& of, absl::Span<const Event> dropped);
   static void TellSizes(Device& of, std::vector<Event>& held);
-  void DropFacts(std::uint64_t count, std::vector<Fact>& facts);
+  void DropFacts(absl::Span<const Event> dropped, std::vector<Fact>& facts);
+  void DropWaits(absl::Span<const Event> dropped, absl::Span<const Fact> facts);
   void Stand(const AnyFact& dropped);
 
   std::uint64_t max_events_;
@@ -71,6 +72,8 @@ class DroppedEvents {
   std::vector<Device> devices_;  // index = device
   // Facts that stand until another is told of the same.
   std::optional<fact::LimitSet> limit_;
+  std::optional<fact::SettingsChanged> settings_;
+  std::optional<fact::WaitsOwed> waits_;
   struct Pool {
     std::optional<fact::PoolUsers> users = {};
     std::optional<fact::PoolTraits> traits = {};

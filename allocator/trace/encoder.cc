@@ -181,7 +181,8 @@ void Encoder::AddMark(absl::string_view stage, absl::string_view name, std::int6
 }
 
 void Encoder::AddFact(const AnyFact& fact) {
-  const codec::FactNumbers numbers = codec::NumbersOf(fact);
+  codec::FactNumbers numbers = codec::NumbersOf(fact);
+  if (numbers.text.has_value()) numbers.number = TextId(*numbers.text);
   Begin(RecordKind::kFact);
   PutVarint(numbers.kind);
   PutVarint(numbers.number);

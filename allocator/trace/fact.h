@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "allocator/base/units.h"
@@ -98,12 +99,31 @@ struct PagesMapped {
   bool operator==(const PagesMapped&) const = default;
 };
 
+// The program changed the settings: from now on they are those of this text, by the rules of the recording's version.
+struct SettingsChanged {
+  std::string conf;
+  bool operator==(const SettingsChanged&) const = default;
+};
+
+// The stream of the request under way waits on the device for another one, whose block it is given
+// (borrow_across_streams). What is owed after it, for borrow_most_waits: core/waits_owed.h.
+struct StreamWaited {
+  std::uint32_t owed = 0;
+  bool operator==(const StreamWaited&) const = default;
+};
+// What was owed when the recording began: after the last wait, and how many requests had been served since.
+struct WaitsOwed {
+  std::uint32_t owed = 0;
+  std::uint32_t served_since = 0;
+  bool operator==(const WaitsOwed&) const = default;
+};
+
 }  // namespace fact
 
-using AnyFact =
-    std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected,
-                 fact::PoolUsers, fact::PoolTraits, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
-                 fact::AskedFor, fact::SearchMissed, fact::GaveUp, fact::PagesMapped>;
+using AnyFact = std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied,
+                             fact::GarbageCollected, fact::PoolUsers, fact::PoolTraits, fact::PoolBegun,
+                             fact::PoolEnded, fact::AddressesReserved, fact::AskedFor, fact::SearchMissed, fact::GaveUp,
+                             fact::PagesMapped, fact::SettingsChanged, fact::StreamWaited, fact::WaitsOwed>;
 
 // Whether the fact is one of these kinds.
 template <typename... Kinds>
@@ -114,7 +134,7 @@ bool IsAny(const AnyFact& fact) {
 // Whether it is a call of the program, or else something within a request.
 inline bool IsCall(const AnyFact& fact) {
   return IsAny<fact::CacheEmptied, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected, fact::PoolUsers,
-               fact::PoolTraits, fact::PoolBegun, fact::PoolEnded>(fact);
+               fact::PoolTraits, fact::PoolBegun, fact::PoolEnded, fact::SettingsChanged, fact::WaitsOwed>(fact);
 }
 
 struct Fact {

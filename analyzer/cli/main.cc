@@ -19,6 +19,7 @@
 #include "analyzer/cli/run_under.h"
 #include "analyzer/cli/sweep.h"
 #include "analyzer/cli/terminal.h"
+#include "analyzer/cli/tune.h"
 #include "analyzer/cli/watch.h"
 
 int main(int argc, char** argv) {
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   AddDiff(line);
   AddBound(line);
   AddSweep(line);
+  AddTune(line);
   AddFleet(line);
   AddConvert(line);
   AddEstimate(line);

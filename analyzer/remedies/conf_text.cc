@@ -48,7 +48,7 @@ auto Decisions(const policy::Options& o) {
                     o.garbage_collection_threshold, o.expandable_segments, o.throw_on_cudamalloc_oom,
                     o.roundup_power2_divisions, o.roundup_bypass_threshold_bytes, o.per_process_memory_fraction,
                     o.expandable_reserve.fraction_of_total, o.expandable_reserve.bytes, o.search_after_sync,
-                    o.sync_just_enough, o.borrow_across_streams, o.memory_limit_bytes);
+                    o.sync_just_enough, o.borrow_across_streams, o.borrow_most_waits, o.memory_limit_bytes);
 }
 
 }  // namespace

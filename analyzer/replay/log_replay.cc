@@ -12,6 +12,7 @@
 #include "allocator/core/inspect.h"
 #include "allocator/trace/free_age.h"
 #include "analyzer/replay/decision_sink.h"
+#include "analyzer/replay/free_completions.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/replay/replayed_window.h"
 #include "analyzer/replay/reservations.h"
@@ -34,16 +35,21 @@ class LogReplayer {
         program_(program),
         events_(timeline::EventsOf(snapshot, program.device)),
         facts_(snapshot.recording->facts),
+        other_capacity_bytes_(hints.other_capacity_bytes),
+        peaks_from_(hints.peaks_from),
         reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
-        device_(options.policy == policy::Policy::kAshlar ? hints.device_total_bytes : std::nullopt),
+        device_(options.policy == policy::Policy::kAshlar ? hints.device_total_bytes : std::nullopt,
+                hints.other_capacity_bytes),
         allocator_(&device_, WithReserve(options, reservations_)),
         sink_(program.start, device_, hints.keeps_timeline) {
     allocator_.SetFailureReports(false);
-    FindCompletions();
+    completions_ = FindCompletions(events_, facts_);
   }
 
   absl::StatusOr<WarmReplay> Run() {
     if (absl::Status status = Begin(); !status.ok()) return status;
+    while (next_event_ < peaks_from_ && next_event_ < events_.size()) Step();
+    if (peaks_from_ > 0) allocator_.ResetPeaks();
     while (HasFact() || next_event_ < events_.size()) Step();
     return FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
   }
@@ -74,32 +80,6 @@ class LogReplayer {
     return MomentOf(allocator_, program_.device);
   }
 
-  // Frees that wait in one run of the ladder complete in the order of the streams they wait for: numbered by the event
-  // that completes them, they complete as recorded.
-  void FindCompletions() {
-    absl::flat_hash_map<std::uint64_t, std::size_t> completed;
-    std::size_t fact = facts_.size();
-    for (std::size_t i = events_.size(); i-- > 0;) {
-      const Event& event = events_[i];
-      while (fact > 0 && facts_[fact - 1].event > i) --fact;
-      const bool is_fact_before = fact > 0 && facts_[fact - 1].event == i;
-      const bool is_at_once = i > 0 && !is_fact_before && event.action == Action::kFreeCompleted &&
-                              events_[i - 1].action == Action::kFreeRequested &&
-                              events_[i - 1].address == event.address;
-      if (is_at_once) {
-        --i;  // needs no number
-        continue;
-      }
-      if (event.action == Action::kFreeCompleted) completed[event.address] = i;
-      if (event.action != Action::kFreeRequested) continue;
-      const auto it = completed.find(event.address);
-      if (it == completed.end()) continue;
-      completions_[i] = it->second;
-      completed.erase(it);
-    }
-    first_completions_ = std::move(completed);
-  }
-
   absl::Status Restore() {
     const absl::StatusOr<std::vector<core::Block*>> start =
         RestoreWindow(program_, reservations_, allocator_, device_, StartOf(snapshot_, program_.device));
@@ -109,12 +89,15 @@ class LogReplayer {
       for (const timeline::StateBlock& block : segment.blocks) {
         blocks_[block.address] = (*start)[next++];
         if (block.state != trace::BlockState::kPending) continue;
-        const auto it = first_completions_.find(block.address);
-        FreeAndWait(block.address, it == first_completions_.end() ? std::nullopt : std::optional(it->second));
+        const auto it = completions_.first.find(block.address);
+        FreeAndWait(block.address, it == completions_.first.end() ? std::nullopt : std::optional(it->second));
       }
     }
     return absl::OkStatus();
   }
+
+  // The same requests on a device of that size, not what was recorded.
+  bool IsOther() const { return other_capacity_bytes_.has_value(); }
 
   // Whether the next thing recorded is a fact.
   bool HasFact() const { return next_fact_ < facts_.size() && facts_[next_fact_].event <= next_event_; }
@@ -153,6 +136,11 @@ class LogReplayer {
 
   // Calls of the program. A fact within a request is none: Step asks trace::IsCall first.
   void Call(const trace::fact::LimitSet& limit) { allocator_.SetMemoryLimit(limit.bytes); }
+  // What this version cannot make of the text shows as a difference.
+  void Call(const trace::fact::SettingsChanged& changed) {
+    if (!IsOther()) allocator_.ChangeSettings(changed.conf).IgnoreError();
+  }
+  void Call(const trace::fact::WaitsOwed& owed) { core::Reconstruction(allocator_).RestoreOwed(owed); }
   void Call(const trace::fact::PoolUsers& users) { SetUsers(users.pool, users.count); }
   void Call(const trace::fact::PoolTraits& traits) {
     allocator_.ConfigurePool(traits.pool, traits.uses_on_oom, traits.no_split);
@@ -225,8 +213,8 @@ class LogReplayer {
       }
       return;
     }
-    const auto it = completions_.find(event);
-    FreeAndWait(address, it == completions_.end() ? std::nullopt : std::optional(it->second));
+    const auto it = completions_.by_free.find(event);
+    FreeAndWait(address, it == completions_.by_free.end() ? std::nullopt : std::optional(it->second));
   }
 
   // `completion`: the event that completes it; nullopt: none in this recording.
@@ -299,11 +287,16 @@ class LogReplayer {
     const Stream stream = asked.has_value() ? asked->stream : event.stream;
     const bool is_oom = event.action == Action::kOom;
     sink_.SetOrigin(event.stack, event.time_us);
-    device_.BeginLogged(std::move(script), is_oom ? std::optional(event.address) : std::nullopt);
+    if (IsOther()) script = GrowthOf(std::move(script));
+    device_.BeginLogged(std::move(script), is_oom && !IsOther() ? std::optional(event.address) : std::nullopt);
     core::Block* block = Ask(event.size_bytes, stream, pool, is_missed);
     const std::uint64_t address = block != nullptr ? block->address : 0;
     const std::uint64_t recorded = is_oom ? 0 : event.address;
     CompleteAll(first);
+    if (block != nullptr && is_oom && IsOther()) {
+      allocator_.Free(block);  // the record has no free of it
+      block = nullptr;
+    }
     if (block != nullptr) {
       const std::uint64_t name = is_oom ? address : recorded;
       blocks_[name] = block;
@@ -364,6 +357,8 @@ class LogReplayer {
   const SnapshotProgram& program_;
   const std::vector<Event>& events_;
   const std::vector<Fact>& facts_;
+  const std::optional<std::uint64_t> other_capacity_bytes_;
+  const std::uint64_t peaks_from_;
   Reservations reservations_;
   RecordedDevice device_;
   core::CachingAllocator allocator_;
@@ -371,11 +366,10 @@ class LogReplayer {
   std::size_t next_event_ = 0;
   std::size_t next_fact_ = 0;
   // By recorded address.
-  absl::flat_hash_map<std::uint64_t, core::Block*> blocks_;            // live ones
-  absl::flat_hash_map<std::uint64_t, Stream> waits_;                   // pending ones, and the stream each waits for
-  absl::flat_hash_map<std::uint64_t, Stream> borrowed_;                // and the borrower's stream
-  absl::flat_hash_map<std::size_t, std::size_t> completions_;          // event of a free -> event that completes it
-  absl::flat_hash_map<std::uint64_t, std::size_t> first_completions_;  // address -> of a free before the recording
+  absl::flat_hash_map<std::uint64_t, core::Block*> blocks_;  // live ones
+  absl::flat_hash_map<std::uint64_t, Stream> waits_;         // pending ones, and the stream each waits for
+  absl::flat_hash_map<std::uint64_t, Stream> borrowed_;      // and the borrower's stream
+  FreeCompletions completions_;
   std::uint64_t never_ = 0;  // frees so far that the recording does not complete
   Fidelity fidelity_;
 };

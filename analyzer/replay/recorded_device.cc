@@ -28,9 +28,10 @@ bool IsSame(const Event& a, const Event& b) {
          (a.size_bytes == b.size_bytes || a.action == Action::kFreeCompleted);
 }
 
-device::SimDeviceOptions Options(std::function<std::optional<std::uint64_t>(std::uint64_t)> recorded_address) {
+device::SimDeviceOptions Options(std::optional<std::uint64_t> capacity_bytes,
+                                 std::function<std::optional<std::uint64_t>(std::uint64_t)> recorded_address) {
   device::SimDeviceOptions options;
-  options.capacity_bytes = std::uint64_t{1} << 62;  // the record says when memory ran out
+  options.capacity_bytes = capacity_bytes.value_or(std::uint64_t{1} << 62);  // the record says when memory ran out
   options.recorded_address = std::move(recorded_address);
   return options;
 }
@@ -39,8 +40,16 @@ absl::Status OutOfMemory() { return absl::ResourceExhaustedError("out of memory,
 
 }  // namespace
 
-RecordedDevice::RecordedDevice(std::optional<std::uint64_t> total_bytes)
-    : sim_(Options([this](std::uint64_t) { return std::exchange(next_address_, std::nullopt); })),
+Script GrowthOf(Script script) {
+  Script out;
+  for (const Event& answer : script) {
+    if (IsGrowthEvent(answer) || answer.action == Action::kAnnotate) out.push_back(answer);
+  }
+  return out;
+}
+
+RecordedDevice::RecordedDevice(std::optional<std::uint64_t> total_bytes, std::optional<std::uint64_t> capacity_bytes)
+    : sim_(Options(capacity_bytes, [this](std::uint64_t) { return std::exchange(next_address_, std::nullopt); })),
       total_bytes_(total_bytes) {}
 
 void RecordedDevice::Begin(Script script, std::optional<std::uint64_t> oom_free_bytes) {

@@ -59,10 +59,15 @@ class Script {
   std::size_t next_ = 0;
 };
 
+// Where the device put memory, but not what it refused.
+Script GrowthOf(Script script);
+
 class RecordedDevice final : public device::Device {
  public:
   // `total_bytes`: the recording device's memory, where decisions depend on it (Policy::kAshlar).
-  explicit RecordedDevice(std::optional<std::uint64_t> total_bytes = {});
+  // `capacity_bytes`: where no record says when memory ran out.
+  explicit RecordedDevice(std::optional<std::uint64_t> total_bytes = {},
+                          std::optional<std::uint64_t> capacity_bytes = {});
 
   // The segment events and completed frees recorded for the next request. For one that ran out of memory: the bytes
   // that were free then, else nullopt.

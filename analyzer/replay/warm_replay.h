@@ -38,6 +38,11 @@ struct WarmReplay {
 // What snapshots do not say of the machine they are from.
 struct WarmReplayHints {
   std::optional<std::uint64_t> device_total_bytes = {};
+  // The same requests, made once more under settings that hold throughout, on a device of so many bytes that answers by
+  // itself: what was refused, changed or failed in the recording is not. Only of recordings that name every call.
+  std::optional<std::uint64_t> other_capacity_bytes = {};
+  // The peaks of the statistics are those from this event on. Only of recordings that name every call.
+  std::uint64_t peaks_from = 0;
   // The replay's decisions as a timeline. Without it the allocator serves from its cache as a program's does, and the
   // replay is several times as fast; every count is the same.
   bool keeps_timeline = false;

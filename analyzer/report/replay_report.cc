@@ -74,6 +74,7 @@ std::string ToJson(const answers::ReplayAnswer& r) {
               {"peak_inactive_split", r.stats.inactive_split_bytes.all().peak},
               {"end_reserved", r.stats.reserved_bytes.all().current},
               {"retries", r.stats.num_alloc_retries},
+              {"stream_waits", r.stats.num_stream_waits},
               {"ooms", r.stats.num_ooms},
               {"oom_rejections", r.stats.num_oom_rejections},
               {"trace_ooms", r.stats.num_ooms + r.stats.num_oom_rejections},

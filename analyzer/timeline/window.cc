@@ -126,13 +126,17 @@ trace::RecordingInfo InfoWithin(trace::RecordingInfo info, std::size_t event_cou
   const auto to = static_cast<std::uint64_t>(window.to);
   const bool is_last = to == event_count;
   std::vector<trace::Fact> facts;
+  std::optional<trace::fact::SettingsChanged> settings;  // in force as the window begins, where they were changed
   for (trace::Fact& fact : info.facts) {
     const auto* const limit = std::get_if<trace::fact::LimitSet>(&fact.what);
     if (fact.event < from && limit != nullptr) info.limit_bytes = limit->bytes;
+    const auto* const changed = std::get_if<trace::fact::SettingsChanged>(&fact.what);
+    if (fact.event < from && changed != nullptr) settings = *changed;
     if (fact.event < from || fact.event > to || (fact.event == to && !is_last)) continue;
     fact.event -= from;
     facts.push_back(fact);
   }
+  if (settings.has_value()) facts.insert(facts.begin(), {*std::move(settings), 0});
   info.facts = std::move(facts);
   info.events_before += from;
   info.is_complete = info.is_complete && is_last;

@@ -33,6 +33,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ashlar/device.h"
 #include "ashlar/export.h"
 #include "ashlar/options.h"
@@ -157,7 +158,15 @@ class ASHLAR_EXPORT Allocator {
   Stats stats() const;
   // Every peak of the statistics is the current value again.
   void ResetPeaks();
+  // Those that it was made with.
   const Options& options() const;
+  // Those in force.
+  Options settings() const;
+  // From now on these settings, as if the allocator had been made with this text: a key that it does not name has its
+  // default. Settings that decide about requests to come may differ from those in force (docs/library/settings.md has
+  // which). kInvalidArgument: a bad key or value, or one that cannot change; nothing has changed then. No call to the
+  // device. A recording says so, and replays.
+  absl::Status ChangeSettings(absl::string_view conf);
   // By address.
   std::vector<SegmentInfo> Segments() const;
   // Writes the state as it is into a file for `ashlar explain` (docs/library/failure.md). `path` may have %p for the

@@ -81,6 +81,7 @@ struct Options {
   bool search_after_sync = false;                   // the last rung looks into the cache once the events are done
   bool sync_just_enough = false;                    // and waits for as few of them as it can
   bool borrow_across_streams = false;               // idle blocks of another stream, before anything is released
+  std::optional<std::uint64_t> borrow_most_waits;   // of streams for that, in 1,000 requests; nothing: any number
   std::optional<std::uint64_t> memory_limit_bytes;  // of reserved memory, beside per_process_memory_fraction
   std::optional<std::uint64_t> soft_limit_bytes;    // crossing it is told before memory is obtained
   std::optional<double> soft_limit_fraction;        // the same, of the device's memory; the lower one counts

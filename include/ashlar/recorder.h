@@ -68,6 +68,8 @@ class ASHLAR_EXPORT Recorder {
   // Of a ring: what it holds, as a whole recording. The file has its old content or the new one, never a part.
   // kFailedPrecondition for a recorder that has a file, and for a file that one is writing.
   absl::Status Write(const std::string& path);
+  // The same bytes, which `ashlar explain` reads from a file.
+  absl::StatusOr<std::string> Bytes();
   // Of a file: everything so far is in it afterwards.
   absl::Status Flush();
   // Records no more; a file gets its end. The first error of all.

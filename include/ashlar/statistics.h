@@ -91,6 +91,7 @@ struct Stats {
   std::uint64_t num_ooms = 0;
   std::uint64_t num_oom_rejections = 0;
   std::uint64_t num_sync_all_streams = 0;
+  std::uint64_t num_stream_waits = 0;  // inserted by borrow_across_streams
   std::uint64_t num_device_alloc = 0;  // segments obtained and successful map calls
   std::uint64_t num_device_free = 0;
 

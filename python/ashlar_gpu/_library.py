@@ -58,7 +58,7 @@ class Statistics(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_uint64) for name in (
         "allocated_bytes", "peak_allocated_bytes", "requested_bytes", "peak_requested_bytes", "active_bytes",
         "peak_active_bytes", "reserved_bytes", "peak_reserved_bytes", "allocations", "frees", "device_allocations",
-        "device_frees", "retries", "out_of_memory_errors", "total_bytes")]
+        "device_frees", "retries", "out_of_memory_errors", "total_bytes", "stream_waits")]
 
     def as_dict(self):
         return {name: getattr(self, name) for name, _ in self._fields_[1:]}
@@ -103,9 +103,12 @@ SIGNATURES = {
     "reset_peaks": (_STATUS, [_HANDLE]),
     "torch_statistics": (_STATUS, [_HANDLE, VisitStatistic, ctypes.c_void_p]),
     "conf": (_TEXT, [_HANDLE]),
+    "change_settings": (_STATUS, [_HANDLE, _TEXT]),
     "dump_snapshot": (_STATUS, [_HANDLE, _TEXT]),
     "start_recording": (_STATUS, [_HANDLE, _TEXT]),
     "stop_recording": (_STATUS, [_HANDLE]),
+    "start_ring": (_STATUS, [_HANDLE, _U64]),
+    "write_ring": (_STATUS, [_HANDLE, _TEXT]),
 }
 
 
@@ -233,3 +236,15 @@ def start_recording(handle, path):
 
 def stop_recording(handle):
     check(library().ashlar_stop_recording(handle))
+
+
+def start_ring(handle, size_bytes):
+    check(library().ashlar_start_ring(handle, size_bytes))
+
+
+def write_ring(handle, path):
+    check(library().ashlar_write_ring(handle, _bytes(path)))
+
+
+def change_settings(handle, conf_text):
+    check(library().ashlar_change_settings(handle, _bytes(conf_text)))

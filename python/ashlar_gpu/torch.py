@@ -17,12 +17,14 @@ Settings: PYTORCH_CUDA_ALLOC_CONF, then ASHLAR_CONF, then `conf`; the last that 
 the release of PyTorch that runs (docs/library/settings.md). Errors are one line. Threads: install once, from one thread.
 """
 
+import atexit
 import contextlib
+import sys
 
 import torch
 
 from . import _library as c
-from . import _torch_patches, _torch_plugin, _torch_pools, _torch_settings
+from . import _torch_patches, _torch_plugin, _torch_pools, _torch_settings, _torch_tuner
 from ._library import Error
 
 __all__ = ["Error", "dump_snapshot", "install", "is_installed", "memory_stats", "pool", "settings", "snapshot"]
@@ -34,10 +36,23 @@ def is_installed():
     return _installed is not None
 
 
-def install(conf=None, takes_pytorch_conf=True):
+def _say(line):
+    print("ashlar: tune: " + line, file=sys.stderr, flush=True)
+
+
+def _tune(mode):
+    """Of the device that is current when CUDA is first used. A last look is taken at the end."""
+    tuner = _torch_tuner.Tuner(mode, c.process_allocator(torch.cuda.current_device()), _say)
+    tuner.start()
+    atexit.register(tuner.stop, last_look=True)
+
+
+def install(conf=None, takes_pytorch_conf=True, tune=None):
     """Makes Ashlar PyTorch's allocator in this process. `conf`: settings; `takes_pytorch_conf`: PYTORCH_CUDA_ALLOC_CONF's
-    too. Error where CUDA has been used already, or a setting is wrong."""
+    too. `tune`: "advise" or "switch" (docs/library/tuner.md), else ASHLAR_TUNE. Error where CUDA has been used already, or a
+    setting is wrong."""
     global _installed
+    mode = _torch_tuner.mode_of(tune)
     if is_installed():
         raise Error(c.FAILED_PRECONDITION, "ashlar: install: Ashlar is PyTorch's allocator already")
     if not torch.backends.cuda.is_built():
@@ -50,6 +65,8 @@ def install(conf=None, takes_pytorch_conf=True):
     torch.cuda.memory.change_current_allocator(plugin)
     _torch_patches.apply(torch)
     _installed = plugin
+    if mode is not None:
+        torch.cuda._lazy_call(lambda: _tune(mode))
 
 
 def settings():

@@ -127,6 +127,45 @@ TEST(LadderTest, OfSeveralStreamsTheSmallestBlockIsBorrowed) {
   EXPECT_EQ(block->segment->lane->stream, Stream{7}) << "16 MiB are free there, 17 and 18 elsewhere";
 }
 
+// At once as many as the setting says; then one for as many requests as pay for it, by whomever.
+TEST(LadderTest, BorrowedBlocksCostSoManyWaits) {
+  device::SimDevice device{Capacity(64 * kMiB)};
+  CachingAllocator allocator(&device, Conf("borrow_across_streams:True,borrow_most_waits:2"));
+  std::vector<Block*> theirs;
+  for (int i = 0; i < 3; ++i) theirs.push_back(*allocator.Allocate(20 * kMiB, Stream{5}));
+  Block* small = *allocator.Allocate(kMiB, Stream{5});  // keeps its segment, so that the device is full
+  ASSERT_TRUE(allocator.Allocate(kMiB, Stream{0}).ok());
+  for (Block* block : theirs) allocator.Free(block);
+  const auto borrow = [&] {
+    const std::uint64_t before = allocator.stats().num_stream_waits;
+    const absl::StatusOr<Block*> block = allocator.Allocate(20 * kMiB, Stream{0});
+    if (block.ok() && allocator.stats().num_stream_waits > before) return true;
+    return false;
+  };
+  EXPECT_TRUE(borrow());
+  EXPECT_TRUE(borrow());
+  EXPECT_FALSE(borrow()) << "two are owed";
+  EXPECT_EQ(device.calls().stream_wait, 2u);
+  EXPECT_EQ(allocator.stats().num_stream_waits, 2u);
+  allocator.Free(small);
+  EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+}
+
+TEST(LadderTest, OwedWaitsArePaidByRequests) {
+  WaitsOwed owed;
+  EXPECT_TRUE(owed.MayWait(0, std::nullopt));
+  EXPECT_TRUE(owed.MayWait(0, 1));
+  owed.Add(0, 1);
+  EXPECT_FALSE(owed.MayWait(999, 1));
+  EXPECT_TRUE(owed.MayWait(1000, 1));
+  EXPECT_TRUE(owed.MayWait(0, 2)) << "two at once";
+  EXPECT_EQ(owed.Standing(10), (trace::fact::WaitsOwed{1000, 10}));
+  WaitsOwed later;  // in a replay that has served 3 requests where the recording had served 10
+  later.Restore(owed.Standing(10), 3);
+  EXPECT_FALSE(later.MayWait(3 + 989, 1));
+  EXPECT_TRUE(later.MayWait(3 + 990, 1));
+}
+
 TEST(LadderTest, AMemoryLimitInBytes) {
   device::SimDevice device{Capacity(kGiB)};
   CachingAllocator allocator(&device, Conf("memory_limit_mb:40,per_process_memory_fraction:0.5"));

@@ -24,14 +24,16 @@ namespace {
 
 // What a run is like: drawn from its seed.
 struct RunShape {
-  explicit RunShape(Rng& rng)
-      : threads(static_cast<int>(rng.Between(1, 6))),
+  RunShape(Rng& rng, const char* its_conf)
+      : conf(its_conf),
+        threads(static_cast<int>(rng.Between(1, 6))),
         chunk_bytes(std::size_t{1024} << rng.Below(6)),
         is_ring(rng.Below(3) == 0),
         seldom(rng.Between(20, 400)),
         shared_streams(rng.Below(3)),
         scopes(rng.Below(3) == 0),
         warm_up(rng.Below(2) == 0 ? 0 : 400) {}
+  const char* const conf;
   const int threads;
   const std::size_t chunk_bytes;
   const bool is_ring;
@@ -74,7 +76,7 @@ class QuietWorker {
   }
 
   void Rare() {
-    switch (rng_.Below(7)) {
+    switch (rng_.Below(8)) {
       case 0:
         return allocator_.EmptyCache();
       case 1:
@@ -90,9 +92,21 @@ class QuietWorker {
         return;
       case 4:
         return allocator_.SetMemoryLimit(rng_.Between(100, 200) * kMiB);
+      case 5:
+        return ChangeSettings();
       default:
         return Allocate(rng_.Between(1, 12 * kMiB));
     }
+  }
+
+  // Of those in force but for what may change.
+  void ChangeSettings() {
+    constexpr const char* kKeys[] = {"roundup_power2_divisions:4", "max_non_split_rounding_mb:32",
+                                     "search_after_sync:True", "max_split_size_mb:24",
+                                     "garbage_collection_threshold:0.5"};
+    const std::string key = kKeys[rng_.Below(std::size(kKeys))];
+    const std::string conf(shape_.conf);
+    EXPECT_EQ(allocator_.ChangeSettings(conf.empty() ? key : absl::StrCat(conf, ",", key)), absl::OkStatus());
   }
 
   void UsePool(RouteKind kind) {
@@ -163,7 +177,7 @@ class ParallelRecordingTest : public testing::TestWithParam<const char*> {
  protected:
   static void RunSeed(std::uint64_t seed) {
     Rng rng(seed);
-    const RunShape shape(rng);
+    const RunShape shape(rng, GetParam());
     device::SimDeviceOptions device_options;
     device_options.capacity_bytes = rng.Below(3) == 0 ? 200 * kMiB : 4 * kGiB;
     LockedDevice device(device_options);

@@ -99,6 +99,7 @@ std::string StatsDifference(const Stats& product, const model::Stats& expected) 
   out += CountDifference("num_alloc_retries", count(product.num_alloc_retries), expected.retries);
   out += CountDifference("num_ooms", count(product.num_ooms), expected.ooms);
   out += CountDifference("num_oom_rejections", count(product.num_oom_rejections), expected.rejections);
+  out += CountDifference("num_stream_waits", count(product.num_stream_waits), expected.stream_waits);
   out += CountDifference("num_sync_all_streams", count(product.num_sync_all_streams), expected.sync_all);
   out += CountDifference("num_device_alloc", count(product.num_device_alloc), expected.device_alloc);
   out += CountDifference("num_device_free", count(product.num_device_free), expected.device_free);

@@ -78,6 +78,7 @@ std::string RandomConf(Rng& rng, Compat compat) {
     if (rng.Below(2) == 0) add("search_after_sync:True");
     if (rng.Below(2) == 0) add("sync_just_enough:True");
     if (rng.Below(2) == 0) add("borrow_across_streams:True");
+    if (rng.Below(3) == 0) add("borrow_most_waits:", Pick<int>(rng, {1, 10, 300, 1000}));
     if (rng.Below(4) == 0) add("memory_limit_mb:", rng.Between(1, 300));
   }
   return conf;

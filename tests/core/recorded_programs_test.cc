@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
 #include "allocator/core/recorder.h"
@@ -39,6 +40,7 @@ class RecordedProgram {
  public:
   RecordedProgram(const Recorded& recorded, std::uint64_t seed)
       : rng_(seed),
+        allocator_conf_(recorded.conf),
         device_({.capacity_bytes = recorded.capacity_bytes}),
         allocator_(&device_, *policy::ParseConf(recorded.conf, recorded.compat, policy::Keys::kAshlar)) {
     for (int i = 0; i < 4; ++i) workers_.emplace_back(i, rng_.Below(1 << 30), allocator_, device_, clock_, mail_);
@@ -63,6 +65,8 @@ class RecordedProgram {
         const auto pool = pools_.begin() + static_cast<std::ptrdiff_t>(rng_.Below(pools_.size()));
         GiveUp(*pool);
         pools_.erase(pool);
+      } else if (dice == 4 && !absl::StrContains(allocator_conf_, "sync_just_enough")) {
+        ChangeSettings();
       } else if (dice == 3) {
         allocator_.SetMemoryLimit(rng_.Below(3) == 0 ? std::nullopt : std::optional(rng_.Between(60, 200) * kMiB));
       } else {
@@ -74,6 +78,23 @@ class RecordedProgram {
   CachingAllocator& allocator() { return allocator_; }
 
  private:
+  // Whatever may change, whenever, but for sync_just_enough: a recording does not tell for which streams a block waits.
+  void ChangeSettings() {
+    constexpr const char* kKeys[] = {
+        "max_split_size_mb:21",       "max_split_size_mb:40",       "max_non_split_rounding_mb:30",
+        "roundup_power2_divisions:4", "search_after_sync:True",     "garbage_collection_threshold:0.6",
+        "borrow_most_waits:5",        "borrow_across_streams:True", "roundup_power2_divisions:[4:2,>:1]"};
+    std::string conf(allocator_conf_);
+    for (std::uint64_t count = rng_.Below(4); count > 0; --count) {
+      absl::StrAppend(&conf, conf.empty() ? "" : ",", kKeys[rng_.Below(std::size(kKeys))]);
+    }
+    const bool has_segments_of_its_own = policy::IsLate(allocator_.options().compat) &&
+                                         !allocator_.options().expandable_segments && !absl::StrContains(conf, "split");
+    if (has_segments_of_its_own && rng_.Below(3) == 0)
+      absl::StrAppend(&conf, conf.empty() ? "" : ",", "large_segment_size_mb:36");
+    EXPECT_EQ(allocator_.ChangeSettings(conf), absl::OkStatus());
+    EXPECT_EQ(allocator_.Validate(), absl::OkStatus());
+  }
   void OpenPool() {
     if (pools_.size() < 3 && rng_.Below(2) == 0) {
       pools_.push_back(allocator_.CreatePool());
@@ -113,6 +134,7 @@ class RecordedProgram {
   }
 
   Rng rng_;
+  const std::string allocator_conf_;
   LockedDevice device_;
   CachingAllocator allocator_;
   Clock clock_;
@@ -241,6 +263,7 @@ INSTANTIATE_TEST_SUITE_P(
                  policy::Compat::kTorchLatest},
         Recorded{"search_after_sync", "search_after_sync:True", 100 * kMiB},
         Recorded{"borrow", "borrow_across_streams:True", 100 * kMiB},
+        Recorded{"bounded_borrow", "borrow_across_streams:True,borrow_most_waits:20", 100 * kMiB},
         Recorded{"sync_just_enough", "sync_just_enough:True", 100 * kMiB},
         Recorded{"rejects", "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.8", 100 * kMiB},
         Recorded{"garbage", "garbage_collection_threshold:0.5", 140 * kMiB},

@@ -182,6 +182,8 @@ Block* Model::FindInOverflow(const Need& need) {
 Block* Model::FindInOtherStreams(const Need& need) {
   Block* best = nullptr;
   if (!options_.borrow_across_streams || IsCapturing()) return best;
+  const std::optional<std::uint64_t> most = options_.borrow_most_waits;
+  if (most.has_value() && waits_owed_ + 1000 > *most * 1000) return best;
   std::set<std::uint64_t> streams;
   for (const auto& [address, segment] : segments_) streams.insert(segment.stream);
   for (const std::uint64_t stream : streams) {
@@ -190,6 +192,8 @@ Block* Model::FindInOtherStreams(const Need& need) {
     Block* block = stream == need.stream ? nullptr : FindFree(as_theirs, need.pool, false);
     if (block != nullptr && (best == nullptr || block->size < best->size)) best = block;
   }
+  if (best != nullptr && most.has_value()) waits_owed_ += 1000;
+  if (best != nullptr) ++stats_.stream_waits;
   return best;
 }
 
@@ -300,6 +304,7 @@ bool Model::Splits(const Block& block, std::uint64_t remaining, const Need& need
 
 // Hands the low part of a free block out.
 std::uint64_t Model::Place(Block* block, const Need& need) {
+  waits_owed_ -= std::min(waits_owed_, options_.borrow_most_waits.value_or(0));
   const Segment& segment = SegmentOf(*block);
   const std::uint64_t remaining = block->size - need.size;
   if (Splits(*block, remaining, need)) {

@@ -54,7 +54,7 @@ struct Stats {
   Counter allocation, active, segment, inactive_split;
   Counter allocated_bytes, active_bytes, requested_bytes, reserved_bytes, inactive_split_bytes;
   Counter oversize_allocations, oversize_segments;  // only [0] counts
-  std::int64_t retries = 0, ooms = 0, rejections = 0, sync_all = 0, device_alloc = 0, device_free = 0;
+  std::int64_t stream_waits = 0, retries = 0, ooms = 0, rejections = 0, sync_all = 0, device_alloc = 0, device_free = 0;
 };
 
 enum class State { kFree, kLive, kPending, kUnmapped };
@@ -235,6 +235,7 @@ class Model {
   std::uint64_t next_segment_number_ = 1;
   std::uint64_t next_block_number_ = 1;
   Stats stats_;
+  std::uint64_t waits_owed_ = 0;  // 1,000 a wait, by borrow_most_waits
   std::vector<Event> events_;
 };
 

@@ -17,10 +17,10 @@ import sys, types
 import ashlar_gpu
 from ashlar_gpu import _torch_main
 door = types.ModuleType("ashlar_gpu.torch")
-def install(conf):
+def install(conf, tune=None):
     if conf == "wrong": raise ashlar_gpu.Error("ashlar: 'wrong' is no setting")
     if conf == "missing": raise ImportError("libashlar.so.1 was not found")
-    print("conf", conf)
+    print("conf", conf, *([tune] if tune else []))
 door.install, ashlar_gpu.torch = install, door
 sys.modules["ashlar_gpu.torch"] = door
 _torch_main.main(sys.argv[1:])
@@ -50,6 +50,11 @@ class TorchMain(unittest.TestCase):
                 (["--conf=a:1", "--", "scripts/train.py"], "a:1", [])):
             done = self.run_main(*words)
             self.assertEqual(done.stdout, f"conf {conf}\n__main__ {rest} scripts\n", done.stderr)
+
+    def test_how_to_tune(self):
+        done = self.run_main("--tune", "advise", "scripts/train.py", "--tune", "x")
+        self.assertEqual(done.stdout, "conf None advise\n__main__ ['--tune', 'x'] scripts\n", done.stderr)
+        self.assertIn("invalid choice: 'guess'", self.run_main("--tune", "guess", "scripts/train.py").stderr)
 
     def test_modules(self):
         for words, conf, rest in ((["-m", "pkg", "--conf", "x"], None, ["--conf", "x"]),

@@ -167,6 +167,34 @@ TEST(HeldWindowTest, TheLastLimitBeforeIsTheRecordings) {
   EXPECT_EQ(part.recording->limit_bytes, count / 4 * kMiB);
 }
 
+// The settings in force there, and what waits of streams owe: the last wait, and the requests served since.
+TEST(HeldWindowTest, SettingsAndOwedWaitsStand) {
+  trace::Snapshot snapshot = RecordedAtRandom(2, 400);
+  const trace::EventList& events = snapshot.device_traces[0];
+  const std::uint64_t count = events.size();
+  for (const std::uint64_t at : {count / 8, count / 4, count - 3}) {
+    snapshot.recording->facts.push_back({trace::fact::SettingsChanged{absl::StrCat("max_split_size_mb:", at)}, at});
+    snapshot.recording->facts.push_back({trace::fact::StreamWaited{static_cast<std::uint32_t>(at)}, at});
+  }
+  std::stable_sort(snapshot.recording->facts.begin(), snapshot.recording->facts.end(),
+                   [](const auto& a, const auto& b) { return a.event < b.event; });
+  const trace::Snapshot part = Read(trace::Encode(snapshot), {.max_events = count / 2});
+  const std::uint64_t from = part.recording->events_before;
+  ASSERT_GT(from, count / 4);
+  const auto served = std::count_if(events.begin() + static_cast<std::ptrdiff_t>(count / 4),
+                                    events.begin() + static_cast<std::ptrdiff_t>(from),
+                                    [](const trace::Event& event) { return event.action == Action::kAlloc; });
+  const trace::fact::WaitsOwed owed{static_cast<std::uint32_t>(count / 4), static_cast<std::uint32_t>(served)};
+  const std::vector<trace::Fact>& facts = part.recording->facts;
+  const auto has = [&facts](const trace::Fact& fact) {
+    return std::find(facts.begin(), facts.end(), fact) != facts.end();
+  };
+  EXPECT_TRUE(has({trace::fact::SettingsChanged{absl::StrCat("max_split_size_mb:", count / 4)}, 0}));
+  EXPECT_FALSE(has({trace::fact::SettingsChanged{absl::StrCat("max_split_size_mb:", count / 8)}, 0}));
+  EXPECT_TRUE(has({trace::fact::SettingsChanged{absl::StrCat("max_split_size_mb:", count - 3)}, count - 3 - from}));
+  EXPECT_TRUE(has({owed, 0}));
+}
+
 std::uint64_t told_bytes = 0;
 
 TEST(HeldWindowTest, TheReaderIsToldOfEveryByte) {
