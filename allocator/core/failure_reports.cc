@@ -47,6 +47,12 @@ bool FailureReports::WantsLeaks() const {
   return is_wanted_ && ledger_.options().report_leaks && fork_count_ == device::ForkCount();
 }
 
+void FailureReports::TellNoArena(std::uint64_t bytes) const {
+  if (!is_wanted_) return;
+  std::fprintf(stderr, "ashlar: the device has no %s for the plan's segment: goes on without the plan\n",
+               FormatBytes(bytes).c_str());
+}
+
 void FailureReports::TellLiveBlocks() const {
   const std::int64_t blocks = ledger_.stats().allocation.all().current;
   if (blocks == 0) return;

@@ -36,6 +36,8 @@ class FailureReports {
   bool WantsLeaks() const;
   // One line on stderr if there are live blocks.
   void TellLiveBlocks() const;
+  // One line on stderr, where reports are wanted: the device has refused the arena of a plan.
+  void TellNoArena(std::uint64_t bytes) const;
 
  private:
   absl::Status Write(const FailedAllocation& failed, const std::string& path) const;

@@ -60,7 +60,7 @@ policy::Block* FastPath::FindByAddress(std::uint64_t address) const {
 void FastPath::Bind(policy::Lane& lane) {
   if (lane.owner != nullptr) return;
   Arena& arena = arenas_.FindOrAdd({lane.pool->id, lane.stream}, desks_.OfSection(), this);
-  arena.LaneOf(lane.pool->is_small) = &lane;
+  (lane.is_planned ? arena.planned : arena.LaneOf(lane.pool->is_small)) = &lane;
   lane.owner = &arena;
 }
 
@@ -69,7 +69,8 @@ void FastPath::Forget(policy::Lane& lane, const policy::AddressRange& range) {
   if (arena == nullptr) return;
   pages_.Leave(range.address, range.address + range.size_bytes, arena);
   if (lane.segment_count > 0) return;
-  arena->LaneOf(lane.pool->is_small) = nullptr;
+  if (arena->planned == &lane) arena->planned = nullptr;
+  if (policy::Lane*& bound = arena->LaneOf(lane.pool->is_small); bound == &lane) bound = nullptr;
   if (arena->IsEmpty()) arenas_.Erase(*arena);
 }
 

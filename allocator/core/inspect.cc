@@ -69,6 +69,19 @@ absl::StatusOr<Block*> Reconstruction::AllocateMissed(std::uint64_t bytes, Strea
   return allocator_.Serve(section, plan, HandOutAs::kPointer);
 }
 
+absl::StatusOr<Block*> Reconstruction::AllocateDirected(std::uint64_t bytes, Stream stream, PoolId pool,
+                                                        const Direction& direction, bool is_missed) {
+  const ExclusiveSection section(allocator_.desks());
+  policy::Request request{bytes, stream, pool};
+  if (absl::Status status = allocator_.BeginRequest(section, request); !status.ok()) return status;
+  Ladder& ladder = allocator_.ladder_;
+  ladder.follower().Direct(direction);
+  const policy::Plan plan = is_missed ? ladder.SkipSearch(request) : ladder.Search(request);
+  absl::StatusOr<Block*> block = allocator_.Serve(section, plan, HandOutAs::kPointer);
+  ladder.follower().End();
+  return block;
+}
+
 void Reconstruction::CountSearch() {
   const ExclusiveSection section(allocator_.desks());
   policy::Heap& heap = allocator_.ledger_.heap();

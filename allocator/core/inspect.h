@@ -75,6 +75,9 @@ class Reconstruction {
                                              const std::vector<policy::Heap::KnownBlock>& blocks);
   // A request that was searched for before, and is not searched for again (a callback has run since).
   absl::StatusOr<Block*> AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool);
+  // A request that a plan placed, as a recording says. `is_missed`: as for AllocateMissed.
+  absl::StatusOr<Block*> AllocateDirected(std::uint64_t bytes, Stream stream, PoolId pool, const Direction& direction,
+                                          bool is_missed);
   // Makes what is free in the default large pool older, as the search for a large request does.
   void CountSearch();
   // Of borrow_most_waits.

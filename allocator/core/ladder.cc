@@ -8,6 +8,7 @@ Ladder::Ladder(Ledger& ledger, device::Device& device, PendingFrees& pending, co
       pending_(pending),
       limits_(limits),
       pools_(pools),
+      follower_(ledger.options().plan),
       growth_(ledger, device, limits, errors_),
       release_(ledger, device, errors_) {}
 
@@ -15,14 +16,35 @@ policy::Plan Ladder::Search(const policy::Request& request) {
   ledger_.heap().Pair(request.pool);
   const policy::Plan plan = ledger_.heap().MakePlan(request);
   if (limits_.CollectGarbage()) ledger_.heap().Tick(plan);
-  return plan;
+  return Steered(plan);
 }
 
 policy::Plan Ladder::SkipSearch(const policy::Request& request) {
   policy::Plan plan = ledger_.heap().SizesOf(request);
   plan.pair = &ledger_.heap().Pair(request.pool);
   plan.pool = policy::IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
+  policy::Plan steered = Steered(plan);
+  return steered.is_arena ? steered : plan;
+}
+
+policy::Plan Ladder::Steered(policy::Plan plan) {
+  follower_.Steer(ledger_.heap(), plan);
   return plan;
+}
+
+policy::Plan Ladder::ObtainArena(const policy::Plan& plan, bool& has_arena) {
+  ledger_.Note(trace::fact::ArenaAsked{plan.segment_bytes});
+  const Growth grown = growth_.Grow(plan);
+  has_arena = grown.block != nullptr;
+  if (has_arena) {
+    grown.block->segment->lane->is_planned = true;
+    policy::Heap::OfferFree(grown.block);
+    follower_.NoteArena(grown.block->address);
+  } else {
+    errors_.Note(grown.error);
+    follower_.NoteRefusal();
+  }
+  return Steered(ledger_.heap().MakePlan({plan.request_bytes, plan.stream, plan.pool->id}));
 }
 
 Growth Ladder::Serve(const policy::Plan& plan) {
@@ -32,7 +54,13 @@ Growth Ladder::Serve(const policy::Plan& plan) {
   } else {
     served = Climb(plan);
   }
-  if (served.block != nullptr) served.block = ledger_.Place(plan, served.block);
+  if (served.block == nullptr) return served;
+  if (plan.place_at == 0) {
+    served.block = ledger_.Place(plan, served.block);
+  } else {
+    served.block = ledger_.PlaceAt(plan, served.block);
+    follower_.NotePlaced(served.block);
+  }
   return served;
 }
 

@@ -23,6 +23,7 @@
 #include "allocator/core/ledger.h"
 #include "allocator/core/limits.h"
 #include "allocator/core/pending_frees.h"
+#include "allocator/core/plan_follower.h"
 #include "allocator/core/pools.h"
 #include "allocator/core/release.h"
 #include "allocator/core/waits_owed.h"
@@ -36,10 +37,16 @@ class Ladder {
   // All outlive this.
   Ladder(Ledger& ledger, device::Device& device, PendingFrees& pending, const Limits& limits, const Pools& pools);
 
+  // The plan that requests follow, where the options name one.
+  PlanFollower& follower() { return follower_; }
+
   // What the request needs, and the free block that serves it. The request's pool is there afterwards.
   policy::Plan Search(const policy::Request& request);
   // The same for a request that was searched for before: no block, and nothing grows older.
   policy::Plan SkipSearch(const policy::Request& request);
+  // The plan of a request that wants its arena first (Plan::is_arena): with what the arena has, or, where the device
+  // refuses it, as without a plan. `has_arena` says which.
+  policy::Plan ObtainArena(const policy::Plan& plan, bool& has_arena);
   // Places the request in the plan's block, or climbs. The block placed, or why the last rung failed.
   Growth Serve(const policy::Plan& plan);
 
@@ -66,6 +73,7 @@ class Ladder {
   Growth GrowAfterFewWaits(const policy::Plan& plan);
   Growth GrowByRepair(const policy::Plan& plan);
   Growth GrowAfterRepair(const policy::Plan& plan);
+  policy::Plan Steered(policy::Plan plan);
   policy::Block* SearchAgain(const policy::Plan& plan);
   policy::Block* SearchOverflow(const policy::Plan& plan);
   policy::Block* Borrow(const policy::Plan& plan);
@@ -80,6 +88,7 @@ class Ladder {
   const Limits& limits_;
   const Pools& pools_;
   WaitsOwed owed_;
+  PlanFollower follower_;
   DeviceErrors errors_;
   DeviceGrowth growth_;
   DeviceRelease release_;

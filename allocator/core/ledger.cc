@@ -95,11 +95,20 @@ policy::Block* Ledger::Place(const policy::Plan& plan, policy::Block* block) {
   return placed;
 }
 
+policy::Block* Ledger::PlaceAt(const policy::Plan& plan, policy::Block* block) {
+  const policy::Lane& lane = *block->segment->lane;
+  const policy::SplitCounts before = lane.inactive_split;
+  policy::Block* placed = heap_.PlaceAt(plan, block);
+  BookSplits(*lane.pool, lane.inactive_split.Minus(before));
+  return placed;
+}
+
 void Ledger::HandOut(const policy::Block& block, const policy::Plan& plan) {
   const policy::Lane& lane = *block.segment->lane;
   if (lane.stream != plan.stream || lane.pool != plan.pool) {
     Note(trace::fact::AskedFor{plan.pool->id, plan.stream});
   }
+  if (plan.place_at != 0) Note(trace::fact::PlacedByPlan{});
   BookAllocated(block, 1);
   BookActive(block, 1);
   Emit(Action::kAlloc, RequestedRange(block), lane, block.size_bytes);

@@ -54,6 +54,8 @@ class Ledger {
   // --- blocks ---
   // Places the request in a block that is in no free set.
   policy::Block* Place(const policy::Plan& plan, policy::Block* block);
+  // The same at plan.place_at.
+  policy::Block* PlaceAt(const policy::Plan& plan, policy::Block* block);
   // The block goes to the caller.
   void HandOut(const policy::Block& block, const policy::Plan& plan);
   // The caller is done with the block, which is in use until CompleteFree.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/core/state.h"
+#include "allocator/policy/conf_split.h"
 
 namespace ashlar::core {
 namespace {
@@ -22,12 +23,12 @@ std::string Divisions(const policy::Options& options) {
 
 trace::RecordedSettings SettingsOf(const policy::Options& options) {
   trace::RecordedSettings out;
-  out.conf = options.conf;
+  out.conf = policy::WithoutKey(options.conf, "plan");  // a replay needs no file: events say what it placed
   if (options.max_split_size_bytes != policy::kUnlimited) out.max_split_size_bytes = options.max_split_size_bytes;
   out.garbage_collection_threshold = options.garbage_collection_threshold;
   out.expandable_segments = options.expandable_segments;
   out.values = {
-      {"PYTORCH_CUDA_ALLOC_CONF", options.conf},
+      {"PYTORCH_CUDA_ALLOC_CONF", out.conf},
       {"max_split_size", out.max_split_size_bytes.has_value() ? absl::StrCat(*out.max_split_size_bytes) : "-1"},
       {"garbage_collection_threshold", absl::StrFormat("%#.15g", options.garbage_collection_threshold)},
       {"expandable_segments", Printed(options.expandable_segments)},

@@ -85,6 +85,9 @@ absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, pol
   request.pool = pools_.Route(request.pool, request.stream);
   ladder_.Poll();
   ChooseMode(section);
+  PlanFollower& follower = ladder_.follower();
+  if (follower.HasPlan()) [[unlikely]]
+    follower.Begin(request, ledger_.heap().Rounded(request.bytes));
   return ladder_.errors().lost();
 }
 
@@ -96,6 +99,12 @@ void CachingAllocator::NoteSearch(const policy::Plan& plan) {
 
 absl::StatusOr<policy::Block*> CachingAllocator::Serve(const ExclusiveSection& section, const policy::Plan& plan,
                                                        HandOutAs as) {
+  if (plan.is_arena) [[unlikely]] {
+    bool has_arena = false;
+    const policy::Plan then = ladder_.ObtainArena(plan, has_arena);
+    if (!has_arena) failures_.TellNoArena(plan.segment_bytes);
+    return Serve(section, then, as);
+  }
   const Growth served = ladder_.Serve(plan);
   if (served.block == nullptr) return Fail(section, plan, served);
   fast_path_.Enter(served.block, plan.stream, as);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,47 +15,15 @@
 #include "absl/strings/strip.h"
 #include "allocator/base/nearest_word.h"
 #include "allocator/policy/conf_number.h"
+#include "allocator/policy/conf_split.h"
 #include "allocator/policy/options.h"
+#include "allocator/policy/placement_plan.h"
 
 namespace ashlar::policy {
 namespace {
 
-struct Setting {
-  std::string key;
-  std::string value;
-};
-
 absl::Status Bad(const Setting& setting, absl::string_view allowed, absl::string_view problem = "is not allowed") {
   return absl::InvalidArgumentError(absl::StrCat(setting.key, ": '", setting.value, "' ", problem, ": ", allowed));
-}
-
-// Splits at commas outside brackets, then at the first colon.
-absl::StatusOr<std::vector<Setting>> SplitConf(absl::string_view conf) {
-  std::string text;
-  for (const char c : conf) {
-    if (!absl::ascii_isspace(static_cast<unsigned char>(c))) text.push_back(c);
-  }
-  std::vector<Setting> settings;
-  std::size_t begin = 0;
-  int depth = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    if (i < text.size()) {
-      if (text[i] == '[') ++depth;
-      if (text[i] == ']') --depth;
-      if (text[i] != ',' || depth > 0) continue;
-    }
-    const std::string item = text.substr(begin, i - begin);
-    begin = i + 1;
-    if (item.empty()) continue;
-    const std::size_t colon = item.find(':');
-    if (colon == std::string::npos || colon == 0 || colon + 1 == item.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", item, "' in '", conf, "' is no setting: write key:value, with commas between settings"));
-    }
-    settings.push_back({item.substr(0, colon), item.substr(colon + 1)});
-  }
-  if (depth != 0) return absl::InvalidArgumentError(absl::StrCat("'", conf, "' has a bracket without its partner"));
-  return settings;
 }
 
 // A limit of whole MiB; `low_from` names the key that it comes from, if one does.
@@ -252,6 +220,14 @@ absl::Status ReadPolicy(const Setting& setting, Options& options) {
   return absl::OkStatus();
 }
 
+// The file is read here, so that what is wrong with it is told at the start.
+absl::Status ReadPlanFile(const Setting& setting, Options& options) {
+  absl::StatusOr<PlacementPlan> plan = ReadPlan(setting.value);
+  if (!plan.ok()) return absl::InvalidArgumentError(absl::StrCat(setting.key, ": ", plan.status().message()));
+  options.plan = std::make_shared<const PlacementPlan>(*std::move(plan));
+  return absl::OkStatus();
+}
+
 absl::Status ReadBackend(const Setting& setting, Options& options) {
   if (setting.value == "native") return absl::OkStatus();
   if (setting.value == "cudaMallocAsync" && options.compat != Compat::kTorch113) {
@@ -309,6 +285,7 @@ constexpr Key kKeys[] = {
     {"memory_limit_mb", KnownTo::kUs, ReadLimit<&Options::memory_limit_bytes>},
     {"soft_limit_mb", KnownTo::kUs, ReadLimit<&Options::soft_limit_bytes>},
     {"soft_limit_fraction", KnownTo::kUs, ReadSoftFraction},
+    {"plan", KnownTo::kUs, ReadPlanFile},
     {"report_leaks", KnownTo::kUs, ReadFlag<&Options::report_leaks>},
 };
 
@@ -388,6 +365,11 @@ absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys ke
     if (absl::Status status = Apply(setting, keys, options); !status.ok()) return status;
   }
   if (options.policy == Policy::kAshlar) UsePages(options);
+  if (options.plan != nullptr && options.expandable_segments) {
+    return absl::InvalidArgumentError(
+        "plan: places blocks in one segment: take expandable_segments:True or "
+        "policy:ashlar out, or the plan");
+  }
   return options;
 }
 

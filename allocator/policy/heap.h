@@ -73,6 +73,7 @@ struct alignas(128) Lane {
   std::map<std::uint64_t, Block*> unmapped;  // by address
   std::uint64_t next_block_rank = 1;
   std::uint64_t segment_count = 0;  // segments and reservations alive
+  bool is_planned = false;          // its requests are placed by a plan: none takes the fast path
 };
 
 struct Pool {
@@ -108,6 +109,9 @@ struct Plan {
   const PoolPair* pair = nullptr;
   const Pool* pool = nullptr;
   Block* block = nullptr;
+  // By a placement plan (placement_plan.h):
+  std::uint64_t place_at = 0;  // the address in `block`; 0: where the rules put it
+  bool is_arena = false;       // the new segment is the arena
 };
 
 struct AddressRange {
@@ -164,6 +168,11 @@ class Heap {
   Block* Commit(const Plan& plan);
   // Places the request in a block that is in no set (fresh from AddSegment or Grow), splitting by the rule.
   Block* Place(const Plan& plan, Block* block);
+  // The same at plan.place_at: exactly there, whatever is left on both sides.
+  Block* PlaceAt(const Plan& plan, Block* block);
+  // The free block of the segment that holds the range, where one does. `below`: a block of the segment at or below the
+  // range's address, nullptr: look from the first.
+  static Block* FindFreeAt(const Segment& segment, Block* below, const AddressRange& range);
   // Looks for the plan's request in another pool pair (overflow); expandable blocks are passed over there.
   Block* FindInOverflow(const Plan& plan, const PoolPair& pair) const;
   // The smallest block of other streams in the plan's pool that may serve it; of equals the lower stream's.
@@ -189,6 +198,8 @@ class Heap {
   // --- segments ---
   // A new segment of the plan's lane as one block that is in no set yet.
   Block* AddSegment(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes);
+  // A block that is in no set, fresh from AddSegment, as free memory.
+  static void OfferFree(Block* block);
   // Forgets a segment whose only block is free.
   void RemoveSegment(Block* whole);
   // Forgets a lane that has no segment left. New lanes get its slabs: a pointer to a block that a caller has kept

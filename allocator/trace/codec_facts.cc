@@ -36,6 +36,8 @@ std::uint64_t Number(const fact::PagesMapped& mapped) { return mapped.is_small_p
 std::uint64_t Number(const fact::SettingsChanged&) { return 0; }
 std::uint64_t Number(const fact::StreamWaited& waited) { return waited.owed; }
 std::uint64_t Number(const fact::WaitsOwed& waits) { return std::uint64_t{waits.served_since} << 32 | waits.owed; }
+std::uint64_t Number(const fact::ArenaAsked& asked) { return asked.bytes; }
+std::uint64_t Number(const fact::PlacedByPlan&) { return 0; }
 
 void SetNumber(fact::CacheEmptied&, std::uint64_t) {}
 void SetNumber(fact::GrowthRefused& refused, std::uint64_t number) { refused.bytes = number; }
@@ -62,6 +64,8 @@ void SetNumber(fact::WaitsOwed& waits, std::uint64_t number) {
   waits.owed = static_cast<std::uint32_t>(number);
   waits.served_since = static_cast<std::uint32_t>(number >> 32);
 }
+void SetNumber(fact::ArenaAsked& asked, std::uint64_t number) { asked.bytes = number; }
+void SetNumber(fact::PlacedByPlan&, std::uint64_t) {}
 
 template <typename Kind>
 concept HasPool = requires(Kind kind) { kind.pool; };

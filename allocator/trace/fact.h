@@ -118,12 +118,23 @@ struct WaitsOwed {
   bool operator==(const WaitsOwed&) const = default;
 };
 
+// The request under way asked the device for the arena of a plan: the next segment, or refusal, is of so many bytes.
+struct ArenaAsked {
+  std::uint64_t bytes = 0;
+  bool operator==(const ArenaAsked&) const = default;
+};
+// The next event is a block that a plan placed: at exactly its address, whatever the rules would say.
+struct PlacedByPlan {
+  bool operator==(const PlacedByPlan&) const = default;
+};
+
 }  // namespace fact
 
 using AnyFact = std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied,
                              fact::GarbageCollected, fact::PoolUsers, fact::PoolTraits, fact::PoolBegun,
                              fact::PoolEnded, fact::AddressesReserved, fact::AskedFor, fact::SearchMissed, fact::GaveUp,
-                             fact::PagesMapped, fact::SettingsChanged, fact::StreamWaited, fact::WaitsOwed>;
+                             fact::PagesMapped, fact::SettingsChanged, fact::StreamWaited, fact::WaitsOwed,
+                             fact::ArenaAsked, fact::PlacedByPlan>;
 
 // Whether the fact is one of these kinds.
 template <typename... Kinds>

@@ -12,6 +12,7 @@
 #include "analyzer/cli/given_command.h"
 #include "analyzer/cli/launch_line.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/plan.h"
 #include "analyzer/cli/record.h"
 #include "analyzer/cli/replay.h"
 #include "analyzer/cli/report.h"
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   AddCheck(line);
   AddDiff(line);
   AddBound(line);
+  AddPlan(line);
   AddSweep(line);
   AddTune(line);
   AddFleet(line);

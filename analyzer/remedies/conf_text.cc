@@ -7,14 +7,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "allocator/policy/placement_plan.h"
 #include "analyzer/remedies/settings_space.h"
 
 namespace ashlar::remedies {
 namespace {
 
-constexpr std::array<absl::string_view, 6> kSearchedKeys = {
-    "expandable_segments",   "max_split_size_mb",        "max_non_split_rounding_mb",
-    "large_segment_size_mb", "roundup_power2_divisions", "garbage_collection_threshold"};
+constexpr std::array<absl::string_view, 7> kSearchedKeys = {"expandable_segments",
+                                                            "max_split_size_mb",
+                                                            "max_non_split_rounding_mb",
+                                                            "large_segment_size_mb",
+                                                            "roundup_power2_divisions",
+                                                            "garbage_collection_threshold",
+                                                            "plan"};
 
 // The settings of a conf that can be parsed: split at commas outside brackets.
 std::vector<std::string> Items(const std::string& conf) {
@@ -91,7 +96,10 @@ std::optional<Setting> SettingOf(const policy::Options& options) {
   return out;
 }
 
-bool SameDecisions(const policy::Options& a, const policy::Options& b) { return Decisions(a) == Decisions(b); }
+bool SameDecisions(const policy::Options& a, const policy::Options& b) {
+  const bool has_same_plan = a.plan == b.plan || (a.plan != nullptr && b.plan != nullptr && *a.plan == *b.plan);
+  return has_same_plan && Decisions(a) == Decisions(b);
+}
 
 std::string CarriedConf(const std::string& conf) {
   std::string out;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "analyzer/replay/free_completions.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/replay/replayed_window.h"
+#include "analyzer/replay/request_facts.h"
 #include "analyzer/replay/reservations.h"
 #include "analyzer/replay/warm_release.h"
 #include "analyzer/timeline/observed.h"
@@ -251,29 +251,28 @@ class LogReplayer {
   void Request() {
     const std::size_t first = next_event_;
     Script script;
-    std::optional<trace::fact::AskedFor> asked;
-    bool is_missed = false;
+    RequestFacts said;
     while (HasFact() || next_event_ < events_.size()) {
       if (HasFact()) {
         const trace::AnyFact& fact = facts_[next_fact_].what;
         if (trace::IsCall(fact) || IsSearchNext()) break;  // the request has no end
         ++next_fact_;
         if (const auto* gave_up = std::get_if<trace::fact::GaveUp>(&fact)) {
-          return GiveUp(first, gave_up->bytes, asked, std::move(script), is_missed);
+          return GiveUp(first, gave_up->bytes, said, std::move(script));
         }
-        if (const auto* asked_for = std::get_if<trace::fact::AskedFor>(&fact)) asked = *asked_for;
+        said.Take(fact);
         if (const auto* reserved = std::get_if<trace::fact::AddressesReserved>(&fact)) {
           script.push_back(ReservedAnswer(reserved->address));
         }
         if (trace::IsAny<trace::fact::GrowthRefused>(fact)) script.push_back(RefusedAnswer());
-        is_missed |= trace::IsAny<trace::fact::SearchMissed>(fact);
         continue;
       }
       const Event& event = events_[next_event_];
       if (event.action == Action::kFreeRequested) break;
       ++next_event_;
       if (event.action == Action::kAlloc || event.action == Action::kOom) {
-        return Allocate(first, event, asked, std::move(script), is_missed);
+        if (said.is_placed) said.direction.address = event.address;
+        return Allocate(first, event, said, std::move(script));
       }
       script.push_back(event);
     }
@@ -281,15 +280,15 @@ class LogReplayer {
     Compare(first);
   }
 
-  void Allocate(std::size_t first, const Event& event, const std::optional<trace::fact::AskedFor>& asked, Script script,
-                bool is_missed) {
+  void Allocate(std::size_t first, const Event& event, const RequestFacts& said, Script script) {
+    const std::optional<trace::fact::AskedFor>& asked = said.asked;
     const PoolId pool = asked.has_value() ? asked->pool : event.pool.value_or(PoolId{});
     const Stream stream = asked.has_value() ? asked->stream : event.stream;
     const bool is_oom = event.action == Action::kOom;
     sink_.SetOrigin(event.stack, event.time_us);
     if (IsOther()) script = GrowthOf(std::move(script));
     device_.BeginLogged(std::move(script), is_oom && !IsOther() ? std::optional(event.address) : std::nullopt);
-    core::Block* block = Ask(event.size_bytes, stream, pool, is_missed);
+    core::Block* block = Ask(event.size_bytes, stream, pool, said);
     const std::uint64_t address = block != nullptr ? block->address : 0;
     const std::uint64_t recorded = is_oom ? 0 : event.address;
     CompleteAll(first);
@@ -311,22 +310,23 @@ class LogReplayer {
     Compare(first);
   }
 
-  void GiveUp(std::size_t first, std::uint64_t bytes, const std::optional<trace::fact::AskedFor>& asked, Script script,
-              bool is_missed) {
-    if (!asked.has_value()) return;
+  void GiveUp(std::size_t first, std::uint64_t bytes, const RequestFacts& said, Script script) {
+    if (!said.asked.has_value()) return;
     device_.BeginLogged(std::move(script), std::nullopt, /*gives_up=*/true);
-    core::Block* block = Ask(bytes, asked->stream, asked->pool, is_missed);
+    core::Block* block = Ask(bytes, said.asked->stream, said.asked->pool, said);
     if (block != nullptr) allocator_.Free(block);
     CompleteAll(first);
     Compare(first);
   }
 
-  core::Block* Ask(std::uint64_t bytes, Stream stream, PoolId pool, bool is_missed) {
+  core::Block* Ask(std::uint64_t bytes, Stream stream, PoolId pool, const RequestFacts& said) {
     core::Block* block = nullptr;
     if (bytes > 0 && bytes <= policy::kMaxRequestBytes) {
-      absl::StatusOr<core::Block*> answer = is_missed
-                                                ? core::Reconstruction(allocator_).AllocateMissed(bytes, stream, pool)
-                                                : allocator_.Allocate(bytes, stream, pool);
+      core::Reconstruction allocator(allocator_);
+      absl::StatusOr<core::Block*> answer =
+          !said.direction.IsEmpty() ? allocator.AllocateDirected(bytes, stream, pool, said.direction, said.is_missed)
+          : said.is_missed          ? allocator.AllocateMissed(bytes, stream, pool)
+                                    : allocator_.Allocate(bytes, stream, pool);
       if (answer.ok()) block = *answer;
     }
     device_.BeginLogged({}, std::nullopt);

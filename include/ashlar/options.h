@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@
 #include "ashlar/units.h"
 
 namespace ashlar {
+namespace policy {
+struct PlacementPlan;
+}  // namespace policy
 
 // Whose decisions to make. kTorch210 and kTorch212 have the rules of kTorchLatest (2.13 to 2.15), but the order of free
 // blocks of equal size: by address up to 2.11, by block in 2.12, by segment from 2.13 on.
@@ -85,6 +89,9 @@ struct Options {
   std::optional<std::uint64_t> memory_limit_bytes;  // of reserved memory, beside per_process_memory_fraction
   std::optional<std::uint64_t> soft_limit_bytes;    // crossing it is told before memory is obtained
   std::optional<double> soft_limit_fraction;        // the same, of the device's memory; the lower one counts
+
+  // Where large blocks go, read from a file that `ashlar plan` made; nullptr: by the rules alone.
+  std::shared_ptr<const policy::PlacementPlan> plan;
 
   bool report_leaks = true;  // blocks that live when their allocator ends are told on stderr
 

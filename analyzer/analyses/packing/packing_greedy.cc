@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
+
+#include "analyzer/analyses/packing/placed_index.h"
 
 namespace ashlar::analyses {
 namespace {
 
-using trace::Lifetime;
-using Index = std::uint32_t;
+using Index = PlacedIndex::Index;
 
 constexpr std::size_t kMostRounds = 400;
-
-std::vector<Index> Sorted(absl::Span<const Lifetime> buffers, auto before) {
-  std::vector<Index> order(buffers.size());
-  std::iota(order.begin(), order.end(), Index{0});
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return before(buffers[a], buffers[b]); });
-  return order;
-}
 
 // The holes below the top of what is in use, by offset and by size.
 class Holes {
@@ -72,79 +65,6 @@ class Holes {
   std::uint64_t top_ = 0;
 };
 
-// The placed buffers by lifetime: an interval tree over the array of all of them, by lower end; a node knows the latest
-// upper end among the placed ones of its range.
-class PlacedIndex {
- public:
-  explicit PlacedIndex(absl::Span<const Lifetime> buffers)
-      : buffers_(buffers),
-        order_(Sorted(buffers, [](const Lifetime& a, const Lifetime& b) { return a.lower < b.lower; })),
-        position_(buffers.size()),
-        latest_(buffers.size()),
-        is_placed_(buffers.size()) {
-    for (Index i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
-  }
-
-  void Clear() {
-    std::fill(latest_.begin(), latest_.end(), INT64_MIN);
-    std::fill(is_placed_.begin(), is_placed_.end(), char{0});
-  }
-
-  void Place(Index buffer) {
-    const std::size_t at = position_[buffer];
-    is_placed_[at] = 1;
-    for (std::size_t low = 0, high = order_.size(); low < high;) {
-      const std::size_t middle = low + (high - low) / 2;
-      latest_[middle] = std::max(latest_[middle], buffers_[buffer].upper);
-      if (middle == at) break;
-      (at < middle ? high : low) = at < middle ? middle : middle + 1;
-    }
-  }
-
-  template <typename Visit>
-  void VisitMeeting(const Lifetime& lifetime, Visit visit) const {
-    VisitRange(0, order_.size(), lifetime, visit);
-  }
-
- private:
-  template <typename Visit>
-  void VisitRange(std::size_t low, std::size_t high, const Lifetime& lifetime, Visit& visit) const {
-    while (low < high) {
-      const std::size_t middle = low + (high - low) / 2;
-      if (latest_[middle] <= lifetime.lower) return;
-      VisitRange(low, middle, lifetime, visit);
-      const Lifetime& other = buffers_[order_[middle]];
-      if (other.lower >= lifetime.upper) return;
-      if (is_placed_[middle] != 0 && other.upper > lifetime.lower) visit(order_[middle]);
-      low = middle + 1;
-    }
-  }
-
-  absl::Span<const Lifetime> buffers_;
-  std::vector<Index> order_;
-  std::vector<std::size_t> position_;
-  std::vector<std::int64_t> latest_;
-  std::vector<char> is_placed_;
-};
-
-// Pairs of buffers that are alive together.
-std::uint64_t CountPairs(absl::Span<const Lifetime> buffers) {
-  std::vector<std::int64_t> lowers, uppers;
-  for (const Lifetime& buffer : buffers) {
-    lowers.push_back(buffer.lower);
-    uppers.push_back(buffer.upper);
-  }
-  std::sort(lowers.begin(), lowers.end());
-  std::sort(uppers.begin(), uppers.end());
-  std::uint64_t pairs = 0;
-  std::size_t ended = 0;
-  for (std::size_t begun = 0; begun < lowers.size(); ++begun) {
-    while (uppers[ended] <= lowers[begun]) ++ended;
-    pairs += begun - ended;
-  }
-  return pairs;
-}
-
 GreedyPacking PlaceInOrder(absl::Span<const Lifetime> buffers, const std::vector<Index>& order, PlacedIndex& placed) {
   GreedyPacking out{std::vector<std::uint64_t>(buffers.size()), 0};
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
@@ -169,13 +89,30 @@ GreedyPacking PlaceInOrder(absl::Span<const Lifetime> buffers, const std::vector
 
 }  // namespace
 
+std::uint64_t CountPairs(absl::Span<const Lifetime> buffers) {
+  std::vector<std::int64_t> lowers, uppers;
+  for (const Lifetime& buffer : buffers) {
+    lowers.push_back(buffer.lower);
+    uppers.push_back(buffer.upper);
+  }
+  std::sort(lowers.begin(), lowers.end());
+  std::sort(uppers.begin(), uppers.end());
+  std::uint64_t pairs = 0;
+  std::size_t ended = 0;
+  for (std::size_t begun = 0; begun < lowers.size(); ++begun) {
+    while (uppers[ended] <= lowers[begun]) ++ended;
+    pairs += begun - ended;
+  }
+  return pairs;
+}
+
 GreedyPacking PackInTimeOrder(absl::Span<const Lifetime> buffers) {
   GreedyPacking out{std::vector<std::uint64_t>(buffers.size()), 0};
-  const std::vector<Index> begins = Sorted(buffers, [](const Lifetime& a, const Lifetime& b) {
+  const std::vector<Index> begins = SortedBy(buffers, [](const Lifetime& a, const Lifetime& b) {
     return a.lower != b.lower ? a.lower < b.lower : a.size > b.size;
   });
   const std::vector<Index> ends =
-      Sorted(buffers, [](const Lifetime& a, const Lifetime& b) { return a.upper < b.upper; });
+      SortedBy(buffers, [](const Lifetime& a, const Lifetime& b) { return a.upper < b.upper; });
   Holes holes;
   std::size_t ended = 0;
   for (const Index index : begins) {
@@ -195,9 +132,9 @@ GreedyPacking PackByPriority(absl::Span<const Lifetime> buffers, std::uint64_t t
   const auto length = [](const Lifetime& b) { return static_cast<double>(b.upper - b.lower); };
   const auto area = [&](const Lifetime& b) { return length(b) * static_cast<double>(b.size); };
   std::vector<std::vector<Index>> orders = {
-      Sorted(buffers, [&](const Lifetime& a, const Lifetime& b) { return area(a) > area(b); }),
-      Sorted(buffers, [](const Lifetime& a, const Lifetime& b) { return a.size > b.size; }),
-      Sorted(buffers, [&](const Lifetime& a, const Lifetime& b) { return length(a) > length(b); })};
+      SortedBy(buffers, [&](const Lifetime& a, const Lifetime& b) { return area(a) > area(b); }),
+      SortedBy(buffers, [](const Lifetime& a, const Lifetime& b) { return a.size > b.size; }),
+      SortedBy(buffers, [&](const Lifetime& a, const Lifetime& b) { return length(a) > length(b); })};
   PlacedIndex placed(buffers);
   std::uint64_t spent = 0;
   for (std::size_t round = 0; round < kMostRounds && best.height > target; ++round) {

@@ -1,0 +1,84 @@
+// Follows a placement plan (policy/placement_plan.h) for one allocator: which arena a stream's large requests want, and
+// where in it the request under way goes.
+//
+//   follower.Begin(request, rounded_bytes);       // once a request
+//   follower.Steer(heap, plan);                   // each time the heap was asked: the plan's block and address
+//   follower.NotePlaced(*block);
+//
+// A request that the plan does not know, or whose place is taken, is served by the rules. After one that it does not
+// know so is what follows, until the program has kept to the plan for a while, each time for longer: best fit in the
+// arena packs a program that leaves its plan better than a mixture of both. A replay of a recording says by Direct what
+// was done then. Thread rule: not thread-safe; the allocator's exclusive section guards it.
+#ifndef ASHLAR_ALLOCATOR_CORE_PLAN_FOLLOWER_H_
+#define ASHLAR_ALLOCATOR_CORE_PLAN_FOLLOWER_H_
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "allocator/base/units.h"
+#include "allocator/policy/heap.h"
+#include "allocator/policy/placement_plan.h"
+#include "allocator/policy/plan_cursor.h"
+
+namespace ashlar::core {
+
+// What a recording says of a request that a plan placed.
+struct Direction {
+  std::uint64_t arena_bytes = 0;  // the arena that was asked for; 0: none
+  std::uint64_t address = 0;      // where the block was placed; 0: by the rules
+
+  bool IsEmpty() const { return arena_bytes == 0 && address == 0; }
+};
+
+class PlanFollower {
+ public:
+  // nullptr: no plan.
+  explicit PlanFollower(std::shared_ptr<const policy::PlacementPlan> plan) : plan_(std::move(plan)) {}
+
+  bool HasPlan() const { return plan_ != nullptr; }
+  void Begin(const policy::Request& request, std::uint64_t rounded_bytes);
+  // Instead of Begin.
+  void Direct(const Direction& direction) { directed_ = direction; }
+  // The request that was begun or directed is over.
+  void End();
+
+  void Steer(const policy::Heap& heap, policy::Plan& plan);
+  // The device gave the arena, or refused it: then the stream goes on without its plan.
+  void NoteArena(std::uint64_t address);
+  void NoteRefusal();
+  // By a plan, at the address that it gave.
+  void NotePlaced(policy::Block* block) { placed_[block->address] = block; }
+
+ private:
+  struct Follower {
+    explicit Follower(const policy::LanePlan& its_plan) : plan(&its_plan), cursor(its_plan) {}
+
+    const policy::LanePlan* plan;
+    policy::PlanCursor cursor;
+    std::uint64_t arena = 0;  // its address; 0: there is none
+    std::uint64_t doubts = 0;        // requests yet to be known before their places are taken again
+    std::uint64_t next_doubts = 64;  // after the next stranger
+    bool has_given_up = false;
+  };
+
+  const policy::Segment* ArenaOf(const policy::Heap& heap, const policy::Plan& plan);
+  // The block placed last, of those that live in the segment, at or below the address.
+  policy::Block* PlacedBelow(const policy::Segment& segment, std::uint64_t address);
+  bool TryAt(const policy::Segment& segment, std::uint64_t address, policy::Plan& plan);
+  void SteerDirected(const policy::Heap& heap, policy::Plan& plan);
+
+  const std::shared_ptr<const policy::PlacementPlan> plan_;
+  std::map<Stream, Follower> followers_;
+  std::map<std::uint64_t, policy::Block*> placed_;  // by address; those that were freed are left out as they are met
+  // Of the request under way.
+  Follower* now_ = nullptr;
+  const policy::PlannedRequest* planned_ = nullptr;
+  std::optional<Direction> directed_;
+};
+
+}  // namespace ashlar::core
+
+#endif  // ASHLAR_ALLOCATOR_CORE_PLAN_FOLLOWER_H_

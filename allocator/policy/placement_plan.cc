@@ -1,0 +1,213 @@
+// The text: a line of magic and version, one that says what the plan was made of, then for each stream a line "lane"
+// and a line for each request, "size offset offset ...", which follows the one before it or the one that a line "at"
+// names. A line "last" says that the request above it may be the last of a step though others follow it. The last line
+// has the checksum of all lines before it.
+#include "allocator/policy/placement_plan.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "allocator/base/fingerprint.h"
+#include "allocator/policy/options.h"
+
+namespace ashlar::policy {
+namespace {
+
+constexpr absl::string_view kMagic = "ashlar-plan";
+constexpr absl::string_view kVersion = "1";
+constexpr std::uint64_t kMostLanes = 1024;
+constexpr std::uint64_t kMostRequests = 4'000'000;  // of all lanes
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
+
+// Whole blocks.
+bool IsSize(std::uint64_t bytes) { return bytes % kMinBlockBytes == 0 && bytes <= kMostBytes; }
+
+class PlanReader {
+ public:
+  explicit PlanReader(absl::string_view text) : text_(text) {}
+
+  absl::StatusOr<PlacementPlan> Run() {
+    if (absl::Status status = ReadHead(); !status.ok()) return status;
+    absl::string_view line;
+    while (Take(line)) {
+      if (absl::StartsWith(line, "end ")) {
+        if (line.substr(4) != PlanChecksum(text_.substr(0, line_begin_))) {
+          return Wrong("the checksum does not fit: the file was changed or damaged");
+        }
+        return begin_ == text_.size() ? absl::StatusOr<PlacementPlan>(std::move(plan_))
+                                      : Wrong("nothing may follow the end");
+      }
+      if (absl::Status status = ReadLine(line); !status.ok()) return status;
+    }
+    return Wrong("the file is cut short: its last line is missing");
+  }
+
+ private:
+  absl::Status Wrong(absl::string_view what) const {
+    return absl::InvalidArgumentError(absl::StrCat("line ", line_number_, ": ", what));
+  }
+
+  // The next line, if a whole one is left.
+  bool Take(absl::string_view& line) {
+    const std::size_t end = text_.find('\n', begin_);
+    line_begin_ = begin_;
+    ++line_number_;
+    if (end == absl::string_view::npos) return false;
+    line = text_.substr(begin_, end - begin_);
+    begin_ = end + 1;
+    return true;
+  }
+
+  absl::Status ReadHead() {
+    absl::string_view line;
+    const std::string expected = absl::StrCat(kMagic, " ", kVersion);
+    if (!Take(line) || line != expected) {
+      const bool is_plan = absl::StartsWith(line, kMagic);
+      return Wrong(is_plan ? "a plan of another version" : "no plan: its first line is not \"ashlar-plan 1\"");
+    }
+    if (!Take(line) || !absl::StartsWith(line, "of ")) return Wrong("\"of\" and what the plan was made of are missing");
+    plan_.made_of = std::string(line.substr(3));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadLine(absl::string_view line) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+    if (words[0] == "lane") return ReadLane(words);
+    if (plan_.lanes.empty()) return Wrong("a request before the first lane");
+    std::vector<PlannedRequest>& requests = plan_.lanes.back().requests;
+    if (words[0] == "at") {
+      std::uint64_t number = 0;
+      if (words.size() != 2 || !absl::SimpleAtoi(words[1], &number) || number >= requests.size()) {
+        return Wrong("\"at\" wants the number of a request above");
+      }
+      at_ = static_cast<std::uint32_t>(number);
+      return absl::OkStatus();
+    }
+    if (line == "last") {
+      requests[at_].may_be_last = true;
+      return absl::OkStatus();
+    }
+    if (++request_count_ > kMostRequests) return Wrong("more requests than a plan may have");
+    PlannedRequest request;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      std::uint64_t bytes = 0;
+      if (!absl::SimpleAtoi(words[i], &bytes) || !IsSize(bytes)) return Wrong("a size or offset is no multiple of 512");
+      if (i == 0) {
+        request.size_bytes = bytes;
+      } else {
+        request.offsets.push_back(bytes);
+      }
+    }
+    if (IsSmallSize(request.size_bytes)) return Wrong("a request of at most 1 MiB has no place in a plan");
+    for (const std::uint64_t offset : request.offsets) {
+      if (offset + request.size_bytes > plan_.lanes.back().arena_bytes) return Wrong("a request ends behind the arena");
+    }
+    requests[at_].next.push_back(static_cast<std::uint32_t>(requests.size()));
+    at_ = static_cast<std::uint32_t>(requests.size());
+    requests.push_back(std::move(request));
+    return absl::OkStatus();
+  }
+
+  static bool IsSmallSize(std::uint64_t bytes) { return bytes <= kSmallMaxBytes; }
+
+  absl::Status ReadLane(const std::vector<absl::string_view>& words) {
+    LanePlan lane;
+    if (words.size() != 3 || !absl::SimpleAtoi(words[1], &lane.arena_bytes) ||
+        !absl::SimpleAtoi(words[2], &lane.peak_bytes) || !IsSize(lane.arena_bytes) || lane.arena_bytes == 0) {
+      return Wrong("\"lane\" wants the bytes of its arena and of its peak");
+    }
+    if (plan_.lanes.size() == kMostLanes) return Wrong("more lanes than a plan may have");
+    plan_.lanes.push_back(std::move(lane));
+    at_ = LanePlan::kStart;
+    return absl::OkStatus();
+  }
+
+  absl::string_view text_;
+  std::size_t begin_ = 0;
+  std::size_t line_begin_ = 0;
+  std::size_t line_number_ = 0;
+  std::uint32_t at_ = LanePlan::kStart;
+  std::uint64_t request_count_ = 0;
+  PlacementPlan plan_;
+};
+
+// Requests are numbered as they stand in the text: a walk down the tree, first child first.
+class PlanWriter {
+ public:
+  explicit PlanWriter(const LanePlan& lane) : lane_(lane), numbers_(lane.requests.size()) {
+    numbers_[LanePlan::kStep] = LanePlan::kStep;
+  }
+
+  void Write(std::string& out) {
+    absl::StrAppend(&out, "lane ", lane_.arena_bytes, " ", lane_.peak_bytes, "\n");
+    for (const std::uint32_t root : {LanePlan::kStart, LanePlan::kStep}) WriteBelow(root, out);
+  }
+
+ private:
+  void WriteBelow(std::uint32_t root, std::string& out) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> todo;  // parent, child
+    const auto push = [&](std::uint32_t parent) {
+      const std::vector<std::uint32_t>& next = lane_.requests[parent].next;
+      for (auto child = next.rbegin(); child != next.rend(); ++child) todo.emplace_back(parent, *child);
+    };
+    push(root);
+    while (!todo.empty()) {
+      const auto [parent, child] = todo.back();
+      todo.pop_back();
+      if (numbers_[parent] != last_) absl::StrAppend(&out, "at ", numbers_[parent], "\n");
+      const PlannedRequest& request = lane_.requests[child];
+      absl::StrAppend(&out, request.size_bytes);
+      for (const std::uint64_t offset : request.offsets) absl::StrAppend(&out, " ", offset);
+      absl::StrAppend(&out, request.may_be_last && !request.next.empty() ? "\nlast\n" : "\n");
+      numbers_[child] = last_ = count_++;
+      push(child);
+    }
+  }
+
+  const LanePlan& lane_;
+  std::vector<std::uint32_t> numbers_;
+  std::uint32_t count_ = LanePlan::kStep + 1;
+  std::uint32_t last_ = LanePlan::kStart;
+};
+
+}  // namespace
+
+std::string PlanChecksum(absl::string_view text) {
+  Fingerprint sum;
+  for (const char c : text) sum.Add(static_cast<unsigned char>(c));
+  return absl::StrCat(absl::Hex(sum.value(), absl::kZeroPad16));
+}
+
+std::string PlanText(const PlacementPlan& plan) {
+  std::string out = absl::StrCat(kMagic, " ", kVersion, "\nof ", plan.made_of, "\n");
+  for (const LanePlan& lane : plan.lanes) PlanWriter(lane).Write(out);
+  absl::StrAppend(&out, "end ", PlanChecksum(out), "\n");
+  return out;
+}
+
+absl::StatusOr<PlacementPlan> ParsePlan(absl::string_view text) { return PlanReader(text).Run(); }
+
+absl::StatusOr<PlacementPlan> ReadPlan(const std::string& path) {
+  constexpr absl::string_view kMend = "; make it with: ashlar plan TRACE -o FILE";
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::InvalidArgumentError(absl::StrCat("'", path, "' cannot be read", kMend));
+  std::string text;
+  std::string piece(std::size_t{1} << 16, '\0');
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
+    text.append(piece, 0, static_cast<std::size_t>(in.gcount()));
+    if (text.size() > kMostFileBytes)
+      return absl::InvalidArgumentError(absl::StrCat("'", path, "' is too long for a plan", kMend));
+  }
+  absl::StatusOr<PlacementPlan> plan = ParsePlan(text);
+  if (plan.ok()) return plan;
+  return absl::InvalidArgumentError(absl::StrCat("'", path, "' ", plan.status().message(), kMend));
+}
+
+}  // namespace ashlar::policy

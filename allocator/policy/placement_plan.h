@@ -1,0 +1,65 @@
+// A plan says where the large blocks of a run go: `ashlar plan` makes it from a recorded run, `plan:FILE` follows it
+// (docs/guide/plan.md). Of each stream it has the size of one segment, the arena, and a tree of the requests that are
+// expected, each with its offsets in the arena:
+//
+//   0 start ── weights ── ... ── last of the prologue
+//   1 step ─┬─ 96 MiB at 0 ── 64 MiB at 96 MiB ── ...      one kind of step
+//           └─ 48 MiB at 0 ── 32 MiB at 48 MiB ── ...      another: told apart by the first request that differs
+//
+// The next step comes behind a request that nothing follows, or that may be a step's last.
+//
+//   absl::StatusOr<PlacementPlan> plan = ReadPlan("run.plan");     // one line that names the file and the mend
+//   std::string text = PlanText(*plan);                            // ParsePlan of it is the plan again
+//
+// Sizes and offsets are bytes. Any text is read without a crash; what is read can be followed.
+#ifndef ASHLAR_ALLOCATOR_POLICY_PLACEMENT_PLAN_H_
+#define ASHLAR_ALLOCATOR_POLICY_PLACEMENT_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace ashlar::policy {
+
+struct PlannedRequest {
+  std::uint64_t size_bytes = 0;             // rounded; multiples of 512, as the offsets
+  std::vector<std::uint64_t> offsets = {};  // the first that is free is taken; empty: wherever there is room
+  std::vector<std::uint32_t> next = {};     // what may follow, by number
+  bool may_be_last = false;                 // of a step; true of all that nothing follows
+
+  bool operator==(const PlannedRequest&) const = default;
+};
+
+// The large blocks of one stream's default pool.
+struct LanePlan {
+  static constexpr std::uint32_t kStart = 0;  // before the first request
+  static constexpr std::uint32_t kStep = 1;   // before a step
+
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t peak_bytes = 0;  // of what lies in it, expected
+  std::vector<PlannedRequest> requests = {{}, {}};
+
+  bool operator==(const LanePlan&) const = default;
+};
+
+struct PlacementPlan {
+  std::string made_of = {};          // in words, one line
+  std::vector<LanePlan> lanes = {};  // of the stream that asks first, of the second, ...
+
+  bool operator==(const PlacementPlan&) const = default;
+};
+
+std::string PlanText(const PlacementPlan& plan);
+// What the last line says of the text before it.
+std::string PlanChecksum(absl::string_view text);
+// Errors name the line and what is wrong with it.
+absl::StatusOr<PlacementPlan> ParsePlan(absl::string_view text);
+// Errors name the file and how to mend it.
+absl::StatusOr<PlacementPlan> ReadPlan(const std::string& path);
+
+}  // namespace ashlar::policy
+
+#endif  // ASHLAR_ALLOCATOR_POLICY_PLACEMENT_PLAN_H_

@@ -1,0 +1,124 @@
+#include "analyzer/analyses/plan/make_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "allocator/policy/plan_cursor.h"
+#include "allocator/policy/size_rule.h"
+#include "analyzer/analyses/packing/packing_slots.h"
+#include "analyzer/analyses/plan/large_request.h"
+#include "analyzer/analyses/plan/plan_tree.h"
+
+namespace ashlar::analyses {
+namespace {
+
+using policy::LanePlan;
+
+constexpr std::size_t kMostLives = 200'000;  // that are packed: of longer runs the first ones of each slot
+constexpr std::size_t kMostOffsets = 256;    // of one request
+
+// A request of the plan, with the times that its block at one of its offsets is in use.
+struct PlannedSlots {
+  std::vector<Slot> slots = {};
+  std::vector<std::uint32_t> request_of = {};  // by slot: its request's number, ascending
+  std::uint64_t planned = 0;
+};
+
+class LanePlanner {
+ public:
+  LanePlanner(absl::Span<const LargeRequest> requests, const PlanTree& tree) : requests_(requests), lane_(tree.lane) {}
+
+  // As the live allocator does: the cursor says which planned request each is, and the first of its offsets that is
+  // free is taken.
+  void Follow() {
+    policy::PlanCursor cursor(lane_);
+    std::map<std::uint32_t, std::vector<Slot>> found;
+    std::size_t lives = 0;
+    for (const LargeRequest& request : requests_) {
+      const std::uint32_t number = cursor.NextNumber(request.size_bytes);
+      if (number == policy::PlanCursor::kNone) continue;
+      ++planned_;
+      std::vector<Slot>& slots = found[number];
+      const auto is_free = [&](const Slot& slot) { return slot.lives.back().second <= request.begin; };
+      auto slot = std::find_if(slots.begin(), slots.end(), is_free);
+      if (slot == slots.end()) {
+        if (slots.size() == kMostOffsets) continue;
+        slot = slots.insert(slots.end(), {lane_.requests[number].size_bytes, {}});
+      }
+      if (++lives > kMostLives && slot->lives.size() > 1) {
+        // The last life moves: what is free is told by it.
+        slot->lives.back() = {request.begin, request.end};
+      } else {
+        slot->lives.emplace_back(request.begin, request.end);
+      }
+    }
+    for (auto& [number, slots] : found) {
+      for (Slot& slot : slots) {
+        slots_.push_back(std::move(slot));
+        request_of_.push_back(number);
+      }
+    }
+  }
+
+  Packing PackThem(const PackOptions& options) {
+    Packing packing = PackSlots(slots_, options);
+    lane_.arena_bytes = RoundUp(std::max<std::uint64_t>(packing.height, 1), policy::kRoundLargeBytes);
+    lane_.peak_bytes = packing.lower_bound;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      lane_.requests[request_of_[i]].offsets.push_back(packing.offsets[i]);
+    }
+    return packing;
+  }
+
+  LanePlan& lane() { return lane_; }
+  std::uint64_t planned() const { return planned_; }
+
+ private:
+  absl::Span<const LargeRequest> requests_;
+  LanePlan lane_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> request_of_;
+  std::uint64_t planned_ = 0;
+};
+
+struct LaneResult {
+  LanePlan lane = {};
+  PlannedLane facts = {};
+  std::uint64_t steps = 0;
+};
+
+LaneResult PlanLane(const StreamRequests& of, absl::Span<const std::int64_t> step_begins, const PackOptions& options) {
+  const PlanTree tree = MakePlanTree(of.requests, step_begins);
+  LanePlanner planner(of.requests, tree);
+  planner.Follow();
+  const Packing packing = planner.PackThem(options);
+  LaneResult out{std::move(planner.lane()), {}, packing.steps};
+  out.facts.stream = of.stream;
+  out.facts.requests = of.requests.size();
+  out.facts.planned = planner.planned();
+  out.facts.step_kinds = tree.step_kinds;
+  out.facts.lower_bound = packing.lower_bound;
+  out.facts.arena_bytes = out.lane.arena_bytes;
+  for (const LargeRequest& request : of.requests) {
+    out.facts.prologue += step_begins.empty() || request.begin < step_begins.front();
+  }
+  return out;
+}
+
+}  // namespace
+
+MadePlan MakePlan(absl::Span<const StreamRequests> streams, absl::Span<const std::int64_t> step_begins,
+                  const PackOptions& options) {
+  MadePlan out;
+  for (const StreamRequests& stream : streams) {
+    LaneResult lane = PlanLane(stream, step_begins, options);
+    out.search_steps += lane.steps;
+    out.lanes.push_back(lane.facts);
+    out.plan.lanes.push_back(std::move(lane.lane));
+  }
+  return out;
+}
+
+}  // namespace ashlar::analyses

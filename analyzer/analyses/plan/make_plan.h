@@ -1,0 +1,43 @@
+// Makes a placement plan (allocator/policy/placement_plan.h) of a run's requests: the tree of what each stream asks
+// for, and an offset for each, packed so that no two blocks that were in use together overlap. What lives across steps
+// is packed with what each step makes: a request of a step has one offset, free in all the steps of the run (or a few,
+// where its block outlives the next step's).
+//
+//   MadePlan made = MakePlan(streams, step_begins, {});
+//   made.plan.lanes[0].arena_bytes
+#ifndef ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
+#define ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "allocator/policy/placement_plan.h"
+#include "analyzer/analyses/packing/packing.h"
+#include "analyzer/analyses/plan/large_request.h"
+
+namespace ashlar::analyses {
+
+struct PlannedLane {
+  Stream stream{};
+  std::uint64_t requests = 0;  // large ones of the run
+  std::uint64_t planned = 0;   // of those, that the plan places
+  std::uint64_t prologue = 0;  // planned requests before the first step
+  std::uint64_t step_kinds = 0;
+  std::uint64_t lower_bound = 0;  // the most that they use at one time
+  std::uint64_t arena_bytes = 0;
+};
+
+struct MadePlan {
+  policy::PlacementPlan plan = {};
+  std::vector<PlannedLane> lanes = {};  // as in the plan
+  std::uint64_t search_steps = 0;
+};
+
+// A lane for each stream, in their order. `step_begins` as for MakePlanTree.
+MadePlan MakePlan(absl::Span<const StreamRequests> streams, absl::Span<const std::int64_t> step_begins,
+                  const PackOptions& options);
+
+}  // namespace ashlar::analyses
+
+#endif  // ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
