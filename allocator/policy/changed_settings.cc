@@ -25,6 +25,7 @@ constexpr FixedKey kFixed[] = {
     {"compat", [](const Options& a, const Options& b) { return a.compat == b.compat; }},
     {"free_order", [](const Options& a, const Options& b) { return a.free_order == b.free_order; }},
     {"policy", [](const Options& a, const Options& b) { return a.policy == b.policy; }},
+    {"plan", [](const Options& a, const Options& b) { return (a.plan == nullptr) == (b.plan == nullptr); }},
     {"expandable_segments",
      [](const Options& a, const Options& b) { return a.expandable_segments == b.expandable_segments; }},
     {"large_segment_size_mb", SameLargeSegments},
