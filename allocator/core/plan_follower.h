@@ -58,7 +58,7 @@ class PlanFollower {
 
     const policy::LanePlan* plan;
     policy::PlanCursor cursor;
-    std::uint64_t arena = 0;  // its address; 0: there is none
+    std::uint64_t arena = 0;         // its address; 0: there is none
     std::uint64_t doubts = 0;        // requests yet to be known before their places are taken again
     std::uint64_t next_doubts = 64;  // after the next stranger
     bool has_given_up = false;

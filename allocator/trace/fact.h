@@ -130,11 +130,11 @@ struct PlacedByPlan {
 
 }  // namespace fact
 
-using AnyFact = std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied,
-                             fact::GarbageCollected, fact::PoolUsers, fact::PoolTraits, fact::PoolBegun,
-                             fact::PoolEnded, fact::AddressesReserved, fact::AskedFor, fact::SearchMissed, fact::GaveUp,
-                             fact::PagesMapped, fact::SettingsChanged, fact::StreamWaited, fact::WaitsOwed,
-                             fact::ArenaAsked, fact::PlacedByPlan>;
+using AnyFact =
+    std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected,
+                 fact::PoolUsers, fact::PoolTraits, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
+                 fact::AskedFor, fact::SearchMissed, fact::GaveUp, fact::PagesMapped, fact::SettingsChanged,
+                 fact::StreamWaited, fact::WaitsOwed, fact::ArenaAsked, fact::PlacedByPlan>;
 
 // Whether the fact is one of these kinds.
 template <typename... Kinds>

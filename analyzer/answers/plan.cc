@@ -104,7 +104,7 @@ double PlanAnswer::Utilisation(const MemoryNeed& need) const {
 
 absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps,
                                        const remedies::Progress& progress) {
-  if (!run.has_events || !run.has_allocator) {
+  if (run.requests.requests.empty()) {
     return absl::FailedPreconditionError("it has no requests of an allocator, and a plan is made of those");
   }
   PlanAnswer out{std::move(input), run.source};
