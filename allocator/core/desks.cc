@@ -30,10 +30,9 @@ void Desks::SetKeeper(JournalKeeper* keeper) {
   }
 }
 
-DeskOfAllocator& Desks::FindOfThread() {
-  known_desks = desks_of_thread.data();
+void Desks::FindOfThread(DeskOfAllocator& out) {
   Desk& desk = Find(SeatOfThread());
-  return known_desks[PlaceInThread()] = {id_, &desk, &desk};
+  out = {id_, &desk, &desk};
 }
 
 // A call that comes all the same goes to the section, and stops there, as long as this memory is nobody else's.

@@ -32,9 +32,6 @@ struct alignas(32) DeskOfAllocator {  // a power of 2, so that one is found by a
   Desk* first = nullptr;  // where it looks first: its own, or the common one while that has what the thread asks for
 };
 constinit inline thread_local std::array<DeskOfAllocator, 16> desks_of_thread{};
-// Where they are; nullptr until the thread has come first. Found without a call also in a shared library: only the
-// pointer takes of what the program has for that.
-[[gnu::tls_model("initial-exec")]] constinit inline thread_local DeskOfAllocator* known_desks = nullptr;
 
 class Desks {
  public:
@@ -43,10 +40,10 @@ class Desks {
 
   // The calling thread's.
   DeskOfAllocator& OfThread() {
-    DeskOfAllocator* const known = known_desks;
-    if (known == nullptr || known[PlaceInThread()].allocator != id_) [[unlikely]]
-      return FindOfThread();
-    return known[PlaceInThread()];
+    DeskOfAllocator& remembered = desks_of_thread[id_ % desks_of_thread.size()];
+    if (remembered.allocator != id_) [[unlikely]]
+      FindOfThread(remembered);
+    return remembered;
   }
   // Not within a section.
   Desk& Common() { return Find(nullptr); }
@@ -86,8 +83,7 @@ class Desks {
  private:
   friend class ExclusiveSection;
 
-  std::size_t PlaceInThread() const { return id_ % desks_of_thread.size(); }
-  DeskOfAllocator& FindOfThread();
+  void FindOfThread(DeskOfAllocator& out);
   // The desk of the seat, nullptr for the common one.
   Desk& Find(const Seat* seat);
 
