@@ -44,8 +44,9 @@ class Recordings {
     options.ring_bytes = bytes;
     const std::lock_guard<std::mutex> lock(allocator.recording_mutex);
     absl::StatusOr<std::unique_ptr<Recorder>> recorder = Recorder::Ring(allocator.allocator, options);
-    if (recorder.ok()) allocator.recording = *std::move(recorder);
-    return recorder.status();
+    if (!recorder.ok()) return recorder.status();
+    allocator.recording = *std::move(recorder);
+    return absl::OkStatus();
   }
 
   absl::Status WriteRing(ashlar_allocator& allocator, const char* path) {

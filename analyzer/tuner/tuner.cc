@@ -149,7 +149,8 @@ Tuner::Tuner(TunerHost host, const TunerOptions& options) : impl_(std::make_uniq
 Tuner::~Tuner() {
   if (!impl_->thread.joinable()) return;
   if (getpid() != impl_->process) {
-    impl_.release();  // the thread was the parent's, and may have held a lock: what it had stays as it is
+    // The thread was the parent's, and may have held a lock: what it had stays as it is.
+    static_cast<void>(impl_.release());
     return;
   }
   {
