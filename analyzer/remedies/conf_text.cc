@@ -2,11 +2,15 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "allocator/policy/conf_split.h"
 #include "allocator/policy/placement_plan.h"
 #include "analyzer/remedies/settings_space.h"
 
@@ -21,23 +25,10 @@ constexpr std::array<absl::string_view, 7> kSearchedKeys = {"expandable_segments
                                                             "garbage_collection_threshold",
                                                             "plan"};
 
-// The settings of a conf that can be parsed: split at commas outside brackets.
-std::vector<std::string> Items(const std::string& conf) {
-  std::vector<std::string> out;
-  std::string item;
-  int depth = 0;
-  for (const char c : conf) {
-    if (c == '[') ++depth;
-    if (c == ']') --depth;
-    if (c == ',' && depth == 0) {
-      out.push_back(std::exchange(item, ""));
-    } else if (c != ' ' && c != '\t') {
-      item.push_back(c);
-    }
-  }
-  out.push_back(item);
-  std::erase(out, "");
-  return out;
+// Of a conf that can be parsed.
+std::vector<policy::Setting> SettingsIn(const std::string& conf) {
+  absl::StatusOr<std::vector<policy::Setting>> settings = policy::SplitConf(conf);
+  return settings.ok() ? *std::move(settings) : std::vector<policy::Setting>{};
 }
 
 // Divisions of 1 round as 0 does since 2.6.
@@ -76,7 +67,7 @@ std::string ConfOf(const Setting& setting) {
   return out;
 }
 
-std::size_t KeyCount(const std::string& conf) { return Items(conf).size(); }
+std::size_t KeyCount(const std::string& conf) { return SettingsIn(conf).size(); }
 
 std::optional<Setting> SettingOf(const policy::Options& options) {
   if (!IsPlain(options)) return std::nullopt;
@@ -103,11 +94,10 @@ bool SameDecisions(const policy::Options& a, const policy::Options& b) {
 
 std::string CarriedConf(const std::string& conf) {
   std::string out;
-  for (const std::string& item : Items(conf)) {
-    const std::string key = item.substr(0, item.find(':'));
+  for (const policy::Setting& setting : SettingsIn(conf)) {
     bool is_searched = false;
-    for (const absl::string_view searched : kSearchedKeys) is_searched = is_searched || key == searched;
-    if (!is_searched) out = JoinConfs(out, item);
+    for (const absl::string_view searched : kSearchedKeys) is_searched = is_searched || setting.key == searched;
+    if (!is_searched) out = JoinConfs(out, absl::StrCat(setting.key, ":", setting.value));
   }
   return out;
 }
