@@ -55,12 +55,8 @@ Growth Ladder::Serve(const policy::Plan& plan) {
     served = Climb(plan);
   }
   if (served.block == nullptr) return served;
-  if (plan.place_at == 0) {
-    served.block = ledger_.Place(plan, served.block);
-  } else {
-    served.block = ledger_.PlaceAt(plan, served.block);
-    follower_.NotePlaced(served.block);
-  }
+  served.block = ledger_.Place(plan, served.block);
+  if (plan.place_at != 0) follower_.NotePlaced(served.block);
   return served;
 }
 

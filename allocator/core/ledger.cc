@@ -90,15 +90,7 @@ policy::Block* Ledger::MarkUnmapped(policy::Block* block, const policy::AddressR
 policy::Block* Ledger::Place(const policy::Plan& plan, policy::Block* block) {
   const policy::Lane& lane = *block->segment->lane;
   const policy::SplitCounts before = lane.inactive_split;
-  policy::Block* placed = heap_.Place(plan, block);
-  BookSplits(*lane.pool, lane.inactive_split.Minus(before));
-  return placed;
-}
-
-policy::Block* Ledger::PlaceAt(const policy::Plan& plan, policy::Block* block) {
-  const policy::Lane& lane = *block->segment->lane;
-  const policy::SplitCounts before = lane.inactive_split;
-  policy::Block* placed = heap_.PlaceAt(plan, block);
+  policy::Block* placed = plan.place_at == 0 ? heap_.Place(plan, block) : heap_.PlaceAt(plan, block);
   BookSplits(*lane.pool, lane.inactive_split.Minus(before));
   return placed;
 }

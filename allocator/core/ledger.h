@@ -52,10 +52,8 @@ class Ledger {
   policy::Block* MarkUnmapped(policy::Block* block, const policy::AddressRange& range);
 
   // --- blocks ---
-  // Places the request in a block that is in no free set.
+  // Places the request in a block that is in no free set, at plan.place_at where there is one.
   policy::Block* Place(const policy::Plan& plan, policy::Block* block);
-  // The same at plan.place_at.
-  policy::Block* PlaceAt(const policy::Plan& plan, policy::Block* block);
   // The block goes to the caller.
   void HandOut(const policy::Block& block, const policy::Plan& plan);
   // The caller is done with the block, which is in use until CompleteFree.
