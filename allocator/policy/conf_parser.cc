@@ -324,9 +324,11 @@ absl::Status Apply(const Setting& setting, Keys keys, Options& options) {
                                                  Suggestion(setting.key, options.compat, keys)));
 }
 
-// What keeps large blocks whole in PyTorch has no place here: free pages move to where a large request needs them.
-void UsePages(Options& options) {
+// What keeps large blocks whole in PyTorch has no place here: free pages move to where a large request needs them. Nor
+// have the orders of PyTorch's versions, unless they are asked for: the lowest of equal blocks is taken.
+void UsePages(bool has_order, Options& options) {
   options.expandable_segments = true;
+  if (!has_order) options.free_order = FreeOrder::kAddress;
   if (options.max_split_size_bytes == kUnlimited) return;
   options.max_split_size_bytes = kUnlimited;
   options.notes.push_back(
@@ -364,7 +366,8 @@ absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys ke
   for (const Setting& setting : *settings) {
     if (absl::Status status = Apply(setting, keys, options); !status.ok()) return status;
   }
-  if (options.policy == Policy::kAshlar) UsePages(options);
+  const auto is_order = [](const Setting& setting) { return setting.key == "free_order"; };
+  if (options.policy == Policy::kAshlar) UsePages(std::any_of(settings->begin(), settings->end(), is_order), options);
   if (options.plan != nullptr && options.expandable_segments) {
     return absl::InvalidArgumentError(
         "plan: places blocks in one segment: take expandable_segments:True or "

@@ -38,6 +38,8 @@ inline constexpr std::uint64_t kAshlarPageBytes = 2 * kMiB;
 
 // The free-set order a version uses by default.
 FreeOrder DefaultFreeOrder(Compat compat);
+// Other settings for a run whose order is known: that order, unless they bring a policy with an order of its own.
+void KeepFreeOrder(const Options& of_run, Options& options);
 
 absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys keys = Keys::kTorch);
 

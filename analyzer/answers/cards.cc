@@ -72,7 +72,7 @@ class CardReplays {
   absl::StatusOr<policy::Options> OptionsOf(const std::string& conf) const {
     absl::StatusOr<policy::Options> out =
         policy::ParseConf(remedies::JoinConfs(conf, carried_), Baseline().compat, policy::Keys::kAshlar);
-    if (out.ok()) out->free_order = Baseline().free_order;
+    if (out.ok()) policy::KeepFreeOrder(Baseline(), *out);
     return out;
   }
 
@@ -108,7 +108,7 @@ class CardReplays {
         policy::ParseConf(best_[room], Baseline().compat, policy::Keys::kAshlar);
     if (!options.ok()) return options.status();
     policy::Options ordered = *options;
-    ordered.free_order = Baseline().free_order;
+    policy::KeepFreeOrder(Baseline(), ordered);
     absl::StatusOr<CardOutcome> found = Outcome(ordered, capacity_bytes);
     if (!found.ok()) return found;
     return Better(row.expandable.value_or(row.by_default), Better(row.by_default, *found));

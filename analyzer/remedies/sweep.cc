@@ -80,7 +80,7 @@ class Sweep {
       absl::StatusOr<policy::Options> options =
           policy::ParseConf(conf, input.settings.baseline.compat, policy::Keys::kAshlar);
       if (!options.ok()) return options.status();
-      options->free_order = input.settings.baseline.free_order;
+      policy::KeepFreeOrder(input.settings.baseline, *options);
       out.options.push_back(*std::move(options));
     }
     return out;

@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<policy::Options>> OtherOptions(const WhatIfSettings& 
       return options.status();
     }
     if (SameDecisions(*options, settings.baseline)) continue;
-    options->free_order = settings.baseline.free_order;
+    policy::KeepFreeOrder(settings.baseline, *options);
     out.push_back(*std::move(options));
   }
   return out;

@@ -22,6 +22,7 @@ std::vector<policy::FreeOrder> OrdersToTry(const trace::Snapshot& snapshot, cons
   using policy::FreeOrder;
   const policy::Compat compat = options.compat;
   if (overrides.free_order.has_value()) return {*overrides.free_order};
+  if (options.policy == policy::Policy::kAshlar) return {options.free_order};
   if (IsRecordedCompat(snapshot, compat)) return {options.free_order};
   if (overrides.compat.has_value()) return {policy::DefaultFreeOrder(compat)};
   if (!policy::IsLate(compat)) return {FreeOrder::kAddress};
@@ -43,7 +44,7 @@ absl::StatusOr<policy::Options> OptionsFor(const trace::Snapshot& snapshot, poli
   absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
   if (!overrides.conf.has_value()) return recorded;
   absl::StatusOr<policy::Options> out = policy::ParseConf(*overrides.conf, compat, policy::Keys::kAshlar);
-  if (out.ok() && recorded.ok() && IsRecordedCompat(snapshot, compat)) out->free_order = recorded->free_order;
+  if (out.ok() && recorded.ok() && IsRecordedCompat(snapshot, compat)) policy::KeepFreeOrder(*recorded, *out);
   return out;
 }
 
@@ -174,7 +175,8 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
     if (is_exact) break;
   }
   options->free_order = best_order;
-  const bool is_asked = overrides.compat.has_value() || overrides.free_order.has_value();
+  const bool is_asked = overrides.compat.has_value() || overrides.free_order.has_value() ||
+                        options->policy == policy::Policy::kAshlar;
   if (!is_asked && !snapshot.recording.has_value() && best_order != policy::DefaultFreeOrder(compat)) {
     options->compat = CompatOfOrder(best_order);
   }

@@ -163,7 +163,7 @@ class Looker {
     const auto start = [this](const std::string& conf) -> absl::StatusOr<Figures> {
       absl::StatusOr<policy::Options> options = policy::ParseConf(conf, in_force_.compat, policy::Keys::kAshlar);
       if (!options.ok()) return options.status();
-      options->free_order = in_force_.free_order;
+      policy::KeepFreeOrder(in_force_, *options);
       return Start(*options);
     };
     std::vector<Tried> tried = Search(start, /*has_all=*/true);

@@ -354,5 +354,24 @@ TEST(ConfParserTest, OurPolicyMapsPagesAndSplitsEverything) {
   EXPECT_FALSE(ParseConf("policy:ashlar", Compat::kTorch210, Keys::kTorch).ok());
 }
 
+TEST(ConfParserTest, OurPolicyTakesTheLowestOfEqualBlocksWhateverTheVersion) {
+  for (const Compat compat : kAll) {
+    const Options options = *ParseConf("policy:ashlar", compat, Keys::kAshlar);
+    EXPECT_EQ(options.free_order, FreeOrder::kAddress);
+    const std::string asked = "free_order:per-block-counter";
+    for (const std::string& conf : {asked + ",policy:ashlar", "policy:ashlar," + asked}) {
+      EXPECT_EQ(ParseConf(conf, compat, Keys::kAshlar)->free_order, FreeOrder::kPerBlockCounter);
+    }
+    Options of_run = Good("", compat);
+    of_run.free_order = FreeOrder::kPerBlockCounter;
+    Options ours = options;
+    KeepFreeOrder(of_run, ours);
+    EXPECT_EQ(ours.free_order, FreeOrder::kAddress) << "a recorded run under PyTorch's policy";
+    Options other = Good("max_split_size_mb:128", compat);
+    KeepFreeOrder(of_run, other);
+    EXPECT_EQ(other.free_order, FreeOrder::kPerBlockCounter);
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::policy
