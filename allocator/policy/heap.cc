@@ -119,7 +119,9 @@ Block* Heap::FindInOverflow(const Plan& plan, const PoolPair& pair) const {
   const Lane* lane = FindLane(pool, plan.stream);
   if (lane == nullptr) return nullptr;
   Block* candidate = lane->free.FirstAtLeast(plan.rounded_bytes);
-  while (candidate != nullptr && candidate->segment->is_expandable) candidate = lane->free.Next(candidate);
+  // As upstream.
+  const bool passes_over_pages = options_.policy == Policy::kTorch;
+  while (passes_over_pages && candidate != nullptr && candidate->is_expandable) candidate = lane->free.Next(candidate);
   if (candidate == nullptr || !MayServe(plan.rounded_bytes, candidate->size_bytes)) return nullptr;
   return candidate;
 }

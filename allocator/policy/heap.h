@@ -173,7 +173,7 @@ class Heap {
   // The free block of the segment that holds the range, where one does. `below`: a block of the segment at or below the
   // range's address, nullptr: look from the first.
   static Block* FindFreeAt(const Segment& segment, Block* below, const AddressRange& range);
-  // Looks for the plan's request in another pool pair (overflow); expandable blocks are passed over there.
+  // Looks for the plan's request in another pool pair (overflow); PyTorch's policy passes over expandable blocks there.
   Block* FindInOverflow(const Plan& plan, const PoolPair& pair) const;
   // The smallest block of other streams in the plan's pool that may serve it; of equals the lower stream's.
   Block* FindInOtherLane(const Plan& plan) const;

@@ -168,6 +168,19 @@ TEST(LadderRungsTest, PagesOfAPoolThatIsUsedStay) {
   EXPECT_EQ(parts.device.calls().unmap_pages, 0u);
 }
 
+// PyTorch's policy passes over expandable blocks there.
+TEST(LadderRungsTest, PagesOfAnOverflowPoolServeOthers) {
+  for (const char* conf : {"policy:ashlar", "expandable_segments:True"}) {
+    Parts parts({.capacity_bytes = 20 * kMiB}, conf);
+    const PoolId pool = parts.pools.Create();
+    parts.pools.Configure(pool, /*use_on_oom=*/true, /*no_split=*/false);
+    parts.Drop(parts.Get(12 * kMiB, Stream{0}, pool));
+    const policy::Block* block = parts.Get(12 * kMiB);
+    EXPECT_EQ(block != nullptr, conf == std::string("policy:ashlar"));
+    EXPECT_EQ(parts.device.calls().unmap_pages, 0u);
+  }
+}
+
 TEST(LadderRungsTest, NoPageMovesWhileAGraphIsCaptured) {
   Parts parts({.capacity_bytes = 20 * kMiB}, "policy:ashlar");
   parts.Drop(parts.Get(12 * kMiB));

@@ -104,7 +104,7 @@ Block* Model::FindFree(const Need& need, const PoolKey& pool, bool is_overflow) 
   if (options_.expandable_segments && !is_overflow) {
     while (!IsOurs() && i + 1 < free.size() && is_expandable(i) && Room(*free[i + 1]) < Room(*free[i])) ++i;
   } else {
-    while (i < free.size() && is_expandable(i)) ++i;
+    while (!IsOurs() && i < free.size() && is_expandable(i)) ++i;
   }
   if (i >= free.size()) return nullptr;
   Block* candidate = free[i];
