@@ -73,7 +73,10 @@ policy::Block* Ledger::MarkMapped(policy::Block* unmapped, std::uint64_t size_by
   policy::Block* block = heap_.MarkMapped(unmapped, size_bytes, page_bytes);
   BookReserved(*lane.pool, Signed(size_bytes));
   ++stats_.num_device_alloc;
-  if (options().policy == policy::Policy::kAshlar) Note(trace::fact::PagesMapped{lane.pool->is_small});
+  if (options().policy == policy::Policy::kAshlar) {
+    const bool is_large = page_bytes > block->segment->page_bytes;
+    Note(trace::fact::PagesMapped{lane.pool->is_small, is_large ? page_bytes : 0});
+  }
   Emit(Action::kSegmentMap, range, lane);
   return block;
 }

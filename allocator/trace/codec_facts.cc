@@ -32,7 +32,9 @@ std::uint64_t Number(const fact::AddressesReserved& reserved) { return reserved.
 std::uint64_t Number(const fact::AskedFor& asked) { return Handle(asked.stream); }
 std::uint64_t Number(const fact::SearchMissed& missed) { return missed.counts_here ? kCountsHere : 0; }
 std::uint64_t Number(const fact::GaveUp& gave_up) { return gave_up.bytes; }
-std::uint64_t Number(const fact::PagesMapped& mapped) { return mapped.is_small_pool ? kSmallPool : 0; }
+std::uint64_t Number(const fact::PagesMapped& mapped) {
+  return RoundDown(mapped.large_page_bytes, kMiB) + (mapped.is_small_pool ? kSmallPool : 0);
+}
 std::uint64_t Number(const fact::SettingsChanged&) { return 0; }
 std::uint64_t Number(const fact::StreamWaited& waited) { return waited.owed; }
 std::uint64_t Number(const fact::WaitsOwed& waits) { return std::uint64_t{waits.served_since} << 32 | waits.owed; }
@@ -57,7 +59,10 @@ void SetNumber(fact::AddressesReserved& reserved, std::uint64_t number) { reserv
 void SetNumber(fact::AskedFor& asked, std::uint64_t number) { asked.stream = Stream{number}; }
 void SetNumber(fact::SearchMissed& missed, std::uint64_t number) { missed.counts_here = number == kCountsHere; }
 void SetNumber(fact::GaveUp& gave_up, std::uint64_t number) { gave_up.bytes = number; }
-void SetNumber(fact::PagesMapped& mapped, std::uint64_t number) { mapped.is_small_pool = number == kSmallPool; }
+void SetNumber(fact::PagesMapped& mapped, std::uint64_t number) {
+  mapped.is_small_pool = (number & kSmallPool) != 0;
+  mapped.large_page_bytes = RoundDown(number, kMiB);
+}
 void SetNumber(fact::SettingsChanged&, std::uint64_t) {}
 void SetNumber(fact::StreamWaited& waited, std::uint64_t number) { waited.owed = static_cast<std::uint32_t>(number); }
 void SetNumber(fact::WaitsOwed& waits, std::uint64_t number) {

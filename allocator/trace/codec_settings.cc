@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -78,8 +79,8 @@ std::string PrintPages(const std::vector<LargePage>& pages) {
   return out;
 }
 
-std::vector<LargePage> ReadPages(Values& values) {
-  const std::string text = values.Text(kLargePagesAtStart).value_or("");
+// What cannot be is told, and nothing comes of it.
+std::vector<LargePage> ReadPages(absl::string_view text, absl::FunctionRef<void(absl::string_view)> reject) {
   std::vector<LargePage> out;
   for (const absl::string_view pair : absl::StrSplit(text, ',', absl::SkipEmpty())) {
     const std::vector<absl::string_view> numbers = absl::StrSplit(pair, ':');
@@ -88,7 +89,7 @@ std::vector<LargePage> ReadPages(Values& values) {
                          absl::SimpleAtoi(numbers[1], &page.size_bytes);
     const std::uint64_t last_end = out.empty() ? 0 : out.back().address + out.back().size_bytes;
     if (!is_read || page.address < last_end || page.size_bytes == 0 || page.address + page.size_bytes < page.address) {
-      values.Reject(kLargePagesAtStart, std::string(pair));
+      reject(pair);
       return {};
     }
     out.push_back(page);
@@ -125,6 +126,11 @@ RecordingInfo ReadRecording(Values& values) {
 
 bool RecordedHead::HasSegmentsAt(StateAt when) const { return recording_values.count(SegmentsKey(when)) > 0; }
 
+std::vector<LargePage> RecordedHead::LargePagesAtStart() const {
+  const auto text = recording_values.find(kLargePagesAtStart);
+  return text == recording_values.end() ? std::vector<LargePage>{} : ReadPages(text->second, [](absl::string_view) {});
+}
+
 absl::Status RecordedHead::Apply(Snapshot& out) {
   Values values(std::move(recording_values));
   recording_values.clear();
@@ -139,13 +145,18 @@ absl::Status RecordedHead::Apply(Snapshot& out) {
   if (values.Flag("is_recording")) {
     out.recording = ReadRecording(values);
     out.recording->facts = std::move(facts);
-    if (values.Flag(std::string(kReservationsAtStart))) {
+    const bool has_reservations = values.Flag(std::string(kReservationsAtStart));
+    std::vector<LargePage> pages = ReadPages(values.Text(kLargePagesAtStart).value_or(""), [&](absl::string_view pair) {
+      values.Reject(kLargePagesAtStart, std::string(pair));
+    });
+    if (has_reservations || !pages.empty()) {
       RecordedStart& at_start = out.recording->start.emplace();
+      at_start.has_reservations = has_reservations;
       const auto end = reservations.begin() + static_cast<std::ptrdiff_t>(start_reservations);
       at_start.reservations.assign(reservations.begin(), end);
       at_start.has_segments = HasSegmentsAt(StateAt::kStart);
       at_start.segments = std::move(start);
-      at_start.large_pages = ReadPages(values);
+      at_start.large_pages = std::move(pages);
     }
     // A recording says them at its start and at its end.
     std::sort(reservations.begin(), reservations.end());
@@ -196,7 +207,7 @@ void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete) {
 
 void PutStart(const RecordedStart& start, Encoder& encoder) {
   encoder.AddReservations(start.reservations);
-  encoder.AddSetting(SettingOf::kRecording, kReservationsAtStart, "1");
+  if (start.has_reservations) encoder.AddSetting(SettingOf::kRecording, kReservationsAtStart, "1");
   if (!start.large_pages.empty()) {
     encoder.AddSetting(SettingOf::kRecording, kLargePagesAtStart, PrintPages(start.large_pages));
   }

@@ -27,6 +27,8 @@ struct RecordedHead {
   std::vector<SnapshotSegment> start;  // as they stand in the file
 
   bool HasSegmentsAt(StateAt when) const;
+  // Of what was read so far; empty where they cannot be read.
+  std::vector<LargePage> LargePagesAtStart() const;
   // Sets settings, traits and recording of `out`, and as many device traces as were recorded. DataLoss names the value
   // that cannot be; what this version does not know becomes a note.
   absl::Status Apply(Snapshot& out);

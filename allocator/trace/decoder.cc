@@ -127,6 +127,7 @@ void Decoder::AddNote(absl::string_view name, std::string message, std::uint64_t
 
 void Decoder::DropOldest(bool is_end) {
   const bool begins_with_state = head_.HasSegmentsAt(StateAt::kStart);
+  if (dropped_.count() == 0) dropped_.SetLargePages(head_.LargePagesAtStart());
   for (std::size_t device = 0; device < out_.device_traces.size(); ++device) {
     std::vector<Fact> none;
     dropped_.Drop(device, is_end, begins_with_state ? &start_ : nullptr, out_.device_traces[device],

@@ -5,6 +5,12 @@
 #include <variant>
 
 namespace ashlar::trace::codec {
+namespace {
+
+// No device has more; what claims to is damaged, and no page of it is kept.
+constexpr std::uint64_t kMostLargePages = std::uint64_t{1} << 20;
+
+}  // namespace
 
 void DroppedEvents::Drop(std::size_t device, bool is_end, const std::vector<SnapshotSegment>* start, EventList& events,
                          std::vector<Fact>& facts) {
@@ -52,9 +58,41 @@ void DroppedEvents::DropFacts(absl::Span<const Event> dropped, std::vector<Fact>
   const std::uint64_t count = dropped.size();
   const auto first = std::find_if(facts.begin(), facts.end(), [&](const Fact& fact) { return fact.event >= count; });
   for (auto fact = facts.begin(); fact != first; ++fact) Stand(fact->what);
-  DropWaits(dropped, {facts.data(), static_cast<std::size_t>(first - facts.begin())});
+  const absl::Span<const Fact> gone(facts.data(), static_cast<std::size_t>(first - facts.begin()));
+  DropWaits(dropped, gone);
+  DropPages(dropped, gone);
   facts.erase(facts.begin(), first);
   for (Fact& fact : facts) fact.event -= count;
+}
+
+void DroppedEvents::SetLargePages(const std::vector<LargePage>& pages) {
+  large_pages_.clear();
+  for (const LargePage& page : pages) large_pages_.emplace(page.address, page.size_bytes);
+}
+
+void DroppedEvents::DropPages(absl::Span<const Event> dropped, absl::Span<const Fact> facts) {
+  const auto is_large = [](const Fact& fact) {
+    const auto* const mapped = std::get_if<fact::PagesMapped>(&fact.what);
+    return mapped != nullptr && mapped->large_page_bytes > 0;
+  };
+  auto fact = std::find_if(facts.begin(), facts.end(), is_large);
+  if (fact == facts.end() && large_pages_.empty()) return;
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
+    const Event& event = dropped[i];
+    std::uint64_t page_bytes = 0;  // of this event
+    for (; fact != facts.end() && fact->event <= i; fact = std::find_if(fact + 1, facts.end(), is_large)) {
+      page_bytes = std::get<fact::PagesMapped>(fact->what).large_page_bytes;
+    }
+    const bool is_map = event.action == Action::kSegmentMap;
+    if (!is_map && event.action != Action::kSegmentUnmap) continue;
+    const auto begin = large_pages_.lower_bound(event.address);
+    large_pages_.erase(begin, large_pages_.lower_bound(event.address + event.size_bytes));
+    if (!is_map || page_bytes == 0) continue;
+    if (large_pages_.size() + event.size_bytes / page_bytes > kMostLargePages) continue;
+    for (std::uint64_t at = 0; at < event.size_bytes; at += page_bytes) {
+      large_pages_.emplace(event.address + at, page_bytes);
+    }
+  }
 }
 
 void DroppedEvents::Stand(const AnyFact& dropped) {
@@ -117,12 +155,17 @@ void DroppedEvents::FillBlockStacks(std::vector<SnapshotSegment>& segments) cons
   }
 }
 
-// Rewinding tells in which state what is held begins.
+// Rewinding tells in which state what is held begins, but for what is one page there.
 void DroppedEvents::Describe(RecordingInfo& recording) const {
   const auto device = static_cast<std::size_t>(recording.device);
   if (device >= devices_.size() || devices_[device].tail.dropped() == 0) return;
   recording.events_before += devices_[device].tail.dropped();
   recording.start.reset();
+  if (!large_pages_.empty()) {
+    RecordedStart& start = recording.start.emplace();
+    start.has_reservations = false;
+    for (const auto& [address, size_bytes] : large_pages_) start.large_pages.push_back({address, size_bytes});
+  }
   if (limit_.has_value()) recording.limit_bytes = limit_->bytes;
   std::vector<Fact> standing;  // in the recorder's order
   if (settings_.has_value()) standing.push_back({*settings_, 0});

@@ -33,6 +33,8 @@ class DroppedEvents {
   explicit DroppedEvents(std::uint64_t max_events = 0, bool keeps_state = false)
       : max_events_(max_events), keeps_state_(keeps_state) {}
 
+  // Where the recording begins; before the first event is dropped.
+  void SetLargePages(const std::vector<LargePage>& pages);
   // The oldest events of a device, where there are too many, and the facts between them. `start`: the segments before
   // the first event, the same each time; nullptr: not known.
   void Drop(std::size_t device, bool is_end, const std::vector<SnapshotSegment>* start, EventList& events,
@@ -64,6 +66,7 @@ class DroppedEvents {
   void Note(Device& of, absl::Span<const Event> dropped);
   static void TellSizes(Device& of, std::vector<Event>& held);
   void DropFacts(absl::Span<const Event> dropped, std::vector<Fact>& facts);
+  void DropPages(absl::Span<const Event> dropped, absl::Span<const Fact> facts);
   void DropWaits(absl::Span<const Event> dropped, absl::Span<const Fact> facts);
   void Stand(const AnyFact& dropped);
 
@@ -80,6 +83,7 @@ class DroppedEvents {
   };
   std::map<PoolId, Pool> pools_;
   std::vector<fact::PoolBegun> begun_;  // and not ended, in order
+  std::map<std::uint64_t, std::uint64_t> large_pages_;  // sizes by address
   std::optional<StateSteps> state_;
   absl::Status status_;
 };

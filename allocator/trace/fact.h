@@ -93,9 +93,10 @@ struct GaveUp {
   bool operator==(const GaveUp&) const = default;
 };
 
-// The next event maps pages of this pool of the two. Noted where their size does not tell: Policy::kAshlar.
+// The next event maps pages of this pool of the two. Noted where its size does not tell: Policy::kAshlar.
 struct PagesMapped {
   bool is_small_pool = false;
+  std::uint64_t large_page_bytes = 0;  // each is one handle of so many, whole MiB; 0: the smallest, or not said
   bool operator==(const PagesMapped&) const = default;
 };
 

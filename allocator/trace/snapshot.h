@@ -119,11 +119,12 @@ struct LargePage {
   bool operator==(const LargePage&) const = default;
 };
 
-// The state in which a recording begins.
+// The state in which a recording begins. Where its oldest events were dropped as it was read, the large pages alone.
 struct RecordedStart {
   std::vector<SnapshotSegment> segments;    // in the order in which they were obtained
   bool has_segments = false;                // else they are a ring's: their order at most, without blocks
   std::vector<ReservedRange> reservations;  // around expandable segments, in that order
+  bool has_reservations = true;
   std::vector<LargePage> large_pages;       // in them, by address; Policy::kAshlar only
 
   bool operator==(const RecordedStart&) const = default;

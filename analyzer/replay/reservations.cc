@@ -138,7 +138,8 @@ Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotPro
   const std::vector<RecordedReservation> recorded = RecordedReservations(snapshot, program.device);
   const std::vector<trace::Event>& events = timeline::EventsOf(snapshot, program.device);
   const std::optional<std::uint64_t> known = KnownSize(options, device_total_bytes);
-  if (const trace::RecordedStart* start = StartOf(snapshot, program.device); start != nullptr && known.has_value()) {
+  const trace::RecordedStart* start = StartOf(snapshot, program.device);
+  if (start != nullptr && start->has_reservations && known.has_value()) {
     return KnownReservations(*start, program.start, *known);
   }
   for (const MappedRange& range : MappedRanges(program, events, options)) {

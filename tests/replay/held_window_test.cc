@@ -33,11 +33,13 @@ trace::Snapshot Read(const std::string& bytes, const trace::DecodeLimits& limits
 }
 
 // Of some chunks, with stacks.
-trace::Snapshot RecordedAtRandom(std::uint64_t seed, int requests) {
+trace::Snapshot RecordedAtRandom(std::uint64_t seed, int requests, const char* conf = nullptr) {
   const char* const confs[] = {"", "expandable_segments:True", "max_split_size_mb:21"};
   Rng rng(seed);
-  RequestReplayOptions options{
-      *policy::ParseConf(confs[seed % 3], policy::Compat::kTorch210, policy::Keys::kAshlar), {}, {}};
+  RequestReplayOptions options{*policy::ParseConf(conf != nullptr ? conf : confs[seed % 3], policy::Compat::kTorch210,
+                                                  policy::Keys::kAshlar),
+                               {},
+                               {}};
   options.device.capacity_bytes = seed % 2 == 0 ? 16 * kGiB : 220 * kMiB;
   absl::StatusOr<trace::Snapshot> out = RecordRequests(RandomRequests(rng, requests), std::move(options));
   EXPECT_TRUE(out.ok()) << out.status();
@@ -126,6 +128,53 @@ TEST(HeldWindowTest, OfARecordingIsItsEnd) {
     exact += replay->warm.fidelity.IsExact() ? 1 : 0;
   }
   EXPECT_GE(exact, 25);  // not told: how far a reservation reached
+}
+
+// Page by page, from the first event on.
+std::vector<trace::LargePage> SlowLargePages(const trace::Snapshot& whole, std::uint64_t until) {
+  std::map<std::uint64_t, std::uint64_t> pages;
+  std::map<std::uint64_t, std::uint64_t> sizes;  // by the number of the event that maps them
+  for (const trace::Fact& fact : whole.recording->facts) {
+    const auto* const mapped = std::get_if<trace::fact::PagesMapped>(&fact.what);
+    if (mapped != nullptr) sizes[fact.event] = mapped->large_page_bytes;
+  }
+  const trace::EventList& events = whole.device_traces[0];
+  for (std::uint64_t i = 0; i < until; ++i) {
+    for (std::uint64_t at = 0; at < events[i].size_bytes; at += 2 * kMiB) {
+      if (events[i].action == Action::kSegmentUnmap) pages.erase(events[i].address + at);
+      const bool is_map = events[i].action == Action::kSegmentMap && sizes[i] > 0;
+      if (is_map && at % sizes[i] == 0) pages[events[i].address + at] = sizes[i];
+    }
+  }
+  std::vector<trace::LargePage> out;
+  for (const auto& [address, size_bytes] : pages) out.push_back({address, size_bytes});
+  return out;
+}
+
+// A page that is one handle moves as a whole: which are is told where what is held begins.
+TEST(HeldWindowTest, UnderOurPolicyItKnowsWhichPagesAreOne) {
+  int with_pages = 0;
+  int moved = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const std::string bytes = trace::Encode(RecordedAtRandom(seed, seed % 3 == 0 ? 3000 : 400, "policy:ashlar"));
+    const trace::Snapshot whole = Read(bytes);
+    const trace::EventList& events = whole.device_traces[0];
+    const trace::Snapshot part = Read(bytes, {.max_events = 1 + seed * 37 % (events.size() / 2)});
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", from ", part.recording->events_before, " of ", events.size()));
+    const std::vector<trace::LargePage> pages = SlowLargePages(whole, part.recording->events_before);
+    const std::optional<trace::RecordedStart>& start = part.recording->start;
+    EXPECT_EQ(start.has_value() ? start->large_pages : std::vector<trace::LargePage>{}, pages);
+    with_pages += pages.empty() ? 0 : 1;
+    const auto is_unmap = [](const trace::Event& event) { return event.action == Action::kSegmentUnmap; };
+    const auto first = events.begin() + static_cast<std::ptrdiff_t>(part.recording->events_before);
+    moved += std::any_of(first, events.end(), is_unmap) ? 1 : 0;
+    EXPECT_EQ(Read(trace::Encode(part)).recording->start, start);
+    const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded(part, 0);
+    ASSERT_TRUE(replay.ok()) << replay.status();
+    EXPECT_TRUE(replay->warm.fidelity.IsExact()) << replay->warm.fidelity.matched << " of " << replay->warm.fidelity.total;
+  }
+  EXPECT_GT(with_pages, 10);
+  EXPECT_GT(moved, 10);
 }
 
 TEST(HeldWindowTest, OfARecordingThatWasCutOffHasTheStateOfTheWhole) {
