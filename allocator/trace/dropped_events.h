@@ -82,7 +82,7 @@ class DroppedEvents {
     std::optional<fact::PoolTraits> traits = {};
   };
   std::map<PoolId, Pool> pools_;
-  std::vector<fact::PoolBegun> begun_;  // and not ended, in order
+  std::vector<fact::PoolBegun> begun_;                  // and not ended, in order
   std::map<std::uint64_t, std::uint64_t> large_pages_;  // sizes by address
   std::optional<StateSteps> state_;
   absl::Status status_;

@@ -125,7 +125,7 @@ struct RecordedStart {
   bool has_segments = false;                // else they are a ring's: their order at most, without blocks
   std::vector<ReservedRange> reservations;  // around expandable segments, in that order
   bool has_reservations = true;
-  std::vector<LargePage> large_pages;       // in them, by address; Policy::kAshlar only
+  std::vector<LargePage> large_pages;  // in them, by address; Policy::kAshlar only
 
   bool operator==(const RecordedStart&) const = default;
 };

@@ -175,8 +175,8 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
     if (is_exact) break;
   }
   options->free_order = best_order;
-  const bool is_asked = overrides.compat.has_value() || overrides.free_order.has_value() ||
-                        options->policy == policy::Policy::kAshlar;
+  const bool is_asked =
+      overrides.compat.has_value() || overrides.free_order.has_value() || options->policy == policy::Policy::kAshlar;
   if (!is_asked && !snapshot.recording.has_value() && best_order != policy::DefaultFreeOrder(compat)) {
     options->compat = CompatOfOrder(best_order);
   }

@@ -36,10 +36,10 @@ trace::Snapshot Read(const std::string& bytes, const trace::DecodeLimits& limits
 trace::Snapshot RecordedAtRandom(std::uint64_t seed, int requests, const char* conf = nullptr) {
   const char* const confs[] = {"", "expandable_segments:True", "max_split_size_mb:21"};
   Rng rng(seed);
-  RequestReplayOptions options{*policy::ParseConf(conf != nullptr ? conf : confs[seed % 3], policy::Compat::kTorch210,
-                                                  policy::Keys::kAshlar),
-                               {},
-                               {}};
+  RequestReplayOptions options{
+      *policy::ParseConf(conf != nullptr ? conf : confs[seed % 3], policy::Compat::kTorch210, policy::Keys::kAshlar),
+      {},
+      {}};
   options.device.capacity_bytes = seed % 2 == 0 ? 16 * kGiB : 220 * kMiB;
   absl::StatusOr<trace::Snapshot> out = RecordRequests(RandomRequests(rng, requests), std::move(options));
   EXPECT_TRUE(out.ok()) << out.status();
@@ -171,7 +171,8 @@ TEST(HeldWindowTest, UnderOurPolicyItKnowsWhichPagesAreOne) {
     EXPECT_EQ(Read(trace::Encode(part)).recording->start, start);
     const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded(part, 0);
     ASSERT_TRUE(replay.ok()) << replay.status();
-    EXPECT_TRUE(replay->warm.fidelity.IsExact()) << replay->warm.fidelity.matched << " of " << replay->warm.fidelity.total;
+    EXPECT_TRUE(replay->warm.fidelity.IsExact())
+        << replay->warm.fidelity.matched << " of " << replay->warm.fidelity.total;
   }
   EXPECT_GT(with_pages, 10);
   EXPECT_GT(moved, 10);
