@@ -33,7 +33,10 @@ Json BooksJson(const ProcessBooks& books) {
                     {"used_at_end_bytes", device.used_at_end_bytes},
                     {"out_of_memory", device.out_of_memory}});
   }
-  return {{"devices", devices}, {"pinned_peak_bytes", books.pinned_peak_bytes}, {"launches", books.launches}};
+  return {{"devices", devices},
+          {"pinned_peak_bytes", books.pinned_peak_bytes},
+          {"launches", books.launches},
+          {"found_done", books.found_done}};
 }
 
 Json TorchJson(const TorchInfo& torch) {

@@ -148,14 +148,18 @@ absl::Status SetCard(const std::string& name, Machine& machine, Fields& fields) 
   return absl::OkStatus();
 }
 
-// "queries:6", "time:2000".
+// Nanoseconds a piece of work: far more than the calls of a program take, and 10^10 pieces of it are still a time.
+constexpr std::uint64_t kUntilWaited = 1'000'000'000;
+
+// "queries:6", "time:2000", "until-waited".
 absl::Status SetLag(const std::string& lag, Fields& fields) {
   if (lag.empty()) return absl::OkStatus();
+  if (lag == "until-waited") return SetField("lag_ns", absl::StrCat(kUntilWaited), fields);
   const std::pair<std::string, std::string> parts = absl::StrSplit(lag, absl::MaxSplits(':', 1));
   const char* key = parts.first == "queries" ? "lag_queries" : parts.first == "time" ? "lag_ns" : nullptr;
   if (key == nullptr || !Number(parts.second).ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--lag: '", lag, "' is neither queries:N, such as queries:6, nor time:NS, such as time:2000"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--lag: '", lag, "' is none of queries:N, such as queries:6, time:NS, such as time:2000, and until-waited"));
   }
   return SetField(key, parts.second, fields);
 }
@@ -198,6 +202,7 @@ std::uint64_t NumberOf(const Fields& fields, const char* key, std::uint64_t othe
 std::string LagInWords(const Fields& fields) {
   const std::uint64_t queries = NumberOf(fields, "lag_queries", 0), ns = NumberOf(fields, "lag_ns", 0);
   if (queries > 0) return absl::StrCat("an event is done at query ", queries, " of it");
+  if (ns == kUntilWaited) return "work is done once the host waits for it, and no sooner";
   if (ns > 0) return absl::StrCat("each piece of work takes ", FormatCount(ns), " ns of simulated time");
   return "work is done as soon as it is given";
 }
@@ -235,7 +240,10 @@ void AddMachineFlags(Command& app, MachineFlags& flags) {
   capacity.Excludes(profile);
   app.Add("--devices", flags.devices, "how many of them (default 1)");
   app.Add("--context", flags.context, "what the CUDA context of a process takes, such as 500MiB").NotEmpty();
-  app.Add("--lag", flags.lag, "when work is done: queries:N (at the N-th query of an event) or time:NS").NotEmpty();
+  app.Add("--lag", flags.lag,
+          "when work is done: queries:N (at the N-th query of an event), time:NS, or until-waited (when the host waits "
+          "for it)")
+      .NotEmpty();
   app.Add("--values", flags.values, "what made-up values read as: zeros (default), ones or random:SEED").NotEmpty();
   app.Add("--fail-call", flags.fail_call, "the N-th call that asks a device for memory fails");
   app.Add("--fail-request", flags.fail_request, "the same, and its repeats: what makes a request of PyTorch fail");

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
 
 namespace ashlar::cli {
 namespace {
@@ -10,6 +14,16 @@ namespace {
 template <typename Item>
 void SortByCount(std::vector<Item>& items) {
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.count > b.count; });
+}
+
+// Memory that waits for work of other streams is free as soon as its events are found done.
+std::string TimeAssumed(const RunReport& report) {
+  std::uint64_t found_done = 0;
+  for (const ProcessRun& run : report.results.runs) found_done += run.books.has_value() ? run.books->found_done : 0;
+  if (found_done == 0) return report.machine.lag;
+  return absl::StrCat(
+      report.machine.lag, " (event queries told so: ", FormatCount(found_done),
+      "); on a GPU it may last, and memory that waits for it stays taken: --lag until-waited shows the most");
 }
 
 }  // namespace
@@ -73,7 +87,7 @@ std::vector<Assumption> Assumptions(const RunReport& report) {
   out.push_back(
       {"workspaces that cuDNN and other libraries ask for", 0, "assumed", "they depend on the kernels chosen"});
   out.push_back({"NCCL's own buffers", 0, "assumed", "they depend on its version, the links and the ranks"});
-  out.push_back({"time", std::nullopt, "assumed", machine.lag});
+  out.push_back({"time", std::nullopt, "assumed", TimeAssumed(report)});
   return out;
 }
 

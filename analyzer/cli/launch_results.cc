@@ -68,6 +68,7 @@ ProcessBooks BooksOf(const json& file) {
   }
   out.pinned_peak_bytes = Get<std::uint64_t>(file, "pinned_peak_bytes");
   out.launches = Get<std::uint64_t>(file, "launches");
+  out.found_done = Get<std::uint64_t>(file, "found_done");
   for (const json& call : GetArray(file, "refused")) {
     out.refused.push_back({Get<std::string>(call, "name"), Get<std::uint64_t>(call, "count")});
   }

@@ -43,6 +43,7 @@ struct ProcessBooks {
   std::vector<DeviceBooks> devices;
   std::uint64_t pinned_peak_bytes = 0;
   std::uint64_t launches = 0;
+  std::uint64_t found_done = 0;  // queries of events that were answered so though nothing had waited for the work
   std::vector<RefusedCall> refused;
   std::vector<MadeUpValue> made_up;
   std::uint64_t made_up_total = 0;

@@ -139,7 +139,11 @@ Error Streams::Query(Event& event, std::uint64_t host_done) {
   now_ns_ += kCallNs;
   if (event.host_ticket > host_done) return Error::kNotReady;
   const auto it = by_id_.find(event.stream_id);
-  if (lag_.is_none() || it == by_id_.end() || it->second->done >= event.given) return Error::kNone;
+  if (it == by_id_.end() || it->second->done >= event.given) return Error::kNone;
+  if (lag_.is_none()) {
+    ++found_done_;
+    return Error::kNone;
+  }
   if (lag_.queries > 0) return ++event.queries >= lag_.queries ? Error::kNone : Error::kNotReady;
   if (now_ns_ < event.done_at_ns) return Error::kNotReady;
   Finish(event.stream_id, event.given);

@@ -114,6 +114,8 @@ class Streams {
   Error Wait(Stream& stream, const Event& event);
   // `host_done`: host functions up to this ticket have run.
   Error Query(Event& event, std::uint64_t host_done);
+  // Queries of events that were answered so, of work that the host had not waited for, as there is no lag.
+  std::uint64_t found_done() const { return found_done_; }
   Error Query(Stream& stream, std::uint64_t host_done);
   Error Synchronize(Event& event);
   Error Synchronize(Stream& stream);
@@ -157,6 +159,7 @@ class Streams {
   std::atomic<std::uint64_t> capture_count_ = 0;
   std::uint64_t next_id_ = 1;
   std::uint64_t now_ns_ = 0;
+  std::uint64_t found_done_ = 0;
 };
 
 }  // namespace ashlar::hollow

@@ -79,6 +79,7 @@ void WriteReport(Process& process) {
   out << "],";
   WriteDevices(process, out);
   out << ",\"pinned_peak_bytes\":" << process.allocations.pinned_peak_bytes();
+  out << ",\"found_done\":" << process.streams.found_done();
   WriteTally(process.tally, out);
   out << "}\n";
   const std::string name = process.settings.run_folder + "/process-" + std::to_string(getpid()) + ".json";

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/cli/launched_test.h"
 #include "tests/report/schema_check.h"
 
@@ -47,6 +48,17 @@ TEST_F(DryRunReportTest, TheTextSaysWhetherItFits) {
       Run("dry-run --capacity 16GiB -- " + Program(LeavingText("process-7.json", Books(16 * kGiB, 2)), 1));
   EXPECT_EQ(fails.code, 1);
   EXPECT_THAT(fails.error, HasSubstr("does not fit on a device of 16.00 GiB: 2 requests found no memory"));
+}
+
+TEST_F(DryRunReportTest, WhereLagMattersIsTold) {
+  json books = Books(kGiB);
+  const auto text_of = [&](const char* flags) {
+    return Run(absl::StrCat("dry-run ", flags, " -- ", Program(LeavingText("process-7.json", books)))).error;
+  };
+  EXPECT_THAT(text_of(""), AllOf(HasSubstr("done as soon as it is given\n"), Not(HasSubstr("until-waited"))));
+  books["found_done"] = 2000;
+  EXPECT_THAT(text_of(""), AllOf(HasSubstr("event queries told so: 2,000"), HasSubstr("until-waited")));
+  EXPECT_THAT(text_of("--lag until-waited"), HasSubstr("work is done once the host waits for it, and no sooner"));
 }
 
 TEST_F(DryRunReportTest, MadeUpValuesAndRefusedCallsAreToldMostFirst) {

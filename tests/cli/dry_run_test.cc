@@ -56,6 +56,7 @@ TEST_F(DryRunCommandTest, TheMachineIsWrittenAsAsked) {
   EXPECT_THAT(Run("dry-run --device 'Tesla t4' --lag time:2000" + cat).out,
               AllOf(HasSubstr("name=Tesla T4\n"), HasSubstr("compute_major=7\ncompute_minor=5\nsm_count=40\n"),
                     HasSubstr("threads_per_sm=1024\nclock_khz=1590000\n"), HasSubstr("lag_ns=2000\n")));
+  EXPECT_THAT(Run("dry-run --lag until-waited" + cat).out, HasSubstr("lag_ns=1000000000\n"));
   const std::string profile = Write("own", "# a card of mine\nname=Mine\ntotal_bytes=2GiB\n\nsm_count=9\n");
   const Result own = Run("dry-run --context 1MiB --profile " + profile + cat);
   EXPECT_EQ(own.out, "name=Mine\ntotal_bytes=2147483648\ncontext_bytes=1048576\nsm_count=9\n");
@@ -171,7 +172,7 @@ TEST_F(DryRunCommandTest, WrongFlagsAreOneLine) {
   refused("--context many", {"--context: "});
   refused("--devices 0", {"--devices: 0"});
   refused("--devices 65", {"--devices: 65"});
-  refused("--lag soon", {"--lag: 'soon'", "queries:6"});
+  refused("--lag soon", {"--lag: 'soon'", "queries:6", "until-waited"});
   refused("--values random:x", {"--values: 'random:x'"});
   refused("--fail-call 0", {"--fail-call"});
   refused("--fail-request 0", {"--fail-request"});

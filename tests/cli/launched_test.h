@@ -63,6 +63,7 @@ class LaunchedTest : public CliTest {
                {"out_of_memory", out_of_memory}}}},
             {"pinned_peak_bytes", 0},
             {"launches", 3},
+            {"found_done", 0},
             {"refused", nlohmann::json::array()},
             {"made_up", nlohmann::json::array()},
             {"made_up_total", 0}};

@@ -39,6 +39,21 @@ TEST(StreamsTest, WithoutLagAllIsDoneAtOnce) {
   EXPECT_EQ(on.streams.Query(on.first, kNoHost), Error::kNone);
 }
 
+// What a device that lags might have answered otherwise.
+TEST(StreamsTest, WithoutLagAnswersThatNothingWaitedForAreCounted) {
+  Streams streams({}, 1);
+  Stream& stream = *streams.Create(0, 0, 0);
+  Event& event = *streams.CreateEvent(0, 0);
+  EXPECT_EQ(streams.Query(event, 0), Error::kNone) << "never recorded";
+  EXPECT_EQ(streams.found_done(), 0u);
+  EXPECT_EQ(streams.Record(event, stream), Error::kNone);
+  EXPECT_EQ(streams.Query(event, 0), Error::kNone);
+  EXPECT_EQ(streams.found_done(), 1u);
+  EXPECT_EQ(streams.Synchronize(stream), Error::kNone);
+  EXPECT_EQ(streams.Query(event, 0), Error::kNone);
+  EXPECT_EQ(streams.found_done(), 1u);
+}
+
 TEST(StreamsTest, AnEventIsDoneAtItsNthQuery) {
   TwoStreams on({.queries = 3});
   EXPECT_EQ(on.streams.Query(on.event, kNoHost), Error::kNone) << "never recorded";
