@@ -93,6 +93,13 @@ class History:
             self._recordings[device] = Recording(plugin.open_allocator(device), self._new_file, self.max_entries)
         return self._recordings[device]
 
+    def copy_recording(self, device, file):
+        """What is recorded of the device so far, but for the last second; whether there is anything."""
+        self._here()
+        with self._lock:
+            recording = self._recordings.get(device)
+            return recording is not None and recording.copy(file)
+
     def stop(self):
         """What was recorded is forgotten, as PyTorch does."""
         self._here()

@@ -13,6 +13,7 @@ time.
 import contextlib
 import os
 import pickle
+import shutil
 import subprocess
 
 from . import _library as c
@@ -81,6 +82,13 @@ class Recording:
             if self.most_entries is not None:
                 del self._entries[:-self.most_entries or None]
         return list(self._entries)
+
+    def copy(self, file):
+        """The file that is being written, as far as it is; whether there is one."""
+        if self._current is None:
+            return False
+        shutil.copyfile(self._current, file)
+        return True
 
     def shorten_if_long(self):
         """Begins the next file where this one has all the entries that are wanted, and drops what is older."""

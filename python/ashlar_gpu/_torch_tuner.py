@@ -4,8 +4,9 @@
     tuner.look()                                    # now, on this thread: the decision's line
     tuner.start(pause=10); tuner.stop()
 
-The last events are kept in a ring of the allocator. While the program records a history of its own (torch.cuda.memory.
-_record_memory_history) there is none, and nothing is looked at. Threads: any; one look at a time.
+The last events are kept in a ring of the allocator. While the program, or who started it, records a history
+(torch.cuda.memory._record_memory_history) there is none: then `copy_recording(file)` copies what is recorded so far, and says
+whether it did. Threads: any; one look at a time.
 """
 
 import os
@@ -30,8 +31,9 @@ def mode_of(given, environment=None):
 
 
 class Tuner:
-    def __init__(self, mode, handle, told, run=_program.run):
+    def __init__(self, mode, handle, told, run=_program.run, copy_recording=lambda file: False):
         self._mode = mode
+        self._copy_recording = copy_recording
         self._handle = handle
         self._told = told
         self._run = run
@@ -77,11 +79,18 @@ class Tuner:
     def _answer(self):
         with tempfile.TemporaryDirectory(prefix="ashlar-") as folder:
             file = os.path.join(folder, "ring.ashlar")
-            c.write_ring(self._handle, file)
+            self._write(file)
             flags = [word for conf in self._passed_over for word in ("--pass-over", conf)]
             if self._observed:
                 flags += ["--compare", self._observed[0]]
             return _program.answered(self._run(["tune", file, *flags]), "tune").json
+
+    def _write(self, file):
+        try:
+            c.write_ring(self._handle, file)
+        except c.Error as error:
+            if error.status != c.FAILED_PRECONDITION or not self._copy_recording(file):
+                raise
 
     def _decide(self):
         try:

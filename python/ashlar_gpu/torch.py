@@ -40,9 +40,11 @@ def _say(line):
     print("ashlar: tune: " + line, file=sys.stderr, flush=True)
 
 
-def _tune(mode):
+def _tune(mode, history):
     """Of the device that is current when CUDA is first used. A last look is taken at the end."""
-    tuner = _torch_tuner.Tuner(mode, c.process_allocator(torch.cuda.current_device()), _say)
+    device = torch.cuda.current_device()
+    tuner = _torch_tuner.Tuner(mode, c.process_allocator(device), _say,
+                               copy_recording=lambda file: history.copy_recording(device, file))
     tuner.start()
     atexit.register(tuner.stop, last_look=True)
 
@@ -63,10 +65,10 @@ def install(conf=None, takes_pytorch_conf=True, tune=None):
     c.configure_process(_torch_settings.merged(conf, torch.__version__, takes_pytorch_conf))
     plugin = _torch_plugin.whole_process(torch)
     torch.cuda.memory.change_current_allocator(plugin)
-    _torch_patches.apply(torch)
+    history = _torch_patches.apply(torch)
     _installed = plugin
     if mode is not None:
-        torch.cuda._lazy_call(lambda: _tune(mode))
+        torch.cuda._lazy_call(lambda: _tune(mode, history))
 
 
 def settings():

@@ -5,6 +5,7 @@
 
 import os
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -55,6 +56,17 @@ class HistoryTest(HistoryCase):
         self.assertEqual(len(self.files()), 1)
         self.history.stop()
         self.assertEqual((self.allocated(), self.history.is_on, self.files()), ([], False, []))
+
+    def test_what_is_recorded_so_far_is_copied(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = os.path.join(folder, "copy.ashlar")
+            self.assertFalse(self.history.copy_recording(0, copy))
+            self.history.start()
+            self.allocate(1)
+            self.assertTrue(self.history.copy_recording(0, copy))
+            self.assertIn("segments", _torch_recording.convert(copy))
+            self.history.stop()
+            self.assertFalse(self.history.copy_recording(0, copy))
 
     def test_a_snapshot_that_failed_loses_nothing(self):
         self.history.start()

@@ -4,6 +4,7 @@ tests/real has the same with PyTorch over the hollow device.
 """
 
 import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -68,6 +69,20 @@ class TorchTuner(unittest.TestCase):
         tuner.look()  # a ring begins anew
         self.run_epochs(12)
         self.assertTrue(tuner.look().startswith("advised "), self.told)
+
+    def test_what_is_recorded_so_far_does_for_a_ring(self):
+        """As under `ashlar dry-run` and `record`, which record from the first use of CUDA on."""
+        with tempfile.TemporaryDirectory() as folder:
+            own = os.path.join(folder, "own.ashlar")
+            c.start_recording(self.handle, own)
+            tuner = _torch_tuner.Tuner("switch", self.handle, self.told.append,
+                                       copy_recording=lambda file: bool(shutil.copyfile(own, file)))
+            self.run_epochs(60)
+            self.assertTrue(tuner.look().startswith("switched to roundup_power2_divisions:2"), self.told)
+            c.empty_cache(self.handle)
+            self.run_epochs(140)
+            self.assertTrue(tuner.look().startswith("kept roundup_power2_divisions:2"), self.told)
+            c.stop_recording(self.handle)
 
     def test_the_thread_ends_and_a_last_look_is_taken(self):
         tuner = self.tuner("advise")

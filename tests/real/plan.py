@@ -20,6 +20,7 @@ import recording
 import releases as other_releases
 import reported
 import small_values
+import tuning
 import under
 import what_if
 
@@ -35,7 +36,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice)
+             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice, tuning)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

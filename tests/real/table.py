@@ -46,6 +46,8 @@ GROUPS = {  # group -> (its title, what is held to what)
     'advice': ('Seeded programs, and the advice followed', 'Each has one planted sickness, or none. '
                '`planted bytes` are counted by the program itself. What is to be pasted was pasted, and the program '
                'ran again. A healthy program has no failure, no retry, and no setting that lowers its peak by 10 %.'),
+    'tuner': ('The tuner, and what came of what it promised', 'Under `ashlar dry-run`, by `python -m ashlar_gpu.torch --tune`. What '
+              'is reserved with the setting is no more than what was promised.'),
 }
 
 
