@@ -12,6 +12,7 @@ import llama
 import opened_rows
 import others
 import plugin
+import policy
 import programs
 import published
 import pydoors
@@ -36,7 +37,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice, tuning)
+             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice, policy, tuning)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()
