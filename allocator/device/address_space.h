@@ -2,6 +2,7 @@
 //
 //   ascending    the lowest free address that has room
 //   descending   the highest: the top of the highest free range that has room
+//   driver       not a space's: driver_addresses.h
 #ifndef ASHLAR_ALLOCATOR_DEVICE_ADDRESS_SPACE_H_
 #define ASHLAR_ALLOCATOR_DEVICE_ADDRESS_SPACE_H_
 
@@ -11,7 +12,7 @@
 
 namespace ashlar::device {
 
-enum class AddressOrder : std::uint8_t { kAscending, kDescending };
+enum class AddressOrder : std::uint8_t { kAscending, kDescending, kDriver };
 
 class AddressSpace {
  public:

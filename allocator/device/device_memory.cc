@@ -23,7 +23,10 @@ DeviceMemory::DeviceMemory(DeviceMemoryOptions options)
           options_.recorded_address ? options_.end_address : options_.base_address + options_.reservations_offset,
           options_.address_order),
       reservations_space_(LowestAddress(options_, options_.reservations_offset), options_.end_address,
-                          AddressOrder::kAscending) {}
+                          AddressOrder::kAscending) {
+  if (options_.address_order != AddressOrder::kDriver || options_.recorded_address) return;
+  driver_.emplace(options_.base_address, options_.base_address + options_.reservations_offset);
+}
 
 PlacedMemory DeviceMemory::Place(AddressSpace& space, std::uint64_t size_bytes, std::uint64_t lowest,
                                  std::uint64_t alignment_bytes) {
@@ -36,13 +39,20 @@ PlacedMemory DeviceMemory::Place(AddressSpace& space, std::uint64_t size_bytes, 
   return {MemoryVerdict::kDone, *address};
 }
 
+PlacedMemory DeviceMemory::PlaceByDriver(std::uint64_t size_bytes) {
+  const std::optional<std::uint64_t> address = driver_->Take(size_bytes);
+  if (!address.has_value()) return {MemoryVerdict::kOutOfAddresses, 0};
+  return {MemoryVerdict::kDone, *address};
+}
+
 PlacedMemory DeviceMemory::AllocateSegment(std::uint64_t size_bytes) {
   const std::uint64_t free_bytes = FreeBytes();
   if (size_bytes > free_bytes || UpTo(size_bytes, options_.granularity_bytes) > free_bytes) {
     return {MemoryVerdict::kOutOfMemory, 0};
   }
   const std::uint64_t charged = UpTo(size_bytes, options_.granularity_bytes);
-  const PlacedMemory placed = Place(segments_space_, charged, options_.base_address, 1);
+  const PlacedMemory placed =
+      driver_.has_value() ? PlaceByDriver(charged) : Place(segments_space_, charged, options_.base_address, 1);
   if (placed.verdict != MemoryVerdict::kDone) return placed;
   used_ += charged;
   segments_.emplace(placed.address, charged);
@@ -53,7 +63,11 @@ MemoryVerdict DeviceMemory::FreeSegment(std::uint64_t address) {
   const auto it = segments_.find(address);
   if (it == segments_.end()) return MemoryVerdict::kUnknown;
   used_ -= it->second;
-  segments_space_.Give(address, it->second);
+  if (driver_.has_value()) {
+    driver_->Give(address, it->second);
+  } else {
+    segments_space_.Give(address, it->second);
+  }
   segments_.erase(it);
   return MemoryVerdict::kDone;
 }
@@ -111,8 +125,16 @@ MemoryVerdict DeviceMemory::Charge(std::uint64_t size_bytes) {
   return MemoryVerdict::kDone;
 }
 
+std::optional<std::uint64_t> DeviceMemory::HoldAddresses(std::uint64_t size_bytes) {
+  return driver_.has_value() ? driver_->Take(UpTo(size_bytes, options_.granularity_bytes)) : std::nullopt;
+}
+
+void DeviceMemory::ReturnAddresses(std::uint64_t address, std::uint64_t size_bytes) {
+  driver_->Give(address, UpTo(size_bytes, options_.granularity_bytes));
+}
+
 MemoryVerdict DeviceMemory::AdoptSegment(std::uint64_t address, std::uint64_t size_bytes) {
-  if (!segments_space_.TakeAt(address, size_bytes)) return MemoryVerdict::kTaken;
+  if (driver_.has_value() || !segments_space_.TakeAt(address, size_bytes)) return MemoryVerdict::kTaken;
   used_ += size_bytes;
   segments_.emplace(address, size_bytes);
   return MemoryVerdict::kDone;

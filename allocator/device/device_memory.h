@@ -2,7 +2,7 @@
 // device and the hollow one keep theirs here, so that both answer by the same rules.
 //
 //   AllocateSegment(n)  n rounded up to the granularity is charged against the capacity; the address is the first
-//                       fit of AddressOrder at or above `base_address`
+//                       fit of AddressOrder at or above `base_address`; of `driver`, what driver_addresses.h says
 //   Reserve(n)          the same rule, always ascending, at or above `base_address` + `reservations_offset`; charges
 //                       nothing
 //   Charge(n)           memory without an address: what is mapped, contexts
@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "allocator/device/address_space.h"
+#include "allocator/device/driver_addresses.h"
 #include "ashlar/units.h"
 
 namespace ashlar::device {
@@ -30,7 +31,8 @@ struct DeviceMemoryOptions {
   std::uint64_t reservations_offset = std::uint64_t{1} << 44;
   std::uint64_t end_address = std::uint64_t{1} << 62;
   AddressOrder address_order = AddressOrder::kAscending;
-  // Where the next segment or reservation goes, for replays of recorded addresses; nothing = the rule above.
+  // Where the next segment or reservation goes, for replays of recorded addresses; nothing = the rule above. With it,
+  // kDriver is kDescending: recorded addresses say where the driver's regions were.
   std::function<std::optional<std::uint64_t>(std::uint64_t size_bytes)> recorded_address = {};
 };
 
@@ -60,9 +62,14 @@ class DeviceMemory {
   MemoryVerdict TakePages(std::uint64_t address, std::uint64_t size_bytes);
   MemoryVerdict GivePages(std::uint64_t address, std::uint64_t size_bytes);
   MemoryVerdict Charge(std::uint64_t size_bytes);
+  // Addresses that the driver takes for itself among its segments, charged by nobody here; nothing where the order is
+  // not the driver's. They are given back as they were taken.
+  std::optional<std::uint64_t> HoldAddresses(std::uint64_t size_bytes);
+  void ReturnAddresses(std::uint64_t address, std::uint64_t size_bytes);
   void Discharge(std::uint64_t size_bytes) { used_ -= size_bytes; }
 
-  // What is there before a replay begins: charged at its recorded place, also beyond the capacity.
+  // What is there before a replay begins: charged at its recorded place, also beyond the capacity. Not of a driver's
+  // order.
   MemoryVerdict AdoptSegment(std::uint64_t address, std::uint64_t size_bytes);
   MemoryVerdict AdoptReservation(std::uint64_t address, std::uint64_t size_bytes);
   MemoryVerdict AdoptPages(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
@@ -86,7 +93,10 @@ class DeviceMemory {
                      std::uint64_t alignment_bytes);
 
   DeviceMemoryOptions options_;
+  PlacedMemory PlaceByDriver(std::uint64_t size_bytes);
+
   AddressSpace segments_space_;
+  std::optional<DriverAddresses> driver_;  // instead of segments_space_
   AddressSpace reservations_space_;
   std::map<std::uint64_t, std::uint64_t> segments_;  // address -> charged bytes
   std::map<std::uint64_t, Reservation> reservations_;

@@ -34,7 +34,9 @@ absl::StatusOr<Recorded> RecordedOf(const trace::Snapshot& snapshot) {
   const replay::SnapshotProgram& program = run->recorded.program;
   if (program.requests.requests.empty()) return absl::InvalidArgumentError("the history has nothing to replay");
   Recorded out;
-  out.input = remedies::InputOf(run->recorded, run->timeline, {.capacity_bytes = replay::kAmpleBytes});
+  out.input =
+      remedies::InputOf(run->recorded, run->timeline,
+                        {.capacity_bytes = replay::kAmpleBytes, .segment_addresses = device::AddressOrder::kDriver});
   for (const replay::RecordedAnswer& answer : program.answers) {
     // Left out of what is replayed, as WhatIfRequests does: the allocator gives back by itself.
     if (answer.release != replay::Release::kMaybeLadder) out.events.push_back(answer.event);

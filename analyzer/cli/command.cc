@@ -92,7 +92,7 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags) {
           "order of equally big free blocks: address, per-block-counter, per-segment-counter")
       .NotEmpty();
   app.Add("--segment-addresses", flags.segment_addresses,
-          "where the simulated device puts segments: ascending (default) or descending")
+          "where the simulated device puts segments: ascending (default), descending, driver (as NVIDIA's)")
       .NotEmpty();
   app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF");
   app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
@@ -100,15 +100,25 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags) {
           "how many events are held of each device, the last; 0: all (default: 20 million, or what memory allows)");
 }
 
+absl::Status ReadAddressOrder(const std::string& text, device::AddressOrder& order) {
+  if (text == "descending") {
+    order = device::AddressOrder::kDescending;
+  } else if (text == "driver") {
+    order = device::AddressOrder::kDriver;
+  } else if (text.empty() || text == "ascending") {
+    order = device::AddressOrder::kAscending;
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--segment-addresses: '", text, "' is neither ascending nor descending nor driver"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags) {
   answers::ReplaySettings out;
   if (absl::Status status = ReadPolicyFlags(flags, out); !status.ok()) return status;
-  if (flags.segment_addresses == "descending") {
-    out.segment_addresses = device::AddressOrder::kDescending;
-  } else if (!flags.segment_addresses.empty() && flags.segment_addresses != "ascending") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--segment-addresses: '", flags.segment_addresses, "' is neither ascending nor descending"));
-  }
+  if (absl::Status status = ReadAddressOrder(flags.segment_addresses, out.segment_addresses); !status.ok())
+    return status;
   if (absl::Status status = ReadSize("--capacity", flags.capacity, DeviceSizes(), out.capacity_bytes); !status.ok()) {
     return status;
   }

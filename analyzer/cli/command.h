@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "allocator/device/address_space.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/answers/replay_settings.h"
 #include "analyzer/cli/command_line.h"
@@ -40,6 +41,9 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags);
 
 // The flags checked and read; errors name the flag.
 absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags);
+
+// The word of --segment-addresses; empty: ascending.
+absl::Status ReadAddressOrder(const std::string& text, device::AddressOrder& order);
 
 // The status with the flag before its message: "--capacity: ...".
 absl::Status OfFlag(const char* flag, const absl::Status& status);

@@ -117,7 +117,9 @@ void AddExplanation(const DryRunFlags& flags, const answers::Progress& progress,
     }
     return;
   }
-  ProcessMemory memory{.context_bytes = report.machine.context.bytes, .is_drawn = !flags.page.empty()};
+  ProcessMemory memory{.context_bytes = report.machine.context.bytes,
+                       .addresses = report.machine.addresses,
+                       .is_drawn = !flags.page.empty()};
   if (report.machine.has_limit) memory.total_bytes = report.machine.total.bytes;
   absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, memory, progress);
   if (explanation.ok()) {

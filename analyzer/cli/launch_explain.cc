@@ -34,6 +34,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
                                                     const answers::Progress& progress) {
   answers::ExplainOptions options;
   options.replay.progress = progress;
+  options.replay.segment_addresses = memory.addresses;
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
   if (!run.failures.empty()) {
     options.replay.capacity_bytes = memory.total_bytes;

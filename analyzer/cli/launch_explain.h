@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "allocator/device/address_space.h"
 #include "analyzer/answers/explanation.h"
 #include "analyzer/answers/replay_settings.h"
 #include "analyzer/cli/launch_results.h"
@@ -19,8 +20,9 @@ const ProcessRun* ToExplain(const RunResults& results);
 // What is known of the memory of a process's device.
 struct ProcessMemory {
   std::optional<std::uint64_t> total_bytes = {};
-  std::uint64_t context_bytes = 0;  // of that, what its own context takes
-  bool is_drawn = false;            // the explanation gets a picture
+  std::uint64_t context_bytes = 0;                                    // of that, what its own context takes
+  device::AddressOrder addresses = device::AddressOrder::kAscending;  // where its segments lie, for what is replayed
+  bool is_drawn = false;                                              // the explanation gets a picture
 };
 
 // By its last failure, else by its history. A run that got its memory only by retries is replayed in what it had.

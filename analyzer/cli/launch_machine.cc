@@ -27,7 +27,7 @@ constexpr std::uint64_t kRoomBytes = std::uint64_t{8} << 40;  // what a hollow d
 constexpr std::uint64_t kMostProfileBytes = kMiB;
 constexpr absl::string_view kUsualCard = "A100-80GB";  // that of settings.h
 
-enum class Kind : std::uint8_t { kText, kNumber, kSize, kFlag, kValues };
+enum class Kind : std::uint8_t { kText, kNumber, kSize, kAddresses, kValues };
 struct Key {
   absl::string_view name;
   Kind kind;
@@ -49,7 +49,7 @@ constexpr std::array kKeys = {Key{"devices", Kind::kNumber},
                               Key{"memory_clock_khz", Kind::kNumber},
                               Key{"memory_bus_bits", Kind::kNumber},
                               Key{"driver_version", Kind::kNumber},
-                              Key{"addresses_descend", Kind::kFlag},
+                              Key{"addresses", Kind::kAddresses},
                               Key{"lag_queries", Kind::kNumber},
                               Key{"lag_ns", Kind::kNumber},
                               Key{"real_bytes", Kind::kSize},
@@ -94,8 +94,8 @@ absl::StatusOr<std::string> Canonical(Kind kind, const std::string& value) {
       return Number(value);
     case Kind::kSize:
       return Size(value);
-    case Kind::kFlag:
-      return OneOf(value, {"0", "1"});
+    case Kind::kAddresses:
+      return OneOf(value, {"driver", "ascending", "descending"});
     case Kind::kValues:
       return Values(value);
   }
@@ -181,6 +181,10 @@ absl::Status SetFlags(const MachineFlags& flags, Fields& fields) {
     if (!values.ok()) return OfFlag("--values", values.status());
     fields["values"] = *values;
   }
+  if (!flags.segment_addresses.empty()) {
+    const absl::Status order = SetField("addresses", flags.segment_addresses, fields);
+    if (!order.ok()) return OfFlag("--segment-addresses", order);
+  }
   if (flags.devices.has_value() && (*flags.devices < 1 || *flags.devices > kMostDevices)) {
     status.Update(absl::InvalidArgumentError(
         absl::StrCat("--devices: ", *flags.devices, " is not between 1 and ", kMostDevices)));
@@ -227,6 +231,7 @@ void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine)
     machine.context = {context_bytes, "given", flags.context.empty() ? "--profile" : "--context"};
   }
   machine.lag = LagInWords(fields);
+  ReadAddressOrder(fields.at("addresses"), machine.addresses).IgnoreError();  // one of them: SetField
   machine.values = fields.count("values") > 0 ? fields.at("values") : "zeros";
 }
 
@@ -245,6 +250,9 @@ void AddMachineFlags(Command& app, MachineFlags& flags) {
           "for it)")
       .NotEmpty();
   app.Add("--values", flags.values, "what made-up values read as: zeros (default), ones or random:SEED").NotEmpty();
+  app.Add("--segment-addresses", flags.segment_addresses,
+          "where cudaMalloc's memory lies: driver (as NVIDIA's, the default), ascending or descending")
+      .NotEmpty();
   app.Add("--fail-call", flags.fail_call, "the N-th call that asks a device for memory fails");
   app.Add("--fail-request", flags.fail_request, "the same, and its repeats: what makes a request of PyTorch fail");
   app.Add("--fail-after", flags.fail_after, "calls fail once a device has this much in use, such as 4GiB").NotEmpty();
@@ -260,6 +268,7 @@ absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags) {
     if (absl::Status status = ReadProfile(flags.profile, fields); !status.ok()) return status;
   }
   if (absl::Status status = SetFlags(flags, fields); !status.ok()) return status;
+  fields.emplace("addresses", "driver");
   Describe(flags, fields, out);
   fields["total_bytes"] = absl::StrCat(out.total.bytes);
   fields["context_bytes"] = absl::StrCat(out.context.bytes);

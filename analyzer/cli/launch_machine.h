@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "allocator/device/address_space.h"
 #include "analyzer/cli/command_line.h"
 
 namespace ashlar::cli {
@@ -20,7 +21,7 @@ namespace ashlar::cli {
 struct MachineFlags {
   std::string device, capacity, profile;
   std::optional<std::uint64_t> devices;
-  std::string context, lag, values, fail_after;
+  std::string context, lag, values, fail_after, segment_addresses;
   std::optional<std::uint64_t> fail_call;
   std::optional<std::uint64_t> fail_request;
 };
@@ -39,8 +40,9 @@ struct Machine {
   std::uint64_t device_count = 1;
   MachineValue total, context;  // of one device, and of each process on it
   std::string lag;              // in words
-  std::string values;           // what a read of made-up values gives: "zeros"
-  std::string text;             // of the file `machine`
+  device::AddressOrder addresses = device::AddressOrder::kDriver;
+  std::string values;  // what a read of made-up values gives: "zeros"
+  std::string text;    // of the file `machine`
 };
 
 // Errors name the flag, or the profile and its line. Unavailable where the profile cannot be read.

@@ -53,14 +53,9 @@ absl::StatusOr<kernels::RuntimeOptions> RuntimeOf(const RunFlags& flags) {
   if (!framework.ok()) return OfFlag("--torch", framework.status());
   const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(flags.gpu);
   if (!gpu.ok()) return OfFlag("--gpu", gpu.status());
-  if (flags.segment_addresses != "ascending" && flags.segment_addresses != "descending") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--segment-addresses: '", flags.segment_addresses, "' is neither ascending nor descending"));
-  }
+  if (absl::Status status = ReadAddressOrder(flags.segment_addresses, out.address_order); !status.ok()) return status;
   out.kind = *kind;
   out.allocator = *std::move(options);
-  out.address_order =
-      flags.segment_addresses == "descending" ? device::AddressOrder::kDescending : device::AddressOrder::kAscending;
   out.framework = *framework;
   out.gpu = *gpu;
   out.seed = flags.seed;
@@ -196,7 +191,7 @@ void AddCommonFlags(Command& app, RunFlags& flags) {
   app.Add("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-2.12, torch-latest");
   app.Add("--torch", flags.torch, "which version of PyTorch's tape and optimizers, such as 1.10 or 2.6");
   app.Add("--gpu", flags.gpu, "whose kernels' buffers: V100, T4, A100, H100, H200");
-  app.Add("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending or descending");
+  app.Add("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending, descending or driver");
   app.Add("--seed", flags.seed, "of lengths, tokens and first weights").Between(0, 1'000'000'000'000);
   app.Add("--capture", flags.capture,
           "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)");

@@ -18,7 +18,7 @@ device::DeviceMemoryOptions MemoryOptions(const DeviceSetup& setup) {
   out.base_address = setup.base_address;
   out.reservations_offset = setup.span_bytes / 8;
   out.end_address = setup.base_address + setup.span_bytes;
-  out.address_order = setup.addresses_descend ? device::AddressOrder::kDescending : device::AddressOrder::kAscending;
+  out.address_order = setup.address_order;
   return out;
 }
 
@@ -80,6 +80,8 @@ Error DeviceBooks::UseContext() {
 void DeviceBooks::DropContext() {
   memory_ = device::DeviceMemory(MemoryOptions(setup_));
   small_ = SmallBlocks(kGranularity);
+  held_.clear();
+  streams_made_ = 0;
   has_context_ = false;
   Publish();
 }
@@ -95,6 +97,29 @@ Error DeviceBooks::AllocateSegment(std::uint64_t size_bytes, std::uint64_t* addr
 void DeviceBooks::FreeSegment(std::uint64_t address) {
   memory_.FreeSegment(address);
   Publish();
+}
+
+void DeviceBooks::Hold(std::uint64_t size_bytes) {
+  const std::optional<std::uint64_t> address = memory_.HoldAddresses(size_bytes);
+  if (address.has_value()) held_.emplace(last_hold_, Held{*address, size_bytes});
+}
+
+std::uint64_t DeviceBooks::HoldForStream() {
+  ++last_hold_;
+  if (streams_made_++ % kStreamsOfHold == 0) Hold(kStreamsHold);
+  return last_hold_;
+}
+
+std::uint64_t DeviceBooks::HoldForCublas() {
+  ++last_hold_;
+  for (const std::uint64_t size_bytes : kCublasHolds) Hold(size_bytes);
+  return last_hold_;
+}
+
+void DeviceBooks::ReturnHold(std::uint64_t hold) {
+  const auto [first, last] = held_.equal_range(hold);
+  for (auto it = first; it != last; ++it) memory_.ReturnAddresses(it->second.address, it->second.size_bytes);
+  held_.erase(first, last);
 }
 
 Error DeviceBooks::Ask(std::uint64_t size_bytes) {

@@ -7,6 +7,7 @@
 #define ASHLAR_HOLLOW_BOOKS_DEVICE_BOOKS_H_
 
 #include <cstdint>
+#include <map>
 
 #include "allocator/device/device_memory.h"
 #include "hollow/books/error.h"
@@ -29,13 +30,19 @@ struct FailurePlan {
   bool RequestFailsNow(std::uint64_t asked_bytes);
 };
 
+// What NVIDIA's driver was seen to take of a device's addresses among the program's segments, on an H200 (driver
+// 580.159.04, PyTorch 2.11). It matters for where segments lie; how much memory it takes is not known, and not charged.
+inline constexpr std::uint64_t kStreamsHold = 2 * kMiB;                 // with the first of so many streams
+inline constexpr std::uint64_t kStreamsOfHold = 4;                      // PyTorch's 128 took 64 MiB
+inline constexpr std::uint64_t kCublasHolds[] = {2 * kMiB, 64 * kMiB};  // with each handle of cuBLAS
+
 struct DeviceSetup {
   int ordinal = 0;
   std::uint64_t total_bytes = 0;
   std::uint64_t context_bytes = 0;
   std::uint64_t base_address = 0;
   std::uint64_t span_bytes = 0;  // addresses from base_address on; an eighth for segments, the rest for reservations
-  bool addresses_descend = false;
+  device::AddressOrder address_order = device::AddressOrder::kAscending;
 };
 
 class DeviceBooks {
@@ -76,6 +83,11 @@ class DeviceBooks {
   // Memory without an address of its own: handles of virtual memory.
   Error Charge(std::uint64_t size_bytes);
   void Discharge(std::uint64_t size_bytes);
+  // What the driver takes for itself where its order is asked for, by a number. A number of a context that is gone is
+  // none.
+  std::uint64_t HoldForStream();
+  std::uint64_t HoldForCublas();
+  void ReturnHold(std::uint64_t hold);
   // Addresses of virtual memory: pure book-keeping, nothing is charged.
   device::DeviceMemory& addresses() { return memory_; }
 
@@ -98,6 +110,15 @@ class DeviceBooks {
   FailurePlan& failures_;
   device::DeviceMemory memory_;
   SmallBlocks small_;
+  void Hold(std::uint64_t size_bytes);
+
+  struct Held {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  std::multimap<std::uint64_t, Held> held_;  // by their hold
+  std::uint64_t last_hold_ = 0;
+  std::uint64_t streams_made_ = 0;
   bool has_context_ = false;
   std::uint64_t out_of_memory_count_ = 0;
 };

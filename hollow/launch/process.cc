@@ -14,7 +14,7 @@ Devices MakeDevices(const Settings& settings, const Arena& arena, SharedMachine&
     setup.context_bytes = settings.context_bytes;
     setup.base_address = arena.base_address + static_cast<std::uint64_t>(i) * arena.device_bytes;
     setup.span_bytes = arena.device_bytes;
-    setup.addresses_descend = settings.addresses_descend;
+    setup.address_order = settings.addresses;
     out.push_back(std::make_unique<DeviceBooks>(setup, shared, failures));
   }
   return out;
@@ -93,6 +93,19 @@ std::uint64_t TotalBytes(int device) {
 }
 
 std::vector<ProcessUse> ProcessesOn(int device) { return TheProcess().shared.Processes(device); }
+
+CublasHold HoldForCublas() {
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  const int device = CurrentDevice();
+  return {device, process.devices[device]->HoldForCublas()};
+}
+
+void ReturnHold(const CublasHold& hold) {
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  process.devices[hold.device]->ReturnHold(hold.number);
+}
 
 bool IsKnown(std::uint64_t address, std::uint64_t bytes) {
   Process& process = TheProcess();

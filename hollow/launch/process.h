@@ -67,6 +67,14 @@ std::uint64_t UsedBytes(int device);  // of all processes, contexts included
 std::uint64_t TotalBytes(int device);
 std::vector<ProcessUse> ProcessesOn(int device);
 
+// What the driver takes for a handle of cuBLAS (DeviceBooks::HoldForCublas), on the current device.
+struct CublasHold {
+  int device = 0;
+  std::uint64_t number = 0;
+};
+CublasHold HoldForCublas();
+void ReturnHold(const CublasHold& hold);
+
 bool IsKnown(std::uint64_t address, std::uint64_t bytes);
 void Know(std::uint64_t address, std::uint64_t bytes);
 void Forget(std::uint64_t address, std::uint64_t bytes);

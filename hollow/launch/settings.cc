@@ -31,13 +31,6 @@ Read Into(int* field) {
   };
 }
 
-Read Into(bool* field) {
-  return [field](const std::string& text) {
-    *field = text == "1";
-    return text == "0" || text == "1";
-  };
-}
-
 Read IntoValues(Settings* settings) {
   return [settings](const std::string& text) {
     const std::string random = "random:";
@@ -45,6 +38,17 @@ Read IntoValues(Settings* settings) {
     if (text == "zeros" || text == "ones") return true;
     settings->values = Values::kRandom;
     return text.starts_with(random) && ReadNumber(text.substr(random.size()), &settings->random_seed);
+  };
+}
+
+Read Into(device::AddressOrder* order) {
+  return [order](const std::string& text) {
+    const std::map<std::string, device::AddressOrder> orders = {{"driver", device::AddressOrder::kDriver},
+                                                                {"ascending", device::AddressOrder::kAscending},
+                                                                {"descending", device::AddressOrder::kDescending}};
+    const auto found = orders.find(text);
+    if (found != orders.end()) *order = found->second;
+    return found != orders.end();
   };
 }
 
@@ -65,7 +69,7 @@ std::map<std::string, Read> Readers(Settings* settings) {
           {"memory_clock_khz", Into(&s.memory_clock_khz)},
           {"memory_bus_bits", Into(&s.memory_bus_bits)},
           {"driver_version", Into(&s.driver_version)},
-          {"addresses_descend", Into(&s.addresses_descend)},
+          {"addresses", Into(&s.addresses)},
           {"lag_queries", Into(&s.lag_queries)},
           {"lag_ns", Into(&s.lag_ns)},
           {"real_bytes", Into(&s.real_bytes)},

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include "allocator/device/address_space.h"
+
 namespace ashlar::hollow {
 
 enum class Values : std::uint8_t { kZeros, kOnes, kRandom };
@@ -32,8 +34,8 @@ struct Settings {
   int memory_clock_khz = 1'593'000;
   int memory_bus_bits = 5120;
 
-  int driver_version = 13'030;         // cudaDriverGetVersion: at least every runtime's
-  bool addresses_descend = false;      // else the lowest free address that fits
+  int driver_version = 13'030;                                        // cudaDriverGetVersion: at least every runtime's
+  device::AddressOrder addresses = device::AddressOrder::kAscending;  // where cudaMalloc's memory lies
   std::uint64_t lag_queries = 0;       // an event is done at this query of it; 0: at once
   std::uint64_t lag_ns = 0;            // of simulated time that each piece of work takes; 0: none
   std::uint64_t real_bytes = 1 << 20;  // copies and fills up to this are real

@@ -84,9 +84,11 @@ ASHLAR_SURFACE int cublasCreate_v2(void** handle) {
   if (handle == nullptr) return kCublasInvalidValue;
   if (cudaFree(nullptr) != 0) return kCublasNotInitialized;  // it makes the device's context, as the library does
   *handle = cublas_handles.Make();
+  cublas_handles.Find(*handle)->hold = HoldForCublas();
   return kCublasSuccess;
 }
 ASHLAR_SURFACE int cublasDestroy_v2(void* handle) {
+  if (const CublasHandle* mine = FindCublas(handle)) ReturnHold(mine->hold);
   return cublas_handles.Destroy(handle) ? kCublasSuccess : kCublasNotInitialized;
 }
 

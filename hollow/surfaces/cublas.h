@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "hollow/launch/process.h"
+
 namespace ashlar::hollow {
 
 // cublasStatus_t.
@@ -25,6 +27,7 @@ struct CublasHandle {
   int atomics_mode = 0;  // CUBLAS_ATOMICS_NOT_ALLOWED
   int sm_count_target = 0;
   int emulation_strategy = 0;
+  CublasHold hold;
 };
 
 // Null where the handle is not one.

@@ -56,7 +56,9 @@ Error CreateStream(Process& process, unsigned flags, int priority, void** stream
   if (stream == nullptr || flags > 1) return Error::kInvalidValue;
   if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
   // A priority outside the range is taken as the nearest in it (cudaStreamCreateWithPriority).
-  *stream = process.streams.Create(CurrentDevice(), flags, std::clamp(priority, kGreatestPriority, 0));
+  Stream* made = process.streams.Create(CurrentDevice(), flags, std::clamp(priority, kGreatestPriority, 0));
+  made->hold = process.devices[CurrentDevice()]->HoldForStream();
+  *stream = made;
   return Error::kNone;
 }
 
@@ -64,6 +66,7 @@ Error DestroyStream(Process& process, void* handle) {
   Stream* stream = process.streams.FindStream(handle);
   if (stream == nullptr) return Error::kInvalidHandle;
   StreamDestroyed(handle);
+  process.devices[stream->device]->ReturnHold(stream->hold);
   return process.streams.Destroy(*stream);
 }
 

@@ -45,21 +45,24 @@ TEST_F(DryRunCommandTest, ProgramsThatDoNotStartEndAsInAShell) {
 
 TEST_F(DryRunCommandTest, TheMachineIsWrittenAsAsked) {
   const std::string cat = " -- sh -c 'cat $ASHLAR_HOLLOW_RUN/machine'";
-  EXPECT_EQ(Run("dry-run" + cat).out, "total_bytes=8796093022208\ncontext_bytes=428867584\n");
-  const std::string given = Run("dry-run --capacity 16GiB --context 500MiB --devices 4 --lag queries:6 --values "
-                                "random:7 --fail-call 3 --fail-request 4 --fail-after 1GiB" +
-                                cat)
-                                .out;
+  EXPECT_EQ(Run("dry-run" + cat).out, "total_bytes=8796093022208\ncontext_bytes=428867584\naddresses=driver\n");
+  const std::string given =
+      Run("dry-run --capacity 16GiB --context 500MiB --devices 4 --lag queries:6 --values "
+          "random:7 --segment-addresses ascending --fail-call 3 --fail-request 4 --fail-after 1GiB" +
+          cat)
+          .out;
   EXPECT_EQ(given,
-            "devices=4\ntotal_bytes=17179869184\ncontext_bytes=524288000\nlag_queries=6\nvalues=random:7\n"
+            "devices=4\ntotal_bytes=17179869184\ncontext_bytes=524288000\naddresses=ascending\nlag_queries=6\nvalues="
+            "random:7\n"
             "fail_call=3\nfail_request=4\nfail_after=1073741824\n");
   EXPECT_THAT(Run("dry-run --device 'Tesla t4' --lag time:2000" + cat).out,
               AllOf(HasSubstr("name=Tesla T4\n"), HasSubstr("compute_major=7\ncompute_minor=5\nsm_count=40\n"),
                     HasSubstr("threads_per_sm=1024\nclock_khz=1590000\n"), HasSubstr("lag_ns=2000\n")));
   EXPECT_THAT(Run("dry-run --lag until-waited" + cat).out, HasSubstr("lag_ns=1000000000\n"));
-  const std::string profile = Write("own", "# a card of mine\nname=Mine\ntotal_bytes=2GiB\n\nsm_count=9\n");
+  const std::string profile =
+      Write("own", "# a card of mine\nname=Mine\ntotal_bytes=2GiB\n\nsm_count=9\naddresses=descending\n");
   const Result own = Run("dry-run --context 1MiB --profile " + profile + cat);
-  EXPECT_EQ(own.out, "name=Mine\ntotal_bytes=2147483648\ncontext_bytes=1048576\nsm_count=9\n");
+  EXPECT_EQ(own.out, "name=Mine\ntotal_bytes=2147483648\ncontext_bytes=1048576\nsm_count=9\naddresses=descending\n");
 }
 
 TEST_F(DryRunCommandTest, TheProgramGetsTheHollowDevice) {

@@ -95,7 +95,7 @@ TEST(DeviceBooksTest, AContextTakesItsMemoryAlong) {
 }
 
 TEST(DeviceBooksTest, AddressesDescendWhereAsked) {
-  OneDevice machine(100 * kMiB, 1, true);
+  OneDevice machine(100 * kMiB, 1, device::AddressOrder::kDescending);
   std::uint64_t first = 0, second = 0;
   ASSERT_EQ(machine.device().Allocate(4 * kMiB, &first), Error::kNone);
   ASSERT_EQ(machine.device().Allocate(2 * kMiB, &second), Error::kNone);
@@ -103,13 +103,46 @@ TEST(DeviceBooksTest, AddressesDescendWhereAsked) {
   EXPECT_EQ(second, first - 2 * kMiB);
 }
 
+TEST(DeviceBooksTest, TheDriversOwnTakesAddressesAndNoMemory) {
+  OneDevice machine(kGiB, 1, device::AddressOrder::kDriver);
+  DeviceBooks& device = machine.device();
+  constexpr std::uint64_t kContext = test::kFirstReservation - 512 * kMiB;
+  std::uint64_t first = 0, segment = 0;
+  ASSERT_EQ(device.Allocate(2 * kMiB, &first), Error::kNone);
+  EXPECT_EQ(first, kContext + 414 * kMiB);
+  std::vector<std::uint64_t> streams;
+  for (int i = 0; i < 12; ++i) streams.push_back(device.HoldForStream());
+  const std::uint64_t cublas = device.HoldForCublas();
+  ASSERT_EQ(device.Allocate(20 * kMiB, &segment), Error::kNone);
+  EXPECT_EQ(segment, kContext + 66 * kMiB)
+      << "twelve streams are below the context's region, cuBLAS's 2 and 64 MiB in it";
+  device.ReturnHold(cublas);
+  device.ReturnHold(cublas);  // none any more
+  ASSERT_EQ(device.Allocate(20 * kMiB, &segment), Error::kNone);
+  EXPECT_EQ(segment, kContext);
+  device.ReturnHold(streams[5]);  // holds nothing
+  device.ReturnHold(streams[4]);
+  ASSERT_EQ(device.Allocate(2 * kMiB, &segment), Error::kNone);
+  EXPECT_EQ(segment, kContext - 4 * kMiB);
+  EXPECT_EQ(device.UsedBytes(), 44 * kMiB);
+}
+
+TEST(DeviceBooksTest, OtherOrdersHaveNoDriver) {
+  OneDevice machine(kGiB);
+  std::uint64_t segment = 0;
+  machine.device().ReturnHold(machine.device().HoldForCublas());
+  machine.device().HoldForStream();
+  ASSERT_EQ(machine.device().Allocate(2 * kMiB, &segment), Error::kNone);
+  EXPECT_EQ(segment, kFirstAddress);
+}
+
 TEST(DeviceBooksTest, OtherProcessesLeaveLess) {
   const test::RunFolder folder;
-  OneDevice machine(100 * kMiB, 1, false, folder.path());
+  OneDevice machine(100 * kMiB, 1, device::AddressOrder::kAscending, folder.path());
   std::uint64_t address = 0;
   ASSERT_EQ(machine.device().Allocate(30 * kMiB, &address), Error::kNone);
   const auto codes = test::RunRanks(1, [&](int) {
-    OneDevice other(100 * kMiB, 1, false, folder.path());
+    OneDevice other(100 * kMiB, 1, device::AddressOrder::kAscending, folder.path());
     std::uint64_t own = 0;
     EXPECT_EQ(other.device().FreeBytes(), 70 * kMiB);
     EXPECT_EQ(other.device().Allocate(72 * kMiB, &own), Error::kOutOfMemory);

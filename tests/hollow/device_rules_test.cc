@@ -21,10 +21,8 @@ constexpr std::uint64_t kPage = 2 * kMiB;
 // Both devices, given the same calls.
 class DevicePair {
  public:
-  explicit DevicePair(bool descending)
-      : sim_({.capacity_bytes = 64 * kMiB,
-              .address_order = descending ? device::AddressOrder::kDescending : device::AddressOrder::kAscending}),
-        hollow_(64 * kMiB, 1, descending) {}
+  explicit DevicePair(device::AddressOrder order)
+      : sim_({.capacity_bytes = 64 * kMiB, .address_order = order}), hollow_(64 * kMiB, 1, order) {}
 
   std::string Segment(std::uint64_t size_bytes) {
     const absl::StatusOr<std::uint64_t> theirs = sim_.AllocateSegment(size_bytes);
@@ -107,8 +105,8 @@ class DevicePair {
   std::set<std::uint64_t> pages_;
 };
 
-std::string RulesDifference(const Operations& program, bool descending) {
-  DevicePair both(descending);
+std::string RulesDifference(const Operations& program, device::AddressOrder order) {
+  DevicePair both(order);
   for (const Operation& one : program) {
     std::string difference;
     if (one.kind == 0) difference = both.Segment(kPage + one.a * (kMiB / 3));
@@ -123,13 +121,21 @@ std::string RulesDifference(const Operations& program, bool descending) {
   return "";
 }
 
-std::string AscendingDifference(const Operations& program) { return RulesDifference(program, false); }
-std::string DescendingDifference(const Operations& program) { return RulesDifference(program, true); }
+std::string AscendingDifference(const Operations& program) {
+  return RulesDifference(program, device::AddressOrder::kAscending);
+}
+std::string DescendingDifference(const Operations& program) {
+  return RulesDifference(program, device::AddressOrder::kDescending);
+}
+std::string DriverDifference(const Operations& program) {
+  return RulesDifference(program, device::AddressOrder::kDriver);
+}
 
 TEST(DeviceRulesTest, AreThoseOfTheSimulatedDevice) {
   const test::Programs programs{.kinds = 7, .operations = 200, .below_a = 48, .below_b = 8, .seeds = 200};
   test::CheckPrograms("DeviceRulesTest", "AscendingDifference", AscendingDifference, programs);
   test::CheckPrograms("DeviceRulesTest", "DescendingDifference", DescendingDifference, programs);
+  test::CheckPrograms("DeviceRulesTest", "DriverDifference", DriverDifference, programs);
 }
 
 }  // namespace

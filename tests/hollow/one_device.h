@@ -18,13 +18,13 @@ inline constexpr std::uint64_t kSpan = std::uint64_t{1} << 47;
 inline constexpr std::uint64_t kFirstReservation = kFirstAddress + kSpan / 8;  // base_address + 2^44
 
 struct OneDevice {
-  explicit OneDevice(std::uint64_t total_bytes, int devices = 1, bool addresses_descend = false,
-                     const std::string& folder = "")
+  explicit OneDevice(std::uint64_t total_bytes, int devices = 1,
+                     device::AddressOrder order = device::AddressOrder::kAscending, const std::string& folder = "")
       : shared(folder, devices) {
     for (int i = 0; i < devices; ++i) {
       DeviceSetup setup{.ordinal = i, .total_bytes = total_bytes, .context_bytes = 10 * kMiB, .span_bytes = kSpan};
       setup.base_address = kFirstAddress + static_cast<std::uint64_t>(i) * kSpan;
-      setup.addresses_descend = addresses_descend;
+      setup.address_order = order;
       all.push_back(std::make_unique<DeviceBooks>(setup, shared, failures));
     }
   }

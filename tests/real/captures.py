@@ -59,16 +59,12 @@ def machine_of(release, case):
     return OTHERWISE.get((release, case), (capacity, flags))
 
 
-def machine(bench, release, case):
-    """Flags of dry-run: a device without a name, whose addresses descend where the case says so."""
+def machine(release, case):
+    """Flags of dry-run: a device without a name, whose addresses are as the case says."""
     conf, (capacity, flags) = CASES[case][2], machine_of(release, case)
     settings = ['--conf', conf] if conf else []
-    if 'descending' not in case:
-        return ['--capacity', f'{capacity}GiB', '--context', CONTEXT] + flags + settings
-    profile = os.path.join(bench.new_folder('profile'), 'descending')
-    with open(profile, 'w', encoding='utf-8') as out:
-        out.write(f'total_bytes={capacity << 30}\naddresses_descend=1\n')
-    return ['--profile', profile, '--context', CONTEXT] + flags + settings
+    addresses = 'descending' if 'descending' in case else 'ascending'
+    return ['--capacity', f'{capacity}GiB', '--context', CONTEXT, '--segment-addresses', addresses] + flags + settings
 
 
 def compare_texts(recorded, ours, verdict):
@@ -100,7 +96,7 @@ def compare(bench, release, case):
     shared = folder(bench)
     python = venvs.python_of(f'torch-{release}')
     ours = os.path.join(bench.new_folder('capture'), 'own.pickle')
-    run = bench.dry_run(python, [os.path.join(shared, 'train.py'), CASES[case][0], ours], machine(bench, release, case))
+    run = bench.dry_run(python, [os.path.join(shared, 'train.py'), CASES[case][0], ours], machine(release, case))
     verdict = Verdict()
     verdict.expect(run.code == 0 and os.path.exists(ours), f'it ended with {run.code}: {run.last_line}')
     if verdict.failures:

@@ -85,7 +85,7 @@ def run_real(asked, row, config):
         architecture = json.load(file)["architectures"][0]
     script = os.path.join(HERE, "programs", "estimated_step.py")
     program = [asked.python, script, config, "--architecture", architecture]
-    command = [asked.ashlar, "dry-run", "--capacity", CAPACITY, "--reproducible", "--skip-init", "--"]
+    command = [asked.ashlar, "dry-run", "--capacity", CAPACITY, "--segment-addresses", "ascending", "--reproducible", "--skip-init", "--"]
     done = subprocess.run(command + program + flags_of(row), capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(why_it_failed(done.stderr))
@@ -93,7 +93,7 @@ def run_real(asked, row, config):
 
 
 def run_estimate(asked, row, config, told):
-    """The peaks with ascending addresses, as the hollow device hands them out."""
+    """The peaks with ascending addresses."""
     versions = ["--torch", told["torch"].split("+")[0], "--transformers", told["transformers"]]
     command = [asked.ashlar, "estimate", config, "--json", "--gpu", "A100"] + versions + flags_of(row)
     done = subprocess.run(command, capture_output=True, text=True)

@@ -90,7 +90,7 @@ def of_case(bench, release, case):
     """(the script's first argument, the setting, flags of dry-run)"""
     if case in captures.CASES:
         kind, _, conf, _ = captures.CASES[case]
-        return kind, conf, captures.machine(bench, release, case)
+        return kind, conf, captures.machine(release, case)
     kind, capacity, conf = MORE[case]
     return kind, conf, ['--capacity', f'{capacity}GiB', '--context', captures.CONTEXT, '--conf', conf]
 
