@@ -5,6 +5,7 @@ and the smallest memory limit at which each ends.
     bench/torch_allocators.py times                              # one program after the other, alone on the GPU
     bench/torch_allocators.py smallest --jobs 12 --out found.json
     bench/torch_allocators.py run bert native --limit 4294967296 # one run: a line of JSON
+    bench/torch_allocators.py smallest bert --plans FOLDER       # also under FOLDER/bert.plan, made by `ashlar plan`
 
 Each run is a process of its own, forked before CUDA is used, so that the imports are paid for once. The limit is
 torch.cuda.set_per_process_memory_fraction of this process, so one GPU serves many runs at a time. Each row says whether its
@@ -33,8 +34,10 @@ ALLOCATORS = {  # name -> (ours, settings)
     "expandable": (False, "expandable_segments:True"),
     "ours": (True, ""),
     "ashlar": (True, "policy:ashlar"),
+    "planned": (True, "plan:"),
 }
-SEARCHED = ("native", "expandable", "ashlar")
+SEARCHED = ["native", "expandable", "ashlar"]
+PLANS = {}  # program -> the plan that "planned" follows
 MIB = 1 << 20
 WARM_STEPS = 3
 MOST_SECONDS = 240  # of one run
@@ -50,6 +53,8 @@ def device_calls(torch):
 def run(name, allocator, limit_bytes):
     """One run in this process, as a dictionary."""
     ours, settings = ALLOCATORS[allocator]
+    if allocator == "planned":
+        settings += PLANS[name]
     warnings.simplefilter("ignore")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     import torch
@@ -135,7 +140,7 @@ def times(names, rounds):
     for name in names:
         found = {}
         for _ in range(rounds):
-            for allocator in ALLOCATORS:
+            for allocator in ALLOCATORS if name in PLANS else [*ALLOCATORS][:-1]:
                 found.setdefault(allocator, []).append(child(name, allocator))
         bad = [one for runs in found.values() for one in runs if "step_ms" not in one]
         if bad:
@@ -211,8 +216,14 @@ def main():
     parser.add_argument("--limit", type=int, metavar="BYTES", help="of run")
     parser.add_argument("--rounds", type=int, default=2, help="of times")
     parser.add_argument("--jobs", type=int, default=4, help="of smallest: processes on the GPU at a time")
+    parser.add_argument("--plans", metavar="FOLDER", help="of PROGRAM.plan: what the allocator planned follows")
     parser.add_argument("--out", metavar="FILE", help="the rows as JSON")
     asked = parser.parse_args()
+    if asked.plans:
+        PLANS.update((name, f"{os.path.abspath(asked.plans)}/{name}.plan") for name in asked.of or PROGRAMS if name in PROGRAMS)
+        SEARCHED.append("planned")
+    elif "planned" in asked.of:
+        parser.error("planned wants --plans")
     if asked.what == "run":
         if len(asked.of) != 2 or asked.of[0] not in PROGRAMS or asked.of[1] not in ALLOCATORS:
             parser.error(f"run takes one of {', '.join(PROGRAMS)} and one of {', '.join(ALLOCATORS)}")

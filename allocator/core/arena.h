@@ -89,14 +89,17 @@ struct alignas(128) Arena {
 
   const ArenaKey key;
   const FastPath* const owner;
-  Desk* desk;                            // changes in the exclusive section
-  std::array<policy::Lane*, 2> lanes{};  // large, small; nullptr while there is no such lane
-  policy::Lane* planned = nullptr;       // the large one where a plan places its requests: none is served here
+  Desk* desk;                              // changes in the exclusive section
+  std::array<policy::Lane*, 2> lanes{};    // large, small; nullptr while there is no such lane
+  std::array<policy::Lane*, 2> planned{};  // the same where a plan places its requests: none is served here
   Visits visits;
   absl::flat_hash_map<const policy::Block*, StreamList> recorded_streams;
 
-  bool IsEmpty() const { return lanes[0] == nullptr && lanes[1] == nullptr && planned == nullptr; }
+  bool IsEmpty() const {
+    return lanes[0] == nullptr && lanes[1] == nullptr && planned[0] == nullptr && planned[1] == nullptr;
+  }
   policy::Lane*& LaneOf(bool is_small) { return lanes[is_small ? 1 : 0]; }
+  policy::Lane*& PlannedOf(bool is_small) { return planned[is_small ? 1 : 0]; }
 };
 
 }  // namespace ashlar::core

@@ -49,7 +49,7 @@ bool FailureReports::WantsLeaks() const {
 
 void FailureReports::TellNoArena(std::uint64_t bytes) const {
   if (!is_wanted_) return;
-  std::fprintf(stderr, "ashlar: the device has no %s for the plan's segment: goes on without the plan\n",
+  std::fprintf(stderr, "ashlar: the device has no %s for the plan's segments: goes on without the plan\n",
                FormatBytes(bytes).c_str());
 }
 

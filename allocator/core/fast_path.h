@@ -70,6 +70,8 @@ class FastPath {
   policy::Block* FindByAddress(std::uint64_t address) const;
   // A lane that is new gets its arena.
   void Bind(policy::Lane& lane);
+  // A plan places the lane's requests from now on: none is served here.
+  static void LeaveToPlan(policy::Lane& lane);
   // Nothing of the lane is left in the range; an arena without lanes goes.
   void Forget(policy::Lane& lane, const policy::AddressRange& range);
   std::size_t arena_count() const { return arenas_.size(); }

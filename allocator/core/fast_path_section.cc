@@ -60,8 +60,16 @@ policy::Block* FastPath::FindByAddress(std::uint64_t address) const {
 void FastPath::Bind(policy::Lane& lane) {
   if (lane.owner != nullptr) return;
   Arena& arena = arenas_.FindOrAdd({lane.pool->id, lane.stream}, desks_.OfSection(), this);
-  (lane.is_planned ? arena.planned : arena.LaneOf(lane.pool->is_small)) = &lane;
+  (lane.is_planned ? arena.PlannedOf(lane.pool->is_small) : arena.LaneOf(lane.pool->is_small)) = &lane;
   lane.owner = &arena;
+}
+
+void FastPath::LeaveToPlan(policy::Lane& lane) {
+  lane.is_planned = true;
+  auto* arena = static_cast<Arena*>(lane.owner);
+  if (arena == nullptr) return;
+  arena->LaneOf(lane.pool->is_small) = nullptr;
+  arena->PlannedOf(lane.pool->is_small) = &lane;
 }
 
 void FastPath::Forget(policy::Lane& lane, const policy::AddressRange& range) {
@@ -69,7 +77,7 @@ void FastPath::Forget(policy::Lane& lane, const policy::AddressRange& range) {
   if (arena == nullptr) return;
   pages_.Leave(range.address, range.address + range.size_bytes, arena);
   if (lane.segment_count > 0) return;
-  if (arena->planned == &lane) arena->planned = nullptr;
+  if (policy::Lane*& planned = arena->PlannedOf(lane.pool->is_small); planned == &lane) planned = nullptr;
   if (policy::Lane*& bound = arena->LaneOf(lane.pool->is_small); bound == &lane) bound = nullptr;
   if (arena->IsEmpty()) arenas_.Erase(*arena);
 }

@@ -32,19 +32,29 @@ policy::Plan Ladder::Steered(policy::Plan plan) {
   return plan;
 }
 
-policy::Plan Ladder::ObtainArena(const policy::Plan& plan, bool& has_arena) {
-  ledger_.Note(trace::fact::ArenaAsked{plan.segment_bytes});
-  const Growth grown = growth_.Grow(plan);
-  has_arena = grown.block != nullptr;
-  if (has_arena) {
-    grown.block->segment->lane->is_planned = true;
-    policy::Heap::OfferFree(grown.block);
-    follower_.NoteArena(grown.block->address);
+bool Ladder::HasRoom(std::uint64_t bytes) const {
+  return bytes <= limits_.SpareBytes(ledger_.heap().reserved_bytes()) && bytes <= device_.GetMemoryInfo().free_bytes;
+}
+
+Ladder::ArenaAnswer Ladder::ObtainArena(const policy::Plan& plan) {
+  ArenaAnswer answer{.lacking_bytes = follower_.WantedBytes(ledger_.heap())};
+  if (answer.lacking_bytes == 0 || HasRoom(answer.lacking_bytes)) {
+    answer.lacking_bytes = plan.segment_bytes;
+    ledger_.Note(trace::fact::ArenaAsked{plan.segment_bytes, plan.pool->is_small});
+    const Growth grown = growth_.Grow(plan);
+    if (grown.block != nullptr) {
+      answer.arena = grown.block->segment->lane;
+      policy::Heap::OfferFree(grown.block);
+      follower_.NoteArena(grown.block->address);
+    } else {
+      errors_.Note(grown.error);
+      follower_.NoteRefusal();
+    }
   } else {
-    errors_.Note(grown.error);
-    follower_.NoteRefusal();
+    follower_.GiveUp();
   }
-  return Steered(ledger_.heap().MakePlan({plan.request_bytes, plan.stream, plan.pool->id}));
+  answer.plan = Steered(ledger_.heap().MakePlan({plan.request_bytes, plan.stream, plan.pool->id}));
+  return answer;
 }
 
 Growth Ladder::Serve(const policy::Plan& plan) {

@@ -44,9 +44,14 @@ class Ladder {
   policy::Plan Search(const policy::Request& request);
   // The same for a request that was searched for before: no block, and nothing grows older.
   policy::Plan SkipSearch(const policy::Request& request);
-  // The plan of a request that wants its arena first (Plan::is_arena): with what the arena has, or, where the device
-  // refuses it, as without a plan. `has_arena` says which.
-  policy::Plan ObtainArena(const policy::Plan& plan, bool& has_arena);
+  struct ArenaAnswer {
+    policy::Plan plan = {};           // of the request, with what the arena has, else as without a placement plan
+    policy::Lane* arena = nullptr;    // the lane that has it; nullptr: there is none
+    std::uint64_t lacking_bytes = 0;  // for which there is no room then
+  };
+  // For a request that wants its arena first (Plan::is_arena). None is obtained without room for all that the placement
+  // plan has: half a plan may need more than none.
+  ArenaAnswer ObtainArena(const policy::Plan& plan);
   // Places the request in the plan's block, or climbs. The block placed, or why the last rung failed.
   Growth Serve(const policy::Plan& plan);
 
@@ -74,6 +79,7 @@ class Ladder {
   Growth GrowByRepair(const policy::Plan& plan);
   Growth GrowAfterRepair(const policy::Plan& plan);
   policy::Plan Steered(policy::Plan plan);
+  bool HasRoom(std::uint64_t bytes) const;
   policy::Block* SearchAgain(const policy::Plan& plan);
   policy::Block* SearchOverflow(const policy::Plan& plan);
   policy::Block* Borrow(const policy::Plan& plan);

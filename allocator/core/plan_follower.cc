@@ -1,12 +1,14 @@
 #include "allocator/core/plan_follower.h"
 
 #include <iterator>
+#include <utility>
 
 #include "allocator/policy/size_rule.h"
 
 namespace ashlar::core {
 namespace {
 
+constexpr std::uint32_t kMostTries = 16;   // requests of a stream or pool, before no lane of the plan is looked for
 constexpr std::uint64_t kMoreDoubts = 16;  // times as many after each stranger
 constexpr std::uint64_t kMostDoubts = std::uint64_t{1} << 40;
 
@@ -16,16 +18,48 @@ bool IsTaken(const policy::Block& block) {
 
 }  // namespace
 
+PlanFollower::PlanFollower(std::shared_ptr<const policy::PlacementPlan> plan) : plan_(std::move(plan)) {
+  if (!HasPlan()) return;
+  is_taken_.resize(plan_->lanes.size());
+  free_lanes_ = is_taken_.size();
+}
+
+// The first lane that knows a request of this very size comes next, else the first that knows a larger one.
+std::optional<std::size_t> PlanFollower::FreeLane(const Key& key, std::uint64_t rounded_bytes) const {
+  const auto& [pool, stream, is_small] = key;
+  const policy::LaneUse use = policy::UseOf(pool, stream);
+  std::optional<std::size_t> larger;
+  for (std::size_t i = 0; i < is_taken_.size(); ++i) {
+    const policy::LanePlan& lane = plan_->lanes[i];
+    if (is_taken_[i] || lane.use != use || lane.is_small != is_small) continue;
+    if (use == policy::LaneUse::kDefaultStream) return i;
+    const policy::PlannedRequest* first = policy::PlanCursor(lane).Next(rounded_bytes);
+    if (first == nullptr) continue;
+    if (first->size_bytes == rounded_bytes) return i;
+    if (!larger.has_value()) larger = i;
+  }
+  return larger;
+}
+
+PlanFollower::Follower* PlanFollower::FollowerOf(const Key& key, std::uint64_t rounded_bytes) {
+  if (const auto at = followers_.find(key); at != followers_.end()) return &at->second;
+  if (free_lanes_ == 0) return nullptr;
+  std::uint32_t& tries = tries_[key];
+  if (tries == kMostTries) return nullptr;
+  ++tries;
+  const std::optional<std::size_t> lane = FreeLane(key, rounded_bytes);
+  if (!lane.has_value()) return nullptr;
+  is_taken_[*lane] = true;
+  --free_lanes_;
+  tries_.erase(key);
+  return &followers_.emplace(key, Follower(plan_->lanes[*lane])).first->second;
+}
+
 void PlanFollower::Begin(const policy::Request& request, std::uint64_t rounded_bytes) {
   End();
-  if (!request.pool.IsDefault() || policy::IsSmall(rounded_bytes)) return;
-  auto at = followers_.find(request.stream);
-  if (at == followers_.end()) {
-    if (followers_.size() == plan_->lanes.size()) return;  // a stream that the plan does not have
-    at = followers_.emplace(request.stream, Follower(plan_->lanes[followers_.size()])).first;
-  }
-  if (at->second.has_given_up) return;
-  now_ = &at->second;
+  Follower* follower = FollowerOf({request.pool, request.stream, policy::IsSmall(rounded_bytes)}, rounded_bytes);
+  if (follower == nullptr || follower->has_given_up) return;
+  now_ = follower;
   planned_ = now_->cursor.Next(rounded_bytes);
   if (planned_ == nullptr) {
     now_->doubts = now_->next_doubts;
@@ -41,12 +75,26 @@ void PlanFollower::End() {
   directed_.reset();
 }
 
+bool PlanFollower::HasArena(const policy::Heap& heap, const Follower& follower) {
+  const auto at = heap.segments().find(follower.arena);
+  return follower.arena != 0 && at != heap.segments().end() && at->second->size_bytes == follower.plan->arena_bytes;
+}
+
+std::uint64_t PlanFollower::WantedBytes(const policy::Heap& heap) const {
+  if (directed_.has_value()) return 0;
+  std::uint64_t bytes = 0;
+  for (const policy::LanePlan& lane : plan_->lanes) bytes += lane.arena_bytes;
+  for (const auto& [key, follower] : followers_) {
+    if (follower.has_given_up || HasArena(heap, follower)) bytes -= follower.plan->arena_bytes;
+  }
+  return bytes;
+}
+
 // Nothing where the device has it no more.
 const policy::Segment* PlanFollower::ArenaOf(const policy::Heap& heap, const policy::Plan& plan) {
-  const auto at = heap.segments().find(now_->arena);
-  const bool is_there = now_->arena != 0 && at != heap.segments().end() && at->second->lane->pool == plan.pool &&
-                        at->second->lane->stream == plan.stream && at->second->size_bytes == now_->plan->arena_bytes;
-  return is_there ? at->second.get() : nullptr;
+  if (!HasArena(heap, *now_)) return nullptr;
+  const policy::Segment* arena = heap.segments().find(now_->arena)->second.get();
+  return arena->lane->pool == plan.pool && arena->lane->stream == plan.stream ? arena : nullptr;
 }
 
 // A record that is no block any more is not live, or is a block of another address.
@@ -88,10 +136,10 @@ void PlanFollower::SteerDirected(const policy::Heap& heap, policy::Plan& plan) {
 
 void PlanFollower::Steer(const policy::Heap& heap, policy::Plan& plan) {
   if (directed_.has_value()) return SteerDirected(heap, plan);
-  if (now_ == nullptr || now_->has_given_up) return;
+  if (now_ == nullptr || now_->has_given_up || plan.pair->no_split) return;
   const policy::Segment* arena = ArenaOf(heap, plan);
   if (arena == nullptr) {
-    if (plan.rounded_bytes > now_->plan->arena_bytes) {
+    if (has_given_up_ || plan.rounded_bytes > now_->plan->arena_bytes) {
       now_->has_given_up = true;
       return;
     }

@@ -1,5 +1,5 @@
-// Follows a placement plan (policy/placement_plan.h) for one allocator: which arena a stream's large requests want, and
-// where in it the request under way goes.
+// Follows a placement plan (policy/placement_plan.h) for one allocator: which arena the requests of a stream in a pool
+// want, and where in it the request under way goes.
 //
 //   follower.Begin(request, rounded_bytes);       // once a request
 //   follower.Steer(heap, plan);                   // each time the heap was asked: the plan's block and address
@@ -8,7 +8,8 @@
 // A request that the plan does not know, or whose place is taken, is served by the rules. After one that it does not
 // know so is what follows, until the program has kept to the plan for a while, each time for longer: best fit in the
 // arena packs a program that leaves its plan better than a mixture of both. A replay of a recording says by Direct what
-// was done then. Thread rule: not thread-safe; the allocator's exclusive section guards it.
+// was done then. The default stream has its own lanes of the plan; other streams, and private pools, take the first
+// that knows their first requests. Thread rule: not thread-safe; the allocator's exclusive section guards it.
 #ifndef ASHLAR_ALLOCATOR_CORE_PLAN_FOLLOWER_H_
 #define ASHLAR_ALLOCATOR_CORE_PLAN_FOLLOWER_H_
 
@@ -17,6 +18,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
+#include <vector>
 
 #include "allocator/base/units.h"
 #include "allocator/policy/heap.h"
@@ -36,7 +39,7 @@ struct Direction {
 class PlanFollower {
  public:
   // nullptr: no plan.
-  explicit PlanFollower(std::shared_ptr<const policy::PlacementPlan> plan) : plan_(std::move(plan)) {}
+  explicit PlanFollower(std::shared_ptr<const policy::PlacementPlan> plan);
 
   bool HasPlan() const { return plan_ != nullptr; }
   void Begin(const policy::Request& request, std::uint64_t rounded_bytes);
@@ -46,13 +49,20 @@ class PlanFollower {
   void End();
 
   void Steer(const policy::Heap& heap, policy::Plan& plan);
-  // The device gave the arena, or refused it: then the stream goes on without its plan.
+  // Bytes of the arenas that are yet to be obtained, the one that is asked for among them; 0: a recording says what was
+  // done.
+  std::uint64_t WantedBytes(const policy::Heap& heap) const;
+  // There is no room for those: what has no arena goes on without the plan.
+  void GiveUp() { has_given_up_ = true; }
+  // The device gave the arena, or refused it: then the requests of its lane go on without the plan.
   void NoteArena(std::uint64_t address);
   void NoteRefusal();
   // By a plan, at the address that it gave.
   void NotePlaced(policy::Block* block) { placed_[block->address] = block; }
 
  private:
+  using Key = std::tuple<PoolId, Stream, bool>;  // true: small
+
   struct Follower {
     explicit Follower(const policy::LanePlan& its_plan) : plan(&its_plan), cursor(its_plan) {}
 
@@ -64,14 +74,21 @@ class PlanFollower {
     bool has_given_up = false;
   };
 
+  Follower* FollowerOf(const Key& key, std::uint64_t rounded_bytes);
+  std::optional<std::size_t> FreeLane(const Key& key, std::uint64_t rounded_bytes) const;
   const policy::Segment* ArenaOf(const policy::Heap& heap, const policy::Plan& plan);
+  static bool HasArena(const policy::Heap& heap, const Follower& follower);
   // The block placed last, of those that live in the segment, at or below the address.
   policy::Block* PlacedBelow(const policy::Segment& segment, std::uint64_t address);
   bool TryAt(const policy::Segment& segment, std::uint64_t address, policy::Plan& plan);
   void SteerDirected(const policy::Heap& heap, policy::Plan& plan);
 
   const std::shared_ptr<const policy::PlacementPlan> plan_;
-  std::map<Stream, Follower> followers_;
+  std::map<Key, Follower> followers_;
+  std::map<Key, std::uint32_t> tries_;  // of those that no lane of the plan knew
+  std::vector<bool> is_taken_;          // by lane of the plan
+  std::size_t free_lanes_ = 0;
+  bool has_given_up_ = false;
   std::map<std::uint64_t, policy::Block*> placed_;  // by address; those that were freed are left out as they are met
   // Of the request under way.
   Follower* now_ = nullptr;

@@ -100,10 +100,13 @@ void CachingAllocator::NoteSearch(const policy::Plan& plan) {
 absl::StatusOr<policy::Block*> CachingAllocator::Serve(const ExclusiveSection& section, const policy::Plan& plan,
                                                        HandOutAs as) {
   if (plan.is_arena) [[unlikely]] {
-    bool has_arena = false;
-    const policy::Plan then = ladder_.ObtainArena(plan, has_arena);
-    if (!has_arena) failures_.TellNoArena(plan.segment_bytes);
-    return Serve(section, then, as);
+    const Ladder::ArenaAnswer answer = ladder_.ObtainArena(plan);
+    if (answer.arena != nullptr) {
+      fast_path_.LeaveToPlan(*answer.arena);
+    } else {
+      failures_.TellNoArena(answer.lacking_bytes);
+    }
+    return Serve(section, answer.plan, as);
   }
   const Growth served = ladder_.Serve(plan);
   if (served.block == nullptr) return Fail(section, plan, served);

@@ -1,10 +1,15 @@
-// The text: a line of magic and version, one that says what the plan was made of, then for each stream a line "lane"
+// The text: a line of magic and version, one that says what the plan was made of, then for each lane a line "lane" with
+// the bytes of its arena and of its peak, whose requests follow it, and which of the two sizes they have,
+//
+//   lane 104857600 103809024 stream large
+//
 // and a line for each request, "size offset offset ...", which follows the one before it or the one that a line "at"
 // names. A line "last" says that the request above it may be the last of a step though others follow it. The last line
 // has the checksum of all lines before it.
 #include "allocator/policy/placement_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -15,16 +20,20 @@
 #include "absl/strings/str_split.h"
 #include "allocator/base/fingerprint.h"
 #include "allocator/policy/options.h"
+#include "allocator/policy/size_rule.h"
 
 namespace ashlar::policy {
 namespace {
 
 constexpr absl::string_view kMagic = "ashlar-plan";
-constexpr absl::string_view kVersion = "1";
+constexpr absl::string_view kVersion = "2";
 constexpr std::uint64_t kMostLanes = 1024;
 constexpr std::uint64_t kMostRequests = 4'000'000;  // of all lanes
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
+constexpr std::array<absl::string_view, 3> kUses = {"default", "stream", "pool"};  // as LaneUse
+constexpr absl::string_view kLarge = "large";
+constexpr absl::string_view kSmall = "small";
 
 // Whole blocks.
 bool IsSize(std::uint64_t bytes) { return bytes % kMinBlockBytes == 0 && bytes <= kMostBytes; }
@@ -70,7 +79,7 @@ class PlanReader {
     const std::string expected = absl::StrCat(kMagic, " ", kVersion);
     if (!Take(line) || line != expected) {
       const bool is_plan = absl::StartsWith(line, kMagic);
-      return Wrong(is_plan ? "a plan of another version" : "no plan: its first line is not \"ashlar-plan 1\"");
+      return Wrong(is_plan ? "a plan of another version" : "no plan: its first line is not \"ashlar-plan 2\"");
     }
     if (!Take(line) || !absl::StartsWith(line, "of ")) return Wrong("\"of\" and what the plan was made of are missing");
     plan_.made_of = std::string(line.substr(3));
@@ -105,7 +114,9 @@ class PlanReader {
         request.offsets.push_back(bytes);
       }
     }
-    if (IsSmallSize(request.size_bytes)) return Wrong("a request of at most 1 MiB has no place in a plan");
+    if (request.size_bytes == 0 || IsSmall(request.size_bytes) != plan_.lanes.back().is_small) {
+      return Wrong("a request of the other size than its lane's");
+    }
     for (const std::uint64_t offset : request.offsets) {
       if (offset + request.size_bytes > plan_.lanes.back().arena_bytes) return Wrong("a request ends behind the arena");
     }
@@ -115,14 +126,18 @@ class PlanReader {
     return absl::OkStatus();
   }
 
-  static bool IsSmallSize(std::uint64_t bytes) { return bytes <= kSmallMaxBytes; }
-
   absl::Status ReadLane(const std::vector<absl::string_view>& words) {
     LanePlan lane;
-    if (words.size() != 3 || !absl::SimpleAtoi(words[1], &lane.arena_bytes) ||
+    if (words.size() != 5 || !absl::SimpleAtoi(words[1], &lane.arena_bytes) ||
         !absl::SimpleAtoi(words[2], &lane.peak_bytes) || !IsSize(lane.arena_bytes) || lane.arena_bytes == 0) {
-      return Wrong("\"lane\" wants the bytes of its arena and of its peak");
+      return Wrong("\"lane\" wants the bytes of its arena and of its peak, whose it is, and large or small");
     }
+    const auto use = std::find(kUses.begin(), kUses.end(), words[3]);
+    lane.is_small = words[4] == kSmall;
+    if (use == kUses.end() || (!lane.is_small && words[4] != kLarge)) {
+      return Wrong("a lane is of default, stream or pool, and large or small");
+    }
+    lane.use = static_cast<LaneUse>(use - kUses.begin());
     if (plan_.lanes.size() == kMostLanes) return Wrong("more lanes than a plan may have");
     plan_.lanes.push_back(std::move(lane));
     at_ = LanePlan::kStart;
@@ -146,7 +161,8 @@ class PlanWriter {
   }
 
   void Write(std::string& out) {
-    absl::StrAppend(&out, "lane ", lane_.arena_bytes, " ", lane_.peak_bytes, "\n");
+    absl::StrAppend(&out, "lane ", lane_.arena_bytes, " ", lane_.peak_bytes, " ",
+                    kUses[static_cast<std::size_t>(lane_.use)], " ", lane_.is_small ? kSmall : kLarge, "\n");
     for (const std::uint32_t root : {LanePlan::kStart, LanePlan::kStep}) WriteBelow(root, out);
   }
 

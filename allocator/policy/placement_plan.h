@@ -1,6 +1,6 @@
-// A plan says where the large blocks of a run go: `ashlar plan` makes it from a recorded run, `plan:FILE` follows it
-// (docs/guide/plan.md). Of each stream it has the size of one segment, the arena, and a tree of the requests that are
-// expected, each with its offsets in the arena:
+// A plan says where the blocks of a run go: `ashlar plan` makes it from a recorded run, `plan:FILE` follows it
+// (docs/guide/plan.md). Of each lane, the large or the small blocks of one stream in one pool, it has the size of one
+// segment, the arena, and a tree of the requests that are expected, each with its offsets in the arena:
 //
 //   0 start ── weights ── ... ── last of the prologue
 //   1 step ─┬─ 96 MiB at 0 ── 64 MiB at 96 MiB ── ...      one kind of step
@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "allocator/base/units.h"
 
 namespace ashlar::policy {
 
@@ -33,7 +34,15 @@ struct PlannedRequest {
   bool operator==(const PlannedRequest&) const = default;
 };
 
-// The large blocks of one stream's default pool.
+// Whose requests follow a lane: the default stream's, those of any one other stream, or of any one stream in any one
+// private pool. Handles differ from run to run, so which one is told by its first requests.
+enum class LaneUse : std::uint8_t { kDefaultStream, kOtherStream, kPrivatePool };
+
+constexpr LaneUse UseOf(PoolId pool, Stream stream) {
+  if (!pool.IsDefault()) return LaneUse::kPrivatePool;
+  return stream == Stream{0} ? LaneUse::kDefaultStream : LaneUse::kOtherStream;
+}
+
 struct LanePlan {
   static constexpr std::uint32_t kStart = 0;  // before the first request
   static constexpr std::uint32_t kStep = 1;   // before a step
@@ -41,13 +50,15 @@ struct LanePlan {
   std::uint64_t arena_bytes = 0;
   std::uint64_t peak_bytes = 0;  // of what lies in it, expected
   std::vector<PlannedRequest> requests = {{}, {}};
+  LaneUse use = LaneUse::kDefaultStream;
+  bool is_small = false;  // its requests are of at most 1 MiB, else of more
 
   bool operator==(const LanePlan&) const = default;
 };
 
 struct PlacementPlan {
   std::string made_of = {};          // in words, one line
-  std::vector<LanePlan> lanes = {};  // of the stream that asks first, of the second, ...
+  std::vector<LanePlan> lanes = {};  // by the first request of each
 
   bool operator==(const PlacementPlan&) const = default;
 };

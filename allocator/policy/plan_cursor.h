@@ -1,4 +1,4 @@
-// Follows a stream's large requests through its plan: which planned request is the one that the program makes now?
+// Follows a lane's requests through its plan: which planned request is the one that the program makes now?
 //
 //   PlanCursor cursor(lane_plan);
 //   const PlannedRequest* planned = cursor.Next(rounded_bytes);   // nullptr: the plan does not know it

@@ -119,9 +119,11 @@ struct WaitsOwed {
   bool operator==(const WaitsOwed&) const = default;
 };
 
-// The request under way asked the device for the arena of a plan: the next segment, or refusal, is of so many bytes.
+// The request under way asked the device for the arena of a plan: the next segment, or refusal, is of so many bytes
+// (an even number) and of this pool of the two.
 struct ArenaAsked {
   std::uint64_t bytes = 0;
+  bool is_small_pool = false;
   bool operator==(const ArenaAsked&) const = default;
 };
 // The next event is a block that a plan placed: at exactly its address, whatever the rules would say.

@@ -7,8 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
+#include "analyzer/analyses/plan/page_floor.h"
 #include "analyzer/analyses/steps/steps.h"
-#include "analyzer/remedies/large_requests.h"
+#include "analyzer/remedies/lane_requests.h"
 #include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/request_replay.h"
 
@@ -95,6 +96,48 @@ std::vector<std::int64_t> StepBegins(const TracedRun& run, std::uint64_t& step_c
   return out;
 }
 
+// The plan's lanes of large blocks alone: small ones keep the fast path.
+analyses::MadePlan OfLargeBlocks(const analyses::MadePlan& made) {
+  analyses::MadePlan out{{made.plan.made_of, {}}, {}, made.search_steps};
+  for (std::size_t i = 0; i < made.lanes.size(); ++i) {
+    if (made.lanes[i].is_small) continue;
+    out.lanes.push_back(made.lanes[i]);
+    out.plan.lanes.push_back(made.plan.lanes[i]);
+  }
+  return out;
+}
+
+policy::Options Following(const policy::Options& options, const analyses::MadePlan& made) {
+  policy::Options out = options;
+  if (!made.lanes.empty()) out.plan = std::make_shared<const policy::PlacementPlan>(made.plan);
+  return out;
+}
+
+std::uint64_t Bytes(const MemoryNeed& need) { return need.smallest_device_bytes.value_or(need.peak_reserved_bytes); }
+
+// Small blocks follow a plan where that saves more than a part in so many of the device.
+constexpr std::uint64_t kLeastGain = 256;
+
+// Of all the plan's lanes, its large ones, and none, those that need least; of nearly equals the fewest.
+void Choose(const trace::RequestTrace& requests, const policy::Options& options, PlanAnswer& out) {
+  analyses::MadePlan large = OfLargeBlocks(out.made);
+  MemoryNeed need = out.without;
+  if (!large.lanes.empty()) need = NeedOf(requests, Following(options, large), out.peak_allocated_bytes);
+  if (large.lanes.size() < out.made.lanes.size()) {
+    const MemoryNeed all = NeedOf(requests, Following(options, out.made), out.peak_allocated_bytes);
+    if (Bytes(all) + Bytes(need) / kLeastGain < Bytes(need)) {
+      need = all;
+      large = out.made;
+    }
+  }
+  if (Bytes(need) > Bytes(out.without)) {
+    need = out.without;
+    large = {{out.source, {}}, {}, out.made.search_steps};
+  }
+  out.with = need;
+  out.made = std::move(large);
+}
+
 }  // namespace
 
 double PlanAnswer::Utilisation(const MemoryNeed& need) const {
@@ -112,26 +155,25 @@ absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, 
   options.expandable_segments = false;
   options.policy = policy::Policy::kTorch;
   options.plan = nullptr;
-  const absl::StatusOr<std::vector<analyses::StreamRequests>> streams =
-      remedies::LargeRequestsOf(run.requests, options);
-  if (!streams.ok()) return streams.status();
-  if (streams->empty()) {
-    return absl::FailedPreconditionError("it has no request of more than 1 MiB, and a plan places no others");
-  }
+  const absl::StatusOr<std::vector<analyses::LaneRequests>> lanes = remedies::LaneRequestsOf(run.requests, options);
+  if (!lanes.ok()) return lanes.status();
+  out.page_floor_bytes = analyses::PageFloor(*lanes, policy::kRoundLargeBytes);
   const std::vector<std::int64_t> begins = StepBegins(run, out.steps);
   if (progress) progress("packing");
-  out.made = analyses::MakePlan(*streams, begins, {.target_height = {}, .max_steps = max_steps});
+  out.made = analyses::MakePlan(*lanes, begins, {.target_height = {}, .max_steps = max_steps});
   out.made.plan.made_of = out.source;
   if (progress) progress("looking for the smallest device");
   const std::optional<core::Stats> ample = Served(run.requests, options, replay::kAmpleBytes);
   if (!ample.has_value()) return absl::FailedPreconditionError("its requests cannot be replayed");
   // Blocks that nothing was split off from are larger than what was asked for: the plan's blocks are not.
-  options.plan = std::make_shared<const policy::PlacementPlan>(out.made.plan);
-  const std::optional<core::Stats> planned = Served(run.requests, options, replay::kAmpleBytes);
+  const std::optional<core::Stats> planned = Served(run.requests, Following(options, out.made), replay::kAmpleBytes);
   const auto peak = [](const core::Stats& stats) { return static_cast<std::uint64_t>(stats.active_bytes.all().peak); };
   out.peak_allocated_bytes = std::min(peak(*ample), planned.has_value() ? peak(*planned) : peak(*ample));
   out.without = NeedOf(run.requests, run.options, out.peak_allocated_bytes);
-  out.with = NeedOf(run.requests, options, out.peak_allocated_bytes);
+  Choose(run.requests, options, out);
+  if (out.made.lanes.empty()) {
+    return absl::FailedPreconditionError("without a plan it needs as little memory as with one");
+  }
   if (!out.with.smallest_device_bytes.has_value()) {
     out.notes.push_back({"device_not_searched", "the trace is long: the smallest device was not looked for", 1});
   }

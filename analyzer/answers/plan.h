@@ -1,4 +1,4 @@
-// The answer of `ashlar plan`: where the large blocks of a run go, and how small a device then serves it
+// The answer of `ashlar plan`: where the blocks of a run go, and how small a device then serves it
 // (docs/guide/plan.md).
 #ifndef ASHLAR_ANALYZER_ANSWERS_PLAN_H_
 #define ASHLAR_ANALYZER_ANSWERS_PLAN_H_
@@ -28,6 +28,9 @@ struct PlanAnswer {
   std::string output = {};  // the plan's file
   std::uint64_t steps = 0;
   std::uint64_t peak_allocated_bytes = 0;
+  // The most that its streams and pools hold at one time in whole pages, small blocks apart from large ones: no
+  // allocator of plain segments needs less (analyses/plan/page_floor.h).
+  std::uint64_t page_floor_bytes = 0;
   MemoryNeed without = {};  // under the settings of the trace
   MemoryNeed with = {};     // under the plan beside them
   std::vector<trace::Note> notes = {};

@@ -37,10 +37,15 @@ class TimelineSink final : public OpSink {
     located.time_us = time_us_;
     timeline::EventFacts facts{.block_size_bytes = block_size_bytes};
     if (event.action == trace::Action::kSegmentMap) facts.is_small_pool = std::exchange(maps_small_pool_, std::nullopt);
+    // One that was refused is asked for by no event.
+    if (event.action == trace::Action::kSegmentAlloc && arena_asked_.bytes == event.size_bytes) {
+      facts.is_small_pool = std::exchange(arena_asked_, {}).is_small_pool;
+    }
     status_ = builder_.Add(located, facts);
   }
   void OnFact(const trace::AnyFact& fact) override {
     if (const auto* mapped = std::get_if<trace::fact::PagesMapped>(&fact)) maps_small_pool_ = mapped->is_small_pool;
+    if (const auto* asked = std::get_if<trace::fact::ArenaAsked>(&fact)) arena_asked_ = *asked;
   }
 
   absl::StatusOr<timeline::Timeline> Finish() {
@@ -55,6 +60,7 @@ class TimelineSink final : public OpSink {
   trace::StackId stack_ = trace::kNoStack;
   std::int64_t time_us_ = trace::kNoTime;
   std::optional<bool> maps_small_pool_;  // the next event
+  trace::fact::ArenaAsked arena_asked_;  // the last one
 };
 
 }  // namespace ashlar::replay

@@ -12,8 +12,9 @@ namespace ashlar::report {
 namespace {
 
 std::string LaneRemark(const analyses::PlannedLane& lane) {
-  std::string out = absl::StrCat("stream ", Handle(lane.stream), ": ", FormatCount(lane.planned), " of ",
-                                 FormatCount(lane.requests), " large requests, ");
+  std::string out = absl::StrCat("stream ", Handle(lane.stream), lane.pool.IsDefault() ? "" : " in a private pool",
+                                 ": ", FormatCount(lane.planned), " of ", FormatCount(lane.requests),
+                                 lane.is_small ? " small requests, " : " large requests, ");
   if (lane.step_kinds == 0) return absl::StrCat(out, "once");
   return absl::StrCat(out, FormatCount(lane.prologue), " before the first step, then ", FormatCount(lane.step_kinds),
                       lane.step_kinds == 1 ? " kind of step" : " kinds of steps");
@@ -45,6 +46,8 @@ std::string ToText(const answers::PlanAnswer& answer) {
     out += absl::StrFormat("  %-17s %14s   %s\n", "segment", FormatBytes(lane.arena_bytes), LaneRemark(lane));
   }
   out += absl::StrFormat("  %-17s %14s\n", "peak allocated", FormatBytes(answer.peak_allocated_bytes));
+  out += absl::StrFormat("  %-17s %14s   each stream's and pool's small and large blocks in whole pages of 2 MiB\n",
+                         "in pages", FormatBytes(answer.page_floor_bytes));
   out += "\nTHE SMALLEST DEVICE   (that serves every request, replayed from an empty allocator)\n";
   AppendNeed(answer, "without the plan", answer.without, out);
   AppendNeed(answer, "with the plan", answer.with, out);
@@ -60,19 +63,22 @@ std::string ToJson(const answers::PlanAnswer& answer) {
               {"source", answer.source},
               {"output", answer.output},
               {"steps", answer.steps},
-              {"peak_allocated_bytes", answer.peak_allocated_bytes}};
+              {"peak_allocated_bytes", answer.peak_allocated_bytes},
+              {"page_floor_bytes", answer.page_floor_bytes}};
   out["without_plan"] = NeedJson(answer, answer.without);
   out["with_plan"] = NeedJson(answer, answer.with);
   out["search_steps"] = answer.made.search_steps;
-  out["streams"] = Json::Array();
+  out["lanes"] = Json::Array();
   for (const analyses::PlannedLane& lane : answer.made.lanes) {
-    out["streams"].Append({{"stream", Handle(lane.stream)},
-                           {"segment_bytes", lane.arena_bytes},
-                           {"lower_bound", lane.lower_bound},
-                           {"large_requests", lane.requests},
-                           {"planned", lane.planned},
-                           {"before_first_step", lane.prologue},
-                           {"step_kinds", lane.step_kinds}});
+    out["lanes"].Append({{"stream", Handle(lane.stream)},
+                         {"is_private_pool", !lane.pool.IsDefault()},
+                         {"size_class", lane.is_small ? "small" : "large"},
+                         {"segment_bytes", lane.arena_bytes},
+                         {"lower_bound", lane.lower_bound},
+                         {"requests", lane.requests},
+                         {"planned", lane.planned},
+                         {"before_first_step", lane.prologue},
+                         {"step_kinds", lane.step_kinds}});
   }
   out["notes"] = Json::Array();
   for (const trace::Note& note : answer.notes) {

@@ -35,8 +35,8 @@ class PlanTest(unittest.TestCase):
         answer = self.make()
         self.assertGreaterEqual(answer["with_plan"]["utilisation"], 0.99)
         self.assertGreater(answer["with_plan"]["utilisation"], answer["without_plan"]["utilisation"])
-        for stream in answer["streams"]:
-            self.assertEqual(stream["planned"], stream["large_requests"])
+        for lane in answer["lanes"]:
+            self.assertEqual(lane["planned"], lane["requests"])
         required = json.loads(pathlib.Path(SCHEMA).read_text())["$defs"]["plan"]["required"]
         self.assertEqual(sorted(answer), sorted(required))
 
@@ -78,7 +78,7 @@ class PlanTest(unittest.TestCase):
         small.write_text("a 1 512 0\nf 1\n")
         code, _, error = run("plan", small, "-o", self.plan)
         self.assertNotEqual(code, 0)
-        self.assertIn("no request of more than 1 MiB", error)
+        self.assertIn("without a plan it needs as little memory", error)
         self.assertFalse(self.plan.exists())
 
 

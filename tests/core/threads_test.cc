@@ -6,14 +6,17 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/inspect.h"
+#include "allocator/policy/placement_plan.h"
 #include "gtest/gtest.h"
 #include "tests/core/locked_device.h"
 #include "tests/core/threads_worker.h"
@@ -28,8 +31,37 @@ struct Setting {
   std::string conf;
   std::uint64_t capacity_bytes;
   bool has_recorder;
+  std::uint64_t plan_arena_bytes = 0;  // of each lane of a plan that the threads leave all the time; 0: no plan
 };
 std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
+
+// Lanes for streams and pools of every kind, whose requests follow each other as it happens and lie on each other.
+std::shared_ptr<const policy::PlacementPlan> PlanOfChance(std::uint64_t arena_bytes) {
+  Rng rng(5);
+  policy::PlacementPlan plan;
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    policy::LanePlan lane;
+    lane.use = i < 2    ? policy::LaneUse::kDefaultStream
+               : i < 20 ? policy::LaneUse::kOtherStream
+                        : policy::LaneUse::kPrivatePool;
+    lane.is_small = i % 2 == 1;
+    lane.arena_bytes = lane.is_small ? 2 * kMiB : arena_bytes;
+    for (std::uint32_t number = 2; number < 200; ++number) {
+      policy::PlannedRequest request;
+      request.size_bytes =
+          lane.is_small ? rng.Between(1, 128) * kMinBlockBytes : rng.Between(2049, 12288) * kMinBlockBytes;
+      while (rng.Below(3) != 0) {
+        request.offsets.push_back(rng.Below((lane.arena_bytes - request.size_bytes) / kMinBlockBytes + 1) *
+                                  kMinBlockBytes);
+      }
+      const auto parent = static_cast<std::uint32_t>(rng.Below(4) == 0 ? rng.Below(number) : number - 1);
+      lane.requests[parent].next.push_back(number);
+      lane.requests.push_back(std::move(request));
+    }
+    plan.lanes.push_back(std::move(lane));
+  }
+  return std::make_shared<const policy::PlacementPlan>(std::move(plan));
+}
 
 // At no time do two blocks that were surely live share a byte.
 void ExpectDisjoint(const std::vector<Life>& lives) {
@@ -79,6 +111,7 @@ std::int64_t PeakRequested(const std::vector<Life>& lives, std::uint64_t Life::*
 // Takes every event as it comes: an allocation must not lie where a block is, a free must find its block.
 class Ledger final : public trace::EventSink {
  public:
+  void OnFact(const trace::AnyFact& fact) override { planned_ += trace::IsAny<trace::fact::PlacedByPlan>(fact); }
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override {
     if (event.action == trace::Action::kAlloc) {
       is_sound_ &= live_.emplace(event.address, block_size_bytes).second;
@@ -89,11 +122,13 @@ class Ledger final : public trace::EventSink {
   }
   bool is_sound() const { return is_sound_; }
   std::uint64_t allocations() const { return allocations_; }
+  std::uint64_t planned() const { return planned_; }
 
  private:
   std::map<std::uint64_t, std::uint64_t> live_;
   bool is_sound_ = true;
   std::uint64_t allocations_ = 0;
+  std::uint64_t planned_ = 0;
 };
 
 class ThreadsTest : public testing::TestWithParam<Setting> {};
@@ -104,8 +139,10 @@ TEST_P(ThreadsTest, RandomPrograms) {
   device::SimDeviceOptions options;
   options.capacity_bytes = setting.capacity_bytes;
   LockedDevice device(options);
-  CachingAllocator allocator(&device,
-                             *policy::ParseConf(setting.conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
+  policy::Options settings = *policy::ParseConf(setting.conf, policy::Compat::kTorch210, policy::Keys::kAshlar);
+  if (setting.plan_arena_bytes != 0) settings.plan = PlanOfChance(setting.plan_arena_bytes);
+  CachingAllocator allocator(&device, settings);
+  allocator.SetFailureReports(setting.plan_arena_bytes == 0);  // an arena that the device refuses is told
   std::atomic<int> crossings{0};
   allocator.SetSoftLimitCallback([&](const SoftLimitCrossing&) {
     ++crossings;
@@ -155,20 +192,22 @@ TEST_P(ThreadsTest, RandomPrograms) {
   if (setting.has_recorder) {
     EXPECT_TRUE(ledger.is_sound());
     EXPECT_EQ(ledger.allocations(), lives.size());
+    EXPECT_EQ(ledger.planned() > 0, setting.plan_arena_bytes != 0);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, ThreadsTest,
-    testing::Values(Setting{"roomy", "", 4 * kGiB, false}, Setting{"tight", "", 120 * kMiB, false},
-                    Setting{"recorded", "", 120 * kMiB, true},
-                    Setting{"expandable", "expandable_segments:True", 120 * kMiB, false},
-                    Setting{"pages", "policy:ashlar", 120 * kMiB, false},
-                    Setting{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB, false},
-                    Setting{"garbage", "garbage_collection_threshold:0.5", 160 * kMiB, false},
-                    Setting{"borrow", "search_after_sync:True,borrow_across_streams:True", 120 * kMiB, false},
-                    Setting{"soft_limit", "sync_just_enough:True,borrow_across_streams:True,soft_limit_mb:90",
-                            120 * kMiB, false}),
+    testing::Values(
+        Setting{"roomy", "", 4 * kGiB, false}, Setting{"tight", "", 120 * kMiB, false},
+        Setting{"recorded", "", 120 * kMiB, true}, Setting{"expandable", "expandable_segments:True", 120 * kMiB, false},
+        Setting{"pages", "policy:ashlar", 120 * kMiB, false},
+        Setting{"max_split", "max_split_size_mb:21,roundup_power2_divisions:4", 160 * kMiB, false},
+        Setting{"garbage", "garbage_collection_threshold:0.5", 160 * kMiB, false},
+        Setting{"borrow", "search_after_sync:True,borrow_across_streams:True", 120 * kMiB, false},
+        Setting{"soft_limit", "sync_just_enough:True,borrow_across_streams:True,soft_limit_mb:90", 120 * kMiB, false},
+        Setting{"planned", "", 4 * kGiB, false, 64 * kMiB}, Setting{"planned_tight", "", 160 * kMiB, false, 16 * kMiB},
+        Setting{"planned_recorded", "", 4 * kGiB, true, 64 * kMiB}),
     [](const auto& tested) { return tested.param.name; });
 
 // Without record_stream the peak has bounds from both sides: it is at least what was surely live at once, and at most

@@ -17,7 +17,7 @@
 namespace ashlar::policy {
 namespace {
 
-// Two requests, then steps of two kinds that begin alike.
+// Two requests, then steps of two kinds that begin alike; and lanes of other streams and pools.
 PlacementPlan SomePlan() {
   LanePlan lane;
   lane.arena_bytes = 100 * kMiB;
@@ -30,7 +30,9 @@ PlacementPlan SomePlan() {
                    {32 * kMiB, {28 * kMiB}, {}},
                    {2 * kMiB, {}, {7}},
                    {3 * kMiB, {97 * kMiB}, {}}};
-  return {"a recording, 12 events", {lane, {4 * kMiB, 4 * kMiB, {{0, {}, {2}}, {}, {4 * kMiB, {0}, {}}}}}};
+  const LanePlan of_stream{4 * kMiB, 4 * kMiB, {{0, {}, {2}}, {}, {4 * kMiB, {0}, {}}}, LaneUse::kOtherStream};
+  const LanePlan of_pool{2 * kMiB, kMiB, {{0, {}, {2}}, {}, {kMiB, {512}, {}}}, LaneUse::kPrivatePool, true};
+  return {"a recording, 12 events", {lane, of_stream, of_pool}};
 }
 
 void ExpectEqual(const PlacementPlan& a, const PlacementPlan& b) {
@@ -39,6 +41,8 @@ void ExpectEqual(const PlacementPlan& a, const PlacementPlan& b) {
   for (std::size_t lane = 0; lane < a.lanes.size(); ++lane) {
     EXPECT_EQ(a.lanes[lane].arena_bytes, b.lanes[lane].arena_bytes);
     EXPECT_EQ(a.lanes[lane].peak_bytes, b.lanes[lane].peak_bytes);
+    EXPECT_EQ(a.lanes[lane].use, b.lanes[lane].use);
+    EXPECT_EQ(a.lanes[lane].is_small, b.lanes[lane].is_small);
     ASSERT_EQ(a.lanes[lane].requests.size(), b.lanes[lane].requests.size());
     for (std::size_t i = 0; i < a.lanes[lane].requests.size(); ++i) {
       EXPECT_EQ(a.lanes[lane].requests[i].size_bytes, b.lanes[lane].requests[i].size_bytes) << i;
@@ -94,11 +98,13 @@ TEST(PlacementPlanTest, WhatIsReadCanBeFollowed) {
                                           "18446744073709551616",
                                           "281474976710656",
                                           "",
-                                          "x"};
+                                          "x",
+                                          "pool",
+                                          "small"};
   Rng rng(7);
   int accepted = 0;
   for (int round = 0; round < 20'000; ++round) {
-    std::string body = "ashlar-plan 1\nof x\nlane 8388608 0\n";
+    std::string body = "ashlar-plan 2\nof x\nlane 8388608 0 stream large\n";
     for (std::uint64_t line = rng.Below(6); line > 0; --line) {
       for (std::uint64_t word = rng.Between(1, 4); word > 0; --word) {
         body += words[rng.Below(words.size())];
@@ -123,13 +129,28 @@ TEST(PlacementPlanTest, WhatIsReadCanBeFollowed) {
   EXPECT_GT(accepted, 100);
 }
 
+TEST(PlacementPlanTest, ALaneHasRequestsOfOneSizeClass) {
+  const auto read = [](const std::string& lane) {
+    const std::string body = "ashlar-plan 2\nof x\nlane 8388608 0 " + lane + "\n";
+    return ParsePlan(body + "end " + PlanChecksum(body) + "\n");
+  };
+  EXPECT_TRUE(read("default large\n1049088 0").ok());
+  EXPECT_TRUE(read("pool small\n1048576 0\n512 7340032").ok());
+  EXPECT_FALSE(read("default large\n1048576 0").ok());
+  EXPECT_FALSE(read("stream small\n1049088 0").ok());
+  EXPECT_FALSE(read("default small\n0 0").ok());
+  for (const char* lane : {"default", "default middle", "other large", "large default", "default large 1"}) {
+    EXPECT_FALSE(read(lane).ok()) << lane;
+  }
+}
+
 TEST(PlacementPlanTest, FilesAreNamedWithTheMend) {
   const absl::StatusOr<PlacementPlan> missing = ReadPlan("/no/such/file.plan");
   EXPECT_EQ(missing.status().message(), "'/no/such/file.plan' cannot be read; make it with: ashlar plan TRACE -o FILE");
   const std::string path = testing::TempDir() + "/foreign.plan";
   std::ofstream(path) << "a 1 2 3\n";
   EXPECT_EQ(ReadPlan(path).status().message(), "'" + path +
-                                                   "' line 1: no plan: its first line is not \"ashlar-plan 1\"" +
+                                                   "' line 1: no plan: its first line is not \"ashlar-plan 2\"" +
                                                    "; make it with: ashlar plan TRACE -o FILE");
   std::ofstream(path) << "ashlar-plan 9\n";
   EXPECT_EQ(ReadPlan(path).status().message(),

@@ -19,9 +19,14 @@ namespace ashlar::tests {
 
 class RequestList {
  public:
-  std::uint32_t Allocate(std::uint64_t bytes, Stream stream = {}) {
-    trace_.requests.push_back({bytes, stream, trace_.id_count, trace::OpKind::kAlloc, 0});
+  // `pool`: 0, or what AddPool said.
+  std::uint32_t Allocate(std::uint64_t bytes, Stream stream = {}, std::uint16_t pool = 0) {
+    trace_.requests.push_back({bytes, stream, trace_.id_count, trace::OpKind::kAlloc, pool});
     return trace_.id_count++;
+  }
+  std::uint16_t AddPool(PoolId pool) {
+    trace_.pools.push_back(pool);
+    return static_cast<std::uint16_t>(trace_.pools.size() - 1);
   }
   void Free(std::uint32_t id) { trace_.requests.push_back({0, Stream{}, id, trace::OpKind::kFree, 0}); }
   void EmptyCache() { trace_.requests.push_back({0, Stream{}, 0, trace::OpKind::kEmptyCache, 0}); }

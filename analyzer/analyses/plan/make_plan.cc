@@ -8,7 +8,7 @@
 #include "allocator/policy/plan_cursor.h"
 #include "allocator/policy/size_rule.h"
 #include "analyzer/analyses/packing/packing_slots.h"
-#include "analyzer/analyses/plan/large_request.h"
+#include "analyzer/analyses/plan/lane_requests.h"
 #include "analyzer/analyses/plan/plan_tree.h"
 
 namespace ashlar::analyses {
@@ -28,7 +28,7 @@ struct PlannedSlots {
 
 class LanePlanner {
  public:
-  LanePlanner(absl::Span<const LargeRequest> requests, const PlanTree& tree) : requests_(requests), lane_(tree.lane) {}
+  LanePlanner(absl::Span<const LaneRequest> requests, const PlanTree& tree) : requests_(requests), lane_(tree.lane) {}
 
   // As the live allocator does: the cursor says which planned request each is, and the first of its offsets that is
   // free is taken.
@@ -36,7 +36,7 @@ class LanePlanner {
     policy::PlanCursor cursor(lane_);
     std::map<std::uint32_t, std::vector<Slot>> found;
     std::size_t lives = 0;
-    for (const LargeRequest& request : requests_) {
+    for (const LaneRequest& request : requests_) {
       const std::uint32_t number = cursor.NextNumber(request.size_bytes);
       if (number == policy::PlanCursor::kNone) continue;
       ++planned_;
@@ -76,7 +76,7 @@ class LanePlanner {
   std::uint64_t planned() const { return planned_; }
 
  private:
-  absl::Span<const LargeRequest> requests_;
+  absl::Span<const LaneRequest> requests_;
   LanePlan lane_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> request_of_;
@@ -89,19 +89,23 @@ struct LaneResult {
   std::uint64_t steps = 0;
 };
 
-LaneResult PlanLane(const StreamRequests& of, absl::Span<const std::int64_t> step_begins, const PackOptions& options) {
+LaneResult PlanLane(const LaneRequests& of, absl::Span<const std::int64_t> step_begins, const PackOptions& options) {
   const PlanTree tree = MakePlanTree(of.requests, step_begins);
   LanePlanner planner(of.requests, tree);
   planner.Follow();
   const Packing packing = planner.PackThem(options);
   LaneResult out{std::move(planner.lane()), {}, packing.steps};
+  out.lane.use = policy::UseOf(of.pool, of.stream);
+  out.lane.is_small = of.is_small;
   out.facts.stream = of.stream;
+  out.facts.pool = of.pool;
+  out.facts.is_small = of.is_small;
   out.facts.requests = of.requests.size();
   out.facts.planned = planner.planned();
   out.facts.step_kinds = tree.step_kinds;
   out.facts.lower_bound = packing.lower_bound;
   out.facts.arena_bytes = out.lane.arena_bytes;
-  for (const LargeRequest& request : of.requests) {
+  for (const LaneRequest& request : of.requests) {
     out.facts.prologue += step_begins.empty() || request.begin < step_begins.front();
   }
   return out;
@@ -109,14 +113,14 @@ LaneResult PlanLane(const StreamRequests& of, absl::Span<const std::int64_t> ste
 
 }  // namespace
 
-MadePlan MakePlan(absl::Span<const StreamRequests> streams, absl::Span<const std::int64_t> step_begins,
+MadePlan MakePlan(absl::Span<const LaneRequests> lanes, absl::Span<const std::int64_t> step_begins,
                   const PackOptions& options) {
   MadePlan out;
-  for (const StreamRequests& stream : streams) {
-    LaneResult lane = PlanLane(stream, step_begins, options);
-    out.search_steps += lane.steps;
-    out.lanes.push_back(lane.facts);
-    out.plan.lanes.push_back(std::move(lane.lane));
+  for (const LaneRequests& of : lanes) {
+    LaneResult made = PlanLane(of, step_begins, options);
+    out.search_steps += made.steps;
+    out.lanes.push_back(made.facts);
+    out.plan.lanes.push_back(std::move(made.lane));
   }
   return out;
 }

@@ -1,9 +1,9 @@
-// Makes a placement plan (allocator/policy/placement_plan.h) of a run's requests: the tree of what each stream asks
+// Makes a placement plan (allocator/policy/placement_plan.h) of a run's requests: the tree of what each lane asks
 // for, and an offset for each, packed so that no two blocks that were in use together overlap. What lives across steps
 // is packed with what each step makes: a request of a step has one offset, free in all the steps of the run (or a few,
 // where its block outlives the next step's).
 //
-//   MadePlan made = MakePlan(streams, step_begins, {});
+//   MadePlan made = MakePlan(lanes, step_begins, {});
 //   made.plan.lanes[0].arena_bytes
 #ifndef ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
 #define ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
@@ -14,13 +14,15 @@
 #include "absl/types/span.h"
 #include "allocator/policy/placement_plan.h"
 #include "analyzer/analyses/packing/packing.h"
-#include "analyzer/analyses/plan/large_request.h"
+#include "analyzer/analyses/plan/lane_requests.h"
 
 namespace ashlar::analyses {
 
 struct PlannedLane {
   Stream stream{};
-  std::uint64_t requests = 0;  // large ones of the run
+  PoolId pool = {};
+  bool is_small = false;
+  std::uint64_t requests = 0;  // of the run
   std::uint64_t planned = 0;   // of those, that the plan places
   std::uint64_t prologue = 0;  // planned requests before the first step
   std::uint64_t step_kinds = 0;
@@ -34,8 +36,8 @@ struct MadePlan {
   std::uint64_t search_steps = 0;
 };
 
-// A lane for each stream, in their order. `step_begins` as for MakePlanTree.
-MadePlan MakePlan(absl::Span<const StreamRequests> streams, absl::Span<const std::int64_t> step_begins,
+// In the order of the lanes. `step_begins` as for MakePlanTree.
+MadePlan MakePlan(absl::Span<const LaneRequests> lanes, absl::Span<const std::int64_t> step_begins,
                   const PackOptions& options);
 
 }  // namespace ashlar::analyses

@@ -30,7 +30,7 @@ void Add(const Sizes& sizes, std::uint32_t root, LanePlan& lane) {
 
 }  // namespace
 
-PlanTree MakePlanTree(absl::Span<const LargeRequest> requests, absl::Span<const std::int64_t> step_begins) {
+PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins) {
   PlanTree out;
   std::set<Sizes> steps;
   std::size_t next = 0;

@@ -1,4 +1,4 @@
-// The tree of a stream's requests, as a plan has it: the prologue, and each kind of step once.
+// The tree of a lane's requests, as a plan has it: the prologue, and each kind of step once.
 #ifndef ASHLAR_ANALYZER_ANALYSES_PLAN_PLAN_TREE_H_
 #define ASHLAR_ANALYZER_ANALYSES_PLAN_PLAN_TREE_H_
 
@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "allocator/policy/placement_plan.h"
-#include "analyzer/analyses/plan/large_request.h"
+#include "analyzer/analyses/plan/lane_requests.h"
 
 namespace ashlar::analyses {
 
@@ -18,7 +18,7 @@ struct PlanTree {
 
 // `step_begins`: positions in the trace at which a step begins, ascending; what comes before the first is the prologue.
 // Empty: all is prologue.
-PlanTree MakePlanTree(absl::Span<const LargeRequest> requests, absl::Span<const std::int64_t> step_begins);
+PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins);
 
 }  // namespace ashlar::analyses
 

@@ -1,6 +1,8 @@
-#include "analyzer/remedies/large_requests.h"
+#include "analyzer/remedies/lane_requests.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,12 +13,12 @@
 namespace ashlar::remedies {
 namespace {
 
-using analyses::LargeRequest;
-using analyses::StreamRequests;
+using analyses::LaneRequest;
+using analyses::LaneRequests;
 
-class LargeRequestSink final : public replay::OpSink {
+class LaneRequestSink final : public replay::OpSink {
  public:
-  LargeRequestSink(const trace::RequestTrace& trace, const policy::Options& options)
+  LaneRequestSink(const trace::RequestTrace& trace, const policy::Options& options)
       : trace_(trace), options_(options), end_(static_cast<std::int64_t>(trace.requests.size())) {}
 
   void SetOp(std::uint64_t op) override { op_ = op; }
@@ -25,22 +27,21 @@ class LargeRequestSink final : public replay::OpSink {
     if (event.action != trace::Action::kAlloc) return;
     const trace::Op& request = trace_.requests[op_];
     const std::uint64_t size_bytes = policy::RoundedBytes(request.bytes, options_);
-    if (policy::IsSmall(size_bytes) || !trace_.pools[request.pool].IsDefault()) return;
-    auto stream =
-        std::find_if(out.begin(), out.end(), [&](const StreamRequests& of) { return of.stream == request.stream; });
-    if (stream == out.end()) stream = out.insert(out.end(), {request.stream, {}});
-    const auto lane = static_cast<std::size_t>(stream - out.begin());
-    live_[event.address] = {lane, stream->requests.size()};
-    stream->requests.push_back({static_cast<std::int64_t>(op_), end_, size_bytes});
+    const bool is_small = policy::IsSmall(size_bytes);
+    const auto [key, is_new] = numbers_.try_emplace({request.pool, request.stream, is_small}, out.size());
+    if (is_new) out.push_back({request.stream, trace_.pools[request.pool], is_small, {}});
+    LaneRequests& lane = out[key->second];
+    live_[event.address] = {key->second, lane.requests.size()};
+    lane.requests.push_back({static_cast<std::int64_t>(op_), end_, size_bytes});
   }
 
-  std::vector<StreamRequests> out;
+  std::vector<LaneRequests> out;
 
  private:
   void Complete(std::uint64_t address) {
     const auto at = live_.find(address);
     if (at == live_.end()) return;
-    LargeRequest& request = out[at->second.first].requests[at->second.second];
+    LaneRequest& request = out[at->second.first].requests[at->second.second];
     request.end = std::max(static_cast<std::int64_t>(op_), request.begin + 1);
     live_.erase(at);
   }
@@ -50,19 +51,20 @@ class LargeRequestSink final : public replay::OpSink {
   const std::int64_t end_;
   std::uint64_t op_ = 0;
   absl::flat_hash_map<std::uint64_t, std::pair<std::size_t, std::size_t>> live_;
+  std::map<std::tuple<std::uint16_t, Stream, bool>, std::size_t> numbers_;  // of lanes
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<StreamRequests>> LargeRequestsOf(const trace::RequestTrace& trace,
-                                                            const policy::Options& options) {
+absl::StatusOr<std::vector<LaneRequests>> LaneRequestsOf(const trace::RequestTrace& trace,
+                                                         const policy::Options& options) {
   policy::Options own = options;
   own.plan = nullptr;
   own.expandable_segments = false;
   own.policy = policy::Policy::kTorch;
   own.memory_limit_bytes.reset();
   own.per_process_memory_fraction.reset();
-  LargeRequestSink sink(trace, own);
+  LaneRequestSink sink(trace, own);
   replay::RequestReplay replay(
       {.policy = own, .device = {.capacity_bytes = replay::kAmpleBytes}, .memory_fraction = {}});
   if (absl::Status status = replay.Run(trace, &sink); !status.ok()) return status;
