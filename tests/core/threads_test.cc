@@ -48,11 +48,11 @@ std::shared_ptr<const policy::PlacementPlan> PlanOfChance(std::uint64_t arena_by
     lane.arena_bytes = lane.is_small ? 2 * kMiB : arena_bytes;
     for (std::uint32_t number = 2; number < 200; ++number) {
       policy::PlannedRequest request;
-      request.size_bytes =
-          lane.is_small ? rng.Between(1, 128) * kMinBlockBytes : rng.Between(2049, 12288) * kMinBlockBytes;
+      request.size_bytes = lane.is_small ? rng.Between(1, 128) * policy::kMinBlockBytes
+                                         : rng.Between(2049, 12288) * policy::kMinBlockBytes;
       while (rng.Below(3) != 0) {
-        request.offsets.push_back(rng.Below((lane.arena_bytes - request.size_bytes) / kMinBlockBytes + 1) *
-                                  kMinBlockBytes);
+        request.offsets.push_back(rng.Below((lane.arena_bytes - request.size_bytes) / policy::kMinBlockBytes + 1) *
+                                  policy::kMinBlockBytes);
       }
       const auto parent = static_cast<std::uint32_t>(rng.Below(4) == 0 ? rng.Below(number) : number - 1);
       lane.requests[parent].next.push_back(number);

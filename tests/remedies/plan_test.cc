@@ -111,7 +111,9 @@ TEST(PlanTest, WhatKeepsToItsPlanLiesWhereThePlanSays) {
       EXPECT_EQ(lane.planned, lane.requests);
       const bool is_of_every_step = lane.stream == Stream{0} && !lane.is_small;
       EXPECT_LE(lane.step_kinds, 1 + seed % 3);
-      if (is_of_every_step) EXPECT_EQ(lane.step_kinds, 1 + seed % 3);
+      if (is_of_every_step) {
+        EXPECT_EQ(lane.step_kinds, 1 + seed % 3);
+      }
       requests += lane.requests;
     }
     // Also as it is read again.
