@@ -14,7 +14,7 @@ namespace ashlar::trace {
 namespace {
 
 constexpr std::uint64_t kSmallMaxBytes = kMiB;          // of a block in a small segment
-constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // of a small segment without expandable ones and plans
+constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // of a small segment that is not expandable
 constexpr std::uint64_t kLargePageBytes = 20 * kMiB;
 
 }  // namespace
@@ -131,7 +131,7 @@ class DevicePicture {
     range.segment.stack = event.stack;
     range.segment.is_small_pool =
         is_expandable ? event.size_bytes % kLargePageBytes != 0 : event.size_bytes <= kSmallSegmentBytes;
-    range.is_size_class_known = false;  // the first block tells: a plan's segments have any size
+    range.is_size_class_known = !is_expandable;
     auto at = ranges_.emplace(event.address, std::move(range)).first;
     if (!is_expandable) return nullptr;
     if (at != ranges_.begin() && Join(std::prev(at), at)) at = std::prev(ranges_.upper_bound(event.address));
