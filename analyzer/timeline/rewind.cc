@@ -209,7 +209,6 @@ class Rewinder {
                                  .size_bytes = event.size_bytes,
                                  .stream = event.stream,
                                  .is_small_pool = event.size_bytes <= 2 * rule_.small_max_bytes,
-                                 .is_pool_known = false,  // a plan's segments have any size: the blocks will tell
                                  .pool = event.pool.value_or(PoolId{})});
   }
 
