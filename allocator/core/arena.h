@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/container/flat_hash_map.h"
 #include "allocator/base/units.h"
@@ -93,7 +94,8 @@ struct alignas(128) Arena {
   std::array<policy::Lane*, 2> lanes{};    // large, small; nullptr while there is no such lane
   std::array<policy::Lane*, 2> planned{};  // the same where a plan places its requests: none is served here
   Visits visits;
-  absl::flat_hash_map<const policy::Block*, StreamList> recorded_streams;
+  using RecordedStreams = absl::flat_hash_map<const policy::Block*, StreamList>;
+  std::unique_ptr<RecordedStreams> recorded_streams;  // nullptr: there were none yet
 
   bool IsEmpty() const {
     return lanes[0] == nullptr && lanes[1] == nullptr && planned[0] == nullptr && planned[1] == nullptr;
@@ -101,6 +103,7 @@ struct alignas(128) Arena {
   policy::Lane*& LaneOf(bool is_small) { return lanes[is_small ? 1 : 0]; }
   policy::Lane*& PlannedOf(bool is_small) { return planned[is_small ? 1 : 0]; }
 };
+static_assert(sizeof(Arena) == 128);
 
 }  // namespace ashlar::core
 

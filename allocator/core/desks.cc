@@ -30,9 +30,11 @@ void Desks::SetKeeper(JournalKeeper* keeper) {
   }
 }
 
-void Desks::FindOfThread(DeskOfAllocator& out) {
+DeskOfAllocator& Desks::FindOfThread() {
+  constinit static thread_local DesksOfThread desks{};
   Desk& desk = Find(SeatOfThread());
-  out = {id_, &desk, &desk};
+  desks_of_thread = desks.data();
+  return desks[id_ % desks.size()] = {id_, &desk, &desk};
 }
 
 // A call that comes all the same goes to the section, and stops there, as long as this memory is nobody else's.

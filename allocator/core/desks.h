@@ -31,7 +31,15 @@ struct alignas(32) DeskOfAllocator {  // a power of 2, so that one is found by a
   Desk* desk = nullptr;
   Desk* first = nullptr;  // where it looks first: its own, or the common one while that has what the thread asks for
 };
-constinit inline thread_local std::array<DeskOfAllocator, 16> desks_of_thread{};
+using DesksOfThread = std::array<DeskOfAllocator, 16>;
+constinit inline DesksOfThread no_desks{};  // never written
+
+// The calling thread's; no_desks until it has looked for one. One word, which a shared library that was opened late
+// reads without a call where there is room for it from the start: a call for each request costs more than the lock.
+#if defined(__x86_64__)
+[[gnu::tls_model("initial-exec")]]
+#endif
+constinit inline thread_local DeskOfAllocator* desks_of_thread = no_desks.data();
 
 class Desks {
  public:
@@ -40,10 +48,10 @@ class Desks {
 
   // The calling thread's.
   DeskOfAllocator& OfThread() {
-    DeskOfAllocator& remembered = desks_of_thread[id_ % desks_of_thread.size()];
-    if (remembered.allocator != id_) [[unlikely]]
-      FindOfThread(remembered);
-    return remembered;
+    DeskOfAllocator* remembered = desks_of_thread + id_ % no_desks.size();
+    if (remembered->allocator != id_) [[unlikely]]
+      return FindOfThread();
+    return *remembered;
   }
   // Not within a section.
   Desk& Common() { return Find(nullptr); }
@@ -83,7 +91,7 @@ class Desks {
  private:
   friend class ExclusiveSection;
 
-  void FindOfThread(DeskOfAllocator& out);
+  DeskOfAllocator& FindOfThread();
   // The desk of the seat, nullptr for the common one.
   Desk& Find(const Seat* seat);
 

@@ -1,26 +1,29 @@
 #include "allocator/core/fast_path.h"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "allocator/policy/heap_steps.h"
 
 namespace ashlar::core {
 
-// Runs `act(desk, arena)` under the lock of the desk where the thread looks first, its own or the common one; no
-// arena comes or goes meanwhile. It names the arena that it found; where that lies on another desk it has done
-// nothing, and runs again under that one's lock.
-template <typename Served, typename Act>
-[[gnu::always_inline]] inline Served FastPath::ServeFromCache(Act act) {
-  if (desks_.IsSerial()) return {};
+// Runs `(this->*act)(desk, arena, arguments...)` under the lock of the desk where the thread looks first, its own or
+// the common one; no arena comes or goes meanwhile. It names the arena that it found; where that lies on another desk
+// it has done nothing, and runs again under that one's lock.
+template <auto act, typename... Arguments>
+[[gnu::always_inline]] inline auto FastPath::ServeFromCache(Arguments... arguments) {
+  using Served = decltype((this->*act)(std::declval<Desk&>(), std::declval<Arena*&>(), arguments...));
+  if (desks_.IsSerial()) return Served{};
   DeskOfAllocator& place = desks_.OfThread();
   Desk& mine = *place.desk;
   Desk* desk = place.first;
   if (desk == &mine) [[likely]] {
     const std::lock_guard<CountedLock> guard(mine.lock);
-    if (desks_.IsSerialNow()) return {};
+    if (desks_.IsSerialNow()) return Served{};
     Arena* arena = nullptr;
-    const Served served = act(mine, arena);
+    const Served served = (this->*act)(mine, arena, arguments...);
     if (arena == nullptr) return served;
     if (arena->desk == &mine) [[likely]] {
       arena->visits.Interrupt();
@@ -28,12 +31,12 @@ template <typename Served, typename Act>
     }
     desk = arena->desk;
   }
-  return ServeElsewhere<Served>(*desk, place, act);
+  return ServeElsewhere<act, Served>(*desk, place, arguments...);
 }
 
 // On the common desk, or another thread's. Where the arena has moved twice meanwhile, the exclusive section serves.
-template <typename Served, typename Act>
-[[gnu::noinline]] Served FastPath::ServeElsewhere(Desk& first, DeskOfAllocator& place, Act& act) {
+template <auto act, typename Served, typename... Arguments>
+[[gnu::noinline]] Served FastPath::ServeElsewhere(Desk& first, DeskOfAllocator& place, Arguments... arguments) {
   Desk* desk = &first;
   for (int tries = 0; tries < 2; ++tries) {
     Served served{};
@@ -43,7 +46,7 @@ template <typename Served, typename Act>
       const std::lock_guard<CountedLock> guard(desk->lock);
       if (desks_.IsSerialNow()) return {};
       Arena* arena = nullptr;
-      served = act(*desk, arena);
+      served = (this->*act)(*desk, arena, arguments...);
       Desk* const next = arena != nullptr ? arena->desk : served ? desk : place.desk;
       if (next != desk) {  // it lies there; or an address that nothing but its own desk's map may know
         desk = next;
@@ -66,8 +69,9 @@ template <typename Served, typename Act>
 }
 
 // Under the lock of the arena's desk.
-inline policy::Block* FastPath::TryAllocateIn(Arena& arena, std::uint64_t bytes, std::uint64_t rounded_bytes,
-                                              bool is_named) {
+template <bool is_named>
+[[gnu::always_inline]] inline policy::Block* FastPath::TryAllocateIn(Arena& arena, std::uint64_t bytes,
+                                                                     std::uint64_t rounded_bytes) {
   const bool is_small = policy::IsSmall(rounded_bytes);
   if (arena.LaneOf(is_small) == nullptr) return nullptr;
   Desk& desk = *arena.desk;
@@ -91,7 +95,7 @@ inline policy::Block* FastPath::TryAllocateIn(Arena& arena, std::uint64_t bytes,
 }
 
 // The newest block again; nullptr where it must be settled.
-inline policy::Block* FastPath::TakeBack(Desk& desk, std::uint64_t bytes) {
+[[gnu::always_inline]] inline policy::Block* FastPath::TakeBack(Desk& desk, std::uint64_t bytes) {
   policy::Block* block = desk.newest.block();
   if (desk.journal != nullptr && !desk.journal->CanTake()) [[unlikely]]
     return nullptr;
@@ -102,20 +106,22 @@ inline policy::Block* FastPath::TakeBack(Desk& desk, std::uint64_t bytes) {
   return block;
 }
 
+template <bool is_named>
+[[gnu::always_inline]] inline policy::Block* FastPath::AllocateAt(Desk& desk, Arena*& arena, std::uint64_t bytes,
+                                                                  const ArenaKey& key) {
+  const std::uint64_t rounded_bytes = heap_.Rounded(bytes);  // by the settings in force, which change under all locks
+  if (desk.newest.IsFor(rounded_bytes, is_named) && desk.newest.arena()->key == key) {
+    arena = desk.newest.arena();
+    if (policy::Block* block = TakeBack(desk, bytes); block != nullptr) return block;
+  }
+  arena = arenas_.Find(key);
+  if (arena == nullptr || arena->desk != &desk) return nullptr;
+  return TryAllocateIn<is_named>(*arena, bytes, rounded_bytes);
+}
+
 template <HandOutAs as>
 policy::Block* FastPath::TryAllocate(std::uint64_t bytes, Stream stream, PoolId pool) {
-  constexpr bool is_named = as == HandOutAs::kAddress;
-  return ServeFromCache<policy::Block*>([&](Desk& desk, Arena*& arena) -> policy::Block* {
-    const std::uint64_t rounded_bytes = heap_.Rounded(bytes);  // by the settings in force, which change under all locks
-    const ArenaKey key{pool, stream};
-    if (desk.newest.IsFor(rounded_bytes, is_named) && desk.newest.arena()->key == key) {
-      arena = desk.newest.arena();
-      if (policy::Block* block = TakeBack(desk, bytes); block != nullptr) return block;
-    }
-    arena = arenas_.Find(key);
-    if (arena == nullptr || arena->desk != &desk) return nullptr;
-    return TryAllocateIn(*arena, bytes, rounded_bytes, is_named);
-  });
+  return ServeFromCache<&FastPath::AllocateAt<as == HandOutAs::kAddress>>(bytes, ArenaKey{pool, stream});
 }
 
 template policy::Block* FastPath::TryAllocate<HandOutAs::kPointer>(std::uint64_t bytes, Stream stream, PoolId pool);
@@ -133,7 +139,7 @@ inline bool FastPath::TryPutOff(Desk& desk, policy::Block* block, bool is_named,
 }
 
 // Under the lock of the desk where the block's arena lies; the desk is settled.
-inline bool FastPath::TryFreeLocked(Desk& desk, policy::Block* block) {
+[[gnu::always_inline]] inline bool FastPath::TryFreeLocked(Desk& desk, policy::Block* block) {
   CheckLive(block, "Free");
   if (block->has_recorded_streams || block->size_bytes >= heap_.options().max_split_size_bytes) return false;
   if (desk.journal != nullptr && !desk.journal->CanTake()) [[unlikely]]
@@ -148,68 +154,75 @@ inline bool FastPath::TryFreeLocked(Desk& desk, policy::Block* block) {
   return true;
 }
 
-bool FastPath::TryFree(policy::Block* block) {
-  return ServeFromCache<bool>([&](Desk& desk, Arena*& arena) {
-    if (TryPutOff(desk, block, false, 0)) {
-      arena = desk.newest.arena();
-      return true;
-    }
-    desk.Settle();
-    Check(block, "Free");
-    arena = ArenaOf(*block);
-    return arena->desk == &desk && TryFreeLocked(desk, block);
-  });
+[[gnu::always_inline]] inline bool FastPath::FreeAt(Desk& desk, Arena*& arena, policy::Block* block) {
+  if (TryPutOff(desk, block, false, 0)) {
+    arena = desk.newest.arena();
+    return true;
+  }
+  desk.Settle();
+  Check(block, "Free");
+  arena = ArenaOf(*block);
+  return arena->desk == &desk && TryFreeLocked(desk, block);
 }
 
-bool FastPath::TryFreeAddress(std::uint64_t address) {
-  return ServeFromCache<bool>([&](Desk& desk, Arena*& arena) {
-    PointerMap::Found found = desk.pointers.Find(address);
-    if (found.block != nullptr && TryPutOff(desk, found.block, true, found.index)) {
-      arena = desk.newest.arena();
-      return true;
-    }
-    if (!desk.newest.IsSettled()) [[unlikely]] {
-      desk.Settle();
-      found = desk.pointers.Find(address);  // an address has left the map, where others move
-    }
-    if (found.block == nullptr) {
-      arena = pages_.Find(address);
-      return false;
-    }
-    arena = ArenaOf(*found.block);
-    if (!TryFreeLocked(desk, found.block)) return false;
-    desk.newest.Forget();
-    desk.pointers.Erase(found);
+bool FastPath::TryFree(policy::Block* block) { return ServeFromCache<&FastPath::FreeAt>(block); }
+
+[[gnu::always_inline]] inline bool FastPath::FreeAddressAt(Desk& desk, Arena*& arena, std::uint64_t address) {
+  PointerMap::Found found = desk.pointers.Find(address);
+  if (found.block != nullptr && TryPutOff(desk, found.block, true, found.index)) {
+    arena = desk.newest.arena();
     return true;
-  });
+  }
+  if (!desk.newest.IsSettled()) [[unlikely]] {
+    desk.Settle();
+    found = desk.pointers.Find(address);  // an address has left the map, where others move
+  }
+  if (found.block == nullptr) {
+    arena = pages_.Find(address);
+    return false;
+  }
+  arena = ArenaOf(*found.block);
+  if (!TryFreeLocked(desk, found.block)) return false;
+  desk.newest.Forget();
+  desk.pointers.Erase(found);
+  return true;
 }
+
+bool FastPath::TryFreeAddress(std::uint64_t address) { return ServeFromCache<&FastPath::FreeAddressAt>(address); }
 
 // Under the lock of the arena's desk, or in the exclusive section.
 bool FastPath::AddRecordedStream(Arena& arena, policy::Block* block, Stream stream) {
-  StreamList& streams = arena.recorded_streams[block];
+  if (arena.recorded_streams == nullptr) arena.recorded_streams = std::make_unique<Arena::RecordedStreams>();
+  StreamList& streams = (*arena.recorded_streams)[block];
   if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   block->has_recorded_streams = true;
   return true;
 }
 
+[[gnu::always_inline]] inline bool FastPath::RecordStreamAt(Desk& desk, Arena*& arena, policy::Block* block,
+                                                            Stream stream) {
+  arena = ArenaOf(*block);
+  return arena->desk == &desk && AddRecordedStream(*arena, block, stream);
+}
+
 bool FastPath::TryRecordStream(policy::Block* block, Stream stream) {
-  return ServeFromCache<bool>([&](Desk& desk, Arena*& arena) {
-    arena = ArenaOf(*block);
-    return arena->desk == &desk && AddRecordedStream(*arena, block, stream);
-  });
+  return ServeFromCache<&FastPath::RecordStreamAt>(block, stream);
+}
+
+[[gnu::always_inline]] inline bool FastPath::RecordStreamOfAddressAt(Desk& desk, Arena*& arena, std::uint64_t address,
+                                                                     Stream stream) {
+  desk.Settle();
+  policy::Block* block = desk.pointers.Find(address).block;
+  if (block == nullptr) {
+    arena = pages_.Find(address);
+    return false;
+  }
+  arena = ArenaOf(*block);
+  return block->segment->lane->stream == stream || AddRecordedStream(*arena, block, stream);
 }
 
 bool FastPath::TryRecordStreamOfAddress(std::uint64_t address, Stream stream) {
-  return ServeFromCache<bool>([&](Desk& desk, Arena*& arena) {
-    desk.Settle();
-    policy::Block* block = desk.pointers.Find(address).block;
-    if (block == nullptr) {
-      arena = pages_.Find(address);
-      return false;
-    }
-    arena = ArenaOf(*block);
-    return block->segment->lane->stream == stream || AddRecordedStream(*arena, block, stream);
-  });
+  return ServeFromCache<&FastPath::RecordStreamOfAddressAt>(address, stream);
 }
 
 }  // namespace ashlar::core

@@ -77,11 +77,19 @@ class FastPath {
   std::size_t arena_count() const { return arenas_.size(); }
 
  private:
-  template <typename Served, typename Act>
-  Served ServeFromCache(Act act);
-  template <typename Served, typename Act>
-  Served ServeElsewhere(Desk& first, DeskOfAllocator& place, Act& act);
-  policy::Block* TryAllocateIn(Arena& arena, std::uint64_t bytes, std::uint64_t rounded_bytes, bool is_named);
+  template <auto act, typename... Arguments>
+  auto ServeFromCache(Arguments... arguments);
+  template <auto act, typename Served, typename... Arguments>
+  Served ServeElsewhere(Desk& first, DeskOfAllocator& place, Arguments... arguments);
+  // What is served, on the desk that is locked.
+  template <bool is_named>
+  policy::Block* AllocateAt(Desk& desk, Arena*& arena, std::uint64_t bytes, const ArenaKey& key);
+  bool FreeAt(Desk& desk, Arena*& arena, policy::Block* block);
+  bool FreeAddressAt(Desk& desk, Arena*& arena, std::uint64_t address);
+  bool RecordStreamAt(Desk& desk, Arena*& arena, policy::Block* block, Stream stream);
+  bool RecordStreamOfAddressAt(Desk& desk, Arena*& arena, std::uint64_t address, Stream stream);
+  template <bool is_named>
+  policy::Block* TryAllocateIn(Arena& arena, std::uint64_t bytes, std::uint64_t rounded_bytes);
   policy::Block* TakeBack(Desk& desk, std::uint64_t bytes);
   bool TryPutOff(Desk& desk, policy::Block* block, bool is_named, std::size_t slot);
   bool TryFreeLocked(Desk& desk, policy::Block* block);

@@ -32,9 +32,9 @@ StreamList FastPath::Leave(policy::Block* block) {
   Arena& arena = *ArenaOf(*block);
   arena.desk->recent_uses = kRecentSections;
   if (!block->has_recorded_streams) return {};
-  const auto recorded = arena.recorded_streams.find(block);
+  const auto recorded = arena.recorded_streams->find(block);
   StreamList streams = std::move(recorded->second);
-  arena.recorded_streams.erase(recorded);
+  arena.recorded_streams->erase(recorded);
   block->has_recorded_streams = false;
   return streams;
 }

@@ -75,7 +75,8 @@ class Journal : private trace::codec::RecordWriter {
   void SetKeeps(bool keeps);
 
  private:
-  void Add(unsigned code, const policy::Block& block, const policy::Lane& lane, std::uint64_t turn) {
+  // Not in line: who records nothing is not to pay for the registers that it takes.
+  [[gnu::noinline]] void Add(unsigned code, const policy::Block& block, const policy::Lane& lane, std::uint64_t turn) {
     if (--events_to_clock_ < 0 || &lane != lane_ || turn != turn_ || stack_ != context_.stack) [[unlikely]]
       PutContext(lane, turn);
     PutEvent(code, block.address, block.requested_bytes, block.size_bytes);

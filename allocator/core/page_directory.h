@@ -1,4 +1,4 @@
-// Finds the arena that handed an address out: a three-level table over pages of 2 MiB, the size of the smallest
+// Finds the arena that handed an address out: a table of five levels over pages of 2 MiB, the size of the smallest
 // segment. An entry is a hint: it may be missing (an address above 2^48, a page that two arenas share) and it may be
 // out of date, so who asks looks in the arena, and in the segments if it is not there. It never names an arena that is
 // gone. Thread rule: Find under any desk's lock, by any number of threads; the rest in the exclusive section.
@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <type_traits>
 
 #include "allocator/core/arena.h"
 
@@ -18,52 +20,67 @@ namespace ashlar::core {
 class PageDirectory {
  public:
   // nullptr where there is no hint.
-  Arena* Find(std::uint64_t address) const {
-    if (address >> kAddressBits != 0) return nullptr;
-    const Middle* middle = top_[At(address, 2)].load(std::memory_order_acquire);
-    const Leaf* leaf = middle == nullptr ? nullptr : middle->at[At(address, 1)].load(std::memory_order_acquire);
-    return leaf == nullptr ? nullptr : leaf->at[At(address, 0)].load(std::memory_order_acquire);
-  }
+  Arena* Find(std::uint64_t address) const { return address >> kAddressBits == 0 ? FindIn(top_, address) : nullptr; }
 
   // Blocks of the arena will be in [begin, end). Of arenas that share a page the last to enter stays.
   void Enter(std::uint64_t begin, std::uint64_t end, Arena* arena) {
-    ForEachPage(begin, end, [&](std::uint64_t page) {
-      Leaf& leaf = Made(Made(top_[At(page, 2)]).at[At(page, 1)]);
-      leaf.at[At(page, 0)].store(arena, std::memory_order_release);
-    });
+    ForEachPage(begin, end, [&](std::uint64_t page) { EntryOf(top_, page).store(arena, std::memory_order_release); });
   }
 
   // The arena has no block in [begin, end) any more.
   void Leave(std::uint64_t begin, std::uint64_t end, const Arena* arena) {
     ForEachPage(begin, end, [&](std::uint64_t page) {
-      if (Find(page) == arena) Made(Made(top_[At(page, 2)]).at[At(page, 1)]).at[At(page, 0)].store(nullptr);
+      if (Find(page) == arena) EntryOf(top_, page).store(nullptr, std::memory_order_release);
     });
   }
 
  private:
   static constexpr int kPageBits = 21;
-  static constexpr int kLevelBits = 9;  // 4 KiB a table: streams may be far apart
-  static constexpr int kAddressBits = kPageBits + 3 * kLevelBits;
-  template <typename T>
-  using Entries = std::array<std::atomic<T*>, std::size_t{1} << kLevelBits>;
+  // The pages of a table at each level: small tables, since streams may be far apart, and each has its own then.
+  static constexpr std::array<int, 5> kBits = {5, 5, 5, 6, 6};
+  static constexpr int BitsBelow(std::size_t level) {
+    return std::accumulate(kBits.begin(), kBits.begin() + level, kPageBits);
+  }
+  static constexpr int kAddressBits = std::accumulate(kBits.begin(), kBits.end(), kPageBits);
 
-  struct Leaf {
-    Entries<Arena> at{};
-  };
-  struct Middle {
-    ~Middle() {
-      for (std::atomic<Leaf*>& leaf : at) delete leaf.load(std::memory_order_relaxed);
+  template <std::size_t level>
+  struct Table {
+    using Below = std::conditional_t<level == 0, Arena, Table<level == 0 ? 0 : level - 1>>;
+    ~Table() {
+      if constexpr (level > 0) {
+        for (std::atomic<Below*>& below : at) delete below.load(std::memory_order_relaxed);
+      }
     }
-    Entries<Leaf> at{};
-  };
-  struct Top : Entries<Middle> {
-    ~Top() {
-      for (std::atomic<Middle*>& middle : *this) delete middle.load(std::memory_order_relaxed);
+    std::atomic<Below*>& operator[](std::uint64_t address) {
+      return at[address >> BitsBelow(level) & ((std::uint64_t{1} << kBits[level]) - 1)];
     }
-  };
+    const std::atomic<Below*>& operator[](std::uint64_t address) const { return const_cast<Table&>(*this)[address]; }
 
-  static std::size_t At(std::uint64_t address, int level) {
-    return address >> (kPageBits + level * kLevelBits) & ((std::uint64_t{1} << kLevelBits) - 1);
+    std::array<std::atomic<Below*>, std::size_t{1} << kBits[level]> at{};
+  };
+  using Top = Table<kBits.size() - 1>;
+
+  template <std::size_t level>
+  static Arena* FindIn(const Table<level>& table, std::uint64_t address) {
+    auto* below = table[address].load(std::memory_order_acquire);
+    if constexpr (level == 0) {
+      return below;
+    } else {
+      return below == nullptr ? nullptr : FindIn(*below, address);
+    }
+  }
+  // Makes the tables on the way.
+  template <std::size_t level>
+  static std::atomic<Arena*>& EntryOf(Table<level>& table, std::uint64_t address) {
+    if constexpr (level == 0) {
+      return table[address];
+    } else {
+      std::atomic<Table<level - 1>*>& entry = table[address];
+      if (entry.load(std::memory_order_relaxed) == nullptr) {
+        entry.store(new Table<level - 1>(), std::memory_order_release);
+      }
+      return EntryOf(*entry.load(std::memory_order_relaxed), address);
+    }
   }
   // One address of each, as far as there is room for them.
   template <typename Visit>
@@ -72,16 +89,6 @@ class PageDirectory {
     const std::uint64_t last = std::min(end, std::uint64_t{1} << kAddressBits);
     for (std::uint64_t page = begin & ~(kPageBytes - 1); page < last; page += kPageBytes) visit(page);
   }
-  template <typename T>
-  static T& Made(std::atomic<T*>& entry) {
-    T* table = entry.load(std::memory_order_relaxed);
-    if (table == nullptr) {
-      table = new T();
-      entry.store(table, std::memory_order_release);
-    }
-    return *table;
-  }
-
   Top top_{};
 };
 

@@ -8,7 +8,7 @@ namespace ashlar::policy {
 void FreeChunks::Insert(const FreeEntry& entry) {
   if (chunks_.empty()) {
     chunks_.push_back({entry, {}});
-    chunks_.back().entries.reserve(kChunkEntries);
+    chunks_.back().entries.reserve(kFirstEntries);
     chunks_.back().entries.push_back(entry);
     return;
   }

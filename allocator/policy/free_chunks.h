@@ -61,6 +61,7 @@ class FreeChunks {
 
  private:
   static constexpr std::size_t kChunkEntries = 64;
+  static constexpr std::size_t kFirstEntries = 8;  // that there is room for at first
 
   struct Chunk {
     FreeEntry greatest;

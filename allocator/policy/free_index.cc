@@ -18,10 +18,25 @@ FreeEntry LeastWanted(const Bin& bin, IsWanted is_wanted) {
 
 }  // namespace
 
+constinit FreeIndex::Bin FreeIndex::nothing_;
+
+void FreeIndex::GrowFew() {
+  few_capacity_ = std::max<std::uint32_t>(2 * few_capacity_, kFirstFew);
+  auto more = std::make_unique_for_overwrite<FreeEntry[]>(few_capacity_);
+  std::copy_n(few_.get(), size_, more.get());
+  few_ = std::move(more);
+}
+
 void FreeIndex::MakeBins() {
   bins_ = std::make_unique<Bins>();
   const std::size_t count = std::exchange(size_, 0);
   for (std::size_t i = 0; i < count; ++i) InsertInBin(few_[i].block);
+  few_ = nullptr;
+}
+
+void FreeIndex::MakeGroup(std::size_t group) {
+  bins_->places[group] = static_cast<std::uint8_t>(bins_->groups.size());
+  bins_->groups.push_back(std::make_unique<Group>());
 }
 
 void FreeIndex::InsertBeside(Bin& bin, const FreeEntry& entry) {

@@ -6,8 +6,8 @@
 //   bitmap   ..1....1.......        size 5,632 -> bin 11 -> | #4 #9 #2  -  -  -  - | 3 |   greater: none
 //                                                           | block block block    |
 //
-// As long as there are at most 32, and keys tell them apart, they are one sorted array and there are no bins: half a
-// kilobyte, of which a search reads three cache lines. Most streams of a program that has many need no more.
+// As long as there are at most 32, and keys tell them apart, they are one sorted array and there are no bins: at most
+// half a kilobyte, of which a search reads three cache lines. Most streams of a program that has many need no more.
 //
 // All seven keys are looked at each time, without a branch: how many there are cannot be predicted, and sorting them
 // would cost more. A key is the size in its bin and the address, which is the order itself, or the size and the rank;
@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "allocator/base/check.h"
 #include "allocator/policy/block.h"
@@ -110,7 +111,8 @@ class FreeIndex {
   static constexpr std::size_t kBinsPerDoubling = 32;
   static constexpr std::size_t kBinCount = 64 * 28;  // sizes up to 2^63
   static constexpr std::size_t kWordCount = kBinCount / 64;
-  static constexpr std::size_t kGroupBins = 16;  // bins that come together: two KiB, for the few sizes a stream has
+  static constexpr std::size_t kGroupBins = 8;  // bins that come together: one KiB, for the few sizes a stream has
+  static constexpr std::size_t kGroupCount = kBinCount / kGroupBins;
   static constexpr std::uint32_t kLineEntries = 7;
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
   static constexpr std::uint64_t kLastKey = kNoKey - 1;  // of all that is too large for a key
@@ -118,14 +120,15 @@ class FreeIndex {
   static constexpr int kPlaceBits = 24;                  // of those, for the place in a segment: 8 GiB
   static constexpr std::uint64_t kMostPlace = (std::uint64_t{1} << kPlaceBits) - 1;
   static constexpr std::uint64_t kMostLow = (std::uint64_t{1} << kLowBits) - 1;
+  static constexpr std::size_t kFirstFew = 2;
   static constexpr std::size_t kMostFew = 32;
   static constexpr std::uint64_t kMostFewGranules = (std::uint64_t{1} << (64 - kLowBits)) - 1;
   static constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << (64 - kLowBits)) - 2;
 
   struct alignas(128) Bin {
-    Bin() { keys.fill(kNoKey); }
+    constexpr Bin() { keys.fill(kNoKey); }
 
-    std::array<std::uint64_t, kLineEntries> keys;
+    std::array<std::uint64_t, kLineEntries> keys{};
     std::uint32_t count = 0;  // 0 only if the bin is empty
     std::array<Block*, kLineEntries> blocks{};
     std::unique_ptr<FreeChunks> greater;  // nullptr when there are none
@@ -138,10 +141,13 @@ class FreeIndex {
     std::size_t at;
   };
 
+  // A group is made when one of its bins is first used.
+  static_assert(kGroupCount <= 256);
   struct Bins {
-    std::array<std::unique_ptr<Group>, kBinCount / kGroupBins> groups;  // made when one of their bins is first used
     std::array<std::uint64_t, kWordCount> words{};
-    std::uint32_t summary = 0;  // bit w: words[w] is not 0
+    std::uint32_t summary = 0;                       // bit w: words[w] is not 0
+    std::array<std::uint8_t, kGroupCount> places{};  // in `groups`; 0: none
+    std::vector<std::unique_ptr<Group>> groups = std::vector<std::unique_ptr<Group>>(1);
   };
 
   // --- while there are few: ascending by key, which is the size and the address or rank; no two are the same ---
@@ -154,13 +160,13 @@ class FreeIndex {
   }
   // How many have a lesser key: by halves without a branch.
   std::size_t FewBelow(std::uint64_t key) const {
-    const FreeEntry* begin = few_.data();
+    const FreeEntry* begin = few_.get();
     for (std::size_t left = size_; left > 0;) {
       const std::size_t half = (left + 1) / 2;
       begin += begin[half - 1].key < key ? half : 0;
       left -= half;
     }
-    return static_cast<std::size_t>(begin - few_.data());
+    return static_cast<std::size_t>(begin - few_.get());
   }
   Block* FewAt(std::size_t at) const { return at < size_ ? few_[at].block : nullptr; }
   bool InsertAmongFew(Block* block) {
@@ -168,7 +174,9 @@ class FreeIndex {
     if (key == kNoKey || size_ == kMostFew) return false;
     const std::size_t at = FewBelow(key);
     if (at < size_ && few_[at].key == key) return false;
-    std::copy_backward(few_.begin() + at, few_.begin() + size_, few_.begin() + size_ + 1);
+    if (size_ == few_capacity_) [[unlikely]]
+      GrowFew();
+    std::copy_backward(few_.get() + at, few_.get() + size_, few_.get() + size_ + 1);
     few_[at] = {key, block};
     ++size_;
     return true;
@@ -176,9 +184,10 @@ class FreeIndex {
   void EraseAmongFew(const Block& block) {
     const std::size_t at = FewBelow(FewKeyOf(block));
     ASHLAR_CHECK(FewAt(at) == &block);
-    std::copy(few_.begin() + at + 1, few_.begin() + size_, few_.begin() + at);
+    std::copy(few_.get() + at + 1, few_.get() + size_, few_.get() + at);
     --size_;
   }
+  void GrowFew();
   void MakeBins();
 
   void InsertInBin(Block* block) {
@@ -257,13 +266,13 @@ class FreeIndex {
     return bin.blocks[at];
   }
 
-  Bin& BinAt(std::size_t b) const { return (*bins_->groups[b / kGroupBins])[b % kGroupBins]; }
+  Bin& BinAt(std::size_t b) const { return (*bins_->groups[bins_->places[b / kGroupBins]])[b % kGroupBins]; }
   Bin& MakeBin(std::size_t b) {
-    std::unique_ptr<Group>& group = bins_->groups[b / kGroupBins];
-    if (group == nullptr) [[unlikely]]
-      group = std::make_unique<Group>();
-    return (*group)[b % kGroupBins];
+    if (bins_->places[b / kGroupBins] == 0) [[unlikely]]
+      MakeGroup(b / kGroupBins);
+    return BinAt(b);
   }
+  void MakeGroup(std::size_t group);
   // The line is full, or there are greater blocks.
   void InsertBeside(Bin& bin, const FreeEntry& entry);
   void EraseGreater(Bin& bin, const Block* block);
@@ -303,8 +312,9 @@ class FreeIndex {
   mutable std::uint64_t probes_ = 0;
   Ranks ranks_;
   bool may_tie_;  // two keys may be equal, or hide a size of no whole unit
-  std::array<FreeEntry, kMostFew> few_;
-  Bin nothing_;
+  std::uint32_t few_capacity_ = 0;
+  std::unique_ptr<FreeEntry[]> few_;
+  static Bin nothing_;  // stays empty
   mutable Seen last_found_{&nothing_, 0};
 };
 

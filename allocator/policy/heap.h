@@ -59,7 +59,7 @@ struct LaneCosts {
 // The part of a pool that one stream uses. No block ever changes lanes, and what a request changes on its way through
 // CommitAs and ReleaseAs is its lane alone: that is what lets different lanes serve different threads.
 // What a request reads comes first.
-struct alignas(128) Lane {
+struct alignas(64) Lane {
   Lane(Stream its_stream, Pool* its_pool, FreeIndex::Ranks ranks) : stream(its_stream), pool(its_pool), free(ranks) {}
 
   const Stream stream;

@@ -261,7 +261,7 @@ TEST(PointerMapTest, LikeALinearSearch) {
       const bool fills = rng.Below(100) < (step / 4000 % 2 == 0 ? 70u : 30u);
       if (fills) {
         count += present[i] ? 0 : 1;
-        map.Insert(&blocks[i]);
+        if (!present[i]) map.Insert(&blocks[i]);
         present[i] = true;
       } else {
         ASSERT_EQ(map.Take(blocks[i].address), present[i] ? &blocks[i] : nullptr);
