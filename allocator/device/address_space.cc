@@ -8,6 +8,13 @@
 
 namespace ashlar::device {
 
+std::optional<AddressOrder> AddressOrderNamed(std::string_view name) {
+  if (name == "ascending") return AddressOrder::kAscending;
+  if (name == "descending") return AddressOrder::kDescending;
+  if (name == "driver") return AddressOrder::kDriver;
+  return std::nullopt;
+}
+
 AddressSpace::AddressSpace(std::uint64_t begin, std::uint64_t end, AddressOrder order) : order_(order) {
   free_.emplace(begin, end);
 }

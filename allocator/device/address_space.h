@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 
 namespace ashlar::device {
 
 enum class AddressOrder : std::uint8_t { kAscending, kDescending, kDriver };
+// By the names above; nothing where it is none of them.
+std::optional<AddressOrder> AddressOrderNamed(std::string_view name);
 
 class AddressSpace {
  public:

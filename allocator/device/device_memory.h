@@ -91,10 +91,9 @@ class DeviceMemory {
   Reservation* FindReservation(std::uint64_t address, std::uint64_t size_bytes);
   PlacedMemory Place(AddressSpace& space, std::uint64_t size_bytes, std::uint64_t lowest,
                      std::uint64_t alignment_bytes);
-
-  DeviceMemoryOptions options_;
   PlacedMemory PlaceByDriver(std::uint64_t size_bytes);
 
+  DeviceMemoryOptions options_;
   AddressSpace segments_space_;
   std::optional<DriverAddresses> driver_;  // instead of segments_space_
   AddressSpace reservations_space_;

@@ -1,8 +1,7 @@
 // Where NVIDIA's driver puts the memory of cudaMalloc, as 11 recorded runs of PyTorch on an H200 show (driver
 // 580.159.04; docs/measurements/h200.md says how many of their addresses this rule gives):
 //
-//   region    addresses are taken in regions of a multiple of 32 MiB, as many as the segment needs, on a multiple of 32
-//   MiB:
+//   region    addresses are taken in regions of a multiple of 32 MiB, as many as the segment needs, that begin on one:
 //             the top of the highest free range that has room for the region and for what aligning it may waste
 //   segment   the lowest place of all regions that has room, else in a new region; it never crosses regions
 //   freed     a region with nothing in it goes back, and may become part of another

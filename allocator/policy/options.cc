@@ -51,12 +51,12 @@ FreeOrder DefaultFreeOrder(Compat compat) {
   return compat == Compat::kTorchLatest ? FreeOrder::kPerSegmentCounter : FreeOrder::kAddress;
 }
 
-absl::string_view CompatName(Compat compat) { return NameOf(kCompatNames, compat); }
-absl::StatusOr<Compat> ParseCompat(absl::string_view name) { return ParseName(kCompatNames, name, "version"); }
 void KeepFreeOrder(const Options& of_run, Options& options) {
   if (options.policy == of_run.policy) options.free_order = of_run.free_order;
 }
 
+absl::string_view CompatName(Compat compat) { return NameOf(kCompatNames, compat); }
+absl::StatusOr<Compat> ParseCompat(absl::string_view name) { return ParseName(kCompatNames, name, "version"); }
 absl::string_view FreeOrderName(FreeOrder order) { return NameOf(kOrderNames, order); }
 absl::StatusOr<FreeOrder> ParseFreeOrder(absl::string_view name) {
   return ParseName(kOrderNames, name, "order of free blocks");

@@ -101,24 +101,21 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags) {
 }
 
 absl::Status ReadAddressOrder(const std::string& text, device::AddressOrder& order) {
-  if (text == "descending") {
-    order = device::AddressOrder::kDescending;
-  } else if (text == "driver") {
-    order = device::AddressOrder::kDriver;
-  } else if (text.empty() || text == "ascending") {
-    order = device::AddressOrder::kAscending;
-  } else {
+  const std::optional<device::AddressOrder> named = device::AddressOrderNamed(text.empty() ? "ascending" : text);
+  if (!named.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--segment-addresses: '", text, "' is neither ascending nor descending nor driver"));
+        absl::StrCat("--segment-addresses: '", text, "' is none of ascending, descending and driver"));
   }
+  order = *named;
   return absl::OkStatus();
 }
 
 absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags) {
   answers::ReplaySettings out;
   if (absl::Status status = ReadPolicyFlags(flags, out); !status.ok()) return status;
-  if (absl::Status status = ReadAddressOrder(flags.segment_addresses, out.segment_addresses); !status.ok())
+  if (absl::Status status = ReadAddressOrder(flags.segment_addresses, out.segment_addresses); !status.ok()) {
     return status;
+  }
   if (absl::Status status = ReadSize("--capacity", flags.capacity, DeviceSizes(), out.capacity_bytes); !status.ok()) {
     return status;
   }

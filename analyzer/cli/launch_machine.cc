@@ -60,9 +60,9 @@ constexpr std::array kKeys = {Key{"devices", Kind::kNumber},
 
 using Fields = std::map<std::string, std::string>;
 
-absl::StatusOr<std::string> OneOf(const std::string& value, const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), value) != known.end()) return value;
-  return absl::InvalidArgumentError(absl::StrCat("'", value, "' is not one of ", absl::StrJoin(known, ", ")));
+absl::StatusOr<std::string> Addresses(const std::string& value) {
+  if (device::AddressOrderNamed(value).has_value()) return value;
+  return absl::InvalidArgumentError(absl::StrCat("'", value, "' is none of driver, ascending and descending"));
 }
 
 absl::StatusOr<std::string> Number(const std::string& value) {
@@ -95,7 +95,7 @@ absl::StatusOr<std::string> Canonical(Kind kind, const std::string& value) {
     case Kind::kSize:
       return Size(value);
     case Kind::kAddresses:
-      return OneOf(value, {"driver", "ascending", "descending"});
+      return Addresses(value);
     case Kind::kValues:
       return Values(value);
   }
@@ -231,7 +231,7 @@ void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine)
     machine.context = {context_bytes, "given", flags.context.empty() ? "--profile" : "--context"};
   }
   machine.lag = LagInWords(fields);
-  ReadAddressOrder(fields.at("addresses"), machine.addresses).IgnoreError();  // one of them: SetField
+  machine.addresses = *device::AddressOrderNamed(fields.at("addresses"));
   machine.values = fields.count("values") > 0 ? fields.at("values") : "zeros";
 }
 

@@ -99,6 +99,12 @@ class DeviceBooks {
   std::uint64_t out_of_memory_count() const { return out_of_memory_count_; }
 
  private:
+  struct Held {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+  };
+
+  void Hold(std::uint64_t size_bytes);
   // Calls `take`, which answers a verdict, with the capacity that the other processes leave, and publishes what is in
   // use.
   template <typename Take>
@@ -110,12 +116,6 @@ class DeviceBooks {
   FailurePlan& failures_;
   device::DeviceMemory memory_;
   SmallBlocks small_;
-  void Hold(std::uint64_t size_bytes);
-
-  struct Held {
-    std::uint64_t address = 0;
-    std::uint64_t size_bytes = 0;
-  };
   std::multimap<std::uint64_t, Held> held_;  // by their hold
   std::uint64_t last_hold_ = 0;
   std::uint64_t streams_made_ = 0;

@@ -115,9 +115,9 @@ class Streams {
   Error Wait(Stream& stream, const Event& event);
   // `host_done`: host functions up to this ticket have run.
   Error Query(Event& event, std::uint64_t host_done);
-  // Queries of events that were answered so, of work that the host had not waited for, as there is no lag.
-  std::uint64_t found_done() const { return found_done_; }
   Error Query(Stream& stream, std::uint64_t host_done);
+  // Queries of events that were answered "done" as there is no lag, of work that the host had not waited for.
+  std::uint64_t found_done() const { return found_done_; }
   Error Synchronize(Event& event);
   Error Synchronize(Stream& stream);
   void SynchronizeDevice(int device);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 
 namespace ashlar::hollow {
 namespace {
@@ -43,12 +44,9 @@ Read IntoValues(Settings* settings) {
 
 Read Into(device::AddressOrder* order) {
   return [order](const std::string& text) {
-    const std::map<std::string, device::AddressOrder> orders = {{"driver", device::AddressOrder::kDriver},
-                                                                {"ascending", device::AddressOrder::kAscending},
-                                                                {"descending", device::AddressOrder::kDescending}};
-    const auto found = orders.find(text);
-    if (found != orders.end()) *order = found->second;
-    return found != orders.end();
+    const std::optional<device::AddressOrder> named = device::AddressOrderNamed(text);
+    if (named.has_value()) *order = *named;
+    return named.has_value();
   };
 }
 

@@ -26,7 +26,7 @@ PRINTED = re.compile(r' alloc (\d+) res (\d+) retries (\d+) ooms (\d+)')
 
 
 def run(bench, kind, capacity_mib, ours=False):
-    """(allocated, reserved, retries, failures) at the end, in MiB; the run."""
+    """At the end: MiB allocated and reserved at the peak, retries, failures."""
     out = os.path.join(bench.new_folder('policy'), 'out.pickle')
     words = (UNDER_OURS if ours else []) + [os.path.join(captures.folder(bench), 'train.py'), kind, out]
     conf = {'ASHLAR_CONF': 'policy:ashlar', **environment(bench)} if ours else {}
