@@ -120,22 +120,22 @@ constexpr std::uint64_t kLeastGain = 256;
 
 // Of all the plan's lanes, its large ones, and none, those that need least; of nearly equals the fewest.
 void Choose(const trace::RequestTrace& requests, const policy::Options& options, PlanAnswer& out) {
-  analyses::MadePlan large = OfLargeBlocks(out.made);
+  analyses::MadePlan chosen = OfLargeBlocks(out.made);
   MemoryNeed need = out.without;
-  if (!large.lanes.empty()) need = NeedOf(requests, Following(options, large), out.peak_allocated_bytes);
-  if (large.lanes.size() < out.made.lanes.size()) {
+  if (!chosen.lanes.empty()) need = NeedOf(requests, Following(options, chosen), out.peak_allocated_bytes);
+  if (chosen.lanes.size() < out.made.lanes.size()) {
     const MemoryNeed all = NeedOf(requests, Following(options, out.made), out.peak_allocated_bytes);
     if (Bytes(all) + Bytes(need) / kLeastGain < Bytes(need)) {
       need = all;
-      large = out.made;
+      chosen = out.made;
     }
   }
   if (Bytes(need) > Bytes(out.without)) {
     need = out.without;
-    large = {{out.source, {}}, {}, out.made.search_steps};
+    chosen = {{out.source, {}}, {}, out.made.search_steps};
   }
   out.with = need;
-  out.made = std::move(large);
+  out.made = std::move(chosen);
 }
 
 }  // namespace
