@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""One rank of a pipeline that trains a GPT, in plain PyTorch: microbatches in the interleaved 1F1B order over virtual stages, with or
-without recomputation of activations. What other ranks send is a fresh tensor of its size, and what is sent to them is freed.
+"""One rank of a pipeline that trains a GPT on sequences whose lengths vary, in plain PyTorch: microbatches in the interleaved 1F1B
+order over virtual stages, with or without recomputation of activations. What other ranks send is a fresh tensor of its size, and what
+is sent to them is freed. Of one length, Megatron-core's own ranks tell more: bench/megatron_rank.py.
 
-    ashlar dry-run --device A100-80GB -o vr.ashlar -- python bench/torch_pipeline.py --virtual 2 --recompute
+    ashlar dry-run --device A100-80GB -o vr.ashlar -- python bench/torch_pipeline.py --vary 1 --virtual 2 --recompute
     ashlar plan vr.ashlar -o vr.plan
 
 The last line has the peaks of what was allocated and reserved. The layers are Megatron's in shape: parameters in bfloat16, gradients

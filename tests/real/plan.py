@@ -9,6 +9,7 @@ import cxx_doors
 import driver
 import estimator
 import llama
+import megatron_rows
 import opened_rows
 import others
 import plugin
@@ -37,7 +38,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice, policy, tuning)
+             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice, policy, tuning, megatron_rows)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

@@ -18,6 +18,9 @@ GROUPS = {  # group -> (its title, what is held to what)
                'A training program of 8 to 10 steps, of lengths that vary, with a second stream, a pool, or an emptied cache. The '
                'device has 1.02 times what it holds at its peak, beside the context: PyTorch\'s own allocator may fail there, '
                'ours, with `policy:ashlar`, may not.'),
+    'megatron': ('Megatron-core under a plan', 'One rank of eight, with four microbatches and three steps: its own model, schedules, '
+                 'recomputation and optimizer, with PyTorch\'s fake process group for the others. The smallest device, by replay, in '
+                 'multiples of what the run holds.'),
     'what-if': ('What-if against real',
                 'One history, recorded in ample room under the default settings, is replayed by the twin under another '
                 'setting or in scarce room (half way from its peak allocated to its peak reserved). The program then '

@@ -33,6 +33,7 @@ WANTED = {
 OVER = {  # environments that add to another one, and see all that it has
     'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),
     'deepspeed': ('torch-2.14.1', ['deepspeed', 'setuptools', 'ninja']),
+    'megatron': ('torch-2.14.1', ['megatron-core==0.16.1']),
     'cupy': ('torch-2.14.1', ['cupy-cuda13x']),
     'numba-tests': ('numba', ['pytest', 'filecheck', 'psutil']),
     'cupy-13.6.0': ('torch-2.14.1', ['cupy-cuda13x==13.6.0']),
