@@ -4,44 +4,41 @@
 #define ASHLAR_ANALYZER_ANSWERS_PLAN_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/analyses/plan/make_plan.h"
 #include "analyzer/answers/traced_run.h"
+#include "analyzer/remedies/device_need.h"
+#include "analyzer/remedies/plan_choice.h"
 #include "analyzer/remedies/what_if.h"
 
 namespace ashlar::answers {
 
-// Replayed from an empty allocator.
-struct MemoryNeed {
-  std::uint64_t peak_reserved_bytes = 0;               // in memory that does not run out
-  std::optional<std::uint64_t> smallest_device_bytes;  // that serves every request; nullopt: not looked for
+struct PlanSearch {
+  std::uint64_t max_steps = 0;  // of a packing
+  // The runs that follow the plan ask for what this one asks for, and no more: no step is held out.
+  bool repeats = false;
 };
 
-struct PlanAnswer {
-  std::string input;
-  std::string source;
+struct PlanAnswer : remedies::PlanChoice {
+  std::string input = {};
+  std::string source = {};
   std::string output = {};  // the plan's file
   std::uint64_t steps = 0;
-  std::uint64_t peak_allocated_bytes = 0;
   // The most that its streams and pools hold at one time in whole pages, small blocks apart from large ones: no
   // allocator of plain segments needs less (analyses/plan/page_floor.h).
   std::uint64_t page_floor_bytes = 0;
-  MemoryNeed without = {};  // under the settings of the trace
-  MemoryNeed with = {};     // under the plan beside them
   std::vector<trace::Note> notes = {};
-  analyses::MadePlan made = {};
 
   // Of the smallest device: what of it is allocated at the peak. 0 where it was not looked for.
-  double Utilisation(const MemoryNeed& need) const;
+  double Utilisation(const remedies::MemoryNeed& need) const;
 };
 
-// FailedPrecondition where the trace has no requests, or none that a plan places.
-absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps,
+// FailedPrecondition where the trace has no requests, or no plan helps: not the run itself, or not steps of it that the
+// plan was not made of.
+absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, const PlanSearch& search,
                                        const remedies::Progress& progress = {});
 
 }  // namespace ashlar::answers

@@ -23,6 +23,7 @@ struct PlanFlags {
   std::string input;
   std::string output;
   double seconds = 1;
+  bool repeats = false;
   bool json = false;
   ReplayFlags replay;
 };
@@ -41,9 +42,9 @@ int RunPlan(const PlanFlags& flags) {
   settings->progress = line.Shower();
   const absl::StatusOr<answers::TracedRun> run = LoadTrace(flags.input, flags.replay, *settings);
   if (!run.ok()) return FailLoad(run.status());
-  const auto max_steps = static_cast<std::uint64_t>(flags.seconds * kPlanStepsPerSecond);
+  const answers::PlanSearch search{static_cast<std::uint64_t>(flags.seconds * kPlanStepsPerSecond), flags.repeats};
   absl::StatusOr<answers::PlanAnswer> answer =
-      answers::PlanOfTrace(flags.input, *run, max_steps, NamingProgress(flags.input, *settings).progress);
+      answers::PlanOfTrace(flags.input, *run, search, NamingProgress(flags.input, *settings).progress);
   if (!answer.ok()) return FailLoad(OfInput(flags.input, answer.status()));
   answer->output = flags.output;
   if (absl::Status status = WriteFile(flags.output, policy::PlanText(answer->made.plan)); !status.ok()) {
@@ -61,6 +62,7 @@ void AddPlan(CommandLine& line) {
   app.Add("input", flags->input, "a snapshot, a recording or a request trace, or - for stdin").Required();
   app.Add("-o,--output", flags->output, "write the plan to this file, for plan:FILE in ASHLAR_CONF").Required();
   app.Add("--seconds", flags->seconds, "how long to search, counted in steps of the search (default 1)");
+  app.Add("--repeats", flags->repeats, "the runs that follow it ask for the same as this one: hold no steps out");
   app.Add("--json", flags->json, "print JSON (docs/schemas/plan.schema.json)");
   AddPolicyFlags(app, flags->replay);
   app.OnRun([flags] { return RunPlan(*flags); });

@@ -20,7 +20,7 @@ std::string LaneRemark(const analyses::PlannedLane& lane) {
                       lane.step_kinds == 1 ? " kind of step" : " kinds of steps");
 }
 
-void AppendNeed(const answers::PlanAnswer& answer, const char* name, const answers::MemoryNeed& need,
+void AppendNeed(const answers::PlanAnswer& answer, const char* name, const remedies::MemoryNeed& need,
                 std::string& out) {
   if (!need.smallest_device_bytes.has_value()) {
     out += absl::StrFormat("  %-17s %14s   reserved at the peak\n", name, FormatBytes(need.peak_reserved_bytes));
@@ -30,7 +30,7 @@ void AppendNeed(const answers::PlanAnswer& answer, const char* name, const answe
                          answer.Utilisation(need) * 100);
 }
 
-Json NeedJson(const answers::PlanAnswer& answer, const answers::MemoryNeed& need) {
+Json NeedJson(const answers::PlanAnswer& answer, const remedies::MemoryNeed& need) {
   Json out = {{"peak_reserved_bytes", need.peak_reserved_bytes},
               {"smallest_device_bytes", OrNull(need.smallest_device_bytes)},
               {"utilisation", nullptr}};
@@ -51,6 +51,12 @@ std::string ToText(const answers::PlanAnswer& answer) {
   out += "\nTHE SMALLEST DEVICE   (that serves every request, replayed from an empty allocator)\n";
   AppendNeed(answer, "without the plan", answer.without, out);
   AppendNeed(answer, "with the plan", answer.with, out);
+  if (answer.held_out.has_value()) {
+    out += absl::StrFormat(
+        "  %-17s %12.1f %%   of what they need without it: %u runs of steps that the plan was not made of; %.1f %% at "
+        "most\n",
+        "held out", answer.held_out->mean * 100, answer.held_out->runs, answer.held_out->worst * 100);
+  }
   absl::StrAppend(&out, "\nUSE  export ASHLAR_CONF=plan:", Printable(answer.output), "\n");
   for (const trace::Note& note : answer.notes) {
     absl::StrAppend(&out, "note: ", Printable(note.message), "\n");
@@ -67,6 +73,12 @@ std::string ToJson(const answers::PlanAnswer& answer) {
               {"page_floor_bytes", answer.page_floor_bytes}};
   out["without_plan"] = NeedJson(answer, answer.without);
   out["with_plan"] = NeedJson(answer, answer.with);
+  out["held_out"] = nullptr;
+  if (answer.held_out.has_value()) {
+    out["held_out"] = {
+        {"runs", answer.held_out->runs}, {"mean", answer.held_out->mean}, {"worst", answer.held_out->worst}};
+  }
+  out["lasting_only"] = answer.lasting_only;
   out["search_steps"] = answer.made.search_steps;
   out["lanes"] = Json::Array();
   for (const analyses::PlannedLane& lane : answer.made.lanes) {

@@ -28,7 +28,9 @@ struct PlannedSlots {
 
 class LanePlanner {
  public:
-  LanePlanner(absl::Span<const LaneRequest> requests, const PlanTree& tree) : requests_(requests), lane_(tree.lane) {}
+  LanePlanner(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins,
+              const PlanScope& scope, const PlanTree& tree)
+      : requests_(requests), step_begins_(step_begins), scope_(scope), lane_(tree.lane) {}
 
   // As the live allocator does: the cursor says which planned request each is, and the first of its offsets that is
   // free is taken.
@@ -37,8 +39,11 @@ class LanePlanner {
     std::map<std::uint32_t, std::vector<Slot>> found;
     std::size_t lives = 0;
     for (const LaneRequest& request : requests_) {
+      const std::size_t step = StepOf(request.begin);
+      if (step > 0 && step <= scope_.left_out.size() && scope_.left_out[step - 1]) continue;
       const std::uint32_t number = cursor.NextNumber(request.size_bytes);
       if (number == policy::PlanCursor::kNone) continue;
+      if (scope_.lasting_only && !Lasts(request, step)) continue;
       ++planned_;
       std::vector<Slot>& slots = found[number];
       const auto is_free = [&](const Slot& slot) { return slot.lives.back().second <= request.begin; };
@@ -76,7 +81,18 @@ class LanePlanner {
   std::uint64_t planned() const { return planned_; }
 
  private:
+  // 0: before the first.
+  std::size_t StepOf(std::int64_t position) const {
+    const auto next = std::upper_bound(step_begins_.begin(), step_begins_.end(), position);
+    return static_cast<std::size_t>(next - step_begins_.begin());
+  }
+  bool Lasts(const LaneRequest& request, std::size_t step) const {
+    return step == 0 || (step < step_begins_.size() && request.end > step_begins_[step]);
+  }
+
   absl::Span<const LaneRequest> requests_;
+  absl::Span<const std::int64_t> step_begins_;
+  const PlanScope& scope_;
   LanePlan lane_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> request_of_;
@@ -89,9 +105,10 @@ struct LaneResult {
   std::uint64_t steps = 0;
 };
 
-LaneResult PlanLane(const LaneRequests& of, absl::Span<const std::int64_t> step_begins, const PackOptions& options) {
-  const PlanTree tree = MakePlanTree(of.requests, step_begins);
-  LanePlanner planner(of.requests, tree);
+LaneResult PlanLane(const LaneRequests& of, absl::Span<const std::int64_t> step_begins, const PackOptions& options,
+                    const PlanScope& scope) {
+  const PlanTree tree = MakePlanTree(of.requests, step_begins, scope.left_out);
+  LanePlanner planner(of.requests, step_begins, scope, tree);
   planner.Follow();
   const Packing packing = planner.PackThem(options);
   LaneResult out{std::move(planner.lane()), {}, packing.steps};
@@ -114,11 +131,12 @@ LaneResult PlanLane(const LaneRequests& of, absl::Span<const std::int64_t> step_
 }  // namespace
 
 MadePlan MakePlan(absl::Span<const LaneRequests> lanes, absl::Span<const std::int64_t> step_begins,
-                  const PackOptions& options) {
+                  const PackOptions& options, const PlanScope& scope) {
   MadePlan out;
   for (const LaneRequests& of : lanes) {
-    LaneResult made = PlanLane(of, step_begins, options);
+    LaneResult made = PlanLane(of, step_begins, options, scope);
     out.search_steps += made.steps;
+    if (made.facts.planned == 0) continue;
     out.lanes.push_back(made.facts);
     out.plan.lanes.push_back(std::move(made.lane));
   }

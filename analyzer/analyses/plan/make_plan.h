@@ -36,9 +36,16 @@ struct MadePlan {
   std::uint64_t search_steps = 0;
 };
 
+// What of a run gets places.
+struct PlanScope {
+  // Only what is asked for before the first step, or is in use after its step: the rest lies where the rules say.
+  bool lasting_only = false;
+  std::vector<bool> left_out = {};  // by number of the step: the plan is made without it; empty: of all steps
+};
+
 // In the order of the lanes. `step_begins` as for MakePlanTree.
 MadePlan MakePlan(absl::Span<const LaneRequests> lanes, absl::Span<const std::int64_t> step_begins,
-                  const PackOptions& options);
+                  const PackOptions& options, const PlanScope& scope = {});
 
 }  // namespace ashlar::analyses
 

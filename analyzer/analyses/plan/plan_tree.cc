@@ -30,7 +30,8 @@ void Add(const Sizes& sizes, std::uint32_t root, LanePlan& lane) {
 
 }  // namespace
 
-PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins) {
+PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins,
+                      const std::vector<bool>& left_out) {
   PlanTree out;
   std::set<Sizes> steps;
   std::size_t next = 0;
@@ -44,7 +45,9 @@ PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const s
   };
   Add(take(0), LanePlan::kStart, out.lane);
   for (std::size_t step = 1; step <= step_begins.size(); ++step) {
-    if (Sizes sizes = take(step); !sizes.empty()) steps.insert(std::move(sizes));
+    Sizes sizes = take(step);
+    const bool is_left_out = step <= left_out.size() && left_out[step - 1];
+    if (!is_left_out && !sizes.empty()) steps.insert(std::move(sizes));
   }
   for (const Sizes& sizes : steps) Add(sizes, LanePlan::kStep, out.lane);
   out.step_kinds = steps.size();

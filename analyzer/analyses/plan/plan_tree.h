@@ -17,8 +17,9 @@ struct PlanTree {
 };
 
 // `step_begins`: positions in the trace at which a step begins, ascending; what comes before the first is the prologue.
-// Empty: all is prologue.
-PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins);
+// Empty: all is prologue. `left_out`: by number of the step, whether the tree is made without it; empty: of all.
+PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins,
+                      const std::vector<bool>& left_out = {});
 
 }  // namespace ashlar::analyses
 
