@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "analyzer/replay/ample_memory.h"
 
@@ -53,9 +54,14 @@ bool HelpsItself(const PlannedRun& run, analyses::MadePlan made, PlanChoice& out
 bool HelpsOtherSteps(const PlannedRun& run, PlanChoice& out) {
   const bool has_small = std::any_of(out.made.lanes.begin(), out.made.lanes.end(),
                                      [](const analyses::PlannedLane& lane) { return lane.is_small; });
+  std::vector<analyses::LaneRequests> lanes;
+  for (const analyses::LaneRequests& lane : run.lanes) {
+    if (has_small || !lane.is_small) lanes.push_back(lane);
+  }
+  PlannedRun part = run;
+  part.lanes = lanes;
   const auto plan_without = [&](const std::vector<bool>& left_out) {
-    const analyses::MadePlan part = Make(run, {out.lasting_only, left_out});
-    return Following(run.settings, has_small ? part.plan : OfLargeBlocks(part).plan);
+    return Following(run.settings, Make(part, {out.lasting_only, left_out}).plan);
   };
   out.held_out = HoldOutSteps(run.requests, run.step_begins, run.settings, plan_without);
   return !out.held_out.has_value() || out.held_out->worst <= 1;
