@@ -3,7 +3,7 @@
 optimizer. The other ranks are PyTorch's fake process group: what they send is never written, so it runs without a GPU.
 
     ashlar dry-run --device A100-80GB -o vr.ashlar -- python bench/megatron_rank.py llama VR
-    ashlar plan vr.ashlar -o vr.plan
+    ashlar plan vr.ashlar -o vr.plan --repeats
 
 Needs megatron-core (tried with 0.16.1), neither Transformer Engine nor apex. Models, batches and cases, on eight GPUs, are those of
 STAlloc's published scripts (github.com/infinigence/STAlloc, example/). Attention and Adam are PyTorch's fused ones, where those

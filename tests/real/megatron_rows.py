@@ -27,7 +27,7 @@ def fits(bench, words, most):
     if verdict.failures:
         return verdict
     plan = bench.path(f'megatron/{"-".join(words)}.plan')
-    planned = start([bench.ashlar, 'plan', run.histories[0], '-o', plan, '--json'])
+    planned = start([bench.ashlar, 'plan', run.histories[0], '-o', plan, '--repeats', '--json'])
     verdict.expect(planned.code == 0, f'plan ended with {planned.code}: {planned.last_line}')
     if verdict.failures:
         return verdict
