@@ -31,7 +31,7 @@ remedies::WhatIfSettings SettingsOf(const policy::Options& baseline, const Expla
   out.baseline = baseline;
   out.capacity_bytes = explanation.what_if_capacity_bytes;
   out.memory_fraction = options.replay.memory_fraction;
-  out.device.address_order = options.replay.segment_addresses;
+  out.device.address_order = options.replay.segment_addresses.value_or(device::AddressOrder::kAscending);
   return out;
 }
 

@@ -62,6 +62,10 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   out.what_if = *std::move(rows);
   out.what_if_capacity_bytes = options.replay.capacity_bytes;
   out.advice = remedies::Advise(out.what_if);
+  absl::StatusOr<std::optional<remedies::OwnAllocator>> own =
+      remedies::TryOwnAllocator(requests, input.settings, nullptr, {out.what_if, out.advice, /*is_pytorch=*/false});
+  if (!own.ok()) return own.status();
+  out.own = *std::move(own);
   if (absl::Status status = AddCauses(std::move(causes), requests, options, out); !status.ok()) return status;
   SetLastVerdict(out);
   TellOfFailuresInLog(readers::FailedInRmmLog(requests), out);

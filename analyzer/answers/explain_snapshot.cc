@@ -18,6 +18,7 @@
 #include "analyzer/answers/verdict.h"
 #include "analyzer/remedies/projection.h"
 #include "analyzer/replay/ample_memory.h"
+#include "analyzer/replay/recorded_order.h"
 
 namespace ashlar::answers {
 namespace {
@@ -166,6 +167,10 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.advice = remedies::Advise(out.what_if);
+  absl::StatusOr<std::optional<remedies::OwnAllocator>> own = remedies::TryOwnAllocator(
+      *requests, input.settings, next, {out.what_if, out.advice, !snapshot.recording.has_value()});
+  if (!own.ok()) return own.status();
+  out.own = *std::move(own);
   const std::vector<trace::Note> notes = remedies::BaselineNotes(input, out.what_if.front());
   out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   return absl::OkStatus();
@@ -173,13 +178,17 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
 
 }  // namespace
 
-absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options) {
-  if (trace::RecordsDeviceCalls(snapshot)) return ExplainCalls(snapshot, options);
+absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& asked) {
+  if (trace::RecordsDeviceCalls(snapshot)) return ExplainCalls(snapshot, asked);
+  ExplainOptions options = asked;
   Explanation out;
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, options.replay);
   if (!run.ok()) return run.status();
   const replay::RecordedReplay& recorded = run->recorded;
   const timeline::Timeline& observed = run->timeline;
+  if (!options.replay.segment_addresses.has_value()) {
+    options.replay.segment_addresses = replay::RecordedAddressOrder(observed.segments());
+  }
   if (!options.replay.device.has_value()) NoteOtherDevices(snapshot, run->device, out);
   out.source = DescribeSnapshot(snapshot, *run);
   Tell(options.replay, "accounting for every byte");

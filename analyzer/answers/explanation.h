@@ -23,6 +23,7 @@
 #include "analyzer/answers/program_view.h"
 #include "analyzer/remedies/advice.h"
 #include "analyzer/remedies/fix_tests.h"
+#include "analyzer/remedies/own_allocator.h"
 #include "analyzer/remedies/program_remedies.h"
 #include "analyzer/remedies/what_if.h"
 #include "analyzer/replay/fidelity.h"
@@ -102,6 +103,7 @@ struct Explanation {
   std::vector<remedies::WhatIfRow> what_if;
   std::optional<std::uint64_t> what_if_capacity_bytes;
   remedies::Advice advice;
+  std::optional<remedies::OwnAllocator> own;  // nullopt: not asked for (own_allocator.h)
   std::string next_step;
   std::vector<std::string> next_lines;
   std::vector<trace::Note> notes;

@@ -8,6 +8,7 @@
 #include "analyzer/answers/traced_run.h"
 #include "analyzer/replay/ample_memory.h"
 #include "analyzer/replay/event_log.h"
+#include "analyzer/replay/recorded_order.h"
 #include "analyzer/replay/request_replay.h"
 
 namespace ashlar::answers {
@@ -27,7 +28,7 @@ replay::RequestReplayOptions ColdOptions(const policy::Options& options, const R
                                          const ReplayMode& mode) {
   replay::RequestReplayOptions out{options, {}, settings.memory_fraction};
   out.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
-  out.device.address_order = settings.segment_addresses;
+  out.device.address_order = settings.segment_addresses.value_or(device::AddressOrder::kAscending);
   out.device.cost = settings.device_costs;
   out.device.events_complete_immediately = mode.events_complete_immediately;
   return out;
@@ -60,8 +61,11 @@ ReplayAnswer WarmAnswer(const replay::RecordedReplay& recorded, const std::strin
   return out;
 }
 
-absl::StatusOr<ReplayAnswer> ColdAnswer(const replay::RecordedReplay& recorded, const ReplaySettings& settings,
+absl::StatusOr<ReplayAnswer> ColdAnswer(const replay::RecordedReplay& recorded, ReplaySettings settings,
                                         const ReplayMode& mode, const std::string& source) {
+  if (!settings.segment_addresses.has_value()) {
+    settings.segment_addresses = replay::RecordedAddressOrder(recorded.observed.segments());
+  }
   const replay::SnapshotProgram& program = recorded.program;
   absl::StatusOr<ReplayAnswer> out =
       ReplayCold(program.requests, recorded.options, settings, mode, absl::StrCat(source, ", cold"));

@@ -30,7 +30,7 @@ struct ReplaySettings {
   std::optional<double> memory_fraction;
   std::optional<int> device;  // of a snapshot; default: the one that holds most
   replay::ReplayOverrides overrides;
-  device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
+  std::optional<device::AddressOrder> segment_addresses;  // nullopt: as a recorded device did, else ascending
   device::CostModel device_costs = {};
   std::size_t threads = 0;            // 0 = one a core; no answer depends on it
   timeline::AskedWindow window = {};  // of the input, which is cut before anything sees it (input_window.h)

@@ -41,6 +41,7 @@ void Overrule(OomVerdict verdict, std::string sentence, Explanation& out) {
 
 void Withhold(std::string sentence, Explanation& out) {
   out.advice.paste.reset();
+  out.own.reset();
   out.advice.sentence = std::move(sentence);
 }
 
@@ -89,6 +90,8 @@ std::string LeakAdvice(const GrowingBytes& growing, const Explanation& e) {
       ", +", FormatBytes(growing.bytes_per_step), " a step");
 }
 
+bool OwnRuns(const Explanation& e) { return e.own.has_value() && e.own->run.has_value(); }
+
 bool HasBaselineThatFits(const Explanation& e) {
   return std::any_of(e.what_if.begin(), e.what_if.end(),
                      [](const WhatIfRow& row) { return row.is_baseline && row.is_cut_off && row.ServesAllRecorded(); });
@@ -126,7 +129,7 @@ void SetLastVerdict(Explanation& e) {
     Overrule(OomVerdict::kLeak, LeakSentence(*e.growing), e);
     return Withhold(LeakAdvice(*e.growing, e), e);
   }
-  if (e.verdict == OomVerdict::kLimit && !e.advice.paste.has_value()) Withhold(kRaiseTheLimit, e);
+  if (e.verdict == OomVerdict::kLimit && !e.advice.paste.has_value() && !OwnRuns(e)) Withhold(kRaiseTheLimit, e);
   if (e.verdict == OomVerdict::kLimit || e.verdict == OomVerdict::kOutside) return;
   const std::uint64_t to_come = BytesToCome(e);
   if (e.headroom.has_value() && Signed(to_come) > std::max<std::int64_t>(e.headroom->value_bytes, 0)) {
@@ -151,6 +154,11 @@ void SetLastVerdict(Explanation& e) {
         OomVerdict::kFragmentation,
         absl::StrCat("fragmentation: ", remedies::NameOf(row.conf), " carries the run through the step that failed"),
         e);
+    return;
+  }
+  if (OwnRuns(e) && e.verdict != OomVerdict::kFragmentation) {
+    Overrule(OomVerdict::kFragmentation,
+             "fragmentation: Ashlar's own allocator carries the run through the step that failed", e);
     return;
   }
   const WhatIfRow* fitting = LowestThatGetsPast(e);

@@ -92,7 +92,8 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags) {
           "order of equally big free blocks: address, per-block-counter, per-segment-counter")
       .NotEmpty();
   app.Add("--segment-addresses", flags.segment_addresses,
-          "where the simulated device puts segments: ascending (default), descending, driver (as NVIDIA's)")
+          "where the simulated device puts segments: ascending, descending, driver (as NVIDIA's); default: as was "
+          "recorded")
       .NotEmpty();
   app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF");
   app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
@@ -101,7 +102,7 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags) {
 }
 
 absl::Status ReadAddressOrder(const std::string& text, device::AddressOrder& order) {
-  const std::optional<device::AddressOrder> named = device::AddressOrderNamed(text.empty() ? "ascending" : text);
+  const std::optional<device::AddressOrder> named = device::AddressOrderNamed(text);
   if (!named.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--segment-addresses: '", text, "' is none of ascending, descending and driver"));
@@ -113,8 +114,10 @@ absl::Status ReadAddressOrder(const std::string& text, device::AddressOrder& ord
 absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags) {
   answers::ReplaySettings out;
   if (absl::Status status = ReadPolicyFlags(flags, out); !status.ok()) return status;
-  if (absl::Status status = ReadAddressOrder(flags.segment_addresses, out.segment_addresses); !status.ok()) {
-    return status;
+  if (!flags.segment_addresses.empty()) {
+    device::AddressOrder order{};
+    if (absl::Status status = ReadAddressOrder(flags.segment_addresses, order); !status.ok()) return status;
+    out.segment_addresses = order;
   }
   if (absl::Status status = ReadSize("--capacity", flags.capacity, DeviceSizes(), out.capacity_bytes); !status.ok()) {
     return status;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
+#include "analyzer/replay/recorded_order.h"
 
 namespace ashlar::remedies {
 namespace {
@@ -16,7 +17,7 @@ WhatIfSettings SettingsOf(const policy::Options& baseline, const ReplayLimits& l
   out.baseline = baseline;
   out.capacity_bytes = limits.capacity_bytes;
   out.memory_fraction = limits.memory_fraction;
-  out.device.address_order = limits.segment_addresses;
+  out.device.address_order = limits.segment_addresses.value_or(device::AddressOrder::kAscending);
   out.device.cost = limits.device_costs;
   out.threads = limits.threads;
   return out;
@@ -70,6 +71,9 @@ WhatIfInput InputWithoutRequests(const replay::RecordedReplay& recorded, const t
                                  const ReplayLimits& limits) {
   WhatIfInput out;
   out.settings = SettingsOf(recorded.options, limits);
+  if (!limits.segment_addresses.has_value()) {
+    out.settings.device.address_order = replay::RecordedAddressOrder(observed.segments());
+  }
   const bool is_fraction_known =
       limits.memory_fraction.has_value() || recorded.options.per_process_memory_fraction.has_value();
   const std::optional<std::uint64_t> at_oom = CapacityAtOom(observed, recorded.options, is_fraction_known);

@@ -25,7 +25,7 @@ namespace ashlar::remedies {
 struct ReplayLimits {
   std::optional<std::uint64_t> capacity_bytes = {};  // used where the record does not tell it
   std::optional<double> memory_fraction = {};
-  device::AddressOrder segment_addresses = device::AddressOrder::kAscending;
+  std::optional<device::AddressOrder> segment_addresses = {};  // nullopt: as a recorded device did, else ascending
   device::CostModel device_costs = {};
   std::size_t threads = 0;  // WhatIfSettings::threads
 };

@@ -210,6 +210,11 @@ Json ProgramRemedyJson(const remedies::ProgramRemedy& remedy) {
           {"is_proven", remedy.is_proven}};
 }
 
+Json OwnJson(const std::optional<remedies::OwnAllocator>& own) {
+  if (!own.has_value()) return nullptr;
+  return {{"what_if", WhatIfJson(own->row)}, {"sentence", TextOrNull(own->sentence)}, {"run", OrNull(own->run)}};
+}
+
 }  // namespace
 
 Json ExplanationJson(const answers::Explanation& e) {
@@ -247,6 +252,7 @@ Json ExplanationJson(const answers::Explanation& e) {
   out["what_if"] = List(e.what_if, WhatIfJson);
   out["paste"] = OrNull(e.advice.paste);
   out["advice"] = TextOrNull(e.advice.sentence);
+  out["own_allocator"] = OwnJson(e.own);
   out["next_step"] = TextOrNull(e.next_step);
   out["next_lines"] = e.next_lines;
   out["notes"] = List(e.notes, [](const trace::Note& note) -> Json {

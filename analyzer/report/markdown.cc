@@ -115,6 +115,9 @@ void AppendSettings(const answers::Explanation& e, std::string& out) {
               rows, out);
   if (!e.advice.sentence.empty()) absl::StrAppend(&out, "\n", MarkdownText(e.advice.sentence), "\n");
   if (e.advice.paste.has_value()) AppendFence("bash", {*e.advice.paste}, out);
+  if (!e.own.has_value() || e.own->sentence.empty()) return;
+  absl::StrAppend(&out, "\n", MarkdownText(e.own->sentence), "\n");
+  if (e.own->run.has_value()) AppendFence("bash", {*e.own->run}, out);
 }
 
 void AppendFolded(const answers::Explanation& e, std::string& out) {

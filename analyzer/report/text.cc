@@ -255,31 +255,35 @@ std::string Outcome(const remedies::WhatIfRow& row) {
   return row.is_cut_off ? ProjectedText(row) : "fits";
 }
 
-std::string WhatIfLine(const remedies::WhatIfRow& row) {
-  const std::string conf = row.conf.empty() ? "default" : row.conf;
+std::string WhatIfLine(const remedies::WhatIfRow& row, const std::string& name) {
   const std::string peak = FormatBytes(row.peak_reserved_bytes);
   const std::string calls = FormatCount(row.driver_calls);
   std::string outcome = Outcome(row);
-  const std::string line = absl::StrFormat("  %-34s peak %11s   driver calls %7s   %s", conf, peak, calls, outcome);
+  const std::string line = absl::StrFormat("  %-34s peak %11s   driver calls %7s   %s", name, peak, calls, outcome);
   if (line.size() <= kRowWidth) return std::string(absl::StripTrailingAsciiWhitespace(line));
-  // A long conf takes the room of the columns.
+  // A long name takes the room of the columns.
   absl::string_view rest = outcome;
   absl::ConsumePrefix(&rest, "gets past; ");
-  return absl::StrCat("  ", conf, "  peak ", peak, "  ", calls, " calls  ", rest);
+  return absl::StrCat("  ", name, "  peak ", peak, "  ", calls, " calls  ", rest);
 }
 
 void AppendWhatIf(const answers::Explanation& e, std::string& out) {
   if (e.what_if.empty() && e.advice.sentence.empty()) return;
   AppendSection("WHAT WOULD HAVE HELPED", e.what_if.empty() ? "" : ReplayRemark(e), out);
   for (const remedies::WhatIfRow& row : e.what_if) {
-    std::string line = WhatIfLine(row);
+    std::string line = WhatIfLine(row, row.conf.empty() ? "default" : row.conf);
     if (row.is_baseline) absl::StrAppend(&line, "   <- as recorded");
     absl::StrAppend(&out, line, "\n");
   }
-  if (!e.advice.sentence.empty()) {
-    out += "  ";
-    AppendWrapped(e.advice.sentence, 2, out);
+  if (e.own.has_value()) {
+    absl::StrAppend(&out, WhatIfLine(e.own->row, absl::StrCat(e.own->row.conf, ", Ashlar's own")), "\n");
   }
+  for (const std::string& sentence : {e.advice.sentence, e.own.has_value() ? e.own->sentence : ""}) {
+    if (sentence.empty()) continue;
+    out += "  ";
+    AppendWrapped(sentence, 2, out);
+  }
+  if (e.own.has_value() && e.own->run.has_value()) absl::StrAppend(&out, "\nRUN    ", *e.own->run, "\n");
   if (e.advice.paste.has_value()) absl::StrAppend(&out, "\nPASTE  ", *e.advice.paste, "\n");
 }
 

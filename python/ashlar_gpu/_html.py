@@ -129,7 +129,8 @@ def _explanation(answer: Explanation) -> str:
         out += _title("Who holds it") + _table(("line", "bytes", "blocks"), rows)
     if answer.what_if:
         out += _title("What would have helped") + _settings(answer.what_if)
-    return out + _advice(answer.paste, answer.advice) + _program(answer)
+    own = answer.own_allocator
+    return out + _advice(answer.paste, answer.advice) + (_advice(own.run, own.sentence) if own else "") + _program(answer)
 
 
 def _cause(cause: Cause) -> Tuple[str, str, str]:

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/analyses/causes/cause_cases.h"
+#include "tests/remedies/request_list.h"
 #include "tests/report/example_training.h"
 #include "tests/report/printed.h"
 #include "tests/report/recording.h"
@@ -139,6 +140,7 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
       "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 4.00 GiB total capacity)");
   ASSERT_EQ(raised.size(), 1u);
   ExpectSound(answers::ExplainMessage(raised[0], {}), schema);
+  ExpectSound(*answers::ExplainRequests(Stranding(), WithCapacity(kStrandingCapacity)), schema);
   // With these every object of the schema was printed: none is there for nothing.
   EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
 }

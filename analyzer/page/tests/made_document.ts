@@ -217,7 +217,7 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
         source: 'made', headline: 'HEALTHY  made', verdict: 'healthy', evidence: [], moment: null, accounting, request_bytes: null,
         peak: { allocated_bytes: peaks.allocated.bytes, active_bytes: peaks.active.bytes, reserved_bytes: peaks.reserved.bytes, utilisation: 1 },
         stacks: [], pinned_host: null, failure: null, pins: { lines: [], other_blame_bytes: 0, other_blocks: 0 }, causes: [], program_remedies: [],
-        what_if: [], what_if_capacity_bytes: null, paste: null, advice: null, next_step: null, next_lines: [], notes: [] } }],
+        what_if: [], what_if_capacity_bytes: null, paste: null, advice: null, own_allocator: null, next_step: null, next_lines: [], notes: [] } }],
   };
   return { doc, blobs: [small.base64(), big.base64()] };
 }

@@ -268,6 +268,14 @@ class WhatIf:
 
 
 @dataclasses.dataclass(frozen=True)
+class OwnAllocator:
+    what_if: WhatIf  # The same requests replayed from an empty allocator under policy:ashlar.
+    sentence: Optional[str]  # What it would do; null where it does not help either.
+    # Line for the shell that starts the program with it; null where it does not mend what was recorded.
+    run: Optional[str]
+
+
+@dataclasses.dataclass(frozen=True)
 class Note:
     name: str  # Stable key.
     message: str  # One sentence.
@@ -322,6 +330,9 @@ class Explanation(ExplanationAnswer):
     what_if: Tuple[WhatIf, ...]
     paste: Optional[str]  # Line for the shell; null where no setting helps.
     advice: Optional[str]  # What that line would do, or that no setting helps.
+    # What Ashlar's own allocator would have done; null where nothing failed or was returned to serve a request, or a
+    # setting mends it.
+    own_allocator: Optional[OwnAllocator]
     next_step: Optional[str]  # How to learn more.
     next_lines: Tuple[str, ...]  # Lines of Python for the next step.
     notes: Tuple[Note, ...]  # What was guessed, skipped or is not known.

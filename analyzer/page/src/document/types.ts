@@ -101,6 +101,7 @@ export interface Explanation {
   what_if_capacity_bytes: number | null;
   paste: string | null;
   advice: string | null;
+  own_allocator: { what_if: WhatIf; sentence: string | null; run: string | null } | null;
   next_step: string | null;
   next_lines: string[];
   notes: { name: string; message: string; count: number }[];

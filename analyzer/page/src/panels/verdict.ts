@@ -49,19 +49,19 @@ function accounting(explanation: Explanation, { title, whole, rows }: WhereItWen
         `utilisation ${percent(peak.utilisation)}: peak allocated ${bytes(peak.allocated_bytes)} of peak reserved ${bytes(peak.reserved_bytes)}`));
 }
 
-function paste(explanation: Explanation): Child {
-  if (explanation.paste === null)
-    return explanation.advice === null ? null : h('p', { class: 'advice' }, explanation.advice);
-  const line = explanation.paste;
+// A line for the shell, where there is one, and what it does.
+function lineToUse(tag: string, line: string | null, sentence: string | null): Child {
+  const words = sentence === null ? null : h('p', { class: 'advice' }, sentence);
+  if (line === null) return words;
   return h('div', { class: 'paste' },
-    h('span', { class: 'tag' }, 'PASTE'), h('code', { tabindex: 0 }, line), copyButton(() => line, 'the line'),
-    explanation.advice === null ? null : h('p', { class: 'advice' }, explanation.advice));
+    h('span', { class: 'tag' }, tag), h('code', { tabindex: 0 }, line), copyButton(() => line, 'the line'), words);
 }
 
 export function verdictPanel(explanation: Explanation, text: string, isForetold = false): HTMLElement {
   const went = whereItWent(explanation);
   const [head, ...rest] = explanation.headline.split(/ {2,}/);
   const program = explanation.program_remedies[0];
+  const own = explanation.own_allocator;
   const isPlain = isForetold && ['healthy', 'unknown'].includes(explanation.verdict); // the answer stands above
   return h('section', { class: 'verdict panel', 'aria-label': isForetold ? 'The run' : 'Verdict' },
     h('div', { class: 'verdict-words' },
@@ -69,7 +69,8 @@ export function verdictPanel(explanation: Explanation, text: string, isForetold 
         : h('span', { class: `badge ${explanation.verdict}` }, kVerdictNames[explanation.verdict] ?? explanation.verdict),
         h('strong', {}, head), rest.length > 0 ? ` ${rest.join(' ')}` : null),
       ...explanation.evidence.map((sentence) => h('p', { class: 'evidence' }, sentence)),
-      paste(explanation),
+      lineToUse('PASTE', explanation.paste, explanation.advice),
+      own === null ? null : lineToUse('RUN', own.run, own.sentence),
       program === undefined ? null
         : h('details', { class: 'in-program' }, h('summary', {}, `In the program: ${program.sentence}`),
           h('pre', { tabindex: 0 }, program.python.join('\n'))),
