@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/base/units.h"
 #include "allocator/device/driver_addresses.h"
 
 namespace ashlar::replay {
@@ -59,7 +58,7 @@ class DriverPlaces {
  public:
   // Whether the driver's rule puts the segment where it was, as seen from the first.
   bool Add(std::uint64_t address, std::uint64_t size_bytes) {
-    const std::uint64_t rounded = RoundUp(size_bytes, kGranularityBytes);
+    const std::uint64_t rounded = (size_bytes + kGranularityBytes - 1) / kGranularityBytes * kGranularityBytes;
     const std::optional<std::uint64_t> taken = addresses_.Take(rounded);
     if (!taken.has_value()) return false;
     live_[address] = {*taken, rounded};
@@ -74,7 +73,7 @@ class DriverPlaces {
   }
 
  private:
-  static constexpr std::uint64_t kGranularityBytes = 2 * kMiB;
+  static constexpr std::uint64_t kGranularityBytes = std::uint64_t{2} << 20;
 
   device::DriverAddresses addresses_{std::uint64_t{1} << 40, std::uint64_t{1} << 46};
   std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> live_;  // recorded address -> ours, bytes
