@@ -14,6 +14,7 @@ constexpr std::size_t kPinColumns = 79;  // of a line of 130, what is left for a
 constexpr std::size_t kPhaseWidth = 20;
 constexpr std::size_t kMostRemarkBeforeLabel = 70;  // a longer one has the line for itself
 constexpr std::size_t kReleaseLabelWidth = 40;
+constexpr std::size_t kRemarkColumns = 90;  // of a line of 130, what is left for a remark
 
 void AppendRow(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {
   out += absl::StrFormat("  %-24s %11s  %s\n", name, FormatBytes(bytes), remark);
@@ -48,8 +49,9 @@ std::string ReleaseRemark(const analyses::ReleaseSet& release, const answers::Fa
                                            : absl::StrCat(", the best found; less than ",
                                                           FormatBytes(release.lower_bound_bytes), " cannot do"));
   if (!failure.release.empty() && out.size() < kMostRemarkBeforeLabel) {
-    absl::StrAppend(&out, ": ", Shortened(Printable(failure.release.front().label), kReleaseLabelWidth),
-                    failure.release.size() > 1 ? ", ..." : "");
+    const std::string more = failure.release.size() > 1 ? ", ..." : "";
+    const std::size_t width = std::min(kReleaseLabelWidth, kRemarkColumns - out.size() - 2 - more.size());
+    absl::StrAppend(&out, ": ", Shortened(Printable(failure.release.front().label), width), more);
   }
   return out;
 }
