@@ -21,10 +21,9 @@ class SpinLock {
   }
   void unlock() { is_taken_.store(false, std::memory_order_release); }
 
- private:
-  static constexpr int kMostPauses = 64;  // 1 to 2.5 us, by the processor
-
-  [[gnu::noinline]] void LockContended() {
+  // Looks whether it is so as seldom as a waiter does.
+  template <typename IsSo>
+  static void WaitUntil(IsSo is_so) {
     int pauses = 1;
     do {
       for (int i = 0; i < pauses; ++i) Pause();
@@ -33,7 +32,16 @@ class SpinLock {
       } else {
         std::this_thread::yield();
       }
-    } while (is_taken_.load(std::memory_order_relaxed) || is_taken_.exchange(true, std::memory_order_acquire));
+    } while (!is_so());
+  }
+
+ private:
+  static constexpr int kMostPauses = 64;  // 1 to 2.5 us, by the processor
+
+  [[gnu::noinline]] void LockContended() {
+    WaitUntil([this] {
+      return !is_taken_.load(std::memory_order_relaxed) && !is_taken_.exchange(true, std::memory_order_acquire);
+    });
   }
 
   static void Pause() {

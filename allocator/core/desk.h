@@ -5,7 +5,7 @@
 // thread frees and the other allocates would carry the room below the peaks back and forth.
 //
 //   Desk desk(SeatOfThread());
-//   const std::lock_guard<CountedLock> guard(desk.lock);
+//   const HeldLock held(desk.lock, is_mine);
 //   if (!desk.CountAllocation(is_small, block_bytes, requested_bytes, splits)) ...   // to the exclusive section
 //
 // Statistics over all arenas have peaks, and a peak is a property of the sum. So that it stays exact without a shared
@@ -41,7 +41,7 @@ inline constexpr int kRecentSections = 8;
 
 // Two cache lines apart, so that neighbours do not slow each other down.
 struct alignas(128) Desk {
-  explicit Desk(const Seat* its_seat) : seat(its_seat) {}
+  explicit Desk(const Seat* its_seat) : seat(its_seat), lock(IsOfOneThread(its_seat)) {}
 
   // Of the thread whose desk it is; goes to another when that has ended. nullptr: the common one.
   const Seat* const seat;

@@ -12,6 +12,11 @@ std::atomic<std::uint64_t> allocators_so_far{0};
 
 }  // namespace
 
+void ForgetDesksOfThread() {
+  if (desks_of_thread != no_desks.data()) std::fill_n(desks_of_thread, no_desks.size(), DeskOfAllocator{});
+  desks_of_thread = no_desks.data();
+}
+
 Desks::Desks(Ledger& ledger) : id_(++allocators_so_far), ledger_(ledger) {}
 
 Desk& Desks::Find(const Seat* seat) {

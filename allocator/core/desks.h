@@ -41,6 +41,9 @@ constinit inline DesksOfThread no_desks{};  // never written
 #endif
 constinit inline thread_local DeskOfAllocator* desks_of_thread = no_desks.data();
 
+// The thread's seat is another's from now on.
+void ForgetDesksOfThread();
+
 class Desks {
  public:
   // What the desks sum goes to the ledger, which outlives them.

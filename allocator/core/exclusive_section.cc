@@ -44,7 +44,11 @@ void ExclusiveSection::LockDesks() const {
   holds_desks_ = true;
   bool has_recorded = false;
   for (const std::unique_ptr<Desk>& desk : desks_.desks_) {
-    desk->lock.lock();
+    if (desk.get() == desks_.desk_of_section_) {
+      is_own_biased_ = desk->lock.LockAsOwner();
+    } else {
+      desk->lock.lock();
+    }
     desk->Settle();
     Fold(*desk);
     has_recorded |= desk->journal != nullptr && desk->journal->turn() == desks_.turn_;
@@ -53,7 +57,13 @@ void ExclusiveSection::LockDesks() const {
 }
 
 void ExclusiveSection::UnlockDesks() const {
-  for (const std::unique_ptr<Desk>& desk : desks_.desks_) desk->lock.unlock();
+  for (const std::unique_ptr<Desk>& desk : desks_.desks_) {
+    if (desk.get() == desks_.desk_of_section_) {
+      desk->lock.UnlockAsOwner(is_own_biased_);
+    } else {
+      desk->lock.unlock();
+    }
+  }
   holds_desks_ = false;
 }
 

@@ -34,6 +34,7 @@ class ExclusiveSection {
 
   Desks& desks_;
   mutable bool holds_desks_ = false;
+  mutable bool is_own_biased_ = false;  // how the thread holds the lock of its own (counted_lock.h)
 };
 
 }  // namespace ashlar::core

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "allocator/policy/heap_steps.h"
@@ -20,7 +19,7 @@ template <auto act, typename... Arguments>
   Desk& mine = *place.desk;
   Desk* desk = place.first;
   if (desk == &mine) [[likely]] {
-    const std::lock_guard<CountedLock> guard(mine.lock);
+    const HeldLock held(mine.lock, true);
     if (desks_.IsSerialNow()) return Served{};
     Arena* arena = nullptr;
     const Served served = (this->*act)(mine, arena, arguments...);
@@ -43,7 +42,7 @@ template <auto act, typename Served, typename... Arguments>
     ArenaKey key;
     Visits::Verdict verdict{};
     {
-      const std::lock_guard<CountedLock> guard(desk->lock);
+      const HeldLock held(desk->lock, desk == place.desk);
       if (desks_.IsSerialNow()) return {};
       Arena* arena = nullptr;
       served = (this->*act)(*desk, arena, arguments...);

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/core/desks.h"
+
 namespace ashlar::core {
 namespace {
 
@@ -31,6 +33,7 @@ class SeatHolder {
     free.seats.pop_back();
   }
   ~SeatHolder() {
+    ForgetDesksOfThread();  // they are the next one's
     FreeSeats& free = TheFreeSeats();
     const std::lock_guard<std::mutex> lock(free.mutex);
     free.seats.push_back(std::exchange(seat_of_thread, &kSeatOfEndedThreads));
@@ -43,6 +46,8 @@ const Seat* SeatOfThread() {
   thread_local const SeatHolder holder;
   return seat_of_thread;
 }
+
+bool IsOfOneThread(const Seat* seat) { return seat != nullptr && seat != &kSeatOfEndedThreads; }
 
 void LockSeats() {
   SeatOfThread();

@@ -15,6 +15,9 @@ struct Seat {};
 // The calling thread's.
 const Seat* SeatOfThread();
 
+// Whether at most one thread has it at a time. nullptr: nobody's.
+bool IsOfOneThread(const Seat* seat);
+
 // Around a fork: no seat is given or returned meanwhile, so that the child's copy of the free ones is whole.
 void LockSeats();
 void UnlockSeats();

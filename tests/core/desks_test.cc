@@ -40,6 +40,32 @@ TEST_F(DesksTest, EveryThreadHasItsOwn) {
   EXPECT_FALSE(distinct.contains(&desks_.Common()));
 }
 
+// Asks for its thread's desk when the thread's own objects are destroyed.
+struct AsksAtEnd {
+  ~AsksAtEnd() {
+    if (desks != nullptr) *out = desks->OfThread().desk;
+  }
+  Desks* desks = nullptr;
+  Desk** out = nullptr;
+};
+thread_local AsksAtEnd asks_at_end;
+
+// Its lock is biased to one thread.
+TEST_F(DesksTest, AThreadThatEndsHasNoDeskThatTheNextOneHas) {
+  Desk* before = nullptr;
+  Desk* at_end = nullptr;
+  std::thread([&] {
+    asks_at_end.desks = &desks_;  // made before the thread has a seat, so that it is destroyed later
+    asks_at_end.out = &at_end;
+    before = desks_.OfThread().desk;
+  }).join();
+  EXPECT_NE(at_end, before);
+  EXPECT_FALSE(IsOfOneThread(at_end->seat));
+  Desk* of_next = nullptr;
+  std::thread([&] { of_next = desks_.OfThread().desk; }).join();
+  EXPECT_EQ(of_next, before);
+}
+
 TEST_F(DesksTest, AllocatorsDoNotShareDesks) {
   Desks others(ledger_);
   EXPECT_NE(others.OfThread().desk, desks_.OfThread().desk);
@@ -57,7 +83,7 @@ TEST_F(DesksTest, OneThreadIsInASectionAndNoDeskIsTaken) {
     threads.emplace_back([&] {
       for (std::uint64_t n = 0; n < kTimes; ++n) {
         {
-          const std::lock_guard<CountedLock> guard(desks_.OfThread().desk->lock);
+          const HeldLock held(desks_.OfThread().desk->lock, true);
           ++count;
         }
         const ExclusiveSection section(desks_);

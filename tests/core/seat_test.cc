@@ -44,13 +44,13 @@ TEST(SeatTest, ThreadsThatEndLeaveThemToLaterOnes) {
 // Both counts are no atomics: a second thread inside is a lost count, and a race to ThreadSanitizer.
 TEST(CountedLockTest, OneThreadIsInsideAtATime) {
   constexpr std::uint64_t kTimes = 40'000;
-  CountedLock lock;
+  CountedLock lock(false);
   std::uint64_t count = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (std::uint64_t n = 0; n < kTimes; ++n) {
-        const std::lock_guard<CountedLock> guard(lock);
+        const HeldLock held(lock, n % 2 == 0);
         ++count;
       }
     });
