@@ -17,7 +17,8 @@ GROUPS = {  # group -> (its title, what is held to what)
     'policy': ('policy:ashlar where 1.02 times what is held are left',
                'A training program of 8 to 10 steps, of lengths that vary, with a second stream, a pool, or an emptied cache. The '
                'device has 1.02 times what it holds at its peak, beside the context: PyTorch\'s own allocator may fail there, '
-               'ours, with `policy:ashlar`, may not.'),
+               'ours, with `policy:ashlar`, may not. The last row fails where 1.03 times that are left, is explained, and runs again as '
+               '`ashlar explain` says.'),
     'megatron': ('Megatron-core under a plan', 'One rank of eight, with four microbatches and three steps: its own model, schedules, '
                  'recomputation and optimizer, with PyTorch\'s fake process group for the others. The smallest device, by replay, in '
                  'multiples of what the run holds.'),
