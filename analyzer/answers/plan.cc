@@ -60,6 +60,13 @@ std::vector<std::int64_t> StepBegins(const TracedRun& run, std::uint64_t& step_c
   return out;
 }
 
+std::uint64_t BlocksBefore(const timeline::Timeline& timeline) {
+  const auto& blocks = timeline.blocks();
+  return static_cast<std::uint64_t>(std::count_if(blocks.begin(), blocks.end(), [](const timeline::BlockSpan& block) {
+    return block.alloc_event == timeline::kBeforeWindow;
+  }));
+}
+
 absl::Status NoPlanHelps(const PlanAnswer& answer) {
   if (!answer.held_out.has_value()) {
     return absl::FailedPreconditionError("without a plan it needs as little memory as with one");
@@ -104,6 +111,12 @@ absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, 
   }
   if (!out.with.smallest_device_bytes.has_value()) {
     out.notes.push_back({"device_not_searched", "the trace is long: the smallest device was not looked for", 1});
+  }
+  if (const std::uint64_t before = BlocksBefore(run.timeline); before > 0) {
+    out.notes.push_back({"starts_warm",
+                         "blocks that were there before the trace begins: what came before is not in the plan, so record "
+                         "the run from its start (dry-run --history N)",
+                         before});
   }
   if (begins.empty()) {
     out.notes.push_back({"no_steps", "no steps were found: the plan is of the whole run, once", 1});

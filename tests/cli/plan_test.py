@@ -40,6 +40,13 @@ class PlanTest(unittest.TestCase):
         required = json.loads(pathlib.Path(SCHEMA).read_text())["$defs"]["plan"]["required"]
         self.assertEqual(sorted(answer), sorted(required))
 
+    def test_a_trace_that_lost_its_beginning_says_so(self):
+        code, out, error = run("plan", EXAMPLE, "-o", self.plan, "--json", "--repeats", "--max-events", 4000)
+        self.assertEqual((code, error), (0, ""))
+        notes = {note["name"]: note["count"] for note in json.loads(out)["notes"]}
+        self.assertGreater(notes.get("starts_warm", 0), 0)
+        self.assertNotIn("starts_warm", [note["name"] for note in self.make()["notes"]])
+
     def test_replay_follows_it_on_the_smallest_device(self):
         answer = self.make()
         least = answer["with_plan"]["smallest_device_bytes"]
