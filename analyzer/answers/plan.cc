@@ -113,10 +113,11 @@ absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, 
     out.notes.push_back({"device_not_searched", "the trace is long: the smallest device was not looked for", 1});
   }
   if (const std::uint64_t before = BlocksBefore(run.timeline); before > 0) {
-    out.notes.push_back({"starts_warm",
-                         "blocks that were there before the trace begins: what came before is not in the plan, so record "
-                         "the run from its start (dry-run --history N)",
-                         before});
+    out.notes.push_back(
+        {"starts_warm",
+         "blocks that were there before the trace begins: what came before is not in the plan, so record "
+         "the run from its start (dry-run --history N)",
+         before});
   }
   if (begins.empty()) {
     out.notes.push_back({"no_steps", "no steps were found: the plan is of the whole run, once", 1});

@@ -87,12 +87,12 @@ std::optional<PlanChoice> ChoosePlan(const PlannedRun& run) {
   out.peak_allocated_bytes =
       std::min(ample->peak_active_bytes, planned.has_value() ? planned->peak_active_bytes : ample->peak_active_bytes);
   out.without = NeedOf(run.requests, run.settings, out.peak_allocated_bytes);
-  for (const bool lasting_only : {false, true}) {
-    if (lasting_only && run.step_begins.empty()) break;
-    out.lasting_only = lasting_only;
-    if (!HelpsItself(run, lasting_only ? Make(run, {.lasting_only = true}) : std::move(all), out)) continue;
-    if (run.repeats || HelpsOtherSteps(run, out)) return out;
-  }
+  const auto helps = [&](analyses::MadePlan made) {
+    return HelpsItself(run, std::move(made), out) && (run.repeats || HelpsOtherSteps(run, out));
+  };
+  if (helps(std::move(all))) return out;
+  out.lasting_only = !run.step_begins.empty();
+  if (out.lasting_only && helps(Make(run, {.lasting_only = true}))) return out;
   out.made = {};
   return out;
 }
