@@ -3,7 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=${ASHLAR_JOBS:-$(nproc)}
-presets="release cuda hollow dev asan tsan fuzz nocuda"
+presets="release cuda hollow dev asan tsan fuzz nocuda"  # those that are built and tested
 log_dir=$root/build/logs
 
 # Debian package = a command or file that shows it is there (it may have come by another way than apt).
@@ -14,7 +14,8 @@ build_packages="build-essential=g++ cmake=cmake ninja-build=ninja python3=python
   zlib1g-dev=/usr/include/zlib.h"
 test_packages="pkgconf=pkg-config openmpi-bin=mpirun libopenmpi-dev=mpicc"  # the tests consumer.pkg_config, and of fleet under MPI
 page_packages="nodejs=node npm=npm chromium=chromium"  # to build and test the page; the program has it as a file
-clang_packages="clang=clang++ libclang-rt-dev=/usr/share/doc/libclang-rt-dev"
+clang_packages="clang=clang++ libclang-rt-dev=/usr/share/doc/libclang-rt-dev libc++-dev=/usr/share/doc/libc++-dev
+  libc++abi-dev=/usr/share/doc/libc++abi-dev"  # clang's own standard library, by which a test compiles a client
 
 Say() { printf '[%3d s] %s\n' "$SECONDS" "$*"; }
 
@@ -99,13 +100,17 @@ FixedAddresses() {
   if setarch "$(uname -m)" -R true 2>/dev/null; then setarch "$(uname -m)" -R "$@"; else "$@"; fi
 }
 
-# Tests PRESET [ctest arguments]: files that tests make go under build/, so that no two users' meet.
+# Tests PRESET [ctest arguments]: files that tests make go under build/, so that no two users' meet. Every single test is
+# printed, and the last line counts them.
 Tests() {
-  local preset=$1
+  local build=$root/build/$1 status=0
   shift
-  mkdir -p "$root/build/$preset/tmp"
-  TMPDIR=$root/build/$preset/tmp TEST_TMPDIR=$root/build/$preset/tmp FixedAddresses \
-    ctest --test-dir "$root/build/$preset" -j "$jobs" --output-on-failure --no-tests=error "$@"
+  rm -rf "$build/results"
+  mkdir -p "$build/tmp" "$build/results"
+  TMPDIR=$build/tmp TEST_TMPDIR=$build/tmp FixedAddresses ctest --test-dir "$build" -j "$jobs" --output-on-failure \
+    --no-tests=error --output-junit "$build/results/entries.xml" "$@" || status=$?
+  [[ -f $build/results/entries.xml ]] || return "$status"  # ctest has said why
+  python3 -B "$root/tools/gate/results.py" "$build/results" && return "$status"
 }
 
 # Build PRESET [TARGET...]: one status line on a terminal, only the errors elsewhere.

@@ -62,6 +62,7 @@ def cub_scenarios(tools):
 
 def by_libcxx(tools):
     """clang with its own standard library, on host memory and on GPU 0."""
+    tools.need_libcxx()
     program = tools.cxx(os.path.join(EXAMPLES, 'handle.cc'), 'clang++', flags=['-stdlib=libc++'], name='handle_libcxx')
     for arguments in ([], ['gpu']):
         run = tools.run(program, arguments)

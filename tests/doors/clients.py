@@ -76,6 +76,13 @@ class Tools:
                        source, *self._link(), *libraries, f'-Wl,-rpath,{self.library}', '-o', program], source)
         return program
 
+    def need_libcxx(self):
+        """Debian has clang's standard library in packages of its own."""
+        done = subprocess.run(['clang++', '-stdlib=libc++', '-x', 'c++', '-fsyntax-only', '-'], input='#include <cstddef>\n',
+                              capture_output=True, text=True, check=False) if shutil.which('clang++') else None
+        if done is None or done.returncode != 0:
+            raise Missing('there is no clang++ with libc++ (Debian: libc++-dev libc++abi-dev)')
+
     def run(self, program, arguments=(), flags=('--capacity', '16GiB'), environment=None):
         self._runs += 1
         log = os.path.join(self.folder, f'calls-{self._runs}')

@@ -1,6 +1,6 @@
 """Runs real programs over the hollow device, and holds what they show to what is known of them. docs/internals/truth.md
 
-    run.py --ashlar build/release/bin/ashlar               # a sample of the rows, another each day, within ten minutes
+    run.py --ashlar build/release/bin/ashlar               # a sample of the rows, another for each commit, within ten minutes
     run.py --ashlar ... --seed 20261124                    # that sample again
     run.py --ashlar ... --all                              # every row, other releases of PyTorch among them
     run.py --ashlar ... --only what-if,captures            # every row of these groups
@@ -11,10 +11,10 @@ The last line counts what passed, failed and was skipped; the exit code is 1 whe
 """
 import argparse
 import concurrent.futures
-import datetime
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -33,7 +33,7 @@ def arguments():
     parser.add_argument('--only', default='', help='groups of rows, with commas between')
     parser.add_argument('--named', default='', help='only rows with this in their name')
     parser.add_argument('--releases', default='', help='of PyTorch, with commas between; 2.14.1, or all with --all')
-    parser.add_argument('--seed', type=int, help='of the sample; the date, where it is not given')
+    parser.add_argument('--seed', type=int, help="of the sample; the commit's name, where it is not given")
     parser.add_argument('--seconds', type=float, default=510, help='what the sample may take; no row is begun later')
     parser.add_argument('--jobs', type=int, default=1, help='rows at a time; those that claim a time run alone')
     parser.add_argument('--results', help='a file: what passed with this build is not run again')
@@ -72,6 +72,13 @@ def run_all(rows, bench, jobs, kept):
     return sorted(results, key=lambda result: rows.index(result.row))
 
 
+def seed_of_commit():
+    """The same commit has the same sample on every day; 0 outside a checkout."""
+    done = subprocess.run(['git', '-C', os.path.dirname(os.path.abspath(__file__)), 'rev-parse', '--short=7', 'HEAD'],
+                          capture_output=True, text=True, check=False)
+    return int(done.stdout, 16) if done.returncode == 0 else 0
+
+
 def choose(flags):
     releases = plan.releases(flags.releases, flags.all)
     rows = plan.rows(releases, flags.all)
@@ -83,7 +90,7 @@ def choose(flags):
         rows = [row for row in rows if flags.named in row.name]
     if flags.all or flags.only or flags.named:
         return rows, False
-    seed = flags.seed if flags.seed is not None else int(datetime.date.today().strftime('%Y%m%d'))
+    seed = flags.seed if flags.seed is not None else seed_of_commit()
     chosen = plan.sample(rows, seed, flags.seconds)
     print(f'a sample of {len(chosen)} of {len(rows)} rows; again with --seed {seed}', flush=True)
     return chosen, True

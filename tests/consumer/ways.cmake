@@ -30,7 +30,7 @@ endfunction()
 
 set(allocator_works "300 MiB took 300.00 MiB of the device")
 set(analyzer_works "training_oom.pickle is explained")
-set(exports ${CMAKE_CURRENT_SOURCE_DIR}/consumer/exports.py)
+set(exports ${CMAKE_CURRENT_LIST_DIR}/exports.py)
 
 # Without what the allocator does not need, which must not even be looked for.
 ashlar_consumer_test(add_subdirectory add_subdirectory "allocator" "${allocator_works}"
@@ -56,7 +56,7 @@ add_test(NAME consumer.exports_analyzer COMMAND ${Python3_EXECUTABLE} -B ${expor
          ashlar::ExplainFile ashlar::ExplainBytes ashlar::Tuner::Look)
 set_tests_properties(consumer.exports_analyzer PROPERTIES LABELS consumer)
 add_test(NAME consumer.analyzer_without_kernels
-         COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/consumer/no_symbols.py ashlar::kernels
+         COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/no_symbols.py ashlar::kernels
          $<TARGET_FILE:ashlar_analyzer> $<TARGET_FILE:ashlar_estimator>)
 set_tests_properties(consumer.analyzer_without_kernels PROPERTIES LABELS consumer)
 
