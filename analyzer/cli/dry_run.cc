@@ -27,6 +27,8 @@
 namespace ashlar::cli {
 namespace {
 
+constexpr int kOutOfMemory = 4;  // the exit code that --fail-on oom gives
+constexpr char kOom[] = "oom";
 constexpr char kNoHistory[] =
     "no history: the program's calls that allocate were not seen, neither by PyTorch nor by libashlar_record.so";
 
@@ -38,6 +40,7 @@ struct DryRunFlags {
   std::string calls;
   bool skip_init = false;
   bool reproducible = false;
+  std::string fail_on;
   std::string output;
   std::string page;
   bool json = false;
@@ -111,10 +114,9 @@ absl::Status AddCards(const answers::Progress& progress, RunReport& report) {
 
 void AddExplanation(const DryRunFlags& flags, const answers::Progress& progress, RunReport& report) {
   report.explained = ToExplain(report.results);
+  report.notes = NotKept(report.results);
   if (report.explained == nullptr) {
-    if (FitOf(report) != Fit::kUnknown) {
-      report.notes.emplace_back(kNoHistory);
-    }
+    if (UsedADevice(report) && report.notes.empty()) report.notes.emplace_back(kNoHistory);
     return;
   }
   ProcessMemory memory{.context_bytes = report.machine.context.bytes,
@@ -145,6 +147,12 @@ absl::Status WriteDryRunPage(const DryRunFlags& flags, const RunReport& report) 
 }
 
 // The program's own exit code, but for what it could not know of.
+int ExitCodeOf(const DryRunFlags& flags, const RunReport& report, bool is_kept) {
+  if (report.exit_code != kOk) return report.exit_code;
+  if (!flags.fail_on.empty() && FitOf(report) == Fit::kDoesNot) return kOutOfMemory;
+  return is_kept ? kOk : kUnreadable;
+}
+
 int FinishDryRun(const DryRunFlags& flags, RunReport report) {
   ProgressLine line;
   AddExplanation(flags, line.Shower(), report);
@@ -162,7 +170,17 @@ int FinishDryRun(const DryRunFlags& flags, RunReport report) {
   is_kept = is_kept && page.ok();
   const bool is_printed = flags.json ? Print(ToJson(report)) : std::fputs(ToText(report).c_str(), stderr) >= 0;
   const bool is_written = WriteJson(flags.json_to, [&] { return ToJson(report); });
-  return report.exit_code == kOk && (!is_kept || !is_printed || !is_written) ? kUnreadable : report.exit_code;
+  return ExitCodeOf(flags, report, is_kept && is_printed && is_written);
+}
+
+// What a process that died could not say of its devices.
+void CompleteLeft(const Machine& machine, RunResults& results) {
+  for (ProcessRun& run : results.runs) {
+    for (DeviceBooks& device : run.left_held) {
+      device.total_bytes = machine.total.bytes;
+      device.context_bytes = machine.context.bytes;
+    }
+  }
 }
 
 // Processes add to the file.
@@ -172,6 +190,10 @@ absl::Status ClearCalls(const std::string& file) {
 
 int RunDryRun(const DryRunFlags& flags) {
   if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
+  if (!flags.fail_on.empty() && flags.fail_on != kOom) {
+    return Fail(kUsage, absl::InvalidArgumentError(
+                            absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
+  }
   // Before the program writes what its own words name.
   const absl::Status kept =
       NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
@@ -199,6 +221,7 @@ int RunDryRun(const DryRunFlags& flags) {
   report.exit_code = *code;
   report.machine = *std::move(machine);
   report.results = ReadResults((*folder)->path());
+  CompleteLeft(report.machine, report.results);
   return FinishDryRun(flags, std::move(report));
 }
 
@@ -217,6 +240,9 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   app.Add("--skip-init", flags->skip_init, "weights made on the CPU are not initialised, so that they take no memory");
   app.Add("--reproducible", flags->reproducible,
           "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");
+  app.Add("--fail-on", flags->fail_on,
+          "oom: exit code 4 where a request found no memory and the program still ended with 0")
+      .NotEmpty();
   app.Add("-o,--output", flags->output, "keeps the history: a file of one process, a folder of several").NotEmpty();
   app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with what the run took and the cards")
       .NotEmpty();

@@ -20,8 +20,7 @@ struct HeldOf {
 std::map<int, HeldOf> HeldOfDevices(const RunResults& results) {
   std::map<int, HeldOf> out;
   for (const ProcessRun& run : results.runs) {
-    if (!run.books.has_value()) continue;
-    for (const DeviceBooks& device : run.books->devices) {
+    for (const DeviceBooks& device : run.books.has_value() ? run.books->devices : run.left_held) {
       if (device.peak_bytes == 0) continue;
       HeldOf& held = out[device.ordinal];
       held.peak_bytes = std::max(held.peak_bytes, device.peak_bytes);  // each knows the peak of all

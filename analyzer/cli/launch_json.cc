@@ -48,7 +48,10 @@ Json TorchJson(const TorchInfo& torch) {
                     {"ooms", device.num_ooms},
                     {"retries", device.num_alloc_retries}});
   }
-  return {{"version", torch.version}, {"exception", TextOrNull(torch.exception)}, {"devices", devices}};
+  return {{"version", torch.version},
+          {"exception", TextOrNull(torch.exception)},
+          {"not_kept", TextOrNull(torch.not_kept)},
+          {"devices", devices}};
 }
 
 Json ProcessesJson(const RunReport& report) {
@@ -57,6 +60,7 @@ Json ProcessesJson(const RunReport& report) {
     out.Append({{"pid", run.pid},
                 {"rank", OrNull(run.rank)},
                 {"out_of_memory", run.OutOfMemory()},
+                {"died", run.DiedEarly()},
                 {"books", run.books.has_value() ? BooksJson(*run.books) : Json()},
                 {"torch", run.torch.has_value() ? TorchJson(*run.torch) : Json()}});
   }
@@ -90,6 +94,13 @@ Json CardsJson(const CardTable& table) {
           {"rows", rows}};
 }
 
+Json EndedJson(const RunReport& report) {
+  static constexpr const char* kNames[] = {"exit_code", "signal", "exception", "process"};
+  const std::optional<Ended> ended = EndedEarly(report);
+  if (!ended.has_value()) return Json();
+  return {{"by", kNames[static_cast<int>(ended->by)]}, {"what", ended->what}};
+}
+
 Json FitJson(Fit fit) { return fit == Fit::kUnknown ? Json() : Json(fit == Fit::kFits); }
 
 Json MadeUpJson(const RunReport& report) {
@@ -103,14 +114,12 @@ Json MadeUpJson(const RunReport& report) {
 }  // namespace
 
 std::string ToJson(const RunReport& report) {
-  Json out = {{"program", report.program},
-              {"exit_code", report.exit_code},
-              {"fits", FitJson(FitOf(report))},
-              {"peak_bytes", PeakBytes(report)},
-              {"machine", MachineJson(report.machine)},
-              {"processes", ProcessesJson(report)},
-              {"cards", report.cards.has_value() ? CardsJson(*report.cards) : Json()},
-              {"made_up", MadeUpJson(report)}};
+  Json out = {
+      {"program", report.program},          {"exit_code", report.exit_code},
+      {"fits", FitJson(FitOf(report))},     {"ended_early", EndedJson(report)},
+      {"peak_bytes", PeakBytes(report)},    {"machine", MachineJson(report.machine)},
+      {"processes", ProcessesJson(report)}, {"cards", report.cards.has_value() ? CardsJson(*report.cards) : Json()},
+      {"made_up", MadeUpJson(report)}};
   out["assumptions"] = Json::Array();
   for (const Assumption& of : Assumptions(report)) {
     out["assumptions"].Append(

@@ -1,5 +1,7 @@
 #include "analyzer/cli/launch_report.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -16,6 +18,41 @@ void SortByCount(std::vector<Item>& items) {
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.count > b.count; });
 }
 
+// As shells count: a program that a signal ended.
+constexpr int kSignalCode = 128;
+constexpr int kSignalsEnd = 65;
+
+std::string SignalText(int signal) {
+  static constexpr std::pair<int, const char*> kNames[] = {
+      {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"}, {SIGILL, "SIGILL"},   {SIGABRT, "SIGABRT"},
+      {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"}, {SIGSEGV, "SIGSEGV"}, {SIGPIPE, "SIGPIPE"},
+      {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"}, {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
+  for (const auto& [number, name] : kNames) {
+    if (number == signal) return absl::StrCat("signal ", signal, " (", name, ")");
+  }
+  return absl::StrCat("signal ", signal);
+}
+
+// The first line of the first exception, and whose it was where there are several.
+std::string ExceptionOf(const RunReport& report) {
+  for (const ProcessRun& run : report.results.runs) {
+    if (!run.torch.has_value() || run.torch->exception.empty()) continue;
+    const std::string line = run.torch->exception.substr(0, run.torch->exception.find('\n'));
+    return report.results.runs.size() > 1 ? absl::StrCat(line, " (", run.Name(), ")") : line;
+  }
+  return "";
+}
+
+std::string DiedOf(const RunReport& report) {
+  std::vector<std::string> names;
+  for (const ProcessRun& run : report.results.runs) {
+    if (run.DiedEarly()) names.push_back(run.Name());
+  }
+  if (names.empty()) return "";
+  return absl::StrCat(names.front(), names.size() > 1 ? absl::StrCat(" and ", names.size() - 1, " more") : "",
+                      ", killed or aborted");
+}
+
 // Memory that waits for work of other streams is free as soon as its events are found done.
 std::string TimeAssumed(const RunReport& report) {
   std::uint64_t found_done = 0;
@@ -28,17 +65,31 @@ std::string TimeAssumed(const RunReport& report) {
 
 }  // namespace
 
+bool UsedADevice(const RunReport& report) {
+  const std::vector<ProcessRun>& runs = report.results.runs;
+  return std::any_of(runs.begin(), runs.end(), [](const ProcessRun& run) { return run.UsedADevice(); });
+}
+
+std::optional<Ended> EndedEarly(const RunReport& report) {
+  const std::string died = DiedOf(report);
+  const int signal = report.exit_code - kSignalCode;
+  if (signal > 0 && signal < kSignalsEnd) return Ended{EndedBy::kSignal, SignalText(signal)};
+  if (report.exit_code == 0) return died.empty() ? std::nullopt : std::optional(Ended{EndedBy::kProcess, died});
+  if (const std::string text = ExceptionOf(report); !text.empty()) return Ended{EndedBy::kException, text};
+  return Ended{EndedBy::kExitCode,
+               absl::StrCat("exit code ", report.exit_code, died.empty() ? "" : absl::StrCat(" after ", died))};
+}
+
 Fit FitOf(const RunReport& report) {
   const std::vector<ProcessRun>& runs = report.results.runs;
-  if (std::none_of(runs.begin(), runs.end(), [](const ProcessRun& run) { return run.UsedADevice(); })) {
-    return Fit::kUnknown;
+  if (std::any_of(runs.begin(), runs.end(), [](const ProcessRun& run) { return run.OutOfMemory() > 0; })) {
+    return Fit::kDoesNot;
   }
-  const bool fits = std::all_of(runs.begin(), runs.end(), [](const ProcessRun& run) { return run.OutOfMemory() == 0; });
-  return fits ? Fit::kFits : Fit::kDoesNot;
+  return !UsedADevice(report) || EndedEarly(report).has_value() ? Fit::kUnknown : Fit::kFits;
 }
 
 std::uint64_t PeakBytes(const RunReport& report) {
-  std::uint64_t out = 0;
+  std::uint64_t out = report.results.peak_bytes;
   for (const ProcessRun& run : report.results.runs) out = std::max(out, run.PeakBytes());
   return out;
 }

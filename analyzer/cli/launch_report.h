@@ -33,7 +33,18 @@ struct RunReport {
   std::vector<std::string> notes;  // what could not be read, what was kept
 };
 
-enum class Fit : std::uint8_t { kUnknown, kFits, kDoesNot };  // unknown: no device was used
+bool UsedADevice(const RunReport& report);
+
+// With what a program ended before its end: its peak is what was seen until then.
+enum class EndedBy : std::uint8_t { kExitCode, kSignal, kException, kProcess };
+struct Ended {
+  EndedBy by = EndedBy::kExitCode;
+  std::string what;  // "signal 9 (SIGKILL)", "ValueError: no such file", "exit code 3", "process 4242, which ..."
+};
+std::optional<Ended> EndedEarly(const RunReport& report);  // nullopt: exit code 0, and no process died
+
+// Unknown: no device was used, or no request failed and the program ended before its end.
+enum class Fit : std::uint8_t { kUnknown, kFits, kDoesNot };
 Fit FitOf(const RunReport& report);
 std::uint64_t PeakBytes(const RunReport& report);  // of the device that held most
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "analyzer/cli/launch_books.h"
 #include "analyzer/cli/launch_native.h"
 #include "analyzer/readers/input_file.h"
 #include "nlohmann/json.hpp"
@@ -85,6 +86,8 @@ TorchInfo TorchOf(const json& file) {
   out.arguments = GetTexts(file, "argv");
   out.version = Get<std::string>(file, "torch");
   out.exception = Get<std::string>(file, "exception");
+  out.not_kept = Get<std::string>(file, "not_kept");
+  out.failures = Get<std::uint64_t>(file, "num_failures");
   if (file.contains("exit") && file["exit"].is_number_integer()) out.exit_code = file["exit"].get<std::int64_t>();
   for (const json& device : GetArray(file, "devices")) {
     out.devices.push_back({Get<int>(device, "index"), Get<std::uint64_t>(device, "peak_allocated"),
@@ -119,6 +122,19 @@ class Reader {
       ProcessRun& run = RunOf(of->pid);
       if (of->kind == "history") run.history = path;
       if (of->kind == "oom") failures_[of->pid][of->index] = path;
+    }
+  }
+
+  void ReadShared(const std::string& folder) {
+    const std::optional<SharedBooks> books = ReadSharedBooks(folder);
+    if (!books.has_value()) return;
+    for (const auto& [device, bytes] : books->peaks) results_.peak_bytes = std::max(results_.peak_bytes, bytes);
+    for (const auto& [pid, devices] : books->left_held) {
+      ProcessRun& run = RunOf(pid);
+      if (run.books.has_value()) continue;
+      for (const auto& [device, bytes] : devices) {
+        run.left_held.push_back({.ordinal = device, .peak_bytes = books->peaks.at(device), .used_at_end_bytes = bytes});
+      }
     }
   }
 
@@ -182,7 +198,8 @@ class Reader {
 bool ProcessRun::UsedADevice() const {
   const bool has_books = books.has_value() && std::any_of(books->devices.begin(), books->devices.end(),
                                                           [](const DeviceBooks& of) { return of.peak_bytes > 0; });
-  return has_books || !history.empty() || !failures.empty() || (torch.has_value() && !torch->devices.empty());
+  return has_books || DiedEarly() || !history.empty() || !failures.empty() ||
+         (torch.has_value() && (!torch->devices.empty() || torch->failures > 0));
 }
 
 bool ProcessRun::HasCallsToTell() const {
@@ -193,6 +210,8 @@ std::uint64_t ProcessRun::PeakBytes() const {
   std::uint64_t out = 0;
   if (books.has_value()) {
     for (const DeviceBooks& device : books->devices) out = std::max(out, device.peak_bytes);
+  } else if (DiedEarly()) {
+    for (const DeviceBooks& device : left_held) out = std::max(out, device.peak_bytes);
   } else if (torch.has_value()) {
     for (const TorchDevice& device : torch->devices) out = std::max(out, device.peak_reserved_bytes);
   } else if (native.has_value()) {
@@ -201,12 +220,14 @@ std::uint64_t ProcessRun::PeakBytes() const {
   return out;
 }
 
-// A call that fails under PyTorch's allocator is tried again: only it knows what failed in the end.
+// A call that fails under PyTorch's allocator is tried again: only it knows what failed in the end. Another allocator
+// in its place may tell nothing.
 std::uint64_t ProcessRun::OutOfMemory() const {
   std::uint64_t out = 0;
   if (torch.has_value()) {
     for (const TorchDevice& device : torch->devices) out += device.num_ooms;
-    return std::max<std::uint64_t>(out, failures.size());
+    out = std::max({out, torch->failures, static_cast<std::uint64_t>(failures.size())});
+    if (out > 0 || torch->not_kept.empty()) return out;
   }
   if (!failures.empty()) return failures.size();
   if (books.has_value()) {
@@ -221,6 +242,15 @@ std::string ProcessRun::Name() const {
   return rank.has_value() ? absl::StrCat("rank ", *rank) : absl::StrCat("process ", pid);
 }
 
+std::vector<std::string> NotKept(const RunResults& results) {
+  std::vector<std::string> out;
+  for (const ProcessRun& run : results.runs) {
+    if (!run.torch.has_value() || run.torch->not_kept.empty()) continue;
+    out.push_back(absl::StrCat(run.Name(), ": no history of its allocations: ", run.torch->not_kept));
+  }
+  return out;
+}
+
 RunResults ReadResults(const std::string& folder) {
   std::set<std::string> names;  // in an order that no file system decides
   std::error_code ignored;
@@ -229,6 +259,7 @@ RunResults ReadResults(const std::string& folder) {
   }
   Reader reader;
   for (const std::string& name : names) reader.Read(absl::StrCat(folder, "/", name), name);
+  reader.ReadShared(folder);
   return reader.Finish();
 }
 

@@ -1,6 +1,6 @@
 // Reads what the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
-// history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder (docs/guide/dry-run.md,
-// "The run folder").
+// history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder, and the books that all
+// share (docs/guide/dry-run.md, "The run folder").
 //
 //   RunResults results = ReadResults("/dev/shm/ashlar-f00");
 //   results.runs.front().books->devices.front().peak_bytes;
@@ -62,7 +62,9 @@ struct TorchInfo {
   std::string version;
   std::vector<TorchDevice> devices;
   std::optional<std::int64_t> exit_code;
-  std::string exception;  // that ended it
+  std::string exception;       // that ended it
+  std::string not_kept;        // why there is no history of its allocator; empty: there is
+  std::uint64_t failures = 0;  // out-of-memory errors that were seen
 };
 
 // What the log of a program without PyTorch comes to.
@@ -81,9 +83,12 @@ struct ProcessRun {
   std::optional<NativeCalls> native;  // where `history` is a log of device calls
   std::string history;                // a path; empty: none
   std::vector<std::string> failures;  // paths, in order
+  // Where it died and closed no books: the devices that it held memory of then, by the books that all share.
+  std::vector<DeviceBooks> left_held;
 
   bool UsedADevice() const;
-  bool HasCallsToTell() const;        // refused ones, or made-up values
+  bool DiedEarly() const { return !left_held.empty(); }  // killed, aborted, or gone past what runs at an exit
+  bool HasCallsToTell() const;                           // refused ones, or made-up values
   std::uint64_t PeakBytes() const;    // of the device that held most; of the allocator where there are no books
   std::uint64_t OutOfMemory() const;  // requests of a program that failed
   std::string Name() const;           // "rank 0", else "process 4242"
@@ -92,7 +97,11 @@ struct ProcessRun {
 struct RunResults {
   std::vector<ProcessRun> runs;         // that left something to tell, by rank, then by number
   std::vector<std::string> unreadable;  // files, and why
+  std::uint64_t peak_bytes = 0;         // of the device that held most, by the books that all share; 0: there are none
 };
+
+// Why allocations of a process are not in its history, a line each.
+std::vector<std::string> NotKept(const RunResults& results);
 
 RunResults ReadResults(const std::string& folder);
 

@@ -33,7 +33,16 @@ std::string MachineName(const Machine& machine) {
                               : absl::StrCat(count, machine.card, " of ", size);
 }
 
-constexpr int kSignalCode = 128;  // and the signal's number, as shells count: a program that did not end by itself
+// What was seen until a program ended before its end.
+std::string UnknownFit(const RunReport& r) {
+  const std::optional<Ended> ended = EndedEarly(r);
+  if (!ended.has_value()) return "no process used a device";
+  const std::string seen = UsedADevice(r) ? absl::StrCat("no request failed, and the peak was ",
+                                                         FormatBytes(PeakBytes(r)), " on ", MachineName(r.machine))
+                                          : "no process used a device";
+  return absl::StrCat("not known: the program ended before its end, with ",
+                      Shortened(Printable(ended->what), kLabelWidth), "; until then ", seen);
+}
 
 std::string Headline(const RunReport& r) {
   const std::uint64_t peak = PeakBytes(r);
@@ -42,11 +51,7 @@ std::string Headline(const RunReport& r) {
   for (const ProcessRun& run : r.results.runs) failed += run.OutOfMemory();
   switch (FitOf(r)) {
     case Fit::kUnknown:
-      if (r.exit_code > kSignalCode) {
-        return absl::StrCat("not known: signal ", r.exit_code - kSignalCode,
-                            " ended the program before it wrote what it used");
-      }
-      return "no process used a device";
+      return UnknownFit(r);
     case Fit::kDoesNot:
       return absl::StrCat("does not fit", on, ": ", FormatCount(failed), failed == 1 ? " request" : " requests",
                           " found no memory, peak ", FormatBytes(peak));
@@ -99,6 +104,11 @@ void AppendProcess(const ProcessRun& run, std::string& out) {
       absl::StrAppend(&out, std::string(19, ' '), "pinned on the host, peak ",
                       FormatBytes(run.books->pinned_peak_bytes), "\n");
     }
+  } else if (run.DiedEarly()) {
+    for (const DeviceBooks& device : run.left_held) {
+      const std::string remark = TorchRemark(run, device.ordinal);
+      add(device.ordinal, device.peak_bytes, absl::StrCat(remark, "  killed or aborted"));
+    }
   } else if (run.torch.has_value()) {
     for (const TorchDevice& device : run.torch->devices) {
       add(device.index, device.peak_reserved_bytes, TorchRemark(run, device.index));
@@ -110,7 +120,7 @@ void AppendProcess(const ProcessRun& run, std::string& out) {
 }
 
 void AppendProcesses(const RunReport& r, std::string& out) {
-  if (FitOf(r) == Fit::kUnknown) return;
+  if (!UsedADevice(r)) return;
   AppendSection("PROCESSES", "peaks of the device: all processes on it, contexts included", out);
   for (const ProcessRun& run : r.results.runs) AppendProcess(run, out);
 }
@@ -134,23 +144,25 @@ std::string BestCell(const CardRow& row, const CardTable& table) {
 }
 
 // The least card on which something fits.
-std::string LeastCard(const CardTable& table) {
+std::string LeastCard(const CardTable& table, bool is_whole) {
+  const std::string enough =
+      is_whole ? "the least card that is enough: " : "the least card that is enough for what was seen: ";
   for (const CardRow& row : table.rows) {
-    if (row.by_default.headroom_bytes.has_value())
-      return absl::StrCat("the least card that is enough: ", row.gpu->name);
+    if (row.by_default.headroom_bytes.has_value()) return absl::StrCat(enough, row.gpu->name);
     if (row.best.has_value() && row.best->headroom_bytes.has_value()) {
-      return absl::StrCat("the least card that is enough: ", row.gpu->name,
-                          ", with PYTORCH_CUDA_ALLOC_CONF=", row.best->conf);
+      return absl::StrCat(enough, row.gpu->name, ", with PYTORCH_CUDA_ALLOC_CONF=", row.best->conf);
     }
   }
   return "no card of the table is enough";
 }
 
+constexpr char kUntilThen[] = "; the program ended before its end, and would have asked for more";
+
 // Of native programs: no settings change what they ask of the device.
-void AppendBooksCards(const CardTable& table, std::string& out) {
+void AppendBooksCards(const CardTable& table, bool is_whole, std::string& out) {
   AppendSection("WHICH CARD IS ENOUGH",
                 absl::StrCat("the peak of the device's books, ", FormatBytes(table.peak_allocated_bytes),
-                             " and the contexts, against each card: nothing was run again"),
+                             " and the contexts, against each card: nothing was run again", is_whole ? "" : kUntilThen),
                 out);
   for (const CardRow& row : table.rows) {
     const CardOutcome& outcome = row.by_default;
@@ -159,14 +171,17 @@ void AppendBooksCards(const CardTable& table, std::string& out) {
     const std::string total = FormatBytes(row.gpu->total_bytes.value);
     absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, total, cell));
   }
-  absl::StrAppend(&out, "  ", LeastCard(table), "; a program that asks how much is free may go another way there\n");
+  absl::StrAppend(&out, "  ", LeastCard(table, is_whole),
+                  "; a program that asks how much is free may go another way there\n");
 }
 
 void AppendCards(const RunReport& r, std::string& out) {
   if (!r.cards.has_value()) return;
-  if (!r.cards->is_replayed) return AppendBooksCards(*r.cards, out);
+  const bool is_whole = !EndedEarly(r).has_value();
+  if (!r.cards->is_replayed) return AppendBooksCards(*r.cards, is_whole, out);
   AppendSection("WHICH CARD IS ENOUGH",
-                absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size, not run"),
+                absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size, not run",
+                             is_whole ? "" : kUntilThen),
                 out);
   const auto add = [&out](const auto& card, const auto& size, const auto& a, const auto& b, const std::string& c) {
     const std::string line = absl::StrFormat("  %-10s %11s  %-*s %-*s %s", card, size, kCellWidth, a, kCellWidth, b, c);
@@ -177,7 +192,7 @@ void AppendCards(const RunReport& r, std::string& out) {
     add(row.gpu->name, FormatBytes(row.allocator_bytes), Cell(row.by_default),
         row.expandable.has_value() ? Cell(*row.expandable) : "unknown to this release", BestCell(row, *r.cards));
   }
-  absl::StrAppend(&out, "  ", LeastCard(*r.cards), "\n");
+  absl::StrAppend(&out, "  ", LeastCard(*r.cards, is_whole), "\n");
 }
 
 void AppendMadeUp(const RunReport& r, std::string& out) {
@@ -195,7 +210,7 @@ void AppendMadeUp(const RunReport& r, std::string& out) {
 }
 
 void AppendAssumed(const RunReport& r, std::string& out) {
-  if (FitOf(r) == Fit::kUnknown) return;
+  if (!UsedADevice(r)) return;
   AppendSection("ASSUMED", "", out);
   for (const Assumption& assumption : Assumptions(r)) {
     out += "  - ";

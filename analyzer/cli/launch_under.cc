@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/cli/command.h"
@@ -32,9 +33,11 @@ int FinishRecord(const UnderFlags& flags, int code, const RunResults& results) {
   const ProcessRun* run = ToExplain(results);
   const std::string output =
       !flags.output.empty() ? flags.output : absl::StrCat(kUsualHistory, run == nullptr ? "" : EndingOf(*run));
+  const std::vector<std::string> not_kept = NotKept(results);
+  for (const std::string& line : not_kept) Say(absl::StrCat("ashlar: ", line, "\n"));
   const absl::StatusOr<std::string> kept = KeepResults(results, output);
   if (!kept.ok()) {
-    Fail(code, kept.status());
+    if (not_kept.empty() || !absl::IsNotFound(kept.status())) Fail(code, kept.status());
     return code == kOk && !absl::IsNotFound(kept.status()) ? kUnreadable : code;
   }
   for (const std::string& file : results.unreadable) Say(absl::StrCat("ashlar: ", file, "\n"));

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +20,8 @@
 
 namespace ashlar::hollow {
 
-// In shared memory: zeros are valid, and nothing in it is an address.
+// In shared memory: zeros are valid, and nothing in it is an address. From `format` on to the last place it is a file
+// format: the launcher reads it when the run is over (analyzer/cli/launch_books.cc).
 struct SharedMachine::Books {
   struct Place {
     ProcessId process;  // pid 0: free
@@ -34,6 +36,7 @@ struct SharedMachine::Books {
   pthread_mutex_t mutex;
   int places;   // those from here on were never taken
   int handles;  // likewise
+  alignas(64) char format[16];
   std::uint64_t used[kMostDevices];
   std::uint64_t peak[kMostDevices];
   Place place[kMostProcesses];
@@ -41,6 +44,8 @@ struct SharedMachine::Books {
 };
 
 namespace {
+
+constexpr char kFormat[16] = "ashlar-books 1\n";
 
 std::mutex g_machines_mutex;
 std::vector<SharedMachine*>& Machines() {
@@ -105,6 +110,8 @@ SharedMachine::SharedMachine(const std::string& run_folder, int devices)
     MakeMutex(&static_cast<Books*>(at)->mutex);
   }
   books_ = static_cast<Books*>(at);
+  static_assert(offsetof(Books, format) == 64 && sizeof(Books::Place) == 16 + 8 * kMostDevices);
+  std::memcpy(books_->format, kFormat, sizeof(kFormat));
 
   const std::lock_guard lock(g_machines_mutex);
   static const int kHooked = pthread_atfork(nullptr, nullptr, &SharedMachine::ForgetPlaceAfterFork);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -107,12 +108,20 @@ void EndProcess() {
 }
 
 __attribute__((destructor)) static void AtExit() { EndProcess(); }
+__attribute__((constructor)) static void AtStart() { at_quick_exit(EndProcess); }
 
 }  // namespace ashlar::hollow
 
+extern "C" {
+
 // What os._exit and multiprocessing's children call.
-extern "C" __attribute__((visibility("default"), noreturn)) void _exit(int status) {
+__attribute__((visibility("default"), noreturn)) void _exit(int status) {
   ashlar::hollow::EndProcess();
   syscall(SYS_exit_group, status);
   __builtin_unreachable();
 }
+
+// The same by the name that C has for it; quick_exit ends in the C library's own.
+__attribute__((visibility("default"), noreturn)) void _Exit(int status) noexcept { _exit(status); }
+
+}  // extern "C"

@@ -29,6 +29,11 @@ def gib(count):
     return "unknown" if count is None else f"{count / GIB:.2f} GiB"
 
 
+def cell(text):
+    """Text of the program's, in a cell of a table."""
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
 def smallest_card(rows):
     """The first that fits, least memory first, and under which settings."""
     for row in rows:
@@ -40,14 +45,19 @@ def smallest_card(rows):
 
 
 def report_dry_run(answer):
-    verdict = {True: "fits", False: "out of memory", None: "no device used"}[answer["fits"]]
+    ended = answer["ended_early"]
+    unknown = "no device used" if ended is None else "ended early"
+    verdict = {True: "fits", False: "out of memory", None: unknown}[answer["fits"]]
     machine = answer["machine"]
     lines = [f"| program | `{shlex.join(answer['program'])}` |", f"| verdict | **{verdict}** |",
-             f"| peak | {gib(answer['peak_bytes'])} |"]
+             f"| peak{' until then' if ended else ''} | {gib(answer['peak_bytes'])} |"]
+    if ended is not None:
+        lines.append(f"| ended before its end with | {cell(ended['what'])} |")
     if machine["has_limit"]:
         lines.append(f"| device | {machine['card'] or 'given'}, {gib(machine['total']['bytes'])} |")
     if answer["cards"]:
-        lines.append(f"| smallest card that is enough | {smallest_card(answer['cards']['rows'])} |")
+        enough = "smallest card that is enough" + (" for what was seen" if ended else "")
+        lines.append(f"| {enough} | {smallest_card(answer['cards']['rows'])} |")
     if answer["fits"] is not False and answer["exit_code"] != 0:
         lines.append(f"| exit code | {answer['exit_code']} |")
     return Report(verdict, answer["peak_bytes"], lines)

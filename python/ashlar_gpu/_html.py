@@ -169,16 +169,24 @@ def _program(answer: Explanation) -> str:
 
 def _dry_run(answer: DryRun) -> str:
     colour = {True: GOOD, False: BAD, None: GREY}[answer.fits]
-    lines = answer.text.splitlines()
-    head = " ".join(lines[0].split()[2:]) if lines else ""
-    out = _headline(f"Dry run: {head}", colour)
+    out = _headline(f"Dry run: {_head(answer.text)}", colour)
     if answer.cards is not None:
         rows = [(_text(one.card), size(one.total_bytes), _fits(one.default), _fits(one.expandable), _fits(one.best_found))
                 for one in answer.cards.rows]
-        out += _title("Which card is enough") + _table(("card", "memory", "default", "expandable", "best found"), rows)
+        out += _title("Which card is enough" + (" for what was seen" if answer.ended_early else "")) + _table(("card", "memory", "default", "expandable", "best found"), rows)
     if answer.made_up.total:
         out += _lines([f"{answer.made_up.total:,} values were made up: control flow may hang on them, see the text"])
     return out + (_explanation(answer.explanation) if answer.explanation is not None else "")
+
+
+def _head(text: str) -> str:
+    """The verdict of a report: its first lines, up to what is explained or how the program ended."""
+    words: List[str] = []
+    for line in text.splitlines():
+        if not line.strip() or line.strip().startswith(("explained below:", "the program ended with exit code")):
+            break
+        words += line.split()
+    return " ".join(words[2:])
 
 
 def _fits(outcome: Optional[Outcome]) -> str:

@@ -20,9 +20,9 @@ import tempfile
 import threading
 from typing import Any, List, Optional
 
-from ashlar_gpu import _imports, _sources, _verdict
+from ashlar_gpu import _cells, _imports, _observer, _sources, _verdict
 from ashlar_gpu._errors import Error
-from ashlar_gpu._failures import Failure, Failures
+from ashlar_gpu._observer import Failure, Failures
 from ashlar_gpu._sources import Path
 
 EVENTS = 100000  # of PyTorch's history: some ten to a hundred steps
@@ -54,7 +54,7 @@ def _folder(keep: Optional[Path]) -> str:
 
 class _Hooks(object):
     def __init__(self, folder: str, is_temporary: bool, events: int, brief: Optional[bool]) -> None:
-        self.failures = Failures(folder)
+        self.failures = Failures(folder, _cells.names)
         self.brief = brief
         self.pid = os.getpid()
         self.is_temporary = is_temporary
@@ -70,7 +70,7 @@ class _Hooks(object):
         self.failures.watch(torch, events)
         error = getattr(torch.cuda, "OutOfMemoryError", None)
         if error is not None:
-            _watch_errors(error, self.at_error)
+            _observer.watch_errors(error, self.at_error)
 
     def at_error(self, error: BaseException) -> None:
         """PyTorch's error was made, in the thread that gets it."""
@@ -133,14 +133,3 @@ def caught(unseen: List[Failure]) -> str:
     which = "" if len(unseen) == 1 else ", the last one"
     text = _verdict.text_for(None, unseen[-1], is_brief=True).strip()
     return f"\nashlar: the program caught {count}{which}:\n{text}\n"
-
-
-def _watch_errors(error: Any, call: Any) -> None:
-    """`call` gets each new instance of the class."""
-    before = error.__init__
-
-    def __init__(self: BaseException, *args: Any) -> None:
-        before(self, *args)
-        call(self)
-
-    error.__init__ = __init__

@@ -34,12 +34,12 @@ def judged(run: ChildRun, wanted: Wanted, failed: Callable[[str], Any]) -> List[
 
 def broken_limit(dry_run: DryRun, wanted: Wanted) -> Optional[str]:
     """In one line; None: all were kept."""
-    if dry_run.fits is None:
+    if not dry_run.peak_bytes:
         return "the test used no device: its marks hold nothing; take them away, or let it allocate"
     if wanted.oom_at is not None and not _failures(dry_run):
         return (f"oom_at({wanted.oom_at}): nothing failed, the test asked the device for memory fewer than "
                 f"{wanted.oom_at} times")
-    if wanted.fits is not None and wanted.oom_at is None and not dry_run.fits:
+    if wanted.fits is not None and wanted.oom_at is None and dry_run.fits is False:
         verdict = dry_run.explanation.verdict.replace("_", " ") if dry_run.explanation is not None else "out of memory"
         return f"does not fit {wanted.fits}: {verdict}"
     limit, reserved = wanted.max_reserved_bytes, _reserved(dry_run)
@@ -88,5 +88,6 @@ def _excerpt(lines: List[str]) -> List[str]:
 
 def _ended(dry_run: DryRun) -> str:
     last = "\n".join(_excerpt(dry_run.stderr.strip().splitlines()))
-    how = f"signal {dry_run.exit_code - 128}" if dry_run.exit_code > 128 else f"exit code {dry_run.exit_code}"
-    return f"ashlar: the test's process ended with {how} before the test did\n{last}\n{dry_run.stdout[-2000:]}".strip()
+    how = dry_run.ended_early.what if dry_run.ended_early is not None else f"exit code {dry_run.exit_code}"
+    seen = f"; until then its peak was {size(dry_run.peak_bytes)}" if dry_run.peak_bytes else ""
+    return f"ashlar: the test's process ended with {how} before the test did{seen}\n{last}\n{dry_run.stdout[-2000:]}".strip()

@@ -18,10 +18,10 @@ import weakref
 from types import TracebackType
 from typing import Any, Optional, Type
 
-from ashlar_gpu import _failures, _on_oom, _sources, _verdict
+from ashlar_gpu import _cells, _observer, _on_oom, _sources, _verdict
 from ashlar_gpu._errors import Error
 from ashlar_gpu._explain import Size, explain
-from ashlar_gpu._failures import Failure, Failures
+from ashlar_gpu._observer import Failure, Failures
 from ashlar_gpu._sources import Path
 from ashlar_gpu.results.explanation import Explanation
 
@@ -36,7 +36,7 @@ class Recording(object):
         self._events, self._capacity = events, capacity
         self._folder = tempfile.mkdtemp(prefix="ashlar-record-")
         self._clean = weakref.finalize(self, shutil.rmtree, self._folder, True)
-        self._failures = Failures(self._folder)
+        self._failures = Failures(self._folder, _cells.names)
         self._failure: Optional[Failure] = None
         self._explanation: Optional[Explanation] = None
         self._torch: Any = None
@@ -63,13 +63,19 @@ class Recording(object):
             if failed is not None:
                 self._keep_failure(failed)
             if self.snapshot is None and self._torch.cuda.is_initialized():
-                path = self._path or os.path.join(self._folder, "history.pickle")
-                if _failures.write_snapshot(self._torch, path):
-                    self.snapshot = path
+                self._keep_history()
         except Exception as problem:
             _say(f"not explained: {problem}")
         finally:
             self._stop()
+
+    def _keep_history(self) -> None:
+        if not self._failures.has_history:
+            _say(f"no memory history is kept: {self._failures.not_kept}")
+            return
+        path = self._path or os.path.join(self._folder, "history.pickle")
+        if _observer.write_snapshot(self._torch, path, _cells.names):
+            self.snapshot = path
 
     def _check_path(self) -> None:
         """Now, and not when the block has run out of memory."""
@@ -85,7 +91,7 @@ class Recording(object):
     def _stop(self) -> None:
         try:
             if self._failures.has_started_history:
-                _failures.stop_history(self._torch)
+                _observer.stop_history(self._torch)
         except Exception as problem:
             _say(f"the memory history goes on: {problem}")
 
@@ -123,7 +129,7 @@ class Recording(object):
     def explanation(self) -> Explanation:
         if self._explanation is None:
             if self.snapshot is None:
-                raise Error("nothing was recorded: the block did not use CUDA, or has not ended")
+                raise Error(f"nothing was recorded: {self._failures.not_kept or 'the block did not use CUDA, or has not ended'}")
             self._explanation = explain(self.snapshot, capacity=self._capacity)
         return self._explanation
 

@@ -15,7 +15,7 @@ from typing import Any, List, Optional
 from ashlar_gpu import _sources
 from ashlar_gpu._errors import Error
 from ashlar_gpu._explain import explain
-from ashlar_gpu._failures import Failure
+from ashlar_gpu._observer import Failure
 from ashlar_gpu.results.explanation import Explanation
 
 UNSEEN = "ashlar: out of memory; the explanation is made where this is printed"

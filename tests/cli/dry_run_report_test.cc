@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/cli/launched_test.h"
 #include "tests/report/schema_check.h"
 
@@ -38,16 +39,116 @@ class DryRunReportTest : public LaunchedTest {
 };
 
 TEST_F(DryRunReportTest, TheTextSaysWhetherItFits) {
-  const Result fits = Run("dry-run --capacity 16GiB -- " + Program(LeavingText("process-7.json", Books(3 * kGiB)), 4));
-  EXPECT_EQ(fits.code, 4);
+  const Result fits = Run("dry-run --capacity 16GiB -- " + Program(LeavingText("process-7.json", Books(3 * kGiB))));
+  EXPECT_EQ(fits.code, 0);
   EXPECT_EQ(fits.out, "from the program\n");
   EXPECT_THAT(fits.error, AllOf(HasSubstr("fits on a device of 16.00 GiB: peak 3.00 GiB, 13.00 GiB to spare"),
-                                HasSubstr("ended with exit code 4"), HasSubstr("process 7"), HasSubstr("ASSUMED"),
+                                HasSubstr("ended with exit code 0"), HasSubstr("process 7"), HasSubstr("ASSUMED"),
                                 HasSubstr("no history"), Not(HasSubstr("MADE-UP")), Not(HasSubstr("NOT SUPPORTED"))));
   const Result fails =
       Run("dry-run --capacity 16GiB -- " + Program(LeavingText("process-7.json", Books(16 * kGiB, 2)), 1));
   EXPECT_EQ(fails.code, 1);
   EXPECT_THAT(fails.error, HasSubstr("does not fit on a device of 16.00 GiB: 2 requests found no memory"));
+}
+
+// A text of one line: the report is wrapped.
+std::string Unwrapped(const std::string& text) {
+  std::string out;
+  for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+    absl::StrAppend(&out, out.empty() ? "" : " ", word);
+  }
+  return out;
+}
+
+constexpr char kEarly[] = "not known: the program ended before its end, with ";
+
+TEST_F(DryRunReportTest, AProgramThatDidNotEndWellDoesNotFit) {
+  json raised = Info(nullptr, kGiB);
+  raised["exception"] = "ValueError: no such file: data.bin\nand a second line";
+  const std::string books = LeavingText("process-7.json", Books(3 * kGiB));
+  const std::string info = LeavingText("info-7.json", raised);
+  struct Case {
+    std::string lines;
+    int code;
+    const char* by;
+    const char* what;
+  };
+  const Case cases[] = {
+      {books, 4, "exit_code", "exit code 4"},
+      {books + info, 1, "exception", "ValueError: no such file: data.bin"},
+      {books + "echo from the program\nkill -9 $$\n", 137, "signal", "signal 9 (SIGKILL)"},
+      {books + "echo from the program\nkill -TERM $$\n", 143, "signal", "signal 15 (SIGTERM)"},
+      {books + "echo from the program\nkill -ABRT $$\n", 134, "signal", "signal 6 (SIGABRT)"},
+      {books, 130, "signal", "signal 2 (SIGINT)"},
+      {books + LeavingSharedBooks(3 * kGiB, 2147483647, kGiB), 0, "process", "process 2147483647, killed or aborted"},
+      {books + LeavingSharedBooks(3 * kGiB, 2147483647, kGiB), 1, "exit_code",
+       "exit code 1 after process 2147483647, killed or aborted"}};
+  for (const Case& of : cases) {
+    const std::string program = Program(of.lines, of.code);
+    const Result run = Run("dry-run --capacity 16GiB -- " + program);
+    EXPECT_EQ(run.code, of.code);
+    const std::string seen = absl::StrCat(kEarly, of.what, "; until then no request failed, and the peak was 3.00 GiB");
+    EXPECT_THAT(Unwrapped(run.error), HasSubstr(seen));
+    EXPECT_THAT(run.error, Not(HasSubstr("fits")));
+    const json document = JsonOf("--capacity 16GiB", program);
+    EXPECT_TRUE(document["fits"].is_null()) << of.what;
+    EXPECT_EQ(document["ended_early"], json({{"by", of.by}, {"what", of.what}}));
+    EXPECT_EQ(document["peak_bytes"], 3 * kGiB);
+  }
+}
+
+TEST_F(DryRunReportTest, WhatEndedEarlyIsSaidOfCardsToo) {
+  EXPECT_THAT(Unwrapped(Run("dry-run -- " + Program(Training(20 * kGiB), 1)).error),
+              AllOf(HasSubstr("ended before its end, and would have asked for more"),
+                    HasSubstr("the least card that is enough for what was seen: ")));
+  EXPECT_THAT(Unwrapped(Run("dry-run -- " + Program("", 1)).error),
+              HasSubstr(absl::StrCat(kEarly, "exit code 1; until then no process used a device")));
+}
+
+// What it wrote of itself is gone with it: the log's sum has no contexts.
+TEST_F(DryRunReportTest, ThePeakOfAKilledProcessIsOfTheBooksThatAllShare) {
+  const std::uint64_t mib = kGiB >> 10;
+  const std::string log = Write("log", "ashlar-native-log 1\np 2147483647 1\na 1 0 700000000 5242880 0 0 cudaMalloc\n");
+  const std::string program = Program(LeavingSharedBooks(415 * mib, 2147483647, 415 * mib) +
+                                      Leaving("native-2147483647.log", log) + "echo from the program\nkill -9 $$\n");
+  const json document = JsonOf("--capacity 8GiB", program);
+  EXPECT_EQ(document["peak_bytes"], 415 * mib);
+  EXPECT_TRUE(document["fits"].is_null());
+  EXPECT_EQ(document["processes"][0]["died"], true);
+  EXPECT_THAT(Run("dry-run --capacity 8GiB -- " + program).error,
+              AllOf(HasSubstr("device 0   peak  415.00 MiB"), HasSubstr("killed or aborted")));
+}
+
+TEST_F(DryRunReportTest, AFailureThatTheProgramSwallowedFailsWhereItIsAsked) {
+  const std::string failed = Program(LeavingText("process-7.json", Books(16 * kGiB, 2)));
+  EXPECT_EQ(Run("dry-run --capacity 16GiB -- " + failed).code, 0);
+  EXPECT_EQ(Run("dry-run --capacity 16GiB --fail-on oom -- " + failed).code, 4);
+  EXPECT_EQ(Run("dry-run --fail-on oom -- " + Program(LeavingText("process-7.json", Books(kGiB)))).code, 0);
+  EXPECT_EQ(Run("dry-run --fail-on oom -- " + Program(LeavingText("process-7.json", Books(kGiB, 1)), 7)).code, 7)
+      << "the program's own comes first";
+}
+
+// Of backend:cudaMallocAsync and allocators in PyTorch's place.
+TEST_F(DryRunReportTest, WhatIsNotKeptIsALineAndTheDevicesBooksStay) {
+  json info = Info(nullptr, 0);
+  info["not_kept"] = "cudaMallocAsync does not yet support recordHistory";
+  info["devices"] = json::array();
+  const auto program = [&](std::uint64_t refused) {
+    return Program(LeavingText("process-7.json", Books(3 * kGiB, refused)) + LeavingText("info-7.json", info));
+  };
+  const Result run = Run("dry-run --capacity 16GiB -- " + program(0));
+  EXPECT_THAT(run.error, AllOf(HasSubstr("fits on a device of 16.00 GiB: peak 3.00 GiB"),
+                               HasSubstr("- process 7: no history of its allocations: cudaMallocAsync does not yet"),
+                               Not(HasSubstr("were not seen"))));
+  EXPECT_EQ(JsonOf("", program(0))["processes"][0]["torch"]["not_kept"], info["not_kept"]);
+  EXPECT_EQ(JsonOf("", program(2))["fits"], false) << "by the device's own count";
+  info["num_failures"] = 1;
+  EXPECT_EQ(JsonOf("", program(2))["processes"][0]["out_of_memory"], 1) << "errors that were seen";
+  const Result record = Run("record -- " + program(0));
+  EXPECT_EQ(record.code, 0);
+  EXPECT_EQ(record.error,
+            "ashlar: process 7: no history of its allocations: cudaMallocAsync does not yet support "
+            "recordHistory\n");
 }
 
 TEST_F(DryRunReportTest, WhereLagMattersIsTold) {

@@ -31,7 +31,8 @@ TEST_F(DryRunCommandTest, TheProgramsOutputAndExitCodeAreItsOwn) {
   EXPECT_EQ(Run("dry-run -- sh -c 'exit 7'").code, 7);
   const Result killed = Run("dry-run -- sh -c 'kill -9 $$'");
   EXPECT_EQ(killed.code, 137);
-  EXPECT_THAT(killed.error, AllOf(HasSubstr("exit code 137: signal 9"), HasSubstr("not known: signal 9 ended the")));
+  EXPECT_THAT(killed.error, AllOf(HasSubstr("exit code 137: signal 9"),
+                                  HasSubstr("not known: the program ended before its end, with signal 9 (SIGKILL)")));
   const Result input = Run("dry-run -- cat", "< " + Write("input", "from the user\n"));
   EXPECT_EQ(input.out, "from the user\n");
 }
@@ -180,6 +181,7 @@ TEST_F(DryRunCommandTest, WrongFlagsAreOneLine) {
   refused("--fail-call 0", {"--fail-call"});
   refused("--fail-request 0", {"--fail-request"});
   refused("--fail-after none", {"--fail-after"});
+  refused("--fail-on leak", {"--fail-on: 'leak'", "--fail-on oom"});
   refused("--profile " + Write("bad", "name=x\nsize=3\n"), {"bad, line 2", "there is no key 'size'"});
   refused("--profile " + Write("worse", "sm_count=many\n"), {"worse, line 1", "sm_count: 'many'"});
   refused("--no-such-flag", {"--no-such-flag"});

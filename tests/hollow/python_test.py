@@ -21,7 +21,12 @@ TORCH = {
     "torch/__init__.py": """
         __version__ = "2.9.9"
         from torch import _C, cuda
+        def __getattr__(name):
+            if name != "_inductor": raise AttributeError(name)
+            import torch._inductor
+            return torch._inductor
     """,
+    "torch/_inductor.py": "exec('made = 1')\n",
     "torch/_C.py": """
         observers, peak, resets = [], {"allocated_bytes.all.peak": 0, "reserved_bytes.all.peak": 0}, []
         def _cuda_attach_out_of_memory_observer(observer): observers.append(observer)
@@ -45,10 +50,13 @@ TORCH = {
             raise OutOfMemoryError("tried to allocate 77 bytes")
     """,
     "torch/cuda/memory.py": """
-        events, recorded, ooms = [], [], 0
+        events, recorded, ooms, more = [], [], 0, {}
         def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=1):
             recorded.append((enabled, stacks, max_entries))
-        def _snapshot(): return {"events": list(events), "recorded": list(recorded)}
+        def _snapshot():
+            import torch
+            hasattr(torch, "_inductor")
+            return dict(more, events=list(events), recorded=list(recorded))
     """,
 }
 
@@ -160,6 +168,13 @@ class History(unittest.TestCase):
             self.assertEqual(run.snapshot("history-%d.pickle")["recorded"][-1], ("all", "all", 7))
             self.assertTrue(run.info()["recorded_by_program"])
 
+    def test_the_programs_own_snapshot_has_no_frames_of_ours(self):
+        ours = os.path.join(PYTHON_SIDE, "ashlar_hollow", "values.py")
+        frames = "[{'filename': %r, 'line': 1}, {'filename': 'train.py', 'line': 2}]" % ours
+        code = "import torch\ntorch.cuda.memory.more = {'segments': [{'blocks': [{'frames': %s}]}]}\n" % frames
+        run = Run(code + "print(torch.cuda.memory._snapshot()['segments'][0]['blocks'][0]['frames'])")
+        self.assertEqual(run.out, "[{'filename': 'train.py', 'line': 2}]\n")
+
     def test_what_was_recorded_outlives_the_programs_stop(self):
         stop = "torch.cuda.memory._record_memory_history(None)\ntorch.cuda.memory.events.clear()\n"
         self.assertEqual(Run(USES + stop).snapshot("history-%d.pickle")["events"], ["made"])
@@ -170,6 +185,14 @@ class History(unittest.TestCase):
         run = Run(USES + "raise ValueError('no')")
         self.assertEqual((run.code, run.info()["exit_reason"]), (1, "exception"))
         self.assertEqual(run.info()["exception"], "ValueError: no")
+
+    def test_an_interrupt_ends_the_program_as_python_does(self):
+        run = Run(USES + "raise KeyboardInterrupt")
+        self.assertEqual((run.code, run.info()["exception"]), (-signal.SIGINT, "KeyboardInterrupt"))
+
+    def test_nothing_is_imported_by_a_snapshot(self):
+        run = Run("import atexit, sys\natexit.register(lambda: print('torch._inductor' in sys.modules))\n" + USES)
+        self.assertEqual((run.out, run.files()), ("False\n", ["history-PID.pickle", "info-PID.json"]))
 
     def test_a_forked_child_without_cuda_leaves_nothing_and_one_with_it_its_own(self):
         fork = "import torch, os, sys\nif os.fork() == 0: sys.exit(0)\nos.wait()\n"
@@ -192,10 +215,58 @@ class Failure(unittest.TestCase):
 
     def test_the_first_and_the_last_are_kept(self):
         run = Run(USES + self.CAUGHT % 4)
-        self.assertEqual(run.files(), ["history-PID.pickle", "info-PID.json", "oom-PID-1.pickle", "oom-PID-2.pickle"])
+        self.assertEqual(run.files(), ["history-PID.pickle", "info-PID.json", "oom-PID-1.pickle", "oom-PID-4.pickle"])
         self.assertEqual(run.snapshot("oom-%d-1.pickle")["events"].count("oom"), 1)
-        self.assertEqual(run.snapshot("oom-%d-2.pickle")["events"].count("oom"), 4)
+        self.assertEqual(run.snapshot("oom-%d-4.pickle")["events"].count("oom"), 4)
         self.assertEqual((len(run.info()["failures"]), run.info()["num_ooms"]), (2, 4))
+
+
+class Refused(unittest.TestCase):
+    """What backend:cudaMallocAsync and allocators in PyTorch's place answer: each question raises, at its moment."""
+
+    QUESTIONS = ("_C._cuda_attach_out_of_memory_observer", "cuda.memory._record_memory_history", "cuda.memory._snapshot",
+                 "cuda.memory_stats", "cuda.device_count")
+    REFUSING = """
+        import sys
+        def refusing(name):
+            def refuse(*args, **kwargs):
+                raise RuntimeError("cudaMallocAsync does not yet support " + name + ". If you need it, please\\nfile")
+            return refuse
+        for question in QUESTIONS:
+            holder = sys.modules[__name__]
+            *holders, name = question.split(".")
+            for part in holders: holder = getattr(holder, part)
+            setattr(holder, name, refusing(name.strip("_")))
+    """
+    GOES_ON = "torch._C._cuda_resetPeakMemoryStats(0)\n" + Failure.CAUGHT % 2 + "print('went on')\n"
+
+    def run_refusing(self, questions, code):
+        """By the module itself: before our Python sees it."""
+        refusing = self.REFUSING.replace("QUESTIONS", repr(questions))
+        whole = textwrap.dedent(TORCH["torch/__init__.py"]) + textwrap.dedent(refusing)
+        return Run(USES + code, {"torch/__init__.py": whole})
+
+    def test_the_program_goes_on_and_one_line_says_what_is_not_kept(self):
+        run = self.run_refusing(self.QUESTIONS, self.GOES_ON)
+        self.assertEqual((run.code, run.out, run.err, run.files()), (0, "went on\n", "", ["info-PID.json"]))
+        info = run.info()
+        self.assertEqual(info["not_kept"], "cudaMallocAsync does not yet support record_memory_history")
+        self.assertEqual((info["num_failures"], info["failures"][0]["text"]), (2, "tried to allocate 77 bytes"))
+
+    def test_any_one_of_them_may_be_refused(self):
+        for question in self.QUESTIONS:
+            run = self.run_refusing((question,), self.GOES_ON)
+            self.assertEqual((run.code, run.out), (0, "went on\n"), question + run.err)
+            self.assertIn("info-PID.json", run.files(), question)
+            self.assertEqual(run.info()["num_failures"], 2, question)
+
+    def test_the_programs_own_error_is_as_without_us(self):
+        run = self.run_refusing(self.QUESTIONS, "torch.cuda.fail()")
+        self.assertEqual((run.code, run.err.splitlines()[-1]), (1, "torch.cuda.OutOfMemoryError: tried to allocate 77 bytes"))
+        self.assertEqual(run.info()["exception"], "OutOfMemoryError: tried to allocate 77 bytes")
+        run = self.run_refusing(self.QUESTIONS, "torch.cuda.memory._record_memory_history(max_entries=7)")
+        self.assertIn("RuntimeError: cudaMallocAsync does not yet", run.err)
+        self.assertFalse(run.info()["recorded_by_program"])
 
 
 class Signals(unittest.TestCase):

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -108,6 +109,16 @@ class ActionTest(unittest.TestCase):
         self.assertEqual(outputs["verdict"], "out of memory")
         _, _, _, summary = self.run_step("dry-run", f"-- {program}")
         self.assertRegex(summary, r"smallest card that is enough \| \w+")
+
+    def test_a_program_that_did_not_end_well_does_not_fit(self):
+        run = f"import runpy, os, signal; runpy.run_path({str(HERE / 'device_calls.py')!r}); "
+        for end, what in (("raise ValueError('a|b')", "exit code 1"), ("os.kill(os.getpid(), signal.SIGKILL)", "signal 9 (SIGKILL)"),
+                          ("os.abort()", "signal 6 (SIGABRT)")):
+            program = shlex.join([sys.executable, "-c", run + end])
+            _, _, outputs, summary = self.run_step("dry-run", f"--device T4 --context 1MiB -- {program}")
+            self.assertEqual(outputs, {"verdict": "ended early", "peak-bytes": str(301 << 20)})
+            self.assertIn(f"| ended before its end with | {what} |", summary)
+            self.assertIn("| peak until then | 0.29 GiB |", summary)
 
     def test_without_a_pull_request_only_the_summary(self):
         code, _, _, summary = self.run_step("check", f"{SNAPSHOT} --max-ooms 1", event={"ref": "refs/heads/main"})

@@ -127,7 +127,7 @@ def test_exits(): os._exit(7)
 def test_killed(): os.kill(os.getpid(), signal.SIGSEGV)
 """)
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*ended with exit code 7 before the test did*", "*ended with signal 11 before*"])
+    result.stdout.fnmatch_lines(["*ended with exit code 7 before the test did*", "*ended with signal 11 (SIGSEGV) before*"])
 
 
 def test_what_a_crash_says_is_shown_from_its_beginning(run):
@@ -148,8 +148,8 @@ def test_aborted(capfd):
         os._exit(134)
 """)
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*ended with signal 11 before*", "Fatal Python error: Segmentation fault",
-                                 "*ended with signal 6 before*", "terminate called after*", "  what():  mine"])
+    result.stdout.fnmatch_lines(["*ended with signal 11 (SIGSEGV) before*", "Fatal Python error: Segmentation fault",
+                                 "*ended with signal 6 (SIGABRT) before*", "terminate called after*", "  what():  mine"])
     assert "before 19" not in result.stdout.str()
 
 

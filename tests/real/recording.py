@@ -121,8 +121,30 @@ def fail_after(bench):
     return verdict
 
 
+def other_allocators(bench):
+    """What another allocator than PyTorch's own does not answer ends no program; the device's books are there."""
+    python, verdict, asynchronous = venvs.python_of(HOME), Verdict(), ['--conf', 'backend:cudaMallocAsync']
+    for name, flags, more in (('cudaMallocAsync', asynchronous, []), ('cudaMallocAsync', asynchronous, ['fails']),
+                              ('pluggable', [], ['own'])):
+        run = bench.dry_run(python, ['other_allocator.py', *more], ROOM + flags, cwd=PROGRAMS, keeps=False)
+        verdict.equal(f'{name}, exit code', run.code, 0)
+        verdict.equal(f'{name}, its blocks', [line['blocks'] for line in run.told], [10])
+        told = [process['torch']['not_kept'] for process in run.report['processes'] if process['torch']]
+        verdict.expect(told and 'does not yet support' in told[0], f'{name}: {told} of what is not kept')
+        verdict.equal(f'{name}, fits', run.report['fits'], not more or more == ['own'])
+        peak = run.report['peak_bytes'] - (500 << 20)
+        verdict.expect(160 << 20 <= peak <= 192 << 20, f'{name}: {peak:,} bytes at most, without the context')
+    kept = os.path.join(bench.new_folder('record'), 'none.pickle')
+    program = hollow_by_hand(bench, python, [os.path.join(PROGRAMS, 'other_allocator.py')])
+    environment = dict(os.environ, PYTORCH_CUDA_ALLOC_CONF='backend:cudaMallocAsync')
+    run = start([bench.ashlar, 'record', '-o', kept, '--'] + program, environment)
+    verdict.equal('record, exit code', run.code, 0)
+    verdict.cells['seen'] = 'cudaMallocAsync and functions of the program: it goes on, and a line says what is not kept'
+    return verdict
+
+
 TRIED = {'record': record, 'SIGUSR1': on_sigusr1, 'SIGTERM': on_sigterm, 'an error out of memory': out_of_memory,
-         '--fail-call': fail_call, '--fail-after': fail_after}
+         'other allocators': other_allocators, '--fail-call': fail_call, '--fail-after': fail_after}
 
 
 def rows():

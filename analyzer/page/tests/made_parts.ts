@@ -42,7 +42,7 @@ export function makeDryRun(): DryRun {
     conf, fits: headroom !== null, headroom_bytes: headroom, retries: 0, failed_step: headroom === null ? 1 : null,
     failed_at: headroom === null ? 'step 1, backward' : null });
   return {
-    program: ['python', 'train.py'], exit_code: 0, fits: true, peak_bytes: 21 * kGiB,
+    program: ['python', 'train.py'], exit_code: 0, fits: true, ended_early: null, peak_bytes: 21 * kGiB,
     machine: { card: null, devices: 1, has_limit: false, total: { bytes: 2 ** 40 }, context: { bytes: 2 ** 29 } },
     processes: [{ pid: 1, rank: null, out_of_memory: 0 }],
     cards: {

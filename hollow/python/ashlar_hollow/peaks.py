@@ -1,5 +1,6 @@
 """The peaks of a process by device, in bytes, whether or not the program resets PyTorch's own.
 
+An allocator that has no statistics leaves none here, and the program goes on.
 Thread rule: any thread.
 """
 
@@ -22,16 +23,28 @@ class Peaks(object):
 
         torch._C._cuda_resetPeakMemoryStats = _cuda_resetPeakMemoryStats
 
+    def _count(self):
+        try:
+            return self.torch.cuda.device_count()
+        except Exception:
+            return 0
+
+    def _statistics(self, device):
+        try:
+            return self.torch.cuda.memory_stats(device)
+        except Exception:
+            return {}
+
     def keep(self, device):
-        stats = self.torch.cuda.memory_stats(device)
+        stats = self._statistics(device)
         before = self.kept.get(device, (0, 0))
         self.kept[device] = tuple(max(b, stats.get(key, 0)) for b, key in zip(before, _KEYS))
 
     def devices(self):
         """Those that the process allocated on, or that refused it memory."""
         told = []
-        for device in range(self.torch.cuda.device_count()):
-            stats = self.torch.cuda.memory_stats(device)
+        for device in range(self._count()):
+            stats = self._statistics(device)
             self.keep(device)
             allocated, reserved = self.kept[device]
             ooms, retries = stats.get("num_ooms", 0), stats.get("num_alloc_retries", 0)

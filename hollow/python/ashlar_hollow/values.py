@@ -50,7 +50,7 @@ class Values(object):
         try:
             return self._after(func, plan, host, args, kwargs, given, made)
         except Exception as error:
-            self._complain(func, error)
+            self.complain(func, error)
             return made
 
     def _reads_inside(self, plan, given):
@@ -78,9 +78,9 @@ class Values(object):
                 given = operation.Arguments(self.torch, plan, args, {})
                 self._after(whole, plan, self._before(whole, plan, given), args, {}, given, made.detach())
         except Exception as error:
-            self._complain(whole, error)
+            self.complain(whole, error)
 
-    def _complain(self, func, error):
+    def complain(self, func, error):
         """Once: what breaks here must not break the program."""
         if not self.complained:
             self.complained = True
@@ -91,7 +91,7 @@ class Values(object):
         try:
             return self._prepare(plan, given) if plan.is_tried() else None
         except Exception as error:
-            self._complain(func, error)
+            self.complain(func, error)
             return None
 
     def _prepare(self, plan, given):
@@ -225,8 +225,11 @@ def install(torch, hollow, limit):
         compiled.never_compile(torch, *_functions(module))
 
     def begin():
-        values.pid = os.getpid()
-        stack.put()
+        try:
+            values.pid = os.getpid()
+            stack.put()
+        except Exception as error:
+            values.complain("CUDA's start", error)
 
     torch.cuda._lazy_call(begin)
     backward.install(torch, stack, values.known)

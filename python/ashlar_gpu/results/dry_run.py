@@ -13,6 +13,13 @@ from ashlar_gpu.results.explanation import Explanation
 
 
 @dataclasses.dataclass(frozen=True)
+class Ended:
+    # What kind of end it was; process: one of several was killed or aborted, and the program ended with 0.
+    by: Literal["exit_code", "signal", "exception", "process"]
+    what: str  # In words, such as 'signal 9 (SIGKILL)' or 'ValueError: no such file'.
+
+
+@dataclasses.dataclass(frozen=True)
 class Value:
     bytes: int  # The value.
     mark: Literal["measured", "published", "assumed", "given"]  # How it is known.
@@ -61,6 +68,8 @@ class TorchDevice:
 class Torch:
     version: str  # Of PyTorch.
     exception: Optional[str]  # That ended the process; null where none did.
+    # Why there is no history of its allocator, as backend:cudaMallocAsync has none; null where there is one.
+    not_kept: Optional[str]
     devices: Tuple[TorchDevice, ...]  # Those that it allocated on.
 
 
@@ -69,6 +78,7 @@ class Process:
     pid: int  # The process's number.
     rank: Optional[int]  # Of a job of several.
     out_of_memory: int  # Requests of the program that failed; of one without PyTorch the calls that did.
+    died: bool  # Whether it was killed or aborted while it held memory of a device.
     books: Optional[Books]  # Of the preloaded library; null where the process was killed.
     torch: Optional[Torch]  # What PyTorch's allocator says; null without PyTorch.
 
@@ -136,7 +146,12 @@ class Call:
 class DryRun(DryRunAnswer):
     program: Tuple[str, ...]  # What was run, with its arguments.
     exit_code: int  # Its own; 128 + N where signal N ended it.
-    fits: Optional[bool]  # Whether no request was out of memory; null where no process used a device.
+    # False: a request found no memory. True: none did, and the program came to its end. Null: no process used a device,
+    # or the program ended before its end.
+    fits: Optional[bool]
+    # With what the program ended before its end; null where it ended with exit code 0 and no process died. peak_bytes
+    # is then what was seen until then.
+    ended_early: Optional[Ended]
     peak_bytes: int  # Of the device that held most, contexts included.
     machine: Machine  # What it ran on.
     processes: Tuple[Process, ...]  # By rank, then by number.

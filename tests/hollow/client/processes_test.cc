@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -131,6 +132,19 @@ TEST_F(ProcessesTest, AForkedChildHasADeviceOnlyWhereItsParentHadNone) {
     EXPECT_EQ(cudaFree(memory), kSuccess);
   });
   EXPECT_EQ(Reports().size(), 2U) << "the parent's and the first child's";
+}
+
+TEST_F(ProcessesTest, EveryWayOutClosesTheBooks) {
+  void (*const ways[])(int) = {[](int) { std::exit(0); }, [](int) { _exit(0); }, [](int) { std::_Exit(0); },
+                               [](int) { std::quick_exit(0); }};
+  std::size_t reports = 0;
+  for (const auto way : ways) {
+    RunRanks(1, {}, [&](int) {
+      Malloc(5 * kMiB);
+      way(0);
+    });
+    EXPECT_EQ(Reports().size(), ++reports);
+  }
 }
 
 TEST_F(ProcessesTest, TheBooksAddUpUnderThreads) {

@@ -242,6 +242,7 @@ export interface DryRun {
   program: string[];
   exit_code: number;
   fits: boolean | null;
+  ended_early: { by: string; what: string } | null;
   peak_bytes: number;
   machine: { card: string | null; devices: number; has_limit: boolean; total: { bytes: number }; context: { bytes: number } };
   processes: { pid: number; rank: number | null; out_of_memory: number }[];

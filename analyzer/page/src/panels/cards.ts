@@ -24,13 +24,19 @@ function mark(row: Outcome | null, label: string): Child {
   return h('td', { 'data-label': label, class: fits(row) ? 'fits' : 'fails' }, h('span', { 'aria-hidden': 'true' }, fits(row) ? '✓ ' : '✗ '), outcome(row));
 }
 
+export function howItWent(dryRun: DryRun): string {
+  const failed = dryRun.fits === null ? '' : dryRun.fits ? '; no request failed' : '; a request failed';
+  return dryRun.ended_early === null ? failed
+    : `${failed}; the program ended before its end, with ${dryRun.ended_early.what}: this is what was seen until then`;
+}
+
 export function dryRunPanel(dryRun: DryRun): HTMLElement {
   const { cards } = dryRun;
   const enough = cards === null ? null : firstEnough(cards.rows);
   return panel(cards === null ? 'What the program takes' : 'Which card is enough', { id: 'cards' },
     h('p', {}, h('code', {}, dryRun.program.join(' ')), `: ${bytes(dryRun.peak_bytes)} of a device at most, contexts included`,
-      dryRun.fits === null ? '' : dryRun.fits ? '; no request failed' : '; a request failed'),
-    cards === null ? null : h('p', {}, enough === null ? 'No card of the table is enough.' : h('strong', {}, `${enough.card.card} is enough, with ${enough.how}.`)),
+      howItWent(dryRun)),
+    cards === null ? null : h('p', {}, enough === null ? 'No card of the table is enough.' : h('strong', {}, `${enough.card.card} is enough${dryRun.ended_early === null ? '' : ' for what was seen'}, with ${enough.how}.`)),
     cards === null ? null : h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Cards' }, h('table', { class: 'stacks-up' },
       h('thead', {}, h('tr', {}, ...['Card', 'Memory', 'Live at most', 'Default', 'Expandable segments', 'Best settings found'].map((name, i) =>
         h('th', { scope: 'col', class: i === 1 ? 'number' : null }, name)))),

@@ -8,8 +8,9 @@ import { nameOfInput, orderOfInputs, titleOfInputs } from '../../src/model/input
 import { clampWindow, zoomAt } from '../../src/panels/curve_input';
 import { commandOf, inputOf } from '../../src/panels/fleet';
 import type { FleetRank } from '../../src/document/fleet';
-import { firstEnough } from '../../src/panels/cards';
+import { firstEnough, howItWent } from '../../src/panels/cards';
 import { byteTicks, bytes, count } from '../../src/view/format';
+import { makeDryRun } from '../made_parts';
 import { fromHash, kStart, toHash, type View } from '../../src/view/state';
 
 describe('inputs', () => {
@@ -113,5 +114,12 @@ describe('cards', () => {
       ({ card: name, total_bytes: 1, allocator_bytes: 1, default: a, expandable: b, best_found: c });
     expect(firstEnough([card('A', no, null, null), card('B', no, yes, yes), card('C', yes, yes, yes)])).toMatchObject({ card: { card: 'B' }, how: 'expandable_segments:True' });
     expect(firstEnough([card('A', no, null, null)])).toBeNull();
+  });
+
+  it('say of a program that did not end well with what it ended', () => {
+    const run = makeDryRun();
+    expect(howItWent(run)).toBe('; no request failed');
+    expect(howItWent({ ...run, fits: null, ended_early: { by: 'signal', what: 'signal 9 (SIGKILL)' } }))
+      .toBe('; the program ended before its end, with signal 9 (SIGKILL): this is what was seen until then');
   });
 });

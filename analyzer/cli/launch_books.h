@@ -1,0 +1,30 @@
+// Reads the books that the processes of a dry run share (the file `books` of the run folder): they say what a process
+// that was killed can no longer say.
+//
+//   std::optional<SharedBooks> books = ReadSharedBooks(folder);   // nullopt: no process opened a device
+//   books->peaks[0];                                              // bytes of device 0, all processes, contexts
+//   included
+//
+// The layout is SharedMachine's (hollow/books/shared_machine.cc), told by its first word; a test holds them together.
+#ifndef ASHLAR_ANALYZER_CLI_LAUNCH_BOOKS_H_
+#define ASHLAR_ANALYZER_CLI_LAUNCH_BOOKS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace ashlar::cli {
+
+struct SharedBooks {
+  std::map<int, std::uint64_t> peaks;                              // by device; those that were used
+  std::map<std::int64_t, std::map<int, std::uint64_t>> left_held;  // by process: what those held that are dead and
+                                                                   // closed no books
+  bool operator==(const SharedBooks&) const = default;
+};
+
+std::optional<SharedBooks> ReadSharedBooks(const std::string& folder);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_ANALYZER_CLI_LAUNCH_BOOKS_H_
