@@ -49,26 +49,30 @@ std::vector<std::string> Texts(std::initializer_list<std::int64_t> numbers) {
   return out;
 }
 
+// A column is looked up by name once: these loops look at every block for every moment.
 Rows BlocksAt(const RunColumns& run, std::int64_t moment) {
+  const auto &alloc = run["block.alloc"], &freed = run["block.freed"], &done = run["block.done"];
+  const auto &address = run["block.address"], &size = run["block.size"], &requested = run["block.requested"];
+  const auto& flags = run["block.flags"];
   Rows out;
-  for (std::size_t i = 0; i < run["block.alloc"].size(); ++i) {
-    if (run["block.alloc"][i] > moment || moment >= run["block.done"][i]) continue;
-    const bool is_known = (run["block.flags"][i] & 4) != 0;
-    out.push_back(Texts({run["block.address"][i], run["block.size"][i], moment < run["block.freed"][i] ? 1 : 0,
-                         is_known ? run["block.requested"][i] : -1}));
+  for (std::size_t i = 0; i < alloc.size(); ++i) {
+    if (alloc[i] > moment || moment >= done[i]) continue;
+    const bool is_known = (flags[i] & 4) != 0;
+    out.push_back(Texts({address[i], size[i], moment < freed[i] ? 1 : 0, is_known ? requested[i] : -1}));
   }
   std::sort(out.begin(), out.end());
   return out;
 }
 
 Rows SegmentsAt(const RunColumns& run, std::int64_t moment) {
+  const auto &end = run["segment.end"], &first = run["segment.extent"], &since = run["extent.moment"];
   Rows out;
-  for (std::size_t i = 0; i < run["segment.end"].size(); ++i) {
+  for (std::size_t i = 0; i < end.size(); ++i) {
     std::int64_t at = -1;
-    for (std::int64_t extent = run["segment.extent"][i]; extent < run["segment.extent"][i + 1]; ++extent) {
-      if (run["extent.moment"][static_cast<std::size_t>(extent)] <= moment) at = extent;
+    for (std::int64_t extent = first[i]; extent < first[i + 1]; ++extent) {
+      if (since[static_cast<std::size_t>(extent)] <= moment) at = extent;
     }
-    if (at < 0 || moment >= run["segment.end"][i]) continue;
+    if (at < 0 || moment >= end[i]) continue;
     std::vector<std::string> row =
         Texts({run["extent.address"][static_cast<std::size_t>(at)], run["extent.size"][static_cast<std::size_t>(at)]});
     row.push_back(run.json()["pools"][static_cast<std::size_t>(run["segment.pool"][i])]);
