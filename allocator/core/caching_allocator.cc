@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/base/check.h"
 #include "allocator/core/output_file.h"
 #include "allocator/core/recorded_head.h"
 #include "allocator/core/state.h"
@@ -108,9 +109,18 @@ void CachingAllocator::SetSoftLimitCallback(SoftLimitCallback callback) {
   limits_.soft().SetCallback(std::move(callback));
 }
 
-void CachingAllocator::AddFreeMemoryCallback(std::function<bool()> callback) {
+std::uint64_t CachingAllocator::AddFreeMemoryCallback(std::function<bool()> callback) {
+  if (!callback) StopAtMisuse("AddFreeMemoryCallback: there is no function to call: pass one");
   const ExclusiveSection section(desks());
-  callbacks_.push_back(std::move(callback));
+  callbacks_.emplace(++callbacks_added_, std::move(callback));
+  return callbacks_added_;
+}
+
+bool CachingAllocator::RemoveFreeMemoryCallback(std::uint64_t number) {
+  decltype(callbacks_)::node_type removed;  // ends after the section
+  const ExclusiveSection section(desks());
+  removed = callbacks_.extract(number);
+  return !removed.empty();
 }
 
 void CachingAllocator::ConfigurePool(PoolId pool, bool use_on_oom, bool no_split) {

@@ -29,6 +29,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -141,8 +142,10 @@ class CachingAllocator {
   void SetSoftLimitCallback(SoftLimitCallback callback);
 
   // Called when nothing in the cache fits; true = something was freed, search again. It may use this allocator. What it
-  // throws comes out of the request, which has changed nothing.
-  void AddFreeMemoryCallback(std::function<bool()> callback);
+  // throws comes out of the request, which has changed nothing. The number by which it is removed, never 0.
+  std::uint64_t AddFreeMemoryCallback(std::function<bool()> callback);
+  // False: there is none of that number. A request of another thread that asks just now may still call it.
+  bool RemoveFreeMemoryCallback(std::uint64_t number);
 
   // --- private pools (pools.h) ---
   // Made on first use, with one user; `use_on_oom` and `no_split` as in PyTorch's MemPool.
@@ -258,7 +261,8 @@ class CachingAllocator {
   Limits limits_;
   Ladder ladder_;
   FailureReports failures_;
-  std::vector<std::function<bool()>> callbacks_;
+  std::map<std::uint64_t, std::function<bool()>> callbacks_;  // of free memory, by their numbers
+  std::uint64_t callbacks_added_ = 0;
 };
 
 }  // namespace ashlar::core

@@ -64,6 +64,8 @@ absl::Status Pools::CheckUnused(PoolId pool) const {
 
 absl::Status Pools::Begin(PoolId pool, StreamFilter&& filter, RouteKind kind) {
   if (pool.IsDefault()) return absl::InvalidArgumentError("the default pool needs no route: requests go there anyway");
+  if (!filter)
+    return absl::InvalidArgumentError("BeginPool: there is no filter: pass one, which may accept every stream");
   if (!routes_.Open(pool, std::move(filter), kind)) {
     return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has a route already: EndPool ends it"));
   }

@@ -33,10 +33,20 @@ bool IsSegmentEvent(trace::Action action) {
   return action >= trace::Action::kSegmentAlloc && action <= trace::Action::kOom;
 }
 
+// A chunk is kept in memory, and it may grow (trace/encoder.cc); each thread that allocates has half of one.
+constexpr std::size_t kMostChunkBytes = 256 * kMiB;
+
+absl::Status CheckOptions(const RecorderOptions& options) {
+  if (options.chunk_bytes <= kMostChunkBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("chunk_bytes: ", options.chunk_bytes, " is too large: use at most ",
+                                                 kMostChunkBytes, ", since a chunk is kept in memory"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(CachingAllocator* allocator, const std::string& path,
                                                            RecorderOptions options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options)));
   if (const absl::Status status = recorder->Attach(); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
@@ -46,6 +56,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(CachingAllocator* all
 }
 
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Ring(CachingAllocator* allocator, RecorderOptions options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options)));
   if (absl::Status status = recorder->Attach(); !status.ok()) return status;
   recorder->Begin();

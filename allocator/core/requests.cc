@@ -47,7 +47,7 @@ absl::StatusOr<std::uint64_t> CachingAllocator::AllocateAddressUncached(std::uin
 // lock; what was found before is void after each.
 absl::StatusOr<policy::Block*> CachingAllocator::AllocateExclusively(policy::Request request, HandOutAs as) {
   const SoftLimit& soft_limit = limits_.soft();
-  std::vector<std::function<bool()>> callbacks;
+  decltype(callbacks_) callbacks;
   {
     const ExclusiveSection section(desks());
     if (absl::Status status = BeginRequest(section, request); !status.ok()) return status;
@@ -59,7 +59,7 @@ absl::StatusOr<policy::Block*> CachingAllocator::AllocateExclusively(policy::Req
     callbacks = callbacks_;
   }
   bool is_freed = false;
-  for (const std::function<bool()>& callback : callbacks) is_freed |= callback();
+  for (const auto& [number, callback] : callbacks) is_freed |= callback();
   std::function<void()> tell;
   {
     const ExclusiveSection section(desks());

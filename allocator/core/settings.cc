@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "allocator/policy/conf_split.h"
 
 namespace ashlar::core {
 namespace {
@@ -58,7 +59,7 @@ absl::StatusOr<policy::Options> OptionsFromEnvironment(const Environment& enviro
   const absl::StatusOr<policy::Options> alone = Parse(*theirs, options->compat, policy::Keys::kTorch);
   if (!alone.ok()) return alone;
   // A later key wins. Each is right by itself; what may still be wrong is one key beside another.
-  const SettingText both{absl::StrCat(theirs->source, " with ", kOurs), absl::StrCat(theirs->conf, ",", ours.conf)};
+  const SettingText both{absl::StrCat(theirs->source, " with ", kOurs), policy::JoinedConf(theirs->conf, ours.conf)};
   return Parse(both, options->compat, policy::Keys::kAshlar);
 }
 

@@ -88,8 +88,11 @@ void Allocator::SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallba
 void Allocator::SetSoftLimitCallback(SoftLimitCallback callback) {
   impl().allocator.SetSoftLimitCallback(std::move(callback));
 }
-void Allocator::AddFreeMemoryCallback(std::function<bool()> callback) {
-  impl().allocator.AddFreeMemoryCallback(std::move(callback));
+std::uint64_t Allocator::AddFreeMemoryCallback(std::function<bool()> callback) {
+  return impl().allocator.AddFreeMemoryCallback(std::move(callback));
+}
+bool Allocator::RemoveFreeMemoryCallback(std::uint64_t number) {
+  return impl().allocator.RemoveFreeMemoryCallback(number);
 }
 
 PoolId Allocator::CreatePool(const PoolTraits& traits) {

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
 
 namespace ashlar {
@@ -17,11 +18,12 @@ Pool::~Pool() {
 PoolScope::PoolScope(const Pool& pool) : allocator_(pool.allocator()), id_(pool.id()) {
   const std::thread::id self = std::this_thread::get_id();
   const absl::Status begun = allocator_.BeginPool(id_, [self](Stream) { return std::this_thread::get_id() == self; });
-  ASHLAR_CHECK(begun.ok());
+  if (!begun.ok()) StopAtMisuse(absl::StrCat("PoolScope: ", begun.message()));
 }
 
 PoolScope::~PoolScope() {
-  ASHLAR_CHECK(allocator_.EndPool(id_).ok());
+  const absl::Status ended = allocator_.EndPool(id_);
+  if (!ended.ok()) StopAtMisuse(absl::StrCat("PoolScope: ", ended.message()));
   allocator_.ReleasePool(id_);
 }
 

@@ -43,6 +43,10 @@ void KeepFreeOrder(const Options& of_run, Options& options);
 
 absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys keys = Keys::kTorch);
 
+// The text of a record, keys of ours among it: the run is over, so it is never refused. What this version does not know
+// or cannot read is left out, also of `conf`, and `notes` name it.
+Options ReadRecordedConf(absl::string_view conf, Compat compat);
+
 // Every key that some version knows, ours last.
 struct KeyInfo {
   absl::string_view name;

@@ -55,6 +55,7 @@ absl::StatusOr<BoundAnswer> BoundOfTrace(std::string input, const TracedRun& run
   BoundAnswer out{std::move(input), run.source};
   analyses::BlockLifetimes lifetimes = analyses::LifetimesOf(run.timeline);
   for (std::size_t i = 0; i < lifetimes.in_use.size(); ++i) out.problem.ids.push_back(absl::StrCat(i));
+  out.notes = NotesOfSettings(run.options);
   NoteTrace(run, lifetimes, out);
   out.problem.buffers = std::move(lifetimes.in_use);
   if (absl::Status status = PackProblem(max_steps, progress, out); !status.ok()) return status;

@@ -51,6 +51,9 @@ void NoteSide(const DiffInput& side, const TracedRun& run, std::vector<trace::No
   if (!run.has_events) {
     notes.push_back({"no_events", absl::StrCat(side.name, ": the file has one state, not how it came about"), 1});
   }
+  for (trace::Note& note : NotesOfSettings(run.options)) {
+    notes.push_back({note.name, absl::StrCat(side.name, ": ", note.message), note.count});
+  }
 }
 
 }  // namespace

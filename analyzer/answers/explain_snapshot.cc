@@ -189,6 +189,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   if (!options.replay.segment_addresses.has_value()) {
     options.replay.segment_addresses = replay::RecordedAddressOrder(observed.segments());
   }
+  out.notes = NotesOfSettings(recorded.options);
   if (!options.replay.device.has_value()) NoteOtherDevices(snapshot, run->device, out);
   out.source = DescribeSnapshot(snapshot, *run);
   Tell(options.replay, "accounting for every byte");

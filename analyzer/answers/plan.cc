@@ -106,6 +106,7 @@ absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, 
   static_cast<remedies::PlanChoice&>(out) = *choice;
   if (out.made.lanes.empty()) return NoPlanHelps(out);
   out.made.plan.made_of = out.source;
+  out.notes = NotesOfSettings(run.options);
   if (out.lasting_only) {
     out.notes.push_back({"lasting_only", "its steps differ: only what outlives its step has a place in the plan", 1});
   }

@@ -20,7 +20,7 @@ ReplayAnswer AnswerUnder(const policy::Options& options, std::string source) {
   out.compat = std::string(policy::CompatName(options.compat));
   out.free_order = std::string(policy::FreeOrderName(options.free_order));
   out.conf = options.conf;
-  for (const std::string& note : options.notes) out.notes.push_back({"setting", note, 1});
+  out.notes = NotesOfSettings(options);
   return out;
 }
 

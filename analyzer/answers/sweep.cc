@@ -33,7 +33,8 @@ absl::StatusOr<remedies::WhatIfInput> FromSnapshot(const trace::Snapshot& snapsh
   out.next = remedies::ProjectionOf(run->recorded.program, run->timeline, snapshot.stacks,
                                     analyses::FindSteps(run->timeline, &snapshot.stacks, snapshot.annotations));
   out.source = DescribeSnapshot(snapshot, *run);
-  out.notes = snapshot.notes;
+  out.notes = NotesOfSettings(run->recorded.options);
+  out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;
 }
 

@@ -151,6 +151,12 @@ std::string DescribeRequests(const trace::RequestTrace& requests) {
                       " requests, replayed");
 }
 
+std::vector<trace::Note> NotesOfSettings(const policy::Options& options) {
+  std::vector<trace::Note> out;
+  for (const std::string& note : options.notes) out.push_back({"setting", note, 1});
+  return out;
+}
+
 absl::StatusOr<TracedRun> TraceInput(const Input& input, const ReplaySettings& settings) {
   if (input.snapshot() != nullptr) return TraceSnapshot(*input.snapshot(), settings);
   if (input.requests() != nullptr) return TraceRequests(*input.requests(), settings);

@@ -54,6 +54,10 @@ std::string DescribeSource(const trace::Snapshot& snapshot, int device);
 std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run);
 std::string DescribeRequests(const trace::RequestTrace& requests);
 
+// Of the settings that were replayed: keys that change no decision, numbers read in PyTorch's way, and what of a record
+// was left out.
+std::vector<trace::Note> NotesOfSettings(const policy::Options& options);
+
 using remedies::WhatIfRequests;
 
 // Inclusive; equal where the trace tells the number.

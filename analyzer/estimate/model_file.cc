@@ -35,6 +35,8 @@ absl::StatusOr<Json> ParseObject(absl::string_view bytes) {
     const std::size_t column = before.size() - (newline == absl::string_view::npos ? 0 : newline + 1) + 1;
     return absl::InvalidArgumentError(
         absl::StrCat(line, ":", column, ": this is not JSON here; give a Hugging Face config.json or a model file"));
+  } catch (const Json::out_of_range&) {
+    return absl::InvalidArgumentError("a number in this JSON is beyond those of double precision");
   }
 }
 

@@ -102,8 +102,6 @@ std::string CarriedConf(const std::string& conf) {
   return out;
 }
 
-std::string JoinConfs(const std::string& a, const std::string& b) {
-  return absl::StrCat(a, a.empty() || b.empty() ? "" : ",", b);
-}
+std::string JoinConfs(const std::string& a, const std::string& b) { return policy::JoinedConf(a, b); }
 
 }  // namespace ashlar::remedies

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "allocator/policy/conf_split.h"
 #include "allocator/policy/size_rule.h"
 
 namespace ashlar::replay {
@@ -45,10 +46,18 @@ void ReadDivisions(const std::string& text, policy::Options& options) {
   }
 }
 
+// Those that the record has.
 void ApplyValues(const trace::RecordedSettings& settings, policy::Options& options) {
-  options.max_split_size_bytes = settings.max_split_size_bytes.value_or(policy::kUnlimited);
-  options.garbage_collection_threshold = settings.garbage_collection_threshold;
-  options.expandable_segments = settings.expandable_segments && options.compat != policy::Compat::kTorch113;
+  const bool has_expandable = options.compat != policy::Compat::kTorch113;
+  if (settings.max_split_size_bytes.has_value() || HasAny(settings, {"max_split_size"})) {
+    options.max_split_size_bytes = settings.max_split_size_bytes.value_or(policy::kUnlimited);
+  }
+  if (settings.garbage_collection_threshold > 0 || HasAny(settings, {"garbage_collection_threshold"})) {
+    options.garbage_collection_threshold = settings.garbage_collection_threshold;
+  }
+  if (settings.expandable_segments || HasAny(settings, {"expandable_segments"})) {
+    options.expandable_segments = settings.expandable_segments && has_expandable;
+  }
   if (const auto bytes = Number(settings, "large_segment_size"); bytes.has_value()) {
     options.large_segment_bytes = *bytes;
     options.max_non_split_rounding_bytes = *bytes;
@@ -62,11 +71,13 @@ void ApplyValues(const trace::RecordedSettings& settings, policy::Options& optio
 
 // A snapshot that was made of a recording says in its settings whose rules it had, where they name them.
 std::optional<policy::Compat> NamedCompat(const trace::Snapshot& snapshot) {
-  if (!snapshot.settings.has_value() || !absl::StrContains(snapshot.settings->conf, "compat:")) return std::nullopt;
-  const absl::StatusOr<policy::Options> options =
-      policy::ParseConf(snapshot.settings->conf, policy::Compat::kTorch210, policy::Keys::kAshlar);
-  if (!options.ok()) return std::nullopt;
-  return options->compat;
+  std::optional<policy::Compat> out;
+  if (!snapshot.settings.has_value()) return out;
+  for (const auto& setting : policy::SplitAsFarAsItGoes(snapshot.settings->conf, policy::Grammar::kLater).settings) {
+    const absl::StatusOr<policy::Compat> compat = policy::ParseCompat(setting.value);
+    if (setting.key == "compat" && compat.ok()) out = *compat;
+  }
+  return out;
 }
 
 }  // namespace
@@ -99,17 +110,13 @@ policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
 
 absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot, policy::Compat compat) {
   const std::string conf = snapshot.settings.has_value() ? snapshot.settings->conf : "";
-  // Also where PyTorch's format has it: the file may have been made of a recording.
-  absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat, policy::Keys::kAshlar);
-  if (!options.ok()) {
-    return absl::Status(options.status().code(),
-                        absl::StrCat("the settings recorded in the snapshot: ", options.status().message()));
-  }
-  if (snapshot.settings.has_value()) ApplyValues(*snapshot.settings, *options);
+  // Keys of ours also where PyTorch's format has it: the file may have been made of a recording.
+  policy::Options options = policy::ReadRecordedConf(conf, compat);
+  if (snapshot.settings.has_value()) ApplyValues(*snapshot.settings, options);
   if (IsRecordedCompat(snapshot, compat)) {
     const absl::StatusOr<policy::FreeOrder> order = policy::ParseFreeOrder(snapshot.recording->free_order);
     if (!order.ok()) return order.status();
-    options->free_order = *order;
+    options.free_order = *order;
   }
   return options;
 }

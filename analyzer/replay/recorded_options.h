@@ -14,7 +14,8 @@ namespace ashlar::replay {
 policy::Compat GuessCompat(const trace::Snapshot& snapshot);
 
 // The recorded settings under `compat`; the defaults where the snapshot has none. Values win over the recorded conf
-// string, as a program can change them after start.
+// string, as a program can change them after start. A setting that this version does not know or cannot read is left
+// out and noted: no text makes a snapshot unreadable.
 absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot, policy::Compat compat);
 
 // Whether this is the version that a recording of our own says it ran as.

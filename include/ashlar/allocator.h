@@ -129,8 +129,12 @@ class ASHLAR_EXPORT Allocator {
   void SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback);
   // For the soft limit of the settings.
   void SetSoftLimitCallback(SoftLimitCallback callback);
-  // Called when nothing in the cache fits; true = something was freed, search again. As the callback above.
-  void AddFreeMemoryCallback(std::function<bool()> callback);
+  // Called when nothing in the cache fits; true = something was freed, search again. As the callback above. The number
+  // by which it is removed, never 0.
+  std::uint64_t AddFreeMemoryCallback(std::function<bool()> callback);
+  // From then on no request calls it; one that asks just now in another thread may. False: there is none of that
+  // number.
+  bool RemoveFreeMemoryCallback(std::uint64_t number);
 
   // --- private pools (pool.h has them by handle) ---
   // A new pool with one user, under an id that no pool had before.
@@ -145,7 +149,7 @@ class ASHLAR_EXPORT Allocator {
   absl::Status EmptyPool(PoolId pool);
   // From now on requests for the default pool go to this one, if `filter` accepts their stream; of several routes the
   // youngest that accepts. The pool has one user more, whom ReleasePool ends. The filter must not use the allocator.
-  // kFailedPrecondition: the pool has a route already.
+  // kFailedPrecondition: the pool has a route already; kInvalidArgument: there is no filter.
   //
   // With RouteKind::kCapture, until EndPool, no call to the device waits, returns memory or names an event: a request
   // that the cache and new memory cannot serve is out of memory, and frees that wait for other streams begin to wait

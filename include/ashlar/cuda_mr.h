@@ -11,7 +11,7 @@
 //
 // Memory that is freed on another stream than its own is reused once that stream's work so far is done. The functions
 // without a stream give memory that all streams may use at once, and wait for the default stream's work for that; what
-// is given back without one is no longer used by any stream. 0 bytes: nullptr. Alignment: at most 512.
+// is given back without one is no longer used by any stream. 0 bytes: nullptr. Alignment: any, as SharedAllocator.
 // Errors: ashlar::AllocationError, a std::bad_alloc, where memory is not enough, else ashlar::CallError.
 // Threads: any. Two are equal where they share an allocator.
 #ifndef ASHLAR_CUDA_MR_H_
@@ -44,8 +44,9 @@ class CudaResource {
   void* allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment = kDefaultAlignment) {
     return allocator_.Allocate(bytes, alignment, StreamOf(stream.get()));
   }
-  void deallocate(cuda::stream_ref stream, void* memory, std::size_t, std::size_t = kDefaultAlignment) noexcept {
-    allocator_.Free(memory, StreamOf(stream.get()));
+  void deallocate(cuda::stream_ref stream, void* memory, std::size_t,
+                  std::size_t alignment = kDefaultAlignment) noexcept {
+    allocator_.FreeAligned(memory, alignment, StreamOf(stream.get()));
   }
   void* allocate_async(std::size_t bytes, std::size_t alignment, cuda::stream_ref stream) {
     return allocate(stream, bytes, alignment);
@@ -62,7 +63,9 @@ class CudaResource {
   void* allocate_sync(std::size_t bytes, std::size_t alignment = kDefaultAlignment) {
     return AllocateForAllStreams(allocator_, bytes, alignment);
   }
-  void deallocate_sync(void* memory, std::size_t, std::size_t = kDefaultAlignment) noexcept { allocator_.Free(memory); }
+  void deallocate_sync(void* memory, std::size_t, std::size_t alignment = kDefaultAlignment) noexcept {
+    allocator_.FreeAligned(memory, alignment);
+  }
   void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) {
     return allocate_sync(bytes, alignment);
   }

@@ -41,7 +41,7 @@ inline void* AllocateForAllStreams(SharedAllocator& allocator, std::size_t bytes
   void* const memory = allocator.Allocate(bytes, alignment, nullptr);
   if (memory == nullptr || allocator.device() < 0) return memory;
   const cudaError_t error = cudaStreamSynchronize(cudaStreamLegacy);
-  if (error != cudaSuccess) allocator.Free(memory);
+  if (error != cudaSuccess) allocator.FreeAligned(memory, alignment);
   ThrowUnlessOk("cudaStreamSynchronize", error);
   return memory;
 }

@@ -7,7 +7,7 @@
 //     std::cerr << error.what();   // at most 12 lines: where every byte is
 //   }
 //
-// Threads: as Allocator.
+// Threads: as Allocator. A program that is compiled without exceptions may include this header; it has nothing then.
 #ifndef ASHLAR_ERRORS_H_
 #define ASHLAR_ERRORS_H_
 
@@ -22,6 +22,8 @@
 #include "ashlar/allocator.h"
 #include "ashlar/export.h"
 #include "ashlar/units.h"
+
+#ifdef __cpp_exceptions
 
 namespace ashlar {
 
@@ -56,5 +58,7 @@ inline Block AllocateOrThrow(Allocator& allocator, std::uint64_t bytes, Stream s
 }
 
 }  // namespace ashlar
+
+#endif  // __cpp_exceptions
 
 #endif  // ASHLAR_ERRORS_H_

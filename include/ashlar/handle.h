@@ -96,10 +96,15 @@ class SharedAllocator {
     ThrowUnlessOk(ashlar_allocate(get(), bytes, stream, &memory));
     return memory;
   }
-  // The same for a caller that names an alignment: CallError above kAlignment.
+  // The same for a caller that names an alignment, a power of two. Above kAlignment the block is larger by the
+  // difference, and the address lies inside it: FreeAligned alone frees it.
   void* Allocate(std::size_t bytes, std::size_t alignment, ashlar_stream stream) {
     CheckAlignment(alignment);
-    return Allocate(bytes, stream);
+    if (alignment <= kAlignment || bytes == 0) return Allocate(bytes, stream);
+    const std::size_t more = alignment - kAlignment;
+    void* const block = Allocate(bytes + (bytes > SIZE_MAX - more ? SIZE_MAX - bytes : more), stream);
+    const std::uintptr_t last = reinterpret_cast<std::uintptr_t>(block) + more;
+    return reinterpret_cast<void*>(last & ~(static_cast<std::uintptr_t>(alignment) - 1));
   }
 
   // Reused at once by the stream that it was allocated for. nullptr is nothing to do. An address at which no live block
@@ -111,6 +116,11 @@ class SharedAllocator {
     if (memory == nullptr) return;
     RecordStream(memory, stream);
     Free(memory);
+  }
+  // What was allocated with this alignment. Above kAlignment all threads stand still while its block is looked for.
+  void FreeAligned(void* memory, std::size_t alignment) noexcept { Free(BlockOf(memory, alignment)); }
+  void FreeAligned(void* memory, std::size_t alignment, ashlar_stream stream) noexcept {
+    Free(BlockOf(memory, alignment), stream);
   }
   // `stream` uses the memory too.
   void RecordStream(void* memory, ashlar_stream stream) noexcept {
@@ -145,10 +155,17 @@ class SharedAllocator {
                     "the per-thread default stream is another stream in each thread: pass one from cudaStreamCreate");
   }
   static void CheckAlignment(std::size_t alignment) {
-    if (alignment != 0 && alignment <= kAlignment && (alignment & (alignment - 1)) == 0) return;
+    if (alignment != 0 && (alignment & (alignment - 1)) == 0) return;
     throw CallError(ASHLAR_INVALID_ARGUMENT, "an alignment of " + std::to_string(alignment) +
-                                                 " bytes is not to be had: the largest is " +
-                                                 std::to_string(kAlignment) + ", and powers of two alone are");
+                                                 " bytes is not to be had: powers of two alone are");
+  }
+  // Where the block begins in which the memory lies.
+  void* BlockOf(void* memory, std::size_t alignment) noexcept {
+    if (alignment <= kAlignment || memory == nullptr) return memory;
+    ashlar_block block{};
+    block.struct_size = sizeof(block);
+    StopUnlessOk(ashlar_find_block(get(), memory, &block));
+    return block.address;
   }
   static void StopUnlessOk(ashlar_status status) noexcept {
     if (status == ASHLAR_OK) return;

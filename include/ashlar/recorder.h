@@ -44,7 +44,7 @@ struct StackFrame {
 
 struct RecorderOptions {
   std::uint64_t ring_bytes = 64 * kMiB;  // of a ring: events up to here; stacks and names are kept besides
-  std::size_t chunk_bytes = 64 * kKiB;   // of memory; and half of it for each thread that allocates
+  std::size_t chunk_bytes = 64 * kKiB;   // of memory, at most 256 MiB; and half of it for each thread that allocates
   int device = 0;                        // the number that the recording calls it by
   // The call stack of a decision, innermost first; asked on the thread that caused it, under the allocator's lock: it
   // must not use the allocator or open a scope, and be quick. What it throws ends the recording. Nothing: the open
@@ -57,7 +57,8 @@ class ASHLAR_EXPORT Recorder {
  public:
   // `path` may have %p for the number of the process and %h for the host. Errors name the file. kFailedPrecondition:
   // the allocator has a recorder already, or another recorder is writing the file, in this process or another;
-  // kAlreadyExists: the file is there and not empty, and the options do not say that it may be overwritten.
+  // kAlreadyExists: the file is there and not empty, and the options do not say that it may be overwritten;
+  // kInvalidArgument: chunk_bytes is too large.
   static absl::StatusOr<std::unique_ptr<Recorder>> ToFile(Allocator& allocator, const std::string& path,
                                                           const RecorderOptions& options = {});
   static absl::StatusOr<std::unique_ptr<Recorder>> Ring(Allocator& allocator, const RecorderOptions& options = {});

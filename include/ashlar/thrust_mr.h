@@ -6,7 +6,7 @@
 //   thrust::sort(thrust::cuda::par_nosync(allocator).on(stream), values.begin(), values.end());
 //
 // A resource is of one stream, at first the default one: memory is reused in its order, so that all that uses it runs
-// there, or was waited for. 0 bytes: nullptr. Alignment: at most 512. Errors: ashlar::AllocationError, a
+// there, or was waited for. 0 bytes: nullptr. Alignment: any, as SharedAllocator. Errors: ashlar::AllocationError, a
 // std::bad_alloc, where memory is not enough, else ashlar::CallError. Threads: any. The resource outlives what was
 // allocated from it. Two are equal where they share allocator and stream, also in versions of Thrust whose own
 // comparison is always true.
@@ -36,7 +36,9 @@ class ASHLAR_API ThrustResource final : public thrust::mr::memory_resource<thrus
   pointer do_allocate(std::size_t bytes, std::size_t alignment) override {
     return pointer(allocator_.Allocate(bytes, alignment, stream_));
   }
-  void do_deallocate(pointer memory, std::size_t, std::size_t) override { allocator_.Free(memory.get()); }
+  void do_deallocate(pointer memory, std::size_t, std::size_t alignment) override {
+    allocator_.FreeAligned(memory.get(), alignment);
+  }
   // Thrust declares it for the device too, where no resource is.
   _CCCL_HOST_DEVICE bool do_is_equal(const memory_resource& other) const noexcept override {
 #ifdef __CUDA_ARCH__

@@ -65,6 +65,8 @@ TEST(SettingsTest, PyTorchsVariableIsReadWhenAskedForOnly) {
   EXPECT_EQ(OptionsFromEnvironment(With(variables))->max_split_size_bytes, 256 * kMiB) << "ours wins";
   variables["PYTORCH_CUDA_ALLOC_CONF"] = "";
   EXPECT_TRUE(OptionsFromEnvironment(With(variables)).ok()) << "set to nothing is set: the other is not even read";
+  variables["PYTORCH_CUDA_ALLOC_CONF"] = "garbage_collection_threshold:0.5, ";
+  EXPECT_EQ(OptionsFromEnvironment(With(variables))->max_split_size_bytes, 256 * kMiB) << "a comma at the end is fine";
   variables.erase("PYTORCH_CUDA_ALLOC_CONF");
   variables.erase("ASHLAR_CONF");
   EXPECT_EQ(OptionsFromEnvironment(With(variables))->max_split_size_bytes, 128 * kMiB);

@@ -30,6 +30,14 @@ def fewer_calls(tools, program, kept, environment=None):
     return f'{plain.allocations} device allocations without, {door.allocations} with'
 
 
+def without_exceptions(tools):
+    """The C++20 face is compiled so; it is not linked, since it is not in libashlar.so."""
+    source = os.path.join(CLIENTS, 'without_exceptions.cc')
+    for flags in (['-fno-exceptions'], ['-fno-exceptions', '-fno-rtti'], []):
+        tools.cxx(source, standard='c++20', flags=[*flags, '-Wno-conversion', '-Wno-shadow'], name='without_exceptions')
+    return 'every header compiles without exceptions and run-time types'
+
+
 def thrust(tools):
     return fewer_calls(tools, tools.nvcc(os.path.join(EXAMPLES, 'thrust.cu')), 'kept in 100 of 100 rounds')
 

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 import client_checks as checks
 from clients import Failed, Missing, Tools
 
-CHECKS = (checks.by_libcxx, checks.onnxruntime_addresses, checks.thrust, checks.cub, checks.cub_scenarios, checks.cuda_mr)
+CHECKS = (checks.without_exceptions, checks.by_libcxx, checks.onnxruntime_addresses, checks.thrust, checks.cub, checks.cub_scenarios, checks.cuda_mr)
 
 
 def main():

@@ -57,11 +57,19 @@ TEST(CudaResourceTest, MemoryFreedOnAnotherStreamWaitsForIt) {
   EXPECT_EQ(allocator.Statistics().active_bytes, 4096);
 }
 
-TEST(CudaResourceTest, TheDefaultAlignmentIsCudas) {
+TEST(CudaResourceTest, TheDefaultAlignmentIsCudasAndAnyMayBeNamed) {
   static_assert(CudaResource::kDefaultAlignment == cuda::mr::default_cuda_malloc_alignment);
   CudaResource resource(SharedAllocator::OpenSimulated(std::uint64_t{1} << 30));
-  EXPECT_NO_THROW(resource.allocate(Stream(64), 1, 512));
-  EXPECT_THROW(resource.allocate(Stream(64), 1, 1024), CallError);
+  for (const std::size_t alignment : {std::size_t{512}, std::size_t{1024}, std::size_t{1} << 21}) {
+    void* const ordered = resource.allocate(Stream(64), 1, alignment);
+    void* const sync = resource.allocate_sync(1, alignment);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(ordered) % alignment, 0);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(sync) % alignment, 0);
+    resource.deallocate(Stream(64), ordered, 1, alignment);
+    resource.deallocate_sync(sync, 1, alignment);
+  }
+  EXPECT_EQ(resource.allocator().Statistics().allocated_bytes, 0);
+  EXPECT_THROW(resource.allocate(Stream(64), 1, 24), CallError);
 }
 
 TEST(CudaResourceTest, ThePerThreadDefaultStreamIsRefused) {

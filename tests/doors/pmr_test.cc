@@ -53,8 +53,13 @@ TEST(PmrResourceTest, IsAnUpstreamOfTheStandardLibrarysPools) {
   PmrResource resource(SharedAllocator::OpenHost(std::uint64_t{1} << 30));
   {
     std::pmr::unsynchronized_pool_resource pool(&resource);
-    std::pmr::vector<double> numbers(1000, 0.5, &pool);
-    EXPECT_EQ(numbers[999], 0.5);
+    std::pmr::synchronized_pool_resource shared(&resource);
+    for (std::pmr::memory_resource* const each :
+         {static_cast<std::pmr::memory_resource*>(&pool), static_cast<std::pmr::memory_resource*>(&shared)}) {
+      std::pmr::vector<double> numbers(each);
+      for (int i = 0; i < 100000; ++i) numbers.push_back(i);  // blocks of N bytes, at an alignment of N
+      EXPECT_EQ(numbers[99999], 99999);
+    }
   }
   EXPECT_EQ(resource.allocator().Statistics().allocated_bytes, 0);
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "analyzer/estimate/model_states.h"
 #include "gmock/gmock.h"
@@ -137,6 +138,21 @@ TEST(ModelFile, ErrorsSayWhereAndWhat) {
               HasSubstr("parameters[0].shape"));
   EXPECT_FALSE(ModelOfCount(0).ok());
   EXPECT_EQ(ModelOfCount(7)->count(), 7);
+}
+
+TEST(ModelFile, NumbersBeyondADoubleAreOneLine) {
+  for (const std::string& number : {std::string("1e999"), std::string("-1e400"), std::string(311, '7')}) {
+    for (const std::string& text :
+         {absl::StrCat("[", number, "]"), absl::StrCat(R"({"model_type": "gpt2", "n_embd": )", number, "}")}) {
+      const absl::Status status = ReadModel(text, {}).status();
+      EXPECT_EQ(status.message(), "a number in this JSON is beyond those of double precision") << text;
+    }
+  }
+  for (const char* number : {"1e300", "-1e300", "18446744073709551615", "9223372036854775808", "1e-300"}) {
+    const absl::Status status =
+        ReadModel(std::string(R"({"model_type": "gpt2", "n_embd": )") + number + "}", {}).status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("n_embd")) << number;
+  }
 }
 
 TEST(ModelFile, DamagedFilesGiveAModelOrOneLine) {

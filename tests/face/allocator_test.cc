@@ -141,6 +141,30 @@ TEST_F(FaceTest, ACallbackMayFreeMemory) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(FaceTest, ACallbackThatWasRemovedIsNotCalled) {
+  const Block held = Take(900 * kMiB);
+  int first = 0;
+  int second = 0;
+  const std::uint64_t number = allocator_.AddFreeMemoryCallback([&] { return ++first == 0; });
+  EXPECT_NE(allocator_.AddFreeMemoryCallback([&] { return ++second == 0; }), number);
+  EXPECT_FALSE(allocator_.Allocate(900 * kMiB, Stream{0}).ok());
+  EXPECT_TRUE(allocator_.RemoveFreeMemoryCallback(number));
+  EXPECT_FALSE(allocator_.RemoveFreeMemoryCallback(number)) << "it is gone";
+  EXPECT_FALSE(allocator_.RemoveFreeMemoryCallback(0));
+  EXPECT_FALSE(allocator_.Allocate(900 * kMiB, Stream{0}).ok());
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(second, 2);
+  allocator_.Free(held);
+}
+
+TEST_F(FaceTest, ARouteNeedsAFilter) {
+  const PoolId pool = allocator_.CreatePool();
+  const absl::Status status = allocator_.BeginPool(pool, nullptr);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_FALSE(allocator_.EndPool(pool).ok()) << "none began";
+  Take(kMiB);
+}
+
 TEST_F(FaceTest, APoolKeepsItsMemoryApart) {
   const Block plain = Take(20 * kMiB);
   allocator_.Free(plain);
@@ -268,6 +292,21 @@ TEST(FaceDeathTest, ABlockThatIsFreedTwiceIsOneLine) {
         allocator.Free(block);
       },
       "Free");
+}
+
+TEST(FaceDeathTest, ACallbackThatIsNoFunctionIsOneLine) {
+  const std::unique_ptr<Device> device = MakeSimulatedDevice({});
+  Allocator allocator(device.get());
+  EXPECT_DEATH(allocator.AddFreeMemoryCallback(nullptr),
+               "^ashlar: AddFreeMemoryCallback: there is no function[^\n]*\n$");
+}
+
+TEST(FaceDeathTest, ASecondScopeOfAPoolSaysWhatIsWrong) {
+  const std::unique_ptr<Device> device = MakeSimulatedDevice({});
+  Allocator allocator(device.get());
+  const Pool pool(allocator);
+  const PoolScope scope(pool);
+  EXPECT_DEATH(const PoolScope again(pool), "^ashlar: PoolScope: [^\n]* has a route already[^\n]*\n$");
 }
 
 TEST(FaceDeathTest, AnAllocatorThatIsGoneIsOneLine) {

@@ -62,6 +62,16 @@ TEST_F(FaceRecorderTest, ARingIsWrittenAnyTime) {
   EXPECT_THAT(*ExplainFile(path), HasSubstr("Model::Forward"));
 }
 
+TEST_F(FaceRecorderTest, ChunksThatNoMemoryHoldsAreRefused) {
+  const std::string path = FileOf("huge");
+  for (const std::size_t bytes : {std::size_t{1} << 40, SIZE_MAX}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Recorder::Ring(allocator_, {.chunk_bytes = bytes}).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(Recorder::ToFile(allocator_, path, {.chunk_bytes = bytes}).status()));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(Recorder::Ring(allocator_, {.ring_bytes = UINT64_MAX, .chunk_bytes = 1}).ok()) << "none is left behind";
+}
+
 TEST_F(FaceRecorderTest, OneAtATime) {
   const auto first = Recorder::Ring(allocator_);
   ASSERT_TRUE(first.ok());

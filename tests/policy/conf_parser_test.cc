@@ -89,41 +89,29 @@ TEST(ConfParserTest, ANumberThatIsTooSmallIsToldFromWhatIsNone) {
     Compat compat;
     std::vector<std::string> small;
     std::vector<std::string> large;
-    bool is_whole;
     std::string allowed;
   };
   const std::string huge = "99999999999999999999";
+  const std::string at_least_20 = "use a whole number of MiB >= 20, the large_segment_size_mb in force";
   const std::vector<Key> keys = {
-      {"max_split_size_mb", Keys::kTorch, k113, {"5", "20", "-5"}, {huge}, true, "use a whole number of MiB > 20"},
-      {"max_split_size_mb",
-       Keys::kTorch,
-       k210,
-       {"5", "19", "-5"},
-       {huge},
-       true,
-       "use a whole number of MiB >= 20, the large_segment_size_mb in force"},
-      {"max_non_split_rounding_mb", Keys::kTorch, k26, {"20"}, {huge}, true, "use a whole number of MiB > 20"},
-      {"max_non_split_rounding_mb",
-       Keys::kTorch,
-       k210,
-       {"19"},
-       {huge},
-       true,
-       "use a whole number of MiB >= 20, the large_segment_size_mb in force"},
-      {"large_segment_size_mb", Keys::kTorch, k210, {"10", "0"}, {huge}, true, "use a whole number of MiB > 10"},
-      {"roundup_bypass_threshold_mb", Keys::kTorch, k113, {"-1"}, {huge}, true, "use a whole number of MiB >= 0"},
-      {"memory_limit_mb", Keys::kAshlar, k210, {"0", "-1"}, {huge}, true, "use a whole number of MiB > 0"},
-      {"soft_limit_mb", Keys::kAshlar, k210, {"0"}, {huge}, true, "use a whole number of MiB > 0"},
-      {"roundup_power2_divisions", Keys::kTorch, k210, {"-4"}, {huge}, true, "use a power of two"},
+      {"max_split_size_mb", Keys::kTorch, k113, {"5", "20"}, {huge}, "use a whole number of MiB > 20"},
+      {"max_split_size_mb", Keys::kTorch, k210, {"5", "19"}, {huge}, at_least_20},
+      {"max_non_split_rounding_mb", Keys::kTorch, k26, {"20"}, {huge, "4294967296"}, "use a whole number of MiB > 20"},
+      {"max_non_split_rounding_mb", Keys::kTorch, k210, {"19"}, {huge}, at_least_20},
+      {"large_segment_size_mb", Keys::kTorch, k210, {"10", "0"}, {huge}, "use a whole number of MiB > 10"},
+      {"roundup_bypass_threshold_mb", Keys::kTorch, k113, {}, {huge}, "use a whole number of MiB >= 0"},
+      {"pinned_reserve_segment_size_mb", Keys::kTorch, k210, {"0"}, {huge}, "use a whole number of MiB > 0"},
+      {"memory_limit_mb", Keys::kAshlar, k210, {"0", "-1"}, {huge}, "use a whole number of MiB > 0"},
+      {"soft_limit_mb", Keys::kAshlar, k210, {"0"}, {huge}, "use a whole number of MiB > 0"},
+      {"roundup_power2_divisions", Keys::kTorch, k210, {}, {huge}, "use a power of two"},
       {"garbage_collection_threshold",
        Keys::kTorch,
        k210,
        {"0", "-0.5"},
        {"1", "2", "inf"},
-       false,
        "use a number between 0 and 1, both exclusive"},
-      {"per_process_memory_fraction", Keys::kTorch, k210, {"-0.1"}, {"1.01"}, false, "use a number from 0 to 1"},
-      {"soft_limit_fraction", Keys::kAshlar, k210, {"0"}, {"1.01"}, false, "use a number above 0, up to 1"},
+      {"per_process_memory_fraction", Keys::kTorch, k210, {"-0.1"}, {"1.01"}, "use a number from 0 to 1"},
+      {"soft_limit_fraction", Keys::kAshlar, k210, {"0"}, {"1.01"}, "use a number above 0, up to 1"},
   };
   for (const Key& key : keys) {
     const auto expect = [&key](const std::string& value, const std::string& problem) {
@@ -132,15 +120,20 @@ TEST(ConfParserTest, ANumberThatIsTooSmallIsToldFromWhatIsNone) {
     };
     for (const std::string& value : key.small) expect(value, "is too small");
     for (const std::string& value : key.large) expect(value, "is too large");
-    for (const char* value : {"banana", "nan", "5MiB", "--5"}) expect(value, "is no number");
-    if (key.is_whole) expect("20.5", "is no whole number");
+    for (const char* value : {"banana", "nan", "--5"}) expect(value, "is no number");
   }
+  const auto ours = [](const std::string& conf) {
+    return std::string(ParseConf(conf, k210, Keys::kAshlar).status().message());
+  };
+  EXPECT_EQ(ours("memory_limit_mb:20.5"), "memory_limit_mb: '20.5' is no whole number: use a whole number of MiB > 0");
+  EXPECT_EQ(ours("memory_limit_mb:5MiB"), "memory_limit_mb: '5MiB' is no number: use a whole number of MiB > 0");
+  EXPECT_THAT(Bad("garbage_collection_threshold:1e-400", k210), HasSubstr("is beyond the numbers of double precision"));
   EXPECT_THAT(Bad("roundup_power2_divisions:12", k210), HasSubstr("'12' is no power of two: use a power of two"));
   EXPECT_THAT(Bad("roundup_power2_divisions:[4:x]", k210), HasSubstr("is not allowed, 'x' is no number: use ["));
   EXPECT_THAT(Bad("roundup_power2_divisions:[3:2]", k210), HasSubstr("is not allowed, '3' is no power of two: use"));
   EXPECT_THAT(Bad("roundup_power2_divisions:[4]", k210), HasSubstr("is not allowed, '4' is no size:divisions: use"));
   const auto note = [](const char* value) {
-    return Good(std::string("expandable_segments_reserve:") + value, k210).notes.at(0);
+    return Good(std::string("expandable_segments_reserve:") + value, kLatest).notes.at(0);
   };
   EXPECT_EQ(note("lots"), "expandable_segments_reserve: 'lots' is no number and is ignored");
   EXPECT_EQ(note("-1G"), "expandable_segments_reserve: '-1G' is too small and is ignored");
@@ -157,7 +150,7 @@ TEST(ConfParserTest, LargeSegmentIsReadFirst) {
     EXPECT_THAT(Bad("max_split_size_mb:32,large_segment_size_mb:64", compat),
                 AllOf(HasSubstr("'32'"), HasSubstr(">= 64")));
     EXPECT_EQ(Good("large_segment_size_mb:11", compat).large_segment_bytes, 11 * kMiB);
-    for (const char* value : {"10", "10.9", "0", "-5", "x"}) {
+    for (const char* value : {"10", "10.9", "0", "x"}) {
       EXPECT_THAT(Bad(std::string("large_segment_size_mb:") + value, compat),
                   AllOf(HasSubstr("large_segment_size_mb"), HasSubstr(value), HasSubstr("> 10")));
     }
@@ -206,7 +199,8 @@ TEST(ConfParserTest, MemoryFraction) {
 }
 
 TEST(ConfParserTest, ExpandableReserve) {
-  for (const Compat compat : kLate) {
+  EXPECT_EQ(*ParseConf("expandable_segments_reserve:64G", k210, Keys::kAshlar)->expandable_reserve.bytes, 64 * kGiB);
+  for (const Compat compat : {kLatest}) {
     EXPECT_DOUBLE_EQ(*Good("expandable_segments_reserve:0.5", compat).expandable_reserve.fraction_of_total, 0.5);
     EXPECT_EQ(*Good("expandable_segments_reserve:64G", compat).expandable_reserve.bytes, 64 * kGiB);
     EXPECT_EQ(*Good("expandable_segments_reserve:64g", compat).expandable_reserve.bytes, 64 * kGiB);
@@ -216,7 +210,7 @@ TEST(ConfParserTest, ExpandableReserve) {
       EXPECT_THAT(ignored.notes, SizeIs(1)) << "ignored values are named";
     }
   }
-  for (const Compat compat : {k113, k26}) Bad("expandable_segments_reserve:0.5", compat);
+  for (const Compat compat : {k113, k26, k210}) Bad("expandable_segments_reserve:0.5", compat);
 }
 
 TEST(ConfParserTest, RoundupScalar) {
@@ -224,7 +218,7 @@ TEST(ConfParserTest, RoundupScalar) {
     Divisions expected;
     expected.fill(8);
     EXPECT_THAT(Good("roundup_power2_divisions:8", compat).roundup_power2_divisions, ElementsAreArray(expected));
-    for (const char* value : {"0", "3", "-4", "x"}) {
+    for (const char* value : {"0", "3", "x"}) {
       EXPECT_THAT(Bad(std::string("roundup_power2_divisions:") + value, compat),
                   AllOf(HasSubstr("roundup_power2_divisions"), HasSubstr(value), HasSubstr("power of two")));
     }
@@ -315,21 +309,39 @@ TEST(ConfParserTest, TheOrderOfKeysDoesNotMatter) {
 
 TEST(ConfParserTest, UnknownKeysAndBrokenPairs) {
   for (const Compat compat : kAll) {
+    for (const char* conf : {",", ",,", ",max_split_size_mb:64", "max_split_size_mb:64,,"}) Bad(conf, compat);
     EXPECT_THAT(Bad("no_such_key:1", compat),
                 AllOf(HasSubstr("no_such_key"), HasSubstr("'1'"), HasSubstr(std::string(CompatName(compat)))));
-    for (const char* conf : {"max_split_size_mb", "max_split_size_mb:", ":64", "garbage_collection_threshold"}) {
+    for (const char* conf : {"max_split_size_mb", "max_split_size_mb:", "garbage_collection_threshold"}) {
       EXPECT_THAT(Bad(conf, compat), AllOf(HasSubstr(conf), HasSubstr("key:value")));
     }
   }
 }
 
-TEST(ConfParserTest, KeysWithoutEffectAreNoted) {
+TEST(ConfParserTest, KeysWithoutEffectAreNotedAndTheirValuesChecked) {
   for (const Compat compat : {k26, k210, kLatest}) {
     EXPECT_THAT(Good("release_lock_on_cudamalloc:True", compat).notes,
                 testing::ElementsAre(HasSubstr("release_lock_on_cudamalloc")));
   }
   EXPECT_THAT(Good("backend:native", kLatest).notes, IsEmpty());
   EXPECT_THAT(Bad("backend:cudaMallocAsync", kLatest), HasSubstr("native"));
+}
+
+// The run is over: what is not understood is left out and named, and the rest counts.
+TEST(ConfParserTest, ARecordIsNeverRefused) {
+  const Options options =
+      ReadRecordedConf("max_split_size_mb:64,some_future_key:1,garbage_collection_threshold:0.8,x", k210);
+  EXPECT_EQ(options.max_split_size_bytes, 64 * kMiB);
+  EXPECT_DOUBLE_EQ(options.garbage_collection_threshold, 0.8);
+  EXPECT_EQ(options.conf, "max_split_size_mb:64,garbage_collection_threshold:0.8");
+  EXPECT_THAT(options.notes, testing::UnorderedElementsAre(HasSubstr("'some_future_key' is no setting of torch-2.10"),
+                                                           HasSubstr("'x' in 'max_split_size_mb:64")));
+  EXPECT_EQ(ReadRecordedConf("compat:torch-9,max_split_size_mb:64", kLatest).compat, kLatest);
+  EXPECT_EQ(ReadRecordedConf("compat:torch-2.6", kLatest).compat, k26);
+  EXPECT_THAT(ReadRecordedConf("plan:/no/such/file", k210).notes, SizeIs(1));
+  EXPECT_EQ(ReadRecordedConf(" max_split_size_mb : 64 ,", k210).conf, " max_split_size_mb : 64 ,") << "as it was";
+  EXPECT_EQ(ReadRecordedConf("roundup_power2_divisions:[4:2,8:x]", k210).roundup_power2_divisions, Divisions{})
+      << "half a list is no list";
 }
 
 TEST(ConfParserTest, NamesOfVersionsAndOrdersRoundTrip) {

@@ -60,7 +60,28 @@ TEST(GuessCompatTest, SettingsMayNameTheRules) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_TRUE(options->search_after_sync);
   snapshot.settings->conf = "compat:torch-9";
-  EXPECT_FALSE(RecordedOptions(snapshot, GuessCompat(snapshot)).ok());
+  const auto unknown = RecordedOptions(snapshot, GuessCompat(snapshot));
+  ASSERT_TRUE(unknown.ok()) << unknown.status();
+  EXPECT_EQ(unknown->compat, Compat::kTorch26) << "as the fields say";
+  EXPECT_THAT(unknown->notes, testing::ElementsAre(testing::HasSubstr("'torch-9'")));
+}
+
+// A program may change its settings; PyTorch writes what was in force. Where it wrote no such value, the text counts.
+TEST(RecordedOptionsTest, ValuesWinOverTheText) {
+  trace::Snapshot snapshot;
+  trace::RecordedSettings& settings = snapshot.settings.emplace();
+  settings.conf =
+      "max_split_size_mb:64,expandable_segments:True,garbage_collection_threshold:0.5,some_future_key:[1,2]";
+  const auto of_text = RecordedOptions(snapshot, Compat::kTorchLatest);
+  EXPECT_EQ(of_text->max_split_size_bytes, 64 * kMiB);
+  EXPECT_TRUE(of_text->expandable_segments);
+  settings.values = {{"max_split_size", "134217728"}, {"expandable_segments", "False"}};
+  settings.max_split_size_bytes = 128 * kMiB;
+  const auto of_values = RecordedOptions(snapshot, Compat::kTorchLatest);
+  EXPECT_EQ(of_values->max_split_size_bytes, 128 * kMiB);
+  EXPECT_FALSE(of_values->expandable_segments);
+  EXPECT_DOUBLE_EQ(of_values->garbage_collection_threshold, 0.5);
+  EXPECT_EQ(of_values->conf, "max_split_size_mb:64,expandable_segments:True,garbage_collection_threshold:0.5");
 }
 
 TEST(GuessCompatTest, AllFilesOfAReleaseHaveItsRules) {

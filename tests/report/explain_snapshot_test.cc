@@ -161,6 +161,33 @@ TEST(ExplainSnapshotTest, ExpandableSegmentsAreReadAndReplayed) {
   EXPECT_EQ(json["what_if"][0]["is_recorded_setting"], true);
 }
 
+// A setting that this version does not know, odd values, and a text that is none at all: each explains, says so, and
+// the values beside the text decide.
+TEST(ExplainSnapshotTest, NoRecordedSettingMakesASnapshotUnreadable) {
+  trace::Snapshot snapshot = SmallRun(true);
+  snapshot.recording.reset();
+  const auto with = [&snapshot](const char* conf) {
+    snapshot.settings->conf = conf;
+    snapshot.settings->values.erase("PYTORCH_ALLOC_CONF");
+    snapshot.settings->values["PYTORCH_CUDA_ALLOC_CONF"] = conf;
+    return Explained(snapshot);
+  };
+  const nlohmann::json plain = with("");
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"some_future_key:1", "a recorded setting is left out: 'some_future_key' is no setting of"},
+      {"max_split_size_mb:128MB", "max_split_size_mb: '128MB' is read as 128, as PyTorch reads it"},
+      {"max_split_size_mb:banana", "a recorded setting is left out: max_split_size_mb: 'banana' is no number"},
+      {"expandable_segments:maybe,pinned_free_catch_all:True", "expandable_segments: 'maybe'"},
+      {"[", "is no setting: write key:value"},
+  };
+  for (const auto& [conf, note] : cases) {
+    const nlohmann::json json = with(conf);
+    EXPECT_THAT(json["notes"].dump(), HasSubstr(note)) << conf;
+    EXPECT_EQ(json["fidelity"], plain["fidelity"]) << conf << ": the values say that nothing was set";
+    EXPECT_THAT(report::ToText(*Explain(snapshot)), HasSubstr(note)) << conf;
+  }
+}
+
 // Default settings on a tiny device: two live blocks leave two holes that a third request cannot use.
 trace::Snapshot Fragmented(std::uint64_t capacity_bytes) {
   Recording run("", capacity_bytes);

@@ -4,7 +4,7 @@
     selection.py --build build/release              # for tools/test --changed: two lines, names and targets
     selection.py --explain --build build/release    # for a reader: what changed, what is selected, and why
     selection.py --parts                            # the deep parts of the gate that the change asks for by itself
-    selection.py --scope                            # "everything", or "change"
+    selection.py --scope                            # "change"; "everything", for a change of the build; "unknown"
     selection.py --history 50 --build build/release # what each of the last 50 commits would have selected
 
 The change is all that differs from the base: the commit CI_BASE, else where this branch left origin's main branch. Where no
@@ -204,7 +204,7 @@ def main():
         return
     selection = Selection(None, change.why) if change.files is None else select(law, change.files)
     if flags.scope:
-        print("everything" if selection.nodes is None else "change")
+        print("unknown" if change.files is None else "everything" if selection.nodes is None else "change")
         return
     entries = entries_of(flags.build.resolve())
     picked = chosen(law, selection, entries)
