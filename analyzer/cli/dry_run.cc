@@ -214,7 +214,7 @@ int RunDryRun(const DryRunFlags& flags) {
   const absl::StatusOr<int> code =
       RunProgram({found.path, flags.program, EnvironmentOf(flags, *files, (*folder)->path()),
                   /*has_fixed_addresses=*/flags.reproducible, /*prints_to_stderr=*/flags.json},
-                 relay);
+                 **folder, relay);
   if (!code.ok()) return Fail(kUnreadable, code.status());
   RunReport report;
   report.program = flags.program;

@@ -24,7 +24,7 @@
 namespace ashlar::cli {
 namespace {
 
-constexpr int kSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+constexpr int kSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
 
 sigset_t PassedOn() {
   sigset_t out;
@@ -39,6 +39,7 @@ void RemoveFolder(const std::string& path) {
 }
 
 constexpr char kFolderPrefix[] = "ashlar-";
+constexpr int kLockInProgram = 200;  // the least file number of the lock there: out of the way of what programs choose
 constexpr std::time_t kYoungSeconds = 60;  // a folder of this age may not be locked yet
 
 // The lock on a folder, which this process holds until its end; -1 where it is another's.
@@ -82,9 +83,53 @@ std::vector<char*> PointersTo(std::vector<std::string>& texts) {
   return out;
 }
 
+// The terminal that started this process, if there is one: which process group has its foreground.
+class OwnTerminal {
+ public:
+  OwnTerminal() : file_(open("/dev/tty", O_RDWR | O_CLOEXEC)) {}
+  ~OwnTerminal() {
+    if (file_ >= 0) close(file_);
+  }
+  OwnTerminal(const OwnTerminal&) = delete;
+  OwnTerminal& operator=(const OwnTerminal&) = delete;
+
+  bool exists() const { return file_ >= 0; }
+  bool IsOf(pid_t group) const { return exists() && tcgetpgrp(file_) == group; }
+  bool IsOurs() const { return IsOf(getpgrp()); }
+  // Also from the background, where the terminal would stop who asks.
+  void GiveTo(pid_t group) const {
+    sigset_t asks, before;
+    sigemptyset(&asks);
+    sigaddset(&asks, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &asks, &before);
+    tcsetpgrp(file_, group);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+  }
+
+ private:
+  int file_;
+};
+
+// Whether somebody would continue this process's group: else Linux stops no group by a terminal's key.
+bool IsWatched() {
+  const pid_t parent = getppid();
+  return parent != 0 && getsid(parent) == getsid(0);
+}
+
+// How the program stands to this process's job. Where others of the job want the terminal's keys too, as a script or a
+// test runner that started this process does, the program stays in their group and gets them with them.
+struct Job {
+  const OwnTerminal terminal = {};
+  const bool is_foreground = terminal.IsOurs();
+  const bool has_group = !terminal.exists() || (is_foreground ? getpgrp() == getpid() : IsWatched());
+};
+
 // In the new process: calls that are safe after a fork alone.
 [[noreturn]] void Become(const Launch& launch, const std::vector<char*>& arguments,
-                         const std::vector<char*>& environment) {
+                         const std::vector<char*>& environment, const RunFolder& folder, const Job& job) {
+  if (job.has_group) setpgid(0, 0);
+  if (job.has_group && job.is_foreground) job.terminal.GiveTo(getpid());
+  folder.HoldInProgram();
   const sigset_t passed_on = PassedOn();
   sigprocmask(SIG_UNBLOCK, &passed_on, nullptr);
   if (launch.has_fixed_addresses) personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
@@ -98,11 +143,40 @@ std::vector<char*> PointersTo(std::vector<std::string>& texts) {
   _exit(code);
 }
 
-// While the number of the process cannot yet be another's: the relay is told before it is given back.
-int WaitFor(pid_t program, SignalRelay& relay) {
-  siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(program), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+// The program was stopped. By the terminal this process's group stops with it, and both go on together; a program that
+// asked for the terminal while the shell had given it to this process gets it.
+void StopWith(pid_t program, int signal, const Job& job) {
+  const OwnTerminal& terminal = job.terminal;
+  if (!job.has_group || !terminal.exists() || signal == SIGSTOP) return;
+  const bool asked = signal == SIGTTIN || signal == SIGTTOU;
+  const bool may_have_it = asked && (terminal.IsOurs() || terminal.IsOf(program));
+  if (!may_have_it && IsWatched()) {
+    if (terminal.IsOf(program)) terminal.GiveTo(getpgrp());
+    kill(0, SIGSTOP);
   }
+  if (terminal.IsOurs()) terminal.GiveTo(program);
+  kill(-program, SIGCONT);
+}
+
+// Waits until the program has ended, and does not take its status.
+void WaitForEnd(pid_t program, const Job& job) {
+  const auto id = static_cast<id_t>(program);
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_PID, id, &info, WEXITED | WSTOPPED | WNOWAIT) != 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    if (info.si_code != CLD_STOPPED) return;
+    waitid(P_PID, id, &info, WSTOPPED | WNOHANG);
+    StopWith(program, info.si_status, job);
+  }
+}
+
+// While the number of the process cannot yet be another's: the relay is told before it is given back.
+int WaitFor(pid_t program, const Job& job, SignalRelay& relay) {
+  WaitForEnd(program, job);
+  if (job.has_group && job.terminal.IsOf(program)) job.terminal.GiveTo(getpgrp());
   relay.EndProgram();
   int status = 0;
   while (waitpid(program, &status, 0) < 0 && errno == EINTR) {
@@ -124,6 +198,10 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Make() {
   return absl::UnavailableError(why);
 }
 
+void RunFolder::HoldInProgram() const {
+  if (lock_ >= 0) fcntl(lock_, F_DUPFD, kLockInProgram);
+}
+
 RunFolder::~RunFolder() {
   RemoveFolder(path_);
   if (lock_ >= 0) close(lock_);
@@ -138,22 +216,33 @@ SignalRelay::SignalRelay(const std::string& folder) : state_(std::make_shared<St
       siginfo_t info{};
       if (sigwaitinfo(&passed_on, &info) < 0) continue;
       const std::lock_guard lock(state->mutex);
-      const bool is_from_kernel = info.si_code > 0;  // a terminal's key, which the whole group gets
-      if (state->program != 0 && is_from_kernel) continue;
-      if (state->program != 0) {
-        kill(state->program, info.si_signo);
-      } else {
-        RemoveFolder(state->folder);
-        _exit(128 + info.si_signo);
-      }
+      state->Pass(info);
     }
   }).detach();
 }
 
-pid_t SignalRelay::Fork() {
+// With the lock held.
+void SignalRelay::State::Pass(const siginfo_t& info) const {
+  const int signal = info.si_signo;
+  const bool is_key = info.si_code > 0;  // of a terminal, which the whole group gets
+  if (program != 0 && (has_group || !is_key)) {
+    kill(has_group && (is_key || signal == SIGCONT) ? -program : program, signal);
+  } else if (signal == SIGTSTP) {
+    kill(getpid(), SIGSTOP);
+  } else if (program == 0 && signal != SIGCONT) {
+    RemoveFolder(folder);
+    _exit(128 + signal);
+  }
+}
+
+pid_t SignalRelay::Fork(bool has_group) {
   const std::lock_guard lock(state_->mutex);  // a signal waits until it is known where it goes
   const pid_t program = fork();
-  if (program > 0) state_->program = program;
+  if (program > 0) {
+    if (has_group) setpgid(program, program);  // as it does itself: whichever comes first
+    state_->program = program;
+    state_->has_group = has_group;
+  }
   return program;
 }
 
@@ -162,16 +251,17 @@ void SignalRelay::EndProgram() {
   state_->program = 0;
 }
 
-absl::StatusOr<int> RunProgram(const Launch& launch, SignalRelay& relay) {
+absl::StatusOr<int> RunProgram(const Launch& launch, const RunFolder& folder, SignalRelay& relay) {
   std::vector<std::string> argument_texts = launch.arguments;
   std::vector<std::string> environment_texts = EnvironmentWith(launch.environment);
   const std::vector<char*> arguments = PointersTo(argument_texts);
   const std::vector<char*> environment = PointersTo(environment_texts);
   std::fflush(nullptr);
-  const pid_t program = relay.Fork();
+  const Job job;
+  const pid_t program = relay.Fork(job.has_group);
   if (program < 0) return absl::UnavailableError(absl::StrCat("cannot make a process: ", std::strerror(errno)));
-  if (program == 0) Become(launch, arguments, environment);
-  return WaitFor(program, relay);
+  if (program == 0) Become(launch, arguments, environment, folder, job);
+  return WaitFor(program, job, relay);
 }
 
 std::string Prepended(const char* variable, const std::string& value) {

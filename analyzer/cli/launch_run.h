@@ -1,13 +1,15 @@
-// Starts a program and waits for it: a folder of its own for what it leaves, an environment, signals passed on.
+// Starts a program and waits for it: a folder of its own for what it leaves, an environment, a process group with the
+// terminal's foreground, signals passed on.
 //
 //   absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
 //   SignalRelay relay((*folder)->path());            // before any thread is started
-//   absl::StatusOr<int> code = RunProgram({"/usr/bin/python3", {"python3", "train.py"}, {...}}, relay);
+//   absl::StatusOr<int> code = RunProgram({"/usr/bin/python3", {"python3", "train.py"}, {...}}, **folder, relay);
 //
 // One run a process. The thread that makes the relay is the one that runs the program.
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_RUN_H_
 #define ASHLAR_ANALYZER_CLI_LAUNCH_RUN_H_
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <map>
@@ -20,7 +22,8 @@
 
 namespace ashlar::cli {
 
-// In /dev/shm, else in TMPDIR or /tmp; gone with all that is in it when it is destroyed.
+// In /dev/shm, else in TMPDIR or /tmp; gone with all that is in it when it is destroyed. What a launcher that was
+// killed left goes with the next one, once its program has ended too: both hold the lock.
 class RunFolder {
  public:
   static absl::StatusOr<std::unique_ptr<RunFolder>> Make();
@@ -29,6 +32,8 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::string& path() const { return path_; }
+  // In the new process, which holds the lock too: it ends with what the process becomes, or when that closes it.
+  void HoldInProgram() const;
 
  private:
   RunFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
@@ -37,16 +42,17 @@ class RunFolder {
   int lock_;  // held while the folder is in use
 };
 
-// SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 go to the program while it runs, but for those of a terminal,
-// which it gets itself. Without a program they end this process, and the folder goes first.
+// SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT, SIGUSR1 and SIGUSR2 go to the program while it runs, once each:
+// those of a terminal's keys to its whole group, as the terminal sends them, where that is not ours. Without a program
+// they end this process, and the folder goes first.
 class SignalRelay {
  public:
   explicit SignalRelay(const std::string& folder);
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
 
-  // As fork(), and from now on to the new process.
-  pid_t Fork();
+  // As fork(), and from now on to the new process, which has a process group of its own or stays in ours.
+  pid_t Fork(bool has_group);
   // There is none any more.
   void EndProgram();
 
@@ -55,6 +61,9 @@ class SignalRelay {
     std::mutex mutex;
     std::string folder;
     pid_t program = 0;
+    bool has_group = false;
+
+    void Pass(const siginfo_t& info) const;
   };
   std::shared_ptr<State> state_;  // the thread that waits for signals outlives the relay
 };
@@ -68,8 +77,11 @@ struct Launch {
 };
 
 // The exit code as a shell has it: 128 + N for a program that signal N ended, 126 or 127 where it did not start.
-// Unavailable where no process could be made.
-absl::StatusOr<int> RunProgram(const Launch& launch, SignalRelay& relay);
+// Unavailable where no process could be made. The program leads a process group of its own. Where this process is a job
+// of its own and has the terminal's foreground, the program gets it until it ends; when the program is stopped there,
+// so is this process's group. Where another process of the foreground started this one, the program stays in that
+// group.
+absl::StatusOr<int> RunProgram(const Launch& launch, const RunFolder& folder, SignalRelay& relay);
 
 // `value` before what the variable has now, with a colon between.
 std::string Prepended(const char* variable, const std::string& value);

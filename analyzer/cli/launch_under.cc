@@ -96,7 +96,7 @@ int RunUnder(const UnderFlags& flags) {
   SignalRelay relay((*folder)->path());
   absl::StatusOr<std::map<std::string, std::string>> environment = EnvironmentOf(flags, (*folder)->path());
   if (!environment.ok()) return Fail(kUnreadable, environment.status());
-  const absl::StatusOr<int> code = RunProgram({found.path, flags.program, *std::move(environment)}, relay);
+  const absl::StatusOr<int> code = RunProgram({found.path, flags.program, *std::move(environment)}, **folder, relay);
   if (!code.ok()) return Fail(kUnreadable, code.status());
   if (flags.serves) Say(ToText(ReadServed((*folder)->path())));
   return flags.records ? FinishRecord(flags, *code, ReadResults((*folder)->path())) : *code;
