@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small rules of every source file: length, width, unfinished work, header guards, line ends."""
+"""Small rules of every source file: length, width, unfinished work, unfinished merges, header guards, line ends."""
 
 import pathlib
 import re
@@ -12,6 +12,7 @@ MOST_COLUMNS = 120
 LONG_REASON = re.compile(r"(//|#) Long because: \S")
 # Written in two pieces so that this file keeps its own rule.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
+UNMERGED = re.compile(r"(<{7}|>{7}) ")
 TEXT_SUFFIXES = CODE_SUFFIXES | {".py", ".cmake", ".in", ".txt", ".md", ".json", ".sh", ""}
 RECORDED_FOLDERS = ("docs/examples/", "tests/data/")  # recorded files are what they are
 
@@ -54,6 +55,8 @@ def check_lines(path, lines):
     for number, text in lines:
         if UNFINISHED.search(text):
             findings.append(Finding("unfinished", path, number, "finish it, or write what is missing into the docs"))
+        if UNMERGED.match(text):
+            findings.append(Finding("merge", path, number, "finish the merge"))
         if text != text.rstrip() and not path.endswith(".md"):
             findings.append(Finding("space", path, number, "remove the space at the end of the line"))
         if len(text) > MOST_COLUMNS and has_width(path):
@@ -89,6 +92,7 @@ SAMPLES = [
     Sample("length", GOOD | {"a/long.cc": "// Long because: \n".rstrip() + "\n" + "int x;\n" * MOST_LINES}),
     Sample("unfinished", GOOD | {"a/x.cc": "// TO" "DO: later\n"}),
     Sample("unfinished", GOOD | {"docs/x.md": "FIX" "ME\n"}),
+    Sample("merge", GOOD | {"docs/x.md": "<" * 7 + " HEAD\n"}),
     Sample("space", GOOD | {"a/x.cc": "int x; \n"}),
     Sample("width", GOOD | {"a/x.cc": "// " + "x" * MOST_COLUMNS + "\n"}),
     Sample("guard", GOOD | {"a/other.h": HEADER}),
