@@ -43,7 +43,7 @@ def check_exports(library):
     """A library shows C functions alone: CUDA's names and those of its libraries, how a program looks names up and ends,
     and our own; nothing of Abseil or of C++'s standard library."""
     allowed = r"ashlar_" if library.name.startswith("libashlar.so") else \
-        r"cu|nv|p?nccl|__cuda|ashlar_|dlsym$|dlopen$|dlvsym$|_exit$"
+        r"cu|nv|p?nccl|__cuda|ashlar_|dlsym$|dlopen$|dlvsym$|_exit$|_Exit$"
     lines = run("nm", "--dynamic", "--defined-only", "--format=posix", library).splitlines()
     names = [line.split()[0].split("@")[0] for line in lines]
     foreign = [name for name in names if not re.match(allowed, name)]
