@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 
@@ -202,7 +203,9 @@ class ChangeTest(unittest.TestCase):
         self.git("update-ref", "-d", "refs/remotes/origin/main")
         self.make_a_change()
         self.assertIsNone(self.change().files)
-        self.assertIsNone(selection.change_of(proof.folder({"a": ""}), {}).files)
+        outside = proof.folder({"a": ""})
+        with unittest.mock.patch.dict(os.environ, GIT_CEILING_DIRECTORIES=str(outside.parent)):  # tests' files lie in a checkout
+            self.assertIsNone(selection.change_of(outside, {}).files)
 
 
 class UnitsTest(unittest.TestCase):
