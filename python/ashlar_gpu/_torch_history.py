@@ -47,6 +47,7 @@ class History:
         self._ended = None  # an event that ends the thread which looks at the sizes
         self.is_on = False
         self.max_entries = None
+        self.skips = frozenset()
 
     def _here(self):
         if self._pid != os.getpid():
@@ -66,14 +67,17 @@ class History:
                 self._end_looks()
                 shutil.rmtree(self._folder, ignore_errors=True)
 
-    def start(self, max_entries=None, clears=False):
+    def start(self, max_entries=None, clears=False, skips=()):
+        """`skips`: actions that are not kept."""
         self._here()
         with self._lock:
             if clears:
                 self.stop()
-            self.is_on, self.max_entries = True, max_entries
-            for recording in self._recordings.values():
-                recording.most_entries = max_entries
+            self.is_on, self.max_entries, self.skips = True, max_entries, frozenset(skips)
+            for device, recording in self._recordings.items():
+                if recording.skips != self.skips:
+                    recording.entries(device)  # what is there was recorded by the other rule
+                recording.most_entries, recording.skips = max_entries, self.skips
             self._end_looks()
             if max_entries is not None:
                 self._ended = threading.Event()
@@ -91,6 +95,7 @@ class History:
     def _recording(self, device):
         if device not in self._recordings:
             self._recordings[device] = Recording(plugin.open_allocator(device), self._new_file, self.max_entries)
+            self._recordings[device].skips = self.skips
         return self._recordings[device]
 
     def copy_recording(self, device, file):

@@ -13,6 +13,22 @@ from ._torch_history import History
 
 _kept = []  # callbacks that C holds
 _fractions = {}  # device -> the fraction that was set
+_told = set()  # what was asked of us in vain, and a warning said so
+ACTIONS = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
+           "snapshot", "oom"}  # of entries of a history
+# Arguments of _record_memory_history that are not served, by their place after `clear_history`: what to know.
+UNSERVED = {
+    0: ("compile_context", "entries have no frames: PyTorch tells them to its own allocator only"),
+    1: ("global_record_annotations", "PyTorch tells its annotations to its own allocator only"),
+    3: ("record_pinned_host_memory", "host memory is PyTorch's own: see torch.cuda.host_memory_stats"),
+}
+
+
+def _not_served(asked, instead):
+    """Once for each thing that is asked."""
+    if asked not in _told:
+        _told.add(asked)
+        warnings.warn(f"ashlar: {asked} is not served with Ashlar's allocator: {instead}", stacklevel=4)
 
 
 def _index(torch, device):
@@ -52,22 +68,43 @@ class _Answers:
         wants_traces = pool[2] if len(pool) > 2 else True
         return self.history.snapshot(pool[:2], wants_traces, self.torch.cuda.device_count())
 
-    def record_memory_history(self, enabled, *arguments):
-        """(enabled, context, stacks, max_entries, clears, ...), shorter in older releases."""
+    def record_memory_history(self, enabled, context=None, stacks=None, max_entries=None, clears=False, *more):
+        """Shorter in older releases."""
         if not enabled:
             return self.history.stop()
-        most = next((value for value in arguments if isinstance(value, int) and not isinstance(value, bool)), None)
-        clears = len(arguments) > 3 and bool(arguments[3])
-        return self.history.start(most if most is not None and most < 2**62 else None, clears)
+        return self._record(max_entries if max_entries is not None and max_entries < 2**62 else None, clears, more)
 
-    def record_memory_history_legacy(self, enabled, context=True, max_entries=1, *_):
-        return self.history.start(max_entries) if enabled else self.history.stop()
+    def record_memory_history_legacy(self, enabled, context=True, max_entries=1, context_too=False, cpp=False, clears=False,
+                                     *more):
+        return self._record(max_entries, clears, more) if enabled else self.history.stop()
+
+    def _record(self, most, clears, more):
+        """`more`: (compile_context, global_record_annotations, skip_actions, record_pinned_host_memory, record_cuda)."""
+        for place, (name, instead) in UNSERVED.items():
+            if len(more) > place and more[place]:
+                _not_served(f"{name} of torch.cuda.memory._record_memory_history", instead)
+        if len(more) > 4 and not more[4]:  # the history of pinned host memory alone
+            return None
+        skips = set(more[2]) if len(more) > 2 else set()
+        for unknown in sorted(skips - ACTIONS):
+            _not_served(f"skip_actions of {unknown!r}", f"an entry is one of {', '.join(sorted(ACTIONS))}")
+        return self.history.start(most, bool(clears), skips)
 
     def isHistoryEnabled(self):
         return self.history.is_on
 
     def attach_out_of_memory_observer(self, observer):
         self.observers.append(observer)
+
+    # --- torch.accelerator: the same allocators ---
+    def isAllocatorInitialized(self):
+        return self.torch.cuda.is_initialized()
+
+    def emptyCache(self, *_):
+        self.torch.cuda.empty_cache()
+
+    def getMemoryInfo(self, device):
+        return self.torch.cuda.mem_get_info(device)
 
     def at_opening(self, device):
         try:
@@ -87,6 +124,22 @@ class _Answers:
 NAMES = ("memoryStats", "resetPeakMemoryStats", "resetAccumulatedMemoryStats", "setMemoryFraction", "getMemoryFraction",
          "memorySnapshot", "record_memory_history", "record_memory_history_legacy", "isHistoryEnabled",
          "attach_out_of_memory_observer")
+# Of torch._C, by their names there without "_accelerator_": the answer.
+ACCELERATOR_NAMES = {"isAllocatorInitialized": "isAllocatorInitialized", "emptyCache": "emptyCache",
+                     "getMemoryInfo": "getMemoryInfo", "getDeviceStats": "memoryStats",
+                     "resetPeakStats": "resetPeakMemoryStats", "resetAccumulatedStats": "resetAccumulatedMemoryStats"}
+# Functions of torch._C that take what is asked and do nothing with it: how the program knows them, what to use instead,
+# and of which arguments that is so.
+IDLE = {
+    "_accelerator_setAllocatorSettings": ("torch.cuda.memory._set_allocator_settings",
+                                          "give the settings to ashlar_gpu.torch.install", lambda *_: True),
+    "_cuda_cudaCachingAllocator_set_allocator_settings": ("torch.cuda.memory._set_allocator_settings",
+                                                          "give the settings to ashlar_gpu.torch.install",
+                                                          lambda *_: True),
+    "_cuda_cudaCachingAllocator_enable": ("torch.cuda.memory.caching_allocator_enable(False)",
+                                          "a process without ashlar_gpu.torch.install has none",
+                                          lambda value, *_: not value),
+}
 
 
 def _leave_benchmark_off(torch):
@@ -124,12 +177,35 @@ def _leave_graph_trees_off(torch):
     torch.compile = compile
 
 
+def _telling(function, asked, instead, is_idle):
+    """PyTorch's own function, which refuses what is wrong; and the warning that it does no more."""
+
+    @functools.wraps(function)
+    def tell(*arguments):
+        out = function(*arguments)
+        if is_idle(*arguments):
+            _not_served(asked, instead)
+        return out
+
+    return tell
+
+
+def _answer(torch, answers):
+    """Only what the release has."""
+    names = {"_cuda_" + name: name for name in NAMES}
+    names.update(("_accelerator_" + name, answer) for name, answer in ACCELERATOR_NAMES.items())
+    for name, answer in names.items():
+        if hasattr(torch._C, name):
+            setattr(torch._C, name, getattr(answers, answer))
+    for name, words in IDLE.items():
+        if hasattr(torch._C, name):
+            setattr(torch._C, name, _telling(getattr(torch._C, name), *words))
+
+
 def apply(torch):
     """Gives the history."""
     answers = _Answers(torch)
-    for name in NAMES:
-        if hasattr(torch._C, "_cuda_" + name):
-            setattr(torch._C, "_cuda_" + name, getattr(answers, name))
+    _answer(torch, answers)
     for module in (torch.cuda, torch.cuda.memory):
         for ours in (_torch_pools.MemPool, _torch_pools.use_mem_pool):
             if hasattr(module, ours.__name__):

@@ -3,6 +3,7 @@
     recording = Recording(handle, new_file, most_entries=1000)
     recording.begin()
     recording.entries(device=0)       # the last 1000, in PyTorch's shape; the recording goes on
+    recording.skips = {"free_requested"}  # actions that are left out of what is read from now on
 
 A file ends before it is read, and the next begins at once: what other threads do between the two is not recorded. A file
 stays until it was read, so that a reading that failed is made up for by the next. Where `most_entries` is a number, at
@@ -47,6 +48,7 @@ def remove(path):
 class Recording:
     def __init__(self, handle, new_file, most_entries=None):
         self.most_entries = most_entries
+        self.skips = frozenset()
         self._handle = handle
         self._new_file = new_file
         self._current = None
@@ -77,7 +79,8 @@ class Recording:
         self._turn()
         while self._ended:
             traces = convert(self._ended[0])["device_traces"]
-            self._entries += traces[device] if device < len(traces) else []
+            found = traces[device] if device < len(traces) else []
+            self._entries += [entry for entry in found if entry["action"] not in self.skips]
             remove(self._ended.pop(0))
             if self.most_entries is not None:
                 del self._entries[:-self.most_entries or None]

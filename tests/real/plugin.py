@@ -139,7 +139,7 @@ def program(bench, of, release=HOME.removeprefix('torch-'), devices=0):
 
 TWO_DEVICES = Program('two_devices', ('two_devices.py',), {'reserved': min, 'allocated': min})
 OFFERS = [
-    Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 31}),
+    Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 35}),
     Program('ashlar_mempool', ('ashlar_mempool.py',), {'own_words': True, 'given_back': 70 << 20, 'left': 0}),
     Program('ashlar_pools', ('ashlar_pools.py',), {'checks': 8}),
     Program('ashlar_pools segments', ('ashlar_pools.py', 'segments'), {'checks': 3}),

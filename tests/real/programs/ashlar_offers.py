@@ -54,6 +54,13 @@ check("summary", "PyTorch CUDA memory summary" in torch.cuda.memory_summary())
 del again
 torch.cuda.empty_cache()
 check("empty_cache", torch.cuda.memory_reserved() == 0)
+any_device = torch.accelerator if hasattr(getattr(torch, "accelerator", None), "memory_reserved") else torch.cuda  # since 2.9
+again = torch.empty(30 * MIB, dtype=torch.uint8, device="cuda")
+check("torch.accelerator", any_device.memory_allocated() == 30 * MIB)
+check("torch.accelerator's peak", any_device.max_memory_reserved() == torch.cuda.max_memory_reserved() >= 30 * MIB)
+del again
+any_device.empty_cache()
+check("torch.accelerator's empty_cache", any_device.memory_reserved() == torch.cuda.memory_reserved() == 0)
 
 # Pools.
 with door.pool() as pool:
@@ -122,6 +129,12 @@ check("a history that ended", not any(door.snapshot()["device_traces"]))
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     torch.backends.cudnn.benchmark = True
+with warnings.catch_warnings(record=True) as others:
+    warnings.simplefilter("always")
+    torch.cuda.memory._set_allocator_settings("max_split_size_mb:32")
+    torch.cuda.memory.caching_allocator_enable(False)
+asked = [str(line.message) for line in others if "is not served with Ashlar" in str(line.message)]
+check("what changes nothing is told of", len(asked) == 2 and "caching_allocator_enable" in asked[1])
 check("cudnn.benchmark stays off", not torch.backends.cudnn.benchmark and "stays off" in str(told[0].message))
 torch.nn.Conv2d(3, 8, 3).cuda()(torch.zeros(1, 3, 32, 32, device="cuda"))
 refused("tensors of other processes", "does not yet support", lambda: torch.zeros(4, device="cuda").untyped_storage()._share_cuda_())
