@@ -116,6 +116,15 @@ Error Streams::Wait(Stream& stream, const Event& event) {
   return Error::kNone;
 }
 
+Error Streams::SubmitEvent(Stream& stream, NodeKind kind, Event& event) {
+  if (stream.capture == nullptr) return Error::kInvalidValue;
+  if (!stream.capture->is_valid) return Error::kCaptureInvalidated;
+  Node* node = stream.capture->graph->Add(kind, stream.frontier);
+  node->event = &event;
+  stream.frontier = {node};
+  return Error::kNone;
+}
+
 void Streams::Finish(std::uint64_t stream_id, std::uint64_t given) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> to_finish = {{stream_id, given}};
   while (!to_finish.empty()) {

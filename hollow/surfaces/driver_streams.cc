@@ -63,8 +63,8 @@ ASHLAR_SURFACE int cuStreamGetCtx_v2(void* stream, void** context, void** green_
 
 ASHLAR_SURFACE int cuStreamQuery(void* stream) { return Number(QueryStream(stream)); }
 ASHLAR_SURFACE int cuStreamSynchronize(void* stream) { return Number(SynchronizeStream(stream)); }
-ASHLAR_SURFACE int cuStreamWaitEvent(void* stream, void* event, unsigned) {
-  return Number(WaitForEvent(stream, event));
+ASHLAR_SURFACE int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return Number(WaitForEvent(stream, event, flags));
 }
 
 ASHLAR_IGNORED(cuStreamSetAttribute, "a hint of how fast work is done: nothing runs")
@@ -128,7 +128,9 @@ ASHLAR_SURFACE int cuEventDestroy_v2(void* event) {
 ASHLAR_SAME(cuEventDestroy, cuEventDestroy_v2);
 
 ASHLAR_SURFACE int cuEventRecord(void* event, void* stream) { return Number(RecordEvent(event, stream)); }
-ASHLAR_SURFACE int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
+ASHLAR_SURFACE int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
+  return Number(RecordEvent(event, stream, flags));
+}
 ASHLAR_SURFACE int cuEventQuery(void* event) { return Number(QueryEvent(event)); }
 ASHLAR_SURFACE int cuEventSynchronize(void* event) { return Number(SynchronizeEvent(event)); }
 
