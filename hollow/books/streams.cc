@@ -218,6 +218,8 @@ Error Streams::ElapsedMs(const Event& begin, const Event& end, float* ms) const 
   if (((begin.flags | end.flags) & kEventDisableTiming) != 0 || !begin.is_recorded || !end.is_recorded) {
     return Error::kInvalidHandle;
   }
+  if (begin.device != end.device) return Error::kInvalidHandle;
+  if (begin.capture_id != 0 || end.capture_id != 0) return Error::kCapturedEvent;
   const double ns = static_cast<double>(end.done_at_ns) - static_cast<double>(begin.done_at_ns);
   *ms = static_cast<float>(ns / 1e6);
   return Error::kNone;

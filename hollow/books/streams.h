@@ -127,6 +127,7 @@ class Streams {
   // What the default stream waits for: all but streams that were made not to block it.
   void SynchronizeBlocking(int device);
   std::uint64_t LastHostTicket(int device) const;
+  // Of two events of one device, each recorded with its time.
   Error ElapsedMs(const Event& begin, const Event& end, float* ms) const;
 
   // `into`: a graph of the program's own, whose nodes `after` come before what is captured.

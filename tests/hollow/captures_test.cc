@@ -124,6 +124,9 @@ TEST_F(CapturesTest, ToAskOrWaitForWhatIsCapturedInvalidatesIt) {
   ASSERT_EQ(streams_.Record(event_, first_), Error::kNone);
   EXPECT_EQ(streams_.Query(event_, 0), Error::kCapturedEvent);
   EXPECT_EQ(streams_.Synchronize(event_), Error::kCapturedEvent);
+  ASSERT_EQ(streams_.Record(joined_, second_), Error::kNone);
+  float ms = 0;
+  EXPECT_EQ(streams_.ElapsedMs(event_, joined_, &ms), Error::kCapturedEvent);
   ASSERT_EQ(End(), Error::kNone);
   EXPECT_EQ(streams_.Wait(second_, event_), Error::kCapturedEvent) << "its capture is over";
 }
