@@ -36,7 +36,7 @@ def surfaces():
     for path in sorted(glob.glob(os.path.join(HERE, 'surfaces', '*.cc'))):
         with open(path, encoding='utf-8') as file:
             code = file.read()
-        ignored.update(re.findall(r'ASHLAR_IGNORED\((\w+),\s*"([^"]*)"\)', code))
+        ignored.update(re.findall(r'ASHLAR_IGNORED(?:_AFTER_INIT)?\((\w+),\s*"([^"]*)"\)', code))
         defined.update(re.findall(r'ASHLAR_SURFACE [^;{(]*?\b(\w+)\(', code))
         defined.update(re.findall(r'ASHLAR_SAME\((\w+),', code))
         # Tables of one kind: a macro of the file that defines the name that it is given.

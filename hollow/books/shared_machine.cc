@@ -15,7 +15,9 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 
+#include "hollow/books/file_limit.h"
 #include "hollow/books/process_id.h"
 
 namespace ashlar::hollow {
@@ -86,7 +88,29 @@ void* MapFile(const std::string& path, std::size_t bytes) {
   return at;
 }
 
+// Of the run that the process was started in.
+struct MappedAtStart {
+  std::string folder;
+  void* at = MAP_FAILED;
+};
+
+MappedAtStart& TheMapped() {
+  static auto* mapped = new MappedAtStart;
+  return *mapped;
+}
+
+void* MappedOrMap(const std::string& run_folder, std::size_t bytes) {
+  if (TheMapped().folder == run_folder && TheMapped().at != MAP_FAILED)
+    return std::exchange(TheMapped().at, MAP_FAILED);
+  return MapFile(run_folder + "/books", bytes);
+}
+
 }  // namespace
+
+void SharedMachine::MapAtStart(const std::string& run_folder) {
+  const QuietFileLimit quiet;
+  TheMapped() = {run_folder, MapFile(run_folder + "/books", sizeof(Books))};
+}
 
 SharedMachine& SharedMachine::Open(const std::string& run_folder, int devices) {
   static auto* machine = new SharedMachine(run_folder, devices);  // never destroyed: calls come until the very end
@@ -95,9 +119,10 @@ SharedMachine& SharedMachine::Open(const std::string& run_folder, int devices) {
 
 SharedMachine::SharedMachine(const std::string& run_folder, int devices)
     : devices_(std::clamp(devices, 0, kMostDevices)) {
+  const QuietFileLimit quiet;
   void* at = MAP_FAILED;
   if (!run_folder.empty()) {
-    at = MapFile(run_folder + "/books", sizeof(Books));
+    at = MappedOrMap(run_folder, sizeof(Books));
     shared_ = at != MAP_FAILED;
     if (!shared_) {
       std::fprintf(stderr, "ashlar: %s/books cannot be opened (%s): this process counts device memory alone\n",

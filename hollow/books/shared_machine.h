@@ -53,6 +53,8 @@ class SharedMachine {
   // The machine of this process; the first call decides which. A folder that cannot be used is one line on stderr, and
   // the process goes on with books of its own.
   static SharedMachine& Open(const std::string& run_folder, int devices);
+  // Maps what Open will use: at the start of a process, which may lose its right to the folder, or the folder, later.
+  static void MapAtStart(const std::string& run_folder);
 
   SharedMachine(const std::string& run_folder, int devices);
   ~SharedMachine();

@@ -116,6 +116,15 @@ Error Streams::Wait(Stream& stream, const Event& event) {
   return Error::kNone;
 }
 
+Error Streams::SubmitEvent(Stream& stream, NodeKind kind, Event& event) {
+  if (stream.capture == nullptr) return Error::kInvalidValue;
+  if (!stream.capture->is_valid) return Error::kCaptureInvalidated;
+  Node* node = stream.capture->graph->Add(kind, stream.frontier);
+  node->event = &event;
+  stream.frontier = {node};
+  return Error::kNone;
+}
+
 void Streams::Finish(std::uint64_t stream_id, std::uint64_t given) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> to_finish = {{stream_id, given}};
   while (!to_finish.empty()) {
@@ -209,6 +218,8 @@ Error Streams::ElapsedMs(const Event& begin, const Event& end, float* ms) const 
   if (((begin.flags | end.flags) & kEventDisableTiming) != 0 || !begin.is_recorded || !end.is_recorded) {
     return Error::kInvalidHandle;
   }
+  if (begin.device != end.device) return Error::kInvalidHandle;
+  if (begin.capture_id != 0 || end.capture_id != 0) return Error::kCapturedEvent;
   const double ns = static_cast<double>(end.done_at_ns) - static_cast<double>(begin.done_at_ns);
   *ms = static_cast<float>(ns / 1e6);
   return Error::kNone;

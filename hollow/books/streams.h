@@ -113,6 +113,9 @@ class Streams {
 
   Error Record(Event& event, Stream& stream);
   Error Wait(Stream& stream, const Event& event);
+  // An external event: under capture a node of the graph, which records the event (kRecordEvent) or waits for it
+  // (kWaitEvent) at each launch. The event stays as it is until then.
+  Error SubmitEvent(Stream& stream, NodeKind kind, Event& event);
   // `host_done`: host functions up to this ticket have run.
   Error Query(Event& event, std::uint64_t host_done);
   Error Query(Stream& stream, std::uint64_t host_done);
@@ -124,6 +127,7 @@ class Streams {
   // What the default stream waits for: all but streams that were made not to block it.
   void SynchronizeBlocking(int device);
   std::uint64_t LastHostTicket(int device) const;
+  // Of two events of one device, each recorded with its time.
   Error ElapsedMs(const Event& begin, const Event& end, float* ms) const;
 
   // `into`: a graph of the program's own, whose nodes `after` come before what is captured.

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <string>
 
+#include "hollow/books/file_limit.h"
+
 namespace ashlar::hollow {
 
 CallLog::CallLog() {
@@ -25,6 +27,7 @@ CallLog::CallLog() {
 }
 
 void CallLog::Add(const char* call, int device, std::uint64_t bytes, std::uint64_t place, Error error) const {
+  const QuietFileLimit quiet;
   char line[160];
   const int length = std::snprintf(line, sizeof(line), "%s %d %" PRIu64 " 0x%" PRIx64 " %d\n", call, device, bytes,
                                    place, static_cast<int>(error));

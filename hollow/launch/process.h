@@ -8,6 +8,7 @@
 #ifndef ASHLAR_HOLLOW_LAUNCH_PROCESS_H_
 #define ASHLAR_HOLLOW_LAUNCH_PROCESS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -55,6 +56,12 @@ struct Process {
   void TellCall(const char* call, int device, std::uint64_t bytes, std::uint64_t address, Error error) const;
 
   bool is_orphan = false;  // forked from a process that used a device
+  // By cuInit, or by a call of the runtime or of a library above it; until then the driver's calls answer
+  // kNotInitialized. Any thread, without the lock.
+  std::atomic<bool> is_initialized = false;
+  void Initialize() {
+    if (!is_initialized.load(std::memory_order_relaxed)) is_initialized.store(true, std::memory_order_relaxed);
+  }
 };
 
 Process& TheProcess();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "hollow/books/file_limit.h"
 #include "hollow/launch/process.h"
 
 namespace ashlar::hollow {
@@ -73,6 +74,7 @@ void WriteTally(const Tally& tally, std::ostream& out) {
 }
 
 void WriteReport(Process& process) {
+  const QuietFileLimit quiet;
   const std::vector<std::string> words = CommandLine();
   std::ostringstream out;
   out << "{\"pid\":" << getpid() << ",\"program\":" << Quoted(words.empty() ? "" : words[0]) << ",\"args\":[";

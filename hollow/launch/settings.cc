@@ -1,12 +1,18 @@
 #include "hollow/launch/settings.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <sstream>
+
+#include "hollow/books/shared_machine.h"
 
 namespace ashlar::hollow {
 namespace {
@@ -82,16 +88,55 @@ std::map<std::string, Read> Readers(Settings* settings) {
   std::_Exit(3);
 }
 
+constexpr char kMachineFile[] = "/machine";
+
+std::string FolderOfRun() {
+  const char* folder = std::getenv("ASHLAR_HOLLOW_RUN");
+  return folder == nullptr ? "" : folder;
+}
+
+// By the system's calls alone, as every program of a run does it when it starts.
+std::optional<std::string> ReadWholeFile(const std::string& file) {
+  const int from = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (from < 0) return std::nullopt;
+  std::string out;
+  char part[4096];
+  ssize_t got = 0;
+  while ((got = read(from, part, sizeof(part))) > 0) out.append(part, static_cast<std::size_t>(got));
+  close(from);
+  return got < 0 ? std::nullopt : std::optional(out);
+}
+
+// The run that the process was started in. Before it uses a device a program may give up its user's rights, close its
+// files, or live on as a daemon when the run and its folder are gone.
+struct StartOfProcess {
+  std::string folder;
+  std::optional<std::string> text;
+};
+
+StartOfProcess& TheStart() {
+  static auto* start = new StartOfProcess;
+  return *start;
+}
+
+__attribute__((constructor)) void ReadAtStart() {
+  const std::string folder = FolderOfRun();
+  if (folder.empty()) return;
+  TheStart() = {folder, ReadWholeFile(folder + kMachineFile)};
+  if (TheStart().text.has_value()) SharedMachine::MapAtStart(folder);
+}
+
 }  // namespace
 
 Settings ReadSettings() {
   Settings settings;
-  const char* folder = std::getenv("ASHLAR_HOLLOW_RUN");
-  if (folder == nullptr || *folder == '\0') return settings;
-  settings.run_folder = folder;
-  const std::string file = settings.run_folder + "/machine";
-  std::ifstream in(file);
-  if (!in) Refuse(file, "cannot be read: start the program by `ashlar dry-run`");
+  settings.run_folder = FolderOfRun();
+  if (settings.run_folder.empty()) return settings;
+  const std::string file = settings.run_folder + kMachineFile;
+  const bool is_at_start = TheStart().folder == settings.run_folder && TheStart().text.has_value();
+  const std::optional<std::string> text = is_at_start ? TheStart().text : ReadWholeFile(file);
+  if (!text.has_value()) Refuse(file, "cannot be read: start the program by `ashlar dry-run`");
+  std::istringstream in(*text);
   const std::map<std::string, Read> readers = Readers(&settings);
   for (std::string line; std::getline(in, line);) {
     const std::size_t equals = line.find('=');

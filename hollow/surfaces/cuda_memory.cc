@@ -54,6 +54,7 @@ Error CheckUnsafe(Process& process) { return process.streams.CheckUnsafeCall(Thr
 
 Error UseDevice(Process& process, int device) {
   if (process.is_orphan) return Error::kNotInitialized;
+  process.Initialize();
   return process.devices[device]->UseContext();
 }
 

@@ -187,25 +187,29 @@ Error SynchronizeDevice() {
   return Error::kNone;
 }
 
-Error RecordEvent(void* event_handle, void* stream_handle) {
+Error RecordEvent(void* event_handle, void* stream_handle, unsigned flags) {
   Process& process = TheProcess();
   if (process.is_orphan) return Error::kNotInitialized;
+  if (flags > kEventExternal) return Error::kInvalidValue;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Event* event = EventOf(process, event_handle);
   Stream* stream = StreamOf(process, stream_handle);
   if (event == nullptr || stream == nullptr) return Error::kInvalidHandle;
   if (event->device != stream->device) return Error::kInvalidHandle;
+  if (flags == kEventExternal) return process.streams.SubmitEvent(*stream, NodeKind::kRecordEvent, *event);
   EventRecorded(event_handle, stream->device, stream_handle);
   return process.streams.Record(*event, *stream);
 }
 
-Error WaitForEvent(void* stream_handle, void* event_handle) {
+Error WaitForEvent(void* stream_handle, void* event_handle, unsigned flags) {
   Process& process = TheProcess();
   if (process.is_orphan) return Error::kNotInitialized;
+  if (flags > kEventExternal) return Error::kInvalidValue;
   const std::lock_guard<std::mutex> lock(process.mutex);
   Event* event = EventOf(process, event_handle);
   Stream* stream = StreamOf(process, stream_handle);
   if (event == nullptr || stream == nullptr) return Error::kInvalidHandle;
+  if (flags == kEventExternal) return process.streams.SubmitEvent(*stream, NodeKind::kWaitEvent, *event);
   StreamWaits(stream->device, stream_handle, event_handle);
   return process.streams.Wait(*stream, *event);
 }

@@ -38,9 +38,10 @@ Error QueryStream(void* stream);
 Error SynchronizeEvent(void* event);
 Error QueryEvent(void* event);
 Error SynchronizeDevice();
-// An event is done only when the host functions before it are.
-Error WaitForEvent(void* stream, void* event);
-Error RecordEvent(void* event, void* stream);
+// An event is done only when the host functions before it are. `flags`: kEventExternal is allowed under capture only.
+inline constexpr unsigned kEventExternal = 1;  // cudaEventRecordExternal, cudaEventWaitExternal
+Error WaitForEvent(void* stream, void* event, unsigned flags = 0);
+Error RecordEvent(void* event, void* stream, unsigned flags = 0);
 
 // Copies of bytes between any two addresses, one by one row; `to_pitch` and `from_pitch` are the distances of rows.
 // What is known of a device's bytes goes with them; a read of others by the host is a made-up value. More than the

@@ -1,4 +1,8 @@
 // Answers the driver's functions under the process's lock, with CUDA's own number.
+//
+// Before cuInit they answer kNotInitialized, but for those that CUDA lets a program call then: versions, names of
+// errors, functions by name. Driven sees to it; what does not begin with it, or with another of these functions, begins
+// with ASHLAR_NEEDS_INIT().
 #ifndef ASHLAR_HOLLOW_SURFACES_DRIVER_CALL_H_
 #define ASHLAR_HOLLOW_SURFACES_DRIVER_CALL_H_
 
@@ -12,9 +16,22 @@ namespace ashlar::hollow {
 
 inline int Number(Error error) { return static_cast<int>(error); }
 
+inline bool IsInitialized() { return TheProcess().is_initialized.load(std::memory_order_relaxed); }
+
+#define ASHLAR_NEEDS_INIT() \
+  if (!::ashlar::hollow::IsInitialized()) return Number(::ashlar::hollow::Error::kNotInitialized)
+
+// ASHLAR_IGNORED, after cuInit.
+#define ASHLAR_IGNORED_AFTER_INIT(name, reason) \
+  ASHLAR_SURFACE int name() {                   \
+    ASHLAR_NEEDS_INIT();                        \
+    return 0;                                   \
+  }
+
 // `call(process)` with the process's lock held.
 template <typename Call>
 int Driven(Call call) {
+  ASHLAR_NEEDS_INIT();
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> lock(process.mutex);
   return Number(process.is_orphan ? Error::kNotInitialized : call(process));

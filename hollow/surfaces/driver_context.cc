@@ -221,6 +221,7 @@ ASHLAR_SURFACE int cuCtxGetDevice(int* device) {
 }
 
 ASHLAR_SURFACE int cuCtxGetDevice_v2(int* device, void* handle) {
+  ASHLAR_NEEDS_INIT();
   if (handle == nullptr) return cuCtxGetDevice(device);
   return Driven([&](Process& process) {
     if (device == nullptr) return Error::kInvalidValue;
@@ -252,15 +253,23 @@ ASHLAR_SURFACE int cuCtxGetId(void* handle, unsigned long long* id) {
 }
 
 ASHLAR_SURFACE int cuCtxGetApiVersion(void*, unsigned* version) {
+  ASHLAR_NEEDS_INIT();
   if (version == nullptr) return Number(Error::kInvalidValue);
   *version = 3020;  // of all contexts since CUDA 3.2
   return 0;
 }
 
-ASHLAR_SURFACE int cuCtxSynchronize() { return Number(SynchronizeDevice()); }
-ASHLAR_SURFACE int cuCtxSynchronize_v2(void*) { return Number(SynchronizeDevice()); }
+ASHLAR_SURFACE int cuCtxSynchronize() {
+  ASHLAR_NEEDS_INIT();
+  return Number(SynchronizeDevice());
+}
+ASHLAR_SURFACE int cuCtxSynchronize_v2(void*) {
+  ASHLAR_NEEDS_INIT();
+  return Number(SynchronizeDevice());
+}
 
 ASHLAR_SURFACE int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  ASHLAR_NEEDS_INIT();
   if (least != nullptr) *least = 0;
   if (greatest != nullptr) *greatest = kGreatestPriority;
   return 0;
@@ -283,6 +292,7 @@ ASHLAR_SURFACE int cuCtxDisablePeerAccess(void* peer) {
 
 // Limits are kept as CUDA's defaults say: nothing runs that could need more.
 ASHLAR_SURFACE int cuCtxGetLimit(std::size_t* value, int limit) {
+  ASHLAR_NEEDS_INIT();
   if (value == nullptr || limit < 0 || limit >= static_cast<int>(std::size(kLimits))) {
     return Number(Error::kInvalidValue);
   }
@@ -290,13 +300,15 @@ ASHLAR_SURFACE int cuCtxGetLimit(std::size_t* value, int limit) {
   return 0;
 }
 ASHLAR_SURFACE int cuCtxSetLimit(int limit, std::size_t) {
+  ASHLAR_NEEDS_INIT();
   return Number(limit < 0 || limit >= static_cast<int>(std::size(kLimits)) ? Error::kInvalidValue : Error::kNone);
 }
 ASHLAR_SURFACE int cuCtxGetCacheConfig(int* config) {
+  ASHLAR_NEEDS_INIT();
   if (config == nullptr) return Number(Error::kInvalidValue);
   *config = 0;
   return 0;
 }
-ASHLAR_IGNORED(cuCtxSetCacheConfig, "a hint of how a kernel shares its cache: no kernel runs")
-ASHLAR_IGNORED(cuCtxSetFlags, "how the host waits: nothing is waited for by spinning or sleeping")
-ASHLAR_IGNORED(cuCtxResetPersistingL2Cache, "there is no cache to reset")
+ASHLAR_IGNORED_AFTER_INIT(cuCtxSetCacheConfig, "a hint of how a kernel shares its cache: no kernel runs")
+ASHLAR_IGNORED_AFTER_INIT(cuCtxSetFlags, "how the host waits: nothing is waited for by spinning or sleeping")
+ASHLAR_IGNORED_AFTER_INIT(cuCtxResetPersistingL2Cache, "there is no cache to reset")

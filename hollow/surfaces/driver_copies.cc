@@ -45,6 +45,7 @@ Error ReadCopy2D(const abi::Memcpy2D* params, Copy2D* copy) {
 }  // namespace
 
 ASHLAR_SURFACE int cuMemcpy(void* to, const void* from, std::size_t bytes) {
+  ASHLAR_NEEDS_INIT();
   return CopyAndWait(to, from, Line(bytes));
 }
 ASHLAR_SURFACE int cuMemcpyHtoD_v2(void* to, const void* from, std::size_t bytes) { return cuMemcpy(to, from, bytes); }
@@ -55,6 +56,7 @@ ASHLAR_SURFACE int cuMemcpyPeer(void* to, void*, const void* from, void*, std::s
 }
 
 ASHLAR_SURFACE int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, void* stream) {
+  ASHLAR_NEEDS_INIT();
   return Number(CopyOnStream(to, from, Line(bytes), stream));
 }
 ASHLAR_SURFACE int cuMemcpyHtoDAsync_v2(void* to, const void* from, std::size_t bytes, void* stream) {
@@ -71,74 +73,92 @@ ASHLAR_SURFACE int cuMemcpyPeerAsync(void* to, void*, const void* from, void*, s
 }
 
 ASHLAR_SURFACE int cuMemcpy2D_v2(const abi::Memcpy2D* params) {
+  ASHLAR_NEEDS_INIT();
   Copy2D copy;
   if (const Error error = ReadCopy2D(params, &copy); error != Error::kNone) return Number(error);
   return CopyAndWait(copy.to, copy.from, copy.shape);
 }
 ASHLAR_SURFACE int cuMemcpy2DUnaligned_v2(const abi::Memcpy2D* params) { return cuMemcpy2D_v2(params); }
 ASHLAR_SURFACE int cuMemcpy2DAsync_v2(const abi::Memcpy2D* params, void* stream) {
+  ASHLAR_NEEDS_INIT();
   Copy2D copy;
   if (const Error error = ReadCopy2D(params, &copy); error != Error::kNone) return Number(error);
   return Number(CopyOnStream(copy.to, copy.from, copy.shape, stream));
 }
 
 ASHLAR_SURFACE int cuMemsetD8_v2(void* to, unsigned char value, std::size_t count) {
+  ASHLAR_NEEDS_INIT();
   return FillAndWait(to, value, 1, Line(count));
 }
 ASHLAR_SURFACE int cuMemsetD16_v2(void* to, unsigned short value, std::size_t count) {
+  ASHLAR_NEEDS_INIT();
   return FillAndWait(to, value, 2, Line(count * 2));
 }
 ASHLAR_SURFACE int cuMemsetD32_v2(void* to, unsigned value, std::size_t count) {
+  ASHLAR_NEEDS_INIT();
   return FillAndWait(to, value, 4, Line(count * 4));
 }
 ASHLAR_SURFACE int cuMemsetD8Async(void* to, unsigned char value, std::size_t count, void* stream) {
+  ASHLAR_NEEDS_INIT();
   return Number(FillOnStream(to, value, 1, Line(count), stream));
 }
 ASHLAR_SURFACE int cuMemsetD16Async(void* to, unsigned short value, std::size_t count, void* stream) {
+  ASHLAR_NEEDS_INIT();
   return Number(FillOnStream(to, value, 2, Line(count * 2), stream));
 }
 ASHLAR_SURFACE int cuMemsetD32Async(void* to, unsigned value, std::size_t count, void* stream) {
+  ASHLAR_NEEDS_INIT();
   return Number(FillOnStream(to, value, 4, Line(count * 4), stream));
 }
 
 ASHLAR_SURFACE int cuMemsetD2D8_v2(void* to, std::size_t pitch, unsigned char value, std::size_t width,
                                    std::size_t height) {
+  ASHLAR_NEEDS_INIT();
   return FillAndWait(to, value, 1, {width, height, pitch, pitch});
 }
 ASHLAR_SURFACE int cuMemsetD2D16_v2(void* to, std::size_t pitch, unsigned short value, std::size_t width,
                                     std::size_t height) {
+  ASHLAR_NEEDS_INIT();
   return FillAndWait(to, value, 2, {width * 2, height, pitch, pitch});
 }
 ASHLAR_SURFACE int cuMemsetD2D32_v2(void* to, std::size_t pitch, unsigned value, std::size_t width,
                                     std::size_t height) {
+  ASHLAR_NEEDS_INIT();
   return FillAndWait(to, value, 4, {width * 4, height, pitch, pitch});
 }
 ASHLAR_SURFACE int cuMemsetD2D8Async(void* to, std::size_t pitch, unsigned char value, std::size_t width,
                                      std::size_t height, void* stream) {
+  ASHLAR_NEEDS_INIT();
   return Number(FillOnStream(to, value, 1, {width, height, pitch, pitch}, stream));
 }
 ASHLAR_SURFACE int cuMemsetD2D16Async(void* to, std::size_t pitch, unsigned short value, std::size_t width,
                                       std::size_t height, void* stream) {
+  ASHLAR_NEEDS_INIT();
   return Number(FillOnStream(to, value, 2, {width * 2, height, pitch, pitch}, stream));
 }
 ASHLAR_SURFACE int cuMemsetD2D32Async(void* to, std::size_t pitch, unsigned value, std::size_t width,
                                       std::size_t height, void* stream) {
+  ASHLAR_NEEDS_INIT();
   return Number(FillOnStream(to, value, 4, {width * 4, height, pitch, pitch}, stream));
 }
 
 // Values that streams write are real; one that a stream waits for counts as there.
 ASHLAR_SURFACE int cuStreamWriteValue32_v2(void* stream, void* to, unsigned value, unsigned) {
+  ASHLAR_NEEDS_INIT();
   return Number(FillOnStream(to, value, 4, Line(4), stream));
 }
 ASHLAR_SURFACE int cuStreamWriteValue64_v2(void* stream, void* to, unsigned long long value, unsigned) {
+  ASHLAR_NEEDS_INIT();
   const Error error = FillOnStream(to, static_cast<unsigned>(value), 4, Line(4), stream);
   if (error != Error::kNone) return Number(error);
   return Number(FillOnStream(static_cast<char*>(to) + 4, static_cast<unsigned>(value >> 32), 4, Line(4), stream));
 }
 ASHLAR_SURFACE int cuStreamWaitValue32_v2(void* stream, void*, unsigned, unsigned) {
+  ASHLAR_NEEDS_INIT();
   return Number(GiveKernel(stream));
 }
 ASHLAR_SURFACE int cuStreamWaitValue64_v2(void* stream, void*, unsigned long long, unsigned) {
+  ASHLAR_NEEDS_INIT();
   return Number(GiveKernel(stream));
 }
 ASHLAR_SAME(cuStreamWriteValue32, cuStreamWriteValue32_v2);

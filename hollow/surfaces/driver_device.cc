@@ -12,7 +12,9 @@ using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
 ASHLAR_SURFACE int cuInit(unsigned flags) {
   if (flags != 0) return Number(Error::kInvalidValue);
-  return Number(TheProcess().is_orphan ? Error::kNotInitialized : Error::kNone);
+  if (TheProcess().is_orphan) return Number(Error::kNotInitialized);
+  TheProcess().Initialize();
+  return 0;
 }
 
 ASHLAR_SURFACE int cuDriverGetVersion(int* version) {
@@ -22,12 +24,14 @@ ASHLAR_SURFACE int cuDriverGetVersion(int* version) {
 }
 
 ASHLAR_SURFACE int cuDeviceGetCount(int* count) {
+  ASHLAR_NEEDS_INIT();
   if (count == nullptr) return Number(Error::kInvalidValue);
   *count = TheSettings().devices;
   return 0;
 }
 
 ASHLAR_SURFACE int cuDeviceGet(int* device, int ordinal) {
+  ASHLAR_NEEDS_INIT();
   if (device == nullptr) return Number(Error::kInvalidValue);
   if (!IsDevice(TheProcess(), ordinal)) return Number(Error::kInvalidDevice);
   *device = ordinal;
@@ -35,6 +39,7 @@ ASHLAR_SURFACE int cuDeviceGet(int* device, int ordinal) {
 }
 
 ASHLAR_SURFACE int cuDeviceGetName(char* name, int size, int device) {
+  ASHLAR_NEEDS_INIT();
   if (name == nullptr || size < 1) return Number(Error::kInvalidValue);
   if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
   std::snprintf(name, static_cast<std::size_t>(size), "%s", TheSettings().name.c_str());
@@ -42,6 +47,7 @@ ASHLAR_SURFACE int cuDeviceGetName(char* name, int size, int device) {
 }
 
 ASHLAR_SURFACE int cuDeviceGetUuid_v2(abi::Uuid* uuid, int device) {
+  ASHLAR_NEEDS_INIT();
   if (uuid == nullptr) return Number(Error::kInvalidValue);
   if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
   *uuid = DeviceUuid(device);
@@ -50,6 +56,7 @@ ASHLAR_SURFACE int cuDeviceGetUuid_v2(abi::Uuid* uuid, int device) {
 ASHLAR_SAME(cuDeviceGetUuid, cuDeviceGetUuid_v2);
 
 ASHLAR_SURFACE int cuDeviceTotalMem_v2(std::size_t* bytes, int device) {
+  ASHLAR_NEEDS_INIT();
   if (bytes == nullptr) return Number(Error::kInvalidValue);
   if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
   *bytes = TotalBytes(device);
@@ -57,6 +64,7 @@ ASHLAR_SURFACE int cuDeviceTotalMem_v2(std::size_t* bytes, int device) {
 }
 
 ASHLAR_SURFACE int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  ASHLAR_NEEDS_INIT();
   if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
   const std::optional<int> known = DeviceAttribute(TheSettings(), attribute, device);
   if (value == nullptr || !known.has_value()) return Number(Error::kInvalidValue);
@@ -65,6 +73,7 @@ ASHLAR_SURFACE int cuDeviceGetAttribute(int* value, int attribute, int device) {
 }
 
 ASHLAR_SURFACE int cuDeviceComputeCapability(int* major, int* minor, int device) {
+  ASHLAR_NEEDS_INIT();
   if (major == nullptr || minor == nullptr) return Number(Error::kInvalidValue);
   if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
   *major = TheSettings().compute_major;
@@ -73,6 +82,7 @@ ASHLAR_SURFACE int cuDeviceComputeCapability(int* major, int* minor, int device)
 }
 
 ASHLAR_SURFACE int cuDeviceGetPCIBusId(char* text, int size, int device) {
+  ASHLAR_NEEDS_INIT();
   if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
   if (text == nullptr || size < 13) return Number(Error::kInvalidValue);
   std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", static_cast<unsigned>(PciBus(device)));
@@ -80,6 +90,7 @@ ASHLAR_SURFACE int cuDeviceGetPCIBusId(char* text, int size, int device) {
 }
 
 ASHLAR_SURFACE int cuDeviceGetByPCIBusId(int* device, const char* text) {
+  ASHLAR_NEEDS_INIT();
   unsigned domain = 0;
   unsigned bus = 0;
   if (device == nullptr || text == nullptr || std::sscanf(text, "%x:%x:", &domain, &bus) != 2) {
@@ -90,6 +101,7 @@ ASHLAR_SURFACE int cuDeviceGetByPCIBusId(int* device, const char* text) {
 }
 
 ASHLAR_SURFACE int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+  ASHLAR_NEEDS_INIT();
   if (!IsDevice(TheProcess(), device) || !IsDevice(TheProcess(), peer)) return Number(Error::kInvalidDevice);
   if (can == nullptr) return Number(Error::kInvalidValue);
   *can = device != peer ? 1 : 0;
@@ -97,6 +109,7 @@ ASHLAR_SURFACE int cuDeviceCanAccessPeer(int* can, int device, int peer) {
 }
 
 ASHLAR_SURFACE int cuDeviceGetP2PAttribute(int* value, int attribute, int device, int peer) {
+  ASHLAR_NEEDS_INIT();
   if (!IsDevice(TheProcess(), device) || !IsDevice(TheProcess(), peer)) return Number(Error::kInvalidDevice);
   if (value == nullptr || attribute < 1 || attribute > 5) return Number(Error::kInvalidValue);
   *value = attribute == 1 ? 0 : 1;  // performance rank 0, all else is there
@@ -104,6 +117,7 @@ ASHLAR_SURFACE int cuDeviceGetP2PAttribute(int* value, int attribute, int device
 }
 
 ASHLAR_SURFACE int cuDeviceGetExecAffinitySupport(int* supported, int, int device) {
+  ASHLAR_NEEDS_INIT();
   if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
   if (supported == nullptr) return Number(Error::kInvalidValue);
   *supported = 0;

@@ -117,6 +117,7 @@ int Refused(const char* name) {
 
 ASHLAR_SURFACE int cuGraphAddMemcpyNode(void** node, void* graph, Node* const* after, std::size_t count,
                                         const abi::DriverMemcpy3D* params, void*) {
+  ASHLAR_NEEDS_INIT();
   CopyWork copy = {};
   if (params == nullptr) return Number(Error::kInvalidValue);
   if (!ReadCopy(*params, &copy)) return Refused("cuGraphAddMemcpyNode of an array");
@@ -127,6 +128,7 @@ ASHLAR_SURFACE int cuGraphMemcpyNodeGetParams(Node* node, abi::DriverMemcpy3D* p
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kCopy, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphExecMemcpyNodeSetParams(void* exec, Node* node, const abi::DriverMemcpy3D* params, void*) {
+  ASHLAR_NEEDS_INIT();
   CopyWork copy = {};
   if (params == nullptr) return Number(Error::kInvalidValue);
   if (!ReadCopy(*params, &copy)) return Refused("cuGraphExecMemcpyNodeSetParams of an array");
@@ -251,12 +253,14 @@ ASHLAR_SURFACE int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigne
 }
 // (exec, graph, error node, log, bytes of the log)
 ASHLAR_SURFACE int cuGraphInstantiate(void** exec, void* graph, void** error_node, char*, std::size_t) {
+  ASHLAR_NEEDS_INIT();
   if (error_node != nullptr) *error_node = nullptr;
   return cuGraphInstantiateWithFlags(exec, graph, 0);
 }
 ASHLAR_SAME(cuGraphInstantiate_v2, cuGraphInstantiate);
 
 ASHLAR_SURFACE int cuGraphInstantiateWithParams(void** exec, void* graph, abi::InstantiateParams* params) {
+  ASHLAR_NEEDS_INIT();
   if (params == nullptr) return Number(Error::kInvalidValue);
   params->error_node = nullptr;
   const int status = cuGraphInstantiateWithFlags(exec, graph, params->flags);
@@ -264,12 +268,14 @@ ASHLAR_SURFACE int cuGraphInstantiateWithParams(void** exec, void* graph, abi::I
   return status;
 }
 ASHLAR_SURFACE int cuGraphExecUpdate_v2(void* exec, void* graph, abi::UpdateResult* info) {
+  ASHLAR_NEEDS_INIT();
   int result = 0;
   const int status = Driven([&](Process& process) { return UpdateExec(process, exec, graph, &result); });
   if (info != nullptr) *info = {result, nullptr, nullptr};
   return status;
 }
 ASHLAR_SURFACE int cuGraphExecUpdate(void* exec, void* graph, void** error_node, int* result) {
+  ASHLAR_NEEDS_INIT();
   abi::UpdateResult info = {};
   const int status = cuGraphExecUpdate_v2(exec, graph, &info);
   if (error_node != nullptr) *error_node = nullptr;
@@ -286,7 +292,10 @@ ASHLAR_SURFACE int cuGraphExecDestroy(void* exec) {
 ASHLAR_SURFACE int cuGraphUpload(void* exec, void*) {
   return Driven([&](Process& process) { return CheckExec(process, exec); });
 }
-ASHLAR_SURFACE int cuGraphLaunch(void* exec, void* stream) { return Number(LaunchGraph(exec, stream)); }
+ASHLAR_SURFACE int cuGraphLaunch(void* exec, void* stream) {
+  ASHLAR_NEEDS_INIT();
+  return Number(LaunchGraph(exec, stream));
+}
 
 ASHLAR_SURFACE int cuUserObjectCreate(void** object, void* data, void (*destroy)(void*), unsigned count, unsigned) {
   return Driven([&](Process&) { return CreateUserObject(object, data, destroy, count); });

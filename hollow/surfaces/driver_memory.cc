@@ -11,11 +11,13 @@
 using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
 ASHLAR_SURFACE int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
+  ASHLAR_NEEDS_INIT();
   if (bytes == 0) return Number(Error::kInvalidValue);
   return Driven([&](Process& process) { return Allocate(process, bytes, MemoryKind::kDevice, pointer); });
 }
 
 ASHLAR_SURFACE int cuMemAllocManaged(void** pointer, std::size_t bytes, unsigned) {
+  ASHLAR_NEEDS_INIT();
   if (bytes == 0) return Number(Error::kInvalidValue);
   return Driven([&](Process& process) { return Allocate(process, bytes, MemoryKind::kManaged, pointer); });
 }
@@ -26,6 +28,7 @@ ASHLAR_SURFACE int cuMemAllocPitch_v2(void** pointer, std::size_t* pitch, std::s
 }
 
 ASHLAR_SURFACE int cuMemFree_v2(void* pointer) {
+  ASHLAR_NEEDS_INIT();
   if (!SettleDevice(CurrentDevice())) return Number(Error::kLaunchFailure);
   return Driven([&](Process& process) { return Free(process, pointer); });
 }
@@ -92,10 +95,16 @@ ASHLAR_SURFACE int cuIpcCloseMemHandle(void* pointer) {
 }
 
 // Where managed memory lies makes no difference to what it takes.
-ASHLAR_SURFACE int cuMemPrefetchAsync(const void*, std::size_t, ...) { return Number(GiveKernel(nullptr)); }
-ASHLAR_SURFACE int cuMemPrefetchAsync_v2(const void*, std::size_t, ...) { return Number(GiveKernel(nullptr)); }
-ASHLAR_IGNORED(cuMemAdvise, "a hint of where managed memory should lie: it stays where it is")
-ASHLAR_IGNORED(cuMemAdvise_v2, "a hint of where managed memory should lie: it stays where it is")
+ASHLAR_SURFACE int cuMemPrefetchAsync(const void*, std::size_t, ...) {
+  ASHLAR_NEEDS_INIT();
+  return Number(GiveKernel(nullptr));
+}
+ASHLAR_SURFACE int cuMemPrefetchAsync_v2(const void*, std::size_t, ...) {
+  ASHLAR_NEEDS_INIT();
+  return Number(GiveKernel(nullptr));
+}
+ASHLAR_IGNORED_AFTER_INIT(cuMemAdvise, "a hint of where managed memory should lie: it stays where it is")
+ASHLAR_IGNORED_AFTER_INIT(cuMemAdvise_v2, "a hint of where managed memory should lie: it stays where it is")
 
 namespace {
 
@@ -176,6 +185,7 @@ Error GetAttribute(Process& process, void* data, int attribute, std::uint64_t ad
 }  // namespace
 
 ASHLAR_SURFACE int cuPointerGetAttribute(void* data, int attribute, std::uint64_t address) {
+  ASHLAR_NEEDS_INIT();
   if (data == nullptr) return Number(Error::kInvalidValue);
   const int error = Driven([&](Process& process) { return GetAttribute(process, data, attribute, address); });
   if (error == Number(Error::kNotSupported)) CountRefused("cuPointerGetAttribute");
@@ -184,6 +194,7 @@ ASHLAR_SURFACE int cuPointerGetAttribute(void* data, int attribute, std::uint64_
 
 // An attribute that an address has not is zero (cuPointerGetAttributes).
 ASHLAR_SURFACE int cuPointerGetAttributes(unsigned count, const int* attributes, void** data, std::uint64_t address) {
+  ASHLAR_NEEDS_INIT();
   if (attributes == nullptr || data == nullptr) return Number(Error::kInvalidValue);
   return Driven([&](Process& process) {
     for (unsigned i = 0; i < count; ++i) {
@@ -199,5 +210,6 @@ ASHLAR_SURFACE int cuPointerGetAttributes(unsigned count, const int* attributes,
 
 // Copies are done when they are given, with and without CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
 ASHLAR_SURFACE int cuPointerSetAttribute(const void*, int attribute, std::uint64_t) {
+  ASHLAR_NEEDS_INIT();
   return Number(attribute == kSyncMemops ? Error::kNone : Error::kInvalidValue);
 }

@@ -23,6 +23,7 @@ ASHLAR_SURFACE int cuMemFreeAsync(void* pointer, void* stream) {
 }
 
 ASHLAR_SURFACE int cuMemPoolCreate(void** pool, const abi::PoolProps* props) {
+  ASHLAR_NEEDS_INIT();
   if (props == nullptr) return Number(Error::kInvalidValue);
   return Driven([&](Process& process) { return MakePool(process, *props, pool); });
 }

@@ -57,27 +57,38 @@ ASHLAR_SURFACE int cuStreamGetCtx(void* stream, void** context) {
   });
 }
 ASHLAR_SURFACE int cuStreamGetCtx_v2(void* stream, void** context, void** green_context) {
+  ASHLAR_NEEDS_INIT();
   if (green_context != nullptr) *green_context = nullptr;
   return cuStreamGetCtx(stream, context);
 }
 
-ASHLAR_SURFACE int cuStreamQuery(void* stream) { return Number(QueryStream(stream)); }
-ASHLAR_SURFACE int cuStreamSynchronize(void* stream) { return Number(SynchronizeStream(stream)); }
-ASHLAR_SURFACE int cuStreamWaitEvent(void* stream, void* event, unsigned) {
-  return Number(WaitForEvent(stream, event));
+ASHLAR_SURFACE int cuStreamQuery(void* stream) {
+  ASHLAR_NEEDS_INIT();
+  return Number(QueryStream(stream));
+}
+ASHLAR_SURFACE int cuStreamSynchronize(void* stream) {
+  ASHLAR_NEEDS_INIT();
+  return Number(SynchronizeStream(stream));
+}
+ASHLAR_SURFACE int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  ASHLAR_NEEDS_INIT();
+  return Number(WaitForEvent(stream, event, flags));
 }
 
-ASHLAR_IGNORED(cuStreamSetAttribute, "a hint of how fast work is done: nothing runs")
-ASHLAR_IGNORED(cuStreamCopyAttributes, "a hint of how fast work is done: nothing runs")
+ASHLAR_IGNORED_AFTER_INIT(cuStreamSetAttribute, "a hint of how fast work is done: nothing runs")
+ASHLAR_IGNORED_AFTER_INIT(cuStreamCopyAttributes, "a hint of how fast work is done: nothing runs")
 ASHLAR_SURFACE int cuStreamAttachMemAsync(void* stream, void*, std::size_t, unsigned) {
+  ASHLAR_NEEDS_INIT();
   return Number(GiveKernel(stream));
 }
 
 ASHLAR_SURFACE int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+  ASHLAR_NEEDS_INIT();
   if (function == nullptr) return Number(Error::kInvalidValue);
   return Number(GiveHostFunction(stream, [function, data] { function(data); }));
 }
 ASHLAR_SURFACE int cuStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* data, unsigned flags) {
+  ASHLAR_NEEDS_INIT();
   if (function == nullptr || flags != 0) return Number(Error::kInvalidValue);
   return Number(GiveHostFunction(stream, [function, stream, data] { function(stream, 0, data); }));
 }
@@ -117,7 +128,10 @@ ASHLAR_SURFACE int cuStreamUpdateCaptureDependencies_v2(void* stream, Node* cons
                                                         std::size_t count, unsigned flags) {
   return cuStreamUpdateCaptureDependencies(stream, nodes, count, flags);
 }
-ASHLAR_SURFACE int cuThreadExchangeStreamCaptureMode(int* mode) { return Number(ExchangeCaptureMode(mode)); }
+ASHLAR_SURFACE int cuThreadExchangeStreamCaptureMode(int* mode) {
+  ASHLAR_NEEDS_INIT();
+  return Number(ExchangeCaptureMode(mode));
+}
 
 ASHLAR_SURFACE int cuEventCreate(void** event, unsigned flags) {
   return Driven([&](Process& process) { return CreateEvent(process, flags, event); });
@@ -127,10 +141,22 @@ ASHLAR_SURFACE int cuEventDestroy_v2(void* event) {
 }
 ASHLAR_SAME(cuEventDestroy, cuEventDestroy_v2);
 
-ASHLAR_SURFACE int cuEventRecord(void* event, void* stream) { return Number(RecordEvent(event, stream)); }
-ASHLAR_SURFACE int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
-ASHLAR_SURFACE int cuEventQuery(void* event) { return Number(QueryEvent(event)); }
-ASHLAR_SURFACE int cuEventSynchronize(void* event) { return Number(SynchronizeEvent(event)); }
+ASHLAR_SURFACE int cuEventRecord(void* event, void* stream) {
+  ASHLAR_NEEDS_INIT();
+  return Number(RecordEvent(event, stream));
+}
+ASHLAR_SURFACE int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
+  ASHLAR_NEEDS_INIT();
+  return Number(RecordEvent(event, stream, flags));
+}
+ASHLAR_SURFACE int cuEventQuery(void* event) {
+  ASHLAR_NEEDS_INIT();
+  return Number(QueryEvent(event));
+}
+ASHLAR_SURFACE int cuEventSynchronize(void* event) {
+  ASHLAR_NEEDS_INIT();
+  return Number(SynchronizeEvent(event));
+}
 
 ASHLAR_SURFACE int cuEventElapsedTime_v2(float* ms, void* begin, void* end) {
   return Driven([&](Process& process) { return ElapsedTime(process, begin, end, ms); });

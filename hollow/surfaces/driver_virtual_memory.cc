@@ -25,6 +25,7 @@ struct ExportedHandle {
 }  // namespace
 
 ASHLAR_SURFACE int cuMemGetAllocationGranularity(std::size_t* bytes, const abi::AllocationProp* prop, int option) {
+  ASHLAR_NEEDS_INIT();
   if (bytes == nullptr || prop == nullptr || option < 0 || option > 1) return Number(Error::kInvalidValue);
   *bytes = kGranularity;
   return 0;
@@ -84,6 +85,7 @@ ASHLAR_SURFACE int cuMemAddressFree(std::uint64_t address, std::size_t bytes) {
 
 ASHLAR_SURFACE int cuMemMap(std::uint64_t address, std::size_t bytes, std::size_t offset, std::uint64_t handle,
                             unsigned long long flags) {
+  ASHLAR_NEEDS_INIT();
   if (flags != 0) return Number(Error::kInvalidValue);
   return Driven([&](Process& process) {
     const Error error = process.virtual_memory.Map(address, bytes, offset, handle);
@@ -142,6 +144,7 @@ ASHLAR_SURFACE int cuMemGetAllocationPropertiesFromHandle(abi::AllocationProp* p
 
 // A file that says how large the memory is and of which device: whoever is given it may map the same.
 ASHLAR_SURFACE int cuMemExportToShareableHandle(int* file, std::uint64_t handle, int type, unsigned long long flags) {
+  ASHLAR_NEEDS_INIT();
   if (type != kFileDescriptor) {
     CountRefused("cuMemExportToShareableHandle");
     return Number(Error::kNotSupported);
@@ -163,6 +166,7 @@ ASHLAR_SURFACE int cuMemExportToShareableHandle(int* file, std::uint64_t handle,
 }
 
 ASHLAR_SURFACE int cuMemImportFromShareableHandle(std::uint64_t* handle, void* file, int type) {
+  ASHLAR_NEEDS_INIT();
   if (type != kFileDescriptor) {
     CountRefused("cuMemImportFromShareableHandle");
     return Number(Error::kNotSupported);

@@ -5,7 +5,9 @@
 #include <cstdarg>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
+#include "hollow/surfaces/driver_call.h"
 #include "hollow/surfaces/launches.h"
 #include "hollow/surfaces/surface.h"
 #include "hollow/surfaces/workspace.h"
@@ -32,16 +34,37 @@ bool WriteWorkspace(int bits, std::initializer_list<int> places, std::va_list af
   return written;
 }
 
+namespace {
+
+// The driver answers before cuInit what a program may ask for at any time.
+bool IsForAnyTime(std::string_view name) { return name.starts_with("cuCoredump") || name.starts_with("cuLogs"); }
+
+}  // namespace
+
 }  // namespace ashlar::hollow
 
 using namespace ashlar::hollow;  // NOLINT: the lists name statuses and launches plainly
 
 #include "hollow/surfaces/names/cublaslt.inc"
 #include "hollow/surfaces/names/cusparselt.inc"
-#include "hollow/surfaces/names/driver.inc"
 #include "hollow/surfaces/names/nccl.inc"
 #include "hollow/surfaces/names/nvml.inc"
 #include "hollow/surfaces/names/runtime.inc"
+
+#undef ASHLAR_REFUSED
+#define ASHLAR_REFUSED(name, status)                \
+  ASHLAR_SURFACE __attribute__((weak)) int name() { \
+    if (!IsForAnyTime(#name)) ASHLAR_NEEDS_INIT();  \
+    CountRefused(#name);                            \
+    return status;                                  \
+  }
+#include "hollow/surfaces/names/driver.inc"
+#undef ASHLAR_REFUSED
+#define ASHLAR_REFUSED(name, status)                \
+  ASHLAR_SURFACE __attribute__((weak)) int name() { \
+    CountRefused(#name);                            \
+    return status;                                  \
+  }
 
 // From here, work is given by a handle, which is checked and knows its stream.
 #undef ASHLAR_LAUNCHED

@@ -13,10 +13,18 @@ namespace ashlar::hollow {
 // Keeps an error for cudaGetLastError, and returns its number.
 int Last(Error error);
 
+// The process, after the start of the driver: every call of the runtime makes it, but those on errors and versions
+// (CUDA C++ Programming Guide, "Initialization").
+inline Process& StartedProcess() {
+  Process& process = TheProcess();
+  process.Initialize();
+  return process;
+}
+
 // `call(process)` with the process's lock held.
 template <typename Call>
 int Locked(Call call) {
-  Process& process = TheProcess();
+  Process& process = StartedProcess();
   const std::lock_guard<std::mutex> lock(process.mutex);
   return Last(process.is_orphan ? Error::kNotInitialized : call(process));
 }

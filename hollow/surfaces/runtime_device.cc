@@ -46,12 +46,13 @@ using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
 ASHLAR_SURFACE int cudaGetDeviceCount(int* count) {
   if (count == nullptr) return Last(Error::kInvalidValue);
-  *count = TheProcess().settings.devices;
+  *count = StartedProcess().settings.devices;
   return 0;
 }
 
 ASHLAR_SURFACE int cudaGetDevice(int* device) {
   if (device == nullptr) return Last(Error::kInvalidValue);
+  (void)StartedProcess();
   *device = CurrentDevice();
   return 0;
 }
@@ -79,7 +80,7 @@ ASHLAR_SURFACE int cudaChooseDevice(int* device, const void*) {
 }
 
 ASHLAR_SURFACE int cudaDeviceGetAttribute(int* value, int attribute, int device) {
-  Process& process = TheProcess();
+  Process& process = StartedProcess();
   if (!IsDevice(process, device)) return Last(Error::kInvalidDevice);
   const std::optional<int> known = DeviceAttribute(process.settings, attribute, device);
   if (value == nullptr || !known.has_value()) return Last(Error::kInvalidValue);
@@ -88,7 +89,7 @@ ASHLAR_SURFACE int cudaDeviceGetAttribute(int* value, int attribute, int device)
 }
 
 ASHLAR_SURFACE int cudaGetDeviceProperties(void* prop, int device) {
-  Process& process = TheProcess();
+  Process& process = StartedProcess();
   if (!IsDevice(process, device)) return Last(Error::kInvalidDevice);
   if (prop == nullptr) return Last(Error::kInvalidValue);
   // CUDA 12 has this name for programs compiled with 11, and _v2 for its own.
@@ -97,7 +98,7 @@ ASHLAR_SURFACE int cudaGetDeviceProperties(void* prop, int device) {
 }
 
 ASHLAR_SURFACE int cudaGetDeviceProperties_v2(void* prop, int device) {
-  Process& process = TheProcess();
+  Process& process = StartedProcess();
   if (!IsDevice(process, device)) return Last(Error::kInvalidDevice);
   if (prop == nullptr) return Last(Error::kInvalidValue);
   FillDeviceProp(process.settings, device, 12, prop);
@@ -105,7 +106,7 @@ ASHLAR_SURFACE int cudaGetDeviceProperties_v2(void* prop, int device) {
 }
 
 ASHLAR_SURFACE int cudaDeviceGetPCIBusId(char* text, int size, int device) {
-  Process& process = TheProcess();
+  Process& process = StartedProcess();
   if (!IsDevice(process, device)) return Last(Error::kInvalidDevice);
   if (text == nullptr || size < 13) return Last(Error::kInvalidValue);
   std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", static_cast<unsigned>(PciBus(device)));
@@ -119,7 +120,7 @@ ASHLAR_SURFACE int cudaDeviceGetByPCIBusId(int* device, const char* text) {
     return Last(Error::kInvalidValue);
   }
   *device = static_cast<int>(bus) - PciBus(0);
-  return IsDevice(TheProcess(), *device) && domain == 0 ? 0 : Last(Error::kInvalidDevice);
+  return IsDevice(StartedProcess(), *device) && domain == 0 ? 0 : Last(Error::kInvalidDevice);
 }
 
 ASHLAR_SURFACE int cudaDeviceSynchronize() { return Last(SynchronizeDevice()); }
@@ -131,6 +132,7 @@ ASHLAR_SURFACE int cudaDeviceReset() {
 ASHLAR_SURFACE int cudaThreadExit() { return cudaDeviceReset(); }
 
 ASHLAR_SURFACE int cudaSetDeviceFlags(unsigned flags) {
+  (void)StartedProcess();
   DeviceFlags() = flags;
   return 0;
 }
@@ -142,7 +144,7 @@ ASHLAR_SURFACE int cudaGetDeviceFlags(unsigned* flags) {
 }
 
 ASHLAR_SURFACE int cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  Process& process = TheProcess();
+  Process& process = StartedProcess();
   if (!IsDevice(process, device) || !IsDevice(process, peer)) return Last(Error::kInvalidDevice);
   if (can == nullptr) return Last(Error::kInvalidValue);
   *can = device != peer ? 1 : 0;
@@ -159,7 +161,7 @@ ASHLAR_SURFACE int cudaDeviceDisablePeerAccess(int peer) {
 }
 
 ASHLAR_SURFACE int cudaDeviceGetP2PAttribute(int* value, int attribute, int device, int peer) {
-  Process& process = TheProcess();
+  Process& process = StartedProcess();
   if (!IsDevice(process, device) || !IsDevice(process, peer)) return Last(Error::kInvalidDevice);
   if (value == nullptr || attribute < 1 || attribute > 5) return Last(Error::kInvalidValue);
   *value = attribute == 1 ? 0 : 1;  // performance rank 0, all else is there

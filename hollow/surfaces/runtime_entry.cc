@@ -12,6 +12,7 @@ ASHLAR_SURFACE int cudaRuntimeGetVersion(int* version);
 // CUDA answers success and a status where it has no such function.
 ASHLAR_SURFACE int cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned cuda_version,
                                                     std::uint64_t, int* status) {
+  (void)StartedProcess();
   if (name == nullptr || function == nullptr) return Last(Error::kInvalidValue);
   *function = DriverFunction(name, static_cast<int>(cuda_version));
   if (status != nullptr) *status = *function == nullptr ? 1 : 0;  // cudaDriverEntryPointSymbolNotFound

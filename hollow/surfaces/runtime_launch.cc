@@ -98,6 +98,7 @@ ASHLAR_SURFACE int cudaLaunchKernelExC(const abi::LaunchConfig* config, const vo
 
 // A kernel's handle is the address of its stub.
 ASHLAR_SURFACE int __cudaGetKernel(void** kernel, const void* function) {
+  (void)StartedProcess();
   *kernel = const_cast<void*>(function);
   return 0;
 }
@@ -111,7 +112,7 @@ ASHLAR_SURFACE int cudaGetFuncBySymbol(void** function, const void* symbol) {
 
 ASHLAR_SURFACE int cudaFuncGetAttributes(abi::FuncAttributes* attributes, const void* function) {
   if (attributes == nullptr) return Last(Error::kInvalidValue);
-  abi::FuncAttributes known = FunctionAttributes(TheSettings(), function);
+  abi::FuncAttributes known = FunctionAttributes(StartedProcess().settings, function);
   // The fields of clusters are there since CUDA 12.
   const std::size_t bytes = RuntimeMajor() >= 12 ? sizeof(known) : offsetof(abi::FuncAttributes, cluster_must_be_set);
   std::memcpy(attributes, &known, bytes);
@@ -121,7 +122,7 @@ ASHLAR_SURFACE int cudaFuncGetAttributes(abi::FuncAttributes* attributes, const 
 ASHLAR_SURFACE int cudaFuncSetAttribute(const void* function, int attribute, int value) {
   constexpr int kMaxDynamicShared = 8;
   if (attribute == kMaxDynamicShared) {
-    if (value < 0 || static_cast<std::uint64_t>(value) > TheSettings().shared_per_block_optin) {
+    if (value < 0 || static_cast<std::uint64_t>(value) > StartedProcess().settings.shared_per_block_optin) {
       return Last(Error::kInvalidValue);
     }
     SetMaxDynamicShared(function, value);
@@ -144,7 +145,7 @@ ASHLAR_SURFACE int cudaFuncGetName(const char** name, const void*) {
 ASHLAR_SURFACE int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads,
                                                                           std::size_t shared_bytes, unsigned) {
   if (blocks == nullptr || threads < 1) return Last(Error::kInvalidValue);
-  *blocks = BlocksPerMultiprocessor(TheSettings(), threads, shared_bytes);
+  *blocks = BlocksPerMultiprocessor(StartedProcess().settings, threads, shared_bytes);
   return 0;
 }
 
@@ -155,19 +156,20 @@ ASHLAR_SURFACE int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, co
 
 ASHLAR_SURFACE int cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void*, int blocks, int) {
   if (bytes == nullptr || blocks < 1) return Last(Error::kInvalidValue);
-  *bytes = std::min(TheSettings().shared_per_sm / static_cast<unsigned>(blocks), TheSettings().shared_per_block_optin);
+  *bytes = std::min(StartedProcess().settings.shared_per_sm / static_cast<unsigned>(blocks),
+                    StartedProcess().settings.shared_per_block_optin);
   return 0;
 }
 
 ASHLAR_SURFACE int cudaOccupancyMaxPotentialClusterSize(int* size, const void*, const abi::LaunchConfig*) {
   if (size == nullptr) return Last(Error::kInvalidValue);
-  *size = TheSettings().compute_major >= 9 ? 8 : 1;  // the portable size, CUDA C++ Programming Guide
+  *size = StartedProcess().settings.compute_major >= 9 ? 8 : 1;  // the portable size, CUDA C++ Programming Guide
   return 0;
 }
 
 ASHLAR_SURFACE int cudaOccupancyMaxActiveClusters(int* clusters, const void*, const abi::LaunchConfig* config) {
   if (clusters == nullptr || config == nullptr) return Last(Error::kInvalidValue);
-  *clusters = std::max(1, TheSettings().sm_count / 8);
+  *clusters = std::max(1, StartedProcess().settings.sm_count / 8);
   return 0;
 }
 

@@ -63,8 +63,8 @@ ASHLAR_SURFACE int cudaStreamQuery(void* stream) {
   return error == Error::kNotReady ? static_cast<int>(error) : Last(error);
 }
 ASHLAR_SURFACE int cudaStreamSynchronize(void* stream) { return Last(SynchronizeStream(stream)); }
-ASHLAR_SURFACE int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
-  return Last(WaitForEvent(stream, event));
+ASHLAR_SURFACE int cudaStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return Last(WaitForEvent(stream, event, flags));
 }
 
 ASHLAR_IGNORED(cudaStreamSetAttribute, "a hint of how fast work is done: nothing runs")
@@ -95,8 +95,8 @@ ASHLAR_SURFACE int cudaEventDestroy(void* event) {
 }
 
 ASHLAR_SURFACE int cudaEventRecord(void* event, void* stream) { return Last(RecordEvent(event, stream)); }
-ASHLAR_SURFACE int cudaEventRecordWithFlags(void* event, void* stream, unsigned) {
-  return cudaEventRecord(event, stream);
+ASHLAR_SURFACE int cudaEventRecordWithFlags(void* event, void* stream, unsigned flags) {
+  return Last(RecordEvent(event, stream, flags));
 }
 
 // An event that is not done is no error to remember.

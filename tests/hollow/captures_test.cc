@@ -124,8 +124,34 @@ TEST_F(CapturesTest, ToAskOrWaitForWhatIsCapturedInvalidatesIt) {
   ASSERT_EQ(streams_.Record(event_, first_), Error::kNone);
   EXPECT_EQ(streams_.Query(event_, 0), Error::kCapturedEvent);
   EXPECT_EQ(streams_.Synchronize(event_), Error::kCapturedEvent);
+  ASSERT_EQ(streams_.Record(joined_, second_), Error::kNone);
+  float ms = 0;
+  EXPECT_EQ(streams_.ElapsedMs(event_, joined_, &ms), Error::kCapturedEvent);
   ASSERT_EQ(End(), Error::kNone);
   EXPECT_EQ(streams_.Wait(second_, event_), Error::kCapturedEvent) << "its capture is over";
+}
+
+TEST_F(CapturesTest, AnExternalEventIsANodeAndStaysAsItWas) {
+  EXPECT_EQ(streams_.SubmitEvent(first_, NodeKind::kRecordEvent, event_), Error::kInvalidValue) << "no capture";
+  ASSERT_EQ(Begin(), Error::kNone);
+  ASSERT_EQ(Give(first_), Error::kNone);
+  ASSERT_EQ(streams_.SubmitEvent(first_, NodeKind::kRecordEvent, event_), Error::kNone);
+  ASSERT_EQ(streams_.SubmitEvent(first_, NodeKind::kWaitEvent, joined_), Error::kNone) << "recorded nowhere";
+  EXPECT_FALSE(event_.is_recorded);
+  EXPECT_EQ(streams_.Query(event_, 0), Error::kNone);
+  ASSERT_EQ(End(), Error::kNone);
+  const auto& nodes = graph_->nodes();
+  ASSERT_EQ(nodes.size(), 3U);
+  EXPECT_EQ(nodes[1]->kind, NodeKind::kRecordEvent);
+  EXPECT_EQ(nodes[1]->event, &event_);
+  EXPECT_THAT(nodes[1]->after, ElementsAre(nodes[0].get()));
+  EXPECT_EQ(nodes[2]->kind, NodeKind::kWaitEvent);
+  EXPECT_EQ(nodes[2]->event, &joined_);
+  EXPECT_THAT(nodes[2]->after, ElementsAre(nodes[1].get()));
+  ASSERT_EQ(Begin(), Error::kNone);
+  ASSERT_EQ(streams_.Synchronize(first_), Error::kCaptureUnsupported);
+  EXPECT_EQ(streams_.SubmitEvent(first_, NodeKind::kRecordEvent, event_), Error::kCaptureInvalidated);
+  ExpectInvalid();
 }
 
 TEST_F(CapturesTest, WorkFromOutsideCannotComeIn) {

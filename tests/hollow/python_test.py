@@ -60,6 +60,27 @@ TORCH = {
     """,
 }
 
+# A function of ours, as it stands among the package's files, which passes calls on.
+OF_OURS = """
+    import os, sys, traceback
+    sys.path.insert(0, %r)
+    from ashlar_hollow import unseen
+
+    names = {}
+    exec(compile("def ours(call, *args, **kwargs): return call(*args, **kwargs)", unseen.HERE + "x.py", "exec"), names)
+    ours = unseen.unseen(names["ours"])
+    plain = names["ours"]
+
+    def refuse(what):
+        raise ValueError(what)
+
+    def frames(call):
+        try:
+            call()
+        except BaseException as error:
+            return [frame.name for frame in traceback.extract_tb(error.__traceback__)], error
+"""
+
 
 class Run(object):
     """A program of its own process, and what it left."""
@@ -108,6 +129,55 @@ class Run(object):
 
 
 USES = "import torch, os, sys, signal\ntorch.cuda.use()\ntorch.cuda.memory.events.append('made')\n"
+
+
+class Unseen(unittest.TestCase):
+    def run_program(self, code):
+        code = textwrap.dedent(OF_OURS % PYTHON_SIDE) + textwrap.dedent(code)
+        done = subprocess.run([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.splitlines()
+
+    def test_tracebacks_hold_the_program_s_frames_alone(self):
+        out = self.run_program("""
+            print(*frames(lambda: plain(refuse, 1))[0])
+            print(*frames(lambda: ours(refuse, 1))[0])
+            print(*frames(lambda: list(map(ours, [refuse], [1])))[0])                # called by C, as an operation is
+            print(*frames(lambda: ours(lambda: plain(ours, refuse, 1)))[0])
+            print(*frames(lambda: ours(sys.exit, 3))[0])
+        """)
+        self.assertEqual(out, ["frames <lambda> ours refuse", "frames <lambda> refuse", "frames <lambda> refuse",
+                               "frames <lambda> <lambda> ours refuse", "frames <lambda>"])
+
+    def test_the_error_is_the_program_s_own(self):
+        out = self.run_program("""
+            mine = KeyError("mine")
+            def raises(): raise mine
+            print(frames(lambda: ours(raises))[1] is mine, mine.__context__)
+            try:
+                1 / 0
+            except ZeroDivisionError:
+                print(repr(frames(lambda: ours(refuse, 1))[1].__context__))
+            print(sys.exc_info())
+            class Held(object): pass
+            import weakref
+            held = Held()
+            gone = weakref.ref(held)
+            frames(lambda one=held: ours(refuse, one))
+            del held
+            print(gone())                                                            # and holds nothing more
+        """)
+        self.assertEqual(out, ["True None", "ZeroDivisionError('division by zero')", "(None, None, None)", "None"])
+
+    def test_it_answers_and_is_bound_as_a_function(self):
+        out = self.run_program("""
+            class Class(object):
+                method = ours
+                def __call__(self, *args, **kwargs): return self, args, kwargs
+            one = Class()
+            print(one.method(2, key=3) == (one, (2,), {"key": 3}), one.method.__self__ is one, ours.__name__)
+        """)
+        self.assertEqual(out, ["True True ours"])
 
 
 class Start(unittest.TestCase):

@@ -5,6 +5,8 @@ graph itself is not looked at: that alone changes the order in which its end let
 Thread rule: any thread; the dispatch modes are a thread's own.
 """
 
+from .unseen import unseen
+
 
 class Stack(object):
     """Our mode in a thread's stack of dispatch modes: always the lowest, so that the program's come and go above it."""
@@ -69,4 +71,5 @@ def install(torch, stack, known):
                 if was_on:
                     stack.put()
 
+    Engine.run_backward = unseen(Engine.run_backward)
     variable._execution_engine = Engine()

@@ -6,6 +6,7 @@ Thread rule: any thread.
 import weakref
 
 from . import imports
+from .unseen import unseen
 
 
 def never_compile(torch, *functions):
@@ -77,7 +78,7 @@ def _watch_graphs(torch, known):
         known.forget_runs(written.get(self, ()))
         return replay(self)
 
-    graph.capture_begin, graph.capture_end, graph.replay = capture_begin, capture_end, _replay
+    graph.capture_begin, graph.capture_end, graph.replay = unseen(capture_begin), unseen(capture_end), unseen(_replay)
 
 
 def install(torch, known):

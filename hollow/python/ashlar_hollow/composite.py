@@ -6,7 +6,7 @@ more, which the program does not have.
 Thread rule: any thread.
 """
 
-from . import compiled
+from . import compiled, unseen
 
 
 class Whole(object):
@@ -43,5 +43,5 @@ def install(torch, stack, values):
 
     compiled.never_compile(torch, linear)
     registered = torch.library.Library("aten", "IMPL")
-    registered.impl("linear", linear, "AutogradCUDA")
+    registered.impl("linear", unseen.unseen(linear), "AutogradCUDA")
     return registered

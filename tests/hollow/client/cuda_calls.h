@@ -33,6 +33,7 @@ inline constexpr int kNotRegistered = 713;
 inline constexpr int kNotSupported = 801;
 inline constexpr int kCaptureUnsupported = 900;
 inline constexpr int kCaptureInvalidated = 901;
+inline constexpr int kCapturedEvent = 907;
 inline constexpr int kUpdateFailure = 910;
 inline constexpr int kDefaultCopy = 4;  // cudaMemcpyDefault
 
@@ -109,6 +110,7 @@ int cudaEventCreate(void** event);
 int cudaEventCreateWithFlags(void** event, unsigned flags);
 int cudaEventDestroy(void* event);
 int cudaEventRecord(void* event, void* stream);
+int cudaEventRecordWithFlags(void* event, void* stream, unsigned flags);
 int cudaEventQuery(void* event);
 int cudaEventSynchronize(void* event);
 int cudaEventElapsedTime(float* ms, void* begin, void* end);
@@ -191,6 +193,8 @@ int cuModuleUnload(void* module);
 int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** arguments,
                    void** extra);
+int cuEventRecordWithFlags(void* event, void* stream, unsigned flags);
+int cuStreamWaitEvent(void* stream, void* event, unsigned flags);
 int cuGetProcAddress_v2(const char* name, void** function, int cuda_version, std::uint64_t flags, int* status);
 int cuGetErrorName(int error, const char** name);
 

@@ -1,7 +1,9 @@
 // The driver's calls: contexts, modules, virtual memory, functions by name and version.
 #include <dlfcn.h>
 
-#include <string>
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "tests/hollow/client/in_hollow.h"
 
@@ -9,6 +11,12 @@ namespace ashlar::hollow::client {
 namespace {
 
 using DriverTest = InHollowTest;
+
+#define ASHLAR_REFUSED(name, status) #name,
+constexpr const char* kDriverFunctions[] = {
+#include "hollow/surfaces/names/driver.inc"
+};
+#undef ASHLAR_REFUSED
 
 constexpr std::size_t kVmPage = 2 * kMiB;
 
@@ -43,6 +51,72 @@ TEST_F(DriverTest, DevicesAreAsTheSettingsSay) {
     EXPECT_EQ(version, 13000) << "of the runtime that the program brought";
     EXPECT_EQ(cudaSetDevice(2), kInvalidDevice);
   });
+}
+
+// As CUDA's driver: what a program may call before cuInit, and what it may not.
+TEST_F(DriverTest, NothingIsAnsweredBeforeInit) {
+  Run({}, [] {
+    constexpr const char* kAnyTime[] = {"cuInit",      "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString",
+                                        "cuGetProc",   "cuGetExportTable",   "cuCoredump",     "cuLogs",
+                                        "cuProfilerSt"};
+    const auto is_for_any_time = [&](std::string_view name) {
+      return std::any_of(std::begin(kAnyTime), std::end(kAnyTime),
+                         [&](const char* one) { return name.starts_with(one); });
+    };
+    int asked = 0;
+    for (const char* name : kDriverFunctions) {
+      if (is_for_any_time(name)) continue;
+      using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
+      const auto function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+      ASSERT_NE(function, nullptr) << name;
+      EXPECT_EQ(function(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                         nullptr, nullptr),
+                kNotInitialized)
+          << name;
+      ++asked;
+    }
+    EXPECT_GT(asked, 650);
+    int version = 0, count = 0;
+    const char* text = nullptr;
+    void* function = nullptr;
+    EXPECT_EQ(cuDriverGetVersion(&version), kSuccess);
+    EXPECT_EQ(cuGetErrorName(kNotInitialized, &text), kSuccess);
+    EXPECT_STREQ(text, "CUDA_ERROR_NOT_INITIALIZED");
+    EXPECT_EQ(cuGetProcAddress_v2("cuDeviceGetCount", &function, 13000, 0, nullptr), kSuccess);
+    EXPECT_EQ(cuInit(1), kInvalidValue);
+    EXPECT_EQ(cuDeviceGetCount(&count), kNotInitialized);
+    EXPECT_EQ(cuInit(0), kSuccess);
+    EXPECT_EQ(cuDeviceGetCount(&count), kSuccess);
+    EXPECT_EQ(count, 1);
+  });
+  EXPECT_TRUE(Reports().empty()) << "what came too early is not counted as not modelled";
+}
+
+TEST_F(DriverTest, TheRuntimeInitializesTheDriver) {
+  int (*const runtime_calls[])() = {
+      [] { return cudaFree(nullptr); },
+      [] { return cudaSetDevice(0); },
+      [] { return cudaDeviceSynchronize(); },
+      [] { return Launch(); },
+      [] {
+        int count = 0;
+        return cudaGetDeviceCount(&count);
+      },
+      [] {
+        int device = 0;
+        return cudaGetDevice(&device);
+      },
+  };
+  for (const auto call : runtime_calls) {
+    Run({}, [&] {
+      int device = 9, version = 0;
+      EXPECT_EQ(cudaGetLastError(), kSuccess);
+      EXPECT_EQ(cudaRuntimeGetVersion(&version), kSuccess);
+      EXPECT_EQ(cuDeviceGet(&device, 0), kNotInitialized) << "errors and versions start nothing";
+      EXPECT_EQ(call(), kSuccess);
+      EXPECT_EQ(cuDeviceGet(&device, 0), kSuccess);
+    });
+  }
 }
 
 TEST_F(DriverTest, AContextIsChargedAtItsFirstUseAndMemoryIsThePrograms) {
@@ -96,6 +170,7 @@ TEST_F(DriverTest, ContextsOfOtherDevicesAreStacked) {
   Run({"devices=2"}, [] {
     void *first = nullptr, *second = nullptr, *popped = nullptr;
     int device = 9;
+    EXPECT_EQ(cuInit(0), kSuccess);
     EXPECT_EQ(cuDevicePrimaryCtxRetain(&first, 0), kSuccess);
     EXPECT_EQ(cuDevicePrimaryCtxRetain(&second, 1), kSuccess);
     EXPECT_EQ(cuCtxPushCurrent_v2(first), kSuccess);

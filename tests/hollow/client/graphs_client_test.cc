@@ -182,6 +182,54 @@ TEST_F(GraphsClientTest, MemoryNodesByHand) {
   });
 }
 
+constexpr unsigned kExternal = 1;  // cudaEventRecordExternal, cudaEventWaitExternal
+
+using RecordEvent = int (*)(void* event, void* stream, unsigned flags);
+using WaitForEvent = int (*)(void* stream, void* event, unsigned flags);
+
+// An external event of a capture is recorded at each launch, so that it can be asked for, waited for and measured.
+void ExpectExternalEvents(RecordEvent record, WaitForEvent wait) {
+  void *stream = NewStream(), *begin = NewEvent(), *end = NewEvent(), *inside = NewEvent(), *graph = nullptr;
+  EXPECT_EQ(cudaStreamBeginCapture(stream, 0), kSuccess);
+  EXPECT_EQ(record(begin, stream, kExternal), kSuccess);
+  EXPECT_EQ(Launch(stream), kSuccess);
+  EXPECT_EQ(record(inside, stream, 0), kSuccess);
+  EXPECT_EQ(wait(stream, end, kExternal), kSuccess);
+  EXPECT_EQ(record(end, stream, kExternal), kSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), kSuccess);
+  float ms = 0, again_ms = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&ms, begin, end), kInvalidHandle) << "a capture records nothing";
+  void* exec = Instantiate(graph);
+  EXPECT_EQ(cudaGraphLaunch(exec, stream), kSuccess);
+  EXPECT_EQ(cudaEventSynchronize(end), kSuccess);
+  EXPECT_EQ(cudaEventQuery(begin), kSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&ms, begin, end), kSuccess);
+  EXPECT_GT(ms, 0.0F);
+  EXPECT_EQ(cudaEventQuery(inside), kCapturedEvent) << "it is of the capture";
+  void* before = NewEvent();
+  EXPECT_EQ(cudaEventRecord(before, stream), kSuccess);
+  EXPECT_EQ(cudaGraphLaunch(exec, stream), kSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&again_ms, before, begin), kSuccess);
+  EXPECT_GT(again_ms, 0.0F) << "the second launch records it again";
+}
+
+TEST_F(GraphsClientTest, ExternalEventsOfACaptureAreRecordedAtEachLaunch) {
+  Run({}, [] { ExpectExternalEvents(cudaEventRecordWithFlags, cudaStreamWaitEvent); });
+  Run({}, [] { ExpectExternalEvents(cuEventRecordWithFlags, cuStreamWaitEvent); });
+}
+
+TEST_F(GraphsClientTest, ExternalEventsAreOfCapturesOnly) {
+  Run({}, [] {
+    void *stream = NewStream(), *event = NewEvent();
+    for (const unsigned flags : {kExternal, 2U}) {
+      EXPECT_EQ(cudaEventRecordWithFlags(event, stream, flags), kInvalidValue);
+      EXPECT_EQ(cudaStreamWaitEvent(stream, event, flags), kInvalidValue);
+    }
+    EXPECT_EQ(cudaEventRecordWithFlags(event, stream, 0), kSuccess);
+    EXPECT_EQ(cudaEventQuery(event), kSuccess);
+  });
+}
+
 void CountDown(void* count) { --*static_cast<std::atomic<int>*>(count); }
 void AddOne(void* count) { ++*static_cast<std::atomic<int>*>(count); }
 

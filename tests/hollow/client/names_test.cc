@@ -69,6 +69,7 @@ TEST_F(NamesTest, LibrariesOpenedByNameHaveTheirs) {
 TEST_F(NamesTest, WhatIsNotModelledIsRefusedAndCounted) {
   Run({}, [] {
     const auto call = [](const char* name) { return reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name))(); };
+    EXPECT_EQ(cuInit(0), kSuccess);
     EXPECT_EQ(call("cuGraphicsMapResources"), kNotSupported);
     EXPECT_EQ(call("cudaGraphicsMapResources"), kNotSupported);
     EXPECT_EQ(call("cudaGraphicsMapResources"), kNotSupported);

@@ -1,11 +1,15 @@
 // Several processes over one machine, forks, peers, threads, and planned failures.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -102,6 +106,60 @@ TEST_F(ProcessesTest, PeersAreEnabledOnce) {
 
 int ForkAndWait(const std::function<void()>& child) {
   return test::RunRanks(1, [&](int) { child(); })[0];
+}
+
+// Starts this program anew, in the run, with one of the tests below: the library is loaded in the run then.
+void StartAnew(const std::string& test) {
+  const std::string filter = "--gtest_filter=ProcessesTest.DISABLED_" + test;
+  execl("/proc/self/exe", "anew", filter.c_str(), "--gtest_also_run_disabled_tests", nullptr);
+  FAIL() << "not started";
+}
+
+void ExpectADevice() {
+  EXPECT_EQ(cudaFree(Malloc(3 * kMiB)), kSuccess);
+  void* held = Malloc(3 * kMiB);
+  EXPECT_EQ(UsedBytes(), 4 * kMiB);
+  EXPECT_EQ(cudaFree(held), kSuccess);
+}
+
+TEST_F(ProcessesTest, DISABLED_LivesOn) {
+  std::filesystem::remove_all(std::getenv("ASHLAR_HOLLOW_RUN"));
+  ExpectADevice();
+}
+TEST_F(ProcessesTest, DISABLED_GivesUpItsRights) {
+  const int code = ForkAndWait([] {
+    ASSERT_EQ(setgid(65534), 0);
+    ASSERT_EQ(setuid(65534), 0);
+    for (int file = 3; file < 64; ++file) close(file);
+    ExpectADevice();
+  });
+  EXPECT_EQ(code, 0);
+}
+
+// A daemon whose first use of a device comes after the run.
+TEST_F(ProcessesTest, AProgramMayOutliveItsRun) {
+  Run({"total_bytes=104857600"}, [] { StartAnew("LivesOn"); });
+  EXPECT_FALSE(std::filesystem::exists(folder_.path())) << "nothing is left behind";
+}
+
+TEST_F(ProcessesTest, AProgramMayGiveUpItsRights) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root has another's to take";
+  Run({"total_bytes=104857600"}, [] { StartAnew("GivesUpItsRights"); });
+}
+
+// Nor does the library's own writing end a program that may write nothing.
+TEST_F(ProcessesTest, ALimitOfFileSizesEndsNoProgram) {
+  Run({}, [&] {
+    const rlimit none = {0, 0};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+    setenv("ASHLAR_HOLLOW_CALLS", (folder_.path() + "/calls").c_str(), 1);
+    ExpectADevice();
+    sigset_t pending;
+    ASSERT_EQ(sigpending(&pending), 0);
+    EXPECT_EQ(sigismember(&pending, SIGXFSZ), 0);
+    EXPECT_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &pending), 0);
+    EXPECT_EQ(sigismember(&pending, SIGXFSZ), 0);
+  });
 }
 
 void ExpectNotInitialized() {

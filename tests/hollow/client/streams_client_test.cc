@@ -61,6 +61,26 @@ TEST_F(StreamsClientTest, SimulatedTimePassesWithTheWork) {
   EXPECT_EQ(Report()["launches"], 100);
 }
 
+TEST_F(StreamsClientTest, TimeIsBetweenEventsOfOneDevice) {
+  Run({"devices=2"}, [] {
+    void *first = NewEvent(), *second = nullptr, *later = nullptr;
+    EXPECT_EQ(cudaEventRecord(first, nullptr), kSuccess);
+    EXPECT_EQ(cudaSetDevice(1), kSuccess);
+    second = NewEvent();
+    later = NewEvent();
+    EXPECT_EQ(cudaEventRecord(second, nullptr), kSuccess);
+    EXPECT_EQ(cudaEventRecord(later, nullptr), kSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), kSuccess);
+    float ms = -1;
+    EXPECT_EQ(cudaEventElapsedTime(&ms, first, second), kInvalidHandle);
+    EXPECT_EQ(cudaEventElapsedTime(&ms, second, first), kInvalidHandle);
+    EXPECT_EQ(cudaGetLastError(), kInvalidHandle);
+    EXPECT_EQ(ms, -1.0F);
+    EXPECT_EQ(cudaEventElapsedTime(&ms, second, later), kSuccess);
+    EXPECT_GT(ms, 0.0F);
+  });
+}
+
 TEST_F(StreamsClientTest, LaunchesAreCountedAndMustBeLaunchable) {
   Run({}, [] {
     EXPECT_EQ(Launch(), kSuccess);
