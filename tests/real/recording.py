@@ -21,7 +21,7 @@ def hollow_by_hand(bench, python, program):
     build = os.path.join(os.path.dirname(os.path.dirname(bench.ashlar)), 'hollow')
     run = bench.new_folder('hollow')
     with open(os.path.join(run, 'machine'), 'w', encoding='utf-8') as out:
-        out.write(f'total_bytes={80 << 30}\ncontext_bytes={500 << 20}\n')
+        out.write(f'total_bytes={80 << 30}\ncontext_bytes={500 << 20}\naddresses=driver\n')
     return ['/usr/bin/env', f'ASHLAR_HOLLOW_RUN={run}', f'LD_PRELOAD={build}/libashlar_hollow.so',
             f'LD_LIBRARY_PATH={build}/shims', f'TRITON_LIBCUDA_PATH={build}/shims', python] + program
 
