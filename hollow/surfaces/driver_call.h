@@ -16,7 +16,7 @@ namespace ashlar::hollow {
 
 inline int Number(Error error) { return static_cast<int>(error); }
 
-inline bool IsInitialized() { return TheProcess().is_initialized.load(std::memory_order_relaxed); }
+bool IsInitialized();  // as the process has it
 
 #define ASHLAR_NEEDS_INIT() \
   if (!::ashlar::hollow::IsInitialized()) return Number(::ashlar::hollow::Error::kNotInitialized)

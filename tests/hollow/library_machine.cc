@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "hollow/launch/process.h"
+#include "hollow/surfaces/driver_call.h"
 #include "hollow/surfaces/surface.h"
 
 namespace ashlar::hollow {
@@ -18,6 +19,7 @@ void LibrariesTest::SetUp() {
 }
 
 void CountRefused(const char* name) { remembered.refused.emplace_back(name); }
+bool IsInitialized() { return true; }
 void CountLaunch(void* stream) { remembered.launches.push_back(stream); }
 void ReadMadeUp(void* host, std::uint64_t bytes) {
   remembered.made_up.push_back(bytes);
