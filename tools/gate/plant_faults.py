@@ -32,7 +32,7 @@ FAULTS = [
     Fault("kernels/optim/adamw.cc", "if (kind_ != AdamWKind::kHuggingFace) held.reset();", "held.reset();"),
     Fault("analyzer/timeline/segment_step.cc", "neighbour->is_expandable && neighbour->stream == piece.stream",
           "neighbour->is_expandable"),
-    Fault("hollow/books/streams.cc", "stream->priority = priority;", "stream->priority = 0;"),
+    Fault("hollow/books/streams.cc", "stream->priority = priority;", "stream->priority = priority + 1;"),
     Fault("python/ashlar_gpu/_answer.py", "self.text.strip().splitlines()[:1]", "self.text.strip().splitlines()[1:2]"),
     Fault("docs/guide/diff.md", "  rounding                    511 B   399.12 KiB", "  rounding                    512 B   399.12 KiB"),
     Fault("bench/rival_tlsf.cc", "  Unlink(block);\n  return block;", "  return block;"),
