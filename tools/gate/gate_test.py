@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What the gate is held to: its law, its selection, its counts and its units, on made-up trees and changes.
+"""What the gate is held to: its graph of folders, its selection, its counts and its units, on made-up trees and changes.
 
-For the law of this tree there is an oracle that shares nothing with it: tests mirror the tree by the last part of a
+For the graph of this tree there is an oracle that shares nothing with it: tests mirror the tree by the last part of a
 folder's name, so a change in B must select the tests named after A wherever A includes B.
 """
 
@@ -14,12 +14,12 @@ import unittest.mock
 
 sys.dont_write_bytecode = True
 
-import law as law_module
+import folder_graph
 import proof
 import results
 import selection
 import units
-from proof import ROOT
+from tree import ROOT
 
 FLOORS = """```floors
 F0 a/base <-
@@ -46,50 +46,50 @@ TREE = {
 }
 
 
-def tests_of(law, *files):
+def tests_of(graph, *files):
     """The folders of tests that these changes select; None where it is everything."""
-    nodes = selection.select(law, files).nodes
+    nodes = selection.select(graph, files).nodes
     return nodes if nodes is None else {node for node in nodes if node.startswith("tests/")}
 
 
-class LawTest(unittest.TestCase):
+class FolderGraphTest(unittest.TestCase):
     def setUp(self):
-        self.law = law_module.law_of(proof.folder(TREE))
+        self.graph = folder_graph.read_graph(proof.folder(TREE))
 
     def test_what_stands_on_a_folder_is_selected_and_nothing_else(self):
-        self.assertEqual(tests_of(self.law, "a/base/x.h"), {"tests/base", "tests/left", "tests/right", "tests/program"})
-        self.assertEqual(tests_of(self.law, "a/left/x.h"), {"tests/base", "tests/left", "tests/program"})
-        self.assertEqual(tests_of(self.law, "a/roof/x.h"), {"tests/program"})
-        self.assertEqual(tests_of(self.law, "a/right/x.h"), {"tests/right"})
+        self.assertEqual(tests_of(self.graph, "a/base/x.h"), {"tests/base", "tests/left", "tests/right", "tests/program"})
+        self.assertEqual(tests_of(self.graph, "a/left/x.h"), {"tests/base", "tests/left", "tests/program"})
+        self.assertEqual(tests_of(self.graph, "a/roof/x.h"), {"tests/program"})
+        self.assertEqual(tests_of(self.graph, "a/right/x.h"), {"tests/right"})
 
     def test_a_test_stands_on_the_headers_of_other_tests_but_not_on_what_those_run(self):
-        self.assertEqual(tests_of(self.law, "tests/base/helper.h"), {"tests/base", "tests/left"})
-        self.assertEqual(tests_of(self.law, "tests/shared.h"), {"tests/right"})
-        self.assertEqual(tests_of(self.law, "tests/program/deep/x.cc"), {"tests/program/deep"})
+        self.assertEqual(tests_of(self.graph, "tests/base/helper.h"), {"tests/base", "tests/left"})
+        self.assertEqual(tests_of(self.graph, "tests/shared.h"), {"tests/right"})
+        self.assertEqual(tests_of(self.graph, "tests/program/deep/x.cc"), {"tests/program/deep"})
 
     def test_files_that_tests_name_or_read(self):
-        self.assertEqual(tests_of(self.law, "docs/named.md"), {"tests/right", "tests/program"})
-        self.assertEqual(tests_of(self.law, "docs/x.md"), {"tests/program"})
-        self.assertEqual(tests_of(self.law, "page/x.ts"), set())
+        self.assertEqual(tests_of(self.graph, "docs/named.md"), {"tests/right", "tests/program"})
+        self.assertEqual(tests_of(self.graph, "docs/x.md"), {"tests/program"})
+        self.assertEqual(tests_of(self.graph, "page/x.ts"), set())
 
     def test_a_file_beside_towers_belongs_to_each(self):
-        self.assertEqual(self.law.nodes_of("a/CMakeLists.txt"), {"a/base", "a/left", "a/right", "a/roof"})
+        self.assertEqual(self.graph.nodes_of("a/CMakeLists.txt"), {"a/base", "a/left", "a/right", "a/roof"})
 
     def test_the_build_and_what_nothing_is_known_of_select_everything(self):
         for path in ("CMakeLists.txt", "cmake/x.cmake", "cmake/gone.cmake", "unknown/x", "unknown.txt"):
-            self.assertIsNone(tests_of(self.law, "a/right/x.h", path), path)
-        self.assertEqual(tests_of(self.law, ".gitignore"), set())
+            self.assertIsNone(tests_of(self.graph, "a/right/x.h", path), path)
+        self.assertEqual(tests_of(self.graph, ".gitignore"), set())
 
     def test_parts_are_asked_for_by_their_own_files(self):
-        self.assertEqual(selection.parts_of(self.law, ["page/x.ts", "a/base/x.h"]), ["page"])
-        self.assertEqual(selection.parts_of(self.law, ["a/base/x.h"]), [])
+        self.assertEqual(selection.parts_of(self.graph, ["page/x.ts", "a/base/x.h"]), ["page"])
+        self.assertEqual(selection.parts_of(self.graph, ["a/base/x.h"]), [])
 
     def test_a_line_that_cannot_be_read_is_an_error(self):
         for line in ("tests/program reads a/roof", "tests/program <- docs", "x <- gone"):
-            with self.assertRaises(law_module.LawError, msg=line):
-                law_module.law_of(proof.folder(TREE | {"docs/internals/floors.md": FLOORS.replace("part/page", line + "\npart/page")}))
-        with self.assertRaises(law_module.LawError):
-            law_module.law_of(proof.folder({"a/x": ""}))
+            with self.assertRaises(folder_graph.GraphError, msg=line):
+                folder_graph.read_graph(proof.folder(TREE | {"docs/internals/floors.md": FLOORS.replace("part/page", line + "\npart/page")}))
+        with self.assertRaises(folder_graph.GraphError):
+            folder_graph.read_graph(proof.folder({"a/x": ""}))
 
 
 MIRRORED = {"include": "tests/c", "include/ashlar": "tests/face", "analyzer/estimate/plan": "tests/estimate",
@@ -109,14 +109,14 @@ def mirror(folder):
 class ThisTreeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.law = law_module.law_of(ROOT)
-        cls.floors = law_module.floors.read_floors(ROOT)[0]
+        cls.graph = folder_graph.read_graph(ROOT)
+        cls.floors = folder_graph.floors.read_floors(ROOT)[0]
 
     def test_every_arrow_of_the_floors_selects_the_tests_of_what_stands_on_it(self):
         count = 0
         for above, floor in self.floors.items():
             for below in floor.arrows if not floor.used else ():  # `*` is no arrow: tests and benches have those of their sources
-                nodes = selection.select(self.law, [f"{below}/made_up.cc"]).nodes
+                nodes = selection.select(self.graph, [f"{below}/made_up.cc"]).nodes
                 self.assertLessEqual({above, mirror(above)}, nodes, f"{above} <- {below}")
                 count += 1
         self.assertGreater(count, 150)
@@ -124,24 +124,24 @@ class ThisTreeTest(unittest.TestCase):
     def test_every_folder_selects_its_own_tests(self):
         for folder in set(self.floors) - WITHOUT_A_TEST_OF_CTEST:
             self.assertTrue((ROOT / mirror(folder)).is_dir(), f"no tests of {folder}")
-            self.assertIn(mirror(folder), selection.select(self.law, [f"{folder}/made_up.cc"]).nodes, folder)
+            self.assertIn(mirror(folder), selection.select(self.graph, [f"{folder}/made_up.cc"]).nodes, folder)
 
     def test_every_line_of_reads_selects_its_reader(self):
-        for name, targets in law_module.reads_of(ROOT).items():
+        for name, targets in folder_graph.reads_of(ROOT).items():
             for target in targets:
-                if name == law_module.ALL:
-                    self.assertIsNone(selection.select(self.law, [target]).nodes, target)
-                elif name.startswith(law_module.PART):
-                    self.assertIn(name[len(law_module.PART):], selection.parts_of(self.law, [target]))
-                elif name != law_module.NONE:
-                    self.assertIn(name, selection.select(self.law, [target + "/made_up"]).nodes, f"{name} <- {target}")
+                if name == folder_graph.ALL:
+                    self.assertIsNone(selection.select(self.graph, [target]).nodes, target)
+                elif name.startswith(folder_graph.PART):
+                    self.assertIn(name[len(folder_graph.PART):], selection.parts_of(self.graph, [target]))
+                elif name != folder_graph.NONE:
+                    self.assertIn(name, selection.select(self.graph, [target + "/made_up"]).nodes, f"{name} <- {target}")
 
     def test_every_file_of_the_tree_is_known(self):
         tracked = selection.paths(selection.git(ROOT, "ls-files", "-z"))
-        named = self.law.whole + self.law.unseen
-        unknown = [path for path in tracked if not any(law_module.is_below(path, name) for name in named)
-                   and not self.law.nodes_of(path)]
-        self.assertEqual(unknown, [], f"a line of ```reads in {law_module.floors.FLOORS_FILE} says what reads these")
+        named = self.graph.whole + self.graph.unseen
+        unknown = [path for path in tracked if not any(folder_graph.is_below(path, name) for name in named)
+                   and not self.graph.nodes_of(path)]
+        self.assertEqual(unknown, [], f"a line of ```reads in {folder_graph.floors.FLOORS_FILE} says what reads these")
 
 
 class ChangeTest(unittest.TestCase):

@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-from proof import ROOT
+from tree import ROOT
 
 
 @dataclasses.dataclass(frozen=True)

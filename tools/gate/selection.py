@@ -8,8 +8,8 @@
     selection.py --history 50 --build build/release # what each of the last 50 commits would have selected
 
 The change is all that differs from the base: the commit CI_BASE, else where this branch left origin's main branch. Where no
-base can be told everything is selected, and so where the build system, the floors or the gate changed. The law is
-docs/internals/floors.md.
+base can be told everything is selected, and so where the build system, the floors or the gate changed. What stands on
+what is read from docs/internals/floors.md.
 """
 
 import argparse
@@ -22,8 +22,8 @@ import statistics
 import subprocess
 import sys
 
-import law as law_module
-from proof import ROOT
+import folder_graph
+from tree import ROOT
 
 BRANCHES = ("origin/HEAD", "origin/main", "origin/master")
 
@@ -85,24 +85,24 @@ def changed_files(root, base, until=None):
     return sorted(set(found if until else found + paths(git(root, "ls-files", "-o", "--exclude-standard", "-z"))))
 
 
-def select(law, files):
+def select(graph, files):
     """The nodes that the files can change."""
     touched = set()
     for path in files:
-        if any(law_module.is_below(path, name) for name in law.unseen):
+        if any(folder_graph.is_below(path, name) for name in graph.unseen):
             continue
-        if any(law_module.is_below(path, name) for name in law.whole):
+        if any(folder_graph.is_below(path, name) for name in graph.whole):
             return Selection(None, f"{path} changed")
-        nodes = law.nodes_of(path)
+        nodes = graph.nodes_of(path)
         if not nodes:
-            return Selection(None, f"{path} changed, of which {law_module.floors.FLOORS_FILE} says nothing")
+            return Selection(None, f"{path} changed, of which {folder_graph.floors.FLOORS_FILE} says nothing")
         touched |= nodes
-    return Selection(law.above(touched), " ".join(sorted(touched)) or "nothing that a test reads")
+    return Selection(graph.above(touched), " ".join(sorted(touched)) or "nothing that a test reads")
 
 
-def parts_of(law, files):
-    return [part for part, targets in law.parts.items()
-            if any(law_module.is_below(path, target) for path in files for target in targets)]
+def parts_of(graph, files):
+    return [part for part, targets in graph.parts.items()
+            if any(folder_graph.is_below(path, target) for path in files for target in targets)]
 
 
 def entries_of(build, root=ROOT):
@@ -129,10 +129,10 @@ def folder_of(places):
     return own[0] if own else "tests"
 
 
-def chosen(law, selection, entries):
+def chosen(graph, selection, entries):
     if selection.nodes is None:
         return entries
-    return [entry for entry in entries if entry.folder in selection.nodes or not law.nodes_of(entry.folder + "/CMakeLists.txt")]
+    return [entry for entry in entries if entry.folder in selection.nodes or not graph.nodes_of(entry.folder + "/CMakeLists.txt")]
 
 
 def targets_of(build, entries):
@@ -148,7 +148,7 @@ def targets_of(build, entries):
     return sorted(found & known)
 
 
-def explain(law, change, selection, entries, picked):
+def explain(graph, change, selection, entries, picked):
     print(f"changed: {'everything' if change.files is None else f'{len(change.files)} files'}, {change.why}")
     for path in (change.files or [])[:20]:
         print(f"  {path}")
@@ -156,8 +156,8 @@ def explain(law, change, selection, entries, picked):
         print(f"selected: everything, {len(entries)} tests: {selection.why}")
         return
     print(f"touched: {selection.why}")
-    rooms = sorted(node for node in selection.nodes if node in law.rooms and not node.startswith("tests"))
-    print(f"stand on it: {' '.join(rooms) or 'none'}")
+    source_folders = sorted(node for node in selection.nodes if node in graph.source_folders and not node.startswith("tests"))
+    print(f"stand on it: {' '.join(source_folders) or 'none'}")
     print(f"selected: {len(picked)} of {len(entries)} tests: {' '.join(entry.name for entry in picked)}")
 
 
@@ -170,12 +170,12 @@ def seconds_of(build):
     return {name: float(seconds) for name, seconds in re.findall(r'<testcase name="([^"]+)"[^>]*? time="([\d.e+-]+)"', text)}
 
 
-def history(law, root, build, count):
-    """A row for each commit, by the law of today; then the middle and the worst."""
+def history(graph, root, build, count):
+    """A row for each commit, by the floors of today; then the middle and the worst."""
     entries, seconds, rows = entries_of(build), seconds_of(build), []
     for commit in git(root, "rev-list", "--first-parent", f"--max-count={count}", "HEAD").split():
-        selection = select(law, changed_files(root, commit + "^", commit))
-        picked = chosen(law, selection, entries)
+        selection = select(graph, changed_files(root, commit + "^", commit))
+        picked = chosen(graph, selection, entries)
         rows.append((len(picked), sum(seconds.get(entry.name, 0) for entry in picked), selection.nodes is None))
         print(f"{commit[:10]} {len(picked):4} tests {rows[-1][1]:7.1f} s  {selection.why[:90]}")
     print(f"of {len(entries)} tests, {sum(seconds.values()):.1f} s: median {statistics.median(row[0] for row in rows):g} tests, "
@@ -192,24 +192,24 @@ def main():
     parser.add_argument("--history", type=int, metavar="COMMITS")
     flags = parser.parse_args()
     try:
-        law = law_module.law_of(ROOT)
-    except law_module.LawError as error:
+        graph = folder_graph.read_graph(ROOT)
+    except folder_graph.GraphError as error:
         sys.exit(f"selection.py: {error}")
     if flags.history:
-        history(law, ROOT, flags.build, flags.history)
+        history(graph, ROOT, flags.build, flags.history)
         return
     change = change_of(ROOT)
     if flags.parts:
-        print(" ".join(parts_of(law, change.files or [])))
+        print(" ".join(parts_of(graph, change.files or [])))
         return
-    selection = Selection(None, change.why) if change.files is None else select(law, change.files)
+    selection = Selection(None, change.why) if change.files is None else select(graph, change.files)
     if flags.scope:
         print("unknown" if change.files is None else "everything" if selection.nodes is None else "change")
         return
     entries = entries_of(flags.build.resolve())
-    picked = chosen(law, selection, entries)
+    picked = chosen(graph, selection, entries)
     if flags.explain:
-        explain(law, change, selection, entries, picked)
+        explain(graph, change, selection, entries, picked)
     elif selection.nodes is None:
         print("everything")
     else:

@@ -5,7 +5,7 @@
     units.py build/tidy --changed            # those with a changed source; for a changed header one that includes it
     units.py build/syntax --changed --all-that-include    # every one that includes something changed
 
-The change is that of selection.py. Where it is everything, all units are named, and so where one of --judge FILE changed.
+The change is that of selection.py. Where it cannot be told all units are named, and so where one of --judge FILE changed.
 """
 
 import argparse
@@ -14,9 +14,9 @@ import pathlib
 import re
 import sys
 
-import law
+import folder_graph
 import selection
-from proof import ROOT
+from tree import ROOT
 
 FOLDERS = ("include", "allocator", "hollow", "kernels", "analyzer")
 INCLUDED = re.compile(r'^#include "(/[^"]+)"', re.MULTILINE)
@@ -49,7 +49,7 @@ class Includes:
         while waiting:
             place = waiting.pop()
             if place not in self.direct:
-                self.direct[place] = set(law.targets_of(self.root, place)) if (self.root / place).is_file() else set()
+                self.direct[place] = set(folder_graph.targets_of(self.root, place)) if (self.root / place).is_file() else set()
             new = self.direct[place] - found
             found |= new
             waiting += new
@@ -79,7 +79,7 @@ def main():
     if not units:
         sys.exit(f"units.py: {flags.tree} has no units of ours: configure it")
     change = selection.change_of(ROOT) if flags.changed else selection.Change(None, "")
-    whole = change.files is None or any(law.is_below(path, name) for path in change.files for name in flags.judge)
+    whole = change.files is None or any(folder_graph.is_below(path, name) for path in change.files for name in flags.judge)
     print("\n".join(sorted(units) if whole else touched(units, change.files, flags.all_that_include)))
 
 

@@ -12,7 +12,7 @@ import dataclasses
 import pathlib
 import re
 
-import proof  # noqa: F401  puts tools/lint on the path
+import tree  # noqa: F401  so that the lints are found
 import floors
 import lint_tree
 
@@ -21,7 +21,7 @@ NAMED_FILE = re.compile(r'ASHLAR_SOURCE_DIR\)?[^"\n]*"/([\w./-]+)')
 ALL, NONE, PART = "all", "none", "part/"  # names of ```reads that are no folder
 
 
-class LawError(Exception):
+class GraphError(Exception):
     """A line that cannot be read: what, where, the mend."""
 
 
@@ -34,12 +34,12 @@ def reads_of(root):
         elif inside and text.strip():
             match = READ_LINE.match(text)
             if not match or match[1] in found:
-                raise LawError(f"{floors.FLOORS_FILE}:{number}: '{text}' is not 'name <- names', each name once")
+                raise GraphError(f"{floors.FLOORS_FILE}:{number}: '{text}' is not 'name <- names', each name once")
             found[match[1]] = match[2].split()
     for name, targets in found.items():
         for target in targets:
             if not (pathlib.Path(root) / target).exists():
-                raise LawError(f"{floors.FLOORS_FILE}: {name} <- {target}: there is no such file or folder: mend the line")
+                raise GraphError(f"{floors.FLOORS_FILE}: {name} <- {target}: there is no such file or folder: mend the line")
     return found
 
 
@@ -48,29 +48,29 @@ def is_below(path, folder):
 
 
 @dataclasses.dataclass
-class Law:
+class FolderGraph:
     arrows: dict  # node -> the nodes that it includes, starts or reads
-    rooms: set  # those that hold sources themselves: of the floors, or of tests
+    source_folders: set  # those that hold sources themselves: of the floors, or of tests
     parts: dict  # deep part -> the files and folders whose own change asks for it
     whole: list  # what changes everything: the build system, the floors, the gate
     unseen: list  # what no test reads
 
     def add_nodes(self, names):
-        """What lies in a room belongs to the room; another file or folder is a node of its own."""
+        """What lies in a source folder belongs to it; another file or folder is a node of its own."""
         for name in names:
-            if not any(str(parent) in self.rooms for parent in pathlib.PurePath(name).parents):
+            if not any(str(parent) in self.source_folders for parent in pathlib.PurePath(name).parents):
                 self.arrows.setdefault(name, set())
 
     def below(self, folder):
         return {node for node in self.arrows if is_below(node, folder)}
 
     def nodes_of(self, path):
-        """The nodes that a file belongs to: the nearest, and for a file beside rooms, such as the CMakeLists.txt of a tower,
+        """The nodes that a file belongs to: the nearest, and for a file beside source folders, such as analyzer/CMakeLists.txt,
         all of those; none where nothing is known."""
         places = [path, *map(str, pathlib.PurePath(path).parents)]
         nearest = next((place for place in places if place in self.arrows), None)
-        beside = nearest not in self.rooms and nearest in (None, path, places[1]) and places[1] != "."
-        return ({nearest} - {None}) | (self.below(places[1]) & self.rooms if beside else set())
+        beside = nearest not in self.source_folders and nearest in (None, path, places[1]) and places[1] != "."
+        return ({nearest} - {None}) | (self.below(places[1]) & self.source_folders if beside else set())
 
     def above(self, changed):
         """The nodes, and all that stand on them. A test stands on what its sources include, not on the tests beside those: from
@@ -93,34 +93,34 @@ def test_folders(root):
     return sorted({str(path.relative_to(root)) for path in own + first}) if tests.is_dir() else []
 
 
-def law_of(root):
+def read_graph(root):
     table, findings = floors.read_floors(root)
     if findings:
-        raise LawError(str(findings[0]))
+        raise GraphError(str(findings[0]))
     reads = reads_of(root)
-    rooms = set(table) | set(test_folders(root))
+    source_folders = set(table) | set(test_folders(root))
     free = {name for name, floor in table.items() if floor.used}  # those with `*`
-    arrows = {name: set() if name in free else set(table[name].arrows) if name in table else set() for name in rooms}
+    arrows = {name: set() if name in free else set(table[name].arrows) if name in table else set() for name in source_folders}
     parts = {name[len(PART):]: targets for name, targets in reads.items() if name.startswith(PART)}
-    law = Law(arrows, rooms, parts, reads.pop(ALL, []), reads.pop(NONE, []))
+    graph = FolderGraph(arrows, source_folders, parts, reads.pop(ALL, []), reads.pop(NONE, []))
     for name, targets in reads.items():
-        law.add_nodes(targets if name.startswith(PART) else [name, *targets])
-    add_sources(root, law, free)
+        graph.add_nodes(targets if name.startswith(PART) else [name, *targets])
+    add_sources(root, graph, free)
     for name in set(reads) & set(arrows):
         for target in reads[name]:
-            arrows[name] |= (law.below(target) or law.nodes_of(target)) - {name}
-    return law
+            arrows[name] |= (graph.below(target) or graph.nodes_of(target)) - {name}
+    return graph
 
 
-def add_sources(root, law, free):
+def add_sources(root, graph, free):
     """The arrows of tests and benches, from their sources and from the headers of tests that those include."""
     sources = {path: targets_of(root, path) for path in lint_tree.files(root, lint_tree.CODE_SUFFIXES)
                if any(is_below(path, name) for name in free)}
     for path in sources:
-        for node in law.nodes_of(path):
+        for node in graph.nodes_of(path):
             for target in closure(sources, path):
-                law.add_nodes([target])
-                law.arrows[node] |= law.nodes_of(target) - {node}
+                graph.add_nodes([target])
+                graph.arrows[node] |= graph.nodes_of(target) - {node}
 
 
 def closure(sources, path):
