@@ -2,8 +2,7 @@
 // that was killed can no longer say.
 //
 //   std::optional<SharedBooks> books = ReadSharedBooks(folder);   // nullopt: no process opened a device
-//   books->peaks[0];                                              // bytes of device 0, all processes, contexts
-//   included
+//   books->peaks[0];                                              // bytes of device 0, of all processes and contexts
 //
 // The layout is SharedMachine's (hollow/books/shared_machine.cc), told by its first word; a test holds them together.
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_BOOKS_H_

@@ -28,6 +28,13 @@ bool IsInitialized();  // as the process has it
     return 0;                                   \
   }
 
+// What `call()` answers, which takes locks itself.
+template <typename Call>
+int AfterInit(Call call) {
+  ASHLAR_NEEDS_INIT();
+  return Number(call());
+}
+
 // `call(process)` with the process's lock held.
 template <typename Call>
 int Driven(Call call) {

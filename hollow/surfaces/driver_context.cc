@@ -260,12 +260,10 @@ ASHLAR_SURFACE int cuCtxGetApiVersion(void*, unsigned* version) {
 }
 
 ASHLAR_SURFACE int cuCtxSynchronize() {
-  ASHLAR_NEEDS_INIT();
-  return Number(SynchronizeDevice());
+  return AfterInit([=] { return SynchronizeDevice(); });
 }
 ASHLAR_SURFACE int cuCtxSynchronize_v2(void*) {
-  ASHLAR_NEEDS_INIT();
-  return Number(SynchronizeDevice());
+  return AfterInit([=] { return SynchronizeDevice(); });
 }
 
 ASHLAR_SURFACE int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
@@ -300,8 +298,8 @@ ASHLAR_SURFACE int cuCtxGetLimit(std::size_t* value, int limit) {
   return 0;
 }
 ASHLAR_SURFACE int cuCtxSetLimit(int limit, std::size_t) {
-  ASHLAR_NEEDS_INIT();
-  return Number(limit < 0 || limit >= static_cast<int>(std::size(kLimits)) ? Error::kInvalidValue : Error::kNone);
+  return AfterInit(
+      [=] { return limit < 0 || limit >= static_cast<int>(std::size(kLimits)) ? Error::kInvalidValue : Error::kNone; });
 }
 ASHLAR_SURFACE int cuCtxGetCacheConfig(int* config) {
   ASHLAR_NEEDS_INIT();

@@ -56,8 +56,7 @@ ASHLAR_SURFACE int cuMemcpyPeer(void* to, void*, const void* from, void*, std::s
 }
 
 ASHLAR_SURFACE int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(CopyOnStream(to, from, Line(bytes), stream));
+  return AfterInit([=] { return CopyOnStream(to, from, Line(bytes), stream); });
 }
 ASHLAR_SURFACE int cuMemcpyHtoDAsync_v2(void* to, const void* from, std::size_t bytes, void* stream) {
   return cuMemcpyAsync(to, from, bytes, stream);
@@ -99,16 +98,13 @@ ASHLAR_SURFACE int cuMemsetD32_v2(void* to, unsigned value, std::size_t count) {
   return FillAndWait(to, value, 4, Line(count * 4));
 }
 ASHLAR_SURFACE int cuMemsetD8Async(void* to, unsigned char value, std::size_t count, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(FillOnStream(to, value, 1, Line(count), stream));
+  return AfterInit([=] { return FillOnStream(to, value, 1, Line(count), stream); });
 }
 ASHLAR_SURFACE int cuMemsetD16Async(void* to, unsigned short value, std::size_t count, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(FillOnStream(to, value, 2, Line(count * 2), stream));
+  return AfterInit([=] { return FillOnStream(to, value, 2, Line(count * 2), stream); });
 }
 ASHLAR_SURFACE int cuMemsetD32Async(void* to, unsigned value, std::size_t count, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(FillOnStream(to, value, 4, Line(count * 4), stream));
+  return AfterInit([=] { return FillOnStream(to, value, 4, Line(count * 4), stream); });
 }
 
 ASHLAR_SURFACE int cuMemsetD2D8_v2(void* to, std::size_t pitch, unsigned char value, std::size_t width,
@@ -128,24 +124,20 @@ ASHLAR_SURFACE int cuMemsetD2D32_v2(void* to, std::size_t pitch, unsigned value,
 }
 ASHLAR_SURFACE int cuMemsetD2D8Async(void* to, std::size_t pitch, unsigned char value, std::size_t width,
                                      std::size_t height, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(FillOnStream(to, value, 1, {width, height, pitch, pitch}, stream));
+  return AfterInit([=] { return FillOnStream(to, value, 1, {width, height, pitch, pitch}, stream); });
 }
 ASHLAR_SURFACE int cuMemsetD2D16Async(void* to, std::size_t pitch, unsigned short value, std::size_t width,
                                       std::size_t height, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(FillOnStream(to, value, 2, {width * 2, height, pitch, pitch}, stream));
+  return AfterInit([=] { return FillOnStream(to, value, 2, {width * 2, height, pitch, pitch}, stream); });
 }
 ASHLAR_SURFACE int cuMemsetD2D32Async(void* to, std::size_t pitch, unsigned value, std::size_t width,
                                       std::size_t height, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(FillOnStream(to, value, 4, {width * 4, height, pitch, pitch}, stream));
+  return AfterInit([=] { return FillOnStream(to, value, 4, {width * 4, height, pitch, pitch}, stream); });
 }
 
 // Values that streams write are real; one that a stream waits for counts as there.
 ASHLAR_SURFACE int cuStreamWriteValue32_v2(void* stream, void* to, unsigned value, unsigned) {
-  ASHLAR_NEEDS_INIT();
-  return Number(FillOnStream(to, value, 4, Line(4), stream));
+  return AfterInit([=] { return FillOnStream(to, value, 4, Line(4), stream); });
 }
 ASHLAR_SURFACE int cuStreamWriteValue64_v2(void* stream, void* to, unsigned long long value, unsigned) {
   ASHLAR_NEEDS_INIT();
@@ -154,12 +146,10 @@ ASHLAR_SURFACE int cuStreamWriteValue64_v2(void* stream, void* to, unsigned long
   return Number(FillOnStream(static_cast<char*>(to) + 4, static_cast<unsigned>(value >> 32), 4, Line(4), stream));
 }
 ASHLAR_SURFACE int cuStreamWaitValue32_v2(void* stream, void*, unsigned, unsigned) {
-  ASHLAR_NEEDS_INIT();
-  return Number(GiveKernel(stream));
+  return AfterInit([=] { return GiveKernel(stream); });
 }
 ASHLAR_SURFACE int cuStreamWaitValue64_v2(void* stream, void*, unsigned long long, unsigned) {
-  ASHLAR_NEEDS_INIT();
-  return Number(GiveKernel(stream));
+  return AfterInit([=] { return GiveKernel(stream); });
 }
 ASHLAR_SAME(cuStreamWriteValue32, cuStreamWriteValue32_v2);
 ASHLAR_SAME(cuStreamWriteValue64, cuStreamWriteValue64_v2);

@@ -293,8 +293,7 @@ ASHLAR_SURFACE int cuGraphUpload(void* exec, void*) {
   return Driven([&](Process& process) { return CheckExec(process, exec); });
 }
 ASHLAR_SURFACE int cuGraphLaunch(void* exec, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(LaunchGraph(exec, stream));
+  return AfterInit([=] { return LaunchGraph(exec, stream); });
 }
 
 ASHLAR_SURFACE int cuUserObjectCreate(void** object, void* data, void (*destroy)(void*), unsigned count, unsigned) {

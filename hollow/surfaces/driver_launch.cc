@@ -70,28 +70,22 @@ Error SetAttribute(const void* kernel, int attribute, int value) {
 }  // namespace
 
 ASHLAR_SURFACE int cuModuleLoad(void** module, const char* file) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Load(module, file));
+  return AfterInit([=] { return Load(module, file); });
 }
 ASHLAR_SURFACE int cuModuleLoadData(void** module, const void* code) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Load(module, code));
+  return AfterInit([=] { return Load(module, code); });
 }
 ASHLAR_SURFACE int cuModuleLoadDataEx(void** module, const void* code, unsigned, int*, void**) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Load(module, code));
+  return AfterInit([=] { return Load(module, code); });
 }
 ASHLAR_SURFACE int cuModuleLoadFatBinary(void** module, const void* code) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Load(module, code));
+  return AfterInit([=] { return Load(module, code); });
 }
 ASHLAR_SURFACE int cuModuleUnload(void* module) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Unload(module));
+  return AfterInit([=] { return Unload(module); });
 }
 ASHLAR_SURFACE int cuModuleGetFunction(void** kernel, void* module, const char* name) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Find(kernel, module, name));
+  return AfterInit([=] { return Find(kernel, module, name); });
 }
 ASHLAR_SURFACE int cuModuleGetLoadingMode(int* mode) {
   ASHLAR_NEEDS_INIT();
@@ -101,21 +95,17 @@ ASHLAR_SURFACE int cuModuleGetLoadingMode(int* mode) {
 }
 
 ASHLAR_SURFACE int cuLibraryLoadData(void** library, const void* code, int*, void**, unsigned, int*, void**, unsigned) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Load(library, code));
+  return AfterInit([=] { return Load(library, code); });
 }
 ASHLAR_SURFACE int cuLibraryLoadFromFile(void** library, const char* file, int*, void**, unsigned, int*, void**,
                                          unsigned) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Load(library, file));
+  return AfterInit([=] { return Load(library, file); });
 }
 ASHLAR_SURFACE int cuLibraryUnload(void* library) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Unload(library));
+  return AfterInit([=] { return Unload(library); });
 }
 ASHLAR_SURFACE int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Find(kernel, library, name));
+  return AfterInit([=] { return Find(kernel, library, name); });
 }
 ASHLAR_SURFACE int cuLibraryGetModule(void** module, void* library) {
   ASHLAR_NEEDS_INIT();
@@ -132,16 +122,13 @@ ASHLAR_SURFACE int cuKernelGetFunction(void** function, void* kernel) {
 
 // What is linked is loaded and launched, and never run: its image is four bytes.
 ASHLAR_SURFACE int cuLinkCreate_v2(unsigned, int*, void**, void** state) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Load(state, ""));
+  return AfterInit([=] { return Load(state, ""); });
 }
 ASHLAR_SURFACE int cuLinkAddData_v2(void* state, int, void* data, std::size_t, const char*, unsigned, int*, void**) {
-  ASHLAR_NEEDS_INIT();
-  return Number(state == nullptr || data == nullptr ? Error::kInvalidValue : Error::kNone);
+  return AfterInit([=] { return state == nullptr || data == nullptr ? Error::kInvalidValue : Error::kNone; });
 }
 ASHLAR_SURFACE int cuLinkAddFile_v2(void* state, int, const char* path, unsigned, int*, void**) {
-  ASHLAR_NEEDS_INIT();
-  return Number(state == nullptr || path == nullptr ? Error::kInvalidValue : Error::kNone);
+  return AfterInit([=] { return state == nullptr || path == nullptr ? Error::kInvalidValue : Error::kNone; });
 }
 ASHLAR_SURFACE int cuLinkComplete(void* state, void** image, std::size_t* bytes) {
   ASHLAR_NEEDS_INIT();
@@ -154,28 +141,23 @@ ASHLAR_SURFACE int cuLinkComplete(void* state, void** image, std::size_t* bytes)
   return 0;
 }
 ASHLAR_SURFACE int cuLinkDestroy(void* state) {
-  ASHLAR_NEEDS_INIT();
-  return Number(Unload(state));
+  return AfterInit([=] { return Unload(state); });
 }
 ASHLAR_SAME(cuLinkCreate, cuLinkCreate_v2);
 ASHLAR_SAME(cuLinkAddData, cuLinkAddData_v2);
 ASHLAR_SAME(cuLinkAddFile, cuLinkAddFile_v2);
 
 ASHLAR_SURFACE int cuFuncGetAttribute(int* value, int attribute, void* kernel) {
-  ASHLAR_NEEDS_INIT();
-  return Number(GetAttribute(value, attribute, kernel));
+  return AfterInit([=] { return GetAttribute(value, attribute, kernel); });
 }
 ASHLAR_SURFACE int cuKernelGetAttribute(int* value, int attribute, void* kernel, int) {
-  ASHLAR_NEEDS_INIT();
-  return Number(GetAttribute(value, attribute, kernel));
+  return AfterInit([=] { return GetAttribute(value, attribute, kernel); });
 }
 ASHLAR_SURFACE int cuFuncSetAttribute(void* kernel, int attribute, int value) {
-  ASHLAR_NEEDS_INIT();
-  return Number(SetAttribute(kernel, attribute, value));
+  return AfterInit([=] { return SetAttribute(kernel, attribute, value); });
 }
 ASHLAR_SURFACE int cuKernelSetAttribute(int attribute, int value, void* kernel, int) {
-  ASHLAR_NEEDS_INIT();
-  return Number(SetAttribute(kernel, attribute, value));
+  return AfterInit([=] { return SetAttribute(kernel, attribute, value); });
 }
 ASHLAR_IGNORED_AFTER_INIT(cuFuncSetCacheConfig, "a hint of how a kernel shares its cache: no kernel runs")
 ASHLAR_IGNORED_AFTER_INIT(cuFuncSetSharedMemConfig, "a hint of how a kernel uses its banks: no kernel runs")

@@ -96,12 +96,10 @@ ASHLAR_SURFACE int cuIpcCloseMemHandle(void* pointer) {
 
 // Where managed memory lies makes no difference to what it takes.
 ASHLAR_SURFACE int cuMemPrefetchAsync(const void*, std::size_t, ...) {
-  ASHLAR_NEEDS_INIT();
-  return Number(GiveKernel(nullptr));
+  return AfterInit([=] { return GiveKernel(nullptr); });
 }
 ASHLAR_SURFACE int cuMemPrefetchAsync_v2(const void*, std::size_t, ...) {
-  ASHLAR_NEEDS_INIT();
-  return Number(GiveKernel(nullptr));
+  return AfterInit([=] { return GiveKernel(nullptr); });
 }
 ASHLAR_IGNORED_AFTER_INIT(cuMemAdvise, "a hint of where managed memory should lie: it stays where it is")
 ASHLAR_IGNORED_AFTER_INIT(cuMemAdvise_v2, "a hint of where managed memory should lie: it stays where it is")
@@ -210,6 +208,5 @@ ASHLAR_SURFACE int cuPointerGetAttributes(unsigned count, const int* attributes,
 
 // Copies are done when they are given, with and without CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
 ASHLAR_SURFACE int cuPointerSetAttribute(const void*, int attribute, std::uint64_t) {
-  ASHLAR_NEEDS_INIT();
-  return Number(attribute == kSyncMemops ? Error::kNone : Error::kInvalidValue);
+  return AfterInit([=] { return attribute == kSyncMemops ? Error::kNone : Error::kInvalidValue; });
 }

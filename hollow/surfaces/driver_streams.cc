@@ -63,23 +63,19 @@ ASHLAR_SURFACE int cuStreamGetCtx_v2(void* stream, void** context, void** green_
 }
 
 ASHLAR_SURFACE int cuStreamQuery(void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(QueryStream(stream));
+  return AfterInit([=] { return QueryStream(stream); });
 }
 ASHLAR_SURFACE int cuStreamSynchronize(void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(SynchronizeStream(stream));
+  return AfterInit([=] { return SynchronizeStream(stream); });
 }
 ASHLAR_SURFACE int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
-  ASHLAR_NEEDS_INIT();
-  return Number(WaitForEvent(stream, event, flags));
+  return AfterInit([=] { return WaitForEvent(stream, event, flags); });
 }
 
 ASHLAR_IGNORED_AFTER_INIT(cuStreamSetAttribute, "a hint of how fast work is done: nothing runs")
 ASHLAR_IGNORED_AFTER_INIT(cuStreamCopyAttributes, "a hint of how fast work is done: nothing runs")
 ASHLAR_SURFACE int cuStreamAttachMemAsync(void* stream, void*, std::size_t, unsigned) {
-  ASHLAR_NEEDS_INIT();
-  return Number(GiveKernel(stream));
+  return AfterInit([=] { return GiveKernel(stream); });
 }
 
 ASHLAR_SURFACE int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
@@ -129,8 +125,7 @@ ASHLAR_SURFACE int cuStreamUpdateCaptureDependencies_v2(void* stream, Node* cons
   return cuStreamUpdateCaptureDependencies(stream, nodes, count, flags);
 }
 ASHLAR_SURFACE int cuThreadExchangeStreamCaptureMode(int* mode) {
-  ASHLAR_NEEDS_INIT();
-  return Number(ExchangeCaptureMode(mode));
+  return AfterInit([=] { return ExchangeCaptureMode(mode); });
 }
 
 ASHLAR_SURFACE int cuEventCreate(void** event, unsigned flags) {
@@ -142,20 +137,16 @@ ASHLAR_SURFACE int cuEventDestroy_v2(void* event) {
 ASHLAR_SAME(cuEventDestroy, cuEventDestroy_v2);
 
 ASHLAR_SURFACE int cuEventRecord(void* event, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  return Number(RecordEvent(event, stream));
+  return AfterInit([=] { return RecordEvent(event, stream); });
 }
 ASHLAR_SURFACE int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
-  ASHLAR_NEEDS_INIT();
-  return Number(RecordEvent(event, stream, flags));
+  return AfterInit([=] { return RecordEvent(event, stream, flags); });
 }
 ASHLAR_SURFACE int cuEventQuery(void* event) {
-  ASHLAR_NEEDS_INIT();
-  return Number(QueryEvent(event));
+  return AfterInit([=] { return QueryEvent(event); });
 }
 ASHLAR_SURFACE int cuEventSynchronize(void* event) {
-  ASHLAR_NEEDS_INIT();
-  return Number(SynchronizeEvent(event));
+  return AfterInit([=] { return SynchronizeEvent(event); });
 }
 
 ASHLAR_SURFACE int cuEventElapsedTime_v2(float* ms, void* begin, void* end) {

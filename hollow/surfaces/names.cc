@@ -51,6 +51,7 @@ using namespace ashlar::hollow;  // NOLINT: the lists name statuses and launches
 #include "hollow/surfaces/names/nvml.inc"
 #include "hollow/surfaces/names/runtime.inc"
 
+#pragma push_macro("ASHLAR_REFUSED")
 #undef ASHLAR_REFUSED
 #define ASHLAR_REFUSED(name, status)                \
   ASHLAR_SURFACE __attribute__((weak)) int name() { \
@@ -59,12 +60,7 @@ using namespace ashlar::hollow;  // NOLINT: the lists name statuses and launches
     return status;                                  \
   }
 #include "hollow/surfaces/names/driver.inc"
-#undef ASHLAR_REFUSED
-#define ASHLAR_REFUSED(name, status)                \
-  ASHLAR_SURFACE __attribute__((weak)) int name() { \
-    CountRefused(#name);                            \
-    return status;                                  \
-  }
+#pragma pop_macro("ASHLAR_REFUSED")
 
 // From here, work is given by a handle, which is checked and knows its stream.
 #undef ASHLAR_LAUNCHED
@@ -96,6 +92,7 @@ using namespace ashlar::hollow;  // NOLINT: the lists name statuses and launches
 // cuDNN's sizes are asked of a handle or of a descriptor, and its refusal has another number in version 8.
 #define ASHLAR_LAUNCH(handle) LaunchCudnn(handle)
 #define ASHLAR_SIZED(name, bits, ...) ASHLAR_SIZED_AFTER(name, bits, 0, CudnnBadParam(), __VA_ARGS__)
+#pragma push_macro("ASHLAR_REFUSED")
 #undef ASHLAR_REFUSED
 #define ASHLAR_REFUSED(name, status)                \
   ASHLAR_SURFACE __attribute__((weak)) int name() { \
@@ -104,12 +101,7 @@ using namespace ashlar::hollow;  // NOLINT: the lists name statuses and launches
   }
 #include "hollow/surfaces/names/cudnn.inc"
 #undef ASHLAR_LAUNCH
-#undef ASHLAR_REFUSED
-#define ASHLAR_REFUSED(name, status)                \
-  ASHLAR_SURFACE __attribute__((weak)) int name() { \
-    CountRefused(#name);                            \
-    return status;                                  \
-  }
+#pragma pop_macro("ASHLAR_REFUSED")
 
 // A plan of cuFFT is a number.
 #undef ASHLAR_LAUNCHED
