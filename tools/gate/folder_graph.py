@@ -114,29 +114,35 @@ def read_graph(root):
 
 def add_sources(root, graph, free):
     """The arrows of tests and benches, from their sources and from the headers of tests that those include."""
-    sources = {path: targets_of(root, path) for path in lint_tree.files(root, lint_tree.CODE_SUFFIXES)
-               if any(is_below(path, name) for name in free)}
-    for path in sources:
+    includes = Includes(root)
+    for path in lint_tree.files(root, lint_tree.CODE_SUFFIXES):
         for node in graph.nodes_of(path):
-            for target in closure(sources, path):
-                graph.add_nodes([target])
-                graph.arrows[node] |= graph.nodes_of(target) - {node}
+            if any(is_below(node, name) for name in free):
+                targets = includes.of(path)
+                graph.add_nodes(targets)
+                graph.arrows[node] |= set().union(*map(graph.nodes_of, targets)) - {node}
 
 
-def closure(sources, path):
-    """What a source includes and names, by way of other tests' headers."""
-    found, waiting = set(), [path]
-    while waiting:
-        new = set(sources.get(waiting.pop(), ())) - found
-        found |= new
-        waiting += new
-    return found
+class Includes:
+    """The files of ours that a file includes or names, by way of others too, and itself."""
 
+    def __init__(self, root):
+        self.root, self.direct = pathlib.Path(root), {}
 
-def targets_of(root, path):
-    """The files of ours that a source includes, and those that it names."""
-    text = "\n".join(line for _, line in lint_tree.lines(root, path))
-    included = [match[1] for match in map(floors.INCLUDE.match, text.splitlines()) if match]
-    named = [name.rstrip("/") for name in NAMED_FILE.findall(text)]
-    found = {f"{floors.PUBLIC}/{target}" for target in included} | set(included) | set(named)
-    return sorted(target for target in found if (pathlib.Path(root) / target).exists())
+    def of(self, path):
+        found, waiting = {path}, [path]
+        while waiting:
+            place = waiting.pop()
+            if place not in self.direct:
+                self.direct[place] = self._targets(place) if (self.root / place).is_file() else set()
+            new = self.direct[place] - found
+            found |= new
+            waiting += new
+        return found
+
+    def _targets(self, path):
+        text = "\n".join(line for _, line in lint_tree.lines(self.root, path))
+        included = [match[1] for match in map(floors.INCLUDE.match, text.splitlines()) if match]
+        named = [name.rstrip("/") for name in NAMED_FILE.findall(text)]
+        found = {f"{floors.PUBLIC}/{target}" for target in included} | set(included) | set(named)
+        return {target for target in found if (self.root / target).exists()}

@@ -38,27 +38,9 @@ def units_of(tree, root=ROOT):
     return found
 
 
-class Includes:
-    """The files of ours that a file includes, by way of others too."""
-
-    def __init__(self, root=ROOT):
-        self.root, self.direct = root, {}
-
-    def of(self, path):
-        found, waiting = {path}, [path]
-        while waiting:
-            place = waiting.pop()
-            if place not in self.direct:
-                self.direct[place] = set(folder_graph.targets_of(self.root, place)) if (self.root / place).is_file() else set()
-            new = self.direct[place] - found
-            found |= new
-            waiting += new
-        return found
-
-
 def touched(units, changed, all_that_include, root=ROOT):
     """The units that the changed files ask for."""
-    includes, picked = Includes(root), []
+    includes, picked = folder_graph.Includes(root), []
     seen = {unit: set().union(*map(includes.of, sources)) for unit, sources in units.items()}
     for path in changed:
         having = [unit for unit, sources in units.items() if path in sources]
