@@ -60,22 +60,22 @@ TEST_F(VersionsTest, EdgesAreListedWithTheArgumentsOfTheVersion) {
     EXPECT_EQ(cudaGraphCreate(&graph, 0), kSuccess);
     EXPECT_EQ(cudaGraphAddEmptyNode(&first, graph, nullptr, 0), kSuccess);
     EXPECT_EQ(cudaGraphAddEmptyNode(&second, graph, nullptr, 0), kSuccess);
-    std::size_t count = 9;
-    void *from = nullptr, *to = nullptr;
-    std::uint64_t data = 9;
+    std::size_t count = 9;  // there is room for: what is not needed of it is set to null
+    void *from[9] = {}, *to[9] = {};
+    std::uint64_t data[9] = {9};
     if (kMajor < 13) {
       EXPECT_EQ(Named<int(void*, void**, void**, std::size_t)>("cudaGraphAddDependencies")(graph, &first, &second, 1),
                 kSuccess);
-      EXPECT_EQ(Named<int(void*, void**, void**, std::size_t*)>("cudaGraphGetEdges")(graph, &from, &to, &count),
+      EXPECT_EQ(Named<int(void*, void**, void**, std::size_t*)>("cudaGraphGetEdges")(graph, from, to, &count),
                 kSuccess);
     } else {
       EXPECT_EQ(cudaGraphAddDependencies(graph, &first, &second, nullptr, 1), kSuccess);
-      EXPECT_EQ(cudaGraphGetEdges(graph, &from, &to, &data, &count), kSuccess);
-      EXPECT_EQ(data, 0U);
+      EXPECT_EQ(cudaGraphGetEdges(graph, from, to, data, &count), kSuccess);
+      EXPECT_EQ(data[0], 0U);
     }
     EXPECT_EQ(count, 1U);
-    EXPECT_EQ(from, first);
-    EXPECT_EQ(to, second);
+    EXPECT_EQ(from[0], first);
+    EXPECT_EQ(to[0], second);
   });
 }
 
