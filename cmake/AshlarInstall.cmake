@@ -45,7 +45,7 @@ function(ashlar_install_pkg_config component public private)
   set(ASHLAR_PC_LIBS -lashlar_${component})
   if(NOT BUILD_SHARED_LIBS)
     string(APPEND ASHLAR_PC_REQUIRES " ${private}")
-    string(APPEND ASHLAR_PC_LIBS " -pthread -ldl")
+    string(APPEND ASHLAR_PC_LIBS " -Wl,--exclude-libs,libashlar_${component}.a -pthread -ldl")
   endif()
   configure_file(${PROJECT_SOURCE_DIR}/cmake/ashlar.pc.in ${PROJECT_BINARY_DIR}/cmake/ashlar-${component}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlar-${component}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
@@ -61,8 +61,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/ashlarConfigVersion
 set(ashlar_public_absl "absl_span absl_status absl_statusor absl_strings")
 set(ashlar_private_absl "absl_base absl_flat_hash_map absl_function_ref absl_inlined_vector absl_str_format")
 ashlar_install_library(allocator)
-ashlar_install_headers(allocator allocator.h ashlar.h buffer.h device.h devices.h errors.h export.h options.h pool.h
-                       pool_routes.h recorder.h scope.h snapshot.h soft_limit.h statistics.h units.h)
+ashlar_install_headers(allocator allocator.h ashlar.h buffer.h device.h devices.h errors.h exceptions.h export.h
+                       options.h pool.h pool_routes.h recorder.h scope.h snapshot.h soft_limit.h statistics.h units.h)
 ashlar_install_pkg_config(allocator "${ashlar_public_absl}" "${ashlar_private_absl}")
 # The C interface: a library that takes nothing of C++ from its users.
 install(TARGETS ashlar_c EXPORT ashlar-c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c OPTIONAL)
@@ -70,7 +70,7 @@ install(EXPORT ashlar-c NAMESPACE ashlar:: DESTINATION ${ASHLAR_PACKAGE_DIR} COM
 install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlarConfig.cmake ${PROJECT_BINARY_DIR}/cmake/ashlarConfigVersion.cmake
         DESTINATION ${ASHLAR_PACKAGE_DIR} COMPONENT c)
 install(FILES ${PROJECT_SOURCE_DIR}/include/ashlar.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT c)
-ashlar_install_headers(c cub.h cuda_mr.h cuda_stream.h handle.h onnxruntime.h pmr.h rmm.h thrust_mr.h)
+ashlar_install_headers(c cub.h cuda_mr.h cuda_stream.h exceptions.h export.h handle.h onnxruntime.h pmr.h rmm.h thrust_mr.h)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT c)
 file(RELATIVE_PATH ASHLAR_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/ashlar_c.pc.in ${PROJECT_BINARY_DIR}/cmake/ashlar.pc @ONLY)

@@ -99,6 +99,8 @@ vtable?for?ashlar::*; }; local: *; };\n")
                           LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
     ashlar_configure_target(${target})
   endforeach()
+  # A shared library that takes the static one exports nothing of it: two of them may have two versions inside.
+  target_link_options(ashlar_static_${component} INTERFACE -Wl,--exclude-libs,libashlar_${component}.a)
   target_link_options(ashlar_shared_${component} PRIVATE -Wl,--version-script=${map} -Wl,-z,defs)
   set_target_properties(${ashlar_kind}_${component} PROPERTIES EXCLUDE_FROM_ALL OFF)
   add_library(ashlar::${component} ALIAS ${ashlar_kind}_${component})

@@ -1,15 +1,52 @@
 #include "allocator/c/error.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace ashlar::c {
 namespace {
 
-thread_local std::string last_text;
-thread_local const char* last_error = "";
+struct LastError {
+  const char* shown = "no host memory is left for the text of this error";
+  std::string text;
+};
+
+// Each thread's last one. By a key: a library that is opened late gets little thread-local memory.
+class LastErrors {
+ public:
+  LastErrors() : has_key_(pthread_key_create(&key_, [](void* last) { delete static_cast<LastError*>(last); }) == 0) {}
+  ~LastErrors() {
+    if (has_key_.exchange(false)) pthread_key_delete(key_);  // threads may outlive a library that is closed
+  }
+  LastErrors(const LastErrors&) = delete;
+  LastErrors& operator=(const LastErrors&) = delete;
+
+  // nullptr: no call of this thread has failed.
+  const LastError* Find() const { return has_key_ ? static_cast<LastError*>(pthread_getspecific(key_)) : nullptr; }
+  // Throws std::bad_alloc.
+  void Set(absl::string_view text) {
+    if (!has_key_) return;
+    auto last = std::make_unique<LastError>();
+    delete static_cast<LastError*>(pthread_getspecific(key_));
+    pthread_setspecific(key_, nullptr);
+    if (pthread_setspecific(key_, last.get()) != 0) return;
+    LastError& kept = *last.release();
+    kept.text = std::string(text);
+    kept.shown = kept.text.c_str();
+  }
+
+ private:
+  pthread_key_t key_{};
+  std::atomic<bool> has_key_;
+};
+LastErrors last_errors;
 
 ashlar_status NumberOf(absl::StatusCode code) {
   switch (code) {
@@ -36,10 +73,8 @@ ashlar_status NumberOf(absl::StatusCode code) {
 
 ashlar_status Fail(const absl::Status& status) noexcept {
   try {
-    last_text = std::string(status.message());
-    last_error = last_text.c_str();
-  } catch (const std::exception&) {
-    last_error = "no host memory is left for the text of this error";
+    last_errors.Set(status.message());
+  } catch (const std::exception&) {  // what is shown says so
   }
   return NumberOf(status.code());
 }
@@ -51,4 +86,7 @@ ashlar_status FailAtSize(const char* name) noexcept {
 
 }  // namespace ashlar::c
 
-extern "C" const char* ashlar_last_error(void) { return ashlar::c::last_error; }
+extern "C" const char* ashlar_last_error(void) {
+  const ashlar::c::LastError* const last = ashlar::c::last_errors.Find();
+  return last == nullptr ? "" : last->shown;
+}

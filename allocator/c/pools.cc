@@ -60,6 +60,7 @@ ashlar_status ashlar_retain_pool(ashlar_allocator* allocator, ashlar_pool pool) 
 
 ashlar_status ashlar_release_pool(ashlar_allocator* allocator, ashlar_pool pool) {
   return ashlar::c::Call([&]() -> absl::Status {
+    if (ashlar::c::PoolOf(pool).IsDefault()) return ashlar::c::IsDefaultPool("ashlar_release_pool");
     if (allocator->allocator.PoolUseCount(ashlar::c::PoolOf(pool)) == 0)
       return absl::FailedPreconditionError("ashlar_release_pool: the pool has no user");
     allocator->allocator.ReleasePool(ashlar::c::PoolOf(pool));

@@ -41,7 +41,7 @@ inline constexpr int kRecentSections = 8;
 
 // Two cache lines apart, so that neighbours do not slow each other down.
 struct alignas(128) Desk {
-  explicit Desk(const Seat* its_seat) : seat(its_seat), lock(IsOfOneThread(its_seat)) {}
+  explicit Desk(const Seat* its_seat) : seat(its_seat), lock(its_seat != nullptr) {}
 
   // Of the thread whose desk it is; goes to another when that has ended. nullptr: the common one.
   const Seat* const seat;

@@ -12,11 +12,6 @@ std::atomic<std::uint64_t> allocators_so_far{0};
 
 }  // namespace
 
-void ForgetDesksOfThread() {
-  if (desks_of_thread != no_desks.data()) std::fill_n(desks_of_thread, no_desks.size(), DeskOfAllocator{});
-  desks_of_thread = no_desks.data();
-}
-
 Desks::Desks(Ledger& ledger) : id_(++allocators_so_far), ledger_(ledger) {}
 
 Desk& Desks::Find(const Seat* seat) {
@@ -36,10 +31,9 @@ void Desks::SetKeeper(JournalKeeper* keeper) {
 }
 
 DeskOfAllocator& Desks::FindOfThread() {
-  constinit static thread_local DesksOfThread desks{};
-  Desk& desk = Find(SeatOfThread());
-  desks_of_thread = desks.data();
-  return desks[id_ % desks.size()] = {id_, &desk, &desk};
+  Seat* const seat = SeatOfThread();
+  Desk& desk = Find(seat);
+  return seat->desks[id_ % seat->desks.size()] = {id_, &desk, &desk};
 }
 
 // A call that comes all the same goes to the section, and stops there, as long as this memory is nobody else's.

@@ -10,7 +10,6 @@
 #ifndef ASHLAR_ALLOCATOR_CORE_DESKS_H_
 #define ASHLAR_ALLOCATOR_CORE_DESKS_H_
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -22,27 +21,9 @@
 #include "allocator/core/desk.h"
 #include "allocator/core/journal.h"
 #include "allocator/core/ledger.h"
+#include "allocator/core/seat.h"
 
 namespace ashlar::core {
-
-// Where a thread remembers its desks: one for each allocator that it uses, found by the allocator's number.
-struct alignas(32) DeskOfAllocator {  // a power of 2, so that one is found by a shift
-  std::uint64_t allocator = 0;        // 0: nobody's
-  Desk* desk = nullptr;
-  Desk* first = nullptr;  // where it looks first: its own, or the common one while that has what the thread asks for
-};
-using DesksOfThread = std::array<DeskOfAllocator, 16>;
-constinit inline DesksOfThread no_desks{};  // never written
-
-// The calling thread's; no_desks until it has looked for one. One word, which a shared library that was opened late
-// reads without a call where there is room for it from the start: a call for each request costs more than the lock.
-#if defined(__x86_64__)
-[[gnu::tls_model("initial-exec")]]
-#endif
-constinit inline thread_local DeskOfAllocator* desks_of_thread = no_desks.data();
-
-// The thread's seat is another's from now on.
-void ForgetDesksOfThread();
 
 class Desks {
  public:
@@ -51,10 +32,10 @@ class Desks {
 
   // The calling thread's.
   DeskOfAllocator& OfThread() {
-    DeskOfAllocator* remembered = desks_of_thread + id_ % no_desks.size();
-    if (remembered->allocator != id_) [[unlikely]]
+    DeskOfAllocator& remembered = table_of_thread->desks[id_ % no_seat.desks.size()];
+    if (remembered.allocator != id_) [[unlikely]]
       return FindOfThread();
-    return *remembered;
+    return remembered;
   }
   // Not within a section.
   Desk& Common() { return Find(nullptr); }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "allocator/base/check.h"
 
 namespace ashlar::core {
@@ -31,7 +31,7 @@ Limits::Limits(const policy::Options& options, std::uint64_t total_bytes)
 
 absl::Status Limits::SetFraction(double fraction) {
   if (!(fraction >= 0 && fraction <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("a memory fraction of ", fraction, " is not in 0 to 1"));
+    return absl::InvalidArgumentError(absl::StrFormat("a memory fraction of %.15g is not in 0 to 1", fraction));
   }
   const double limit = fraction * static_cast<double>(total_bytes_);
   if (!policy::IsLate(options_.compat)) {

@@ -300,7 +300,7 @@ trace::StackId Recorder::StackNow(const trace::Event& event) {
 
 trace::StackId Recorder::ScopeStack() {
   trace::StackId stack = trace::kNoStack;
-  const std::vector<std::string>& scopes = ScopesOfThread();
+  const std::vector<std::string>& scopes = SeatOfThread()->scopes;
   if (!scopes.empty()) {
     std::vector<trace::FrameId> frames;
     for (auto name = scopes.rbegin(); name != scopes.rend(); ++name) {
@@ -309,7 +309,7 @@ trace::StackId Recorder::ScopeStack() {
     stack = stacks_.InternStack(frames);
     encoder_.DefineStacks(stacks_);
   }
-  scope_stacks.PlaceOf(share_.recorder) = {share_.recorder, stack};
+  SeatOfThread()->scope_stacks.PlaceOf(share_.recorder) = {share_.recorder, stack};
   return stack;
 }
 

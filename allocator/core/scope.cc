@@ -21,21 +21,15 @@ Listeners& TheListeners() {
   return *listeners;
 }
 
-std::vector<std::string>& MutableScopesOfThread() {
-  thread_local std::vector<std::string> scopes;
-  return scopes;
-}
-
 void Tell(bool is_begin, absl::string_view name) {
-  scope_stacks = {.is_open = !ScopesOfThread().empty(), .places = {}};
+  Seat* const seat = SeatOfThread();
+  seat->scope_stacks = {.is_open = !seat->scopes.empty(), .places = {}};
   Listeners& listeners = TheListeners();
   const std::lock_guard<std::mutex> lock(listeners.mutex);
   for (ScopeListener* listener : listeners.all) listener->OnScope(is_begin, name);
 }
 
 }  // namespace
-
-const std::vector<std::string>& ScopesOfThread() { return MutableScopesOfThread(); }
 
 void AddScopeListener(ScopeListener* listener) {
   Listeners& listeners = TheListeners();
@@ -58,12 +52,12 @@ void RemoveScopeListener(ScopeListener* listener) {
 namespace ashlar {
 
 void BeginScope(absl::string_view name) {
-  core::MutableScopesOfThread().emplace_back(name);
+  core::SeatOfThread()->scopes.emplace_back(name);
   core::Tell(true, name);
 }
 
 void EndScope() {
-  std::vector<std::string>& scopes = core::MutableScopesOfThread();
+  std::vector<std::string>& scopes = core::SeatOfThread()->scopes;
   if (scopes.empty()) return;
   const std::string name = std::move(scopes.back());
   scopes.pop_back();

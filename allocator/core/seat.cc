@@ -1,56 +1,65 @@
 #include "allocator/core/seat.h"
 
+#include <pthread.h>
+
 #include <mutex>
 #include <utility>
-#include <vector>
-
-#include "allocator/core/desks.h"
 
 namespace ashlar::core {
 namespace {
 
+void ReturnSeat(void* seat);
+
 // The seats of threads that have ended. Never destroyed: threads may outlive static destruction.
 struct FreeSeats {
+  FreeSeats() : has_key(pthread_key_create(&key, &ReturnSeat) == 0) {}
+
   std::mutex mutex;
-  std::vector<const Seat*> seats;
+  std::vector<Seat*> seats;
+  pthread_key_t key{};  // its destructor runs when a thread's thread_local objects are gone
+  bool has_key;         // false: seats of threads that end are lost
 };
 FreeSeats& TheFreeSeats() {
   static FreeSeats& seats = *new FreeSeats;
   return seats;
 }
 
-constexpr Seat kSeatOfEndedThreads;
-constinit thread_local const Seat* seat_of_thread = &kSeatOfEndedThreads;
-
-// Returns the seat when the thread ends.
-class SeatHolder {
- public:
-  SeatHolder() {
+// A library that is closed must not be called when a thread ends.
+struct KeyEnd {
+  ~KeyEnd() {
     FreeSeats& free = TheFreeSeats();
     const std::lock_guard<std::mutex> lock(free.mutex);
-    if (free.seats.empty()) free.seats.push_back(new Seat);
-    seat_of_thread = free.seats.back();
-    free.seats.pop_back();
-  }
-  ~SeatHolder() {
-    ForgetDesksOfThread();  // they are the next one's
-    FreeSeats& free = TheFreeSeats();
-    const std::lock_guard<std::mutex> lock(free.mutex);
-    free.seats.push_back(std::exchange(seat_of_thread, &kSeatOfEndedThreads));
+    if (std::exchange(free.has_key, false)) pthread_key_delete(free.key);
   }
 };
+const KeyEnd key_end;
+
+void ReturnSeat(void* seat) {
+  table_of_thread = &no_seat;
+  *static_cast<Seat*>(seat) = Seat{};  // its desks are the next one's, who finds them anew
+  FreeSeats& free = TheFreeSeats();
+  const std::lock_guard<std::mutex> lock(free.mutex);
+  free.seats.push_back(static_cast<Seat*>(seat));
+}
+
+void TakeSeat() {
+  FreeSeats& free = TheFreeSeats();
+  const std::lock_guard<std::mutex> lock(free.mutex);
+  if (free.seats.empty()) free.seats.push_back(new Seat);
+  table_of_thread = free.seats.back();
+  free.seats.pop_back();
+  if (free.has_key) pthread_setspecific(free.key, table_of_thread);
+}
 
 }  // namespace
 
-const Seat* SeatOfThread() {
-  thread_local const SeatHolder holder;
-  return seat_of_thread;
+Seat* SeatOfThread() {
+  if (table_of_thread == &no_seat) TakeSeat();
+  return static_cast<Seat*>(table_of_thread);
 }
 
-bool IsOfOneThread(const Seat* seat) { return seat != nullptr && seat != &kSeatOfEndedThreads; }
-
 void LockSeats() {
-  SeatOfThread();
+  SeatOfThread();  // not while they are locked
   TheFreeSeats().mutex.lock();
 }
 void UnlockSeats() { TheFreeSeats().mutex.unlock(); }

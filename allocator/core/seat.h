@@ -1,22 +1,66 @@
 // A thread's place in the process: desks (desk.h) belong to seats, not to threads, so that a thread that ends leaves
-// its desks to the next one. Seats are never freed.
+// its desks to the next one. Seats are never freed. All that a thread remembers lies in its seat, so that the library
+// takes one word of thread-local memory: a library that is opened late gets little of it.
 //
-//   const Seat* seat = SeatOfThread();
+//   Seat* seat = SeatOfThread();
 //
-// Threads: any may call SeatOfThread. A thread that asks while its own thread_local objects are being destroyed gets
-// one seat that all such threads share.
+// Threads: any may call SeatOfThread. A thread keeps its seat until its thread_local objects are gone; what runs later
+// still (a destructor of pthread_key_create) gets a seat again.
 #ifndef ASHLAR_ALLOCATOR_CORE_SEAT_H_
 #define ASHLAR_ALLOCATOR_CORE_SEAT_H_
 
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "allocator/trace/event.h"
+
 namespace ashlar::core {
 
-struct Seat {};
+struct Desk;
 
-// The calling thread's.
-const Seat* SeatOfThread();
+// Where a thread remembers its desks: one for each allocator that it uses, found by the allocator's number.
+struct alignas(32) DeskOfAllocator {  // a power of 2, so that one is found by a shift
+  std::uint64_t allocator = 0;        // 0: nobody's
+  Desk* desk = nullptr;
+  Desk* first = nullptr;  // where it looks first: its own, or the common one while that has what the thread asks for
+};
+using DesksOfThread = std::array<DeskOfAllocator, 16>;
 
-// Whether at most one thread has it at a time. nullptr: nobody's.
-bool IsOfOneThread(const Seat* seat);
+// What recorders made of a thread's scopes (scope.h), a place for each, which is nobody's again after each change of
+// them.
+struct StackOfRecorder {
+  std::uint64_t recorder = 0;  // its number; 0: nobody's
+  trace::StackId stack = trace::kNoStack;
+};
+struct ScopeStacks {
+  bool is_open = false;  // a scope is open at all
+  std::array<StackOfRecorder, 4> places{};
+
+  StackOfRecorder& PlaceOf(std::uint64_t recorder) { return places[recorder % places.size()]; }
+};
+
+// What may be read of a thread without a seat, too.
+struct SeatTable {
+  DesksOfThread desks{};
+  ScopeStacks scope_stacks{};
+};
+struct Seat : SeatTable {
+  std::vector<std::string> scopes;  // that are open, outermost first
+};
+
+constinit inline SeatTable no_seat{};  // never written
+
+// The calling thread's; no_seat until it needs one. One word, which a shared library that was opened late reads without
+// a call where there is room for it from the start: a call for each request costs more than the lock.
+#if defined(__x86_64__)
+[[gnu::tls_model("initial-exec")]]
+#endif
+constinit inline thread_local SeatTable* table_of_thread = &no_seat;
+
+// The calling thread's, which has one from now on.
+Seat* SeatOfThread();
 
 // Around a fork: no seat is given or returned meanwhile, so that the child's copy of the free ones is whole.
 void LockSeats();

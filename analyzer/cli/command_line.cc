@@ -19,6 +19,8 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/command_description.h"
 #include "analyzer/cli/generate.h"
+#include "analyzer/cli/given_command.h"
+#include "analyzer/cli/launch_line.h"
 
 namespace ashlar::cli {
 namespace {
@@ -91,6 +93,23 @@ std::optional<std::string> WrongFlag(const CLI::App& app, const std::vector<std:
   return std::nullopt;
 }
 
+// Of words that nobody takes, as they were given: "plain ./p" where CLI11 lists the last one first.
+std::string UnexpectedWords(const Named& named, std::vector<std::string> unexpected, int argc,
+                            const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    const auto it = std::find(unexpected.begin(), unexpected.end(), argv[i]);
+    if (it == unexpected.end()) continue;
+    words.push_back(ShellWord(*it));
+    unexpected.erase(it);
+  }
+  const std::string all = absl::StrJoin(words, " ");
+  if (StartsProgram(named.app->get_name())) {
+    return absl::StrCat("give the program after --, as in: ", named.path, " -- ", all);
+  }
+  return absl::StrCat("not expected: ", all);
+}
+
 // Of a parse that failed: one line that ends in the help to read.
 std::string UsageError(const CLI::App& program, const CLI::ParseError& error, int argc, const char* const* argv) {
   if (std::optional<std::string> wrong = WrongCommand(program, argc, argv); wrong.has_value()) return *wrong;
@@ -98,7 +117,10 @@ std::string UsageError(const CLI::App& program, const CLI::ParseError& error, in
   std::string what = error.what();
   if (error.get_name() == "ConversionError") what = WrongValue(*named.app, what);
   const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-  if (is_extra) what = WrongFlag(*named.app, program.remaining(true)).value_or(what);
+  if (is_extra) {
+    const std::vector<std::string> unexpected = program.remaining(true);
+    what = WrongFlag(*named.app, unexpected).value_or(UnexpectedWords(named, unexpected, argc, argv));
+  }
   return absl::StrCat(what, absl::EndsWith(what, "?") ? " See " : "; see ", named.path, " --help");
 }
 

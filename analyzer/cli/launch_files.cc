@@ -59,15 +59,12 @@ absl::Status Missing(const fs::path& what) {
 }  // namespace
 
 absl::StatusOr<std::string> FindPythonFolder() {
-  std::vector<fs::path> places;
-  for (const fs::path& library : LibraryPlaces()) places.push_back(library.parent_path() / "python");
-  places.emplace_back(ASHLAR_PYTHON_FOLDER);
-  for (const fs::path& place : places) {
-    if (Exists(place / "sitecustomize.py")) return place.lexically_normal().string();
-  }
+  const std::string found = FoundBeside("python/sitecustomize.py");
+  if (!found.empty()) return fs::path(found).parent_path().string();
+  const fs::path first = LibraryPlaces().front().parent_path() / "python";
   return absl::NotFoundError(absl::StrCat("the Python part is not here: looked for sitecustomize.py in ",
-                                          places.front().lexically_normal().string(), " and the source tree; set ",
-                                          kVariable, " to a ", kLibrary, " with python/ beside it"));
+                                          first.lexically_normal().string(), "; set ", kVariable, " to a ", kLibrary,
+                                          " with python/ beside it"));
 }
 
 std::string FindRecordLibrary() { return FoundBeside(kRecordLibrary); }

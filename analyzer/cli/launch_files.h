@@ -2,7 +2,7 @@
 // libnvidia-ml.so.1 in it, and the folder for PYTHONPATH.
 //
 // Looked for, in this order: the library that ASHLAR_HOLLOW_LIB names, with shims/ and python/ beside it; lib/ashlar of
-// the installed program; the build tree that the program lies in, with the source tree's Python.
+// the installed program; the build tree that the program lies in, where python/ is a link into the source tree.
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_FILES_H_
 #define ASHLAR_ANALYZER_CLI_LAUNCH_FILES_H_
 

@@ -6,10 +6,13 @@
 
 namespace ashlar::cli {
 
+bool StartsProgram(absl::string_view command) {
+  return command == "dry-run" || command == "record" || command == "run-under";
+}
+
 LaunchLine SplitAtProgram(int argc, const char* const* argv) {
   LaunchLine out{argc};
-  const auto is = [&](const char* command) { return std::strcmp(argv[1], command) == 0; };
-  const bool starts_one = argc > 1 && (is("dry-run") || is("record") || is("run-under"));
+  const bool starts_one = argc > 1 && StartsProgram(argv[1]);
   for (int i = 2; starts_one && i < argc; ++i) {
     if (std::strcmp(argv[i], "--") != 0) continue;
     out.program.assign(argv + i + 1, argv + argc);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace ashlar::cli {
 
@@ -16,6 +17,9 @@ struct LaunchLine {
   int argc = 0;  // of what is before it
   std::vector<std::string> program = {};
 };
+
+// Whether the command starts a program: dry-run, record, run-under.
+bool StartsProgram(absl::string_view command);
 
 // Of every other command the whole line, without a program.
 LaunchLine SplitAtProgram(int argc, const char* const* argv);

@@ -12,7 +12,7 @@
 // Memory that is freed on another stream than its own is reused once that stream's work so far is done. The functions
 // without a stream give memory that all streams may use at once, and wait for the default stream's work for that; what
 // is given back without one is no longer used by any stream. 0 bytes: nullptr. Alignment: any, as SharedAllocator.
-// Errors: ashlar::AllocationError, a std::bad_alloc, where memory is not enough, else ashlar::CallError.
+// Errors: ashlar::OutOfMemoryError, a std::bad_alloc, where memory is not enough, else ashlar::CallError.
 // Threads: any. Two are equal where they share an allocator.
 #ifndef ASHLAR_CUDA_MR_H_
 #define ASHLAR_CUDA_MR_H_

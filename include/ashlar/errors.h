@@ -12,43 +12,24 @@
 #define ASHLAR_ERRORS_H_
 
 #include <cstdint>
-#include <memory>
-#include <new>
-#include <stdexcept>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ashlar/allocator.h"
-#include "ashlar/export.h"
+#include "ashlar/exceptions.h"
 #include "ashlar/units.h"
 
 #ifdef __cpp_exceptions
 
 namespace ashlar {
 
-// The device's memory is not enough; nothing else is wrong. Copies never throw.
-class ASHLAR_EXPORT OutOfMemoryError : public std::bad_alloc {
- public:
-  explicit OutOfMemoryError(const absl::Status& status)
-      : text_(std::make_shared<const std::string>(status.message())) {}
-
-  const char* what() const noexcept override { return text_->c_str(); }
-
- private:
-  std::shared_ptr<const std::string> text_;
-};
-
-// Any other failure: the device's own, by call, name and text.
-class ASHLAR_EXPORT DeviceError : public std::runtime_error {
- public:
-  explicit DeviceError(const absl::Status& status) : std::runtime_error(status.ToString()) {}
-};
+using DeviceError = Error;  // its older name
 
 // `status` is not OK.
 [[noreturn]] inline void Throw(const absl::Status& status) {
-  if (absl::IsResourceExhausted(status)) throw OutOfMemoryError(status);
-  throw DeviceError(status);
+  if (absl::IsResourceExhausted(status)) throw OutOfMemoryError(std::string(status.message()));
+  throw Error(status.ToString());
 }
 
 inline Block AllocateOrThrow(Allocator& allocator, std::uint64_t bytes, Stream stream, PoolId pool = {}) {

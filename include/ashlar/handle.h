@@ -6,9 +6,11 @@
 //     void* memory = allocator.Allocate(300 << 20, stream);
 //     Kernel<<<..., stream>>>(memory);
 //     allocator.Free(memory);         // reused in the order of `stream`
-//   } catch (const ashlar::AllocationError& error) {
+//   } catch (const ashlar::OutOfMemoryError& error) {
 //     std::fputs(error.what(), stderr);  // where every byte is, at most 12 lines
 //   }
+//
+// SharedBuffer is a block that frees itself; SharedPool is memory of its own for a part of a program.
 //
 // A handle is copied freely; the last one of an allocator that was opened closes it, and its memory goes with it. The
 // process's allocators are never closed. Sizes are bytes; streams are CUDA's (cudaStream_t), nullptr the default
@@ -18,33 +20,26 @@
 #define ASHLAR_HANDLE_H_
 
 #include <ashlar.h>
+#include <ashlar/exceptions.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <new>
-#include <stdexcept>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace ashlar {
 
-// The device's memory is not enough, after everything was tried. Copies never throw.
-class ASHLAR_API AllocationError : public std::bad_alloc {
- public:
-  explicit AllocationError(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
-  const char* what() const noexcept override { return text_->c_str(); }
+using AllocationError = OutOfMemoryError;  // its older name
 
- private:
-  std::shared_ptr<const std::string> text_;
-};
-
-// Any other failure of a call: no GPU, an unknown setting, the device's own error.
-class ASHLAR_API CallError : public std::runtime_error {
+// An Error with the number that the call returned.
+class ASHLAR_API CallError : public Error {
  public:
-  CallError(ashlar_status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  CallError(ashlar_status status, const std::string& text) : Error(text), status_(status) {}
   ashlar_status status() const noexcept { return status_; }  // ASHLAR_... of ashlar.h
 
  private:
@@ -54,7 +49,7 @@ class ASHLAR_API CallError : public std::runtime_error {
 // Throws what the call of this thread that returned `status` left as its text.
 inline void ThrowUnlessOk(ashlar_status status) {
   if (status == ASHLAR_OK) return;
-  if (status == ASHLAR_OUT_OF_MEMORY) throw AllocationError(ashlar_last_error());
+  if (status == ASHLAR_OUT_OF_MEMORY) throw OutOfMemoryError(ashlar_last_error());
   throw CallError(status, ashlar_last_error());
 }
 
@@ -89,7 +84,7 @@ class SharedAllocator {
     return Open({sizeof(ashlar_open_options), conf, ASHLAR_MEMORY_SIMULATED, 0, capacity_bytes});
   }
 
-  // nullptr for 0 bytes. Throws AllocationError where memory is not enough, else CallError.
+  // nullptr for 0 bytes. Throws OutOfMemoryError where memory is not enough, else CallError.
   void* Allocate(std::size_t bytes, ashlar_stream stream = nullptr) {
     CheckStream(stream);
     void* memory = nullptr;
@@ -136,6 +131,22 @@ class SharedAllocator {
     return statistics;
   }
 
+  // --- limits: requests beyond are out of memory ---
+  // At most `fraction` of the device's memory, in [0, 1].
+  void SetMemoryFraction(double fraction) { ThrowUnlessOk(ashlar_set_memory_fraction(get(), fraction)); }
+  // At most so many bytes reserved, beside the fraction; UINT64_MAX: no such limit.
+  void SetMemoryLimit(std::uint64_t bytes) { ThrowUnlessOk(ashlar_set_memory_limit(get(), bytes)); }
+
+  // --- files for `ashlar explain`; `path` may have %p for the process's number and %h for the host ---
+  // The state as it is.
+  void DumpSnapshot(const std::string& path) const { ThrowUnlessOk(ashlar_dump_snapshot(get(), path.c_str())); }
+  // Everything from now on, until it is stopped or the allocator closed. An existing file is replaced.
+  void StartRecording(const std::string& path) { ThrowUnlessOk(ashlar_start_recording(get(), path.c_str())); }
+  void StopRecording() { ThrowUnlessOk(ashlar_stop_recording(get())); }
+  // The last events, in so many bytes of memory, which WriteRing makes a file of as often as asked.
+  void StartRing(std::uint64_t bytes) { ThrowUnlessOk(ashlar_start_ring(get(), bytes)); }
+  void WriteRing(const std::string& path) { ThrowUnlessOk(ashlar_write_ring(get(), path.c_str())); }
+
   // For the other functions of ashlar.h.
   ashlar_allocator* get() const noexcept { return allocator_.get(); }
   // The ordinal of its GPU; -1 for other memory.
@@ -146,6 +157,7 @@ class SharedAllocator {
   friend bool operator!=(const SharedAllocator& a, const SharedAllocator& b) noexcept { return !(a == b); }
 
  private:
+  friend class SharedPool;
   explicit SharedAllocator(std::shared_ptr<ashlar_allocator> allocator) : allocator_(std::move(allocator)) {}
 
   // CUDA's handle of the per-thread default stream is the number 2.
@@ -174,6 +186,123 @@ class SharedAllocator {
   }
 
   std::shared_ptr<ashlar_allocator> allocator_;
+};
+
+// A private pool: its memory serves its own requests alone. Its free memory goes back with it, and what lives then once
+// it is freed and the cache is emptied. A pool keeps its allocator. Threads: one thread at a time uses a pool; a scope
+// belongs to the thread that opened it.
+//
+//   ashlar::SharedPool pool(allocator);
+//   void* memory = pool.Allocate(300 << 20, stream);   // allocator.Free frees it
+//   {
+//     const ashlar::SharedPool::Scope scope(pool);     // all requests of this thread come from the pool
+//   }
+class SharedPool {
+ public:
+  explicit SharedPool(SharedAllocator allocator) : allocator_(std::move(allocator)) {
+    ThrowUnlessOk(ashlar_create_pool(allocator_.get(), &pool_));
+  }
+  ~SharedPool() {
+    ashlar_release_pool(allocator_.get(), pool_);
+    ashlar_empty_pool(allocator_.get(), pool_);  // not while a scope or a graph still uses it
+  }
+  SharedPool(const SharedPool&) = delete;
+  SharedPool& operator=(const SharedPool&) = delete;
+
+  // As SharedAllocator::Allocate.
+  void* Allocate(std::size_t bytes, ashlar_stream stream = nullptr) {
+    SharedAllocator::CheckStream(stream);
+    void* memory = nullptr;
+    ThrowUnlessOk(ashlar_allocate_in_pool(allocator_.get(), pool_, bytes, stream, &memory));
+    return memory;
+  }
+
+  const SharedAllocator& allocator() const noexcept { return allocator_; }
+  ashlar_pool id() const noexcept { return pool_; }  // for the other functions of ashlar.h
+
+  // Throws CallError: the pool has a scope already. Scopes of several pools nest, and the innermost counts.
+  class Scope {
+   public:
+    explicit Scope(const SharedPool& pool) : allocator_(pool.allocator_), pool_(pool.pool_) {
+      auto self = std::make_unique<std::thread::id>(std::this_thread::get_id());
+      ThrowUnlessOk(ashlar_begin_pool(allocator_.get(), pool_, ASHLAR_ROUTE_PLAIN, &IsOfThread, self.release(), &Drop));
+    }
+    ~Scope() {
+      SharedAllocator::StopUnlessOk(ashlar_end_pool(allocator_.get(), pool_));
+      SharedAllocator::StopUnlessOk(ashlar_release_pool(allocator_.get(), pool_));
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    static int IsOfThread(void* thread, ashlar_stream) {
+      return *static_cast<std::thread::id*>(thread) == std::this_thread::get_id() ? 1 : 0;
+    }
+    static void Drop(void* thread) { delete static_cast<std::thread::id*>(thread); }
+
+    SharedAllocator allocator_;
+    ashlar_pool pool_;
+  };
+
+ private:
+  SharedAllocator allocator_;
+  ashlar_pool pool_{};
+};
+
+// A block that frees itself, in the order of its stream; it keeps its allocator. Work that the stream is given later
+// may reuse the memory. Threads: one thread at a time uses a buffer.
+//
+//   ashlar::SharedBuffer buffer(allocator, 300 << 20, stream);
+//   Kernel<<<..., stream>>>(buffer.data());
+//   buffer.RecordStream(other);   // `other` uses it too: reused once its work so far is done as well
+class SharedBuffer {
+ public:
+  SharedBuffer() noexcept = default;  // empty
+  // Throws as SharedAllocator::Allocate. 0 bytes is an empty buffer.
+  SharedBuffer(SharedAllocator allocator, std::size_t bytes, ashlar_stream stream = nullptr)
+      : allocator_(std::move(allocator)),
+        data_(allocator_->Allocate(bytes, stream)),
+        size_bytes_(bytes),
+        stream_(stream) {}
+  ~SharedBuffer() { Reset(); }
+  SharedBuffer(SharedBuffer&& other) noexcept { Swap(other); }
+  SharedBuffer& operator=(SharedBuffer&& other) noexcept {
+    SharedBuffer taken(std::move(other));
+    Swap(taken);
+    return *this;
+  }
+
+  explicit operator bool() const noexcept { return data_ != nullptr; }
+  void* data() const noexcept { return data_; }
+  std::size_t size_bytes() const noexcept { return size_bytes_; }  // as asked for
+  ashlar_stream stream() const noexcept { return stream_; }
+
+  void RecordStream(ashlar_stream stream) noexcept {
+    if (data_ != nullptr) allocator_->RecordStream(data_, stream);
+  }
+  // Frees the block now; the buffer is empty then.
+  void Reset() noexcept {
+    if (data_ != nullptr) allocator_->Free(data_);
+    Release();
+  }
+  // Hands the block to the caller, who frees it.
+  void* Release() noexcept {
+    size_bytes_ = 0;
+    return std::exchange(data_, nullptr);
+  }
+
+ private:
+  void Swap(SharedBuffer& other) noexcept {
+    std::swap(allocator_, other.allocator_);
+    std::swap(data_, other.data_);
+    std::swap(size_bytes_, other.size_bytes_);
+    std::swap(stream_, other.stream_);
+  }
+
+  std::optional<SharedAllocator> allocator_;
+  void* data_ = nullptr;
+  std::size_t size_bytes_ = 0;
+  ashlar_stream stream_ = nullptr;
 };
 
 }  // namespace ashlar

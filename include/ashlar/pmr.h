@@ -6,7 +6,7 @@
 // Memory of a GPU is handed out as well, in the order of one stream; a container of std::pmr that touches its elements
 // on the host needs host memory. 0 bytes are a block of their own. Alignment: any; above 512 bytes
 // a block is larger by the difference. Errors:
-// ashlar::AllocationError, a std::bad_alloc, where memory is not enough, else ashlar::CallError. Threads: any. The
+// ashlar::OutOfMemoryError, a std::bad_alloc, where memory is not enough, else ashlar::CallError. Threads: any. The
 // resource outlives what was allocated from it. Two resources are equal where they share an allocator.
 #ifndef ASHLAR_PMR_H_
 #define ASHLAR_PMR_H_

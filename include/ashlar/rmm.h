@@ -50,7 +50,7 @@ template <typename Allocate>
 void* AllocateForRmm(Allocate allocate) {
   try {
     return allocate();
-  } catch (const AllocationError& error) {
+  } catch (const OutOfMemoryError& error) {
     throw rmm::out_of_memory(error.what());
   } catch (const CallError& error) {
     throw rmm::bad_alloc(error.what());

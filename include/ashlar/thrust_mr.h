@@ -6,7 +6,7 @@
 //   thrust::sort(thrust::cuda::par_nosync(allocator).on(stream), values.begin(), values.end());
 //
 // A resource is of one stream, at first the default one: memory is reused in its order, so that all that uses it runs
-// there, or was waited for. 0 bytes: nullptr. Alignment: any, as SharedAllocator. Errors: ashlar::AllocationError, a
+// there, or was waited for. 0 bytes: nullptr. Alignment: any, as SharedAllocator. Errors: ashlar::OutOfMemoryError, a
 // std::bad_alloc, where memory is not enough, else ashlar::CallError. Threads: any. The resource outlives what was
 // allocated from it. Two are equal where they share allocator and stream, also in versions of Thrust whose own
 // comparison is always true.

@@ -12,6 +12,8 @@
 
 #include "ashlar/export.h"
 
+struct CUstream_st;  // CUDA's: cudaStream_t and CUstream point to it
+
 namespace ashlar {
 
 inline constexpr std::uint64_t kKiB = std::uint64_t{1} << 10;
@@ -21,6 +23,8 @@ inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 // A stream handle (cudaStream_t, CUstream) as an integer; 0 is the default stream. Orders as the integers do.
 enum class Stream : std::uint64_t {};
 constexpr std::uint64_t Handle(Stream stream) { return static_cast<std::uint64_t>(stream); }
+// A cudaStream_t or CUstream as a Stream; nullptr is the default stream.
+inline Stream ToStream(CUstream_st* stream) { return Stream{reinterpret_cast<std::uintptr_t>(stream)}; }
 
 // A memory pool as PyTorch names it, (capture id, user id); {0, 0} is the default pool.
 struct PoolId {

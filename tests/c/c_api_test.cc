@@ -295,6 +295,7 @@ TEST_F(CApiTest, TheDefaultPoolIsNotConfigured) {
   Open();
   EXPECT_EQ(ashlar_configure_pool(allocator_, {0, 0}, 0, 1), ASHLAR_INVALID_ARGUMENT);
   EXPECT_EQ(ashlar_retain_pool(allocator_, {0, 0}), ASHLAR_INVALID_ARGUMENT);
+  EXPECT_EQ(ashlar_release_pool(allocator_, {0, 0}), ASHLAR_INVALID_ARGUMENT);
   EXPECT_EQ(ashlar_configure_pool(allocator_, {0, 5}, 0, 1), ASHLAR_OK);
 }
 

@@ -94,6 +94,9 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
   ExpectError(Run("explain " + example + " --capacity 16"), 2, {"--capacity: '16' is 16 bytes", "16GiB"});
   ExpectError(Run("estimate --parameters 1000 --device H10-80GB"), 2, {"did you mean 'H100-80GB'?"});
   ExpectError(Run("frob --help"), 2, {"there is no command 'frob'"});
+  ExpectError(Run("dry-run ./p 'a b' --device T4"), 2,
+              {"give the program after --, as in: ashlar dry-run -- ./p 'a b'; see ashlar dry-run --help"});
+  ExpectError(Run("replay " + example + " more words"), 2, {"not expected: more words; see ashlar replay --help"});
   ExpectError(Run("--frob"), 2, {"there is no flag '--frob'"});
   ExpectError(Run("run"), 2, {"a command is missing: give one of ", "bert_training", "; see ashlar run --help"});
   ExpectError(Run("run frob --steps 1"), 2, {"there is no command 'frob'", "bert_training", "; see ashlar run --help"});

@@ -102,12 +102,12 @@ TEST_F(RecordCommandTest, ASignalGoesToTheProgramAndItsHistoryIsKept) {
   EXPECT_EQ(killed.code, 137);
 }
 
-// Where it is not beside the library, it is the source tree's.
-TEST_F(RecordCommandTest, ThePythonPartMayBeTheSourceTrees) {
+TEST_F(RecordCommandTest, WithoutThePythonPartNothingIsStarted) {
   std::filesystem::remove(folder_ + "python/sitecustomize.py");
   const Result result = Run("record -- env");
-  EXPECT_THAT(result.out, HasSubstr("PYTHONPATH="));
-  EXPECT_THAT(result.out, Not(HasSubstr(folder_ + "python")));
+  EXPECT_NE(result.code, 0);
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_THAT(result.error, HasSubstr("looked for sitecustomize.py in " + folder_ + "python; set ASHLAR_HOLLOW_LIB"));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "allocator/core/seat.h"
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <latch>
 #include <mutex>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "allocator/core/counted_lock.h"
+#include "allocator/core/scope.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::core {
@@ -39,6 +42,33 @@ TEST(SeatTest, AThreadKeepsItsOwn) { EXPECT_EQ(SeatOfThread(), SeatOfThread()); 
 TEST(SeatTest, ThreadsThatEndLeaveThemToLaterOnes) {
   const std::set<const Seat*> before = SeatsOf(8);
   EXPECT_EQ(SeatsOf(8), before);
+}
+
+// What runs after the seat was returned: a destructor of a key that is younger.
+TEST(SeatTest, AThreadThatAsksAfterItsEndReturnsThatSeatToo) {
+  SeatOfThread();  // the seats' own key is the older one
+  static const Seat* late = nullptr;
+  pthread_key_t key{};
+  ASSERT_EQ(pthread_key_create(&key, [](void*) { late = SeatOfThread(); }), 0);
+  const std::set<const Seat*> before = SeatsOf(2);
+  std::thread([&] {
+    SeatOfThread();
+    pthread_setspecific(key, &key);
+  }).join();
+  pthread_key_delete(key);
+  EXPECT_TRUE(before.contains(late));
+  EXPECT_EQ(SeatsOf(2), before);
+}
+
+TEST(SeatTest, TheNextOneFindsNothingOfTheLast) {
+  std::thread([] {
+    BeginScope("left open");
+    EXPECT_FALSE(SeatOfThread()->scopes.empty());
+  }).join();
+  std::thread([] {
+    EXPECT_TRUE(SeatOfThread()->scopes.empty());
+    EXPECT_FALSE(table_of_thread->scope_stacks.is_open);
+  }).join();
 }
 
 // Both counts are no atomics: a second thread inside is a lost count, and a race to ThreadSanitizer.

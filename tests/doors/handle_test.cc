@@ -1,12 +1,17 @@
 #include "ashlar/handle.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -41,9 +46,9 @@ std::string ErrorOf(Act act) {
 }
 
 TEST(SharedAllocatorTest, ErrorsAreTheChildrenThatCallersCatch) {
-  static_assert(std::is_base_of_v<std::bad_alloc, AllocationError>);
+  static_assert(std::is_base_of_v<std::bad_alloc, OutOfMemoryError>);
   static_assert(std::is_base_of_v<std::runtime_error, CallError>);
-  static_assert(std::is_nothrow_copy_constructible_v<AllocationError>);
+  static_assert(std::is_nothrow_copy_constructible_v<OutOfMemoryError>);
   try {
     SharedAllocator::OpenSimulated(kCapacity, "no_such_setting:1");
     FAIL();
@@ -80,8 +85,8 @@ TEST(SharedAllocatorTest, AnyAlignmentIsServed) {
 
 TEST(SharedAllocatorTest, AlignmentsThatNoMemoryHasAreOutOfMemory) {
   SharedAllocator allocator = SharedAllocator::OpenSimulated(kCapacity);
-  EXPECT_THROW(allocator.Allocate(8, std::size_t{1} << 63, nullptr), AllocationError);
-  EXPECT_THROW(allocator.Allocate(SIZE_MAX, 1024, nullptr), AllocationError);
+  EXPECT_THROW(allocator.Allocate(8, std::size_t{1} << 63, nullptr), OutOfMemoryError);
+  EXPECT_THROW(allocator.Allocate(SIZE_MAX, 1024, nullptr), OutOfMemoryError);
   EXPECT_EQ(allocator.Allocate(0, 1024, nullptr), nullptr);
   EXPECT_EQ(allocator.Statistics().allocated_bytes, 0);
 }
@@ -132,6 +137,111 @@ TEST(SharedAllocatorTest, CopiesAreOneAllocator) {
   second.Free(memory);
   EXPECT_EQ(second.device(), -1);
   EXPECT_EQ(second.Statistics().total_bytes, kCapacity);
+}
+
+TEST(SharedAllocatorTest, ALimitIsOutOfMemoryAndCanBeTakenAway) {
+  SharedAllocator allocator = SharedAllocator::OpenSimulated(kCapacity);
+  allocator.SetMemoryLimit(64 << 20);
+  EXPECT_THROW(allocator.Allocate(100 << 20), OutOfMemoryError);
+  allocator.SetMemoryLimit(UINT64_MAX);
+  allocator.SetMemoryFraction(0.05);
+  EXPECT_THROW(allocator.Allocate(100 << 20), OutOfMemoryError);
+  allocator.SetMemoryFraction(1);
+  allocator.Free(allocator.Allocate(100 << 20));
+  EXPECT_THAT(ErrorOf([&] { allocator.SetMemoryFraction(2); }), HasSubstr("fraction"));
+}
+
+std::uintmax_t SizeOf(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  std::filesystem::remove(path, error);
+  return error ? 0 : bytes;
+}
+
+TEST(SharedAllocatorTest, WhatItDidIsWritten) {
+  SharedAllocator allocator = SharedAllocator::OpenSimulated(kCapacity);
+  const std::string path = testing::TempDir() + "shared_" + std::to_string(getpid()) + ".ashlar";
+  allocator.StartRecording(path);
+  allocator.Free(allocator.Allocate(100));
+  EXPECT_THAT(ErrorOf([&] { allocator.StartRecording(path); }), HasSubstr("recorder"));
+  allocator.StopRecording();
+  EXPECT_GT(SizeOf(path), 0);
+  allocator.StartRing(1 << 20);
+  allocator.Free(allocator.Allocate(100));
+  allocator.WriteRing(path);
+  EXPECT_GT(SizeOf(path), 0);
+  allocator.DumpSnapshot(path);
+  EXPECT_GT(SizeOf(path), 0);
+  EXPECT_THAT(ErrorOf([&] { allocator.DumpSnapshot("/no/such/folder/file"); }), HasSubstr("/no/such/folder"));
+}
+
+TEST(SharedPoolTest, ItsMemoryIsItsOwnAndGoesBackWithIt) {
+  SharedAllocator allocator = SharedAllocator::OpenSimulated(kCapacity);
+  {
+    SharedPool pool(allocator);
+    void* const memory = pool.Allocate(30 << 20);
+    allocator.Free(memory);
+    allocator.EmptyCache();
+    EXPECT_EQ(allocator.Statistics().reserved_bytes, 30 << 20) << "the pool keeps it";
+    void* const other = allocator.Allocate(30 << 20);
+    EXPECT_NE(other, memory);
+    allocator.Free(other);
+    EXPECT_EQ(pool.Allocate(30 << 20), memory);
+    allocator.Free(memory);
+    EXPECT_THAT(ErrorOf([&] { pool.Allocate(8, reinterpret_cast<ashlar_stream>(std::uintptr_t{2})); }),
+                HasSubstr("per-thread"));
+  }
+  allocator.EmptyCache();
+  EXPECT_EQ(allocator.Statistics().reserved_bytes, 0);
+}
+
+TEST(SharedPoolTest, AScopeIsOfItsThread) {
+  SharedAllocator allocator = SharedAllocator::OpenSimulated(kCapacity);
+  SharedPool pool(allocator);
+  void* const memory = pool.Allocate(30 << 20);
+  allocator.Free(memory);
+  {
+    const SharedPool::Scope scope(pool);
+    void* of_other = nullptr;
+    std::thread([&] { of_other = allocator.Allocate(30 << 20); }).join();
+    EXPECT_NE(of_other, memory);
+    allocator.Free(of_other);
+    EXPECT_EQ(allocator.Allocate(30 << 20), memory);
+    EXPECT_THAT(ErrorOf([&] { const SharedPool::Scope second(pool); }), HasSubstr("route"));
+  }
+  allocator.Free(memory);
+  EXPECT_NE(allocator.Allocate(30 << 20), memory);
+}
+
+TEST(SharedBufferTest, ItFreesItself) {
+  SharedAllocator allocator = SharedAllocator::OpenSimulated(kCapacity);
+  SharedBuffer outer;
+  EXPECT_FALSE(outer);
+  void* first = nullptr;
+  {
+    SharedBuffer buffer(allocator, 4096, kOther);
+    first = buffer.data();
+    EXPECT_EQ(buffer.size_bytes(), 4096);
+    EXPECT_EQ(buffer.stream(), kOther);
+    outer = std::move(buffer);
+  }
+  EXPECT_EQ(outer.data(), first);
+  EXPECT_EQ(allocator.Statistics().allocated_bytes, 4096);
+  outer.RecordStream(nullptr);
+  outer = SharedBuffer(allocator, 4096, kOther);
+  EXPECT_NE(outer.data(), first) << "it waits for the default stream";
+  void* const released = outer.Release();
+  outer.Reset();
+  EXPECT_EQ(allocator.Statistics().allocated_bytes, 4096);
+  allocator.Free(released);
+  EXPECT_THROW(SharedBuffer(allocator, std::size_t{1} << 50), OutOfMemoryError);
+  EXPECT_FALSE(SharedBuffer(allocator, 0));
+  EXPECT_EQ(allocator.Statistics().allocated_bytes, 0);
+}
+
+TEST(SharedBufferTest, ItKeepsItsAllocator) {
+  SharedBuffer buffer(SharedAllocator::OpenHost(kCapacity), 4096);
+  std::memset(buffer.data(), 1, 4096);
 }
 
 TEST(SharedAllocatorDeathTest, AnAddressThatIsNobodysStopsTheProcess) {

@@ -32,7 +32,7 @@ TEST(ErrorsTest, ADeviceErrorIsNoBadAlloc) {
   try {
     AllocateOrThrow(allocator, 300, Stream{0});
     FAIL() << "the device failed";
-  } catch (const DeviceError& error) {
+  } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("cudaErrorIllegalAddress"));
   }
 }

@@ -65,7 +65,7 @@ class GpuStamps final : public Stamps {
     Must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     const std::lock_guard<std::mutex> lock(mutex_);
     streams_.push_back(stream);
-    return Stream{reinterpret_cast<std::uint64_t>(stream)};
+    return ToStream(stream);
   }
 
   void Write(Stream stream, std::uint64_t address, std::uint64_t bytes, std::uint32_t value,

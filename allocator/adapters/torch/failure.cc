@@ -55,7 +55,7 @@ void ThrowFailure(ashlar_status status, int device, const std::string& text) {
   const std::string out_of_memory = "CUDA out of memory. GPU " + std::to_string(device) + ": " + text;
   static const TorchError torch;
   if (torch.is_known()) ThrowTorchError(torch, out_of_memory);
-  throw AllocationError(out_of_memory);
+  throw OutOfMemoryError(out_of_memory);
 }
 
 }  // namespace ashlar::torch

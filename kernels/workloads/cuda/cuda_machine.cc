@@ -37,7 +37,7 @@ class CudaMachine final : public Machine {
     absl::Status status =
         ToStatus("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     if (!status.ok()) return status;
-    streams_.push_back(Stream{reinterpret_cast<std::uint64_t>(stream)});
+    streams_.push_back(ToStream(stream));
     return streams_.back();
   }
 
