@@ -58,7 +58,7 @@ absl::Status ReadPolicyFlags(const ReplayFlags& flags, answers::ReplaySettings& 
 
 absl::Status ReadDeviceCosts(const std::string& file, answers::ReplaySettings& out) {
   if (file.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = readers::ReadInput(file);
+  const absl::StatusOr<std::string> text = readers::ReadInput(file, readers::kMostSmallInputBytes);
   if (!text.ok()) return OfFlag("--device-costs", text.status());
   const absl::StatusOr<device::CostModel> costs = device::ReadCosts(*text);
   if (!costs.ok()) {

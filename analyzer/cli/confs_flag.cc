@@ -16,7 +16,7 @@ absl::StatusOr<std::vector<std::string>> ReadConfs(const std::string& given) {
   std::string text = given;
   const bool is_file = std::filesystem::is_regular_file(given, ignored);
   if (is_file) {
-    absl::StatusOr<std::string> bytes = readers::ReadInput(given);
+    absl::StatusOr<std::string> bytes = readers::ReadInput(given, readers::kMostSmallInputBytes);
     if (!bytes.ok()) return bytes.status();
     text = *std::move(bytes);
   }

@@ -66,7 +66,7 @@ absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank, c
 // Which tensors of the model, if one is given, have the size of the request that failed.
 absl::Status AddModel(const std::string& file, Explanations& explanations) {
   if (file.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+  const absl::StatusOr<std::string> bytes = readers::ReadInput(file, readers::kMostSmallInputBytes);
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {});
   if (!model.ok()) return absl::Status(model.status().code(), absl::StrCat(file, ": ", model.status().message()));

@@ -70,6 +70,10 @@ std::string Utf8Of16(absl::string_view bytes, bool is_little) {
 
 }  // namespace
 
+bool HasByteOrderMark(absl::string_view bytes) {
+  return bytes.substr(0, 3) == "\xef\xbb\xbf" || bytes.substr(0, 2) == "\xff\xfe" || bytes.substr(0, 2) == "\xfe\xff";
+}
+
 std::optional<std::string> WithoutByteOrderMark(absl::string_view bytes) {
   if (bytes.substr(0, 3) == "\xef\xbb\xbf") return std::string(bytes.substr(3));
   if (bytes.substr(0, 2) == "\xff\xfe") return Utf8Of16(bytes.substr(2), /*is_little=*/true);
