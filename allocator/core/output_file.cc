@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -22,9 +24,15 @@ constexpr char kNameAnother[] = "name another file (%p in a name is the process'
 
 enum class FileLock { kMine, kTaken, kUnknown };  // unknown: the file system has no locks
 
+// Who asks whether a file has a writer (ashlar watch) holds a shared lock for a moment; a recorder keeps its own.
 FileLock TryFileLock(int file, int kind) {
-  if (flock(file, kind | LOCK_NB) == 0) return FileLock::kMine;
-  return errno == EWOULDBLOCK ? FileLock::kTaken : FileLock::kUnknown;
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    if (flock(file, kind | LOCK_NB) == 0) return FileLock::kMine;
+    if (errno != EWOULDBLOCK) return FileLock::kUnknown;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return FileLock::kTaken;
 }
 
 absl::Status FileError(int error, const std::string& path, absl::string_view what) {
