@@ -1,6 +1,9 @@
 #include "analyzer/readers/input_file.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,14 +26,40 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-absl::StatusOr<File> Open(const std::string& path) {
-  if (path == "-") return File(stdin);
-  File file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) return absl::ErrnoToStatus(errno, "cannot be opened");
+bool IsPipe(mode_t mode) { return S_ISFIFO(mode) || S_ISSOCK(mode); }
+
+// Until there is something to read, or the writer is gone.
+void WaitForWriter(int descriptor, const OpenRules& rules) {
+  pollfd asked{descriptor, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = poll(&asked, 1, kQuietSeconds * 1000);
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0 && rules.on_quiet) rules.on_quiet();
+  while (ready == 0 || (ready < 0 && errno == EINTR)) ready = poll(&asked, 1, -1);
+}
+
+// A pipe that nobody writes yet is opened all the same; from then on reading it waits.
+absl::StatusOr<File> OpenNamed(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return absl::ErrnoToStatus(errno, "cannot be opened");
+  File file(fdopen(descriptor, "rb"));
+  if (file != nullptr) return file;
+  close(descriptor);
+  return absl::ErrnoToStatus(errno, "cannot be opened");
+}
+
+absl::StatusOr<File> Open(const std::string& path, const OpenRules& rules) {
+  absl::StatusOr<File> file = path == "-" ? File(stdin) : OpenNamed(path);
+  if (!file.ok()) return file;
+  const int descriptor = fileno(file->get());
   struct stat info {};
-  if (fstat(fileno(file.get()), &info) == 0 && S_ISDIR(info.st_mode)) {
-    return absl::InvalidArgumentError("is a folder; name a file in it");
-  }
+  if (fstat(descriptor, &info) != 0) return absl::ErrnoToStatus(errno, "cannot be opened");
+  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError("is a folder; name a file in it");
+  if (rules.files_only && !S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError("is no file, but a pipe or a device");
+  if (IsPipe(info.st_mode)) WaitForWriter(descriptor, rules);
+  if (path != "-") fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
   return file;
 }
 
@@ -57,12 +86,12 @@ absl::StatusOr<std::string> ReadAll(std::FILE* file, std::uint64_t max_bytes) {
   return bytes;
 }
 
-absl::StatusOr<std::string> ReadAndUnpack(const std::string& path, std::uint64_t max_bytes) {
-  absl::StatusOr<File> file = Open(path);
+absl::StatusOr<std::string> ReadAndUnpack(const std::string& path, const OpenRules& rules) {
+  const absl::StatusOr<File> file = Open(path, rules);
   if (!file.ok()) return file.status();
-  absl::StatusOr<std::string> bytes = ReadAll(file->get(), max_bytes);
+  absl::StatusOr<std::string> bytes = ReadAll(file->get(), rules.max_bytes);
   if (!bytes.ok() || !LooksLikeGzip(*bytes)) return bytes;
-  return Gunzip(*bytes, max_bytes);
+  return Gunzip(*bytes, rules.max_bytes);
 }
 
 // Smaller ones are read: they do not suffer from a writer that cuts them short.
@@ -129,7 +158,7 @@ absl::StatusOr<InputBytes> Unpack(absl::string_view packed, const OpenRules& rul
 }
 
 absl::StatusOr<InputBytes> OpenAndUnpack(const std::string& path, const OpenRules& rules) {
-  const absl::StatusOr<File> file = Open(path);
+  const absl::StatusOr<File> file = Open(path, rules);
   if (!file.ok()) return file.status();
   InputBytes stored(MapIfLarge(file->get()));
   if (stored.view().empty()) {
@@ -151,7 +180,11 @@ absl::StatusOr<T> Named(const std::string& path, absl::StatusOr<T> bytes) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes) {
-  return Named(path, ReadAndUnpack(path, max_bytes));
+  return ReadInput(path, OpenRules{.max_bytes = max_bytes});
+}
+
+absl::StatusOr<std::string> ReadInput(const std::string& path, const OpenRules& rules) {
+  return Named(path, ReadAndUnpack(path, rules));
 }
 
 absl::StatusOr<InputBytes> OpenInput(const std::string& path, const OpenRules& rules) {

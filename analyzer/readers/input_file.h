@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,14 +23,6 @@
 namespace ashlar::readers {
 
 inline constexpr std::uint64_t kDefaultMaxInputBytes = 4 * kGiB;
-
-// Of a file of settings, costs or a model.
-inline constexpr std::uint64_t kMostSmallInputBytes = 64 * kMiB;
-
-// Errors name the path. NotFound: no such file; ResourceExhausted: larger than `max_bytes` (read or unpacked);
-// DataLoss: damaged or truncated gzip.
-absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
-
 inline constexpr std::uint64_t kMostMappedBytes = 1024 * kGiB;
 
 class InputBytes {
@@ -57,12 +50,24 @@ inline constexpr std::size_t kHeadBytes = 64 * kKiB;
 struct OpenRules {
   // Of what is read or unpacked; for a file that is mapped as it lies it is kMostMappedBytes.
   std::uint64_t max_bytes = kDefaultMaxInputBytes;
-  // Asked once, with the first kHeadBytes as they are unpacked, or all where there are fewer. True: they are enough,
+  // Asked with the first kHeadBytes as they are unpacked, or all where there are fewer. True: they are enough,
   // and all that the caller gets. Nothing behind them is read.
   bool (*is_enough)(absl::string_view head) = nullptr;
+  // Called once where nothing has come from a pipe for kQuietSeconds. It is waited for all the same.
+  std::function<void()> on_quiet = {};
+  // What is no regular file is refused: nobody is waited for.
+  bool files_only = false;
 };
 
-// As ReadInput.
+inline constexpr int kQuietSeconds = 2;
+
+// Errors name the path. NotFound: no such file; InvalidArgument: a folder, or no file where files are asked for;
+// ResourceExhausted: larger than `max_bytes` (read or unpacked); DataLoss: damaged or truncated gzip.
+absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
+// All of it, whatever `is_enough` says.
+absl::StatusOr<std::string> ReadInput(const std::string& path, const OpenRules& rules);
+
+// The same, a large one not in memory.
 absl::StatusOr<InputBytes> OpenInput(const std::string& path, const OpenRules& rules = {});
 
 }  // namespace ashlar::readers

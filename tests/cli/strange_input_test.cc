@@ -90,5 +90,36 @@ TEST_F(StrangeInputTest, ALongTextIsSearchedInLittleMemory) {
   }
 }
 
+constexpr char kStrangeMessage[] = ASHLAR_SOURCE_DIR "/docs/examples/oom_message.txt";
+
+TEST_F(StrangeInputTest, APipeIsReadAndAQuietOneIsTold) {
+  const std::string cat = "cat '" + std::string(kStrangeMessage) + "'";
+  const Cost substituted = RunMeasured("explain <(" + cat + ")");
+  EXPECT_EQ(substituted.result.code, 0) << substituted.result.error;
+  EXPECT_EQ(substituted.result.error, "");
+  EXPECT_EQ(substituted.result.out, Run("explain '" + std::string(kStrangeMessage) + "'").out);
+  const std::string pipe = folder_ + "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const Result quiet = Run("explain '" + pipe + "'", "& pid=$!; sleep 4; " + cat + " >'" + pipe + "'; wait $pid");
+  EXPECT_EQ(quiet.code, 0);
+  EXPECT_EQ(quiet.error, "ashlar: " + pipe + ": nothing has come from this pipe yet: waiting for its writer\n");
+  EXPECT_EQ(quiet.out, substituted.result.out);
+  EXPECT_THAT(RunMeasured("explain - < <(sleep 4; " + cat + ")").result.error,
+              HasSubstr("standard input: nothing has come"));
+}
+
+TEST_F(StrangeInputTest, SettingsAreReadFromAPipe) {
+  const std::string trace = Write("trace", "a 1 512 0\nf 1\n");
+  const Cost cost = RunMeasured("sweep '" + trace + "' --confs <(echo default; echo max_split_size_mb:128)");
+  EXPECT_EQ(cost.result.code, 0) << cost.result.error;
+  EXPECT_THAT(cost.result.out, HasSubstr("max_split_size_mb:128"));
+}
+
+TEST_F(StrangeInputTest, APlanIsNoPipe) {
+  const std::string pipe = folder_ + "pipe", trace = Write("trace", "a 1 512 0\n");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ExpectError(Run("replay --conf plan:" + pipe + " " + trace), 2, {"pipe", "is no file"});
+}
+
 }  // namespace
 }  // namespace ashlar
