@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -22,12 +24,19 @@ constexpr char kNameAnother[] = "name another file (%p in a name is the process'
 
 enum class FileLock { kMine, kTaken, kUnknown };  // unknown: the file system has no locks
 
+// Who asks whether a file has a writer (ashlar watch) holds a shared lock for a moment; a recorder keeps its own.
 FileLock TryFileLock(int file, int kind) {
-  if (flock(file, kind | LOCK_NB) == 0) return FileLock::kMine;
-  return errno == EWOULDBLOCK ? FileLock::kTaken : FileLock::kUnknown;
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    if (flock(file, kind | LOCK_NB) == 0) return FileLock::kMine;
+    if (errno != EWOULDBLOCK) return FileLock::kUnknown;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return FileLock::kTaken;
 }
 
 absl::Status FileError(int error, const std::string& path, absl::string_view what) {
+  if (error == ENXIO) return absl::UnavailableError(absl::StrCat(path, ": ", what, ": nobody reads this pipe"));
   return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
 }
 
@@ -100,6 +109,24 @@ std::string HostName() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "host";
 }
 
+// What is there already. A pipe without a reader is an error (ENXIO), and not waited for.
+int OpenThere(const std::string& path, int flags) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, kOutputMode);
+  if (file >= 0) fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
+  return file;
+}
+
+// A new file beside `target`, which nobody has put there. Its name goes to `written`.
+int OpenBeside(const std::string& target, std::string& written) {
+  static std::atomic<int> next{0};
+  int file = -1;
+  do {
+    written = absl::StrCat(target, ".", getpid(), ".", ++next, ".tmp");
+    file = open(written.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOutputMode);
+  } while (file < 0 && errno == EEXIST);
+  return file;
+}
+
 }  // namespace
 
 std::string OutputPath(absl::string_view pattern) {
@@ -122,7 +149,7 @@ absl::StatusOr<ClaimedFile> ClaimFile(const std::string& path, bool overwrites) 
   ClaimedFile out;
   out.descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOutputMode);
   out.is_new = out.descriptor >= 0;
-  if (!out.is_new && errno == EEXIST) out.descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kOutputMode);
+  if (!out.is_new && errno == EEXIST) out.descriptor = OpenThere(path, O_CREAT);
   if (out.descriptor < 0) return FileError(errno, path, "the recording cannot be made");
   const absl::Status status = CheckClaim(out.descriptor, path, out.is_new, overwrites);
   if (status.ok()) return out;
@@ -131,12 +158,11 @@ absl::StatusOr<ClaimedFile> ClaimFile(const std::string& path, bool overwrites) 
 }
 
 absl::Status ReplaceFile(const std::string& path, absl::Span<const absl::string_view> parts) {
-  static std::atomic<int> next{0};
   const absl::StatusOr<bool> in_place = IsWrittenInPlace(path);
   if (!in_place.ok()) return in_place.status();
   const std::string target = ResolvedPath(path);
-  const std::string written = *in_place ? target : absl::StrCat(target, ".", getpid(), ".", ++next, ".tmp");
-  const int file = open(written.c_str(), O_WRONLY | O_CLOEXEC | (*in_place ? 0 : O_CREAT | O_TRUNC), kOutputMode);
+  std::string written;
+  const int file = *in_place ? OpenThere(target, 0) : OpenBeside(target, written);
   if (file < 0) return FileError(errno, path, "cannot be written");
   absl::Status status = WriteParts(file, path, parts);
   if (*in_place) return status;

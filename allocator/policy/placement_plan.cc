@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -212,6 +214,10 @@ absl::StatusOr<PlacementPlan> ParsePlan(absl::string_view text) { return PlanRea
 
 absl::StatusOr<PlacementPlan> ReadPlan(const std::string& path) {
   constexpr absl::string_view kMend = "; make it with: ashlar plan TRACE -o FILE";
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no file, but a pipe, a device or a folder", kMend));
+  }
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::InvalidArgumentError(absl::StrCat("'", path, "' cannot be read", kMend));
   std::string text;

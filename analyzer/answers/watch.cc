@@ -1,6 +1,7 @@
 #include "analyzer/answers/watch.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +25,8 @@ constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 // Reads on where the last read ended. Both ends of the file may move: it is someone else's.
 class GrowingFile {
  public:
-  explicit GrowingFile(std::string path) : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit GrowingFile(std::string path)
+      : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (file_ < 0) status_ = absl::ErrnoToStatus(errno, path_);
     struct stat about {};
     if (file_ >= 0 && fstat(file_, &about) == 0 && !S_ISREG(about.st_mode)) {
@@ -46,6 +48,7 @@ class GrowingFile {
     const ssize_t count = pread(file_, bytes_.data() + before, kReadBytes, static_cast<off_t>(at_));
     bytes_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
     at_ += bytes_.size() - before;
+    most_read_ = std::max(most_read_, at_);
     return bytes_.size() > before;
   }
   absl::string_view bytes() const { return bytes_; }
@@ -54,16 +57,40 @@ class GrowingFile {
     bytes_.clear();
     at_ = 0;
   }
-  std::uint64_t Size() const {
+  // DataLoss: of what was read some is not there any more.
+  absl::Status CheckIsWhole() const {
     struct stat about {};
-    return fstat(file_, &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
+    const bool is_whole = fstat(file_, &about) != 0 || static_cast<std::uint64_t>(about.st_size) >= most_read_;
+    if (is_whole) return absl::OkStatus();
+    return absl::DataLossError(
+        absl::StrCat(path_, ": the file was cut to ", about.st_size, " bytes, after ", most_read_, " were read"));
+  }
+  // Why nothing more will come; empty where something may.
+  std::string WhyStopped() const {
+    struct stat ours {};
+    struct stat named {};
+    if (fstat(file_, &ours) != 0 || stat(path_.c_str(), &named) != 0) return errno == ENOENT ? "the file is gone" : "";
+    if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino) return "another file has its name now";
+    return HasWriter() ? "" : "nobody writes it any more";
   }
 
  private:
+  // A recorder holds one kind of lock and a native program's log the other. Nothing is known where there are no locks.
+  bool HasWriter() const {
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    if (fcntl(file_, F_OFD_GETLK, &whole) != 0 || whole.l_type != F_UNLCK) return true;
+    if (flock(file_, LOCK_SH | LOCK_NB) != 0) return true;
+    flock(file_, LOCK_UN);
+    return false;
+  }
+
   const std::string path_;
   const int file_;
   absl::Status status_;
   std::uint64_t at_ = 0;
+  std::uint64_t most_read_ = 0;
   std::string bytes_;
 };
 
@@ -94,7 +121,10 @@ class WatchedRecording final : public WatchedFile {
  public:
   explicit WatchedRecording(std::unique_ptr<GrowingFile> file) : file_(std::move(file)) {}
 
+  // Whether more may come is asked before the bytes are read: what it ended with is among them.
   absl::StatusOr<WatchAnswer> Look() override {
+    const std::string stopped = file_->WhyStopped();
+    if (absl::Status status = file_->CheckIsWhole(); !status.ok()) return status;
     do {
       const absl::StatusOr<std::size_t> taken = follower_.Take(file_->bytes());
       if (!taken.ok())
@@ -106,6 +136,7 @@ class WatchedRecording final : public WatchedFile {
     WatchAnswer answer;
     tally_.PutInto(answer);
     PutState(state_, answer);
+    if (!follower_.has_ended()) answer.stopped = stopped;
     return Named(std::move(answer));
   }
 
@@ -157,6 +188,8 @@ class WatchedLog final : public WatchedFile {
   explicit WatchedLog(std::unique_ptr<GrowingFile> file) : file_(std::move(file)) {}
 
   absl::StatusOr<WatchAnswer> Look() override {
+    const std::string stopped = file_->WhyStopped();
+    if (absl::Status status = file_->CheckIsWhole(); !status.ok()) return status;
     file_->Rewind();
     while (file_->Read()) {
     }
@@ -164,6 +197,7 @@ class WatchedLog final : public WatchedFile {
     if (!log.ok()) return absl::Status(log.status().code(), absl::StrCat(file_->path(), ": ", log.status().message()));
     WatchAnswer answer = WholeAnswer(*log);
     answer.source = file_->path();
+    answer.stopped = stopped;
     return answer;
   }
 

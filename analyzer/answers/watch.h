@@ -50,6 +50,8 @@ struct WatchAnswer {
   std::optional<WatchRates> rates;                // over the last kRateSeconds; nullopt: events without time
   std::vector<WatchSecond> minute;                // the last one, every second of it, oldest first
   bool has_ended = false;                         // nothing more will come
+  // Why nothing more will come, though there is no end: "nobody writes it any more"; empty where something may.
+  std::string stopped;
 };
 
 inline constexpr std::int64_t kRateSeconds = 5;
@@ -61,7 +63,7 @@ class WatchedFile {
   // A recording of ours or a native program's log. NotFound and the like where it cannot be read, InvalidArgument where
   // it is nothing that grows, with what can be done.
   static absl::StatusOr<std::unique_ptr<WatchedFile>> Open(const std::string& path);
-  // DataLoss: what the file holds cannot be.
+  // DataLoss: what the file holds cannot be, or less of it is there than was read.
   virtual absl::StatusOr<WatchAnswer> Look() = 0;
 };
 

@@ -9,11 +9,12 @@
 #include "absl/strings/str_split.h"
 #include "allocator/device/cost_table.h"
 #include "allocator/trace/codec.h"
+#include "analyzer/cli/named_input.h"
 #include "analyzer/cli/output_file.h"
 #include "analyzer/cli/progress_line.h"
 #include "analyzer/cli/size_flag.h"
-#include "analyzer/readers/input_file.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
+#include "analyzer/report/printable.h"
 
 namespace ashlar::cli {
 namespace {
@@ -58,7 +59,7 @@ absl::Status ReadPolicyFlags(const ReplayFlags& flags, answers::ReplaySettings& 
 
 absl::Status ReadDeviceCosts(const std::string& file, answers::ReplaySettings& out) {
   if (file.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = readers::ReadInput(file);
+  const absl::StatusOr<std::string> text = ReadSmallInput(file);
   if (!text.ok()) return OfFlag("--device-costs", text.status());
   const absl::StatusOr<device::CostModel> costs = device::ReadCosts(*text);
   if (!costs.ok()) {
@@ -139,11 +140,7 @@ absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags
 
 int Fail(int code, const absl::Status& status) {
   ProgressLine::End();
-  std::string line(status.message());
-  for (char& c : line) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
-  }
-  std::fprintf(stderr, "ashlar: %s\n", line.c_str());
+  std::fprintf(stderr, "ashlar: %s\n", report::Printable(status.message()).c_str());
   return code;
 }
 

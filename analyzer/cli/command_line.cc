@@ -1,6 +1,8 @@
 #include "analyzer/cli/command_line.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <optional>
 #include <sstream>
 #include <type_traits>
@@ -9,6 +11,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -124,6 +127,19 @@ std::string UsageError(const CLI::App& program, const CLI::ParseError& error, in
   return absl::StrCat(what, absl::EndsWith(what, "?") ? " See " : "; see ", named.path, " --help");
 }
 
+template <typename T>
+constexpr bool IsCount() {
+  return std::is_same_v<T, std::uint64_t> || std::is_same_v<T, std::optional<std::uint64_t>>;
+}
+
+// What reads the number would take -1, and a number that is too large, for the largest that there is.
+std::string WhyNoCount(const std::string& value) {
+  if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(value), "-")) return absl::StrCat(value, " is negative");
+  errno = 0;
+  std::strtoull(value.c_str(), nullptr, 0);
+  return errno == ERANGE ? absl::StrCat(value, " is too large") : "";
+}
+
 std::string WhyEmpty(const std::string& text) {
   return text.empty() ? "the value is empty: give one, or leave the flag out" : "";
 }
@@ -151,7 +167,7 @@ Flag Flag::OneOf(const std::vector<std::string>& values) {
 }
 
 Flag Flag::Between(std::int64_t least, std::int64_t most) {
-  option_->check(CLI::Range(least, most));
+  option_->transform(CLI::Range(least, most));  // before other checks: it names the range
   return *this;
 }
 
@@ -185,7 +201,9 @@ Flag Command::Add(const std::string& name, T& value, const std::string& help) {
   if constexpr (std::is_same_v<T, bool>) {
     return Flag(app_->add_flag(name, value, help));
   } else {
-    return Flag(app_->add_option(name, value, help));
+    CLI::Option* const option = app_->add_option(name, value, help);
+    if constexpr (IsCount<T>()) option->check(WhyNoCount);
+    return Flag(option);
   }
 }
 

@@ -7,16 +7,16 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "analyzer/readers/input_file.h"
+#include "analyzer/cli/named_input.h"
 
 namespace ashlar::cli {
 
 absl::StatusOr<std::vector<std::string>> ReadConfs(const std::string& given) {
   std::error_code ignored;
   std::string text = given;
-  const bool is_file = std::filesystem::is_regular_file(given, ignored);
+  const bool is_file = std::filesystem::is_regular_file(given, ignored) || std::filesystem::is_fifo(given, ignored);
   if (is_file) {
-    absl::StatusOr<std::string> bytes = readers::ReadInput(given);
+    absl::StatusOr<std::string> bytes = ReadSmallInput(given);
     if (!bytes.ok()) return bytes.status();
     text = *std::move(bytes);
   }

@@ -51,8 +51,8 @@ absl::StatusOr<answers::CutRule> ReadCut(const ConvertFlags& flags, const Conver
 int Converted(const ConvertFlags& flags, const std::vector<trace::Note>& notes) {
   ProgressLine::End();
   for (const trace::Note& note : notes) {
-    std::fprintf(stderr, "%s: %s (%s)\n", flags.output.c_str(), report::Printable(note.message).c_str(),
-                 FormatCount(note.count).c_str());
+    std::fprintf(stderr, "%s: %s (%s)\n", report::Printable(flags.output).c_str(),
+                 report::Printable(note.message).c_str(), FormatCount(note.count).c_str());
   }
   return kOk;
 }

@@ -76,10 +76,9 @@ absl::StatusOr<Notes> ToDatabase(const answers::Input& input, const answers::Rep
                                  const std::string& output) {
   absl::StatusOr<PendingName> name = PendingName::Make(output);
   if (!name.ok()) return name.status();
-  // SQLite would add to what is there.
-  if (name->is_in_place() && truncate(output.c_str(), 0) != 0) return CannotWrite(output);
   const absl::StatusOr<std::unique_ptr<exports::SqliteTables>> tables = exports::SqliteTables::Create(name->path());
   if (!tables.ok()) return OfDatabase(output, tables.status());
+  if (!name->IsMine()) return OfDatabase(output, absl::UnavailableError("another file took the place of the new one"));
   absl::StatusOr<Notes> notes = exports::ExportTables(input, settings, **tables);
   if (!notes.ok()) return notes;
   absl::Status status = OfDatabase(output, (*tables)->Finish());

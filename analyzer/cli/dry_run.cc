@@ -146,6 +146,15 @@ absl::Status WriteDryRunPage(const DryRunFlags& flags, const RunReport& report) 
   return html.ok() ? WriteFile(flags.page, *html) : html.status();
 }
 
+// Whether --calls has all calls; else a note says how many it lacks.
+bool HasAllCalls(const DryRunFlags& flags, RunReport& report) {
+  std::uint64_t lost = 0;
+  for (const ProcessRun& run : report.results.runs) lost += run.books.has_value() ? run.books->calls_lost : 0;
+  if (lost == 0) return true;
+  report.notes.push_back(absl::StrCat("--calls: ", FormatCount(lost), " calls could not be written to ", flags.calls));
+  return false;
+}
+
 // The program's own exit code, but for what it could not know of.
 int ExitCodeOf(const DryRunFlags& flags, const RunReport& report, bool is_kept) {
   if (report.exit_code != kOk) return report.exit_code;
@@ -157,10 +166,10 @@ int FinishDryRun(const DryRunFlags& flags, RunReport report) {
   ProgressLine line;
   AddExplanation(flags, line.Shower(), report);
   for (const std::string& file : report.results.unreadable) report.notes.push_back(file);
-  bool is_kept = true;
+  bool is_kept = HasAllCalls(flags, report);
   if (!flags.output.empty()) {
     const absl::StatusOr<std::string> kept = KeepResults(report.results, flags.output);
-    is_kept = kept.ok();
+    is_kept = is_kept && kept.ok();
     report.notes.push_back(kept.ok() ? absl::StrCat("kept: ", *kept)
                                      : absl::StrCat("-o: ", std::string(kept.status().message())));
   }

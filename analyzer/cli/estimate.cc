@@ -12,6 +12,7 @@
 #include "analyzer/answers/explain.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/model_flags.h"
+#include "analyzer/cli/named_input.h"
 #include "analyzer/cli/output_file.h"
 #include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
@@ -22,12 +23,10 @@
 #include "analyzer/estimate/plan/shuffles.h"
 #include "analyzer/estimate/report/estimate_report.h"
 #include "analyzer/estimate/run_capture.h"
-#include "analyzer/readers/input_file.h"
 
 namespace ashlar::cli {
 namespace {
 
-constexpr std::uint64_t kMostModelBytes = 64 * kMiB;
 constexpr std::int64_t kMostShuffles = 100'000;
 
 struct EstimateFlags {
@@ -108,7 +107,7 @@ absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::E
   if (absl::StrContains(flags.lengths, ':') && absl::StrContains(flags.lengths, "m")) {
     lengths = estimate::NormalLengths(flags.lengths, options);
   } else {
-    const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.lengths, kMostModelBytes);
+    const absl::StatusOr<std::string> bytes = ReadSmallInput(flags.lengths);
     if (!bytes.ok()) return OfFlag("--lengths", bytes.status());
     lengths = estimate::ListedLengths(flags.lengths, *bytes, options);
     if (absl::IsInvalidArgument(lengths.status())) {
@@ -125,7 +124,7 @@ absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::E
 
 // A file that cannot be read or understood is an unreadable input.
 absl::StatusOr<estimate::Model> ReadModelOf(const EstimateFlags& flags) {
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(flags.input, kMostModelBytes);
+  const absl::StatusOr<std::string> bytes = ReadSmallInput(flags.input);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {flags.architecture});
   if (model.ok()) return model;

@@ -12,6 +12,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/load_trace.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/named_input.h"
 #include "analyzer/cli/output_file.h"
 #include "analyzer/cli/page_file.h"
 #include "analyzer/cli/progress_line.h"
@@ -19,7 +20,6 @@
 #include "analyzer/cli/terminal.h"
 #include "analyzer/estimate/model_file.h"
 #include "analyzer/estimate/report/explain_model.h"
-#include "analyzer/readers/input_file.h"
 #include "analyzer/report/explain_report.h"
 #include "analyzer/report/markdown.h"
 
@@ -66,7 +66,7 @@ absl::StatusOr<analyses::RankPeak> ReadRank(const std::string& file, int rank, c
 // Which tensors of the model, if one is given, have the size of the request that failed.
 absl::Status AddModel(const std::string& file, Explanations& explanations) {
   if (file.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+  const absl::StatusOr<std::string> bytes = ReadSmallInput(file);
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {});
   if (!model.ok()) return absl::Status(model.status().code(), absl::StrCat(file, ": ", model.status().message()));

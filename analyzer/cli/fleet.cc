@@ -37,6 +37,7 @@
 #include "analyzer/report/fleet_report.h"
 #include "analyzer/report/layout.h"
 #include "analyzer/report/page/page.h"
+#include "analyzer/report/printable.h"
 
 namespace ashlar::cli {
 namespace {
@@ -123,7 +124,7 @@ absl::Status KeepsRanks(const FleetFlags& flags) {
 
 // One line, also where many processes write.
 void TellLine(const std::string& text) {
-  const std::string line = absl::StrCat("ashlar: ", text, "\n");
+  const std::string line = absl::StrCat("ashlar: ", report::Printable(text), "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

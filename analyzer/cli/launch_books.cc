@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "analyzer/cli/left_file.h"
+
 namespace ashlar::cli {
 namespace {
 
@@ -51,7 +53,9 @@ std::map<int, std::uint64_t> InUse(const std::uint64_t (&bytes)[kDevices]) {
 }  // namespace
 
 std::optional<SharedBooks> ReadSharedBooks(const std::string& folder) {
-  std::ifstream in(folder + "/books", std::ios::binary);
+  const std::string books = folder + "/books";
+  if (!IsLeftFile(books)) return std::nullopt;
+  std::ifstream in(books, std::ios::binary);
   const auto facts = std::make_unique<Facts>();
   in.seekg(kHeadBytes);
   in.read(reinterpret_cast<char*>(facts.get()), sizeof(Facts));

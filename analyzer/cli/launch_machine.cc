@@ -15,9 +15,9 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
+#include "analyzer/cli/named_input.h"
 #include "analyzer/cli/size_flag.h"
 #include "analyzer/gpus/gpu_table.h"
-#include "analyzer/readers/input_file.h"
 
 namespace ashlar::cli {
 namespace {
@@ -116,7 +116,7 @@ absl::Status SetField(const std::string& name, const std::string& value, Fields&
 }
 
 absl::Status ReadProfile(const std::string& file, Fields& fields) {
-  const absl::StatusOr<std::string> text = readers::ReadInput(file, kMostProfileBytes);
+  const absl::StatusOr<std::string> text = ReadSmallInput(file, kMostProfileBytes);
   if (!text.ok()) return absl::UnavailableError(absl::StrCat("--profile: ", text.status().message()));
   int number = 0;
   for (const absl::string_view whole : absl::StrSplit(*text, '\n')) {
@@ -171,6 +171,14 @@ absl::Status SetSize(const char* flag, const char* key, const std::string& text,
   return status;
 }
 
+// The program reads no more than 19 digits.
+absl::Status CheckCall(const char* flag, const std::optional<std::uint64_t>& call) {
+  constexpr std::uint64_t kLastCall = 999'999'999'999'999'999;
+  if (!call.has_value() || (*call >= 1 && *call <= kLastCall)) return absl::OkStatus();
+  return absl::InvalidArgumentError(*call == 0 ? absl::StrCat(flag, ": calls count from 1")
+                                               : absl::StrCat(flag, ": no program makes ", *call, " calls"));
+}
+
 absl::Status SetFlags(const MachineFlags& flags, Fields& fields) {
   absl::Status status = SetSize("--capacity", "total_bytes", flags.capacity, fields);
   status.Update(SetSize("--context", "context_bytes", flags.context, fields));
@@ -189,8 +197,8 @@ absl::Status SetFlags(const MachineFlags& flags, Fields& fields) {
     status.Update(absl::InvalidArgumentError(
         absl::StrCat("--devices: ", *flags.devices, " is not between 1 and ", kMostDevices)));
   }
-  if (flags.fail_call == 0) status.Update(absl::InvalidArgumentError("--fail-call: calls count from 1"));
-  if (flags.fail_request == 0) status.Update(absl::InvalidArgumentError("--fail-request: calls count from 1"));
+  status.Update(CheckCall("--fail-call", flags.fail_call));
+  status.Update(CheckCall("--fail-request", flags.fail_request));
   if (flags.devices.has_value()) fields["devices"] = absl::StrCat(*flags.devices);
   if (flags.fail_call.has_value()) fields["fail_call"] = absl::StrCat(*flags.fail_call);
   if (flags.fail_request.has_value()) fields["fail_request"] = absl::StrCat(*flags.fail_request);

@@ -15,7 +15,9 @@
 #include "absl/strings/strip.h"
 #include "analyzer/cli/launch_books.h"
 #include "analyzer/cli/launch_native.h"
+#include "analyzer/cli/left_file.h"
 #include "analyzer/readers/input_file.h"
+#include "analyzer/readers/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace ashlar::cli {
@@ -78,6 +80,7 @@ ProcessBooks BooksOf(const json& file) {
         {Get<std::string>(value, "line"), Get<std::uint64_t>(value, "count"), Get<std::uint64_t>(value, "bytes")});
   }
   out.made_up_total = Get<std::uint64_t>(file, "made_up_total");
+  out.calls_lost = Get<std::uint64_t>(file, "calls_lost");
   return out;
 }
 
@@ -113,9 +116,20 @@ std::optional<FileName> ParseName(absl::string_view name, absl::string_view endi
   return out;
 }
 
+bool IsOfOurs(absl::string_view name) {
+  return ParseName(name, ".json").has_value() || ParseName(name, ".log").has_value() ||
+         ParseName(name, ".pickle").has_value();
+}
+
 class Reader {
  public:
   void Read(const std::string& path, const std::string& name) {
+    if (!IsLeftFile(path)) {
+      if (IsOfOurs(name)) {
+        results_.unreadable.push_back(absl::StrCat(name, ": is no file, but a pipe, a link or a folder"));
+      }
+      return;
+    }
     if (const auto of = ParseName(name, ".json")) ReadJson(path, name, *of);
     if (const auto of = ParseName(name, ".log"); of.has_value() && of->kind == "native") native_logs_[of->pid] = path;
     if (const auto of = ParseName(name, ".pickle")) {
@@ -168,8 +182,9 @@ class Reader {
 
   void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
     if (of.kind != "process" && of.kind != "info") return;
-    const absl::StatusOr<std::string> bytes = readers::ReadInput(path, kMostReportBytes);
-    const json file = bytes.ok() ? json::parse(*bytes, nullptr, /*allow_exceptions=*/false) : json();
+    const absl::StatusOr<std::string> bytes =
+        readers::ReadInput(path, {.max_bytes = kMostReportBytes, .files_only = true});
+    const json file = bytes.ok() ? json::parse(readers::ToUtf8(*bytes), nullptr, /*allow_exceptions=*/false) : json();
     if (!file.is_object()) {
       results_.unreadable.push_back(absl::StrCat(name, bytes.ok() ? ": is no JSON object, as of a process that was "
                                                                     "killed while it wrote"

@@ -47,6 +47,7 @@ struct ProcessBooks {
   std::vector<RefusedCall> refused;
   std::vector<MadeUpValue> made_up;
   std::uint64_t made_up_total = 0;
+  std::uint64_t calls_lost = 0;  // that --calls could not write
 };
 
 struct TorchDevice {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
+#include "analyzer/cli/left_file.h"
 
 namespace ashlar::cli {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr char kPrefix[] = "served-";
 
 std::optional<serve::ServedCounts> CountsIn(const std::filesystem::path& path) {
+  if (!IsLeftFile(path)) return std::nullopt;
   std::ifstream in(path, std::ios::binary);
   char magic[sizeof(serve::kServedMagic)] = {};
   serve::ServedCounts out;

@@ -13,6 +13,8 @@
 #include "analyzer/answers/explain.h"
 #include "analyzer/answers/input_window.h"
 #include "analyzer/cli/memory_end.h"
+#include "analyzer/cli/named_input.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/readers/input_file.h"
 
 namespace ashlar::cli {
@@ -82,7 +84,9 @@ readers::ReadLimits WholeWhereItFits(const ReplayFlags& flags) {
 absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings) {
   answers::Tell(settings, absl::StrCat("reading ", input));
   ExpectMemoryFor(input, StoredBytes(input));
-  absl::StatusOr<readers::InputBytes> bytes = readers::OpenInput(input);
+  readers::OpenRules rules = RulesOf(input);
+  rules.is_enough = readers::IsUnknownBinary;
+  absl::StatusOr<readers::InputBytes> bytes = readers::OpenInput(input, rules);
   if (bytes.ok()) ExpectMemoryFor(input, bytes->view());
   return bytes;
 }

@@ -30,8 +30,12 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(const std::string& 
   if (path == "-") return std::unique_ptr<OutputFile>(new OutputFile("standard output", std::nullopt, stdout));
   absl::StatusOr<PendingName> name = PendingName::Make(path);
   if (!name.ok()) return name.status();
-  std::FILE* const file = std::fopen(name->path().c_str(), "wbe");
-  if (file == nullptr) return CannotWrite(path);
+  const int descriptor = name->TakeDescriptor();
+  std::FILE* const file = fdopen(descriptor, "wb");
+  if (file == nullptr) {
+    close(descriptor);
+    return CannotWrite(path);
+  }
   return std::unique_ptr<OutputFile>(new OutputFile(path, *std::move(name), file));
 }
 

@@ -19,6 +19,7 @@
 #include "analyzer/cli/given_command.h"
 #include "analyzer/cli/page_template.h"
 #include "analyzer/cli/progress_line.h"
+#include "analyzer/report/printable.h"
 
 namespace ashlar::cli {
 namespace {
@@ -94,7 +95,8 @@ absl::Status OpenPage(const std::string& html) {
   const std::string opener = Opener();
   const bool is_open = !opener.empty() && Starts(opener, file);
   ProgressLine::End();
-  std::fprintf(stderr, "%s: %s\n", is_open ? "page opened" : "page written, open it in a browser", file.c_str());
+  std::fprintf(stderr, "%s: %s\n", is_open ? "page opened" : "page written, open it in a browser",
+               report::Printable(file).c_str());
   return absl::OkStatus();
 }
 

@@ -97,63 +97,92 @@ std::string NameBeside(const std::string& target) {
   return absl::StrCat(folder, ".", stem, ".", getpid(), "-", made_count++);
 }
 
-// Whether a new file could be made; the old one's rights, where there is one.
-bool MakeFile(const std::string& path, std::optional<mode_t> rights) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) return false;
+// A new file, open; below 0 where it could not be made. The old one's rights, where there is one.
+int MakeFile(const std::string& path, std::optional<mode_t> rights) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return file;
   if (rights.has_value() && fchmod(file, *rights & 07777) != 0) errno = 0;  // a file system without rights
-  close(file);
-  return true;
+  return file;
 }
 
 }  // namespace
 
 absl::Status CannotWrite(const std::string& path) {
+  if (errno == ENXIO) return absl::UnavailableError(absl::StrCat("cannot write ", path, ": nobody reads this pipe"));
   return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
 }
 
-PendingName::PendingName(std::string asked, std::string target, std::string path, int slot)
-    : asked_(std::move(asked)), target_(std::move(target)), path_(std::move(path)), slot_(slot) {}
+PendingName::PendingName(std::string asked, std::string target, std::string path, int slot, int descriptor)
+    : asked_(std::move(asked)),
+      target_(std::move(target)),
+      path_(std::move(path)),
+      slot_(slot),
+      descriptor_(descriptor) {
+  fstat(descriptor_, &made_);
+}
 
 PendingName::PendingName(PendingName&& other) noexcept
     : asked_(std::move(other.asked_)),
       target_(std::move(other.target_)),
       path_(std::move(other.path_)),
-      slot_(std::exchange(other.slot_, -1)) {}
+      slot_(std::exchange(other.slot_, -1)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      made_(other.made_) {}
 
 PendingName::~PendingName() {
+  if (descriptor_ >= 0) close(descriptor_);
   if (slot_ < 0) return;
   unlink(path_.c_str());
   GiveSlotBack(slot_);
+}
+
+// A pipe is opened without waiting for its reader, and written to as others are.
+absl::StatusOr<PendingName> PendingName::InPlace(const std::string& target) {
+  const int file = open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return CannotWrite(target);
+  fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
+  return PendingName(target, target, target, -1, file);
+}
+
+int PendingName::TakeDescriptor() { return std::exchange(descriptor_, -1); }
+
+bool PendingName::IsMine() const {
+  struct stat named {};
+  if (is_in_place()) return true;
+  return lstat(path_.c_str(), &named) == 0 && made_.st_dev == named.st_dev && made_.st_ino == named.st_ino;
 }
 
 absl::StatusOr<PendingName> PendingName::Make(const std::string& target) {
   struct stat old {};
   const bool is_there = stat(target.c_str(), &old) == 0;
   if (!is_there && errno == ELOOP) return CannotWrite(target);
-  if (is_there && !S_ISREG(old.st_mode)) return PendingName(target, target, target, -1);
+  if (is_there && !S_ISREG(old.st_mode)) return InPlace(target);
   if (is_there && access(target.c_str(), W_OK) != 0) return CannotWrite(target);
   const std::string real = WithoutLinks(target);
   std::string beside;
   int slot = -1;
-  bool is_made = false;
+  int file = -1;
   do {  // a name may be left by a process that was killed
     GiveSlotBack(slot);
     beside = NameBeside(real);
     slot = TakeSlot(beside);
-    is_made = slot >= 0 && MakeFile(beside, is_there ? std::optional(old.st_mode) : std::nullopt);
-  } while (slot >= 0 && !is_made && errno == EEXIST);
-  if (is_made) return PendingName(target, real, std::move(beside), slot);
+    file = slot < 0 ? -1 : MakeFile(beside, is_there ? std::optional(old.st_mode) : std::nullopt);
+  } while (slot >= 0 && file < 0 && errno == EEXIST);
+  if (file >= 0) return PendingName(target, real, std::move(beside), slot, file);
   const int why = slot < 0 ? EACCES : errno;
   GiveSlotBack(slot);
   const bool is_closed_folder = why == EACCES || why == EPERM || why == EROFS;
-  if (is_there && is_closed_folder) return PendingName(target, target, target, -1);
+  if (is_there && is_closed_folder) return InPlace(target);
   errno = why;
   return CannotWrite(target);
 }
 
 absl::Status PendingName::Commit() {
   if (slot_ < 0) return absl::OkStatus();
+  if (!IsMine()) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot write ", asked_, ": another file took the place of the new one"));
+  }
   if (std::rename(path_.c_str(), target_.c_str()) != 0) return CannotWrite(asked_);
   GiveSlotBack(std::exchange(slot_, -1));
   return absl::OkStatus();

@@ -2,15 +2,17 @@
 // the end. Until then the old file is as it was; a failure, a full disk, SIGINT, SIGTERM and SIGHUP take the new name
 // away again.
 //
-//   absl::StatusOr<PendingName> name = PendingName::Make("out.db");
-//   WriteDatabase(name->path());                       // "./.out.db.1234-0"
+//   absl::StatusOr<PendingName> name = PendingName::Make("out.json");
+//   Write(name->TakeDescriptor());                     // "./.out.json.1234-0", made and opened at once
 //   if (absl::Status status = name->Commit(); !status.ok()) ...
 //
 // What is no regular file (a pipe, /dev/null) is written to as it is, and so is a file in a folder where no new one can
-// be made. Errors are Unavailable, "cannot write out.db: No space left on device". Not thread-safe; several names may
-// be pending at once, on any threads.
+// be made. A pipe that nobody reads is an error: it is not waited for. Errors are Unavailable, "cannot write out.db: No
+// space left on device". Not thread-safe; several names may be pending at once, on any threads.
 #ifndef ASHLAR_ANALYZER_CLI_PENDING_NAME_H_
 #define ASHLAR_ANALYZER_CLI_PENDING_NAME_H_
+
+#include <sys/stat.h>
 
 #include <string>
 
@@ -21,7 +23,7 @@ namespace ashlar::cli {
 
 class PendingName {
  public:
-  // Makes the file beside it, empty, with the rights of the old one.
+  // Makes the file beside it, empty, with the rights of the old one, and opens it.
   static absl::StatusOr<PendingName> Make(const std::string& target);
 
   PendingName(PendingName&& other) noexcept;
@@ -29,16 +31,24 @@ class PendingName {
   ~PendingName();  // takes the file beside away, where it was not committed
 
   const std::string& path() const { return path_; }
+  // The file open for writing, which the caller closes. Once.
+  int TakeDescriptor();
+  // Whether the name still is that of the file that was made: somebody may have put another, or a link, in its place.
+  // For who must open it anew (SQLite); Commit asks as well.
+  bool IsMine() const;
   bool is_in_place() const { return slot_ < 0; }
   absl::Status Commit();
 
  private:
-  PendingName(std::string asked, std::string target, std::string path, int slot);
+  PendingName(std::string asked, std::string target, std::string path, int slot, int descriptor);
+  static absl::StatusOr<PendingName> InPlace(const std::string& target);
 
   std::string asked_;   // as the caller names it
   std::string target_;  // the same without symbolic links
   std::string path_;
-  int slot_;  // in the list that the handler of signals reads; below 0: written in place
+  int slot_;             // in the list that the handler of signals reads; below 0: written in place
+  int descriptor_;       // below 0: taken
+  struct stat made_ {};  // what was made
 };
 
 // "cannot write PATH: why", of errno.

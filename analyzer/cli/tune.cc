@@ -68,7 +68,7 @@ std::string ToJson(const tuner::Look& look, double least_gain) {
       {"compared", look.compared.has_value() ? JsonOf(*look.compared) : Json(nullptr)},
       {"gains_over_compared",
        look.compared.has_value() ? Json(tuner::Gains(look.now, *look.compared, least_gain)) : Json(nullptr)}};
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) + "\n";
 }
 
 int RunTune(const TuneFlags& flags) {

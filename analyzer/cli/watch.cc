@@ -57,28 +57,37 @@ std::string AgeLine(const answers::WatchAnswer& answer) {
   return absl::StrFormat("  last event %.1f s ago; q ends the view", std::max(0.0, static_cast<double>(age) / 1e6));
 }
 
+// The end of a view for which nothing more will come: all that did was shown.
+int SayStopped(const answers::WatchAnswer& answer) {
+  return Fail(kOk, absl::UnavailableError(absl::StrCat(answer.source, ": ", answer.stopped)));
+}
+
+// What was on the screen goes with it: the last look is printed below where the command was given.
 int RunScreen(answers::WatchedFile& file, int milliseconds) {
-  absl::Status status;
+  absl::StatusOr<answers::WatchAnswer> answer;
   {
     const WatchScreen screen(/*draws=*/true);
     do {
-      const absl::StatusOr<answers::WatchAnswer> answer = file.Look();
-      status = answer.status();
-      if (!status.ok()) break;
+      answer = file.Look();
+      if (!answer.ok() || !answer->stopped.empty()) break;
       const std::size_t width = std::max(report::kLeastWatchWidth, WatchScreen::Columns());
       screen.Draw(report::ToText(*answer, width) + report::Shortened(AgeLine(*answer), width) + "\n");
     } while (!screen.WaitForEnd(milliseconds));
   }
-  return status.ok() ? kOk : Fail(kUnreadable, status);
+  if (!answer.ok()) return Fail(kUnreadable, answer.status());
+  if (answer->stopped.empty()) return kOk;
+  const std::size_t width = std::max(report::kLeastWatchWidth, WatchScreen::Columns());
+  return Print(report::ToText(*answer, width)) ? SayStopped(*answer) : kUnreadable;
 }
 
-// A line a look, until the recording has ended.
+// A line a look, until the recording has ended or nothing more will come.
 int RunLines(answers::WatchedFile& file, int milliseconds) {
   const WatchScreen signals(/*draws=*/false);
   while (true) {
     const absl::StatusOr<answers::WatchAnswer> answer = file.Look();
     if (!answer.ok()) return Fail(kUnreadable, answer.status());
     if (!Print(report::ToLine(*answer))) return kUnreadable;
+    if (!answer->stopped.empty()) return SayStopped(*answer);
     if (answer->has_ended || signals.WaitForEnd(milliseconds)) return kOk;
   }
 }

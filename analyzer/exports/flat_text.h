@@ -2,8 +2,10 @@
 //
 //   AppendJsonText("say \"hi\"", line);   "say \"hi\""  with its quotes
 //   AppendCsvText("a,b", line);           "a,b"         quoted where it must be (RFC 4180)
+//   AppendCsvText("=1+2", line);          '=1+2         so that a spreadsheet takes it for text; a number stays one
 //
-// Text that a file names may be any bytes; what comes out is UTF-8. Pure functions.
+// Text that a file names may be any bytes; what comes out is UTF-8. Control characters are escaped in JSON, and '?' in
+// CSV, where line ends stay: a cell with one is quoted. Pure functions.
 #ifndef ASHLAR_ANALYZER_EXPORTS_FLAT_TEXT_H_
 #define ASHLAR_ANALYZER_EXPORTS_FLAT_TEXT_H_
 

@@ -13,12 +13,12 @@ namespace ashlar::exports {
 namespace {
 
 std::string FoldedFrame(const trace::Frame& frame) {
-  std::string out = readers::ToUtf8(FrameText(frame));
+  std::string out = FrameText(frame);
   for (char& c : out) {
     if (c == ';') c = ':';
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
-  return out;
+  return readers::ToPrintable(out);
 }
 
 std::string FoldedStack(const trace::StackTable& stacks, trace::StackId id) {

@@ -6,6 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "allocator/base/check.h"
 #include "analyzer/exports/accounting_parts.h"
 #include "analyzer/readers/utf8.h"
@@ -13,17 +16,13 @@
 namespace ashlar::exports {
 namespace {
 
+// The format has escapes for the line end, the quote and the backslash alone.
 std::string Escaped(const std::string& value) {
-  std::string out;
-  for (const char c : readers::ToUtf8(value)) {
-    if (c == '\n') {
-      out += "\\n";
-      continue;
-    }
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(value, '\n')) {
+    lines.push_back(absl::StrReplaceAll(readers::ToPrintable(line), {{"\\", "\\\\"}, {"\"", "\\\""}}));
   }
-  return out;
+  return absl::StrJoin(lines, "\\n");
 }
 
 std::string Ratio(double value) { return absl::StrFormat("%.9g", value); }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/answers/explain.h"
+#include "analyzer/readers/formats.h"
 #include "analyzer/readers/input_file.h"
 #include "analyzer/report/explain_report.h"
 
@@ -33,7 +34,7 @@ answers::ExplainOptions AnswerOptions(const ExplainOptions& options) {
   return out;
 }
 
-absl::StatusOr<std::string> ExplainText(const std::string& bytes, const ExplainOptions& options) {
+absl::StatusOr<std::string> ExplainText(absl::string_view bytes, const ExplainOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   const absl::StatusOr<std::vector<answers::Explanation>> explanations =
       answers::ExplainBytes(bytes, AnswerOptions(options));
@@ -44,11 +45,11 @@ absl::StatusOr<std::string> ExplainText(const std::string& bytes, const ExplainO
 }  // namespace
 
 absl::StatusOr<std::string> ExplainBytes(absl::string_view bytes, const ExplainOptions& options) {
-  return ExplainText(std::string(bytes), options);
+  return ExplainText(bytes, options);
 }
 
 absl::StatusOr<std::string> ExplainFile(const std::string& path, const ExplainOptions& options) {
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(path);
+  const absl::StatusOr<readers::InputBytes> bytes = readers::OpenInput(path, {.is_enough = readers::IsUnknownBinary});
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<std::string> text = ExplainText(*bytes, options);
   if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(path, ": ", text.status().message()));

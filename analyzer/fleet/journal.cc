@@ -73,7 +73,8 @@ absl::StatusOr<Journal> Journal::Open(const std::string& folder, std::size_t pro
   std::error_code error;
   fs::create_directories(folder, error);
   std::string path = (fs::path(folder) / absl::StrCat("process-", process, kEnding)).string();
-  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  const int file =
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);  // no pipe is waited for
   if (file < 0) return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
   Journal out(std::move(path), settings, file);
   // What a process that was lost had begun to write ends here.
@@ -117,6 +118,9 @@ absl::StatusOr<JournalEntries> ReadJournals(const std::string& folder, const std
   if (error) return absl::UnavailableError(absl::StrCat("cannot read ", folder, ": ", error.message()));
   std::map<FileStamp, std::string> begun;
   for (const std::string& journal : journals) {
+    if (fs::exists(journal, error) && !fs::is_regular_file(journal, error)) {
+      return absl::UnavailableError(absl::StrCat("cannot read ", journal, ": it is no file"));
+    }
     std::ifstream in(journal);
     if (!in) return absl::UnavailableError(absl::StrCat("cannot read ", journal, ": ", std::strerror(errno)));
     for (std::string text; std::getline(in, text);) {

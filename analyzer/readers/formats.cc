@@ -8,10 +8,12 @@
 #include "absl/strings/strip.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/readers/given_pages.h"
+#include "analyzer/readers/input_file.h"
 #include "analyzer/readers/native/native_log.h"
 #include "analyzer/readers/plain/plain_trace.h"
 #include "analyzer/readers/rmm/rmm_log.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
+#include "analyzer/readers/utf8.h"
 
 namespace ashlar::readers {
 namespace {
@@ -19,8 +21,16 @@ namespace {
 constexpr absl::string_view kSpace = " \t\r\n";
 
 absl::string_view WithoutSpaceBefore(absl::string_view bytes) {
-  return bytes.substr(std::min(bytes.find_first_not_of(kSpace), bytes.size()));
+  std::size_t space = 0;
+  AnyPart(bytes, 0, [&space](absl::string_view part) {
+    const std::size_t length = std::min(part.find_first_not_of(kSpace), part.size());
+    space += length;
+    return length < part.size();
+  });
+  return bytes.substr(space);
 }
+
+absl::string_view HeadOfText(absl::string_view bytes) { return WithoutSpaceBefore(bytes).substr(0, kHeadBytes); }
 
 bool IsEmpty(absl::string_view bytes) { return WithoutSpaceBefore(bytes).empty(); }
 
@@ -32,13 +42,16 @@ bool IsBinaryPickle(absl::string_view bytes) {
 // first as "ccopy_reg\n".
 bool IsTextPickle(absl::string_view bytes) {
   for (absl::string_view start : {"(lp", "(dp", "(tp", "(lq", "(dq", "]q", "}q", "ccopy_reg\n", "c__builtin__\n"}) {
-    if (absl::StartsWith(bytes, start)) return bytes.find('.') != absl::string_view::npos;
+    if (!absl::StartsWith(bytes, start)) continue;
+    return absl::StrContains(bytes.substr(0, kHeadBytes), '.') || bytes.back() == '.';
   }
   return false;
 }
 
+// A line that is no remark ends at kHeadBytes: no line of a trace is as long.
 absl::string_view TakeLine(absl::string_view* bytes) {
-  const std::size_t end = bytes->find('\n');
+  const bool is_remark = bytes->front() == '#';
+  const std::size_t end = is_remark ? bytes->find('\n') : bytes->substr(0, kHeadBytes).find('\n');
   const absl::string_view line = bytes->substr(0, end);
   bytes->remove_prefix(end == absl::string_view::npos ? bytes->size() : end + 1);
   return absl::StripAsciiWhitespace(line);
@@ -54,21 +67,43 @@ bool IsTraceLine(absl::string_view line) {
 
 bool IsPlainTrace(absl::string_view bytes) {
   absl::string_view text = WithoutSpaceBefore(bytes);
+  PagesBehind behind(text.data());
   while (!text.empty()) {
     const absl::string_view line = TakeLine(&text);
+    behind.ReadTo(text.data());
     if (!line.empty() && line[0] != '#') return IsTraceLine(line);
   }
   return false;
 }
 
-bool IsPackingCsv(absl::string_view bytes) { return IsMinimallocCsv(WithoutSpaceBefore(bytes)); }
+bool IsPackingCsv(absl::string_view bytes) { return IsMinimallocCsv(HeadOfText(bytes)); }
 
-bool IsOomText(absl::string_view bytes) {
+bool IsHeadOfRmmLog(absl::string_view bytes) { return IsRmmLog(HeadOfText(bytes)); }
+
+bool HasOomSign(absl::string_view text) {
   for (absl::string_view sign : {"out of memory", "OutOfMemoryError", "Tried to allocate", "OUT_OF_MEMORY",
                                  "Out of memory", "out_of_memory", "cudaErrorMemoryAllocation"}) {
-    if (absl::StrContains(bytes, sign)) return true;
+    if (absl::StrContains(text, sign)) return true;
   }
   return false;
+}
+
+bool IsOomText(absl::string_view bytes) {
+  constexpr std::size_t kLongestSign = 32;
+  return AnyPart(bytes, kLongestSign, HasOomSign);
+}
+
+// Of a terminal's log: white space, backspace, the bell, ESC, and those that move between character sets.
+bool IsOfText(unsigned char c) { return c >= 0x20 ? c != 0x7f : (c >= 0x07 && c <= 0x0f) || c == 0x1b; }
+
+// A log may hold some odd bytes, and a message beside them; what begins with a NUL or soon has one is binary.
+bool IsBinary(absl::string_view bytes) {
+  constexpr std::size_t kSoon = 8;
+  constexpr std::ptrdiff_t kOneOf = 20;
+  const absl::string_view head = bytes.substr(0, kHeadBytes);
+  const std::ptrdiff_t odd = std::count_if(head.begin(), head.end(), [](unsigned char c) { return !IsOfText(c); });
+  const bool is_odd = odd * kOneOf > static_cast<std::ptrdiff_t>(head.size());
+  return (is_odd || absl::StrContains(head.substr(0, kSoon), '\0')) && !IsTextPickle(bytes) && !HasOomSign(head);
 }
 
 bool IsJsonObject(absl::string_view bytes) {
@@ -114,9 +149,10 @@ constexpr Format kFormats[] = {
     {InputKind::kRecording, "a recording", Holds::kSnapshot, trace::IsRecording, ContentRecording},
     {InputKind::kNativeLog, "a log of device calls", Holds::kSnapshot, IsNativeLog, ContentNativeLog},
     {InputKind::kPlainTrace, "a plain request trace", Holds::kRequests, IsPlainTrace, ContentRequests},
-    {InputKind::kRmmLog, "an RMM log", Holds::kRequests, IsRmmLog, ContentRmmLog},
+    {InputKind::kRmmLog, "an RMM log", Holds::kRequests, IsHeadOfRmmLog, ContentRmmLog},
     {InputKind::kPackingCsv, "a packing problem (CSV)", Holds::kProblem, IsPackingCsv, ContentProblem},
     {InputKind::kJson, "JSON", Holds::kNothing, IsJsonObject, nullptr},
+    {InputKind::kBinary, "a binary file of no known format", Holds::kNothing, IsBinary, nullptr},
     {InputKind::kOomText, "an out-of-memory message", Holds::kMessages, IsOomText, nullptr},
     {InputKind::kTextPickle, "a pickle of protocol 0 or 1", Holds::kSnapshot, IsTextPickle, ContentPickle},
     {InputKind::kJson, "JSON", Holds::kNothing, IsJsonArray, nullptr},
@@ -131,5 +167,7 @@ const Format& FormatOf(absl::string_view bytes) {
 }
 
 InputKind Sniff(absl::string_view bytes) { return FormatOf(bytes).kind; }
+
+bool IsUnknownBinary(absl::string_view head) { return !HasByteOrderMark(head) && Sniff(head) == InputKind::kBinary; }
 
 }  // namespace ashlar::readers

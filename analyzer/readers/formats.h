@@ -33,6 +33,7 @@ enum class InputKind : std::uint8_t {
   kPlainTrace,  // "a 1 512 0" lines
   kRmmLog,      // of RMM's logging_resource_adaptor (rmm/rmm_log.h)
   kPackingCsv,  // "id,lower,upper,size": a packing problem
+  kBinary,      // no text, and none of those before
   kOomText,     // an out-of-memory message, or a log that holds one
   kJson,
   kUnknown,
@@ -58,6 +59,10 @@ struct Format {
 const Format& FormatOf(absl::string_view bytes);
 
 InputKind Sniff(absl::string_view bytes);
+
+// Whether nothing that follows such a head (the first kHeadBytes of an input, or all of it) could make it an input that
+// is known here: it is binary, of no known format.
+bool IsUnknownBinary(absl::string_view head);
 
 }  // namespace ashlar::readers
 

@@ -11,12 +11,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
 namespace ashlar::readers {
 
-// Threads: any. Whole pages within a mapped input only.
+// Threads: any. Whole pages within a mapped input only, and those right in front that the system maps along with them.
 void GiveBackPages(absl::string_view bytes);
+
+// Whether `look` says so of any part: the bytes are looked at some MiB at once, each part with the last `overlap` bytes
+// of the one before, and given back.
+bool AnyPart(absl::string_view bytes, std::size_t overlap, absl::FunctionRef<bool(absl::string_view part)> look);
 
 // What a reader has left behind, given back some MiB at once.
 class PagesBehind {

@@ -1,18 +1,20 @@
 #include "analyzer/readers/input_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "analyzer/readers/gzip.h"
+#include "analyzer/readers/spooled_bytes.h"
 
 namespace ashlar::readers {
 namespace {
@@ -24,14 +26,40 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-absl::StatusOr<File> Open(const std::string& path) {
-  if (path == "-") return File(stdin);
-  File file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) return absl::ErrnoToStatus(errno, "cannot be opened");
+bool IsPipe(mode_t mode) { return S_ISFIFO(mode) || S_ISSOCK(mode); }
+
+// Until there is something to read, or the writer is gone.
+void WaitForWriter(int descriptor, const OpenRules& rules) {
+  pollfd asked{descriptor, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = poll(&asked, 1, kQuietSeconds * 1000);
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0 && rules.on_quiet) rules.on_quiet();
+  while (ready == 0 || (ready < 0 && errno == EINTR)) ready = poll(&asked, 1, -1);
+}
+
+// A pipe that nobody writes yet is opened all the same; from then on reading it waits.
+absl::StatusOr<File> OpenNamed(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return absl::ErrnoToStatus(errno, "cannot be opened");
+  File file(fdopen(descriptor, "rb"));
+  if (file != nullptr) return file;
+  close(descriptor);
+  return absl::ErrnoToStatus(errno, "cannot be opened");
+}
+
+absl::StatusOr<File> Open(const std::string& path, const OpenRules& rules) {
+  absl::StatusOr<File> file = path == "-" ? File(stdin) : OpenNamed(path);
+  if (!file.ok()) return file;
+  const int descriptor = fileno(file->get());
   struct stat info {};
-  if (fstat(fileno(file.get()), &info) == 0 && S_ISDIR(info.st_mode)) {
-    return absl::InvalidArgumentError("is a folder; name a file in it");
-  }
+  if (fstat(descriptor, &info) != 0) return absl::ErrnoToStatus(errno, "cannot be opened");
+  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError("is a folder; name a file in it");
+  if (rules.files_only && !S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError("is no file, but a pipe or a device");
+  if (IsPipe(info.st_mode)) WaitForWriter(descriptor, rules);
+  if (path != "-") fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
   return file;
 }
 
@@ -58,16 +86,13 @@ absl::StatusOr<std::string> ReadAll(std::FILE* file, std::uint64_t max_bytes) {
   return bytes;
 }
 
-absl::StatusOr<std::string> ReadAndUnpack(const std::string& path, std::uint64_t max_bytes) {
-  absl::StatusOr<File> file = Open(path);
+absl::StatusOr<std::string> ReadAndUnpack(const std::string& path, const OpenRules& rules) {
+  const absl::StatusOr<File> file = Open(path, rules);
   if (!file.ok()) return file.status();
-  absl::StatusOr<std::string> bytes = ReadAll(file->get(), max_bytes);
+  absl::StatusOr<std::string> bytes = ReadAll(file->get(), rules.max_bytes);
   if (!bytes.ok() || !LooksLikeGzip(*bytes)) return bytes;
-  return Gunzip(*bytes, max_bytes);
+  return Gunzip(*bytes, rules.max_bytes);
 }
-
-// Packed ones from here on may unpack to what is large.
-constexpr std::size_t kLeastUnpackedToFile = 4 * kMiB;
 
 // Smaller ones are read: they do not suffer from a writer that cuts them short.
 constexpr std::uint64_t kLeastMappedBytes = 64 * kMiB;
@@ -82,49 +107,67 @@ std::shared_ptr<const MappedFile> MapIfLarge(std::FILE* file) {
   return mapped.ok() ? *mapped : nullptr;
 }
 
-// A file that has no name, for what was unpacked; nullptr where there is no room for one.
-File FileWithoutName() {
-  std::error_code error;
-  const std::string folder = std::filesystem::temp_directory_path(error).string();
-  const int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  return File(descriptor < 0 ? nullptr : fdopen(descriptor, "w+b"));
+bool IsEnough(absl::string_view bytes, const OpenRules& rules) {
+  return rules.is_enough != nullptr && rules.is_enough(bytes.substr(0, kHeadBytes));
 }
 
-absl::StatusOr<InputBytes> UnpackMapped(absl::string_view packed, std::uint64_t max_bytes) {
-  const File out = packed.size() < kLeastUnpackedToFile ? nullptr : FileWithoutName();
-  std::uint64_t size = 0;
-  if (out != nullptr) {
-    const absl::Status status = GunzipTo(packed, max_bytes, [&](absl::string_view part) {
-      size += part.size();
-      return std::fwrite(part.data(), 1, part.size(), out.get()) == part.size();
-    });
-    const bool is_written = std::fflush(out.get()) == 0;
-    if (absl::IsResourceExhausted(status)) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(status.message(), "; unpack it: a file as it lies may be larger"));
+InputBytes HeadOf(absl::string_view bytes) { return InputBytes(std::string(bytes.substr(0, kHeadBytes))); }
+
+// As many bytes as `buffer` has room for, fewer at the end.
+absl::StatusOr<absl::string_view> ReadPart(std::FILE* file, std::uint64_t at, std::string& buffer) {
+  const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file);
+  if (std::ferror(file)) return absl::ErrnoToStatus(errno, absl::StrCat("cannot be read past byte ", at + got));
+  return absl::string_view(buffer.data(), got);
+}
+
+absl::StatusOr<InputBytes> ReadStream(std::FILE* file, const OpenRules& rules) {
+  constexpr std::size_t kPartBytes = kMiB;
+  std::string buffer(kHeadBytes, '\0');
+  absl::StatusOr<absl::string_view> part = ReadPart(file, 0, buffer);
+  if (part.ok() && !LooksLikeGzip(*part) && IsEnough(*part, rules)) return HeadOf(*part);
+  SpooledBytes spool;
+  for (; part.ok() && !part->empty(); part = ReadPart(file, spool.size(), buffer)) {
+    spool.Append(*part);
+    if (spool.size() > rules.max_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat("is larger than ", FormatBytes(rules.max_bytes)));
     }
-    if (!status.ok() && !absl::IsAborted(status)) return status;
-    if (status.ok() && is_written && size > 0) {
-      absl::StatusOr<std::shared_ptr<const MappedFile>> mapped = MappedFile::Map(fileno(out.get()), size);
-      if (mapped.ok()) return InputBytes(*std::move(mapped));
-    }
+    buffer.resize(kPartBytes);
   }
-  absl::StatusOr<std::string> bytes = Gunzip(packed, max_bytes);
-  if (!bytes.ok()) return bytes.status();
-  return InputBytes(*std::move(bytes));
+  if (!part.ok()) return part.status();
+  return std::move(spool).Take();
 }
 
-absl::StatusOr<InputBytes> OpenAndUnpack(const std::string& path, std::uint64_t max_bytes) {
-  const absl::StatusOr<File> file = Open(path);
+absl::StatusOr<InputBytes> Unpack(absl::string_view packed, const OpenRules& rules) {
+  SpooledBytes spool;
+  std::string head;
+  bool is_enough = false;
+  const absl::Status status = GunzipTo(packed, rules.max_bytes, [&](absl::string_view part) {
+    if (head.size() < kHeadBytes) {
+      absl::StrAppend(&head, part.substr(0, kHeadBytes - head.size()));
+      is_enough = head.size() == kHeadBytes && IsEnough(head, rules);
+    }
+    if (!is_enough) spool.Append(part);
+    return !is_enough;
+  });
+  if (is_enough || (status.ok() && head.size() < kHeadBytes && IsEnough(head, rules))) return HeadOf(head);
+  if (absl::IsResourceExhausted(status)) {
+    return absl::ResourceExhaustedError(absl::StrCat(status.message(), "; unpack it: a file as it lies may be larger"));
+  }
+  if (!status.ok()) return status;
+  return std::move(spool).Take();
+}
+
+absl::StatusOr<InputBytes> OpenAndUnpack(const std::string& path, const OpenRules& rules) {
+  const absl::StatusOr<File> file = Open(path, rules);
   if (!file.ok()) return file.status();
   InputBytes stored(MapIfLarge(file->get()));
   if (stored.view().empty()) {
-    absl::StatusOr<std::string> bytes = ReadAll(file->get(), max_bytes);
+    absl::StatusOr<InputBytes> bytes = ReadStream(file->get(), rules);
     if (!bytes.ok()) return bytes.status();
-    stored = InputBytes(*std::move(bytes));
+    stored = *std::move(bytes);
   }
-  if (!LooksLikeGzip(stored)) return stored;
-  return UnpackMapped(stored, max_bytes);
+  if (LooksLikeGzip(stored)) return Unpack(stored, rules);
+  return IsEnough(stored, rules) ? HeadOf(stored) : stored;
 }
 
 template <typename T>
@@ -137,11 +180,15 @@ absl::StatusOr<T> Named(const std::string& path, absl::StatusOr<T> bytes) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes) {
-  return Named(path, ReadAndUnpack(path, max_bytes));
+  return ReadInput(path, OpenRules{.max_bytes = max_bytes});
 }
 
-absl::StatusOr<InputBytes> OpenInput(const std::string& path, std::uint64_t max_bytes) {
-  return Named(path, OpenAndUnpack(path, max_bytes));
+absl::StatusOr<std::string> ReadInput(const std::string& path, const OpenRules& rules) {
+  return Named(path, ReadAndUnpack(path, rules));
+}
+
+absl::StatusOr<InputBytes> OpenInput(const std::string& path, const OpenRules& rules) {
+  return Named(path, OpenAndUnpack(path, rules));
 }
 
 }  // namespace ashlar::readers

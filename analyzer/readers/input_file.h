@@ -3,12 +3,14 @@
 //   absl::StatusOr<std::string> bytes = ReadInput("snapshot.pickle.gz");
 //   absl::StatusOr<InputBytes> bytes = OpenInput("snapshot.pickle.gz");   // the same, a large one not in memory
 //
-// A large file is mapped, and a large packed one is unpacked into a file that nobody else sees and mapped: the readers
-// give pages back as they go (given_pages.h).
+// A large file is mapped, and a long stream or what a packed one unpacks to goes into a file that nobody else sees and
+// is mapped (spooled_bytes.h): the readers give pages back as they go (given_pages.h).
 #ifndef ASHLAR_ANALYZER_READERS_INPUT_FILE_H_
 #define ASHLAR_ANALYZER_READERS_INPUT_FILE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,11 +23,6 @@
 namespace ashlar::readers {
 
 inline constexpr std::uint64_t kDefaultMaxInputBytes = 4 * kGiB;
-
-// Errors name the path. NotFound: no such file; ResourceExhausted: larger than `max_bytes` (read or unpacked);
-// DataLoss: damaged or truncated gzip.
-absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
-
 inline constexpr std::uint64_t kMostMappedBytes = 1024 * kGiB;
 
 class InputBytes {
@@ -47,9 +44,31 @@ class InputBytes {
   std::shared_ptr<const MappedFile> file_;
 };
 
-// As ReadInput; `max_bytes` holds for what is read or unpacked, and kMostMappedBytes for a file that is mapped as it
-// lies.
-absl::StatusOr<InputBytes> OpenInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
+// What a format is told by.
+inline constexpr std::size_t kHeadBytes = 64 * kKiB;
+
+struct OpenRules {
+  // Of what is read or unpacked; for a file that is mapped as it lies it is kMostMappedBytes.
+  std::uint64_t max_bytes = kDefaultMaxInputBytes;
+  // Asked with the first kHeadBytes as they are unpacked, or all where there are fewer. True: they are enough,
+  // and all that the caller gets. Nothing behind them is read.
+  bool (*is_enough)(absl::string_view head) = nullptr;
+  // Called once where nothing has come from a pipe for kQuietSeconds. It is waited for all the same.
+  std::function<void()> on_quiet = {};
+  // What is no regular file is refused: nobody is waited for.
+  bool files_only = false;
+};
+
+inline constexpr int kQuietSeconds = 2;
+
+// Errors name the path. NotFound: no such file; InvalidArgument: a folder, or no file where files are asked for;
+// ResourceExhausted: larger than `max_bytes` (read or unpacked); DataLoss: damaged or truncated gzip.
+absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
+// All of it, whatever `is_enough` says.
+absl::StatusOr<std::string> ReadInput(const std::string& path, const OpenRules& rules);
+
+// The same, a large one not in memory.
+absl::StatusOr<InputBytes> OpenInput(const std::string& path, const OpenRules& rules = {});
 
 }  // namespace ashlar::readers
 

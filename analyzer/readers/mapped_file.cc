@@ -54,6 +54,10 @@ MappedFile::~MappedFile() {
   munmap(const_cast<char*>(begin_), size_);
 }
 
+// The system maps a page with those around it, up to a huge one. Where a byte in front is looked at again, all of them
+// come back: what is given back begins with the huge page.
+constexpr std::uintptr_t kHugePageBytes = std::uintptr_t{2} << 20;
+
 void GiveBackPages(absl::string_view bytes) {
   if (bytes.empty()) return;
   Mappings& mappings = TheMappings();
@@ -62,10 +66,22 @@ void GiveBackPages(absl::string_view bytes) {
   if (next == mappings.ends.begin() || std::less_equal<>()(std::prev(next)->second, bytes.data())) return;
   mappings.done_bytes = static_cast<std::uint64_t>(bytes.data() + bytes.size() - std::prev(next)->first);
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto from = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto from = std::max(reinterpret_cast<std::uintptr_t>(bytes.data()) / kHugePageBytes * kHugePageBytes,
+                             reinterpret_cast<std::uintptr_t>(std::prev(next)->first));
   const char* const last = std::min(bytes.data() + bytes.size(), std::prev(next)->second, std::less<>());
   const auto to = reinterpret_cast<std::uintptr_t>(last) / page * page;
   if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+}
+
+bool AnyPart(absl::string_view bytes, std::size_t overlap, absl::FunctionRef<bool(absl::string_view part)> look) {
+  constexpr std::size_t kAtOnce = std::size_t{4} << 20;
+  for (std::size_t at = 0; at < bytes.size(); at += kAtOnce) {
+    const std::size_t begin = at - std::min(at, overlap);
+    const absl::string_view part = bytes.substr(begin, at + kAtOnce - begin);
+    if (look(part)) return true;
+    GiveBackPages(part);
+  }
+  return false;
 }
 
 ReadingProgress ProgressOfReading() {

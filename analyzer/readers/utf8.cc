@@ -27,6 +27,26 @@ std::size_t SequenceLength(absl::string_view text, std::size_t i) {
   return IsContinuation(text, i + 3) ? 4 : 0;
 }
 
+// `character` is one of valid UTF-8.
+bool IsControl(absl::string_view character) {
+  const std::uint8_t first = Byte(character, 0);
+  return first < 0x20 || first == 0x7f || (first == 0xc2 && Byte(character, 1) < 0xa0);
+}
+
+// For each byte of no character, and for each character that is not wanted.
+template <typename IsUnwanted>
+std::string WithQuestionMarks(absl::string_view text, IsUnwanted is_unwanted) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = SequenceLength(text, i);
+    const absl::string_view character = text.substr(i, length);
+    absl::StrAppend(&out, length == 0 || is_unwanted(character) ? "?" : character);
+    i += length == 0 ? 1 : length;
+  }
+  return out;
+}
+
 // A character beyond 0xffff is a pair of units; a half of one alone becomes U+FFFD.
 void AppendCharacter(std::uint32_t code, std::string& out) {
   const auto add = [&out](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
@@ -70,6 +90,10 @@ std::string Utf8Of16(absl::string_view bytes, bool is_little) {
 
 }  // namespace
 
+bool HasByteOrderMark(absl::string_view bytes) {
+  return bytes.substr(0, 3) == "\xef\xbb\xbf" || bytes.substr(0, 2) == "\xff\xfe" || bytes.substr(0, 2) == "\xfe\xff";
+}
+
 std::optional<std::string> WithoutByteOrderMark(absl::string_view bytes) {
   if (bytes.substr(0, 3) == "\xef\xbb\xbf") return std::string(bytes.substr(3));
   if (bytes.substr(0, 2) == "\xff\xfe") return Utf8Of16(bytes.substr(2), /*is_little=*/true);
@@ -87,20 +111,10 @@ bool IsUtf8(absl::string_view text) {
 }
 
 std::string ToUtf8(absl::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = SequenceLength(text, i);
-    if (length == 0) {
-      out.push_back('?');
-      ++i;
-    } else {
-      absl::StrAppend(&out, text.substr(i, length));
-      i += length;
-    }
-  }
-  return out;
+  return WithQuestionMarks(text, [](absl::string_view /*character*/) { return false; });
 }
+
+std::string ToPrintable(absl::string_view text) { return WithQuestionMarks(text, IsControl); }
 
 std::string Quoted(absl::string_view text) {
   constexpr std::size_t kShown = 60;

@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "allocator/base/units.h"
-#include "analyzer/readers/utf8.h"
 #include "analyzer/report/json_values.h"
 #include "analyzer/report/printable.h"
 
@@ -55,7 +54,7 @@ std::string Complaint(const answers::CheckRow& row) {
 
 // For text and attributes alike. XML 1.0 has no way to write most control characters.
 std::string Escaped(const std::string& text) {
-  return absl::StrReplaceAll(Printable(readers::ToUtf8(text)),
+  return absl::StrReplaceAll(Printable(text),
                              {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&apos;"}});
 }
 

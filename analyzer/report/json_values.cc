@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
 namespace ashlar::report {
@@ -31,6 +32,29 @@ nlohmann::ordered_json ToLibrary(const Json& json) {
         }
       },
       json.value());
+}
+
+// The library leaves DEL and C1 as they are, which a terminal may obey. All else of JSON is ASCII outside of texts.
+std::string WithoutControls(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(json[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+    if (byte == 0x7f) {
+      out += "\\u007f";
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      absl::StrAppend(&out, "\\u00", absl::Hex(next));
+      ++i;
+    } else {
+      out += json[i];
+    }
+  }
+  return out;
+}
+
+std::string Dumped(const nlohmann::ordered_json& json, int indent) {
+  return WithoutControls(json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 absl::StatusOr<nlohmann::ordered_json> ParsedJson(absl::string_view text) {
@@ -87,18 +111,14 @@ void Json::Update(const Json& other) {
   for (const auto& [key, item] : std::get<Members>(other.value_)) (*this)[key] = item;
 }
 
-std::string Json::ToText() const {
-  return ToLibrary(*this).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
+std::string Json::ToText() const { return Dumped(ToLibrary(*this), 2) + "\n"; }
 
-std::string Json::ToCompactText() const {
-  return ToLibrary(*this).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+std::string Json::ToCompactText() const { return Dumped(ToLibrary(*this), -1); }
 
 absl::StatusOr<std::string> CompactJson(absl::string_view text) {
   const absl::StatusOr<nlohmann::ordered_json> parsed = ParsedJson(text);
   if (!parsed.ok()) return parsed.status();
-  return parsed->dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return Dumped(*parsed, -1);
 }
 
 bool HasJsonKeys(absl::string_view text, std::initializer_list<absl::string_view> keys) {

@@ -1,15 +1,10 @@
 #include "analyzer/report/printable.h"
 
-#include "absl/strings/ascii.h"
+#include "analyzer/readers/utf8.h"
 
 namespace ashlar::report {
 
-std::string Printable(std::string text) {
-  for (char& c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
-  }
-  return text;
-}
+std::string Printable(absl::string_view text) { return readers::ToPrintable(text); }
 
 std::string Shortened(const std::string& text, std::size_t width) {
   if (text.size() <= width) return text;

@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 namespace ashlar::report {
 
-// What a file names may hold anything: control characters, which would reach the terminal, become '?'.
-std::string Printable(std::string text);
+// What a file names may hold anything: control characters, which would reach the terminal, become '?', and so do bytes
+// that are no UTF-8.
+std::string Printable(absl::string_view text);
 
 // At most `width` bytes, cut between characters of UTF-8.
 std::string Shortened(const std::string& text, std::size_t width);

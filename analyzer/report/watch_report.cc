@@ -63,6 +63,7 @@ double SecondsOf(const answers::WatchAnswer& answer) {
 void AppendPacked(const std::vector<std::string>& texts, std::size_t width, std::string& out) {
   std::size_t column = 0;
   for (const std::string& text : texts) {
+    if (text.empty()) continue;
     if (column > 0 && column + 3 + text.size() > width) {
       out += "\n";
       column = 0;
@@ -96,7 +97,7 @@ std::string ToText(const answers::WatchAnswer& answer, std::size_t width) {
   AppendPacked(counts, width, out);
   AppendPacked({absl::StrCat("peak allocated ", FormatBytes(answer.peak_allocated_bytes)),
                 absl::StrCat(FormatCount(answer.events), " events"), absl::StrFormat("%.1f s", SecondsOf(answer)),
-                answer.has_ended ? "ended" : "not ended"},
+                answer.has_ended ? "ended" : "not ended", answer.stopped},
                width, out);
   if (!answer.minute.empty()) {
     AppendPacked({absl::StrCat("allocated in the last ", answer.minute.size(), " s:")}, width, out);
@@ -116,7 +117,7 @@ std::string ToLine(const answers::WatchAnswer& answer) {
                     "  device calls ", PerSecond(answer.rates->device_calls));
   }
   return absl::StrCat(out, answer.ooms > 0 ? absl::StrCat("  out of memory ", FormatCount(answer.ooms)) : "",
-                      answer.has_ended ? "  ended" : "", "\n");
+                      answer.has_ended ? "  ended" : "", answer.stopped.empty() ? "" : "  ", answer.stopped, "\n");
 }
 
 std::string ToJson(const answers::WatchAnswer& answer) {
@@ -135,7 +136,8 @@ std::string ToJson(const answers::WatchAnswer& answer) {
               {"ooms", answer.ooms},
               {"begin_us", OrNull(answer.begin_us)},
               {"last_us", OrNull(answer.last_us)},
-              {"has_ended", answer.has_ended}};
+              {"has_ended", answer.has_ended},
+              {"stopped", TextOrNull(answer.stopped)}};
   out["rates"] = nullptr;
   if (answer.rates.has_value()) {
     out["rates"] = {{"allocations_per_second", answer.rates->allocations},

@@ -20,10 +20,18 @@ CallLog::CallLog() {
   if (named == nullptr || *named == '\0') return;
   std::string path = named;
   for (std::size_t at; (at = path.find("%p")) != std::string::npos;) path.replace(at, 2, std::to_string(getpid()));
-  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ >= 0) return;
-  std::fprintf(stderr, "ashlar: ASHLAR_HOLLOW_CALLS: %s cannot be written: %s\n", path.c_str(), std::strerror(errno));
-  std::_Exit(3);
+  path_ = path;
+  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);  // a pipe is not waited for
+  if (file_ < 0) {
+    SayUnwritten("");
+    std::_Exit(3);
+  }
+  fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_NONBLOCK);
+}
+
+void CallLog::SayUnwritten(const char* what_then) const {
+  const char* const why = errno == ENXIO ? "nobody reads this pipe" : std::strerror(errno);
+  std::fprintf(stderr, "ashlar: ASHLAR_HOLLOW_CALLS: %s cannot be written: %s%s\n", path_.c_str(), why, what_then);
 }
 
 void CallLog::Add(const char* call, int device, std::uint64_t bytes, std::uint64_t place, Error error) const {
@@ -31,7 +39,13 @@ void CallLog::Add(const char* call, int device, std::uint64_t bytes, std::uint64
   char line[160];
   const int length = std::snprintf(line, sizeof(line), "%s %d %" PRIu64 " 0x%" PRIx64 " %d\n", call, device, bytes,
                                    place, static_cast<int>(error));
-  if (write(file_, line, static_cast<std::size_t>(length)) != length) return;  // a full disk: the log ends short
+  ssize_t written = 0;
+  do {
+    written = write(file_, line, static_cast<std::size_t>(length));
+  } while (written < 0 && errno == EINTR);
+  if (written == length) return;
+  if (written >= 0) errno = ENOSPC;  // a part of the line was the last that had room
+  if (lost_++ == 0) SayUnwritten(": the calls that follow are not in it");
 }
 
 }  // namespace ashlar::hollow

@@ -9,12 +9,14 @@
 // not told, nor calls with 0 bytes or a null pointer.
 //
 // The file is that of ASHLAR_HOLLOW_CALLS, in which %p is the process's number; without the variable nothing is
-// written. A line is one write, so that processes may share a file, and one that is killed has written what it did.
-// Thread rule: the caller holds the process's lock.
+// written. Where a line cannot be written (a full disk) the program goes on: one line on stderr says so, and the
+// process's report has how many were lost. A line is one write, so that processes may share a file, and one that is
+// killed has written what it did. Thread rule: the caller holds the process's lock.
 #ifndef ASHLAR_HOLLOW_LAUNCH_CALL_LOG_H_
 #define ASHLAR_HOLLOW_LAUNCH_CALL_LOG_H_
 
 #include <cstdint>
+#include <string>
 
 #include "hollow/books/error.h"
 
@@ -28,9 +30,15 @@ class CallLog {
 
   bool is_open() const { return file_ >= 0; }
   void Add(const char* call, int device, std::uint64_t bytes, std::uint64_t place, Error error) const;
+  // Calls that could not be written.
+  std::uint64_t lost() const { return lost_; }
 
  private:
+  void SayUnwritten(const char* what_then) const;  // of errno
+
   int file_ = -1;
+  std::string path_;
+  mutable std::uint64_t lost_ = 0;
 };
 
 }  // namespace ashlar::hollow

@@ -84,7 +84,7 @@ void WriteReport(Process& process) {
   out << ",\"pinned_peak_bytes\":" << process.allocations.pinned_peak_bytes();
   out << ",\"found_done\":" << process.streams.found_done();
   WriteTally(process.tally, out);
-  out << "}\n";
+  out << ",\"calls_lost\":" << process.calls.lost() << "}\n";
   const std::string name = process.settings.run_folder + "/process-" + std::to_string(getpid()) + ".json";
   std::ofstream(name + ".part") << out.str();
   std::rename((name + ".part").c_str(), name.c_str());

@@ -8,6 +8,17 @@
 #include <cstring>
 
 namespace ashlar::record {
+namespace {
+
+// Who watches the file asks for this lock, and takes none. The mapping keeps it, until the process is gone.
+void ClaimAsWriter(int file) {
+  struct flock whole {};
+  whole.l_type = F_RDLCK;  // two chunks of one log are open at once
+  whole.l_whence = SEEK_SET;
+  fcntl(file, F_OFD_SETLK, &whole);
+}
+
+}  // namespace
 
 void Log::Append(std::string_view text) {
   while (!text.empty() && !is_broken_) {
@@ -20,16 +31,18 @@ void Log::Append(std::string_view text) {
   }
 }
 
-// Room is taken first: memory of a file that a full disk cannot back ends a process.
+// Room is taken first: memory of a file that a full disk cannot back ends a process. The chunk before is mapped until
+// the next one is, so that the lock never ends between.
 bool Log::MapNext() {
-  Unmap();
   const int file = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (file_bytes_ == 0 ? O_TRUNC : 0), 0600);
   if (file < 0) return false;
+  ClaimAsWriter(file);
   void* at = MAP_FAILED;
   if (posix_fallocate(file, static_cast<off_t>(file_bytes_), kChunkBytes) == 0) {
     at = mmap(nullptr, kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(file_bytes_));
   }
   close(file);
+  Unmap();
   if (at == MAP_FAILED) return false;
   chunk_ = static_cast<char*>(at);
   used_ = 0;

@@ -4,6 +4,8 @@
 //   Log log("/dev/shm/ashlar-1234/native-77.log");
 //   log.Append("a 12 0 0x7f0000000000 1048576 0x0 3 cudaMalloc\n");
 //
+// A shared lock (F_OFD_SETLK) on the file says that its writer lives: ashlar watch asks for it.
+//
 // The file grows by kChunkBytes at a time; what is not written yet reads as zeros. A full disk ends the log for good.
 // Not thread-safe. Sizes are bytes.
 #ifndef ASHLAR_HOLLOW_RECORD_LOG_H_

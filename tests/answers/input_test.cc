@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
@@ -50,6 +51,18 @@ TEST(InputTest, WhatHoldsNothingIsRefusedByItsName) {
   EXPECT_THAT(Refusal(""), HasSubstr("this is an empty input"));
   EXPECT_THAT(Refusal("{\"a\": 1}", ExplainedInputs()), HasSubstr("this is JSON, not a PyTorch memory snapshot"));
   EXPECT_THAT(Refusal("hello"), HasSubstr("this is an unknown format"));
+  EXPECT_THAT(Refusal(std::string(100, '\0'), ExplainedInputs()),
+              HasSubstr("this is a binary file of no known format"));
+}
+
+TEST(InputTest, AByteOrderMarkChangesNothing) {
+  const std::string marked = absl::StrCat("\xef\xbb\xbf", kMessage);
+  EXPECT_EQ(LoadInput(marked, ExplainedInputs())->messages()->size(), 1U);
+  std::string wide = "\xff\xfe";
+  for (const char c : std::string(kMessage)) wide += {c, '\0'};
+  EXPECT_EQ(LoadInput(wide, ExplainedInputs())->messages()->size(), 1U);
+  wide.resize((65 << 20), ' ');
+  EXPECT_THAT(Refusal(wide, ExplainedInputs()), HasSubstr("iconv"));
 }
 
 TEST(InputTest, WhetherTheRestFitsIsAskedBeforeTheInputIsRead) {

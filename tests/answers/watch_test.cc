@@ -2,9 +2,11 @@
 #include "analyzer/answers/watch.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -89,6 +91,7 @@ TEST(WatchTest, EveryLookIsTheAllocatorsOwnState) {
     EXPECT_EQ(answer->events, recorder->event_count());
     EXPECT_EQ(answer->total_bytes, 4 * kGiB);
     EXPECT_FALSE(answer->has_ended);
+    EXPECT_EQ(answer->stopped, "");
   }
   ASSERT_EQ(recorder->Finish(), absl::OkStatus());
   const absl::StatusOr<WatchAnswer> answer = (*file)->Look();
@@ -98,6 +101,41 @@ TEST(WatchTest, EveryLookIsTheAllocatorsOwnState) {
   std::uint64_t allocations = 0;
   for (const WatchSecond& second : answer->minute) allocations += second.allocations;
   EXPECT_EQ(allocations, static_cast<std::uint64_t>(allocator.stats().allocation.all().allocated - before));
+  std::remove(path.c_str());
+}
+
+// A recording of a process that was killed after its first bytes.
+std::string KilledRecording(const std::string& name) {
+  const std::string path = WatchedPath(name);
+  const pid_t child = fork();
+  if (child == 0) {
+    device::SimDevice device({.capacity_bytes = 4 * kGiB});
+    core::CachingAllocator allocator(&device, {});
+    const auto recorder = *core::Recorder::ToFile(&allocator, path, {.overwrites = true});
+    (void)*allocator.Allocate(30 * kMiB, Stream{0});
+    (void)recorder->Flush();
+    raise(SIGKILL);
+  }
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  return path;
+}
+
+TEST(WatchTest, SaysWhyNothingMoreComes) {
+  const std::string path = KilledRecording("killed");
+  const absl::StatusOr<std::unique_ptr<WatchedFile>> file = WatchedFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const absl::StatusOr<WatchAnswer> dead = (*file)->Look();
+  ASSERT_TRUE(dead.ok()) << dead.status();
+  EXPECT_EQ(dead->accounting.allocated_bytes, 30 * kMiB);
+  EXPECT_FALSE(dead->has_ended);
+  EXPECT_EQ(dead->stopped, "nobody writes it any more");
+  ASSERT_EQ(std::rename(path.c_str(), (path + "2").c_str()), 0);
+  EXPECT_EQ((*file)->Look()->stopped, "the file is gone");
+  std::ofstream(path) << "another";
+  EXPECT_EQ((*file)->Look()->stopped, "another file has its name now");
+  ASSERT_EQ(std::rename((path + "2").c_str(), path.c_str()), 0);
+  ASSERT_EQ(truncate(path.c_str(), 20), 0);
+  EXPECT_EQ((*file)->Look().status().code(), absl::StatusCode::kDataLoss);
   std::remove(path.c_str());
 }
 

@@ -10,8 +10,10 @@
 
 #include "allocator/core/recorder.h"
 #include "allocator/device/sim_device.h"
+#include "allocator/trace/codec.h"
 #include "analyzer/readers/torch/torch_snapshot.h"
 #include "analyzer/readers/torch/torch_snapshot_writer.h"
+#include "analyzer/readers/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -21,8 +23,10 @@ namespace ashlar {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr char kExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
 
@@ -55,6 +59,44 @@ TEST_F(ConvertTest, ASnapshotThroughARecordingIsTheSame) {
   for (const std::string command : {"explain --capacity 12GiB ", "explain --json ", "replay --json "}) {
     EXPECT_EQ(Out(command + recording), Out(command + kExample)) << command;
   }
+}
+
+// A recording keeps names as the program gave them, whatever bytes they are.
+TEST_F(ConvertTest, NamesOfAnyBytesReachNoTerminalAndNoSpreadsheet) {
+  trace::Snapshot snapshot = *readers::ReadTorchSnapshot(FileBytes(kExample));
+  const trace::FrameId frame = snapshot.stacks.InternFrame("@a\x1b[2J\xff.py", 3, "=cmd\x1b[2J\xc2\x9b\xff\x7f");
+  const trace::StackId stack = snapshot.stacks.InternStack({frame});
+  for (trace::SnapshotSegment& segment : snapshot.segments) {
+    for (trace::SnapshotBlock& block : segment.blocks) block.stack = stack;
+  }
+  for (trace::EventList& events : snapshot.device_traces) {
+    for (trace::Event& event : events.Mutable()) event.stack = stack;
+  }
+  const std::string recording = Write("any.ashlar", trace::Encode(snapshot));
+  std::vector<std::string> texts;
+  for (const std::string command : {"explain ", "explain --json ", "explain --format markdown "}) {
+    texts.push_back(Out(command + recording));
+    EXPECT_THAT(texts.back(), HasSubstr("=cmd"));
+  }
+  for (const std::string name : {"any.prom", "any.folded", "any.speedscope.json", "any.events.csv"}) {
+    texts.push_back(FileBytes(Convert(recording, name)));
+  }
+  const std::string tables = Convert(recording, "tables/");
+  for (const auto& entry : std::filesystem::directory_iterator(tables)) {
+    texts.push_back(FileBytes(entry.path()));
+    for (const char* formula : {"\n=", ",=", "\n@", ",@"}) {
+      EXPECT_THAT(texts.back(), Not(HasSubstr(formula))) << entry.path();
+    }
+  }
+  const std::string frames = FileBytes(tables + "frames.csv");
+  EXPECT_THAT(frames, AllOf(HasSubstr(",'@a?[2J?.py,3,"), HasSubstr(",'=cmd?[2J???\n")));
+  for (const std::string& text : texts) {
+    EXPECT_TRUE(readers::IsUtf8(text));
+    for (const char* control : {"\x1b", "\x7f", "\xc2\x9b", "\r"}) EXPECT_THAT(text, Not(HasSubstr(control)));
+  }
+  // Python would refuse a text that is no UTF-8; controls are kept.
+  const std::string pickle = FileBytes(Convert(recording, "any.pickle"));
+  EXPECT_THAT(pickle, HasSubstr("=cmd\x1b[2J\xc2\x9b?\x7f"));
 }
 
 TEST_F(ConvertTest, ATraceBecomesARecordingThatReplaysExactly) {

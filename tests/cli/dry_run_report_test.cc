@@ -282,6 +282,38 @@ TEST_F(DryRunReportTest, WhatCannotBeKeptOrReadIsTold) {
               Contains("process-7.json: is no JSON object, as of a process that was killed while it wrote"));
 }
 
+// A program may leave anything in its run folder.
+TEST_F(DryRunReportTest, APipeOrALinkInTheRunFolderIsNotFollowed) {
+  const std::string books = LeavingText("process-7.json", Books(kGiB));
+  const std::string lines =
+      "mkfifo \"$ASHLAR_RECORD/process-8.json\" \"$ASHLAR_RECORD/native-8.log\"\n"
+      "ln -s /dev/zero \"$ASHLAR_RECORD/oom-8-1.pickle\"\n";
+  const std::string shared = "\nrm -f \"$ASHLAR_RECORD/books\"; mkfifo \"$ASHLAR_RECORD/books\"\n";
+  const Result result = Run("dry-run -- " + Program(lines + books + shared));
+  EXPECT_EQ(result.code, 0);
+  for (const std::string name : {"process-8.json", "oom-8-1.pickle", "native-8.log"}) {
+    EXPECT_THAT(result.error, HasSubstr(name + ": is no file, but a pipe, a link or a folder"));
+  }
+  EXPECT_THAT(result.error, HasSubstr("peak 1.00 GiB"));
+}
+
+TEST_F(DryRunReportTest, CallsThatCouldNotBeWrittenAreTold) {
+  json books = Books(kGiB);
+  books["calls_lost"] = 1234;
+  const Result result = Run("dry-run --calls /dev/full -- " + Program(LeavingText("process-7.json", books)));
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("--calls: 1,234 calls could not be written to /dev/full"), HasSubstr("peak 1.00 GiB")));
+}
+
+// Words of a command line may be any bytes.
+TEST_F(DryRunReportTest, BytesThatAreNoUtf8LoseNoBooks) {
+  std::string books = Books(kGiB).dump();
+  books.replace(books.find("train.py"), 8, "\xff\xc2\x9b.py");
+  const std::string program = Program(Leaving("process-7.json", Write("raw", books)));
+  EXPECT_THAT(Run("dry-run -- " + program).error, AllOf(HasSubstr("peak 1.00 GiB"), Not(HasSubstr("\xc2\x9b"))));
+}
+
 // Text of a program that would change the screen, or break the JSON.
 TEST_F(DryRunReportTest, TextOfTheProgramIsPrintedSafely) {
   json books = Books(kGiB);

@@ -180,6 +180,11 @@ TEST_F(DryRunCommandTest, WrongFlagsAreOneLine) {
   refused("--values random:x", {"--values: 'random:x'"});
   refused("--fail-call 0", {"--fail-call"});
   refused("--fail-request 0", {"--fail-request"});
+  refused("--fail-call -1", {"--fail-call", "-1 is negative"});
+  refused("--fail-call 18446744073709551615", {"--fail-call", "18446744073709551615"});
+  refused("--fail-call 18446744073709551616", {"--fail-call", "18446744073709551616 is too large"});
+  refused("--fail-request=-3", {"--fail-request", "-3 is negative"});
+  refused("--devices -1", {"--devices", "-1 is negative"});
   refused("--fail-after none", {"--fail-after"});
   refused("--fail-on leak", {"--fail-on: 'leak'", "--fail-on oom"});
   refused("--profile " + Write("bad", "name=x\nsize=3\n"), {"bad, line 2", "there is no key 'size'"});

@@ -1,5 +1,6 @@
 #include "analyzer/cli/output_file.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -135,6 +136,35 @@ TEST_F(OutputFileTest, AFullDiskLeavesTheOldFile) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(FileBytes(path), "old");
   EXPECT_THAT(Names(), ElementsAre("a.txt"));
+}
+
+TEST_F(OutputFileTest, APipeThatNobodyReadsIsRefused) {
+  const std::string path = folder_ + "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(WriteAll("pipe", "x").message(), HasSubstr("pipe: nobody reads this pipe"));
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_TRUE(WriteAll("pipe", "read").ok());
+  std::string bytes(9, '\0');
+  EXPECT_EQ(read(reader, bytes.data(), bytes.size()), 4);
+  EXPECT_EQ(bytes.substr(0, 4), "read");
+  close(reader);
+  const Result page = Run("explain --report '" + path + "' " ASHLAR_SOURCE_DIR "/docs/examples/oom_message.txt");
+  EXPECT_EQ(page.code, 3);
+  EXPECT_EQ(page.error, "ashlar: --report: cannot write " + path + ": nobody reads this pipe\n");
+}
+
+// In a folder where others may put links, the new file's name is used once.
+TEST_F(OutputFileTest, ALinkInThePlaceOfTheNewFileLeadsNowhere) {
+  const std::string path = Write("a.txt", "old"), other = Write("other", "not ours");
+  auto file = OutputFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::string beside = Names().front();
+  fs::remove(folder_ + beside);
+  fs::create_symlink("other", folder_ + beside);
+  (*file)->Append("new");
+  EXPECT_THAT((*file)->Commit().message(), HasSubstr("a.txt: another file took the place"));
+  EXPECT_EQ(FileBytes(path), "old");
+  EXPECT_EQ(FileBytes(other), "not ours");
 }
 
 TEST_F(OutputFileTest, WhatIsNoRegularFileIsWrittenTo) {

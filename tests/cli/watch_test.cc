@@ -1,11 +1,14 @@
 // ashlar watch as its user meets it: one look, lines into a file, a terminal that is as it was afterwards.
 #include <pty.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 #include <utmp.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -98,6 +101,57 @@ TEST_F(WatchTest, LinesUntilTheEnd) {
   EXPECT_EQ(result.code, 0) << result.error;
   EXPECT_THAT(result.out, HasSubstr("s  reserved 50.00 MiB  allocated 30.00 MiB"));
   EXPECT_THAT(result.out, testing::EndsWith("ended\n"));
+}
+
+// A process that records, and is killed after its first bytes.
+TEST_F(WatchTest, EndsWhereTheWriterIsDead) {
+  const std::string path = folder_ + "dead.ashlar";
+  const pid_t child = fork();
+  if (child == 0) {
+    device::SimDevice device({.capacity_bytes = kGiB});
+    core::CachingAllocator allocator(&device, {});
+    const auto recorder = *core::Recorder::ToFile(&allocator, path);
+    (void)*allocator.Allocate(30 * kMiB, Stream{0});
+    (void)recorder->Flush();
+    raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  const Result result = Run("watch '" + path + "' --interval 0.1");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, HasSubstr("allocated 30.00 MiB"));
+  EXPECT_EQ(result.error, "ashlar: " + path + ": nobody writes it any more\n");
+  EXPECT_EQ(nlohmann::json::parse(Run("watch '" + path + "' --json").out)["stopped"], "nobody writes it any more");
+}
+
+// While it is watched something happens to the file; what the program says at its end.
+TEST_F(WatchTest, EndsWhereTheFileIsGoneReplacedOrCut) {
+  const std::string path = "'" + path_ + "'";
+  const std::string watch = "watch " + path + " --interval 0.1";
+  const Result gone = Run(watch, "& pid=$!; sleep 2; ln " + path + " " + path + "1; rm " + path + "; wait $pid");
+  EXPECT_EQ(gone.code, 0);
+  EXPECT_THAT(gone.error, testing::EndsWith("run.ashlar: the file is gone\n"));
+  ASSERT_EQ(std::rename((path_ + "1").c_str(), path_.c_str()), 0);
+  const Result replaced =
+      Run(watch, "& pid=$!; sleep 2; mv " + path + " " + path + "2; echo new > " + path + "; wait $pid");
+  EXPECT_EQ(replaced.code, 0);
+  EXPECT_THAT(replaced.error, testing::EndsWith("run.ashlar: another file has its name now\n"));
+  ASSERT_EQ(std::rename((path_ + "2").c_str(), path_.c_str()), 0);
+  const Result cut = Run(watch, "& pid=$!; sleep 2; truncate -s 20 " + path + "; wait $pid");
+  EXPECT_EQ(cut.code, 3);
+  EXPECT_THAT(cut.error, HasSubstr("run.ashlar: the file was cut to 20 bytes"));
+}
+
+TEST_F(WatchTest, AProgramThatRecordsIsWatchedOn) {
+  const Result result = Run("watch '" + path_ + "' --interval 0.1", "& pid=$!; sleep 2; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.error, "");
+  EXPECT_GT(std::count(result.out.begin(), result.out.end(), '\n'), 2) << result.out;
+}
+
+TEST_F(WatchTest, APipeIsRefused) {
+  ASSERT_EQ(mkfifo((folder_ + "pipe").c_str(), 0600), 0);
+  ExpectError(Run("watch --once '" + folder_ + "pipe'"), 3, {"no file that can be read while it grows"});
 }
 
 TEST_F(WatchTest, QEndsTheViewAndTheTerminalIsAsBefore) {

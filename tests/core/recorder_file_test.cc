@@ -176,6 +176,25 @@ TEST_F(RecorderFileTest, AnExistingFileIsKeptUnlessTheOptionsSayOtherwise) {
   EXPECT_TRUE(fs::exists(Path("not_yet")));
 }
 
+TEST_F(RecorderFileTest, APipeThatNobodyReadsIsNotWaitedFor) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  LiveRun run;
+  ExpectOneLine(Recorder::ToFile(&run.allocator, Path("pipe")).status(), absl::StatusCode::kUnavailable, Path("pipe"),
+                "nobody reads this pipe");
+  ExpectOneLine(ReplaceFile(Path("pipe"), {"state"}), absl::StatusCode::kUnavailable, Path("pipe"),
+                "nobody reads this pipe");
+}
+
+// Where others may write, a link may wait under the name of the temporary file.
+TEST_F(RecorderFileTest, ALinkBesideTheFileIsNotFollowed) {
+  std::ofstream(Path("other")) << "not ours";
+  for (int i = 0; i < 100; ++i)
+    fs::create_symlink("other", Path("state." + std::to_string(getpid()) + "." + std::to_string(i) + ".tmp"));
+  EXPECT_EQ(ReplaceFile(Path("state"), {"a ", "state"}), absl::OkStatus());
+  EXPECT_EQ(BytesOf(Path("state")), "a state");
+  EXPECT_EQ(BytesOf(Path("other")), "not ours");
+}
+
 // Ranks that begin at one moment under one name: one gets it, the others are told; under a pattern all get theirs.
 TEST_F(RecorderFileTest, RanksThatBeginTogetherDoNotShareAFile) {
   constexpr int kRanks = 6;

@@ -23,12 +23,25 @@ TEST(FlatTextTest, JsonIsEscaped) {
   EXPECT_EQ(Json("plain \xc3\xa9"), "\"plain \xc3\xa9\"");
   EXPECT_EQ(Json("a\"b\\c\n\x01"), "\"a\\\"b\\\\c\\u000a\\u0001\"");
   EXPECT_EQ(Json("\xff"), "\"?\"");
+  EXPECT_EQ(Json("\x1b[0m \x7f \xc2\x9b"), "\"\\u001b[0m \\u007f \\u009b\"");
 }
 
 TEST(FlatTextTest, CsvIsQuotedWhereItMustBe) {
   EXPECT_EQ(Csv("model.py:5 f"), "model.py:5 f");
   EXPECT_EQ(Csv("a,b"), "\"a,b\"");
   EXPECT_EQ(Csv("say \"hi\"\nnow"), "\"say \"\"hi\"\"\nnow\"");
+  EXPECT_EQ(Csv("one\r\ntwo\n\r\x7f"), "\"one\r\ntwo\n??\"");
+  EXPECT_EQ(Csv("\x1b[0m\xc2\x9b\xff\r"), "?[0m???");
+}
+
+TEST(FlatTextTest, ASpreadsheetWorksNothingOut) {
+  EXPECT_EQ(Csv("=1+2"), "'=1+2");
+  EXPECT_EQ(Csv("@SUM(A1)"), "'@SUM(A1)");
+  EXPECT_EQ(Csv("+cmd|' /C calc'!A0"), "'+cmd|' /C calc'!A0");
+  EXPECT_EQ(Csv("-2+3,4"), "\"'-2+3,4\"");
+  for (const std::string number : {"-5", "+1", "-1.5e-3", "17", ""}) EXPECT_EQ(Csv(number), number);
+  EXPECT_EQ(Csv("\t\n=1"), "\"'?\n=1\"");
+  EXPECT_EQ(Csv("a=b"), "a=b");
 }
 
 TEST(FlatTextTest, FramesReadLikeCode) {

@@ -4,14 +4,17 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
 #include "analyzer/readers/given_pages.h"
 #include "analyzer/readers/gzip.h"
+#include "analyzer/readers/spooled_bytes.h"
 
 namespace ashlar::readers {
 namespace {
@@ -81,8 +84,37 @@ TEST(InputFileTest, SmallAndLargeInputsAreOpenedAlike) {
     }
   }
   EXPECT_EQ(OpenInput("/no/such/file").status(), ReadInput("/no/such/file").status());
-  EXPECT_EQ(OpenInput(WriteFile("large", Gzip(noise)), 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(OpenInput(WriteFile("large", Gzip(noise)), {.max_bytes = 1 << 20}).status().code(),
+            absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(OpenInput(WriteFile("cut", Gzip(noise).substr(0, 5'000'000))).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(InputFileTest, TheHeadIsEnoughWhereItIsSaidSo) {
+  const auto is_noise = [](absl::string_view head) { return head.size() == kHeadBytes && head[0] != 'x'; };
+  const std::string noise = "y" + Noise(3 << 20);
+  for (const std::string& bytes : {noise, Gzip(noise)}) {
+    EXPECT_TRUE(OpenInput(WriteFile("noise", bytes), {.is_enough = is_noise})->view() == noise.substr(0, kHeadBytes));
+    EXPECT_TRUE(OpenInput(WriteFile("noise", bytes))->view() == noise);
+  }
+  for (const std::string& bytes : {std::string(3 << 20, 'x'), std::string("y"), std::string()}) {
+    EXPECT_TRUE(OpenInput(WriteFile("text", bytes), {.is_enough = is_noise})->view() == bytes);
+    EXPECT_TRUE(OpenInput(WriteFile("text", Gzip(bytes)), {.is_enough = is_noise})->view() == bytes);
+  }
+  EXPECT_EQ(OpenInput("/dev/zero", {.is_enough = is_noise})->view().size(), kHeadBytes);
+}
+
+TEST(InputFileTest, WhatComesPieceByPieceIsWholeHoweverMuchItIs) {
+  const std::string noise = Noise(1 << 20);
+  for (const std::size_t pieces : {0u, 1u, 3u, 40u}) {
+    SpooledBytes spool;
+    std::string whole;
+    for (std::size_t i = 0; i < pieces; ++i) {
+      spool.Append(absl::string_view(noise).substr(i));
+      whole += noise.substr(i);
+    }
+    EXPECT_EQ(spool.size(), whole.size());
+    EXPECT_TRUE(std::move(spool).Take().view() == whole) << pieces;
+  }
 }
 
 TEST(GzipTest, ReadsMembersOneAfterAnother) {

@@ -54,6 +54,15 @@ TEST(WatchReportTest, EveryLineFitsTheTerminal) {
   }
 }
 
+TEST(WatchReportTest, SaysWhyNothingMoreComes) {
+  answers::WatchAnswer answer = Watched();
+  EXPECT_TRUE(json::parse(report::ToJson(answer))["stopped"].is_null());
+  answer.stopped = "the file is gone";
+  EXPECT_EQ(json::parse(report::ToJson(answer))["stopped"], "the file is gone");
+  EXPECT_THAT(report::ToText(answer, 120), HasSubstr("not ended   the file is gone\n"));
+  EXPECT_THAT(report::ToLine(answer), testing::EndsWith("  the file is gone\n"));
+}
+
 TEST(WatchReportTest, SaysWhatThereIs) {
   const std::string text = report::ToText(Watched(), 80);
   EXPECT_THAT(text, HasSubstr("  reserved        10.00 GiB █████"));

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/readers/given_pages.h"
 #include "analyzer/readers/oom/oom_message_families.h"
 #include "analyzer/readers/oom/oom_message_text.h"
 
@@ -126,9 +127,14 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text) {
     const std::size_t until = std::min(text.size(), from + kWindowBytes);
     const std::size_t end = std::min(text.size(), until + kOverlapBytes);
     ReadWindow(text, begin, end, from, until, consumed, out);
+    GiveBackPages(text.substr(begin, until - begin));
   }
   oom::JoinFindings(out);
-  for (OomMessage& message : out) message.traceback = TracebackBefore(text, message.byte_offset);
+  PagesBehind behind(text.data());
+  for (OomMessage& message : out) {
+    message.traceback = TracebackBefore(text, message.byte_offset);
+    behind.ReadTo(text.data() + message.byte_offset);
+  }
   return out;
 }
 

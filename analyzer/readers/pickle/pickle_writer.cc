@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/readers/pickle/pickle_opcodes.h"
+#include "analyzer/readers/utf8.h"
 
 namespace ashlar::readers::pickle {
 
@@ -88,19 +89,20 @@ void PickleWriter::Float(double value) {
 void PickleWriter::None() { Byte(kNone); }
 
 void PickleWriter::Text(absl::string_view text) {
-  const auto [known, is_new] = texts_.try_emplace(std::string(text), memo_count_);
-  if (!is_new) return Refer(known->second);
-  if (text.size() <= 0xff) {
+  if (const auto known = texts_.find(text); known != texts_.end()) return Refer(known->second);
+  texts_.emplace(text, memo_count_);
+  const std::string valid = IsUtf8(text) ? std::string(text) : ToUtf8(text);
+  if (valid.size() <= 0xff) {
     Byte(kShortBinUnicode);
-    LittleEndian(text.size(), 1);
-  } else if (text.size() <= 0xffffffff) {
+    LittleEndian(valid.size(), 1);
+  } else if (valid.size() <= 0xffffffff) {
     Byte(kBinUnicode);
-    LittleEndian(text.size(), 4);
+    LittleEndian(valid.size(), 4);
   } else {
     Byte(kBinUnicode8);
-    LittleEndian(text.size(), 8);
+    LittleEndian(valid.size(), 8);
   }
-  absl::StrAppend(&bytes_, text);
+  absl::StrAppend(&bytes_, valid);
   Remember();
 }
 

@@ -9,7 +9,8 @@
 //   out.EndDict();
 //   out.Finish();
 //
-// Equal texts are written once and referred to from then on. The bytes go to the sink in pieces.
+// Equal texts are written once and referred to from then on; a byte that is no UTF-8, which Python could not load, is
+// '?'. The bytes go to the sink in pieces.
 #ifndef ASHLAR_ANALYZER_READERS_PICKLE_PICKLE_WRITER_H_
 #define ASHLAR_ANALYZER_READERS_PICKLE_PICKLE_WRITER_H_
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "analyzer/answers/picture/picture.h"
-#include "analyzer/readers/utf8.h"
 #include "analyzer/report/explain_report.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/page/run_columns.h"
@@ -55,7 +54,7 @@ Json NamedEventsJson(const Picture& picture) {
 }
 
 std::string HtmlEscaped(const std::string& text) {
-  return absl::StrReplaceAll(readers::ToUtf8(Printable(text)),
+  return absl::StrReplaceAll(Printable(text),
                              {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 

@@ -40,6 +40,14 @@ TEST_F(CallsTest, RuntimeAndDriverAreToldAlike) {
             "allocate 0 41943040 0x0 0\nallocate 0 5 0x2800000 0\nallocate 0 209715200 0x0 2\nfree 0 41943040 0x0 0\n");
 }
 
+TEST_F(CallsTest, AFullDiskEndsNoProgram) {
+  Run({}, [&] {
+    setenv("ASHLAR_HOLLOW_CALLS", "/dev/full", 1);
+    EXPECT_EQ(cudaFree(Malloc(kPage)), kSuccess);
+  });
+  EXPECT_EQ(Report()["calls_lost"], 2);
+}
+
 TEST_F(CallsTest, VirtualMemory) {
   Run({"total_bytes=104857600"}, [&] {
     setenv("ASHLAR_HOLLOW_CALLS", file().c_str(), 1);
