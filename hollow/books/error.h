@@ -11,6 +11,7 @@ enum class [[nodiscard]] Error : int {
   kInvalidValue = 1,
   kOutOfMemory = 2,
   kNotInitialized = 3,
+  kInvalidMemcpyDirection = 21,
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidContext = 201,

@@ -96,7 +96,7 @@ Error Streams::Wait(Stream& stream, const Event& event) {
   if (!event.is_recorded) return Error::kNone;
   if (event.capture_id != 0) {
     Capture* capture = FindCapture(event.capture_id);
-    if (capture == nullptr) return Error::kCapturedEvent;
+    if (capture == nullptr) return Error::kInvalidValue;
     if (stream.capture != nullptr && stream.capture != capture) {
       stream.capture->is_valid = false;
       return Invalidate(*capture, Error::kCaptureMerge);
@@ -117,7 +117,7 @@ Error Streams::Wait(Stream& stream, const Event& event) {
 }
 
 Error Streams::SubmitEvent(Stream& stream, NodeKind kind, Event& event) {
-  if (stream.capture == nullptr) return Error::kInvalidValue;
+  if (stream.capture == nullptr) return Error::kIllegalState;
   if (!stream.capture->is_valid) return Error::kCaptureInvalidated;
   Node* node = stream.capture->graph->Add(kind, stream.frontier);
   node->event = &event;
@@ -142,8 +142,13 @@ void Streams::Finish(std::uint64_t stream_id, std::uint64_t given) {
   }
 }
 
+Error Streams::AskedOfCapture(std::uint64_t id) {
+  Capture* capture = FindCapture(id);
+  return capture == nullptr || !capture->is_valid ? Error::kInvalidValue : Invalidate(*capture, Error::kCapturedEvent);
+}
+
 Error Streams::Query(Event& event, std::uint64_t host_done) {
-  if (event.capture_id != 0) return Error::kCapturedEvent;
+  if (event.capture_id != 0) return AskedOfCapture(event.capture_id);
   if (!event.is_recorded) return Error::kNone;
   now_ns_ += kCallNs;
   if (event.host_ticket > host_done) return Error::kNotReady;
@@ -171,7 +176,7 @@ Error Streams::Query(Stream& stream, std::uint64_t host_done) {
 }
 
 Error Streams::Synchronize(Event& event) {
-  if (event.capture_id != 0) return Error::kCapturedEvent;
+  if (event.capture_id != 0) return AskedOfCapture(event.capture_id);
   if (!event.is_recorded) return Error::kNone;
   now_ns_ = std::max(now_ns_ + kCallNs, event.done_at_ns);
   event.queries = lag_.queries;
@@ -214,12 +219,13 @@ std::uint64_t Streams::LastHostTicket(int device) const {
   return last;
 }
 
-Error Streams::ElapsedMs(const Event& begin, const Event& end, float* ms) const {
+Error Streams::ElapsedMs(const Event& begin, const Event& end, float* ms) {
   if (((begin.flags | end.flags) & kEventDisableTiming) != 0 || !begin.is_recorded || !end.is_recorded) {
     return Error::kInvalidHandle;
   }
   if (begin.device != end.device) return Error::kInvalidHandle;
-  if (begin.capture_id != 0 || end.capture_id != 0) return Error::kCapturedEvent;
+  if (begin.capture_id != 0) return AskedOfCapture(begin.capture_id);
+  if (end.capture_id != 0) return AskedOfCapture(end.capture_id);
   const double ns = static_cast<double>(end.done_at_ns) - static_cast<double>(begin.done_at_ns);
   *ms = static_cast<float>(ns / 1e6);
   return Error::kNone;

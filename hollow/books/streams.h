@@ -128,7 +128,7 @@ class Streams {
   void SynchronizeBlocking(int device);
   std::uint64_t LastHostTicket(int device) const;
   // Of two events of one device, each recorded with its time.
-  Error ElapsedMs(const Event& begin, const Event& end, float* ms) const;
+  Error ElapsedMs(const Event& begin, const Event& end, float* ms);
 
   // `into`: a graph of the program's own, whose nodes `after` come before what is captured.
   Error BeginCapture(Stream& stream, CaptureMode mode, std::uint64_t thread, std::unique_ptr<Graph> into = nullptr,
@@ -152,6 +152,8 @@ class Streams {
  private:
   void Finish(std::uint64_t stream_id, std::uint64_t given);
   Error Invalidate(Capture& capture, Error error);
+  // The host asked an event that was recorded in the capture: that breaks it, and means nothing once it has ended.
+  Error AskedOfCapture(std::uint64_t id);
   void Join(Stream& stream, Capture& capture);
   Capture* FindCapture(std::uint64_t id);
 

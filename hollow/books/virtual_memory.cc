@@ -104,10 +104,24 @@ VirtualMemory::Whole(std::uint64_t address, std::uint64_t size_bytes) {
 }
 
 Error VirtualMemory::Unmap(std::uint64_t address, std::uint64_t size_bytes) {
-  const auto [first, last] = Whole(address, size_bytes);
-  if (first == last) return Error::kInvalidValue;
-  devices_[Holding(address)->device]->addresses().GivePages(address, size_bytes);
+  const Reservation* reservation = Holding(address);
+  if (size_bytes == 0 || reservation == nullptr) return Error::kInvalidValue;
+  const std::uint64_t end = address + size_bytes;
+  auto first = mappings_.upper_bound(address);
+  if (first != mappings_.begin()) {
+    const auto before = std::prev(first);
+    if (before->first == address) {
+      first = before;
+    } else if (before->first + before->second.size_bytes > address) {
+      return Error::kInvalidValue;  // a part of a mapping
+    }
+  }
+  auto last = first;
+  for (; last != mappings_.end() && last->first < end; ++last) {
+    if (last->first + last->second.size_bytes > end) return Error::kInvalidValue;
+  }
   for (auto it = first; it != last; it = mappings_.erase(it)) {
+    devices_[reservation->device]->addresses().GivePages(it->first, it->second.size_bytes);
     allocations_.Remove(it->first);
     const auto handle = handles_.find(it->second.handle);
     --handle->second.mappings;

@@ -17,6 +17,7 @@
 
 #include "hollow/books/allocations.h"
 #include "hollow/books/device_books.h"
+#include "hollow/books/device_limits.h"
 #include "hollow/books/graphs.h"
 #include "hollow/books/known_bytes.h"
 #include "hollow/books/peers.h"
@@ -44,6 +45,7 @@ struct Process {
   VirtualMemory virtual_memory;
   std::map<std::uint64_t, std::unique_ptr<Pool>> pools;  // by id; the first of each device is its default
   std::vector<std::uint64_t> current_pools;              // by device
+  std::map<int, DeviceLimits> limits;                    // by device
   Streams streams;
   Graphs graphs;
   Peers peers;

@@ -79,6 +79,18 @@ bool ReadCopy3D(const abi::Memcpy3D& params, CopyWork* copy) {
   return true;
 }
 
+Error CheckKind(const void* to, const void* from, const CopyShape& shape, int kind) {
+  constexpr int kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kDefault = 4;
+  if (kind < 0 || kind > kDefault) return Error::kInvalidMemcpyDirection;
+  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  const auto is_known = [&](const void* pointer) { return process.allocations.Holding(AddressOf(pointer)) != nullptr; };
+  const bool has_target = (kind != kHostToDevice && kind != kDeviceToDevice) || is_known(to);
+  const bool has_source = (kind != kDeviceToHost && kind != kDeviceToDevice) || is_known(from);
+  return has_target && has_source ? Error::kNone : Error::kInvalidValue;
+}
+
 Error CopyBytes(void* to_pointer, const void* from_pointer, const CopyShape& shape) {
   if (shape.width == 0 || shape.height == 0) return Error::kNone;
   Process& process = TheProcess();
@@ -113,7 +125,9 @@ Error FillBytes(void* to_pointer, std::uint32_t pattern, unsigned element_bytes,
   if (!SettleRange(to, Span(shape, shape.to_pitch))) return Error::kLaunchFailure;
   const std::lock_guard<std::mutex> lock(process.mutex);
   const Side side = SideOf(process, to, Span(shape, shape.to_pitch));
-  if (to == 0 || side == Side::kNowhere) return Error::kInvalidValue;
+  const bool is_known =
+      process.allocations.Holding(to) != nullptr;  // memory of the host alone is not the device's to fill
+  if (to == 0 || side == Side::kNowhere || !is_known) return Error::kInvalidValue;
   const bool is_small = side == Side::kHost || shape.width * shape.height <= process.settings.real_bytes;
   for (std::uint64_t row = 0; row < shape.height; ++row) {
     const std::uint64_t begin = to + row * shape.to_pitch;

@@ -194,8 +194,21 @@ Error ResetDevice(Process& process, int device) {
     }
   }
   process.current_pools[device] = static_cast<std::uint64_t>(device) + 1;
+  process.limits.erase(device);
   process.devices[device]->DropContext();
   return Error::kNone;
+}
+
+Error GetLimit(Process& process, int limit, std::size_t* value) {
+  return value == nullptr ? Error::kInvalidValue : process.limits[CurrentDevice()].Get(limit, value);
+}
+
+Error SetLimit(Process& process, int limit, std::size_t value) {
+  const int device = CurrentDevice();
+  if (const Error error = UseDevice(process, device); error != Error::kNone) return error;
+  const std::uint64_t threads = static_cast<std::uint64_t>(process.settings.sm_count) *
+                                static_cast<std::uint64_t>(process.settings.threads_per_sm);
+  return process.limits[device].Set(limit, value, threads, *process.devices[device]);
 }
 
 }  // namespace ashlar::hollow

@@ -23,6 +23,9 @@ Error CheckUnsafe(Process& process);
 
 // Makes sure that the current device has a context.
 Error UseDevice(Process& process, int device);
+// Of the current device's context.
+Error GetLimit(Process& process, int limit, std::size_t* value);
+Error SetLimit(Process& process, int limit, std::size_t value);
 
 // 0 bytes give address 0 and no error, as cudaMalloc does.
 Error Allocate(Process& process, std::size_t bytes, MemoryKind kind, void** pointer);

@@ -65,6 +65,9 @@ Error FillBytes(void* to, std::uint32_t pattern, unsigned element_bytes, const C
 
 // On a stream: the copy is work of it.
 Error CopyOnStream(void* to, const void* from, const CopyShape& shape, void* stream);
+// Whether a copy of this cudaMemcpyKind may go from there to there: what the kind calls a device's is CUDA's memory,
+// pinned memory of the host too. Nothing is asked of a copy of nothing.
+Error CheckKind(const void* to, const void* from, const CopyShape& shape, int kind);
 Error FillOnStream(void* to, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape, void* stream);
 // A call that waits for all work of the device's blocking streams, as cudaMemcpy does.
 Error WaitForLegacy();

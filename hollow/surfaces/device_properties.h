@@ -10,10 +10,6 @@
 
 namespace ashlar::hollow {
 
-// By cudaLimit, CUlimit: CUDA's defaults for stack, printf's buffer, heap, the device runtime's two, L2 granularity and
-// persisting L2.
-inline constexpr std::size_t kLimits[] = {1024, 1'048'576, 8'388'608, 2, 2048, 128, 0};
-
 // CUdevice_attribute, cudaDeviceAttr; nothing where CUDA 13.0 has no such number.
 std::optional<int> DeviceAttribute(const Settings& settings, int attribute, int device);
 abi::Uuid DeviceUuid(int device);

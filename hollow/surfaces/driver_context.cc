@@ -288,18 +288,11 @@ ASHLAR_SURFACE int cuCtxDisablePeerAccess(void* peer) {
   });
 }
 
-// Limits are kept as CUDA's defaults say: nothing runs that could need more.
 ASHLAR_SURFACE int cuCtxGetLimit(std::size_t* value, int limit) {
-  ASHLAR_NEEDS_INIT();
-  if (value == nullptr || limit < 0 || limit >= static_cast<int>(std::size(kLimits))) {
-    return Number(Error::kInvalidValue);
-  }
-  *value = kLimits[limit];
-  return 0;
+  return Driven([&](Process& process) { return GetLimit(process, limit, value); });
 }
-ASHLAR_SURFACE int cuCtxSetLimit(int limit, std::size_t) {
-  return AfterInit(
-      [=] { return limit < 0 || limit >= static_cast<int>(std::size(kLimits)) ? Error::kInvalidValue : Error::kNone; });
+ASHLAR_SURFACE int cuCtxSetLimit(int limit, std::size_t value) {
+  return Driven([&](Process& process) { return SetLimit(process, limit, value); });
 }
 ASHLAR_SURFACE int cuCtxGetCacheConfig(int* config) {
   ASHLAR_NEEDS_INIT();

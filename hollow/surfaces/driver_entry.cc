@@ -118,10 +118,14 @@ ASHLAR_SURFACE int cuGetProcAddress_v2(const char* name, void** function, int cu
   if (name == nullptr || function == nullptr) return Number(Error::kInvalidValue);
   *function = DriverFunction(name, cuda_version);
   if (status != nullptr) *status = *function == nullptr ? 1 : 0;  // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
-  return Number(*function == nullptr ? Error::kNotFound : Error::kNone);
+  return 0;  // a function that is not found is null, as an H200's driver answers
 }
-ASHLAR_SURFACE int cuGetProcAddress(const char* name, void** function, int cuda_version, std::uint64_t flags) {
-  return cuGetProcAddress_v2(name, function, cuda_version, flags, nullptr);
+ASHLAR_SURFACE int cuGetProcAddress(const char* name, void** function, int cuda_version, std::uint64_t) {
+  if (name == nullptr || function == nullptr) return Number(Error::kInvalidValue);
+  void* found = DriverFunction(name, cuda_version);
+  if (found == nullptr) return Number(Error::kNotFound);
+  *function = found;
+  return 0;
 }
 ASHLAR_SAME(cuGetProcAddress_v2_ptsz, cuGetProcAddress_v2);
 ASHLAR_SAME(cuGetProcAddress_ptsz, cuGetProcAddress);

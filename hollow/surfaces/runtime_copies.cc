@@ -1,5 +1,5 @@
 // CUDA's runtime: copies and fills. Source of the signatures: cuda_runtime_api.h of CUDA 11.8, 12.4 and 13.0.
-// The kind of a copy is not looked at: addresses tell where bytes lie, as with cudaMemcpyDefault.
+// Addresses tell where bytes lie; a kind that says otherwise is refused, as CUDA does.
 #include <cstring>
 
 #include "hollow/surfaces/cuda_memory.h"
@@ -13,10 +13,18 @@ namespace {
 
 CopyShape Line(std::size_t bytes) { return {bytes, 1, bytes, bytes}; }
 
+constexpr int kDefaultKind = 4;  // cudaMemcpyDefault
+
 // A copy that returns when it is done.
-int CopyAndWait(void* to, const void* from, const CopyShape& shape) {
+int CopyAndWait(void* to, const void* from, const CopyShape& shape, int kind = kDefaultKind) {
+  if (const Error error = CheckKind(to, from, shape, kind); error != Error::kNone) return Last(error);
   if (const Error error = WaitForLegacy(); error != Error::kNone) return Last(error);
   return Last(CopyBytes(to, from, shape));
+}
+
+int CopyInOrder(void* to, const void* from, const CopyShape& shape, void* stream, int kind = kDefaultKind) {
+  const Error error = CheckKind(to, from, shape, kind);
+  return Last(error != Error::kNone ? error : CopyOnStream(to, from, shape, stream));
 }
 
 int FillAndWait(void* to, int value, const CopyShape& shape) {
@@ -26,12 +34,12 @@ int FillAndWait(void* to, int value, const CopyShape& shape) {
 
 }  // namespace
 
-ASHLAR_SURFACE int cudaMemcpy(void* to, const void* from, std::size_t bytes, int) {
-  return CopyAndWait(to, from, Line(bytes));
+ASHLAR_SURFACE int cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
+  return CopyAndWait(to, from, Line(bytes), kind);
 }
 
-ASHLAR_SURFACE int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int, void* stream) {
-  return Last(CopyOnStream(to, from, Line(bytes), stream));
+ASHLAR_SURFACE int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, void* stream) {
+  return CopyInOrder(to, from, Line(bytes), stream, kind);
 }
 
 ASHLAR_SURFACE int cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
@@ -39,17 +47,17 @@ ASHLAR_SURFACE int cudaMemcpyPeer(void* to, int, const void* from, int, std::siz
 }
 
 ASHLAR_SURFACE int cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, void* stream) {
-  return Last(CopyOnStream(to, from, Line(bytes), stream));
+  return CopyInOrder(to, from, Line(bytes), stream);
 }
 
 ASHLAR_SURFACE int cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                                std::size_t width, std::size_t height, int) {
-  return CopyAndWait(to, from, {width, height, to_pitch, from_pitch});
+                                std::size_t width, std::size_t height, int kind) {
+  return CopyAndWait(to, from, {width, height, to_pitch, from_pitch}, kind);
 }
 
 ASHLAR_SURFACE int cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                                     std::size_t width, std::size_t height, int, void* stream) {
-  return Last(CopyOnStream(to, from, {width, height, to_pitch, from_pitch}, stream));
+                                     std::size_t width, std::size_t height, int kind, void* stream) {
+  return CopyInOrder(to, from, {width, height, to_pitch, from_pitch}, stream, kind);
 }
 
 ASHLAR_SURFACE int cudaMemcpy3D(const abi::Memcpy3D* params) {
@@ -69,7 +77,7 @@ ASHLAR_SURFACE int cudaMemcpy3DAsync(const abi::Memcpy3D* params, void* stream) 
     CountRefused("cudaMemcpy3DAsync");
     return Last(Error::kNotSupported);
   }
-  return Last(CopyOnStream(copy.to, copy.from, copy.shape, stream));
+  return CopyInOrder(copy.to, copy.from, copy.shape, stream);
 }
 
 ASHLAR_SURFACE int cudaMemset(void* to, int value, std::size_t bytes) { return FillAndWait(to, value, Line(bytes)); }

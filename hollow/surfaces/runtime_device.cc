@@ -174,16 +174,11 @@ ASHLAR_SURFACE int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return 0;
 }
 
-// Limits are kept as CUDA's defaults say: nothing runs that could need more.
 ASHLAR_SURFACE int cudaDeviceGetLimit(std::size_t* value, int limit) {
-  if (value == nullptr || limit < 0 || limit >= static_cast<int>(std::size(kLimits))) {
-    return Last(Error::kInvalidValue);
-  }
-  *value = kLimits[limit];
-  return 0;
+  return Locked([&](Process& process) { return GetLimit(process, limit, value); });
 }
-ASHLAR_SURFACE int cudaDeviceSetLimit(int limit, std::size_t) {
-  return limit < 0 || limit >= static_cast<int>(std::size(kLimits)) ? Last(Error::kInvalidValue) : 0;
+ASHLAR_SURFACE int cudaDeviceSetLimit(int limit, std::size_t value) {
+  return Locked([&](Process& process) { return SetLimit(process, limit, value); });
 }
 ASHLAR_SURFACE int cudaDeviceGetCacheConfig(int* config) {
   if (config == nullptr) return Last(Error::kInvalidValue);
@@ -205,12 +200,18 @@ ASHLAR_SURFACE int cudaRuntimeGetVersion(int* version) {
 
 ASHLAR_SURFACE int cudaDriverGetVersion(int* version) {
   if (version == nullptr) return Last(Error::kInvalidValue);
-  *version = TheProcess().settings.driver_version;
+  *version = StartedProcess().settings.driver_version;
   return 0;
 }
 
-ASHLAR_SURFACE int cudaGetLastError() { return std::exchange(LastError(), 0); }
-ASHLAR_SURFACE int cudaPeekAtLastError() { return LastError(); }
+ASHLAR_SURFACE int cudaGetLastError() {
+  StartedProcess();
+  return std::exchange(LastError(), 0);
+}
+ASHLAR_SURFACE int cudaPeekAtLastError() {
+  StartedProcess();
+  return LastError();
+}
 ASHLAR_SURFACE const char* cudaGetErrorName(int error) { return RuntimeErrorName(error); }
 ASHLAR_SURFACE const char* cudaGetErrorString(int error) { return ErrorText(error); }
 

@@ -121,18 +121,22 @@ TEST_F(CapturesTest, ToAskOrWaitForWhatIsCapturedInvalidatesIt) {
     ExpectInvalid();
   }
   ASSERT_EQ(Begin(), Error::kNone);
+  ASSERT_EQ(streams_.Record(joined_, first_), Error::kNone);
+  EXPECT_EQ(streams_.Query(joined_, 0), Error::kCapturedEvent);
+  EXPECT_EQ(streams_.Synchronize(joined_), Error::kInvalidValue) << "it is broken now";
+  ExpectInvalid();
+  EXPECT_EQ(streams_.Query(joined_, 0), Error::kInvalidValue) << "its capture is over";
+  EXPECT_EQ(streams_.Wait(second_, joined_), Error::kInvalidValue);
+  ASSERT_EQ(Begin(), Error::kNone);
   ASSERT_EQ(streams_.Record(event_, first_), Error::kNone);
-  EXPECT_EQ(streams_.Query(event_, 0), Error::kCapturedEvent);
-  EXPECT_EQ(streams_.Synchronize(event_), Error::kCapturedEvent);
   ASSERT_EQ(streams_.Record(joined_, second_), Error::kNone);
   float ms = 0;
   EXPECT_EQ(streams_.ElapsedMs(event_, joined_, &ms), Error::kCapturedEvent);
-  ASSERT_EQ(End(), Error::kNone);
-  EXPECT_EQ(streams_.Wait(second_, event_), Error::kCapturedEvent) << "its capture is over";
+  ExpectInvalid();
 }
 
 TEST_F(CapturesTest, AnExternalEventIsANodeAndStaysAsItWas) {
-  EXPECT_EQ(streams_.SubmitEvent(first_, NodeKind::kRecordEvent, event_), Error::kInvalidValue) << "no capture";
+  EXPECT_EQ(streams_.SubmitEvent(first_, NodeKind::kRecordEvent, event_), Error::kIllegalState) << "no capture";
   ASSERT_EQ(Begin(), Error::kNone);
   ASSERT_EQ(Give(first_), Error::kNone);
   ASSERT_EQ(streams_.SubmitEvent(first_, NodeKind::kRecordEvent, event_), Error::kNone);

@@ -84,9 +84,10 @@ TEST_F(VirtualMemoryTest, UnmapAndAccessTakeWholeMappings) {
   ASSERT_EQ(memory_.Map(address, 2 * kVmPage, 0, first), Error::kNone);
   ASSERT_EQ(memory_.Map(address + 2 * kVmPage, kVmPage, 0, second), Error::kNone);
   EXPECT_EQ(memory_.Unmap(address, kVmPage), Error::kInvalidValue) << "half of one";
-  EXPECT_EQ(memory_.Unmap(address, 4 * kVmPage), Error::kInvalidValue) << "more than is mapped";
   EXPECT_EQ(memory_.Unmap(address, 0), Error::kInvalidValue);
   EXPECT_EQ(memory_.Unmap(address + kVmPage, 2 * kVmPage), Error::kInvalidValue);
+  EXPECT_EQ(memory_.Unmap(1, kVmPage), Error::kInvalidValue) << "nobody's";
+  EXPECT_EQ(memory_.Unmap(address + 4 * kVmPage, kVmPage), Error::kNone) << "nothing is mapped there";
   int flags = 9;
   EXPECT_EQ(memory_.GetAccess(address + 5, 0, &flags), Error::kNone);
   EXPECT_EQ(flags, 0);
@@ -95,6 +96,8 @@ TEST_F(VirtualMemoryTest, UnmapAndAccessTakeWholeMappings) {
   EXPECT_EQ(flags, 3);
   EXPECT_EQ(memory_.SetAccess(address, kVmPage, 1, 3), Error::kInvalidValue);
   EXPECT_EQ(memory_.GetAccess(address + 3 * kVmPage, 1, &flags), Error::kInvalidValue);
+  EXPECT_EQ(memory_.Unmap(address, 4 * kVmPage), Error::kNone) << "with what is not mapped behind them";
+  EXPECT_EQ(memory_.GetAccess(address, 1, &flags), Error::kInvalidValue);
   EXPECT_EQ(memory_.Unmap(address, 3 * kVmPage), Error::kNone) << "two mappings at once";
   EXPECT_EQ(used(), 3 * kVmPage) << "the handles are held";
 }

@@ -73,6 +73,48 @@ TEST_F(MemoryTest, RowsArePitched) {
   });
 }
 
+// As an H200 refuses them, in place of what a copy would do to the program.
+TEST_F(MemoryTest, ACopyIsOfItsKindAndInsideWhatIsAllocated) {
+  static constexpr int kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kInvalidDirection = 21;
+  Run({}, [] {
+    char here[100] = {}, there[100] = {};
+    void* block = Malloc(100);
+    EXPECT_EQ(cudaMemcpy(block, here, 100, kHostToDevice), kSuccess);
+    EXPECT_EQ(cudaMemcpy(block, here, 4096, kHostToDevice), kInvalidValue) << "past its end";
+    EXPECT_EQ(cudaMemcpy(reinterpret_cast<void*>(0x700000000000), here, 8, kHostToDevice), kInvalidValue) << "nobody's";
+    EXPECT_EQ(cudaMemcpy(block, here, 8, kDeviceToHost), kInvalidValue);
+    EXPECT_EQ(cudaMemcpy(there, here, 8, kHostToDevice), kInvalidValue);
+    EXPECT_EQ(cudaMemcpy(there, here, 8, kHostToHost), kSuccess);
+    EXPECT_EQ(cudaMemcpy(there, here, 8, kDefaultCopy), kSuccess);
+    EXPECT_EQ(cudaMemcpy(block, here, 8, 9), kInvalidDirection);
+    EXPECT_EQ(cudaMemcpy(nullptr, nullptr, 0, kDefaultCopy), kSuccess);
+    EXPECT_EQ(cudaMemset(here, 0, 8), kInvalidValue);
+    EXPECT_EQ(cudaMemset(block, 0, std::size_t{1} << 30), kInvalidValue);
+    void* pinned = nullptr;
+    EXPECT_EQ(cudaMallocHost(&pinned, 100), kSuccess);
+    EXPECT_EQ(cudaMemcpy(pinned, here, 8, kHostToDevice), kSuccess) << "the device reaches it";
+  });
+}
+
+// The figure of an H200 for a stack of 64 KiB.
+TEST_F(MemoryTest, AStackTakesMemoryForEveryThreadThatCanBeThere) {
+  Run({"total_bytes=150109880320", "sm_count=132", "threads_per_sm=2048"}, [] {
+    std::size_t bytes = 0;
+    EXPECT_EQ(cudaDeviceGetLimit(&bytes, 0), kSuccess);
+    EXPECT_EQ(bytes, 1024U);
+    EXPECT_EQ(cudaDeviceSetLimit(0, 65536), kSuccess);
+    EXPECT_EQ(cudaDeviceGetLimit(&bytes, 0), kSuccess);
+    EXPECT_EQ(bytes, 65536U);
+    EXPECT_EQ(UsedBytes(), 17439916032U);
+    EXPECT_EQ(cudaDeviceSetLimit(0, std::size_t{1} << 20), kOutOfMemory);
+    EXPECT_EQ(cudaDeviceSetLimit(2, 256 * kMiB), kSuccess) << "malloc's heap";
+    EXPECT_EQ(UsedBytes(), 17439916032U);
+    EXPECT_EQ(cudaDeviceSetLimit(0, 1024), kSuccess);
+    EXPECT_EQ(UsedBytes(), 0U);
+    EXPECT_EQ(cudaDeviceSetLimit(99, 1), kInvalidValue);
+  });
+}
+
 TEST_F(MemoryTest, AttributesTellWhatAnAddressIs) {
   Run({"devices=2"}, [] {
     void *device = Malloc(100), *managed = nullptr, *host = nullptr, *elsewhere = nullptr;
@@ -209,7 +251,7 @@ TEST_F(MemoryTest, APoolOfTheProgramsOwn) {
     EXPECT_EQ(cudaMallocAsync(&block, 100, nullptr), kSuccess);
     std::uint64_t used = 0;
     EXPECT_EQ(cudaMemPoolGetAttribute(pool, 7, &used), kSuccess);
-    EXPECT_EQ(used, 512U);
+    EXPECT_EQ(used, 100U);
     EXPECT_EQ(cudaFree(block), kSuccess) << "cudaFree takes memory of a pool as well";
     EXPECT_EQ(cudaMemPoolDestroy(pool), kSuccess);
     EXPECT_EQ(cudaDeviceGetMemPool(&current, 0), kSuccess);
