@@ -70,6 +70,10 @@ CardTable BooksOnCards(const RunResults& results, const Cards& cards, const answ
   return out;
 }
 
+// Whether a process had the device to itself until it ended, as one that only looks what there is: its books close with
+// the peak of all until then, and two contexts are more.
+bool WasAlone(const DeviceBooks& device) { return device.peak_bytes < 2 * device.context_bytes; }
+
 // What of the device's peak is neither the context nor the allocator's; nullopt where several processes share it.
 std::optional<std::uint64_t> OutsideBytes(const RunResults& results, const ProcessRun& run) {
   if (!run.books.has_value() || !run.torch.has_value()) return 0;
@@ -79,7 +83,7 @@ std::optional<std::uint64_t> OutsideBytes(const RunResults& results, const Proce
     for (const ProcessRun& other : results.runs) {
       if (&other == &run || !other.books.has_value()) continue;
       for (const DeviceBooks& theirs : other.books->devices) {
-        if (theirs.ordinal == device.ordinal && theirs.peak_bytes > 0) return std::nullopt;
+        if (theirs.ordinal == device.ordinal && theirs.peak_bytes > 0 && !WasAlone(theirs)) return std::nullopt;
       }
     }
     for (const TorchDevice& torch : run.torch->devices) {

@@ -252,6 +252,21 @@ TEST_F(DryRunCardsTest, CardsThatPyTorchHasNoKernelsForAreNamed) {
   EXPECT_THAT(Run("dry-run --device T4 -- " + program({"sm_75"})).error, Not(HasSubstr("no kernels")));
 }
 
+// A context is 409 MiB: a process whose books saw less than two until it ended shared the device with none.
+TEST_F(DryRunCardsTest, AProcessThatCameAndWentBeforeSharesNothing) {
+  const auto answer = [&](std::uint64_t seen_mib) {
+    const std::string program = Script("program", LeavingText("process-6.json", Books(seen_mib << 20)) +
+                                                      LeavingText("process-7.json", Books(20 * kGiB)) +
+                                                      LeavingText("info-7.json", Info(nullptr, 19 * kGiB)) +
+                                                      Leaving("history-7.pickle", OutOfMemorySnapshot()));
+    return json::parse(Run("dry-run --once --json -- " + program).out, nullptr, false);
+  };
+  EXPECT_TRUE(answer(500)["cards"].is_object());
+  const json shared = answer(900);
+  EXPECT_TRUE(shared["cards"].is_null());
+  EXPECT_THAT(shared["notes"].dump(), HasSubstr("several processes share a device"));
+}
+
 TEST_F(DryRunCardsTest, AProgramThatEndedBeforeItsEndIsNotRunAgain) {
   const Result result = Run("dry-run --json -- " + Program(kGiB, kGiB, "exit 1"));
   const json cards = json::parse(result.out, nullptr, false)["cards"];
