@@ -50,21 +50,24 @@ class CardReplays {
   CardReplays(Recorded recorded, const Progress& progress)
       : recorded_(std::move(recorded)), carried_(remedies::CarriedConf(Baseline().conf)), progress_(progress) {}
 
-  absl::StatusOr<CardTable> Run(std::uint64_t outside_bytes) {
-    table_.outside_bytes = outside_bytes;
+  absl::StatusOr<CardTable> Run(const CardsAsked& asked) {
+    table_.outside_bytes = asked.outside_bytes;
     const absl::StatusOr<policy::Options> by_default = OptionsOf("");
     if (!by_default.ok()) return by_default.status();
     const absl::StatusOr<CardOutcome> ample = Outcome(*by_default, replay::kAmpleBytes);
     if (!ample.ok()) return ample.status();
-    for (const gpus::Gpu& gpu : gpus::Gpus()) {
-      const std::uint64_t taken = gpus::ContextOf(gpu, gpus::ModuleLoading::kLazy).value + outside_bytes;
-      const std::uint64_t total = gpu.total_bytes.value;
-      if (progress_) progress_(absl::StrCat("replaying on ", gpu.name));
-      absl::StatusOr<CardRow> row = RowOf(*by_default, total > taken ? total - taken : 0);
-      if (!row.ok()) return row.status();
-      row->gpu = &gpu;
-      table_.rows.push_back(*std::move(row));
+    for (const gpus::Gpu* gpu : asked.cards) {
+      const std::uint64_t taken = gpus::ContextOf(*gpu, gpus::ModuleLoading::kLazy).value + asked.outside_bytes;
+      const std::uint64_t total = gpu->total_bytes.value;
+      if (progress_) progress_(absl::StrCat("replaying on ", gpu->name));
+      CardRow row;
+      row.gpu = gpu;
+      row.ran_as = asked.ran_as;
+      row.allocator_bytes = total > taken ? total - taken : 0;
+      if (const absl::Status status = Fill(*by_default, row); !status.ok()) return status;
+      table_.rows.push_back(std::move(row));
     }
+    for (CardRow& row : table_.rows) row.peak_allocated_bytes = table_.peak_allocated_bytes;
     return std::move(table_);
   }
 
@@ -78,22 +81,22 @@ class CardReplays {
     return out;
   }
 
-  absl::StatusOr<CardRow> RowOf(const policy::Options& by_default, std::uint64_t capacity_bytes) {
-    CardRow out;
-    out.allocator_bytes = capacity_bytes;
+  absl::Status Fill(const policy::Options& by_default, CardRow& out) {
+    const std::uint64_t capacity_bytes = out.allocator_bytes;
     absl::StatusOr<CardOutcome> outcome = Outcome(by_default, capacity_bytes);
     if (!outcome.ok()) return outcome.status();
     out.by_default = *std::move(outcome);
+    if (!out.HasVerdict()) return absl::OkStatus();
     if (const absl::StatusOr<policy::Options> options = OptionsOf(kExpandable); options.ok()) {
       outcome = Outcome(*options, capacity_bytes);
       if (!outcome.ok()) return outcome.status();
       out.expandable = *std::move(outcome);
     }
-    if (table_.peak_allocated_bytes > capacity_bytes) return out;  // whatever the settings are
+    if (table_.peak_allocated_bytes > capacity_bytes) return absl::OkStatus();  // whatever the settings are
     outcome = Best(out, capacity_bytes);
     if (!outcome.ok()) return outcome.status();
     out.best = *std::move(outcome);
-    return out;
+    return absl::OkStatus();
   }
 
   // Where a standard setting fits, what serves best in ample room will do; else a search in this much.
@@ -184,11 +187,11 @@ class CardReplays {
 
 }  // namespace
 
-absl::StatusOr<CardTable> ReplayOnCards(const Input& history, std::uint64_t outside_bytes, const Progress& progress) {
+absl::StatusOr<CardTable> ReplayOnCards(const Input& history, const CardsAsked& asked, const Progress& progress) {
   if (history.snapshot() == nullptr) return absl::InvalidArgumentError("this input is no snapshot");
   absl::StatusOr<Recorded> recorded = RecordedOf(*history.snapshot());
   if (!recorded.ok()) return recorded.status();
-  return CardReplays(*std::move(recorded), progress).Run(outside_bytes);
+  return CardReplays(*std::move(recorded), progress).Run(asked);
 }
 
 }  // namespace ashlar::answers

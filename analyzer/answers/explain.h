@@ -8,6 +8,7 @@
 #define ASHLAR_ANALYZER_ANSWERS_EXPLAIN_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct ExplainOptions {
   std::optional<std::uint64_t> device_used_bytes = {};  // by all processes together, as nvidia-smi shows it
   std::vector<analyses::RankPeak> other_ranks = {};     // of the same job
   std::optional<PictureLimits> picture = {};            // where given, Explanation::picture is made
+  std::function<bool(const trace::Frame&)> calls_fused_attention = {};  // as of analyses::CauseDevice
 };
 
 // The inputs that can be explained.

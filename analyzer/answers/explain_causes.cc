@@ -46,7 +46,8 @@ std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, con
 absl::Status Add(analyses::CauseContext context, const remedies::RecordedRequests& requests,
                  const ExplainOptions& options, Explanation& out) {
   const analyses::CauseHistory& history = *context.history;
-  context.device = {out.accounting.total_bytes, options.device_used_bytes, AllRanks(*history.timeline, options)};
+  context.device = {out.accounting.total_bytes, options.device_used_bytes, AllRanks(*history.timeline, options),
+                    options.calls_fused_attention};
   Tell(options.replay, "looking for causes");
   if (const std::optional<analyses::LeakGrowth> leak = analyses::LeakAt(context); leak.has_value()) {
     out.growing = GrowingBytes{leak->bytes, leak->bytes_per_step};

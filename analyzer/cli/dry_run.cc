@@ -1,5 +1,8 @@
 #include "analyzer/cli/dry_run.h"
 
+#include <sys/resource.h>
+
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -10,7 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/command.h"
-#include "analyzer/cli/launch_cards.h"
+#include "analyzer/cli/launch_archs.h"
+#include "analyzer/cli/launch_card_runs.h"
 #include "analyzer/cli/launch_explain.h"
 #include "analyzer/cli/launch_files.h"
 #include "analyzer/cli/launch_keep.h"
@@ -29,12 +33,15 @@ namespace {
 
 constexpr int kOutOfMemory = 4;  // the exit code that --fail-on oom gives
 constexpr char kOom[] = "oom";
+constexpr char kCardsNeedRoom[] =
+    "--cards: goes with a run without a card: leave out --device, --capacity and a profile's total_bytes";
 constexpr char kNoHistory[] =
     "no history: the program's calls that allocate were not seen, neither by PyTorch nor by libashlar_record.so";
 
 struct DryRunFlags {
   std::vector<std::string> program;
   MachineFlags machine;
+  CardFlags cards;
   std::optional<std::string> conf;
   std::optional<std::uint64_t> history;
   std::string calls;
@@ -72,47 +79,25 @@ std::map<std::string, std::string> EnvironmentOf(const DryRunFlags& flags, const
   return out;
 }
 
-// What of the device's peak is neither the context nor the allocator's; nullopt where several processes share it.
-std::optional<std::uint64_t> OutsideBytes(const RunReport& report) {
-  const ProcessRun& run = *report.explained;
-  if (!run.books.has_value() || !run.torch.has_value()) return 0;
-  std::uint64_t out = 0;
-  for (const DeviceBooks& device : run.books->devices) {
-    if (device.peak_bytes == 0) continue;
-    for (const ProcessRun& other : report.results.runs) {
-      if (&other == &run || !other.books.has_value()) continue;
-      for (const DeviceBooks& theirs : other.books->devices) {
-        if (theirs.ordinal == device.ordinal && theirs.peak_bytes > 0) return std::nullopt;
-      }
-    }
-    for (const TorchDevice& torch : run.torch->devices) {
-      const std::uint64_t known = device.context_bytes + torch.peak_reserved_bytes;
-      if (torch.index == device.ordinal && device.peak_bytes > known) out = std::max(out, device.peak_bytes - known);
-    }
-  }
-  return out;
+// Of a card that was named: PyTorch warns of it once, among all else that the program prints.
+std::string CardLacksKernels(const RunReport& report) {
+  const std::optional<TorchInfo>& torch = report.explained->torch;
+  if (report.machine.card.empty() || !torch.has_value()) return "";
+  if (HasKernelsFor(torch->archs, report.machine.ran_as.capability).value_or(true)) return "";
+  return absl::StrCat("PyTorch ", torch->version, " as it is here has no kernels for ", report.machine.card,
+                      ": what is said of its memory is of a build that has (here are ",
+                      absl::StrJoin(torch->archs, ", "), ")");
 }
 
-absl::Status AddCards(const answers::Progress& progress, RunReport& report) {
-  if (report.explained->native.has_value()) {
-    report.cards = BooksOnCards(report.results);
-    return absl::OkStatus();
-  }
-  const std::optional<std::uint64_t> outside = OutsideBytes(report);
-  if (!outside.has_value()) {
-    return absl::FailedPreconditionError("several processes share a device: which card is enough is not replayed");
-  }
-  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(report.explained->history, {});
-  if (!bytes.ok()) return bytes.status();
-  const absl::StatusOr<answers::Input> history = answers::LoadInput(*bytes);
-  if (!history.ok()) return history.status();
-  absl::StatusOr<CardTable> cards = answers::ReplayOnCards(*history, *outside, progress);
-  if (!cards.ok()) return cards.status();
-  report.cards = *std::move(cards);
-  return absl::OkStatus();
-}
+// What is needed to run the program once more.
+struct CardsOfReport {
+  const CardChoice& choice;
+  const FirstRun& first;
+  SignalRelay& relay;
+};
 
-void AddExplanation(const DryRunFlags& flags, const answers::Progress& progress, RunReport& report) {
+void AddExplanation(const DryRunFlags& flags, const CardsOfReport& run, const answers::Progress& progress,
+                    RunReport& report) {
   report.explained = ToExplain(report.results);
   report.notes = NotKept(report.results);
   if (report.explained == nullptr) {
@@ -130,10 +115,9 @@ void AddExplanation(const DryRunFlags& flags, const answers::Progress& progress,
     report.notes.push_back(
         absl::StrCat("the history of ", report.explained->Name(), ": ", explanation.status().message()));
   }
+  if (const std::string lacks = CardLacksKernels(report); !lacks.empty()) report.notes.push_back(lacks);
   if (report.machine.has_limit || report.explained->history.empty() || !report.explained->failures.empty()) return;
-  if (const absl::Status status = AddCards(progress, report); !status.ok()) {
-    report.notes.emplace_back(status.message());
-  }
+  AddCards(run.choice, run.first, run.relay, progress, report);
 }
 
 absl::Status WriteDryRunPage(const DryRunFlags& flags, const RunReport& report) {
@@ -162,9 +146,9 @@ int ExitCodeOf(const DryRunFlags& flags, const RunReport& report, bool is_kept) 
   return is_kept ? kOk : kUnreadable;
 }
 
-int FinishDryRun(const DryRunFlags& flags, RunReport report) {
+int FinishDryRun(const DryRunFlags& flags, const CardsOfReport& run, RunReport report) {
   ProgressLine line;
-  AddExplanation(flags, line.Shower(), report);
+  AddExplanation(flags, run, line.Shower(), report);
   for (const std::string& file : report.results.unreadable) report.notes.push_back(file);
   bool is_kept = HasAllCalls(flags, report);
   if (!flags.output.empty()) {
@@ -197,6 +181,13 @@ absl::Status ClearCalls(const std::string& file) {
   return file.empty() || absl::StrContains(file, "%p") ? absl::OkStatus() : WriteFile(file, "");
 }
 
+// The resident memory of the largest of the processes that have ended.
+std::uint64_t LargestChildBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * kKiB;
+}
+
 int RunDryRun(const DryRunFlags& flags) {
   if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
   if (!flags.fail_on.empty() && flags.fail_on != kOom) {
@@ -209,6 +200,9 @@ int RunDryRun(const DryRunFlags& flags) {
   if (!kept.ok()) return Fail(kUsage, kept);
   absl::StatusOr<Machine> machine = ReadMachine(flags.machine);
   if (!machine.ok()) return Fail(absl::IsUnavailable(machine.status()) ? kUnreadable : kUsage, machine.status());
+  const absl::StatusOr<CardChoice> choice = ReadCardChoice(flags.cards);
+  if (!choice.ok()) return Fail(kUsage, choice.status());
+  if (choice->is_asked && machine->has_limit) return Fail(kUsage, absl::InvalidArgumentError(kCardsNeedRoom));
   const absl::StatusOr<HollowFiles> files = FindHollowFiles();
   if (!files.ok()) return Fail(kUnreadable, files.status());
   const FoundProgram found = FindProgram(flags.program.front(), Under::kHollow);
@@ -220,18 +214,22 @@ int RunDryRun(const DryRunFlags& flags) {
     return Fail(kUnreadable, status);
   }
   if (absl::Status status = ClearCalls(flags.calls); !status.ok()) return Fail(kUnreadable, status);
-  const absl::StatusOr<int> code =
-      RunProgram({found.path, flags.program, EnvironmentOf(flags, *files, (*folder)->path()),
-                  /*has_fixed_addresses=*/flags.reproducible, /*prints_to_stderr=*/flags.json},
-                 **folder, relay);
+  FirstRun first;
+  first.machine = flags.machine;
+  first.launch = {found.path, flags.program, EnvironmentOf(flags, *files, (*folder)->path()),
+                  /*has_fixed_addresses=*/flags.reproducible, /*prints_to_stderr=*/flags.json};
+  const auto began = std::chrono::steady_clock::now();
+  const absl::StatusOr<int> code = RunProgram(first.launch, **folder, relay);
   if (!code.ok()) return Fail(kUnreadable, code.status());
+  first.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  first.host_bytes = LargestChildBytes();
   RunReport report;
   report.program = flags.program;
   report.exit_code = *code;
   report.machine = *std::move(machine);
   report.results = ReadResults((*folder)->path());
   CompleteLeft(report.machine, report.results);
-  return FinishDryRun(flags, std::move(report));
+  return FinishDryRun(flags, {*choice, first, relay}, std::move(report));
 }
 
 }  // namespace
@@ -242,6 +240,7 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   auto flags = std::make_shared<DryRunFlags>();
   flags->program = std::move(program);
   AddMachineFlags(app, flags->machine);
+  AddCardFlags(app, flags->cards);
   app.Add("--conf", flags->conf, "settings, put into PYTORCH_CUDA_ALLOC_CONF");
   app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
   app.Add("--calls", flags->calls, "a file: writes each call on device memory; %p in its name is the process's number")

@@ -1,11 +1,14 @@
-// Which card is enough for programs that call the device themselves.
 #include "analyzer/cli/launch_cards.h"
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/cli/launch_archs.h"
+#include "analyzer/cli/load_trace.h"
 
 namespace ashlar::cli {
 namespace {
@@ -51,9 +54,7 @@ CardRow RowOfBooks(const gpus::Gpu& gpu, const HeldOf& held) {
   return out;
 }
 
-}  // namespace
-
-CardTable BooksOnCards(const RunResults& results) {
+CardTable BooksOnCards(const RunResults& results, const Cards& cards, const answers::RanAs& ran_as) {
   HeldOf most;
   for (const auto& [ordinal, held] : HeldOfDevices(results)) {
     if (held.peak_bytes > most.peak_bytes) most = held;
@@ -61,7 +62,61 @@ CardTable BooksOnCards(const RunResults& results) {
   CardTable out;
   out.is_replayed = false;
   out.peak_allocated_bytes = Less(most.peak_bytes, most.context_bytes);
-  for (const gpus::Gpu& gpu : gpus::Gpus()) out.rows.push_back(RowOfBooks(gpu, most));
+  for (const gpus::Gpu* gpu : cards) {
+    out.rows.push_back(RowOfBooks(*gpu, most));
+    out.rows.back().ran_as = ran_as;
+    out.rows.back().peak_allocated_bytes = out.peak_allocated_bytes;
+  }
+  return out;
+}
+
+// Whether a process had the device to itself until it ended, as one that only looks what there is: its books close with
+// the peak of all until then, and two contexts are more.
+bool WasAlone(const DeviceBooks& device) { return device.peak_bytes < 2 * device.context_bytes; }
+
+// What of the device's peak is neither the context nor the allocator's; nullopt where several processes share it.
+std::optional<std::uint64_t> OutsideBytes(const RunResults& results, const ProcessRun& run) {
+  if (!run.books.has_value() || !run.torch.has_value()) return 0;
+  std::uint64_t out = 0;
+  for (const DeviceBooks& device : run.books->devices) {
+    if (device.peak_bytes == 0) continue;
+    for (const ProcessRun& other : results.runs) {
+      if (&other == &run || !other.books.has_value()) continue;
+      for (const DeviceBooks& theirs : other.books->devices) {
+        if (theirs.ordinal == device.ordinal && theirs.peak_bytes > 0 && !WasAlone(theirs)) return std::nullopt;
+      }
+    }
+    for (const TorchDevice& torch : run.torch->devices) {
+      const std::uint64_t known = device.context_bytes + torch.peak_reserved_bytes;
+      if (torch.index == device.ordinal) out = std::max(out, Less(device.peak_bytes, known));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Cards AllCards() {
+  Cards out;
+  for (const gpus::Gpu& gpu : gpus::Gpus()) out.push_back(&gpu);
+  return out;
+}
+
+absl::StatusOr<CardTable> CardsOfRun(const RunResults& results, const ProcessRun& explained, const Cards& cards,
+                                     const answers::RanAs& ran_as, const answers::Progress& progress) {
+  if (explained.native.has_value()) return BooksOnCards(results, cards, ran_as);
+  const std::optional<std::uint64_t> outside = OutsideBytes(results, explained);
+  if (!outside.has_value()) {
+    return absl::FailedPreconditionError("several processes share a device: which card is enough is not replayed");
+  }
+  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(explained.history, {});
+  if (!bytes.ok()) return bytes.status();
+  const absl::StatusOr<answers::Input> history = answers::LoadInput(*bytes);
+  if (!history.ok()) return history.status();
+  absl::StatusOr<CardTable> out =
+      answers::ReplayOnCards(*history, {.cards = cards, .ran_as = ran_as, .outside_bytes = *outside}, progress);
+  if (!out.ok() || !explained.torch.has_value()) return out;
+  for (CardRow& row : out->rows) row.has_kernels = HasKernelsFor(explained.torch->archs, row.gpu->capability());
   return out;
 }
 

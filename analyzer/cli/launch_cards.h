@@ -1,10 +1,15 @@
-// Finds the cards that are enough for native programs, which have no allocator to replay: the peak of the device's
-// books is held against each card. What can be replayed is in answers/cards.h.
+// Which card is enough, from one run: its history replayed at the size of each card, or, of native programs, which have
+// no allocator to replay, the peak of the device's books held against each.
 //
-//   answers::CardTable table = BooksOnCards(results);
+//   absl::StatusOr<CardTable> table = CardsOfRun(results, run, AllCards(), machine.ran_as, progress);
+//
+// A row is a verdict where the card has the compute capability of the one that the run had (answers/cards.h).
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_CARDS_H_
 #define ASHLAR_ANALYZER_CLI_LAUNCH_CARDS_H_
 
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "analyzer/answers/cards.h"
 #include "analyzer/cli/launch_results.h"
 
@@ -14,8 +19,14 @@ using answers::CardOutcome;
 using answers::CardRow;
 using answers::CardTable;
 
-// The device on which the processes together held most, with contexts as each card has them.
-CardTable BooksOnCards(const RunResults& results);
+using Cards = std::vector<const gpus::Gpu*>;
+
+Cards AllCards();  // least memory first
+
+// `explained`: the process whose history is replayed. FailedPrecondition where several processes share a device, whose
+// histories cannot be replayed one by one. Of native programs the device counts on which processes held most.
+absl::StatusOr<CardTable> CardsOfRun(const RunResults& results, const ProcessRun& explained, const Cards& cards,
+                                     const answers::RanAs& ran_as, const answers::Progress& progress);
 
 }  // namespace ashlar::cli
 

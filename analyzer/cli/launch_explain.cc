@@ -1,10 +1,13 @@
 #include "analyzer/cli/launch_explain.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/cli/load_trace.h"
 
@@ -22,10 +25,22 @@ const ProcessRun* ToExplain(const RunResults& results) {
 
 namespace {
 
+constexpr std::int64_t kMostSourceLines = 100'000;
+
 bool HasRetried(const ProcessRun& run) {
   if (!run.torch.has_value()) return false;
   const std::vector<TorchDevice>& devices = run.torch->devices;
   return std::any_of(devices.begin(), devices.end(), [](const TorchDevice& d) { return d.num_alloc_retries > 0; });
+}
+
+// By the program's source, which lies where it just ran.
+bool CallsFusedAttention(const trace::Frame& frame) {
+  std::ifstream file(frame.file);
+  std::string line;
+  for (std::int64_t number = 1; number <= frame.line && number <= kMostSourceLines; ++number) {
+    if (!std::getline(file, line)) return false;
+  }
+  return absl::StrContains(line, "scaled_dot_product_attention(");
 }
 
 }  // namespace
@@ -35,6 +50,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   answers::ExplainOptions options;
   options.replay.progress = progress;
   options.replay.segment_addresses = memory.addresses;
+  options.calls_fused_attention = CallsFusedAttention;
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
   if (!run.failures.empty()) {
     options.replay.capacity_bytes = memory.total_bytes;

@@ -67,30 +67,53 @@ Json ProcessesJson(const RunReport& report) {
   return out;
 }
 
-Json OutcomeJson(const CardOutcome& outcome) {
+// `fits` is null where there is no verdict.
+Json OutcomeJson(const CardOutcome& outcome, bool has_verdict) {
   const bool fits = outcome.headroom_bytes.has_value();
   return {{"conf", outcome.conf},
-          {"fits", fits},
+          {"fits", has_verdict ? Json(fits) : Json()},
           {"headroom_bytes", OrNull(outcome.headroom_bytes)},
           {"retries", outcome.retries},
           {"failed_step", OrNull(outcome.failed_step)},
           {"failed_at", fits ? Json() : Json(outcome.failed_at)}};
 }
 
-Json CardsJson(const CardTable& table) {
+Json CardRunsJson(const CardRuns& runs) {
+  Json out = Json::Array();
+  for (const CardRun& run : runs.runs) {
+    out.Append({{"card", run.gpu->name},
+                {"capability", gpus::CapabilityText(run.gpu->capability())},
+                {"why_not", TextOrNull(run.why_not)}});
+  }
+  return out;
+}
+
+Json CardsJson(const CardTable& table, const CardRuns& runs) {
   Json rows = Json::Array();
   for (const CardRow& row : table.rows) {
+    const bool has_verdict = row.HasVerdict();
+    const auto outcome = [&](const std::optional<CardOutcome>& of) {
+      return of.has_value() ? OutcomeJson(*of, has_verdict) : Json();
+    };
     rows.Append({{"card", row.gpu->name},
+                 {"capability", gpus::CapabilityText(row.gpu->capability())},
+                 {"ran_as", row.ran_as.name},
+                 {"has_verdict", has_verdict},
+                 {"has_kernels", OrNull(row.has_kernels)},
                  {"total_bytes", row.gpu->total_bytes.value},
                  {"allocator_bytes", row.allocator_bytes},
-                 {"default", OutcomeJson(row.by_default)},
-                 {"expandable", row.expandable.has_value() ? OutcomeJson(*row.expandable) : Json()},
-                 {"best_found", row.best.has_value() ? OutcomeJson(*row.best) : Json()}});
+                 {"peak_allocated_bytes", row.peak_allocated_bytes},
+                 {"default", OutcomeJson(row.by_default, has_verdict)},
+                 {"expandable", outcome(row.expandable)},
+                 {"best_found", outcome(row.best)}});
   }
   return {{"is_replayed", table.is_replayed},
           {"outside_bytes", table.outside_bytes},
           {"peak_allocated_bytes", table.peak_allocated_bytes},
           {"replays", table.replays},
+          {"runs", CardRunsJson(runs)},
+          {"why_no_runs", TextOrNull(runs.why_none)},
+          {"kept_away", runs.kept_away},
           {"rows", rows}};
 }
 
@@ -114,12 +137,15 @@ Json MadeUpJson(const RunReport& report) {
 }  // namespace
 
 std::string ToJson(const RunReport& report) {
-  Json out = {
-      {"program", report.program},          {"exit_code", report.exit_code},
-      {"fits", FitJson(FitOf(report))},     {"ended_early", EndedJson(report)},
-      {"peak_bytes", PeakBytes(report)},    {"machine", MachineJson(report.machine)},
-      {"processes", ProcessesJson(report)}, {"cards", report.cards.has_value() ? CardsJson(*report.cards) : Json()},
-      {"made_up", MadeUpJson(report)}};
+  Json out = {{"program", report.program},
+              {"exit_code", report.exit_code},
+              {"fits", FitJson(FitOf(report))},
+              {"ended_early", EndedJson(report)},
+              {"peak_bytes", PeakBytes(report)},
+              {"machine", MachineJson(report.machine)},
+              {"processes", ProcessesJson(report)},
+              {"cards", report.cards.has_value() ? CardsJson(*report.cards, report.card_runs) : Json()},
+              {"made_up", MadeUpJson(report)}};
   out["assumptions"] = Json::Array();
   for (const Assumption& of : Assumptions(report)) {
     out["assumptions"].Append(

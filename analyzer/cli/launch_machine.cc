@@ -137,14 +137,18 @@ MachineValue ValueOf(const gpus::Fact& fact) {
   return {fact.value, std::string(gpus::MarkName(fact.mark)), std::string(fact.source)};
 }
 
+void SetFacts(const gpus::Gpu& gpu, Fields& fields) {
+  fields["name"] = std::string(gpu.driver_name);
+  for (const auto& [key, fact] : gpus::FactsOf(gpu)) fields[std::string(key)] = absl::StrCat(fact.value);
+}
+
 absl::Status SetCard(const std::string& name, Machine& machine, Fields& fields) {
   const absl::StatusOr<gpus::Gpu> gpu = gpus::GpuNamed(name);
   if (!gpu.ok()) return OfFlag("--device", gpu.status());
   machine.card = std::string(gpu->name);
   machine.has_limit = true;
   machine.total = ValueOf(gpu->total_bytes);
-  fields["name"] = std::string(gpu->driver_name);
-  for (const auto& [key, fact] : gpus::FactsOf(*gpu)) fields[std::string(key)] = absl::StrCat(fact.value);
+  SetFacts(*gpu, fields);
   return absl::OkStatus();
 }
 
@@ -219,11 +223,24 @@ std::string LagInWords(const Fields& fields) {
   return "work is done as soon as it is given";
 }
 
+// A profile's name where it says whose kernels run, else the card.
+answers::RanAs RanAsOf(const gpus::Gpu& card, const Fields& fields) {
+  const auto number = [&](const char* key, int otherwise) {
+    return static_cast<int>(NumberOf(fields, key, static_cast<std::uint64_t>(otherwise)));
+  };
+  const gpus::Capability capability = {number("compute_major", card.compute_major),
+                                       number("compute_minor", card.compute_minor)};
+  const auto name = fields.find("name");
+  const bool is_card = capability == card.capability() || name == fields.end();
+  return {is_card ? std::string(card.name) : name->second, capability};
+}
+
 // What the report says of it, from the fields as they are written.
 void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine) {
   const gpus::Gpu usual = *gpus::GpuNamed(kUsualCard);
   const gpus::Gpu card = machine.card.empty() ? usual : *gpus::GpuNamed(machine.card);
   machine.device_count = NumberOf(fields, "devices", 1);
+  machine.ran_as = RanAsOf(card, fields);
   machine.has_limit |= !flags.capacity.empty() || (!flags.profile.empty() && fields.count("total_bytes") > 0);
   const char* giver = flags.profile.empty() ? "--capacity" : "--profile";
   if (machine.card.empty() && machine.has_limit) {
@@ -241,6 +258,25 @@ void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine)
   machine.lag = LagInWords(fields);
   machine.addresses = *device::AddressOrderNamed(fields.at("addresses"));
   machine.values = fields.count("values") > 0 ? fields.at("values") : "zeros";
+}
+
+// With what is given by other flags.
+absl::StatusOr<Machine> Described(const MachineFlags& flags, Fields fields, Machine out) {
+  if (absl::Status status = SetFlags(flags, fields); !status.ok()) return status;
+  fields.emplace("addresses", "driver");
+  Describe(flags, fields, out);
+  fields["total_bytes"] = absl::StrCat(out.total.bytes);
+  fields["context_bytes"] = absl::StrCat(out.context.bytes);
+  if (out.context.bytes >= out.total.bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(out.total.source, ": ", FormatBytes(out.total.bytes),
+                                                   " is no more than the CUDA context of ",
+                                                   FormatBytes(out.context.bytes), " takes"));
+  }
+  for (const Key& key : kKeys) {
+    const auto field = fields.find(std::string(key.name));
+    if (field != fields.end()) absl::StrAppend(&out.text, field->first, "=", field->second, "\n");
+  }
+  return out;
 }
 
 }  // namespace
@@ -275,21 +311,17 @@ absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags) {
   if (!flags.profile.empty()) {
     if (absl::Status status = ReadProfile(flags.profile, fields); !status.ok()) return status;
   }
-  if (absl::Status status = SetFlags(flags, fields); !status.ok()) return status;
-  fields.emplace("addresses", "driver");
-  Describe(flags, fields, out);
-  fields["total_bytes"] = absl::StrCat(out.total.bytes);
-  fields["context_bytes"] = absl::StrCat(out.context.bytes);
-  if (out.context.bytes >= out.total.bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(out.total.source, ": ", FormatBytes(out.total.bytes),
-                                                   " is no more than the CUDA context of ",
-                                                   FormatBytes(out.context.bytes), " takes"));
+  return Described(flags, std::move(fields), std::move(out));
+}
+
+absl::StatusOr<Machine> ReadMachineAs(const MachineFlags& flags, const gpus::Gpu& gpu) {
+  Fields fields;
+  if (!flags.profile.empty()) {
+    if (absl::Status status = ReadProfile(flags.profile, fields); !status.ok()) return status;
   }
-  for (const Key& key : kKeys) {
-    const auto field = fields.find(std::string(key.name));
-    if (field != fields.end()) absl::StrAppend(&out.text, field->first, "=", field->second, "\n");
-  }
-  return out;
+  SetFacts(gpu, fields);
+  fields.erase("total_bytes");
+  return Described(flags, std::move(fields), Machine());
 }
 
 }  // namespace ashlar::cli

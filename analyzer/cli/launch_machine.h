@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/device/address_space.h"
+#include "analyzer/answers/cards.h"
 #include "analyzer/cli/command_line.h"
 
 namespace ashlar::cli {
@@ -36,6 +37,7 @@ struct MachineValue {
 
 struct Machine {
   std::string card;        // of the table; empty: none was named
+  answers::RanAs ran_as;   // whose kernels programs take on it
   bool has_limit = false;  // false: room that no program fills
   std::uint64_t device_count = 1;
   MachineValue total, context;  // of one device, and of each process on it
@@ -47,6 +49,8 @@ struct Machine {
 
 // Errors name the flag, or the profile and its line. Unavailable where the profile cannot be read.
 absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags);
+// The same with the kernels of a card of the table, in room that no program fills.
+absl::StatusOr<Machine> ReadMachineAs(const MachineFlags& flags, const gpus::Gpu& gpu);
 
 }  // namespace ashlar::cli
 

@@ -22,6 +22,18 @@ struct Assumption {
   std::string source;
 };
 
+// The program run again as another card.
+struct CardRun {
+  const gpus::Gpu* gpu = nullptr;
+  std::string why_not;  // it did not come to its end, or has nothing to tell; empty: its rows are in the table
+};
+
+struct CardRuns {
+  std::vector<CardRun> runs;
+  std::string why_none;                // it was not run again; empty: it was, or there was no other card to run it as
+  std::vector<std::string> kept_away;  // files that the runs would have written, and did not
+};
+
 struct RunReport {
   std::vector<std::string> program;
   int exit_code = 0;
@@ -30,6 +42,7 @@ struct RunReport {
   const ProcessRun* explained = nullptr;  // in results: the first that failed, else the one that held most
   std::optional<answers::Explanation> explanation;
   std::optional<CardTable> cards;
+  CardRuns card_runs;
   std::vector<std::string> notes;  // what could not be read, what was kept
 };
 

@@ -88,6 +88,7 @@ TorchInfo TorchOf(const json& file) {
   TorchInfo out;
   out.arguments = GetTexts(file, "argv");
   out.version = Get<std::string>(file, "torch");
+  out.archs = GetTexts(file, "archs");
   out.exception = Get<std::string>(file, "exception");
   out.not_kept = Get<std::string>(file, "not_kept");
   out.failures = Get<std::uint64_t>(file, "num_failures");

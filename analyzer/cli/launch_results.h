@@ -61,6 +61,7 @@ struct TorchDevice {
 struct TorchInfo {
   std::vector<std::string> arguments;
   std::string version;
+  std::vector<std::string> archs;  // what it has kernels for: "sm_80"; empty: not known
   std::vector<TorchDevice> devices;
   std::optional<std::int64_t> exit_code;
   std::string exception;       // that ended it

@@ -66,23 +66,6 @@ void RemoveAbandoned(const std::string& place) {
   }
 }
 
-std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& more) {
-  std::vector<std::string> out;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    if (more.count(text.substr(0, text.find('='))) == 0) out.push_back(text);
-  }
-  for (const auto& [name, value] : more) out.push_back(absl::StrCat(name, "=", value));
-  return out;
-}
-
-std::vector<char*> PointersTo(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
-
 // The terminal that started this process, if there is one: which process group has its foreground.
 class OwnTerminal {
  public:
@@ -130,9 +113,8 @@ struct Job {
   if (job.has_group) setpgid(0, 0);
   if (job.has_group && job.is_foreground) job.terminal.GiveTo(getpid());
   folder.HoldInProgram();
-  const sigset_t passed_on = PassedOn();
-  sigprocmask(SIG_UNBLOCK, &passed_on, nullptr);
-  if (launch.has_fixed_addresses) personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+  TakeSignals();
+  FixAddresses(launch);
   if (launch.prints_to_stderr) dup2(STDERR_FILENO, STDOUT_FILENO);
   execve(launch.path.c_str(), arguments.data(), environment.data());
   const char* why = strerror(errno);
@@ -181,15 +163,50 @@ int WaitFor(pid_t program, const Job& job, SignalRelay& relay) {
   int status = 0;
   while (waitpid(program, &status, 0) < 0 && errno == EINTR) {
   }
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return ShellCode(status);
+}
+
+std::string OnDisk() {
+  const char* temporary = std::getenv("TMPDIR");
+  return temporary != nullptr && *temporary != '\0' ? temporary : "/tmp";
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Make() {
-  const char* temporary = std::getenv("TMPDIR");
+std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& more) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (more.count(text.substr(0, text.find('='))) == 0) out.push_back(text);
+  }
+  for (const auto& [name, value] : more) out.push_back(absl::StrCat(name, "=", value));
+  return out;
+}
+
+std::vector<char*> PointersTo(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+void TakeSignals() {
+  const sigset_t passed_on = PassedOn();
+  sigprocmask(SIG_UNBLOCK, &passed_on, nullptr);
+}
+
+void FixAddresses(const Launch& launch) {
+  if (launch.has_fixed_addresses) personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+}
+
+int ShellCode(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Make() { return MakeIn({"/dev/shm", OnDisk()}); }
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::MakeOnDisk() { return MakeIn({OnDisk()}); }
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::MakeIn(const std::vector<std::string>& places) {
   std::string why;
-  for (const std::string& place : {std::string("/dev/shm"), std::string(temporary != nullptr ? temporary : "/tmp")}) {
+  for (const std::string& place : places) {
     RemoveAbandoned(place);
     std::string path = absl::StrCat(place, "/", kFolderPrefix, "XXXXXX");
     if (mkdtemp(path.data()) != nullptr) return std::unique_ptr<RunFolder>(new RunFolder(path, LockFolder(path)));
@@ -222,13 +239,15 @@ SignalRelay::SignalRelay(const std::string& folder) : state_(std::make_shared<St
 }
 
 // With the lock held.
-void SignalRelay::State::Pass(const siginfo_t& info) const {
+void SignalRelay::State::Pass(const siginfo_t& info) {
   const int signal = info.si_signo;
   const bool is_key = info.si_code > 0;  // of a terminal, which the whole group gets
   if (program != 0 && (has_group || !is_key)) {
     kill(has_group && (is_key || signal == SIGCONT) ? -program : program, signal);
   } else if (signal == SIGTSTP) {
     kill(getpid(), SIGSTOP);
+  } else if (is_held && signal != SIGCONT) {
+    is_asked_to_end = true;
   } else if (program == 0 && signal != SIGCONT) {
     RemoveFolder(folder);
     _exit(128 + signal);
@@ -249,6 +268,16 @@ pid_t SignalRelay::Fork(bool has_group) {
 void SignalRelay::EndProgram() {
   const std::lock_guard lock(state_->mutex);
   state_->program = 0;
+}
+
+void SignalRelay::Hold(bool is_held) {
+  const std::lock_guard lock(state_->mutex);
+  state_->is_held = is_held;
+}
+
+bool SignalRelay::HasBeenAskedToEnd() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->is_asked_to_end;
 }
 
 absl::StatusOr<int> RunProgram(const Launch& launch, const RunFolder& folder, SignalRelay& relay) {

@@ -5,7 +5,8 @@
 //   SignalRelay relay((*folder)->path());            // before any thread is started
 //   absl::StatusOr<int> code = RunProgram({"/usr/bin/python3", {"python3", "train.py"}, {...}}, **folder, relay);
 //
-// One run a process. The thread that makes the relay is the one that runs the program.
+// One run a process; others of the same program are launch_rerun.h's. The thread that makes the relay is the one that
+// runs the program.
 #ifndef ASHLAR_ANALYZER_CLI_LAUNCH_RUN_H_
 #define ASHLAR_ANALYZER_CLI_LAUNCH_RUN_H_
 
@@ -27,6 +28,8 @@ namespace ashlar::cli {
 class RunFolder {
  public:
   static absl::StatusOr<std::unique_ptr<RunFolder>> Make();
+  // On disk: in TMPDIR or /tmp.
+  static absl::StatusOr<std::unique_ptr<RunFolder>> MakeOnDisk();
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -36,6 +39,7 @@ class RunFolder {
   void HoldInProgram() const;
 
  private:
+  static absl::StatusOr<std::unique_ptr<RunFolder>> MakeIn(const std::vector<std::string>& places);
   RunFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
 
   std::string path_;
@@ -55,6 +59,9 @@ class SignalRelay {
   pid_t Fork(bool has_group);
   // There is none any more.
   void EndProgram();
+  // From now on a signal that would end this process is noted instead, until it is held no longer.
+  void Hold(bool is_held);
+  bool HasBeenAskedToEnd() const;
 
  private:
   struct State {
@@ -62,8 +69,10 @@ class SignalRelay {
     std::string folder;
     pid_t program = 0;
     bool has_group = false;
+    bool is_held = false;
+    bool is_asked_to_end = false;
 
-    void Pass(const siginfo_t& info) const;
+    void Pass(const siginfo_t& info);
   };
   std::shared_ptr<State> state_;  // the thread that waits for signals outlives the relay
 };
@@ -75,6 +84,15 @@ struct Launch {
   bool has_fixed_addresses = false;                // no randomisation of the address space
   bool prints_to_stderr = false;                   // standard output goes to standard error
 };
+
+// "NAME=value" of this process's environment, with these beside and over it.
+std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& more);
+// As execve wants them: null at the end.
+std::vector<char*> PointersTo(std::vector<std::string>& texts);
+// In the new process, whose signals the relay holds back until here. Safe after a fork.
+void TakeSignals();
+void FixAddresses(const Launch& launch);
+int ShellCode(int status);  // of waitpid
 
 // The exit code as a shell has it: 128 + N for a program that signal N ended, 126 or 127 where it did not start.
 // Unavailable where no process could be made. The program leads a process group of its own. Where this process is a job

@@ -2,8 +2,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
 #include "analyzer/cli/launch_report.h"
@@ -21,7 +23,9 @@ using report::Shortened;
 
 constexpr std::size_t kIndent = 15;
 constexpr std::size_t kLabelWidth = 90;
-constexpr std::size_t kMostLines = 8;  // of a list; --json has all
+constexpr std::size_t kLineWidth = 200;  // of a program's last line
+constexpr std::size_t kMostLines = 8;    // of a list; --json has all
+constexpr std::size_t kMostNames = 4;    // in a line
 constexpr int kCellWidth = 29;
 constexpr char kExpandableName[] = "expandable_segments:True";
 
@@ -127,60 +131,130 @@ void AppendProcesses(const RunReport& r, std::string& out) {
 
 std::string Cell(const CardOutcome& outcome) {
   if (!outcome.headroom_bytes.has_value()) {
-    const bool is_request = outcome.failed_at.rfind("request", 0) == 0;
-    return absl::StrCat(is_request ? "fails at " : "fails in ", outcome.failed_at);
+    const absl::string_view at = outcome.failed_at;
+    const bool is_time = absl::StartsWith(at, "before") || absl::StartsWith(at, "after");
+    return absl::StrCat("fails ", is_time ? "" : absl::StartsWith(at, "request") ? "at " : "in ", at);
   }
   return absl::StrCat("fits, ", FormatBytes(*outcome.headroom_bytes), " to spare",
                       outcome.retries > 0 ? absl::StrCat(", ", FormatCount(outcome.retries), " retries") : "");
 }
 
-std::string BestCell(const CardRow& row, const CardTable& table) {
+std::string BestCell(const CardRow& row) {
   if (!row.best.has_value()) {
-    return absl::StrCat("none: live blocks alone take ", FormatBytes(table.peak_allocated_bytes));
+    return absl::StrCat("none: live blocks alone take ", FormatBytes(row.peak_allocated_bytes));
   }
   if (row.best->conf == row.by_default.conf) return "as default";
   if (row.expandable.has_value() && row.best->conf == row.expandable->conf) return "as expandable";
   return absl::StrCat(Cell(*row.best), ": ", row.best->conf);
 }
 
-// The least card on which something fits.
+// A card of the table without its memory, as one says it: "an A100", "a T4".
+std::string Spoken(const answers::RanAs& ran_as) {
+  const absl::StatusOr<gpus::Gpu> known = gpus::GpuNamed(ran_as.name);
+  if (!known.ok()) return absl::StrCat("'", Shortened(Printable(ran_as.name), kLabelWidth), "'");
+  const absl::string_view model = known->name.substr(0, known->name.find('-'));
+  return absl::StrCat(absl::StrContains("AFHLMNRSX", model.substr(0, 1)) ? "an " : "a ", model);
+}
+
+// No verdict: what the card that ran would do with as much memory.
+std::string UnrunCell(const CardRow& row, const std::string& fails) {
+  const CardOutcome& outcome = row.by_default;
+  return absl::StrCat(
+      "as ", Spoken(row.ran_as), " would run it: ",
+      outcome.headroom_bytes.has_value() ? absl::StrCat(FormatBytes(*outcome.headroom_bytes), " to spare") : fails);
+}
+
+// The least card that was run and on which something fits.
 std::string LeastCard(const CardTable& table, bool is_whole) {
   const std::string enough =
       is_whole ? "the least card that is enough: " : "the least card that is enough for what was seen: ";
   for (const CardRow& row : table.rows) {
+    if (!row.MayBeEnough()) continue;
     if (row.by_default.headroom_bytes.has_value()) return absl::StrCat(enough, row.gpu->name);
     if (row.best.has_value() && row.best->headroom_bytes.has_value()) {
       return absl::StrCat(enough, row.gpu->name, ", with PYTORCH_CUDA_ALLOC_CONF=", row.best->conf);
     }
   }
-  return "no card of the table is enough";
+  return "no card that it was run as is enough";
+}
+
+// "a.txt, b.txt and 3 more".
+std::string FirstOf(const std::vector<std::string>& texts) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(texts.size(), kMostNames); ++i) {
+    absl::StrAppend(&out, i == 0 ? "" : ", ", Shortened(Printable(texts[i]), kLabelWidth));
+  }
+  return absl::StrCat(out, texts.size() > kMostNames ? absl::StrCat(" and ", texts.size() - kMostNames, " more") : "");
+}
+
+// The cards that the program's PyTorch has no kernels for; empty: there are none.
+std::string LacksKernels(const RunReport& r) {
+  std::vector<std::string> names;
+  for (const CardRow& row : r.cards->rows) {
+    if (!row.has_kernels.value_or(true)) names.emplace_back(row.gpu->name);
+  }
+  if (names.empty()) return "";
+  return absl::StrCat("PyTorch ", Printable(r.explained->torch->version), " as it is here has no kernels for ",
+                      absl::StrJoin(names, ", "), ": the program would fit, and not run; another build has them");
+}
+
+// Under the rows: the card that is enough, and as which cards the program was run again.
+void AppendCardsEnd(const RunReport& r, const std::string& least, std::string& out) {
+  const auto add = [&out](const std::string& text) {
+    out += "  ";
+    AppendWrapped(text, 2, out);
+  };
+  add(least);
+  const std::vector<CardRow>& rows = r.cards->rows;
+  if (!std::all_of(rows.begin(), rows.end(), [](const CardRow& row) { return row.HasVerdict(); })) {
+    add("\"would run it\" is no verdict: a card of another compute capability may take other kernels, and other "
+        "memory");
+  }
+  if (const std::string lacks = LacksKernels(r); !lacks.empty()) add(lacks);
+  if (!r.card_runs.why_none.empty()) add(absl::StrCat("not run again as other cards: ", r.card_runs.why_none));
+  std::vector<std::string> ran;
+  for (const CardRun& run : r.card_runs.runs) {
+    const std::string name = absl::StrCat(run.gpu->name, " (", gpus::CapabilityText(run.gpu->capability()), ")");
+    if (run.why_not.empty()) {
+      ran.push_back(name);
+    } else {
+      add(absl::StrCat("not run as ", name, ": ", Shortened(Printable(run.why_not), kLineWidth)));
+    }
+  }
+  if (!ran.empty()) add(absl::StrCat("run again as ", absl::StrJoin(ran, ", ")));
+  const std::vector<std::string>& kept_away = r.card_runs.kept_away;
+  if (!kept_away.empty()) add(absl::StrCat("files that it did not write again: ", FirstOf(kept_away)));
 }
 
 constexpr char kUntilThen[] = "; the program ended before its end, and would have asked for more";
 
 // Of native programs: no settings change what they ask of the device.
-void AppendBooksCards(const CardTable& table, bool is_whole, std::string& out) {
+void AppendBooksCards(const RunReport& r, bool is_whole, std::string& out) {
+  const CardTable& table = *r.cards;
   AppendSection("WHICH CARD IS ENOUGH",
                 absl::StrCat("the peak of the device's books, ", FormatBytes(table.peak_allocated_bytes),
-                             " and the contexts, against each card: nothing was run again", is_whole ? "" : kUntilThen),
+                             " and the contexts, against each card", is_whole ? "" : kUntilThen),
                 out);
   for (const CardRow& row : table.rows) {
     const CardOutcome& outcome = row.by_default;
-    const std::string cell =
-        outcome.headroom_bytes.has_value() ? Cell(outcome) : absl::StrCat("does not fit: ", outcome.failed_at);
+    const std::string fails = absl::StrCat("does not fit: ", outcome.failed_at);
+    const std::string cell = !row.HasVerdict()                    ? UnrunCell(row, outcome.failed_at)
+                             : outcome.headroom_bytes.has_value() ? Cell(outcome)
+                                                                  : fails;
     const std::string total = FormatBytes(row.gpu->total_bytes.value);
     absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, total, cell));
   }
-  absl::StrAppend(&out, "  ", LeastCard(table, is_whole),
-                  "; a program that asks how much is free may go another way there\n");
+  AppendCardsEnd(
+      r, absl::StrCat(LeastCard(table, is_whole), "; a program that asks how much is free may go another way there"),
+      out);
 }
 
 void AppendCards(const RunReport& r, std::string& out) {
   if (!r.cards.has_value()) return;
   const bool is_whole = !EndedEarly(r).has_value();
-  if (!r.cards->is_replayed) return AppendBooksCards(*r.cards, is_whole, out);
+  if (!r.cards->is_replayed) return AppendBooksCards(r, is_whole, out);
   AppendSection("WHICH CARD IS ENOUGH",
-                absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size, not run",
+                absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size",
                              is_whole ? "" : kUntilThen),
                 out);
   const auto add = [&out](const auto& card, const auto& size, const auto& a, const auto& b, const std::string& c) {
@@ -189,10 +263,15 @@ void AppendCards(const RunReport& r, std::string& out) {
   };
   add("card", "allocator", "default", kExpandableName, "best found");
   for (const CardRow& row : r.cards->rows) {
-    add(row.gpu->name, FormatBytes(row.allocator_bytes), Cell(row.by_default),
-        row.expandable.has_value() ? Cell(*row.expandable) : "unknown to this release", BestCell(row, *r.cards));
+    const std::string size = FormatBytes(row.allocator_bytes);
+    if (!row.HasVerdict()) {
+      add(row.gpu->name, size, UnrunCell(row, Cell(row.by_default)), "", "");
+      continue;
+    }
+    add(row.gpu->name, size, Cell(row.by_default),
+        row.expandable.has_value() ? Cell(*row.expandable) : "unknown to this release", BestCell(row));
   }
-  absl::StrAppend(&out, "  ", LeastCard(*r.cards, is_whole), "\n");
+  AppendCardsEnd(r, LeastCard(*r.cards, is_whole), out);
 }
 
 void AppendMadeUp(const RunReport& r, std::string& out) {

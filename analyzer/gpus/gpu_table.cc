@@ -180,6 +180,8 @@ absl::string_view MarkName(Mark mark) {
   return "";
 }
 
+std::string CapabilityText(Capability of) { return absl::StrCat(of.major, ".", of.minor); }
+
 absl::Span<const Gpu> Gpus() { return kGpus; }
 
 std::string GpuNames() {

@@ -9,6 +9,7 @@
 #ifndef ASHLAR_ANALYZER_GPUS_GPU_TABLE_H_
 #define ASHLAR_ANALYZER_GPUS_GPU_TABLE_H_
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,6 +42,14 @@ enum class ModuleLoading : std::uint8_t {
   kLazy,   // each when it is first called (CUDA_MODULE_LOADING=LAZY): from torch 1.13 on
 };
 
+// By it programs choose their kernels: cards of one compute capability run alike.
+struct Capability {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const Capability&) const = default;
+};
+std::string CapabilityText(Capability of);  // "8.6"
+
 struct Gpu {
   absl::string_view name;         // of the table, as for --device
   absl::string_view driver_name;  // as cudaDeviceProp gives it
@@ -55,6 +64,8 @@ struct Gpu {
   Fact memory_bus_bits;
   std::optional<Fact> eager_context_bytes = {};
   std::optional<Fact> lazy_context_bytes = {};
+
+  constexpr Capability capability() const { return {compute_major, compute_minor}; }
 };
 
 // What follows from the compute capability.

@@ -98,6 +98,15 @@ std::optional<ProgramChange> ChangeFor(CauseKind cause) {
   }
 }
 
+// PyTorch's sdp_utils.cpp: what its fused kernels check of a call.
+ProgramChange WhatFusedKernelsTake() {
+  return {"give scaled_dot_product_attention what a fused kernel takes: none takes this call, so it keeps its scores",
+          {"# below compute capability 8.0 (V100, T4): fp16 or fp32, not bf16; heads of a multiple of 8 numbers",
+           "# from 8.0 on: fp16, bf16 or fp32; fp32 and calls with a mask need heads of a multiple of 8 numbers",
+           "with torch.nn.attention.sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]):",
+           "    loss = model(batch)  # raises where neither takes the call, and PyTorch warns why"}};
+}
+
 }  // namespace
 
 std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes) {
@@ -106,7 +115,8 @@ std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes)
     const bool is_sure = cause.finding.confidence != analyses::Confidence::kPossible;
     if (cause.finding.finding != analyses::Finding::kFound || !is_sure || cause.finding.is_footnote) continue;
     if (!cause.finding.is_sickness) continue;
-    std::optional<ProgramChange> change = ChangeFor(cause.finding.kind);
+    std::optional<ProgramChange> change =
+        cause.finding.is_of_fused_call ? WhatFusedKernelsTake() : ChangeFor(cause.finding.kind);
     if (!change.has_value()) continue;
     ProgramRemedy remedy;
     remedy.cause = cause.finding.kind;

@@ -35,13 +35,15 @@ def cell(text):
 
 
 def smallest_card(rows):
-    """The first that fits, least memory first, and under which settings."""
+    """The first that fits, least memory first, and under which settings: of those that the program was run as."""
     for row in rows:
+        if row["has_kernels"] is False:  # it would fit, and not run
+            continue
         outcomes = [row[key] for key in ("default", "expandable", "best_found") if row[key] and row[key]["fits"]]
         if outcomes:
             conf = outcomes[0]["conf"]
             return row["card"] + (f" with `{conf}`" if conf and outcomes[0] is not row["default"] else "")
-    return "none of the table"
+    return "none that it was run as"
 
 
 def report_dry_run(answer):

@@ -24,7 +24,8 @@ def dry_run(program: Union[str, Sequence[Path], Callable[..., Any]], *, args: Se
             lag: Optional[str] = None, values: Optional[str] = None, fail_call: Optional[int] = None,
             fail_request: Optional[int] = None, fail_after: Optional[Size] = None, profile: Optional[Path] = None,
             events: Optional[int] = None, skip_init: bool = False, reproducible: bool = False,
-            output: Optional[Path] = None, env: Optional[Mapping[str, str]] = None, cwd: Optional[Path] = None,
+            cards: Optional[str] = None, once: bool = False, output: Optional[Path] = None,
+            env: Optional[Mapping[str, str]] = None, cwd: Optional[Path] = None,
             page: Optional[bool] = None, timeout: Optional[float] = None) -> DryRun:
     """Runs `program` without a GPU; its memory is exact, its kernels do not run.
 
@@ -39,7 +40,7 @@ def dry_run(program: Union[str, Sequence[Path], Callable[..., Any]], *, args: Se
     flags = _program.flags(device=device, capacity=capacity, devices=devices, conf=conf, context=context, lag=lag,
                            values=values, fail_call=fail_call, fail_request=fail_request, fail_after=fail_after,
                            profile=profile, history=events, skip_init=skip_init, reproducible=reproducible,
-                           output=None if output is None else os.fspath(output))
+                           cards=cards, once=once, output=None if output is None else os.fspath(output))
     environment = {**os.environ, **(env or {})}
     where = None if cwd is None else os.fspath(cwd)
     if not callable(program):

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 from ashlar_gpu._answer import Answer
 from ashlar_gpu._html_bar import Part, bar
 from ashlar_gpu._page import MOST
-from ashlar_gpu.results.dry_run import DryRun, Outcome
+from ashlar_gpu.results.dry_run import Card, DryRun, Outcome
 from ashlar_gpu.results.explanation import Accounting, Cause, Explanation, WhatIf
 from ashlar_gpu.results.sweep import Sweep
 
@@ -171,8 +171,8 @@ def _dry_run(answer: DryRun) -> str:
     colour = {True: GOOD, False: BAD, None: GREY}[answer.fits]
     out = _headline(f"Dry run: {_head(answer.text)}", colour)
     if answer.cards is not None:
-        rows = [(_text(one.card), size(one.total_bytes), _fits(one.default), _fits(one.expandable), _fits(one.best_found))
-                for one in answer.cards.rows]
+        rows = [(_text(one.card + (" (no kernels)" if one.has_kernels is False else "")), size(one.total_bytes), _fits(one.default) if one.has_verdict else _unrun(one),
+                 _fits(one.expandable), _fits(one.best_found)) for one in answer.cards.rows]
         out += _title("Which card is enough" + (" for what was seen" if answer.ended_early else "")) + _table(("card", "memory", "default", "expandable", "best found"), rows)
     if answer.made_up.total:
         out += _lines([f"{answer.made_up.total:,} values were made up: control flow may hang on them, see the text"])
@@ -187,6 +187,12 @@ def _head(text: str) -> str:
             break
         words += line.split()
     return " ".join(words[2:])
+
+
+def _unrun(card: Card) -> str:
+    """No verdict: what the card that ran would do with as much memory."""
+    spare = card.default.headroom_bytes
+    return _text(f"as {card.ran_as} would run it: {'fails' if spare is None else f'{size(spare)} to spare'}")
 
 
 def _fits(outcome: Optional[Outcome]) -> str:

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/cli/launched_test.h"
@@ -228,6 +229,12 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
   EXPECT_EQ(documents[3]["machine"]["card"], "A100-40GB");
 }
 
+// The rows of a table, as the text has them: by the card's name.
+std::string LineOf(const std::string& text, const std::string& card) {
+  const std::size_t at = text.find(absl::StrCat("\n  ", card, " "));
+  return at == std::string::npos ? "" : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+}
+
 TEST_F(DryRunReportTest, TheTableOfCardsAgreesWithTheJson) {
   const std::string program = Program(Training(20 * kGiB));
   const std::string text = Run("dry-run -- " + program).error;
@@ -235,6 +242,7 @@ TEST_F(DryRunReportTest, TheTableOfCardsAgreesWithTheJson) {
   const json document = JsonOf("", program);
   bool has_enough = false;
   for (const json& row : document["cards"]["rows"]) {
+    if (!row["has_verdict"].get<bool>()) continue;
     const bool fits = row["default"]["fits"].get<bool>();
     EXPECT_EQ(fits, row["default"]["headroom_bytes"].is_number()) << row;
     EXPECT_EQ(fits, row["default"]["failed_at"].is_null()) << row;
@@ -245,6 +253,39 @@ TEST_F(DryRunReportTest, TheTableOfCardsAgreesWithTheJson) {
     has_enough = has_enough || fits;
   }
   EXPECT_TRUE(has_enough);
+}
+
+// Its kernels are those of the card that it was run as: what other cards would take is not known.
+TEST_F(DryRunReportTest, ACardOfAnotherCapabilityThanTheRunsHasNoVerdict) {
+  const std::string profile = Write("own", "name=Mine\ncompute_major=8\ncompute_minor=9\n");
+  const std::string native = Program(
+      LeavingText("process-7.json", Books(3 * kGiB)) +
+      Leaving("native-7.log", Write("log", "ashlar-native-log 1\np 7 1\na 1 0 700000000 5242880 0 0 cudaMalloc\n")));
+  struct Case {
+    std::string flags, program, capability, name, spoken;
+  };
+  for (const Case& of :
+       {Case{"", Program(Training(20 * kGiB)), "8.0", "A100-80GB", "as an A100 would run it: "},
+        Case{"--profile " + profile, Program(Training(20 * kGiB)), "8.9", "Mine", "as 'Mine' would run it: "},
+        Case{"", native, "8.0", "A100-80GB", "as an A100 would run it: "}}) {
+    const std::string text = Run("dry-run --once " + of.flags + " -- " + of.program).error;
+    const json document = JsonOf("--once " + of.flags, of.program);
+    std::size_t verdicts = 0;
+    for (const json& row : document["cards"]["rows"]) {
+      const bool has_verdict = row["capability"] == of.capability;
+      EXPECT_EQ(row["has_verdict"], has_verdict) << row;
+      EXPECT_EQ(row["ran_as"], of.name);
+      EXPECT_EQ(row["default"]["fits"].is_boolean(), has_verdict) << row;
+      EXPECT_TRUE(has_verdict || (row["expandable"].is_null() && row["best_found"].is_null())) << row;
+      const std::string line = LineOf(text, row["card"].get<std::string>());
+      EXPECT_EQ(absl::StrContains(line, of.spoken), !has_verdict) << line;
+      EXPECT_EQ(absl::StrContains(line, "  fits, ") || absl::StrContains(line, "  fails "), has_verdict) << line;
+      verdicts += has_verdict ? 1 : 0;
+    }
+    EXPECT_GT(verdicts, 1U);
+    EXPECT_LT(verdicts, document["cards"]["rows"].size());
+    EXPECT_THAT(text, HasSubstr("\"would run it\" is no verdict"));
+  }
 }
 
 TEST_F(DryRunReportTest, OneHistoryIsKeptAsAFileAndSeveralAsAFolder) {

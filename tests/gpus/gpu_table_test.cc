@@ -73,7 +73,10 @@ std::string PageOfTheTable() {
   absl::StrAppend(
       &out,
       "\nMemory is what `cudaMemGetInfo` gives as the total. The context is what one process's CUDA context takes "
-      "of it,\nwith kernels loaded when they are first called, as PyTorch 1.13 and later do.\n\n## Keys\n\n"
+      "of it,\nwith kernels loaded when they are first called, as PyTorch 1.13 and later do. Libraries choose a "
+      "program's\nkernels by "
+      "the capability: cards of one capability run it alike ([which card "
+      "is\nenough](dry-run.md#which-card-is-enough)).\n\n## Keys\n\n"
       "A file for `--profile` has a line `key=value` for each value that is not the A100-80GB's. Sizes may be "
       "written\nas `16GiB`.\n\n## Sources\n");
   for (const Gpu& gpu : Gpus()) {

@@ -131,10 +131,12 @@ class Bench:
 
     def dry_run(self, python, program, flags, environment=None, most_seconds=MOST_SECONDS, cwd=None, during=None,
                 keeps=True):
-        """`program`: the interpreter's arguments. Its histories lie in `run.histories`, where it `keeps` them."""
+        """`program`: the interpreter's arguments. Its histories lie in `run.histories`, where it `keeps` them. It is run
+        again as other cards only where `flags` have --cards."""
         kept = self.new_folder('run')
         output = ['-o', kept + '/'] if keeps else []
-        command = [self.ashlar, 'dry-run', '--json'] + output + flags + ['--', python] + program
+        once = [] if '--cards' in flags else ['--once']
+        command = [self.ashlar, 'dry-run', '--json'] + once + output + flags + ['--', python] + program
         run = start(command, environment, most_seconds, cwd, during)
         with contextlib.suppress(ValueError):
             run.report = json.loads(run.out)

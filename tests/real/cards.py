@@ -1,7 +1,8 @@
 """Which card is enough: the table that a dry run without a device prints, against real runs on the cards at its border.
 
 The three cards are those whose memory is nearest to what the program reserves in ample room. The table replays the
-history of one card at the size of each; a run on the card itself may take other kernels, and so other workspaces.
+history of a run as a card of the same compute capability at the size of each; a run on the card itself may take other
+workspaces. Two programs are compared on a card whose kernels are not those of an A100.
 """
 import os
 
@@ -27,21 +28,34 @@ def resnet(_):
     return [os.path.join(PROGRAMS, 'resnet50.py'), '256']
 
 
+def gpt(_):
+    return [os.path.join(PROGRAMS, 'gpt_bf16.py'), '16']
+
+
+def trainer(_):
+    return [os.path.join(PROGRAMS, 'gpt2_trainer.py')]
+
+
+OTHERS = {('GPT in bf16', 'V100-32GB'): gpt, ('gpt2_trainer', 'T4'): trainer}
 TRIED = {'Llama-3-8B, LoRA': lora, 'train.py of the captures': train, 'ResNet-50, batch 256': resnet}
 
 
-def dry_run(bench, program, flags):
+def start(bench, program, flags):
     python = venvs.python_of(programs.HOME)
-    return bench.dry_run(python, TRIED[program](bench), ['--reproducible'] + flags, cwd=PROGRAMS)
+    return bench.dry_run(python, program(bench), ['--reproducible'] + flags, cwd=PROGRAMS)
+
+
+def dry_run(bench, program, flags):
+    return start(bench, TRIED[program], flags)
 
 
 def table(bench, program):
     def make():
-        run = dry_run(bench, program, [])
+        run = dry_run(bench, program, ['--cards', 'near'])
         if not run.report or not run.report['cards']:
             raise RuntimeError(f'no table of cards: it ended with {run.code}: {run.last_line}')
         needed = run.torch()['peak_reserved_bytes']
-        rows = run.report['cards']['rows']
+        rows = [row for row in run.report['cards']['rows'] if row['has_verdict']]
         return sorted(rows, key=lambda row: abs(row['allocator_bytes'] - needed))[:3]
 
     return bench.once(('cards', program), make)
@@ -76,6 +90,23 @@ def compare(bench, program, nearest):
     return verdict
 
 
+def compare_kernels(bench, program, card):
+    """The row of a card that takes other kernels than an A100, and a run on it."""
+    verdict = Verdict()
+    told = start(bench, OTHERS[program, card], ['--cards', card])
+    row = next(row for row in told.report['cards']['rows'] if row['card'] == card)
+    verdict.expect(row['has_verdict'], f'no verdict: {told.report["cards"]["runs"]}')
+    run = start(bench, OTHERS[program, card], ['--device', card])
+    verdict.equal(f'fits on {card}', row['default']['fits'], run.torch()['ooms'] == 0)
+    verdict.cells['card'] = card
+    verdict.cells['default, foretold'] = headroom(row['default'])
+    verdict.cells['default, really'] = really(run)
+    verdict.equal('headroom', verdict.cells['default, foretold'], verdict.cells['default, really'])
+    return verdict
+
+
 def rows():
-    return [Row('cards', f'{program}, card {i + 1} of 3', 40, lambda bench, p=program, i=i: compare(bench, p, i))
+    others = [Row('cards', f'{program} on {card}', 60, lambda bench, p=program, c=card: compare_kernels(bench, p, c))
+              for program, card in OTHERS]
+    return others + [Row('cards', f'{program}, card {i + 1} of 3', 40, lambda bench, p=program, i=i: compare(bench, p, i))
             for program in TRIED for i in range(3)]

@@ -12,6 +12,7 @@
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -108,6 +109,8 @@ struct CauseFinding {
   std::uint64_t yields_to_bytes = 0;
   // False where the program works as it should and fits: it holds the memory, and nothing needs a change.
   bool is_sickness = true;
+  // Of scores of attention: a call of scaled_dot_product_attention keeps them, as no fused kernel took it.
+  bool is_of_fused_call = false;
   std::vector<std::string> evidence = {};  // plain sentences with their numbers
   std::vector<std::string> counter_evidence = {};
   std::string missing = {};                 // kNotInTrace: what would tell
@@ -144,6 +147,8 @@ struct CauseDevice {
   std::optional<std::uint64_t> total_bytes = {};
   std::optional<std::uint64_t> device_used_bytes = {};  // by all processes, as nvidia-smi shows it
   std::vector<RankPeak> ranks = {};                     // of all processes of the job, this one among them
+  // Whether the program's line of a frame calls scaled_dot_product_attention; null where its source is not at hand.
+  std::function<bool(const trace::Frame&)> calls_fused_attention = {};
 };
 
 // What the detectors look at: a trace, or an out-of-memory message, which has no history but what it proves.

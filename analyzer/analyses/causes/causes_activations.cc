@@ -13,6 +13,7 @@
 #include "analyzer/analyses/causes/failed_attempts.h"
 #include "analyzer/analyses/causes/logit_blocks.h"
 #include "analyzer/analyses/causes/program_memory.h"
+#include "analyzer/analyses/steps/program_part.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -116,6 +117,25 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
   return out;
 }
 
+namespace {
+
+// Whether PyTorch's scaled_dot_product_attention made a block: told by its own frames, by transformers' function that
+// calls it, or by the line of the program.
+bool IsOfFusedCall(const CauseContext& context, trace::StackId stack) {
+  const trace::StackTable& stacks = *context.history->stacks;
+  for (const trace::FrameId id : stacks.stack(stack)) {
+    const trace::Frame& frame = stacks.frame(id);
+    if (IsPythonFrame(frame)) {
+      return frame.function == "sdpa_attention_forward" ||
+             (context.device.calls_fused_attention && context.device.calls_fused_attention(frame));
+    }
+    if (absl::StrContains(frame.function, "scaled_dot_product_attention")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 CauseFinding DetectAttentionScores(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kAttentionScores;
   const ProgramMemory memory(context);
@@ -137,6 +157,12 @@ CauseFinding DetectAttentionScores(const CauseContext& context) {
                                       ", ", ShareText(bytes, AllocatedBytes(context)), " of what is allocated; ",
                                       MostOf(context, out)));
   out.evidence.push_back(scores.proof);
+  out.is_of_fused_call = !out.stacks.empty() && IsOfFusedCall(context, out.stacks.front());
+  if (out.is_of_fused_call) {
+    out.evidence.push_back(
+        "scaled_dot_product_attention made them: no fused kernel took the call, so PyTorch's plain one keeps its "
+        "scores");
+  }
   return out;
 }
 

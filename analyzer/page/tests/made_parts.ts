@@ -47,8 +47,8 @@ export function makeDryRun(): DryRun {
     processes: [{ pid: 1, rank: null, out_of_memory: 0 }],
     cards: {
       peak_allocated_bytes: 20 * kGiB, outside_bytes: 2 ** 29, rows: [
-        { card: 'V100-16GB', total_bytes: 16 * kGiB, allocator_bytes: 15 * kGiB, default: outcome(null), expandable: outcome(null), best_found: null },
-        { card: 'A10-24GB', total_bytes: 24 * kGiB, allocator_bytes: 23 * kGiB, default: outcome(null), expandable: outcome(kGiB, 'expandable_segments:True'), best_found: outcome(kGiB, 'expandable_segments:True') },
-        { card: 'A100-80GB', total_bytes: 80 * kGiB, allocator_bytes: 79 * kGiB, default: outcome(57 * kGiB), expandable: outcome(58 * kGiB), best_found: outcome(58 * kGiB) }] },
+        { card: 'V100-16GB', ran_as: 'A100-80GB', has_verdict: false, has_kernels: null, total_bytes: 16 * kGiB, allocator_bytes: 15 * kGiB, peak_allocated_bytes: 20 * kGiB, default: { ...outcome(null), fits: null }, expandable: null, best_found: null },
+        { card: 'A10-24GB', ran_as: 'A10-24GB', has_verdict: true, has_kernels: null, total_bytes: 24 * kGiB, allocator_bytes: 23 * kGiB, peak_allocated_bytes: 20 * kGiB, default: outcome(null), expandable: outcome(kGiB, 'expandable_segments:True'), best_found: outcome(kGiB, 'expandable_segments:True') },
+        { card: 'A100-80GB', ran_as: 'A100-80GB', has_verdict: true, has_kernels: null, total_bytes: 80 * kGiB, allocator_bytes: 79 * kGiB, peak_allocated_bytes: 20 * kGiB, default: outcome(57 * kGiB), expandable: outcome(58 * kGiB), best_found: outcome(58 * kGiB) }] },
     assumptions: [{ what: 'context', bytes: 2 ** 29, mark: 'assumed', source: 'a table' }] };
 }

@@ -16,5 +16,6 @@ composite   operations that a mode puts together otherwise
 backward    no values while the autograd engine runs
 compiled    what compiled code, graphs and kernels written in Python leave unknown
 lines       the line of the program under way
+apart       a program that is run again writes and sends nothing
 fresh       initialisers of large CPU tensors that do nothing
 """

@@ -100,6 +100,7 @@ class Recording(object):
             "pid": os.getpid(),
             "argv": getattr(sys, "orig_argv", None) or list(sys.argv),
             "torch": self.torch.__version__,
+            "archs": _archs(self.torch),
             "device_indexes": [device["index"] for device in devices],
             "devices": devices,
             "num_ooms": sum(device["num_ooms"] for device in devices),
@@ -126,6 +127,14 @@ def _told(failure):
         "text": failure.message or None,
         "file": file,
     }
+
+
+def _archs(torch):
+    """What this build has kernels for, as torch.cuda.get_arch_list() says it, which asks the device first."""
+    try:
+        return torch._C._cuda_getArchFlags().split()
+    except Exception:
+        return []
 
 
 def _number(text):

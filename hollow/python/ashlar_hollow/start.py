@@ -31,6 +31,10 @@ def _skip_init(torch):
 
 
 def start():
+    if os.environ.get(settings.APART):
+        from . import apart
+
+        apart.start()
     if settings.flag(settings.REPRODUCIBLE):
         imports.after("random", _seed)  # torch's own seeds do not change from run to run
         imports.after("numpy.random", _seed)

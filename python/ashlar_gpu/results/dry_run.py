@@ -84,10 +84,17 @@ class Process:
 
 
 @dataclasses.dataclass(frozen=True)
+class CardRun:
+    card: str  # Its name in the table of GPUs.
+    capability: str  # Its compute capability: all cards of it have a verdict by this run.
+    why_not: Optional[str]  # Why the run tells nothing; null where it does.
+
+
+@dataclasses.dataclass(frozen=True)
 class Outcome:
     conf: str  # As for PYTORCH_CUDA_ALLOC_CONF.
-    fits: bool  # Whether no request fails.
-    # Between the peak of reserved memory and allocator_bytes; null where it does not fit.
+    fits: Optional[bool]  # Whether no request fails; null where there is no verdict.
+    # Between the peak of reserved memory and allocator_bytes; null where a request fails.
     headroom_bytes: Optional[int]
     retries: int  # How often the cache had to be given back.
     failed_step: Optional[int]  # The step of the first request that fails, from 1.
@@ -97,21 +104,33 @@ class Outcome:
 @dataclasses.dataclass(frozen=True)
 class Card:
     card: str  # Its name in the table of GPUs.
+    capability: str  # Its compute capability, such as '8.6'.
+    ran_as: str  # The card that the program was run as: the row has the requests of that run.
+    # Whether that card has this one's compute capability. Where it has another, this card may take other kernels and
+    # other memory, and the outcomes say only what the card that ran would do with as much memory.
+    has_verdict: bool
+    # Whether the program's PyTorch was built for it; null where that is not known. False: it would fit, and not run.
+    has_kernels: Optional[bool]
     total_bytes: int  # Its memory.
     allocator_bytes: int  # Without its context and what is outside.
+    peak_allocated_bytes: int  # Live blocks of that run at most: with less nothing fits.
     default: Outcome  # Under the default settings.
-    expandable: Optional[Outcome]  # With expandable segments; null where the release has none.
-    best_found: Optional[Outcome]  # Under the best settings found; null where live blocks alone take more.
+    expandable: Optional[Outcome]  # With expandable segments; null where the release has none, or there is no verdict.
+    # Under the best settings found; null where live blocks alone take more, or there is no verdict.
+    best_found: Optional[Outcome]
 
 
 @dataclasses.dataclass(frozen=True)
 class Cards:
-    # True: the history was replayed at each size, the program was not run. False, of native programs: the peak of the
-    # device's books was held against each card.
+    # True: histories were replayed at each size. False, of native programs: the peak of the device's books was held
+    # against each card.
     is_replayed: bool
     outside_bytes: int  # Of the device, neither the context's nor the allocator's.
-    peak_allocated_bytes: int  # Live blocks at most: with less nothing fits.
+    peak_allocated_bytes: int  # Live blocks of the first run at most.
     replays: int  # How many it took.
+    runs: Tuple[CardRun, ...]  # As which cards the program was run again.
+    why_no_runs: Optional[str]  # Why it was not run again; null where it was, or there was no other card to run it as.
+    kept_away: Tuple[str, ...]  # Files that it would have written again, and did not.
     rows: Tuple[Card, ...]  # Least memory first.
 
 

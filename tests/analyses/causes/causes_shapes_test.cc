@@ -1,13 +1,17 @@
 // Causes that sizes tell, with their bytes: scores of attention and logits that no name says, pools, copies.
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "analyzer/remedies/program_remedies.h"
 #include "gtest/gtest.h"
 #include "tests/analyses/seeded_run.h"
 
 namespace ashlar::tests {
 namespace {
 
+using analyses::CauseContext;
 using analyses::CauseFinding;
 using analyses::CauseKind;
 using analyses::Finding;
@@ -93,6 +97,27 @@ TEST(CausesShapesTest, ScoresAndTheirMasksAreFoundWithoutAFailure) {
   EXPECT_EQ(scores.finding, Finding::kFound);
   EXPECT_EQ(scores.bytes, net.layers * (net.ScoreBytes() + net.ScoreBytes() / 4));
   EXPECT_TRUE(scores.is_sickness);
+}
+
+// The advice is then not to use what the program uses.
+TEST(CausesShapesTest, ScoresThatAFusedCallKeepsAreItsOwn) {
+  const SeededInput input = DecoderSteps({.has_scores = true}, 3);
+  const Diagnosis diagnosis(input);
+  CauseContext context = diagnosis.context();
+  for (const bool is_call : {false, true}) {
+    context.device.calls_fused_attention = [&](const trace::Frame&) { return is_call; };
+    std::vector<remedies::TestedCause> scores;
+    for (const CauseFinding& finding : FindCauses(context)) {
+      if (finding.kind == CauseKind::kAttentionScores) scores.push_back({finding});
+    }
+    ASSERT_EQ(scores.size(), 1U);
+    EXPECT_EQ(scores[0].finding.is_of_fused_call, is_call);
+    const std::vector<remedies::ProgramRemedy> advice = remedies::ProgramRemedies(scores);
+    ASSERT_EQ(advice.size(), 1U);
+    EXPECT_EQ(absl::StrJoin(advice[0].python, "\n").find("F.scaled_dot_product_attention(") == std::string::npos,
+              is_call);
+    EXPECT_EQ(absl::StrContains(advice[0].sentence, "none takes this call"), is_call);
+  }
 }
 
 // Masks of dropout are a quarter as large as what they mask, and no rows of a shorter text.

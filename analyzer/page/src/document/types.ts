@@ -222,7 +222,7 @@ export interface Estimate {
 
 export interface Outcome {
   conf: string;
-  fits: boolean;
+  fits: boolean | null; // null: no verdict
   headroom_bytes: number | null;
   retries: number;
   failed_step: number | null;
@@ -231,8 +231,12 @@ export interface Outcome {
 
 export interface Card {
   card: string;
+  ran_as: string; // whose kernels the requests are of
+  has_verdict: boolean;
+  has_kernels: boolean | null; // false: it would fit, and not run
   total_bytes: number;
   allocator_bytes: number;
+  peak_allocated_bytes: number;
   default: Outcome;
   expandable: Outcome | null;
   best_found: Outcome | null;

@@ -9,10 +9,17 @@ export function outcome(row: Outcome | null): string {
   return row.failed_at === null ? 'does not fit' : `fails: ${row.failed_at}`;
 }
 
+// No verdict: what the card that ran would do with as much memory.
+export function unrun(card: Card): string {
+  const { headroom_bytes: spare, failed_at: at } = card.default;
+  return `as ${card.ran_as} would run it: ${spare !== null ? `${bytes(spare)} to spare` : at === null ? 'fails' : `fails: ${at}`}`;
+}
+
 const fits = (row: Outcome | null): boolean => row?.fits === true;
 
 export function firstEnough(cards: Card[]): { card: Card; how: string } | null {
   for (const card of cards) {
+    if (card.has_kernels === false) continue;
     if (fits(card.default)) return { card, how: 'default settings' };
     if (fits(card.expandable)) return { card, how: 'expandable_segments:True' };
     if (card.best_found !== null && card.best_found.fits) return { card, how: card.best_found.conf || 'default settings' };
@@ -23,6 +30,10 @@ export function firstEnough(cards: Card[]): { card: Card; how: string } | null {
 function mark(row: Outcome | null, label: string): Child {
   return h('td', { 'data-label': label, class: fits(row) ? 'fits' : 'fails' }, h('span', { 'aria-hidden': 'true' }, fits(row) ? '✓ ' : '✗ '), outcome(row));
 }
+
+const outcomes = (card: Card): Child[] => card.has_verdict
+  ? [mark(card.default, 'default'), mark(card.expandable, 'expandable'), mark(card.best_found, 'best found')]
+  : [h('td', { 'data-label': 'no verdict', colspan: 3 }, unrun(card))];
 
 export function howItWent(dryRun: DryRun): string {
   const failed = dryRun.fits === null ? '' : dryRun.fits ? '; no request failed' : '; a request failed';
@@ -36,14 +47,15 @@ export function dryRunPanel(dryRun: DryRun): HTMLElement {
   return panel(cards === null ? 'What the program takes' : 'Which card is enough', { id: 'cards' },
     h('p', {}, h('code', {}, dryRun.program.join(' ')), `: ${bytes(dryRun.peak_bytes)} of a device at most, contexts included`,
       howItWent(dryRun)),
-    cards === null ? null : h('p', {}, enough === null ? 'No card of the table is enough.' : h('strong', {}, `${enough.card.card} is enough${dryRun.ended_early === null ? '' : ' for what was seen'}, with ${enough.how}.`)),
+    cards === null ? null : h('p', {}, enough === null ? 'No card that it was run as is enough.' : h('strong', {}, `${enough.card.card} is enough${dryRun.ended_early === null ? '' : ' for what was seen'}, with ${enough.how}.`)),
     cards === null ? null : h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Cards' }, h('table', { class: 'stacks-up' },
       h('thead', {}, h('tr', {}, ...['Card', 'Memory', 'Live at most', 'Default', 'Expandable segments', 'Best settings found'].map((name, i) =>
         h('th', { scope: 'col', class: i === 1 ? 'number' : null }, name)))),
       h('tbody', {}, ...cards.rows.map((card) => h('tr', { class: card === enough?.card ? 'advised' : null },
-        h('th', { scope: 'row', class: 'first' }, card.card), h('td', { class: 'number', 'data-label': 'memory' }, bytes(card.total_bytes)),
-        h('td', {}, bar(cards.peak_allocated_bytes / card.allocator_bytes, 'live')),
-        mark(card.default, 'default'), mark(card.expandable, 'expandable'), mark(card.best_found, 'best found')))))),
+        h('th', { scope: 'row', class: 'first' }, card.has_kernels === false ? `${card.card} (this PyTorch has no kernels for it)` : card.card), h('td', { class: 'number', 'data-label': 'memory' }, bytes(card.total_bytes)),
+        h('td', {}, bar(card.peak_allocated_bytes / card.allocator_bytes, 'live')), ...outcomes(card)))))),
+    cards === null || cards.rows.every((card) => card.has_verdict) ? null
+      : h('p', {}, '“would run it” is no verdict: a card of another compute capability may take other kernels, and other memory.'),
     h('details', {}, h('summary', {}, 'What was assumed'), h('ul', {}, ...dryRun.assumptions.map((row) =>
       h('li', {}, `${row.what}${row.bytes === null ? '' : `: ${bytes(row.bytes)}`} (${row.mark}: ${row.source})`)))));
 }

@@ -40,6 +40,7 @@ describe('the parts of other commands', () => {
     const page = await visit('parts');
     await expect(page.locator('#cards').textContent()).resolves.toContain('A10-24GB is enough, with expandable_segments:True.');
     await expect(page.locator('#cards tr.advised th').textContent()).resolves.toBe('A10-24GB');
+    await expect(page.locator('#cards').textContent()).resolves.toContain('as A100-80GB would run it: fails: step 1, backward');
   });
 
   it('show an estimate as stacked areas, and a diff', async () => {

@@ -8,7 +8,7 @@ import { nameOfInput, orderOfInputs, titleOfInputs } from '../../src/model/input
 import { clampWindow, zoomAt } from '../../src/panels/curve_input';
 import { commandOf, inputOf } from '../../src/panels/fleet';
 import type { FleetRank } from '../../src/document/fleet';
-import { firstEnough, howItWent } from '../../src/panels/cards';
+import { firstEnough, howItWent, unrun } from '../../src/panels/cards';
 import { byteTicks, bytes, count } from '../../src/view/format';
 import { makeDryRun } from '../made_parts';
 import { fromHash, kStart, toHash, type View } from '../../src/view/state';
@@ -111,9 +111,15 @@ describe('cards', () => {
     const no: Outcome = { conf: '', fits: false, headroom_bytes: null, retries: 0, failed_step: 1, failed_at: 'step 1' };
     const yes: Outcome = { ...no, fits: true, headroom_bytes: 5 };
     const card = (name: string, a: Outcome, b: Outcome | null, c: Outcome | null) =>
-      ({ card: name, total_bytes: 1, allocator_bytes: 1, default: a, expandable: b, best_found: c });
+      ({ card: name, ran_as: name, has_verdict: true, has_kernels: null, total_bytes: 1, allocator_bytes: 1, peak_allocated_bytes: 1, default: a, expandable: b, best_found: c });
     expect(firstEnough([card('A', no, null, null), card('B', no, yes, yes), card('C', yes, yes, yes)])).toMatchObject({ card: { card: 'B' }, how: 'expandable_segments:True' });
     expect(firstEnough([card('A', no, null, null)])).toBeNull();
+    const other = { ...card('A', { ...yes, fits: null }, null, null), ran_as: 'B', has_verdict: false };
+    expect(firstEnough([other])).toBeNull();
+    expect(firstEnough([other, card('B', yes, yes, yes)])).toMatchObject({ card: { card: 'B' } });
+    expect(firstEnough([{ ...card('A', yes, yes, yes), has_kernels: false }, card('B', yes, yes, yes)])).toMatchObject({ card: { card: 'B' } });
+    expect(unrun(other)).toBe('as B would run it: 5 B to spare');
+    expect(unrun({ ...other, default: { ...no, fits: null } })).toBe('as B would run it: fails: step 1');
   });
 
   it('say of a program that did not end well with what it ended', () => {
