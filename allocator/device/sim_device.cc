@@ -140,6 +140,11 @@ bool SimDevice::QueryEvent(const DeviceEvent& event) {
   return clock_.IsDone(event);
 }
 
+void SimDevice::CountQueries(std::uint64_t count) {
+  calls_.query_event += count;
+  cost_ns_ += count * options_.cost.event_ns;
+}
+
 absl::Status SimDevice::SynchronizeEvent(const DeviceEvent& event) {
   ASHLAR_CHECK(!is_capturing_);
   ++calls_.synchronize;

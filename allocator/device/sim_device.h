@@ -82,6 +82,10 @@ class SimDevice final : public Device {
   void CompleteAllWork();
   // All work recorded so far on one stream is done.
   void CompleteStream(Stream stream) { SynchronizeStream(stream).IgnoreError(); }
+  // Which streams finished work since this was asked last. The others' events need not be queried: an owner that leaves
+  // that out counts what it would have cost.
+  StreamNews TakeNews() { return clock_.TakeNews(); }
+  void CountQueries(std::uint64_t count);
   // A segment that exists before the replay begins: charged and taken at its recorded address. InvalidArgument when
   // the range is outside the address space or taken.
   absl::Status AdoptSegment(std::uint64_t address, std::uint64_t size_bytes);
