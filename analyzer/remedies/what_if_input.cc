@@ -43,6 +43,7 @@ trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool 
   trace::RequestTrace out;
   out.id_count = program.requests.id_count;
   out.pools = program.requests.pools;
+  out.put_back = program.requests.put_back;
   out.source = program.requests.source;
   out.requests.reserve(program.requests.requests.size());
   for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
