@@ -122,7 +122,9 @@ absl::Status SimDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, s
   return absl::OkStatus();
 }
 
-MemoryInfo SimDevice::GetMemoryInfo() { return {memory_.FreeBytes(), options_.capacity_bytes}; }
+MemoryInfo SimDevice::GetMemoryInfo() {
+  return {memory_.FreeBytes(), options_.capacity_bytes + options_.outside_bytes};
+}
 
 DeviceEvent SimDevice::RecordEvent(Stream stream) {
   ASHLAR_CHECK(!is_capturing_);

@@ -37,6 +37,7 @@ struct CostModel {
 
 struct SimDeviceOptions {
   std::uint64_t capacity_bytes = std::uint64_t{80} * kGiB;
+  std::uint64_t outside_bytes = 0;  // that the device has besides, and others hold: the CUDA context
   std::uint64_t granularity_bytes = 2 * kMiB;
   std::uint64_t base_address = 0x7f0000000000;
   AddressOrder address_order = AddressOrder::kAscending;

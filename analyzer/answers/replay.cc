@@ -28,6 +28,7 @@ replay::RequestReplayOptions ColdOptions(const policy::Options& options, const R
                                          const ReplayMode& mode) {
   replay::RequestReplayOptions out{options, {}, settings.memory_fraction};
   out.device.capacity_bytes = AllocatorBytes(settings).value_or(replay::kAmpleBytes);
+  out.device.outside_bytes = OutsideBytes(settings);
   out.device.address_order = settings.segment_addresses.value_or(device::AddressOrder::kAscending);
   out.device.cost = settings.device_costs;
   out.device.events_complete_immediately = mode.events_complete_immediately;

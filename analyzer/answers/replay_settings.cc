@@ -43,9 +43,13 @@ std::optional<std::uint64_t> AllocatorBytes(const ReplaySettings& settings) {
   return *settings.capacity_bytes - std::min(*settings.capacity_bytes, settings.context_bytes.value_or(0));
 }
 
+std::uint64_t OutsideBytes(const ReplaySettings& settings) {
+  return settings.capacity_bytes.value_or(0) - AllocatorBytes(settings).value_or(0);
+}
+
 remedies::ReplayLimits LimitsOf(const ReplaySettings& settings) {
-  return {AllocatorBytes(settings), settings.memory_fraction, settings.segment_addresses, settings.device_costs,
-          settings.threads};
+  return {AllocatorBytes(settings),   OutsideBytes(settings), settings.memory_fraction,
+          settings.segment_addresses, settings.device_costs,  settings.threads};
 }
 
 }  // namespace ashlar::answers

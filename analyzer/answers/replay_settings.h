@@ -51,6 +51,8 @@ std::optional<trace::Note> ContextNote(const ReplaySettings& settings, const tra
 
 // What of the capacity is left to the allocator.
 std::optional<std::uint64_t> AllocatorBytes(const ReplaySettings& settings);
+// And the rest of it.
+std::uint64_t OutsideBytes(const ReplaySettings& settings);
 
 // Where and under which limits to replay.
 remedies::ReplayLimits LimitsOf(const ReplaySettings& settings);
