@@ -51,7 +51,8 @@ Inspection::PathCosts Inspection::path_costs() const {
           .arenas = allocator_.fast_path_.arena_count(),
           .index_probes = lanes.probes,
           .cuts = lanes.cuts,
-          .joins = lanes.joins};
+          .joins = lanes.joins,
+          .queues_polled = allocator_.pending_.queues_polled()};
 }
 
 std::vector<policy::Block*> Reconstruction::RestoreSegment(const policy::Request& lane_of, bool is_small,
@@ -82,10 +83,36 @@ absl::StatusOr<Block*> Reconstruction::AllocateDirected(std::uint64_t bytes, Str
   return block;
 }
 
+Block* Reconstruction::AllocateAt(const policy::AddressRange& range) {
+  const ExclusiveSection section(allocator_.desks());
+  Ledger& ledger = allocator_.ledger_;
+  const auto at = ledger.heap().segments().upper_bound(range.address);
+  if (at == ledger.heap().segments().begin()) return nullptr;
+  const policy::Segment& segment = *std::prev(at)->second;
+  policy::Block* block = policy::Heap::FindFreeAt(segment, nullptr, range);
+  if (block == nullptr) return nullptr;
+  policy::Plan plan{.request_bytes = range.size_bytes, .rounded_bytes = range.size_bytes};
+  plan.stream = segment.lane->stream;
+  plan.pool = segment.lane->pool;
+  plan.pair = segment.lane->pool->pair;
+  plan.block = block;
+  plan.place_at = range.address;
+  policy::Heap::TakeFree(block);
+  block = ledger.Place(plan, block);
+  allocator_.fast_path_.Enter(block, plan.stream, HandOutAs::kPointer);
+  ledger.HandOut(*block, plan);
+  return block;
+}
+
 void Reconstruction::CountSearch() {
   const ExclusiveSection section(allocator_.desks());
   policy::Heap& heap = allocator_.ledger_.heap();
   heap.Tick(heap.MakePlan({.bytes = policy::kSmallMaxBytes + 1, .stream = {}, .pool = {}}));
+}
+
+void Reconstruction::PollNewsOf(device::SimDevice& device) {
+  const ExclusiveSection section(allocator_.desks());
+  allocator_.ladder_.PollNewsOf(device);
 }
 
 void Reconstruction::RestoreOwed(const trace::fact::WaitsOwed& owed) {

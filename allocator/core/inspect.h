@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/base/units.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/device/sim_device.h"
 #include "allocator/policy/heap.h"
 #include "allocator/trace/fact.h"
 #include "allocator/trace/snapshot.h"
@@ -51,12 +52,13 @@ class Inspection {
 
   // What was done so far, as counts that are the same on every machine; a call of this counts too.
   struct PathCosts {
-    std::uint64_t sections = 0;      // times everything stood still
-    std::uint64_t desk_locks = 0;    // those that the sections took included
-    std::uint64_t arenas = 0;        // (pool, stream) pairs that hold segments now
-    std::uint64_t index_probes = 0;  // bins of free sets looked at, and lists behind them
-    std::uint64_t cuts = 0;          // blocks cut in two
-    std::uint64_t joins = 0;         // blocks that became part of a neighbour
+    std::uint64_t sections = 0;       // times everything stood still
+    std::uint64_t desk_locks = 0;     // those that the sections took included
+    std::uint64_t arenas = 0;         // (pool, stream) pairs that hold segments now
+    std::uint64_t index_probes = 0;   // bins of free sets looked at, and lists behind them
+    std::uint64_t cuts = 0;           // blocks cut in two
+    std::uint64_t joins = 0;          // blocks that became part of a neighbour
+    std::uint64_t queues_polled = 0;  // streams whose pending frees were asked for, each time
   };
   PathCosts path_costs() const;
 
@@ -78,8 +80,12 @@ class Reconstruction {
   // A request that a plan placed, as a recording says. `is_missed`: as for AllocateMissed.
   absl::StatusOr<Block*> AllocateDirected(std::uint64_t bytes, Stream stream, PoolId pool, const Direction& direction,
                                           bool is_missed);
+  // Exactly this range of free memory, whatever the rules would have chosen; nullptr where it is not free.
+  Block* AllocateAt(const policy::AddressRange& range);
   // Makes what is free in the default large pool older, as the search for a large request does.
   void CountSearch();
+  // A replay's device says which streams finished work: the others are not asked before each request.
+  void PollNewsOf(device::SimDevice& device);
   // Of borrow_most_waits.
   void RestoreOwed(const trace::fact::WaitsOwed& owed);
 

@@ -128,7 +128,12 @@ policy::Block* Ladder::SearchOverflow(const policy::Plan& plan) {
 
 void Ladder::Poll() {
   if (pending_.size() == 0 || pools_.IsCapturing()) return;
-  pending_.Poll(device_, [this](policy::Block* block) { ledger_.CompleteFree(block); });
+  const auto finished = [this](policy::Block* block) { ledger_.CompleteFree(block); };
+  if (simulated_ == nullptr) {
+    pending_.Poll(device_, finished);
+  } else {
+    simulated_->CountQueries(pending_.PollNews(device_, simulated_->TakeNews(), finished));
+  }
   if (pending_.size() != 0) errors_.AskIfLost(device_);
 }
 

@@ -28,6 +28,7 @@
 #include "allocator/core/release.h"
 #include "allocator/core/waits_owed.h"
 #include "allocator/device/device.h"
+#include "allocator/device/sim_device.h"
 #include "allocator/policy/heap.h"
 
 namespace ashlar::core {
@@ -54,6 +55,9 @@ class Ladder {
   ArenaAnswer ObtainArena(const policy::Plan& plan);
   // Places the request in the plan's block, or climbs. The block placed, or why the last rung failed.
   Growth Serve(const policy::Plan& plan);
+
+  // From now on only what this device, which `device` is or stands before, has news of is polled.
+  void PollNewsOf(device::SimDevice& device) { simulated_ = &device; }
 
   // Completes the frees whose events are done. Asks the device whether it is lost where some are not.
   void Poll();
@@ -90,6 +94,7 @@ class Ladder {
 
   Ledger& ledger_;
   device::Device& device_;
+  device::SimDevice* simulated_ = nullptr;
   PendingFrees& pending_;
   const Limits& limits_;
   const Pools& pools_;

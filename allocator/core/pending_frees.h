@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "allocator/base/units.h"
 #include "allocator/device/device.h"
+#include "allocator/device/stream_clock.h"
 #include "allocator/policy/block.h"
 
 namespace ashlar::core {
@@ -35,9 +36,30 @@ class PendingFrees {
   template <typename Finished>
   void Poll(device::Device& device, Finished finished) {
     ForEachQueue([&](Queue& queue) {
-      while (!queue.empty() && device.QueryEvent(queue.front().event)) PopFront(queue, finished);
+      PollQueue(device, queue, finished);
       return absl::OkStatus();
     }).IgnoreError();
+  }
+
+  // The same where only the streams with news may have finished more since the last time. Returns how many others there
+  // are: their first events would have been asked in vain.
+  template <typename Finished>
+  std::size_t PollNews(device::Device& device, device::StreamNews news, Finished finished) {
+    if (news.is_of_all) {
+      Poll(device, finished);
+      return 0;
+    }
+    std::sort(news.streams.begin(), news.streams.end());
+    news.streams.erase(std::unique(news.streams.begin(), news.streams.end()), news.streams.end());
+    std::size_t others = queues_.size();
+    for (const std::uint64_t stream : news.streams) {
+      const auto it = queues_.find(stream);
+      if (it == queues_.end()) continue;
+      --others;
+      PollQueue(device, it->second, finished);
+      if (it->second.empty()) queues_.erase(it);
+    }
+    return others;
   }
 
   // The same for all events, waiting for each. A stream whose event cannot be waited for keeps its queue; the first
@@ -74,7 +96,8 @@ class PendingFrees {
 
   // Of events, by any thread.
   std::size_t size() const { return size_.load(std::memory_order_acquire); }
-  std::size_t stream_count() const { return queues_.size(); }  // of those that are waited for
+  std::size_t stream_count() const { return queues_.size(); }     // of those that are waited for
+  std::uint64_t queues_polled() const { return queues_polled_; }  // so far
 
  private:
   struct Item {
@@ -83,6 +106,12 @@ class PendingFrees {
   };
 
   using Queue = std::deque<Item>;
+
+  template <typename Finished>
+  void PollQueue(device::Device& device, Queue& queue, Finished& finished) {
+    ++queues_polled_;
+    while (!queue.empty() && device.QueryEvent(queue.front().event)) PopFront(queue, finished);
+  }
 
   void SetSize(std::size_t size) { size_.store(size, std::memory_order_release); }
 
@@ -116,6 +145,7 @@ class PendingFrees {
 
   std::map<std::uint64_t, Queue> queues_;  // by stream handle; none is empty
   std::atomic<std::size_t> size_{0};
+  std::uint64_t queues_polled_ = 0;
 };
 
 }  // namespace ashlar::core

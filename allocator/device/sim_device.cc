@@ -122,7 +122,9 @@ absl::Status SimDevice::Unmap(std::uint64_t address, std::uint64_t size_bytes, s
   return absl::OkStatus();
 }
 
-MemoryInfo SimDevice::GetMemoryInfo() { return {memory_.FreeBytes(), options_.capacity_bytes}; }
+MemoryInfo SimDevice::GetMemoryInfo() {
+  return {memory_.FreeBytes(), options_.capacity_bytes + options_.outside_bytes};
+}
 
 DeviceEvent SimDevice::RecordEvent(Stream stream) {
   ASHLAR_CHECK(!is_capturing_);
@@ -138,6 +140,11 @@ bool SimDevice::QueryEvent(const DeviceEvent& event) {
   ++calls_.query_event;
   cost_ns_ += options_.cost.event_ns;
   return clock_.IsDone(event);
+}
+
+void SimDevice::CountQueries(std::uint64_t count) {
+  calls_.query_event += count;
+  cost_ns_ += count * options_.cost.event_ns;
 }
 
 absl::Status SimDevice::SynchronizeEvent(const DeviceEvent& event) {

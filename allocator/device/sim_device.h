@@ -37,6 +37,7 @@ struct CostModel {
 
 struct SimDeviceOptions {
   std::uint64_t capacity_bytes = std::uint64_t{80} * kGiB;
+  std::uint64_t outside_bytes = 0;  // that the device has besides, and others hold: the CUDA context
   std::uint64_t granularity_bytes = 2 * kMiB;
   std::uint64_t base_address = 0x7f0000000000;
   AddressOrder address_order = AddressOrder::kAscending;
@@ -82,6 +83,10 @@ class SimDevice final : public Device {
   void CompleteAllWork();
   // All work recorded so far on one stream is done.
   void CompleteStream(Stream stream) { SynchronizeStream(stream).IgnoreError(); }
+  // Which streams finished work since this was asked last. The others' events need not be queried: an owner that leaves
+  // that out counts what it would have cost.
+  StreamNews TakeNews() { return clock_.TakeNews(); }
+  void CountQueries(std::uint64_t count);
   // A segment that exists before the replay begins: charged and taken at its recorded address. InvalidArgument when
   // the range is outside the address space or taken.
   absl::Status AdoptSegment(std::uint64_t address, std::uint64_t size_bytes);

@@ -5,20 +5,41 @@
 //   clock.FinishEvent(event);  // and what was recorded before it on stream 7
 //   clock.IsDone(event);       // true
 //
-// It holds the streams that have something to finish, not those ever seen.
-// Thread rule: not thread-safe; the device's caller serialises calls.
+// It holds the streams that have something to finish, not those ever seen. Who asks for news hears which streams
+// finished something since, so that the others need not be asked. Thread rule: not thread-safe; the device's caller
+// serialises calls.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_STREAM_CLOCK_H_
 #define ASHLAR_ALLOCATOR_DEVICE_STREAM_CLOCK_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "allocator/device/device.h"
 
 namespace ashlar::device {
+
+// Streams that finished something.
+struct StreamNews {
+  static constexpr std::size_t kMostStreams = 1024;  // more are told as all
+
+  bool is_of_all = false;
+  std::vector<std::uint64_t> streams = {};  // handles, in any order, some of them twice
+
+  void Add(Stream stream) {
+    if (is_of_all) return;
+    streams.push_back(Handle(stream));
+    if (streams.size() > kMostStreams) AddAll();
+  }
+  void AddAll() {
+    is_of_all = true;
+    streams.clear();
+  }
+};
 
 class StreamClock {
  public:
@@ -56,9 +77,13 @@ class StreamClock {
   }
   void FinishStream(Stream stream) { FinishEvent({stream, sequence_}); }
   void FinishAll() {
+    news_.AddAll();
     unfinished_.clear();
     waits_.clear();
   }
+
+  // Since it was asked last; at first of all.
+  StreamNews TakeNews() { return std::exchange(news_, {}); }
 
  private:
   struct Unfinished {
@@ -73,6 +98,7 @@ class StreamClock {
   void Finish(const DeviceEvent& event) {
     const auto it = unfinished_.find(Handle(event.stream));
     if (it == unfinished_.end()) return;
+    news_.Add(event.stream);
     it->second.done = std::max(it->second.done, event.sequence);
     if (it->second.done >= it->second.last) unfinished_.erase(it);
   }
@@ -80,6 +106,7 @@ class StreamClock {
   absl::flat_hash_map<std::uint64_t, Unfinished> unfinished_;        // by stream handle: where an event is not done
   absl::flat_hash_map<std::uint64_t, std::deque<WaitPoint>> waits_;  // the same: what it waits for, oldest first
   std::uint64_t sequence_ = 0;
+  StreamNews news_{.is_of_all = true};
 };
 
 }  // namespace ashlar::device

@@ -125,7 +125,7 @@ constexpr Key kKeys[] = {
     {"pinned_num_register_threads", KnownTo::kSince26, CheckRegisterThreads, false},
     {"pinned_use_background_threads", KnownTo::kSince26, CheckFlag, false},
     {"pinned_reserve_segment_size_mb", KnownTo::kLate, CheckHostSegment, false},
-    {"graph_capture_record_stream_reuse", KnownTo::kLate, CheckFlag, false},
+    {"graph_capture_record_stream_reuse", KnownTo::kLate, CheckFlag},
     {"pinned_use_hip_host_register", KnownTo::kSince26, CheckFlag, false},
     {"release_lock_on_hipmalloc", KnownTo::kSince26, CheckFlag, false},
     {"pinned_max_round_threshold_mb", KnownTo::kLatest, CheckHostSize, false},

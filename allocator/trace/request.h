@@ -3,6 +3,7 @@
 #define ASHLAR_ALLOCATOR_TRACE_REQUEST_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,20 @@ struct Op {
   std::uint16_t pool = 0;  // index in RequestTrace::pools
 };
 
+// An allocation of a private pool that was put back into an earlier state (CUDA graph trees): it was not searched for.
+// The block of `id` takes the place that `earlier` had. kNobody: it stood for memory that was free in that state.
+struct PutBack {
+  static constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint32_t id = 0;
+  std::uint32_t earlier = kNobody;
+};
+
 struct RequestTrace {
   std::vector<Op> requests;  // position = the trace's op number
   std::uint32_t id_count = 0;
   std::vector<PoolId> pools = {PoolId{}};  // the first is the default pool
+  std::vector<PutBack> put_back = {};      // by id
   // What it was read from, and what of that is left out, in words: "RMM log (2 failed requests left out)". Empty: it is
   // a request trace as it stands.
   std::string source = {};

@@ -155,7 +155,7 @@ absl::StatusOr<ConversionNotes> ConvertRequests(const trace::RequestTrace& reque
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
   replay_options.device.address_order = settings.segment_addresses.value_or(device::AddressOrder::kAscending);
-  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
+  replay_options.device.capacity_bytes = AllocatorBytes(settings).value_or(replay::kAmpleBytes);
   const absl::StatusOr<trace::Snapshot> snapshot = replay::RecordRequests(requests, std::move(replay_options));
   if (!snapshot.ok()) return snapshot.status();
   absl::StatusOr<ConversionNotes> notes = ConvertSnapshot(*snapshot, to, settings, cut, out);

@@ -82,10 +82,11 @@ std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> m
                                          const ExplainOptions& options) {
   std::vector<Explanation> out;
   std::vector<std::uint64_t> times;
-  std::map<std::string, std::vector<std::size_t>> seen;  // headline -> those of `out` that have it
+  // Headline and evidence, where the figures of a message stand -> those of `out` that have them: few.
+  std::map<std::pair<std::string, std::vector<std::string>>, std::vector<std::size_t>> seen;
   for (const readers::OomMessage& message : messages) {
     Explanation explanation = ExplainMessage(message, options);
-    std::vector<std::size_t>& alike = seen[explanation.headline];
+    std::vector<std::size_t>& alike = seen[{explanation.headline, explanation.evidence}];
     const auto known =
         std::find_if(alike.begin(), alike.end(), [&](std::size_t i) { return SaysTheSame(out[i], explanation); });
     if (known != alike.end()) {

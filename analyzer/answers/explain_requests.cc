@@ -60,7 +60,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
       requests, input.settings, options.replay.progress, nullptr, picture.has_value() ? picture->watch() : nullptr);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
-  out.what_if_capacity_bytes = options.replay.capacity_bytes;
+  out.what_if_capacity_bytes = AllocatorBytes(options.replay);
   out.advice = remedies::Advise(out.what_if);
   absl::StatusOr<std::optional<remedies::OwnAllocator>> own =
       remedies::TryOwnAllocator(requests, input.settings, nullptr, {out.what_if, out.advice, /*is_pytorch=*/false});

@@ -152,7 +152,8 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
     out.advice.sentence = "what other settings would have done is not in this trace: it has no allocations to replay";
     return absl::OkStatus();
   }
-  remedies::WhatIfInput input = remedies::InputWithoutRequests(recorded, observed, LimitsOf(settings));
+  const ReplaySettings given = WithContext(settings, snapshot);
+  remedies::WhatIfInput input = remedies::InputWithoutRequests(recorded, observed, LimitsOf(given));
   input.next = remedies::ProjectionOf(recorded.program, observed, snapshot.stacks, steps);
   out.what_if_capacity_bytes = input.settings.capacity_bytes;
   const analyses::Continuation* next = input.next ? &*input.next : nullptr;
@@ -171,6 +172,13 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
       *requests, input.settings, next, {out.what_if, out.advice, !snapshot.recording.has_value()});
   if (!own.ok()) return own.status();
   out.own = *std::move(own);
+  if (!recorded.warm.fidelity.IsExact()) {
+    remedies::WithholdUnproven("", out.advice);
+    out.own.reset();
+  }
+  if (const auto note = ContextNote(settings, snapshot); note.has_value() && !input.has_recorded_oom) {
+    out.notes.push_back(*note);
+  }
   const std::vector<trace::Note> notes = remedies::BaselineNotes(input, out.what_if.front());
   out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   return absl::OkStatus();

@@ -63,18 +63,23 @@ void AddFleetNotes(FleetAnswer& out) {
   std::uint64_t matched = 0;
   std::uint64_t total = 0;
   Members inexact;
+  Members misplaced;
   for (Member member = 0; member < out.members.size(); ++member) {
     const auto& summary = out.members[member].summary;
     if (!summary.has_value() || !summary->addresses_total.has_value()) continue;
     matched += *summary->addresses_matched;
     total += *summary->addresses_total;
-    if (summary->addresses_matched != summary->addresses_total) inexact.push_back(member);
+    if (summary->addresses_matched != summary->addresses_total) misplaced.push_back(member);
+    if (summary->is_exact == false) inexact.push_back(member);
+  }
+  if (out.tried.has_value() && !inexact.empty()) {
+    remedies::WithholdUnproven(absl::StrCat("in ", RanksOf(out.members, inexact)), out.tried->result.advice);
   }
   if (total > 0) {
     std::string note = absl::StrCat("baseline fidelity: ", FormatCount(matched), " of ", FormatCount(total),
                                     " recorded addresses are the replay's");
-    if (!inexact.empty()) {
-      absl::StrAppend(&note, "; not all in ", RanksOf(out.members, inexact),
+    if (!misplaced.empty()) {
+      absl::StrAppend(&note, "; not all in ", RanksOf(out.members, misplaced),
                       ": take what other settings do there with care");
     }
     out.notes.push_back(std::move(note));

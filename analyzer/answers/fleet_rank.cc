@@ -139,6 +139,7 @@ void SetRankFigures(const Explanation& explanation, const TracedRun* run, RankSu
   if (explanation.fidelity.has_value()) {
     out.addresses_matched = explanation.fidelity->matched;
     out.addresses_total = explanation.fidelity->total;
+    out.is_exact = explanation.fidelity->IsExact();
   }
 }
 

@@ -27,7 +27,8 @@ ReplayAnswer AnswerUnder(const policy::Options& options, std::string source) {
 replay::RequestReplayOptions ColdOptions(const policy::Options& options, const ReplaySettings& settings,
                                          const ReplayMode& mode) {
   replay::RequestReplayOptions out{options, {}, settings.memory_fraction};
-  out.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
+  out.device.capacity_bytes = AllocatorBytes(settings).value_or(replay::kAmpleBytes);
+  out.device.outside_bytes = OutsideBytes(settings);
   out.device.address_order = settings.segment_addresses.value_or(device::AddressOrder::kAscending);
   out.device.cost = settings.device_costs;
   out.device.events_complete_immediately = mode.events_complete_immediately;
@@ -43,7 +44,7 @@ absl::StatusOr<ReplayAnswer> ReplayCold(const trace::RequestTrace& requests, con
   if (absl::Status status = replay.Run(requests, mode.logs_events ? &log : nullptr); !status.ok()) return status;
   ReplayAnswer out = AnswerUnder(options, std::move(source));
   if (mode.logs_events) out.event_log = log.Finish();
-  out.capacity_bytes = settings.capacity_bytes;
+  out.capacity_bytes = AllocatorBytes(settings);
   out.requests = requests.requests.size();
   out.stats = replay.allocator().stats();
   out.calls = replay.device().calls();
@@ -68,7 +69,8 @@ absl::StatusOr<ReplayAnswer> ColdAnswer(const replay::RecordedReplay& recorded, 
   }
   const replay::SnapshotProgram& program = recorded.program;
   absl::StatusOr<ReplayAnswer> out =
-      ReplayCold(program.requests, recorded.options, settings, mode, absl::StrCat(source, ", cold"));
+      ReplayCold(*remedies::SharedWhatIfRequests(program, settings.capacity_bytes.has_value()), recorded.options,
+                 settings, mode, absl::StrCat(source, ", cold"));
   if (out.ok() && program.start_count > 0) {
     out->notes.push_back({"starts_cold",
                           "blocks older than the window were allocated first, in address order; what the cache held "
@@ -90,7 +92,7 @@ absl::StatusOr<ReplayAnswer> ReplaySnapshot(const trace::Snapshot& snapshot, con
   const std::string source = DescribeSource(snapshot, *device);
   const bool is_cold = mode.is_cold || mode.logs_events;
   absl::StatusOr<ReplayAnswer> out =
-      is_cold ? ColdAnswer(*recorded, settings, mode, source) : WarmAnswer(*recorded, source);
+      is_cold ? ColdAnswer(*recorded, WithContext(settings, snapshot), mode, source) : WarmAnswer(*recorded, source);
   if (!out.ok()) return out;
   out->recorded_peak_reserved_bytes = recorded->observed.reserved_peak().bytes;
   if (!is_cold && (settings.capacity_bytes.has_value() || settings.memory_fraction.has_value())) {
@@ -99,6 +101,7 @@ absl::StatusOr<ReplayAnswer> ReplaySnapshot(const trace::Snapshot& snapshot, con
                           "recorded device had it; add --cold",
                           1});
   }
+  if (const auto note = ContextNote(settings, snapshot); note.has_value() && is_cold) out->notes.push_back(*note);
   out->notes.push_back({"replayed_as", recorded->guess, 1});
   out->notes.insert(out->notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "allocator/device/sim_device.h"
+#include "allocator/trace/snapshot.h"
 #include "analyzer/remedies/what_if_input.h"
 #include "analyzer/replay/recorded_replay.h"
 #include "analyzer/timeline/window.h"
@@ -27,6 +28,7 @@ inline constexpr std::uint64_t kMostCapacityBytes = std::uint64_t{1} << 44;
 
 struct ReplaySettings {
   std::optional<std::uint64_t> capacity_bytes;  // of the device
+  std::optional<std::uint64_t> context_bytes;  // what of it the process's CUDA context takes; nullopt: nothing is known
   std::optional<double> memory_fraction;
   std::optional<int> device;  // of a snapshot; default: the one that holds most
   replay::ReplayOverrides overrides;
@@ -39,6 +41,18 @@ struct ReplaySettings {
 
 // Has `stage` told, where somebody asks.
 void Tell(const ReplaySettings& settings, const std::string& stage);
+
+// For the process that recorded the snapshot: where nothing is known of its context, one is assumed. A recording of our
+// own may be of a device that needs none.
+ReplaySettings WithContext(ReplaySettings settings, const trace::Snapshot& snapshot);
+
+// Says what was assumed, where it counts; else nullopt.
+std::optional<trace::Note> ContextNote(const ReplaySettings& settings, const trace::Snapshot& snapshot);
+
+// What of the capacity is left to the allocator.
+std::optional<std::uint64_t> AllocatorBytes(const ReplaySettings& settings);
+// And the rest of it.
+std::uint64_t OutsideBytes(const ReplaySettings& settings);
 
 // Where and under which limits to replay.
 remedies::ReplayLimits LimitsOf(const ReplaySettings& settings);

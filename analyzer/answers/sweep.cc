@@ -29,11 +29,15 @@ absl::StatusOr<remedies::WhatIfInput> FromSnapshot(const trace::Snapshot& snapsh
         "the snapshot records no allocations, so there is nothing to replay; record them with "
         "torch.cuda.memory._record_memory_history() before the run");
   }
-  remedies::WhatIfInput out = remedies::InputOf(run->recorded, run->timeline, LimitsOf(settings));
+  remedies::WhatIfInput out =
+      remedies::InputOf(run->recorded, run->timeline, LimitsOf(WithContext(settings, snapshot)));
   out.next = remedies::ProjectionOf(run->recorded.program, run->timeline, snapshot.stacks,
                                     analyses::FindSteps(run->timeline, &snapshot.stacks, snapshot.annotations));
   out.source = DescribeSnapshot(snapshot, *run);
   out.notes = NotesOfSettings(run->recorded.options);
+  if (const auto note = ContextNote(settings, snapshot); note.has_value() && !out.has_recorded_oom) {
+    out.notes.push_back(*note);
+  }
   out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
   return out;
 }
@@ -93,6 +97,13 @@ absl::StatusOr<WhatIfInput> SweepInputOf(const std::string& name, const Input& i
 absl::StatusOr<SweepAnswer> Sweep(std::vector<WhatIfInput> inputs, const SweepOptions& options) {
   absl::StatusOr<remedies::SweepResult> result = remedies::RunSweep(inputs, options);
   if (!result.ok()) return result.status();
+  const auto inexact = std::find_if(inputs.begin(), inputs.end(), [](const WhatIfInput& input) {
+    return input.fidelity.has_value() && !input.fidelity->IsExact();
+  });
+  if (inexact != inputs.end()) {
+    const std::string where = inputs.size() > 1 && !inexact->name.empty() ? absl::StrCat("in ", inexact->name) : "";
+    remedies::WithholdUnproven(where, result->advice);
+  }
   return SweepAnswer{std::move(inputs), *std::move(result)};
 }
 

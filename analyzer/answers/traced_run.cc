@@ -121,7 +121,7 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
   replay_options.device.address_order = settings.segment_addresses.value_or(device::AddressOrder::kAscending);
-  replay_options.device.capacity_bytes = settings.capacity_bytes.value_or(replay::kAmpleBytes);
+  replay_options.device.capacity_bytes = AllocatorBytes(settings).value_or(replay::kAmpleBytes);
   replay::RequestReplay replay(std::move(replay_options));
   Tell(settings, absl::StrCat("replaying ", FormatCount(requests.requests.size()), " requests"));
   PlacedSink sink(ops);

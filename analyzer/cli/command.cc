@@ -78,6 +78,7 @@ absl::Status OfFlag(const char* flag, const absl::Status& status) {
 void AddReplayFlags(Command& app, ReplayFlags& flags) {
   AddPolicyFlags(app, flags);
   app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB").NotEmpty();
+  app.Add("--context", flags.context, "what of --capacity the CUDA context takes, such as 500MiB").NotEmpty();
   app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
   app.Add("--device-costs", flags.device_costs, "what the device's calls cost: a table as device_cost prints it")
       .NotEmpty();
@@ -121,6 +122,9 @@ absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags
     out.segment_addresses = order;
   }
   if (absl::Status status = ReadSize("--capacity", flags.capacity, DeviceSizes(), out.capacity_bytes); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = ReadSize("--context", flags.context, {.begin_bytes = 0}, out.context_bytes); !status.ok()) {
     return status;
   }
   if (flags.memory_fraction.has_value() && !(*flags.memory_fraction >= 0 && *flags.memory_fraction <= 1)) {

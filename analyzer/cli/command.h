@@ -28,6 +28,7 @@ struct ReplayFlags {
   std::string segment_addresses;
   std::optional<std::string> conf;
   std::string capacity;
+  std::string context;
   std::string device_costs;
   std::optional<double> memory_fraction;
   std::optional<int> device;

@@ -82,9 +82,10 @@ std::string SettingsText(const FleetFlags& flags, const answers::RankOptions& op
   const auto number = [](const auto& value) { return value.has_value() ? absl::StrCat(*value) : std::string("-"); };
   return absl::StrCat("ashlar ", ASHLAR_VERSION, ", results ", fleet::kRankTextVersion, "; compat ", r.compat,
                       "; order ", r.free_order, "; addresses ", r.segment_addresses, "; conf ", r.conf.value_or("-"),
-                      "; capacity ", r.capacity, "; costs ", device::PrintCosts(options.replay.device_costs),
-                      "; fraction ", number(r.memory_fraction), "; device ", number(r.device), "; window ", r.window,
-                      "; events ", number(r.max_events), "; confs ", absl::StrJoin(options.confs, ";"));
+                      "; capacity ", r.capacity, "; context ", r.context, "; costs ",
+                      device::PrintCosts(options.replay.device_costs), "; fraction ", number(r.memory_fraction),
+                      "; device ", number(r.device), "; window ", r.window, "; events ", number(r.max_events),
+                      "; confs ", absl::StrJoin(options.confs, ";"));
 }
 
 // The file's name stands before the message already.

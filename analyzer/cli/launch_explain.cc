@@ -52,11 +52,8 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   options.replay.segment_addresses = memory.addresses;
   options.calls_fused_attention = CallsFusedAttention;
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
-  if (!run.failures.empty()) {
-    options.replay.capacity_bytes = memory.total_bytes;
-  } else if (memory.total_bytes.has_value() && HasRetried(run)) {
-    options.replay.capacity_bytes = *memory.total_bytes - std::min(*memory.total_bytes, memory.context_bytes);
-  }
+  options.replay.context_bytes = memory.context_bytes;
+  if (!run.failures.empty() || HasRetried(run)) options.replay.capacity_bytes = memory.total_bytes;
   const absl::StatusOr<readers::InputBytes> bytes =
       LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);
   if (!bytes.ok()) return bytes.status();

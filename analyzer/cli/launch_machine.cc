@@ -25,7 +25,6 @@ namespace {
 constexpr std::uint64_t kMostDevices = 64;
 constexpr std::uint64_t kRoomBytes = std::uint64_t{8} << 40;  // what a hollow device has addresses for
 constexpr std::uint64_t kMostProfileBytes = kMiB;
-constexpr absl::string_view kUsualCard = "A100-80GB";  // that of settings.h
 
 enum class Kind : std::uint8_t { kText, kNumber, kSize, kAddresses, kValues };
 struct Key {
@@ -237,7 +236,7 @@ answers::RanAs RanAsOf(const gpus::Gpu& card, const Fields& fields) {
 
 // What the report says of it, from the fields as they are written.
 void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine) {
-  const gpus::Gpu usual = *gpus::GpuNamed(kUsualCard);
+  const gpus::Gpu usual = *gpus::GpuNamed(gpus::kUsualCard);
   const gpus::Gpu card = machine.card.empty() ? usual : *gpus::GpuNamed(machine.card);
   machine.device_count = NumberOf(fields, "devices", 1);
   machine.ran_as = RanAsOf(card, fields);

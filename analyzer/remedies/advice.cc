@@ -161,4 +161,11 @@ Advice Advise(const std::vector<WhatIfRow>& rows, const std::string& settings) {
   return out;
 }
 
+void WithholdUnproven(const std::string& where, Advice& advice) {
+  if (!advice.paste.has_value()) return;
+  advice.paste.reset();
+  advice.sentence = absl::StrCat("nothing to paste: the replay of the recorded settings does not follow the record",
+                                 where.empty() ? "" : " ", where, ", so this is not proven: ", advice.sentence);
+}
+
 }  // namespace ashlar::remedies

@@ -32,6 +32,10 @@ std::vector<Score> ScoresOf(absl::Span<const absl::Span<const WhatIfRow>> settin
 // Of one trace's rows. `settings` names the rows in the sentence: "these settings", "the 212 settings tried".
 Advice Advise(const std::vector<WhatIfRow>& rows, const std::string& settings = "these settings");
 
+// Of a record that the replay of its own settings does not follow: what other settings would do there is not known, so
+// nothing is to be pasted, and the sentence says why. `where`: empty, or "in rank 3".
+void WithholdUnproven(const std::string& where, Advice& advice);
+
 }  // namespace ashlar::remedies
 
 #endif  // ASHLAR_ANALYZER_REMEDIES_ADVICE_H_

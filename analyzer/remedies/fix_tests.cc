@@ -55,12 +55,17 @@ class FixTester {
   }
 
  private:
-  // What streams keep from each other no state shows: without a failure it is what their common replay saves.
+  // What streams, or pools that were filled in turn, keep from each other no state shows. Without a failure it is what
+  // their common replay saves.
   void TakeReplayedBytes(TestedCause& tested) const {
-    if (tested.finding.kind != CauseKind::kStreamsDoNotShare || !history_.timeline->oom_events().empty()) return;
+    const bool is_of_streams = tested.finding.kind == CauseKind::kStreamsDoNotShare;
+    const bool is_of_pools = tested.finding.kind == CauseKind::kPrivatePools;
+    if ((!is_of_streams && !is_of_pools) || !history_.timeline->oom_events().empty()) return;
+    if (is_of_pools && PrivatePoolCount(*requests_.as_recorded) < 2) return;
     tested.finding.bytes = tested.fix->before.peak_reserved_bytes - tested.fix->after.peak_reserved_bytes;
-    tested.finding.evidence.push_back(
-        absl::StrCat("replayed on one stream the peak is lower by ", FormatBytes(tested.finding.bytes)));
+    tested.finding.evidence.push_back(absl::StrCat("replayed ",
+                                                   is_of_streams ? "on one stream" : "with one pool for all",
+                                                   " the peak is lower by ", FormatBytes(tested.finding.bytes)));
   }
 
   // --- the ways ---
@@ -92,7 +97,10 @@ class FixTester {
         return Change{.what = "frees that wait for no stream", .requests = WithoutWaits};
       case CauseFix::kOneStream:
         return Change{.what = "all requests on one stream", .requests = OnOneStream};
-      case CauseFix::kDefaultPool:
+      case CauseFix::kSharedPool:
+        if (PrivatePoolCount(*requests_.as_recorded) > 1) {
+          return Change{.what = "one pool for all private pools", .requests = InOnePool};
+        }
         return Change{.what = "all requests in the default pool", .requests = InDefaultPool};
       case CauseFix::kGivenBack:
         return GivenBack(finding);

@@ -84,6 +84,18 @@ RequestTrace InDefaultPool(RequestTrace requests) {
   return requests;
 }
 
+RequestTrace InOnePool(RequestTrace requests) {
+  const auto is_private = [](PoolId pool) { return !pool.IsDefault(); };
+  const auto first = std::find_if(requests.pools.begin(), requests.pools.end(), is_private);
+  if (first != requests.pools.end()) std::replace_if(first, requests.pools.end(), is_private, PoolId(*first));
+  return requests;
+}
+
+std::size_t PrivatePoolCount(const RequestTrace& requests) {
+  return static_cast<std::size_t>(
+      std::count_if(requests.pools.begin(), requests.pools.end(), [](PoolId pool) { return !pool.IsDefault(); }));
+}
+
 RequestTrace InPoolOfTheirOwn(RequestTrace requests, absl::Span<const std::uint32_t> ids) {
   const auto pool = static_cast<std::uint16_t>(requests.pools.size());
   requests.pools.push_back(kOwnPool);

@@ -39,6 +39,9 @@ trace::RequestTrace OnOneStream(trace::RequestTrace requests);
 trace::RequestTrace WithoutWaits(trace::RequestTrace requests);
 // Everything in the default pool.
 trace::RequestTrace InDefaultPool(trace::RequestTrace requests);
+// All private pools are one.
+trace::RequestTrace InOnePool(trace::RequestTrace requests);
+std::size_t PrivatePoolCount(const trace::RequestTrace& requests);
 // The blocks of these ids (ascending) in segments apart from all others.
 trace::RequestTrace InPoolOfTheirOwn(trace::RequestTrace requests, absl::Span<const std::uint32_t> ids);
 // As if the blocks of these ids (ascending) had never been asked for.

@@ -38,7 +38,8 @@ std::uint64_t LimitOf(const WhatIfSettings& settings, const policy::Options& opt
   const std::optional<double> fraction =
       settings.memory_fraction.has_value() ? settings.memory_fraction : options.per_process_memory_fraction;
   const double share = std::clamp(fraction.value_or(1.0), 0.0, 1.0);
-  return static_cast<std::uint64_t>(static_cast<double>(*settings.capacity_bytes) * share);
+  const auto total = static_cast<double>(*settings.capacity_bytes + settings.device.outside_bytes);
+  return std::min(*settings.capacity_bytes, static_cast<std::uint64_t>(total * share));
 }
 
 // What takes more steps than this to fill the memory is no leak that a projection of three steps can tell.

@@ -16,6 +16,7 @@ WhatIfSettings SettingsOf(const policy::Options& baseline, const ReplayLimits& l
   WhatIfSettings out;
   out.baseline = baseline;
   out.capacity_bytes = limits.capacity_bytes;
+  out.device.outside_bytes = limits.outside_bytes;
   out.memory_fraction = limits.memory_fraction;
   out.device.address_order = limits.segment_addresses.value_or(device::AddressOrder::kAscending);
   out.device.cost = limits.device_costs;
@@ -43,6 +44,7 @@ trace::RequestTrace WhatIfRequests(const replay::SnapshotProgram& program, bool 
   trace::RequestTrace out;
   out.id_count = program.requests.id_count;
   out.pools = program.requests.pools;
+  out.put_back = program.requests.put_back;
   out.source = program.requests.source;
   out.requests.reserve(program.requests.requests.size());
   for (std::size_t i = 0; i < program.requests.requests.size(); ++i) {
@@ -77,7 +79,10 @@ WhatIfInput InputWithoutRequests(const replay::RecordedReplay& recorded, const t
   const bool is_fraction_known =
       limits.memory_fraction.has_value() || recorded.options.per_process_memory_fraction.has_value();
   const std::optional<std::uint64_t> at_oom = CapacityAtOom(observed, recorded.options, is_fraction_known);
-  if (at_oom.has_value()) out.settings.capacity_bytes = at_oom;
+  if (at_oom.has_value()) {
+    out.settings.capacity_bytes = at_oom;
+    out.settings.device.outside_bytes = 0;
+  }
   out.settings.is_cut_off = at_oom.has_value();
   if (recorded.warm.fidelity.total > 0) out.fidelity = recorded.warm.fidelity;
   out.replayed_as = recorded.guess;

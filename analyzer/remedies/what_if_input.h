@@ -23,7 +23,8 @@
 namespace ashlar::remedies {
 
 struct ReplayLimits {
-  std::optional<std::uint64_t> capacity_bytes = {};  // used where the record does not tell it
+  std::optional<std::uint64_t> capacity_bytes = {};  // of the allocator, used where the record does not tell it
+  std::uint64_t outside_bytes = 0;                   // what the device has besides
   std::optional<double> memory_fraction = {};
   std::optional<device::AddressOrder> segment_addresses = {};  // nullopt: as a recorded device did, else ascending
   device::CostModel device_costs = {};

@@ -43,6 +43,7 @@ class LogReplayer {
         allocator_(&device_, WithReserve(options, reservations_)),
         sink_(program.start, device_, hints.keeps_timeline) {
     allocator_.SetFailureReports(false);
+    core::Reconstruction(allocator_).PollNewsOf(device_.simulated());
     completions_ = FindCompletions(events_, facts_);
   }
 

@@ -175,6 +175,11 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
     if (is_exact) break;
   }
   options->free_order = best_order;
+  for (const std::size_t call : best->user_calls) {
+    made->program.answers[call].release = Release::kUserCall;
+    --made->program.maybe_releases;
+    ++made->program.user_releases;
+  }
   const bool is_asked =
       overrides.compat.has_value() || overrides.free_order.has_value() || options->policy == policy::Policy::kAshlar;
   if (!is_asked && !snapshot.recording.has_value() && best_order != policy::DefaultFreeOrder(compat)) {

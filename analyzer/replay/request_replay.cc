@@ -1,14 +1,17 @@
 #include "analyzer/replay/request_replay.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/core/inspect.h"
 
 namespace ashlar::replay {
 
 RequestReplay::RequestReplay(RequestReplayOptions options)
     : device_(std::move(options.device)), allocator_(&device_, std::move(options.policy)) {
   allocator_.SetFailureReports(false);
+  core::Reconstruction(allocator_).PollNewsOf(device_);
   if (options.memory_fraction.has_value()) setup_ = allocator_.SetMemoryFraction(*options.memory_fraction);
 }
 
@@ -33,16 +36,8 @@ absl::Status RequestReplay::RunPart(const trace::RequestTrace& trace, std::size_
 
 absl::Status RequestReplay::Step(const trace::Op& request, const trace::RequestTrace& trace) {
   switch (request.kind) {
-    case trace::OpKind::kAlloc: {
-      absl::StatusOr<core::Block*> block =
-          allocator_.Allocate(request.bytes, request.stream, trace.pools[request.pool]);
-      if (block.ok()) {
-        blocks_[request.id] = *block;
-      } else if (!absl::IsResourceExhausted(block.status())) {
-        return block.status();
-      }
-      return absl::OkStatus();
-    }
+    case trace::OpKind::kAlloc:
+      return Allocate(request, trace);
     case trace::OpKind::kFree:
       if (core::Block* block = std::exchange(blocks_[request.id], nullptr); block != nullptr) allocator_.Free(block);
       return absl::OkStatus();
@@ -61,6 +56,32 @@ absl::Status RequestReplay::Step(const trace::Op& request, const trace::RequestT
       return absl::OkStatus();
   }
   return absl::OkStatus();
+}
+
+absl::Status RequestReplay::Allocate(const trace::Op& request, const trace::RequestTrace& trace) {
+  core::Block*& place = blocks_[request.id];
+  if (const std::optional<core::Block*> block = PutBack(request.id, trace); block.has_value()) {
+    place = *block;
+  } else {
+    absl::StatusOr<core::Block*> served = allocator_.Allocate(request.bytes, request.stream, trace.pools[request.pool]);
+    if (!served.ok()) return absl::IsResourceExhausted(served.status()) ? absl::OkStatus() : served.status();
+    place = *served;
+  }
+  if (place != nullptr && !trace.put_back.empty() && !trace.pools[request.pool].IsDefault()) {
+    places_[request.id] = {place->address, place->size_bytes};
+  }
+  return absl::OkStatus();
+}
+
+std::optional<core::Block*> RequestReplay::PutBack(std::uint32_t id, const trace::RequestTrace& trace) {
+  const auto it = std::lower_bound(trace.put_back.begin(), trace.put_back.end(), id,
+                                   [](const trace::PutBack& block, std::uint32_t of) { return block.id < of; });
+  if (it == trace.put_back.end() || it->id != id) return std::nullopt;
+  if (it->earlier == trace::PutBack::kNobody) return nullptr;
+  const auto place = places_.find(it->earlier);
+  if (place == places_.end()) return std::nullopt;
+  core::Block* block = core::Reconstruction(allocator_).AllocateAt(place->second);
+  return block != nullptr ? std::optional(block) : std::nullopt;
 }
 
 // Who empties a pool has left it; a list of requests says no more of users.

@@ -5,7 +5,8 @@
 //   replay.allocator().stats().reserved_bytes.all().peak
 //
 // An allocation that runs out of memory kills its id: later requests on it are ignored. kEmptyCache with another pool
-// than the first empties that one alone.
+// than the first empties that one alone. A block that was put back (trace::PutBack) stands where the earlier one stood
+// in this replay, if that is free.
 #ifndef ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 
@@ -14,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
@@ -44,12 +46,17 @@ class RequestReplay {
 
  private:
   absl::Status Step(const trace::Op& request, const trace::RequestTrace& trace);
+  absl::Status Allocate(const trace::Op& request, const trace::RequestTrace& trace);
+  // Of an id that was put back; nullopt: it is served as any other.
+  std::optional<core::Block*> PutBack(std::uint32_t id, const trace::RequestTrace& trace);
   absl::Status EmptyPool(PoolId pool);
 
   device::SimDevice device_;
   core::CachingAllocator allocator_;
   absl::Status setup_;
   std::vector<core::Block*> blocks_;  // by id; nullptr = not live
+  absl::flat_hash_map<std::uint32_t, policy::AddressRange>
+      places_;  // of blocks in private pools, where one is put back
 };
 
 }  // namespace ashlar::replay

@@ -1,6 +1,7 @@
 #include "analyzer/replay/reservations.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "allocator/policy/size_rule.h"
 #include "analyzer/timeline/rewind.h"
@@ -124,12 +125,62 @@ Reservations KnownReservations(const trace::RecordedStart& recorded, const timel
   return out;
 }
 
+// Mapped ranges of neighbouring reservations are one in a state that was rewound to.
+void CutAtReservations(const std::vector<trace::ReservedRange>& reservations, timeline::StartState& start) {
+  std::vector<timeline::StateSegment> cut;
+  for (timeline::StateSegment& segment : start.segments) {
+    timeline::StateSegment rest = std::move(segment);
+    for (const trace::ReservedRange& range : reservations) {
+      const bool begins_inside = range.address > rest.address && range.address < rest.End();
+      if (!rest.is_expandable || !begins_inside) continue;
+      timeline::StateSegment low = rest;
+      low.size_bytes = range.address - rest.address;
+      rest.size_bytes -= low.size_bytes;
+      rest.address = range.address;
+      const auto is_high = [&](const timeline::StateBlock& block) { return block.address >= range.address; };
+      low.blocks.erase(std::find_if(low.blocks.begin(), low.blocks.end(), is_high), low.blocks.end());
+      rest.blocks.erase(rest.blocks.begin(), std::find_if(rest.blocks.begin(), rest.blocks.end(), is_high));
+      cut.push_back(std::move(low));
+    }
+    cut.push_back(std::move(rest));
+  }
+  for (timeline::StateSegment& segment : cut) {
+    for (const trace::ReservedRange& range : reservations) {
+      if (!segment.is_expandable || !range.lane.has_value()) continue;
+      if (segment.address < range.address || segment.address - range.address >= range.size_bytes) continue;
+      segment.stream = range.lane->stream;
+      segment.is_small_pool = range.lane->is_small_pool;
+      segment.pool = range.lane->pool;
+    }
+  }
+  start.segments = std::move(cut);
+}
+
 }  // namespace
 
 const trace::RecordedStart* StartOf(const trace::Snapshot& snapshot, int device) {
   const bool has_start = snapshot.recording.has_value() && snapshot.recording->device == device &&
                          snapshot.recording->has_calls && snapshot.recording->start.has_value();
   return has_start ? &*snapshot.recording->start : nullptr;
+}
+
+timeline::StartState FirstState(const trace::Snapshot& snapshot, int device, timeline::StartState rewound) {
+  const trace::RecordedStart* recorded = StartOf(snapshot, device);
+  if (recorded == nullptr) return rewound;
+  if (!recorded->has_segments) {
+    std::vector<trace::ReservedRange> ascending = recorded->reservations;
+    std::sort(ascending.begin(), ascending.end());
+    CutAtReservations(ascending, rewound);
+    return rewound;
+  }
+  timeline::StartState out;
+  out.device = device;
+  for (const trace::SnapshotSegment& segment : recorded->segments) {
+    if (segment.device == device) out.segments.push_back(timeline::StateSegmentOf(segment));
+  }
+  std::sort(out.segments.begin(), out.segments.end(),
+            [](const timeline::StateSegment& a, const timeline::StateSegment& b) { return a.address < b.address; });
+  return out;
 }
 
 Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotProgram& program,

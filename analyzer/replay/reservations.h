@@ -31,6 +31,9 @@ struct LaneId {
 // The state in which the recording of `device` begins, as far as it says; nullptr where it says nothing.
 const trace::RecordedStart* StartOf(const trace::Snapshot& snapshot, int device);
 
+// The state in which the trace of `device` begins: as the recording says, else what its events lead back to.
+timeline::StartState FirstState(const trace::Snapshot& snapshot, int device, timeline::StartState rewound);
+
 struct Reservation {
   LaneId lane;
   std::uint64_t begin = 0;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "analyzer/replay/pool_restores.h"
 #include "analyzer/replay/reservations.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
@@ -44,6 +46,7 @@ class ProgramMaker {
       }
     }
     FindCompletions();
+    FindWhoAsks();
   }
 
   SnapshotProgram Make(timeline::StartState start) {
@@ -51,7 +54,12 @@ class ProgramMaker {
     program_.device = program_.start.device;
     AddStartBlocks();
     ReserveRequests();
-    for (std::size_t i = 0; i < events_.size(); ++i) AddEvent(i);
+    SegmentRanges ranges(program_.start);
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      LookForPutBack(i, ranges);
+      ranges.Apply(events_[i]);
+      AddEvent(i);
+    }
     program_.requests.id_count = next_id_;
     program_.requests_end = segments_from_;
     return std::move(program_);
@@ -74,6 +82,18 @@ class ProgramMaker {
         if (it == first_completions_.end()) continue;
         completions_[i] = it->second;
         first_completions_.erase(it);
+      }
+    }
+  }
+
+  // The stacks of requests. A release of the ladder has that of its request, or of the one that obtained the segment; a
+  // call that empties the cache asks for nothing. A recording of our own names its calls.
+  void FindWhoAsks() {
+    if (has_facts_) return;
+    for (const Event& event : events_) {
+      if (event.stack == trace::kNoStack) continue;
+      if (event.action == Action::kAlloc || event.action == Action::kOom || trace::IsGrowth(event.action)) {
+        asking_stacks_.insert(event.stack);
       }
     }
   }
@@ -160,16 +180,37 @@ class ProgramMaker {
     }
   }
 
+  // No recording of our own has a pool put back. Amortised: an event that was looked at is not looked at again.
+  void LookForPutBack(std::size_t i, const SegmentRanges& ranges) {
+    if (i < put_back_.end || has_facts_ || events_[i].action != Action::kAlloc) return;
+    if (!HasGrown(i) && !PoolOf(i).IsDefault()) put_back_ = FindPutBack(events_, i, ranges);
+  }
+
+  // The place of a block in a private pool, which a pool that is put back may give again.
+  void NotePlace(std::size_t i, std::uint32_t id) {
+    if (has_facts_ || PoolOf(i).IsDefault()) return;
+    const auto [place, is_new] = places_.try_emplace({events_[i].address, BlockOf(i).size_bytes}, id);
+    if (put_back_.Holds(i)) {
+      const bool is_free = put_back_.is_free[i - put_back_.begin];
+      if (is_free || !is_new)
+        program_.requests.put_back.push_back({.id = id, .earlier = is_free ? trace::PutBack::kNobody : place->second});
+    }
+    place->second = id;
+  }
+
   void AddAlloc(std::size_t i) {
     const Event& event = events_[i];
     const std::uint32_t id = next_id_++;
     ids_[event.address] = id;
+    NotePlace(i, id);
+    RecordedAnswer answer = AnswerOf(i);
+    answer.is_put_back = put_back_.Holds(i);
     Add({.bytes = event.size_bytes,
          .stream = event.stream,
          .id = id,
          .kind = OpKind::kAlloc,
          .pool = PoolIndex(PoolOf(i))},
-        AnswerOf(i));
+        answer);
   }
 
   void AddOom(std::size_t i) {
@@ -214,14 +255,22 @@ class ProgramMaker {
     for (; next < events_.size() && IsPassive(events_[next].action); ++next) is_run_over |= IsFactBefore(next + 1);
     const std::optional<PoolId> emptied = EmptiedPool(i);
     const bool is_asked_for = emptied.has_value();
+    const bool is_call = IsNoRequests(events_[i].stack);
     // The last of the run stands for it; a call's releases and the ladder's are two runs.
-    if (next < events_.size() && IsSegmentRelease(events_[next].action) && !(is_run_over && is_asked_for)) return;
-    const bool is_maybe_ladder = !is_asked_for && next < events_.size() &&
+    if (next < events_.size() && IsSegmentRelease(events_[next].action) && !(is_run_over && is_asked_for) &&
+        IsNoRequests(events_[next].stack) == is_call) {
+      return;
+    }
+    const bool is_maybe_ladder = !is_asked_for && !is_call && next < events_.size() &&
                                  (trace::IsGrowth(events_[next].action) || events_[next].action == Action::kOom);
     ++(is_maybe_ladder ? program_.maybe_releases : program_.user_releases);
     RecordedAnswer answer = is_maybe_ladder ? WithoutSegments(static_cast<std::int64_t>(i)) : AnswerOf(i);
     answer.release = is_maybe_ladder ? Release::kMaybeLadder : Release::kUserCall;
     Add({.kind = OpKind::kEmptyCache, .pool = PoolIndex(emptied.value_or(PoolId{}))}, answer);
+  }
+
+  bool IsNoRequests(trace::StackId stack) const {
+    return !has_facts_ && stack != trace::kNoStack && !asking_stacks_.contains(stack);
   }
 
   // Where it is recorded that the release whose last event is `i` was asked for: the pool that was to be emptied, the
@@ -247,11 +296,13 @@ class ProgramMaker {
   // The pool an allocation went to: as recorded, else the one whose segment holds its address.
   PoolId PoolOf(std::size_t i) {
     if (events_[i].pool.has_value()) return *events_[i].pool;
+    return BlockOf(i).pool;
+  }
+
+  const timeline::BlockSpan& BlockOf(std::size_t i) {
     const auto blocks = observed_.blocks();  // in the order of their allocations, as these calls are
     while (blocks[next_block_].alloc_event < static_cast<std::int64_t>(i)) ++next_block_;
-    const PoolId pool = blocks[next_block_].pool;
-    if (!pool.IsDefault()) ++program_.pools_from_addresses;
-    return pool;
+    return blocks[next_block_];
   }
 
   std::uint16_t PoolIndex(PoolId pool) {
@@ -270,69 +321,21 @@ class ProgramMaker {
   const bool has_facts_;
   std::vector<bool> is_fact_before_ = {};                    // index = event
   absl::flat_hash_map<std::size_t, PoolId> emptied_before_;  // event -> what a call of these emptied
+  absl::flat_hash_set<trace::StackId> asking_stacks_;        // only looked up
   SnapshotProgram program_;
   std::uint32_t next_id_ = 0;
   std::int64_t segments_from_ = 0;
   std::int64_t grown_from_ = 0;  // the segments_from_ that has_grown_ is about
   std::size_t looked_to_ = 0;
   bool has_grown_ = false;
+  PutBackRun put_back_;         // the last that was looked at
   std::size_t next_block_ = 0;  // of observed_: the block of the allocation under way, or one before it
   absl::flat_hash_map<std::uint64_t, std::uint32_t> ids_;              // block address -> the last id placed there
   absl::flat_hash_map<std::size_t, std::size_t> completions_;          // event of a free -> event that completes it
   absl::flat_hash_map<std::uint64_t, std::size_t> first_completions_;  // address -> of a free before the window
+  absl::flat_hash_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> places_;  // address, size -> the last id
   absl::flat_hash_map<std::uint64_t, Stream> waits_;  // pending block's address -> the stream it waits for
 };
-
-// Mapped ranges of neighbouring reservations are one in a state that was rewound to.
-void CutAtReservations(const std::vector<trace::ReservedRange>& reservations, timeline::StartState& start) {
-  std::vector<timeline::StateSegment> cut;
-  for (timeline::StateSegment& segment : start.segments) {
-    timeline::StateSegment rest = std::move(segment);
-    for (const trace::ReservedRange& range : reservations) {
-      const bool begins_inside = range.address > rest.address && range.address < rest.End();
-      if (!rest.is_expandable || !begins_inside) continue;
-      timeline::StateSegment low = rest;
-      low.size_bytes = range.address - rest.address;
-      rest.size_bytes -= low.size_bytes;
-      rest.address = range.address;
-      const auto is_high = [&](const timeline::StateBlock& block) { return block.address >= range.address; };
-      low.blocks.erase(std::find_if(low.blocks.begin(), low.blocks.end(), is_high), low.blocks.end());
-      rest.blocks.erase(rest.blocks.begin(), std::find_if(rest.blocks.begin(), rest.blocks.end(), is_high));
-      cut.push_back(std::move(low));
-    }
-    cut.push_back(std::move(rest));
-  }
-  for (timeline::StateSegment& segment : cut) {
-    for (const trace::ReservedRange& range : reservations) {
-      if (!segment.is_expandable || !range.lane.has_value()) continue;
-      if (segment.address < range.address || segment.address - range.address >= range.size_bytes) continue;
-      segment.stream = range.lane->stream;
-      segment.is_small_pool = range.lane->is_small_pool;
-      segment.pool = range.lane->pool;
-    }
-  }
-  start.segments = std::move(cut);
-}
-
-// As the recording says, else what its events lead back to.
-timeline::StartState FirstState(const trace::Snapshot& snapshot, int device, timeline::StartState rewound) {
-  const trace::RecordedStart* recorded = StartOf(snapshot, device);
-  if (recorded == nullptr) return rewound;
-  if (!recorded->has_segments) {
-    std::vector<trace::ReservedRange> ascending = recorded->reservations;
-    std::sort(ascending.begin(), ascending.end());
-    CutAtReservations(ascending, rewound);
-    return rewound;
-  }
-  timeline::StartState out;
-  out.device = device;
-  for (const trace::SnapshotSegment& segment : recorded->segments) {
-    if (segment.device == device) out.segments.push_back(timeline::StateSegmentOf(segment));
-  }
-  std::sort(out.segments.begin(), out.segments.end(),
-            [](const timeline::StateSegment& a, const timeline::StateSegment& b) { return a.address < b.address; });
-  return out;
-}
 
 }  // namespace
 

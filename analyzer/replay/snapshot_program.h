@@ -8,6 +8,7 @@
 //                                           ladder: see Release)
 //   event: segment_map, segment_unmap    -> nothing of its own: the ladder undoes a growth that did not succeed
 //   event: oom                           -> allocate, and fail
+//   events that put a pool back          -> allocate and free, as trace::PutBack says (pool_restores.h)
 //
 // Blocks that were live when the window began are allocated first, in address order (`start_count` requests), which a
 // cold replay runs and a warm replay finds in place.
@@ -30,7 +31,8 @@ namespace ashlar::replay {
 inline constexpr std::uint64_t kFirstWaitStream = std::uint64_t{1} << 63;
 
 // Whether freed segments stand where a user's empty_cache must have been, or where the ladder may have released them
-// on the way to a new segment (both leave the same state).
+// on the way to a new segment (both leave the same state). Their stack tells them apart where it is that of no request;
+// what else was a call a replay finds out (WarmReplay::user_calls).
 enum class Release : std::uint8_t { kNone, kUserCall, kMaybeLadder };
 
 // What was recorded of a request. The address of an allocation is its event's. 12 bytes.
@@ -41,6 +43,7 @@ struct RecordedAnswer {
   timeline::ColumnIndex segments_from = 0;
   bool is_oom = false;
   bool is_pool_known = true;  // false: an OOM whose pool the trace does not name
+  bool is_put_back = false;   // trace::PutBack: it stands where the record has it, and was not searched for
   Release release = Release::kNone;
 };
 
@@ -51,10 +54,9 @@ struct SnapshotProgram {
   std::size_t start_count = 0;           // the first requests: blocks older than the window
   std::vector<std::uint32_t> start_ids;  // ids of the start state's blocks, in its order
   timeline::StartState start;
-  std::uint64_t pools_from_addresses = 0;  // allocations whose private pool is inferred from the recorded address
-  std::int64_t requests_end = 0;           // segment events from here on belong to no request
-  std::uint64_t user_releases = 0;         // empty_cache calls inferred from freed segments
-  std::uint64_t maybe_releases = 0;        // freed segments right before a new one: empty_cache or the ladder
+  std::int64_t requests_end = 0;     // segment events from here on belong to no request
+  std::uint64_t user_releases = 0;   // empty_cache calls inferred from freed segments
+  std::uint64_t maybe_releases = 0;  // freed segments right before a new one: empty_cache or the ladder
 };
 
 // FailedPrecondition when the device's trace and segments contradict each other.

@@ -39,6 +39,7 @@ class WarmReplayer {
         allocator_(&device_, WithReserve(options, reservations_)),
         sink_(program.start, device_, hints.keeps_timeline) {
     allocator_.SetFailureReports(false);
+    core::Reconstruction(allocator_).PollNewsOf(device_.simulated());
   }
 
   absl::StatusOr<WarmReplay> Run() {
@@ -47,6 +48,7 @@ class WarmReplayer {
     if (setup_.ok()) setup_ = Restore();
     if (!setup_.ok()) return setup_;
     MarkGrowthAhead();
+    FindRoomAhead();
     sink_.Watch(allocator_);
     for (std::size_t i = program_.start_count; i < program_.answers.size(); ++i) Step(i);
     return Finish();
@@ -65,6 +67,29 @@ class WarmReplayer {
     // What the window found pending waits from now on; its free was requested before the first event.
     for (std::size_t i = program_.start_ids.size(); i < program_.start_count; ++i) Step(i);
     return absl::OkStatus();
+  }
+
+  // How much more than right before it the device gave later on, at each request that grew after a release.
+  void FindRoomAhead() {
+    std::uint64_t most = 0;
+    auto at = static_cast<std::int64_t>(events_.size());
+    for (std::size_t i = program_.answers.size(); i-- > program_.start_count;) {
+      const RecordedAnswer& answer = program_.answers[i];
+      if (program_.requests.requests[i].kind != OpKind::kAlloc || !IsReleaseFirst(answer)) continue;
+      for (; at > answer.segments_from; --at) {
+        const Event& event = EventAt(at - 1);
+        if (trace::IsGrowth(event.action)) most += event.size_bytes;
+        if (IsRelease(event.action)) most -= std::min(most, event.size_bytes);
+      }
+      room_ahead_[answer.event] = most;
+    }
+  }
+
+  bool IsReleaseFirst(const RecordedAnswer& answer) const {
+    for (std::int64_t i = answer.segments_from; i < answer.event; ++i) {
+      if (IsSegmentEvent(EventAt(i).action)) return IsRelease(EventAt(i).action);
+    }
+    return false;
   }
 
   // Which completed frees and releases stand right before a request that had to grow, so may be part of it.
@@ -115,7 +140,8 @@ class WarmReplayer {
       case OpKind::kDeviceSync:
         return;
       case OpKind::kEmptyCache:
-        if (answer.release != Release::kMaybeLadder || !is_growth_ahead_[index]) ReleaseMemory(answer);
+        if (answer.release != Release::kMaybeLadder || !is_growth_ahead_[index]) return ReleaseMemory(answer);
+        release_ = index;
         return;
     }
   }
@@ -158,6 +184,7 @@ class WarmReplayer {
   }
 
   void Allocate(const trace::Op& request, const RecordedAnswer& answer) {
+    if (answer.is_put_back) return PutBack(request, answer);
     const PoolId pool = PoolOf(request, answer);
     PrepareGrowth({request.bytes, request.stream, pool}, answer);
     std::optional<std::uint64_t> oom_free_bytes;
@@ -165,9 +192,23 @@ class WarmReplayer {
     device_.Begin(ScriptOf(answer), oom_free_bytes);
     absl::StatusOr<core::Block*> block = allocator_.Allocate(request.bytes, request.stream, pool);
     device_.Begin({}, std::nullopt);
+    release_.reset();
     CompleteHeld(held_.size());
     blocks_[request.id] = block.ok() ? *block : nullptr;
-    const std::uint64_t address = block.ok() && *block != nullptr ? (*block)->address : 0;
+    Count(blocks_[request.id], answer);
+  }
+
+  // The pool is put back: what is free there now was free or this block in its earlier state.
+  void PutBack(const trace::Op& request, const RecordedAnswer& answer) {
+    CompleteHeld(held_.size());
+    const Event& event = EventAt(answer.event);
+    blocks_[request.id] = core::Reconstruction(allocator_).AllocateAt({event.address, event.size_bytes});
+    Count(blocks_[request.id], answer);
+  }
+
+  // Ends a request: where its block is, against where it was.
+  void Count(const core::Block* block, const RecordedAnswer& answer) {
+    const std::uint64_t address = block != nullptr ? block->address : 0;
     const std::uint64_t recorded = answer.is_oom ? 0 : EventAt(answer.event).address;
     ++fidelity_.total;
     if (address == recorded) {
@@ -202,13 +243,26 @@ class WarmReplayer {
         released.end());
     if (released.empty()) return;
     ReleaseUsedPools(released, request.pool, allocator_);
-    if (heap().MakePlan(request).block != nullptr) {
-      // It would have been served from the cache, had the cache not been emptied before.
+    if (WasCalled(released, request, answer)) {
       CompleteHeld(held_.size());
       allocator_.EmptyCache();
+      if (release_.has_value()) user_calls_.push_back(*release_);
     } else if (const std::uint64_t garbage = GarbageBytes(released, allocator_); garbage > 0) {
       allocator_.CollectGarbage(garbage);
     }
+  }
+
+  // Whether the program emptied the cache before the request: the cache would have served it, or the device could give
+  // what the request needed and the whole cache as well, as it did later (what others hold of it seldom shrinks). Where
+  // the stacks tell that the request itself released, it did.
+  bool WasCalled(absl::Span<const Event> released, const policy::Request& request, const RecordedAnswer& answer) const {
+    if (heap().MakePlan(request).block != nullptr) return true;
+    const Event& own = EventAt(answer.event);
+    if (answer.is_oom || (own.stack != trace::kNoStack && own.stack == released.back().stack)) return false;
+    std::uint64_t grown_bytes = 0;
+    for (const Event& event : Recorded(answer, trace::IsGrowth)) grown_bytes += event.size_bytes;
+    const auto room = room_ahead_.find(answer.event);
+    return room != room_ahead_.end() && grown_bytes <= room->second && IsWholeCache(released, allocator_);
   }
 
   // Whether the block that this completion frees would serve the request, which the record says nothing did.
@@ -266,7 +320,10 @@ class WarmReplayer {
     for (std::size_t i = static_cast<std::size_t>(program_.requests_end); i < events_.size(); ++i) {
       fidelity_.segments_total += IsSegmentEvent(events_[i].action) ? 1 : 0;
     }
-    return FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
+    absl::StatusOr<WarmReplay> out =
+        FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
+    if (out.ok()) out->user_calls = std::move(user_calls_);
+    return out;
   }
 
   struct WaitingBlock {
@@ -284,6 +341,9 @@ class WarmReplayer {
   absl::Status setup_;
   std::vector<core::Block*> blocks_;  // by id; nullptr = not live
   std::vector<bool> is_growth_ahead_;
+  absl::flat_hash_map<std::int64_t, std::uint64_t> room_ahead_;  // event of a request -> bytes
+  std::optional<std::size_t> release_;                           // the request that released before the growth ahead
+  std::vector<std::size_t> user_calls_;
   std::deque<std::size_t> held_;  // completed frees (requests) that may be part of the growth ahead
   absl::flat_hash_map<std::uint64_t, WaitingBlock> waiting_;  // by the stream it waits for
   Fidelity fidelity_;

@@ -14,8 +14,10 @@
 #ifndef ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "allocator/core/stats.h"
@@ -33,6 +35,8 @@ struct WarmReplay {
   timeline::Timeline timeline;  // empty, unless it was to be kept
   core::Stats stats;
   device::DeviceCalls calls;
+  // The releases that stand right before growth (Release::kMaybeLadder) which were no retries: requests of the program.
+  std::vector<std::size_t> user_calls = {};
 };
 
 // What snapshots do not say of the machine they are from.

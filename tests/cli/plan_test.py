@@ -50,10 +50,11 @@ class PlanTest(unittest.TestCase):
     def test_replay_follows_it_on_the_smallest_device(self):
         answer = self.make()
         least = answer["with_plan"]["smallest_device_bytes"]
-        code, out, _ = run("replay", EXAMPLE, "--cold", "--json", "--conf", f"plan:{self.plan}", "--capacity", least)
+        code, out, _ = run("replay", EXAMPLE, "--cold", "--json", "--conf", f"plan:{self.plan}", "--capacity", least,
+                           "--context", 0)
         self.assertEqual(json.loads(out)["ooms"], 0)
         self.assertEqual(code, 0)
-        _, out, _ = run("replay", EXAMPLE, "--cold", "--json", "--capacity", least)
+        _, out, _ = run("replay", EXAMPLE, "--cold", "--json", "--capacity", least, "--context", 0)
         self.assertGreater(json.loads(out)["ooms"], 0, "without the plan it is too small")
 
     def test_sweep_tries_it_beside_others(self):

@@ -102,6 +102,15 @@ TEST(SimDeviceTest, RecordedAddressesComeFirst) {
   EXPECT_EQ(*device.AllocateSegment(4 * kMiB), kBase + 4 * kMiB) << "nothing recorded: the rule decides";
 }
 
+// What depends on the device's memory, as the size of a reservation, goes by all of it.
+TEST(SimDeviceTest, WhatOthersHoldIsOfTheTotalAndNotFree) {
+  SimDevice device({.capacity_bytes = 8 * kGiB, .outside_bytes = 2 * kGiB});
+  EXPECT_EQ(device.GetMemoryInfo().total_bytes, 10 * kGiB);
+  EXPECT_EQ(device.GetMemoryInfo().free_bytes, 8 * kGiB);
+  EXPECT_TRUE(device.AllocateSegment(8 * kGiB).ok());
+  EXPECT_FALSE(device.AllocateSegment(2 * kMiB).ok());
+}
+
 TEST(SimDeviceTest, ChargesRoundUpAndTheCapacityIsExact) {
   SimDevice device(Capacity(5 * kMiB));
   ASSERT_TRUE(device.AllocateSegment(1).ok());

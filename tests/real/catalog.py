@@ -53,6 +53,8 @@ PROGRAMS = [
     Program('bert_trainer', ('bert_trainer.py',), {'steps': 3}, 16, needs_values=True, what_if=True),
     Program('vit_trainer', ('vit_trainer.py',), {'steps': 3}, 18, what_if=True),
     Program('compile', ('compile.py',), {'graphs': positive}, 60),
+    Program('graph_trees', ('graph_trees.py',), {'graphs': positive}, 90),
+    Program('emptied', ('emptied.py',), {'shape': [4, 256, 8192]}, 12, what_if=True),
     Program('ddp', ('ddp.py',), {'sum_of_ranks': 10.0}, 30, needs_values=True, ranks=4),
     Program('fsdp2', ('fsdp2.py',), {'world': 4}, 30, needs_values=True, ranks=4),
     Program('accelerated', ('accelerated.py',), {'updates': 2}, 30, needs_values=True, ranks=4),

@@ -32,7 +32,7 @@ def train(bench, conf):
 def measure(bench, conf):
     verdict = Verdict()
     recording = os.path.join(captures.folder(bench), 'torch-2.14.1_default.pickle.gz')
-    flags = ['--cold', '--capacity', str(CAPACITY), '--conf', conf]
+    flags = ['--cold', '--capacity', str(CAPACITY), '--context', captures.CONTEXT, '--conf', conf]
     peaks = {'reported': REPORTED[conf]}
     for name, history in (('replay of the recording', recording), ('replay of ours', train(bench, '')[0])):
         peaks[name] = bench.replay(history, *flags)['peak_reserved'] / 2**20

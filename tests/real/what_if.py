@@ -43,7 +43,7 @@ def room(bench, program, is_scarce):
 
 def foretell(bench, program, conf, total):
     run = base(bench, program)
-    flags = ['--cold', '--capacity', str(total - CONTEXT_BYTES - outside_bytes(run))]
+    flags = ['--cold', '--capacity', str(total), '--context', str(CONTEXT_BYTES + outside_bytes(run))]
     return bench.replay(run.histories[0], *flags, *(['--conf', conf] if conf else []))
 
 

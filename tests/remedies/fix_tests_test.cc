@@ -179,6 +179,10 @@ TEST(RequestTransformsTest, EachChangesWhatItsNameSays) {
   EXPECT_THAT(KindsOf(WithoutWaits(Sample())),
               ElementsAre(OpKind::kAlloc, OpKind::kAlloc, OpKind::kFree, OpKind::kFree));
   for (const PoolId& pool : InDefaultPool(Sample()).pools) EXPECT_TRUE(pool.IsDefault());
+  RequestTrace captured = Sample();
+  captured.pools = {PoolId{}, PoolId{0, 1}, PoolId{0, 2}};
+  EXPECT_EQ(PrivatePoolCount(captured), 2u);
+  EXPECT_THAT(InOnePool(captured).pools, ElementsAre(PoolId{}, PoolId{0, 1}, PoolId{0, 1}));
   const RequestTrace apart = InPoolOfTheirOwn(Sample(), std::vector<std::uint32_t>{1});
   EXPECT_EQ(apart.requests[0].pool, 0);
   EXPECT_EQ(apart.requests[1].pool, 2);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/inspect.h"
 #include "allocator/device/sim_device.h"
 
 namespace ashlar::replay {
@@ -67,6 +68,10 @@ class Runner {
         return allocator_.EmptyCache();
       case OpKind::kReleasePool:
         return allocator_.ReleasePool(pool);
+      case OpKind::kKeepPool:
+        return KeepPool(pool);
+      case OpKind::kPutBackPool:
+        return PutBackPool(pool);
       case OpKind::kConfigurePool:
         return allocator_.ConfigurePool(pool, /*use_on_oom=*/true, /*no_split=*/false);
     }
@@ -75,6 +80,38 @@ class Runner {
   void Allocate(const Op& op, PoolId pool) {
     const absl::StatusOr<core::Block*> block = allocator_.Allocate(op.bytes, Stream{op.stream}, pool);
     if (block.ok() && *block != nullptr) live_[op.id] = *block;
+  }
+
+  void KeepPool(PoolId pool) {
+    Kept& kept = kept_[pool] = {};
+    for (const trace::SnapshotSegment& segment : allocator_.Segments()) {
+      if (segment.pool == pool) kept.segments.push_back(segment);
+    }
+    for (const auto& [id, block] : live_) kept.ids[block->address] = id;
+  }
+
+  // As PyTorch does it: everything live is freed, every block of then is asked for, and those free then are freed.
+  void PutBackPool(PoolId pool) {
+    const Kept& kept = kept_[pool];
+    for (auto it = live_.begin(); it != live_.end();) {
+      core::Block* block = it->second;
+      const bool is_own = block->segment->lane->pool->id == pool;
+      it = is_own ? live_.erase(it) : std::next(it);
+      if (is_own) allocator_.Free(block);
+    }
+    for (const trace::SnapshotSegment& segment : kept.segments) {
+      std::vector<core::Block*> free;
+      for (const trace::SnapshotBlock& block : segment.blocks) {
+        core::Block* placed = core::Reconstruction(allocator_).AllocateAt({block.address, block.size_bytes});
+        ASHLAR_CHECK(placed != nullptr);
+        if (block.state == trace::BlockState::kFree) {
+          free.push_back(placed);
+        } else {
+          live_[kept.ids.at(block.address)] = placed;
+        }
+      }
+      for (core::Block* block : free) allocator_.Free(block);
+    }
   }
 
   core::Block* Take(std::uint32_t id) {
@@ -90,6 +127,11 @@ class Runner {
   core::CachingAllocator allocator_;
   EventList sink_;
   std::map<std::uint32_t, core::Block*> live_;
+  struct Kept {
+    std::vector<trace::SnapshotSegment> segments;
+    std::map<std::uint64_t, std::uint32_t> ids;  // by address
+  };
+  std::map<PoolId, Kept> kept_;
 };
 
 const char* NameOf(OpKind kind) {
@@ -108,6 +150,10 @@ const char* NameOf(OpKind kind) {
       return "kEmptyCache";
     case OpKind::kReleasePool:
       return "kReleasePool";
+    case OpKind::kKeepPool:
+      return "kKeepPool";
+    case OpKind::kPutBackPool:
+      return "kPutBackPool";
     case OpKind::kConfigurePool:
       return "kConfigurePool";
   }

@@ -30,6 +30,8 @@ enum class OpKind : std::uint8_t {
   kFinishAll,
   kEmptyCache,
   kReleasePool,    // the user of private pool `pool` is gone
+  kKeepPool,       // remembers the state of private pool `pool`, as a CUDA graph tree does
+  kPutBackPool,    // and brings the pool back to it: its blocks of then are live again, no others are
   kConfigurePool,  // private pool `pool` serves others when memory runs out (use_on_oom)
 };
 

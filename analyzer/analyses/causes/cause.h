@@ -84,7 +84,7 @@ enum class CauseFix : std::uint8_t {
   kUnlimitedSplit,  // without max_split_size_mb
   kNoWaits,         // frees that wait for no stream
   kOneStream,       // all requests on one stream
-  kDefaultPool,     // all requests in the default pool
+  kSharedPool,      // one pool for all private pools; all requests in the default pool where there is one
   kGivenBack,       // with the bytes that others hold
   kEmptyCache,      // with an emptied cache where a phase begins
 };

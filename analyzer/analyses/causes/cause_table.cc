@@ -81,7 +81,7 @@ constexpr CauseRow kCauses[kCauseCount] = {
      "Free memory lies in private pools (CUDA graphs, MemPool)",
      CauseNeeds::kAnything,
      DetectPrivatePools,
-     {CauseFix::kDefaultPool}},
+     {CauseFix::kSharedPool}},
     {CauseKind::kSmallLargeSplit,
      "small_large_split",
      "Free memory lies in the pool for the other class of sizes",

@@ -81,10 +81,11 @@ const Growth* WorstGrowthBesideStreams(const CauseContext& context) {
 }
 
 struct PoolSum {
-  std::uint64_t pools = 0, reserved = 0, free = 0, most_free = 0;
+  std::uint64_t pools = 0, reserved = 0, free = 0, most_reserved = 0;
 
-  // One pool that all share would still have what the widest has.
-  std::uint64_t SparedBytes() const { return pools > 1 ? free - most_free : free; }
+  // One pool that all share, filled in turn: it would still hold what the widest has, and all that lives.
+  std::uint64_t SharedBytes() const { return std::max(most_reserved, reserved - free); }
+  std::uint64_t SparedBytes() const { return pools > 1 ? reserved - SharedBytes() : free; }
 };
 
 // Whether free memory of one pool would have served the other: the default pool beside private ones, or one private
@@ -110,7 +111,7 @@ PoolSum PrivatePools(const CauseContext& context) {
     ++out.pools;
     out.reserved += pool.reserved;
     out.free += pool.free;
-    out.most_free = std::max(out.most_free, pool.free);
+    out.most_reserved = std::max(out.most_reserved, pool.reserved);
   }
   return out;
 }
@@ -175,8 +176,8 @@ CauseFinding DetectPrivatePools(const CauseContext& context) {
   CauseFinding out = Found(kind, shortage.has_value() ? Confidence::kLikely : Confidence::kPossible, sum.SparedBytes());
   out.evidence.push_back(sentence);
   if (sum.pools > 1) {
-    out.evidence.push_back(absl::StrCat("one pool for all would need the ", FormatBytes(sum.most_free),
-                                        " of the widest, and spare ", FormatBytes(sum.SparedBytes())));
+    out.evidence.push_back(absl::StrCat("one pool for all would need ", FormatBytes(sum.SharedBytes()),
+                                        " where they are filled in turn, and spare ", FormatBytes(sum.SparedBytes())));
   }
   out.evidence.push_back(absl::StrCat("at event ", FormatCount(static_cast<std::uint64_t>(spared->event)),
                                       spared->pool.IsDefault() ? " the default pool " : " a private pool ",

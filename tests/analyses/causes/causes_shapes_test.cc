@@ -176,6 +176,19 @@ TEST(CausesShapesTest, OnePoolForAllWouldNeedTheWidestAlone) {
   EXPECT_EQ(pools.bytes, 3 * kGiB);
 }
 
+// What the first left free holds all of the second, though that has little free itself.
+TEST(CausesShapesTest, OnePoolForAllTakesInWhatLives) {
+  SeededRun run({.capacity_bytes = 80 * kGiB, .has_pool_ids = true});
+  run.At({{"graphs.py", 30, "capture"}, kShapesMain});
+  run.Free(run.Allocate(220 * kMiB, {}, PoolId{0, 1}));
+  run.Allocate(200 * kMiB, {}, PoolId{0, 2});
+  run.Free(run.Allocate(20 * kMiB, {}, PoolId{0, 2}));
+  const SeededInput input = run.Finish();
+  const CauseFinding pools = Diagnosis(input).Of(CauseKind::kPrivatePools);
+  EXPECT_EQ(pools.finding, Finding::kFound);
+  EXPECT_EQ(pools.bytes, 220 * kMiB);
+}
+
 TEST(CausesShapesTest, ASinglePoolIsCountedWhole) {
   const SeededInput input = GraphsWithAPoolEach({4 * kGiB});
   EXPECT_EQ(Diagnosis(input).Of(CauseKind::kPrivatePools).bytes, 4 * kGiB);
