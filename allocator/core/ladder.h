@@ -76,6 +76,9 @@ class Ladder {
   DeviceErrors& errors() { return errors_; }
   const DeviceErrors& errors() const { return errors_; }
 
+  // DeviceRelease::searches.
+  std::uint64_t searches() const { return release_.searches(); }
+
  private:
   Growth Climb(const policy::Plan& plan);
   Growth GrowAfterReleasing(const policy::Plan& plan);

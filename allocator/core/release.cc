@@ -34,7 +34,13 @@ bool DeviceRelease::Oversize(const policy::Plan& plan) {
 bool DeviceRelease::PagesFor(const policy::Plan& plan, std::uint64_t spare_bytes) {
   const policy::Heap::GrowthPlace place = ledger_.heap().FindLeastGrowth(plan);
   const std::uint64_t wanted = place.map_bytes - std::min(place.map_bytes, spare_bytes);
+  if (no_pages_ == Now()) return false;
+  ++searches_;
   const std::vector<policy::Heap::FreePages> found = ledger_.heap().PagesToMove(plan, place, wanted);
+  // Free blocks where the growth begins are passed over, and private pools open without a free.
+  const bool begins_alone = place.start == nullptr || !place.start->IsSplit();
+  const bool is_all = begins_alone && wanted > 0 && ledger_.heap().private_pairs().empty();
+  if (found.empty() && is_all) no_pages_ = Now();
   std::uint64_t bytes = 0;
   std::set<std::uint64_t> streams;
   for (const policy::Heap::FreePages& free : found) {
@@ -53,8 +59,12 @@ bool DeviceRelease::PagesFor(const policy::Plan& plan, std::uint64_t spare_bytes
 }
 
 absl::Status DeviceRelease::Everything(const policy::PoolPair* in_use) {
-  absl::Status status = FreeBlocksOf(ledger_.heap().default_pair().large);
-  status.Update(FreeBlocksOf(ledger_.heap().default_pair().small));
+  absl::Status status;
+  if (nothing_left_ != Now()) {
+    status = FreeBlocksOf(ledger_.heap().default_pair().large);
+    status.Update(FreeBlocksOf(ledger_.heap().default_pair().small));
+    nothing_left_ = status.ok() ? std::optional(Now()) : std::nullopt;
+  }
   PrivatePairs& pairs = ledger_.heap().private_pairs();
   for (auto it = pairs.begin(); it != pairs.end();) {
     it = it->second->use_count > 0 ? std::next(it) : PrivatePair(it, in_use, status);
@@ -83,6 +93,7 @@ DeviceRelease::PrivatePairs::iterator DeviceRelease::PrivatePair(PrivatePairs::i
 }
 
 absl::Status DeviceRelease::FreeBlocksOf(const policy::Pool& pool) {
+  ++searches_;
   const std::vector<policy::Block*> expandable = policy::Heap::FreeExpandable(pool);
   absl::Status status;
   for (policy::Block* block : policy::Heap::WholeFree(pool)) status.Update(Segment(block));

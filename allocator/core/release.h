@@ -11,6 +11,7 @@
 #define ASHLAR_ALLOCATOR_CORE_RELEASE_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,8 +40,18 @@ class DeviceRelease {
   absl::Status Everything(const policy::PoolPair* in_use);
   // All that is whole-free in the private pool, and the pool if nothing is left of it.
   absl::Status PrivatePool(PoolId pool);
+  // How often all lanes were gone through for what may be returned, a pool each.
+  std::uint64_t searches() const { return searches_; }
 
  private:
+  // Memory that may be returned comes of frees, and of pages that growth has mapped and did not need.
+  struct Moment {
+    std::int64_t frees = 0;
+    std::uint64_t reserved_bytes = 0;
+    friend bool operator==(const Moment&, const Moment&) = default;
+  };
+  Moment Now() const { return {ledger_.stats().active.all().freed(), ledger_.heap().reserved_bytes()}; }
+
   using PrivatePairs = policy::Heap::PrivatePairs;
   // Returns the next of them.
   PrivatePairs::iterator PrivatePair(PrivatePairs::iterator at, const policy::PoolPair* in_use, absl::Status& status);
@@ -53,6 +64,11 @@ class DeviceRelease {
   Ledger& ledger_;
   device::Device& device_;
   DeviceErrors& errors_;
+  // Since when the default pools have nothing to return, and no pool a page to move: a program with many streams that
+  // is out of memory again and again does not go through all of them each time.
+  std::optional<Moment> nothing_left_;
+  std::optional<Moment> no_pages_;
+  std::uint64_t searches_ = 0;
 };
 
 }  // namespace ashlar::core

@@ -121,6 +121,24 @@ TEST(LadderRungsTest, APoolWithUsersKeepsWhatIsFree) {
   EXPECT_EQ(parts.ledger.heap().FindPair(pool), nullptr) << "nothing is left of it";
 }
 
+// Work that is counted: a program with many streams would else go through all of them at each failure.
+TEST(LadderRungsTest, WhoIsOutOfMemoryAgainSearchesNoStreamAgain) {
+  for (const char* conf : {"", "expandable_segments:True", "policy:ashlar"}) {
+    Parts parts({.capacity_bytes = 40 * kMiB}, conf);
+    std::vector<policy::Block*> held;
+    std::uint64_t stream = 0;
+    while (policy::Block* block = parts.Get(1000, Stream{++stream})) held.push_back(block);
+    EXPECT_EQ(held.size(), 20u) << conf;
+    EXPECT_EQ(parts.Get(1000, Stream{++stream}), nullptr);
+    const std::uint64_t searches = parts.ladder.searches();
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(parts.Get(1000, Stream{++stream}), nullptr);
+    EXPECT_EQ(parts.ladder.searches(), searches) << conf;
+    parts.Drop(held[7]);
+    EXPECT_NE(parts.Get(1000, Stream{++stream}), nullptr) << conf << ": what was freed is found";
+    EXPECT_EQ(parts.ledger.Validate(), absl::OkStatus());
+  }
+}
+
 TEST(DeviceErrorsTest, TheFirstIsKeptUntilItIsTaken) {
   DeviceErrors errors;
   EXPECT_EQ(errors.Take(), absl::OkStatus());

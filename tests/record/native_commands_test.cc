@@ -112,7 +112,9 @@ TEST_F(NativeCommandsTest, WhatHasNoAllocatorHasNoSettings) {
 
 TEST_F(NativeCommandsTest, WithoutTheLibraryThereIsAHistoryOfPyTorchAlone) {
   const std::filesystem::path hollow = std::filesystem::path(ASHLAR_HOLLOW_LIBRARY);
-  std::filesystem::create_directory_symlink(hollow.parent_path() / "shims", folder() + "shims");
+  for (const char* part : {"shims", "python"}) {
+    std::filesystem::create_directory_symlink(hollow.parent_path() / part, folder() + part);
+  }
   std::filesystem::create_symlink(hollow, folder() + "libashlar_hollow.so");
   const CommandResult run = Shell(absl::StrCat("export ASHLAR_HOLLOW_LIB=", folder(), "libashlar_hollow.so\n",
                                                "ashlar dry-run -- ", kClient, " end return"));

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "analyzer/readers/oom/oom_message_prefix.h"
 #include "analyzer/readers/utf8.h"
@@ -47,29 +47,50 @@ std::optional<trace::Frame> FrameOf(absl::string_view line) {
 
 bool IsMarks(absl::string_view code) { return code.find_first_not_of("^~ .") == absl::string_view::npos; }
 
+absl::string_view WordsOf(absl::string_view line) { return absl::StripAsciiWhitespace(WithoutPrefix(line)); }
+
+// The speaker's lines from the traceback's head on, the last first; none where no frame is near the end. It goes back
+// from the end and no further than it must: a log may have a message in every line.
+std::vector<absl::string_view> LinesBackToHead(absl::string_view before) {
+  std::vector<absl::string_view> out;
+  absl::string_view speaker;
+  bool has_frame = false;
+  for (std::size_t end = before.size();;) {
+    const std::size_t newline = end == 0 ? absl::string_view::npos : before.rfind('\n', end - 1);
+    const std::size_t begin = newline == absl::string_view::npos ? 0 : newline + 1;
+    const absl::string_view line = before.substr(begin, end - begin);
+    if (end == before.size()) speaker = SpeakerOf(line);
+    if (SpeakerOf(line) == speaker) {
+      out.push_back(line);
+      has_frame = has_frame || FrameOf(WordsOf(line)).has_value();
+      if (!has_frame && out.size() > kMostLinesAfter) return {};
+      if (absl::StrContains(line, kHead)) break;
+    }
+    if (begin == 0) break;
+    end = begin - 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t message_offset) {
   message_offset = std::min(message_offset, text.size());
   const std::size_t from = message_offset > kReachBytes ? message_offset - kReachBytes : 0;
-  const absl::string_view before = text.substr(from, message_offset - from);
-  const std::size_t line_begin = before.rfind('\n') == absl::string_view::npos ? 0 : before.rfind('\n') + 1;
-  const absl::string_view speaker = SpeakerOf(before.substr(line_begin));
+  const std::vector<absl::string_view> lines = LinesBackToHead(text.substr(from, message_offset - from));
   std::vector<TracebackLine> out;
-  std::size_t after = kMostLinesAfter + 1;  // lines since the last frame
-  for (const absl::string_view line : absl::StrSplit(before, '\n')) {
-    if (SpeakerOf(line) != speaker) continue;
-    if (absl::StrContains(line, kHead)) out.clear();
-    const absl::string_view words = absl::StripAsciiWhitespace(WithoutPrefix(line));
-    if (std::optional<trace::Frame> frame = FrameOf(words)) {
+  bool is_after_frame = false;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const absl::string_view words = WordsOf(*line);
+    std::optional<trace::Frame> frame = FrameOf(words);
+    if (frame.has_value()) {
       if (out.size() == kMostTracebackLines) out.erase(out.begin());
       out.push_back({*std::move(frame), ""});
-      after = 0;
-    } else if (++after == 1 && !out.empty() && !IsMarks(words)) {
+      is_after_frame = true;
+    } else if (std::exchange(is_after_frame, false) && !IsMarks(words)) {
       out.back().code = ToUtf8(words);
     }
   }
-  if (after > kMostLinesAfter) out.clear();
   return out;
 }
 
