@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints how the hollow device answers each public name of NVIDIA's libraries, as docs/internals/hollow_names.md.
+"""Prints how the hollow device answers the public names of NVIDIA's libraries.
 
-  hollow/answers.py             prints the page
-  hollow/answers.py --check F   exit code 1 where the file F is not that page
+  hollow/answers.py                          all of them, as a page of markdown
+  hollow/answers.py cudaMemGetInfo cuInit    these, a line each
 
 The names are those of hollow/surfaces/names; a surface's own function of the same name wins.
 """
@@ -18,12 +18,12 @@ TITLES = {'runtime': 'CUDA runtime', 'driver': 'CUDA driver', 'nvml': 'NVML', 'c
           'curand': 'cuRAND', 'nccl': 'NCCL'}
 HEAD = '''# How each name is answered
 
-Made by `hollow/answers.py` from the surfaces themselves: every public function of NVIDIA's libraries, CUDA 11.8 to 13.2.
+Read from the surfaces themselves: every public function of NVIDIA's libraries, CUDA 11.8 to 13.2.
 
 | answer | means |
 |---|---|
 | modelled | it does what the library does to memory, order and values, or answers what the library would |
-| sized | it writes the size of a workspace, by the rule of [the hollow device](hollow.md) |
+| sized | it writes the size of a workspace, by the rule of docs/internals/hollow.md |
 | launched | work for the device, which is accepted and not run; what it would have written is unknown from then on |
 | ignored | it succeeds and does nothing: each is listed below with its reason |
 | refused | it answers "not supported", and the report counts it by name |
@@ -80,15 +80,23 @@ def page():
     return '\n'.join(lines) + '\n'
 
 
+def line(name):
+    of, ignored = answers()
+    for library, groups in of.items():
+        for kind, names in groups.items():
+            if name in names:
+                return '%s: %s, of %s%s' % (name, kind, TITLES[library], ': ' + ignored[name] if name in ignored else '')
+    return None
+
+
 def main():
-    if sys.argv[1:2] == ['--check'] and len(sys.argv) == 3:
-        with open(sys.argv[2], encoding='utf-8') as file:
-            if file.read() != page():
-                sys.exit('%s is not what hollow/answers.py prints: write it anew' % sys.argv[2])
-    elif len(sys.argv) == 1:
+    if len(sys.argv) == 1:
         sys.stdout.write(page())
-    else:
-        sys.exit(__doc__)
+    for name in sys.argv[1:]:
+        found = line(name)
+        if found is None:
+            sys.exit('hollow/answers.py: %s is no public name of these libraries: %s' % (name, ', '.join(TITLES.values())))
+        print(found)
 
 
 if __name__ == '__main__':

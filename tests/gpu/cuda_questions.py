@@ -8,7 +8,6 @@
 Each question is a process of its own. The test hollow_questions holds the hollow device to what an H200 answered.
 """
 
-# Long because: the formatter gives each call of a question a line of its own.
 import ctypes
 import json
 import os

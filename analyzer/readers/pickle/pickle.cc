@@ -1,4 +1,3 @@
-// Long because: a dispatch and its steps, which compilers turn into one function.
 #include "analyzer/readers/pickle/pickle.h"
 
 #include <algorithm>
