@@ -53,7 +53,9 @@ std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message);
 
 Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options);
 
-// One for each different message, in the order of the first ones; what stands several times is counted in a note.
+inline constexpr std::size_t kMostExplainedMessages = 1000;
+// One for each different message, in the order of the first ones; what stands several times is counted in a note. At
+// most so many: a note of the last one counts the messages behind it.
 std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> messages, const ExplainOptions& options);
 
 }  // namespace ashlar::answers

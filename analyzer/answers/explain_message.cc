@@ -84,7 +84,12 @@ std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> m
   std::vector<std::uint64_t> times;
   // Headline and evidence, where the figures of a message stand -> those of `out` that have them: few.
   std::map<std::pair<std::string, std::vector<std::string>>, std::vector<std::size_t>> seen;
+  std::uint64_t left_out = 0;
   for (const readers::OomMessage& message : messages) {
+    if (out.size() == kMostExplainedMessages) {
+      ++left_out;
+      continue;
+    }
     Explanation explanation = ExplainMessage(message, options);
     std::vector<std::size_t>& alike = seen[{explanation.headline, explanation.evidence}];
     const auto known =
@@ -96,6 +101,11 @@ std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> m
     alike.push_back(out.size());
     out.push_back(std::move(explanation));
     times.push_back(1);
+  }
+  if (left_out > 0) {
+    out.back().notes.push_back(
+        {"left_out", absl::StrCat("messages behind the ", out.size(), "th of other figures, which are not explained"),
+         left_out});
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (times[i] > 1) out[i].notes.push_back({"repeated", "times that this same message stands in the text", times[i]});

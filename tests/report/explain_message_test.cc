@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "analyzer/answers/explain.h"
 #include "analyzer/readers/oom/oom_message.h"
 #include "gmock/gmock.h"
@@ -128,6 +129,20 @@ TEST(ExplainMessageTest, WhatIsRepeatedIsCounted) {
   EXPECT_EQ(explanations[0].notes.back().count, 3u);
   EXPECT_THAT(report::ToText(explanations[0]), HasSubstr("stands in the text (3)"));
   EXPECT_THAT(report::ToJson({explanations[1]}), testing::Not(HasSubstr("repeated")));
+}
+
+TEST(ExplainMessageTest, BehindSoManyDifferentOnesTheyAreCounted) {
+  std::string log;
+  for (std::size_t i = 0; i < answers::kMostExplainedMessages + 200; ++i) {
+    absl::StrAppend(&log, "RuntimeError: CUDA out of memory. Tried to allocate ", 20 + i,
+                    ".00 MiB (GPU 0; 14.76 GiB total ",
+                    "capacity; 13.20 GiB already allocated; 11.75 MiB free; 13.64 GiB reserved in total by PyTorch)\n");
+  }
+  const std::vector<answers::Explanation> explanations = answers::ExplainMessages(readers::FindOomMessages(log), {});
+  ASSERT_EQ(explanations.size(), answers::kMostExplainedMessages);
+  ASSERT_FALSE(explanations.back().notes.empty());
+  EXPECT_EQ(explanations.back().notes.back().name, "left_out");
+  EXPECT_EQ(explanations.back().notes.back().count, 200u);
 }
 
 TEST(ExplainMessageTest, SeveralMessagesAreAnArray) {
