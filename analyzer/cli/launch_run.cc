@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/cli/launch_program.h"
+#include "analyzer/cli/memory_end.h"
 
 namespace ashlar::cli {
 namespace {
@@ -193,6 +194,7 @@ std::vector<char*> PointersTo(std::vector<std::string>& texts) {
 void TakeSignals() {
   const sigset_t passed_on = PassedOn();
   sigprocmask(SIG_UNBLOCK, &passed_on, nullptr);
+  EndWhereFilesEnd();
 }
 
 void FixAddresses(const Launch& launch) {

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   using namespace ashlar::cli;  // NOLINT(google-build-using-namespace): each command is named once below
   EndWhereMemoryEnds();
   EndWhereInputEnds();
+  GoOnWhereFilesEnd();
   FollowTerminal();
   const LaunchLine launch = SplitAtProgram(argc, argv);
   CommandLine line("ashlar", "Explains GPU memory: replays allocation traces through a caching allocator's own code.",

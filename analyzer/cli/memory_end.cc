@@ -70,6 +70,8 @@ std::uint64_t NeededBytes(absl::string_view bytes) {
   }
 }
 
+bool goes_on = false;  // where files end
+
 std::uint64_t kept_bytes = 0;   // of inputs that were read before
 std::uint64_t input_bytes = 0;  // of the one that is being read
 
@@ -121,6 +123,16 @@ void EndWhereInputEnds() {
   action.sa_sigaction = &OnBusError;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGBUS, &action, nullptr);
+}
+
+void GoOnWhereFilesEnd() {
+  struct sigaction now {};
+  goes_on = sigaction(SIGXFSZ, nullptr, &now) == 0 && now.sa_handler == SIG_DFL;
+  if (goes_on) std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void EndWhereFilesEnd() {
+  if (goes_on) std::signal(SIGXFSZ, SIG_DFL);
 }
 
 void ExpectMemoryFor(const std::string& input, std::uint64_t stored_bytes) {

@@ -3,6 +3,7 @@
 //
 //   EndWhereMemoryEnds();                            // once, at the start of the program
 //   EndWhereInputEnds();                             // the same for a mapped input that gets shorter as it is read
+//   GoOnWhereFilesEnd();                             // a file that may not grow (ulimit -f) is an error of its write
 //   ExpectMemoryFor("snapshot.pickle", 506 * kMiB);  // before an input is read: as long as it lies there
 //   ExpectMemoryFor("snapshot.pickle", bytes);       // unpacked
 //
@@ -23,6 +24,9 @@ namespace ashlar::cli {
 void EndWhereMemoryEnds();
 // Other bus errors end the program as they did.
 void EndWhereInputEnds();
+void GoOnWhereFilesEnd();
+// In a new process, before it becomes another program: for that one a limit of files is what it was for this one.
+void EndWhereFilesEnd();
 
 void ExpectMemoryFor(const std::string& input, std::uint64_t stored_bytes);
 void ExpectMemoryFor(const std::string& input, absl::string_view bytes);

@@ -22,7 +22,7 @@
 namespace ashlar::cli {
 namespace {
 
-constexpr std::array<int, 4> kSignalsToClean = {SIGINT, SIGTERM, SIGHUP, SIGXFSZ};
+constexpr std::array<int, 3> kSignalsToClean = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::size_t kMostPending = 64;
 constexpr std::size_t kMostStemBytes = 200;  // of 255 that a name may have
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -172,12 +173,23 @@ TEST_F(ConvertTest, AFullDiskLeavesNoTables) {
   const std::string trace = Write("t.trace", std::string("a 1 1000 0\n"));
   for (const std::string to : {"tables", "sqlite"}) {
     const std::string out = folder_ + "new." + to;
-    const std::string command = "bash -c \"trap '' XFSZ; ulimit -f 1; exec '" ASHLAR_PROGRAM "' convert " +
-                                std::string(kExample) + " " + out + " --to " + to + "\" 2> " + folder_ + "error";
+    const std::string command = "bash -c \"ulimit -f 1; exec '" ASHLAR_PROGRAM "' convert " + std::string(kExample) +
+                                " " + out + " --to " + to + "\" 2> " + folder_ + "error";
     EXPECT_NE(std::system(command.c_str()), 0);
     EXPECT_THAT(FileBytes(folder_ + "error"), HasSubstr("cannot write " + out));
     EXPECT_FALSE(std::filesystem::exists(out)) << to;
   }
+}
+
+// Not even the run's folder can be written: a line says so, and nothing is started.
+TEST_F(ConvertTest, NoFileMayGrowAtAll) {
+  const std::string command = "bash -c \"ulimit -f 0; exec '" ASHLAR_PROGRAM "' dry-run -- echo started\" 2>&1";
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string said(4096, ' ');
+  said.resize(std::fread(said.data(), 1, said.size(), pipe));
+  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 3);
+  EXPECT_THAT(said, testing::AllOf(testing::StartsWith("ashlar: "), HasSubstr("File too large")));
 }
 
 TEST_F(ConvertTest, ATextThatIsInNoStackIsTold) {
