@@ -84,6 +84,15 @@ void AddFleetNotes(FleetAnswer& out) {
     }
     out.notes.push_back(std::move(note));
   }
+  std::map<std::string, Members> unread;
+  for (Member member = 0; member < out.members.size(); ++member) {
+    const auto& summary = out.members[member].summary;
+    if (!summary.has_value()) continue;
+    for (const std::string& setting : summary->unread) unread[setting].push_back(member);
+  }
+  for (const auto& [setting, members] : unread) {
+    out.notes.push_back(absl::StrCat(RanksOf(out.members, members), ": ", setting));
+  }
   if (out.tried.has_value() && out.tried->carried_differ) {
     out.notes.push_back("the recorded settings differ in keys that no row changes: each rank kept its own");
   }

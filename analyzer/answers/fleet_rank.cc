@@ -266,6 +266,7 @@ absl::StatusOr<RankSummary> SummarizeTrace(const Input& input, const Explanation
   RankSummary out;
   SetRankFigures(explanation, &*run, out);
   out.device = run->device;
+  out.unread = run->options.notes;
   out.events = static_cast<std::uint64_t>(run->timeline.event_count());
   SetRankFailure(explanation, run->timeline, out);
   if (out.events > 0) out.curve = CurveMaker(run->timeline).Make();

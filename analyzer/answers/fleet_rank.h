@@ -86,11 +86,12 @@ struct RankSummary {
   std::uint64_t steps = 0;  // 0: none were found
   std::optional<std::uint64_t> addresses_matched = {};
   std::optional<std::uint64_t> addresses_total = {};
-  std::optional<bool> is_exact = {};  // whether the replay follows the record in all
-  std::string compat = {};            // whose rules the replay kept; empty without one
-  std::string conf = {};              // recorded settings
-  std::string carried = {};           // of those, what every tried setting keeps
-  std::vector<RankRow> rows = {};     // empty: nothing to replay; else the recorded settings first
+  std::optional<bool> is_exact = {};     // whether the replay follows the record in all
+  std::string compat = {};               // whose rules the replay kept; empty without one
+  std::string conf = {};                 // recorded settings
+  std::string carried = {};              // of those, what every tried setting keeps
+  std::vector<std::string> unread = {};  // what of them could not be read, a sentence each
+  std::vector<RankRow> rows = {};        // empty: nothing to replay; else the recorded settings first
   std::optional<RankCurve> curve = {};
 };
 

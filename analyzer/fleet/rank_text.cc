@@ -76,8 +76,8 @@ void Fields(V& v, RankSummary& s) {
   v("peak_reserved_bytes", s.peak_reserved_bytes), v("stranded_bytes", s.stranded_bytes);
   v("total_bytes", s.total_bytes), v("causes", s.causes), v("growth", s.growth), v("steps", s.steps);
   v("addresses_matched", s.addresses_matched), v("addresses_total", s.addresses_total);
-  v("is_exact", s.is_exact), v("compat", s.compat), v("conf", s.conf), v("carried", s.carried), v("rows", s.rows),
-      v("curve", s.curve);
+  v("is_exact", s.is_exact), v("compat", s.compat), v("conf", s.conf), v("carried", s.carried);
+  v("unread", s.unread), v("rows", s.rows), v("curve", s.curve);
 }
 
 class Writer {

@@ -17,7 +17,7 @@
 namespace ashlar::fleet {
 
 // Of this form; a change of what is kept changes it, and journals of another are not read.
-inline constexpr int kRankTextVersion = 1;
+inline constexpr int kRankTextVersion = 2;
 
 // What came of a file: its summary, or why there is none.
 using RankResult = absl::StatusOr<answers::RankSummary>;

@@ -187,6 +187,13 @@ TEST(Fleet, OneSettingHasToServeEveryRank) {
   EXPECT_THAT(answer.notes, Contains(HasSubstr("roundup_power2_divisions:4 was not tried")));
 }
 
+TEST(Fleet, SettingsThatCouldNotBeReadAreToldOfTheirRanks) {
+  std::vector<FleetMember> members = Alike();
+  members[3].summary->unread = {"no_such_key is no setting"};
+  members[5].summary->unread = members[3].summary->unread;
+  EXPECT_THAT(AnswerFleet(members, "as made").notes, Contains("ranks 3, 5: no_such_key is no setting"));
+}
+
 TEST(Fleet, ASettingThatARanksVersionDoesNotKnowCostsNoRank) {
   const absl::StatusOr<Input> input = LoadInput("a 1 30000000 0\na 2 50000000 0\nf 1\n");
   ASSERT_TRUE(input.ok()) << input.status();

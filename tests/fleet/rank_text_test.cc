@@ -30,6 +30,7 @@ RankSummary Full() {
   out.compat = "torch-2.10";
   out.conf = "expandable_segments:True,pinned:1";
   out.carried = "pinned:1";
+  out.unread = {"x is no setting"};
   remedies::WhatIfRow row;
   row.conf = "x:1";
   row.is_baseline = true;
