@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "allocator/base/torch_sizes.h"
 #include "allocator/base/units.h"
 #include "ashlar/options.h"  // IWYU pragma: export
 
@@ -20,18 +21,16 @@ namespace ashlar::policy {
 using ashlar::Compat;
 using ashlar::ExpandableReserve;
 using ashlar::FreeOrder;
+using ashlar::kDefaultLargeSegmentBytes;
 using ashlar::Keys;
+using ashlar::kMinBlockBytes;
+using ashlar::kMinLargeBytes;
+using ashlar::kRoundLargeBytes;
+using ashlar::kSmallMaxBytes;
+using ashlar::kSmallSegmentBytes;
 using ashlar::kUnlimited;
 using ashlar::Options;
 using ashlar::Policy;
-
-// Source of the constants: c10/cuda/CUDACachingAllocator.cpp of PyTorch 1.13.1 and 2.6.0.
-inline constexpr std::uint64_t kMinBlockBytes = 512;           // every block is a multiple
-inline constexpr std::uint64_t kSmallMaxBytes = kMiB;          // largest rounded size of the small pool
-inline constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // segments of the small pool
-inline constexpr std::uint64_t kDefaultLargeSegmentBytes = 20 * kMiB;
-inline constexpr std::uint64_t kMinLargeBytes = 10 * kMiB;   // from here on a segment fits its request
-inline constexpr std::uint64_t kRoundLargeBytes = 2 * kMiB;  // to a multiple of this
 
 // Pages of Policy::kAshlar: the granularity of cuMemCreate on every card that has virtual memory management so far.
 inline constexpr std::uint64_t kAshlarPageBytes = 2 * kMiB;

@@ -9,16 +9,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/torch_sizes.h"
 
 namespace ashlar::trace {
-namespace {
-
-constexpr std::uint64_t kSmallMaxBytes = kMiB;          // of a block in a small segment
-constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // of a small segment that is not expandable
-constexpr std::uint64_t kLargePageBytes = 20 * kMiB;
-
-}  // namespace
-
 // One device.
 class DevicePicture {
   // A segment as it is worked on: its blocks stand elsewhere.
@@ -130,7 +123,7 @@ class DevicePicture {
     range.segment.is_expandable = is_expandable;
     range.segment.stack = event.stack;
     range.segment.is_small_pool =
-        is_expandable ? event.size_bytes % kLargePageBytes != 0 : event.size_bytes <= kSmallSegmentBytes;
+        is_expandable ? event.size_bytes % kDefaultLargeSegmentBytes != 0 : event.size_bytes <= kSmallSegmentBytes;
     range.is_size_class_known = !is_expandable;
     auto at = ranges_.emplace(event.address, std::move(range)).first;
     if (!is_expandable) return nullptr;

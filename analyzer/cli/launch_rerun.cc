@@ -25,8 +25,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "analyzer/cli/command.h"
 #include "analyzer/cli/launch_apart.h"
-#include "analyzer/cli/output_file.h"
 
 namespace ashlar::cli {
 namespace {

@@ -15,17 +15,18 @@
 #include <functional>
 #include <limits>
 
+#include "allocator/base/torch_sizes.h"
 #include "allocator/base/units.h"
 
 namespace ashlar::timeline {
 
 struct BlockSizeRule {
   std::function<std::uint64_t(std::uint64_t requested_bytes)> rounded_bytes;
-  std::uint64_t small_max_bytes = kMiB;  // rounded sizes up to this come from the small pool
-  std::uint64_t max_tail_bytes = kMiB;   // large pool: a rest up to this stays with the block
+  std::uint64_t small_max_bytes = kSmallMaxBytes;  // rounded sizes up to this come from the small pool
+  std::uint64_t max_tail_bytes = kSmallMaxBytes;   // large pool: a rest up to this stays with the block
   std::uint64_t max_split_size_bytes = std::numeric_limits<std::uint64_t>::max();
   bool expandable_option = false;
-  std::uint64_t large_page_bytes = 20 * kMiB;  // mapped ranges of the large pool are multiples of this
+  std::uint64_t large_page_bytes = kDefaultLargeSegmentBytes;  // mapped ranges of the large pool are multiples of this
 };
 
 // What of a segment decides how its blocks are cut.
@@ -33,9 +34,6 @@ struct SegmentKind {
   bool is_small_pool = false;
   bool is_expandable = false;
 };
-
-// The smallest rest that can become a block of its own where every rest is split off.
-inline constexpr std::uint64_t kMinBlockBytes = 512;
 
 // The largest rest that may have stayed unsplit behind `rounded_bytes`; the maximum value for a block that is never
 // split off, whatever its rest.

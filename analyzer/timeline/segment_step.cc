@@ -1,18 +1,16 @@
 #include "analyzer/timeline/segment_step.h"
 
 #include "allocator/base/check.h"
+#include "allocator/base/torch_sizes.h"
 
 namespace ashlar::timeline {
 namespace {
-
-// Small pools grow by 2 MiB, as segments and as mapped pages; large ones by more.
-constexpr std::uint64_t kSmallStepBytes = 2 * kMiB;
 
 SegmentRange Piece(const trace::Event& event, const EventFacts& facts, std::uint32_t id) {
   return {.address = event.address,
           .size_bytes = event.size_bytes,
           .stream = event.stream,
-          .is_small_pool = facts.is_small_pool.value_or(event.size_bytes <= kSmallStepBytes),
+          .is_small_pool = facts.is_small_pool.value_or(event.size_bytes <= kSmallSegmentBytes),
           .is_expandable = event.action == trace::Action::kSegmentMap,
           .pool = facts.pool.value_or(event.pool.value_or(PoolId{})),
           .stack = event.stack,

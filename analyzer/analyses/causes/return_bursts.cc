@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/base/units.h"
+#include "allocator/base/torch_sizes.h"
 #include "allocator/policy/heap_steps.h"
 
 namespace ashlar::analyses {
@@ -11,12 +11,9 @@ namespace {
 using timeline::EventIndex;
 using trace::Action;
 
-constexpr std::uint64_t kSmallRequest = kMiB;
-constexpr std::uint64_t kSmallSegment = 2 * kMiB;
-
 // Whether a free segment would have served the request, by its size, its stream and its class of sizes.
 bool WouldServe(const trace::Event& segment, const trace::Event& request, const policy::Options& options) {
-  return segment.stream == request.stream && segment.size_bytes > kSmallSegment &&
+  return segment.stream == request.stream && segment.size_bytes > kSmallSegmentBytes &&
          policy::MayServeBy(options, request.size_bytes, segment.size_bytes);
 }
 
@@ -28,7 +25,7 @@ bool IsRetry(absl::Span<const trace::Event> events, std::size_t begin, std::size
   if (!IsObtained(events[end])) return false;
   const trace::Event& request =
       end + 1 < events.size() && events[end + 1].action == Action::kAlloc ? events[end + 1] : events[end];
-  if (request.size_bytes <= kSmallRequest) return false;  // the small pool obtains 2 MiB: a device so full would fail
+  if (request.size_bytes <= kSmallMaxBytes) return false;  // the small pool obtains 2 MiB: a device so full would fail
   return std::none_of(events.begin() + static_cast<std::ptrdiff_t>(begin),
                       events.begin() + static_cast<std::ptrdiff_t>(end),
                       [&](const trace::Event& segment) { return WouldServe(segment, request, options); });

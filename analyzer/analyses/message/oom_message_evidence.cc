@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/torch_sizes.h"
 #include "allocator/base/units.h"
 
 namespace ashlar::analyses::oom {
@@ -12,8 +13,9 @@ namespace {
 
 using readers::OomMessage;
 
-constexpr std::int64_t kTwoMiB = static_cast<std::int64_t>(2 * kMiB);
-constexpr std::int64_t kOldGranuleBytes = static_cast<std::int64_t>(128 * kKiB);  // PyTorch before 1.2
+constexpr std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
+
+constexpr std::int64_t kOldGranuleBytes = Signed(128 * kKiB);  // PyTorch before 1.2
 
 std::string Print(std::int64_t bytes) { return FormatSignedBytes(bytes); }
 std::string PrintLess(std::int64_t bytes) { return FormatSignedBytes(-bytes); }
@@ -30,13 +32,14 @@ std::optional<ByteSpan> Multiples(const readers::Figure& tried, std::int64_t ste
 
 // Segments: 2 MiB for requests up to 1 MiB, 20 MiB below 10 MiB, else the request rounded up to 2 MiB.
 std::optional<ByteSpan> SegmentRequest(const readers::Figure& tried) {
-  const std::optional<ByteSpan> segments = Multiples(tried, kTwoMiB);
+  const std::optional<ByteSpan> segments = Multiples(tried, Signed(kRoundLargeBytes));
   if (!segments) return std::nullopt;
-  if (segments->high_bytes == kTwoMiB) return Closed(1, static_cast<std::int64_t>(kMiB));
-  if (segments->low_bytes == segments->high_bytes && segments->high_bytes == 10 * kTwoMiB) {
-    return Closed(static_cast<std::int64_t>(kMiB) + 1, 5 * kTwoMiB);
+  if (segments->high_bytes == Signed(kSmallSegmentBytes)) return Closed(1, Signed(kSmallMaxBytes));
+  const bool is_one_size = segments->low_bytes == segments->high_bytes;
+  if (is_one_size && segments->high_bytes == Signed(kDefaultLargeSegmentBytes)) {
+    return Closed(Signed(kSmallMaxBytes) + 1, Signed(kMinLargeBytes));
   }
-  return Closed(segments->low_bytes - kTwoMiB + 1, segments->high_bytes);
+  return Closed(segments->low_bytes - Signed(kRoundLargeBytes) + 1, segments->high_bytes);
 }
 
 // 0.4 to 1.3: the rules changed at 1.2, and the message does not say which; the interval covers both.
