@@ -15,11 +15,11 @@ import sys
 from ctypes import byref, c_float, c_int, c_size_t, c_uint64, c_void_p
 
 MiB = 1 << 20
-Q = {}
+QUESTIONS = {}
 
 
 def question(function):
-    Q[function.__name__] = function
+    QUESTIONS[function.__name__] = function
     return function
 
 
@@ -60,49 +60,20 @@ def out_int():
     return byref(c_int())
 
 
-@question
-def init_getlasterror():
-    return init_after(lambda: runtime.cudaGetLastError())
-
-
-@question
-def init_peek():
-    return init_after(lambda: runtime.cudaPeekAtLastError())
-
-
-@question
-def init_runtimeversion():
-    return init_after(lambda: runtime.cudaRuntimeGetVersion(out_int()))
-
-
-@question
-def init_driverversion():
-    return init_after(lambda: runtime.cudaDriverGetVersion(out_int()))
-
-
-@question
-def init_count():
-    return init_after(lambda: runtime.cudaGetDeviceCount(out_int()))
-
-
-@question
-def init_getdevice():
-    return init_after(lambda: runtime.cudaGetDevice(out_int()))
-
-
-@question
-def init_setdevice():
-    return init_after(lambda: runtime.cudaSetDevice(0))
-
-
-@question
-def init_free0():
-    return init_after(lambda: runtime.cudaFree(None))
-
-
-@question
-def init_hostalloc():
-    return init_after(lambda: runtime.cudaMallocHost(byref(ptr()), c_size_t(8)))
+# What the driver answers before and after the first call of a program, by the call.
+FIRST_CALLS = {
+    "getlasterror": lambda: runtime.cudaGetLastError(),
+    "peek": lambda: runtime.cudaPeekAtLastError(),
+    "runtimeversion": lambda: runtime.cudaRuntimeGetVersion(out_int()),
+    "driverversion": lambda: runtime.cudaDriverGetVersion(out_int()),
+    "count": lambda: runtime.cudaGetDeviceCount(out_int()),
+    "getdevice": lambda: runtime.cudaGetDevice(out_int()),
+    "setdevice": lambda: runtime.cudaSetDevice(0),
+    "free0": lambda: runtime.cudaFree(None),
+    "hostalloc": lambda: runtime.cudaMallocHost(byref(ptr()), c_size_t(8)),
+}
+for first, first_call in FIRST_CALLS.items():
+    QUESTIONS["init_" + first] = lambda call=first_call: init_after(call)
 
 
 @question
@@ -534,7 +505,7 @@ def ask(name):
     if child == 0:
         try:
             load()
-            text = json.dumps(Q[name]())
+            text = json.dumps(QUESTIONS[name]())
         except Exception as error:
             text = json.dumps("error: %r" % error)
         os.write(write, text.encode())
@@ -552,5 +523,5 @@ def ask(name):
 
 
 if __name__ == "__main__":
-    only = sys.argv[1:] or list(Q)
+    only = sys.argv[1:] or list(QUESTIONS)
     print(json.dumps({name: ask(name) for name in only}, indent=None))
