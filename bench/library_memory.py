@@ -3,8 +3,9 @@
 
     library_memory.py > h200_libraries.json
 
-Each question is asked in a process of its own, so that none pays for another's. `driver` figures are what cudaMemGetInfo's
-free bytes fall by; `requests` are what PyTorch's allocator was asked for beside the tensors of the result.
+Each question is asked in a process of its own, so that none pays for another's. `driver` figures are by how
+much NVML's used bytes rise, so that nothing else may use the GPU; those of operations are the requests of PyTorch's allocator in
+their order, the result's among them.
 """
 
 import json
@@ -12,13 +13,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-
-
-def free_bytes():
-    import torch
-
-    torch.cuda.synchronize()
-    return torch.cuda.mem_get_info()[0]
 
 
 def nvml_used():
