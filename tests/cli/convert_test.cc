@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -182,16 +181,6 @@ TEST_F(ConvertTest, AFullDiskLeavesNoTables) {
 }
 
 // Not even the run's folder can be written: a line says so, and nothing is started.
-TEST_F(ConvertTest, NoFileMayGrowAtAll) {
-  const std::string command = "bash -c \"ulimit -f 0; exec '" ASHLAR_PROGRAM "' dry-run -- echo started\" 2>&1";
-  std::FILE* const pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string said(4096, ' ');
-  said.resize(std::fread(said.data(), 1, said.size(), pipe));
-  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 3);
-  EXPECT_THAT(said, testing::AllOf(testing::StartsWith("ashlar: "), HasSubstr("File too large")));
-}
-
 TEST_F(ConvertTest, ATextThatIsInNoStackIsTold) {
   Convert(kExample, "cut.pickle", "--stack no_such_line");
   EXPECT_THAT(said_, HasSubstr("no stack has the text 'no_such_line'"));

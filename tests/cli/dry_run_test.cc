@@ -1,5 +1,6 @@
 // `ashlar dry-run` from the outside: what the program gets, what of it is kept, what is refused, what is left behind.
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -162,6 +163,16 @@ TEST_F(NotServedTest, AnIncompleteDeviceIsOneLine) {
   ExpectError(Run("dry-run -- true"), 3, {"shims/libcuda.so.1", "ASHLAR_HOLLOW_LIB"});
   setenv("ASHLAR_HOLLOW_LIB", (folder_ + "nowhere.so").c_str(), 1);
   ExpectError(Run("dry-run -- true"), 3, {"nowhere.so", "ashlar_hollow"});
+}
+
+TEST_F(DryRunCommandTest, NoFileMayGrowAtAll) {
+  const std::string command = "bash -c \"ulimit -f 0; exec '" ASHLAR_PROGRAM "' dry-run -- echo started\" 2>&1";
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string said(4096, ' ');
+  said.resize(std::fread(said.data(), 1, said.size(), pipe));
+  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 3);
+  EXPECT_THAT(said, testing::AllOf(testing::StartsWith("ashlar: "), HasSubstr("File too large")));
 }
 
 TEST_F(DryRunCommandTest, WrongFlagsAreOneLine) {
