@@ -14,13 +14,6 @@ absl::StatusOr<Explanations> OneOf(absl::StatusOr<Explanation> explanation) {
 
 }  // namespace
 
-InputRule ExplainedInputs() {
-  return {.messages = true,
-          .names =
-              "a PyTorch memory snapshot, a request trace or a text with an out-of-memory message; record a snapshot "
-              "with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
-}
-
 absl::StatusOr<Explanations> Explain(const Input& input, const ExplainOptions& options) {
   if (input.snapshot() != nullptr) return OneOf(ExplainSnapshot(*input.snapshot(), options));
   if (input.requests() != nullptr) return OneOf(ExplainRequests(*input.requests(), options));

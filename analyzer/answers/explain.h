@@ -34,9 +34,6 @@ struct ExplainOptions {
   std::function<bool(const trace::Frame&)> calls_fused_attention = {};  // as of analyses::CauseDevice
 };
 
-// The inputs that can be explained.
-InputRule ExplainedInputs();
-
 // One, but for a text with several different out-of-memory messages. OutOfRange: an option does not go with the input.
 absl::StatusOr<std::vector<Explanation>> Explain(const Input& input, const ExplainOptions& options);
 // The same for bytes that have not been read.

@@ -49,6 +49,13 @@ absl::StatusOr<Input> LoadUnmarked(absl::string_view bytes, const InputRule& rul
 
 }  // namespace
 
+InputRule ExplainedInputs() {
+  return {.messages = true,
+          .names =
+              "a PyTorch memory snapshot, a request trace or a text with an out-of-memory message; record a snapshot "
+              "with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+}
+
 absl::StatusOr<Input> LoadInput(absl::string_view bytes, const InputRule& rule) {
   if (absl::ConsumePrefix(&bytes, kUtf8Mark)) return LoadUnmarked(bytes, rule);
   if (bytes.size() > kMostUtf16Bytes && readers::HasByteOrderMark(bytes)) return absl::InvalidArgumentError(kLongUtf16);

@@ -31,6 +31,9 @@ struct InputRule {
   std::function<absl::Status(readers::InputKind)> fits = {};
 };
 
+// The inputs that can be explained.
+InputRule ExplainedInputs();
+
 class Input {
  public:
   explicit Input(std::unique_ptr<const readers::Content> content) : content_(std::move(content)) {}

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/answers/explain.h"
+#include "analyzer/answers/input.h"
 #include "analyzer/answers/input_window.h"
 #include "analyzer/cli/memory_end.h"
 #include "analyzer/cli/named_input.h"

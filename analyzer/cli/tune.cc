@@ -13,7 +13,7 @@
 namespace ashlar::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct TuneFlags {
   std::string input;
@@ -41,34 +41,34 @@ const char* NameOf(tuner::Finding finding) {
   return "";
 }
 
-Json JsonOf(const tuner::Figures& figures) {
+OrderedJson JsonOf(const tuner::Figures& figures) {
   return {{"peak_reserved_bytes", figures.peak_reserved_bytes},
           {"failures", figures.failures},
           {"retries", figures.retries}};
 }
 
-Json JsonOf(const std::optional<tuner::Tried>& tried) {
+OrderedJson JsonOf(const std::optional<tuner::Tried>& tried) {
   if (!tried.has_value()) return nullptr;
   return {{"conf", tried->conf}, {"figures", JsonOf(tried->figures)}};
 }
 
 std::string ToJson(const tuner::Look& look, double least_gain) {
   const bool has_replayed = look.steps > 0;
-  const auto figures = [&](const tuner::Figures& of) { return has_replayed ? JsonOf(of) : Json(nullptr); };
-  const Json out = {
-      {"finding", NameOf(look.finding)},
-      {"reason", look.reason},
-      {"steps", look.steps},
-      {"conf", look.conf},
-      {"least_reserved_bytes", look.least_bytes},
-      {"now", figures(look.now)},
-      {"live", JsonOf(look.live)},
-      {"start_now", figures(look.start_now)},
-      {"start", JsonOf(look.start)},
-      {"compared", look.compared.has_value() ? JsonOf(*look.compared) : Json(nullptr)},
-      {"gains_over_compared",
-       look.compared.has_value() ? Json(tuner::Gains(look.now, *look.compared, least_gain)) : Json(nullptr)}};
-  return out.dump(2, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) + "\n";
+  const auto figures = [&](const tuner::Figures& of) { return has_replayed ? JsonOf(of) : OrderedJson(nullptr); };
+  const OrderedJson out = {{"finding", NameOf(look.finding)},
+                           {"reason", look.reason},
+                           {"steps", look.steps},
+                           {"conf", look.conf},
+                           {"least_reserved_bytes", look.least_bytes},
+                           {"now", figures(look.now)},
+                           {"live", JsonOf(look.live)},
+                           {"start_now", figures(look.start_now)},
+                           {"start", JsonOf(look.start)},
+                           {"compared", look.compared.has_value() ? JsonOf(*look.compared) : OrderedJson(nullptr)},
+                           {"gains_over_compared", look.compared.has_value()
+                                                       ? OrderedJson(tuner::Gains(look.now, *look.compared, least_gain))
+                                                       : OrderedJson(nullptr)}};
+  return out.dump(2, ' ', /*ensure_ascii=*/true, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 int RunTune(const TuneFlags& flags) {

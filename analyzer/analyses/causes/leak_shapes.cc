@@ -26,7 +26,7 @@ constexpr double kLeastPassedShare = 0.5;     // of the iterations in which mode
 constexpr std::size_t kLeastCopied = 4;       // blocks of a copy of a model
 constexpr std::size_t kLeastCopiedSizes = 2;
 constexpr double kLeastCopiedShare = 0.9;  // of its bytes
-constexpr std::size_t kLeastRounds = 3;
+constexpr std::size_t kLeastLeakRounds = 3;
 
 bool IsEvaluation(ProgramPart part) {
   return part == ProgramPart::kEvaluation || part == ProgramPart::kNoGrad || part == ProgramPart::kGeneration;
@@ -104,7 +104,7 @@ class ShapeSearch {
       const auto after = std::upper_bound(begins.begin(), begins.end(), block.alloc_event);
       rounds.insert(static_cast<std::size_t>(after - begins.begin()));
     }
-    return rounds.size() >= kLeastRounds;
+    return rounds.size() >= kLeastLeakRounds;
   }
 
   // Blocks of the sizes of parameters, several in each iteration and not all alike: a copy of the model.
