@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/device/cost_table.h"
 #include "allocator/device/cuda_device.h"
 #include "allocator/device/host_device.h"
 #include "allocator/device/sim_device.h"

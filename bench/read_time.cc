@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "analyzer/readers/formats.h"
-#include "analyzer/readers/input_file.h"
+#include "analyzer/formats/formats.h"
+#include "analyzer/formats/input_file.h"
 
 namespace ashlar::bench {
 namespace {

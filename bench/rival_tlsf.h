@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "allocator/base/spin_lock.h"
+#include "allocator/base/biased_lock.h"
 #include "allocator/base/units.h"
 
 namespace ashlar::bench {

@@ -4,7 +4,7 @@
   hollow/answers.py                          all of them, as a page of markdown
   hollow/answers.py cudaMemGetInfo cuInit    these, a line each
 
-The names are those of hollow/surfaces/names; a surface's own function of the same name wins.
+The names are those of hollow/api/names; a surface's own function of the same name wins.
 """
 import glob
 import os
@@ -33,7 +33,7 @@ Read from the surfaces themselves: every public function of NVIDIA's libraries, 
 def surfaces():
     """(names that a surface defines, {name: reason} of those that are ignored)."""
     defined, ignored = set(), {}
-    for path in sorted(glob.glob(os.path.join(HERE, 'surfaces', '*.cc'))):
+    for path in sorted(glob.glob(os.path.join(HERE, 'api', '**', '*.cc'), recursive=True)):
         with open(path, encoding='utf-8') as file:
             code = file.read()
         ignored.update(re.findall(r'ASHLAR_IGNORED(?:_AFTER_INIT)?\((\w+),\s*"([^"]*)"\)', code))
@@ -47,7 +47,7 @@ def surfaces():
 
 def listed(library):
     """{name: the kind of its line}."""
-    with open(os.path.join(HERE, 'surfaces', 'names', library + '.inc'), encoding='utf-8') as file:
+    with open(os.path.join(HERE, 'api', 'names', library + '.inc'), encoding='utf-8') as file:
         return {name: kind.lower() for kind, name in re.findall(r'^ASHLAR_(\w+)\((\w+)', file.read(), flags=re.M)}
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes hollow/surfaces/names/: every public function of NVIDIA's libraries, and what the hollow device answers for it.
+"""Makes hollow/api/names/: every public function of NVIDIA's libraries, and what the hollow device answers for it.
 
-  hollow/names.py --out hollow/surfaces/names LABEL=FOLDER [LABEL=FOLDER ...]
+  hollow/names.py --out hollow/api/names LABEL=FOLDER [LABEL=FOLDER ...]
 
 Each FOLDER holds a release: headers, shared libraries, or `nm -D --defined-only` of one in a file LIBRARY.nm. The names
 are the union over all of them; a name that no longer is in one release stays. Same input, same output.

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares the functions of hollow/surfaces with the prototypes in NVIDIA's headers, of every release that is given.
+"""Compares the functions of hollow/api with the prototypes in NVIDIA's headers, of every release that is given.
 
   hollow/signatures.py LABEL=FOLDER [LABEL=FOLDER ...]
 
-The folders are those that made hollow/surfaces/names (names.py). What counts is how an argument travels: as a pointer, a
+The folders are those that made hollow/api/names (names.py). What counts is how an argument travels: as a pointer, a
 number of 32 or of 64 bits, or a float. Exit code 1 where a function differs, or no release has it.
 """
 import glob
@@ -45,7 +45,7 @@ def travels(argument):
 
 def ours():
     """(file, name, how its arguments travel) of each function of a surface."""
-    for path in sorted(glob.glob(os.path.join(HERE, 'surfaces', '*.cc'))):
+    for path in sorted(glob.glob(os.path.join(HERE, 'api', '**', '*.cc'), recursive=True)):
         if not FILES.fullmatch(os.path.basename(path)):
             continue
         root = os.path.dirname(HERE)

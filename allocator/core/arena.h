@@ -1,5 +1,5 @@
 // One stream's part of one pool as the threads see it: its small and its large lane, and which streams use its blocks
-// besides. An arena lies on the desk (desk.h) of the thread that uses it, or on the common one where several do, and
+// besides. An arena lies on the desk (desks.h) of the thread that uses it, or on the common one where several do, and
 // shares its lock and sums with the other arenas there.
 //
 //   Arena arena({pool, stream}, desk, owner);  // by the exclusive section, which also moves it to another desk
@@ -8,15 +8,21 @@
 #ifndef ASHLAR_ALLOCATOR_CORE_ARENA_H_
 #define ASHLAR_ALLOCATOR_CORE_ARENA_H_
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "allocator/base/units.h"
-#include "allocator/core/desk.h"
-#include "allocator/core/stream_list.h"
+#include "allocator/core/desks.h"
+#include "allocator/core/pending_frees.h"
 #include "allocator/policy/heap.h"
 
 namespace ashlar::core {
@@ -104,6 +110,150 @@ struct alignas(128) Arena {
   policy::Lane*& PlannedOf(bool is_small) { return planned[is_small ? 1 : 0]; }
 };
 static_assert(sizeof(Arena) == 128);
+
+// The arenas of an allocator by (pool, stream): open addressing, at most half full; what goes leaves no trace.
+// Thread rule: Find under any desk's lock, the rest in the exclusive section.
+
+class ArenaTable {
+ public:
+  // nullptr when there is none.
+  Arena* Find(const ArenaKey& key) const { return slots_[IndexOf(key)].get(); }
+
+  // Lies on the desk if it is new.
+  Arena& FindOrAdd(const ArenaKey& key, Desk& desk, const FastPath* owner) {
+    if (Arena* arena = Find(key); arena != nullptr) return *arena;
+    if (2 * ++size_ > slots_.size()) Resize(2 * slots_.size());
+    std::unique_ptr<Arena>& slot = slots_[IndexOf(key)];
+    slot = std::make_unique<Arena>(key, desk, owner);
+    return *slot;
+  }
+
+  // Moves later slots of the same run back, so that no search ends too early.
+  void Erase(const Arena& arena) {
+    std::size_t hole = IndexOf(arena.key);
+    slots_[hole] = nullptr;
+    for (std::size_t i = Next(hole); slots_[i] != nullptr; i = Next(i)) {
+      const std::size_t distance = (i - HashOf(slots_[i]->key)) & Mask();
+      if (distance < ((i - hole) & Mask())) continue;
+      slots_[hole] = std::move(slots_[i]);
+      hole = i;
+    }
+    --size_;
+    if (slots_.size() > kFirstSlots && 8 * size_ < slots_.size()) Resize(slots_.size() / 2);
+  }
+
+  std::size_t size() const { return size_; }
+
+ private:
+  static constexpr std::size_t kFirstSlots = 16;
+
+  static std::size_t HashOf(const ArenaKey& key) {
+    std::uint64_t hash = Handle(key.stream);
+    hash ^= (key.pool.first * 0x9e3779b97f4a7c15u) ^ (key.pool.second * 0xc2b2ae3d27d4eb4fu);
+    hash *= 0x9e3779b97f4a7c15u;
+    return static_cast<std::size_t>(hash >> 32);
+  }
+  std::size_t Mask() const { return slots_.size() - 1; }
+  std::size_t Next(std::size_t i) const { return (i + 1) & Mask(); }
+
+  // Of the slot that holds it, or of the empty one where the search ends.
+  std::size_t IndexOf(const ArenaKey& key) const {
+    std::size_t i = HashOf(key) & Mask();
+    while (slots_[i] != nullptr && !(slots_[i]->key == key)) i = Next(i);
+    return i;
+  }
+
+  void Resize(std::size_t count) {
+    std::vector<std::unique_ptr<Arena>> old(count);
+    old.swap(slots_);
+    for (std::unique_ptr<Arena>& arena : old) {
+      if (arena != nullptr) slots_[IndexOf(arena->key)] = std::move(arena);
+    }
+  }
+
+  std::vector<std::unique_ptr<Arena>> slots_ = std::vector<std::unique_ptr<Arena>>(kFirstSlots);
+  std::size_t size_ = 0;
+};
+
+// Finds the arena that handed an address out: a table of five levels over pages of 2 MiB, the size of the smallest
+// segment. An entry is a hint: it may be missing (an address above 2^48, a page that two arenas share) and it may be
+// out of date, so who asks looks in the arena, and in the segments if it is not there. It never names an arena that is
+// gone. Thread rule: Find under any desk's lock, by any number of threads; the rest in the exclusive section.
+
+class PageDirectory {
+ public:
+  // nullptr where there is no hint.
+  Arena* Find(std::uint64_t address) const { return address >> kAddressBits == 0 ? FindIn(top_, address) : nullptr; }
+
+  // Blocks of the arena will be in [begin, end). Of arenas that share a page the last to enter stays.
+  void Enter(std::uint64_t begin, std::uint64_t end, Arena* arena) {
+    ForEachPage(begin, end, [&](std::uint64_t page) { EntryOf(top_, page).store(arena, std::memory_order_release); });
+  }
+
+  // The arena has no block in [begin, end) any more.
+  void Leave(std::uint64_t begin, std::uint64_t end, const Arena* arena) {
+    ForEachPage(begin, end, [&](std::uint64_t page) {
+      if (Find(page) == arena) EntryOf(top_, page).store(nullptr, std::memory_order_release);
+    });
+  }
+
+ private:
+  static constexpr int kPageBits = 21;
+  // The pages of a table at each level: small tables, since streams may be far apart, and each has its own then.
+  static constexpr std::array<int, 5> kBits = {5, 5, 5, 6, 6};
+  static constexpr int BitsBelow(std::size_t level) {
+    return std::accumulate(kBits.begin(), kBits.begin() + level, kPageBits);
+  }
+  static constexpr int kAddressBits = std::accumulate(kBits.begin(), kBits.end(), kPageBits);
+
+  template <std::size_t level>
+  struct Table {
+    using Below = std::conditional_t<level == 0, Arena, Table<level == 0 ? 0 : level - 1>>;
+    ~Table() {
+      if constexpr (level > 0) {
+        for (std::atomic<Below*>& below : at) delete below.load(std::memory_order_relaxed);
+      }
+    }
+    std::atomic<Below*>& operator[](std::uint64_t address) {
+      return at[address >> BitsBelow(level) & ((std::uint64_t{1} << kBits[level]) - 1)];
+    }
+    const std::atomic<Below*>& operator[](std::uint64_t address) const { return const_cast<Table&>(*this)[address]; }
+
+    std::array<std::atomic<Below*>, std::size_t{1} << kBits[level]> at{};
+  };
+  using Top = Table<kBits.size() - 1>;
+
+  template <std::size_t level>
+  static Arena* FindIn(const Table<level>& table, std::uint64_t address) {
+    auto* below = table[address].load(std::memory_order_acquire);
+    if constexpr (level == 0) {
+      return below;
+    } else {
+      return below == nullptr ? nullptr : FindIn(*below, address);
+    }
+  }
+  // Makes the tables on the way.
+  template <std::size_t level>
+  static std::atomic<Arena*>& EntryOf(Table<level>& table, std::uint64_t address) {
+    if constexpr (level == 0) {
+      return table[address];
+    } else {
+      std::atomic<Table<level - 1>*>& entry = table[address];
+      if (entry.load(std::memory_order_relaxed) == nullptr) {
+        entry.store(new Table<level - 1>(), std::memory_order_release);
+      }
+      return EntryOf(*entry.load(std::memory_order_relaxed), address);
+    }
+  }
+  // One address of each, as far as there is room for them.
+  template <typename Visit>
+  static void ForEachPage(std::uint64_t begin, std::uint64_t end, Visit visit) {
+    constexpr std::uint64_t kPageBytes = std::uint64_t{1} << kPageBits;
+    const std::uint64_t last = std::min(end, std::uint64_t{1} << kAddressBits);
+    for (std::uint64_t page = begin & ~(kPageBytes - 1); page < last; page += kPageBytes) visit(page);
+  }
+  Top top_{};
+};
 
 }  // namespace ashlar::core
 

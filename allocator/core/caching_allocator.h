@@ -37,7 +37,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/base/units.h"
-#include "allocator/core/exclusive_section.h"
+#include "allocator/core/desks.h"
 #include "allocator/core/failure_reports.h"
 #include "allocator/core/fast_path.h"
 #include "allocator/core/journal.h"
@@ -46,9 +46,7 @@
 #include "allocator/core/limits.h"
 #include "allocator/core/pending_frees.h"
 #include "allocator/core/pools.h"
-#include "allocator/core/soft_limit.h"
 #include "allocator/core/stats.h"
-#include "allocator/core/stream_list.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
 #include "allocator/policy/options.h"
@@ -194,7 +192,7 @@ class CachingAllocator {
   const policy::Options& options() const { return ledger_.options(); }
   policy::Options OptionsNow() const;
   // From now on these settings, as if the allocator had been made with this text. kInvalidArgument: a bad key or value,
-  // or one that cannot change (policy/changed_settings.h); nothing has changed then. No call to the device; the
+  // or one that cannot change (policy/options.h); nothing has changed then. No call to the device; the
   // allocator stands still while the blocks are looked at, where max_split_size_mb changes. What is recorded meanwhile
   // says so.
   absl::Status ChangeSettings(absl::string_view conf);
@@ -214,7 +212,7 @@ class CachingAllocator {
  private:
   friend class Inspection;
   friend class Reconstruction;
-  class Forks;         // those of the process that have joined (fork.cc)
+  class Forks;         // those of the process that have joined (caching_allocator.cc)
   class CrossingTold;  // ends what a soft limit's callback began
 
   Desks& desks() const { return fast_path_.desks(); }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "allocator/policy/heap_steps.h"
+#include "allocator/policy/heap.h"
 
 namespace ashlar::core {
 

@@ -1,5 +1,39 @@
-// The fast path serves requests from the cache, under the lock of one desk (desk.h): an arena for each pool and stream,
-// and the map from addresses to blocks.
+// Ends the program with one line where a caller did something wrong that no call can answer with an error
+// (docs/library/misuse.md).
+//
+//   CheckLive(block, "Free");
+//
+// The checks are a few instructions; all else is cold. Threads: any.
+#ifndef ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_
+#define ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/units.h"
+#include "allocator/core/arena.h"
+#include "allocator/core/desks.h"
+#include "allocator/core/ledger.h"
+#include "allocator/core/pending_frees.h"
+#include "allocator/policy/block.h"
+#include "allocator/policy/heap.h"
+
+namespace ashlar::core {
+
+[[noreturn]] void StopAtDeadBlock(const policy::Block* block, const char* call);
+[[noreturn]] void StopAtForeignBlock(const policy::Block* block, const char* call);
+// What a call after the allocator's destructor ends in.
+[[noreturn]] void StopAtGoneAllocator();
+
+// As far as the block's record tells.
+inline void CheckLive(const policy::Block* block, const char* call) {
+  const bool may_be_record = reinterpret_cast<std::uintptr_t>(block) % alignof(policy::Block) == 0;
+  if (!may_be_record || block->state != policy::BlockState::kLive) [[unlikely]]
+    StopAtDeadBlock(block, call);
+}
+
+// The fast path serves requests from the cache, under the lock of one desk (desks.h): an arena for each pool and
+// stream, and the map from addresses to blocks.
 //
 //   FastPath fast_path(ledger);
 //   policy::Block* block = fast_path.TryAllocate<HandOutAs::kPointer>(300, s, PoolId{});
@@ -12,23 +46,6 @@
 // nullptr or false: nothing was done, and the request needs the exclusive section. What is served here is as exact as
 // there: the sums reach the ledger when the next section begins. Allocates no memory on the way but for a map that
 // grows. Thread rule: any thread may call the Try functions and Check, at any time; the rest within a section.
-#ifndef ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_
-#define ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_
-
-#include <cstddef>
-#include <cstdint>
-
-#include "allocator/base/units.h"
-#include "allocator/core/arena.h"
-#include "allocator/core/arena_table.h"
-#include "allocator/core/desks.h"
-#include "allocator/core/ledger.h"
-#include "allocator/core/misuse.h"
-#include "allocator/core/page_directory.h"
-#include "allocator/core/stream_list.h"
-#include "allocator/policy/heap.h"
-
-namespace ashlar::core {
 
 // What the caller keeps of a block, and will free it by.
 enum class HandOutAs : std::uint8_t { kPointer, kAddress };
@@ -102,7 +119,7 @@ class FastPath {
   static void MovePointers(const Arena& arena, Desk& to);
 
   policy::Heap& heap_;
-  const bool can_put_off_;  // a second allocation from the same state gets the same (newest_block.h)
+  const bool can_put_off_;  // a second allocation from the same state gets the same (desks.h)
   ArenaTable arenas_;
   PageDirectory pages_;
   Desks desks_;

@@ -1,7 +1,6 @@
 #include "allocator/core/inspect.h"
 
-#include "allocator/core/exclusive_section.h"
-#include "allocator/core/recorded_head.h"
+#include "allocator/core/desks.h"
 #include "allocator/core/state.h"
 
 namespace ashlar::core {

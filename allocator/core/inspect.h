@@ -43,11 +43,11 @@ class Inspection {
   std::optional<std::uint64_t> LimitNow() const;
   bool HasAgesNow() const;        // HasAges of state.h
   std::uint64_t TurnNow() const;  // Desks::turn
-  // What a recording of it says before its first event (recorded_head.h).
+  // What a recording of it says before its first event (state.h).
   trace::Snapshot HeadNow(int device) const;
 
   // Only while no other thread uses the allocator. Good until the next call of the allocator: a free may be put off
-  // then (newest_block.h).
+  // then (desks.h).
   const policy::Heap& heap() const;
 
   // What was done so far, as counts that are the same on every machine; a call of this counts too.

@@ -1,3 +1,87 @@
+// The time of a recording: microseconds since 1970 when it began, and from then on those that passed. So it never goes
+// back. Threads: any may read it.
+#ifndef ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
+#define ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "allocator/core/seat.h"
+#include "allocator/policy/heap.h"
+#include "allocator/trace/codec_format.h"
+#include "allocator/trace/event.h"
+
+namespace ashlar::core {
+
+// A clock is read for every so many events: an event's time is that of at most so many events before.
+inline constexpr int kEventsOfOneTime = 64;
+
+class RecordingClock {
+ public:
+  std::int64_t begin_us() const { return begin_us_; }
+  std::int64_t NowMicroseconds() const {
+    const auto passed = std::chrono::steady_clock::now() - begin_;
+    return begin_us_ + std::chrono::duration_cast<std::chrono::microseconds>(passed).count();
+  }
+
+ private:
+  const std::int64_t begin_us_ =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+// Where blocks were allocated: the stack of the block that was placed at an address last, for the addresses used last.
+// Any number of threads write at once, each under its desk's lock; who reads stands still or takes what is whole: a
+// place that two writers mixed is none.
+//
+//   PlaceTable places;
+//   places.Keep(address, stack);           // nothing until places.Use()
+//   StackId stack = places.StackAt(address);
+
+class PlaceTable {
+ public:
+  // While everything stands still: takes its memory, 1 MiB. Not before the first stack: most programs have none.
+  void Use() {
+    if (places_ == nullptr) places_ = std::make_unique<Place[]>(std::size_t{1} << kBits);
+  }
+  bool IsUsed() const { return places_ != nullptr; }
+  // A newer place displaces an older one. Only while it is used.
+  void Keep(std::uint64_t address, trace::StackId stack) {
+    Place& place = places_[IndexOf(address)];
+    place.stack.store(stack, std::memory_order_relaxed);
+    place.mixed.store(address ^ Spread(stack), std::memory_order_relaxed);
+  }
+  trace::StackId StackAt(std::uint64_t address) const {
+    if (!IsUsed()) return trace::kNoStack;
+    const Place& place = places_[IndexOf(address)];
+    const std::uint64_t stack = place.stack.load(std::memory_order_relaxed);
+    const bool is_its = (place.mixed.load(std::memory_order_relaxed) ^ Spread(stack)) == address;
+    return is_its ? static_cast<trace::StackId>(stack) : trace::kNoStack;
+  }
+
+ private:
+  static constexpr int kBits = 16;
+
+  // Both of a place's words, or they do not fit.
+  struct Place {
+    std::atomic<std::uint64_t> mixed{0};
+    std::atomic<std::uint64_t> stack{trace::kNoStack};
+  };
+  static std::size_t IndexOf(std::uint64_t address) {
+    return static_cast<std::size_t>(((address >> 9) * 0x9e3779b97f4a7c15) >> (64 - kBits));
+  }
+  static std::uint64_t Spread(std::uint64_t stack) { return (stack + 1) * 0x9e3779b97f4a7c15; }
+
+  std::unique_ptr<Place[]> places_;
+};
+
 // A desk's journal: the records of the events that it serves on its own (fast_path.h), as bytes, until the recorder
 // collects them while everything stands still. So recording threads share nothing. What an event's time, stack and pool
 // are is found here as the recorder finds it, and the order of the journals among themselves follows from the turns
@@ -7,23 +91,6 @@
 //   journal.AddAllocation(block, lane, turn);    // 2 to 6 bytes; takes no memory
 //
 // Thread rule: the lock of its desk, or the exclusive section.
-#ifndef ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
-#define ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
-#include "absl/strings/string_view.h"
-#include "allocator/core/place_table.h"
-#include "allocator/core/recording_clock.h"
-#include "allocator/core/scope.h"
-#include "allocator/policy/heap.h"
-#include "allocator/trace/record_writer.h"
-
-namespace ashlar::core {
 
 // What the journals of one recorder share; it outlives them.
 struct JournalsShare {

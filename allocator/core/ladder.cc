@@ -154,4 +154,89 @@ absl::Status Ladder::EmptyPool(PoolId pool) {
   return status;
 }
 
+// Rungs beyond PyTorch's: another stream's idle blocks, the cache once more, and as few waits as will do.
+
+// A free block of another stream, which the request's stream waits for on the device. It stays a block of that stream:
+// when it is freed, it waits for the borrower's, as if that had been recorded.
+policy::Block* Ladder::Borrow(const policy::Plan& plan) {
+  const policy::Options& options = ledger_.options();
+  if (!options.borrow_across_streams || pools_.IsCapturing()) return nullptr;
+  if (!owed_.MayWait(Served(), options.borrow_most_waits)) return nullptr;
+  policy::Block* block = ledger_.heap().FindInOtherLane(plan);
+  if (block == nullptr) return nullptr;
+  if (absl::Status status = device_.MakeStreamWait(plan.stream, block->segment->lane->stream); !status.ok()) {
+    errors_.Note(status);
+    return nullptr;
+  }
+  owed_.Add(Served(), options.borrow_most_waits);
+  ledger_.NoteStreamWait(owed_.owed());
+  policy::Heap::TakeFree(block);
+  return block;
+}
+
+// After events were waited for.
+policy::Block* Ladder::SearchAgain(const policy::Plan& plan) {
+  policy::Block* block = ledger_.heap().MakePlan({plan.request_bytes, plan.stream, plan.pool->id}).block;
+  if (block != nullptr) {
+    policy::Heap::TakeFree(block);
+    return block;
+  }
+  block = SearchOverflow(plan);
+  return block != nullptr ? block : Borrow(plan);
+}
+
+// Waits for one event after the other, and after each for no more than it takes: first for the blocks that make room in
+// the cache with the fewest events, then, oldest first, for those whose memory can be returned.
+Growth Ladder::GrowAfterFewWaits(const policy::Plan& plan) {
+  absl::Status failed;
+  bool may_return = true;
+  const auto finish = [&](policy::Block* block) {
+    const policy::Block* merged = ledger_.CompleteFree(block);
+    may_return |= !merged->IsSplit() || merged->segment->is_expandable;
+  };
+  for (const policy::Block* block : ledger_.heap().FewestPending(plan)) {
+    failed.Update(pending_.SynchronizeBlock(device_, block, finish));
+  }
+  for (;;) {
+    if (policy::Block* found = SearchAgain(plan); found != nullptr) return AfterFailedRelease({.block = found}, failed);
+    if (may_return) {
+      failed.Update(release_.Everything(plan.pair));
+      ledger_.CountRetry();
+      const Growth grown = growth_.Grow(plan);
+      if (grown.refusal != Refusal::kOutOfMemory) return AfterFailedRelease(grown, failed);
+    }
+    if (pending_.size() == 0 || !failed.ok()) return AfterFailedRelease({.refusal = Refusal::kOutOfMemory}, failed);
+    may_return = false;
+    failed.Update(pending_.SynchronizeOldest(device_, finish));
+  }
+}
+
+// The rungs of Policy::kAshlar once the device has refused: whole free pages move to where the request needs them.
+
+// First as many as are missing beside what the device should have, then, where other programs hold that, all of them.
+Growth Ladder::GrowByRepair(const policy::Plan& plan) {
+  Growth grown{.refusal = Refusal::kOutOfMemory};
+  const std::uint64_t spare_bytes = limits_.SpareBytes(ledger_.heap().reserved_bytes());
+  for (const std::uint64_t spare : {spare_bytes, std::uint64_t{0}}) {
+    if (grown.refusal != Refusal::kOutOfMemory || !release_.PagesFor(plan, spare)) continue;
+    ledger_.CountRetry();
+    grown = growth_.Grow(plan);
+  }
+  return grown;
+}
+
+// Repair, then repair with what waited for other streams, and at last with everything that the cache holds.
+Growth Ladder::GrowAfterRepair(const policy::Plan& plan) {
+  Growth grown = GrowByRepair(plan);
+  if (grown.refusal != Refusal::kOutOfMemory) return grown;
+  if (ledger_.options().sync_just_enough) return GrowAfterFewWaits(plan);
+  absl::Status released = Synchronize();
+  if (policy::Block* found = SearchAgain(plan); found != nullptr) return AfterFailedRelease({.block = found}, released);
+  grown = GrowByRepair(plan);
+  if (grown.refusal != Refusal::kOutOfMemory) return AfterFailedRelease(grown, released);
+  released.Update(release_.Everything(plan.pair));
+  ledger_.CountRetry();
+  return AfterFailedRelease(growth_.Grow(plan), released);
+}
+
 }  // namespace ashlar::core

@@ -1,3 +1,69 @@
+// Bounds the waits on the device that borrow_across_streams inserts, without a clock, so that a replay comes to the
+// same decisions: each wait owes 1,000, each request that is served since pays `most_waits` back, and no more than
+// `most_waits` waits may be owed. So in 1,000 requests there are at most about that many, and as many at once.
+//
+//   if (!owed.MayWait(served, options.borrow_most_waits)) return nullptr;
+//   ...
+//   owed.Add(served, options.borrow_most_waits);
+//
+// `served`: requests served so far. Thread rule: not thread-safe; the allocator's exclusive section guards it.
+#ifndef ASHLAR_ALLOCATOR_CORE_LADDER_H_
+#define ASHLAR_ALLOCATOR_CORE_LADDER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "allocator/core/ledger.h"
+#include "allocator/core/limits.h"
+#include "allocator/core/pending_frees.h"
+#include "allocator/core/plan_follower.h"
+#include "allocator/core/pools.h"
+#include "allocator/core/rungs.h"
+#include "allocator/device/device.h"
+#include "allocator/device/sim_device.h"
+#include "allocator/policy/heap.h"
+#include "allocator/trace/fact.h"
+
+namespace ashlar::core {
+
+class WaitsOwed {
+ public:
+  static constexpr std::uint64_t kOneWait = 1000;
+
+  // Where `most_waits` is nothing there is no bound, and nothing is owed.
+  bool MayWait(std::uint64_t served, std::optional<std::uint64_t> most_waits) const {
+    return !most_waits.has_value() || OwedNow(served, *most_waits) + kOneWait <= *most_waits * kOneWait;
+  }
+  void Add(std::uint64_t served, std::optional<std::uint64_t> most_waits) {
+    owed_ = most_waits.has_value() ? OwedNow(served, *most_waits) + kOneWait : 0;
+    served_ = served;
+  }
+  // After the last wait.
+  std::uint32_t owed() const { return static_cast<std::uint32_t>(owed_); }
+
+  trace::fact::WaitsOwed Standing(std::uint64_t served) const {
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    return {owed(), static_cast<std::uint32_t>(std::min(served - served_, kMost))};
+  }
+  void Restore(const trace::fact::WaitsOwed& standing, std::uint64_t served) {
+    owed_ = standing.owed;
+    served_ = served - standing.served_since;  // may count from before 0
+  }
+
+ private:
+  std::uint64_t OwedNow(std::uint64_t served, std::uint64_t most_waits) const {
+    const std::uint64_t since = served - served_;
+    const std::uint64_t paid = most_waits == 0 ? 0 : since > owed_ / most_waits ? owed_ : since * most_waits;
+    return owed_ - paid;
+  }
+
+  std::uint64_t owed_ = 0;
+  std::uint64_t served_ = 0;  // at the last wait
+};
+
 // The rungs that a request climbs when nothing in the cache fits:
 //
 //   collect garbage -> new segment -> overflow pools (-> borrow) -> release oversize blocks, new segment
@@ -12,26 +78,6 @@
 // It calls the device and books in the ledger; it knows no thread, no lock and no fast path. While a graph is being
 // captured it waits for nothing and returns nothing. Thread rule: not thread-safe; the allocator's exclusive section
 // guards it.
-#ifndef ASHLAR_ALLOCATOR_CORE_LADDER_H_
-#define ASHLAR_ALLOCATOR_CORE_LADDER_H_
-
-#include <cstdint>
-
-#include "absl/status/status.h"
-#include "allocator/core/device_errors.h"
-#include "allocator/core/growth.h"
-#include "allocator/core/ledger.h"
-#include "allocator/core/limits.h"
-#include "allocator/core/pending_frees.h"
-#include "allocator/core/plan_follower.h"
-#include "allocator/core/pools.h"
-#include "allocator/core/release.h"
-#include "allocator/core/waits_owed.h"
-#include "allocator/device/device.h"
-#include "allocator/device/sim_device.h"
-#include "allocator/policy/heap.h"
-
-namespace ashlar::core {
 
 class Ladder {
  public:
@@ -68,7 +114,7 @@ class Ladder {
   // Returns whole-free large segments to reclaim `target_bytes`.
   void CollectGarbage(std::uint64_t target_bytes) { release_.Garbage(target_bytes); }
 
-  // What borrowing owes (waits_owed.h).
+  // What borrowing owes.
   trace::fact::WaitsOwed OwedNow() const { return owed_.Standing(Served()); }
   void RestoreOwed(const trace::fact::WaitsOwed& standing) { owed_.Restore(standing, Served()); }
 

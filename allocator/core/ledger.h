@@ -1,7 +1,7 @@
 // The ledger keeps the books of one allocator: the heap, the statistics over it, and the sink of its events. Each
 // transition of a block or a segment is one function here. The function changes the heap, books the statistics and
 // tells the sink, in that order. Nobody else books anything; requests that the cache serves are summed on desks
-// (desk.h) and arrive by Fold.
+// (desks.h) and arrive by Fold.
 //
 //   Ledger ledger(options, [](policy::Lane&, const policy::AddressRange&) {});
 //   policy::Plan plan = ledger.heap().MakePlan({.bytes = 300, .stream = s});
@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "allocator/core/changes.h"
 #include "allocator/core/stats.h"
 #include "allocator/policy/heap.h"
 #include "allocator/trace/event.h"

@@ -5,8 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
-#include "allocator/core/hole_blame.h"
-#include "allocator/policy/servable_size.h"
+#include "allocator/core/accounting.h"
 #include "allocator/policy/size_rule.h"
 
 namespace ashlar::core {

@@ -75,7 +75,7 @@ OomJudgement JudgeOom(const OomFigures& figures);
 // The judgement in words; one sentence or two.
 std::vector<std::string> OomSentences(const OomJudgement& judgement, const OomFigures& figures);
 
-// A block in use and the free bytes that it keeps from use (hole_blame.h).
+// A block in use and the free bytes that it keeps from use (accounting.h).
 struct HolePin {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "allocator/trace/codec_format.h"
 
 namespace ashlar::core {
 
@@ -38,6 +39,41 @@ absl::StatusOr<ClaimedFile> ClaimFile(const std::string& path, bool overwrites);
 // The whole content of the file, by way of a temporary file beside it: under that name there is the old content or the
 // new one at every moment, never a part. FailedPrecondition: somebody has claimed the file.
 absl::Status ReplaceFile(const std::string& path, absl::Span<const absl::string_view> parts);
+
+// A recording's file on the disk: whole chunks, each written with one call as it comes, so that a process that is
+// killed has lost nothing that was handed over. Nobody else writes the file meanwhile (output_file.h). Not thread-safe.
+
+class ChunkFile {
+ public:
+  // Anew, with its header; a file that is there already is refused unless `overwrites`. Look at status() afterwards.
+  ChunkFile(std::string path, bool overwrites);
+  ~ChunkFile();
+  ChunkFile(const ChunkFile&) = delete;
+  ChunkFile& operator=(const ChunkFile&) = delete;
+
+  // After an error nothing more is written. A process made by fork writes nothing: the file is its parent's.
+  void Write(absl::string_view payload);
+  // Closes the file; the first error of all, if there was one. The message names the file.
+  absl::Status Close();
+  // Takes the file away again if it was not there before.
+  void Discard();
+  // In a child that fork made: lets the parent's file go, and with it its lock.
+  void Abandon();
+
+  const absl::Status& status() const { return status_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  bool IsMine() const;
+  void WriteOut(absl::string_view head, absl::string_view body);
+
+  std::string path_;
+  int file_ = -1;
+  int process_ = 0;
+  bool is_new_ = false;
+  trace::codec::ChunkBytes chunks_;
+  absl::Status status_;
+};
 
 }  // namespace ashlar::core
 

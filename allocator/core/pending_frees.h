@@ -1,11 +1,4 @@
-// Frees that wait for work on other streams: a queue of events for each stream that has any, oldest first. Streams are
-// visited by handle, so that the order is the same on every machine. Cost and memory depend on the streams that are
-// waited for now, not on all streams ever seen. Thread rule: not thread-safe but for size(); the allocator's exclusive
-// section guards it.
-//
-//   PendingFrees pending;
-//   pending.Add(device.RecordEvent(stream), block);           // the block counts its events itself
-//   pending.Poll(device, [](policy::Block* block) { ... });   // those whose last event is done
+// The streams that use a block besides its own: mostly one or two, which need no memory of their own. Plain value.
 #ifndef ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
 #define ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
 
@@ -17,6 +10,7 @@
 #include <iterator>
 #include <map>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "allocator/base/units.h"
 #include "allocator/device/device.h"
@@ -24,6 +18,17 @@
 #include "allocator/policy/block.h"
 
 namespace ashlar::core {
+
+using StreamList = absl::InlinedVector<Stream, 2>;
+
+// Frees that wait for work on other streams: a queue of events for each stream that has any, oldest first. Streams are
+// visited by handle, so that the order is the same on every machine. Cost and memory depend on the streams that are
+// waited for now, not on all streams ever seen. Thread rule: not thread-safe but for size(); the allocator's exclusive
+// section guards it.
+//
+//   PendingFrees pending;
+//   pending.Add(device.RecordEvent(stream), block);           // the block counts its events itself
+//   pending.Poll(device, [](policy::Block* block) { ... });   // those whose last event is done
 
 class PendingFrees {
  public:

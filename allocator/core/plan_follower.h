@@ -24,7 +24,6 @@
 #include "allocator/base/units.h"
 #include "allocator/policy/heap.h"
 #include "allocator/policy/placement_plan.h"
-#include "allocator/policy/plan_cursor.h"
 
 namespace ashlar::core {
 

@@ -1,4 +1,4 @@
-// A thread's place in the process: desks (desk.h) belong to seats, not to threads, so that a thread that ends leaves
+// A thread's place in the process: desks (desks.h) belong to seats, not to threads, so that a thread that ends leaves
 // its desks to the next one. Seats are never freed. All that a thread remembers lies in its seat, so that the library
 // takes one word of thread-local memory: a library that is opened late gets little of it.
 //
@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "allocator/trace/event.h"
+#include "ashlar/scope.h"  // IWYU pragma: export
 
 namespace ashlar::core {
 
@@ -65,6 +67,32 @@ Seat* SeatOfThread();
 // Around a fork: no seat is given or returned meanwhile, so that the child's copy of the free ones is whole.
 void LockSeats();
 void UnlockSeats();
+
+// The scopes of a program (ashlar/scope.h), as recorders see them.
+
+using ashlar::BeginScope;
+using ashlar::EndScope;
+
+// The stack that the recorder has for the scopes of this thread; false: it has none yet.
+inline bool StackOfScopes(std::uint64_t recorder, trace::StackId& stack) {
+  stack = trace::kNoStack;
+  ScopeStacks& stacks = table_of_thread->scope_stacks;
+  if (!stacks.is_open) [[likely]]
+    return true;
+  const StackOfRecorder& place = stacks.PlaceOf(recorder);
+  stack = place.stack;
+  return place.recorder == recorder;
+}
+
+// Told of each scope on the thread that opens or closes it, one at a time. It must not open scopes itself.
+class ScopeListener {
+ public:
+  virtual ~ScopeListener() = default;
+  virtual void OnScope(bool is_begin, absl::string_view name) = 0;
+};
+void AddScopeListener(ScopeListener* listener);
+// When this returns, no call to it is under way.
+void RemoveScopeListener(ScopeListener* listener);
 
 }  // namespace ashlar::core
 

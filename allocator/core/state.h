@@ -10,7 +10,10 @@
 #include <optional>
 #include <vector>
 
+#include "allocator/core/ledger.h"
+#include "allocator/core/limits.h"
 #include "allocator/policy/heap.h"
+#include "allocator/policy/options.h"
 #include "allocator/trace/snapshot.h"
 #include "ashlar/snapshot.h"
 
@@ -30,6 +33,16 @@ std::vector<trace::LargePage> LargePagesOf(const policy::Heap& heap);
 bool HasAges(const policy::Heap& heap);
 // What a recording begins in: the segments, oldest first, with the ages that garbage collection goes by.
 trace::RecordedStart StartOf(const policy::Heap& heap);
+
+// The head of a recording, which stands before its first event, and the recording of a state alone.
+//
+//   trace::Snapshot head = RecordedHeadOf(ledger.options(), limits, /*device=*/0);
+//
+// The settings are printed as PyTorch names and prints its own. Within the allocator's exclusive section.
+
+trace::Snapshot RecordedHeadOf(const policy::Options& options, const Limits& limits, int device);
+// As device 0: the segments and reservations, with what the ledger's sink knows of the blocks.
+trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits);
 
 }  // namespace ashlar::core
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
-#include "allocator/device/cuda_call.h"
+#include "allocator/device/cuda_driver.h"
 
 namespace ashlar::device {
 

@@ -15,7 +15,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "allocator/device/address_space.h"
 #include "allocator/device/device.h"
 #include "allocator/device/device_memory.h"
@@ -115,6 +118,19 @@ class SimDevice final : public Device {
   std::optional<std::uint64_t> fail_in_;
   absl::Status fail_status_;
 };
+
+// The simulated device's cost model as text, so that costs measured on one machine rank settings on another:
+//
+//   # NVIDIA H100: medians of 40 calls
+//   segment_alloc_ns 61234
+//   segment_free_ns 48111
+//   ...
+//
+// A line is a key and nanoseconds; what # begins is a remark. What is not named keeps its default. InvalidArgument with
+// the line's number: an unknown key, a key that stands twice, no number; or without any cost at all.
+
+absl::StatusOr<CostModel> ReadCosts(absl::string_view text);
+std::string PrintCosts(const CostModel& costs);
 
 }  // namespace ashlar::device
 

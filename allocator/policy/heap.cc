@@ -1,13 +1,13 @@
 #include "allocator/policy/heap.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/check.h"
-#include "allocator/policy/heap_steps.h"
 
 namespace ashlar::policy {
-
 namespace {
 
 std::unique_ptr<PoolPair> NewPair(PoolId id) {
@@ -257,6 +257,217 @@ std::vector<Block*> Heap::Restore(const Request& lane_of, bool is_small, bool is
     if (is_expandable || !block->IsSplit()) continue;
     counts.Add({1, static_cast<std::int64_t>(block->size_bytes)});
   }
+  return out;
+}
+
+// Placement at an address that a plan gives, anywhere in a free block:
+//
+//   before   |           free            |
+//   after    | free |  live   |   free   |       either part may be missing
+
+namespace {
+
+// What a free block of this kind adds to the counts of inactive split blocks.
+SplitCounts CountsOf(const Block& block) {
+  if (block.is_expandable || !block.IsSplit()) return {};
+  return {1, static_cast<std::int64_t>(block.size_bytes)};
+}
+
+}  // namespace
+
+Block* Heap::FindFreeAt(const Segment& segment, Block* below, const AddressRange& range) {
+  for (Block* block = below != nullptr ? below : segment.first; block != nullptr; block = block->next) {
+    if (block->End() <= range.address) continue;
+    const bool holds = block->address <= range.address && block->End() >= range.End();
+    return holds && block->state == BlockState::kFree ? block : nullptr;
+  }
+  return nullptr;
+}
+
+void Heap::OfferFree(Block* block) { InsertFree(*block->segment->lane, block); }
+
+Block* Heap::PlaceAt(const Plan& plan, Block* block) {
+  Lane& lane = *block->segment->lane;
+  ASHLAR_CHECK(block->address <= plan.place_at && plan.place_at + plan.rounded_bytes <= block->End());
+  SplitCounts counts;
+  counts = counts.Minus(CountsOf(*block));
+  if (const std::uint64_t below = plan.place_at - block->address; below > 0) {
+    Block* low = Split(lane, block, below);
+    InsertFree(lane, low);
+    counts.Add(CountsOf(*low));
+  }
+  if (block->size_bytes > plan.rounded_bytes) {
+    Block* high = block;
+    block = Split(lane, high, plan.rounded_bytes);
+    InsertFree(lane, high);
+    counts.Add(CountsOf(*high));
+  }
+  lane.inactive_split.Add(counts);
+  block->state = BlockState::kLive;
+  block->requested_bytes = plan.request_bytes;
+  return block;
+}
+
+// Where a request could be served that its lane's free blocks do not serve: other lanes, and blocks that still wait.
+
+namespace {
+
+bool IsFree(const Block* block) { return block != nullptr && block->state == BlockState::kFree; }
+bool IsIdle(const Block* block) { return IsFree(block) || (block != nullptr && block->state == BlockState::kPending); }
+
+// Neighbours that are free or wait, as few from `first` on as are large enough.
+struct Run {
+  Block* first = nullptr;
+  Block* last = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint64_t events = std::numeric_limits<std::uint64_t>::max();
+
+  // Of the free block that they become.
+  std::uint64_t MergedBytes() const {
+    const std::uint64_t before = IsFree(first->prev) ? first->prev->size_bytes : 0;
+    return bytes + before + (IsFree(last->next) ? last->next->size_bytes : 0);
+  }
+};
+
+// Calls `visit(run)` for the run from each block of the segment that has one; linear in its blocks.
+template <typename Visit>
+void ForEachRun(const Segment& segment, std::uint64_t wanted_bytes, Visit visit) {
+  Run run{nullptr, nullptr, 0, 0};
+  Block* end = segment.first;
+  for (run.first = segment.first; run.first != nullptr; run.first = run.first->next) {
+    for (; run.bytes < wanted_bytes && IsIdle(end); end = end->next) {
+      run.last = end;
+      run.bytes += end->size_bytes;
+      run.events += end->pending_events;
+    }
+    if (run.bytes >= wanted_bytes) visit(run);
+    if (end == run.first) {  // in use
+      end = end->next;
+      continue;
+    }
+    run.bytes -= run.first->size_bytes;
+    run.events -= run.first->pending_events;
+  }
+}
+
+}  // namespace
+
+Block* Heap::FindInOtherLane(const Plan& plan) const {
+  Block* best = nullptr;
+  for (const auto& [stream, lane] : plan.pool->lanes) {
+    if (lane.stream == plan.stream) continue;
+    Block* candidate = FindIn(lane, plan.rounded_bytes);
+    if (candidate != nullptr && (best == nullptr || candidate->size_bytes < best->size_bytes)) best = candidate;
+  }
+  return best;
+}
+
+std::vector<Block*> Heap::FewestPending(const Plan& plan) const {
+  Run best;
+  for (const auto& [address, segment] : segments_) {
+    if (segment->lane->pool != plan.pool || segment->lane->stream != plan.stream) continue;
+    ForEachRun(*segment, plan.rounded_bytes, [&](const Run& run) {
+      const bool is_room = run.events > 0 && MayServe(plan.rounded_bytes, run.MergedBytes());
+      if (is_room && run.events < best.events) best = run;
+    });
+  }
+  std::vector<Block*> out;
+  if (best.first == nullptr) return out;
+  for (Block* block = best.first; block != best.last->next; block = block->next) {
+    if (block->state == BlockState::kPending) out.push_back(block);
+  }
+  return out;
+}
+
+// What the heap gives back: garbage collection, oversize release, whole-free segments.
+
+namespace {
+
+template <typename Visit>
+void ForEachFree(const Pool& pool, Visit visit) {
+  for (const auto& [stream, lane] : pool.lanes) {
+    for (Block* block = lane.free.First(); block != nullptr; block = lane.free.Next(block)) visit(block);
+  }
+}
+
+struct Aged {
+  Block* block;
+  std::uint64_t age;
+  bool taken = false;
+};
+
+}  // namespace
+
+std::vector<Block*> Heap::WholeFree(const Pool& pool) {
+  std::vector<Block*> out;
+  ForEachFree(pool, [&out](Block* block) {
+    if (!block->segment->is_expandable && !block->IsSplit()) out.push_back(block);
+  });
+  return out;
+}
+
+std::vector<Block*> Heap::FreeExpandable(const Pool& pool) {
+  std::vector<Block*> out;
+  ForEachFree(pool, [&out](Block* block) {
+    if (block->segment->is_expandable) out.push_back(block);
+  });
+  return out;
+}
+
+std::vector<Block*> Heap::GarbageVictims(std::uint64_t target_bytes) const {
+  const Pool& pool = default_pair_->large;
+  std::vector<Aged> unsplit;
+  std::uint64_t total_age = 0;
+  ForEachFree(pool, [&](Block* block) {
+    if (block->IsSplit()) return;
+    unsplit.push_back({block, pool.clock - block->freed_at});
+    total_age += unsplit.back().age;
+  });
+  std::vector<Block*> victims;
+  std::size_t count = unsplit.size();
+  std::uint64_t reclaimed = 0;
+  bool took_any = true;
+  while (reclaimed < target_bytes && took_any && count > 0) {
+    const double threshold = static_cast<double>(total_age) / static_cast<double>(count);
+    took_any = false;
+    for (Aged& aged : unsplit) {
+      // Expandable blocks count in the average but are never taken (as upstream).
+      if (aged.taken || aged.block->segment->is_expandable || static_cast<double>(aged.age) < threshold) continue;
+      aged.taken = took_any = true;
+      reclaimed += aged.block->size_bytes;
+      total_age -= aged.age;
+      --count;
+      victims.push_back(aged.block);
+    }
+  }
+  return victims;
+}
+
+Heap::OversizeVictims Heap::FindOversizeVictims(const Plan& plan) const {
+  OversizeVictims out;
+  const std::uint64_t max_split = options_.max_split_size_bytes;
+  const Lane* lane = FindLane(*plan.pool, plan.stream);
+  if (max_split == kUnlimited || lane == nullptr) return out;
+  const std::uint64_t wanted = std::max(plan.rounded_bytes, max_split);
+  Block* hit = lane->free.FirstAtLeast(wanted);
+  // A block of that size is part of a larger segment where it was split before the limit was set.
+  const auto is_whole = [](const Block& block) { return !block.segment->is_expandable && !block.IsSplit(); };
+  if (hit != nullptr && is_whole(*hit)) {
+    out.blocks.push_back(hit);
+    out.enough = true;
+    return out;
+  }
+  // Downwards from the largest block below the hit. What a failing walk releases stays released.
+  std::uint64_t released = 0;
+  Block* block = hit == nullptr ? lane->free.Last() : lane->free.Previous(hit);
+  while (block != nullptr && released < wanted && block->size_bytes >= max_split) {
+    if (is_whole(*block)) {
+      out.blocks.push_back(block);
+      released += block->size_bytes;
+    }
+    block = lane->free.Previous(block);
+  }
+  out.enough = released >= wanted;
   return out;
 }
 

@@ -1,11 +1,165 @@
-// Policy::kAshlar: where growth maps the fewest pages, and which free pages may move there.
+// Expandable segments: one reservation of address space whose blocks are live, free (mapped) or unmapped.
+//
+//   | live | free ...... | unmapped ............................ |   growth maps whole pages behind the free block
+
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
-#include "allocator/policy/heap_steps.h"
+#include "allocator/base/check.h"
+#include "allocator/policy/heap.h"
 
 namespace ashlar::policy {
+namespace {
+
+// What the block could become: a free block that unmapped address space follows counts with it.
+std::uint64_t Room(const Block& block) {
+  const bool grows = block.next != nullptr && block.next->state == BlockState::kUnmapped;
+  return block.size_bytes + (grows ? block.next->size_bytes : 0);
+}
+
+bool HasRoom(const Block* block, std::uint64_t wanted_bytes) {
+  std::uint64_t bytes = 0;
+  for (; bytes < wanted_bytes && IsUsable(block); block = block->next) bytes += block->size_bytes;
+  return bytes >= wanted_bytes;
+}
+
+}  // namespace
+
+// With the option on, prefers among ever larger blocks the one with less room to grow; with it off, passes over
+// expandable blocks that an earlier setting left.
+Block* Heap::SkipByExpandableRules(const Lane& lane, Block* candidate) const {
+  if (!options_.expandable_segments) {
+    while (candidate != nullptr && candidate->is_expandable) candidate = lane.free.Next(candidate);
+    return candidate;
+  }
+  if (options_.policy == Policy::kAshlar) return candidate;
+  while (candidate->is_expandable) {
+    Block* next = lane.free.Next(candidate);
+    if (next == nullptr || Room(*next) >= Room(*candidate)) break;
+    candidate = next;
+  }
+  return candidate;
+}
+
+Block* Heap::FindGrowth(const Plan& plan) const {
+  if (options_.policy == Policy::kAshlar) return FindLeastGrowth(plan).start;
+  const Lane* lane = FindLane(*plan.pool, plan.stream);
+  if (lane == nullptr) return nullptr;
+  for (const auto& [address, unmapped] : lane->unmapped) {
+    Block* start = IsUsable(unmapped->prev) ? unmapped->prev : unmapped;
+    if (HasRoom(start, plan.rounded_bytes)) return start;
+  }
+  return nullptr;
+}
+
+Block* Heap::AddReservation(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes,
+                            std::uint64_t page_bytes) {
+  Lane& lane = LaneOf(PoolOf(plan), plan.stream);
+  Segment* segment = NewSegment(lane, address, size_bytes);
+  segment->is_expandable = true;
+  segment->page_bytes = page_bytes;
+  segment->first->is_expandable = true;
+  segment->first->state = BlockState::kUnmapped;
+  lane.unmapped.emplace(address, segment->first);
+  return segment->first;
+}
+
+Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes) {
+  ASHLAR_CHECK(unmapped->state == BlockState::kUnmapped);
+  ASHLAR_CHECK_LE(size_bytes, unmapped->size_bytes);
+  Segment& segment = *unmapped->segment;
+  Lane& lane = *segment.lane;
+  for (std::uint64_t at = 0; page_bytes != segment.page_bytes && at < size_bytes; at += page_bytes) {
+    segment.large_pages.emplace(unmapped->address + at, page_bytes);
+  }
+  lane.unmapped.erase(unmapped->address);
+  Block* mapped = unmapped;
+  if (size_bytes < unmapped->size_bytes) {
+    // The low part is the block that was there (it keeps its rank); the rest is new.
+    mapped = Split(lane, unmapped, size_bytes);
+    std::swap(mapped->rank, unmapped->rank);
+    lane.unmapped.emplace(unmapped->address, unmapped);
+  }
+  mapped->state = BlockState::kFree;
+  reserved_bytes_ += size_bytes;
+  MergeWith(mapped, mapped->prev);
+  MergeWith(mapped, mapped->next);
+  InsertFree(lane, mapped);
+  return mapped;
+}
+
+std::vector<PageRun> Heap::WholePages(const Block* block) {
+  const Segment& segment = *block->segment;
+  std::vector<PageRun> out;
+  const auto add = [&](std::uint64_t begin, std::uint64_t end, std::uint64_t page_bytes) {
+    if (begin >= end) return;
+    if (!out.empty() && out.back().page_bytes == page_bytes && out.back().range.End() == begin) {
+      out.back().range.size_bytes += end - begin;
+    } else {
+      out.push_back({{begin, end - begin}, page_bytes});
+    }
+  };
+  // Pages of the segment's own size lie at multiples of it, between the larger ones.
+  const auto add_common = [&](std::uint64_t begin, std::uint64_t end) {
+    const std::uint64_t first = RoundUp(begin - segment.address, segment.page_bytes);
+    const std::uint64_t last = RoundDown(end - segment.address, segment.page_bytes);
+    add(segment.address + first, segment.address + std::max(first, last), segment.page_bytes);
+  };
+  std::uint64_t at = block->address;
+  auto large = segment.large_pages.upper_bound(at);
+  if (large != segment.large_pages.begin()) {
+    const auto& [begin, size_bytes] = *std::prev(large);
+    if (begin == at) {
+      --large;
+    } else {
+      at = std::max(at, begin + size_bytes);  // the block begins inside it
+    }
+  }
+  for (; large != segment.large_pages.end() && large->first < block->End(); ++large) {
+    const auto& [begin, size_bytes] = *large;
+    add_common(at, begin);
+    if (begin + size_bytes > block->End()) return out;
+    add(begin, begin + size_bytes, size_bytes);
+    at = begin + size_bytes;
+  }
+  if (at < block->End()) add_common(at, block->End());
+  return out;
+}
+
+Block* Heap::MarkUnmapped(Block* block, const AddressRange& range) {
+  Segment& segment = *block->segment;
+  Lane& lane = *segment.lane;
+  const auto gone = segment.large_pages.lower_bound(range.address);
+  segment.large_pages.erase(gone, segment.large_pages.lower_bound(range.End()));
+  TakeFree(block);
+  const std::uint64_t head_bytes = range.address - block->address;
+  const std::uint64_t tail_bytes = block->End() - (range.address + range.size_bytes);
+  if (head_bytes > 0) InsertFree(lane, Split(lane, block, head_bytes));
+  Block* middle = block;
+  if (tail_bytes > 0) {
+    // The middle is the block that was there (it keeps its rank); the tail is new.
+    middle = Split(lane, block, range.size_bytes);
+    std::swap(middle->rank, block->rank);
+    InsertFree(lane, block);
+  }
+  middle->state = BlockState::kUnmapped;
+  reserved_bytes_ -= range.size_bytes;
+  MergeWith(middle, middle->prev);
+  MergeWith(middle, middle->next);
+  lane.unmapped.emplace(middle->address, middle);
+  return middle;
+}
+
+void Heap::RemoveReservation(Block* unmapped) {
+  ASHLAR_CHECK(!unmapped->IsSplit() && unmapped->state == BlockState::kUnmapped);
+  unmapped->segment->lane->unmapped.erase(unmapped->address);
+  ForgetSegment(unmapped);
+}
+
+// Policy::kAshlar: where growth maps the fewest pages, and which free pages may move there.
+
 namespace {
 
 std::uint64_t UnmappedBytes(const Block& block) { return block.state == BlockState::kUnmapped ? block.size_bytes : 0; }

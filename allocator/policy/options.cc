@@ -1,9 +1,19 @@
 #include "allocator/policy/options.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/nearest_word.h"
+#include "allocator/policy/conf_split.h"
+#include "allocator/policy/placement_plan.h"
+#include "allocator/policy/torch_keys.h"
 
 namespace ashlar::policy {
 namespace {
@@ -60,6 +70,360 @@ absl::StatusOr<Compat> ParseCompat(absl::string_view name) { return ParseName(kC
 absl::string_view FreeOrderName(FreeOrder order) { return NameOf(kOrderNames, order); }
 absl::StatusOr<FreeOrder> ParseFreeOrder(absl::string_view name) {
   return ParseName(kOrderNames, name, "order of free blocks");
+}
+
+// Settings as a text: what PyTorch's grammar (conf_split.h) makes of it, and each key as one row of a table: from which
+// version on, and how it is read. PyTorch's own keys are read by torch_keys.h.
+
+namespace {
+
+absl::Status ReadSoftFraction(const Setting& setting, Options& options) {
+  static constexpr absl::string_view kAllowed = "use a number above 0, up to 1";
+  double value = 0;
+  if (!absl::SimpleAtod(setting.value, &value) || std::isnan(value)) return BadValue(setting, kAllowed, kNoNumber);
+  if (value <= 0) return BadValue(setting, kAllowed, kTooSmall);
+  if (value > 1) return BadValue(setting, kAllowed, kTooLarge);
+  options.soft_limit_fraction = value;
+  return absl::OkStatus();
+}
+
+template <bool Options::*kFlag>
+absl::Status ReadFlag(const Setting& setting, Options& options) {
+  const absl::StatusOr<bool> value = ReadBool(setting);
+  if (!value.ok()) return value.status();
+  options.*kFlag = *value;
+  return absl::OkStatus();
+}
+
+template <std::optional<std::uint64_t> Options::*kBytes>
+absl::Status ReadLimit(const Setting& setting, Options& options) {
+  std::uint64_t value = 0;
+  absl::string_view problem = WholeProblem(setting.value, value);
+  if (problem.empty() && value == 0) problem = kTooSmall;
+  if (!problem.empty()) return BadValue(setting, "use a whole number of MiB > 0", problem);
+  options.*kBytes = std::min(value, kUnlimited / kMiB) * kMiB;
+  return absl::OkStatus();
+}
+
+absl::Status ReadMostWaits(const Setting& setting, Options& options) {
+  std::uint64_t value = 0;
+  absl::string_view problem = WholeProblem(setting.value, value);
+  if (problem.empty() && (value == 0 || value > 1000)) problem = value == 0 ? kTooSmall : kTooLarge;
+  if (!problem.empty()) return BadValue(setting, "use a whole number from 1 to 1000", problem);
+  options.borrow_most_waits = value;
+  return absl::OkStatus();
+}
+
+absl::Status ReadOrder(const Setting& setting, Options& options) {
+  const absl::StatusOr<FreeOrder> order = ParseFreeOrder(setting.value);
+  if (!order.ok()) return BadValue(setting, order.status().message());
+  options.free_order = *order;
+  return absl::OkStatus();
+}
+
+absl::Status ReadPolicy(const Setting& setting, Options& options) {
+  if (setting.value == "ashlar") {
+    options.policy = Policy::kAshlar;
+  } else if (setting.value == "torch") {
+    options.policy = Policy::kTorch;
+  } else {
+    return BadValue(setting, "use ashlar or torch");
+  }
+  return absl::OkStatus();
+}
+
+// The file is read here, so that what is wrong with it is told at the start.
+absl::Status ReadPlanFile(const Setting& setting, Options& options) {
+  absl::StatusOr<PlacementPlan> plan = ReadPlan(setting.value);
+  if (!plan.ok()) return absl::InvalidArgumentError(absl::StrCat(setting.key, ": ", plan.status().message()));
+  options.plan = std::make_shared<const PlacementPlan>(*std::move(plan));
+  return absl::OkStatus();
+}
+
+// Read before all others, wherever it stands; here only whether it could be.
+absl::Status CheckEarlier(const Setting& setting, Options& options) {
+  Options unused = options;
+  if (setting.key != "compat") return ReadLargeSegment(setting, unused);
+  const absl::StatusOr<Compat> compat = ParseCompat(setting.value);
+  return compat.ok() ? absl::OkStatus() : BadValue(setting, compat.status().message());
+}
+
+// From which version on a key is known.
+enum class KnownTo : std::uint8_t {
+  kAll,
+  k113,  // to that version alone
+  kSince26,
+  kLate,
+  kLatest,
+  kReserve,  // the latest; in texts of ours kLate
+  kUs,
+};
+
+struct Key {
+  absl::string_view name;
+  KnownTo known_to;
+  absl::Status (*read)(const Setting&, Options&);
+  bool has_effect = true;
+};
+
+constexpr Key kKeys[] = {
+    {"max_split_size_mb", KnownTo::kAll, ReadMaxSplit},
+    {"garbage_collection_threshold", KnownTo::kAll, ReadThreshold},
+    {"roundup_power2_divisions", KnownTo::kAll, ReadDivisions},
+    {"backend", KnownTo::kAll, ReadBackend},
+    {"roundup_bypass_threshold_mb", KnownTo::k113, ReadBypass},
+    {"expandable_segments", KnownTo::kSince26, ReadFlag<&Options::expandable_segments>},
+    {"max_non_split_rounding_mb", KnownTo::kSince26, ReadNonSplitRounding},
+    {"large_segment_size_mb", KnownTo::kLate, CheckEarlier},
+    {"throw_on_cudamalloc_oom", KnownTo::kLate, ReadFlag<&Options::throw_on_cudamalloc_oom>},
+    {"per_process_memory_fraction", KnownTo::kLate, ReadFraction},
+    {"expandable_segments_reserve", KnownTo::kReserve, ReadReserve},
+    {"release_lock_on_cudamalloc", KnownTo::kSince26, CheckFlag, false},
+    {"pinned_use_cuda_host_register", KnownTo::kSince26, CheckFlag, false},
+    {"pinned_num_register_threads", KnownTo::kSince26, CheckRegisterThreads, false},
+    {"pinned_use_background_threads", KnownTo::kSince26, CheckFlag, false},
+    {"pinned_reserve_segment_size_mb", KnownTo::kLate, CheckHostSegment, false},
+    {"graph_capture_record_stream_reuse", KnownTo::kLate, CheckFlag},
+    {"pinned_use_hip_host_register", KnownTo::kSince26, CheckFlag, false},
+    {"release_lock_on_hipmalloc", KnownTo::kSince26, CheckFlag, false},
+    {"pinned_max_round_threshold_mb", KnownTo::kLatest, CheckHostSize, false},
+    {"pinned_max_cached_size_mb", KnownTo::kLatest, CheckHostSize, false},
+    {"pinned_free_catch_all", KnownTo::kLate, CheckFlag, false},
+    {"expandable_segments_reserve_by_class", KnownTo::kLatest, CheckClasses, false},
+    {"use_cuda_host_register", KnownTo::kLatest, CheckNothing, false},
+    {"compat", KnownTo::kUs, CheckEarlier},
+    {"free_order", KnownTo::kUs, ReadOrder},
+    {"policy", KnownTo::kUs, ReadPolicy},
+    {"search_after_sync", KnownTo::kUs, ReadFlag<&Options::search_after_sync>},
+    {"sync_just_enough", KnownTo::kUs, ReadFlag<&Options::sync_just_enough>},
+    {"borrow_across_streams", KnownTo::kUs, ReadFlag<&Options::borrow_across_streams>},
+    {"borrow_most_waits", KnownTo::kUs, ReadMostWaits},
+    {"memory_limit_mb", KnownTo::kUs, ReadLimit<&Options::memory_limit_bytes>},
+    {"soft_limit_mb", KnownTo::kUs, ReadLimit<&Options::soft_limit_bytes>},
+    {"soft_limit_fraction", KnownTo::kUs, ReadSoftFraction},
+    {"plan", KnownTo::kUs, ReadPlanFile},
+    {"report_leaks", KnownTo::kUs, ReadFlag<&Options::report_leaks>},
+};
+
+bool Knows(KnownTo known_to, Compat compat, Keys keys) {
+  switch (known_to) {
+    case KnownTo::kAll:
+      return true;
+    case KnownTo::k113:
+      return compat == Compat::kTorch113;
+    case KnownTo::kSince26:
+      return compat != Compat::kTorch113;
+    case KnownTo::kLate:
+      return IsLate(compat);
+    case KnownTo::kLatest:
+      return compat == Compat::kTorchLatest;
+    case KnownTo::kReserve:
+      return compat == Compat::kTorchLatest || (keys == Keys::kAshlar && IsLate(compat));
+    case KnownTo::kUs:
+      return keys == Keys::kAshlar;
+  }
+  return false;
+}
+
+// "; did you mean 'max_split_size_mb'?" where a key that may be used here is near.
+std::string Suggestion(absl::string_view wrong, Compat compat, Keys keys) {
+  std::vector<std::string> known;
+  for (const Key& key : kKeys) {
+    if (Knows(key.known_to, compat, keys)) known.emplace_back(key.name);
+  }
+  const std::string question = DidYouMean(wrong, known);
+  return question.empty() ? "" : absl::StrCat("; ", question);
+}
+
+// What keeps large blocks whole in PyTorch has no place here: free pages move to where a large request needs them. Nor
+// have the orders of PyTorch's versions, unless they are asked for: the lowest of equal blocks is taken.
+void UsePages(bool has_order, Options& options) {
+  options.expandable_segments = true;
+  if (!has_order) options.free_order = FreeOrder::kAddress;
+  if (options.max_split_size_bytes == kUnlimited) return;
+  options.max_split_size_bytes = kUnlimited;
+  options.notes.push_back(
+      "max_split_size_mb: policy:ashlar splits blocks of any size and moves whole free pages instead");
+}
+
+// What a setting that cannot be taken does: it is an error, or in a record it is left out and noted.
+class Reader {
+ public:
+  Reader(absl::string_view conf, Compat compat, Keys keys, bool is_record)
+      : keys_(keys), is_record_(is_record), conf_(conf) {
+    options_.compat = compat;
+    options_.conf = std::string(conf);
+  }
+
+  absl::StatusOr<Options> Read() {
+    if (absl::Status status = ReadCompat(); !status.ok()) return status;
+    options_.free_order = DefaultFreeOrder(options_.compat);
+    const Split split = SplitAsFarAsItGoes(conf_, GrammarOf(options_.compat));
+    if (absl::Status status = Allow(split.status); !status.ok()) return status;
+    if (absl::Status status = ReadLargeSegments(split.settings); !status.ok()) return status;
+    if (absl::Status status = ReadAll(split.settings); !status.ok()) return status;
+    if (absl::Status status = Finish(split.settings); !status.ok()) return status;
+    if (is_any_left_out_) options_.conf = taken_;
+    return std::move(options_);
+  }
+
+ private:
+  // The error, or nothing where it is noted.
+  absl::Status Allow(const absl::Status& status) {
+    if (status.ok() || !is_record_) return status;
+    options_.notes.push_back(absl::StrCat("a recorded setting is left out: ", status.message()));
+    is_any_left_out_ = true;
+    return absl::OkStatus();
+  }
+
+  // What cannot be read changes nothing.
+  absl::Status Try(const Setting& setting, absl::Status (*read)(const Setting&, Options&)) {
+    Options changed = options_;
+    absl::Status status = read(setting, changed);
+    if (status.ok()) options_ = std::move(changed);
+    return status;
+  }
+
+  // The version decides how the text is cut, so it is looked for first, by the grammar that takes most.
+  absl::Status ReadCompat() {
+    if (keys_ != Keys::kAshlar) return absl::OkStatus();
+    for (const Setting& setting : SplitAsFarAsItGoes(conf_, Grammar::kLater).settings) {
+      if (setting.key != "compat") continue;
+      const absl::StatusOr<Compat> compat = ParseCompat(setting.value);
+      if (!compat.ok() && !is_record_) return BadValue(setting, compat.status().message());
+      if (compat.ok()) options_.compat = *compat;
+    }
+    return absl::OkStatus();
+  }
+
+  // Before the others, wherever it stands: their limits follow it.
+  absl::Status ReadLargeSegments(const std::vector<Setting>& settings) {
+    for (const Setting& setting : settings) {
+      if (setting.key != "large_segment_size_mb" || !IsLate(options_.compat)) continue;
+      if (absl::Status status = Try(setting, ReadLargeSegment); !status.ok() && !is_record_) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadAll(const std::vector<Setting>& settings) {
+    for (const Setting& setting : settings) {
+      const absl::Status status = ReadOne(setting);
+      if (absl::Status allowed = Allow(status); !allowed.ok()) return allowed;
+      if (status.ok()) absl::StrAppend(&taken_, taken_.empty() ? "" : ",", setting.key, ":", setting.value);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadOne(const Setting& setting) {
+    for (const Key& key : kKeys) {
+      if (key.name != setting.key || !Knows(key.known_to, options_.compat, keys_)) continue;
+      return Try(setting, key.read);
+    }
+    return absl::InvalidArgumentError(absl::StrCat("'", setting.key, "' is no setting of ", CompatName(options_.compat),
+                                                   " (value '", setting.value, "')",
+                                                   Suggestion(setting.key, options_.compat, keys_)));
+  }
+
+  absl::Status Finish(const std::vector<Setting>& settings) {
+    const auto is_order = [](const Setting& setting) { return setting.key == "free_order"; };
+    if (options_.policy == Policy::kAshlar) {
+      UsePages(std::any_of(settings.begin(), settings.end(), is_order), options_);
+    }
+    if (options_.plan == nullptr || !options_.expandable_segments) return absl::OkStatus();
+    options_.plan = nullptr;
+    return Allow(
+        absl::InvalidArgumentError("plan: places blocks in one segment: take expandable_segments:True or "
+                                   "policy:ashlar out, or the plan"));
+  }
+
+  Keys keys_;
+  bool is_record_;
+  absl::string_view conf_;
+  Options options_;
+  std::string taken_;  // the settings that were
+  bool is_any_left_out_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<Options> ParseConf(absl::string_view conf, Compat compat, Keys keys) {
+  return Reader(conf, compat, keys, false).Read();
+}
+
+Options ReadRecordedConf(absl::string_view conf, Compat compat) {
+  return *Reader(conf, compat, Keys::kAshlar, true).Read();
+}
+
+std::vector<KeyInfo> AllKeys() {
+  std::vector<KeyInfo> out;
+  for (const Key& key : kKeys) out.push_back({key.name, key.known_to == KnownTo::kUs, key.has_effect});
+  return out;
+}
+
+namespace {
+
+struct FixedKey {
+  absl::string_view name;
+  bool (*is_same)(const Options& a, const Options& b);
+};
+
+// Pages of expandable segments have the size of large segments.
+bool SameLargeSegments(const Options& a, const Options& b) {
+  return !a.expandable_segments || a.large_segment_bytes == b.large_segment_bytes;
+}
+bool SameReserve(const Options& a, const Options& b) {
+  return a.expandable_reserve.bytes == b.expandable_reserve.bytes &&
+         a.expandable_reserve.fraction_of_total == b.expandable_reserve.fraction_of_total;
+}
+
+constexpr FixedKey kFixed[] = {
+    {"compat", [](const Options& a, const Options& b) { return a.compat == b.compat; }},
+    {"free_order", [](const Options& a, const Options& b) { return a.free_order == b.free_order; }},
+    {"policy", [](const Options& a, const Options& b) { return a.policy == b.policy; }},
+    {"plan", [](const Options& a, const Options& b) { return (a.plan == nullptr) == (b.plan == nullptr); }},
+    {"expandable_segments",
+     [](const Options& a, const Options& b) { return a.expandable_segments == b.expandable_segments; }},
+    {"large_segment_size_mb", SameLargeSegments},
+    {"expandable_segments_reserve", SameReserve},
+    {"throw_on_cudamalloc_oom",
+     [](const Options& a, const Options& b) { return a.throw_on_cudamalloc_oom == b.throw_on_cudamalloc_oom; }},
+    {"per_process_memory_fraction",
+     [](const Options& a, const Options& b) { return a.per_process_memory_fraction == b.per_process_memory_fraction; }},
+    {"memory_limit_mb",
+     [](const Options& a, const Options& b) { return a.memory_limit_bytes == b.memory_limit_bytes; }},
+    {"soft_limit_mb", [](const Options& a, const Options& b) { return a.soft_limit_bytes == b.soft_limit_bytes; }},
+    {"soft_limit_fraction",
+     [](const Options& a, const Options& b) { return a.soft_limit_fraction == b.soft_limit_fraction; }},
+    {"report_leaks", [](const Options& a, const Options& b) { return a.report_leaks == b.report_leaks; }},
+};
+
+}  // namespace
+
+absl::StatusOr<Options> ChangedSettings(const Options& now, absl::string_view conf) {
+  const absl::StatusOr<Options> before = ParseConf(now.conf, now.compat, Keys::kAshlar);
+  if (!before.ok()) return before.status();
+  absl::StatusOr<Options> wanted = ParseConf(conf, now.compat, Keys::kAshlar);
+  if (!wanted.ok()) return wanted.status();
+  for (const FixedKey& key : kFixed) {
+    if (key.is_same(*before, *wanted)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("'", key.name,
+                                                   "' cannot change while the allocator runs: it was made with '",
+                                                   now.conf, "', and '", conf, "' says otherwise"));
+  }
+  Options out = now;
+  if (!out.expandable_segments) out.large_segment_bytes = wanted->large_segment_bytes;
+  out.max_split_size_bytes = wanted->max_split_size_bytes;
+  out.max_non_split_rounding_bytes = wanted->max_non_split_rounding_bytes;
+  out.garbage_collection_threshold = wanted->garbage_collection_threshold;
+  out.roundup_power2_divisions = wanted->roundup_power2_divisions;
+  out.roundup_bypass_threshold_bytes = wanted->roundup_bypass_threshold_bytes;
+  out.search_after_sync = wanted->search_after_sync;
+  out.sync_just_enough = wanted->sync_just_enough;
+  out.borrow_across_streams = wanted->borrow_across_streams;
+  out.borrow_most_waits = wanted->borrow_most_waits;
+  out.conf = std::move(wanted->conf);
+  out.notes = std::move(wanted->notes);
+  return out;
 }
 
 }  // namespace ashlar::policy

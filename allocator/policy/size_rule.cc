@@ -33,4 +33,42 @@ std::uint64_t RoundedBytes(std::uint64_t request_bytes, const Options& options) 
   return RoundUpBetweenPowers(request_bytes, divisions);
 }
 
+std::uint64_t LargestInRun(bool is_small, std::uint64_t run_bytes) {
+  if (is_small) return std::min(run_bytes, kSmallMaxBytes);
+  return run_bytes > kSmallMaxBytes ? run_bytes : 0;
+}
+
+std::uint64_t LargestFromDevice(bool is_small, std::uint64_t free_bytes, std::uint64_t tail_bytes,
+                                const Options& options) {
+  if (options.expandable_segments) {
+    const std::uint64_t pages = RoundDown(free_bytes, PageBytes(is_small, options));
+    return pages == 0 ? 0 : LargestInRun(is_small, tail_bytes + pages);
+  }
+  if (is_small) return free_bytes >= kSmallSegmentBytes ? kSmallMaxBytes : 0;
+  const std::uint64_t fitted = RoundDown(free_bytes, kRoundLargeBytes);
+  if (fitted >= kMinLargeBytes) return fitted;
+  return free_bytes >= options.large_segment_bytes ? kMinLargeBytes - kMinBlockBytes : 0;
+}
+
+bool IsServedFromDevice(std::uint64_t rounded_bytes, std::uint64_t free_bytes, std::uint64_t tail_bytes,
+                        const Options& options) {
+  if (!options.expandable_segments) return free_bytes >= SegmentBytes(rounded_bytes, options);
+  return LargestFromDevice(IsSmall(rounded_bytes), free_bytes, tail_bytes, options) >= rounded_bytes;
+}
+
+GrowthSize LeastGrowth(const GrowthNeed& need) {
+  return {RoundUp(need.wanted_bytes, need.page_bytes), need.page_bytes};
+}
+
+GrowthSize GrowthOf(const GrowthNeed& need, const Options& options) {
+  if (options.policy == Policy::kTorch) return LeastGrowth(need);
+  const std::uint64_t share = need.is_small ? kSmallPoolShare : 1;
+  const std::uint64_t by_size = std::max(need.wanted_bytes, need.reserved_bytes / kReservedShare / share);
+  const std::uint64_t most =
+      std::min({need.spare_bytes / kSpareShare / share, by_size, kLargestPageBytes, need.room_bytes});
+  if (most < 2 * need.page_bytes) return LeastGrowth(need);
+  const std::uint64_t page_bytes = need.page_bytes * std::bit_floor(most / need.page_bytes);
+  return {std::min(RoundUp(need.wanted_bytes, page_bytes), RoundDown(need.room_bytes, page_bytes)), page_bytes};
+}
+
 }  // namespace ashlar::policy

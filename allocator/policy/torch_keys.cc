@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "allocator/policy/conf_number.h"
+#include "allocator/policy/conf_split.h"
 
 namespace ashlar::policy {
 namespace {

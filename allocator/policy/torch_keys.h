@@ -1,5 +1,5 @@
 // Reads the values of PyTorch's keys into options, as the version of PyTorch reads them. Private to the parser
-// (conf_parser.cc), whose table names the key of each.
+// (options.cc), whose table names the key of each.
 //
 // A number is what stands at the front of the value; where more stands there, a note says what was read.
 #ifndef ASHLAR_ALLOCATOR_POLICY_TORCH_KEYS_H_

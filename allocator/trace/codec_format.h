@@ -10,10 +10,10 @@
 // ones before it, but for texts, frames and stacks, which are numbered over the whole file in the order of their
 // definition.
 //
-// A chunk may have parts: one for each desk (core/desk.h) that served events on its own, and the last for what happened
-// while all desks stood still. What desks do at the same time does not depend on one another; between two turns they
-// stood still. So the order of events is that of turns; of one turn the last part's come first; and then those of the
-// desks, each desk's in its order, by time:
+// A chunk may have parts: one for each desk (core/desks.h) that served events on its own, and the last for what
+// happened while all desks stood still. What desks do at the same time does not depend on one another; between two
+// turns they stood still. So the order of events is that of turns; of one turn the last part's come first; and then
+// those of the desks, each desk's in its order, by time:
 //
 //   desk 1     | turn 4: a b c        | turn 5: d     |
 //   desk 2     | turn 4: p q                          |      s a b p c q t d
@@ -29,16 +29,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <variant>
 
 #include "absl/strings/string_view.h"
 #include "allocator/base/fingerprint.h"
+#include "allocator/base/units.h"
+#include "allocator/trace/event.h"
+#include "allocator/trace/fact.h"
 
 namespace ashlar::trace::codec {
 
 static_assert(std::endian::native == std::endian::little, "the codec writes integers as they lie in memory");
 
 inline constexpr absl::string_view kMagic = "ASHLARTR";
-// 2: facts may name a pool, reservations their lane. 3: free blocks have ages (free_age.h). 4: labels, fx nodes, memory
+// 2: facts may name a pool, reservations their lane. 3: free blocks have ages (snapshot.h). 4: labels, fx nodes, memory
 // of the host (SettingOf). 5: the parts of desks (SettingOf), kFreed. Older ones are read too.
 inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::uint32_t kOldestVersion = 1;
@@ -73,10 +79,10 @@ enum class RecordKind : std::uint8_t {
   kFrame,    // v text of the file, v text of the function, z line: defines the next frame
   kFrames,   // v count, v frames innermost first: defines the next stack
   kMark,     // v text of the stage, v text of the name: an annotation at the last time
-  kFact,     // v kind, v number or text; where the kind names a pool also v first, v second (codec_facts.h)
+  kFact,     // v kind, v number or text; where the kind names a pool also v first, v second
   kSegment,  // v StateAt, v address, v size, v stream, v flags (1 small, 2 expandable), v pool first, v second, v stack
              // + 1
-  kBlock,    // v size, v state, v requested (free_age.h of a free one) + 1 or 0, v stack + 1: the last segment's next
+  kBlock,    // v size, v state, v requested (snapshot.h of a free one) + 1 or 0, v stack + 1: the last segment's next
   kSetting,  // v SettingOf, then as that says
   kEnd,      // v events in all: nothing follows
   kReserved,  // v address, v size, from version 2 on v lane (0: not known, 1: large, 2: small) and, of a known one,
@@ -160,6 +166,198 @@ inline ChunkHeader MakeChunkHeader(std::uint64_t number, absl::string_view paylo
   header.checksum = Checksum({std::uint64_t{header.magic} << 32 | header.payload_bytes, number}, payload);
   return header;
 }
+
+// The headers of a recording's file and of its chunks, numbered in the order they are asked for.
+
+class ChunkBytes {
+ public:
+  static std::string FileHeader() { return AsText(MakeFileHeader()); }
+  // Of the next chunk.
+  std::string HeaderOf(absl::string_view payload) { return AsText(MakeChunkHeader(next_++, payload)); }
+
+ private:
+  template <typename Header>
+  static std::string AsText(const Header& header) {
+    return {reinterpret_cast<const char*>(&header), sizeof(header)};
+  }
+
+  std::uint64_t next_ = 0;
+};
+
+// Puts records one after another into memory that has room for them: what an Encoder's chunk and a desk's journal
+// share. Private to the codec and to allocator/core/journal.h. Not thread-safe.
+//
+//   class Journal : private RecordWriter { ... at_ = buffer; PutEvent(kOfAlloc, address, size, block_size); ... };
+
+class RecordWriter {
+ protected:
+  // What an event's record does not say itself. As a chunk, or a part of one, begins.
+  struct Context {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    Stream stream{};
+    std::int64_t time_us = kNoTime;
+    std::int64_t last_time_us = 0;  // that differences are from
+    StackId stack = kNoStack;
+    LabelId label = kNoLabel;
+    EventPool pool;
+  };
+
+  // A segment's: 9 fields of 10 bytes. An event's with all its context before it is smaller.
+  static constexpr std::size_t kMostRecordBytes = 112;
+
+  // `code`: an Action, or kFreed.
+  void PutEvent(unsigned code, std::uint64_t address, std::uint64_t requested_bytes, std::uint64_t block_size_bytes) {
+    const std::uint64_t move = address - context_.address;
+    const bool is_down = static_cast<std::int64_t>(move) < 0;
+    const std::uint64_t place = std::rotr(is_down ? 0 - move : move, kPlaceShift);
+    const std::uint64_t size = requested_bytes ^ context_.size_bytes;
+    const bool has_block = block_size_bytes != 0;
+    const std::uint64_t spare = has_block ? block_size_bytes - RoundUpToBlock(requested_bytes) : 0;
+    const unsigned spare_code = spare == 0 ? 0 : spare >> 16 == 0 ? 1 : spare >> 32 == 0 ? 2 : 3;
+    const unsigned place_bytes = BytesOf(place);
+    const unsigned size_bytes = BytesOf(size);
+    at_[0] =
+        static_cast<char>(code | (is_down ? kMovesDown : 0) | (has_block ? kHasBlock : 0) | spare_code << kSpareShift);
+    at_[1] = static_cast<char>(place_bytes | size_bytes << 4);
+    at_ += 2;
+    // Whole words, of which only the first bytes stay.
+    std::memcpy(at_, &place, sizeof(place));
+    at_ += place_bytes;
+    std::memcpy(at_, &size, sizeof(size));
+    at_ += size_bytes;
+    std::memcpy(at_, &spare, sizeof(spare));
+    at_ += kSpareBytes[spare_code];
+    context_.address = address;
+    context_.size_bytes = requested_bytes;
+  }
+
+  void Put(RecordKind kind) { *at_++ = static_cast<char>(kOther | static_cast<unsigned>(kind) << 4); }
+  void PutVarint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *at_++ = static_cast<char>(value | 0x80);
+    *at_++ = static_cast<char>(value);
+  }
+  // An id that may be none.
+  static std::uint64_t PlusOne(StackId stack) { return stack == kNoStack ? 0 : std::uint64_t{stack} + 1; }
+
+  void PutTime(std::int64_t time_us) {
+    if (time_us == context_.time_us) return;
+    context_.time_us = time_us;
+    if (time_us == kNoTime) return Put(RecordKind::kNoTime);
+    Put(RecordKind::kTime);
+    PutVarint(Zigzag(static_cast<std::int64_t>(static_cast<std::uint64_t>(time_us) -
+                                               static_cast<std::uint64_t>(context_.last_time_us))));
+    context_.last_time_us = time_us;
+  }
+  void PutStream(Stream stream) {
+    if (stream == context_.stream) return;
+    Put(RecordKind::kStream);
+    PutVarint(Handle(stream));
+    context_.stream = stream;
+  }
+  void PutPool(const EventPool& pool) {
+    if (pool == context_.pool) return;
+    Put(RecordKind::kPool);
+    PutVarint(pool.has_value() ? 1 : 0);
+    if (pool.has_value()) {
+      const PoolId id = *pool;
+      PutVarint(id.first);
+      PutVarint(id.second);
+    }
+    context_.pool = pool;
+  }
+  void PutStack(StackId stack) {
+    if (stack == context_.stack) return;
+    Put(RecordKind::kStack);
+    PutVarint(PlusOne(stack));
+    context_.stack = stack;
+  }
+
+  char* at_ = nullptr;  // where the next record goes
+  Context context_;
+};
+
+// The bytes that a decoder reads records from. Private to the codec.
+
+// The bytes of one chunk; a read past their end fails and stays failed.
+class Bytes {
+ public:
+  Bytes(absl::string_view all, std::size_t begin, std::size_t size) : begin_(all.data()), at_(all.data() + begin) {
+    end_ = at_ + size;
+  }
+  bool IsEmpty() const { return at_ == end_; }
+  bool ok() const { return ok_; }
+  void Fail() { ok_ = false; }
+  std::uint64_t offset() const { return static_cast<std::uint64_t>(at_ - begin_); }
+
+  unsigned Byte() { return Has(1) ? static_cast<unsigned char>(*at_++) : 0; }
+  // The next `size` <= 8 bytes as one integer.
+  std::uint64_t Word(unsigned size) {
+    std::uint64_t value = 0;
+    if (!Has(size)) return 0;
+    std::memcpy(&value, at_, size);
+    at_ += size;
+    return value;
+  }
+  std::uint64_t Varint() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const unsigned byte = Byte();
+      value |= std::uint64_t{byte & 0x7f} << shift;
+      if ((byte & 0x80) == 0) return value;
+    }
+    ok_ = false;
+    return 0;
+  }
+  absl::string_view Text(std::uint64_t size) {
+    if (!Has(size)) return {};
+    const absl::string_view text(at_, size);
+    at_ += size;
+    return text;
+  }
+  // A varint below `limit`.
+  std::uint64_t Below(std::uint64_t limit) {
+    const std::uint64_t value = Varint();
+    if (value >= limit) ok_ = false;
+    return ok_ ? value : 0;
+  }
+
+ private:
+  bool Has(std::uint64_t size) {
+    if (size <= static_cast<std::uint64_t>(end_ - at_)) return ok_;
+    ok_ = false;
+    at_ = end_;
+    return false;
+  }
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  bool ok_ = true;
+};
+
+// Facts as recordings have them: the number of the kind, one number more, and a pool where the kind names one.
+
+inline constexpr std::uint64_t kFactKinds = std::variant_size_v<AnyFact>;
+inline constexpr std::uint64_t kFactKindsOfVersion1 = 3;  // up to LimitSet
+
+struct FactNumbers {
+  std::uint64_t kind = 0;
+  std::uint64_t number = 0;
+  std::optional<PoolId> pool;
+  std::optional<absl::string_view> text = {};  // of the fact or the decoder, which own it
+};
+
+FactNumbers NumbersOf(const AnyFact& fact);
+
+// Whether facts of the kind name a pool; `kind` is below kFactKinds, here and in FactOf.
+bool NamesPool(std::uint64_t kind);
+
+// Whether facts of the kind have a text in place of their number.
+bool NamesText(std::uint64_t kind);
+
+// Any numbers make a fact: bits that no kind knows are left out.
+AnyFact FactOf(const FactNumbers& numbers);
 
 }  // namespace ashlar::trace::codec
 

@@ -1,14 +1,22 @@
-// Reads a recording, chunk by chunk. Private to the codec.
-//
-//   absl::StatusOr<Snapshot> recording = Decoder(bytes, limits).Run();        // all of it
-//   Decoder growing({}, {}); growing.ReadWhole(bytes); growing.TakeEvents();  // as far as it is written
-//
+// The events of a chunk's desks, put into one order as the last part is read (codec_format.h). Private to the codec.
 // Not thread-safe.
+//
+//   DeskParts parts;
+//   parts.Begin();                         // another desk's part
+//   parts.Add(event, 4);                   // false: its turn lies before the last one's
+//   parts.MoveBefore(5, trace);            // all of turns before 5, behind what is in the trace
+//   parts.MoveRest(trace);
+//
+// Where a recording has parts its times never go back: each desk reads the clock now and then, so an event's time may
+// be older than that of an event which happened before it elsewhere, and becomes that one's.
 #ifndef ASHLAR_ALLOCATOR_TRACE_DECODER_H_
 #define ASHLAR_ALLOCATOR_TRACE_DECODER_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <queue>
 #include <string>
 #include <vector>
 
@@ -18,12 +26,61 @@
 #include "allocator/trace/codec.h"
 #include "allocator/trace/codec_format.h"
 #include "allocator/trace/codec_settings.h"
-#include "allocator/trace/desk_parts.h"
 #include "allocator/trace/dropped_events.h"
-#include "allocator/trace/record_bytes.h"
+#include "allocator/trace/event.h"
 #include "allocator/trace/snapshot.h"
 
 namespace ashlar::trace::codec {
+
+class DeskParts {
+ public:
+  bool IsEmpty() const { return parts_.empty(); }
+  void Begin();
+  // In the part that was begun last.
+  bool Add(const Event& event, std::uint64_t turn);
+  void MoveBefore(std::uint64_t turn, std::vector<Event>& trace);
+  // The parts are gone afterwards.
+  void MoveRest(std::vector<Event>& trace);
+  // Of what comes next in the recording, to be asked for all of it; kNoTime stays.
+  std::int64_t LaterTime(std::int64_t time_us);
+
+ private:
+  struct Entry {
+    std::uint64_t turn = 0;
+    Event event;
+  };
+  struct Part {
+    std::vector<Entry> entries;
+    std::size_t next = 0;
+
+    bool HasNext() const { return next < entries.size(); }
+    const Entry& Next() const { return entries[next]; }
+  };
+  // Where a part stands, in the order in which parts are moved.
+  struct Head {
+    std::uint64_t turn = 0;
+    std::int64_t time_us = 0;
+    std::size_t index = 0;  // in parts_
+    auto operator<=>(const Head&) const = default;
+  };
+  Head HeadOf(std::size_t index) const;
+  // Finds where each part stands, unless that is known; all parts are there.
+  void Order();
+  void Move(Part& part, std::vector<Event>& trace);
+
+  std::vector<Part> parts_;
+  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads_;  // of the parts that have a next event
+  bool is_ordered_ = false;                                             // the heads are those of all parts
+  bool had_parts_ = false;                                              // the recording, so far
+  std::int64_t time_us_ = kNoTime;                                      // the latest so far
+};
+
+// Reads a recording, chunk by chunk. Private to the codec.
+//
+//   absl::StatusOr<Snapshot> recording = Decoder(bytes, limits).Run();        // all of it
+//   Decoder growing({}, {}); growing.ReadWhole(bytes); growing.TakeEvents();  // as far as it is written
+//
+// Not thread-safe.
 
 class Decoder {
  public:

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/trace/codec_facts.h"
+#include "allocator/trace/codec_format.h"
 #include "allocator/trace/decoder.h"
 
 namespace ashlar::trace::codec {

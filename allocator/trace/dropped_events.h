@@ -20,7 +20,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "allocator/trace/event_list.h"
+#include "allocator/trace/event.h"
 #include "allocator/trace/fact.h"
 #include "allocator/trace/snapshot.h"
 #include "allocator/trace/state_after.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "allocator/trace/codec_facts.h"
+#include "allocator/trace/codec_format.h"
 
 namespace ashlar::trace::codec {
 namespace {

@@ -23,7 +23,6 @@
 #include "allocator/trace/codec_format.h"
 #include "allocator/trace/event.h"
 #include "allocator/trace/fact.h"
-#include "allocator/trace/record_writer.h"
 #include "allocator/trace/snapshot.h"
 #include "allocator/trace/stack_table.h"
 

@@ -4,7 +4,7 @@
 //   sink.OnFact(fact::LimitSet{8 * kGiB});
 //   if (const auto* refused = std::get_if<fact::GrowthRefused>(&fact.what)) ... refused->bytes ...
 //
-// The order of the kinds is that of their numbers in recordings (codec_facts.h): a new one goes to the end.
+// The order of the kinds is that of their numbers in recordings (codec_format.h): a new one goes to the end.
 #ifndef ASHLAR_ALLOCATOR_TRACE_FACT_H_
 #define ASHLAR_ALLOCATOR_TRACE_FACT_H_
 
@@ -107,7 +107,7 @@ struct SettingsChanged {
 };
 
 // The stream of the request under way waits on the device for another one, whose block it is given
-// (borrow_across_streams). What is owed after it, for borrow_most_waits: core/waits_owed.h.
+// (borrow_across_streams). What is owed after it, for borrow_most_waits: core/ladder.h.
 struct StreamWaited {
   std::uint32_t owed = 0;
   bool operator==(const StreamWaited&) const = default;

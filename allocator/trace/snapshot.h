@@ -15,9 +15,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/trace/event.h"
-#include "allocator/trace/event_list.h"
 #include "allocator/trace/fact.h"
-#include "allocator/trace/label_table.h"
 #include "allocator/trace/note.h"
 #include "allocator/trace/stack_table.h"
 
@@ -187,6 +185,17 @@ inline std::string DeviceTotalKey(int device) { return "ashlar_device_" + std::t
 // Settings of such a trace that begin so are notes on it, "count message" under the note's name: no format has a place
 // for notes, and what was left out of a trace belongs to it.
 inline constexpr char kDeviceCallsNote[] = "ashlar_note_";
+
+// The age of free blocks at a recording's start: how many searches of their pool there were since they became free.
+// Garbage collection goes by it, and asks only about blocks that fill a segment, so only those have an age. A free
+// block has no request, so its age stands in that field; snapshots of other origin may hold anything there.
+
+inline void SetFreeAge(SnapshotBlock& block, std::uint64_t searches) { block.requested_bytes = searches; }
+
+// Of a block of RecordedStart; nullopt: the recording does not say, or the block is not free.
+inline std::optional<std::uint64_t> FreeAgeOf(const SnapshotBlock& block) {
+  return block.state == BlockState::kFree ? block.requested_bytes : std::nullopt;
+}
 
 }  // namespace ashlar::trace
 

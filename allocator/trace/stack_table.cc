@@ -32,4 +32,16 @@ absl::Span<const FrameId> StackTable::stack(StackId id) const {
   return absl::MakeConstSpan(stack_frames_).subspan(starts_[id], starts_[id + 1] - starts_[id]);
 }
 
+LabelId LabelTable::Intern(const Label& label) {
+  if (label == Label{}) return kNoLabel;
+  const auto [it, is_new] = ids_.try_emplace(label, static_cast<LabelId>(labels_.size()));
+  if (is_new) labels_.push_back(label);
+  return it->second;
+}
+
+const Label& LabelTable::label(LabelId id) const {
+  static const Label none;
+  return id == kNoLabel ? none : labels_[id];
+}
+
 }  // namespace ashlar::trace

@@ -3,7 +3,9 @@
 #ifndef ASHLAR_ALLOCATOR_TRACE_STACK_TABLE_H_
 #define ASHLAR_ALLOCATOR_TRACE_STACK_TABLE_H_
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +18,7 @@ namespace ashlar::trace {
 
 using FrameId = std::uint32_t;
 
-// The file of a frame that is a scope of the program (core/scope.h), named by its function.
+// The file of a frame that is a scope of the program (core/seat.h), named by its function.
 inline constexpr char kScopeFile[] = "scope";
 
 // Which node of an fx graph a line of generated code runs (torch.cuda.memory._dump_snapshot with
@@ -55,6 +57,34 @@ class StackTable {
   std::vector<std::uint64_t> starts_ = {0};  // stack i is stack_frames_[starts_[i], starts_[i + 1])
   absl::flat_hash_map<std::string, FrameId> frame_ids_;
   absl::flat_hash_map<std::string, StackId> stack_ids_;
+};
+
+// The texts that stand on events beside their stacks, interned: PyTorch's user_metadata (torch.cuda.memory's
+// _set_memory_metadata and _annotate_tensor), internal_metadata (a mark of the allocator itself) and compile_context
+// (the graph that torch.compile was running). Equal texts have equal ids.
+//
+//   LabelTable labels;
+//   event.label = labels.Intern({.user_metadata = "forward"});   // kNoLabel where all three are empty
+
+struct Label {
+  std::string user_metadata = {};
+  std::string internal_metadata = {};
+  std::string compile_context = {};
+
+  auto operator<=>(const Label&) const = default;
+};
+
+class LabelTable {
+ public:
+  LabelId Intern(const Label& label);
+
+  // An empty one for kNoLabel.
+  const Label& label(LabelId id) const;
+  std::size_t size() const { return labels_.size(); }
+
+ private:
+  std::vector<Label> labels_;
+  std::map<Label, LabelId> ids_;
 };
 
 }  // namespace ashlar::trace

@@ -89,7 +89,7 @@ Limits LimitsOf(const Gpu& gpu);
 
 // The card's own, else UnknownContext.
 Fact ContextOf(const Gpu& gpu, ModuleLoading loading);
-// The card that stands for one that is not named, and nothing but its memory known. That of hollow/launch/settings.h.
+// The card that stands for one that is not named, and nothing but its memory known. That of hollow/process/settings.h.
 inline constexpr absl::string_view kUsualCard = "A100-80GB";
 // The context that stands for those that the table does not have: the V100's where all kernels are loaded, else the
 // A100's. Marked as assumed.

@@ -3,9 +3,12 @@
 #define ASHLAR_ANALYZER_REPLAY_RECORDED_OPTIONS_H_
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "allocator/device/address_space.h"
 #include "allocator/policy/options.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/timeline/block_size_rule.h"
+#include "analyzer/timeline/timeline.h"
 
 namespace ashlar::replay {
 
@@ -23,6 +26,15 @@ bool IsRecordedCompat(const trace::Snapshot& snapshot, policy::Compat compat);
 
 // What the timeline must know of the policy.
 timeline::BlockSizeRule SizeRuleOf(const policy::Options& options);
+
+// Where the recorded device put segments, told by their addresses: a replay from an empty allocator puts them as it
+// did, since of equal free blocks the versions before 2.13 take the lowest.
+
+// As NVIDIA's driver (driver_addresses.h) where its rule gives nine of ten ordinary segments, seen from the first; else
+// ascending or descending where nine of ten lie where first fit from that end puts them beside those that there were;
+// else the driver's too, since others allocate beside the program. Ascending where no segment tells. Of long traces the
+// first thousand segments tell.
+device::AddressOrder RecordedAddressOrder(absl::Span<const timeline::SegmentSpan> segments);
 
 }  // namespace ashlar::replay
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/replay/calls_program.h"
 #include "analyzer/replay/recorded_options.h"
+#include "analyzer/replay/snapshot_program.h"
 #include "analyzer/timeline/observed.h"
 
 namespace ashlar::replay {

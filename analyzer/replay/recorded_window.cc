@@ -3,13 +3,25 @@
 #include <utility>
 #include <vector>
 
-#include "analyzer/replay/calls_program.h"
+#include "allocator/core/inspect.h"
 #include "analyzer/replay/log_replay.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/snapshot_program.h"
 #include "analyzer/timeline/rewind.h"
 
 namespace ashlar::replay {
+
+RecordedMoment MomentOf(const core::CachingAllocator& allocator, int device) {
+  RecordedMoment out;
+  const core::Inspection inspection(allocator);
+  inspection.WhileStill([&] {
+    out = {inspection.StartNow(), inspection.PoolsNow(), inspection.LimitNow(), inspection.ReservationsNow()};
+  });
+  out.start.has_segments = true;
+  for (trace::SnapshotSegment& segment : out.start.segments) segment.device = device;
+  return out;
+}
+
 namespace {
 
 using timeline::EventWindow;

@@ -1,12 +1,4 @@
-// Replays a list of requests through the allocator over a simulated device.
-//
-//   RequestReplay replay({.policy = options, .device = {.capacity_bytes = 16 * kGiB}});
-//   absl::Status status = replay.Run(trace);        // out of memory is a result, not an error
-//   replay.allocator().stats().reserved_bytes.all().peak
-//
-// An allocation that runs out of memory kills its id: later requests on it are ignored. kEmptyCache with another pool
-// than the first empties that one alone. A block that was put back (trace::PutBack) stands where the earlier one stood
-// in this replay, if that is free.
+// The memory of a device that never runs out, in bytes: what is simulated where a capacity is not known.
 #ifndef ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 
@@ -17,12 +9,27 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/request.h"
+#include "allocator/trace/snapshot.h"
 #include "analyzer/replay/op_sink.h"
 
 namespace ashlar::replay {
+
+// A recording on such a device names it as the device's total: a reader takes that total as not known.
+inline constexpr std::uint64_t kAmpleBytes = std::uint64_t{1} << 46;
+
+// Replays a list of requests through the allocator over a simulated device.
+//
+//   RequestReplay replay({.policy = options, .device = {.capacity_bytes = 16 * kGiB}});
+//   absl::Status status = replay.Run(trace);        // out of memory is a result, not an error
+//   replay.allocator().stats().reserved_bytes.all().peak
+//
+// An allocation that runs out of memory kills its id: later requests on it are ignored. kEmptyCache with another pool
+// than the first empties that one alone. A block that was put back (trace::PutBack) stands where the earlier one stood
+// in this replay, if that is free.
 
 struct RequestReplayOptions {
   policy::Options policy;
@@ -58,6 +65,11 @@ class RequestReplay {
   absl::flat_hash_map<std::uint32_t, policy::AddressRange>
       places_;  // of blocks in private pools, where one is put back
 };
+
+// A list of requests, run through the allocator and recorded: what a recorder of the live program would have written.
+
+// From an empty allocator, without times. Out of memory is an event, not an error.
+absl::StatusOr<trace::Snapshot> RecordRequests(const trace::RequestTrace& requests, RequestReplayOptions options);
 
 }  // namespace ashlar::replay
 

@@ -71,6 +71,15 @@ struct ObservedProgram {
 absl::StatusOr<ObservedProgram> ObserveProgram(const trace::Snapshot& snapshot, int device,
                                                const timeline::BlockSizeRule& rule);
 
+// Turns the calls of a program that has no allocator into requests: an allocation and a free for each of its own, in
+// their order. A cold replay then says what an allocator would have made of them.
+
+// Of a snapshot for which trace::RecordsDeviceCalls holds.
+SnapshotProgram MakeCallsProgram(const trace::Snapshot& snapshot, int device);
+
+// A block is as big as what was asked for, and a segment as its block.
+timeline::BlockSizeRule CallsSizeRule();
+
 }  // namespace ashlar::replay
 
 #endif  // ASHLAR_ANALYZER_REPLAY_SNAPSHOT_PROGRAM_H_

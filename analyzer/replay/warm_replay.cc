@@ -12,12 +12,11 @@
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/inspect.h"
 #include "allocator/policy/size_rule.h"
-#include "analyzer/replay/decision_sink.h"
+#include "analyzer/replay/decisions.h"
 #include "analyzer/replay/log_replay.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/replay/replayed_window.h"
 #include "analyzer/replay/reservations.h"
-#include "analyzer/replay/warm_release.h"
 #include "analyzer/timeline/observed.h"
 #include "analyzer/timeline/rewind.h"
 

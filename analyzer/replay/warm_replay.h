@@ -1,3 +1,46 @@
+// Fidelity counts how far a replay made the decisions that were recorded.
+#ifndef ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
+#define ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/core/stats.h"
+#include "allocator/device/sim_device.h"
+#include "allocator/policy/options.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/replay/snapshot_program.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::replay {
+
+// The first allocation that landed elsewhere.
+struct Mismatch {
+  std::int64_t event = 0;
+  std::uint64_t recorded_address = 0;
+  std::uint64_t replayed_address = 0;  // 0: the replay ran out of memory, or the record did
+};
+
+struct Fidelity {
+  std::uint64_t matched = 0;  // allocations whose address equals the recorded one; recorded OOMs that failed again
+  std::uint64_t total = 0;
+  std::uint64_t segments_matched = 0;  // segments obtained and returned, maps and unmaps: same request, same range
+  std::uint64_t segments_total = 0;
+  std::optional<Mismatch> first_mismatch;
+  bool final_state_matches = false;
+  std::string final_state_difference;  // empty when it matches
+
+  // The recorded answers that were used, and nothing else was.
+  std::uint64_t segment_addresses_used = 0;  // where the driver put a segment
+  std::uint64_t tails_inferred = 0;          // unsplit rests of the older blocks, inferred from later addresses
+
+  bool IsExact() const { return matched == total && segments_matched == segments_total && final_state_matches; }
+};
+
 // Replays a snapshot's window from the state in which it began: every allocation must land where it was recorded. The
 // replay takes two kinds of answers from the record. The device's are where it put a segment, and when it had no memory
 // left (a release that stands before a new segment, an OOM). The start state's are the unsplit rests, which follow from
@@ -11,24 +54,6 @@
 // an expandable segment reached, the pool of a segment that is gone in the end where events name no pools, and the
 // unsplit rest of an older block that nothing ever showed (StartState::unknown_tails). A window that begins with its
 // program is free of all these but the reservation's size, which `device_total_bytes` tells, and the pools.
-#ifndef ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
-#define ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "allocator/core/stats.h"
-#include "allocator/device/sim_device.h"
-#include "allocator/policy/options.h"
-#include "allocator/trace/snapshot.h"
-#include "analyzer/replay/fidelity.h"
-#include "analyzer/replay/snapshot_program.h"
-#include "analyzer/timeline/timeline.h"
-
-namespace ashlar::replay {
 
 struct WarmReplay {
   Fidelity fidelity;

@@ -5,6 +5,9 @@
 #ifndef ASHLAR_ANALYZER_TIMELINE_OBSERVED_H_
 #define ASHLAR_ANALYZER_TIMELINE_OBSERVED_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/timeline/block_size_rule.h"
@@ -28,6 +31,15 @@ absl::StatusOr<ObservedTrace> ObserveTrace(const trace::Snapshot& snapshot, int 
 // Whether `state` has the segments and the occupied blocks of the snapshot's device: addresses, sizes, states. Names
 // the first difference by address.
 absl::Status CheckAgainstFinalState(const State& state, const trace::Snapshot& snapshot);
+
+// Kinds of events that a history lacks as a whole, because recording was told to leave them out
+// (_record_memory_history(skip_actions=...)). Such a history neither leads to its final state nor can be replayed.
+//
+//   MissingActions(snapshot, 0)   {"free_requested"}   a kind is named only where other events prove that it happened:
+//                                                      a block that is allocated twice, freed twice, or is gone
+
+// In the order of trace::Action; empty for a whole history. O(events).
+std::vector<std::string> MissingActions(const trace::Snapshot& snapshot, int device);
 
 }  // namespace ashlar::timeline
 

@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/timeline/disagreement.h"
-#include "analyzer/timeline/segment_step.h"
+#include "analyzer/timeline/occupancy.h"
 
 namespace ashlar::timeline {
 namespace {

@@ -20,8 +20,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/trace/event.h"
-#include "allocator/trace/event_list.h"
-#include "analyzer/timeline/event_facts.h"
 #include "analyzer/timeline/occupancy.h"
 #include "analyzer/timeline/start_state.h"
 #include "analyzer/timeline/timeline.h"

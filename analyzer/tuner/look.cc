@@ -9,17 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "allocator/policy/changed_settings.h"
+#include "allocator/policy/options.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/analyses/steps/steps.h"
-#include "analyzer/remedies/parallel.h"
-#include "analyzer/remedies/search.h"
-#include "analyzer/remedies/settings_space.h"
-#include "analyzer/remedies/what_if_input.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/recorded_replay.h"
 #include "analyzer/replay/recorded_window.h"
 #include "analyzer/timeline/observed.h"
+#include "analyzer/whatif/parallel.h"
+#include "analyzer/whatif/settings_space.h"
+#include "analyzer/whatif/what_if_input.h"
 
 namespace ashlar::tuner {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "hollow/interpose/real.h"
+#include "hollow/interpose/stand_in.h"
 
 using namespace ashlar::interpose;  // NOLINT: these are C functions
 

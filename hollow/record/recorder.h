@@ -1,3 +1,22 @@
+// Asks the driver about the calling thread's device, by the real functions: nothing of it is recorded.
+#ifndef ASHLAR_HOLLOW_RECORD_RECORDER_H_
+#define ASHLAR_HOLLOW_RECORD_RECORDER_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "hollow/interpose/stand_in.h"
+
+namespace ashlar::record {
+
+int CurrentDevice();  // 0 where nobody can tell
+
+struct DeviceMemory {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;  // 0: not known
+};
+DeviceMemory MemoryOfDevice();
+
 // The rows of a process: what it allocates on devices and gives back, in the order in which it did so, into the file
 // native-PID.log of the folder that ASHLAR_RECORD names (docs/guide/record.md has the rows). Nothing is recorded
 // without that variable, nor in a process that has PyTorch, whose own history says more.
@@ -7,16 +26,6 @@
 //
 // A free is told before it is made, an allocation afterwards, so that no address has two owners in the log, whatever
 // other threads do. A child of a fork has a file of its own. Thread rule: any thread.
-#ifndef ASHLAR_HOLLOW_RECORD_RECORDER_H_
-#define ASHLAR_HOLLOW_RECORD_RECORDER_H_
-
-#include <atomic>
-#include <cstdint>
-
-#include "hollow/interpose/outer_call.h"
-#include "hollow/interpose/real.h"
-
-namespace ashlar::record {
 
 using interpose::Name;
 

@@ -1,13 +1,104 @@
 #include "hollow/record/stacks.h"
 
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <unwind.h>
 
+#include <cstddef>
+#include <cstring>
 #include <string_view>
 
 #include "allocator/base/fingerprint.h"
-#include "hollow/record/row.h"
+#include "hollow/record/log.h"
 
 namespace ashlar::record {
+namespace {
+
+// A file's bytes while it lives; none where it cannot be read.
+class FileBytes {
+ public:
+  explicit FileBytes(const char* path) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat facts {};
+    if (file >= 0 && fstat(file, &facts) == 0 && facts.st_size > 0) {
+      void* at = mmap(nullptr, static_cast<std::size_t>(facts.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+      if (at != MAP_FAILED) data_ = static_cast<const char*>(at);
+      if (at != MAP_FAILED) size_ = static_cast<std::size_t>(facts.st_size);
+    }
+    if (file >= 0) close(file);
+  }
+  ~FileBytes() {
+    if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+  }
+  FileBytes(const FileBytes&) = delete;
+  FileBytes& operator=(const FileBytes&) = delete;
+
+  // `count` values from an offset on; null where the file is too short.
+  template <typename Value>
+  const Value* At(std::uint64_t offset, std::uint64_t count = 1) const {
+    if (offset > size_ || count > (size_ - offset) / sizeof(Value)) return nullptr;
+    return reinterpret_cast<const Value*>(data_ + offset);
+  }
+  std::uint64_t size() const { return size_; }
+
+ private:
+  const char* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+std::string FindIn(const FileBytes& file, const ElfW(Shdr) & table, const ElfW(Shdr) & texts, std::uint64_t offset) {
+  const std::uint64_t count = table.sh_size / sizeof(ElfW(Sym));
+  const auto* symbols = file.At<ElfW(Sym)>(table.sh_offset, count);
+  const char* names = file.At<char>(texts.sh_offset, texts.sh_size);
+  if (symbols == nullptr || names == nullptr) return "";
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const ElfW(Sym)& symbol = symbols[i];
+    if ((symbol.st_info & 0xf) != STT_FUNC || symbol.st_name >= texts.sh_size) continue;
+    if (offset < symbol.st_value || offset - symbol.st_value >= symbol.st_size) continue;
+    return {names + symbol.st_name, strnlen(names + symbol.st_name, texts.sh_size - symbol.st_name)};
+  }
+  return "";
+}
+
+// Of .symtab, the symbols that a library does not export.
+std::string OwnSymbol(const char* path, std::uint64_t offset) {
+  const FileBytes file(path);
+  const auto* head = file.At<ElfW(Ehdr)>(0);
+  if (head == nullptr || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return "";
+  const auto* sections = file.At<ElfW(Shdr)>(head->e_shoff, head->e_shnum);
+  if (sections == nullptr) return "";
+  for (unsigned i = 0; i < head->e_shnum; ++i) {
+    const bool is_table = sections[i].sh_type == SHT_SYMTAB && sections[i].sh_link < head->e_shnum;
+    if (is_table) return FindIn(file, sections[i], sections[sections[i].sh_link], offset);
+  }
+  return "";
+}
+
+}  // namespace
+
+CodeName NameOf(const void* return_address) {
+  const auto address = reinterpret_cast<std::uintptr_t>(return_address) - 1;
+  Dl_info info = {};
+  link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) {
+    return {"", address, ""};
+  }
+  // The program itself has no name there; its file is always behind this one.
+  const bool is_program = map->l_name == nullptr || *map->l_name == '\0';
+  CodeName out{is_program ? "/proc/self/exe" : map->l_name, address - map->l_addr, ""};
+  out.function = info.dli_sname != nullptr ? info.dli_sname : OwnSymbol(out.file.c_str(), out.offset);
+  if (!is_program) return out;
+  char path[4096];
+  const ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path));
+  if (bytes > 0) out.file.assign(path, static_cast<std::size_t>(bytes));
+  return out;
+}
+
 namespace {
 
 constexpr std::size_t kMostNameBytes = 4000;  // of templates; a row has room for the path too

@@ -1,3 +1,31 @@
+// Names an address of code: the file it lies in, the place in it, and the function. The function is an exported one,
+// else one of the file's own table of symbols, where it was not stripped.
+//
+// Thread rule: any thread, one at a time. Slow (up to milliseconds): ask once for each address.
+#ifndef ASHLAR_HOLLOW_RECORD_STACKS_H_
+#define ASHLAR_HOLLOW_RECORD_STACKS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hollow/record/log.h"
+
+namespace ashlar::record {
+
+struct CodeName {
+  std::string file = {};      // a path; empty: code that no file has, as compiled at run time
+  std::uint64_t offset = 0;   // in the file's own addresses, as addr2line takes them
+  std::string function = {};  // as the linker knows it; empty: not known
+};
+
+// `return_address`: the call is just before it.
+CodeName NameOf(const void* return_address);
+
 // Call stacks and their numbers. A stack is captured where a call stands; each distinct stack and each distinct address
 // in one is written to the log once, with its name, before the first row that refers to it: a library may be gone
 // later.
@@ -6,20 +34,6 @@
 //   if (!stacks.Find(stack)) stacks.Add(stack, unknown, names, log);      // unknown = stacks.UnknownFrames(stack)
 //
 // CaptureStack: any thread. Stacks: one thread at a time.
-#ifndef ASHLAR_HOLLOW_RECORD_STACKS_H_
-#define ASHLAR_HOLLOW_RECORD_STACKS_H_
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <unordered_map>
-#include <vector>
-
-#include "hollow/record/log.h"
-#include "hollow/record/symbols.h"
-
-namespace ashlar::record {
 
 struct Stack {
   static constexpr std::size_t kMostFrames = 64;  // the innermost ones

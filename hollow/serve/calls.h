@@ -8,8 +8,7 @@
 
 #include <cstddef>
 
-#include "hollow/interpose/outer_call.h"
-#include "hollow/interpose/real.h"
+#include "hollow/interpose/stand_in.h"
 #include "hollow/serve/library.h"
 #include "hollow/serve/requests.h"
 #include "hollow/serve/streams.h"

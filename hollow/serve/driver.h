@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "hollow/interpose/real_function.h"
+#include "hollow/interpose/stand_in.h"
 
 namespace ashlar::serve {
 
@@ -52,6 +52,18 @@ class ContextScope {
  private:
   const int result_;
 };
+
+// The real allocation and free behind each door.
+
+inline int RealAllocation(Door door, std::size_t bytes, void** out) {
+  const bool is_runtime = door == Door::kRuntime;
+  return interpose::CallReal(is_runtime ? interpose::Name::cudaMalloc : interpose::Name::cuMemAlloc_v2, out, bytes);
+}
+
+inline int RealFree(Door door, void* pointer) {
+  const bool is_runtime = door == Door::kRuntime;
+  return interpose::CallReal(is_runtime ? interpose::Name::cudaFree : interpose::Name::cuMemFree_v2, pointer);
+}
 
 }  // namespace ashlar::serve
 

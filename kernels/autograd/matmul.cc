@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "allocator/base/check.h"
-#include "kernels/autograd/cast.h"
 #include "kernels/autograd/node.h"
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"

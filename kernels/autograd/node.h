@@ -1,4 +1,4 @@
-// Records an operation in the graph: a node (kernels/tensor/node.h) of what it saved and of a function for its
+// Records an operation in the graph: a node (kernels/tensor/tensor.h) of what it saved and of a function for its
 // gradients.
 //
 //   Tensor Exp(const Tensor& x) {
@@ -21,7 +21,6 @@
 
 #include "absl/types/span.h"
 #include "kernels/tensor/context.h"
-#include "kernels/tensor/node.h"
 #include "kernels/tensor/tensor.h"
 
 namespace ashlar::kernels {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "allocator/base/check.h"
-#include "kernels/autograd/cast.h"
 #include "kernels/autograd/fused_attention.h"
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/node.h"

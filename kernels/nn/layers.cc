@@ -1,9 +1,13 @@
 #include "kernels/nn/layers.h"
 
+#include <cmath>
+#include <numbers>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/autograd/index.h"
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/normalize.h"
+#include "kernels/autograd/pointwise.h"
 
 namespace ashlar::kernels {
 
@@ -42,6 +46,22 @@ EmbeddingLayer::EmbeddingLayer(Parameters& parameters, absl::string_view name, s
 Tensor EmbeddingLayer::operator()(const Tensor& indices) const {
   const InModule in(indices.context(), name_);
   return is_on_host_ ? FromHost(indices, width_, is_trained_) : Embedding(weight_, indices);
+}
+
+Tensor GeluNew(const Tensor& x) {
+  Tensor half = MulScalar(x, 0.5);
+  Tensor cube = Cube(x);
+  Tensor scaled = MulScalar(cube, 0.044715);
+  cube.reset();
+  Tensor sum = Add(x, scaled);
+  scaled.reset();
+  Tensor inner = MulScalar(sum, std::sqrt(2 / std::numbers::pi));
+  sum.reset();
+  Tensor tanh = Unary(ops::UnaryKind::kTanh, inner);
+  inner.reset();
+  Tensor shifted = AddScalar(tanh, 1);
+  tanh.reset();
+  return Mul(half, shifted);
 }
 
 }  // namespace ashlar::kernels

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "kernels/nn/parameters.h"
+#include "kernels/tensor/tensor.h"
 
 namespace ashlar::kernels {
 
@@ -50,6 +51,11 @@ class EmbeddingLayer {
   std::int64_t width_ = 0;
   bool is_on_host_ = false, is_trained_ = false;
 };
+
+// The tanh gelu an operation at a time, as transformers' NewGELUActivation writes it.
+
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+Tensor GeluNew(const Tensor& x);
 
 }  // namespace ashlar::kernels
 

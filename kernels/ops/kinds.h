@@ -1,10 +1,18 @@
-// The enumerations that device code reads too: no include, so that nvcc compiles little.
+// ASHLAR_HOST_DEVICE before a function that both compilers build.
 #ifndef ASHLAR_KERNELS_OPS_KINDS_H_
 #define ASHLAR_KERNELS_OPS_KINDS_H_
 
 #include <cstdint>
 
+#ifdef __CUDACC__
+#define ASHLAR_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define ASHLAR_HOST_DEVICE inline
+#endif
+
 namespace ashlar::ops {
+
+// The enumerations that device code reads too: no include, so that nvcc compiles little.
 
 enum class DType : std::uint8_t { kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUint8, kBool };
 

@@ -1,5 +1,68 @@
+// A Workspace gives ops their scratch. Nothing in kernels/ops allocates by itself, so the caller sees all memory of a
+// run. Scratch is allocated and freed in stream order: the stream's later work may reuse it at once.
+#ifndef ASHLAR_KERNELS_OPS_OPS_H_
+#define ASHLAR_KERNELS_OPS_OPS_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "allocator/base/units.h"
+#include "allocator/core/caching_allocator.h"
+#include "kernels/ops/elementwise.h"
+#include "kernels/ops/layers.h"
+#include "kernels/ops/optimizer.h"
+
+namespace ashlar::ops {
+
+class Workspace {
+ public:
+  virtual ~Workspace() = default;
+  // At least `bytes` > 0, aligned to 256 bytes. kResourceExhausted is out of memory.
+  virtual absl::StatusOr<void*> Allocate(std::uint64_t bytes) = 0;
+  virtual void Free(void* address) = 0;
+};
+
+// Scratch from a caching allocator, on one stream.
+class AllocatorWorkspace final : public Workspace {
+ public:
+  AllocatorWorkspace(core::CachingAllocator* allocator, Stream stream) : allocator_(allocator), stream_(stream) {}
+  absl::StatusOr<void*> Allocate(std::uint64_t bytes) override;
+  void Free(void* address) override;
+
+ private:
+  core::CachingAllocator* allocator_;
+  Stream stream_;
+};
+
+// A piece of scratch, freed at the end of its scope.
+class Scratch {
+ public:
+  static absl::StatusOr<Scratch> Take(Workspace* workspace, std::uint64_t bytes);
+  Scratch() = default;
+  Scratch(Scratch&& other) noexcept { *this = std::move(other); }
+  Scratch& operator=(Scratch&& other) noexcept {
+    std::swap(workspace_, other.workspace_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~Scratch() {
+    if (data_ != nullptr) workspace_->Free(data_);
+  }
+
+  void* data() const { return data_; }
+  float* floats() const { return static_cast<float*>(data_); }
+
+ private:
+  Workspace* workspace_ = nullptr;
+  void* data_ = nullptr;
+};
+
+}  // namespace ashlar::ops
+
 // The arithmetic of a workload, in three backends with one signature: CUDA kernels, host loops, and a dry run that
-// checks and counts but touches no data. An op is a value (elementwise.h, linear.h, attention.h, loss.h, optimizer.h)
+// checks and counts but touches no data. An op is a value (elementwise.h, layers.h, optimizer.h)
 // that names its operands, all allocated by the caller; `Run` checks it and does it.
 //
 //   HostOps ops(&workspace);
@@ -10,16 +73,6 @@
 // its table (host only). Other codes are the device's.
 // Order and threads: an Ops works on one stream in the order of the calls; CUDA ops return before their work is done.
 // One thread at a time.
-#ifndef ASHLAR_KERNELS_OPS_OPS_H_
-#define ASHLAR_KERNELS_OPS_OPS_H_
-
-#include "absl/status/status.h"
-#include "kernels/ops/attention.h"
-#include "kernels/ops/elementwise.h"
-#include "kernels/ops/linear.h"
-#include "kernels/ops/loss.h"
-#include "kernels/ops/optimizer.h"
-#include "kernels/ops/workspace.h"
 
 // Every op, once: the backends declare their methods from this list.
 // clang-format off: it lays the list out anew each time

@@ -52,7 +52,7 @@ struct AdamW8BitTensor {
 inline constexpr std::int64_t kBlock8Bit = 2048;
 
 // AdamW whose states are block-wise 8-bit codes (Dettmers et al., arXiv 2110.02861). States start as the code of 0
-// (kSignedZeroCode and kUnsignedZeroCode of quantize.h) with scales 0.
+// (kSignedZeroCode and kUnsignedZeroCode of optimizer_rules.h) with scales 0.
 struct AdamW8Bit {
   static constexpr char kName[] = "adamw_8bit";
   absl::Span<const AdamW8BitTensor> tensors;

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/ops/host_device.h"
+#include "kernels/ops/kinds.h"
 
 namespace ashlar::ops {
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "kernels/ops/host_device.h"
 #include "kernels/ops/kinds.h"
 
 namespace ashlar::ops {

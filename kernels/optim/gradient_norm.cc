@@ -6,7 +6,7 @@
 
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
-#include "kernels/tensor/python_list.h"
+#include "kernels/tensor/tensor.h"
 
 namespace ashlar::kernels {
 namespace {

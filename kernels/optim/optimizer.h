@@ -50,6 +50,26 @@ std::vector<std::vector<Turn>> GroupsOf(const Parameters& parameters, double wei
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(absl::string_view name, const Parameters& parameters,
                                                          const OptimizerOptions& options);
 
+// SGD of PyTorch (torch/optim/sgd.py): no state without momentum; weight decay makes a tensor a parameter, in lists
+// with foreach; the first momentum buffer is a copy of the gradient.
+
+class Sgd final : public Optimizer {
+ public:
+  Sgd(const Parameters& parameters, const OptimizerOptions& options);
+  void Step() override;
+
+ private:
+  struct State {
+    const Parameter* parameter;
+    Tensor momentum = {};
+  };
+  void Update(State& state);
+
+  const Parameters& parameters_;
+  OptimizerOptions options_;
+  std::vector<State> states_;
+};
+
 }  // namespace ashlar::kernels
 
 #endif  // ASHLAR_KERNELS_OPTIM_OPTIMIZER_H_

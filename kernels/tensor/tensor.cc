@@ -1,10 +1,11 @@
 #include "kernels/tensor/tensor.h"
 
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "allocator/base/check.h"
 #include "kernels/tensor/context.h"
-#include "kernels/tensor/node.h"
 
 namespace ashlar::kernels {
 namespace {
@@ -111,6 +112,37 @@ Tensor Alias(const Tensor& base, Layout layout, std::int64_t offset) {
 Tensor Detach(const Tensor& tensor) {
   const TensorBody& body = tensor.body();
   return Tensor(MakeRef<TensorBody>(body.storage, body.layout, body.dtype, body.offset));
+}
+
+namespace {
+
+// Takes the next nodes that nobody else holds.
+void Gather(Node& node, std::vector<Ref<Node>>& out) {
+  node.ReleaseSaved();
+  for (Edge& edge : node.next) {
+    if (edge.node && edge.node->use_count() == 1) {
+      out.push_back(std::move(edge.node));
+    } else {
+      edge.node.reset();
+    }
+  }
+}
+
+}  // namespace
+
+void Node::Dispose(Node* node) {
+  std::vector<Ref<Node>> waiting;
+  Gather(*node, waiting);
+  delete node;
+  while (!waiting.empty()) {
+    const Ref<Node> last = std::move(waiting.back());
+    waiting.pop_back();
+    Gather(*last, waiting);
+  }
+}
+
+void Node::ReleaseSaved() {
+  for (Tensor& tensor : saved) tensor.reset();
 }
 
 }  // namespace ashlar::kernels

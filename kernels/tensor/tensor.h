@@ -1,3 +1,83 @@
+// An intrusive reference count: who holds a tensor, a storage or a node of the graph decides when memory is freed, so
+// the count is part of the result and can be asked for.
+//
+//   class Storage : public Counted {...};
+//   Ref<Storage> a = MakeRef<Storage>(...);
+//
+// A type may end its own life in a static `Dispose(T*)`; otherwise it is deleted. One thread at a time.
+#ifndef ASHLAR_KERNELS_TENSOR_TENSOR_H_
+#define ASHLAR_KERNELS_TENSOR_TENSOR_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "allocator/core/caching_allocator.h"
+#include "kernels/ops/view.h"
+#include "kernels/tensor/memory.h"
+#include "kernels/tensor/shape.h"
+
+namespace ashlar::kernels {
+
+class Counted {
+ public:
+  Counted() = default;
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  std::uint32_t use_count() const { return count_; }
+
+ private:
+  template <typename T>
+  friend class Ref;
+  std::uint32_t count_ = 0;
+};
+
+template <typename T>
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(T* object) : object_(object) { Hold(); }
+  Ref(const Ref& other) : object_(other.object_) { Hold(); }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() { Drop(); }
+
+  T* get() const { return object_; }
+  T* operator->() const { return object_; }
+  T& operator*() const { return *object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  void reset() {
+    Drop();
+    object_ = nullptr;
+  }
+
+ private:
+  void Hold() {
+    if (object_ != nullptr) ++static_cast<Counted*>(object_)->count_;
+  }
+  void Drop() {
+    if (object_ == nullptr || --static_cast<Counted*>(object_)->count_ != 0) return;
+    if constexpr (requires { T::Dispose(object_); }) {
+      T::Dispose(object_);
+    } else {
+      delete object_;
+    }
+  }
+
+  T* object_ = nullptr;
+};
+
+template <typename T, typename... Args>
+Ref<T> MakeRef(Args&&... args) {
+  return Ref<T>(new T(std::forward<Args>(args)...));
+}
+
 // A tensor as PyTorch has it: a handle to (storage, sizes, strides, dtype, offset). Views share the storage; it goes
 // back to the allocator when its last holder goes: a local, an argument, a saved slot of the graph, a gradient.
 //
@@ -8,19 +88,6 @@
 // temporaries as soon as they are used. Code that must allocate and free as Python does names its temporaries and
 // releases them by hand.
 // One thread.
-#ifndef ASHLAR_KERNELS_TENSOR_TENSOR_H_
-#define ASHLAR_KERNELS_TENSOR_TENSOR_H_
-
-#include <cstdint>
-#include <utility>
-
-#include "allocator/core/caching_allocator.h"
-#include "kernels/ops/view.h"
-#include "kernels/tensor/memory.h"
-#include "kernels/tensor/ref.h"
-#include "kernels/tensor/shape.h"
-
-namespace ashlar::kernels {
 
 class Context;
 class Node;
@@ -124,6 +191,52 @@ Tensor Detach(const Tensor& tensor);
 template <typename... Tensors>
 void Release(Tensors&... tensors) {
   (tensors.reset(), ...);
+}
+
+// A node of the graph that forward builds and backward runs: what an operation saved, and where its gradients go. It
+// lies beside the tensor, which holds the node that made it, as the node holds tensors. kernels/autograd/node.h records
+// them.
+
+struct Edge {
+  Ref<Node> node;  // null: nobody wants this gradient
+  std::uint32_t input = 0;
+};
+
+class Node : public Counted {
+ public:
+  // The gradient that arrives for an output of the operation.
+  struct Expected {
+    Dims sizes;
+    DType dtype;
+  };
+
+  Node(const char* node_name, std::uint64_t node_sequence) : name(node_name), sequence(node_sequence) {}
+  virtual ~Node() = default;
+  // Long chains of nodes end without recursion.
+  static void Dispose(Node* node);
+
+  // `grads` may be moved from; they end when the engine ends them otherwise.
+  virtual void Run(Context& context, absl::Span<Tensor> grads, absl::Span<Tensor> out) = 0;
+  virtual void ReleaseSaved();
+
+  const char* name;
+  absl::string_view module = {};  // that recorded it
+  std::uint64_t sequence;
+  absl::InlinedVector<Edge, 2> next;          // by input
+  absl::InlinedVector<Expected, 1> expected;  // by output
+  absl::InlinedVector<Tensor, 3> saved;
+
+  // The engine's, during a pass.
+  std::uint64_t pass = 0;
+  std::uint32_t dependencies = 0;
+  absl::InlinedVector<Tensor, 1> arrived;  // by output
+};
+
+// Lists of tensors that end as Python's do.
+
+// From the last tensor to the first: list_dealloc of CPython's Objects/listobject.c.
+inline void EndList(std::vector<Tensor>& list) {
+  while (!list.empty()) list.pop_back();
 }
 
 }  // namespace ashlar::kernels

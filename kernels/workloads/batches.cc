@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "kernels/nn/fill.h"
+#include "kernels/nn/parameters.h"
 
 namespace ashlar::kernels {
 namespace {

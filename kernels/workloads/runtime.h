@@ -1,3 +1,80 @@
+// A device that computes beside the host, for a Runtime: memory, streams, and ops and copies on them. Work is queued,
+// and done after the call that gave it.
+//
+//   absl::StatusOr<std::unique_ptr<Machine>> machine = OpenCudaMachine();  // kernels/workloads/cuda/cuda_machine.h
+//   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Make({.kind = DeviceKind::kCuda}, *std::move(machine));
+//
+// One thread.
+#ifndef ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_
+#define ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "allocator/core/caching_allocator.h"
+#include "allocator/device/address_space.h"
+#include "allocator/device/device.h"
+#include "allocator/policy/options.h"
+#include "kernels/ops/ops.h"
+#include "kernels/tensor/context.h"
+#include "kernels/tensor/memory.h"
+
+namespace ashlar::kernels {
+
+class Machine {
+ public:
+  Machine() = default;
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  virtual ~Machine() = default;
+
+  virtual device::Device& device() = 0;
+  // A stream that waits for no other; the machine ends it. Stream{0} is there from the start.
+  virtual absl::StatusOr<Stream> NewStream() = 0;
+  // The workspace hands out memory of the device in the stream's order, and outlives the ops.
+  virtual absl::StatusOr<std::unique_ptr<ops::Ops>> MakeOps(ops::Workspace* workspace, Stream stream) = 0;
+  // Between host and device memory, after what the stream was given so far; done when it returns.
+  virtual absl::Status Copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
+  // Waits for all work; the error of work that failed, which no other call needs to have told.
+  virtual absl::Status Finish() = 0;
+};
+
+// The ops of a machine as one: each runs on the memory's current stream, with scratch in that stream's order from an
+// allocator of its own.
+
+class MachineOps final : public ops::Ops {
+ public:
+  // All outlive it.
+  MachineOps(Machine* machine, core::CachingAllocator* scratch, const Memory* memory)
+      : Ops(nullptr), machine_(machine), scratch_(scratch), memory_(memory) {}
+
+ protected:
+#define ASHLAR_OVERRIDE_DO(Op) absl::Status Do(const ops::Op& op) override;
+  ASHLAR_FOR_EACH_OP(ASHLAR_OVERRIDE_DO)
+#undef ASHLAR_OVERRIDE_DO
+
+ private:
+  struct OnStream {
+    ops::AllocatorWorkspace workspace;
+    std::unique_ptr<ops::Ops> ops;
+  };
+  template <typename Op>
+  absl::Status RunOnStream(const Op& op);
+  absl::StatusOr<ops::Ops*> OpsOf(Stream stream);
+
+  Machine* machine_;
+  core::CachingAllocator* scratch_;
+  const Memory* memory_;
+  std::map<Stream, OnStream> streams_;
+};
+
 // The runtime a workload runs in: a device, an allocator over it and, but in simulation, arithmetic. In every runtime
 // the allocator sees the same requests: the arithmetic's own scratch comes from elsewhere.
 //
@@ -11,25 +88,6 @@
 //   absl::Status status = (*runtime)->Finish();
 //
 // A workload names streams by numbers from 0, and says which waits for which: work of one stream alone is in order.
-#ifndef ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_
-#define ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "allocator/core/caching_allocator.h"
-#include "allocator/device/address_space.h"
-#include "allocator/device/device.h"
-#include "allocator/policy/options.h"
-#include "kernels/tensor/context.h"
-#include "kernels/workloads/machine.h"
-
-namespace ashlar::kernels {
 
 enum class DeviceKind : std::uint8_t { kSim, kHost, kCuda };
 // "sim", "host", "cuda". Errors list them.

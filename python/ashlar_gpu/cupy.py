@@ -29,7 +29,7 @@ LIBRARY = "libashlar_cupy.so"
 
 
 class _Param(ctypes.Structure):
-    """CupyParam of allocator/adapters/cupy_functions.cc."""
+    """CupyParam of allocator/plugins/cupy_functions.cc."""
 
     _fields_ = [("current_stream", ctypes.c_void_p)]
 

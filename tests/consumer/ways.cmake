@@ -112,7 +112,7 @@ if(ASHLAR_INSTALL)
   mark_as_advanced(ASHLAR_PKG_CONFIG)
   if(ASHLAR_PKG_CONFIG)
     add_test(NAME consumer.pkg_config_c COMMAND bash -c "PKG_CONFIG_PATH=${c_prefix}/${CMAKE_INSTALL_LIBDIR}/pkgconfig; \
-export PKG_CONFIG_PATH; cc -D_POSIX_C_SOURCE=200809L '${CMAKE_CURRENT_SOURCE_DIR}/c/client.c' -o '${consumer_dir}/client_c' \
+export PKG_CONFIG_PATH; cc -D_POSIX_C_SOURCE=200809L '${CMAKE_CURRENT_SOURCE_DIR}/allocator/api/c/client.c' -o '${consumer_dir}/client_c' \
 $('${ASHLAR_PKG_CONFIG}' --cflags --libs ashlar) -Wl,-rpath,'${c_prefix}/${CMAKE_INSTALL_LIBDIR}' && '${consumer_dir}/client_c'")
     set_tests_properties(consumer.pkg_config_c PROPERTIES LABELS consumer FIXTURES_REQUIRED ashlar_install_c
                          PASS_REGULAR_EXPRESSION "${c_works}")

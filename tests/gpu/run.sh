@@ -60,7 +60,7 @@ while IFS= read -r program; do
 done < <(find "$build/tests" -maxdepth 3 -type f -executable \( -name '*gpu*_test' -o -name kernels_cuda_test \) | sort)
 StepOf bin/ashlar run gpt_training --model tiny --batch 16 --lengths uniform:16-256 --steps 20 --device cuda
 Sanitize tests/gpu/gpu_stress_test '*NorWhileToolsAreToldOfEveryBlock*'
-Sanitize tests/device/cuda_gpu_test 'CudaGpuTest.*'
+Sanitize tests/allocator/device/cuda_gpu_test 'CudaGpuTest.*'
 StepOf bench/device_cost --device cuda
 StepOf bench/gpu_compare
 requests=$(mktemp -d)

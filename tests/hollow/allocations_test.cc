@@ -1,4 +1,4 @@
-#include "hollow/books/allocations.h"
+#include "hollow/model/allocations.h"
 
 #include <gtest/gtest.h>
 

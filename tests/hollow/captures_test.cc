@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "hollow/books/streams.h"
+#include "hollow/model/streams.h"
 
 namespace ashlar::hollow {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "hollow/abi/cuda_types.h"
-#include "hollow/books/error.h"
-#include "hollow/books/graphs.h"
-#include "hollow/books/streams.h"
-#include "hollow/surfaces/device_properties.h"
+#include "hollow/api/cuda/device_properties.h"
+#include "hollow/model/error.h"
+#include "hollow/model/graphs.h"
+#include "hollow/model/streams.h"
 
 #if __has_include(<cuda.h>) && __has_include(<cuda_runtime_api.h>)
 #include <cuda.h>

@@ -1,4 +1,4 @@
-#include "hollow/books/device_books.h"
+#include "hollow/model/device_books.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "hollow/surfaces/device_code.h"
+#include "hollow/api/cuda/device_code.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "hollow/surfaces/cudnn_rnn.h"
+#include "hollow/api/cudnn/rnn.h"
 #include "tests/hollow/library_machine.h"
 
 extern "C" {  // as a program declares them

@@ -1,4 +1,4 @@
-#include "hollow/books/graphs.h"
+#include "hollow/model/graphs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

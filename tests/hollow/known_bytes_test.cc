@@ -1,11 +1,10 @@
-#include "hollow/books/known_bytes.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <string>
 
+#include "hollow/model/allocations.h"
 #include "tests/hollow/property.h"
 
 namespace ashlar::hollow {

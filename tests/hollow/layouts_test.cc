@@ -5,14 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hollow/surfaces/cublas.h"
-#include "hollow/surfaces/cublaslt.h"
-#include "hollow/surfaces/cublaslt_descriptors.h"
-#include "hollow/surfaces/cudnn_backend.h"
-#include "hollow/surfaces/cudnn_convolution.h"
-#include "hollow/surfaces/cudnn_rnn.h"
-#include "hollow/surfaces/data_type.h"
-#include "hollow/surfaces/nvml_types.h"
+#include "hollow/api/cublas/cublas.h"
+#include "hollow/api/cublas/cublaslt.h"
+#include "hollow/api/cudnn/backend.h"
+#include "hollow/api/cudnn/cudnn.h"
+#include "hollow/api/cudnn/rnn.h"
+#include "hollow/api/nvml/nvml.h"
+#include "hollow/api/sizes.h"
 
 #define ASHLAR_SAME_FIELD(ours, field, theirs, their_field)              \
   static_assert(offsetof(ours, field) == offsetof(theirs, their_field)); \

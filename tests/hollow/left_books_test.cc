@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "analyzer/cli/launch_books.h"
-#include "hollow/books/shared_machine.h"
+#include "hollow/model/shared_machine.h"
+#include "launcher/books.h"
 #include "tests/hollow/ranks.h"
 
 namespace ashlar::hollow {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "hollow/surfaces/cublaslt.h"
-#include "hollow/surfaces/objects.h"
+#include "hollow/api/cublas/cublaslt.h"
+#include "hollow/api/objects.h"
 #include "tests/hollow/library_machine.h"
 
 extern "C" {  // as a program declares them

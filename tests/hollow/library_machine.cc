@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "hollow/launch/process.h"
-#include "hollow/surfaces/driver_call.h"
-#include "hollow/surfaces/surface.h"
+#include "hollow/api/driver/call.h"
+#include "hollow/api/surface.h"
+#include "hollow/process/process.h"
 
 namespace ashlar::hollow {
 

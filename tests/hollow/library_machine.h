@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "hollow/launch/settings.h"
+#include "hollow/process/settings.h"
 
 namespace ashlar::hollow {
 

@@ -1,4 +1,6 @@
 // NVML over a machine of two devices.
+#include "hollow/api/nvml/nvml.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "hollow/surfaces/nvml_types.h"
 #include "tests/hollow/library_machine.h"
 
 extern "C" {  // as a program declares them

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "hollow/books/allocations.h"
-#include "hollow/books/device_books.h"
-#include "hollow/books/shared_machine.h"
-#include "hollow/books/virtual_memory.h"
+#include "hollow/model/allocations.h"
+#include "hollow/model/device_books.h"
+#include "hollow/model/shared_machine.h"
+#include "hollow/model/virtual_memory.h"
 
 namespace ashlar::hollow::test {
 

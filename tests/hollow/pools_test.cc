@@ -1,4 +1,4 @@
-#include "hollow/books/pools.h"
+#include "hollow/model/pools.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "hollow/books/shared_machine.h"
+#include "hollow/model/shared_machine.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

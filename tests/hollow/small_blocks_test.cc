@@ -1,5 +1,3 @@
-#include "hollow/books/small_blocks.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hollow/model/device_books.h"
 #include "tests/hollow/property.h"
 
 namespace ashlar::hollow {

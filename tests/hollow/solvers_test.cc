@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hollow/surfaces/cufft_plan.h"
+#include "hollow/api/cufft/cufft.h"
 #include "tests/hollow/library_machine.h"
 
 extern "C" {  // as a program declares them

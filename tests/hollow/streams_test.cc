@@ -1,5 +1,5 @@
 // When work is done, by each lag model.
-#include "hollow/books/streams.h"
+#include "hollow/model/streams.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "hollow/books/tally.h"
+#include "hollow/model/tally.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "hollow/books/peers.h"
+#include "hollow/model/device_books.h"
 
 namespace ashlar::hollow {
 namespace {

@@ -1,4 +1,4 @@
-#include "hollow/books/virtual_memory.h"
+#include "hollow/model/virtual_memory.h"
 
 #include <gtest/gtest.h>
 

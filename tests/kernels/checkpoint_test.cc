@@ -1,6 +1,4 @@
 // A checkpointed segment of several tensors, against gradients worked out by hand.
-#include "kernels/autograd/checkpoint.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -5,11 +5,11 @@
 #include <memory>
 #include <optional>
 
+#include "estimator/models/bert.h"
 #include "kernels/autograd/engine.h"
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
-#include "kernels/nn/bert.h"
 #include "kernels/optim/optimizer.h"
 #include "kernels/workloads/runtime.h"
 #include "kernels/workloads/training.h"

@@ -1,6 +1,4 @@
 // The dry runtime: what it checks, what it takes, and that it touches nothing. And what the host says of bad indices.
-#include "kernels/ops/dry_ops.h"
-
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/ops/host/host_ops.h"
+#include "kernels/ops/scratch.h"
 
 namespace ashlar::ops {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "allocator/device/cuda_device.h"
-#include "kernels/ops/dry_ops.h"
-#include "kernels/workloads/machine.h"
+#include "kernels/ops/scratch.h"
+#include "kernels/workloads/runtime.h"
 #include "tests/fake_cuda/fake_cuda.h"
 
 namespace ashlar::kernels {

@@ -7,8 +7,8 @@
 #include "allocator/base/rng.h"
 #include "gtest/gtest.h"
 #include "kernels/ops/half.h"
+#include "kernels/ops/optimizer_rules.h"
 #include "kernels/ops/philox.h"
-#include "kernels/ops/quantize.h"
 
 namespace ashlar::ops {
 namespace {

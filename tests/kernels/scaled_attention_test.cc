@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/autograd/cast.h"
+#include "estimator/models/attention.h"
 #include "kernels/autograd/engine.h"
 #include "kernels/autograd/fused_attention.h"
 #include "kernels/autograd/matmul.h"
@@ -19,8 +19,7 @@
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
 #include "kernels/autograd/views.h"
-#include "kernels/nn/fill.h"
-#include "kernels/nn/flash_forward.h"
+#include "kernels/nn/parameters.h"
 #include "kernels/workloads/runtime.h"
 #include "tests/kernels/step_recorder.h"
 

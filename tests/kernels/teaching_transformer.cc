@@ -11,7 +11,7 @@
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
 #include "kernels/autograd/views.h"
-#include "kernels/nn/fill.h"
+#include "kernels/nn/parameters.h"
 
 namespace ashlar::kernels {
 namespace {

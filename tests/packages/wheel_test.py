@@ -18,7 +18,7 @@ import zipfile
 import program_checks as checks
 
 WHEEL = pathlib.Path(sys.argv.pop(1)).resolve()
-VENVS = pathlib.Path(os.environ.get("ASHLAR_REAL_VENVS") or pathlib.Path.home() / ".cache/ashlar/venvs")  # of tests/real
+VENVS = pathlib.Path(os.environ.get("ASHLAR_REAL_VENVS") or pathlib.Path.home() / ".cache/ashlar/venvs")  # of conformance
 TORCH = VENVS / "torch-2.14.1/bin/python"
 PLUGIN = """
 import ashlar_gpu.torch

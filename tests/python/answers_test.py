@@ -22,7 +22,7 @@ from ashlar_gpu import _decode, _html, _program  # noqa: E402
 
 SNAPSHOT = os.path.join(ROOT, "docs", "examples", "training_oom.pickle")
 MESSAGE = os.path.join(ROOT, "docs", "examples", "oom_message.txt")
-MODEL = os.path.join(ROOT, "tests", "estimate", "models", "bert-base-uncased.json")
+MODEL = os.path.join(ROOT, "tests", "estimator", "configs", "bert-base-uncased.json")
 
 
 def printed(*arguments):

@@ -257,7 +257,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(allocator.number_of(ctypes.c_void_p(7).value, "the address"), 7)
 
     def test_cuda_core_s_are_too(self):
-        """With a stand-in for cuda.core: tests/real runs the package itself."""
+        """With a stand-in for cuda.core: conformance runs the package itself."""
         done = self.run_python('''if True:
             import sys, types
             core = types.ModuleType("cuda.core")

@@ -1,6 +1,6 @@
 """on_oom and record without a GPU and without PyTorch: a small stand-in for torch fails as torch does.
 
-The snapshot of the stand-in is a recorded one, so that what is explained is real. tests/real/python_api.py has the same
+The snapshot of the stand-in is a recorded one, so that what is explained is real. conformance/python_api.py has the same
 with PyTorch over the hollow device.
 """
 

@@ -86,7 +86,7 @@ class Answers(unittest.TestCase):
                 self.assertEqual(self.frame_of(answer), text.read())
 
     def test_a_dry_run_and_an_estimate_too(self):
-        estimate = ashlar_gpu.estimate(os.path.join(ROOT, "tests", "estimate", "models", "bert-base-uncased.json"), batch=2,
+        estimate = ashlar_gpu.estimate(os.path.join(ROOT, "tests", "estimator", "configs", "bert-base-uncased.json"), batch=2,
                                        seq=64, page=True)
         self.assertIn("estimate", self.frame_of(estimate))
         without_device = ashlar_gpu.dry_run(["true"], page=True)

@@ -1,4 +1,4 @@
-"""The history of ashlar_gpu.torch over simulated memory, without PyTorch. tests/real/plugin.py runs it with it.
+"""The history of ashlar_gpu.torch over simulated memory, without PyTorch. conformance/plugin.py runs it with it.
 
     ASHLAR_PREFIX=build/release python3 torch_history_test.py
 """

@@ -1,6 +1,6 @@
 """The command line `python -m ashlar_gpu.torch`, without PyTorch: install is a stand-in that says what it got.
 
-tests/real has the same with PyTorch over the hollow device.
+conformance has the same with PyTorch over the hollow device.
 """
 
 import os

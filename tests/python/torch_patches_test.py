@@ -1,5 +1,5 @@
 """What ashlar_gpu.torch answers in PyTorch's place, and its line for what it does not, over simulated memory with a stand-in
-for torch. tests/real/plugin.py runs it with PyTorch.
+for torch. conformance/plugin.py runs it with PyTorch.
 
     ASHLAR_PREFIX=build/release python3 torch_patches_test.py
 """

@@ -1,4 +1,4 @@
-"""python/ashlar_gpu's settings and statistics for PyTorch, without PyTorch. tests/real/plugin.py runs them with it.
+"""python/ashlar_gpu's settings and statistics for PyTorch, without PyTorch. conformance/plugin.py runs them with it.
 
     ASHLAR_PREFIX=build/release python3 torch_settings_test.py
 """
@@ -14,7 +14,7 @@ from ashlar_gpu import _library as library
 from ashlar_gpu import _torch_settings as settings
 from ashlar_gpu import _torch_statistics as statistics
 
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'policy', 'torch_answers', 'answers.tsv')
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'allocator', 'policy', 'torch_answers', 'answers.tsv')
 
 
 def torch_answers():

@@ -1,6 +1,6 @@
 """The tuner of PyTorch's door, without PyTorch: over an allocator of simulated memory, with the program `ashlar` itself.
 
-tests/real has the same with PyTorch over the hollow device.
+conformance has the same with PyTorch over the hollow device.
 """
 
 import os

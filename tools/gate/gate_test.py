@@ -39,8 +39,8 @@ TREE = {
     "docs/internals/floors.md": FLOORS, "CMakeLists.txt": "", "cmake/x.cmake": "", ".gitignore": "", "docs/x.md": "",
     "docs/named.md": "", "page/x.ts": "", "a/CMakeLists.txt": "", "a/base/x.h": "", "a/left/x.h": '#include "a/base/x.h"\n',
     "a/right/x.h": '#include "a/base/x.h"\n', "a/roof/x.h": '#include "a/left/x.h"\n', "tests/shared.h": '#include "a/right/x.h"\n',
-    "tests/base/CMakeLists.txt": "", "tests/base/x_test.cc": '#include "a/base/x.h"\n',
-    "tests/base/helper.h": '#include "a/left/x.h"\n', "tests/left/x_test.cc": '#include "tests/base/helper.h"\n',
+    "tests/allocator/base/CMakeLists.txt": "", "tests/allocator/base/x_test.cc": '#include "a/base/x.h"\n',
+    "tests/allocator/base/helper.h": '#include "a/left/x.h"\n', "tests/left/x_test.cc": '#include "tests/allocator/base/helper.h"\n',
     "tests/right/x_test.cc": '#include "tests/shared.h"\nint a = ASHLAR_SOURCE_DIR "/docs/named.md";\n',
     "tests/program/x_test.py": "", "tests/program/deep/CMakeLists.txt": "", "tests/program/deep/x.cc": "",
 }
@@ -57,13 +57,13 @@ class FolderGraphTest(unittest.TestCase):
         self.graph = folder_graph.read_graph(proof.folder(TREE))
 
     def test_what_stands_on_a_folder_is_selected_and_nothing_else(self):
-        self.assertEqual(tests_of(self.graph, "a/base/x.h"), {"tests/base", "tests/left", "tests/right", "tests/program"})
-        self.assertEqual(tests_of(self.graph, "a/left/x.h"), {"tests/base", "tests/left", "tests/program"})
+        self.assertEqual(tests_of(self.graph, "a/base/x.h"), {"tests/allocator/base", "tests/left", "tests/right", "tests/program"})
+        self.assertEqual(tests_of(self.graph, "a/left/x.h"), {"tests/allocator/base", "tests/left", "tests/program"})
         self.assertEqual(tests_of(self.graph, "a/roof/x.h"), {"tests/program"})
         self.assertEqual(tests_of(self.graph, "a/right/x.h"), {"tests/right"})
 
     def test_a_test_stands_on_the_headers_of_other_tests_but_not_on_what_those_run(self):
-        self.assertEqual(tests_of(self.graph, "tests/base/helper.h"), {"tests/base", "tests/left"})
+        self.assertEqual(tests_of(self.graph, "tests/allocator/base/helper.h"), {"tests/allocator/base", "tests/left"})
         self.assertEqual(tests_of(self.graph, "tests/shared.h"), {"tests/right"})
         self.assertEqual(tests_of(self.graph, "tests/program/deep/x.cc"), {"tests/program/deep"})
 
@@ -92,18 +92,18 @@ class FolderGraphTest(unittest.TestCase):
             folder_graph.read_graph(proof.folder({"a/x": ""}))
 
 
-MIRRORED = {"include": "tests/c", "include/ashlar": "tests/face", "analyzer/estimate/plan": "tests/estimate",
-            "analyzer/estimate/report": "tests/estimate", "hollow/record": "tests/record", "hollow/serve": "tests/serve",
-            "hollow/interpose": "tests/record", "docs/examples": "tests/lint", "tests": "tests/readers", "bench": "bench"}
+MIRRORED = {"include": "tests/allocator/api/c", "include/ashlar": "tests/allocator/api", "hollow/interpose": "tests/hollow/record",
+            "commands/api": "tests/allocator/api", "conformance": "tests/hollow", "estimator/workloads": "tests/estimator/models",
+            "docs/examples": "tests/lint", "tests": "tests/analyzer/formats", "bench": "bench"}
 WITHOUT_A_TEST_OF_CTEST = {"packaging/glibc"}  # tools/test packages
 
 
 def mirror(folder):
-    """The tests of a folder, by its name alone."""
+    """The tests of a folder, by its name alone: tests/<folder>, else that of the folder that it lies in."""
     if folder in MIRRORED:
         return MIRRORED[folder]
-    tower, leaf = folder.split("/")[0], folder.split("/")[-1]
-    return {"kernels": "tests/kernels", "hollow": "tests/hollow"}.get(tower, f"tests/{leaf}")
+    places = [pathlib.PurePath("tests", folder), *pathlib.PurePath("tests", folder).parents]
+    return next(str(place) for place in places if (ROOT / place / "CMakeLists.txt").is_file())
 
 
 class ThisTreeTest(unittest.TestCase):

@@ -30,14 +30,14 @@ FAULTS = [
     Fault("allocator/policy/size_rule.cc", "request_bytes > options.roundup_bypass_threshold_bytes",
           "request_bytes >= options.roundup_bypass_threshold_bytes"),
     Fault("kernels/optim/adamw.cc", "if (kind_ != AdamWKind::kHuggingFace) held.reset();", "held.reset();"),
-    Fault("analyzer/timeline/segment_step.cc", "neighbour->is_expandable && neighbour->stream == piece.stream",
+    Fault("analyzer/timeline/occupancy.cc", "neighbour->is_expandable && neighbour->stream == piece.stream",
           "neighbour->is_expandable"),
-    Fault("hollow/books/streams.cc", "stream->priority = priority;", "stream->priority = priority + 1;"),
+    Fault("hollow/model/streams.cc", "stream->priority = priority;", "stream->priority = priority + 1;"),
     Fault("python/ashlar_gpu/_answer.py", "self.text.strip().splitlines()[:1]", "self.text.strip().splitlines()[1:2]"),
     Fault("docs/guide/diff.md", "  rounding                    511 B   399.12 KiB", "  rounding                    512 B   399.12 KiB"),
     Fault("bench/rival_tlsf.cc", "  Unlink(block);\n  return block;", "  return block;"),
     Fault("packaging/action/report.py", 'False: "out of memory"', 'False: "fits"'),
-    Fault("tests/policy/slow_heap.h", "(bytes + 511) / 512 * 512", "(bytes + 510) / 512 * 512"),
+    Fault("tests/allocator/policy/slow_heap.h", "(bytes + 511) / 512 * 512", "(bytes + 510) / 512 * 512"),
 ]
 
 

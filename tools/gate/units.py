@@ -18,7 +18,6 @@ import folder_graph
 import selection
 from tree import ROOT
 
-FOLDERS = ("include", "allocator", "hollow", "kernels", "analyzer")
 INCLUDED = re.compile(r'^#include "(/[^"]+)"', re.MULTILINE)
 
 
@@ -32,7 +31,7 @@ def units_of(tree, root=ROOT):
         inside = [path] if path.is_relative_to(root) and not path.is_relative_to(tree) else \
             map(pathlib.Path, INCLUDED.findall(path.read_text(encoding="utf-8")))
         sources = [str(source.relative_to(root)) for source in inside if source.is_relative_to(root)]
-        sources = [source for source in sources if source.split("/")[0] in FOLDERS]
+        sources = [source for source in sources if source.split("/")[0] in folder_graph.lint_tree.PRODUCT_FOLDERS]
         if sources:
             found[str(path)] = sources
     return found

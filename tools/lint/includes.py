@@ -11,7 +11,6 @@ import re
 import lint_tree
 from lint_tree import Finding, Sample
 
-FOLDERS = ("include", "allocator", "hollow", "kernels", "analyzer")  # what programs link; tests and benches have no such build
 ROOTS = ("", "include")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 LINE_COMMENT = re.compile(r"//.*")
@@ -93,7 +92,7 @@ def check(root):
     tree = Tree(root)
     findings = []
     for path in lint_tree.files(root, {".h", ".cc"}):
-        if path.split("/")[0] in FOLDERS:
+        if path.split("/")[0] in lint_tree.PRODUCT_FOLDERS:  # what programs link; tests and benches have no such build
             findings += [Finding("include", path, 1, f"{name} needs #include <{header}>, here or in a header of ours")
                          for header, name in sorted(missing(tree, path).items())]
     return findings

@@ -11,6 +11,7 @@ import pathlib
 import sys
 import tempfile
 
+PRODUCT_FOLDERS = ("include", "allocator", "hollow", "kernels", "analyzer", "commands", "console", "launcher", "estimator")
 SKIPPED_FOLDERS = {"build", "__pycache__", "node_modules"}
 CODE_SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".c", ".cpp", ".hpp"}
 

@@ -7,7 +7,7 @@
 //
 // What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. A detector is at
 // most kLikely, except where the figures alone leave no other way (capacity); a fix test that removes the symptom makes
-// it kProven (remedies/fix_tests.h). Sizes are bytes. Pure functions, safe from any thread.
+// it kProven (whatif/fix_tests.h). Sizes are bytes. Pure functions, safe from any thread.
 #ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_H_
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_H_
 
@@ -24,7 +24,7 @@
 #include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/failure/failed_request.h"
 #include "analyzer/analyses/message/oom_message_verdict.h"
-#include "analyzer/analyses/state/growth.h"
+#include "analyzer/analyses/state/device_traffic.h"
 #include "analyzer/analyses/state/pin_blame.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/timeline/timeline.h"
@@ -73,7 +73,7 @@ inline constexpr int kCauseCount = 35;
 enum class Finding : std::uint8_t { kFound, kAbsent, kNotInTrace };
 enum class Confidence : std::uint8_t { kPossible, kLikely, kProven };
 
-// A change of a recorded run that would take a cause away; a replay tells whether it does (remedies/fix_tests.h).
+// A change of a recorded run that would take a cause away; a replay tells whether it does (whatif/fix_tests.h).
 enum class CauseFix : std::uint8_t {
   kNone,
   kApart,           // the blocks it is about in segments of their own

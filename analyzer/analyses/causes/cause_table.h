@@ -43,11 +43,11 @@ absl::Span<const CauseRow> CauseTable();
 
 // --- the device's memory: causes_device.cc ---
 CauseFinding DetectCapacity(const CauseContext& context);
-// --- outside this allocator: causes_outside.cc ---
+// --- outside this allocator: causes_device.cc ---
 CauseFinding DetectOtherProcess(const CauseContext& context);
 CauseFinding DetectOtherRanksContexts(const CauseContext& context);
 CauseFinding DetectWorkspaces(const CauseContext& context);
-// --- a limit of its own: causes_limit.cc ---
+// --- a limit of its own: causes_device.cc ---
 CauseFinding DetectMemoryFraction(const CauseContext& context);
 // --- holes behind blocks in use: causes_holes.cc ---
 CauseFinding DetectPinnedSegment(const CauseContext& context);
@@ -56,7 +56,7 @@ CauseFinding DetectMediumRequests(const CauseContext& context);
 // --- what happens over time: causes_history.cc ---
 CauseFinding DetectGrowingSizes(const CauseContext& context);
 CauseFinding DetectRecordStream(const CauseContext& context);
-// --- pools and streams: causes_pools.cc ---
+// --- pools and streams: causes_holes.cc ---
 CauseFinding DetectStreamsDoNotShare(const CauseContext& context);
 CauseFinding DetectPrivatePools(const CauseContext& context);
 // --- settings: causes_settings.cc ---
@@ -76,7 +76,7 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context);
 // --- the optimizer: causes_optimizer.cc ---
 CauseFinding DetectOptimizerState(const CauseContext& context);
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context);
-// --- from step to step: causes_leaks.cc, causes_gradients.cc, causes_retries.cc ---
+// --- from step to step: causes_leaks.cc, causes_history.cc ---
 CauseFinding DetectRetryStorm(const CauseContext& context);
 CauseFinding DetectGraphKeptAlive(const CauseContext& context);
 CauseFinding DetectOutputsKept(const CauseContext& context);
@@ -86,7 +86,7 @@ CauseFinding DetectEvalOutputs(const CauseContext& context);  // part of DetectE
 CauseFinding DetectGradientsKept(const CauseContext& context);
 CauseFinding DetectExceptionHoldsFrames(const CauseContext& context);
 CauseFinding DetectEmptyCacheEachStep(const CauseContext& context);
-// --- between ranks: causes_ranks.cc ---
+// --- between ranks: causes_device.cc ---
 CauseFinding DetectRankImbalance(const CauseContext& context);
 // --- beside the training: causes_phases.cc ---
 CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context);

@@ -7,11 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/attention_scores.h"
+#include "analyzer/analyses/causes/activation_blocks.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
-#include "analyzer/analyses/causes/failed_attempts.h"
-#include "analyzer/analyses/causes/logit_blocks.h"
+#include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/causes/program_memory.h"
 #include "analyzer/analyses/steps/program_part.h"
 

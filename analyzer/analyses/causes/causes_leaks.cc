@@ -1,13 +1,19 @@
 // Causes of memory that piles up from iteration to iteration, by the shape of the leak (leak_shapes.h).
+
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/causes/leak_shapes.h"
+#include "analyzer/analyses/causes/torch_frames.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -84,6 +90,134 @@ CauseFinding DetectEvalOutputs(const CauseContext& context) {
       LeakFinding(context, CauseKind::kEvalAccumulates, LeakShape::kEvalOutputs, "Outputs of an evaluation");
   SayLines(context, LeakShape::kEvalOutputs, " lines left some; the other blocks of their iterations are gone", out);
   return out;
+}
+
+// Gradients where nobody needs them. Ordinary ones live until their optimizer's step: a block that lives through
+// several steps of optimizers is a gradient that no optimizer clears. Gradients that are accumulated over micro-steps
+// go with their step, and are no cause.
+
+namespace {
+
+using timeline::BlockSpan;
+using timeline::EventIndex;
+
+constexpr std::size_t kLeastGradients = 4;
+constexpr std::size_t kLeastSteps = 3;  // of optimizers, that a gradient lived through
+constexpr absl::string_view kStepMark = "Optimizer.step#";
+
+// Events at which gradients are no longer needed: the optimizer steps that PyTorch marks, else those of the optimizer's
+// stacks, else the last request of a backward pass in each of the program's steps.
+std::vector<EventIndex> OptimizerSteps(const CauseContext& context, const TorchStacks& frames) {
+  const Steps& steps = context.history->steps;
+  std::vector<EventIndex> marked;
+  std::vector<EventIndex> told;
+  for (const Phase& phase : steps.phases) {
+    if (absl::StartsWith(phase.name, kStepMark)) marked.push_back(phase.events.begin);
+    if (phase.name == ProgramPartName(ProgramPart::kOptimizer)) told.push_back(phase.events.begin);
+  }
+  if (!marked.empty()) return marked;
+  if (told.size() >= kLeastSteps) return told;
+  std::map<std::size_t, EventIndex> last;
+  for (const BlockSpan& block : context.history->timeline->blocks()) {
+    const std::optional<std::size_t> step = StepAt(steps, block.alloc_event);
+    if (step.has_value() && frames.IsBackward(block))
+      last[*step] = std::max<EventIndex>(last[*step], block.alloc_event);
+  }
+  told.clear();
+  for (const auto& [step, event] : last) told.push_back(event);
+  return told;
+}
+
+std::size_t StepsOver(const std::vector<EventIndex>& steps, const BlockSpan& block) {
+  return static_cast<std::size_t>(std::count_if(steps.begin(), steps.end(), [&block](EventIndex step) {
+    return block.alloc_event < step && step < block.free_requested_event;
+  }));
+}
+
+// Sizes of what was alive before the first backward pass, and still is.
+std::set<std::uint64_t> ParameterSizes(const CauseContext& context, const TorchStacks& frames) {
+  EventIndex first = timeline::kNever;
+  for (const BlockSpan& block : context.history->timeline->blocks()) {
+    if (frames.IsBackward(block)) first = std::min<EventIndex>(first, block.alloc_event);
+  }
+  std::set<std::uint64_t> out;
+  for (const LiveBlock& live : LiveBlocks(context)) {
+    const TorchFrames& of = frames.Of(live.block->stack);
+    if (live.block->alloc_event < first && !of.is_forward) out.insert(live.block->AskedBytes());
+  }
+  return out;
+}
+
+struct GradientSets {
+  std::vector<LiveBlock> uncleared;  // lived through several optimizer steps
+  std::vector<LiveBlock> all;        // alive at the moment
+  bool are_others_cleared = false;
+};
+
+GradientSets FindGradients(const CauseContext& context, const TorchStacks& frames) {
+  const std::vector<EventIndex> steps = OptimizerSteps(context, frames);
+  const std::set<std::uint64_t> sizes = ParameterSizes(context, frames);
+  std::set<const BlockSpan*> piled;  // what comes anew in each step is a leak, and no gradient that was not cleared
+  for (const LeakGrowth& leak : context.history->leaks) {
+    for (const std::size_t index : leak.blocks) piled.insert(&context.history->timeline->blocks()[index]);
+  }
+  GradientSets out;
+  for (const BlockSpan& block : context.history->timeline->blocks()) {
+    if (piled.count(&block) > 0 || !frames.IsBackward(block) || sizes.count(block.AskedBytes()) == 0) continue;
+    const std::size_t over = StepsOver(steps, block);
+    const bool is_live = block.IsLiveAfter(context.history->moment);
+    if (is_live) out.all.push_back({&block, ProgramPart::kBackward});
+    if (is_live && over >= kLeastSteps) out.uncleared.push_back({&block, ProgramPart::kBackward});
+    if (over == 1 && block.free_requested_event != timeline::kNever) out.are_others_cleared = true;
+  }
+  return out;
+}
+
+bool IsEvaluatingAt(const CauseContext& context, const TorchStacks& frames) {
+  if (context.history->moment < 0) return false;
+  const auto at = static_cast<std::size_t>(context.history->moment);
+  const ProgramPart part = frames.Of(context.history->timeline->events()[at].stack).part;
+  if (part == ProgramPart::kEvaluation || part == ProgramPart::kGeneration) return true;
+  const ForwardOnly stretch = ForwardOnlyAt(context, frames);
+  return stretch.rounds > 0 && stretch.last_backward >= 0 && stretch.next_backward == timeline::kNever;
+}
+
+CauseFinding GradientFinding(const CauseContext& context, const std::vector<LiveBlock>& blocks, Confidence confidence,
+                             const char* why) {
+  CauseFinding out = Found(CauseKind::kGradientsKept, confidence, BytesOf(blocks));
+  out.stacks = StacksOf(blocks);
+  out.evidence.push_back(
+      absl::StrCat(FormatBytes(out.bytes), " in ", blocks.size(), " blocks of the sizes of parameters ", why));
+  out.evidence.push_back(MostFrom(context, blocks));
+  return out;
+}
+
+}  // namespace
+
+CauseFinding DetectGradientsKept(const CauseContext& context) {
+  constexpr CauseKind kKind = CauseKind::kGradientsKept;
+  const TorchStacks frames(*context.history->timeline, context.history->stacks);
+  const GradientSets found = FindGradients(context, frames);
+  const auto is_enough = [&context](const std::vector<LiveBlock>& blocks) {
+    return blocks.size() >= kLeastGradients && IsMaterial(context, BytesOf(blocks));
+  };
+  if (is_enough(found.uncleared)) {
+    if (!found.are_others_cleared) {
+      CauseFinding out = GradientFinding(context, found.uncleared, Confidence::kPossible,
+                                         "come from a backward pass and live through several optimizer steps");
+      out.counter_evidence.push_back("no gradient is freed between steps: zero_grad(set_to_none=False) keeps them all");
+      return out;
+    }
+    return GradientFinding(context, found.uncleared, Confidence::kProven,
+                           "come from a backward pass and live through several optimizer steps, while the gradients "
+                           "of other parameters are freed after each");
+  }
+  if (is_enough(found.all) && IsEvaluatingAt(context, frames)) {
+    return GradientFinding(context, found.all, Confidence::kLikely,
+                           "are gradients of the last step, and no backward pass follows");
+  }
+  return Absent(kKind,
+                absl::StrCat("gradients that no optimizer step clears hold ", FormatBytes(BytesOf(found.uncleared))));
 }
 
 }  // namespace ashlar::analyses

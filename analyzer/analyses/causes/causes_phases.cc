@@ -10,7 +10,6 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
-#include "analyzer/analyses/causes/forward_only.h"
 #include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/causes/torch_frames.h"
 

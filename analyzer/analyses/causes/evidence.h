@@ -9,12 +9,14 @@
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_EVIDENCE_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/causes/torch_frames.h"
 #include "analyzer/analyses/steps/program_part.h"
 
 namespace ashlar::analyses {
@@ -93,6 +95,24 @@ std::uint64_t BytesOf(const std::vector<LiveBlock>& blocks);
 // Their stacks, most bytes first, and a sentence "3.00 GiB from train.py:58 loss" for the first of them.
 std::vector<trace::StackId> StacksOf(const std::vector<LiveBlock>& blocks);
 std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& blocks);
+
+// Finds whether a moment lies in a stretch of passes without a backward pass between them: an evaluation or a
+// generation, also where no function is named so. Private to the detectors. Pure function.
+
+struct ForwardOnly {
+  timeline::EventIndex last_backward =
+      timeline::kBeforeWindow;                            // the last request of a backward pass before the moment
+  timeline::EventIndex next_backward = timeline::kNever;  // the first after it
+  std::size_t rounds = 0;                                 // of a loop between them; 0 for fewer than three
+};
+
+// The context has a history with stacks.
+ForwardOnly ForwardOnlyAt(const CauseContext& context, const TorchStacks& frames);
+
+// Blocks of forward passes of that stretch that are alive at the moment; empty where the stretch has no rounds, or
+// where most of their bytes are there for the next backward pass.
+std::vector<LiveBlock> SavedForNothing(const CauseContext& context, const TorchStacks& frames,
+                                       const ForwardOnly& stretch);
 
 }  // namespace ashlar::analyses
 

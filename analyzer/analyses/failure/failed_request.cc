@@ -5,8 +5,7 @@
 #include "allocator/base/check.h"
 #include "analyzer/analyses/failure/release_set.h"
 #include "analyzer/analyses/failure/request_lane.h"
-#include "analyzer/analyses/failure/retry_ladder.h"
-#include "analyzer/analyses/state/active_blocks.h"
+#include "analyzer/analyses/state/timeline_blocks.h"
 
 namespace ashlar::analyses {
 namespace {

@@ -66,7 +66,7 @@ struct FailedRequest {
   std::optional<ReleaseSet> release = {};  // nullopt: no set of live blocks of this allocator is enough
 };
 
-// `event` is one of timeline.oom_events(). O(all spans + segments * units of the need), see cheapest_cover.h.
+// `event` is one of timeline.oom_events(). O(all spans + segments * units of the need), see release_set.h.
 FailedRequest ExamineFailure(const timeline::Timeline& timeline, timeline::EventIndex event,
                              const policy::Options& options);
 

@@ -25,7 +25,7 @@
 
 #include "absl/strings/string_view.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/readers/oom/oom_message.h"
+#include "analyzer/formats/oom/oom_message.h"
 
 namespace ashlar::analyses {
 

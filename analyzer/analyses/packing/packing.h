@@ -21,7 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "allocator/trace/lifetime.h"
+#include "allocator/trace/request.h"
 
 namespace ashlar::analyses {
 

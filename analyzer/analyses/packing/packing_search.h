@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "allocator/trace/lifetime.h"
+#include "allocator/trace/request.h"
 
 namespace ashlar::analyses {
 

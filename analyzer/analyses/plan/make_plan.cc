@@ -3,18 +3,104 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
-#include "allocator/policy/plan_cursor.h"
+#include "allocator/base/units.h"
+#include "allocator/policy/placement_plan.h"
 #include "allocator/policy/size_rule.h"
-#include "analyzer/analyses/packing/packing_slots.h"
-#include "analyzer/analyses/plan/lane_requests.h"
-#include "analyzer/analyses/plan/plan_tree.h"
+#include "analyzer/analyses/packing/packing_greedy.h"
 
 namespace ashlar::analyses {
 namespace {
 
+struct Change {
+  std::int64_t at = 0;
+  bool is_begin = false;  // what ends at a time ends before anything begins then
+  std::size_t lane = 0;
+  std::uint64_t bytes = 0;
+};
+
+std::vector<Change> ChangesOf(absl::Span<const LaneRequests> lanes) {
+  std::vector<Change> out;
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    for (const LaneRequest& request : lanes[lane].requests) {
+      out.push_back({request.begin, true, lane, request.size_bytes});
+      out.push_back({request.end, false, lane, request.size_bytes});
+    }
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Change& a, const Change& b) { return a.at != b.at ? a.at < b.at : a.is_begin < b.is_begin; });
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t PageFloor(absl::Span<const LaneRequests> lanes, std::uint64_t page_bytes) {
+  std::vector<std::uint64_t> live(lanes.size());
+  std::uint64_t sum = 0, most = 0;
+  for (const Change& change : ChangesOf(lanes)) {
+    std::uint64_t& bytes = live[change.lane];
+    sum -= RoundUp(bytes, page_bytes);
+    bytes = change.is_begin ? bytes + change.bytes : bytes - change.bytes;
+    sum += RoundUp(bytes, page_bytes);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+namespace {
+
 using policy::LanePlan;
+using policy::PlannedRequest;
+using Sizes = std::vector<std::uint64_t>;
+
+void Add(const Sizes& sizes, std::uint32_t root, LanePlan& lane) {
+  std::uint32_t at = root;
+  for (const std::uint64_t size : sizes) {
+    const std::vector<std::uint32_t>& next = lane.requests[at].next;
+    const auto same = std::find_if(next.begin(), next.end(),
+                                   [&](std::uint32_t child) { return lane.requests[child].size_bytes == size; });
+    if (same != next.end()) {
+      at = *same;
+      continue;
+    }
+    const auto number = static_cast<std::uint32_t>(lane.requests.size());
+    lane.requests[at].next.push_back(number);
+    lane.requests.push_back({.size_bytes = size});
+    at = number;
+  }
+  lane.requests[at].may_be_last = true;
+}
+
+}  // namespace
+
+PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins,
+                      const std::vector<bool>& left_out) {
+  PlanTree out;
+  std::set<Sizes> steps;
+  std::size_t next = 0;
+  const auto take = [&](std::size_t step) {
+    Sizes sizes;
+    for (; next < requests.size(); ++next) {
+      if (step < step_begins.size() && requests[next].begin >= step_begins[step]) break;
+      sizes.push_back(requests[next].size_bytes);
+    }
+    return sizes;
+  };
+  Add(take(0), LanePlan::kStart, out.lane);
+  for (std::size_t step = 1; step <= step_begins.size(); ++step) {
+    Sizes sizes = take(step);
+    const bool is_left_out = step <= left_out.size() && left_out[step - 1];
+    if (!is_left_out && !sizes.empty()) steps.insert(std::move(sizes));
+  }
+  for (const Sizes& sizes : steps) Add(sizes, LanePlan::kStep, out.lane);
+  out.step_kinds = steps.size();
+  return out;
+}
+
+namespace {
 
 constexpr std::size_t kMostLives = 200'000;  // that are packed: of longer runs the first ones of each slot
 constexpr std::size_t kMostOffsets = 256;    // of one request

@@ -1,10 +1,5 @@
-// Makes a placement plan (allocator/policy/placement_plan.h) of a run's requests: the tree of what each lane asks
-// for, and an offset for each, packed so that no two blocks that were in use together overlap. What lives across steps
-// is packed with what each step makes: a request of a step has one offset, free in all the steps of the run (or a few,
-// where its block outlives the next step's).
-//
-//   MadePlan made = MakePlan(lanes, step_begins, {});
-//   made.plan.lanes[0].arena_bytes
+// The requests of a run, as a plan sees them: by lane, each with the time that its block is in use, counted in requests
+// of the trace. A lane is the large or the small blocks of one stream in one pool.
 #ifndef ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
 #define ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
 
@@ -12,11 +7,52 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "allocator/base/units.h"
 #include "allocator/policy/placement_plan.h"
 #include "analyzer/analyses/packing/packing.h"
-#include "analyzer/analyses/plan/lane_requests.h"
 
 namespace ashlar::analyses {
+
+struct LaneRequest {
+  std::int64_t begin = 0;        // position of the request in the trace
+  std::int64_t end = 0;          // of the one before which its memory is free again; half-open
+  std::uint64_t size_bytes = 0;  // rounded
+};
+
+struct LaneRequests {
+  Stream stream{};
+  PoolId pool = {};
+  bool is_small = false;                   // of at most 1 MiB each, else of more
+  std::vector<LaneRequest> requests = {};  // in order of begin
+};
+
+// What a run needs at least where memory comes in pages and no page holds blocks of two lanes: the most, at one time,
+// of the sum of each lane's bytes in use, rounded up to pages. A stream's pages serve no other stream, and small blocks
+// lie apart from large ones, so a run of many streams that hold little needs more than it holds, however well it is
+// packed.
+
+// Bytes. O(n log n).
+std::uint64_t PageFloor(absl::Span<const LaneRequests> lanes, std::uint64_t page_bytes);
+
+// The tree of a lane's requests, as a plan has it: the prologue, and each kind of step once.
+
+struct PlanTree {
+  policy::LanePlan lane = {};
+  std::uint64_t step_kinds = 0;
+};
+
+// `step_begins`: positions in the trace at which a step begins, ascending; what comes before the first is the prologue.
+// Empty: all is prologue. `left_out`: by number of the step, whether the tree is made without it; empty: of all.
+PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins,
+                      const std::vector<bool>& left_out = {});
+
+// Makes a placement plan (allocator/policy/placement_plan.h) of a run's requests: the tree of what each lane asks
+// for, and an offset for each, packed so that no two blocks that were in use together overlap. What lives across steps
+// is packed with what each step makes: a request of a step has one offset, free in all the steps of the run (or a few,
+// where its block outlives the next step's).
+//
+//   MadePlan made = MakePlan(lanes, step_begins, {});
+//   made.plan.lanes[0].arena_bytes
 
 struct PlannedLane {
   Stream stream{};

@@ -1,4 +1,6 @@
-// Groups the live blocks of one moment by the stack that allocated them, biggest first: who holds the memory.
+// "libggml-cuda.so alloc_buffer < alloc_tensor_range < load": what a stack of native frames was doing, innermost first:
+// the functions of the program and its libraries, without those of CUDA, the C++ library and Thrust, which say what
+// was called but not by whom.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_
 #define ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_
 
@@ -6,11 +8,23 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "allocator/trace/stack_table.h"
 #include "analyzer/timeline/start_state.h"
 
 namespace ashlar::analyses {
+
+// Whether all frames are of code whose source is not known: a file of code, and no line.
+bool IsNativeStack(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames);
+
+// `frames` is not empty.
+std::string NativeLine(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames);
+
+// "ns::Buffer::grow" of "void ns::Buffer<float>::grow<int>(unsigned long)".
+std::string ShortFunction(absl::string_view function);
+
+// Groups the live blocks of one moment by the stack that allocated them, biggest first: who holds the memory.
 
 struct LiveStack {
   trace::StackId stack = trace::kNoStack;  // kNoStack: blocks whose stack the trace does not know

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "allocator/core/hole_blame.h"
-#include "analyzer/analyses/state/active_blocks.h"
+#include "allocator/core/accounting.h"
+#include "analyzer/analyses/state/timeline_blocks.h"
 
 namespace ashlar::analyses {
 namespace {

@@ -5,7 +5,7 @@
 //
 //   segment | A 2 MiB |   free 12 MiB   | B 6 MiB |                  9 MiB on A, 3 MiB on B
 //
-// The rule for one segment is the live allocator's own: allocator/core/hole_blame.h.
+// The rule for one segment is the live allocator's own: allocator/core/accounting.h.
 //
 // Pure functions; sizes are bytes.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STATE_PIN_BLAME_H_

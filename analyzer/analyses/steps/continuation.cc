@@ -6,7 +6,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/steps/alignment.h"
-#include "analyzer/analyses/steps/size_map.h"
 
 namespace ashlar::analyses {
 namespace {

@@ -22,7 +22,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "analyzer/analyses/steps/iterations.h"
+#include "analyzer/analyses/steps/steps.h"
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::analyses {
@@ -46,6 +48,15 @@ struct KeptGroup {
 // Most bytes first, then by the first block.
 std::vector<KeptGroup> KeptGroups(const timeline::Timeline& timeline, const Iterations& iterations,
                                   timeline::EventIndex moment, const trace::StackTable* stacks = nullptr);
+
+// Finds leaks: what piles up (kept.h) from iteration to iteration and has not been let go before. It looks at two
+// moments and takes the one where more is found: the failure or the peak, where everything is still alive; and the end
+// of the last whole step, which shows leaks far smaller than what a step itself takes. Of stacks without a recorded
+// frame each size is looked at by itself. Pure function; sizes are bytes.
+
+// `steps` in order and apart; `stacks` may be nullptr. Most bytes a step first, then by stack.
+std::vector<Leak> FindLeaks(const timeline::Timeline& timeline, const trace::StackTable* stacks,
+                            absl::Span<const EventRange> steps);
 
 }  // namespace ashlar::analyses
 

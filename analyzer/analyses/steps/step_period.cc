@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "analyzer/analyses/steps/period_level.h"
-#include "analyzer/analyses/steps/request_sequence.h"
 
 namespace ashlar::analyses {
 namespace {

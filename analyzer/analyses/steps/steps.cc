@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/analyses/steps/leaks.h"
+#include "analyzer/analyses/steps/kept.h"
 #include "analyzer/analyses/steps/program_part.h"
-#include "analyzer/analyses/steps/stack_phases.h"
-#include "analyzer/analyses/steps/step_annotations.h"
+#include "analyzer/analyses/steps/program_phases.h"
 #include "analyzer/analyses/steps/step_period.h"
 
 namespace ashlar::analyses {

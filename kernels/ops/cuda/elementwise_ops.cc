@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ops/cuda/ops_to_launches.h"
 #include "kernels/ops/half.h"
-#include "kernels/ops/runs.h"
 #include "kernels/ops/scratch.h"
+#include "kernels/ops/view.h"
 
 namespace ashlar::ops {
 

@@ -20,7 +20,7 @@ struct Array {
   bool is_aligned = false;  // to four elements
 };
 
-// Operands walked together, dims merged, 0 innermost (kernels/ops/runs.h).
+// Operands walked together, dims merged, 0 innermost (kernels/ops/view.h).
 struct Strided {
   static constexpr int kMostOperands = 4;
   static constexpr int kMostDims = 8;

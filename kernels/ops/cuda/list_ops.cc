@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/ops/cuda/ops_to_launches.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/optimizer_rules.h"
 #include "kernels/ops/scratch.h"
 
 namespace ashlar::ops::cuda {

@@ -1,6 +1,6 @@
 // Optimizer steps on CUDA. A block has one piece of one tensor of a list, four elements a thread at a time.
 #include "kernels/ops/cuda/row.cuh"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/optimizer_rules.h"
 
 namespace ashlar::ops::cuda {
 namespace {

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/ops/host/floats.h"
 #include "kernels/ops/host/host_ops.h"
 
 namespace ashlar::ops {

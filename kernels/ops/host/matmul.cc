@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/ops/host/floats.h"
 #include "kernels/ops/host/host_ops.h"
 #ifdef ASHLAR_HAVE_OPENBLAS
 #include <cblas.h>

@@ -1,7 +1,6 @@
 // Layer norm, RMS norm and rotary positions on the host.
 #include <cmath>
 
-#include "kernels/ops/host/floats.h"
 #include "kernels/ops/host/host_ops.h"
 
 namespace ashlar::ops {

@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ops/host/floats.h"
 #include "kernels/ops/host/host_ops.h"
 #include "kernels/ops/optimizer_rules.h"
-#include "kernels/ops/quantize.h"
 
 namespace ashlar::ops {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "kernels/workloads/machine.h"
+#include "kernels/workloads/runtime.h"
 
 namespace ashlar::kernels {
 

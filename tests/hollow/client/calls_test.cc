@@ -1,4 +1,4 @@
-// The log of the calls on device memory (hollow/launch/call_log.h), as a program leaves it.
+// The log of the calls on device memory (hollow/process/process.h), as a program leaves it.
 #include <unistd.h>
 
 #include <cstddef>

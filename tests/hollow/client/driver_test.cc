@@ -14,7 +14,7 @@ using DriverTest = InHollowTest;
 
 #define ASHLAR_REFUSED(name, status) #name,
 constexpr const char* kDriverFunctions[] = {
-#include "hollow/surfaces/names/driver.inc"
+#include "hollow/api/names/driver.inc"
 };
 #undef ASHLAR_REFUSED
 

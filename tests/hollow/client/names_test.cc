@@ -14,22 +14,22 @@ namespace {
 #define ASHLAR_LAUNCHED(name) #name,
 #define ASHLAR_SIZED(name, ...) #name,
 const char* const kDriverNames[] = {
-#include "hollow/surfaces/names/driver.inc"
+#include "hollow/api/names/driver.inc"
 };
 const char* const kNvmlNames[] = {
-#include "hollow/surfaces/names/nvml.inc"
+#include "hollow/api/names/nvml.inc"
 };
 const char* const kOtherNames[] = {
-#include "hollow/surfaces/names/cublas.inc"
-#include "hollow/surfaces/names/cublaslt.inc"
-#include "hollow/surfaces/names/cudnn.inc"
-#include "hollow/surfaces/names/cufft.inc"
-#include "hollow/surfaces/names/curand.inc"
-#include "hollow/surfaces/names/cusolver.inc"
-#include "hollow/surfaces/names/cusparse.inc"
-#include "hollow/surfaces/names/cusparselt.inc"
-#include "hollow/surfaces/names/nccl.inc"
-#include "hollow/surfaces/names/runtime.inc"
+#include "hollow/api/names/cublas.inc"
+#include "hollow/api/names/cublaslt.inc"
+#include "hollow/api/names/cudnn.inc"
+#include "hollow/api/names/cufft.inc"
+#include "hollow/api/names/curand.inc"
+#include "hollow/api/names/cusolver.inc"
+#include "hollow/api/names/cusparse.inc"
+#include "hollow/api/names/cusparselt.inc"
+#include "hollow/api/names/nccl.inc"
+#include "hollow/api/names/runtime.inc"
 };
 #undef ASHLAR_REFUSED
 #undef ASHLAR_LAUNCHED

@@ -3,6 +3,6 @@
 #define ASHLAR_REFUSED(name, status) \
   extern "C" __attribute__((visibility("default"), weak)) int name() { return 4242; }
 
-#include "hollow/surfaces/names/driver.inc"
-#include "hollow/surfaces/names/nvml.inc"
-#include "hollow/surfaces/names/runtime.inc"
+#include "hollow/api/names/driver.inc"
+#include "hollow/api/names/nvml.inc"
+#include "hollow/api/names/runtime.inc"

@@ -1,0 +1,173 @@
+#include "analyzer/formats/formats.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "allocator/trace/codec.h"
+#include "analyzer/formats/input_file.h"
+#include "analyzer/formats/mapped_file.h"
+#include "analyzer/formats/native/native_log.h"
+#include "analyzer/formats/plain/plain_trace.h"
+#include "analyzer/formats/rmm/rmm_log.h"
+#include "analyzer/formats/torch/torch_snapshot.h"
+#include "analyzer/formats/utf8.h"
+
+namespace ashlar::readers {
+namespace {
+
+constexpr absl::string_view kSpace = " \t\r\n";
+
+absl::string_view WithoutSpaceBefore(absl::string_view bytes) {
+  std::size_t space = 0;
+  AnyPart(bytes, 0, [&space](absl::string_view part) {
+    const std::size_t length = std::min(part.find_first_not_of(kSpace), part.size());
+    space += length;
+    return length < part.size();
+  });
+  return bytes.substr(space);
+}
+
+absl::string_view HeadOfText(absl::string_view bytes) { return WithoutSpaceBefore(bytes).substr(0, kHeadBytes); }
+
+bool IsEmpty(absl::string_view bytes) { return WithoutSpaceBefore(bytes).empty(); }
+
+bool IsBinaryPickle(absl::string_view bytes) {
+  return bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 0 && bytes[1] <= 5;
+}
+
+// Protocol 0 starts a container with "(lp0\n", "(dp0\n"; protocol 1 with "]q\0", "}q\0" or "(lq\0"; a class comes
+// first as "ccopy_reg\n".
+bool IsTextPickle(absl::string_view bytes) {
+  for (absl::string_view start : {"(lp", "(dp", "(tp", "(lq", "(dq", "]q", "}q", "ccopy_reg\n", "c__builtin__\n"}) {
+    if (!absl::StartsWith(bytes, start)) continue;
+    return absl::StrContains(bytes.substr(0, kHeadBytes), '.') || bytes.back() == '.';
+  }
+  return false;
+}
+
+// A line that is no remark ends at kHeadBytes: no line of a trace is as long.
+absl::string_view TakeLine(absl::string_view* bytes) {
+  const bool is_remark = bytes->front() == '#';
+  const std::size_t end = is_remark ? bytes->find('\n') : bytes->substr(0, kHeadBytes).find('\n');
+  const absl::string_view line = bytes->substr(0, end);
+  bytes->remove_prefix(end == absl::string_view::npos ? bytes->size() : end + 1);
+  return absl::StripAsciiWhitespace(line);
+}
+
+// The letter alone (y, e), or the letter, one blank and a digit.
+bool IsTraceLine(absl::string_view line) {
+  const char letter = line[0];
+  if (letter == 'y' || letter == 'e') return line.size() == 1;
+  if (letter != 'a' && letter != 'f' && letter != 'r' && letter != 'S' && letter != 'c') return false;
+  return line.size() >= 3 && line[1] == ' ' && absl::ascii_isdigit(static_cast<unsigned char>(line[2]));
+}
+
+bool IsPlainTrace(absl::string_view bytes) {
+  absl::string_view text = WithoutSpaceBefore(bytes);
+  PagesBehind behind(text.data());
+  while (!text.empty()) {
+    const absl::string_view line = TakeLine(&text);
+    behind.ReadTo(text.data());
+    if (!line.empty() && line[0] != '#') return IsTraceLine(line);
+  }
+  return false;
+}
+
+bool IsPackingCsv(absl::string_view bytes) { return IsMinimallocCsv(HeadOfText(bytes)); }
+
+bool IsHeadOfRmmLog(absl::string_view bytes) { return IsRmmLog(HeadOfText(bytes)); }
+
+bool HasOomSign(absl::string_view text) {
+  for (absl::string_view sign : {"out of memory", "OutOfMemoryError", "Tried to allocate", "OUT_OF_MEMORY",
+                                 "Out of memory", "out_of_memory", "cudaErrorMemoryAllocation"}) {
+    if (absl::StrContains(text, sign)) return true;
+  }
+  return false;
+}
+
+bool IsOomText(absl::string_view bytes) {
+  constexpr std::size_t kLongestSign = 32;
+  return AnyPart(bytes, kLongestSign, HasOomSign);
+}
+
+// Of a terminal's log: white space, backspace, the bell, ESC, and those that move between character sets.
+bool IsOfText(unsigned char c) { return c >= 0x20 ? c != 0x7f : (c >= 0x07 && c <= 0x0f) || c == 0x1b; }
+
+// A log may hold some odd bytes, and a message beside them; what begins with a NUL or soon has one is binary.
+bool IsBinary(absl::string_view bytes) {
+  constexpr std::size_t kSoon = 8;
+  constexpr std::ptrdiff_t kOneOf = 20;
+  const absl::string_view head = bytes.substr(0, kHeadBytes);
+  const std::ptrdiff_t odd = std::count_if(head.begin(), head.end(), [](unsigned char c) { return !IsOfText(c); });
+  const bool is_odd = odd * kOneOf > static_cast<std::ptrdiff_t>(head.size());
+  return (is_odd || absl::StrContains(head.substr(0, kSoon), '\0')) && !IsTextPickle(bytes) && !HasOomSign(head);
+}
+
+bool IsJsonObject(absl::string_view bytes) {
+  const absl::string_view text = WithoutSpaceBefore(bytes);
+  if (text.empty() || text[0] != '{') return false;
+  const std::size_t next = text.find_first_not_of(kSpace, 1);
+  return next != absl::string_view::npos && (text[next] == '"' || text[next] == '}');
+}
+
+bool IsJsonArray(absl::string_view bytes) { return absl::StartsWith(WithoutSpaceBefore(bytes), "["); }
+
+bool IsAnything(absl::string_view /*bytes*/) { return true; }
+
+template <typename T>
+ReadContent AsContent(absl::StatusOr<T> read) {
+  if (!read.ok()) return read.status();
+  return std::make_unique<const Content>(std::in_place_type<T>, *std::move(read));
+}
+
+ReadContent ContentPickle(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadTorchSnapshot(bytes, limits));
+}
+ReadContent ContentRecording(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(trace::Decode(bytes, {.max_events = limits.max_events, .is_read = GiveBackPages}));
+}
+ReadContent ContentNativeLog(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadNativeLog(bytes, limits));
+}
+ReadContent ContentRequests(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ParsePlainTrace(bytes, limits));
+}
+ReadContent ContentRmmLog(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadRmmLog(bytes, limits));
+}
+ReadContent ContentProblem(absl::string_view bytes, const ReadLimits& /*limits*/) {
+  return AsContent(ParseMinimallocCsv(bytes));
+}
+
+// A text with a message comes before what begins with '[': "[rank0]: ... out of memory" is a log.
+constexpr Format kFormats[] = {
+    {InputKind::kEmpty, "an empty input", Holds::kNothing, IsEmpty, nullptr},
+    {InputKind::kPickle, "a pickle (PyTorch snapshot)", Holds::kSnapshot, IsBinaryPickle, ContentPickle},
+    {InputKind::kRecording, "a recording", Holds::kSnapshot, trace::IsRecording, ContentRecording},
+    {InputKind::kNativeLog, "a log of device calls", Holds::kSnapshot, IsNativeLog, ContentNativeLog},
+    {InputKind::kPlainTrace, "a plain request trace", Holds::kRequests, IsPlainTrace, ContentRequests},
+    {InputKind::kRmmLog, "an RMM log", Holds::kRequests, IsHeadOfRmmLog, ContentRmmLog},
+    {InputKind::kPackingCsv, "a packing problem (CSV)", Holds::kProblem, IsPackingCsv, ContentProblem},
+    {InputKind::kJson, "JSON", Holds::kNothing, IsJsonObject, nullptr},
+    {InputKind::kBinary, "a binary file of no known format", Holds::kNothing, IsBinary, nullptr},
+    {InputKind::kOomText, "an out-of-memory message", Holds::kMessages, IsOomText, nullptr},
+    {InputKind::kTextPickle, "a pickle of protocol 0 or 1", Holds::kSnapshot, IsTextPickle, ContentPickle},
+    {InputKind::kJson, "JSON", Holds::kNothing, IsJsonArray, nullptr},
+    {InputKind::kUnknown, "an unknown format", Holds::kNothing, IsAnything, nullptr},
+};
+
+}  // namespace
+
+const Format& FormatOf(absl::string_view bytes) {
+  return *std::find_if(std::begin(kFormats), std::end(kFormats),
+                       [bytes](const Format& format) { return format.is_it(bytes); });
+}
+
+InputKind Sniff(absl::string_view bytes) { return FormatOf(bytes).kind; }
+
+bool IsUnknownBinary(absl::string_view head) { return !HasByteOrderMark(head) && Sniff(head) == InputKind::kBinary; }
+
+}  // namespace ashlar::readers

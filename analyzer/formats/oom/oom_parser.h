@@ -1,0 +1,132 @@
+// Takes away what loggers and launchers put before every line, so that a message they broke over lines reads in one
+// piece:
+//
+//   [rank0]: GPU 0 has a total          (RayWorker pid=12) GPU 0 has       2024-06-13 10:22:33,104 ERROR GPU 0 has
+//   ERROR 06-13 10:22:33 engine.py:110] GPU 0      [1,0]<stderr>:GPU 0     worker-1  | GPU 0       3: GPU 0
+//
+// Private to the reader of out-of-memory messages.
+#ifndef ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_
+#define ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/string_view.h"
+#include "analyzer/formats/oom/oom_message.h"
+
+namespace ashlar::readers::oom {
+
+// The length of one such piece at the beginning of `line` (which may hold several, one after the other); 0 when there
+// is none. Looks at no more than 100 bytes.
+std::size_t LinePrefixLength(absl::string_view line);
+
+// The text under an OOM message, as the family parsers read it: white space, line prefixes (#, >, | and those
+// above), terminal colours and escaped line ends are squeezed out, so that a message reads the same
+// however it was wrapped. A position in the squeezed text maps back to the byte it came from.
+//
+//   "# CUDA out of memory.\n# Tried to allocate 2.00 GiB"  ->  "CUDAoutofmemory.Triedtoallocate2.00GiB"
+//
+// One blank is kept where two digits would otherwise join. Not thread-safe to change; a Cursor is a cheap value.
+
+inline bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
+inline bool IsBlank(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
+
+class SqueezedText {
+ public:
+  // `base` is the offset of `raw` in the whole text; `raw` must outlive this.
+  SqueezedText(absl::string_view raw, std::size_t base);
+
+  absl::string_view text() const { return squeezed_; }
+  // The offset in the whole text of squeezed byte `at`; at == size gives the end of the raw text.
+  std::size_t OffsetOf(std::size_t at) const {
+    return at < offsets_.size() ? base_ + offsets_[at] : base_ + raw_.size();
+  }
+  // The text of squeezed [begin, end) with a blank wherever something was left out.
+  std::string Raw(std::size_t begin, std::size_t end) const;
+
+ private:
+  absl::string_view raw_;
+  std::size_t base_;
+  std::string squeezed_;
+  std::vector<std::uint32_t> offsets_;
+};
+
+// A reading position in a squeezed text. Every Take* moves only when it succeeds.
+class Cursor {
+ public:
+  Cursor(const SqueezedText& text, std::size_t at) : text_(&text), at_(at) {}
+
+  std::size_t at() const { return at_; }
+  void MoveTo(std::size_t at) { at_ = at; }
+  // Whether the digit here continues a number begun before.
+  bool InsideNumber() const;
+  bool AtEnd() const { return at_ >= text_->text().size(); }
+  absl::string_view Rest() const { return text_->text().substr(at_); }
+  bool Sees(absl::string_view literal) const { return Rest().substr(0, literal.size()) == literal; }
+  // Whether the text ends inside `literal`: what is left is a beginning of it.
+  bool EndsInside(absl::string_view literal) const;
+  bool Take(absl::string_view literal);
+  // Moves behind the next `literal` that begins within `reach` bytes.
+  bool SkipPast(absl::string_view literal, std::size_t reach);
+  std::optional<std::int64_t> TakeInteger();
+  // A number with a unit; a bare integer only where `unit_optional`.
+  std::optional<Figure> TakeFigure(bool unit_optional = false);
+
+ private:
+  const SqueezedText* text_;
+  std::size_t at_;
+};
+
+// Figures of 2^56 bytes and more are wrapped counters or "not available", never memory: stored nowhere.
+inline constexpr std::uint64_t kImpossibleBytes = std::uint64_t{1} << 56;
+
+// Stores `figure` in `slot`, or names it in the message's notes when it cannot be true.
+void StoreFigure(OomMessage& message, std::optional<Figure>& slot, const Figure& figure, absl::string_view name);
+
+// Reads `words` <figure>, not farther than `reach`, into `slot`; says whether it was there.
+bool TakeFigureAfter(Cursor& cursor, absl::string_view words, std::size_t reach, OomMessage& message,
+                     std::optional<Figure>& slot, bool unit_optional = false);
+
+// The family parsers behind FindOomMessages: each knows the words that give its messages away (anchors) and reads one
+// message at an anchor. Private to the reader.
+
+// One message found, in positions of the squeezed text: [begin, end).
+struct Finding {
+  OomMessage message;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// A message of a family that begins and, so far, ends at `at`.
+inline Finding Begin(absl::string_view family, std::size_t at) {
+  Finding out;
+  out.message.family = std::string(family);
+  out.begin = out.end = at;
+  return out;
+}
+
+// Reads the message whose anchor begins at `at`; nullopt when the words there are no message.
+using Parser = std::optional<Finding> (*)(const SqueezedText& text, std::size_t at);
+
+struct Anchor {
+  absl::string_view words;  // squeezed
+  Parser parse;
+};
+
+// In order of preference where two begin at the same place.
+const std::vector<Anchor>& OurAnchors();
+const std::vector<Anchor>& TorchAnchors();
+const std::vector<Anchor>& FrameworkAnchors();
+const std::vector<Anchor>& LibraryAnchors();
+
+// Joins what belongs to one failure: an allocator's warnings to the message they announce, a pool's statistics to the
+// message before them.
+void JoinFindings(std::vector<OomMessage>& messages);
+
+}  // namespace ashlar::readers::oom
+
+#endif  // ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_

@@ -1,0 +1,315 @@
+#include "analyzer/whatif/fix_tests.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/whatif/request_transforms.h"
+
+namespace ashlar::remedies {
+namespace {
+
+using analyses::CauseContext;
+using analyses::CauseFinding;
+using analyses::CauseFix;
+using analyses::CauseHistory;
+using analyses::CauseKind;
+using analyses::Confidence;
+using trace::RequestTrace;
+
+constexpr double kLeastSavedShare = 0.02;
+constexpr char kExpandable[] = "expandable_segments:True";
+
+// One way to take a cause away. What is not changed is nullptr or nullopt.
+struct Change {
+  std::string what;
+  std::string conf = {};
+  std::function<RequestTrace(const RequestTrace&)> requests = {};
+  std::optional<policy::Options> options = {};
+  std::uint64_t more_capacity_bytes = 0;
+  bool proves = true;  // false: it takes other causes away as well
+};
+
+class FixTester {
+ public:
+  FixTester(const CauseHistory& history, const RecordedRequests& requests, const WhatIfSettings& settings)
+      : history_(history), requests_(requests), settings_(settings) {}
+
+  absl::StatusOr<TestedCause> Test(CauseFinding finding) {
+    TestedCause out;
+    out.finding = std::move(finding);
+    std::vector<Change> changes = ChangesFor(out.finding);
+    for (Change& change : changes) {
+      absl::StatusOr<FixTest> fix = Run(change, out.finding);
+      if (!fix.ok()) return fix.status();
+      if (!out.fix.has_value() || fix->removes_symptom) out.fix = *std::move(fix);
+      if (!out.fix->removes_symptom) continue;
+      if (change.proves) out.finding.confidence = Confidence::kProven;
+      TakeReplayedBytes(out);
+      break;
+    }
+    if (out.fix.has_value() && !out.fix->removes_symptom) Weigh(out);
+    return out;
+  }
+
+ private:
+  // What streams, or pools that were filled in turn, keep from each other no state shows. Without a failure it is what
+  // their common replay saves.
+  void TakeReplayedBytes(TestedCause& tested) const {
+    const bool is_of_streams = tested.finding.kind == CauseKind::kStreamsDoNotShare;
+    const bool is_of_pools = tested.finding.kind == CauseKind::kPrivatePools;
+    if ((!is_of_streams && !is_of_pools) || !history_.timeline->oom_events().empty()) return;
+    if (is_of_pools && PrivatePoolCount(*requests_.as_recorded) < 2) return;
+    tested.finding.bytes = tested.fix->before.peak_reserved_bytes - tested.fix->after.peak_reserved_bytes;
+    tested.finding.evidence.push_back(absl::StrCat("replayed ",
+                                                   is_of_streams ? "on one stream" : "with one pool for all",
+                                                   " the peak is lower by ", FormatBytes(tested.finding.bytes)));
+  }
+
+  // --- the ways ---
+  std::vector<Change> ChangesFor(const CauseFinding& finding) {
+    std::vector<Change> out;
+    for (const CauseFix fix : analyses::CauseFixes(finding.kind)) {
+      if (std::optional<Change> change = ChangeOf(fix, finding); change.has_value()) out.push_back(*std::move(change));
+    }
+    return out;
+  }
+
+  std::optional<Change> ChangeOf(CauseFix fix, const CauseFinding& finding) {
+    switch (fix) {
+      case CauseFix::kNone:
+        return std::nullopt;
+      case CauseFix::kApart:
+        return Apart(finding);
+      case CauseFix::kDropped:
+        return Dropped(finding);
+      case CauseFix::kExpandable:
+        return Expandable(/*proves=*/true);
+      case CauseFix::kExpandableHint:
+        return Expandable(/*proves=*/false);
+      case CauseFix::kUnrounded:
+        return Unrounded();
+      case CauseFix::kUnlimitedSplit:
+        return Unlimited();
+      case CauseFix::kNoWaits:
+        return Change{.what = "frees that wait for no stream", .requests = WithoutWaits};
+      case CauseFix::kOneStream:
+        return Change{.what = "all requests on one stream", .requests = OnOneStream};
+      case CauseFix::kSharedPool:
+        if (PrivatePoolCount(*requests_.as_recorded) > 1) {
+          return Change{.what = "one pool for all private pools", .requests = InOnePool};
+        }
+        return Change{.what = "all requests in the default pool", .requests = InDefaultPool};
+      case CauseFix::kGivenBack:
+        return GivenBack(finding);
+      case CauseFix::kEmptyCache:
+        return EmptiedBetweenPhases();
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Change> Apart(const CauseFinding& finding) {
+    std::optional<std::vector<std::uint32_t>> ids = IdsOf(finding);
+    if (!ids.has_value()) return std::nullopt;
+    return Change{.what = absl::StrCat(FormatCount(ids->size()), ids->size() == 1 ? " block" : " blocks",
+                                       " in segments apart from all others"),
+                  .requests = [ids = *std::move(ids)](const RequestTrace& r) { return InPoolOfTheirOwn(r, ids); }};
+  }
+
+  std::optional<Change> Dropped(const CauseFinding& finding) {
+    std::optional<std::vector<std::uint32_t>> ids = IdsOf(finding);
+    if (!ids.has_value()) return std::nullopt;
+    return Change{.what = absl::StrCat("without ", FormatCount(ids->size()), " of these blocks"),
+                  .requests = [ids = *std::move(ids)](const RequestTrace& r) { return WithoutBlocks(r, ids); }};
+  }
+
+  std::optional<Change> Expandable(bool proves) const {
+    if (settings_.baseline.compat == policy::Compat::kTorch113 || settings_.baseline.expandable_segments) {
+      return std::nullopt;
+    }
+    policy::Options options = settings_.baseline;
+    options.expandable_segments = true;
+    options.conf = kExpandable;
+    return Change{.what = kExpandable, .conf = kExpandable, .options = options, .proves = proves};
+  }
+
+  std::optional<Change> Unrounded() const {
+    policy::Options options = settings_.baseline;
+    if (options.roundup_power2_divisions == decltype(options.roundup_power2_divisions){}) return std::nullopt;
+    options.roundup_power2_divisions = {};
+    return Change{.what = "without roundup_power2_divisions", .options = options};
+  }
+
+  std::optional<Change> Unlimited() const {
+    policy::Options options = settings_.baseline;
+    options.max_split_size_bytes = policy::kUnlimited;
+    return Change{.what = "without max_split_size_mb", .options = options};
+  }
+
+  // What others hold is of use only to a request that failed.
+  std::optional<Change> GivenBack(const CauseFinding& finding) const {
+    if (!settings_.capacity_bytes.has_value() || !finding.blocks.empty()) return std::nullopt;
+    return Change{.what = absl::StrCat("with these ", FormatBytes(finding.bytes), " given back"),
+                  .more_capacity_bytes = finding.bytes};
+  }
+
+  std::optional<Change> EmptiedBetweenPhases() const {
+    if (history_.steps.phases.empty()) return std::nullopt;
+    return Change{.what = "torch.cuda.empty_cache() at the beginning of each phase",
+                  .requests = [this](const RequestTrace& r) { return WithEmptyCacheAt(r, BeginsOfPhases(r)); }};
+  }
+
+  std::vector<std::size_t> BeginsOfPhases(const RequestTrace& requests) const {
+    const std::optional<RequestPlaces> places = PlaceRequests(*history_.timeline, requests);
+    std::vector<std::size_t> out;
+    if (!places.has_value()) return out;
+    for (const analyses::Phase& phase : history_.steps.phases) {
+      const std::optional<std::size_t> at = places->PositionFrom(phase.events.begin);
+      if (at.has_value()) out.push_back(*at);
+    }
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+
+  // --- the replays ---
+  // A retry storm without a known capacity: the device held no more than the peak.
+  WhatIfSettings SettingsFor(const CauseFinding& finding) const {
+    WhatIfSettings out = settings_;
+    if (finding.kind == CauseKind::kRetryStorm && !out.capacity_bytes.has_value()) {
+      out.capacity_bytes = history_.timeline->reserved_peak().bytes;
+    }
+    return out;
+  }
+
+  const RequestTrace& RequestsFor(const WhatIfSettings& settings) const {
+    return settings.capacity_bytes.has_value() ? *requests_.without_retries : *requests_.as_recorded;
+  }
+
+  absl::StatusOr<FixTest> Run(const Change& change, const CauseFinding& finding) {
+    WhatIfSettings settings = SettingsFor(finding);
+    const RequestTrace& requests = RequestsFor(settings);
+    absl::StatusOr<WhatIfRow> before = Baseline(requests, settings);
+    if (!before.ok()) return before.status();
+    if (settings.capacity_bytes.has_value()) *settings.capacity_bytes += change.more_capacity_bytes;
+    const policy::Options& options = change.options.has_value() ? *change.options : settings.baseline;
+    absl::StatusOr<WhatIfRow> after =
+        RunWhatIf(change.requests ? change.requests(requests) : requests, settings, options);
+    if (!after.ok()) return after.status();
+    FixTest out;
+    out.change = change.what;
+    out.setting = change.conf;
+    out.is_setting = change.options.has_value();
+    out.before = *std::move(before);
+    out.after = *std::move(after);
+    Judge(finding, out);
+    return out;
+  }
+
+  // The same for all causes but a retry storm without a known capacity.
+  absl::StatusOr<WhatIfRow> Baseline(const RequestTrace& requests, const WhatIfSettings& settings) {
+    const bool is_common = settings.capacity_bytes == settings_.capacity_bytes;
+    if (is_common && baseline_.has_value()) return *baseline_;
+    absl::StatusOr<WhatIfRow> row = RunWhatIf(requests, settings, settings.baseline);
+    if (is_common && row.ok()) baseline_ = *row;
+    return row;
+  }
+
+  void Judge(const CauseFinding& finding, FixTest& fix) const {
+    const WhatIfRow& before = fix.before;
+    const WhatIfRow& after = fix.after;
+    if (!history_.timeline->oom_events().empty()) {
+      fix.shows_symptom = before.ooms > 0;
+      fix.removes_symptom = fix.shows_symptom && after.ooms == 0;
+    } else if (finding.kind == CauseKind::kRetryStorm) {
+      fix.shows_symptom = before.retries > 0;
+      fix.removes_symptom = fix.shows_symptom && after.retries == 0 && after.ooms <= before.ooms;
+    } else {
+      const std::uint64_t recorded = history_.timeline->reserved_peak().bytes;
+      fix.shows_symptom = 10 * before.peak_reserved_bytes >= 9 * recorded;
+      const std::uint64_t saved =
+          before.peak_reserved_bytes - std::min(before.peak_reserved_bytes, after.peak_reserved_bytes);
+      const double least = kLeastSavedShare * static_cast<double>(before.peak_reserved_bytes);
+      fix.removes_symptom = fix.shows_symptom && static_cast<double>(saved) >= least && 2 * saved >= finding.bytes;
+    }
+  }
+
+  // Of a fix that removed nothing.
+  static void Weigh(TestedCause& tested) {
+    const FixTest& fix = *tested.fix;
+    CauseFinding& finding = tested.finding;
+    if (!fix.shows_symptom) {
+      finding.counter_evidence.push_back(
+          "replayed from an empty allocator the symptom does not show: what came before the window took part");
+      return;
+    }
+    finding.counter_evidence.push_back(
+        absl::StrCat("replayed ", fix.is_setting ? "under " : "", fix.change, " the symptom stays"));
+    finding.confidence = Confidence::kPossible;
+    // Nothing but the replay speaks for this one.
+    const bool is_lower =
+        fix.after.ooms < fix.before.ooms || fix.after.peak_reserved_bytes < fix.before.peak_reserved_bytes;
+    if (finding.kind == CauseKind::kNotExpandable && !is_lower) finding.finding = analyses::Finding::kAbsent;
+  }
+
+  const std::optional<RequestPlaces>& Places() {
+    if (!has_places_) places_ = PlaceRequests(*history_.timeline, *requests_.as_recorded);
+    has_places_ = true;
+    return places_;
+  }
+
+  std::optional<std::vector<std::uint32_t>> IdsOf(const CauseFinding& finding) {
+    if (finding.blocks.empty() || !Places().has_value()) return std::nullopt;
+    return Places()->IdsOf(finding.blocks);
+  }
+
+  const CauseHistory& history_;
+  const RecordedRequests& requests_;
+  const WhatIfSettings& settings_;
+  std::optional<WhatIfRow> baseline_;
+  std::optional<RequestPlaces> places_;
+  bool has_places_ = false;
+};
+
+// As SortCauses does; the fixes follow their findings.
+std::vector<TestedCause> Sorted(std::vector<TestedCause> tested) {
+  std::vector<CauseFinding> order;
+  for (const TestedCause& cause : tested) order.push_back(cause.finding);
+  analyses::SortCauses(order);
+  std::vector<TestedCause> out;
+  for (const CauseFinding& finding : order) {
+    const auto same = std::find_if(tested.begin(), tested.end(),
+                                   [&finding](const TestedCause& cause) { return cause.finding.kind == finding.kind; });
+    out.push_back(std::move(*same));
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<CauseFinding>& findings,
+                                                   const CauseContext& context, const RecordedRequests& requests,
+                                                   const WhatIfSettings& settings, const Progress& progress) {
+  const auto is_tested = [&requests](const CauseFinding& finding) {
+    return finding.finding == analyses::Finding::kFound && requests.as_recorded != nullptr;
+  };
+  const auto all = std::count_if(findings.begin(), findings.end(), is_tested);
+  std::int64_t number = 0;
+  FixTester tester(*context.history, requests, settings);
+  std::vector<TestedCause> tested;
+  for (const CauseFinding& finding : findings) {
+    if (!is_tested(finding)) {
+      tested.push_back({finding});
+      continue;
+    }
+    if (progress) progress(absl::StrCat("testing causes, ", ++number, " of ", all));
+    absl::StatusOr<TestedCause> cause = tester.Test(finding);
+    if (!cause.ok()) return cause.status();
+    tested.push_back(*std::move(cause));
+  }
+  return Sorted(std::move(tested));
+}
+
+}  // namespace ashlar::remedies

@@ -1,0 +1,54 @@
+// Changes a list of requests to what the program could have done differently.
+//
+//   std::optional<RequestPlaces> places = PlaceRequests(timeline, requests);
+//   trace::RequestTrace apart = InPoolOfTheirOwn(requests, places->IdsOf(finding.blocks));
+//
+// Pure functions; a changed trace has the same ids.
+#ifndef ASHLAR_ANALYZER_WHATIF_REQUEST_TRANSFORMS_H_
+#define ASHLAR_ANALYZER_WHATIF_REQUEST_TRANSFORMS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "allocator/trace/request.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::remedies {
+
+// Where the blocks of a timeline stand in the requests that led to it.
+struct RequestPlaces {
+  std::vector<std::uint32_t> ids = {};            // of each block of the timeline
+  std::vector<timeline::EventIndex> events = {};  // of each request that allocates: its allocation or failure
+  std::vector<std::size_t> positions = {};        // of the same requests, in the trace
+
+  // Ids of blocks, given by index in Timeline::blocks(), ascending.
+  std::vector<std::uint32_t> IdsOf(absl::Span<const std::size_t> blocks) const;
+  // Of the first request that allocates at or after `event`; nullopt where none does.
+  std::optional<std::size_t> PositionFrom(timeline::EventIndex event) const;
+};
+
+// The requests that allocate are the timeline's blocks and failures in its own order: first the start state's, then
+// those of the window. nullopt where their numbers differ, so that the two do not belong together.
+std::optional<RequestPlaces> PlaceRequests(const timeline::Timeline& timeline, const trace::RequestTrace& requests);
+
+// All allocations on stream 0.
+trace::RequestTrace OnOneStream(trace::RequestTrace requests);
+// No free waits for another stream.
+trace::RequestTrace WithoutWaits(trace::RequestTrace requests);
+// Everything in the default pool.
+trace::RequestTrace InDefaultPool(trace::RequestTrace requests);
+// All private pools are one.
+trace::RequestTrace InOnePool(trace::RequestTrace requests);
+std::size_t PrivatePoolCount(const trace::RequestTrace& requests);
+// The blocks of these ids (ascending) in segments apart from all others.
+trace::RequestTrace InPoolOfTheirOwn(trace::RequestTrace requests, absl::Span<const std::uint32_t> ids);
+// As if the blocks of these ids (ascending) had never been asked for.
+trace::RequestTrace WithoutBlocks(trace::RequestTrace requests, absl::Span<const std::uint32_t> ids);
+// torch.cuda.empty_cache() before the requests at these positions (ascending).
+trace::RequestTrace WithEmptyCacheAt(const trace::RequestTrace& requests, absl::Span<const std::size_t> positions);
+
+}  // namespace ashlar::remedies
+
+#endif  // ASHLAR_ANALYZER_WHATIF_REQUEST_TRANSFORMS_H_

@@ -1,0 +1,217 @@
+#include "commands/bound/bound.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/state/timeline_blocks.h"
+#include "commands/shared/json_values.h"
+#include "commands/shared/layout.h"
+
+namespace ashlar::answers {
+namespace {
+
+// Packs and has the offsets checked.
+absl::Status PackProblem(std::uint64_t max_steps, const remedies::Progress& progress, BoundAnswer& out) {
+  if (progress) progress(absl::StrCat("packing ", FormatCount(out.problem.buffers.size()), " lifetimes"));
+  const analyses::Packing packing = analyses::Pack(out.problem.buffers, {.max_steps = max_steps});
+  const absl::Status check = analyses::CheckPacking(out.problem.buffers, packing.offsets, packing.height);
+  if (!check.ok()) return absl::InternalError(absl::StrCat("the packing does not hold: ", check.message()));
+  out.buffers = out.problem.buffers.size();
+  out.lower_bound = packing.lower_bound;
+  out.packing_height = packing.height;
+  out.search_steps = packing.steps;
+  out.problem.offsets = packing.offsets;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::uint64_t> CheckGiven(const readers::PackingProblem& problem) {
+  std::uint64_t height = 0;
+  for (std::size_t i = 0; i < problem.offsets.size(); ++i) {
+    if (problem.offsets[i] > UINT64_MAX - problem.buffers[i].size) {
+      return absl::InvalidArgumentError(absl::StrCat("the offset of id ", problem.ids[i], " is above 2^64 - size"));
+    }
+    height = std::max(height, problem.offsets[i] + problem.buffers[i].size);
+  }
+  const absl::Status check = analyses::CheckPacking(problem.buffers, problem.offsets, height);
+  if (check.ok()) return height;
+  return absl::InvalidArgumentError(absl::StrCat("the column offset is no packing: ", check.message(),
+                                                 " (counted from 0); mend it or take the column out"));
+}
+
+void NoteTrace(const TracedRun& run, const analyses::BlockLifetimes& lifetimes, BoundAnswer& out) {
+  if (lifetimes.unknown_requests > 0) {
+    out.notes.push_back({"requests_unknown", "blocks whose request is not in this trace count with their block size",
+                         lifetimes.unknown_requests});
+  }
+  if (!run.has_events) {
+    out.notes.push_back({"no_events", "the file has one state, not how it came about: the bound is for that state", 1});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<BoundAnswer> BoundOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps,
+                                         const remedies::Progress& progress) {
+  BoundAnswer out{std::move(input), run.source};
+  analyses::BlockLifetimes lifetimes = analyses::LifetimesOf(run.timeline);
+  for (std::size_t i = 0; i < lifetimes.in_use.size(); ++i) out.problem.ids.push_back(absl::StrCat(i));
+  out.notes = NotesOfSettings(run.options);
+  NoteTrace(run, lifetimes, out);
+  out.problem.buffers = std::move(lifetimes.in_use);
+  if (absl::Status status = PackProblem(max_steps, progress, out); !status.ok()) return status;
+  out.lower_bound = lifetimes.live_bytes_peak;
+  out.reserved_bytes = run.timeline.reserved_peak().bytes;
+  if (!run.has_events || !run.has_allocator) return out;
+  remedies::WhatIfSettings settings;
+  settings.baseline = run.options;
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(run.requests, settings, progress);
+  if (!rows.ok()) return rows.status();
+  out.what_if = *std::move(rows);
+  const std::uint64_t cold = out.what_if.front().peak_reserved_bytes;
+  if (cold != *out.reserved_bytes) {
+    out.notes.push_back({"cold_replay_differs",
+                         absl::StrCat("replayed from an empty allocator, in memory that does not run out, the recorded "
+                                      "settings reserve ",
+                                      FormatBytes(cold)),
+                         1});
+  }
+  return out;
+}
+
+absl::StatusOr<BoundAnswer> BoundOfProblem(std::string input, readers::PackingProblem problem, std::uint64_t max_steps,
+                                           const remedies::Progress& progress) {
+  BoundAnswer out{std::move(input), absl::StrCat("packing problem, ", FormatCount(problem.buffers.size()), " buffers")};
+  out.is_bytes = false;
+  if (!problem.offsets.empty()) {
+    const absl::StatusOr<std::uint64_t> given = CheckGiven(problem);
+    if (!given.ok()) return given.status();
+    out.given_height = *given;
+  }
+  out.problem = std::move(problem);
+  if (absl::Status status = PackProblem(max_steps, progress, out); !status.ok()) return status;
+  return out;
+}
+
+std::optional<double> GapClosed(const BoundAnswer& answer, const remedies::WhatIfRow& row) {
+  if (answer.what_if.empty()) return std::nullopt;
+  const std::uint64_t baseline = answer.what_if.front().peak_reserved_bytes;
+  if (baseline <= answer.lower_bound) return std::nullopt;
+  return (static_cast<double>(baseline) - static_cast<double>(row.peak_reserved_bytes)) /
+         static_cast<double>(baseline - answer.lower_bound);
+}
+
+}  // namespace ashlar::answers
+
+namespace ashlar::report {
+namespace {
+
+constexpr double kWorthNaming = 0.005;  // of the gap
+
+std::optional<double> Above(std::uint64_t height, std::uint64_t bound) {
+  if (bound == 0) return std::nullopt;
+  return (static_cast<double>(height) - static_cast<double>(bound)) / static_cast<double>(bound);
+}
+
+std::string AboveText(std::uint64_t height, std::uint64_t bound) {
+  const std::optional<double> share = Above(height, bound);
+  return share.has_value() ? absl::StrFormat("%.2f %% above the bound", *share * 100) : "nothing was alive";
+}
+
+std::string Size(const answers::BoundAnswer& report, std::uint64_t size) {
+  return report.is_bytes ? FormatBytes(size) : FormatCount(size);
+}
+
+void AppendLine(const answers::BoundAnswer& report, const char* name, std::uint64_t size, const std::string& remark,
+                std::string& out) {
+  out += absl::StrFormat("  %-17s %14s   %s\n", name, Size(report, size), remark);
+}
+
+void AppendWhatIfs(const answers::BoundAnswer& report, std::string& out) {
+  if (report.what_if.empty()) return;
+  out += "\nWHAT COMES CLOSER   (each row replayed from an empty allocator in memory that does not run out)\n";
+  const remedies::WhatIfRow* best = &report.what_if.front();
+  for (const remedies::WhatIfRow& row : report.what_if) {
+    if (row.peak_reserved_bytes < best->peak_reserved_bytes) best = &row;
+    const std::optional<double> closed = answers::GapClosed(report, row);
+    std::string remark = AboveText(row.peak_reserved_bytes, report.lower_bound);
+    if (row.is_baseline) {
+      remark += "   <- as recorded";
+    } else if (closed.has_value() && *closed >= kWorthNaming) {
+      remark += absl::StrFormat(", closes %.0f %% of the gap", *closed * 100);
+    }
+    out +=
+        absl::StrFormat("  %-32s peak %12s   %s\n", row.conf.empty() ? "default" : Shortened(Printable(row.conf), 32),
+                        FormatBytes(row.peak_reserved_bytes), remark);
+  }
+  const double closed = answers::GapClosed(report, *best).value_or(0);
+  if (closed < kWorthNaming) {
+    out += "  none of these settings comes closer\n";
+    return;
+  }
+  out += absl::StrFormat("  %s closes %.0f %% of the gap: %s of %s\n",
+                         best->conf.empty() ? "the default" : Shortened(Printable(best->conf), 60), closed * 100,
+                         FormatBytes(report.what_if.front().peak_reserved_bytes - best->peak_reserved_bytes),
+                         FormatBytes(report.what_if.front().peak_reserved_bytes - report.lower_bound));
+}
+
+}  // namespace
+
+std::string ToText(const answers::BoundAnswer& report) {
+  std::string out = absl::StrCat("BOUND  ", Shortened(Printable(report.source), 100), "\n");
+  AppendLine(report, "lower bound", report.lower_bound, "the most that was needed at one time: nothing can be below",
+             out);
+  AppendLine(report, "offline packing", report.packing_height,
+             absl::StrCat(report.IsOptimal() ? "equals the bound: no packing is lower"
+                                             : AboveText(report.packing_height, report.lower_bound),
+                          "; ", FormatCount(report.buffers), " offsets, checked"),
+             out);
+  if (report.given_height.has_value()) {
+    AppendLine(report, "offsets given", *report.given_height,
+               absl::StrCat(AboveText(*report.given_height, report.lower_bound), "; checked"), out);
+  }
+  if (report.reserved_bytes.has_value()) {
+    AppendLine(report, "reserved", *report.reserved_bytes, AboveText(*report.reserved_bytes, report.lower_bound), out);
+  }
+  AppendWhatIfs(report, out);
+  for (const trace::Note& note : report.notes) {
+    absl::StrAppend(&out, "note: ", Printable(note.message),
+                    note.count > 1 ? absl::StrCat(" (", FormatCount(note.count), ")") : "", "\n");
+  }
+  return out;
+}
+
+std::string ToJson(const answers::BoundAnswer& report) {
+  Json out = {{"input", report.input},
+              {"source", report.source},
+              {"unit", report.is_bytes ? "bytes" : "units"},
+              {"buffers", report.buffers},
+              {"lower_bound", report.lower_bound},
+              {"packing", report.packing_height},
+              {"packing_is_optimal", report.IsOptimal()},
+              {"packing_above_bound", OrNull(Above(report.packing_height, report.lower_bound))},
+              {"search_steps", report.search_steps},
+              {"given_packing", OrNull(report.given_height)},
+              {"reserved", OrNull(report.reserved_bytes)},
+              {"reserved_above_bound", Json(nullptr)}};
+  if (report.reserved_bytes) out["reserved_above_bound"] = OrNull(Above(*report.reserved_bytes, report.lower_bound));
+  out["what_if"] = Json::Array();
+  for (const remedies::WhatIfRow& row : report.what_if) {
+    out["what_if"].Append({{"conf", row.conf},
+                           {"is_recorded_setting", row.is_baseline},
+                           {"peak_reserved_bytes", row.peak_reserved_bytes},
+                           {"above_bound", OrNull(Above(row.peak_reserved_bytes, report.lower_bound))},
+                           {"gap_closed", OrNull(answers::GapClosed(report, row))}});
+  }
+  out["notes"] = Json::Array();
+  for (const trace::Note& note : report.notes) {
+    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
+  }
+  return out.ToText();
+}
+
+}  // namespace ashlar::report

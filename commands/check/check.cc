@@ -1,0 +1,245 @@
+#include "commands/check/check.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/analyses/steps/steps.h"
+#include "commands/shared/json_values.h"
+#include "commands/shared/layout.h"
+
+namespace ashlar::answers {
+namespace {
+
+constexpr std::size_t kLeastSteps = 2;
+constexpr char kOneState[] = "the file has one state, not how it came about";
+constexpr char kNoCapacity[] =
+    "a request trace does not say how much memory the device has: give --capacity, such as 16GiB";
+
+// Exactly measured.
+void Decide(bool holds, double measured, std::string reason, CheckRow& row) {
+  row.measured = measured;
+  row.verdict = holds ? CheckVerdict::kHolds : CheckVerdict::kBroken;
+  if (!holds) row.reason = std::move(reason);
+}
+
+CheckRow CheckReserved(const TracedRun& run, std::uint64_t limit) {
+  CheckRow row{"max-reserved", CheckUnit::kBytes, static_cast<double>(limit)};
+  const timeline::Peak& peak = run.timeline.reserved_peak();
+  if (!run.has_events && peak.bytes <= limit) {
+    row.reason = absl::StrCat("not in this trace: ", kOneState);
+    return row;
+  }
+  const std::string when = peak.event == timeline::kBeforeWindow
+                               ? "the start of the recorded window"
+                               : absl::StrCat("event ", FormatCount(static_cast<std::uint64_t>(peak.event)));
+  Decide(peak.bytes <= limit, static_cast<double>(peak.bytes),
+         absl::StrCat("over by ", FormatBytes(peak.bytes - std::min(peak.bytes, limit)), " at ", when), row);
+  return row;
+}
+
+CheckRow CheckUtilisation(const TracedRun& run, double limit) {
+  CheckRow row{"min-utilisation", CheckUnit::kShare, limit};
+  const std::uint64_t allocated = run.timeline.allocated_peak().bytes;
+  const std::uint64_t reserved = run.timeline.reserved_peak().bytes;
+  if (!run.has_events || reserved == 0) {
+    row.reason = absl::StrCat("not in this trace: ", run.has_events ? "nothing was ever reserved" : kOneState);
+    return row;
+  }
+  const double measured = static_cast<double>(allocated) / static_cast<double>(reserved);
+  Decide(measured >= limit, measured,
+         absl::StrCat("peak allocated ", FormatBytes(allocated), " of peak reserved ", FormatBytes(reserved)), row);
+  return row;
+}
+
+CheckRow CheckRetries(const TracedRun& run, std::uint64_t limit) {
+  CheckRow row{"max-retries", CheckUnit::kCount, static_cast<double>(limit)};
+  if (!run.retries.has_value()) {
+    row.reason = absl::StrCat("not in this trace: ", run.can_fail ? kOneState : kNoCapacity);
+    return row;
+  }
+  const auto [least, most] = *run.retries;
+  if (least <= limit && limit < most) {
+    row.reason = absl::StrCat("not in this trace: between ", FormatCount(least), " and ", FormatCount(most),
+                              "; whether segments were returned by a retry or by empty_cache is not recorded");
+    return row;
+  }
+  Decide(most <= limit, static_cast<double>(most <= limit ? most : least),
+         absl::StrCat(least == most ? "" : "at least ", FormatCount(least), " retries"), row);
+  return row;
+}
+
+CheckRow CheckLeak(const TracedRun& run, std::uint64_t limit) {
+  CheckRow row{"max-leak-per-step", CheckUnit::kBytes, static_cast<double>(limit)};
+  const analyses::Steps steps = analyses::FindSteps(run.timeline, &run.stacks, run.annotations);
+  if (steps.steps.size() < kLeastSteps) {
+    row.reason = absl::StrCat("not in this trace: ", steps.steps.size(),
+                              " whole steps were found, which is too few to tell a leak");
+    return row;
+  }
+  std::uint64_t leaked = 0;
+  for (const analyses::Leak& leak : steps.leaks) leaked += leak.bytes_per_step;
+  std::string reason;
+  if (!steps.leaks.empty()) {
+    const analyses::Leak& most = steps.leaks.front();
+    reason = absl::StrCat("over ", FormatCount(steps.steps.size()), " steps; most, ", FormatBytes(most.bytes_per_step),
+                          ", by ", analyses::StackLabel(run.stacks, most.stack));
+  }
+  Decide(leaked <= limit, static_cast<double>(leaked), std::move(reason), row);
+  return row;
+}
+
+CheckRow CheckOoms(const TracedRun& run, std::uint64_t limit) {
+  CheckRow row{"max-ooms", CheckUnit::kCount, static_cast<double>(limit)};
+  if (!run.has_events || !run.can_fail) {
+    row.reason = absl::StrCat("not in this trace: ", run.can_fail ? kOneState : kNoCapacity);
+    return row;
+  }
+  const auto ooms = run.timeline.oom_events();
+  Decide(ooms.size() <= limit, static_cast<double>(ooms.size()),
+         ooms.empty() ? "" : absl::StrCat("the last at event ", FormatCount(static_cast<std::uint64_t>(ooms.back()))),
+         row);
+  return row;
+}
+
+}  // namespace
+
+std::uint64_t CheckAnswer::CountOf(CheckVerdict verdict) const {
+  return static_cast<std::uint64_t>(
+      std::count_if(rows.begin(), rows.end(), [verdict](const CheckRow& row) { return row.verdict == verdict; }));
+}
+
+CheckAnswer CheckTrace(std::string input, const TracedRun& run, const CheckLimits& limits) {
+  CheckAnswer out{std::move(input), run.source, {}};
+  if (limits.max_reserved_bytes) out.rows.push_back(CheckReserved(run, *limits.max_reserved_bytes));
+  if (limits.min_utilisation) out.rows.push_back(CheckUtilisation(run, *limits.min_utilisation));
+  if (limits.max_retries) out.rows.push_back(CheckRetries(run, *limits.max_retries));
+  if (limits.max_leak_bytes_per_step) out.rows.push_back(CheckLeak(run, *limits.max_leak_bytes_per_step));
+  if (limits.max_ooms) out.rows.push_back(CheckOoms(run, *limits.max_ooms));
+  return out;
+}
+
+CheckAnswer CheckDevices(std::string input, const std::vector<TracedRun>& runs, const CheckLimits& limits) {
+  CheckAnswer out{std::move(input), "", {}};
+  for (const TracedRun& run : runs) {
+    CheckAnswer one = CheckTrace("", run, limits);
+    absl::StrAppend(&out.source, out.source.empty() ? "" : "; ", one.source);
+    for (CheckRow& row : one.rows) {
+      if (runs.size() > 1) row.device = run.device;
+      out.rows.push_back(std::move(row));
+    }
+  }
+  return out;
+}
+
+}  // namespace ashlar::answers
+
+namespace ashlar::report {
+namespace {
+
+constexpr std::size_t kReasonWidth = 100;
+
+// A limit as given may be as large as 64 bits hold.
+std::uint64_t Whole(double value) { return value >= 0x1p63 ? UINT64_MAX : static_cast<std::uint64_t>(value); }
+
+std::string FigureText(answers::CheckUnit unit, double value) {
+  if (unit == answers::CheckUnit::kShare) return absl::StrFormat("%.2f %%", value * 100);
+  return unit == answers::CheckUnit::kBytes ? FormatBytes(Whole(value)) : FormatCount(Whole(value));
+}
+
+Json Number(answers::CheckUnit unit, double value) {
+  return unit == answers::CheckUnit::kShare ? Json(value) : Json(Whole(value));
+}
+
+const char* UnitName(answers::CheckUnit unit) {
+  if (unit == answers::CheckUnit::kShare) return "share";
+  return unit == answers::CheckUnit::kBytes ? "bytes" : "count";
+}
+
+const char* VerdictName(answers::CheckVerdict verdict) {
+  if (verdict == answers::CheckVerdict::kHolds) return "holds";
+  return verdict == answers::CheckVerdict::kBroken ? "broken" : "not_in_this_trace";
+}
+
+std::string MeasuredText(const answers::CheckRow& row) {
+  return row.measured.has_value() ? absl::StrCat("measured ", FigureText(row.unit, *row.measured)) : "";
+}
+
+std::string OfDevice(const answers::CheckRow& row) {
+  return row.device.has_value() ? absl::StrCat("device ", *row.device, ": ") : "";
+}
+
+// What was measured and why that does not do.
+std::string Complaint(const answers::CheckRow& row) {
+  if (!row.measured.has_value()) return row.reason;
+  return absl::StrCat(MeasuredText(row), row.reason.empty() ? "" : ": ", row.reason);
+}
+
+// For text and attributes alike. XML 1.0 has no way to write most control characters.
+std::string Escaped(const std::string& text) {
+  return absl::StrReplaceAll(Printable(text),
+                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&apos;"}});
+}
+
+}  // namespace
+
+std::string ToText(const answers::CheckAnswer& report) {
+  std::string out = absl::StrCat("CHECK  ", Printable(report.source), "\n");
+  for (const answers::CheckRow& row : report.rows) {
+    const char* verdict = row.verdict == answers::CheckVerdict::kHolds ? "holds" : "BROKEN";
+    const std::string measured = row.measured.has_value() ? FigureText(row.unit, *row.measured) : "-";
+    out += absl::StrFormat("  %s%-18s limit %11s  measured %11s  %s", OfDevice(row), row.name,
+                           FigureText(row.unit, row.limit), measured,
+                           row.verdict == answers::CheckVerdict::kNotInTrace ? row.reason : verdict);
+    if (row.verdict == answers::CheckVerdict::kBroken && !row.reason.empty())
+      absl::StrAppend(&out, ": ", Shortened(Printable(row.reason), kReasonWidth));
+    out += "\n";
+  }
+  if (report.Passed()) return out + absl::StrFormat("PASSED  every limit holds (%d)\n", report.rows.size());
+  return out + absl::StrFormat("FAILED  of %d: %d broken, %d not in this trace\n", report.rows.size(),
+                               report.CountOf(answers::CheckVerdict::kBroken),
+                               report.CountOf(answers::CheckVerdict::kNotInTrace));
+}
+
+std::string ToJson(const answers::CheckAnswer& report) {
+  Json out = {{"input", report.input}, {"source", report.source}, {"passed", report.Passed()}};
+  out["limits"] = Json::Array();
+  for (const answers::CheckRow& row : report.rows) {
+    out["limits"].Append({{"name", row.name},
+                          {"device", row.device.has_value() ? Json(*row.device) : Json(nullptr)},
+                          {"unit", UnitName(row.unit)},
+                          {"limit", Number(row.unit, row.limit)},
+                          {"measured", row.measured ? Number(row.unit, *row.measured) : Json(nullptr)},
+                          {"verdict", VerdictName(row.verdict)},
+                          {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
+  }
+  return out.ToText();
+}
+
+std::string ToJUnit(const answers::CheckAnswer& report) {
+  const std::uint64_t failures = report.rows.size() - report.CountOf(answers::CheckVerdict::kHolds);
+  const std::string counts =
+      absl::StrCat("tests=\"", report.rows.size(), "\" failures=\"", failures, "\" errors=\"0\"");
+  std::string out = absl::StrCat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ", counts,
+                                 ">\n  <testsuite name=\"ashlar check ", Escaped(report.input), "\" ", counts, ">\n");
+  for (const answers::CheckRow& row : report.rows) {
+    absl::StrAppend(&out, "    <testcase classname=\"ashlar.check\" name=\"", OfDevice(row), row.name, " ",
+                    Escaped(FigureText(row.unit, row.limit)), "\"");
+    if (row.verdict == answers::CheckVerdict::kHolds) {
+      out += "/>\n";
+      continue;
+    }
+    absl::StrAppend(&out, ">\n      <failure type=\"", VerdictName(row.verdict), "\" message=\"",
+                    Escaped(Complaint(row)), "\"/>\n    </testcase>\n");
+  }
+  return out + "  </testsuite>\n</testsuites>\n";
+}
+
+}  // namespace ashlar::report

@@ -1,0 +1,96 @@
+#include "commands/commands.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "commands/check/check.h"
+#include "console/command.h"
+#include "console/load_trace.h"
+#include "console/output_file.h"
+#include "console/progress_line.h"
+#include "console/command.h"
+#include "console/terminal.h"
+#include "commands/check/check.h"
+#include "commands/shared/layout.h"
+
+namespace ashlar::cli {
+namespace {
+
+constexpr std::int64_t kMostCount = 1'000'000'000;  // of --max-retries and --max-ooms
+
+struct CheckFlags {
+  std::string input;
+  std::string max_reserved;
+  std::optional<double> min_utilisation;
+  std::optional<std::uint64_t> max_retries;
+  std::string max_leak_per_step;
+  std::optional<std::uint64_t> max_ooms;
+  std::string junit;
+  bool json = false;
+  ReplayFlags replay;
+};
+
+absl::StatusOr<answers::CheckLimits> ReadLimits(const CheckFlags& flags) {
+  answers::CheckLimits out;
+  absl::Status status = ReadSize("--max-reserved", flags.max_reserved, {.begin_bytes = 0}, out.max_reserved_bytes);
+  status.Update(ReadSize("--max-leak-per-step", flags.max_leak_per_step, {.begin_bytes = 0, .least_plain_bytes = 0},
+                         out.max_leak_bytes_per_step));
+  if (!status.ok()) return status;
+  if (flags.min_utilisation.has_value() && !(*flags.min_utilisation >= 0 && *flags.min_utilisation <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min-utilisation: ", *flags.min_utilisation, " is not between 0 and 1"));
+  }
+  out.min_utilisation = flags.min_utilisation;
+  out.max_retries = flags.max_retries;
+  out.max_ooms = flags.max_ooms;
+  if (!out.IsEmpty()) return out;
+  return absl::InvalidArgumentError("check needs a limit, such as --max-reserved 14GiB; see ashlar check --help");
+}
+
+int RunCheck(const CheckFlags& flags) {
+  const absl::StatusOr<answers::CheckLimits> limits = ReadLimits(flags);
+  if (!limits.ok()) return Fail(kUsage, limits.status());
+  absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
+  if (!settings.ok()) return Fail(kUsage, settings.status());
+  if (absl::Status status = NoInputIsWritten({flags.input}, {{"--junit", flags.junit}}); !status.ok()) {
+    return Fail(kUsage, status);
+  }
+  ProgressLine line;
+  settings->progress = line.Shower();
+  const absl::StatusOr<std::vector<answers::TracedRun>> runs = LoadDevices(flags.input, flags.replay, *settings);
+  if (!runs.ok()) return FailLoad(runs.status());
+  line.Show("holding the limits against it");
+  const answers::CheckAnswer report = answers::CheckDevices(flags.input, *runs, *limits);
+  if (!flags.junit.empty()) {
+    if (absl::Status status = WriteFile(flags.junit, report::ToJUnit(report)); !status.ok()) {
+      return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: ", status.message())));
+    }
+  }
+  if (!Print(flags.json ? report::ToJson(report) : Colored(report::Fitted(report::ToText(report), {}))))
+    return kUnreadable;
+  return report.Passed() ? kOk : kCheckFailed;
+}
+
+}  // namespace
+
+void AddCheck(CommandLine& line) {
+  Command app = line.AddCommand("check", "hold limits against a trace; exit code 1 where one is broken");
+  app.Example("ashlar check snapshot.pickle --max-reserved 14GiB --max-ooms 0");
+  auto flags = std::make_shared<CheckFlags>();
+  app.Add("trace", flags->input, "a file, or - for standard input").Required();
+  app.Add("--max-reserved", flags->max_reserved, "peak of reserved memory, such as 14GiB");
+  app.Add("--min-utilisation", flags->min_utilisation, "peak allocated / peak reserved, 0 to 1");
+  app.Add("--max-retries", flags->max_retries, "requests that had to return the cache first").Between(0, kMostCount);
+  app.Add("--max-leak-per-step", flags->max_leak_per_step, "bytes that a step leaves behind, such as 1MiB");
+  app.Add("--max-ooms", flags->max_ooms, "requests that failed").Between(0, kMostCount);
+  app.Add("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
+  app.Add("--json", flags->json, "print JSON (docs/schemas/check.schema.json)");
+  AddColorFlag(app);
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunCheck(*flags); });
+}
+
+}  // namespace ashlar::cli

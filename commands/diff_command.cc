@@ -1,0 +1,70 @@
+#include "commands/commands.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "commands/diff/diff.h"
+#include "console/command.h"
+#include "console/load_trace.h"
+#include "console/memory_end.h"
+#include "console/progress_line.h"
+#include "console/terminal.h"
+#include "commands/diff/diff.h"
+#include "commands/shared/layout.h"
+
+namespace ashlar::cli {
+namespace {
+
+struct DiffFlags {
+  std::string a, b;
+  std::string at = "peak";
+  bool json = false;
+  ReplayFlags replay;
+};
+
+absl::StatusOr<answers::DiffMoment> ParseMoment(const std::string& at) {
+  if (at == "peak") return answers::DiffMoment::kPeak;
+  if (at == "oom") return answers::DiffMoment::kOom;
+  if (at == "end") return answers::DiffMoment::kEnd;
+  return absl::InvalidArgumentError(absl::StrCat("--at: '", at, "' is none of peak, oom, end"));
+}
+
+int RunDiff(const DiffFlags& flags) {
+  const absl::StatusOr<answers::DiffMoment> moment = ParseMoment(flags.at);
+  if (!moment.ok()) return Fail(kUsage, moment.status());
+  absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
+  if (!settings.ok()) return Fail(kUsage, settings.status());
+  if (flags.a == "-" && flags.b == "-") {
+    return Fail(kUsage, absl::InvalidArgumentError("only one of the two inputs can be standard input (-)"));
+  }
+  ProgressLine line;
+  settings->progress = line.Shower();
+  const absl::StatusOr<answers::TracedRun> a = LoadTrace(flags.a, flags.replay, *settings);
+  if (!a.ok()) return FailLoad(a.status());
+  KeepOfMemory(0.5);
+  const absl::StatusOr<answers::TracedRun> b = LoadTrace(flags.b, flags.replay, *settings);
+  if (!b.ok()) return FailLoad(b.status());
+  line.Show("comparing the two");
+  const absl::StatusOr<answers::DiffAnswer> diff = answers::MakeDiff(flags.a, *a, flags.b, *b, *moment);
+  if (!diff.ok()) return FailLoad(diff.status());
+  return Print(flags.json ? report::ToJson(*diff) : Colored(report::Fitted(report::ToText(*diff), {}))) ? kOk
+                                                                                                        : kUnreadable;
+}
+
+}  // namespace
+
+void AddDiff(CommandLine& line) {
+  Command app = line.AddCommand("diff", "what grew between two snapshots or traces");
+  app.Example("ashlar diff before.pickle after.pickle");
+  auto flags = std::make_shared<DiffFlags>();
+  app.Add("a", flags->a, "a file, or - for standard input").Required();
+  app.Add("b", flags->b, "a file, or - for standard input").Required();
+  app.Add("--at", flags->at, "the moment to compare: peak (of allocated memory; default), oom, end");
+  app.Add("--json", flags->json, "print JSON (docs/schemas/diff.schema.json)");
+  AddColorFlag(app);
+  AddReplayFlags(app, flags->replay);
+  app.OnRun([flags] { return RunDiff(*flags); });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,161 @@
+#include "commands/explain/explain_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "allocator/base/units.h"
+#include "commands/shared/layout.h"
+#include "commands/explain/explain_report.h"
+
+namespace ashlar::report {
+namespace {
+
+constexpr std::size_t kMostMarkdownCauses = 3;
+
+using Cells = std::vector<std::string>;
+
+void AppendCells(const Cells& cells, std::string& out) {
+  absl::StrAppend(&out, "| ", absl::StrJoin(cells, " | "), " |\n");
+}
+
+// `marks`: the line below the heads, "---:" for a column of figures.
+void AppendTable(absl::string_view title, absl::string_view remark, const Cells& heads, const Cells& marks,
+                 const std::vector<Cells>& rows, std::string& out) {
+  if (rows.empty()) return;
+  absl::StrAppend(&out, "\n**", title, "**", remark, "\n\n");
+  AppendCells(heads, out);
+  AppendCells(marks, out);
+  for (const Cells& row : rows) AppendCells(row, out);
+}
+
+// A fence longer than any in the lines.
+void AppendFence(absl::string_view language, const std::vector<std::string>& lines, std::string& out) {
+  if (lines.empty()) return;
+  std::string fence = "```";
+  for (const std::string& line : lines) {
+    while (absl::StrContains(line, fence)) fence += "`";
+  }
+  absl::StrAppend(&out, "\n", fence, language, "\n");
+  for (const std::string& line : lines) absl::StrAppend(&out, Printable(line), "\n");
+  absl::StrAppend(&out, fence, "\n");
+}
+
+void AppendVerdict(const answers::Explanation& e, std::string& out) {
+  absl::StrAppend(&out, "### ", MarkdownText(e.headline), "\n\n");
+  const std::string verdict = analyses::VerdictWords(e.verdict);
+  absl::StrAppend(&out, "**Verdict: ", MarkdownText(verdict), e.verdict_certain ? "**" : "** (not certain)", "\n");
+  for (const std::string& sentence : e.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
+}
+
+void AppendRaised(const answers::Explanation& e, std::string& out) {
+  if (!e.raised_at.has_value()) return;
+  absl::StrAppend(&out, "\n**Raised at** ", MarkdownText(absl::StrJoin(e.raised_at->path, " > ")), "\n");
+  if (!e.raised_at->code.empty()) AppendFence("python", {e.raised_at->code}, out);
+}
+
+void AppendWhere(const answers::Explanation& e, std::string& out) {
+  const answers::OomAccounting& a = e.accounting;
+  std::vector<Cells> rows;
+  const auto add = [&rows](absl::string_view name, const std::optional<std::uint64_t>& bytes) {
+    if (bytes.value_or(0) > 0) rows.push_back({std::string(name), FormatBytes(*bytes)});
+  };
+  if (a.live_bytes.has_value()) {
+    add("live tensors", a.live_bytes);
+    add("rounding", a.rounding_bytes);
+  } else {
+    add("live blocks", a.allocated_bytes);
+  }
+  add("pending frees", a.pending_bytes);
+  add("stranded", a.stranded_bytes);
+  add("whole-free segments", a.whole_free_bytes);
+  add("private pools' holes", a.private_pool_bytes);
+  add("outside PyTorch's allocator", a.outside_bytes);
+  add("free on the device", a.free_bytes);
+  add("= the device", a.total_bytes);
+  AppendTable("Where the memory went", absl::StrCat(" (at ", MarkdownText(e.moment), ")"), {"part", "bytes"},
+              {"---", "---:"}, rows, out);
+}
+
+void AppendWhy(const answers::Explanation& e, std::string& out) {
+  std::vector<Cells> rows;
+  for (const answers::ExplainedCause& cause : e.causes) {
+    if (cause.finding.finding != analyses::Finding::kFound || rows.size() == kMostMarkdownCauses) break;
+    rows.push_back({FormatBytes(cause.finding.bytes), std::string(analyses::ConfidenceName(cause.finding.confidence)),
+                    MarkdownText(absl::StrCat(analyses::CauseSentence(cause.finding.kind), ": ",
+                                              cause.finding.evidence.empty() ? "" : cause.finding.evidence.front()))});
+  }
+  AppendTable("Why", "", {"bytes", "", "cause"}, {"---:", "---", "---"}, rows, out);
+}
+
+void AppendHolders(const answers::Explanation& e, std::string& out) {
+  std::vector<Cells> rows;
+  for (const analyses::LabelledStack& stack : e.stacks) {
+    rows.push_back({FormatBytes(stack.bytes), FormatCount(stack.blocks), MarkdownText(stack.label)});
+  }
+  AppendTable("Who holds it", "", {"bytes", "blocks", "line"}, {"---:", "---:", "---"}, rows, out);
+}
+
+void AppendSettings(const answers::Explanation& e, std::string& out) {
+  std::vector<Cells> rows;
+  for (const remedies::WhatIfRow& row : e.what_if) {
+    const std::string conf =
+        absl::StrCat(row.conf.empty() ? "default" : row.conf, row.is_baseline ? " (recorded)" : "");
+    const std::string outcome = !row.feasible.has_value() ? ""
+                                : row.ooms > 0            ? absl::StrCat(row.ooms, " OOM")
+                                : row.is_cut_off          ? ProjectedText(row)
+                                                          : "fits";
+    rows.push_back({MarkdownText(conf), FormatBytes(row.peak_reserved_bytes), FormatCount(row.driver_calls), outcome});
+  }
+  AppendTable("What would have helped", "", {"settings", "peak", "driver calls", ""}, {"---", "---:", "---:", "---"},
+              rows, out);
+  if (!e.advice.sentence.empty()) absl::StrAppend(&out, "\n", MarkdownText(e.advice.sentence), "\n");
+  if (e.advice.paste.has_value()) AppendFence("bash", {*e.advice.paste}, out);
+  if (!e.own.has_value() || e.own->sentence.empty()) return;
+  absl::StrAppend(&out, "\n", MarkdownText(e.own->sentence), "\n");
+  if (e.own->run.has_value()) AppendFence("bash", {*e.own->run}, out);
+}
+
+void AppendFolded(const answers::Explanation& e, std::string& out) {
+  absl::StrAppend(&out, "\n<details><summary>Notes</summary>\n\n- read: ", MarkdownText(e.source), "\n");
+  if (!e.replayed_as.empty()) absl::StrAppend(&out, "- ", MarkdownText(e.replayed_as), "\n");
+  for (const trace::Note& note : e.notes) {
+    absl::StrAppend(&out, "- ", MarkdownText(note.message), note.count > 1 ? absl::StrCat(" (", note.count, ")") : "",
+                    "\n");
+  }
+  out += "\n</details>\n";
+}
+
+}  // namespace
+
+std::string MarkdownText(absl::string_view text) {
+  std::string out;
+  for (const char c : Printable(std::string(text))) {
+    if (absl::StrContains("\\`*_[]<>|#~", absl::string_view(&c, 1))) out.push_back('\\');
+    out.push_back(c);
+  }
+  return out;
+}
+
+std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
+  std::string out;
+  for (const answers::Explanation& e : explanations) {
+    if (!out.empty()) out += "\n---\n\n";
+    AppendVerdict(e, out);
+    AppendRaised(e, out);
+    AppendWhere(e, out);
+    AppendWhy(e, out);
+    AppendHolders(e, out);
+    AppendSettings(e, out);
+    if (!e.next_step.empty()) absl::StrAppend(&out, "\n**Next** ", MarkdownText(e.next_step), "\n");
+    AppendFence("python", e.next_lines, out);
+    AppendFolded(e, out);
+  }
+  return out;
+}
+
+}  // namespace ashlar::report

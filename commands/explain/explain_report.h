@@ -1,0 +1,74 @@
+// All explanations of one input.
+//
+//   std::cout << PrintExplanations(*answers::ExplainBytes(bytes, {}), /*as_json=*/false);
+#ifndef ASHLAR_COMMANDS_EXPLAIN_EXPLAIN_REPORT_H_
+#define ASHLAR_COMMANDS_EXPLAIN_EXPLAIN_REPORT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "commands/explain/explanation.h"
+#include "commands/shared/json_values.h"
+
+namespace ashlar::report {
+
+// As text, a blank line between two, or as JSON: one value for one explanation, else a list; `as_list`: always a list.
+std::string PrintExplanations(const std::vector<answers::Explanation>& explanations, bool as_json,
+                              bool as_list = false);
+
+// An explanation as text for one screen: what happened, the verdict, where the memory went, who holds it, what would
+// have helped, the line to paste. The same numbers as the JSON.
+
+std::string ToText(const answers::Explanation& explanation);
+
+// Explanations as JSON, one as an object, several (messages of one log) as an array. Keys and their meaning:
+// docs/schemas/explain.schema.json. What is not known is null.
+
+// One, to be put into a larger document.
+Json ExplanationJson(const answers::Explanation& explanation);
+
+// Two-space indentation, keys in a fixed order, a newline at the end. One value, or a list where there are several or
+// `as_list` asks for one.
+std::string ToJson(const std::vector<answers::Explanation>& explanations, bool as_list = false);
+
+// An explanation as Markdown, to paste into an issue: tables of what a reader asks first, the line to paste in a code
+// fence, the notes folded. The same numbers as the text and the JSON; looks right on GitHub, whatever a file's names
+// hold.
+
+// One after the other, a rule between two.
+std::string ToMarkdown(const std::vector<answers::Explanation>& explanations);
+
+// Text as it is: what Markdown or HTML would read otherwise is escaped, and line ends become blanks.
+//
+//   "a|b <c>"  ->  "a\|b \<c\>"
+std::string MarkdownText(absl::string_view text);
+
+// The sections of an explanation's text about a failed request and about what pins segments; nothing where there is
+// nothing to say.
+//
+//   AppendFailure(explanation.failure, text);
+
+void AppendFailure(const std::optional<answers::FailureLines>& failure, std::string& out);
+void AppendPins(const answers::PinLines& pins, std::string& out);
+
+// The section of an explanation's text about the program's steps, at most a few lines; nothing where nothing is known.
+//
+//   AppendProgram(explanation.program, text);
+
+void AppendProgram(const answers::ProgramView& view, std::string& out);
+
+absl::string_view StepSourceName(analyses::StepSource source);  // "none", "annotations", "period"
+
+// What a row of a what-if says of the requests that would have come after the one that failed: as text and as JSON.
+//
+//   ProjectedText(row)   // "gets past; fails 1 request on: needs 20.90 GiB"
+
+// Empty where the row does not get past the failed request, or none failed.
+std::string ProjectedText(const remedies::WhatIfRow& row);
+Json ProjectedJson(const std::optional<remedies::ProjectedPart>& projected);
+
+}  // namespace ashlar::report
+
+#endif  // ASHLAR_COMMANDS_EXPLAIN_EXPLAIN_REPORT_H_

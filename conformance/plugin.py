@@ -1,0 +1,169 @@
+"""The same program under PyTorch's own allocator and under ours, as PyTorch's plug-in: the same calls on device memory,
+in the same order, with the same sizes at the same addresses; the same failures; the same peaks.
+
+    tools/test real --only plugin
+
+`ashlar dry-run --calls` tells the calls. Programs are unchanged: `python -m ashlar_gpu.torch PROGRAM` installs ours first.
+"""
+import collections
+import glob
+import os
+
+import captures
+import histories
+import programs
+import venvs
+from bench import AMPLE, HERE, PROGRAMS
+from catalog import PROGRAMS as CATALOG
+from catalog import Program, torchrun
+from programs import HOME
+from rows import Row, Skip, Verdict
+from sizes import mib
+
+ROOT = os.path.dirname(HERE)
+RELEASES = ['2.14.1', '2.15.0', '2.13.0', '2.12.0', '2.6.0']
+UNDER_OURS = ['-m', 'ashlar_gpu.torch']
+# Of captures.CASES, which has their settings.
+CASES = ['train', 'default_oom', 'split128_oom', 'split512', 'expandable', 'gc', 'gcsplit', 'roundup', 'streams',
+         'streams_exp', 'pool', 'empty', 'empty_descending', 'fraction']
+MORE = {  # of settings that no capture has: (the script's first argument, capacity in GiB, setting)
+    'gc_limit': ('train', 24, 'garbage_collection_threshold:0.6,per_process_memory_fraction:0.9'),
+    'rejected': ('train', 24, 'per_process_memory_fraction:0.5,throw_on_cudamalloc_oom:True'),
+    'large_segment': ('train', 24, 'large_segment_size_mb:64'),
+    'non_split': ('train', 20, 'max_split_size_mb:128,max_non_split_rounding_mb:64'),
+    'roundup_list': ('train', 24, 'roundup_power2_divisions:[256:1,512:2,1024:4,>:8]'),
+    'expandable_pool': ('pool', 16, 'expandable_segments:True'),
+    'expandable_empty': ('empty', 16, 'expandable_segments:True'),
+}
+WITH_MORE = ('2.14.1', '2.15.0')  # earlier releases lack some of these keys
+
+
+def environment(bench):
+    prefix = os.path.dirname(os.path.dirname(bench.ashlar))
+    if not glob.glob(os.path.join(prefix, 'lib*', 'libashlar_torch.so')):
+        raise Skip('libashlar_torch.so is not built')
+    return {'PYTHONPATH': os.path.join(ROOT, 'python'), 'ASHLAR_PREFIX': prefix}
+
+
+def calls_of(folder):
+    """The calls of each process, by content: which process is which rank is not told."""
+    out = []
+    for path in glob.glob(os.path.join(folder, 'calls.*')):
+        with open(path, encoding='utf-8') as lines:
+            out.append(lines.read().splitlines())
+    return sorted(calls for calls in out if calls)
+
+
+def run(bench, python, program, flags, ours, cwd=None, most_seconds=300, needs=None):
+    """(the run, its processes' calls). `program`: (what goes before, the script with its arguments)."""
+    before, script = program
+    folder = bench.new_folder('calls')
+    words = before + (UNDER_OURS if ours else []) + script
+    fresh = {'TORCHINDUCTOR_CACHE_DIR': folder, 'TRITON_CACHE_DIR': folder}  # what was compiled before asks for less
+    done = bench.dry_run(python, words, flags + ['--calls', os.path.join(folder, 'calls.%p')],
+                         {**fresh, **(environment(bench) if ours else needs or {})}, most_seconds, cwd)
+    return done, calls_of(folder)
+
+
+def expect_same_calls(native, ours, verdict):
+    verdict.equal('processes with calls', len(ours), len(native))
+    for left, right in zip(native, ours):
+        difference = histories.first_difference(left, right)
+        verdict.expect(difference is None, f"calls: PyTorch's own and ours differ at {difference}")
+    verdict.expect(any(native), 'no calls were seen')
+    total = sum(map(len, native))
+    counts = collections.Counter(line.split()[0] for calls in native for line in calls)
+    verdict.cells['calls'] = f'{total:,}'
+    verdict.cells['of them'] = ', '.join(f'{count:,} {name}' for name, count in sorted(counts.items()))
+
+
+def expect_same_words(native, ours, verdict, keys):
+    """What the programs tell of themselves; `keys` of it, one line a process."""
+    left, right = (sorted(tuple(line.get(key) for key in keys) for line in one.told) for one in (native, ours))
+    verdict.expect(left == right, f'{", ".join(keys)}: {left} and {right}')
+
+
+TOLD = ('peak_allocated', 'peak_reserved', 'num_alloc_retries', 'num_ooms')
+
+
+def of_case(bench, release, case):
+    """(the script's first argument, the setting, flags of dry-run)"""
+    if case in captures.CASES:
+        kind, _, conf, _ = captures.CASES[case]
+        return kind, conf, captures.machine(release, case)
+    kind, capacity, conf = MORE[case]
+    return kind, conf, ['--capacity', f'{capacity}GiB', '--context', captures.CONTEXT, '--conf', conf]
+
+
+def capture(bench, release, case):
+    """One of the cases of the recorded captures; train.py prints its peaks, and writes the text of a failure."""
+    shared, python = captures.folder(bench), venvs.python_of(f'torch-{release}')
+    verdict, printed, failed, calls = Verdict(), [], [], []
+    kind, conf, flags = of_case(bench, release, case)
+    for ours in (False, True):
+        out = os.path.join(bench.new_folder('capture'), 'own.pickle')
+        script = [os.path.join(shared, 'train.py'), kind, out]
+        done, its_calls = run(bench, python, ([], script), flags, ours)
+        if not ours and done.code != 0 and 'nvmlDeviceGetGpuFabricInfoV' in done.last_line:
+            raise Skip('PyTorch itself ends: it expects nvmlDeviceGetGpuFabricInfoV to succeed, as it does from sm90 on')
+        verdict.expect(done.code == 0, f'{"ours" if ours else "native"} ended with {done.code}: {done.last_line}')
+        printed.append([line for line in (done.words + done.out).splitlines() if line.startswith(script[1] + ' alloc ')])
+        failed.append(os.path.exists(out + '.txt'))
+        calls.append(its_calls)
+    verdict.cells['setting'] = conf or '–'
+    if verdict.failures:
+        return verdict
+    expect_same_calls(*calls, verdict)
+    verdict.equal('whether it fails', failed[1], failed[0])
+    verdict.expect(printed[0] == printed[1] and printed[0], f'peaks: {printed[0]} and {printed[1]}')
+    verdict.cells['fails'] = 'both' if all(failed) else 'neither' if not any(failed) else 'one'
+    return verdict
+
+
+def program(bench, of, release=HOME.removeprefix('torch-'), devices=0):
+    """One of the catalog's, or TWO_DEVICES."""
+    python = venvs.python_of(f'torch-{release}')
+    devices = ['--devices', str(devices or of.ranks)] if devices or of.ranks else []
+    command = (torchrun(of.ranks), list(of.arguments))
+    native, ours = (run(bench, python, command, AMPLE + devices, ours, PROGRAMS) for ours in (False, True))
+    verdict = Verdict()
+    for name, (done, _) in (('native', native), ('ours', ours)):
+        verdict.expect(done.code == 0, f'{name} ended with {done.code}: {done.last_line}')
+    if verdict.failures:
+        return verdict
+    expect_same_calls(native[1], ours[1], verdict)
+    expect_same_words(native[0], ours[0], verdict, TOLD + tuple(of.did))
+    verdict.cells['reserved'] = mib(max(line['peak_reserved'] for line in ours[0].told))
+    return verdict
+
+
+TWO_DEVICES = Program('two_devices', ('two_devices.py',), {'reserved': min, 'allocated': min})
+OFFERS = [
+    Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 35}),
+    Program('ashlar_mempool', ('ashlar_mempool.py',), {'own_words': True, 'given_back': 70 << 20, 'left': 0}),
+    Program('ashlar_pools', ('ashlar_pools.py',), {'checks': 8}),
+    Program('ashlar_pools segments', ('ashlar_pools.py', 'segments'), {'checks': 3}),
+    Program('ashlar_compile', ('ashlar_compile.py',), {'replays': 4, 'trees': False}, 40),
+]
+
+
+def offer(bench, of, release):
+    """What only ours is asked: the program judges it, and tells how much it has judged."""
+    flags = AMPLE + ['--devices', '2']
+    done, calls = run(bench, venvs.python_of(f'torch-{release}'), ([], list(of.arguments)), flags, False, PROGRAMS,
+                      needs=environment(bench))
+    verdict = Verdict()
+    programs.expect_told(of, done, verdict)
+    verdict.cells['calls'] = f'{sum(map(len, calls)):,}'
+    return verdict
+
+
+def rows(releases):
+    out = [Row('plugin', f'{release} {case}', 16, lambda bench, r=release, c=case: capture(bench, r, c),
+               is_usual=release == '2.14.1') for release in releases if release in RELEASES
+           for case in CASES + (list(MORE) if release in WITH_MORE else [])]
+    out += [Row('plugin', f'{release} {p.name}', 2 * p.seconds, lambda bench, r=release, p=p: offer(bench, p, r),
+                is_usual=release == '2.14.1') for release in releases if release in RELEASES for p in OFFERS]
+    out += [Row('plugin', f'{release} two_devices', 16, lambda bench, r=release: program(bench, TWO_DEVICES, r, 2),
+                is_usual=release == '2.14.1') for release in releases if release in RELEASES]
+    return out + [Row('plugin', f'2.14.1 {p.name}', 2 * p.seconds, lambda bench, p=p: program(bench, p)) for p in CATALOG]

@@ -1,0 +1,41 @@
+// The report of `ashlar estimate` (docs/guide/estimate.md).
+#ifndef ASHLAR_ESTIMATOR_REPORT_ESTIMATE_REPORT_H_
+#define ASHLAR_ESTIMATOR_REPORT_ESTIMATE_REPORT_H_
+
+#include <optional>
+#include <string>
+
+#include "estimator/estimate.h"
+#include "estimator/plan/fit.h"
+#include "estimator/plan/levers.h"
+#include "estimator/plan/shuffles.h"
+#include "commands/shared/json_values.h"
+
+namespace ashlar::estimate {
+
+struct EstimateReport {
+  std::string input;  // the name as given
+  Estimate estimate;
+  // Where the report is about these they are all that the text shows.
+  std::optional<ShuffleResult> shuffles = {};
+  std::optional<LeverResult> levers = {};
+  std::optional<Fit> fit = {};
+};
+
+// Its sections, for terminals and as JSON.
+void AppendShuffles(const Estimate& of, const ShuffleResult& result, std::string& out);
+void AppendPhases(const DryRun& run, std::string& out);
+report::Json PartsJson(const MomentParts& parts, std::uint64_t reserved_bytes);
+report::Json PhasesJson(const DryRun& run);
+void AppendLevers(const Estimate& of, const LeverResult& result, std::string& out);
+void AppendFit(const Fit& fit, std::string& out);
+report::Json LeversJson(const LeverResult& result);
+report::Json FitJson(const Fit& fit);
+report::Json ShufflesJson(const ShuffleResult& result);
+
+std::string ToText(const EstimateReport& report);
+std::string ToJson(const EstimateReport& report);  // docs/schemas/estimate.schema.json
+
+}  // namespace ashlar::estimate
+
+#endif  // ASHLAR_ESTIMATOR_REPORT_ESTIMATE_REPORT_H_

@@ -1,0 +1,484 @@
+#include "hollow/api/cuda/streams.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "hollow/api/cuda/graphs.h"
+#include "hollow/api/cuda/memory.h"
+#include "hollow/api/cuda/stream_work.h"
+#include "hollow/api/surface.h"
+#include "hollow/process/host_thread.h"
+#include "hollow/process/process.h"
+
+namespace ashlar::hollow {
+namespace {
+
+constexpr std::uint64_t kLegacy = 1;     // cudaStreamLegacy
+constexpr std::uint64_t kPerThread = 2;  // cudaStreamPerThread
+
+// Whether a kernel has to be told to the streams: under a capture, or with a lag.
+bool StreamsWatch(Process& process) { return process.streams.is_capturing() || !process.streams.lag().is_none(); }
+
+// What `find` gives, a stream or an event: its work is done when this returns, and its host functions have run.
+template <typename Find>
+Error SynchronizeOn(Find find) {
+  Process& process = TheProcess();
+  std::uint64_t ticket = 0;
+  {
+    const std::lock_guard<std::mutex> lock(process.mutex);
+    auto* found = find(process);
+    if (found == nullptr) return Error::kInvalidHandle;
+    if (const Error error = process.streams.Synchronize(*found); error != Error::kNone) return error;
+    TrimPools(process, found->device);
+    ticket = found->host_ticket;
+  }
+  HostThread::The().WaitFor(ticket);
+  return Error::kNone;
+}
+
+}  // namespace
+
+Stream* StreamOf(Process& process, const void* handle) {
+  const std::uint64_t number = AddressOf(handle);
+  if (number <= kLegacy) return &process.streams.Default(CurrentDevice());
+  if (number == kPerThread) {
+    thread_local std::map<int, Stream*> own;  // by device
+    Stream*& stream = own[CurrentDevice()];
+    if (stream == nullptr) stream = process.streams.Create(CurrentDevice(), 0, 0);
+    return stream;
+  }
+  return process.streams.FindStream(handle);
+}
+
+Event* EventOf(Process& process, const void* handle) { return process.streams.FindEvent(handle); }
+
+Error CreateStream(Process& process, unsigned flags, int priority, void** stream) {
+  if (stream == nullptr || flags > 1) return Error::kInvalidValue;
+  if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
+  // A priority outside the range is taken as the nearest in it (cudaStreamCreateWithPriority).
+  Stream* made = process.streams.Create(CurrentDevice(), flags, std::clamp(priority, kGreatestPriority, 0));
+  made->hold = process.devices[CurrentDevice()]->HoldForStream();
+  *stream = made;
+  return Error::kNone;
+}
+
+Error DestroyStream(Process& process, void* handle) {
+  Stream* stream = process.streams.FindStream(handle);
+  if (stream == nullptr) return Error::kInvalidHandle;
+  StreamDestroyed(handle);
+  process.devices[stream->device]->ReturnHold(stream->hold);
+  return process.streams.Destroy(*stream);
+}
+
+Error CreateEvent(Process& process, unsigned flags, void** event) {
+  if (event == nullptr) return Error::kInvalidValue;
+  if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
+  *event = process.streams.CreateEvent(CurrentDevice(), flags);
+  return Error::kNone;
+}
+
+Error DestroyEvent(Process& process, void* handle) {
+  Event* event = EventOf(process, handle);
+  if (event == nullptr) return Error::kInvalidHandle;
+  EventDestroyed(handle);
+  process.streams.Destroy(*event);
+  return Error::kNone;
+}
+
+Error ElapsedTime(Process& process, const void* begin, const void* end, float* ms) {
+  const Event* first = EventOf(process, begin);
+  const Event* last = EventOf(process, end);
+  if (first == nullptr || last == nullptr) return Error::kInvalidHandle;
+  return ms == nullptr ? Error::kInvalidValue : process.streams.ElapsedMs(*first, *last, ms);
+}
+
+Error ExportEvent(Process& process, const void* event, abi::IpcHandle* handle) {
+  const Event* known = EventOf(process, event);
+  if (known == nullptr) return Error::kInvalidHandle;
+  if (handle == nullptr || (known->flags & kEventInterprocess) == 0) return Error::kInvalidValue;
+  *handle = {};
+  handle->bytes[0] = static_cast<unsigned char>(known->flags);
+  return Error::kNone;
+}
+
+Error GiveWork(void* handle, NodeKind kind, const std::function<void()>& action) {
+  Process& process = TheProcess();
+  bool runs_now = false;
+  {
+    const std::lock_guard<std::mutex> lock(process.mutex);
+    if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
+    Stream* stream = StreamOf(process, handle);
+    if (stream == nullptr) return Error::kInvalidHandle;
+    const Error error = process.streams.Submit(*stream, kind, action, &runs_now);
+    if (error != Error::kNone) return error;
+  }
+  if (runs_now && action) action();
+  return Error::kNone;
+}
+
+Error GiveKernel(void* handle) {
+  Process& process = TheProcess();
+  process.tally.AddLaunch();
+  thread_local std::uint64_t used_devices = 0;  // a bit for each, whose context this thread has seen
+  const std::uint64_t bit = std::uint64_t{1} << CurrentDevice();
+  if ((used_devices & bit) != 0 && !StreamsWatch(process)) return Error::kNone;
+  const Error error = GiveWork(handle, NodeKind::kKernel, {});
+  if (error == Error::kNone) used_devices |= bit;
+  return error;
+}
+
+Error GiveHostFunction(void* handle, std::function<void()> function) {
+  Process& process = TheProcess();
+  const std::uint64_t number = AddressOf(handle);
+  const auto add = [&process, number, device = CurrentDevice(), function = std::move(function)] {
+    const std::uint64_t ticket = HostThread::The().Add(function);
+    const std::lock_guard<std::mutex> lock(process.mutex);
+    Stream* stream = number > kPerThread ? process.streams.FindStream(PointerTo(number)) : nullptr;
+    (stream != nullptr ? *stream : process.streams.Default(device)).host_ticket = ticket;
+  };
+  return GiveWork(handle, NodeKind::kHost, add);
+}
+
+Error SynchronizeStream(void* handle) {
+  if (TheProcess().is_orphan) return Error::kNotInitialized;
+  if (!SettleStream(CurrentDevice(), handle)) return Error::kLaunchFailure;
+  return SynchronizeOn([handle](Process& process) { return StreamOf(process, handle); });
+}
+
+Error QueryStream(void* handle) {
+  Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
+  if (!StreamIsDone(CurrentDevice(), handle)) return Error::kNotReady;
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  Stream* stream = StreamOf(process, handle);
+  if (stream == nullptr) return Error::kInvalidHandle;
+  return process.streams.Query(*stream, HostThread::The().done());
+}
+
+Error SynchronizeEvent(void* handle) {
+  if (TheProcess().is_orphan) return Error::kNotInitialized;
+  if (!SettleEvent(handle)) return Error::kLaunchFailure;
+  return SynchronizeOn([handle](Process& process) { return EventOf(process, handle); });
+}
+
+Error QueryEvent(void* handle) {
+  Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
+  if (!EventIsDone(handle)) return Error::kNotReady;
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  Event* event = EventOf(process, handle);
+  if (event == nullptr) return Error::kInvalidHandle;
+  return process.streams.Query(*event, HostThread::The().done());
+}
+
+Error SynchronizeDevice() {
+  Process& process = TheProcess();
+  if (!SettleDevice(CurrentDevice())) return Error::kLaunchFailure;
+  std::uint64_t ticket = 0;
+  {
+    const std::lock_guard<std::mutex> lock(process.mutex);
+    if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
+    if (const Error error = CheckUnsafe(process); error != Error::kNone) return error;
+    process.streams.SynchronizeDevice(CurrentDevice());
+    TrimPools(process, CurrentDevice());
+    ticket = process.streams.LastHostTicket(CurrentDevice());
+  }
+  HostThread::The().WaitFor(ticket);
+  return Error::kNone;
+}
+
+Error RecordEvent(void* event_handle, void* stream_handle, unsigned flags) {
+  Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
+  if (flags > kEventExternal) return Error::kInvalidValue;
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  Event* event = EventOf(process, event_handle);
+  Stream* stream = StreamOf(process, stream_handle);
+  if (event == nullptr || stream == nullptr) return Error::kInvalidHandle;
+  if (event->device != stream->device) return Error::kInvalidHandle;
+  if (flags == kEventExternal) return process.streams.SubmitEvent(*stream, NodeKind::kRecordEvent, *event);
+  EventRecorded(event_handle, stream->device, stream_handle);
+  return process.streams.Record(*event, *stream);
+}
+
+Error WaitForEvent(void* stream_handle, void* event_handle, unsigned flags) {
+  Process& process = TheProcess();
+  if (process.is_orphan) return Error::kNotInitialized;
+  if (flags > kEventExternal) return Error::kInvalidValue;
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  Event* event = EventOf(process, event_handle);
+  Stream* stream = StreamOf(process, stream_handle);
+  if (event == nullptr || stream == nullptr) return Error::kInvalidHandle;
+  if (flags == kEventExternal) return process.streams.SubmitEvent(*stream, NodeKind::kWaitEvent, *event);
+  StreamWaits(stream->device, stream_handle, event_handle);
+  return process.streams.Wait(*stream, *event);
+}
+
+Error WaitForLegacy() {
+  Process& process = TheProcess();
+  if (!SettleStream(CurrentDevice(), nullptr)) return Error::kLaunchFailure;
+  std::uint64_t ticket = 0;
+  {
+    const std::lock_guard<std::mutex> lock(process.mutex);
+    if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
+    if (const Error error = process.streams.CheckLegacyCall(); error != Error::kNone) return error;
+    if (const Error error = CheckUnsafe(process); error != Error::kNone) return error;
+    process.streams.SynchronizeBlocking(CurrentDevice());
+    ticket = process.streams.LastHostTicket(CurrentDevice());
+  }
+  HostThread::The().WaitFor(ticket);
+  return Error::kNone;
+}
+
+namespace {
+
+bool IsMode(int mode) { return mode >= 0 && mode <= static_cast<int>(CaptureMode::kRelaxed); }
+
+}  // namespace
+
+Error BeginCapture(Process& process, void* handle, int mode) {
+  Stream* stream = StreamOf(process, handle);
+  if (stream == nullptr) return Error::kInvalidHandle;
+  if (!IsMode(mode)) return Error::kInvalidValue;
+  return process.streams.BeginCapture(*stream, static_cast<CaptureMode>(mode), ThreadNumber());
+}
+
+Error BeginCaptureInto(Process& process, void* handle, int mode, void* graph_handle, Node* const* after,
+                       std::size_t count) {
+  Stream* stream = StreamOf(process, handle);
+  const Graph* graph = GraphOf(process, graph_handle);
+  if (stream == nullptr) return Error::kInvalidHandle;
+  if (graph == nullptr || !IsMode(mode) || (after == nullptr && count > 0)) return Error::kInvalidValue;
+  if (stream->capture != nullptr) return Error::kIllegalState;
+  std::vector<Node*> nodes(after, after + count);
+  for (const Node* node : nodes) {
+    if (!graph->Has(node)) return Error::kInvalidValue;
+  }
+  std::unique_ptr<Graph> taken = TakeGraph(process, graph_handle);
+  if (taken == nullptr) return Error::kIllegalState;  // another stream's work is being captured into it
+  return process.streams.BeginCapture(*stream, static_cast<CaptureMode>(mode), ThreadNumber(), std::move(taken),
+                                      std::move(nodes));
+}
+
+Error EndCapture(Process& process, void* handle, void** graph) {
+  Stream* stream = StreamOf(process, handle);
+  if (stream == nullptr) return Error::kInvalidHandle;
+  if (graph == nullptr) return Error::kInvalidValue;
+  *graph = nullptr;
+  std::unique_ptr<Graph> captured;
+  const Error error = process.streams.EndCapture(*stream, ThreadNumber(), &captured);
+  void* kept = captured == nullptr ? nullptr : KeepGraph(process, std::move(captured));
+  if (error == Error::kNone) *graph = kept;
+  return error;
+}
+
+Error ReadCapture(Process& process, void* handle, const CaptureOut& out) {
+  if (out.status == nullptr) return Error::kInvalidValue;
+  const Stream* stream = StreamOf(process, handle);
+  if (stream == nullptr) return Error::kInvalidHandle;
+  *out.status = stream->capture == nullptr ? 0 : stream->capture->is_valid ? 1 : 2;
+  if (*out.status != 1) return Error::kNone;
+  thread_local std::vector<std::uint64_t> edges;
+  edges.assign(stream->frontier.size(), 0);
+  if (out.id != nullptr) *out.id = stream->capture->id;
+  if (out.graph != nullptr) *out.graph = stream->capture->graph.get();
+  if (out.after != nullptr) *out.after = stream->frontier.data();
+  if (out.edges != nullptr) *out.edges = edges.data();
+  if (out.count != nullptr) *out.count = stream->frontier.size();
+  return Error::kNone;
+}
+
+Error SetCaptureAfter(Process& process, void* handle, Node* const* nodes, std::size_t count, unsigned flags) {
+  Stream* stream = StreamOf(process, handle);
+  if (stream == nullptr) return Error::kInvalidHandle;
+  if (stream->capture == nullptr) return Error::kIllegalState;
+  if (flags > 1 || (nodes == nullptr && count > 0)) return Error::kInvalidValue;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!stream->capture->graph->Has(nodes[i])) return Error::kInvalidValue;
+  }
+  if (flags == 1) stream->frontier.clear();
+  stream->frontier.insert(stream->frontier.end(), nodes, nodes + count);
+  return Error::kNone;
+}
+
+Error ExchangeCaptureMode(int* mode) {
+  if (mode == nullptr || !IsMode(*mode)) return Error::kInvalidValue;
+  const CaptureMode wanted = static_cast<CaptureMode>(*mode);
+  *mode = static_cast<int>(ThreadCaptureMode());
+  ThreadCaptureMode() = wanted;
+  return Error::kNone;
+}
+
+// Copies and fills (streams.h).
+
+namespace {
+
+enum class Side : std::uint8_t { kHost, kDevice, kNowhere };
+
+// Where the bytes lie; kNowhere: in the device's addresses, but not all of them allocated.
+Side SideOf(const Process& process, std::uint64_t address, std::uint64_t bytes) {
+  const Allocation* allocation = process.allocations.Holding(address);
+  if (allocation == nullptr) return process.IsDeviceAddress(address) ? Side::kNowhere : Side::kHost;
+  if (allocation->is_on_host()) return Side::kHost;
+  std::uint64_t reached = allocation->address + allocation->size_bytes;
+  while (reached < address + bytes) {  // mappings of one reservation lie side by side
+    const Allocation* next = process.allocations.Holding(reached);
+    if (next == nullptr || next->kind != MemoryKind::kMapped) return Side::kNowhere;
+    reached = next->address + next->size_bytes;
+  }
+  return Side::kDevice;
+}
+
+std::uint64_t Span(const CopyShape& shape, std::uint64_t pitch) {
+  return shape.height == 0 ? 0 : (shape.height - 1) * pitch + shape.width;
+}
+
+// One row, all of it real. Returns how many of the bytes are made up. Bytes of a device that are not known are written
+// as --values says where the host reads them.
+std::uint64_t CopyRow(Process& process, std::uint64_t to, Side to_side, std::uint64_t from, Side from_side,
+                      std::uint64_t bytes) {
+  if (from_side == Side::kHost) {
+    std::memmove(PointerTo(to), PointerTo(from), bytes);
+    if (to_side == Side::kDevice) process.known.Know(to, bytes);
+    return 0;
+  }
+  if (to_side == Side::kDevice) {
+    std::memmove(PointerTo(to), PointerTo(from), bytes);
+    process.known.Carry(from, to, bytes);
+    return 0;
+  }
+  const std::uint64_t known = process.known.CountKnown(from, bytes);
+  if (known < bytes) WriteMadeUp(PointerTo(to), bytes);
+  for (const auto& [begin, size_bytes] : process.known.RangesIn(from, bytes)) {
+    std::memcpy(PointerTo(to + (begin - from)), PointerTo(begin), size_bytes);
+  }
+  return bytes - known;
+}
+
+// More than is real: nothing moves. Returns how many bytes the host would have read.
+std::uint64_t DropCopy(Process& process, std::uint64_t to, Side to_side, const CopyShape& shape) {
+  if (to_side == Side::kHost) return shape.width * shape.height;
+  for (std::uint64_t row = 0; row < shape.height; ++row) process.known.Forget(to + row * shape.to_pitch, shape.width);
+  return 0;
+}
+
+}  // namespace
+
+bool ReadCopy3D(const abi::Memcpy3D& params, CopyWork* copy) {
+  if (params.src_array != nullptr || params.dst_array != nullptr) return false;
+  const auto at = [](const abi::PitchedPtr& base, const abi::Pos& pos) {
+    return static_cast<char*>(base.ptr) + (pos.z * base.ysize + pos.y) * base.pitch + pos.x;
+  };
+  // Slices are rows at the distance of `ysize` rows: only where they follow one another is the box one shape.
+  const bool is_flat = params.extent.depth <= 1 ||
+                       (params.src_ptr.ysize == params.extent.height && params.dst_ptr.ysize == params.extent.height);
+  if (!is_flat) return false;
+  copy->to = at(params.dst_ptr, params.dst_pos);
+  copy->from = at(params.src_ptr, params.src_pos);
+  copy->shape = {params.extent.width, params.extent.height * params.extent.depth, params.dst_ptr.pitch,
+                 params.src_ptr.pitch};
+  return true;
+}
+
+Error CheckKind(const void* to, const void* from, const CopyShape& shape, int kind) {
+  constexpr int kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kDefault = 4;
+  if (kind < 0 || kind > kDefault) return Error::kInvalidMemcpyDirection;
+  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  const auto is_known = [&](const void* pointer) { return process.allocations.Holding(AddressOf(pointer)) != nullptr; };
+  const bool has_target = (kind != kHostToDevice && kind != kDeviceToDevice) || is_known(to);
+  const bool has_source = (kind != kDeviceToHost && kind != kDeviceToDevice) || is_known(from);
+  return has_target && has_source ? Error::kNone : Error::kInvalidValue;
+}
+
+Error CopyBytes(void* to_pointer, const void* from_pointer, const CopyShape& shape) {
+  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  Process& process = TheProcess();
+  const std::uint64_t to = AddressOf(to_pointer);
+  const std::uint64_t from = AddressOf(from_pointer);
+  const bool is_settled =
+      SettleRange(from, Span(shape, shape.from_pitch)) && SettleRange(to, Span(shape, shape.to_pitch));
+  if (!is_settled) return Error::kLaunchFailure;
+  std::uint64_t made_up = 0;
+  {
+    std::unique_lock<std::mutex> lock(process.mutex);
+    const Side to_side = SideOf(process, to, Span(shape, shape.to_pitch));
+    const Side from_side = SideOf(process, from, Span(shape, shape.from_pitch));
+    if (to == 0 || from == 0 || to_side == Side::kNowhere || from_side == Side::kNowhere) return Error::kInvalidValue;
+    const bool is_on_host = to_side == Side::kHost && from_side == Side::kHost;
+    if (is_on_host) lock.unlock();
+    const bool is_real = is_on_host || shape.width * shape.height <= process.settings.real_bytes;
+    if (!is_real) made_up = DropCopy(process, to, to_side, shape);
+    for (std::uint64_t row = 0; is_real && row < shape.height; ++row) {
+      made_up +=
+          CopyRow(process, to + row * shape.to_pitch, to_side, from + row * shape.from_pitch, from_side, shape.width);
+    }
+  }
+  if (made_up > 0) CountMadeUp(made_up);
+  return Error::kNone;
+}
+
+Error FillBytes(void* to_pointer, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape) {
+  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  Process& process = TheProcess();
+  const std::uint64_t to = AddressOf(to_pointer);
+  if (!SettleRange(to, Span(shape, shape.to_pitch))) return Error::kLaunchFailure;
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  const Side side = SideOf(process, to, Span(shape, shape.to_pitch));
+  const bool is_known =
+      process.allocations.Holding(to) != nullptr;  // memory of the host alone is not the device's to fill
+  if (to == 0 || side == Side::kNowhere || !is_known) return Error::kInvalidValue;
+  const bool is_small = side == Side::kHost || shape.width * shape.height <= process.settings.real_bytes;
+  for (std::uint64_t row = 0; row < shape.height; ++row) {
+    const std::uint64_t begin = to + row * shape.to_pitch;
+    if (is_small) {
+      for (std::uint64_t i = 0; i < shape.width; i += element_bytes) {
+        std::memcpy(PointerTo(begin + i), &pattern, element_bytes);
+      }
+    }
+    if (side == Side::kHost) continue;
+    is_small ? process.known.Know(begin, shape.width) : process.known.Forget(begin, shape.width);
+  }
+  return Error::kNone;
+}
+
+// That all bytes of the copy are somewhere, before it is given to a stream.
+static Error CheckSides(void* to, const void* from, const CopyShape& shape) {
+  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  if (to == nullptr || SideOf(process, AddressOf(to), Span(shape, shape.to_pitch)) == Side::kNowhere) {
+    return Error::kInvalidValue;
+  }
+  const bool reads = from != to;  // a fill names its own target
+  if (reads && from == nullptr) return Error::kInvalidValue;
+  return SideOf(process, AddressOf(from), Span(shape, shape.from_pitch)) == Side::kNowhere ? Error::kInvalidValue
+                                                                                           : Error::kNone;
+}
+
+// Work that is done now tells its error; a graph's has nobody to tell.
+template <typename Copy>
+static Error GiveCopy(void* stream, NodeKind kind, Copy copy) {
+  auto done = std::make_shared<Error>(Error::kNone);
+  const Error error = GiveWork(stream, kind, [copy, done] { *done = copy(); });
+  return error == Error::kNone ? *done : error;
+}
+
+Error CopyOnStream(void* to, const void* from, const CopyShape& shape, void* stream) {
+  if (const Error error = CheckSides(to, from, shape); error != Error::kNone) return error;
+  return GiveCopy(stream, NodeKind::kCopy, [=] { return CopyBytes(to, from, shape); });
+}
+
+Error FillOnStream(void* to, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape, void* stream) {
+  const CopyShape itself = {shape.width, shape.height, shape.to_pitch, shape.to_pitch};
+  if (const Error error = CheckSides(to, to, itself); error != Error::kNone) return error;
+  return GiveCopy(stream, NodeKind::kFill, [=] { return FillBytes(to, pattern, element_bytes, shape); });
+}
+
+}  // namespace ashlar::hollow

@@ -1,0 +1,98 @@
+// dlsym, for programs that open NVIDIA's libraries themselves (dlopen("libcublas.so.13") and dlsym): a name that the
+// hollow device has is the hollow device's, whichever library it is looked up in. JAX's plug-ins do so, and our own
+// cuBLAS calls.
+//
+// All else is the C library's: RTLD_NEXT is told by who calls, so that call must be the last thing here.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "hollow/api/surface.h"
+
+// The bounds of this library, by the linker.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start;  // NOLINT: the linker's name
+extern "C" __attribute__((visibility("hidden"))) const char _end;          // NOLINT
+
+namespace {
+
+using Lookup = void* (*)(void*, const char*);
+
+// Versions of the name in glibc: since 2.34 it is libc's own; before, libdl's, by the processor's first glibc.
+Lookup FindReal() {
+  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
+    if (void* found = dlvsym(RTLD_NEXT, "dlsym", version); found != nullptr) return reinterpret_cast<Lookup>(found);
+  }
+  std::abort();  // no glibc that we know: nothing could be looked up at all
+}
+
+Lookup Real() {
+  static std::atomic<Lookup> real = nullptr;
+  Lookup known = real.load(std::memory_order_relaxed);
+  if (known == nullptr) real.store(known = FindReal(), std::memory_order_relaxed);
+  return known;
+}
+
+bool HasPrefix(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
+
+bool IsNvidias(const char* name) {
+  for (const char* prefix : {"cu", "nccl", "nvml", "__cuda"}) {
+    if (HasPrefix(name, prefix)) return true;
+  }
+  return false;
+}
+
+bool IsHere(const void* address) { return address >= &__ehdr_start && address < &_end; }
+
+// NVIDIA's libraries look up parts of themselves, and where one is asked for its version it must find its own.
+bool IsNvidiasLibrary(const void* caller) {
+  Dl_info info = {};
+  if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
+  const char* slash = std::strrchr(info.dli_fname, '/');
+  const char* file = slash == nullptr ? info.dli_fname : slash + 1;
+  for (const char* library : {"libcudnn", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl",
+                              "libcudart", "libnvrtc", "libnvJitLink"}) {
+    if (HasPrefix(file, library)) return true;
+  }
+  return false;
+}
+
+// What a preloaded library before this one has of that name, else ours; nullptr where ours has none.
+void* Preloaded(const char* name) {
+  static std::atomic<void*> self = nullptr;
+  void* handle = self.load(std::memory_order_relaxed);
+  if (handle == nullptr) {
+    Dl_info info = {};
+    if (dladdr(&__ehdr_start, &info) == 0) return nullptr;
+    handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) return nullptr;
+    self.store(handle, std::memory_order_relaxed);
+  }
+  void* ours = Real()(handle, name);
+  return ours == nullptr || !IsHere(ours) ? nullptr : Real()(RTLD_DEFAULT, name);
+}
+
+void* Chosen(void* handle, const char* name) { return Real()(handle, name) == nullptr ? nullptr : Preloaded(name); }
+
+}  // namespace
+
+// Named so by the assembler alone: <dlfcn.h> declares dlsym as a function that does not throw, and such a one does not
+// end with a call of another.
+ASHLAR_SURFACE void* ashlar_dlsym(void* handle, const char* name) __asm__("dlsym");
+
+#if defined(__clang__)
+#define ASHLAR_LAST [[clang::musttail]]
+#else
+#define ASHLAR_LAST
+__attribute__((optimize("O2")))
+#endif
+void* ashlar_dlsym(void* handle, const char* name) {
+  void* chosen = nullptr;
+  if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && IsNvidias(name)) {
+    const void* caller = __builtin_return_address(0);
+    if (!IsHere(caller) && !IsNvidiasLibrary(caller)) chosen = Chosen(handle, name);
+  }
+  if (chosen != nullptr) return chosen;
+  ASHLAR_LAST return Real()(handle, name);
+}

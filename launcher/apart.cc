@@ -1,0 +1,131 @@
+#include "launcher/apart.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace ashlar::cli {
+namespace {
+
+// Linux's landlock.h (userspace API), which build machines may not have. The numbers are alike on every architecture.
+constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
+constexpr std::uint32_t kVersionFlag = 1;
+constexpr int kPathBeneath = 1;
+constexpr std::uint64_t kWriteFile = 1 << 1;
+constexpr std::uint64_t kRemoveAndMake = 0x1ff0;  // LANDLOCK_ACCESS_FS_REMOVE_DIR to _MAKE_SYM
+constexpr std::uint64_t kRefer = 1 << 13;         // from version 2 on
+constexpr std::uint64_t kTruncate = 1 << 14;      // from version 3 on
+
+struct PathRule {
+  std::uint64_t allowed;
+  std::int32_t parent;
+} __attribute__((packed));
+
+long Version() { return syscall(kCreateRuleset, nullptr, std::size_t{0}, kVersionFlag); }
+
+std::uint64_t Writing(long version) {
+  return kWriteFile | kRemoveAndMake | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0);
+}
+
+bool Allow(int rules, const std::string& folder, std::uint64_t access) {
+  const int parent = open(folder.c_str(), O_PATH | O_CLOEXEC);
+  if (parent < 0) return false;
+  const PathRule rule = {access, parent};
+  const bool is_added = syscall(kAddRule, rules, kPathBeneath, &rule, 0) == 0;
+  close(parent);
+  return is_added;
+}
+
+// A port that is free now.
+int FreePort() {
+  const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  const bool is_bound = file >= 0 && bind(file, any, size) == 0 && getsockname(file, any, &size) == 0;
+  if (file >= 0) close(file);
+  return is_bound ? ntohs(address.sin_port) : 0;
+}
+
+// As apart.py has them.
+std::string FilesIn(const std::string& folder) { return folder + "/files"; }
+std::string ListIn(const std::string& folder) { return folder + "/files.written"; }
+
+}  // namespace
+
+bool Walls::AreKnown() { return Version() >= 1; }
+
+Walls::Walls(const std::string& folder) {
+  const long version = Version();
+  if (version < 1) return;
+  const std::uint64_t handled = Writing(version);
+  const int rules = static_cast<int>(syscall(kCreateRuleset, &handled, sizeof(handled), 0));
+  if (rules < 0) return;
+  fcntl(rules, F_SETFD, FD_CLOEXEC);
+  if (Allow(rules, folder, handled) && Allow(rules, "/dev", handled) && Allow(rules, "/proc", handled)) {
+    rules_ = rules;
+  } else {
+    close(rules);
+  }
+}
+
+Walls::~Walls() {
+  if (rules_ >= 0) close(rules_);
+}
+
+bool Walls::GoBehind() const {
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(kRestrictSelf, rules_, 0) == 0;
+}
+
+std::map<std::string, std::string> EnvironmentApart(const std::string& folder) {
+  std::map<std::string, std::string> out = {
+      {"ASHLAR_APART", FilesIn(folder)},
+      // Where models and data come from is known by now; nothing is sent.
+      {"HF_HUB_OFFLINE", "1"},
+      {"HF_DATASETS_OFFLINE", "1"},
+      {"TRANSFORMERS_OFFLINE", "1"},
+      {"WANDB_MODE", "offline"},
+      {"COMET_MODE", "DISABLED"},
+      {"COMET_START_ONLINE", "0"},
+      {"NEPTUNE_MODE", "offline"},
+      {"CLEARML_OFFLINE_MODE", "1"},
+      {"SWANLAB_MODE", "offline"},
+      {"PYTHONDONTWRITEBYTECODE", "1"},
+  };
+  const std::string own = folder + "/own/";
+  for (const char* name : {"TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR",
+                           "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR", "MPLCONFIGDIR", "WANDB_DIR", "WANDB_CACHE_DIR",
+                           "COMET_OFFLINE_DIRECTORY", "TENSORBOARD_LOGGING_DIR"}) {
+    out[name] = own + name;
+    std::error_code ignored;
+    std::filesystem::create_directories(out[name], ignored);
+  }
+  out["MLFLOW_TRACKING_URI"] = absl::StrCat("file:", own, "mlruns");
+  if (const int port = FreePort(); port > 0) {
+    out["MASTER_PORT"] = absl::StrCat(port);
+    out["PET_MASTER_PORT"] = out["MASTER_PORT"];  // of torchrun
+  }
+  return out;
+}
+
+std::vector<std::string> KeptAway(const std::string& folder) {
+  std::ifstream list(ListIn(folder));
+  std::set<std::string> out;
+  for (std::string line; std::getline(list, line);) out.insert(line);
+  return {out.begin(), out.end()};
+}
+
+}  // namespace ashlar::cli

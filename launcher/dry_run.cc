@@ -1,0 +1,263 @@
+#include "launcher/launcher.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "allocator/base/units.h"
+#include "console/command.h"
+#include "launcher/cards.h"
+#include "launcher/card_runs.h"
+#include "launcher/explain.h"
+#include "console/installed_files.h"
+#include "launcher/results.h"
+#include "console/given_command.h"
+#include "launcher/machine.h"
+#include "launcher/program.h"
+#include "launcher/dry_run_report.h"
+#include "launcher/run_program.h"
+#include "console/load_trace.h"
+#include "console/output_file.h"
+#include "commands/explain/page/page_file.h"
+#include "console/progress_line.h"
+
+namespace ashlar::cli {
+namespace {
+
+constexpr int kOutOfMemory = 4;  // the exit code that --fail-on oom gives
+constexpr char kOom[] = "oom";
+constexpr char kCardsNeedRoom[] =
+    "--cards: goes with a run without a card: leave out --device, --capacity and a profile's total_bytes";
+constexpr char kNoHistory[] =
+    "no history: the program's calls that allocate were not seen, neither by PyTorch nor by libashlar_record.so";
+
+struct DryRunFlags {
+  std::vector<std::string> program;
+  MachineFlags machine;
+  CardFlags cards;
+  std::optional<std::string> conf;
+  std::optional<std::uint64_t> history;
+  std::string calls;
+  bool skip_init = false;
+  bool reproducible = false;
+  std::string fail_on;
+  std::string output;
+  std::string page;
+  bool json = false;
+  std::string json_to;
+};
+
+std::map<std::string, std::string> EnvironmentOf(const DryRunFlags& flags, const HollowFiles& files,
+                                                 const std::string& folder) {
+  std::map<std::string, std::string> out = {
+      {"ASHLAR_HOLLOW_RUN", folder},
+      {"ASHLAR_RECORD", folder},
+      {"LD_PRELOAD", Prepended("LD_PRELOAD", Preloaded(FindRecordLibrary(), files.library))},
+      {"LD_LIBRARY_PATH", Prepended("LD_LIBRARY_PATH", files.drivers)},
+      {"PYTHONPATH", Prepended("PYTHONPATH", files.python)},
+      {"TRITON_LIBCUDA_PATH", files.drivers},
+  };
+  if (flags.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
+  if (!flags.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = flags.calls;
+  if (flags.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
+  if (flags.reproducible) {
+    out["ASHLAR_REPRODUCIBLE"] = "1";
+    out["PYTHONHASHSEED"] = "0";
+    out["OMP_NUM_THREADS"] = "1";
+  }
+  if (flags.conf.has_value()) {
+    out["PYTORCH_CUDA_ALLOC_CONF"] = *flags.conf;  // before torch 2.9, and still
+    out["PYTORCH_ALLOC_CONF"] = *flags.conf;
+  }
+  return out;
+}
+
+// Of a card that was named: PyTorch warns of it once, among all else that the program prints.
+std::string CardLacksKernels(const RunReport& report) {
+  const std::optional<TorchInfo>& torch = report.explained->torch;
+  if (report.machine.card.empty() || !torch.has_value()) return "";
+  if (HasKernelsFor(torch->archs, report.machine.ran_as.capability).value_or(true)) return "";
+  return absl::StrCat("PyTorch ", torch->version, " as it is here has no kernels for ", report.machine.card,
+                      ": what is said of its memory is of a build that has (here are ",
+                      absl::StrJoin(torch->archs, ", "), ")");
+}
+
+// What is needed to run the program once more.
+struct CardsOfReport {
+  const CardChoice& choice;
+  const FirstRun& first;
+  SignalRelay& relay;
+};
+
+void AddExplanation(const DryRunFlags& flags, const CardsOfReport& run, const answers::Progress& progress,
+                    RunReport& report) {
+  report.explained = ToExplain(report.results);
+  report.notes = NotKept(report.results);
+  if (report.explained == nullptr) {
+    if (UsedADevice(report) && report.notes.empty()) report.notes.emplace_back(kNoHistory);
+    return;
+  }
+  ProcessMemory memory{.context_bytes = report.machine.context.bytes,
+                       .addresses = report.machine.addresses,
+                       .is_drawn = !flags.page.empty()};
+  if (report.machine.has_limit) memory.total_bytes = report.machine.total.bytes;
+  absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, memory, progress);
+  if (explanation.ok()) {
+    report.explanation = *std::move(explanation);
+  } else {
+    report.notes.push_back(
+        absl::StrCat("the history of ", report.explained->Name(), ": ", explanation.status().message()));
+  }
+  if (const std::string lacks = CardLacksKernels(report); !lacks.empty()) report.notes.push_back(lacks);
+  if (report.machine.has_limit || report.explained->history.empty() || !report.explained->failures.empty()) return;
+  AddCards(run.choice, run.first, run.relay, progress, report);
+}
+
+absl::Status WriteDryRunPage(const DryRunFlags& flags, const RunReport& report) {
+  if (flags.page.empty()) return absl::OkStatus();
+  std::vector<answers::Explanation> explanations;
+  if (report.explanation.has_value()) explanations.push_back(*report.explanation);
+  const std::string program = absl::StrJoin(flags.program, " ");
+  const absl::StatusOr<std::string> html =
+      PageOf(explanations, {.title = absl::StrCat("dry run of ", program), .dry_run = ToJson(report)});
+  return html.ok() ? WriteFile(flags.page, *html) : html.status();
+}
+
+// Whether --calls has all calls; else a note says how many it lacks.
+bool HasAllCalls(const DryRunFlags& flags, RunReport& report) {
+  std::uint64_t lost = 0;
+  for (const ProcessRun& run : report.results.runs) lost += run.books.has_value() ? run.books->calls_lost : 0;
+  if (lost == 0) return true;
+  report.notes.push_back(absl::StrCat("--calls: ", FormatCount(lost), " calls could not be written to ", flags.calls));
+  return false;
+}
+
+// The program's own exit code, but for what it could not know of.
+int ExitCodeOf(const DryRunFlags& flags, const RunReport& report, bool is_kept) {
+  if (report.exit_code != kOk) return report.exit_code;
+  if (!flags.fail_on.empty() && FitOf(report) == Fit::kDoesNot) return kOutOfMemory;
+  return is_kept ? kOk : kUnreadable;
+}
+
+int FinishDryRun(const DryRunFlags& flags, const CardsOfReport& run, RunReport report) {
+  ProgressLine line;
+  AddExplanation(flags, run, line.Shower(), report);
+  for (const std::string& file : report.results.unreadable) report.notes.push_back(file);
+  bool is_kept = HasAllCalls(flags, report);
+  if (!flags.output.empty()) {
+    const absl::StatusOr<std::string> kept = KeepResults(report.results, flags.output);
+    is_kept = is_kept && kept.ok();
+    report.notes.push_back(kept.ok() ? absl::StrCat("kept: ", *kept)
+                                     : absl::StrCat("-o: ", std::string(kept.status().message())));
+  }
+  const absl::Status page = WriteDryRunPage(flags, report);
+  ProgressLine::End();
+  if (!page.ok()) Fail(kUnreadable, OfFlag("--report", page));
+  is_kept = is_kept && page.ok();
+  const bool is_printed = flags.json ? Print(ToJson(report)) : std::fputs(ToText(report).c_str(), stderr) >= 0;
+  const bool is_written = WriteJson(flags.json_to, [&] { return ToJson(report); });
+  return ExitCodeOf(flags, report, is_kept && is_printed && is_written);
+}
+
+// What a process that died could not say of its devices.
+void CompleteLeft(const Machine& machine, RunResults& results) {
+  for (ProcessRun& run : results.runs) {
+    for (DeviceBooks& device : run.left_held) {
+      device.total_bytes = machine.total.bytes;
+      device.context_bytes = machine.context.bytes;
+    }
+  }
+}
+
+// Processes add to the file.
+absl::Status ClearCalls(const std::string& file) {
+  return file.empty() || absl::StrContains(file, "%p") ? absl::OkStatus() : WriteFile(file, "");
+}
+
+// The resident memory of the largest of the processes that have ended.
+std::uint64_t LargestChildBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * kKiB;
+}
+
+int RunDryRun(const DryRunFlags& flags) {
+  if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
+  if (!flags.fail_on.empty() && flags.fail_on != kOom) {
+    return Fail(kUsage, absl::InvalidArgumentError(
+                            absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
+  }
+  // Before the program writes what its own words name.
+  const absl::Status kept =
+      NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
+  if (!kept.ok()) return Fail(kUsage, kept);
+  absl::StatusOr<Machine> machine = ReadMachine(flags.machine);
+  if (!machine.ok()) return Fail(absl::IsUnavailable(machine.status()) ? kUnreadable : kUsage, machine.status());
+  const absl::StatusOr<CardChoice> choice = ReadCardChoice(flags.cards);
+  if (!choice.ok()) return Fail(kUsage, choice.status());
+  if (choice->is_asked && machine->has_limit) return Fail(kUsage, absl::InvalidArgumentError(kCardsNeedRoom));
+  const absl::StatusOr<HollowFiles> files = FindHollowFiles();
+  if (!files.ok()) return Fail(kUnreadable, files.status());
+  const FoundProgram found = FindProgram(flags.program.front(), Under::kHollow);
+  if (!found.why_not.empty()) return Fail(found.exit_code, absl::InvalidArgumentError(found.why_not));
+  const absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
+  if (!folder.ok()) return Fail(kUnreadable, folder.status());
+  SignalRelay relay((*folder)->path());
+  if (absl::Status status = WriteFile((*folder)->path() + "/machine", machine->text); !status.ok()) {
+    return Fail(kUnreadable, status);
+  }
+  if (absl::Status status = ClearCalls(flags.calls); !status.ok()) return Fail(kUnreadable, status);
+  FirstRun first;
+  first.machine = flags.machine;
+  first.launch = {found.path, flags.program, EnvironmentOf(flags, *files, (*folder)->path()),
+                  /*has_fixed_addresses=*/flags.reproducible, /*prints_to_stderr=*/flags.json};
+  const auto began = std::chrono::steady_clock::now();
+  const absl::StatusOr<int> code = RunProgram(first.launch, **folder, relay);
+  if (!code.ok()) return Fail(kUnreadable, code.status());
+  first.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  first.host_bytes = LargestChildBytes();
+  RunReport report;
+  report.program = flags.program;
+  report.exit_code = *code;
+  report.machine = *std::move(machine);
+  report.results = ReadResults((*folder)->path());
+  CompleteLeft(report.machine, report.results);
+  return FinishDryRun(flags, {*choice, first, relay}, std::move(report));
+}
+
+}  // namespace
+
+void AddDryRun(CommandLine& line, std::vector<std::string> program) {
+  Command app = line.AddCommand("dry-run", "run a program, unchanged, without a GPU: -- PROGRAM ARGS...");
+  app.Example("ashlar dry-run --device A100-80GB -- python train.py");
+  auto flags = std::make_shared<DryRunFlags>();
+  flags->program = std::move(program);
+  AddMachineFlags(app, flags->machine);
+  AddCardFlags(app, flags->cards);
+  app.Add("--conf", flags->conf, "settings, put into PYTORCH_CUDA_ALLOC_CONF");
+  app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
+  app.Add("--calls", flags->calls, "a file: writes each call on device memory; %p in its name is the process's number")
+      .NotEmpty();
+  app.Add("--skip-init", flags->skip_init, "weights made on the CPU are not initialised, so that they take no memory");
+  app.Add("--reproducible", flags->reproducible,
+          "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");
+  app.Add("--fail-on", flags->fail_on,
+          "oom: exit code 4 where a request found no memory and the program still ended with 0")
+      .NotEmpty();
+  app.Add("-o,--output", flags->output, "keeps the history: a file of one process, a folder of several").NotEmpty();
+  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with what the run took and the cards")
+      .NotEmpty();
+  app.Add("--json", flags->json,
+          "print JSON (docs/schemas/dry-run.schema.json) on standard output; the program's goes to standard error");
+  AddJsonFile(app, flags->json_to);
+  app.OnRun([flags] { return RunDryRun(*flags); });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,75 @@
+// The report of a dry run, as text and as JSON (docs/schemas/dry-run.schema.json): the same numbers in both.
+#ifndef ASHLAR_LAUNCHER_DRY_RUN_REPORT_H_
+#define ASHLAR_LAUNCHER_DRY_RUN_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "commands/explain/explanation.h"
+#include "launcher/cards.h"
+#include "launcher/machine.h"
+#include "launcher/results.h"
+
+namespace ashlar::cli {
+
+// What the run took for granted.
+struct Assumption {
+  std::string what;
+  std::optional<std::uint64_t> bytes;
+  std::string mark;  // "measured", "published", "assumed", "given"
+  std::string source;
+};
+
+// The program run again as another card.
+struct CardRun {
+  const gpus::Gpu* gpu = nullptr;
+  std::string why_not;  // it did not come to its end, or has nothing to tell; empty: its rows are in the table
+};
+
+struct CardRuns {
+  std::vector<CardRun> runs;
+  std::string why_none;                // it was not run again; empty: it was, or there was no other card to run it as
+  std::vector<std::string> kept_away;  // files that the runs would have written, and did not
+};
+
+struct RunReport {
+  std::vector<std::string> program;
+  int exit_code = 0;
+  Machine machine;
+  RunResults results;
+  const ProcessRun* explained = nullptr;  // in results: the first that failed, else the one that held most
+  std::optional<answers::Explanation> explanation;
+  std::optional<CardTable> cards;
+  CardRuns card_runs;
+  std::vector<std::string> notes;  // what could not be read, what was kept
+};
+
+bool UsedADevice(const RunReport& report);
+
+// With what a program ended before its end: its peak is what was seen until then.
+enum class EndedBy : std::uint8_t { kExitCode, kSignal, kException, kProcess };
+struct Ended {
+  EndedBy by = EndedBy::kExitCode;
+  std::string what;  // "signal 9 (SIGKILL)", "ValueError: no such file", "exit code 3", "process 4242, which ..."
+};
+std::optional<Ended> EndedEarly(const RunReport& report);  // nullopt: exit code 0, and no process died
+
+// Unknown: no device was used, or no request failed and the program ended before its end.
+enum class Fit : std::uint8_t { kUnknown, kFits, kDoesNot };
+Fit FitOf(const RunReport& report);
+std::uint64_t PeakBytes(const RunReport& report);  // of the device that held most
+
+// Of all processes together, the greatest count first.
+std::vector<MadeUpValue> MadeUpValues(const RunReport& report);
+std::uint64_t MadeUpTotal(const RunReport& report);
+std::vector<RefusedCall> RefusedCalls(const RunReport& report);
+std::vector<Assumption> Assumptions(const RunReport& report);
+
+std::string ToText(const RunReport& report);
+std::string ToJson(const RunReport& report);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_LAUNCHER_DRY_RUN_REPORT_H_

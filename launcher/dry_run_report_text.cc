@@ -1,0 +1,332 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "allocator/base/units.h"
+#include "launcher/dry_run_report.h"
+#include "commands/shared/layout.h"
+#include "commands/shared/layout.h"
+#include "commands/explain/explain_report.h"
+
+namespace ashlar::cli {
+namespace {
+
+using report::AppendSection;
+using report::AppendWrapped;
+using report::Printable;
+using report::Shortened;
+
+constexpr std::size_t kIndent = 15;
+constexpr std::size_t kLabelWidth = 90;
+constexpr std::size_t kLineWidth = 200;  // of a program's last line
+constexpr std::size_t kMostLines = 8;    // of a list; --json has all
+constexpr std::size_t kMostNames = 4;    // in a line
+constexpr int kCellWidth = 29;
+constexpr char kExpandableName[] = "expandable_segments:True";
+
+std::string MachineName(const Machine& machine) {
+  const std::string count = machine.device_count > 1 ? absl::StrCat(machine.device_count, " x ") : "";
+  if (!machine.has_limit) return absl::StrCat(count, "a device without limit");
+  const std::string size = FormatBytes(machine.total.bytes);
+  return machine.card.empty() ? absl::StrCat(count, "a device of ", size)
+                              : absl::StrCat(count, machine.card, " of ", size);
+}
+
+// What was seen until a program ended before its end.
+std::string UnknownFit(const RunReport& r) {
+  const std::optional<Ended> ended = EndedEarly(r);
+  if (!ended.has_value()) return "no process used a device";
+  const std::string seen = UsedADevice(r) ? absl::StrCat("no request failed, and the peak was ",
+                                                         FormatBytes(PeakBytes(r)), " on ", MachineName(r.machine))
+                                          : "no process used a device";
+  return absl::StrCat("not known: the program ended before its end, with ",
+                      Shortened(Printable(ended->what), kLabelWidth), "; until then ", seen);
+}
+
+std::string Headline(const RunReport& r) {
+  const std::uint64_t peak = PeakBytes(r);
+  const std::string on = absl::StrCat(" on ", MachineName(r.machine));
+  std::uint64_t failed = 0;
+  for (const ProcessRun& run : r.results.runs) failed += run.OutOfMemory();
+  switch (FitOf(r)) {
+    case Fit::kUnknown:
+      return UnknownFit(r);
+    case Fit::kDoesNot:
+      return absl::StrCat("does not fit", on, ": ", FormatCount(failed), failed == 1 ? " request" : " requests",
+                          " found no memory, peak ", FormatBytes(peak));
+    case Fit::kFits:
+      break;
+  }
+  if (!r.machine.has_limit) return absl::StrCat("peak ", FormatBytes(peak), on);
+  const std::uint64_t spare = r.machine.total.bytes - std::min(peak, r.machine.total.bytes);
+  return absl::StrCat("fits", on, ": peak ", FormatBytes(peak), ", ", FormatBytes(spare), " to spare");
+}
+
+void AppendHead(const RunReport& r, std::string& out) {
+  const auto add = [&out](const std::string& text) {
+    out += std::string(kIndent, ' ');
+    AppendWrapped(text, kIndent, out);
+  };
+  out += "DRY RUN        ";
+  AppendWrapped(Headline(r), kIndent, out);
+  if (r.explanation.has_value() && !r.explanation->moment.empty()) {
+    const std::string& program = r.explanation->program.moment;
+    add(absl::StrCat("explained below: ", r.explained->Name(), " at ", r.explanation->moment,
+                     program.empty() ? "" : ", ", program));
+  }
+  add(absl::StrCat("the program ended with exit code ", r.exit_code,
+                   r.exit_code > 128 ? absl::StrCat(": signal ", r.exit_code - 128) : ""));
+}
+
+std::string TorchRemark(const ProcessRun& run, int index) {
+  if (!run.torch.has_value()) return "";
+  for (const TorchDevice& device : run.torch->devices) {
+    if (device.index != index) continue;
+    std::string out = absl::StrCat("  allocated ", FormatBytes(device.peak_allocated_bytes), ", reserved ",
+                                   FormatBytes(device.peak_reserved_bytes));
+    if (device.num_alloc_retries > 0) absl::StrAppend(&out, ", ", FormatCount(device.num_alloc_retries), " retries");
+    if (device.num_ooms > 0) absl::StrAppend(&out, ", ", FormatCount(device.num_ooms), " out of memory");
+    return out;
+  }
+  return "";
+}
+
+void AppendProcess(const ProcessRun& run, std::string& out) {
+  const auto add = [&](int ordinal, std::uint64_t peak, const std::string& remark) {
+    out += absl::StrFormat("  %-16s device %-2d  peak %11s%s\n", run.Name(), ordinal, FormatBytes(peak), remark);
+  };
+  if (run.books.has_value()) {
+    for (const DeviceBooks& device : run.books->devices) {
+      if (device.peak_bytes > 0) add(device.ordinal, device.peak_bytes, TorchRemark(run, device.ordinal));
+    }
+    if (run.books->pinned_peak_bytes > 0) {
+      absl::StrAppend(&out, std::string(19, ' '), "pinned on the host, peak ",
+                      FormatBytes(run.books->pinned_peak_bytes), "\n");
+    }
+  } else if (run.DiedEarly()) {
+    for (const DeviceBooks& device : run.left_held) {
+      const std::string remark = TorchRemark(run, device.ordinal);
+      add(device.ordinal, device.peak_bytes, absl::StrCat(remark, "  killed or aborted"));
+    }
+  } else if (run.torch.has_value()) {
+    for (const TorchDevice& device : run.torch->devices) {
+      add(device.index, device.peak_reserved_bytes, TorchRemark(run, device.index));
+    }
+  }
+  if (run.torch.has_value() && !run.torch->exception.empty()) {
+    absl::StrAppend(&out, std::string(19, ' '), Shortened(Printable(run.torch->exception), kLabelWidth), "\n");
+  }
+}
+
+void AppendProcesses(const RunReport& r, std::string& out) {
+  if (!UsedADevice(r)) return;
+  AppendSection("PROCESSES", "peaks of the device: all processes on it, contexts included", out);
+  for (const ProcessRun& run : r.results.runs) AppendProcess(run, out);
+}
+
+std::string Cell(const CardOutcome& outcome) {
+  if (!outcome.headroom_bytes.has_value()) {
+    const absl::string_view at = outcome.failed_at;
+    const bool is_time = absl::StartsWith(at, "before") || absl::StartsWith(at, "after");
+    return absl::StrCat("fails ", is_time ? "" : absl::StartsWith(at, "request") ? "at " : "in ", at);
+  }
+  return absl::StrCat("fits, ", FormatBytes(*outcome.headroom_bytes), " to spare",
+                      outcome.retries > 0 ? absl::StrCat(", ", FormatCount(outcome.retries), " retries") : "");
+}
+
+std::string BestCell(const CardRow& row) {
+  if (!row.best.has_value()) {
+    return absl::StrCat("none: live blocks alone take ", FormatBytes(row.peak_allocated_bytes));
+  }
+  if (row.best->conf == row.by_default.conf) return "as default";
+  if (row.expandable.has_value() && row.best->conf == row.expandable->conf) return "as expandable";
+  return absl::StrCat(Cell(*row.best), ": ", row.best->conf);
+}
+
+// A card of the table without its memory, as one says it: "an A100", "a T4".
+std::string Spoken(const answers::RanAs& ran_as) {
+  const absl::StatusOr<gpus::Gpu> known = gpus::GpuNamed(ran_as.name);
+  if (!known.ok()) return absl::StrCat("'", Shortened(Printable(ran_as.name), kLabelWidth), "'");
+  const absl::string_view model = known->name.substr(0, known->name.find('-'));
+  return absl::StrCat(absl::StrContains("AFHLMNRSX", model.substr(0, 1)) ? "an " : "a ", model);
+}
+
+// No verdict: what the card that ran would do with as much memory.
+std::string UnrunCell(const CardRow& row, const std::string& fails) {
+  const CardOutcome& outcome = row.by_default;
+  return absl::StrCat(
+      "as ", Spoken(row.ran_as), " would run it: ",
+      outcome.headroom_bytes.has_value() ? absl::StrCat(FormatBytes(*outcome.headroom_bytes), " to spare") : fails);
+}
+
+// The least card that was run and on which something fits.
+std::string LeastCard(const CardTable& table, bool is_whole) {
+  const std::string enough =
+      is_whole ? "the least card that is enough: " : "the least card that is enough for what was seen: ";
+  for (const CardRow& row : table.rows) {
+    if (!row.MayBeEnough()) continue;
+    if (row.by_default.headroom_bytes.has_value()) return absl::StrCat(enough, row.gpu->name);
+    if (row.best.has_value() && row.best->headroom_bytes.has_value()) {
+      return absl::StrCat(enough, row.gpu->name, ", with PYTORCH_CUDA_ALLOC_CONF=", row.best->conf);
+    }
+  }
+  return "no card that it was run as is enough";
+}
+
+// "a.txt, b.txt and 3 more".
+std::string FirstOf(const std::vector<std::string>& texts) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(texts.size(), kMostNames); ++i) {
+    absl::StrAppend(&out, i == 0 ? "" : ", ", Shortened(Printable(texts[i]), kLabelWidth));
+  }
+  return absl::StrCat(out, texts.size() > kMostNames ? absl::StrCat(" and ", texts.size() - kMostNames, " more") : "");
+}
+
+// The cards that the program's PyTorch has no kernels for; empty: there are none.
+std::string LacksKernels(const RunReport& r) {
+  std::vector<std::string> names;
+  for (const CardRow& row : r.cards->rows) {
+    if (!row.has_kernels.value_or(true)) names.emplace_back(row.gpu->name);
+  }
+  if (names.empty()) return "";
+  return absl::StrCat("PyTorch ", Printable(r.explained->torch->version), " as it is here has no kernels for ",
+                      absl::StrJoin(names, ", "), ": the program would fit, and not run; another build has them");
+}
+
+// Under the rows: the card that is enough, and as which cards the program was run again.
+void AppendCardsEnd(const RunReport& r, const std::string& least, std::string& out) {
+  const auto add = [&out](const std::string& text) {
+    out += "  ";
+    AppendWrapped(text, 2, out);
+  };
+  add(least);
+  const std::vector<CardRow>& rows = r.cards->rows;
+  if (!std::all_of(rows.begin(), rows.end(), [](const CardRow& row) { return row.HasVerdict(); })) {
+    add("\"would run it\" is no verdict: a card of another compute capability may take other kernels, and other "
+        "memory");
+  }
+  if (const std::string lacks = LacksKernels(r); !lacks.empty()) add(lacks);
+  if (!r.card_runs.why_none.empty()) add(absl::StrCat("not run again as other cards: ", r.card_runs.why_none));
+  std::vector<std::string> ran;
+  for (const CardRun& run : r.card_runs.runs) {
+    const std::string name = absl::StrCat(run.gpu->name, " (", gpus::CapabilityText(run.gpu->capability()), ")");
+    if (run.why_not.empty()) {
+      ran.push_back(name);
+    } else {
+      add(absl::StrCat("not run as ", name, ": ", Shortened(Printable(run.why_not), kLineWidth)));
+    }
+  }
+  if (!ran.empty()) add(absl::StrCat("run again as ", absl::StrJoin(ran, ", ")));
+  const std::vector<std::string>& kept_away = r.card_runs.kept_away;
+  if (!kept_away.empty()) add(absl::StrCat("files that it did not write again: ", FirstOf(kept_away)));
+}
+
+constexpr char kUntilThen[] = "; the program ended before its end, and would have asked for more";
+
+// Of native programs: no settings change what they ask of the device.
+void AppendBooksCards(const RunReport& r, bool is_whole, std::string& out) {
+  const CardTable& table = *r.cards;
+  AppendSection("WHICH CARD IS ENOUGH",
+                absl::StrCat("the peak of the device's books, ", FormatBytes(table.peak_allocated_bytes),
+                             " and the contexts, against each card", is_whole ? "" : kUntilThen),
+                out);
+  for (const CardRow& row : table.rows) {
+    const CardOutcome& outcome = row.by_default;
+    const std::string fails = absl::StrCat("does not fit: ", outcome.failed_at);
+    const std::string cell = !row.HasVerdict()                    ? UnrunCell(row, outcome.failed_at)
+                             : outcome.headroom_bytes.has_value() ? Cell(outcome)
+                                                                  : fails;
+    const std::string total = FormatBytes(row.gpu->total_bytes.value);
+    absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, total, cell));
+  }
+  AppendCardsEnd(
+      r, absl::StrCat(LeastCard(table, is_whole), "; a program that asks how much is free may go another way there"),
+      out);
+}
+
+void AppendCards(const RunReport& r, std::string& out) {
+  if (!r.cards.has_value()) return;
+  const bool is_whole = !EndedEarly(r).has_value();
+  if (!r.cards->is_replayed) return AppendBooksCards(r, is_whole, out);
+  AppendSection("WHICH CARD IS ENOUGH",
+                absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size",
+                             is_whole ? "" : kUntilThen),
+                out);
+  const auto add = [&out](const auto& card, const auto& size, const auto& a, const auto& b, const std::string& c) {
+    const std::string line = absl::StrFormat("  %-10s %11s  %-*s %-*s %s", card, size, kCellWidth, a, kCellWidth, b, c);
+    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+  };
+  add("card", "allocator", "default", kExpandableName, "best found");
+  for (const CardRow& row : r.cards->rows) {
+    const std::string size = FormatBytes(row.allocator_bytes);
+    if (!row.HasVerdict()) {
+      add(row.gpu->name, size, UnrunCell(row, Cell(row.by_default)), "", "");
+      continue;
+    }
+    add(row.gpu->name, size, Cell(row.by_default),
+        row.expandable.has_value() ? Cell(*row.expandable) : "unknown to this release", BestCell(row));
+  }
+  AppendCardsEnd(r, LeastCard(*r.cards, is_whole), out);
+}
+
+void AppendMadeUp(const RunReport& r, std::string& out) {
+  const std::uint64_t total = MadeUpTotal(r);
+  if (total == 0) return;
+  AppendSection("MADE-UP VALUES", absl::StrCat("control flow may hang on ", FormatCount(total), " made-up values"),
+                out);
+  const std::vector<MadeUpValue> values = MadeUpValues(r);
+  for (std::size_t i = 0; i < std::min(values.size(), kMostLines); ++i) {
+    out += absl::StrFormat("  %7s x %11s  %s\n", FormatCount(values[i].count), FormatBytes(values[i].bytes),
+                           Shortened(Printable(values[i].line), kLabelWidth));
+  }
+  if (values.size() > kMostLines) absl::StrAppend(&out, "  and ", values.size() - kMostLines, " lines more: --json\n");
+  absl::StrAppend(&out, "  only a kernel would have written them; they read as ", r.machine.values, " (--values)\n");
+}
+
+void AppendAssumed(const RunReport& r, std::string& out) {
+  if (!UsedADevice(r)) return;
+  AppendSection("ASSUMED", "", out);
+  for (const Assumption& assumption : Assumptions(r)) {
+    out += "  - ";
+    AppendWrapped(absl::StrCat(assumption.what, ": ",
+                               assumption.bytes.has_value() ? absl::StrCat(FormatBytes(*assumption.bytes), ", ") : "",
+                               assumption.mark, ": ", assumption.source),
+                  4, out);
+  }
+}
+
+void AppendRefused(const RunReport& r, std::string& out) {
+  const std::vector<RefusedCall> calls = RefusedCalls(r);
+  if (calls.empty()) return;
+  AppendSection("NOT SUPPORTED", "calls that a hollow device answered so", out);
+  for (std::size_t i = 0; i < std::min(calls.size(), kMostLines); ++i) {
+    out += absl::StrFormat("  %7s x %s\n", FormatCount(calls[i].count), Printable(calls[i].name));
+  }
+  if (calls.size() > kMostLines) absl::StrAppend(&out, "  and ", calls.size() - kMostLines, " names more: --json\n");
+}
+
+}  // namespace
+
+std::string ToText(const RunReport& r) {
+  std::string out;
+  AppendHead(r, out);
+  AppendProcesses(r, out);
+  AppendCards(r, out);
+  AppendMadeUp(r, out);
+  AppendAssumed(r, out);
+  AppendRefused(r, out);
+  for (const std::string& note : r.notes)
+    absl::StrAppend(&out, &note == &r.notes.front() ? "\n" : "", "  - ", note, "\n");
+  if (r.explanation.has_value()) {
+    AppendSection(absl::StrCat("EXPLAINED: ", r.explained->Name()), "", out);
+    absl::StrAppend(&out, report::ToText(*r.explanation));
+  }
+  return out;
+}
+
+}  // namespace ashlar::cli

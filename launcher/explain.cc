@@ -1,0 +1,65 @@
+#include "launcher/explain.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "commands/explain/explain.h"
+#include "console/load_trace.h"
+
+namespace ashlar::cli {
+
+const ProcessRun* ToExplain(const RunResults& results) {
+  const ProcessRun* out = nullptr;
+  for (const ProcessRun& run : results.runs) {
+    if (!run.failures.empty()) return &run;
+    if (run.history.empty()) continue;
+    if (out == nullptr || run.PeakBytes() > out->PeakBytes()) out = &run;
+  }
+  return out;
+}
+
+namespace {
+
+constexpr std::int64_t kMostSourceLines = 100'000;
+
+bool HasRetried(const ProcessRun& run) {
+  if (!run.torch.has_value()) return false;
+  const std::vector<TorchDevice>& devices = run.torch->devices;
+  return std::any_of(devices.begin(), devices.end(), [](const TorchDevice& d) { return d.num_alloc_retries > 0; });
+}
+
+// By the program's source, which lies where it just ran.
+bool CallsFusedAttention(const trace::Frame& frame) {
+  std::ifstream file(frame.file);
+  std::string line;
+  for (std::int64_t number = 1; number <= frame.line && number <= kMostSourceLines; ++number) {
+    if (!std::getline(file, line)) return false;
+  }
+  return absl::StrContains(line, "scaled_dot_product_attention(");
+}
+
+}  // namespace
+
+absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const ProcessMemory& memory,
+                                                    const answers::Progress& progress) {
+  answers::ExplainOptions options;
+  options.replay.progress = progress;
+  options.replay.segment_addresses = memory.addresses;
+  options.calls_fused_attention = CallsFusedAttention;
+  if (memory.is_drawn) options.picture = answers::PictureLimits{};
+  options.replay.context_bytes = memory.context_bytes;
+  if (!run.failures.empty() || HasRetried(run)) options.replay.capacity_bytes = memory.total_bytes;
+  const absl::StatusOr<readers::InputBytes> bytes =
+      LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<std::vector<answers::Explanation>> explanations = answers::ExplainBytes(*bytes, options);
+  if (!explanations.ok()) return explanations.status();
+  return std::move(explanations->front());
+}
+
+}  // namespace ashlar::cli

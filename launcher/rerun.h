@@ -1,0 +1,49 @@
+// Runs a program again, several times side by side and each a little differently, without harm to what its first run
+// left: another device, other arguments, another environment.
+//
+//   std::vector<RerunEnd> ends = RunAgain({{"T4", launch, t4.text}, {"L4", launch, l4.text}},
+//                                         {.at_once = 2, .most_seconds = 90}, relay, progress);
+//   if (ends[0].why_not.empty()) Use(ends[0].results);
+//
+// Each has a session, a folder, a TMPDIR, a port and caches of its own, no terminal and no input; its output goes into
+// a file. What it writes elsewhere goes nowhere (apart.h). It ends with all that it started after the time
+// given, and when this process is asked to end, which then goes on.
+#ifndef ASHLAR_LAUNCHER_RERUN_H_
+#define ASHLAR_LAUNCHER_RERUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/results.h"
+#include "launcher/run_program.h"
+
+namespace ashlar::cli {
+
+struct Rerun {
+  std::string name;     // for who waits
+  Launch launch;        // as of a first run: the folder that it names becomes the rerun's own
+  std::string machine;  // the text of the file `machine`
+};
+
+struct RerunLimits {
+  std::size_t at_once = 1;
+  double most_seconds = 0;  // of each
+};
+
+struct RerunEnd {
+  std::string why_not = {};            // it did not come to its end, in one line; empty: it did, with exit code 0
+  RunResults results = {};             // its files lie in `folder`
+  std::vector<std::string> kept = {};  // files that it would have written, and did not
+  std::unique_ptr<RunFolder> folder = {};
+};
+
+// One for each, in their order. A port that a rerun found taken by one beside it is no end: it runs once more, alone.
+std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimits& limits, SignalRelay& relay,
+                               const std::function<void(const std::string&)>& progress);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_LAUNCHER_RERUN_H_

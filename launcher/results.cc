@@ -1,0 +1,384 @@
+#include "launcher/results.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "allocator/trace/codec.h"
+#include "analyzer/formats/input_file.h"
+#include "analyzer/formats/native/native_log.h"
+#include "analyzer/formats/torch/torch_snapshot.h"
+#include "analyzer/formats/utf8.h"
+#include "console/command.h"
+#include "console/load_trace.h"
+#include "launcher/books.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kMostReportBytes = 64 * kMiB;
+
+// The value of a key, or what stands for it where it is missing, null or of another kind.
+template <typename T>
+T Get(const json& object, const char* key, T otherwise = {}) {
+  if (!object.is_object() || !object.contains(key)) return otherwise;
+  const json& value = object[key];
+  if constexpr (std::is_same_v<T, std::string>) {
+    return value.is_string() ? value.get<std::string>() : otherwise;
+  } else {
+    if (!value.is_number()) return otherwise;
+    const double number = value.get<double>();
+    return std::is_unsigned_v<T> && number < 0 ? otherwise : value.get<T>();
+  }
+}
+
+std::optional<int> GetRank(const json& object, const char* key) {
+  const int rank = Get<int>(object, key, -1);
+  return rank < 0 ? std::nullopt : std::optional(rank);
+}
+
+const json& GetArray(const json& object, const char* key) {
+  static const json kEmpty = json::array();
+  return object.is_object() && object.contains(key) && object[key].is_array() ? object[key] : kEmpty;
+}
+
+std::vector<std::string> GetTexts(const json& object, const char* key) {
+  std::vector<std::string> out;
+  for (const json& item : GetArray(object, key)) {
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+ProcessBooks BooksOf(const json& file) {
+  ProcessBooks out;
+  out.program = Get<std::string>(file, "program");
+  out.arguments = GetTexts(file, "args");
+  for (const json& device : GetArray(file, "devices")) {
+    out.devices.push_back({Get<int>(device, "ordinal"), Get<std::uint64_t>(device, "total_bytes"),
+                           Get<std::uint64_t>(device, "context_bytes"), Get<std::uint64_t>(device, "peak_bytes"),
+                           Get<std::uint64_t>(device, "used_at_end_bytes"),
+                           Get<std::uint64_t>(device, "out_of_memory")});
+  }
+  out.pinned_peak_bytes = Get<std::uint64_t>(file, "pinned_peak_bytes");
+  out.launches = Get<std::uint64_t>(file, "launches");
+  out.found_done = Get<std::uint64_t>(file, "found_done");
+  for (const json& call : GetArray(file, "refused")) {
+    out.refused.push_back({Get<std::string>(call, "name"), Get<std::uint64_t>(call, "count")});
+  }
+  for (const json& value : GetArray(file, "made_up")) {
+    out.made_up.push_back(
+        {Get<std::string>(value, "line"), Get<std::uint64_t>(value, "count"), Get<std::uint64_t>(value, "bytes")});
+  }
+  out.made_up_total = Get<std::uint64_t>(file, "made_up_total");
+  out.calls_lost = Get<std::uint64_t>(file, "calls_lost");
+  return out;
+}
+
+TorchInfo TorchOf(const json& file) {
+  TorchInfo out;
+  out.arguments = GetTexts(file, "argv");
+  out.version = Get<std::string>(file, "torch");
+  out.archs = GetTexts(file, "archs");
+  out.exception = Get<std::string>(file, "exception");
+  out.not_kept = Get<std::string>(file, "not_kept");
+  out.failures = Get<std::uint64_t>(file, "num_failures");
+  if (file.contains("exit") && file["exit"].is_number_integer()) out.exit_code = file["exit"].get<std::int64_t>();
+  for (const json& device : GetArray(file, "devices")) {
+    out.devices.push_back({Get<int>(device, "index"), Get<std::uint64_t>(device, "peak_allocated"),
+                           Get<std::uint64_t>(device, "peak_reserved"), Get<std::uint64_t>(device, "num_ooms"),
+                           Get<std::uint64_t>(device, "num_alloc_retries")});
+  }
+  return out;
+}
+
+// "oom-4242-1.pickle": the kind, the process and which of its files.
+struct FileName {
+  std::string kind;
+  std::int64_t pid = 0;
+  std::int64_t index = 0;
+};
+
+std::optional<FileName> ParseName(absl::string_view name, absl::string_view ending) {
+  if (!absl::ConsumeSuffix(&name, ending)) return std::nullopt;
+  const std::vector<std::string> parts = absl::StrSplit(name, '-');
+  FileName out{parts.front()};
+  if (parts.size() < 2 || parts.size() > 3 || !absl::SimpleAtoi(parts[1], &out.pid)) return std::nullopt;
+  if (parts.size() == 3 && !absl::SimpleAtoi(parts[2], &out.index)) return std::nullopt;
+  return out;
+}
+
+bool IsOfOurs(absl::string_view name) {
+  return ParseName(name, ".json").has_value() || ParseName(name, ".log").has_value() ||
+         ParseName(name, ".pickle").has_value();
+}
+
+class Reader {
+ public:
+  void Read(const std::string& path, const std::string& name) {
+    if (!IsLeftFile(path)) {
+      if (IsOfOurs(name)) {
+        results_.unreadable.push_back(absl::StrCat(name, ": is no file, but a pipe, a link or a folder"));
+      }
+      return;
+    }
+    if (const auto of = ParseName(name, ".json")) ReadJson(path, name, *of);
+    if (const auto of = ParseName(name, ".log"); of.has_value() && of->kind == "native") native_logs_[of->pid] = path;
+    if (const auto of = ParseName(name, ".pickle")) {
+      ProcessRun& run = RunOf(of->pid);
+      if (of->kind == "history") run.history = path;
+      if (of->kind == "oom") failures_[of->pid][of->index] = path;
+    }
+  }
+
+  void ReadShared(const std::string& folder) {
+    const std::optional<SharedBooks> books = ReadSharedBooks(folder);
+    if (!books.has_value()) return;
+    for (const auto& [device, bytes] : books->peaks) results_.peak_bytes = std::max(results_.peak_bytes, bytes);
+    for (const auto& [pid, devices] : books->left_held) {
+      ProcessRun& run = RunOf(pid);
+      if (run.books.has_value()) continue;
+      for (const auto& [device, bytes] : devices) {
+        run.left_held.push_back({.ordinal = device, .peak_bytes = books->peaks.at(device), .used_at_end_bytes = bytes});
+      }
+    }
+  }
+
+  RunResults Finish() {
+    for (const auto& [pid, path] : native_logs_) TakeNative(path, RunOf(pid));
+    for (auto& [pid, run] : runs_) {
+      for (const auto& [index, path] : failures_[pid]) run.failures.push_back(path);
+      if (run.UsedADevice() || run.HasCallsToTell()) results_.runs.push_back(std::move(run));
+    }
+    std::stable_sort(results_.runs.begin(), results_.runs.end(), [](const ProcessRun& a, const ProcessRun& b) {
+      return std::tuple(!a.rank.has_value(), a.rank.value_or(0)) < std::tuple(!b.rank.has_value(), b.rank.value_or(0));
+    });
+    return std::move(results_);
+  }
+
+ private:
+  ProcessRun& RunOf(std::int64_t pid) {
+    runs_[pid].pid = pid;
+    return runs_[pid];
+  }
+
+  // PyTorch's own history says more.
+  void TakeNative(const std::string& path, ProcessRun& run) {
+    if (run.torch.has_value() || !run.history.empty() || !failures_[run.pid].empty()) return;
+    const absl::StatusOr<NativeCalls> calls = ReadNativeCalls(path);
+    if (!calls.ok()) results_.unreadable.push_back(absl::StrCat(path, ": ", std::string(calls.status().message())));
+    if (!calls.ok() || calls->allocations + calls->out_of_memory == 0) return;
+    run.native = *calls;
+    run.history = path;
+  }
+
+  void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
+    if (of.kind != "process" && of.kind != "info") return;
+    const absl::StatusOr<std::string> bytes =
+        readers::ReadInput(path, {.max_bytes = kMostReportBytes, .files_only = true});
+    const json file = bytes.ok() ? json::parse(readers::ToUtf8(*bytes), nullptr, /*allow_exceptions=*/false) : json();
+    if (!file.is_object()) {
+      results_.unreadable.push_back(absl::StrCat(name, bytes.ok() ? ": is no JSON object, as of a process that was "
+                                                                    "killed while it wrote"
+                                                                  : ": cannot be read"));
+      return;
+    }
+    ProcessRun& run = RunOf(of.pid);
+    if (of.kind == "process") {
+      run.books = BooksOf(file);
+    } else {
+      run.torch = TorchOf(file);
+      run.rank = GetRank(file, "rank");
+      run.local_rank = GetRank(file, "local_rank");
+      run.world_size = GetRank(file, "world_size");
+    }
+  }
+
+  std::map<std::int64_t, ProcessRun> runs_;
+  std::map<std::int64_t, std::map<std::int64_t, std::string>> failures_;
+  std::map<std::int64_t, std::string> native_logs_;
+  RunResults results_;
+};
+
+}  // namespace
+
+bool ProcessRun::UsedADevice() const {
+  const bool has_books = books.has_value() && std::any_of(books->devices.begin(), books->devices.end(),
+                                                          [](const DeviceBooks& of) { return of.peak_bytes > 0; });
+  return has_books || DiedEarly() || !history.empty() || !failures.empty() ||
+         (torch.has_value() && (!torch->devices.empty() || torch->failures > 0));
+}
+
+bool ProcessRun::HasCallsToTell() const {
+  return books.has_value() && (!books->refused.empty() || books->made_up_total > 0);
+}
+
+std::uint64_t ProcessRun::PeakBytes() const {
+  std::uint64_t out = 0;
+  if (books.has_value()) {
+    for (const DeviceBooks& device : books->devices) out = std::max(out, device.peak_bytes);
+  } else if (DiedEarly()) {
+    for (const DeviceBooks& device : left_held) out = std::max(out, device.peak_bytes);
+  } else if (torch.has_value()) {
+    for (const TorchDevice& device : torch->devices) out = std::max(out, device.peak_reserved_bytes);
+  } else if (native.has_value()) {
+    out = native->peak_bytes;
+  }
+  return out;
+}
+
+// A call that fails under PyTorch's allocator is tried again: only it knows what failed in the end. Another allocator
+// in its place may tell nothing.
+std::uint64_t ProcessRun::OutOfMemory() const {
+  std::uint64_t out = 0;
+  if (torch.has_value()) {
+    for (const TorchDevice& device : torch->devices) out += device.num_ooms;
+    out = std::max({out, torch->failures, static_cast<std::uint64_t>(failures.size())});
+    if (out > 0 || torch->not_kept.empty()) return out;
+  }
+  if (!failures.empty()) return failures.size();
+  if (books.has_value()) {
+    for (const DeviceBooks& device : books->devices) out += device.out_of_memory;
+  } else if (native.has_value()) {
+    out = native->out_of_memory;
+  }
+  return out;
+}
+
+std::string ProcessRun::Name() const {
+  return rank.has_value() ? absl::StrCat("rank ", *rank) : absl::StrCat("process ", pid);
+}
+
+std::vector<std::string> NotKept(const RunResults& results) {
+  std::vector<std::string> out;
+  for (const ProcessRun& run : results.runs) {
+    if (!run.torch.has_value() || run.torch->not_kept.empty()) continue;
+    out.push_back(absl::StrCat(run.Name(), ": no history of its allocations: ", run.torch->not_kept));
+  }
+  return out;
+}
+
+RunResults ReadResults(const std::string& folder) {
+  std::set<std::string> names;  // in an order that no file system decides
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    names.insert(entry.path().filename().string());
+  }
+  Reader reader;
+  for (const std::string& name : names) reader.Read(absl::StrCat(folder, "/", name), name);
+  reader.ReadShared(folder);
+  return reader.Finish();
+}
+
+namespace {
+
+absl::StatusOr<trace::Snapshot> ReadLog(const std::string& path) {
+  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(path, {});
+  if (!bytes.ok()) return bytes.status();
+  return readers::ReadNativeLog(*bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<NativeCalls> ReadNativeCalls(const std::string& path) {
+  const absl::StatusOr<trace::Snapshot> snapshot = ReadLog(path);
+  if (!snapshot.ok()) return snapshot.status();
+  NativeCalls out;
+  for (const trace::EventList& events : snapshot->device_traces) {
+    std::uint64_t held = 0;
+    for (const trace::Event& event : events) {
+      out.allocations += event.action == trace::Action::kAlloc ? 1 : 0;
+      out.out_of_memory += event.action == trace::Action::kOom ? 1 : 0;
+      held += event.action == trace::Action::kAlloc ? event.size_bytes : 0;
+      held -= event.action == trace::Action::kFreeRequested ? event.size_bytes : 0;
+      out.peak_bytes = std::max(out.peak_bytes, held);
+    }
+  }
+  return out;
+}
+
+absl::Status KeepNativeLog(const std::string& path, const std::string& to) {
+  const absl::StatusOr<trace::Snapshot> snapshot = ReadLog(path);
+  if (!snapshot.ok()) return snapshot.status();
+  const bool is_pickle = absl::EndsWith(to, ".pickle") || absl::EndsWith(to, ".pkl");
+  return WriteFile(to, is_pickle ? readers::WriteTorchSnapshot(*snapshot) : trace::Encode(*snapshot));
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status Copy(const std::string& from, const fs::path& to) {
+  std::error_code error;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write ", to.string(), ": ", error.message()));
+}
+
+// A native program's log lives in the form that every command reads.
+absl::Status Keep(const ProcessRun& run, const std::string& from, const fs::path& to) {
+  return run.native.has_value() ? KeepNativeLog(from, to.string()) : Copy(from, to);
+}
+
+struct KeptFile {
+  const ProcessRun* run;
+  std::string from;
+  std::string name;  // in a folder
+};
+
+std::vector<KeptFile> FilesOf(const RunResults& results) {
+  std::vector<KeptFile> out;
+  for (const ProcessRun& run : results.runs) {
+    const std::string who = run.rank.has_value() ? absl::StrCat("rank", *run.rank) : absl::StrCat(run.pid);
+    if (!run.history.empty()) out.push_back({&run, run.history, absl::StrCat("history-", who, EndingOf(run))});
+    for (std::size_t i = 0; i < run.failures.size(); ++i) {
+      out.push_back({&run, run.failures[i], absl::StrCat("oom-", who, "-", i + 1, ".pickle")});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+const char* EndingOf(const ProcessRun& run) { return run.native.has_value() ? ".ashlar" : ".pickle"; }
+
+absl::StatusOr<std::string> KeepResults(const RunResults& results, const std::string& to) {
+  std::vector<const ProcessRun*> recorded;
+  for (const ProcessRun& run : results.runs) {
+    if (!run.history.empty() || !run.failures.empty()) recorded.push_back(&run);
+  }
+  if (recorded.empty()) {
+    return absl::NotFoundError(
+        "there is no history to keep: no process had PyTorch allocate on a device, or allocated device memory itself "
+        "in a way that is recorded (docs/guide/record.md)");
+  }
+  std::error_code error;
+  if (recorded.size() == 1 && !absl::EndsWith(to, "/") && !fs::is_directory(to, error)) {
+    const ProcessRun& run = *recorded.front();
+    if (absl::Status status = Keep(run, run.history.empty() ? run.failures.back() : run.history, to); !status.ok()) {
+      return status;
+    }
+    return to;
+  }
+  fs::create_directories(to, error);
+  if (error) return absl::UnavailableError(absl::StrCat("cannot make the folder ", to, ": ", error.message()));
+  for (const KeptFile& file : FilesOf(results)) {
+    if (absl::Status status = Keep(*file.run, file.from, fs::path(to) / file.name); !status.ok()) return status;
+  }
+  return to;
+}
+
+}  // namespace ashlar::cli

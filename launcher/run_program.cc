@@ -1,0 +1,303 @@
+#include "launcher/run_program.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/personality.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/program.h"
+#include "console/memory_end.h"
+
+namespace ashlar::cli {
+namespace {
+
+constexpr int kSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
+
+sigset_t PassedOn() {
+  sigset_t out;
+  sigemptyset(&out);
+  for (const int signal : kSignals) sigaddset(&out, signal);
+  return out;
+}
+
+void RemoveFolder(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+constexpr char kFolderPrefix[] = "ashlar-";
+constexpr int kLockInProgram = 200;  // the least file number of the lock there: out of the way of what programs choose
+constexpr std::time_t kYoungSeconds = 60;  // a folder of this age may not be locked yet
+
+// The lock on a folder, which this process holds until its end; -1 where it is another's.
+int LockFolder(const std::string& path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
+  close(folder);
+  return -1;
+}
+
+// What a launcher that was killed left: folders of this user that nobody holds any more.
+void RemoveAbandoned(const std::string& place) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
+    const std::string path = entry.path().string();
+    struct stat facts {};
+    const bool is_ours = entry.path().filename().string().rfind(kFolderPrefix, 0) == 0 &&
+                         lstat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
+                         (facts.st_mode & 0777) == 0700 && std::time(nullptr) - facts.st_mtime > kYoungSeconds;
+    const int lock = is_ours ? LockFolder(path) : -1;
+    if (lock < 0) continue;
+    RemoveFolder(path);
+    close(lock);
+  }
+}
+
+// The terminal that started this process, if there is one: which process group has its foreground.
+class OwnTerminal {
+ public:
+  OwnTerminal() : file_(open("/dev/tty", O_RDWR | O_CLOEXEC)) {}
+  ~OwnTerminal() {
+    if (file_ >= 0) close(file_);
+  }
+  OwnTerminal(const OwnTerminal&) = delete;
+  OwnTerminal& operator=(const OwnTerminal&) = delete;
+
+  bool exists() const { return file_ >= 0; }
+  bool IsOf(pid_t group) const { return exists() && tcgetpgrp(file_) == group; }
+  bool IsOurs() const { return IsOf(getpgrp()); }
+  // Also from the background, where the terminal would stop who asks.
+  void GiveTo(pid_t group) const {
+    sigset_t asks, before;
+    sigemptyset(&asks);
+    sigaddset(&asks, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &asks, &before);
+    tcsetpgrp(file_, group);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+  }
+
+ private:
+  int file_;
+};
+
+// Whether somebody would continue this process's group: else Linux stops no group by a terminal's key.
+bool IsWatched() {
+  const pid_t parent = getppid();
+  return parent != 0 && getsid(parent) == getsid(0);
+}
+
+// How the program stands to this process's job. Where others of the job want the terminal's keys too, as a script or a
+// test runner that started this process does, the program stays in their group and gets them with them.
+struct Job {
+  const OwnTerminal terminal = {};
+  const bool is_foreground = terminal.IsOurs();
+  const bool has_group = !terminal.exists() || (is_foreground ? getpgrp() == getpid() : IsWatched());
+};
+
+// In the new process: calls that are safe after a fork alone.
+[[noreturn]] void Become(const Launch& launch, const std::vector<char*>& arguments,
+                         const std::vector<char*>& environment, const RunFolder& folder, const Job& job) {
+  if (job.has_group) setpgid(0, 0);
+  if (job.has_group && job.is_foreground) job.terminal.GiveTo(getpid());
+  folder.HoldInProgram();
+  TakeSignals();
+  FixAddresses(launch);
+  if (launch.prints_to_stderr) dup2(STDERR_FILENO, STDOUT_FILENO);
+  execve(launch.path.c_str(), arguments.data(), environment.data());
+  const char* why = strerror(errno);
+  const int code = errno == ENOENT ? kNotFound : kNotExecutable;
+  for (const char* part : {"ashlar: ", launch.path.c_str(), ": ", why, "\n"}) {
+    (void)!write(STDERR_FILENO, part, strlen(part));
+  }
+  _exit(code);
+}
+
+// The program was stopped. By the terminal this process's group stops with it, and both go on together; a program that
+// asked for the terminal while the shell had given it to this process gets it.
+void StopWith(pid_t program, int signal, const Job& job) {
+  const OwnTerminal& terminal = job.terminal;
+  if (!job.has_group || !terminal.exists() || signal == SIGSTOP) return;
+  const bool asked = signal == SIGTTIN || signal == SIGTTOU;
+  const bool may_have_it = asked && (terminal.IsOurs() || terminal.IsOf(program));
+  if (!may_have_it && IsWatched()) {
+    if (terminal.IsOf(program)) terminal.GiveTo(getpgrp());
+    kill(0, SIGSTOP);
+  }
+  if (terminal.IsOurs()) terminal.GiveTo(program);
+  kill(-program, SIGCONT);
+}
+
+// Waits until the program has ended, and does not take its status.
+void WaitForEnd(pid_t program, const Job& job) {
+  const auto id = static_cast<id_t>(program);
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_PID, id, &info, WEXITED | WSTOPPED | WNOWAIT) != 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    if (info.si_code != CLD_STOPPED) return;
+    waitid(P_PID, id, &info, WSTOPPED | WNOHANG);
+    StopWith(program, info.si_status, job);
+  }
+}
+
+// While the number of the process cannot yet be another's: the relay is told before it is given back.
+int WaitFor(pid_t program, const Job& job, SignalRelay& relay) {
+  WaitForEnd(program, job);
+  if (job.has_group && job.terminal.IsOf(program)) job.terminal.GiveTo(getpgrp());
+  relay.EndProgram();
+  int status = 0;
+  while (waitpid(program, &status, 0) < 0 && errno == EINTR) {
+  }
+  return ShellCode(status);
+}
+
+std::string OnDisk() {
+  const char* temporary = std::getenv("TMPDIR");
+  return temporary != nullptr && *temporary != '\0' ? temporary : "/tmp";
+}
+
+}  // namespace
+
+std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& more) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (more.count(text.substr(0, text.find('='))) == 0) out.push_back(text);
+  }
+  for (const auto& [name, value] : more) out.push_back(absl::StrCat(name, "=", value));
+  return out;
+}
+
+std::vector<char*> PointersTo(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+void TakeSignals() {
+  const sigset_t passed_on = PassedOn();
+  sigprocmask(SIG_UNBLOCK, &passed_on, nullptr);
+  EndWhereFilesEnd();
+}
+
+void FixAddresses(const Launch& launch) {
+  if (launch.has_fixed_addresses) personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+}
+
+int ShellCode(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Make() { return MakeIn({"/dev/shm", OnDisk()}); }
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::MakeOnDisk() { return MakeIn({OnDisk()}); }
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::MakeIn(const std::vector<std::string>& places) {
+  std::string why;
+  for (const std::string& place : places) {
+    RemoveAbandoned(place);
+    std::string path = absl::StrCat(place, "/", kFolderPrefix, "XXXXXX");
+    if (mkdtemp(path.data()) != nullptr) return std::unique_ptr<RunFolder>(new RunFolder(path, LockFolder(path)));
+    why = absl::StrCat("cannot make a folder in ", place, ": ", std::strerror(errno));
+  }
+  return absl::UnavailableError(why);
+}
+
+void RunFolder::HoldInProgram() const {
+  if (lock_ >= 0) fcntl(lock_, F_DUPFD, kLockInProgram);
+}
+
+RunFolder::~RunFolder() {
+  RemoveFolder(path_);
+  if (lock_ >= 0) close(lock_);
+}
+
+SignalRelay::SignalRelay(const std::string& folder) : state_(std::make_shared<State>()) {
+  state_->folder = folder;
+  const sigset_t passed_on = PassedOn();
+  pthread_sigmask(SIG_BLOCK, &passed_on, nullptr);
+  std::thread([state = state_, passed_on] {
+    for (;;) {
+      siginfo_t info{};
+      if (sigwaitinfo(&passed_on, &info) < 0) continue;
+      const std::lock_guard lock(state->mutex);
+      state->Pass(info);
+    }
+  }).detach();
+}
+
+// With the lock held.
+void SignalRelay::State::Pass(const siginfo_t& info) {
+  const int signal = info.si_signo;
+  const bool is_key = info.si_code > 0;  // of a terminal, which the whole group gets
+  if (program != 0 && (has_group || !is_key)) {
+    kill(has_group && (is_key || signal == SIGCONT) ? -program : program, signal);
+  } else if (signal == SIGTSTP) {
+    kill(getpid(), SIGSTOP);
+  } else if (is_held && signal != SIGCONT) {
+    is_asked_to_end = true;
+  } else if (program == 0 && signal != SIGCONT) {
+    RemoveFolder(folder);
+    _exit(128 + signal);
+  }
+}
+
+pid_t SignalRelay::Fork(bool has_group) {
+  const std::lock_guard lock(state_->mutex);  // a signal waits until it is known where it goes
+  const pid_t program = fork();
+  if (program > 0) {
+    if (has_group) setpgid(program, program);  // as it does itself: whichever comes first
+    state_->program = program;
+    state_->has_group = has_group;
+  }
+  return program;
+}
+
+void SignalRelay::EndProgram() {
+  const std::lock_guard lock(state_->mutex);
+  state_->program = 0;
+}
+
+void SignalRelay::Hold(bool is_held) {
+  const std::lock_guard lock(state_->mutex);
+  state_->is_held = is_held;
+}
+
+bool SignalRelay::HasBeenAskedToEnd() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->is_asked_to_end;
+}
+
+absl::StatusOr<int> RunProgram(const Launch& launch, const RunFolder& folder, SignalRelay& relay) {
+  std::vector<std::string> argument_texts = launch.arguments;
+  std::vector<std::string> environment_texts = EnvironmentWith(launch.environment);
+  const std::vector<char*> arguments = PointersTo(argument_texts);
+  const std::vector<char*> environment = PointersTo(environment_texts);
+  std::fflush(nullptr);
+  const Job job;
+  const pid_t program = relay.Fork(job.has_group);
+  if (program < 0) return absl::UnavailableError(absl::StrCat("cannot make a process: ", std::strerror(errno)));
+  if (program == 0) Become(launch, arguments, environment, folder, job);
+  return WaitFor(program, job, relay);
+}
+
+std::string Prepended(const char* variable, const std::string& value) {
+  const char* now = std::getenv(variable);
+  return now == nullptr || *now == '\0' ? value : absl::StrCat(value, ":", now);
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,96 @@
+// Causes as `ashlar explain` shows them: in the text within one screen, in the JSON all of them by the schema.
+#include <map>
+#include <string>
+
+#include "commands/explain/explain.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/analyzer/analyses/causes/cause_cases.h"
+#include "tests/commands/printed.h"
+
+namespace ashlar::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+answers::Explanation ExplainCausesMustExplain(const SeededInput& input) {
+  answers::ExplainOptions options;
+  options.replay.capacity_bytes = input.total_bytes;
+  options.device_used_bytes = input.device_used_bytes;
+  if (!input.ranks.empty()) options.other_ranks.assign(input.ranks.begin() + 1, input.ranks.end());
+  absl::StatusOr<answers::Explanation> out = answers::ExplainSnapshot(input.snapshot, options);
+  EXPECT_TRUE(out.ok()) << out.status();
+  return *std::move(out);
+}
+
+TEST(ExplainCausesTest, EverySeededCauseIsShown) {
+  SchemaCheck schema(ExplainSchema());
+  for (const SeededCase& seeded : AllSeeded()) {
+    SCOPED_TRACE(seeded.name);
+    const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
+    const nlohmann::json json = ExpectSound(explanation, schema);
+    EXPECT_EQ(json["causes"].size(), explanation.causes.size());
+    const std::string text = report::ToText(explanation);
+    EXPECT_THAT(text, HasSubstr("\nWHY"));
+    bool is_found = false;
+    for (const nlohmann::json& cause : json["causes"]) {
+      is_found =
+          is_found || (cause["name"] == std::string(analyses::CauseName(seeded.truth)) && cause["finding"] == "found");
+      EXPECT_EQ(cause["finding"] == "found", !cause["bytes"].is_null());
+      EXPECT_EQ(cause["finding"] == "not_in_trace", !cause["missing"].is_null());
+      if (cause["finding"] == "found") {
+        EXPECT_FALSE(cause["evidence"].empty());
+      }
+      if (cause["finding"] == "absent") {
+        EXPECT_FALSE(cause["counter_evidence"].empty());
+      }
+    }
+    EXPECT_TRUE(is_found);
+  }
+}
+
+TEST(ExplainCausesTest, AHealthyProgramHasNoWhy) {
+  SchemaCheck schema(ExplainSchema());
+  for (const HealthyCase& healthy : AllHealthy()) {
+    SCOPED_TRACE(healthy.name);
+    const answers::Explanation explanation = ExplainCausesMustExplain(healthy.make());
+    ExpectSound(explanation, schema);
+    EXPECT_THAT(report::ToText(explanation), Not(HasSubstr("\nWHY")));
+  }
+}
+
+// Every cause that the program can mend says how, wherever it is found as likely or proven; the text shows one.
+TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
+  std::map<std::string, int> offered;
+  for (const SeededCase& seeded : AllSeeded()) {
+    SCOPED_TRACE(seeded.name);
+    const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
+    const std::string text = report::ToText(explanation);
+    EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.program_remedies.empty());
+    for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {
+      ++offered[std::string(analyses::CauseName(remedy.cause))];
+    }
+    if (explanation.program_remedies.empty()) continue;
+    const remedies::ProgramRemedy& first = explanation.program_remedies.front();
+    EXPECT_THAT(text, HasSubstr(first.sentence));
+    for (const std::string& line : first.python) EXPECT_THAT(text, HasSubstr(line));
+  }
+  for (const char* cause :
+       {"logits_spike",           "graph_kept_alive",      "eval_without_no_grad",   "eval_accumulates",
+        "loaded_twice",           "gradients_kept",        "cache_between_phases",   "streams_do_not_share",
+        "record_stream",          "outputs_kept",          "hooks_keep_activations", "kv_cache_grows",
+        "exception_holds_frames", "empty_cache_each_step", "activations_saved",      "attention_scores",
+        "model_copies",           "long_lived_tensor",     "optimizer_state",        "memory_fraction"}) {
+    EXPECT_GT(offered[cause], 0) << cause;
+  }
+}
+
+TEST(ExplainCausesTest, AProvenFixIsShownWithItsFigures) {
+  const std::string text = report::ToText(ExplainCausesMustExplain(PoolCases().front().make()));
+  EXPECT_THAT(text, HasSubstr("Freed blocks wait for another stream"));
+  EXPECT_THAT(text, HasSubstr("fix: frees that wait for no stream: peak 614.00 MiB -> 314.00 MiB"));
+}
+
+}  // namespace
+}  // namespace ashlar::tests

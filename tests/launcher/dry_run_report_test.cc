@@ -1,0 +1,369 @@
+// What `ashlar dry-run` tells of what the processes left: text, JSON, what -o keeps.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/commands/schema_check.h"
+#include "tests/launcher/launched_test.h"
+
+namespace ashlar {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+class DryRunReportTest : public LaunchedTest {
+ protected:
+  // A program that leaves these lines' files and ends with the code.
+  std::string Program(const std::string& lines, int code = 0) const {
+    return Script("program", lines + "echo from the program\nexit " + std::to_string(code) + "\n");
+  }
+  json JsonOf(const std::string& flags, const std::string& program) const {
+    const Result result = Run("dry-run " + flags + " --json -- " + program);
+    EXPECT_THAT(result.error, HasSubstr("from the program")) << "its output goes to standard error";
+    return json::parse(result.out, nullptr, false);
+  }
+  std::string Training(std::uint64_t peak_bytes) const {
+    return LeavingText("process-7.json", Books(peak_bytes)) +
+           LeavingText("info-7.json", Info(nullptr, peak_bytes / 2)) +
+           Leaving("history-7.pickle", OutOfMemorySnapshot());
+  }
+};
+
+TEST_F(DryRunReportTest, TheTextSaysWhetherItFits) {
+  const Result fits = Run("dry-run --capacity 16GiB -- " + Program(LeavingText("process-7.json", Books(3 * kGiB))));
+  EXPECT_EQ(fits.code, 0);
+  EXPECT_EQ(fits.out, "from the program\n");
+  EXPECT_THAT(fits.error, AllOf(HasSubstr("fits on a device of 16.00 GiB: peak 3.00 GiB, 13.00 GiB to spare"),
+                                HasSubstr("ended with exit code 0"), HasSubstr("process 7"), HasSubstr("ASSUMED"),
+                                HasSubstr("no history"), Not(HasSubstr("MADE-UP")), Not(HasSubstr("NOT SUPPORTED"))));
+  const Result fails =
+      Run("dry-run --capacity 16GiB -- " + Program(LeavingText("process-7.json", Books(16 * kGiB, 2)), 1));
+  EXPECT_EQ(fails.code, 1);
+  EXPECT_THAT(fails.error, HasSubstr("does not fit on a device of 16.00 GiB: 2 requests found no memory"));
+}
+
+// A text of one line: the report is wrapped.
+std::string Unwrapped(const std::string& text) {
+  std::string out;
+  for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+    absl::StrAppend(&out, out.empty() ? "" : " ", word);
+  }
+  return out;
+}
+
+constexpr char kEarly[] = "not known: the program ended before its end, with ";
+
+TEST_F(DryRunReportTest, AProgramThatDidNotEndWellDoesNotFit) {
+  json raised = Info(nullptr, kGiB);
+  raised["exception"] = "ValueError: no such file: data.bin\nand a second line";
+  const std::string books = LeavingText("process-7.json", Books(3 * kGiB));
+  const std::string info = LeavingText("info-7.json", raised);
+  struct Case {
+    std::string lines;
+    int code;
+    const char* by;
+    const char* what;
+  };
+  const Case cases[] = {
+      {books, 4, "exit_code", "exit code 4"},
+      {books + info, 1, "exception", "ValueError: no such file: data.bin"},
+      {books + "echo from the program\nkill -9 $$\n", 137, "signal", "signal 9 (SIGKILL)"},
+      {books + "echo from the program\nkill -TERM $$\n", 143, "signal", "signal 15 (SIGTERM)"},
+      {books + "echo from the program\nkill -ABRT $$\n", 134, "signal", "signal 6 (SIGABRT)"},
+      {books, 130, "signal", "signal 2 (SIGINT)"},
+      {books + LeavingSharedBooks(3 * kGiB, 2147483647, kGiB), 0, "process", "process 2147483647, killed or aborted"},
+      {books + LeavingSharedBooks(3 * kGiB, 2147483647, kGiB), 1, "exit_code",
+       "exit code 1 after process 2147483647, killed or aborted"}};
+  for (const Case& of : cases) {
+    const std::string program = Program(of.lines, of.code);
+    const Result run = Run("dry-run --capacity 16GiB -- " + program);
+    EXPECT_EQ(run.code, of.code);
+    const std::string seen = absl::StrCat(kEarly, of.what, "; until then no request failed, and the peak was 3.00 GiB");
+    EXPECT_THAT(Unwrapped(run.error), HasSubstr(seen));
+    EXPECT_THAT(run.error, Not(HasSubstr("fits")));
+    const json document = JsonOf("--capacity 16GiB", program);
+    EXPECT_TRUE(document["fits"].is_null()) << of.what;
+    EXPECT_EQ(document["ended_early"], json({{"by", of.by}, {"what", of.what}}));
+    EXPECT_EQ(document["peak_bytes"], 3 * kGiB);
+  }
+}
+
+TEST_F(DryRunReportTest, WhatEndedEarlyIsSaidOfCardsToo) {
+  EXPECT_THAT(Unwrapped(Run("dry-run -- " + Program(Training(20 * kGiB), 1)).error),
+              AllOf(HasSubstr("ended before its end, and would have asked for more"),
+                    HasSubstr("the least card that is enough for what was seen: ")));
+  EXPECT_THAT(Unwrapped(Run("dry-run -- " + Program("", 1)).error),
+              HasSubstr(absl::StrCat(kEarly, "exit code 1; until then no process used a device")));
+}
+
+// What it wrote of itself is gone with it: the log's sum has no contexts.
+TEST_F(DryRunReportTest, ThePeakOfAKilledProcessIsOfTheBooksThatAllShare) {
+  const std::uint64_t mib = kGiB >> 10;
+  const std::string log = Write("log", "ashlar-native-log 1\np 2147483647 1\na 1 0 700000000 5242880 0 0 cudaMalloc\n");
+  const std::string program = Program(LeavingSharedBooks(415 * mib, 2147483647, 415 * mib) +
+                                      Leaving("native-2147483647.log", log) + "echo from the program\nkill -9 $$\n");
+  const json document = JsonOf("--capacity 8GiB", program);
+  EXPECT_EQ(document["peak_bytes"], 415 * mib);
+  EXPECT_TRUE(document["fits"].is_null());
+  EXPECT_EQ(document["processes"][0]["died"], true);
+  EXPECT_THAT(Run("dry-run --capacity 8GiB -- " + program).error,
+              AllOf(HasSubstr("device 0   peak  415.00 MiB"), HasSubstr("killed or aborted")));
+}
+
+TEST_F(DryRunReportTest, AFailureThatTheProgramSwallowedFailsWhereItIsAsked) {
+  const std::string failed = Program(LeavingText("process-7.json", Books(16 * kGiB, 2)));
+  EXPECT_EQ(Run("dry-run --capacity 16GiB -- " + failed).code, 0);
+  EXPECT_EQ(Run("dry-run --capacity 16GiB --fail-on oom -- " + failed).code, 4);
+  EXPECT_EQ(Run("dry-run --fail-on oom -- " + Program(LeavingText("process-7.json", Books(kGiB)))).code, 0);
+  EXPECT_EQ(Run("dry-run --fail-on oom -- " + Program(LeavingText("process-7.json", Books(kGiB, 1)), 7)).code, 7)
+      << "the program's own comes first";
+}
+
+// Of backend:cudaMallocAsync and allocators in PyTorch's place.
+TEST_F(DryRunReportTest, WhatIsNotKeptIsALineAndTheDevicesBooksStay) {
+  json info = Info(nullptr, 0);
+  info["not_kept"] = "cudaMallocAsync does not yet support recordHistory";
+  info["devices"] = json::array();
+  const auto program = [&](std::uint64_t refused) {
+    return Program(LeavingText("process-7.json", Books(3 * kGiB, refused)) + LeavingText("info-7.json", info));
+  };
+  const Result run = Run("dry-run --capacity 16GiB -- " + program(0));
+  EXPECT_THAT(run.error, AllOf(HasSubstr("fits on a device of 16.00 GiB: peak 3.00 GiB"),
+                               HasSubstr("- process 7: no history of its allocations: cudaMallocAsync does not yet"),
+                               Not(HasSubstr("were not seen"))));
+  EXPECT_EQ(JsonOf("", program(0))["processes"][0]["torch"]["not_kept"], info["not_kept"]);
+  EXPECT_EQ(JsonOf("", program(2))["fits"], false) << "by the device's own count";
+  info["num_failures"] = 1;
+  EXPECT_EQ(JsonOf("", program(2))["processes"][0]["out_of_memory"], 1) << "errors that were seen";
+  const Result record = Run("record -- " + program(0));
+  EXPECT_EQ(record.code, 0);
+  EXPECT_EQ(record.error,
+            "ashlar: process 7: no history of its allocations: cudaMallocAsync does not yet support "
+            "recordHistory\n");
+}
+
+TEST_F(DryRunReportTest, WhereLagMattersIsTold) {
+  json books = Books(kGiB);
+  const auto text_of = [&](const char* flags) {
+    return Run(absl::StrCat("dry-run ", flags, " -- ", Program(LeavingText("process-7.json", books)))).error;
+  };
+  EXPECT_THAT(text_of(""), AllOf(HasSubstr("done as soon as it is given\n"), Not(HasSubstr("until-waited"))));
+  books["found_done"] = 2000;
+  EXPECT_THAT(text_of(""), AllOf(HasSubstr("event queries told so: 2,000"), HasSubstr("until-waited")));
+  EXPECT_THAT(text_of("--lag until-waited"), HasSubstr("work is done once the host waits for it, and no sooner"));
+}
+
+TEST_F(DryRunReportTest, MadeUpValuesAndRefusedCallsAreToldMostFirst) {
+  json books = Books(kGiB);
+  books["made_up"] = {{{"line", "train.py:3"}, {"count", 1}, {"bytes", 4}},
+                      {{"line", "train.py:9 step"}, {"count", 40}, {"bytes", 320}}};
+  books["made_up_total"] = 41;
+  books["refused"] = {{{"name", "cuOne"}, {"count", 1}}, {{"name", "cuMany"}, {"count", 9}}};
+  const std::string text = Run("dry-run --values ones -- " + Program(LeavingText("process-7.json", books))).error;
+  EXPECT_THAT(text, AllOf(HasSubstr("control flow may hang on 41 made-up values"), HasSubstr("they read as ones")));
+  EXPECT_LT(text.find("train.py:9 step"), text.find("train.py:3"));
+  EXPECT_LT(text.find("cuMany"), text.find("cuOne"));
+}
+
+TEST_F(DryRunReportTest, RanksAreInTheirOrder) {
+  std::string lines;
+  for (const int rank : {2, 0, 1}) {
+    const std::string pid = std::to_string(100 - rank);
+    lines += LeavingText("process-" + pid + ".json", Books(kGiB)) +
+             LeavingText("info-" + pid + ".json", Info(rank, kGiB / 2));
+  }
+  const std::string program = Program(lines);
+  const std::string text = Run("dry-run --devices 3 --capacity 16GiB -- " + program).error;
+  EXPECT_LT(text.find("rank 0"), text.find("rank 1"));
+  EXPECT_LT(text.find("rank 1"), text.find("rank 2"));
+  EXPECT_THAT(text, HasSubstr("fits on 3 x a device of 16.00 GiB"));
+  const json document = JsonOf("--devices 3", program);
+  std::vector<int> ranks;
+  for (const json& process : document["processes"]) ranks.push_back(process["rank"].get<int>());
+  EXPECT_EQ(ranks, (std::vector<int>{0, 1, 2}));
+}
+
+// Every object of the schema is seen: no device, one that fits, which card is enough, a failure.
+TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
+  json rules = json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/dry-run.schema.json"));
+  json explain_rules = json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/explain.schema.json"));
+  json& explained = rules["$defs"]["dry_run"]["properties"]["explanation"];
+  ASSERT_EQ(explained["anyOf"][0]["$ref"], "explain.schema.json#/$defs/explanation");
+  explained = {{"type", {"object", "null"}}, {"description", "It is checked by the other schema."}};
+  explain_rules["$ref"] = "#/$defs/explanation";
+  tests::SchemaCheck schema(rules), explanation(explain_rules);
+  EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
+  json books = Books(kGiB);
+  books["made_up"] = {{{"line", "a.py:1"}, {"count", 1}, {"bytes", 4}}};
+  books["refused"] = {{{"name", "cuOne"}, {"count", 1}}};
+  const std::vector<json> documents = {
+      JsonOf("", Program("")), JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", books))),
+      JsonOf("", Program(Training(20 * kGiB))),
+      JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1))};
+  for (const json& document : documents) {
+    ASSERT_TRUE(document.is_object());
+    schema.Check(document);
+    if (document["explanation"].is_object()) explanation.Check(document["explanation"]);
+  }
+  EXPECT_THAT(schema.errors(), IsEmpty());
+  EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+  EXPECT_THAT(explanation.errors(), IsEmpty());
+  EXPECT_TRUE(documents[0]["fits"].is_null());
+  EXPECT_EQ(documents[1]["fits"], true);
+  EXPECT_EQ(documents[1]["peak_bytes"], kGiB);
+  EXPECT_TRUE(documents[1]["cards"].is_null()) << "the device had a limit";
+  EXPECT_TRUE(documents[2]["cards"].is_object());
+  EXPECT_EQ(documents[2]["explained_pid"], 7);
+  EXPECT_EQ(documents[3]["fits"], false);
+  EXPECT_EQ(documents[3]["exit_code"], 1);
+  EXPECT_EQ(documents[3]["machine"]["card"], "A100-40GB");
+}
+
+// The rows of a table, as the text has them: by the card's name.
+std::string LineOf(const std::string& text, const std::string& card) {
+  const std::size_t at = text.find(absl::StrCat("\n  ", card, " "));
+  return at == std::string::npos ? "" : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+}
+
+TEST_F(DryRunReportTest, TheTableOfCardsAgreesWithTheJson) {
+  const std::string program = Program(Training(20 * kGiB));
+  const std::string text = Run("dry-run -- " + program).error;
+  EXPECT_THAT(text, HasSubstr("WHICH CARD IS ENOUGH"));
+  const json document = JsonOf("", program);
+  bool has_enough = false;
+  for (const json& row : document["cards"]["rows"]) {
+    if (!row["has_verdict"].get<bool>()) continue;
+    const bool fits = row["default"]["fits"].get<bool>();
+    EXPECT_EQ(fits, row["default"]["headroom_bytes"].is_number()) << row;
+    EXPECT_EQ(fits, row["default"]["failed_at"].is_null()) << row;
+    EXPECT_TRUE(!has_enough || fits) << "more memory is not less: " << row["card"];
+    if (fits && !has_enough) {
+      EXPECT_THAT(text, HasSubstr("card that is enough: " + row["card"].get<std::string>()));
+    }
+    has_enough = has_enough || fits;
+  }
+  EXPECT_TRUE(has_enough);
+}
+
+// Its kernels are those of the card that it was run as: what other cards would take is not known.
+TEST_F(DryRunReportTest, ACardOfAnotherCapabilityThanTheRunsHasNoVerdict) {
+  const std::string profile = Write("own", "name=Mine\ncompute_major=8\ncompute_minor=9\n");
+  const std::string native = Program(
+      LeavingText("process-7.json", Books(3 * kGiB)) +
+      Leaving("native-7.log", Write("log", "ashlar-native-log 1\np 7 1\na 1 0 700000000 5242880 0 0 cudaMalloc\n")));
+  struct Case {
+    std::string flags, program, capability, name, spoken;
+  };
+  for (const Case& of :
+       {Case{"", Program(Training(20 * kGiB)), "8.0", "A100-80GB", "as an A100 would run it: "},
+        Case{"--profile " + profile, Program(Training(20 * kGiB)), "8.9", "Mine", "as 'Mine' would run it: "},
+        Case{"", native, "8.0", "A100-80GB", "as an A100 would run it: "}}) {
+    const std::string text = Run("dry-run --once " + of.flags + " -- " + of.program).error;
+    const json document = JsonOf("--once " + of.flags, of.program);
+    std::size_t verdicts = 0;
+    for (const json& row : document["cards"]["rows"]) {
+      const bool has_verdict = row["capability"] == of.capability;
+      EXPECT_EQ(row["has_verdict"], has_verdict) << row;
+      EXPECT_EQ(row["ran_as"], of.name);
+      EXPECT_EQ(row["default"]["fits"].is_boolean(), has_verdict) << row;
+      EXPECT_TRUE(has_verdict || (row["expandable"].is_null() && row["best_found"].is_null())) << row;
+      const std::string line = LineOf(text, row["card"].get<std::string>());
+      EXPECT_EQ(absl::StrContains(line, of.spoken), !has_verdict) << line;
+      EXPECT_EQ(absl::StrContains(line, "  fits, ") || absl::StrContains(line, "  fails "), has_verdict) << line;
+      verdicts += has_verdict ? 1 : 0;
+    }
+    EXPECT_GT(verdicts, 1U);
+    EXPECT_LT(verdicts, document["cards"]["rows"].size());
+    EXPECT_THAT(text, HasSubstr("\"would run it\" is no verdict"));
+  }
+}
+
+TEST_F(DryRunReportTest, OneHistoryIsKeptAsAFileAndSeveralAsAFolder) {
+  const std::string one = folder_ + "one.pickle";
+  EXPECT_EQ(Run("dry-run --capacity 64GiB -o " + one + " -- " + Program(Training(kGiB))).code, 0);
+  EXPECT_EQ(FileBytes(one), FileBytes(OutOfMemorySnapshot()));
+  std::string lines = Training(kGiB);
+  for (const char* pid : {"8", "9"}) {
+    lines += LeavingText(std::string("info-") + pid + ".json", Info(*pid - '8', kGiB)) +
+             Leaving(std::string("history-") + pid + ".pickle", OutOfMemorySnapshot());
+  }
+  lines += Leaving("oom-9-1.pickle", OutOfMemorySnapshot());
+  const std::string all = folder_ + "all";
+  const Result result = Run("dry-run --capacity 64GiB -o " + all + " -- " + Program(lines));
+  EXPECT_THAT(result.error, HasSubstr("kept: " + all));
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(all)) names.push_back(entry.path().filename().string());
+  EXPECT_THAT(names, testing::UnorderedElementsAre("history-7.pickle", "history-rank0.pickle", "history-rank1.pickle",
+                                                   "oom-rank1-1.pickle"));
+}
+
+TEST_F(DryRunReportTest, WhatCannotBeKeptOrReadIsTold) {
+  const Result unkept = Run("dry-run --capacity 64GiB -o /proc/none.pickle -- " + Program(Training(kGiB)));
+  EXPECT_EQ(unkept.code, 3);
+  EXPECT_THAT(unkept.error, HasSubstr("-o: cannot write /proc/none.pickle"));
+  EXPECT_EQ(Run("dry-run --capacity 64GiB -o /proc/none.pickle -- " + Program(Training(kGiB), 6)).code, 6)
+      << "the program's own comes first";
+  const Result nothing = Run("dry-run --capacity 64GiB -o " + folder_ + "x.pickle -- " + Program(""));
+  EXPECT_THAT(nothing.error, HasSubstr("there is no history to keep"));
+  const std::string half = Write("half", "{\"pid\": 7, \"dev");
+  const Result cut = Run("dry-run -- " + Program(Leaving("process-7.json", half)));
+  EXPECT_EQ(cut.code, 0);
+  EXPECT_THAT(cut.error, HasSubstr("process-7.json: is no JSON object"));
+  EXPECT_THAT(JsonOf("", Program(Leaving("process-7.json", half)))["notes"],
+              Contains("process-7.json: is no JSON object, as of a process that was killed while it wrote"));
+}
+
+// A program may leave anything in its run folder.
+TEST_F(DryRunReportTest, APipeOrALinkInTheRunFolderIsNotFollowed) {
+  const std::string books = LeavingText("process-7.json", Books(kGiB));
+  const std::string lines =
+      "mkfifo \"$ASHLAR_RECORD/process-8.json\" \"$ASHLAR_RECORD/native-8.log\"\n"
+      "ln -s /dev/zero \"$ASHLAR_RECORD/oom-8-1.pickle\"\n";
+  const std::string shared = "\nrm -f \"$ASHLAR_RECORD/books\"; mkfifo \"$ASHLAR_RECORD/books\"\n";
+  const Result result = Run("dry-run -- " + Program(lines + books + shared));
+  EXPECT_EQ(result.code, 0);
+  for (const std::string name : {"process-8.json", "oom-8-1.pickle", "native-8.log"}) {
+    EXPECT_THAT(result.error, HasSubstr(name + ": is no file, but a pipe, a link or a folder"));
+  }
+  EXPECT_THAT(result.error, HasSubstr("peak 1.00 GiB"));
+}
+
+TEST_F(DryRunReportTest, CallsThatCouldNotBeWrittenAreTold) {
+  json books = Books(kGiB);
+  books["calls_lost"] = 1234;
+  const Result result = Run("dry-run --calls /dev/full -- " + Program(LeavingText("process-7.json", books)));
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("--calls: 1,234 calls could not be written to /dev/full"), HasSubstr("peak 1.00 GiB")));
+}
+
+// Words of a command line may be any bytes.
+TEST_F(DryRunReportTest, BytesThatAreNoUtf8LoseNoBooks) {
+  std::string books = Books(kGiB).dump();
+  books.replace(books.find("train.py"), 8, "\xff\xc2\x9b.py");
+  const std::string program = Program(Leaving("process-7.json", Write("raw", books)));
+  EXPECT_THAT(Run("dry-run -- " + program).error, AllOf(HasSubstr("peak 1.00 GiB"), Not(HasSubstr("\xc2\x9b"))));
+}
+
+// Text of a program that would change the screen, or break the JSON.
+TEST_F(DryRunReportTest, TextOfTheProgramIsPrintedSafely) {
+  json books = Books(kGiB);
+  books["made_up"] = {{{"line", "evil\x1b[2J.py:1"}, {"count", 1}, {"bytes", 4}}};
+  books["made_up_total"] = 1;
+  const std::string program = Program(LeavingText("process-7.json", books));
+  EXPECT_THAT(Run("dry-run -- " + program).error, AllOf(HasSubstr(".py:1"), Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(JsonOf("", program)["made_up"]["lines"][0]["line"], "evil\x1b[2J.py:1");
+}
+
+}  // namespace
+}  // namespace ashlar
