@@ -179,6 +179,11 @@ inline bool RecordsDeviceCalls(const Snapshot& snapshot) {
   return snapshot.settings.has_value() && snapshot.settings->values.count(kDeviceCallsKey) > 0;
 }
 
+// Where such events come from, in words; without it: from a native program that was recorded here.
+inline constexpr char kCallsOriginKey[] = "ashlar_calls_origin";
+// The setting with a device's name, where such a trace says it.
+inline std::string DeviceNameKey(int device) { return "ashlar_device_" + std::to_string(device) + "_name"; }
+
 // The setting with a device's memory, where such a trace says it.
 inline std::string DeviceTotalKey(int device) { return "ashlar_device_" + std::to_string(device) + "_total_bytes"; }
 

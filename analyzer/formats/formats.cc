@@ -1,16 +1,24 @@
 #include "analyzer/formats/formats.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/formats/input_file.h"
+#include "analyzer/formats/json/chrome_trace.h"
+#include "analyzer/formats/json/json_snapshot.h"
 #include "analyzer/formats/mapped_file.h"
 #include "analyzer/formats/native/native_log.h"
+#include "analyzer/formats/native/nsys_database.h"
 #include "analyzer/formats/plain/plain_trace.h"
+#include "analyzer/formats/pprof/memory_profile.h"
 #include "analyzer/formats/rmm/rmm_log.h"
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "analyzer/formats/utf8.h"
@@ -132,6 +140,18 @@ ReadContent ContentRecording(absl::string_view bytes, const ReadLimits& limits) 
 ReadContent ContentNativeLog(absl::string_view bytes, const ReadLimits& limits) {
   return AsContent(ReadNativeLog(bytes, limits));
 }
+ReadContent ContentJsonSnapshot(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadJsonSnapshot(bytes, limits));
+}
+ReadContent ContentChromeTrace(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadChromeTrace(bytes, limits));
+}
+ReadContent ContentProfile(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadMemoryProfile(bytes, limits));
+}
+ReadContent ContentDatabase(absl::string_view bytes, const ReadLimits& limits) {
+  return AsContent(ReadNsysDatabase(bytes, limits));
+}
 ReadContent ContentRequests(absl::string_view bytes, const ReadLimits& limits) {
   return AsContent(ParsePlainTrace(bytes, limits));
 }
@@ -142,7 +162,27 @@ ReadContent ContentProblem(absl::string_view bytes, const ReadLimits& /*limits*/
   return AsContent(ParseMinimallocCsv(bytes));
 }
 
-// A text with a message comes before what begins with '[': "[rank0]: ... out of memory" is a log.
+bool IsElf(absl::string_view bytes) {
+  return absl::StartsWith(bytes,
+                          "\x7f"
+                          "ELF");
+}
+
+bool IsCoreDump(absl::string_view bytes) {
+  constexpr std::size_t kTypeAt = 16;
+  return IsElf(bytes) && bytes.size() > kTypeAt && bytes[kTypeAt] == 4;
+}
+
+// A file that people send in the place of what is read: named, with the mend where there is one.
+constexpr Format Foreign(InputKind kind, absl::string_view name, absl::string_view begins, std::size_t at = 0) {
+  return {kind, name, Holds::kNothing, nullptr, nullptr, begins, at};
+}
+
+constexpr absl::string_view kPicture = "a picture (give the text that it shows)";
+constexpr absl::string_view kHtml = "an HTML page (a login, or the page around the file: download the raw file)";
+
+// A text with a message comes before what begins with '[': "[rank0]: ... out of memory" is a log. Likewise a page with
+// one.
 constexpr Format kFormats[] = {
     {InputKind::kEmpty, "an empty input", Holds::kNothing, IsEmpty, nullptr},
     {InputKind::kPickle, "a pickle (PyTorch snapshot)", Holds::kSnapshot, IsBinaryPickle, ContentPickle},
@@ -151,19 +191,49 @@ constexpr Format kFormats[] = {
     {InputKind::kPlainTrace, "a plain request trace", Holds::kRequests, IsPlainTrace, ContentRequests},
     {InputKind::kRmmLog, "an RMM log", Holds::kRequests, IsHeadOfRmmLog, ContentRmmLog},
     {InputKind::kPackingCsv, "a packing problem (CSV)", Holds::kProblem, IsPackingCsv, ContentProblem},
+    {InputKind::kDatabase, "a database (SQLite)", Holds::kSnapshot, IsSqlite, ContentDatabase},
+    {InputKind::kMemoryProfile, "a profile (pprof)", Holds::kSnapshot, IsPprof, ContentProfile},
+    {InputKind::kPickle, "a snapshot as JSON", Holds::kSnapshot, IsJsonSnapshot, ContentJsonSnapshot},
+    {InputKind::kChromeTrace, "a Chrome trace", Holds::kRequests, IsChromeTrace, ContentChromeTrace},
     {InputKind::kJson, "JSON", Holds::kNothing, IsJsonObject, nullptr},
+    {InputKind::kBinary, "a core dump (of a program that crashed: gdb PROGRAM FILE reads it)", Holds::kNothing,
+     IsCoreDump, nullptr},
+    {InputKind::kBinary, "a program or a library", Holds::kNothing, IsElf, nullptr},
+    Foreign(InputKind::kBinary, kPicture, "\x89PNG\r\n"),
+    Foreign(InputKind::kBinary, kPicture, "\xff\xd8\xff"),
+    Foreign(InputKind::kBinary, kPicture, "GIF8"),
+    Foreign(InputKind::kBinary, "a PDF file (give the text of the message)", "%PDF-"),
+    Foreign(InputKind::kBinary, "a bzip2 file (bunzip2 FILE unpacks it)", "BZh"),
+    Foreign(InputKind::kBinary, "a 7z archive (unpack it and name a file of it)", "7z\xbc\xaf\x27\x1c"),
+    Foreign(InputKind::kBinary, "a tar archive (tar -xf FILE unpacks it: name a file of it)", "ustar", 257),
+    Foreign(InputKind::kBinary, "an lz4 file (lz4 -d FILE unpacks it)", "\x04\x22\x4d\x18"),
+    Foreign(InputKind::kBinary, "an HDF5 file", "\x89HDF\r\n"),
+    Foreign(InputKind::kBinary, "a Parquet file", "PAR1"),
+    Foreign(InputKind::kBinary, "a NumPy array", "\x93NUMPY"),
+    Foreign(InputKind::kBinary, "a GGUF file (weights of a model)", "GGUF"),
+    Foreign(InputKind::kBinary, "a safetensors file (weights of a model)", "{\"", 8),
     {InputKind::kBinary, "a binary file of no known format", Holds::kNothing, IsBinary, nullptr},
     {InputKind::kOomText, "an out-of-memory message", Holds::kMessages, IsOomText, nullptr},
     {InputKind::kTextPickle, "a pickle of protocol 0 or 1", Holds::kSnapshot, IsTextPickle, ContentPickle},
     {InputKind::kJson, "JSON", Holds::kNothing, IsJsonArray, nullptr},
+    Foreign(InputKind::kUnknown, "a pointer of Git LFS (git lfs pull fetches the file that it stands for)",
+            "version https://git-lfs.github.com/spec/"),
+    Foreign(InputKind::kUnknown, kHtml, "<!doctype html"),
+    Foreign(InputKind::kUnknown, kHtml, "<html"),
     {InputKind::kUnknown, "an unknown format", Holds::kNothing, IsAnything, nullptr},
 };
+
+bool Is(const Format& format, absl::string_view bytes) {
+  if (format.is_it != nullptr) return format.is_it(bytes);
+  const absl::string_view text = format.at == 0 ? WithoutSpaceBefore(bytes) : bytes;
+  return absl::StartsWithIgnoreCase(text.substr(std::min(format.at, text.size())), format.begins);
+}
 
 }  // namespace
 
 const Format& FormatOf(absl::string_view bytes) {
   return *std::find_if(std::begin(kFormats), std::end(kFormats),
-                       [bytes](const Format& format) { return format.is_it(bytes); });
+                       [bytes](const Format& format) { return Is(format, bytes); });
 }
 
 InputKind Sniff(absl::string_view bytes) { return FormatOf(bytes).kind; }

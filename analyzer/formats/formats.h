@@ -9,6 +9,7 @@
 #ifndef ASHLAR_ANALYZER_FORMATS_FORMATS_H_
 #define ASHLAR_ANALYZER_FORMATS_FORMATS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <variant>
@@ -26,15 +27,18 @@ namespace ashlar::readers {
 
 enum class InputKind : std::uint8_t {
   kEmpty,
-  kPickle,      // protocol 2 or later: perhaps a PyTorch snapshot
-  kTextPickle,  // protocol 0 or 1: nothing we read writes it
-  kRecording,   // of our own (allocator/trace/codec.h)
-  kNativeLog,   // of libashlar_record.so (native/native_log.h)
-  kPlainTrace,  // "a 1 512 0" lines
-  kRmmLog,      // of RMM's logging_resource_adaptor (rmm/rmm_log.h)
-  kPackingCsv,  // "id,lower,upper,size": a packing problem
-  kBinary,      // no text, and none of those before
-  kOomText,     // an out-of-memory message, or a log that holds one
+  kPickle,         // protocol 2 or later: perhaps a PyTorch snapshot
+  kTextPickle,     // protocol 0 or 1: nothing we read writes it
+  kRecording,      // of our own (allocator/trace/codec.h)
+  kNativeLog,      // of libashlar_record.so (native/native_log.h)
+  kPlainTrace,     // "a 1 512 0" lines
+  kChromeTrace,    // of torch.profiler (json/chrome_trace.h)
+  kMemoryProfile,  // pprof, of JAX (pprof/memory_profile.h)
+  kDatabase,       // SQLite, of Nsight Systems (native/nsys_database.h)
+  kRmmLog,         // of RMM's logging_resource_adaptor (rmm/rmm_log.h)
+  kPackingCsv,     // "id,lower,upper,size": a packing problem
+  kBinary,         // no text, and none of those before
+  kOomText,        // an out-of-memory message, or a log that holds one
   kJson,
   kUnknown,
 };
@@ -50,9 +54,11 @@ struct Format {
   InputKind kind;
   absl::string_view name;
   Holds holds;
-  bool (*is_it)(absl::string_view bytes);
+  bool (*is_it)(absl::string_view bytes);  // nullptr: told by `begins`
   // nullptr where it holds messages, which any text may, or nothing.
   ReadContent (*read)(absl::string_view bytes, const ReadLimits& limits);
+  absl::string_view begins = {};  // what stands at byte `at`, letters of either case
+  std::size_t at = 0;
 };
 
 // The first of the table that it is; the last takes anything.

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "analyzer/formats/gzip.h"
+#include "analyzer/formats/unpack.h"
 
 namespace ashlar::readers {
 namespace {
@@ -167,8 +167,8 @@ absl::StatusOr<std::string> ReadAndUnpack(const std::string& path, const OpenRul
   const absl::StatusOr<File> file = Open(path, rules);
   if (!file.ok()) return file.status();
   absl::StatusOr<std::string> bytes = ReadAll(file->get(), rules.max_bytes);
-  if (!bytes.ok() || !LooksLikeGzip(*bytes)) return bytes;
-  return Gunzip(*bytes, rules.max_bytes);
+  if (!bytes.ok() || !IsPacked(*bytes)) return bytes;
+  return Unpack(*bytes, rules.max_bytes);
 }
 
 // Smaller ones are read: they do not suffer from a writer that cuts them short.
@@ -201,7 +201,7 @@ absl::StatusOr<InputBytes> ReadStream(std::FILE* file, const OpenRules& rules) {
   constexpr std::size_t kPartBytes = kMiB;
   std::string buffer(kHeadBytes, '\0');
   absl::StatusOr<absl::string_view> part = ReadPart(file, 0, buffer);
-  if (part.ok() && !LooksLikeGzip(*part) && IsEnough(*part, rules)) return HeadOf(*part);
+  if (part.ok() && !IsPacked(*part) && IsEnough(*part, rules)) return HeadOf(*part);
   SpooledBytes spool;
   for (; part.ok() && !part->empty(); part = ReadPart(file, spool.size(), buffer)) {
     spool.Append(*part);
@@ -214,11 +214,11 @@ absl::StatusOr<InputBytes> ReadStream(std::FILE* file, const OpenRules& rules) {
   return std::move(spool).Take();
 }
 
-absl::StatusOr<InputBytes> Unpack(absl::string_view packed, const OpenRules& rules) {
+absl::StatusOr<InputBytes> UnpackInput(absl::string_view packed, const OpenRules& rules) {
   SpooledBytes spool;
   std::string head;
   bool is_enough = false;
-  const absl::Status status = GunzipTo(packed, rules.max_bytes, [&](absl::string_view part) {
+  const absl::Status status = UnpackTo(packed, rules.max_bytes, [&](absl::string_view part) {
     if (head.size() < kHeadBytes) {
       absl::StrAppend(&head, part.substr(0, kHeadBytes - head.size()));
       is_enough = head.size() == kHeadBytes && IsEnough(head, rules);
@@ -243,7 +243,7 @@ absl::StatusOr<InputBytes> OpenAndUnpack(const std::string& path, const OpenRule
     if (!bytes.ok()) return bytes.status();
     stored = *std::move(bytes);
   }
-  if (LooksLikeGzip(stored)) return Unpack(stored, rules);
+  if (IsPacked(stored)) return UnpackInput(stored, rules);
   return IsEnough(stored, rules) ? HeadOf(stored) : stored;
 }
 

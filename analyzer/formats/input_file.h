@@ -1,4 +1,4 @@
-// The bytes of an input: a file or stdin ("-"), unpacked when its content is gzip, whatever its name.
+// The bytes of an input: a file or stdin ("-"), unpacked when its content is packed (unpack.h), whatever its name.
 //
 //   absl::StatusOr<std::string> bytes = ReadInput("snapshot.pickle.gz");
 //   absl::StatusOr<InputBytes> bytes = OpenInput("snapshot.pickle.gz");   // the same, a large one not in memory
@@ -62,7 +62,7 @@ struct OpenRules {
 inline constexpr int kQuietSeconds = 2;
 
 // Errors name the path. NotFound: no such file; InvalidArgument: a folder, or no file where files are asked for;
-// ResourceExhausted: larger than `max_bytes` (read or unpacked); DataLoss: damaged or truncated gzip.
+// ResourceExhausted: larger than `max_bytes` (read or unpacked); DataLoss: damaged or truncated.
 absl::StatusOr<std::string> ReadInput(const std::string& path, std::uint64_t max_bytes = kDefaultMaxInputBytes);
 // All of it, whatever `is_enough` says.
 absl::StatusOr<std::string> ReadInput(const std::string& path, const OpenRules& rules);

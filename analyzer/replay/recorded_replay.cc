@@ -79,9 +79,10 @@ std::uint64_t PeakOfCalls(const trace::EventList& events) {
 
 // By how much of each a device is told to be the busiest.
 std::map<int, std::uint64_t> HeldByDevice(const trace::Snapshot& snapshot) {
-  if (!trace::RecordsDeviceCalls(snapshot)) return ReservedByDevice(snapshot);
-  std::map<int, std::uint64_t> out;
+  std::map<int, std::uint64_t> out = ReservedByDevice(snapshot);
+  if (!trace::RecordsDeviceCalls(snapshot)) return out;
   for (std::size_t device = 0; device < snapshot.device_traces.size(); ++device) {
+    if (snapshot.device_traces[device].empty()) continue;  // a state alone
     out[static_cast<int>(device)] = PeakOfCalls(snapshot.device_traces[device]);
   }
   return out;

@@ -118,6 +118,10 @@ namespace {
 
 constexpr std::size_t kMostCallLines = 5;
 
+constexpr char kNoHistory[] =
+    "a profile has no history to replay: hold less of what the lines above made, or take another profile later, and "
+    "ashlar diff says what grew";
+
 // As asked for, else as the program was told when an allocation failed.
 std::optional<std::uint64_t> TotalOfDevice(const trace::Snapshot& snapshot, int device,
                                            const ReplaySettings& settings) {
@@ -126,6 +130,11 @@ std::optional<std::uint64_t> TotalOfDevice(const trace::Snapshot& snapshot, int 
   std::uint64_t bytes = 0;
   const bool is_known = it != snapshot.settings->values.end() && absl::SimpleAtoi(it->second, &bytes);
   return is_known ? std::optional(bytes) : std::nullopt;
+}
+
+// A state without events: what is reserved behind it is not known.
+void SetStateBytes(std::uint64_t live_bytes, Explanation& out) {
+  out.accounting.allocated_bytes = out.accounting.live_bytes = live_bytes;
 }
 
 // The sum total = allocated + outside + free where there was a failure.
@@ -167,6 +176,15 @@ void JudgeFailure(const timeline::Timeline& timeline, timeline::EventIndex momen
   }
   const std::size_t failures = timeline.oom_events().size();
   if (failures > 1) out.evidence.push_back(absl::StrCat("it is the last of ", FormatCount(failures), " that failed"));
+}
+
+// A state without events: what lived when it was taken.
+void JudgeState(const LiveAtEnd& live, int device, Explanation& out) {
+  out.moment = "the time of the profile";
+  out.headline = absl::StrCat("HELD  device ", device, ": ", FormatBytes(live.bytes), " in ", FormatCount(live.blocks),
+                              live.blocks == 1 ? " allocation" : " allocations");
+  out.verdict = OomVerdict::kUnknown;
+  out.evidence.push_back("unknown: a profile tells who holds memory, not whether an allocation failed");
 }
 
 void JudgeSuccess(const timeline::Timeline& timeline, timeline::EventIndex moment, Explanation& out) {
@@ -229,18 +247,26 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
   Tell(settings, "accounting for every byte");
   Explanation out;
   out.source = DescribeSnapshot(snapshot, *run);
-  if (timeline.oom_events().empty()) {
+  LiveAtEnd live = LiveAtEndOf(timeline, snapshot.stacks);
+  const bool is_state_alone = timeline.event_count() == 0 && live.blocks > 0;
+  if (is_state_alone) {
+    JudgeState(live, run->device, out);
+  } else if (timeline.oom_events().empty()) {
     JudgeSuccess(timeline, moment, out);
   } else {
     JudgeFailure(timeline, moment, out);
   }
-  SetCallBytes(timeline, moment, TotalOfDevice(snapshot, run->device, settings), out);
+  if (is_state_alone) {
+    SetStateBytes(live.bytes, out);
+  } else {
+    SetCallBytes(timeline, moment, TotalOfDevice(snapshot, run->device, settings), out);
+  }
   const timeline::State state = timeline.StateAt(moment);
   out.stacks = analyses::LiveLines(state, snapshot.stacks, kMostCallLines);
-  out.at_end = LiveAtEndOf(timeline, snapshot.stacks);
+  if (!is_state_alone) out.at_end = std::move(live);
   out.program =
       ViewProgram(analyses::FindSteps(timeline, &snapshot.stacks, snapshot.annotations), moment, &snapshot.stacks);
-  out.advice.sentence = kNoSettings;
+  out.advice.sentence = is_state_alone ? kNoHistory : kNoSettings;
   if (!settings.device.has_value()) NoteUsedDevices(snapshot, run->device, out);
   AddTraceNotes(snapshot, out);
   if (options.picture.has_value()) PictureMaker(*options.picture, timeline, &snapshot.stacks, {}).Finish(out);

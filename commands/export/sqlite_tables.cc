@@ -1,7 +1,5 @@
 #include "commands/export/sqlite_tables.h"
 
-#include <dlfcn.h>
-
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,42 +7,11 @@
 #include "analyzer/formats/utf8.h"
 
 namespace ashlar::exports {
-namespace {
 
-constexpr char kLibrary[] = "libsqlite3.so.0";
-
-template <typename Function>
-bool Find(void* library, const char* name, Function& out) {
-  out = reinterpret_cast<Function>(dlsym(library, absl::StrCat("sqlite3_", name).c_str()));
-  return out != nullptr;
-}
-
-absl::StatusOr<SqliteLibrary> LoadFunctions() {
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat(kLibrary,
-                     " is not here: install SQLite (Debian, Ubuntu: apt-get install libsqlite3-0), or write the same "
-                     "tables as CSV with --to tables"));
-  }
-  SqliteLibrary out{};
-  const bool has_all = Find(library, "open_v2", out.open_v2) && Find(library, "close_v2", out.close_v2) &&
-                       Find(library, "errmsg", out.errmsg) && Find(library, "exec", out.exec) &&
-                       Find(library, "prepare_v2", out.prepare_v2) && Find(library, "bind_int64", out.bind_int64) &&
-                       Find(library, "bind_double", out.bind_double) && Find(library, "bind_text", out.bind_text) &&
-                       Find(library, "bind_null", out.bind_null) && Find(library, "step", out.step) &&
-                       Find(library, "reset", out.reset) && Find(library, "finalize", out.finalize);
-  if (has_all) return out;
-  return absl::UnavailableError(absl::StrCat(kLibrary, " lacks functions of SQLite 3.7: install a newer one"));
-}
-
-}  // namespace
-
-absl::StatusOr<const SqliteLibrary*> SqliteLibrary::Load() {
-  static const auto* const loaded = new absl::StatusOr<SqliteLibrary>(LoadFunctions());
-  if (!loaded->ok()) return loaded->status();
-  return &**loaded;
-}
+using readers::kSqliteCreate;
+using readers::kSqliteDone;
+using readers::kSqliteOk;
+using readers::kSqliteReadWrite;
 
 namespace {
 
@@ -83,7 +50,7 @@ std::string InsertSql(const TableDefinition& table) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteTables>> SqliteTables::Create(const std::string& path) {
-  const absl::StatusOr<const SqliteLibrary*> sqlite = SqliteLibrary::Load();
+  const absl::StatusOr<const readers::SqliteLibrary*> sqlite = readers::SqliteLibrary::Load();
   if (!sqlite.ok()) return sqlite.status();
   sqlite3* database = nullptr;
   const int opened = (*sqlite)->open_v2(path.c_str(), &database, kSqliteReadWrite | kSqliteCreate, nullptr);

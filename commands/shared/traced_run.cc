@@ -132,7 +132,14 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
 }
 
 std::string DescribeSource(const trace::Snapshot& snapshot, int device) {
-  if (trace::RecordsDeviceCalls(snapshot)) return absl::StrCat("device calls of a native program, device ", device);
+  if (trace::RecordsDeviceCalls(snapshot)) {
+    const auto setting = [&](const std::string& key, const std::string& otherwise) {
+      const auto it = snapshot.settings->values.find(key);
+      return it == snapshot.settings->values.end() ? otherwise : it->second;
+    };
+    return absl::StrCat(setting(trace::kCallsOriginKey, "device calls of a native program"), ", ",
+                        setting(trace::DeviceNameKey(device), absl::StrCat("device ", device)));
+  }
   if (snapshot.recording.has_value()) return absl::StrCat("recording, device ", device);
   return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", device);
 }
@@ -141,6 +148,9 @@ std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun&
   const auto device = static_cast<std::size_t>(run.device);
   const auto events = static_cast<std::uint64_t>(run.timeline.event_count());
   const std::uint64_t before = device < snapshot.windows.size() ? snapshot.windows[device].events_before : 0;
+  if (events == 0 && snapshot.settings.has_value() && snapshot.settings->values.contains(trace::kCallsOriginKey)) {
+    return DescribeSource(snapshot, run.device);
+  }
   return absl::StrCat(DescribeSource(snapshot, run.device), ", ", FormatCount(events), " events",
                       before == 0 ? "" : absl::StrCat(", the last of ", FormatCount(before + events)));
 }

@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
-#include "analyzer/formats/gzip.h"
 #include "analyzer/formats/input_file.h"
 #include "analyzer/formats/mapped_file.h"
+#include "analyzer/formats/unpack.h"
 
 namespace ashlar::readers {
 namespace {
@@ -118,19 +118,19 @@ TEST(InputFileTest, WhatComesPieceByPieceIsWholeHoweverMuchItIs) {
 }
 
 TEST(GzipTest, ReadsMembersOneAfterAnother) {
-  EXPECT_EQ(Gunzip(Gzip("one ") + Gzip("") + Gzip("two") + std::string(512, '\0'), 1000).value(), "one two");
+  EXPECT_EQ(Unpack(Gzip("one ") + Gzip("") + Gzip("two") + std::string(512, '\0'), 1000).value(), "one two");
 }
 
 TEST(GzipTest, ABombCostsAtMostTheLimit) {
   const std::string bomb = Gzip(std::string(64 << 20, '\0'));
   EXPECT_LT(bomb.size(), 100000u);
-  EXPECT_EQ(Gunzip(bomb, 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Unpack(bomb, 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(GzipTest, EveryTruncationIsNamedWithItsByte) {
   const std::string packed = Gzip(Noise(2000));
   for (std::size_t size = 2; size < packed.size(); ++size) {
-    const auto text = Gunzip(packed.substr(0, size), 1 << 20);
+    const auto text = Unpack(packed.substr(0, size), 1 << 20);
     ASSERT_EQ(text.status().code(), absl::StatusCode::kDataLoss) << size;
     EXPECT_THAT(text.status().message(), HasSubstr(absl::StrCat("at byte ", size)));
   }
@@ -141,9 +141,9 @@ TEST(GzipTest, DamageIsAnError) {
   for (std::size_t i = 10; i < packed.size(); ++i) {
     std::string damaged = packed;
     damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
-    EXPECT_FALSE(Gunzip(damaged, 1 << 20).ok()) << "byte " << i;
+    EXPECT_FALSE(Unpack(damaged, 1 << 20).ok()) << "byte " << i;
   }
-  EXPECT_THAT(Gunzip(packed + "tail", 1000).status().message(), HasSubstr("is not gzip"));
+  EXPECT_THAT(Unpack(packed + "tail", 1000).status().message(), HasSubstr("is not gzip"));
 }
 
 }  // namespace

@@ -61,11 +61,14 @@ class StrangeInputTest : public CliTest {
 TEST_F(StrangeInputTest, AnUnknownBinaryIsRefusedByItsHead) {
   const std::string sparse = Write("sparse", "");
   std::filesystem::resize_file(sparse, std::uint64_t{10} << 30);
-  for (const std::string& input :
-       {sparse, std::string("/dev/zero"), std::string(ASHLAR_PROGRAM), std::string("- </dev/zero")}) {
+  const std::string unknown = "this is a binary file of no known format";
+  for (const auto& [input, name] : {std::pair(sparse, unknown),
+                                    {"/dev/zero", unknown},
+                                    {ASHLAR_PROGRAM, "this is a program or a library"},
+                                    {"- </dev/zero", unknown}}) {
     for (const std::string command : {"explain ", "replay ", "report -o - "}) {
       const Cost cost = RunMeasured(command + input);
-      ExpectError(cost.result, 3, {"this is a binary file of no known format"});
+      ExpectError(cost.result, 3, {name});
       EXPECT_LT(cost.most_kib, kStrangeMost) << command << input;
       EXPECT_LT(cost.seconds, 5) << command << input;
     }
