@@ -76,7 +76,7 @@ class CachingAllocator {
       return block;
     return AllocateUncached(bytes, stream, pool);
   }
-  // The two halves of Allocate, for who wants no StatusOr where the cache has a block: nullptr where it has none.
+  // The two halves of Allocate, for a caller that wants no StatusOr of a cached block: nullptr where none is cached.
   Block* AllocateCached(std::uint64_t bytes, Stream stream, PoolId pool) {
     return TryAllocate<HandOutAs::kPointer>(bytes, stream, pool);
   }
