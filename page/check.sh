@@ -3,7 +3,7 @@
 # source makes, and the page in Chromium. ASHLAR is the program that makes pages of recorded files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
-root=$(cd ../.. && pwd)
+root=$(cd .. && pwd)
 export ASHLAR=${1:-$root/build/release/bin/ashlar}
 
 # What npm installed once stays, while the lock file is the same.

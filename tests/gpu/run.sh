@@ -57,7 +57,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 # Each program with the label gpu, and the program's own run.
 while IFS= read -r program; do
   StepOf "${program#"$build"/}" --gtest_brief=1
-done < <(find "$build/tests" -maxdepth 3 -type f -executable \( -name '*gpu*_test' -o -name kernels_cuda_test \) | sort)
+done < <(find "$build/tests" -maxdepth 4 -type f -executable \( -name '*gpu*_test' -o -name kernels_cuda_test \) | sort)
 StepOf bin/ashlar run gpt_training --model tiny --batch 16 --lengths uniform:16-256 --steps 20 --device cuda
 Sanitize tests/gpu/gpu_stress_test '*NorWhileToolsAreToldOfEveryBlock*'
 Sanitize tests/allocator/device/cuda_gpu_test 'CudaGpuTest.*'

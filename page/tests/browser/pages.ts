@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export const kRoot = join(dirname(fileURLToPath(import.meta.url)), '../../../..');
+export const kRoot = join(dirname(fileURLToPath(import.meta.url)), '../../..');
 export const kPages = join(kRoot, 'build/page');
 
 const shared = process.env.ASHLAR_SHARED_DIR ?? join(kRoot, '../shared');

@@ -23,7 +23,7 @@ import tempfile
 SKIPPED = 77
 MOST_BYTES = 50 << 10
 HERE = os.path.dirname(os.path.abspath(__file__))
-EXAMPLES = os.path.join(HERE, '..', '..', '..', 'docs', 'examples')
+EXAMPLES = os.path.join(HERE, '..', '..', '..', '..', 'docs', 'examples')
 SAYS_NOTHING = {'frames': ([],), 'user_metadata': ('',), 'internal_metadata': ('',), 'compile_context': ('N/A', ''),
                 'fx_node_op': (None, ''), 'fx_node_name': (None, ''), 'fx_node_target': (None, ''),
                 'fx_original_trace': (None, '')}
@@ -126,6 +126,7 @@ def proves_itself():
 
 def files():
     out = glob.glob(os.path.join(EXAMPLES, '*.pickle'))
+    assert out, f'no example in {EXAMPLES}'
     shared = os.environ.get('ASHLAR_SHARED_DIR', '')
     for folder in ('captures', 'corpus'):
         out += glob.glob(os.path.join(shared, folder, '*.pickle.gz')) if shared else []
