@@ -1,5 +1,11 @@
 #include "ashlar/allocator.h"
 
+#include <unistd.h>
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -33,11 +39,40 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCudaDevice(const CudaDeviceOptions& 
   return *std::move(device);
 }
 
-std::unique_ptr<Device> MakeHostDevice(const HostDeviceOptions& options) {
+namespace {
+
+absl::Status CheckGranularity(std::uint64_t bytes, std::uint64_t least) {
+  if (bytes >= least && std::has_single_bit(bytes)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("granularity_bytes: ", bytes, " is no power of two of at least ", least, " bytes"));
+}
+
+std::unique_ptr<Device> Opened(absl::StatusOr<std::unique_ptr<Device>> device) {
+  if (!device.ok()) StopAtMisuse(std::string(device.status().message()));
+  return *std::move(device);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const HostDeviceOptions& options) {
+  absl::Status status = CheckGranularity(options.granularity_bytes, static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+  if (!status.ok()) return status;
   return std::make_unique<device::HostDevice>(options);
 }
 
+std::unique_ptr<Device> MakeHostDevice(const HostDeviceOptions& options) { return Opened(OpenHostDevice(options)); }
+
 std::unique_ptr<Device> MakeSimulatedDevice(const SimulatedDeviceOptions& options) {
+  return Opened(OpenSimulatedDevice(options));
+}
+
+absl::StatusOr<std::unique_ptr<Device>> OpenSimulatedDevice(const SimulatedDeviceOptions& options) {
+  if (absl::Status status = CheckGranularity(options.granularity_bytes, 1); !status.ok()) return status;
+  if (options.base_address % options.granularity_bytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("base_address: ", options.base_address,
+                                                   " is no multiple of the granularity of ", options.granularity_bytes,
+                                                   " bytes"));
+  }
   return std::make_unique<device::SimDevice>(
       device::SimDeviceOptions{.capacity_bytes = options.capacity_bytes,
                                .granularity_bytes = options.granularity_bytes,

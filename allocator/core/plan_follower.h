@@ -7,9 +7,10 @@
 //
 // A request that the plan does not know, or whose place is taken, is served by the rules. After a request that it does
 // not know, the rules serve the next ones too, until the program has kept to the plan for a while; each time this while
-// is longer. Best fit in the arena packs a program that leaves its plan better than a mixture of both. A replay of a recording says by Direct what
-// was done then. The default stream has its own lanes of the plan; other streams, and private pools, take the first
-// that knows their first requests. Thread rule: not thread-safe; the allocator's exclusive section guards it.
+// is longer. Best fit in the arena packs a program that leaves its plan better than a mixture of both. A replay of a
+// recording says by Direct what was done then. The default stream has its own lanes of the plan; other streams, and
+// private pools, take the first that knows their first requests. Thread rule: not thread-safe; the allocator's
+// exclusive section guards it.
 #ifndef ASHLAR_ALLOCATOR_CORE_PLAN_FOLLOWER_H_
 #define ASHLAR_ALLOCATOR_CORE_PLAN_FOLLOWER_H_
 

@@ -39,18 +39,23 @@ struct HostDeviceOptions {
   bool events_complete_immediately = true;     // false: when their stream is synchronised
 };
 
-// Host memory, by mmap: blocks that any program can read and write, without a GPU.
+// Host memory, by mmap: blocks that any program can read and write, without a GPU. kInvalidArgument: a granularity that
+// is no such power of two.
+ASHLAR_EXPORT absl::StatusOr<std::unique_ptr<Device>> OpenHostDevice(const HostDeviceOptions& options);
+// The same for options that are known to be right: others end the program with the line of that status.
 ASHLAR_EXPORT std::unique_ptr<Device> MakeHostDevice(const HostDeviceOptions& options);
 
 struct SimulatedDeviceOptions {
   std::uint64_t capacity_bytes = 80 * kGiB;
-  std::uint64_t granularity_bytes = 2 * kMiB;
-  std::uint64_t base_address = 0x7f0000000000;
-  bool events_complete_immediately = false;  // false: when their stream is synchronised
+  std::uint64_t granularity_bytes = 2 * kMiB;   // a power of two
+  std::uint64_t base_address = 0x7f0000000000;  // a multiple of it
+  bool events_complete_immediately = false;     // false: when their stream is synchronised
 };
 
 // Addresses without memory behind them, by one rule on every machine: for tests and what-ifs. It aborts where hardware
-// would be misused, with the call's name.
+// would be misused, with the call's name. kInvalidArgument: such a granularity or address.
+ASHLAR_EXPORT absl::StatusOr<std::unique_ptr<Device>> OpenSimulatedDevice(const SimulatedDeviceOptions& options);
+// The same for options that are known to be right: others end the program with the line of that status.
 ASHLAR_EXPORT std::unique_ptr<Device> MakeSimulatedDevice(const SimulatedDeviceOptions& options);
 
 }  // namespace ashlar

@@ -321,5 +321,20 @@ TEST(FaceDeathTest, AnAllocatorThatIsGoneIsOneLine) {
   EXPECT_DEATH((void)gone->stats(), "^ashlar: [^\n]*called after its destructor[^\n]*\n$");
 }
 
+TEST(DevicesTest, OptionsThatCannotBeAreAStatus) {
+  for (std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{3} * kMiB}) {
+    for (const absl::Status& status : {OpenHostDevice({.granularity_bytes = bytes}).status(),
+                                       OpenSimulatedDevice({.granularity_bytes = bytes}).status()}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("granularity_bytes: "));
+    }
+  }
+  EXPECT_EQ(OpenHostDevice({.granularity_bytes = 1}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(OpenSimulatedDevice({.base_address = 4096}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(OpenHostDevice({}).ok());
+  EXPECT_TRUE(OpenSimulatedDevice({}).ok());
+  EXPECT_DEATH(MakeHostDevice({.granularity_bytes = 0}), "granularity_bytes: 0 is no power of two");
+}
+
 }  // namespace
 }  // namespace ashlar
