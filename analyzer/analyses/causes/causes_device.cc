@@ -1,6 +1,7 @@
 // Causes that lie in the device: what this allocator cannot have, whatever it does.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -210,13 +211,25 @@ std::string OutsideSentence(const Outside& outside) {
                       " lie outside this allocator");
 }
 
-// Blocks of this allocator that libraries took for themselves.
+// Of the allocator and of what records it, or without a name: these lie between a block and who made it.
+bool IsOfAllocator(absl::string_view function) {
+  return function.empty() || function == "??" || absl::StrContains(function, "CUDACachingAllocator") ||
+         absl::StrContains(function, "torch::unwind::") || absl::StrContains(function, "CapturedTraceback::") ||
+         absl::StrContains(function, "gather_with_cpp");
+}
+
+// Blocks of this allocator that libraries took for themselves: by the innermost frame that is not the allocator's. An
+// operator that calls a library makes its result by at::empty: that is a tensor, whoever stands further out.
 bool IsWorkspace(const trace::StackTable& stacks, trace::StackId stack) {
   for (const trace::FrameId id : stacks.stack(stack)) {
-    const std::string function = absl::AsciiStrToLower(stacks.frame(id).function);
-    for (const char* name : {"cublas", "cudablas", "cudnn", "nccl", "cusolver"}) {
-      if (absl::StrContains(function, name)) return true;
-    }
+    const trace::Frame& frame = stacks.frame(id);
+    if (IsOfAllocator(frame.function)) continue;
+    if (IsPythonFrame(frame)) return false;
+    const std::string function = absl::AsciiStrToLower(frame.function);
+    const auto is_in_name = [&function](absl::string_view word) { return absl::StrContains(function, word); };
+    constexpr std::array<absl::string_view, 6> kWords = {"cublas", "cudablas", "cudnn",
+                                                         "nccl",   "cusolver", "workspace"};
+    return std::any_of(kWords.begin(), kWords.end(), is_in_name);
   }
   return false;
 }

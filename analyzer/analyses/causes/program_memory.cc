@@ -46,9 +46,10 @@ ProgramMemory::ProgramMemory(const CauseContext& context) : context_(context), t
 
 void ProgramMemory::FindParts() {
   const trace::StackTable& stacks = *context_.history->stacks;
+  const ProgramParts parts(&stacks);
   std::vector<ProgramPart> of_stacks;
   for (trace::StackId id = 0; id < stacks.stack_count(); ++id) {
-    const ProgramPart part = PartOf(stacks, id);
+    const ProgramPart part = parts.Of(id);
     const bool is_recomputed = IsForwardPart(part) && AnyFrame(context_, id, IsRecomputedFrame);
     of_stacks.push_back(is_recomputed || stacks.stack(id).empty() ? ProgramPart::kBackward : part);
   }

@@ -64,9 +64,10 @@ bool IsHookCall(const trace::StackTable& stacks, absl::Span<const trace::FrameId
   return true;
 }
 
-TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, const ForwardLines& forward_lines) {
+TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, ProgramPart part,
+                       const ForwardLines& forward_lines) {
   TorchFrames out;
-  out.part = PartOf(stacks, stack);
+  out.part = part;
   const auto frames = stacks.stack(stack);
   out.has_frames = !frames.empty();
   std::size_t calls = 0;
@@ -97,8 +98,9 @@ TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, co
 TorchStacks::TorchStacks(const timeline::Timeline& timeline, const trace::StackTable* stacks) {
   if (stacks == nullptr) return;
   const ForwardLines forward_lines = FindForwardLines(*stacks);
+  const ProgramParts parts(stacks);
   for (trace::StackId id = 0; id < stacks->stack_count(); ++id) {
-    of_.push_back(ReadFrames(*stacks, id, forward_lines));
+    of_.push_back(ReadFrames(*stacks, id, parts.Of(id), forward_lines));
   }
   std::size_t with = 0;
   bool has_python = false;
