@@ -5,9 +5,11 @@
 //   for (const CauseFinding& finding : FindCauses(context))    // found ones first, the one to mend first
 //     std::cout << CauseName(finding.kind) << ": " << finding.evidence.front();
 //
-// What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. A detector is at
-// most kLikely, except where the figures alone leave no other way (capacity); a fix test that removes the symptom makes
-// it kProven (whatif/fix_tests.h). Sizes are bytes. Pure functions, safe from any thread.
+// What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. kProven is what was
+// seen: the figures leave no other way (capacity); the blocks' own frames and lives say who made them and that they
+// stayed (a leak of many steps); or a replay of all the requests, under another setting or with other calls, no longer
+// shows the symptom (whatif/fix_tests.h). A replay without the cause's own blocks would prove nothing: less is always
+// less. Sizes are bytes. Pure functions, safe from any thread.
 #ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_H_
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_H_
 
@@ -77,7 +79,6 @@ enum class Confidence : std::uint8_t { kPossible, kLikely, kProven };
 enum class CauseFix : std::uint8_t {
   kNone,
   kApart,           // the blocks it is about in segments of their own
-  kDropped,         // without those blocks
   kExpandable,      // expandable segments
   kExpandableHint,  // the same, where that takes other causes away as well and so proves nothing
   kUnrounded,       // without roundup_power2_divisions

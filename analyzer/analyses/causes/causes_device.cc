@@ -176,6 +176,16 @@ std::optional<Outside> OutsideOf(const CauseContext& context) {
   return Outside{*context.device.total_bytes - std::min(own, *context.device.total_bytes), *context.device.total_bytes};
 }
 
+// By how much the free memory of the device misses the failed request; 0 where none failed, or that is not known.
+std::uint64_t MissingAt(const CauseContext& context) {
+  if (context.message.has_value()) {
+    const std::uint64_t tried = context.message->tried_bytes.value_or(0);
+    return tried - std::min(tried, context.message->accounting.free_bytes.value_or(tried));
+  }
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  return shortage.has_value() ? shortage->MissingBytes() : 0;
+}
+
 bool IsWorthNaming(const Outside& outside) {
   return static_cast<double>(outside.bytes) >= kWorthNamingShare * static_cast<double>(outside.whole_bytes);
 }
@@ -316,7 +326,14 @@ CauseFinding DetectWorkspaces(const CauseContext& context) {
   if (outside->bytes > core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", more than a context and its libraries take"));
   }
+  // No process does without a context: what of it is more than that must have decided the failure.
+  const std::uint64_t beyond = outside->bytes - std::min(outside->bytes, kTypicalContextBytes);
+  if (beyond == 0) return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", what a CUDA context takes"));
   if (!IsWorthNaming(*outside)) return Absent(kind, OutsideSentence(*outside));
+  if (beyond < MissingAt(context)) {
+    return Absent(kind,
+                  absl::StrCat(OutsideSentence(*outside), "; with an ordinary context the request fails as well"));
+  }
   CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes);
   out.evidence.push_back(absl::StrCat(OutsideSentence(*outside), ", as a CUDA context with its libraries takes"));
   out.counter_evidence.push_back("a small other process would look the same; nvidia-smi would tell");
