@@ -112,6 +112,7 @@ struct CauseFinding {
   bool is_sickness = true;
   // Of scores of attention: a call of scaled_dot_product_attention keeps them, as no fused kernel took it.
   bool is_of_fused_call = false;
+  bool is_of_weights = false;              // of a tensor that lives long: the model trains it
   std::vector<std::string> evidence = {};  // plain sentences with their numbers
   std::vector<std::string> counter_evidence = {};
   std::string missing = {};                 // kNotInTrace: what would tell

@@ -320,8 +320,8 @@ class Explanation(ExplanationAnswer):
     # Every cause looked for: found ones first, by the bytes that their cure frees times how sure they are; then absent
     # ones; then those the input cannot show.
     causes: Tuple[Cause, ...]
-    # What the program itself can change, for causes found as likely or proven where something needs a change; most
-    # bytes first.
+    # What the program itself can change, for causes found as likely or proven where something needs a change; in the
+    # order of the causes.
     program_remedies: Tuple[ProgramRemedy, ...]
     # How exactly the recorded settings reproduce the record; null without a recorded allocation.
     fidelity: Optional[Fidelity]
