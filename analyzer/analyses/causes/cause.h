@@ -144,6 +144,12 @@ struct CauseHistory {
   bool HasStacks() const { return stacks != nullptr && stacks->stack_count() > 0; }
 };
 
+// Other processes that are known to have used the device, as a dry run knows them.
+struct SharedDevice {
+  std::size_t other_processes = 0;
+  std::uint64_t context_bytes = 0;  // what the context of this process takes
+};
+
 // The device, and the other processes on it.
 struct CauseDevice {
   std::optional<std::uint64_t> total_bytes = {};
@@ -151,6 +157,7 @@ struct CauseDevice {
   std::vector<RankPeak> ranks = {};                     // of all processes of the job, this one among them
   // Whether the program's line of a frame calls scaled_dot_product_attention; null where its source is not at hand.
   std::function<bool(const trace::Frame&)> calls_fused_attention = {};
+  std::optional<SharedDevice> shared = {};  // nullopt: who uses the device is not known
 };
 
 // What the detectors look at: a trace, or an out-of-memory message, which has no history but what it proves.

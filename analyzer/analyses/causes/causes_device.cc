@@ -263,6 +263,30 @@ CauseFinding WorkspacesOfBlocks(const CauseContext& context) {
 
 }  // namespace
 
+namespace {
+
+// What of the memory outside is not this process's own context, where it is known that others use the device.
+std::uint64_t HeldByOthers(const CauseContext& context, const Outside& outside) {
+  const std::optional<SharedDevice>& shared = context.device.shared;
+  if (!shared.has_value() || shared->other_processes == 0) return 0;
+  return outside.bytes - std::min(outside.bytes, shared->context_bytes);
+}
+
+CauseFinding OfKnownProcesses(const CauseContext& context, const Outside& outside) {
+  const SharedDevice& shared = *context.device.shared;
+  const std::uint64_t bytes = HeldByOthers(context, outside);
+  const std::string sentence = absl::StrCat(
+      FormatCount(shared.other_processes), shared.other_processes == 1 ? " other process uses" : " other processes use",
+      " this device: of the ", OutsideSentence(outside), " the context of this process takes ",
+      FormatBytes(shared.context_bytes), " and others ", FormatBytes(bytes));
+  if (bytes < MissingAt(context) || !IsMaterial(context, bytes)) return Absent(CauseKind::kOtherProcess, sentence);
+  CauseFinding out = Found(CauseKind::kOtherProcess, Confidence::kLikely, bytes);
+  out.evidence.push_back(sentence);
+  return out;
+}
+
+}  // namespace
+
 CauseFinding DetectOtherProcess(const CauseContext& context) {
   const CauseKind kind = CauseKind::kOtherProcess;
   const std::vector<std::uint64_t> named = NamedProcesses(context);
@@ -276,6 +300,7 @@ CauseFinding DetectOtherProcess(const CauseContext& context) {
   }
   const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
+  if (HeldByOthers(context, *outside) > 0) return OfKnownProcesses(context, *outside);
   if (outside->bytes <= core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
   }
@@ -323,6 +348,7 @@ CauseFinding DetectWorkspaces(const CauseContext& context) {
   }
   const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
+  if (HeldByOthers(context, *outside) > 0) return Absent(kind, "other processes use the device as well");
   if (outside->bytes > core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", more than a context and its libraries take"));
   }

@@ -242,6 +242,7 @@ class ShapeSearch {
 
   static void Add(const KeptGroup& group, LeakShape shape, LeakGrowth& out) {
     out.shape = shape;
+    out.is_grown = group.is_replaced && (out.lines == 0 || out.is_grown);
     out.bytes += group.bytes;
     out.bytes_per_step += group.is_replaced ? group.bytes_per_iteration : group.bytes / group.span;
     out.steps = std::max(out.steps, group.is_replaced ? group.iterations : group.span);
