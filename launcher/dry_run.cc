@@ -1,7 +1,6 @@
-#include "launcher/launcher.h"
-
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -12,21 +11,22 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "commands/explain/page/page_file.h"
 #include "console/command.h"
-#include "launcher/cards.h"
-#include "launcher/card_runs.h"
-#include "launcher/explain.h"
-#include "console/installed_files.h"
-#include "launcher/results.h"
 #include "console/given_command.h"
-#include "launcher/machine.h"
-#include "launcher/program.h"
-#include "launcher/dry_run_report.h"
-#include "launcher/run_program.h"
+#include "console/installed_files.h"
 #include "console/load_trace.h"
 #include "console/output_file.h"
-#include "commands/explain/page/page_file.h"
 #include "console/progress_line.h"
+#include "launcher/card_runs.h"
+#include "launcher/cards.h"
+#include "launcher/dry_run_report.h"
+#include "launcher/explain.h"
+#include "launcher/launcher.h"
+#include "launcher/machine.h"
+#include "launcher/program.h"
+#include "launcher/results.h"
+#include "launcher/run_program.h"
 
 namespace ashlar::cli {
 namespace {
@@ -108,6 +108,12 @@ void AddExplanation(const DryRunFlags& flags, const CardsOfReport& run, const an
                        .addresses = report.machine.addresses,
                        .is_drawn = !flags.page.empty()};
   if (report.machine.has_limit) memory.total_bytes = report.machine.total.bytes;
+  // Of several devices it is not known here which one is explained.
+  if (report.machine.device_count == 1) {
+    memory.other_processes = static_cast<std::size_t>(std::count_if(
+        report.results.runs.begin(), report.results.runs.end(),
+        [&report](const ProcessRun& other) { return &other != report.explained && other.UsedADevice(); }));
+  }
   absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, memory, progress);
   if (explanation.ok()) {
     report.explanation = *std::move(explanation);

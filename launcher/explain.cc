@@ -53,6 +53,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   options.calls_fused_attention = CallsFusedAttention;
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
   options.replay.context_bytes = memory.context_bytes;
+  options.shared_device = analyses::SharedDevice{memory.other_processes, memory.context_bytes};
   if (!run.failures.empty() || HasRetried(run)) options.replay.capacity_bytes = memory.total_bytes;
   const absl::StatusOr<readers::InputBytes> bytes =
       LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);

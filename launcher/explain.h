@@ -2,6 +2,7 @@
 #ifndef ASHLAR_LAUNCHER_EXPLAIN_H_
 #define ASHLAR_LAUNCHER_EXPLAIN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -23,6 +24,7 @@ struct ProcessMemory {
   std::uint64_t context_bytes = 0;                                    // of that, what its own context takes
   device::AddressOrder addresses = device::AddressOrder::kAscending;  // where its segments lie, for what is replayed
   bool is_drawn = false;                                              // the explanation gets a picture
+  std::size_t other_processes = 0;                                    // that used a device as well
 };
 
 // By its last failure, else by its history. A run that got its memory only by retries is replayed in what it had.

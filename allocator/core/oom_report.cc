@@ -169,10 +169,10 @@ std::vector<std::string> OomSentences(const OomJudgement& judgement, const OomFi
   switch (judgement.kind) {
     case OomKind::kCapacity:
       return {absl::StrCat("capacity: even without holes the request is short by ", FormatSignedBytes(-headroom),
-                           "; no allocator setting can help")};
+                           kNoSettingHelps)};
     case OomKind::kNearlyFull:
       return {absl::StrCat("nearly full: without any holes the request would fit with ", FormatSignedBytes(headroom),
-                           " to spare, and no allocator packs as well as that")};
+                           " to spare", kNonePacksAsWell)};
     case OomKind::kOutside:
       return {absl::StrCat("outside: ", FormatBytes(*figures.outside_bytes),
                            " of the device are held outside this allocator, and a CUDA context takes at most ",

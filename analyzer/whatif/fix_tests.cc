@@ -1,6 +1,7 @@
 #include "analyzer/whatif/fix_tests.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <utility>
 
@@ -22,6 +23,13 @@ using trace::RequestTrace;
 constexpr double kLeastSavedShare = 0.02;
 constexpr char kExpandable[] = "expandable_segments:True";
 
+// What it says for a cause that the symptom goes.
+enum class Weight : std::uint8_t {
+  kNothing,   // it takes other causes away as well
+  kSupports,  // the cause's blocks are elsewhere, and all others may lie otherwise too
+  kProves,    // the same requests under another setting, or with other calls of the program
+};
+
 // One way to take a cause away. What is not changed is nullptr or nullopt.
 struct Change {
   std::string what;
@@ -29,7 +37,7 @@ struct Change {
   std::function<RequestTrace(const RequestTrace&)> requests = {};
   std::optional<policy::Options> options = {};
   std::uint64_t more_capacity_bytes = 0;
-  bool proves = true;  // false: it takes other causes away as well
+  Weight weight = Weight::kProves;
 };
 
 class FixTester {
@@ -46,7 +54,9 @@ class FixTester {
       if (!fix.ok()) return fix.status();
       if (!out.fix.has_value() || fix->removes_symptom) out.fix = *std::move(fix);
       if (!out.fix->removes_symptom) continue;
-      if (change.proves) out.finding.confidence = Confidence::kProven;
+      if (change.weight == Weight::kProves) out.finding.confidence = Confidence::kProven;
+      if (change.weight == Weight::kSupports)
+        out.finding.confidence = std::max(out.finding.confidence, Confidence::kLikely);
       TakeReplayedBytes(out);
       break;
     }
@@ -83,12 +93,10 @@ class FixTester {
         return std::nullopt;
       case CauseFix::kApart:
         return Apart(finding);
-      case CauseFix::kDropped:
-        return Dropped(finding);
       case CauseFix::kExpandable:
-        return Expandable(/*proves=*/true);
+        return Expandable(Weight::kProves);
       case CauseFix::kExpandableHint:
-        return Expandable(/*proves=*/false);
+        return Expandable(Weight::kNothing);
       case CauseFix::kUnrounded:
         return Unrounded();
       case CauseFix::kUnlimitedSplit:
@@ -115,24 +123,18 @@ class FixTester {
     if (!ids.has_value()) return std::nullopt;
     return Change{.what = absl::StrCat(FormatCount(ids->size()), ids->size() == 1 ? " block" : " blocks",
                                        " in segments apart from all others"),
-                  .requests = [ids = *std::move(ids)](const RequestTrace& r) { return InPoolOfTheirOwn(r, ids); }};
+                  .requests = [ids = *std::move(ids)](const RequestTrace& r) { return InPoolOfTheirOwn(r, ids); },
+                  .weight = Weight::kSupports};
   }
 
-  std::optional<Change> Dropped(const CauseFinding& finding) {
-    std::optional<std::vector<std::uint32_t>> ids = IdsOf(finding);
-    if (!ids.has_value()) return std::nullopt;
-    return Change{.what = absl::StrCat("without ", FormatCount(ids->size()), " of these blocks"),
-                  .requests = [ids = *std::move(ids)](const RequestTrace& r) { return WithoutBlocks(r, ids); }};
-  }
-
-  std::optional<Change> Expandable(bool proves) const {
+  std::optional<Change> Expandable(Weight weight) const {
     if (settings_.baseline.compat == policy::Compat::kTorch113 || settings_.baseline.expandable_segments) {
       return std::nullopt;
     }
     policy::Options options = settings_.baseline;
     options.expandable_segments = true;
     options.conf = kExpandable;
-    return Change{.what = kExpandable, .conf = kExpandable, .options = options, .proves = proves};
+    return Change{.what = kExpandable, .conf = kExpandable, .options = options, .weight = weight};
   }
 
   std::optional<Change> Unrounded() const {
@@ -152,7 +154,8 @@ class FixTester {
   std::optional<Change> GivenBack(const CauseFinding& finding) const {
     if (!settings_.capacity_bytes.has_value() || !finding.blocks.empty()) return std::nullopt;
     return Change{.what = absl::StrCat("with these ", FormatBytes(finding.bytes), " given back"),
-                  .more_capacity_bytes = finding.bytes};
+                  .more_capacity_bytes = finding.bytes,
+                  .weight = Weight::kNothing};
   }
 
   std::optional<Change> EmptiedBetweenPhases() const {

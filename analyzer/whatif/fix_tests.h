@@ -1,5 +1,7 @@
 // Fix tests: a cause that was found is taken away, by a setting or by a change of the program's requests, and the run
-// is replayed. If the symptom goes with it the cause is proven; if it stays, the cause is at most possible.
+// is replayed. If the symptom stays, the cause is at most possible. If it goes, the cause is proven where a setting or
+// another call took it away and every block is still there; it is likely where its blocks were put elsewhere. Memory
+// that is given back helps against whatever there is, and so says nothing for the cause.
 //
 //   std::vector<TestedCause> causes = *TestFixes(FindCauses(context), context, runs, settings);
 //   causes.front().fix->removes_symptom

@@ -27,6 +27,7 @@ std::optional<ProgramChange> ChangeFor(CauseKind cause) {
     case CauseKind::kGraphKeptAlive:
       return ProgramChange{"keep numbers, not tensors that still know their graph; cut what goes on to the next step",
                            {"total_loss += loss.item()  # not: total_loss += loss",
+                            "(loss / parts).backward()  # of each part of a batch; not: total += loss / parts",
                             "loss.backward()  # not: retain_graph=True", "state = state.detach()"}};
     case CauseKind::kOutputsKept:
       return ProgramChange{"move what is kept off the device, or let it go", {"kept.append(output.detach().cpu())"}};
@@ -57,8 +58,8 @@ std::optional<ProgramChange> ChangeFor(CauseKind cause) {
           "load the checkpoint into host memory, and let it go",
           {"state = torch.load(path, map_location=\"cpu\")", "model.load_state_dict(state)", "del state"}};
     case CauseKind::kOptimizerTemporaries:
-      return ProgramChange{"update one parameter after the other",
-                           {"optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"}};
+      return ProgramChange{"update in one kernel, which makes no temporaries, or one parameter after the other",
+                           {"optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # or foreach=False"}};
     case CauseKind::kCacheBetweenPhases:
       return ProgramChange{"return the cache where one phase ends and the next begins",
                            {"torch.cuda.empty_cache()  # between the phases"}};
@@ -98,6 +99,13 @@ std::optional<ProgramChange> ChangeFor(CauseKind cause) {
   }
 }
 
+// A table of the model's own is used in each step, and trained: it cannot stay on the host.
+ProgramChange SmallerTable() {
+  return {"make the table smaller: fewer rows, or narrower ones with a layer behind; or train less of it",
+          {"table = nn.Sequential(nn.Embedding(rows, width // 4), nn.Linear(width // 4, width))",
+           "table.requires_grad_(False)  # no gradient and no state of its size"}};
+}
+
 // PyTorch's sdp_utils.cpp: what its fused kernels check of a call.
 ProgramChange WhatFusedKernelsTake() {
   return {"give scaled_dot_product_attention what a fused kernel takes: none takes this call, so it keeps its scores",
@@ -115,8 +123,9 @@ std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes)
     const bool is_sure = cause.finding.confidence != analyses::Confidence::kPossible;
     if (cause.finding.finding != analyses::Finding::kFound || !is_sure || cause.finding.is_footnote) continue;
     if (!cause.finding.is_sickness) continue;
-    std::optional<ProgramChange> change =
-        cause.finding.is_of_fused_call ? WhatFusedKernelsTake() : ChangeFor(cause.finding.kind);
+    std::optional<ProgramChange> change = cause.finding.is_of_fused_call ? WhatFusedKernelsTake()
+                                          : cause.finding.is_of_weights  ? SmallerTable()
+                                                                         : ChangeFor(cause.finding.kind);
     if (!change.has_value()) continue;
     ProgramRemedy remedy;
     remedy.cause = cause.finding.kind;
@@ -130,8 +139,6 @@ std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes)
     }
     out.push_back(std::move(remedy));
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const ProgramRemedy& a, const ProgramRemedy& b) { return a.bytes > b.bytes; });
   return out;
 }
 

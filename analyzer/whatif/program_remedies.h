@@ -28,7 +28,7 @@ struct ProgramRemedy {
   bool is_proven = false;                            // a replay with the change no longer shows the symptom
 };
 
-// Most bytes first; equal ones in the order of `causes`.
+// In the order of `causes`: the change of the first comes first.
 std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes);
 
 }  // namespace ashlar::remedies

@@ -105,13 +105,6 @@ RequestTrace InPoolOfTheirOwn(RequestTrace requests, absl::Span<const std::uint3
   return requests;
 }
 
-RequestTrace WithoutBlocks(RequestTrace requests, absl::Span<const std::uint32_t> ids) {
-  return Without(std::move(requests), [ids](const Op& r) {
-    const bool names_block = r.kind == OpKind::kAlloc || r.kind == OpKind::kFree || r.kind == OpKind::kRecordStream;
-    return names_block && Contains(ids, r.id);
-  });
-}
-
 RequestTrace WithEmptyCacheAt(const RequestTrace& requests, absl::Span<const std::size_t> positions) {
   RequestTrace out = requests;
   out.requests.clear();

@@ -44,8 +44,6 @@ trace::RequestTrace InOnePool(trace::RequestTrace requests);
 std::size_t PrivatePoolCount(const trace::RequestTrace& requests);
 // The blocks of these ids (ascending) in segments apart from all others.
 trace::RequestTrace InPoolOfTheirOwn(trace::RequestTrace requests, absl::Span<const std::uint32_t> ids);
-// As if the blocks of these ids (ascending) had never been asked for.
-trace::RequestTrace WithoutBlocks(trace::RequestTrace requests, absl::Span<const std::uint32_t> ids);
 // torch.cuda.empty_cache() before the requests at these positions (ascending).
 trace::RequestTrace WithEmptyCacheAt(const trace::RequestTrace& requests, absl::Span<const std::size_t> positions);
 

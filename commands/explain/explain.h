@@ -32,6 +32,7 @@ struct ExplainOptions {
   std::vector<analyses::RankPeak> other_ranks = {};     // of the same job
   std::optional<PictureLimits> picture = {};            // where given, Explanation::picture is made
   std::function<bool(const trace::Frame&)> calls_fused_attention = {};  // as of analyses::CauseDevice
+  std::optional<analyses::SharedDevice> shared_device = {};             // likewise
 };
 
 // One, but for a text with several different out-of-memory messages. OutOfRange: an option does not go with the input.

@@ -214,7 +214,7 @@ absl::Status Add(analyses::CauseContext context, const remedies::RecordedRequest
                  const ExplainOptions& options, Explanation& out) {
   const analyses::CauseHistory& history = *context.history;
   context.device = {out.accounting.total_bytes, options.device_used_bytes, AllRanks(*history.timeline, options),
-                    options.calls_fused_attention};
+                    options.calls_fused_attention, options.shared_device};
   Tell(options.replay, "looking for causes");
   if (const std::optional<analyses::LeakGrowth> leak = analyses::LeakAt(context); leak.has_value()) {
     out.growing = GrowingBytes{leak->bytes, leak->bytes_per_step};

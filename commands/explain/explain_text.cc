@@ -135,7 +135,7 @@ void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
   for (const std::string& line : remedy.python) absl::StrAppend(&out, std::string(15, ' '), line, "\n");
 }
 
-// A line for each cause; the lines that are left take the fixes, then what speaks for the first causes.
+// Each cause with what speaks for it first; the lines that are left take the fixes.
 void AppendCauses(const answers::Explanation& e, std::string& out) {
   std::size_t found = 0;
   for (const answers::ExplainedCause& cause : e.causes) found += cause.finding.finding == analyses::Finding::kFound;
@@ -159,13 +159,8 @@ void AppendCauses(const answers::Explanation& e, std::string& out) {
     out += absl::StrFormat("  %11s  %-8s  %s%s\n", FormatBytes(finding.bytes),
                            analyses::ConfidenceName(finding.confidence), analyses::CauseSentence(finding.kind),
                            finding.is_footnote ? " (lets this request pass)" : "");
-    std::string evidence(kCauseIndent, ' ');
-    AppendWrapped(finding.evidence.front(), kCauseIndent, evidence);
-    const auto lines = static_cast<std::size_t>(std::count(evidence.begin(), evidence.end(), '\n'));
-    if (lines <= lines_left) {
-      out += evidence;
-      lines_left -= lines;
-    }
+    out.append(kCauseIndent, ' ');
+    AppendWrapped(finding.evidence.front(), kCauseIndent, out);
     if (fixes[i].empty()) continue;
     absl::StrAppend(&out, std::string(kCauseIndent, ' '), "fix: ", Shortened(Printable(fixes[i]), kFixWidth), "\n");
   }
@@ -482,8 +477,7 @@ void AppendSteps(const answers::ProgramView& view, std::string& out) {
                   FormatCount(MedianEvents(steps)), " events, from event ", FormatCount(steps.front().begin), " to ",
                   FormatCount(steps.back().end - 1), "\n");
   if (view.steps.told_from_sizes) {
-    absl::StrAppend(&out,
-                    "  by sizes alone, as this trace has no stacks: what repeats may be the layers of one pass\n");
+    absl::StrAppend(&out, "  by sizes alone, not by lines: what repeats may be the layers of one pass\n");
   }
 }
 

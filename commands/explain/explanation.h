@@ -148,7 +148,7 @@ struct Explanation {
   ProgramView program;
   std::optional<GrowingBytes> growing;                    // nullopt: nothing piles up, or no history tells
   std::vector<ExplainedCause> causes;                     // found ones first
-  std::vector<remedies::ProgramRemedy> program_remedies;  // most bytes first
+  std::vector<remedies::ProgramRemedy> program_remedies;  // in the order of the causes
   std::optional<replay::Fidelity> fidelity;
   std::string replayed_as;  // version, order, settings; empty without a replay
   std::vector<remedies::WhatIfRow> what_if;

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "allocator/core/oom_report.h"
 
 namespace ashlar::answers {
 namespace {
@@ -72,6 +74,29 @@ const WhatIfRow* LowestThatGetsPast(const Explanation& e) {
   return out;
 }
 
+// A row of the table, or our own allocator's, that gets past the request, whatever comes after it.
+bool DoesAnyGetPast(const Explanation& e) {
+  const auto gets_past = [](const WhatIfRow& row) { return row.is_cut_off && row.ServesAllRecorded(); };
+  return std::any_of(e.what_if.begin(), e.what_if.end(), gets_past) || (e.own.has_value() && gets_past(e.own->row));
+}
+
+// The first verdict's claims are of the failed request alone.
+void TakeBackClaims(Explanation& e) {
+  for (std::string& sentence : e.evidence) {
+    absl::string_view rest = sentence;
+    for (const char* const claim : {core::kNoSettingHelps, core::kNonePacksAsWell}) {
+      if (absl::ConsumeSuffix(&rest, claim)) sentence = std::string(rest);
+    }
+  }
+}
+
+// To the end of the projected steps, with nothing left behind: what piled up has an end.
+bool DoesGrowthEnd(const Explanation& e) {
+  return std::any_of(e.what_if.begin(), e.what_if.end(), [](const WhatIfRow& row) {
+    return row.is_cut_off && row.CarriesThrough() && row.projected->growth_bytes_per_step == 0;
+  });
+}
+
 std::string LeakSentence(const GrowingBytes& growing) {
   return absl::StrCat("leak: ", FormatBytes(growing.bytes), " were left behind by earlier steps, about ",
                       FormatBytes(growing.bytes_per_step), " a step, and no allocator setting ends that");
@@ -80,14 +105,18 @@ std::string LeakSentence(const GrowingBytes& growing) {
 std::string LeakAdvice(const GrowingBytes& growing, const Explanation& e) {
   std::string out = "no setting cures a leak";
   const WhatIfRow* row = LowestThatGetsPast(e);
-  if (row == nullptr || !e.what_if_capacity_bytes.has_value()) return out;
-  const std::uint64_t capacity = *e.what_if_capacity_bytes;
-  const std::uint64_t spare = capacity - std::min(capacity, row->peak_reserved_bytes);
-  const std::uint64_t steps = spare / growing.bytes_per_step;
-  return absl::StrCat(
-      out, ": ", remedies::NameOf(row->conf), " gets past this request and would fail ",
-      steps < 1 ? "in the same step or the next" : absl::StrCat("about ", FormatCount(steps + 1), " steps later"),
-      ", +", FormatBytes(growing.bytes_per_step), " a step");
+  if (row == nullptr) return out;
+  absl::StrAppend(&out, ": ", remedies::NameOf(row->conf), " gets past this request");
+  if (!row->projected.has_value()) return absl::StrCat(out, ", and how long it lasts is not known");
+  const remedies::ProjectedPart& next = *row->projected;
+  const std::string growth = absl::StrCat(", +", FormatBytes(growing.bytes_per_step), " a step");
+  if (next.ooms == 0) return absl::StrCat(out, "; ", FormatCount(next.requests), " requests more fit", growth);
+  return absl::StrCat(out, " and fails ",
+                      next.failed_steps_later == 0
+                          ? std::string("in the same step")
+                          : absl::StrCat("about ", FormatCount(next.failed_steps_later),
+                                         next.failed_steps_later == 1 ? " step later" : " steps later"),
+                      " (projected)", growth);
 }
 
 bool OwnRuns(const Explanation& e) { return e.own.has_value() && e.own->run.has_value(); }
@@ -125,7 +154,8 @@ std::uint64_t BytesToCome(const Explanation& e) {
 
 void SetLastVerdict(Explanation& e) {
   if (!IsFailure(e.verdict)) return;
-  if (e.growing.has_value() && IsLeak(*e.growing, e)) {
+  if (DoesAnyGetPast(e)) TakeBackClaims(e);
+  if (e.growing.has_value() && IsLeak(*e.growing, e) && !DoesGrowthEnd(e)) {
     Overrule(OomVerdict::kLeak, LeakSentence(*e.growing), e);
     return Withhold(LeakAdvice(*e.growing, e), e);
   }
@@ -135,16 +165,16 @@ void SetLastVerdict(Explanation& e) {
   if (e.headroom.has_value() && Signed(to_come) > std::max<std::int64_t>(e.headroom->value_bytes, 0)) {
     Overrule(OomVerdict::kCapacity,
              absl::StrCat("capacity: the optimizer's first step has ", FormatBytes(to_come),
-                          " of its state still to make, so no allocator setting can help"),
+                          " of its state still to make, so no allocator setting carries the run through"),
              e);
     return Withhold("no setting makes room for the optimizer's state", e);
   }
   if (const WhatIfRow* row = ShortLater(e); row != nullptr) {
-    Overrule(
-        OomVerdict::kCapacity,
-        absl::StrCat("capacity: what comes next needs ", FormatBytes(row->projected->needed_bytes), " of ",
-                     FormatBytes(row->projected->available_bytes), " (projected), so no allocator setting can help"),
-        e);
+    Overrule(OomVerdict::kCapacity,
+             absl::StrCat("capacity: what comes next needs ", FormatBytes(row->projected->needed_bytes), " of ",
+                          FormatBytes(row->projected->available_bytes),
+                          " (projected), so no allocator setting carries the run through"),
+             e);
     return;
   }
   if (HasBaselineThatFits(e)) return Withhold(kNotReproduced, e);
@@ -162,7 +192,8 @@ void SetLastVerdict(Explanation& e) {
     return;
   }
   const WhatIfRow* fitting = LowestThatGetsPast(e);
-  if (e.verdict == OomVerdict::kCapacity && fitting != nullptr) {
+  const bool is_full = e.verdict == OomVerdict::kCapacity || e.verdict == OomVerdict::kNearlyFull;
+  if (is_full && fitting != nullptr) {
     Overrule(OomVerdict::kNearlyFull,
              absl::StrCat("nearly full: ", remedies::NameOf(fitting->conf), " just gets past this request"), e);
   }

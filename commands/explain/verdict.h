@@ -2,7 +2,8 @@
 // replays and the projection of the cut-off step tell may overrule it, so that verdict, causes, table and advice never
 // contradict each other:
 //
-//   leak         each step leaves memory behind: a quarter of what is live, or a tenth and more than the holes
+//   leak         each step leaves memory behind: a quarter of what is live, or a tenth and more than the holes; but not
+//                where a setting carries the run on without that
 //   capacity     every setting that gets past the request fails again for want of memory, holes or none
 //   fragmentation  a setting carries the run through to the end of the step
 //   nearly_full  the request is said not to fit, and a replay found room for it

@@ -5,9 +5,11 @@
 //   for (const CauseFinding& finding : FindCauses(context))    // found ones first, the one to mend first
 //     std::cout << CauseName(finding.kind) << ": " << finding.evidence.front();
 //
-// What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. A detector is at
-// most kLikely, except where the figures alone leave no other way (capacity); a fix test that removes the symptom makes
-// it kProven (whatif/fix_tests.h). Sizes are bytes. Pure functions, safe from any thread.
+// What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. kProven is what was
+// seen: the figures leave no other way (capacity); the blocks' own frames and lives say who made them and that they
+// stayed (a leak of many steps); or a replay of all the requests, under another setting or with other calls, no longer
+// shows the symptom (whatif/fix_tests.h). A replay without the cause's own blocks would prove nothing: less is always
+// less. Sizes are bytes. Pure functions, safe from any thread.
 #ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_H_
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_H_
 
@@ -77,7 +79,6 @@ enum class Confidence : std::uint8_t { kPossible, kLikely, kProven };
 enum class CauseFix : std::uint8_t {
   kNone,
   kApart,           // the blocks it is about in segments of their own
-  kDropped,         // without those blocks
   kExpandable,      // expandable segments
   kExpandableHint,  // the same, where that takes other causes away as well and so proves nothing
   kUnrounded,       // without roundup_power2_divisions
@@ -111,6 +112,7 @@ struct CauseFinding {
   bool is_sickness = true;
   // Of scores of attention: a call of scaled_dot_product_attention keeps them, as no fused kernel took it.
   bool is_of_fused_call = false;
+  bool is_of_weights = false;              // of a tensor that lives long: the model trains it
   std::vector<std::string> evidence = {};  // plain sentences with their numbers
   std::vector<std::string> counter_evidence = {};
   std::string missing = {};                 // kNotInTrace: what would tell
@@ -142,6 +144,12 @@ struct CauseHistory {
   bool HasStacks() const { return stacks != nullptr && stacks->stack_count() > 0; }
 };
 
+// Other processes that are known to have used the device, as a dry run knows them.
+struct SharedDevice {
+  std::size_t other_processes = 0;
+  std::uint64_t context_bytes = 0;  // what the context of this process takes
+};
+
 // The device, and the other processes on it.
 struct CauseDevice {
   std::optional<std::uint64_t> total_bytes = {};
@@ -149,6 +157,7 @@ struct CauseDevice {
   std::vector<RankPeak> ranks = {};                     // of all processes of the job, this one among them
   // Whether the program's line of a frame calls scaled_dot_product_attention; null where its source is not at hand.
   std::function<bool(const trace::Frame&)> calls_fused_attention = {};
+  std::optional<SharedDevice> shared = {};  // nullopt: who uses the device is not known
 };
 
 // What the detectors look at: a trace, or an out-of-memory message, which has no history but what it proves.

@@ -99,7 +99,8 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
                   absl::StrCat(sentence, ShortageAt(context).has_value() ? "; the request would have fitted beside it"
                                                                          : "; no request failed: a training needs it"));
   }
-  if (IsRepeatedPass(memory) || StepsInPass(context, *memory.Current()) >= 2) {
+  const bool may_repeat = memory.IsOfInnerLoop();
+  if (!may_repeat && (IsRepeatedPass(memory) || StepsInPass(context, *memory.Current()) >= 2)) {
     return Absent(kKind, absl::StrCat(sentence, "; passes repeat without a backward pass that would use it"));
   }
   const std::uint64_t checkpointed = CheckpointedBytes(context, saved);

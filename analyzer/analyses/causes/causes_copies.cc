@@ -238,14 +238,15 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   const auto blocks = context.history->timeline->blocks();
   const auto allocated = static_cast<double>(AllocatedBytes(context));
   const SizeCounts sizes = SizesOf(memory, memory.lasting());
+  const auto is_weight = [&](std::size_t index) {
+    return HasFrame(context, index, IsModuleFrame) || memory.trained().count(memory.RequestedBytes(index)) > 0;
+  };
   Indices large;
   for (const std::size_t index : memory.lasting()) {
     if (!IsFromTheSetup(context, memory, index)) continue;
     // Layers are sets of equal tensors. Weights belong to the model: they are a cause only where they do not fit.
     if (sizes.at(memory.RequestedBytes(index)) > kMostTensors) continue;
-    const bool is_weight =
-        HasFrame(context, index, IsModuleFrame) || memory.trained().count(memory.RequestedBytes(index)) > 0;
-    if (is_weight && !ShortageAt(context).has_value()) continue;
+    if (is_weight(index) && !ShortageAt(context).has_value()) continue;
     if (static_cast<double>(blocks[index].size_bytes) >= kLeastTensorShare * allocated) large.push_back(index);
   }
   std::stable_sort(large.begin(), large.end(),
@@ -253,9 +254,15 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   if (large.size() > kMostTensors) large.resize(kMostTensors);
   const Indices all = WithGradientAndState(memory, large);
   const std::uint64_t bytes = memory.BytesOf(all);
-  const std::string sentence =
-      absl::StrCat(large.size(), large.size() == 1 ? " tensor" : " tensors", " from before the first pass hold ",
-                   FormatBytes(bytes), ", ", ShareText(bytes, AllocatedBytes(context)), " of what is allocated");
+  const std::size_t others = all.size() - large.size();
+  const std::string sentence = absl::StrCat(
+      large.size(), large.size() == 1 ? " tensor" : " tensors", " from before the first pass",
+      others == 0
+          ? ""
+          : absl::StrCat(" of ", FormatBytes(memory.BytesOf(large)), ", with ", others,
+                         others == 1 ? " gradient or state of its size," : " gradients and states of its size,"),
+      large.size() + others == 1 ? " holds " : " hold ", FormatBytes(bytes), ", ",
+      ShareText(bytes, AllocatedBytes(context)), " of what is allocated");
   if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < kLeastTensorsShare * allocated) {
     return Absent(kKind, sentence);
   }
@@ -265,10 +272,7 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   out.evidence.push_back(sentence);
   out.evidence.push_back(absl::StrCat("the largest: ", FormatBytes(blocks[large.front()].size_bytes), " from ",
                                       LabelOf(context, blocks[large.front()].stack)));
-  if (all.size() > large.size()) {
-    out.evidence.push_back(
-        absl::StrCat(all.size() - large.size(), " of the blocks are gradients and state of its size"));
-  }
+  out.is_of_weights = std::all_of(large.begin(), large.end(), is_weight);
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Causes that lie in the device: what this allocator cannot have, whatever it does.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -175,6 +176,16 @@ std::optional<Outside> OutsideOf(const CauseContext& context) {
   return Outside{*context.device.total_bytes - std::min(own, *context.device.total_bytes), *context.device.total_bytes};
 }
 
+// By how much the free memory of the device misses the failed request; 0 where none failed, or that is not known.
+std::uint64_t MissingAt(const CauseContext& context) {
+  if (context.message.has_value()) {
+    const std::uint64_t tried = context.message->tried_bytes.value_or(0);
+    return tried - std::min(tried, context.message->accounting.free_bytes.value_or(tried));
+  }
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  return shortage.has_value() ? shortage->MissingBytes() : 0;
+}
+
 bool IsWorthNaming(const Outside& outside) {
   return static_cast<double>(outside.bytes) >= kWorthNamingShare * static_cast<double>(outside.whole_bytes);
 }
@@ -210,13 +221,25 @@ std::string OutsideSentence(const Outside& outside) {
                       " lie outside this allocator");
 }
 
-// Blocks of this allocator that libraries took for themselves.
+// Of the allocator and of what records it, or without a name: these lie between a block and who made it.
+bool IsOfAllocator(absl::string_view function) {
+  return function.empty() || function == "??" || absl::StrContains(function, "CUDACachingAllocator") ||
+         absl::StrContains(function, "torch::unwind::") || absl::StrContains(function, "CapturedTraceback::") ||
+         absl::StrContains(function, "gather_with_cpp");
+}
+
+// Blocks of this allocator that libraries took for themselves: by the innermost frame that is not the allocator's. An
+// operator that calls a library makes its result by at::empty: that is a tensor, whoever stands further out.
 bool IsWorkspace(const trace::StackTable& stacks, trace::StackId stack) {
   for (const trace::FrameId id : stacks.stack(stack)) {
-    const std::string function = absl::AsciiStrToLower(stacks.frame(id).function);
-    for (const char* name : {"cublas", "cudablas", "cudnn", "nccl", "cusolver"}) {
-      if (absl::StrContains(function, name)) return true;
-    }
+    const trace::Frame& frame = stacks.frame(id);
+    if (IsOfAllocator(frame.function)) continue;
+    if (IsPythonFrame(frame)) return false;
+    const std::string function = absl::AsciiStrToLower(frame.function);
+    const auto is_in_name = [&function](absl::string_view word) { return absl::StrContains(function, word); };
+    constexpr std::array<absl::string_view, 6> kWords = {"cublas", "cudablas", "cudnn",
+                                                         "nccl",   "cusolver", "workspace"};
+    return std::any_of(kWords.begin(), kWords.end(), is_in_name);
   }
   return false;
 }
@@ -240,6 +263,30 @@ CauseFinding WorkspacesOfBlocks(const CauseContext& context) {
 
 }  // namespace
 
+namespace {
+
+// What of the memory outside is not this process's own context, where it is known that others use the device.
+std::uint64_t HeldByOthers(const CauseContext& context, const Outside& outside) {
+  const std::optional<SharedDevice>& shared = context.device.shared;
+  if (!shared.has_value() || shared->other_processes == 0) return 0;
+  return outside.bytes - std::min(outside.bytes, shared->context_bytes);
+}
+
+CauseFinding OfKnownProcesses(const CauseContext& context, const Outside& outside) {
+  const SharedDevice& shared = *context.device.shared;
+  const std::uint64_t bytes = HeldByOthers(context, outside);
+  const std::string sentence = absl::StrCat(
+      FormatCount(shared.other_processes), shared.other_processes == 1 ? " other process uses" : " other processes use",
+      " this device: of the ", OutsideSentence(outside), " the context of this process takes ",
+      FormatBytes(shared.context_bytes), " and others ", FormatBytes(bytes));
+  if (bytes < MissingAt(context) || !IsMaterial(context, bytes)) return Absent(CauseKind::kOtherProcess, sentence);
+  CauseFinding out = Found(CauseKind::kOtherProcess, Confidence::kLikely, bytes);
+  out.evidence.push_back(sentence);
+  return out;
+}
+
+}  // namespace
+
 CauseFinding DetectOtherProcess(const CauseContext& context) {
   const CauseKind kind = CauseKind::kOtherProcess;
   const std::vector<std::uint64_t> named = NamedProcesses(context);
@@ -253,6 +300,7 @@ CauseFinding DetectOtherProcess(const CauseContext& context) {
   }
   const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
+  if (HeldByOthers(context, *outside) > 0) return OfKnownProcesses(context, *outside);
   if (outside->bytes <= core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
   }
@@ -300,10 +348,18 @@ CauseFinding DetectWorkspaces(const CauseContext& context) {
   }
   const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
+  if (HeldByOthers(context, *outside) > 0) return Absent(kind, "other processes use the device as well");
   if (outside->bytes > core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", more than a context and its libraries take"));
   }
+  // No process does without a context: what of it is more than that must have decided the failure.
+  const std::uint64_t beyond = outside->bytes - std::min(outside->bytes, kTypicalContextBytes);
+  if (beyond == 0) return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", what a CUDA context takes"));
   if (!IsWorthNaming(*outside)) return Absent(kind, OutsideSentence(*outside));
+  if (beyond < MissingAt(context)) {
+    return Absent(kind,
+                  absl::StrCat(OutsideSentence(*outside), "; with an ordinary context the request fails as well"));
+  }
   CauseFinding out = Found(kind, Confidence::kPossible, outside->bytes);
   out.evidence.push_back(absl::StrCat(OutsideSentence(*outside), ", as a CUDA context with its libraries takes"));
   out.counter_evidence.push_back("a small other process would look the same; nvidia-smi would tell");

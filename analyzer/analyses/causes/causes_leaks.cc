@@ -41,11 +41,14 @@ CauseFinding LeakFinding(const CauseContext& context, CauseKind kind, LeakShape 
                   absl::StrCat(words, " of earlier iterations hold ", FormatBytes(leak == nullptr ? 0 : leak->bytes)));
   }
   const std::vector<LiveBlock> blocks = BlocksOf(context, *leak);
+  // What such a tensor holds is of all iterations, and its block of the last.
+  const std::string subject = leak->is_grown ? std::string("Tensors that grow by torch.cat hold ")
+                                             : absl::StrCat(words, " of earlier iterations hold ");
   CauseFinding out = Found(kind, leak->steps >= kSureSteps ? Confidence::kProven : Confidence::kLikely, leak->bytes);
   out.stacks = StacksOf(blocks);
-  out.evidence.push_back(absl::StrCat(words, " of earlier iterations hold ", FormatBytes(leak->bytes), " in ",
-                                      blocks.size(), " blocks: ", FormatBytes(leak->bytes_per_step),
-                                      " more in each of ", leak->steps, " iterations; ", MostFrom(context, blocks)));
+  out.evidence.push_back(absl::StrCat(subject, FormatBytes(leak->bytes), " in ", blocks.size(),
+                                      " blocks: ", FormatBytes(leak->bytes_per_step), " more in each of ", leak->steps,
+                                      " iterations; ", MostFrom(context, blocks)));
   return out;
 }
 

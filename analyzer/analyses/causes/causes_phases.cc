@@ -168,7 +168,10 @@ CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
   }
   const std::uint64_t bytes = BytesOf(best.blocks);
   if (best.blocks.empty() || !IsMaterial(context, bytes)) return Absent(kKind, best.counter_evidence);
-  CauseFinding out = Found(kKind, best.is_growing ? Confidence::kProven : Confidence::kLikely, bytes);
+  // That it is an evaluation, and no training whose backward pass is still to come, only a name says.
+  const bool is_named = std::all_of(best.blocks.begin(), best.blocks.end(),
+                                    [](const LiveBlock& live) { return IsEvaluating(live.part); });
+  CauseFinding out = Found(kKind, best.is_growing && is_named ? Confidence::kProven : Confidence::kLikely, bytes);
   out.stacks = StacksOf(best.blocks);
   out.evidence.push_back(absl::StrCat(best.evidence, "; ", MostFrom(context, best.blocks)));
   return out;

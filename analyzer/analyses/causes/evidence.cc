@@ -177,7 +177,7 @@ constexpr std::size_t kLeastPasses = 3;
 ForwardOnly ForwardOnlyAt(const CauseContext& context, const TorchStacks& frames) {
   ForwardOnly out;
   for (const timeline::BlockSpan& block : context.history->timeline->blocks()) {
-    if (!frames.IsBackward(block)) continue;
+    if (!frames.IsBackward(block) && !frames.IsInnerGradient(block)) continue;
     if (block.alloc_event <= context.history->moment) {
       out.last_backward = std::max<timeline::EventIndex>(out.last_backward, block.alloc_event);
     } else {

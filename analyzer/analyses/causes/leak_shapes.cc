@@ -102,6 +102,8 @@ class ShapeSearch {
   std::vector<LeakGrowth> Growths() {
     if (!AreIterationsReal()) return {};
     FindPasses();
+    // The rounds of an inner loop are one pass, whose backward pass is still to come.
+    if (frames_.AreGradientsInner() && IsWithoutBackward(first_)) return {};
     const bool is_graph = IsGraph();
     std::map<LeakShape, LeakGrowth> out;
     for (const KeptGroup& group : groups_) {
@@ -126,6 +128,7 @@ class ShapeSearch {
       const bool is_of_size = frames.is_of_model || frames.part == ProgramPart::kOptimizer;
       if (is_of_size && block.IsLiveAfter(moment_)) parameter_sizes_.insert(block.AskedBytes());
       if (block.alloc_event < 0) continue;
+      is_training_ = is_training_ || frames.is_training_mode;
       if (frames_.IsBackward(block)) last_backward_ = std::max<EventIndex>(last_backward_, block.alloc_event);
       if (!frames.is_forward) continue;
       first_forward_ = std::min<EventIndex>(first_forward_, block.alloc_event);
@@ -206,6 +209,11 @@ class ShapeSearch {
     return has_several && static_cast<double>(blocks) >= least * static_cast<double>(passed_);
   }
 
+  // Passes that drop out before the first backward pass are a training's: it adds up the losses of several.
+  bool IsTrainingBefore(const KeptGroup& group) const {
+    return is_training_ && last_backward_ < 0 && !IsEvaluation(frames_.Of(group.stack).part);
+  }
+
   bool IsWithoutBackward(EventIndex from) const { return last_backward_ < from; }
 
   LeakShape ShapeOf(const KeptGroup& group, bool is_graph) const {
@@ -214,10 +222,12 @@ class ShapeSearch {
     if (IsCopyOfModel(group)) return LeakShape::kOther;
     if (group.is_replaced && (frames.is_forward || frames_.Of(group.via).is_forward)) return LeakShape::kCache;
     if (is_graph && !group.is_replaced) {
-      return IsWithoutBackward(first_) ? LeakShape::kEvalGraph : LeakShape::kGraph;
+      return IsWithoutBackward(first_) && !IsTrainingBefore(group) ? LeakShape::kEvalGraph : LeakShape::kGraph;
     }
     if (frames.is_hook || (frames.is_hooked_inside && do_hooks_tell_)) return LeakShape::kHooks;
-    if (frames_.IsBackward(timeline_.blocks()[group.blocks.front()])) return LeakShape::kHooks;
+    // A tensor's own hook leaves no frame: what backward passes leave is put down to hooks where some are seen.
+    if (frames_.IsBackward(timeline_.blocks()[group.blocks.front()]) && frames_.AreHooksSeen())
+      return LeakShape::kHooks;
     const bool follows_training = last_backward_ >= 0 && IsWithoutBackward(born);
     return IsEvaluation(frames.part) || follows_training ? LeakShape::kEvalOutputs : LeakShape::kOutputs;
   }
@@ -232,6 +242,7 @@ class ShapeSearch {
 
   static void Add(const KeptGroup& group, LeakShape shape, LeakGrowth& out) {
     out.shape = shape;
+    out.is_grown = group.is_replaced && (out.lines == 0 || out.is_grown);
     out.bytes += group.bytes;
     out.bytes_per_step += group.is_replaced ? group.bytes_per_iteration : group.bytes / group.span;
     out.steps = std::max(out.steps, group.is_replaced ? group.iterations : group.span);
@@ -253,6 +264,7 @@ class ShapeSearch {
   std::set<std::uint64_t> parameter_sizes_;  // of what is alive
   std::size_t passed_ = 0;  // forward blocks since the first that stays, before the moment's own iteration
   bool do_hooks_tell_ = true;
+  bool is_training_ = false;  // a dropout's mask was made
 };
 
 }  // namespace

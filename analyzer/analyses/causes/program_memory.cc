@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/torch_frames.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -46,16 +47,20 @@ ProgramMemory::ProgramMemory(const CauseContext& context) : context_(context), t
 
 void ProgramMemory::FindParts() {
   const trace::StackTable& stacks = *context_.history->stacks;
+  const ProgramParts parts(&stacks);
   std::vector<ProgramPart> of_stacks;
   for (trace::StackId id = 0; id < stacks.stack_count(); ++id) {
-    const ProgramPart part = PartOf(stacks, id);
+    const ProgramPart part = parts.Of(id);
     const bool is_recomputed = IsForwardPart(part) && AnyFrame(context_, id, IsRecomputedFrame);
     of_stacks.push_back(is_recomputed || stacks.stack(id).empty() ? ProgramPart::kBackward : part);
   }
+  const TorchStacks frames(timeline_, &stacks);
+  is_of_inner_loop_ = frames.AreGradientsInner();
   for (const timeline::BlockSpan& block : timeline_.blocks()) {
     const bool has_stack = block.stack < of_stacks.size();
     const ProgramPart without = block.alloc_event >= 0 ? ProgramPart::kBackward : ProgramPart::kUnknown;
-    block_parts_.push_back(has_stack ? of_stacks[block.stack] : without);
+    const ProgramPart part = has_stack ? of_stacks[block.stack] : without;
+    block_parts_.push_back(frames.IsInnerGradient(block) ? ProgramPart::kForward : part);
   }
 }
 

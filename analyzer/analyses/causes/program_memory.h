@@ -52,6 +52,9 @@ class ProgramMemory {
   // Of the sizes that one backward pass leaves behind, the most that any did: those of what is trained.
   const SizeCounts& trained() const { return trained_; }
 
+  // Whether a pass holds calls of torch.autograd.grad (torch_frames.h), and so repeats itself.
+  bool IsOfInnerLoop() const { return is_of_inner_loop_; }
+
   ProgramPart PartOfBlock(std::size_t index) const { return block_parts_[index]; }
   std::uint64_t RequestedBytes(std::size_t index) const;  // what was asked for; what the block spans where not known
   std::uint64_t BytesOf(const std::vector<std::size_t>& indices) const;  // what they span
@@ -70,6 +73,7 @@ class ProgramMemory {
   std::optional<std::size_t> current_;
   std::vector<std::size_t> activations_, gradients_, state_, lasting_;
   SizeCounts trained_;
+  bool is_of_inner_loop_ = false;
 };
 
 }  // namespace ashlar::analyses

@@ -1,5 +1,6 @@
 #include "analyzer/analyses/causes/torch_frames.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <tuple>
@@ -12,6 +13,9 @@ namespace {
 
 // An engine makes more blocks than the program where passes are checkpointed or many are fused.
 constexpr double kLeastWithStacks = 0.2;
+// Of what calls of torch.autograd.grad made: still there two calls later. A training that takes its gradients by them
+// lets them go by then.
+constexpr double kLeastInnerKept = 0.25;
 
 bool IsModuleFile(const trace::Frame& frame) {
   return absl::EndsWith(absl::StrReplaceAll(frame.file, {{"\\", "/"}}), "torch/nn/modules/module.py");
@@ -51,6 +55,18 @@ bool IsModelFrame(const trace::Frame& frame) {
   return IsModuleFile(frame) && frame.function == "_apply";
 }
 
+bool IsFileOf(const trace::Frame& frame, absl::string_view file) {
+  return absl::EndsWith(absl::StrReplaceAll(frame.file, {{"\\", "/"}}), file);
+}
+
+bool IsGradientCall(const trace::Frame& frame) {
+  return frame.function == "grad" && IsFileOf(frame, "torch/autograd/__init__.py");
+}
+
+bool IsDropout(const trace::Frame& frame) {
+  return absl::StrContains(frame.function, "dropout") && IsFileOf(frame, "torch/nn/functional.py");
+}
+
 // Whether a module called a function that is neither its `forward` nor around it.
 bool IsHookCall(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames, std::size_t at,
                 const ForwardLines& forward_lines) {
@@ -64,9 +80,10 @@ bool IsHookCall(const trace::StackTable& stacks, absl::Span<const trace::FrameId
   return true;
 }
 
-TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, const ForwardLines& forward_lines) {
+TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, ProgramPart part,
+                       const ForwardLines& forward_lines) {
   TorchFrames out;
-  out.part = PartOf(stacks, stack);
+  out.part = part;
   const auto frames = stacks.stack(stack);
   out.has_frames = !frames.empty();
   std::size_t calls = 0;
@@ -77,6 +94,9 @@ TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, co
     out.is_copy = out.is_copy || frame.function == "deepcopy" || frame.function == "__deepcopy__";
     out.is_made_once =
         out.is_made_once || frame.function == "__init__" || (IsModuleFile(frame) && frame.function == "_apply");
+    out.is_gradient_call = out.is_gradient_call || IsGradientCall(frame);
+    out.is_training_mode = out.is_training_mode || IsDropout(frame);
+    out.calls_hooks = out.calls_hooks || (IsModuleFile(frame) && frame.function == "inner");
     if (frame.function == "_call_impl" && IsModuleFile(frame)) {
       if (++calls == 1 && i > 0) {
         const trace::Frame& inside = stacks.frame(frames[i - 1]);
@@ -97,8 +117,10 @@ TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, co
 TorchStacks::TorchStacks(const timeline::Timeline& timeline, const trace::StackTable* stacks) {
   if (stacks == nullptr) return;
   const ForwardLines forward_lines = FindForwardLines(*stacks);
+  const ProgramParts parts(stacks);
   for (trace::StackId id = 0; id < stacks->stack_count(); ++id) {
-    of_.push_back(ReadFrames(*stacks, id, forward_lines));
+    of_.push_back(ReadFrames(*stacks, id, parts.Of(id), forward_lines));
+    are_hooks_seen_ = are_hooks_seen_ || of_.back().is_hook || of_.back().calls_hooks;
   }
   std::size_t with = 0;
   bool has_python = false;
@@ -110,12 +132,44 @@ TorchStacks::TorchStacks(const timeline::Timeline& timeline, const trace::StackT
     has_python = has_python || Of(block.stack).is_python;
   }
   is_engine_told_ = has_python && kLeastWithStacks * static_cast<double>(all) < static_cast<double>(with);
+  FindInnerGradients(timeline);
+}
+
+bool TorchStacks::IsOfEngine(const timeline::BlockSpan& block) const {
+  const TorchFrames& frames = Of(block.stack);
+  if (frames.has_frames) return frames.part == ProgramPart::kBackward && !frames.is_python;
+  return is_engine_told_ && block.alloc_event >= 0;
+}
+
+void TorchStacks::FindInnerGradients(const timeline::Timeline& timeline) {
+  struct Call {
+    timeline::EventIndex begin = 0;
+    std::vector<const timeline::BlockSpan*> made = {};
+  };
+  std::vector<Call> calls;
+  bool is_in_call = false;
+  for (const timeline::BlockSpan& block : timeline.blocks()) {
+    const TorchFrames& frames = Of(block.stack);
+    if (frames.is_gradient_call && !is_in_call) calls.push_back({block.alloc_event});
+    if (frames.is_python) is_in_call = frames.is_gradient_call;
+    if (is_in_call && IsOfEngine(block)) calls.back().made.push_back(&block);
+  }
+  std::size_t made = 0;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i + 2 < calls.size(); ++i) {
+    const auto is_kept = [&](const auto* block) { return block->free_requested_event > calls[i + 2].begin; };
+    made += calls[i].made.size();
+    kept += static_cast<std::size_t>(std::count_if(calls[i].made.begin(), calls[i].made.end(), is_kept));
+  }
+  if (made == 0 || static_cast<double>(kept) < kLeastInnerKept * static_cast<double>(made)) return;
+  for (const Call& call : calls) {
+    for (const timeline::BlockSpan* block : call.made) inner_.insert(block->alloc_event);
+  }
 }
 
 bool TorchStacks::IsBackward(const timeline::BlockSpan& block) const {
-  const TorchFrames& frames = Of(block.stack);
-  if (frames.has_frames) return frames.part == ProgramPart::kBackward;
-  return is_engine_told_ && block.alloc_event >= 0;
+  if (IsInnerGradient(block)) return false;
+  return IsOfEngine(block) || Of(block.stack).part == ProgramPart::kBackward;
 }
 
 }  // namespace ashlar::analyses

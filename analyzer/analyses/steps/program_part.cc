@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -31,8 +34,12 @@ bool IsLoading(const trace::Frame& frame, string_view file) {
   return absl::EndsWith(file, "torch/serialization.py") || IsOneOf(frame.function, kFunctions);
 }
 
-bool IsOptimizer(const trace::Frame& frame, string_view file) {
-  if (absl::StrContains(file, "torch/optim/")) return !absl::StrContains(file, "lr_scheduler");
+bool IsTorchOptim(string_view file) {
+  return absl::StrContains(file, "torch/optim/") && !absl::StrContains(file, "lr_scheduler");
+}
+
+// An optimizer that is no class of PyTorch, as far as names can tell.
+bool IsNamedOptimizerStep(const trace::Frame& frame, string_view file) {
   if (frame.function != "step") return false;
   static constexpr std::array<string_view, 9> kWords = {"optim", "adam", "sgd",     "lion",   "adafactor",
                                                         "muon",  "lamb", "shampoo", "rmsprop"};
@@ -55,8 +62,95 @@ bool IsEvaluation(const trace::Frame& frame) {
          absl::StartsWith(frame.function, "validate_");
 }
 
-bool IsNoGrad(const trace::Frame& frame, string_view file) {
+// What a training calls for its loss: an evaluation by name inside of it is a part of the training.
+bool IsTrainingCall(const trace::Frame& frame) {
+  static constexpr std::array<string_view, 4> kFunctions = {"forward", "training_step", "train_step", "compute_loss"};
+  return IsOneOf(frame.function, kFunctions);
+}
+
+bool IsContextCall(const trace::Frame& frame, string_view file) {
   return frame.function == "decorate_context" && absl::StrContains(file, "torch/");
+}
+
+bool RunsModule(const trace::Frame& frame, string_view file) {
+  return frame.function == "forward" ||
+         (frame.function == "_call_impl" && absl::EndsWith(file, "torch/nn/modules/module.py"));
+}
+
+// A Python frame; innermost first.
+struct CallFrame {
+  const trace::Frame* frame = nullptr;
+  std::string file;  // with slashes
+
+  bool IsTorchs() const { return IsTorchFrame(*frame) || absl::StrContains(file, "torchinductor"); }
+};
+
+std::vector<CallFrame> CallFramesOf(const trace::StackTable& stacks, trace::StackId stack) {
+  std::vector<CallFrame> out;
+  for (const trace::FrameId id : stacks.stack(stack)) {
+    const trace::Frame& frame = stacks.frame(id);
+    if (IsPythonFrame(frame)) out.push_back({&frame, WithSlashes(frame.file)});
+  }
+  return out;
+}
+
+using NamedFunction = std::pair<std::string, std::string>;  // file, function
+
+// Functions `step` that run a module: steps of a training, whatever their files are called.
+std::set<NamedFunction> FindTrainingSteps(const trace::StackTable& stacks) {
+  std::set<NamedFunction> out;
+  for (trace::StackId id = 0; id < stacks.stack_count(); ++id) {
+    bool is_inside_pass = false;
+    for (const CallFrame& python : CallFramesOf(stacks, id)) {
+      if (is_inside_pass && IsNamedOptimizerStep(*python.frame, python.file)) {
+        out.insert({python.frame->file, python.frame->function});
+      }
+      is_inside_pass = is_inside_pass || RunsModule(*python.frame, python.file);
+    }
+  }
+  return out;
+}
+
+// Whether an optimizer made the block: between its innermost frame and the block lies nothing that the program handed
+// to it, such as a closure that computes the loss.
+bool IsMadeByOptimizer(const std::vector<CallFrame>& frames, const std::set<NamedFunction>& training_steps) {
+  const CallFrame* inside = nullptr;  // the outermost frame so far that is not PyTorch's
+  for (const CallFrame& python : frames) {
+    const trace::Frame& frame = *python.frame;
+    if (RunsModule(frame, python.file) || absl::StrContains(frame.function, "closure")) return false;
+    if (IsTorchOptim(python.file)) return inside == nullptr || inside->frame->function == "step";
+    if (IsNamedOptimizerStep(frame, python.file)) return training_steps.count({frame.file, frame.function}) == 0;
+    if (!python.IsTorchs()) inside = &python;
+  }
+  return false;
+}
+
+ProgramPart PartOf(const trace::StackTable& stacks, trace::StackId stack,
+                   const std::set<NamedFunction>& training_steps) {
+  std::array<bool, 8> seen = {};
+  const auto see = [&seen](ProgramPart part) { seen[static_cast<std::size_t>(part)] = true; };
+  for (const trace::FrameId id : stacks.stack(stack)) {
+    if (IsBackward(stacks.frame(id), IsPythonFrame(stacks.frame(id)))) see(ProgramPart::kBackward);
+  }
+  const std::vector<CallFrame> frames = CallFramesOf(stacks, stack);
+  if (IsMadeByOptimizer(frames, training_steps)) see(ProgramPart::kOptimizer);
+  bool is_in_training = false;
+  bool is_in_optimizer =
+      false;  // it works without gradients, and records them again for its closure by the same wrapper
+  for (auto python = frames.rbegin(); python != frames.rend(); ++python) {
+    const trace::Frame& frame = *python->frame;
+    if (IsLoading(frame, python->file)) see(ProgramPart::kLoading);
+    if (!is_in_training && IsEvaluation(frame)) see(ProgramPart::kEvaluation);
+    if (frame.function == "generate") see(ProgramPart::kGeneration);
+    if (!is_in_optimizer && IsContextCall(frame, python->file)) see(ProgramPart::kNoGrad);
+    if (frame.function == "forward") see(ProgramPart::kForward);
+    is_in_training = is_in_training || IsTrainingCall(frame);
+    is_in_optimizer = is_in_optimizer || IsTorchOptim(python->file);
+  }
+  for (std::size_t part = 1; part < seen.size(); ++part) {
+    if (seen[part]) return static_cast<ProgramPart>(part);
+  }
+  return ProgramPart::kUnknown;
 }
 
 }  // namespace
@@ -89,32 +183,13 @@ string_view ProgramPartName(ProgramPart part) {
   return "";
 }
 
-ProgramPart PartOf(const trace::StackTable& stacks, trace::StackId stack) {
-  std::array<bool, 8> seen = {};
-  const auto see = [&seen](ProgramPart part) { seen[static_cast<std::size_t>(part)] = true; };
-  for (const trace::FrameId id : stacks.stack(stack)) {
-    const trace::Frame& frame = stacks.frame(id);
-    const bool is_python = IsPythonFrame(frame);
-    if (IsBackward(frame, is_python)) see(ProgramPart::kBackward);
-    if (!is_python) continue;
-    const std::string file = WithSlashes(frame.file);
-    if (IsLoading(frame, file)) see(ProgramPart::kLoading);
-    if (IsOptimizer(frame, file)) see(ProgramPart::kOptimizer);
-    if (IsEvaluation(frame)) see(ProgramPart::kEvaluation);
-    if (frame.function == "generate") see(ProgramPart::kGeneration);
-    if (IsNoGrad(frame, file)) see(ProgramPart::kNoGrad);
-    if (frame.function == "forward") see(ProgramPart::kForward);
-  }
-  for (std::size_t part = 1; part < seen.size(); ++part) {
-    if (seen[part]) return static_cast<ProgramPart>(part);
-  }
-  return ProgramPart::kUnknown;
-}
-
 ProgramParts::ProgramParts(const trace::StackTable* stacks) {
   if (stacks == nullptr) return;
   parts_.reserve(stacks->stack_count());
-  for (trace::StackId id = 0; id < stacks->stack_count(); ++id) parts_.push_back(PartOf(*stacks, id));
+  const std::set<NamedFunction> training_steps = FindTrainingSteps(*stacks);
+  for (trace::StackId id = 0; id < stacks->stack_count(); ++id) {
+    parts_.push_back(PartOf(*stacks, id, training_steps));
+  }
 }
 
 }  // namespace ashlar::analyses

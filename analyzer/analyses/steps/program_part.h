@@ -36,9 +36,7 @@ enum class ProgramPart : std::uint8_t {
 
 absl::string_view ProgramPartName(ProgramPart part);  // "forward"; empty for kUnknown
 
-ProgramPart PartOf(const trace::StackTable& stacks, trace::StackId stack);
-
-// PartOf every stack of a table, asked for by id; kUnknown for kNoStack. Looks at each stack once.
+// Of every stack of a table, asked for by id; kUnknown for kNoStack. Looks at each stack once.
 class ProgramParts {
  public:
   explicit ProgramParts(const trace::StackTable* stacks);  // nullptr: all unknown

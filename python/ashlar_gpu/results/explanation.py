@@ -200,7 +200,9 @@ class Cause:
     name: str  # Stable key, see docs/guide/explain.md.
     sentence: str  # What the cause is, in one sentence.
     finding: Literal["found", "absent", "not_in_trace"]  # Whether it was found; not_in_trace: the input cannot show it.
-    # Of a found one; proven: the figures leave no other way, or the fix test removes the symptom.
+    # Of a found one; proven: seen, by the figures, by the blocks' own frames and lives, or by a replay of all requests
+    # under another setting or with other calls. A replay without the cause's own blocks proves nothing, and none is
+    # made.
     confidence: Optional[Literal["possible", "likely", "proven"]]
     bytes: Optional[int]  # Bytes that a found one explains.
     # Of those, what the program would have asked for after the failure; 0 where nothing is known to come.
@@ -318,8 +320,8 @@ class Explanation(ExplanationAnswer):
     # Every cause looked for: found ones first, by the bytes that their cure frees times how sure they are; then absent
     # ones; then those the input cannot show.
     causes: Tuple[Cause, ...]
-    # What the program itself can change, for causes found as likely or proven where something needs a change; most
-    # bytes first.
+    # What the program itself can change, for causes found as likely or proven where something needs a change; in the
+    # order of the causes.
     program_remedies: Tuple[ProgramRemedy, ...]
     # How exactly the recorded settings reproduce the record; null without a recorded allocation.
     fidelity: Optional[Fidelity]

@@ -1,6 +1,8 @@
 // A remedy in the program is offered for a cause that was found and is sure, with the bytes that were proven.
 #include "analyzer/whatif/program_remedies.h"
 
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace ashlar::remedies {
@@ -30,15 +32,23 @@ TEST(ProgramRemediesTest, OnlyWhatIsFoundAndSureAndTheProgramsOwn) {
   causes.back().finding.finding = Finding::kAbsent;
   const std::vector<ProgramRemedy> remedies = ProgramRemedies(causes);
   ASSERT_EQ(remedies.size(), 2u);
-  EXPECT_EQ(remedies[0].cause, CauseKind::kLoadedTwice);
-  EXPECT_EQ(remedies[0].bytes, 500u);
-  EXPECT_EQ(remedies[1].cause, CauseKind::kEvalAccumulates);
+  EXPECT_EQ(remedies[0].cause, CauseKind::kEvalAccumulates);  // in the order of the causes
+  EXPECT_EQ(remedies[1].cause, CauseKind::kLoadedTwice);
+  EXPECT_EQ(remedies[1].bytes, 500u);
   for (const ProgramRemedy& remedy : remedies) {
     EXPECT_FALSE(remedy.sentence.empty());
     EXPECT_FALSE(remedy.python.empty());
     EXPECT_FALSE(remedy.replayed_bytes.has_value());
     EXPECT_FALSE(remedy.is_proven);
   }
+}
+
+TEST(ProgramRemediesTest, AWeightIsNotTakenForData) {
+  TestedCause cause = Cause(CauseKind::kLongLivedTensor, Confidence::kLikely, 100);
+  EXPECT_NE(ProgramRemedies({cause})[0].python[0].find("pin_memory"), std::string::npos);
+  cause.finding.is_of_weights = true;
+  const std::vector<ProgramRemedy> remedies = ProgramRemedies({cause});
+  for (const std::string& line : remedies[0].python) EXPECT_EQ(line.find("cpu"), std::string::npos);
 }
 
 TEST(ProgramRemediesTest, AReplayedChangeSaysWhatItTookOffThePeak) {

@@ -30,10 +30,12 @@ std::vector<SeededCase> SettingsCases();     // rounding, split limits: cause_ca
 std::vector<SeededCase> ProgramCases();      // what the program keeps: cause_cases_program.cc
 std::vector<SeededCase> LeakCases();         // what it keeps from step to step: cause_cases_leaks.cc
 std::vector<SeededCase> MemoryCases();       // what the memory is made of: cause_cases_memory.cc
+std::vector<SeededCase> OwnerCases();        // who stands in a stack and did not make the block: cause_cases_owners.cc
 std::vector<SeededCase> AllSeeded();         // all of them
 std::vector<HealthyCase> HealthyPrograms();  // cause_cases_program.cc
 std::vector<HealthyCase> HealthyLeaks();     // cause_cases_leaks.cc
 std::vector<HealthyCase> HealthyMemory();    // cause_cases_memory.cc
+std::vector<HealthyCase> HealthyOwners();    // cause_cases_owners.cc
 std::vector<HealthyCase> AllHealthy();       // all of them
 
 }  // namespace ashlar::tests

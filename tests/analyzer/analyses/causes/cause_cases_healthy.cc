@@ -158,13 +158,14 @@ std::vector<HealthyCase> AllHealthy() {
   for (HealthyCase& program : HealthyPrograms()) out.push_back(std::move(program));
   for (HealthyCase& program : HealthyLeaks()) out.push_back(std::move(program));
   for (HealthyCase& program : HealthyMemory()) out.push_back(std::move(program));
+  for (HealthyCase& program : HealthyOwners()) out.push_back(std::move(program));
   return out;
 }
 
 std::vector<SeededCase> AllSeeded() {
   std::vector<SeededCase> out;
   for (std::vector<SeededCase> (*list)() :
-       {DeviceCases, HoleCases, LeakCases, MemoryCases, PoolCases, ProgramCases, SettingsCases}) {
+       {DeviceCases, HoleCases, LeakCases, MemoryCases, OwnerCases, PoolCases, ProgramCases, SettingsCases}) {
     for (SeededCase& seeded : list()) out.push_back(std::move(seeded));
   }
   return out;

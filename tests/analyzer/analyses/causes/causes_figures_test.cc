@@ -124,5 +124,30 @@ TEST(CausesFiguresTest, WhatFreesNothingComesBehindWhatFreesMuch) {
   EXPECT_EQ(causes.front().kind, CauseKind::kEmptyCacheEachStep);
 }
 
+// A device that is full by a pass, and 1,636 MiB outside: four contexts of 409 MiB.
+TEST(CausesFiguresTest, ProcessesThatAreKnownToUseTheDeviceAreNamed) {
+  SeededRun run({.capacity_bytes = 2 * kGiB});
+  run.At("net.py", 4, "forward");
+  while (!run.is_out_of_memory()) run.Allocate(100 * kMiB);
+  SeededInput input = run.Finish();
+  input.total_bytes = 2 * kGiB + 4 * 409 * kMiB;
+  const Diagnosis diagnosis(input);
+  EXPECT_EQ(diagnosis.Of(CauseKind::kOtherProcess).finding, Finding::kAbsent);
+  analyses::CauseContext context = diagnosis.context();
+  for (const std::size_t others : {std::size_t{3}, std::size_t{0}}) {
+    context.device.shared = analyses::SharedDevice{others, 409 * kMiB};
+    for (const CauseFinding& cause : FindCauses(context)) {
+      if (cause.kind == CauseKind::kWorkspaces) {
+        EXPECT_EQ(cause.finding, others > 0 ? Finding::kAbsent : Finding::kFound);
+      }
+      if (cause.kind != CauseKind::kOtherProcess) continue;
+      EXPECT_EQ(cause.finding, others > 0 ? Finding::kFound : Finding::kAbsent);
+      if (others > 0) {
+        EXPECT_EQ(cause.bytes, 3 * 409 * kMiB);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::tests

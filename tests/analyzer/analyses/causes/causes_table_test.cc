@@ -68,6 +68,59 @@ TEST(CausesTableTest, SeededCausesAreFoundFirstOrSecond) {
   }
 }
 
+// What else is true of the programs with a planted flaw, and may be said of them: a full device is filled by the pass
+// that asked, holes are there whoever made them, a graph that is kept fills the device in the end.
+const std::map<CauseKind, std::set<CauseKind>>& Companions() {
+  using enum CauseKind;
+  static const auto* const kCompanions = new std::map<CauseKind, std::set<CauseKind>>{
+      {kCapacity, {kActivationsSaved}},
+      {kOtherProcess, {kActivationsSaved, kCapacity}},
+      {kOtherRanksContexts, {kActivationsSaved, kCapacity}},
+      {kWorkspaces, {kActivationsSaved, kCapacity, kMediumRequests}},
+      {kPinnedSegment, {kNotExpandable, kOutputsKept}},  // what pins is kept, step after step
+      {kGrowingSizes, {kNotExpandable}},
+      {kSmallLargeSplit, {kNotExpandable}},
+      {kMediumRequests, {kNotExpandable}},
+      {kRetryStorm, {kGrowingSizes, kNotExpandable}},
+      {kCacheBetweenPhases, {kNotExpandable}},
+      {kExceptionHoldsFrames, {kActivationsSaved, kCapacity}},
+      {kHooksKeepActivations, {kNotExpandable}},
+      {kKvCacheGrows, {kGrowingSizes}},
+      {kOutputsKept, {kNotExpandable}},
+      {kGraphKeptAlive, {kCapacity, kNotExpandable}},
+      {kGradientsKept, {kNotExpandable}},
+      {kActivationsSaved, {kCapacity}},
+      {kAttentionScores, {kActivationsSaved, kCapacity}},
+      {kModelCopies, {kCapacity}},
+      {kLogitsSpike, {kCapacity}},
+      {kOptimizerState, {kCapacity}},
+      {kOptimizerTemporaries, {kOptimizerState}},
+  };
+  return *kCompanions;
+}
+
+// Each detector over the programs of all others: it finds nothing there but what is true as well.
+TEST(CausesTableTest, NoDetectorAnswersForAnother) {
+  std::map<CauseKind, std::map<CauseKind, int>> hits;  // by the planted cause
+  for (const SeededCase& seeded : AllSeeded()) {
+    const SeededInput input = seeded.make();
+    const std::vector<CauseFinding> found = Diagnosis(input).Found();
+    for (const CauseFinding& cause : found) {
+      ++hits[seeded.truth][cause.kind];
+      if (cause.kind == seeded.truth || cause.is_footnote) continue;
+      const auto companions = Companions().find(seeded.truth);
+      EXPECT_TRUE(companions != Companions().end() && companions->second.count(cause.kind) > 0)
+          << seeded.name << ": " << CauseName(cause.kind) << " said of " << CauseName(seeded.truth) << ": "
+          << absl::StrJoin(cause.evidence, "; ");
+    }
+  }
+  for (const auto& [truth, row] : hits) {
+    std::printf("%-24s", std::string(CauseName(truth)).c_str());
+    for (const auto& [kind, count] : row) std::printf("  %s %d", std::string(CauseName(kind)).c_str(), count);
+    std::printf("\n");
+  }
+}
+
 TEST(CausesTableTest, HealthyProgramsRaiseNoAlarm) {
   const std::vector<HealthyCase> healthy = AllHealthy();
   int alarms = 0;

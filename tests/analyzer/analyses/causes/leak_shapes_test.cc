@@ -179,6 +179,41 @@ SeededInput LongPass(bool has_rounds) {
   return run.Finish();
 }
 
+// What a backward pass makes and the program keeps: hooks are named only where the stacks show some.
+SeededInput GradientsOfEachRound(bool has_hooks) {
+  SeededRun run;
+  for (int round = 0; round < 12; ++round) {
+    std::vector<core::Block*> saved;
+    for (int layer = 0; layer < 6; ++layer) {
+      if (has_hooks) {
+        run.At({{"net.py", 10 + layer, "layer"},
+                kNet,
+                {"/lib/torch/nn/modules/module.py", 1850, "inner"},
+                {"/lib/torch/nn/modules/module.py", 1794, "_call_impl"},
+                kLoop});
+      } else {
+        run.At({{"net.py", 10 + layer, "layer"}, kNet, {"/lib/torch/nn/modules/module.py", 1794, "_call_impl"}, kLoop});
+      }
+      saved.push_back(run.Allocate(16 * kMiB));
+    }
+    run.At({{"/lib/torch/_tensor.py", 570, "backward"}, kLoop});
+    run.Free(run.Allocate(512));
+    run.At({});
+    run.Allocate(8 * kMiB);
+    run.Free(saved);
+  }
+  return run.Finish();
+}
+
+TEST(LeakShapesTest, WithoutAHookNoHookIsNamed) {
+  const Diagnosis without(GradientsOfEachRound(false));
+  EXPECT_EQ(without.Of(CauseKind::kHooksKeepActivations).finding, Finding::kAbsent);
+  EXPECT_EQ(without.Of(CauseKind::kOutputsKept).finding, Finding::kFound);
+  const Diagnosis with(GradientsOfEachRound(true));
+  EXPECT_EQ(with.Of(CauseKind::kHooksKeepActivations).finding, Finding::kFound);
+  EXPECT_EQ(with.Of(CauseKind::kOutputsKept).finding, Finding::kAbsent);
+}
+
 TEST(LeakShapesTest, LayersOfTheFirstPassAreNoIterations) {
   EXPECT_FALSE(LeakAt(Diagnosis(LongPass(false)).context()).has_value());
   const Diagnosis rounds(LongPass(true));
