@@ -93,7 +93,11 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   AppendPart("stranded", a.stranded_bytes, most, PinRemark(e), out);
   AppendPart("whole-free segments", a.whole_free_bytes, most, "cached; the allocator can return them", out);
   AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
-  AppendPart("outside", a.outside_bytes, most, "CUDA context, other libraries and processes", out);
+  // The context is CUDA's unless the message says whose it is.
+  const bool is_other = e.message.has_value() && (e.message->family == "pt-xpu" || e.message->family == "pt-hip" ||
+                                                  e.message->family == "pt-npu");
+  AppendPart("outside", a.outside_bytes, most,
+             is_other ? "context, other libraries and processes" : "CUDA context, other libraries and processes", out);
   AppendPart(a.allocated_bytes.has_value() ? "others in use" : "in use", used, most, "by whom is not in this message",
              out);
   AppendPart("free on the device", a.free_bytes, most, "", out);

@@ -357,6 +357,12 @@ void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
                           " passes what is left by less than the print can tell."));
     return;
   }
+  if (message.limit && message.reserved && message.tried) {
+    Add(out, absl::StrCat("Limit: ", message.limit->InWords(), " is allowed and ", message.reserved->InWords(),
+                          " is reserved; ", message.tried->InWords(),
+                          " more pass what is left, or by less than the print can tell."));
+    return;
+  }
   if (message.free && message.tried) {
     Add(out, absl::StrCat("Limit: the device reported ", message.free->InWords(), " free, enough for ",
                           message.tried->InWords(), ", so something else stopped it."));

@@ -196,11 +196,24 @@ bool SaysNoMore(const OomMessage& part, const OomMessage& whole) {
          std::all_of(part.notes.begin(), part.notes.end(), is_known);
 }
 
-// Of nvidia-smi's table the device of the message, or the only one. The table is of another moment than the message: it
-// stands where the message says nothing.
+// The one device of a table that is full to 95 %; -1 where several are, or none.
+int OnlyFullDevice(const OomMessage& table) {
+  int full = -1;
+  for (int device = 0;; ++device) {
+    const Figure* used = table.Detail(absl::StrCat("device_used.", device));
+    const Figure* total = table.Detail(absl::StrCat("device_total.", device));
+    if (used == nullptr || total == nullptr) return full;
+    if (used->MiddleBytes() < total->MiddleBytes() / 100 * 95) continue;
+    if (full >= 0) return -1;
+    full = device;
+  }
+}
+
+// Of nvidia-smi's table the device of the message, the only one, or the only full one. The table is of another moment
+// than the message: it stands where the message says nothing.
 void AddDeviceTable(const OomMessage& table, OomMessage& message) {
   const bool is_only = table.Detail("device_used.1") == nullptr;
-  const int device = is_only ? 0 : message.device.value_or(-1);
+  const int device = is_only ? 0 : message.device.value_or(OnlyFullDevice(table));
   const Figure* used = table.Detail(absl::StrCat("device_used.", device));
   const Figure* total = table.Detail(absl::StrCat("device_total.", device));
   if (used == nullptr || total == nullptr || message.total.has_value()) return;

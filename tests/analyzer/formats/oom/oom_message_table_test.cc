@@ -208,6 +208,16 @@ TEST(OomMessageTableTest, TheDevicesTableStandsForWhatTheMessageLeavesOut) {
   EXPECT_EQ(message.processes[0].used->printed, "14990MiB");
 }
 
+TEST(OomMessageTableTest, OfSeveralDevicesTheOnlyFullOneCounts) {
+  const std::string head = "| NVIDIA-SMI 535.1   Driver Version: 535.1   CUDA Version: 12.2 |\n";
+  const auto row = [](const char* used) {
+    return std::string("| N/A   41C    P0    30W /  70W |  ") + used + "MiB /  20000MiB |  9%      Default |\n";
+  };
+  const std::string failure = "RuntimeError: CUDA error: out of memory\n";
+  EXPECT_EQ(OnlyOf(head + row("10") + row("19900") + failure).Detail("device_used")->printed, "19900MiB");
+  EXPECT_EQ(OnlyOf(head + row("19800") + row("19900") + failure).Detail("device_used"), nullptr);
+}
+
 constexpr char kShort[] = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n";
 
 std::vector<std::string> PathOf(const std::string& log, std::size_t message = 0) {
