@@ -121,7 +121,16 @@ bool IsJsonObject(absl::string_view bytes) {
   return next != absl::string_view::npos && (text[next] == '"' || text[next] == '}');
 }
 
-bool IsJsonArray(absl::string_view bytes) { return absl::StartsWith(WithoutSpaceBefore(bytes), "["); }
+// "[2025-05-01 ..." and "[W] ..." begin a log.
+bool IsJsonArray(absl::string_view bytes) {
+  absl::string_view text = WithoutSpaceBefore(bytes);
+  if (!absl::ConsumePrefix(&text, "[")) return false;
+  text = WithoutSpaceBefore(text);
+  if (text.empty() || absl::StrContains("{[]\"", text[0])) return true;
+  const std::size_t number = std::min(text.find_first_not_of("-+.0123456789eE"), text.size());
+  const absl::string_view rest = WithoutSpaceBefore(text.substr(number));
+  return number > 0 && (rest.empty() || rest[0] == ',' || rest[0] == ']');
+}
 
 bool IsAnything(absl::string_view /*bytes*/) { return true; }
 

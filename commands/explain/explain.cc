@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -275,8 +276,13 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
 
 namespace {
 
-std::string Headline(const readers::OomMessage& message) {
-  std::string out = "OUT OF MEMORY";
+std::string Headline(const readers::OomMessage& message, OomVerdict verdict) {
+  if (message.FindNote("not_out_of_memory") != nullptr) return "NOT OUT OF MEMORY";
+  if (message.told > 1 && message.Detail("largest_tried") != nullptr) {
+    return absl::StrCat("REFUSED BY THE DEVICE  device ", message.device.value_or(0), ": ", FormatCount(message.told),
+                        " times, no error after them");
+  }
+  std::string out = verdict == OomVerdict::kHostMemory ? "OUT OF HOST MEMORY" : "OUT OF MEMORY";
   if (message.device.has_value()) absl::StrAppend(&out, "  device ", *message.device);
   if (message.tried.has_value()) absl::StrAppend(&out, ": tried to allocate ", message.tried->InWords());
   if (message.free.has_value()) absl::StrAppend(&out, ", ", message.free->InWords(), " free");
@@ -292,17 +298,31 @@ bool SameCauses(const Explanation& a, const Explanation& b) {
       [&parts](const ExplainedCause& x, const ExplainedCause& y) { return parts(x.finding) == parts(y.finding); });
 }
 
-// Of two explanations of messages: whether everything that one fills in is the same.
-bool SaysTheSame(const Explanation& a, const Explanation& b) {
+MessageFacts FactsOf(const readers::OomMessage& message) {
+  MessageFacts out{message.family, message.device, message.truncated, message.told, {}};
+  if (message.limit.has_value()) out.figures.push_back({"limit", *message.limit});
+  out.figures.insert(out.figures.end(), message.details.begin(), message.details.end());
+  for (const readers::ProcessUse& process : message.processes) {
+    if (!process.used.has_value()) continue;
+    const std::string name =
+        process.is_this_process ? "this_process" : absl::StrCat("process_", process.pid.value_or(0));
+    out.figures.push_back({name, *process.used});
+  }
+  return out;
+}
+
+// Of two explanations of messages with the same figures: whether they tell one failure. A log prints what it then
+// raises, and each handler raises it again from another line. Without figures that would tell apart two failures, the
+// lines do, unless one has none or was raised while the other was handled.
+bool TellsTheSame(const Explanation& a, const Explanation& b, bool is_chained) {
   const auto parts = [](const Explanation& of) {
-    return std::tie(of.source, of.headline, of.verdict, of.verdict_certain, of.evidence, of.moment, of.accounting,
-                    of.tried_bytes, of.request_bytes, of.request_interval, of.headroom, of.next_step, of.next_lines,
-                    of.notes);
+    return std::tie(of.headline, of.verdict, of.verdict_certain, of.evidence, of.moment, of.accounting, of.tried_bytes,
+                    of.request_bytes, of.request_interval, of.headroom, of.next_step, of.next_lines);
   };
-  const auto path = [](const Explanation& of) {
-    return of.raised_at ? of.raised_at->path : std::vector<std::string>{};
-  };
-  return parts(a) == parts(b) && path(a) == path(b) && SameCauses(a, b);
+  if (parts(a) != parts(b) || !SameCauses(a, b) || a.message->family != b.message->family) return false;
+  const bool has_figures = a.tried_bytes.has_value() && a.accounting.free_bytes.has_value();
+  if (has_figures || is_chained || !a.raised_at.has_value() || !b.raised_at.has_value()) return true;
+  return a.raised_at->path == b.raised_at->path;
 }
 
 }  // namespace
@@ -310,10 +330,17 @@ bool SaysTheSame(const Explanation& a, const Explanation& b) {
 std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message) {
   std::vector<trace::Frame> frames;
   for (const readers::TracebackLine& line : message.traceback) frames.push_back(line.frame);
+  // A compiled library tells its sources by paths that look like the program's own.
+  for (trace::Frame& frame : frames) {
+    if (absl::EndsWith(frame.file, ".pyx")) frame.file = absl::StrCat("/site-packages/", frame.file);
+  }
   const std::vector<std::size_t> own = analyses::NearestFrames(frames);
   if (own.empty()) return std::nullopt;
-  RaisedAt out{analyses::FrameLabel(frames[own.back()]), message.traceback[own.back()].code, {}};
-  for (const std::size_t i : own) out.path.push_back(analyses::FrameLabel(frames[i]));
+  const auto label = [&frames](std::size_t i) {
+    return std::string(absl::StripTrailingAsciiWhitespace(analyses::FrameLabel(frames[i])));
+  };
+  RaisedAt out{label(own.back()), message.traceback[own.back()].code, {}};
+  for (const std::size_t i : own) out.path.push_back(label(i));
   return out;
 }
 
@@ -322,7 +349,7 @@ Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOpti
       analyses::JudgeOomMessage(message, {.capacity_bytes = options.replay.capacity_bytes});
   Explanation out;
   out.source = absl::StrCat("out-of-memory message (", message.family, ")", message.truncated ? ", cut off" : "");
-  out.headline = Headline(message);
+  out.headline = Headline(message, verdict.kind);
   out.verdict = verdict.kind;
   out.verdict_certain = verdict.verdict_certain;
   out.evidence = verdict.evidence;
@@ -337,7 +364,8 @@ Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOpti
   out.next_lines = verdict.next_lines;
   out.notes = verdict.notes;
   out.raised_at = RaisedAtOf(message);
-  out.advice.sentence = "what other settings would have done is not in this message: it needs a recorded snapshot";
+  out.message = FactsOf(message);
+  out.advice.sentence = verdict.levers;
   AddCauses(verdict, out);
   return out;
 }
@@ -356,10 +384,14 @@ std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> m
     }
     Explanation explanation = ExplainMessage(message, options);
     std::vector<std::size_t>& alike = seen[{explanation.headline, explanation.evidence}];
-    const auto known =
-        std::find_if(alike.begin(), alike.end(), [&](std::size_t i) { return SaysTheSame(out[i], explanation); });
+    const auto known = std::find_if(alike.begin(), alike.end(), [&](std::size_t i) {
+      return TellsTheSame(out[i], explanation, message.is_chained && i + 1 == out.size());
+    });
     if (known != alike.end()) {
+      Explanation& first = out[*known];
+      first.message->told += explanation.message->told;
       ++times[*known];
+      if (!first.raised_at.has_value()) first.raised_at = std::move(explanation.raised_at);
       continue;
     }
     alike.push_back(out.size());

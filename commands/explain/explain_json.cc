@@ -118,6 +118,17 @@ Json RaisedAtJson(const std::optional<answers::RaisedAt>& raised) {
   return {{"line", raised->line}, {"code", TextOrNull(raised->code)}, {"path", raised->path}};
 }
 
+Json MessageJson(const std::optional<answers::MessageFacts>& message) {
+  if (!message.has_value()) return nullptr;
+  return {{"family", message->family},
+          {"device", OrNull(message->device)},
+          {"truncated", message->is_cut_off},
+          {"told", message->told},
+          {"figures", List(message->figures, [](const readers::NamedFigure& named) -> Json {
+             return {{"name", named.name}, {"bytes", named.figure.MiddleBytes()}, {"printed", named.figure.printed}};
+           })}};
+}
+
 Json AtEndJson(const std::optional<answers::LiveAtEnd>& at_end) {
   if (!at_end.has_value()) return nullptr;
   return {{"bytes", at_end->bytes}, {"blocks", at_end->blocks}, {"stacks", List(at_end->lines, StackJson)}};
@@ -240,6 +251,7 @@ Json ExplanationJson(const answers::Explanation& e) {
   out["labels"] = List(e.labels, LabelJson);
   out["pinned_host"] = HostJson(e.host);
   out["live_at_end"] = AtEndJson(e.at_end);
+  out["message"] = MessageJson(e.message);
   out["raised_at"] = RaisedAtJson(e.raised_at);
   out["failure"] = FailureJson(e.failure);
   out["pins"] = PinsJson(e.pins);

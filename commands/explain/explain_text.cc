@@ -75,7 +75,14 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   const bool is_rest_open = !is_calls && a.total_bytes.has_value() && a.reserved_bytes.has_value() &&
                             !a.outside_bytes.has_value() && !a.free_bytes.has_value();
   const std::uint64_t rest = is_rest_open ? *a.total_bytes - std::min(*a.total_bytes, *a.reserved_bytes) : 0;
-  most = std::max(most, rest);
+  // What is used of a device by whomever, where only what is free of it is told.
+  const bool is_use_open = !is_calls && a.total_bytes.has_value() && a.free_bytes.has_value() &&
+                           !a.reserved_bytes.has_value() && !a.outside_bytes.has_value();
+  const std::uint64_t used = is_use_open ? *a.total_bytes - std::min(*a.total_bytes, *a.free_bytes) -
+                                               std::min(*a.total_bytes - std::min(*a.total_bytes, *a.free_bytes),
+                                                        a.allocated_bytes.value_or(0))
+                                         : 0;
+  most = std::max({most, rest, used});
   if (a.live_bytes.has_value()) {
     AppendPart(is_calls ? "live allocations" : "live tensors", a.live_bytes, most, "", out);
     AppendPart("rounding", a.rounding_bytes, most, "what blocks span beyond the requests", out);
@@ -86,7 +93,13 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   AppendPart("stranded", a.stranded_bytes, most, PinRemark(e), out);
   AppendPart("whole-free segments", a.whole_free_bytes, most, "cached; the allocator can return them", out);
   AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
-  AppendPart("outside", a.outside_bytes, most, "CUDA context, other libraries and processes", out);
+  // The context is CUDA's unless the message says whose it is.
+  const bool is_other = e.message.has_value() && (e.message->family == "pt-xpu" || e.message->family == "pt-hip" ||
+                                                  e.message->family == "pt-npu");
+  AppendPart("outside", a.outside_bytes, most,
+             is_other ? "context, other libraries and processes" : "CUDA context, other libraries and processes", out);
+  AppendPart(a.allocated_bytes.has_value() ? "others in use" : "in use", used, most, "by whom is not in this message",
+             out);
   AppendPart("free on the device", a.free_bytes, most, "", out);
   AppendPart("outside or free", rest, most, "how much of each is not in this trace", out);
   if (e.peak.utilisation.has_value()) {
@@ -526,9 +539,29 @@ std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
 
 }  // namespace
 
+namespace {
+
+// What happened first, where and how often, before the failures of a text one by one.
+std::string FailuresOfText(const std::vector<answers::Explanation>& all) {
+  constexpr std::size_t kMostListed = 16;
+  const bool is_messages = std::all_of(all.begin(), all.end(), [](const auto& e) { return e.message.has_value(); });
+  if (all.size() < 2 || !is_messages) return "";
+  std::string out = absl::StrCat(FormatCount(all.size()), " FAILURES IN THIS TEXT, in their order\n");
+  for (std::size_t i = 0; i < std::min(all.size(), kMostListed); ++i) {
+    const answers::Explanation& e = all[i];
+    absl::StrAppend(&out, "  ", i + 1, "  ", Printable(e.headline), "; ", analyses::VerdictWords(e.verdict),
+                    e.raised_at.has_value() ? absl::StrCat("; at ", Printable(e.raised_at->line)) : "",
+                    e.message->told > 1 ? absl::StrCat("; told ", FormatCount(e.message->told), " times") : "", "\n");
+  }
+  if (all.size() > kMostListed) absl::StrAppend(&out, "  and ", FormatCount(all.size() - kMostListed), " more\n");
+  return out;
+}
+
+}  // namespace
+
 std::string PrintExplanations(const std::vector<answers::Explanation>& explanations, bool as_json, bool as_list) {
   if (as_json) return ToJson(explanations, as_list);
-  std::string out;
+  std::string out = FailuresOfText(explanations);
   for (const answers::Explanation& explanation : explanations) {
     if (!out.empty()) out += "\n";
     out += Fitted(ToText(explanation), LinesToPaste(explanation));

@@ -115,6 +115,15 @@ struct RaisedAt {
   std::vector<std::string> path;  // the program's own lines that lead there and itself, outermost first
 };
 
+// Of an out-of-memory message: who raised it, and the figures beside those of the accounting.
+struct MessageFacts {
+  std::string family;
+  std::optional<int> device;
+  bool is_cut_off = false;
+  std::uint64_t told = 1;  // how often the text tells this same failure
+  std::vector<readers::NamedFigure> figures;
+};
+
 // What earlier steps left behind, alive at the moment looked at.
 struct GrowingBytes {
   std::uint64_t bytes = 0;
@@ -142,6 +151,7 @@ struct Explanation {
   std::vector<LabelLine> labels;          // of the live blocks, by the texts that the program put on them
   std::optional<HostFigures> host;        // pinned memory of the host; nullopt: not recorded
   std::optional<LiveAtEnd> at_end;        // nullopt: a caching allocator's trace, which says that itself
+  std::optional<MessageFacts> message;    // nullopt: no message
   std::optional<RaisedAt> raised_at;      // nullopt: no traceback beside the message, or no message
   std::optional<FailureLines> failure;    // of the last out-of-memory error of a trace
   PinLines pins;

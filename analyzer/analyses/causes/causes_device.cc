@@ -89,7 +89,9 @@ CauseFinding LimitOfMessage(const OomMessageVerdict& verdict) {
   if (!free.has_value() || !verdict.tried_bytes.has_value()) {
     return NotInTrace(kind, "what was free on the device would tell");
   }
-  if (verdict.kind != OomVerdict::kLimit) return Absent(kind, "the message names no limit that stopped the request");
+  if (verdict.kind != OomVerdict::kLimit || !verdict.is_process_limit) {
+    return Absent(kind, "the message names no limit of this process that stopped the request");
+  }
   CauseFinding out = Found(kind, verdict.verdict_certain ? Confidence::kProven : Confidence::kLikely, *free);
   out.evidence.push_back(absl::StrCat(FormatBytes(*free), " were free on the device when ",
                                       FormatBytes(*verdict.tried_bytes), " could not be had"));
@@ -301,6 +303,13 @@ CauseFinding DetectOtherProcess(const CauseContext& context) {
   const std::optional<Outside> outside = OutsideOf(context);
   if (!outside.has_value()) return NotInTrace(kind, kWouldTell);
   if (HeldByOthers(context, *outside) > 0) return OfKnownProcesses(context, *outside);
+  if (context.message.has_value() && context.message->own_outside_bytes.has_value()) {
+    const std::uint64_t own = std::min(*context.message->own_outside_bytes, outside->bytes);
+    if (outside->bytes - own <= core::kMostOwnContextBytes) {
+      return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", and this process itself holds ", FormatBytes(own),
+                                       " of it, as the message says"));
+    }
+  }
   if (outside->bytes <= core::kMostOwnContextBytes) {
     return Absent(kind, absl::StrCat(OutsideSentence(*outside), ", no more than one context can take"));
   }

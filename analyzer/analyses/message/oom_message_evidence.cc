@@ -5,14 +5,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "allocator/base/torch_sizes.h"
 #include "allocator/base/units.h"
 
 namespace ashlar::analyses::oom {
 namespace {
 
+using readers::Figure;
 using readers::OomMessage;
 
 // A library that asks the device itself, outside PyTorch's allocator; empty for others.
@@ -36,25 +39,28 @@ constexpr absl::string_view kWarningAlone =
     "This is a warning: the allocator then returned its cached segments and asked again. Where that failed too, an "
     "error follows it, which is not in this text.";
 
-}  // namespace
-
-// vLLM's own checks, each with the flags that move it.
-void WriteVllm(const OomMessage& message, std::vector<std::string>& out) {
-  const bool is_startup = message.total.has_value();
-  if (message.tried && message.free) {
-    out.push_back(absl::StrCat("Limit: vLLM asks for ", message.tried->InWords(),
-                               is_startup ? " of the device" : " of KV cache", " where ", message.free->InWords(),
-                               is_startup ? " is free." : " is left."));
-  } else {
-    out.push_back(
-        "Limit: gpu_memory_utilization leaves nothing for the KV cache beside the weights and the activations.");
-  }
-  out.push_back(is_startup ? "Something else holds the rest of the device: end it, or lower gpu_memory_utilization."
-                           : "Lower max_model_len, max_num_seqs or the weights' precision, spread the model over more "
-                             "devices, or raise gpu_memory_utilization where the device is not shared.");
+// Refusals that the program survived. What halves each time while what is free does not grow waits for memory that an
+// earlier attempt still holds.
+void WriteRefusals(const OomMessage& message, std::vector<std::string>& out) {
+  const Figure* smallest = message.Detail("smallest_tried");
+  const Figure* most_free = message.Detail("most_free");
+  const bool is_one_size = smallest->low_bytes == message.Detail("largest_tried")->low_bytes;
+  out.push_back(absl::StrCat(
+      "Unknown: ", FormatCount(message.told), " refusals of ", message.Detail("largest_tried")->InWords(),
+      is_one_size ? "" : absl::StrCat(" down to ", smallest->InWords()),
+      ", and no error follows them in this text: the program went on each time, or ended without a word."));
+  const trace::Note* halved = message.FindNote("halved_requests");
+  if (halved == nullptr || halved->count < 2 || most_free == nullptr) return;
+  out.push_back(absl::StrCat(
+      "What was asked for halves ", FormatCount(halved->count), " times, and never more than ", most_free->InWords(),
+      " was free, at last less than the first time: a failed attempt is still held (an exception "
+      "keeps the frames that it was raised in; leave the except block before trying again)."));
 }
 
+}  // namespace
+
 bool WriteLibrary(const OomMessage& message, std::vector<std::string>& out) {
+  if (message.told > 1 && message.Detail("largest_tried") != nullptr) return WriteRefusals(message, out), true;
   if (message.family == "pt-warning") {
     out.push_back(absl::StrCat("Unknown: the device refused ", message.tried->InWords(),
                                message.free ? absl::StrCat(", with ", message.free->InWords(), " free") : "", "."));
@@ -62,7 +68,7 @@ bool WriteLibrary(const OomMessage& message, std::vector<std::string>& out) {
     return true;
   }
   std::string sentence = LibrarySentence(message);
-  if (sentence.empty()) return false;
+  if (sentence.empty() || message.FindNote("hidden_failure") != nullptr) return false;
   out.emplace_back("Unknown: a library found no memory on the device; how much was free is not in this message.");
   out.push_back(std::move(sentence));
   out.emplace_back(kRoomForLibrary);
@@ -72,6 +78,8 @@ bool WriteLibrary(const OomMessage& message, std::vector<std::string>& out) {
 namespace {
 
 constexpr std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
+
+constexpr std::uint64_t kTypicalOwnBytes = kGiB;  // outside the allocator: a context with its libraries
 
 constexpr std::int64_t kOldGranuleBytes = Signed(128 * kKiB);  // PyTorch before 1.2
 
@@ -119,9 +127,7 @@ std::optional<ByteSpan> RoundedUpRequest(const readers::Figure& tried, std::int6
   return Closed(std::max<std::int64_t>(static_cast<std::int64_t>(tried.low_bytes) - step + 1, 1), high);
 }
 
-bool AdvisesMaxSplit(const OomMessage& message) {
-  return message.family == "pt-reserved-hint" || message.family == "pt-capacty-typo" || message.family == "pt-npu";
-}
+bool AdvisesMaxSplit(const OomMessage& message) { return message.advised == "max_split_size_mb"; }
 
 // "A is not >> B": the gap is under a quarter of what is reserved.
 bool GapIsSmall(const OomMessageVerdict& verdict) {
@@ -135,7 +141,7 @@ std::string WrongLever(const OomMessage& message, const OomMessageVerdict& verdi
                         FormatBytes(*verdict.accounting.allocated_bytes),
                         " is not \">>\": max_split_size_mb, which the message advises, is the wrong lever.");
   }
-  if (absl::StartsWith(message.family, "pt-capacity") || message.family == "pt-alloc-conf-renamed") {
+  if (message.advised == "expandable_segments") {
     return "expandable_segments, which the message advises, can only close holes, and closing them all is not enough.";
   }
   return "";
@@ -154,10 +160,78 @@ std::string CeilingSentence(const OomMessageVerdict& verdict) {
                       FormatBytes(*parts.total_bytes - *parts.outside_bytes), ".");
 }
 
+// XLA plans a program's memory before it runs.
+void WriteCompile(const OomMessage& message, std::vector<std::string>& out) {
+  const Figure* needs = message.Detail("needs");
+  const Figure* missing = message.Detail("short");
+  if (needs == nullptr || missing == nullptr || !message.total) return;
+  Add(out, absl::StrCat("Capacity: the program was refused when it was compiled; it needs ", needs->InWords(), " of ",
+                        message.total->InWords(), ", ", missing->InWords(), " too much."));
+  const Figure* largest = message.Detail("largest");
+  const trace::Note* line = message.FindNote("largest_line");
+  const trace::Note* file = message.FindNote("largest_file");
+  if (largest == nullptr || line == nullptr || file == nullptr) return;
+  const absl::string_view path = file->message;
+  Add(out, absl::StrCat("The largest of its arrays takes ", largest->InWords(), ", made at ",
+                        path.substr(path.find_last_of("/\\ ") + 1), ":", line->count, "."));
+}
+
+// A message without figures beside the device's table.
+void WriteTable(const OomMessage& message, OomMessageVerdict& verdict) {
+  std::vector<std::string>& out = verdict.evidence;
+  const Figure* used = message.Detail("device_used");
+  std::vector<std::string> holders;
+  for (const readers::ProcessUse& process : message.processes) {
+    if (!process.device || !process.pid || !process.used) continue;
+    holders.push_back(absl::StrCat("process ", *process.pid, " with ", FormatBytes(process.used->MiddleBytes())));
+  }
+  const bool is_others = verdict.kind == OomVerdict::kOutside;
+  Add(out, absl::StrCat(is_others ? "Outside, if the process named is not this program, else capacity: " : "Capacity: ",
+                        FormatBytes(used->MiddleBytes()), " of ", message.total->InWords(),
+                        " were in use in the table beside the message."));
+  if (holders.size() > 5) holders.resize(5);
+  if (is_others) Add(out, absl::StrCat("The table names ", absl::StrJoin(holders, ", "), "."));
+}
+
+// cudaMallocAsync: the pool's figure, and what it does not explain.
+void WriteAsync(const OomMessage& message, OomMessageVerdict& verdict) {
+  std::vector<std::string>& out = verdict.evidence;
+  const std::uint64_t total = *verdict.accounting.total_bytes, allocated = *verdict.accounting.allocated_bytes;
+  const std::uint64_t sum = allocated + *verdict.tried_bytes;
+  const std::string both = absl::StrCat(FormatBytes(allocated), " allocated and ", message.tried->InWords(), " more");
+  if (sum > total) {
+    Add(out, absl::StrCat("Capacity: ", both, " are above the ", FormatBytes(total), " that the device has."));
+    if (allocated > total) {
+      Add(out,
+          "More is allocated than the device has: the driver spilled into host memory (Windows, WSL), which is slow.");
+    }
+    return;
+  }
+  const std::uint64_t rest = total - allocated - std::min(verdict.accounting.free_bytes.value_or(0), total - allocated);
+  Add(out, absl::StrCat(verdict.kind == OomVerdict::kNearlyFull ? "Nearly full: " : "Outside: ", both, " fit into ",
+                        FormatBytes(total), " with ", FormatBytes(total - sum), " to spare, but ", FormatBytes(rest),
+                        " are not in use by this program's tensors."));
+  Add(out,
+      "They are the CUDA context, other processes (a desktop, a browser), or holes of the driver's pool: this message "
+      "does not tell them apart.");
+}
+
 void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
   const std::optional<std::uint64_t>& total = verdict.accounting.total_bytes;
   const std::optional<std::uint64_t>& allocated = verdict.accounting.allocated_bytes;
+  if (message.FindNote("at_compile_time") != nullptr) return WriteCompile(message, out);
+  if (message.FindNote("device_table") != nullptr) return WriteTable(message, verdict);
+  if (message.family == "pt-async") return WriteAsync(message, verdict);
+  if (!HoldsHoles(message) && message.tried && message.free && message.tried->low_bytes > message.free->high_bytes) {
+    Add(out, absl::StrCat("Capacity: the device misses it by ", Print(verdict.missing->value_bytes), ": ",
+                          message.tried->InWords(), " asked for, ", message.free->InWords(), " free."));
+    if (total && verdict.accounting.free_bytes) {
+      Add(out, absl::StrCat(FormatBytes(*total - std::min(*total, *verdict.accounting.free_bytes)), " of ",
+                            FormatBytes(*total), " are in use; by this program or by others is not in this message."));
+    }
+    return;
+  }
   if (!verdict.headroom && total && allocated && *verdict.tried_bytes <= *total) {
     Add(out, absl::StrCat("Capacity: ", FormatBytes(*allocated), " allocated and ", message.tried->InWords(),
                           " more are above the ", FormatBytes(*total),
@@ -209,10 +283,13 @@ void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   }
   const bool under_limit = verdict.limit_headroom && verdict.missing->value_bytes <= 0;
   const ByteSpan& spare = under_limit ? *verdict.limit_headroom : *verdict.headroom;
-  Add(out, absl::StrCat(
-               "Fragmentation: with no holes at all the request fits with ", Print(spare.value_bytes), " to spare; ",
-               under_limit ? absl::StrCat("the holes fill the ", message.limit->InWords(), " allowed.")
-                           : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
+  const bool is_full = verdict.kind == OomVerdict::kNearlyFull;
+  Add(out,
+      absl::StrCat(is_full ? "Nearly full" : "Fragmentation", ": with no holes at all the request fits with ",
+                   Print(spare.value_bytes), " to spare; ",
+                   under_limit ? absl::StrCat("the holes fill the ", message.limit->InWords(), " allowed.")
+                               : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
+  if (is_full) Add(out, "That is less than 2 % of the memory: no allocator packs as well as that.");
   if (!under_limit) Add(out, CeilingSentence(verdict));
   Add(out, GapSentence(message, verdict));
   if (!under_limit) Add(out, PrivatePoolSentence(verdict));
@@ -223,8 +300,10 @@ void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   }
 }
 
-void WriteOtherProcess(OomMessageVerdict& verdict) {
+void WriteOtherProcess(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
+  if (message.FindNote("device_table") != nullptr) return WriteTable(message, verdict);
+  if (message.family == "pt-async") return WriteAsync(message, verdict);
   if (verdict.others) {
     Add(out, absl::StrCat("Other processes: the message names others that hold ", Print(verdict.others->value_bytes),
                           " of this device; without them the request fits."));
@@ -242,7 +321,22 @@ void WriteOtherProcess(OomMessageVerdict& verdict) {
 
 void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
-  if (message.family == "vllm") return WriteVllm(message, out);
+  if (message.family == "vllm" || message.family == "sglang") return WriteEngine(message, out);
+  if (message.FindNote("buffer_limit") != nullptr) {
+    const char* of = message.family == "pt-mps" ? "one Metal buffer" : "one buffer of this device";
+    Add(out, absl::StrCat("Limit: ", message.tried ? message.tried->InWords() : "the tensor", " is larger than ", of,
+                          " may be", message.limit ? absl::StrCat(" (", message.limit->InWords(), ")") : "",
+                          ", however much memory is free."));
+    Add(out,
+        "Split the tensor: a smaller batch, a shorter sequence, or attention that does not make the whole matrix.");
+    return;
+  }
+  if (message.limit && message.reserved && message.family == "rmm") {
+    const std::uint64_t most = message.limit->MiddleBytes(), held = message.reserved->MiddleBytes();
+    Add(out, absl::StrCat("Limit: the pool may grow by ", FormatBytes(most - std::min(most, held)), " to its ",
+                          message.limit->InWords(), ", and ", message.tried->InWords(), " are asked for."));
+    return;
+  }
   if (message.family == "pt-rejected") {
     Add(out, "Limit: the process's memory fraction (set_per_process_memory_fraction) leaves no room for the request.");
     Add(out, "Raise the fraction, or hold less; the device itself was not asked.");
@@ -263,6 +357,12 @@ void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
                           " passes what is left by less than the print can tell."));
     return;
   }
+  if (message.limit && message.reserved && message.tried) {
+    Add(out, absl::StrCat("Limit: ", message.limit->InWords(), " is allowed and ", message.reserved->InWords(),
+                          " is reserved; ", message.tried->InWords(),
+                          " more pass what is left, or by less than the print can tell."));
+    return;
+  }
   if (message.free && message.tried) {
     Add(out, absl::StrCat("Limit: the device reported ", message.free->InWords(), " free, enough for ",
                           message.tried->InWords(), ", so something else stopped it."));
@@ -271,14 +371,92 @@ void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
         "that was freed just after the failure.");
     return;
   }
+  if (message.FindNote("own_check") != nullptr) {
+    Add(out, absl::StrCat("Limit: ", message.FindNote("own_check")->message, "."));
+    return;
+  }
   Add(out, "Limit: the pool's own maximum size stopped it, whatever the device has left.");
+}
+
+// Failures that call themselves something else.
+bool WriteHidden(const OomMessage& message, std::vector<std::string>& out) {
+  if (message.FindNote("not_out_of_memory") != nullptr) {
+    const Figure* first = message.Detail("free_at_first");
+    const Figure* then = message.Detail("free_then");
+    Add(out, absl::StrCat("Unknown: not out of memory: ", message.FindNote("not_out_of_memory")->message,
+                          first != nullptr && then != nullptr
+                              ? absl::StrCat(" (", first->InWords(), " free at first, ", then->InWords(), " then).")
+                              : "."));
+    Add(out, "Start it again once nothing else on the device ends or begins, or give it a device of its own.");
+    return true;
+  }
+  const trace::Note* hidden = message.FindNote("hidden_failure");
+  if (hidden == nullptr) return false;
+  if (message.family == "pt-nvml") {
+    Add(out, "Unknown: out of memory: the allocator failed while it wrote its message, so that no figure is here.");
+  } else if (message.family == "accelerate") {
+    Add(out, "Unknown: out of memory at every batch size down to 1; the messages were swallowed.");
+  } else {
+    Add(out, absl::StrCat("Unknown: this may be out of memory",
+                          message.family == "cuda-library" ? ", with no room for the library's handle" : "", "."));
+  }
+  Add(out, absl::StrCat(hidden->message, "."));
+  out.back()[0] = absl::ascii_toupper(static_cast<unsigned char>(out.back()[0]));
+  return true;
+}
+
+// Who stopped the program, where the host's memory ran out.
+absl::string_view HostWords(const OomMessage& message) {
+  if (message.family == "slurm") return "the job's memory limit, which Slurm holds it to";
+  if (message.family == "cgroup") return "the container's memory limit";
+  if (message.family == "commit-limit") return "the commit limit of Windows (memory and paging file together)";
+  if (message.family == "shared-memory") return "the shared memory of the container (/dev/shm)";
+  if (message.family == "ray") return "Ray ended a worker, as the node was short of memory";
+  if (message.family == "kernel-cgroup") {
+    return "the memory cgroup of the container or job was full, and the kernel ended a process";
+  }
+  if (message.family == "kernel") return "the whole host was full, and the kernel ended a process";
+  return "the system refused it";
+}
+
+void WriteHost(const OomMessage& message, std::vector<std::string>& out) {
+  Add(out, absl::StrCat("Host memory: ", HostWords(message), ". It is not the device that was full."));
+  if (message.tried) Add(out, absl::StrCat(message.tried->InWords(), " of the host's memory could not be had."));
+  const Figure* resident = message.Detail("anon_rss");
+  const trace::Note* pid = message.FindNote("pid");
+  if (resident != nullptr && pid != nullptr) {
+    Add(out, absl::StrCat("Process ", pid->count, " held ", FormatBytes(resident->MiddleBytes()),
+                          " of it when it was ended (anon-rss)."));
+  }
+}
+
+// What the message says of this process.
+void WriteOwn(OomMessageVerdict& verdict) {
+  if (!verdict.own_bytes || verdict.own_outside_bytes.value_or(0) <= kTypicalOwnBytes) return;
+  Add(verdict.evidence, absl::StrCat("This process holds ", FormatBytes(*verdict.own_bytes), ", ",
+                                     FormatBytes(*verdict.own_outside_bytes),
+                                     " of it outside PyTorch: the CUDA context, communicators, other libraries."));
 }
 
 void WriteUnknown(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
-  if (WriteLibrary(message, out)) return;
-  if (!message.tried) {
+  if (WriteLibrary(message, out) || WriteHidden(message, out)) return;
+  if (!message.tried && message.FindNote("impossible_figure") != nullptr) {
+    Add(out, absl::StrCat("Unknown: ", message.FindNote("impossible_figure")->message, "."));
+    Add(out,
+        "A program that asks for as much has a wrong size in it (a damaged file or shape, an overflow): memory did not "
+        "run out.");
+  } else if (!message.tried) {
     Add(out, "Unknown: this message has no figures; it tells only that memory ran out.");
+  } else if (message.free && message.free->low_bytes >= message.tried->high_bytes) {
+    Add(out,
+        absl::StrCat("Unknown: ", message.tried->InWords(), " could not be had, though ", message.free->InWords(),
+                     " was free when the message was written: what was free lay in pieces, or was taken and given back "
+                     "at that moment."));
+  } else if (!HoldsHoles(message)) {
+    Add(out, absl::StrCat("Unknown: ", message.tried->InWords(), " could not be had",
+                          message.free ? absl::StrCat(", and ", message.free->InWords(), " was free.")
+                                       : "; what the device had free is not in this message."));
   } else {
     Add(out, absl::StrCat("Unknown: ", message.tried->InWords(), " could not be had, and ",
                           message.free ? absl::StrCat(message.free->InWords(), " was free; ") : "",
@@ -290,92 +468,20 @@ void WriteUnknown(const OomMessage& message, OomMessageVerdict& verdict) {
   if (message.truncated) Add(out, "The message is cut: paste it whole, to the last line, for a verdict.");
 }
 
-constexpr absl::string_view kSnapshotStep =
-    "To see which tensors hold the memory and which pin segments, record a snapshot: the first line at the start of "
-    "the program, the second right after the failure. Then run ashlar explain snapshot.pickle.";
-constexpr absl::string_view kStatisticsStep =
-    "This message cannot tell which arrays hold the memory. Have the allocator tell it: run the line below right "
-    "before "
-    "the step that fails, and read it together with this message.";
-
-constexpr absl::string_view kOldTorchStep =
-    "To see which tensors hold the memory and which pin segments, run the program under PyTorch 2.1 or later (this "
-    "version records no snapshots), the first line at its start, the second right after the failure. Then run ashlar "
-    "explain snapshot.pickle.";
-
-std::vector<std::string> TorchLines() {
-  return {"torch.cuda.memory._record_memory_history(max_entries=100000)",
-          "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
-}
-
-struct NextStep {
-  absl::string_view family;  // of messages, by its beginning
-  absl::string_view step;
-  std::vector<std::string> lines;  // of Python
-};
-
-// As the projects' own documentation names them. The first that fits counts.
-const std::vector<NextStep>& NextSteps() {
-  static const auto& steps = *new std::vector<NextStep>{
-      {"pt-npu",
-       kSnapshotStep,
-       {"torch.npu.memory._record_memory_history(max_entries=100000)",
-        "torch.npu.memory._dump_snapshot(\"snapshot.pickle\")"}},
-      {"pt-cached", kOldTorchStep, TorchLines()},
-      {"pt-pre-1.0", kOldTorchStep, TorchLines()},
-      {"pt-xpu", kStatisticsStep, {"print(torch.xpu.memory_stats())"}},
-      {"pt-mps", kStatisticsStep, {"print(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())"}},
-      {"pt-", kSnapshotStep, TorchLines()},
-      {"jax-xla", kStatisticsStep, {"jax.profiler.save_device_memory_profile(\"memory.prof\")"}},
-      {"tf-bfc", kStatisticsStep, {"print(tf.config.experimental.get_memory_info(\"GPU:0\"))"}},
-      {"cupy",
-       kStatisticsStep,
-       {"pool = cupy.get_default_memory_pool()", "print(pool.used_bytes(), pool.total_bytes())"}},
-      {"cuda-library", kSnapshotStep, TorchLines()},
-      {"cudnn", kSnapshotStep, TorchLines()},
-      {"nccl", kSnapshotStep, TorchLines()},
-      {"vllm",
-       "vLLM logs what it measured before this line: the memory of the weights, the peak of the profiling run, and "
-       "what "
-       "it left for the KV cache. Run it with the line below to have the figures in the log.",
-       {"VLLM_LOGGING_LEVEL=DEBUG"}},
-      {"rmm",
-       "This message cannot tell which arrays hold the memory. Have every allocation logged: run the lines below at "
-       "the "
-       "start of the program, and read the log together with this message.",
-       {"log = rmm.mr.LoggingResourceAdaptor(rmm.mr.get_current_device_resource(), log_file_name=\"rmm.csv\")",
-        "rmm.mr.set_current_device_resource(log)"}},
-      {"ashlar",
-       "This message cannot tell which lines hold the memory. Run again with the line below: each failure writes what "
-       "the "
-       "allocator holds into a file for `ashlar explain`.",
-       {"export ASHLAR_OOM_DUMP=/tmp"}},
-      {"",
-       "This message cannot tell which tensors hold the memory. Log the allocator's own statistics before the step "
-       "that "
-       "fails, and read them together with this message.",
-       {}}};
-  return steps;
-}
-
-void WriteNextStep(const OomMessage& message, OomMessageVerdict& verdict) {
-  for (const NextStep& next : NextSteps()) {
-    if (!absl::StartsWith(message.family, next.family)) continue;
-    verdict.next_step = std::string(next.step);
-    verdict.next_lines = next.lines;
-    return;
-  }
-}
-
 }  // namespace
 
 bool IsCachingAllocator(const OomMessage& message) {
-  return message.family == "ashlar" || (absl::StartsWith(message.family, "pt-") && message.family != "pt-mps");
+  const absl::string_view family = message.family;
+  return family == "ashlar" || (absl::StartsWith(family, "pt-") && family != "pt-mps" && family != "pt-async");
 }
+
+// CUDA.jl prints its pool as PyTorch does: what is reserved and not used is in holes.
+bool HoldsHoles(const OomMessage& message) { return IsCachingAllocator(message) || message.family == "cuda-jl"; }
 
 std::optional<ByteSpan> RequestInterval(const OomMessage& message) {
   if (!message.tried) return std::nullopt;
   if (message.family == "pt-cached") return CachedRequest(*message.tried);
+  if (message.FindNote("buffer_limit") != nullptr) return std::nullopt;
   if (message.family == "pt-rejected") return RoundedUpRequest(*message.tried, 512);
   for (const trace::Note& note : message.notes) {
     if (note.name == "maps_pages") return std::nullopt;
@@ -398,6 +504,7 @@ std::string TriedMeaning(const OomMessage& message) {
            "the "
            "request rounded up to 2 MiB.";
   }
+  if (message.FindNote("host_memory") != nullptr) return "tried is the request.";
   if (message.family == "pt-mps")
     return "tried is the size of the new buffer: the request rounded up to the device's alignment.";
   if (message.family == "tf-bfc") return "tried is what the allocator asked for; it may be a whole region of its pool.";
@@ -415,7 +522,7 @@ void WriteEvidence(const OomMessage& message, OomMessageVerdict& verdict) {
       WriteFragmentation(message, verdict);
       break;
     case OomVerdict::kOutside:
-      WriteOtherProcess(verdict);
+      WriteOtherProcess(message, verdict);
       break;
     case OomVerdict::kLimit:
       WriteLimit(message, verdict);
@@ -423,13 +530,19 @@ void WriteEvidence(const OomMessage& message, OomMessageVerdict& verdict) {
     case OomVerdict::kHealthy:
       Add(verdict.evidence, "Nothing failed: the program went on with less memory, and this text is a warning.");
       break;
-    case OomVerdict::kNearlyFull:  // a message alone never tells these two
-    case OomVerdict::kLeak:
+    case OomVerdict::kNearlyFull:
+      message.family == "pt-async" ? WriteAsync(message, verdict) : WriteFragmentation(message, verdict);
+      break;
+    case OomVerdict::kHostMemory:
+      WriteHost(message, verdict.evidence);
+      break;
+    case OomVerdict::kLeak:  // a message alone never tells it
     case OomVerdict::kUnknown:
       WriteUnknown(message, verdict);
       break;
   }
-  WriteNextStep(message, verdict);
+  WriteOwn(verdict);
+  WriteAdvice(message, verdict);
 }
 
 }  // namespace ashlar::analyses::oom

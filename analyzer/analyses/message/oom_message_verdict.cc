@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "allocator/base/units.h"
+#include "allocator/core/oom_report.h"
 #include "analyzer/analyses/message/oom_message_evidence.h"
 
 namespace ashlar::analyses {
@@ -18,6 +19,9 @@ using readers::ProcessUse;
 
 // A CUDA context with its libraries takes 0.5 to 1.8 GiB; what is outside beyond that belongs to somebody else.
 constexpr std::int64_t kSmallContextBytes = static_cast<std::int64_t>(kGiB) / 2;
+constexpr std::int64_t kPoolUnitBytes = 256;  // of TensorFlow's and XLA's pool
+// Of a device, in a table beside a message without figures: with no more than this free it was full.
+constexpr double kFullDeviceShare = 0.05;
 constexpr std::int64_t kLargeContextBytes = static_cast<std::int64_t>(kGiB) * 9 / 5;
 
 // The reader stores no figure of 2^56 bytes or more, so sums of a few of them cannot overflow.
@@ -61,6 +65,7 @@ class Judge {
     FillAccounting();
     Decide();
     NameUnknown();
+    verdict_.is_process_limit = oom::IsCachingAllocator(message_) && !HasNote("buffer_limit");
     verdict_.tried_meaning = oom::TriedMeaning(message_);
     oom::WriteEvidence(message_, verdict_);
     return std::move(verdict_);
@@ -77,7 +82,16 @@ class Judge {
 
   void ReadFigures() {
     tried_ = verdict_.tried_interval = Known(message_.tried);
+    // TensorFlow's pool looks for the rounded size, and prints it to the byte.
+    const Figure* rounded = message_.family == "tf-bfc" ? message_.Detail("rounded_to") : nullptr;
+    if (rounded != nullptr && tried_ && SpanOf(*rounded).low_bytes >= tried_->low_bytes &&
+        SpanOf(*rounded).high_bytes <= tried_->high_bytes + kPoolUnitBytes) {
+      tried_ = verdict_.tried_interval = SpanOf(*rounded);
+    }
     free_ = Known(message_.free);
+    // What is used of the whole device, by whomever, tells what is free of it.
+    const Figure* used = message_.Detail("device_used");
+    if (!free_ && used != nullptr && total_) free_ = NotNegative(*total_ - SpanOf(*used));
     limit_ = Known(message_.limit);
     reserved_ = Known(message_.reserved);
     verdict_.tried_bytes = Bytes(tried_);
@@ -111,7 +125,7 @@ class Judge {
   }
 
   void ReadGap() {
-    if (!oom::IsCachingAllocator(message_)) return;
+    if (!oom::HoldsHoles(message_)) return;
     if (message_.unallocated_reserved) {
       stranded_ = SpanOf(*message_.unallocated_reserved);
     } else if (reserved_ && allocated_ && !message_.private_pool) {
@@ -122,7 +136,7 @@ class Judge {
   }
 
   void ReadOutside() {
-    if (!total_ || !reserved_ || !free_ || !oom::IsCachingAllocator(message_)) return;
+    if (!total_ || !reserved_ || !free_ || !oom::HoldsHoles(message_)) return;
     const ByteSpan outside = *total_ - *reserved_ - *free_;
     if (outside.high_bytes < 0) {
       Note("outside_not_computable",
@@ -131,6 +145,7 @@ class Judge {
       return;
     }
     verdict_.outside = NotNegative(outside);
+    ReadOwn();
     if (message_.processes.empty() && outside.value_bytes > kSmallContextBytes) {
       Note("outside_not_named", absl::StrCat(FormatSignedBytes(outside.value_bytes),
                                              " outside may include another process or an earlier run "
@@ -138,8 +153,20 @@ class Judge {
     }
   }
 
+  // This process under its own name, and what it holds beside its allocator.
+  void ReadOwn() {
+    for (const ProcessUse& process : message_.processes) {
+      if (!process.is_this_process || !process.used || process.used->high_bytes < message_.reserved->low_bytes) {
+        continue;
+      }
+      verdict_.own_bytes = process.used->MiddleBytes();
+      verdict_.own_outside_bytes = Bytes(SpanOf(*process.used) - *reserved_);
+    }
+  }
+
   // Everything that the arithmetic would have used and the message does not tell.
   void NameUnknown() {
+    if (verdict_.kind == OomVerdict::kHostMemory || HasNote("not_out_of_memory")) return;
     std::vector<std::string> unknown;
     const auto name = [&unknown](bool is_known, const char* what) {
       if (!is_known) unknown.push_back(what);
@@ -159,7 +186,9 @@ class Judge {
     const ProcessUse* own = nullptr;
     for (const ProcessUse& process : message_.processes) {
       if (process.is_this_process) return nullptr;
-      if (!process.used || (reserved_ && SpanOf(*process.used).high_bytes < reserved_->low_bytes)) continue;
+      if (!process.used || process.device.has_value() ||
+          (reserved_ && SpanOf(*process.used).high_bytes < reserved_->low_bytes))
+        continue;
       if (own == nullptr || process.used->low_bytes > own->used->low_bytes) own = &process;
     }
     return own;
@@ -175,7 +204,7 @@ class Judge {
     ByteSpan sum;
     bool any = false;
     for (const ProcessUse& process : message_.processes) {
-      if (process.is_this_process || &process == own || !process.used) continue;
+      if (process.is_this_process || &process == own || !process.used || process.device.has_value()) continue;
       sum = sum + SpanOf(*process.used);
       verdict_.other_processes.push_back(process.used->MiddleBytes());
       any = true;
@@ -201,6 +230,11 @@ class Judge {
     if (message_.family == "pt-alloc-conf-renamed" && stranded_ && !message_.private_pool) parts.private_pool_bytes = 0;
     parts.free_bytes = Bytes(free_);
     parts.reserved_bytes = Bytes(reserved_);
+    // What a printed memory summary tells beside.
+    if (const Figure* requested = message_.Detail("requested_memory"); requested != nullptr && allocated_) {
+      parts.live_bytes = std::min(requested->MiddleBytes(), *parts.allocated_bytes);
+      parts.rounding_bytes = *parts.allocated_bytes - *parts.live_bytes;
+    }
     if (allocated_ && stranded_) {
       parts.reserved_bytes = *parts.allocated_bytes + *parts.stranded_bytes + parts.private_pool_bytes.value_or(0);
     }
@@ -211,11 +245,18 @@ class Judge {
 
   void Decide() {
     if (HasNote("not_a_failure")) return Conclude(OomVerdict::kHealthy, true);
-    if (HasNote("pool_limit") || HasNote("fraction_limit")) return Conclude(OomVerdict::kLimit, true);
+    if (HasNote("host_memory")) return Conclude(OomVerdict::kHostMemory, true);
+    if (HasNote("not_out_of_memory")) return Conclude(OomVerdict::kUnknown, true);
+    if (HasNote("at_compile_time")) return Conclude(OomVerdict::kCapacity, true);
+    if (HasNote("pool_limit") || HasNote("fraction_limit") || HasNote("own_check") || HasNote("buffer_limit")) {
+      return Conclude(OomVerdict::kLimit, true);
+    }
     if (message_.family == "vllm") return DecideForVllm();
+    if (HasNote("device_table")) return DecideByTable();
     if (!tried_) return;
     if (total_ && tried_->low_bytes > total_->high_bytes) return Conclude(OomVerdict::kCapacity, true);
-    if (!oom::IsCachingAllocator(message_)) return DecideByLimit();
+    if (message_.family == "pt-async") return DecideForAsync();
+    if (!oom::HoldsHoles(message_)) return DecideByLimit();
     if (total_ && allocated_ && tried_->low_bytes + allocated_->low_bytes > total_->high_bytes) {
       return Conclude(OomVerdict::kCapacity, true);
     }
@@ -237,7 +278,7 @@ class Judge {
 
   // MPS and CuPy: what is held, what else counts against the limit, and the request, against the limit.
   void DecideByLimit() {
-    if (!limit_ || !reserved_) return;
+    if (!limit_ || !reserved_) return DecideByFree();
     ByteSpan room = *limit_ - *reserved_ - *tried_;
     if (message_.other_in_use) room = room - SpanOf(*message_.other_in_use);
     verdict_.limit_headroom = room;
@@ -249,9 +290,47 @@ class Judge {
       Note("rounding_could_flip", "the limit is passed or kept by less than the print can tell");
   }
 
+  // No pool stands between the program and the device: what the device had free decides. Who holds the rest is not
+  // told.
+  void DecideByFree() {
+    const bool has_pool =
+        message_.family == "paddle" || message_.family == "pt-warning";  // which may have room in holes
+    if (has_pool || !free_ || tried_->low_bytes <= free_->high_bytes) return;
+    Conclude(OomVerdict::kCapacity, false);
+  }
+
+  // The pool of cudaMallocAsync: what is not this program's is the driver's, the pool's holes or somebody else's.
+  void DecideForAsync() {
+    if (!total_ || !allocated_) return;
+    const ByteSpan room = *total_ - *allocated_ - *tried_;
+    if (room.high_bytes < 0) return Conclude(OomVerdict::kCapacity, true);
+    if (verdict_.limit_headroom && verdict_.limit_headroom->high_bytes < 0) return Conclude(OomVerdict::kLimit, true);
+    if (IsNearlyNothing(room, *total_)) return Conclude(OomVerdict::kNearlyFull, false);
+    if (free_ && free_->high_bytes < tried_->low_bytes) Conclude(OomVerdict::kOutside, false);
+  }
+
+  // A message without figures beside a table of the device: full, and by whom is not sure.
+  void DecideByTable() {
+    const bool is_full =
+        free_ && (tried_ ? free_->low_bytes < tried_->high_bytes : IsShare(*free_, *total_, kFullDeviceShare));
+    const bool is_others = std::any_of(message_.processes.begin(), message_.processes.end(),
+                                       [](const ProcessUse& process) { return process.device.has_value(); });
+    if (is_full) Conclude(is_others ? OomVerdict::kOutside : OomVerdict::kCapacity, false);
+  }
+
+  // With so little to spare no setting packs: the rule of a snapshot's verdict.
+  static bool IsNearlyNothing(const ByteSpan& spare, const ByteSpan& of) {
+    return IsShare(spare, of, core::kNearlyFullShare);
+  }
+  static bool IsShare(const ByteSpan& part, const ByteSpan& of, double share) {
+    return static_cast<double>(part.value_bytes) < share * static_cast<double>(of.value_bytes);
+  }
+
   // vLLM checks before it serves: what it asks for is more than what it measured as left.
   void DecideForVllm() {
-    if (tried_ && free_ && tried_->low_bytes > free_->high_bytes) return Conclude(OomVerdict::kLimit, true);
+    const std::optional<ByteSpan> left =
+        message_.Detail("kv_cache") != nullptr && !free_ ? std::optional(SpanOf(*message_.Detail("kv_cache"))) : free_;
+    if (tried_ && left && tried_->low_bytes > left->high_bytes) return Conclude(OomVerdict::kLimit, true);
     if (HasNote("no_cache_blocks")) Conclude(OomVerdict::kLimit, true);
   }
 
@@ -281,7 +360,8 @@ class Judge {
     if (others > verdict_.gap->high_bytes && others >= verdict_.missing->high_bytes) {
       return Conclude(OomVerdict::kOutside, named);
     }
-    Conclude(OomVerdict::kFragmentation, verdict_.missing->low_bytes > 0);
+    const bool is_full = reserved_ && IsNearlyNothing(*verdict_.headroom, *reserved_ + *free_);
+    Conclude(is_full ? OomVerdict::kNearlyFull : OomVerdict::kFragmentation, verdict_.missing->low_bytes > 0);
     if (!verdict_.accounting.private_pool_bytes) {
       Note("stranded_may_include_private_pools",
            "this message does not tell private pools (CUDA graphs, MemPool) apart: "
@@ -342,6 +422,8 @@ absl::string_view VerdictName(OomVerdict verdict) {
       return "leak";
     case OomVerdict::kLimit:
       return "limit";
+    case OomVerdict::kHostMemory:
+      return "host_memory";
     case OomVerdict::kHealthy:
       return "healthy";
     case OomVerdict::kUnknown:

@@ -36,6 +36,7 @@ enum class OomVerdict {
   kOutside,        // fits once memory held outside this process is returned
   kLimit,          // a limit below the device's capacity stopped it
   kLeak,           // each step leaves memory behind: it fails sooner or later under any setting
+  kHostMemory,     // memory of the host ran out, not the device's
   kHealthy,        // nothing failed
   kUnknown,        // the input does not tell enough
 };
@@ -84,16 +85,20 @@ struct OomMessageVerdict {
   std::optional<ByteSpan> tried_interval;
   std::optional<ByteSpan> gap;
   std::optional<ByteSpan> outside;
-  std::optional<ByteSpan> headroom;            // at the upper end of the request; negative: cannot fit without holes
-  std::optional<ByteSpan> limit_headroom;      // the same under the limit the message names
-  std::optional<ByteSpan> missing;             // tried - free
-  std::optional<ByteSpan> others;              // held by other processes, as far as the message names them
-  std::vector<std::uint64_t> other_processes;  // of each of them, in the order told
-  std::string tried_meaning;                   // what "tried" means in this family, one sentence
-  std::vector<std::string> evidence;           // two or three plain sentences, the verdict first
-  std::string next_step;                       // two sentences: how to learn more
-  std::vector<std::string> next_lines;         // the exact lines for it (Python), empty where there are none
-  std::vector<trace::Note> notes;              // the message's own notes come first
+  std::optional<ByteSpan> headroom;        // at the upper end of the request; negative: cannot fit without holes
+  std::optional<ByteSpan> limit_headroom;  // the same under the limit the message names
+  std::optional<ByteSpan> missing;         // tried - free
+  std::optional<ByteSpan> others;          // held by other processes, as far as the message names them
+  bool is_process_limit = false;           // of a kLimit: set for this process, as PyTorch's memory fraction is
+  std::optional<std::uint64_t> own_bytes;  // held by this process, where the message tells it
+  std::optional<std::uint64_t> own_outside_bytes;  // of those, what its allocator did not reserve
+  std::vector<std::uint64_t> other_processes;      // of each of them, in the order told
+  std::string tried_meaning;                       // what "tried" means in this family, one sentence
+  std::vector<std::string> evidence;               // two or three plain sentences, the verdict first
+  std::string levers;                   // what would help there, in the words of who raised it; empty: not known
+  std::string next_step;                // two sentences: how to learn more
+  std::vector<std::string> next_lines;  // the exact lines for it (Python), empty where there are none
+  std::vector<trace::Note> notes;       // the message's own notes come first
 };
 
 OomMessageVerdict JudgeOomMessage(const readers::OomMessage& message, const OomJudgeOptions& options);

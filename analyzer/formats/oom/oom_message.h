@@ -3,8 +3,9 @@
 //   const std::vector<TracebackLine> lines = TracebackBefore(log, message.byte_offset);
 //   lines.back().frame.file;   // the innermost
 //
-// Prefixes of launchers are taken off, and where they name a rank, lines of other ranks in between are passed over.
-// Empty where no traceback ends at the message. Pure function; text is turned into valid UTF-8.
+// Tracebacks of Python, IPython and rich; in a log in JSON lines as well. What stands before each line (a rank, a host,
+// a container, a time) is taken off, and lines that begin otherwise are passed over: they are of other ranks. Empty
+// where no traceback ends at the message, or where two are mixed. Pure function; text is turned into valid UTF-8.
 #ifndef ASHLAR_ANALYZER_FORMATS_OOM_OOM_MESSAGE_H_
 #define ASHLAR_ANALYZER_FORMATS_OOM_OOM_MESSAGE_H_
 
@@ -27,11 +28,12 @@ struct TracebackLine {
 
 // Outermost first, as Python prints them; the last kMostTracebackLines.
 inline constexpr std::size_t kMostTracebackLines = 256;
-std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t message_offset);
+std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t message_offset,
+                                           bool* is_mixed = nullptr);
 
 // Out-of-memory messages as people paste them: PyTorch 0.4 to 2.15 (CUDA, HIP, XPU, NPU, MPS) and the libraries it
-// calls, TensorFlow, JAX, CuPy, RMM, PaddlePaddle, ggml, Numba, vLLM, and our allocator. A text may hold several,
-// inside a log or a traceback, wrapped over lines, or cut.
+// calls, the memory of the host, frameworks, serving engines, native libraries (oom_message_table.cc), and our
+// allocator. A text may hold several, inside a log or a traceback, wrapped over lines, or cut.
 //
 // Contract: any bytes are accepted and nothing aborts; a figure that a message does not tell stays nullopt, never 0; a
 // figure that cannot be true is named in `notes` and not stored. Sizes are bytes; MB and GB as these programs print
@@ -67,14 +69,16 @@ struct NamedFigure {
 struct ProcessUse {
   bool is_this_process = false;
   std::optional<std::int64_t> pid;
+  std::optional<int> device;   // nullopt: the message's
   std::optional<Figure> used;  // nullopt: not told, or told as a number that cannot be true
 };
 
 struct OomMessage {
   // PyTorch: pt-cached (0.4 to 1.3), pt-reserved, pt-reserved-allowed, pt-reserved-hint (1.4 to 2.0), pt-capacty-typo
   // (2.1, 2.2), pt-capacity, pt-capacity-private-pools, pt-capacity-allowed, pt-alloc-conf-renamed, pt-hip, pt-xpu,
-  // pt-npu, pt-mps, pt-pre-1.0, pt-plain, pt-warning (of its allocator, 2.13 on). Others: tf-bfc, jax-xla, cupy, rmm,
-  // paddle, ggml, numba, cuda-library (cuBLAS and its like), cudnn, nccl, vllm, ashlar (our own).
+  // pt-npu, pt-mps, pt-pre-1.0, pt-plain, pt-warning (of its allocator, 2.13 on), pt-async (over cudaMallocAsync),
+  // pt-nvml. Others: tf-bfc, jax-xla, cupy, rmm, paddle, ggml, numba, cuda-library (cuBLAS and its like), cudnn, nccl,
+  // vllm, ashlar (our own), and those of oom_message_table.cc.
   std::string family;
   std::size_t byte_offset = 0;  // of the first byte recognised, in the text given
   std::size_t end_offset = 0;   // one past the last
@@ -93,10 +97,16 @@ struct OomMessage {
   std::optional<Figure> limit;         // "2.37 GiB allowed", "max allowed", "limit set to"
   std::optional<Figure> other_in_use;  // MPS "other allocations": this process's, outside the allocator
   std::vector<ProcessUse> processes;   // in the order told
+  std::string advised;                 // the setting that the message itself advises; empty: none
   std::vector<NamedFigure> details;
   std::vector<trace::Note> notes;
-  std::vector<TracebackLine> traceback;  // that ends at this message, outermost first
+  std::vector<TracebackLine> traceback;    // that ends at this message, outermost first
+  std::vector<std::size_t> told_again_at;  // byte offsets of what else told of this failure, and is joined to it
+  std::uint64_t told = 1;                  // how often, where warnings that nothing follows are joined
+  bool is_chained = false;                 // it was raised while the message before was handled
 
+  const Figure* Detail(absl::string_view name) const;  // nullptr: not told
+  const trace::Note* FindNote(absl::string_view name) const;
   // Adds one to the note of this name, or begins it.
   void AddNote(absl::string_view name, absl::string_view message);
 };

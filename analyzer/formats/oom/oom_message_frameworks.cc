@@ -124,7 +124,7 @@ std::optional<Finding> ParseDeviceAllocate(const SqueezedText& text, std::size_t
   if (!exact || !cursor.Take(")fromdevice:")) return std::nullopt;
   StoreFigure(message, message.tried, *exact, "failed to allocate");
   message.details.push_back({"printed", *rounded});
-  message.truncated = !cursor.SkipPast("CUDA_ERROR_OUT_OF_MEMORY", 4);
+  message.truncated = !cursor.SkipPast("CUDA_ERROR_OUT_OF_MEMORY", 24);  // behind "RESOURCE_EXHAUSTED:" since 2.18
   finding.end = cursor.at();
   return finding;
 }
@@ -132,7 +132,8 @@ std::optional<Finding> ParseDeviceAllocate(const SqueezedText& text, std::size_t
 // The pool's statistics at the end of the long form, each on its line: "Limit: 3341783040", "InUse: 2802453504", ...
 // They are joined to the message they explain.
 std::optional<Finding> ParseBfcStatistics(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("tf-bfc-statistics", at);
+  Finding finding = Begin("tf-bfc", at);
+  finding.kind = FindingKind::kBeside;
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   // Without a unit: what follows is the next line's name, and no unit.
@@ -246,8 +247,10 @@ std::optional<Finding> ParseRmm(const SqueezedText& text, std::size_t at) {
   cursor.Take("std::bad_alloc:");
   Cursor look = cursor;
   look.Take("out_of_memory:");
-  const bool ours = look.Sees("CUDAerror") || look.Sees("RMMfailure") || look.Sees("cudaErrorMemoryAllocation") ||
-                    look.Sees("Maximumpoolsizeexceeded");
+  // Thrust says the last as well, where a C++ program ends by it.
+  const bool ours =
+      look.Sees("CUDAerror") || look.Sees("RMMfailure") || look.Sees("Maximumpoolsizeexceeded") ||
+      (look.Sees("cudaErrorMemoryAllocation") && absl::EndsWith(text.text().substr(0, at), "MemoryError:"));
   if (!ours) return std::nullopt;
   TakeFigureAfter(look, "failedtoallocate", 40, message, message.tried);
   finding.end = look.at();
@@ -258,6 +261,11 @@ std::optional<Finding> ParseRmm(const SqueezedText& text, std::size_t at) {
   if (look.SkipPast("Maximumpoolsizeexceeded", 8)) {
     message.AddNote("pool_limit", "the pool's own maximum size stopped it, whatever the device has left");
     TakeFigureAfter(look, "failedtoallocate", 8, message, message.tried);
+    if (look.SkipPast("current/max/trysize=", 40)) {
+      TakeFigureAfter(look, "", 0, message, message.reserved);
+      TakeFigureAfter(look, ",", 0, message, message.limit);
+      TakeDetailAfter(look, ",", 0, message, "printed");
+    }
     finding.end = look.at();
   }
   return finding;
@@ -295,6 +303,20 @@ std::optional<Finding> ParsePaddleFluid(const SqueezedText& text, std::size_t at
   return finding;
 }
 
+// "cudaMalloc failed: out of memory" and, on the next line, "failed to allocate CUDA0 buffer of size 838447104"
+std::optional<Finding> ParseGgmlBuffer(const SqueezedText& text, std::size_t at) {
+  Finding finding = Begin("ggml", at);
+  Cursor cursor(text, at);
+  cursor.SkipPast("failed:outofmemory", 12);
+  finding.end = cursor.at();
+  if (!cursor.SkipPast("failedtoallocateCUDA", 80)) return finding;
+  TakeDeviceAfter(cursor, "", 0, finding.message);
+  if (TakeFigureAfter(cursor, "bufferofsize", 4, finding.message, finding.message.tried, /*unit_optional=*/true)) {
+    finding.end = cursor.at();
+  }
+  return finding;
+}
+
 // "allocating 144817.04 MiB on device 0: cudaMalloc failed: out of memory" and, on the next line, "... buffer of size
 // 151851674624", the same bytes exactly
 std::optional<Finding> ParseGgml(const SqueezedText& text, std::size_t at) {
@@ -302,7 +324,7 @@ std::optional<Finding> ParseGgml(const SqueezedText& text, std::size_t at) {
   OomMessage& message = finding.message;
   const std::size_t from = at > 80 ? at - 80 : 0;
   const std::size_t words = text.text().substr(from, at - from).rfind("allocating");
-  if (words == absl::string_view::npos) return std::nullopt;
+  if (words == absl::string_view::npos) return ParseGgmlBuffer(text, at);
   finding.begin = from + words;
   Cursor before(text, finding.begin);
   std::optional<Figure> printed;

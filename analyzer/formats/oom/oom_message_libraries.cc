@@ -7,11 +7,6 @@
 namespace ashlar::readers::oom {
 namespace {
 
-bool IsQuotedAt(const SqueezedText& text, std::size_t at) {
-  const char before = at > 0 ? text.text()[at - 1] : ' ';
-  return before == '"' || before == '\'' || before == '`' || before == '_' || before == '.';
-}
-
 // "memory allocation failed with OOM on device 0 while trying to allocate 134217728 bytes (free: 51380224, total:
 // 4294967296)." and "memory mapping failed with OOM on device 0 while trying to map 20971520 bytes (free: ...)"
 std::optional<Finding> ParseAllocatorWarning(const SqueezedText& text, std::size_t at) {
@@ -114,7 +109,9 @@ std::optional<Finding> ParseCacheNeeded(const SqueezedText& text, std::size_t at
   OomMessage& message = finding.message;
   Cursor cursor(text, open);
   if (!TakeFigureAfter(cursor, "(", 0, message, message.tried)) return std::nullopt;
-  message.truncated = !TakeFigureAfter(cursor, "availableKVcachememory(", 60, message, message.free);
+  std::optional<Figure> available;
+  message.truncated = !TakeFigureAfter(cursor, "availableKVcachememory(", 60, message, available);
+  if (available) message.details.push_back({"kv_cache", *available});
   message.AddNote("cache_of_one_request", "what was tried is the KV cache of one request of max_model_len");
   finding.end = cursor.at();
   return finding;

@@ -287,6 +287,18 @@ bool IsQuote(const SqueezedText& text, std::size_t at) {
   return at > 0 && (text.text()[at - 1] == '"' || text.text()[at - 1] == '\'');
 }
 
+// The setting that the message advises; empty: none.
+std::string AdviceIn(absl::string_view message) {
+  for (const absl::string_view setting : {"expandable_segments", "max_split_size_mb"}) {
+    if (absl::StrContains(message, setting)) return std::string(setting);
+  }
+  return "";
+}
+
+constexpr absl::string_view kNoAdvice =
+    "no advice follows the figures: PyTorch 2.14 and later leave it out where expandable segments are on (in an older "
+    "version's message the end would be missing)";
+
 std::optional<Finding> ReadTorch(const SqueezedText& text, std::size_t begin, std::size_t tried_at,
                                  absl::string_view backend, bool head_missing) {
   TorchReader reader(text, tried_at);
@@ -310,6 +322,11 @@ std::optional<Finding> ReadTorch(const SqueezedText& text, std::size_t begin, st
   }
   message.truncated = head_missing || !seen.complete;
   message.family = FamilyOf(message, seen, backend);
+  message.advised = AdviceIn(text.text().substr(tried_at, cursor.at() - tried_at));
+  if (!head_missing && seen.sentences && seen.closed && !seen.hint && !seen.complete) {
+    message.truncated = false;
+    if (!seen.typo) message.AddNote("no_advice", kNoAdvice);
+  }
   const std::size_t end = cursor.at();
   return Finding{std::move(message), begin, end};
 }

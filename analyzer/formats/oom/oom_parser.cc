@@ -89,6 +89,16 @@ std::size_t Place(absl::string_view line) {
   return absl::StrContains(word, "bfc_allocator") ? 0 : word.size();
 }
 
+// "Jun 01 10:22:33 host trainer[123]:" (syslog, journald).
+std::size_t Syslog(absl::string_view line) {
+  constexpr absl::string_view kMonths = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec ";
+  if (line.size() < 16 || line[3] != ' ' || !absl::StrContains(kMonths, line.substr(0, 4))) return 0;
+  const std::size_t close = line.find("]: ");
+  const std::size_t open = line.substr(0, close).rfind('[');
+  if (close == absl::string_view::npos || open == absl::string_view::npos || open < 16) return 0;
+  return Time(line.substr(7)) > 0 ? close + 2 : 0;
+}
+
 // "worker-1  |" (docker compose).
 std::size_t Service(absl::string_view line) {
   std::size_t at = Word(line).size();
@@ -110,7 +120,7 @@ std::size_t BoxSide(absl::string_view line) {
 
 std::size_t LinePrefixLength(absl::string_view line) {
   line = line.substr(0, std::min(kMostPrefixBytes, line.find('\n')));
-  for (const auto piece : {Bracketed, Parenthesised, Time, Level, Place, Service, BoxSide}) {
+  for (const auto piece : {Bracketed, Parenthesised, Time, Level, Place, Syslog, Service, BoxSide}) {
     if (const std::size_t length = piece(line); length > 0) return length;
   }
   return 0;
@@ -180,7 +190,10 @@ Number ReadNumber(absl::string_view text) {
   for (; at < text.size(); ++at) {
     if (!IsDigit(text[at])) {
       if (at == 0) break;
-      if (text[at] == '.' && !after_point && at + 1 < text.size() && IsDigit(text[at + 1])) {
+      // "1.50 GiB"; NumPy prints "184. MiB".
+      const bool has_fraction = at + 1 < text.size() && IsDigit(text[at + 1]);
+      const bool is_before_unit = at + 2 < text.size() && text[at + 2] == 'i';
+      if (text[at] == '.' && !after_point && (has_fraction || is_before_unit)) {
         after_point = true;
         continue;
       }
@@ -323,8 +336,13 @@ std::optional<Figure> Cursor::TakeFigure(bool unit_optional) {
   return figure;
 }
 
+bool IsQuotedAt(const SqueezedText& text, std::size_t at) {
+  const char before = at > 0 ? text.text()[at - 1] : ' ';
+  return before == '"' || before == '\'' || before == '`' || before == '_' || before == '.';
+}
+
 void StoreFigure(OomMessage& message, std::optional<Figure>& slot, const Figure& figure, absl::string_view name) {
-  if (figure.low_bytes < kImpossibleBytes) {
+  if (figure.low_bytes < (&slot == &message.tried ? kImpossibleBytes : kMostHeldBytes)) {
     if (!slot) slot = figure;
     return;
   }

@@ -81,8 +81,10 @@ class Cursor {
   std::size_t at_;
 };
 
-// Figures of 2^56 bytes and more are wrapped counters or "not available", never memory: stored nowhere.
+// Figures of 2^56 bytes and more are wrapped counters or "not available", never memory: stored nowhere. A program may
+// ask for more than any device has, but none holds more than kMostHeldBytes.
 inline constexpr std::uint64_t kImpossibleBytes = std::uint64_t{1} << 56;
+inline constexpr std::uint64_t kMostHeldBytes = std::uint64_t{1} << 46;
 
 // Stores `figure` in `slot`, or names it in the message's notes when it cannot be true.
 void StoreFigure(OomMessage& message, std::optional<Figure>& slot, const Figure& figure, absl::string_view name);
@@ -94,11 +96,21 @@ bool TakeFigureAfter(Cursor& cursor, absl::string_view words, std::size_t reach,
 // The family parsers behind FindOomMessages: each knows the words that give its messages away (anchors) and reads one
 // message at an anchor. Private to the reader.
 
+// What was found, beside its figures.
+enum class FindingKind : std::uint8_t {
+  kFailure,
+  kWords,   // few words, which stand in code and prose too: not where they are quoted
+  kWeak,    // words that other messages hold as well: dropped beside one
+  kBeside,  // no failure: figures that a log has beside one of the same family
+};
+
 // One message found, in positions of the squeezed text: [begin, end).
 struct Finding {
   OomMessage message;
   std::size_t begin = 0;
   std::size_t end = 0;
+  FindingKind kind = FindingKind::kFailure;
+  bool is_row = false;  // of the table of oom_message_table.cc
 };
 
 // A message of a family that begins and, so far, ends at `at`.
@@ -109,12 +121,18 @@ inline Finding Begin(absl::string_view family, std::size_t at) {
   return out;
 }
 
+// Whether the words at `at` are somebody's code or prose.
+bool IsQuotedAt(const SqueezedText& text, std::size_t at);
+
 // Reads the message whose anchor begins at `at`; nullopt when the words there are no message.
 using Parser = std::optional<Finding> (*)(const SqueezedText& text, std::size_t at);
+
+class Pattern;
 
 struct Anchor {
   absl::string_view words;  // squeezed
   Parser parse;
+  const Pattern* pattern = nullptr;  // in place of a parser
 };
 
 // In order of preference where two begin at the same place.
@@ -122,10 +140,11 @@ const std::vector<Anchor>& OurAnchors();
 const std::vector<Anchor>& TorchAnchors();
 const std::vector<Anchor>& FrameworkAnchors();
 const std::vector<Anchor>& LibraryAnchors();
+const std::vector<Anchor>& BesideAnchors();
 
-// Joins what belongs to one failure: an allocator's warnings to the message they announce, a pool's statistics to the
-// message before them.
-void JoinFindings(std::vector<OomMessage>& messages);
+// Joins what belongs to one failure: an allocator's warnings to the message they announce, figures beside a message to
+// it, and what several parts of one program say of it. `findings` are in the text's order.
+std::vector<OomMessage> JoinFindings(std::vector<Finding> findings);
 
 }  // namespace ashlar::readers::oom
 

@@ -81,6 +81,22 @@ class LiveAtEnd:
 
 
 @dataclasses.dataclass(frozen=True)
+class MessageFigure:
+    name: str  # What it is of: limit, weights, activations, kv_cache and the like.
+    bytes: int  # The middle of what the print can stand for.
+    printed: str  # As in the text.
+
+
+@dataclasses.dataclass(frozen=True)
+class Message:
+    family: str  # Who raised it: pt-capacity, jax-xla, vllm, ggml and the like.
+    device: Optional[int]  # As the message numbers it.
+    truncated: bool  # Its beginning or end is missing, as far as can be seen.
+    told: int  # How often the text tells this same failure.
+    figures: Tuple[MessageFigure, ...]  # What it and the log beside it tell, other than the parts of the accounting.
+
+
+@dataclasses.dataclass(frozen=True)
 class RaisedAt:
     line: str  # The innermost of the program's own lines.
     code: Optional[str]  # What stands on that line.
@@ -289,7 +305,7 @@ class Explanation(ExplanationAnswer):
     source: str  # What was read: kind, generation, device, number of events.
     headline: str  # What happened, in one line.
     # Kind of the failure, see docs/guide/explain.md.
-    verdict: Literal["capacity", "nearly_full", "fragmentation", "outside", "limit", "leak", "healthy", "unknown"]
+    verdict: Literal["capacity", "nearly_full", "fragmentation", "outside", "limit", "leak", "host_memory", "healthy", "unknown"]
     # False where rounding of printed figures, or what the input leaves out, could change the verdict.
     verdict_certain: bool
     evidence: Tuple[str, ...]  # Plain sentences, the verdict's own first.
@@ -312,6 +328,7 @@ class Explanation(ExplanationAnswer):
     pinned_host: Optional[PinnedHost]
     # What a program that calls the device itself had not freed when the trace ends; null for the trace of an allocator.
     live_at_end: Optional[LiveAtEnd]
+    message: Optional[Message]  # Of an out-of-memory message: who raised it, and its figures; null without one.
     # Where in the program a failure was raised, from the traceback beside its message; null without one.
     raised_at: Optional[RaisedAt]
     failure: Optional[Failure]  # Why the last out-of-memory error of a trace happened; null without one.

@@ -137,7 +137,8 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   ExpectSound(MustExplainSnapshot(Labelled(LeakingTraining())), schema);
   const std::vector<readers::OomMessage> raised = readers::FindOomMessages(
       "Traceback (most recent call last):\n  File \"train.py\", line 3, in step\n    loss.backward()\n"
-      "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 4.00 GiB total capacity)");
+      "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 4.00 GiB total capacity; 1.00 GiB "
+      "allowed)");
   ASSERT_EQ(raised.size(), 1u);
   ExpectSound(answers::ExplainMessage(raised[0], {}), schema);
   ExpectSound(*answers::ExplainRequests(Stranding(), WithCapacity(kStrandingCapacity)), schema);

@@ -107,7 +107,9 @@ TEST(OomMessageLibrariesTest, VllmsChecks) {
       "ValueError: To serve at least one request with the models's max seq len (32768), (4.00 GiB KV cache is "
       "needed, which is larger than the available KV cache memory (1.20 GiB).");
   EXPECT_EQ(cache.tried->printed, "4.00 GiB");
-  EXPECT_EQ(cache.free->printed, "1.20 GiB");
+  ASSERT_NE(cache.Detail("kv_cache"), nullptr);
+  EXPECT_EQ(cache.Detail("kv_cache")->printed, "1.20 GiB");
+  EXPECT_FALSE(cache.free.has_value());  // of the cache, not of the device
   const OomMessage start = OneOf(
       "ValueError: Free memory on device (10.5/23.6 GiB) on startup is less than desired GPU "
       "memory utilization (0.9, 21.2 GiB).");

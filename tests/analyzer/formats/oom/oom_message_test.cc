@@ -65,7 +65,7 @@ const Expected kExpected[] = {
      "40.11 MiB", "-", "-", ""},
     {kCommentWsl, "pt-capacity", false, 0, "3.74 GiB", "4.00 GiB", "16.20 GiB", "0 bytes", "16.20 GiB + 844.14 MiB",
      "844.14 MiB", "-", "-", ""},
-    {kPrivatePools, "pt-capacity-private-pools", true, 1, "60.00 MiB", "79.19 GiB", "72.36 GiB", "39.06 MiB",
+    {kPrivatePools, "pt-capacity-private-pools", false, 1, "60.00 MiB", "79.19 GiB", "72.36 GiB", "39.06 MiB",
      "72.36 GiB + 71.59 MiB", "71.59 MiB", "436.00 MiB", "-", ""},
     {kCapacityAllowed, "pt-capacity-allowed", false, 0, "996.00 MiB", "44.43 GiB", "17.44 GiB", "9.06 GiB",
      "17.44 GiB + 59.88 MiB", "59.88 MiB", "-", "17.69 GiB", ""},
