@@ -376,7 +376,10 @@ std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t m
   const std::optional<std::string> uncollected = WithoutCollector(before);
   if (uncollected.has_value()) before = *uncollected;
   std::string plain;
-  if (absl::StrContains(before, "\x1b[")) before = plain = WithoutColours(before);
+  // A coloured traceback has colours near its end: a look at all of it would cost a log of many messages a minute.
+  constexpr std::size_t kNearEnd = 2048;
+  const absl::string_view near_end = before.substr(before.size() - std::min(before.size(), kNearEnd));
+  if (absl::StrContains(near_end, "\x1b[")) before = plain = WithoutColours(before);
   std::vector<TracebackLine> out = PythonTraceback(before);
   if (out.empty()) out = FancyTraceback(before);
   const bool mixed = IsMixed(out);
