@@ -1,17 +1,15 @@
-#include "commands/commands.h"
-
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/formats/plain/minimalloc_csv.h"
 #include "commands/bound/bound.h"
+#include "commands/commands.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/output_file.h"
 #include "console/progress_line.h"
-#include "analyzer/formats/plain/minimalloc_csv.h"
-#include "commands/bound/bound.h"
 
 namespace ashlar::cli {
 namespace {

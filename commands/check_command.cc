@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,14 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "commands/check/check.h"
+#include "commands/commands.h"
+#include "commands/shared/layout.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/output_file.h"
 #include "console/progress_line.h"
-#include "console/command.h"
 #include "console/terminal.h"
-#include "commands/check/check.h"
-#include "commands/shared/layout.h"
 
 namespace ashlar::cli {
 namespace {

@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -11,14 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "commands/commands.h"
 #include "commands/convert/convert.h"
-#include "commands/shared/input.h"
-#include "console/command.h"
 #include "commands/convert_output.h"
+#include "commands/shared/input.h"
+#include "commands/shared/layout.h"
+#include "console/command.h"
 #include "console/load_trace.h"
 #include "console/progress_line.h"
-#include "console/command.h"
-#include "commands/shared/layout.h"
 
 namespace ashlar::cli {
 namespace {

@@ -10,10 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "console/output_file.h"
-#include "console/output_file.h"
 #include "commands/export/csv.h"
 #include "commands/export/sqlite_tables.h"
+#include "console/output_file.h"
 
 namespace ashlar::cli {
 namespace {

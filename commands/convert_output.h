@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
 #include "commands/convert/convert.h"
+#include "commands/export/export.h"
 #include "commands/shared/input.h"
 #include "commands/shared/replay_settings.h"
-#include "commands/export/export.h"
 
 namespace ashlar::cli {
 

@@ -1,17 +1,15 @@
-#include "commands/commands.h"
-
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "commands/commands.h"
 #include "commands/diff/diff.h"
+#include "commands/shared/layout.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/memory_end.h"
 #include "console/progress_line.h"
 #include "console/terminal.h"
-#include "commands/diff/diff.h"
-#include "commands/shared/layout.h"
 
 namespace ashlar::cli {
 namespace {

@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,14 +7,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "commands/commands.h"
 #include "commands/explain/explain.h"
-#include "console/command.h"
+#include "commands/explain/page/page_file.h"
 #include "commands/model_flags.h"
 #include "console/command.h"
 #include "console/output_file.h"
-#include "commands/explain/page/page_file.h"
 #include "console/progress_line.h"
-#include "console/command.h"
 #include "estimator/model.h"
 #include "estimator/plan/fit.h"
 #include "estimator/plan/levers.h"

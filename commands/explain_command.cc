@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -7,21 +5,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "commands/commands.h"
 #include "commands/explain/explain.h"
+#include "commands/explain/explain_report.h"
 #include "commands/explain/explain_together.h"
+#include "commands/explain/page/page_file.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/memory_end.h"
-#include "console/command.h"
 #include "console/output_file.h"
-#include "commands/explain/page/page_file.h"
 #include "console/progress_line.h"
-#include "console/command.h"
 #include "console/terminal.h"
 #include "estimator/model.h"
 #include "estimator/report/explain_model.h"
-#include "commands/explain/explain_report.h"
-#include "commands/explain/explain_report.h"
 
 namespace ashlar::cli {
 namespace {

@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -18,26 +16,24 @@
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
 #include "allocator/device/sim_device.h"
+#include "analyzer/formats/input_file.h"
+#include "commands/commands.h"
 #include "commands/explain/explain.h"
+#include "commands/explain/page/page.h"
+#include "commands/explain/page/page_file.h"
+#include "commands/fleet/files.h"
 #include "commands/fleet/fleet.h"
 #include "commands/fleet/fleet_rank.h"
+#include "commands/fleet/fleet_run.h"
+#include "commands/fleet/link.h"
 #include "commands/shared/input.h"
-#include "console/command.h"
+#include "commands/shared/layout.h"
 #include "console/command.h"
 #include "console/installed_files.h"
 #include "console/load_trace.h"
 #include "console/output_file.h"
-#include "commands/explain/page/page_file.h"
 #include "console/progress_line.h"
 #include "console/terminal.h"
-#include "commands/fleet/files.h"
-#include "commands/fleet/fleet_run.h"
-#include "commands/fleet/link.h"
-#include "analyzer/formats/input_file.h"
-#include "commands/fleet/fleet.h"
-#include "commands/shared/layout.h"
-#include "commands/explain/page/page.h"
-#include "commands/shared/layout.h"
 
 namespace ashlar::cli {
 namespace {

@@ -1,27 +1,11 @@
 // The program ashlar. Exit codes: 0 fine, 1 a check failed, 2 usage, 3 unreadable input; of the commands that start a
 // program, that program's own.
 #include "commands/commands.h"
-#include "commands/commands.h"
 #include "console/command_line.h"
-#include "commands/commands.h"
-#include "commands/commands.h"
-#include "launcher/launcher.h"
-#include "commands/commands.h"
-#include "commands/commands.h"
-#include "commands/commands.h"
-#include "console/given_command.h"
 #include "console/given_command.h"
 #include "console/memory_end.h"
-#include "commands/commands.h"
-#include "launcher/launcher.h"
-#include "commands/commands.h"
-#include "commands/commands.h"
-#include "commands/commands.h"
-#include "launcher/launcher.h"
-#include "commands/commands.h"
 #include "console/terminal.h"
-#include "commands/commands.h"
-#include "commands/commands.h"
+#include "launcher/launcher.h"
 
 int main(int argc, char** argv) {
   using namespace ashlar::cli;  // NOLINT(google-build-using-namespace): each command is named once below

@@ -1,16 +1,14 @@
-#include "commands/commands.h"
-
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "commands/commands.h"
 #include "commands/plan/plan.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/output_file.h"
 #include "console/progress_line.h"
-#include "commands/plan/plan.h"
 
 namespace ashlar::cli {
 namespace {

@@ -1,14 +1,12 @@
-#include "commands/commands.h"
-
 #include <memory>
 #include <string>
 
-#include "commands/shared/input.h"
+#include "commands/commands.h"
 #include "commands/replay/replay.h"
+#include "commands/shared/input.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/progress_line.h"
-#include "commands/replay/replay.h"
 
 namespace ashlar::cli {
 namespace {

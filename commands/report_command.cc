@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <cstddef>
 #include <filesystem>
 #include <map>
@@ -11,24 +9,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/formats/formats.h"
+#include "analyzer/formats/input_file.h"
+#include "commands/commands.h"
 #include "commands/diff/diff.h"
 #include "commands/explain/explain.h"
 #include "commands/explain/explain_together.h"
+#include "commands/explain/page/page.h"
+#include "commands/explain/page/page_file.h"
+#include "commands/explain/page/page_template.h"
+#include "commands/shared/json_values.h"
+#include "commands/shared/layout.h"
 #include "commands/shared/traced_run.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/memory_end.h"
 #include "console/output_file.h"
-#include "commands/explain/page/page_file.h"
-#include "commands/explain/page/page_template.h"
 #include "console/progress_line.h"
-#include "console/command.h"
-#include "analyzer/formats/formats.h"
-#include "analyzer/formats/input_file.h"
-#include "commands/diff/diff.h"
-#include "commands/shared/json_values.h"
-#include "commands/explain/page/page.h"
-#include "commands/shared/layout.h"
 
 namespace ashlar::cli {
 namespace {

@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
+#include "commands/commands.h"
+#include "commands/shared/json_values.h"
 #include "console/command.h"
 #include "console/progress_line.h"
-#include "console/command.h"
 #include "estimator/run_observer.h"
-#include "commands/shared/json_values.h"
 #include "kernels/workloads/cuda/cuda_machine.h"
 #include "kernels/workloads/workload.h"
 

@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -10,17 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "commands/commands.h"
 #include "commands/shared/input.h"
+#include "commands/shared/layout.h"
 #include "commands/sweep/sweep.h"
-#include "console/command.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/memory_end.h"
 #include "console/output_file.h"
 #include "console/progress_line.h"
 #include "console/terminal.h"
-#include "commands/shared/layout.h"
-#include "commands/sweep/sweep.h"
 
 namespace ashlar::cli {
 namespace {

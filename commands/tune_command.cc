@@ -1,14 +1,13 @@
-#include "commands/commands.h"
-
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/tuner/look.h"
+#include "commands/commands.h"
 #include "console/command.h"
 #include "console/load_trace.h"
-#include "analyzer/tuner/look.h"
 
 namespace ashlar::cli {
 namespace {

@@ -1,5 +1,3 @@
-#include "commands/commands.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,12 +12,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "commands/commands.h"
+#include "commands/shared/layout.h"
 #include "commands/watch/watch.h"
-#include "console/command.h"
 #include "commands/watch_screen.h"
-#include "commands/shared/layout.h"
-#include "commands/shared/layout.h"
-#include "commands/watch/watch.h"
+#include "console/command.h"
 
 namespace ashlar::cli {
 namespace {

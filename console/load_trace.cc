@@ -10,12 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "commands/shared/input.h"
-#include "commands/shared/input.h"
-#include "console/memory_end.h"
-#include "console/command.h"
 #include "analyzer/formats/formats.h"
 #include "analyzer/formats/input_file.h"
+#include "commands/shared/input.h"
+#include "console/command.h"
+#include "console/memory_end.h"
 
 namespace ashlar::cli {
 namespace {

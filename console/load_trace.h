@@ -8,11 +8,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "analyzer/formats/input_file.h"
 #include "commands/shared/input.h"
 #include "commands/shared/replay_settings.h"
 #include "commands/shared/traced_run.h"
 #include "console/command.h"
-#include "analyzer/formats/input_file.h"
 
 namespace ashlar::cli {
 

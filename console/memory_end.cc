@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "console/command.h"
 #include "analyzer/formats/formats.h"
 #include "commands/shared/layout.h"
+#include "console/command.h"
 
 namespace ashlar::cli {
 namespace {

@@ -12,7 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "analyzer/formats/mapped_file.h"
 #include "commands/shared/layout.h"
-#include "commands/shared/layout.h"
 
 namespace ashlar::cli {
 namespace {

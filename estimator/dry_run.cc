@@ -11,9 +11,9 @@
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/options.h"
+#include "analyzer/replay/request_replay.h"
 #include "estimator/model.h"
 #include "estimator/program.h"
-#include "analyzer/replay/request_replay.h"
 #include "kernels/workloads/training.h"
 
 namespace ashlar::estimate {

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/gpus/gpu_table.h"
 #include "estimator/model.h"
 #include "estimator/program.h"
-#include "analyzer/gpus/gpu_table.h"
 
 namespace ashlar::estimate {
 namespace {

@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "estimator/batching.h"
 #include "estimator/dry_run.h"
-#include "estimator/batching.h"
 #include "estimator/model.h"
 #include "estimator/model_states.h"
 

@@ -8,10 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
-#include "launcher/dry_run_report.h"
-#include "commands/shared/layout.h"
-#include "commands/shared/layout.h"
 #include "commands/explain/explain_report.h"
+#include "commands/shared/layout.h"
+#include "launcher/dry_run_report.h"
 
 namespace ashlar::cli {
 namespace {

@@ -14,10 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
-#include "console/command.h"
-#include "console/command.h"
-#include "console/command.h"
 #include "analyzer/gpus/gpu_table.h"
+#include "console/command.h"
 
 namespace ashlar::cli {
 namespace {

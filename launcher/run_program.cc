@@ -19,8 +19,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/program.h"
 #include "console/memory_end.h"
+#include "launcher/program.h"
 
 namespace ashlar::cli {
 namespace {

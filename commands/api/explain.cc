@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "commands/explain/explain.h"
 #include "analyzer/formats/formats.h"
 #include "analyzer/formats/input_file.h"
+#include "commands/explain/explain.h"
 #include "commands/explain/explain_report.h"
 
 namespace ashlar {

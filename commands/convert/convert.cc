@@ -7,12 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/trace/codec.h"
 #include "analyzer/analyses/state/timeline_blocks.h"
-#include "commands/shared/traced_run.h"
 #include "analyzer/formats/plain/minimalloc_csv.h"
 #include "analyzer/formats/plain/plain_trace.h"
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "analyzer/replay/request_replay.h"
-#include "analyzer/replay/request_replay.h"
+#include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "allocator/base/byte_sink.h"
 #include "allocator/trace/snapshot.h"
+#include "commands/convert/snapshot_cut.h"
 #include "commands/shared/input.h"
 #include "commands/shared/replay_settings.h"
-#include "commands/convert/snapshot_cut.h"
 
 namespace ashlar::answers {
 

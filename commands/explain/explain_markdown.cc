@@ -1,5 +1,3 @@
-#include "commands/explain/explain_report.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -9,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
-#include "commands/shared/layout.h"
 #include "commands/explain/explain_report.h"
+#include "commands/shared/layout.h"
 
 namespace ashlar::report {
 namespace {

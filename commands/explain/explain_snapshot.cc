@@ -9,16 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "analyzer/replay/recorded_options.h"
+#include "analyzer/replay/request_replay.h"
+#include "analyzer/whatif/what_if_input.h"
 #include "commands/explain/explain.h"
-#include "commands/explain/explain.h"
-#include "commands/explain/explain_parts.h"
 #include "commands/explain/explain_parts.h"
 #include "commands/explain/picture/picture_maker.h"
-#include "commands/shared/traced_run.h"
 #include "commands/explain/verdict.h"
-#include "analyzer/whatif/what_if_input.h"
-#include "analyzer/replay/request_replay.h"
-#include "analyzer/replay/recorded_options.h"
+#include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "allocator/trace/stack_table.h"
 #include "allocator/trace/snapshot.h"
+#include "allocator/trace/stack_table.h"
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::answers {

@@ -11,8 +11,6 @@
 #include "commands/export/flame_graphs.h"
 #include "commands/export/open_metrics.h"
 #include "commands/export/perfetto.h"
-#include "commands/export/csv.h"
-#include "commands/export/flame_graphs.h"
 #include "commands/export/tables.h"
 
 namespace ashlar::exports {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause.h"
-#include "commands/explain/explain.h"
 #include "analyzer/replay/recorded_replay.h"
+#include "commands/explain/explain.h"
 
 namespace ashlar::exports {
 namespace {

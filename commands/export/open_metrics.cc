@@ -10,8 +10,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "allocator/base/check.h"
-#include "commands/export/exported_run.h"
 #include "analyzer/formats/utf8.h"
+#include "commands/export/exported_run.h"
 
 namespace ashlar::exports {
 namespace {

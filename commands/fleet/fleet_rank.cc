@@ -8,11 +8,11 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/whatif/settings_space.h"
 #include "commands/explain/explain.h"
 #include "commands/fleet/fleet.h"
-#include "commands/sweep/sweep.h"
 #include "commands/shared/traced_run.h"
-#include "analyzer/whatif/settings_space.h"
+#include "commands/sweep/sweep.h"
 
 namespace ashlar::answers {
 namespace {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "analyzer/whatif/what_if.h"
 #include "commands/shared/input.h"
 #include "commands/shared/replay_settings.h"
-#include "analyzer/whatif/what_if.h"
 
 namespace ashlar::answers {
 

@@ -11,13 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
-#include "commands/shared/fleet_names.h"
 #include "commands/fleet/files.h"
 #include "commands/fleet/journal.h"
 #include "commands/fleet/link.h"
 #include "commands/fleet/places.h"
 #include "commands/fleet/seat.h"
-#include "commands/fleet/places.h"
+#include "commands/shared/fleet_names.h"
 
 namespace ashlar::fleet {
 namespace {

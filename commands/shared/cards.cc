@@ -7,12 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/steps/steps.h"
-#include "commands/shared/traced_run.h"
-#include "analyzer/whatif/settings_space.h"
-#include "analyzer/whatif/sweep.h"
-#include "analyzer/replay/request_replay.h"
 #include "analyzer/replay/op_sink.h"
 #include "analyzer/replay/request_replay.h"
+#include "analyzer/whatif/settings_space.h"
+#include "analyzer/whatif/sweep.h"
+#include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
 namespace {

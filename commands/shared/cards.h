@@ -16,9 +16,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "analyzer/gpus/gpu_table.h"
 #include "commands/shared/input.h"
 #include "commands/shared/replay_settings.h"
-#include "analyzer/gpus/gpu_table.h"
 
 namespace ashlar::answers {
 

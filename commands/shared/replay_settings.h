@@ -14,9 +14,9 @@
 
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/whatif/what_if_input.h"
 #include "analyzer/replay/recorded_replay.h"
 #include "analyzer/timeline/window.h"
+#include "analyzer/whatif/what_if_input.h"
 
 namespace ashlar::answers {
 

@@ -5,10 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "commands/shared/request_origins.h"
-#include "analyzer/replay/request_replay.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/timeline/observed.h"
+#include "commands/shared/request_origins.h"
 
 namespace ashlar::answers {
 namespace {

@@ -14,11 +14,11 @@
 #include "absl/status/statusor.h"
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
-#include "commands/shared/input.h"
-#include "commands/shared/replay_settings.h"
+#include "analyzer/timeline/timeline.h"
 #include "analyzer/whatif/what_if.h"
 #include "analyzer/whatif/what_if_input.h"
-#include "analyzer/timeline/timeline.h"
+#include "commands/shared/input.h"
+#include "commands/shared/replay_settings.h"
 
 namespace ashlar::answers {
 

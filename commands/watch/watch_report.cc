@@ -1,5 +1,3 @@
-#include "commands/watch/watch.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "allocator/base/units.h"
 #include "commands/shared/json_values.h"
 #include "commands/shared/layout.h"
+#include "commands/watch/watch.h"
 
 namespace ashlar::report {
 namespace {

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "estimator/families/families.h"
-#include "estimator/families/families.h"
-#include "estimator/program.h"
 #include "estimator/models/decoder_head.h"
+#include "estimator/program.h"
 
 namespace ashlar::estimate {
 

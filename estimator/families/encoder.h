@@ -8,9 +8,8 @@
 
 #include "absl/strings/string_view.h"
 #include "estimator/families/families.h"
-#include "estimator/families/families.h"
-#include "estimator/program.h"
 #include "estimator/models/encoder_task.h"
+#include "estimator/program.h"
 
 namespace ashlar::estimate {
 

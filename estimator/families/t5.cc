@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "estimator/families/families.h"
-#include "estimator/families/families.h"
 #include "estimator/program.h"
 
 namespace ashlar::estimate {

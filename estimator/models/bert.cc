@@ -5,16 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/autograd/pointwise.h"
+#include "estimator/models/attention.h"
 #include "kernels/autograd/engine.h"
-#include "kernels/autograd/normalize.h"
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/normalize.h"
 #include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/parameters.h"
-#include "estimator/models/attention.h"
 
 namespace ashlar::kernels {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/index.h"
-#include "kernels/autograd/normalize.h"
 #include "kernels/autograd/matmul.h"
+#include "kernels/autograd/normalize.h"
+#include "kernels/autograd/pointwise.h"
 #include "kernels/autograd/reduce.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/parameters.h"

@@ -8,8 +8,8 @@
 
 #include "absl/strings/string_view.h"
 #include "estimator/models/attention.h"
-#include "kernels/nn/parameters.h"
 #include "estimator/models/transformers.h"
+#include "kernels/nn/parameters.h"
 
 namespace ashlar::kernels {
 

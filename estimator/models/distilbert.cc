@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "estimator/models/attention.h"
 #include "kernels/autograd/engine.h"
 #include "kernels/autograd/matmul.h"
 #include "kernels/autograd/normalize.h"
@@ -13,8 +14,6 @@
 #include "kernels/autograd/scaled_attention.h"
 #include "kernels/autograd/views.h"
 #include "kernels/nn/parameters.h"
-#include "estimator/models/attention.h"
-#include "estimator/models/attention.h"
 
 namespace ashlar::kernels {
 namespace {

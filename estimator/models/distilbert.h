@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "estimator/models/attention.h"
-#include "kernels/nn/layers.h"
 #include "estimator/models/transformers.h"
+#include "kernels/nn/layers.h"
 
 namespace ashlar::kernels {
 

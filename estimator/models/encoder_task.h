@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "estimator/models/bert.h"
 #include "estimator/models/attention.h"
+#include "estimator/models/bert.h"
 #include "estimator/models/distilbert.h"
 
 namespace ashlar::kernels {

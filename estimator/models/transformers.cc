@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/tensor/framework.h"
-#include "kernels/tensor/framework.h"
 
 namespace ashlar::kernels {
 

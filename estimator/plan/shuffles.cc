@@ -4,14 +4,13 @@
 #include <mutex>
 #include <utility>
 
-#include "estimator/dry_run.h"
-#include "estimator/run_observer.h"
+#include "analyzer/replay/op_sink.h"
+#include "analyzer/replay/request_replay.h"
 #include "analyzer/whatif/parallel.h"
 #include "analyzer/whatif/settings_space.h"
 #include "analyzer/whatif/what_if.h"
-#include "analyzer/replay/request_replay.h"
-#include "analyzer/replay/op_sink.h"
-#include "analyzer/replay/request_replay.h"
+#include "estimator/dry_run.h"
+#include "estimator/run_observer.h"
 
 namespace ashlar::estimate {
 namespace {

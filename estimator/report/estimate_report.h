@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "commands/shared/json_values.h"
 #include "estimator/estimate.h"
 #include "estimator/plan/fit.h"
 #include "estimator/plan/levers.h"
 #include "estimator/plan/shuffles.h"
-#include "commands/shared/json_values.h"
 
 namespace ashlar::estimate {
 

@@ -1,9 +1,9 @@
 #include <optional>
 #include <string>
 
+#include "commands/shared/json_values.h"
 #include "estimator/program.h"
 #include "estimator/report/estimate_report.h"
-#include "commands/shared/json_values.h"
 
 namespace ashlar::estimate {
 namespace {

@@ -15,7 +15,7 @@ struct Search {
   link_map* map;  // of which the unwinder reads the address alone
 };
 
-bool Holds(const dl_phdr_info& object, std::uintptr_t address, const ElfW(Phdr) *& frames, const ElfW(Phdr) *& code) {
+bool Holds(const dl_phdr_info& object, std::uintptr_t address, const ElfW(Phdr) * &frames, const ElfW(Phdr) * &code) {
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     const ElfW(Phdr)& part = object.dlpi_phdr[i];
     const std::uintptr_t begin = object.dlpi_addr + part.p_vaddr;

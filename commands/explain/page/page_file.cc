@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "commands/explain/page/page_template.h"
 #include "commands/shared/fleet_names.h"
+#include "commands/shared/layout.h"
 #include "console/command.h"
 #include "console/given_command.h"
-#include "commands/explain/page/page_template.h"
 #include "console/progress_line.h"
-#include "commands/shared/layout.h"
 
 namespace ashlar::cli {
 namespace {

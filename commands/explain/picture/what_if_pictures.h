@@ -16,12 +16,10 @@
 #include <mutex>
 #include <vector>
 
-#include "commands/explain/picture/run_picture.h"
-#include "commands/explain/picture/picture.h"
-#include "commands/explain/picture/picture.h"
-#include "commands/shared/request_origins.h"
-#include "commands/shared/request_origins.h"
 #include "analyzer/whatif/what_if.h"
+#include "commands/explain/picture/picture.h"
+#include "commands/explain/picture/run_picture.h"
+#include "commands/shared/request_origins.h"
 
 namespace ashlar::answers {
 
