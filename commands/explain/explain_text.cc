@@ -22,10 +22,10 @@ namespace {
 constexpr std::size_t kMostBarCells = 36;
 constexpr std::size_t kBeforeBar = 38;  // columns
 constexpr std::size_t kMostCauses = 3;
-constexpr std::size_t kMostCauseLines = 6;
-constexpr std::size_t kMostCauseLinesOfFailure = 4;  // beside why it failed
+constexpr std::size_t kScreenLines = 60;  // of an answer, for which the causes take what the rest leaves
+constexpr std::size_t kSectionLines = 2;  // of a section: an empty one, and its title
 constexpr std::size_t kCauseIndent = 6;
-constexpr std::size_t kFixWidth = 119;
+constexpr std::size_t kRemarkWidth = 124;
 constexpr std::size_t kLabelWidth = 90;
 constexpr std::size_t kRowWidth = 130;
 
@@ -148,8 +148,8 @@ void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
   for (const std::string& line : remedy.python) absl::StrAppend(&out, std::string(15, ' '), line, "\n");
 }
 
-// Each cause with what speaks for it first; the lines that are left take the fixes.
-void AppendCauses(const answers::Explanation& e, std::string& out) {
+// A line for each cause. The lines that are left on the screen take the first fix, what speaks for each, other fixes.
+void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::string& out) {
   std::size_t found = 0;
   for (const answers::ExplainedCause& cause : e.causes) found += cause.finding.finding == analyses::Finding::kFound;
   if (found == 0) return;
@@ -158,24 +158,30 @@ void AppendCauses(const answers::Explanation& e, std::string& out) {
                 found > shown ? absl::StrCat("the first ", shown, " of ", found, " causes found; --json has them all")
                               : "causes found, the one to mend first",
                 out);
+  lines_left -= std::min(lines_left, kSectionLines + shown);
   std::vector<std::string> fixes = FixRemarks(e, shown);
-  // A change of the program that follows says more than all but the first fix.
-  const bool is_short = e.failure.has_value() && !e.program_remedies.empty();
-  std::size_t lines_left = (e.failure.has_value() ? kMostCauseLinesOfFailure : kMostCauseLines) - shown;
-  if (is_short) lines_left = fixes.front().empty() ? 0 : 1;
-  for (std::string& fix : fixes) {
-    if (lines_left == 0) fix.clear();
-    lines_left -= fix.empty() ? 0 : 1;
+  std::vector<std::string> evidence;
+  if (!fixes.front().empty()) lines_left -= std::min<std::size_t>(lines_left, 1);
+  for (std::size_t i = 0; i < shown; ++i) {
+    evidence.push_back(lines_left == 0 ? "" : e.causes[i].finding.evidence.front());
+    lines_left -= std::min<std::size_t>(lines_left, 1);
   }
+  // A change of the program that follows says more than all but the first fix.
+  if (e.failure.has_value() && !e.program_remedies.empty()) lines_left = 0;
+  for (std::size_t i = 1; i < shown; ++i) {
+    if (lines_left == 0) fixes[i].clear();
+    lines_left -= fixes[i].empty() ? 0 : 1;
+  }
+  const auto append_remark = [&out](const std::string& text) {
+    absl::StrAppend(&out, std::string(kCauseIndent, ' '), Shortened(Printable(text), kRemarkWidth), "\n");
+  };
   for (std::size_t i = 0; i < shown; ++i) {
     const analyses::CauseFinding& finding = e.causes[i].finding;
     out += absl::StrFormat("  %11s  %-8s  %s%s\n", FormatBytes(finding.bytes),
                            analyses::ConfidenceName(finding.confidence), analyses::CauseSentence(finding.kind),
                            finding.is_footnote ? " (lets this request pass)" : "");
-    out.append(kCauseIndent, ' ');
-    AppendWrapped(finding.evidence.front(), kCauseIndent, out);
-    if (fixes[i].empty()) continue;
-    absl::StrAppend(&out, std::string(kCauseIndent, ' '), "fix: ", Shortened(Printable(fixes[i]), kFixWidth), "\n");
+    if (!evidence[i].empty()) append_remark(evidence[i]);
+    if (!fixes[i].empty()) append_remark(absl::StrCat("fix: ", fixes[i]));
   }
 }
 
@@ -309,25 +315,8 @@ void AppendNotes(const answers::Explanation& e, std::string& out) {
   }
 }
 
-}  // namespace
-
-std::string ToText(const answers::Explanation& e) {
-  std::string out = absl::StrCat(Printable(e.headline), "\n");
-  const std::string verdict = analyses::VerdictWords(e.verdict);
-  absl::StrAppend(&out, "VERDICT        ");
-  bool is_first = true;
-  for (std::string sentence : e.evidence) {
-    if (is_first && !absl::StartsWithIgnoreCase(sentence, verdict)) sentence = absl::StrCat(verdict, ": ", sentence);
-    if (is_first) sentence[0] = absl::ascii_tolower(static_cast<unsigned char>(sentence[0]));
-    if (!is_first) out += std::string(15, ' ');
-    AppendWrapped(sentence, 15, out);
-    is_first = false;
-  }
-  if (e.evidence.empty()) absl::StrAppend(&out, verdict, "\n");
-  if (!e.verdict_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
-  AppendRaisedAt(e, out);
-  AppendAccounting(e, out);
-  AppendCauses(e, out);
+std::string AfterCauses(const answers::Explanation& e) {
+  std::string out;
   AppendProgramRemedy(e, out);
   AppendStacks(e, out);
   AppendLabels(e, out);
@@ -346,6 +335,31 @@ std::string ToText(const answers::Explanation& e) {
   }
   AppendNotes(e, out);
   return out;
+}
+
+}  // namespace
+
+std::string ToText(const answers::Explanation& e) {
+  std::string out = absl::StrCat(Printable(e.headline), "\n");
+  const std::string verdict = analyses::VerdictWords(e.verdict);
+  absl::StrAppend(&out, "VERDICT        ");
+  bool is_first = true;
+  for (std::string sentence : e.evidence) {
+    if (is_first && !absl::StartsWithIgnoreCase(sentence, verdict)) sentence = absl::StrCat(verdict, ": ", sentence);
+    if (is_first) sentence[0] = absl::ascii_tolower(static_cast<unsigned char>(sentence[0]));
+    if (!is_first) out += std::string(15, ' ');
+    AppendWrapped(sentence, 15, out);
+    is_first = false;
+  }
+  if (e.evidence.empty()) absl::StrAppend(&out, verdict, "\n");
+  if (!e.verdict_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
+  AppendRaisedAt(e, out);
+  AppendAccounting(e, out);
+  const std::string rest = AfterCauses(e);
+  const auto lines = static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n') +
+                                              std::count(rest.begin(), rest.end(), '\n') + 1);
+  AppendCauses(e, kScreenLines - std::min(kScreenLines, lines), out);
+  return out + rest;
 }
 
 namespace {

@@ -257,10 +257,9 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   const std::size_t others = all.size() - large.size();
   const std::string sentence = absl::StrCat(
       large.size(), large.size() == 1 ? " tensor" : " tensors", " from before the first pass",
-      others == 0
-          ? ""
-          : absl::StrCat(" of ", FormatBytes(memory.BytesOf(large)), ", with ", others,
-                         others == 1 ? " gradient or state of its size," : " gradients and states of its size,"),
+      others == 0 ? ""
+                  : absl::StrCat(" of ", FormatBytes(memory.BytesOf(large)), " and ", others,
+                                 others == 1 ? " gradient or state of its size" : " gradients and states of its size"),
       large.size() + others == 1 ? " holds " : " hold ", FormatBytes(bytes), ", ",
       ShareText(bytes, AllocatedBytes(context)), " of what is allocated");
   if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < kLeastTensorsShare * allocated) {

@@ -123,7 +123,7 @@ std::vector<SeededCase> OwnerCases() {
       {"a convnet does not fit", CauseKind::kActivationsSaved,
        [] { return ConvolutionalTraining(2 * kGiB, 1, 200 * kMiB); }},
       {"an inner loop of 6 rounds", CauseKind::kActivationsSaved, [] { return InnerLoop(6, 40 * kMiB); }},
-      {"an inner loop of 12 rounds", CauseKind::kActivationsSaved, [] { return InnerLoop(12, 25 * kMiB); }},
+      {"an inner loop of 12 rounds", CauseKind::kActivationsSaved, [] { return InnerLoop(12, 32 * kMiB); }},
       {"losses of 8 parts added up", CauseKind::kGraphKeptAlive, [] { return SummedLosses(8, 64 * kMiB); }},
   };
 }
