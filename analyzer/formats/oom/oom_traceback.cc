@@ -1,6 +1,8 @@
 // The traceback before a message: of Python, IPython and rich, whatever a launcher or a collector of logs put before
 // each line.
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -109,7 +111,9 @@ std::string CellOf(absl::string_view file) {
 // "train.py in main(args)", "File ~/train.py:212, in main(args)", "Cell In[12], line 5", "train.py:212 in main": the
 // heads of IPython's and rich's frames. The line is 0 where only an arrow in the code below tells it.
 std::optional<trace::Frame> FancyFrameOf(absl::string_view line) {
+  constexpr std::size_t kMostFrameBytes = 400;  // a message is longer, and a log may have one in every line
   line = absl::StripAsciiWhitespace(line);
+  if (line.size() > kMostFrameBytes) return std::nullopt;
   trace::Frame frame;
   absl::string_view cell = line;
   if (absl::ConsumePrefix(&cell, "Cell In[") || absl::ConsumePrefix(&cell, "Input In [")) {
@@ -180,8 +184,9 @@ class LinesBack {
 
   std::optional<absl::string_view> Next() {
     if (is_done_) return std::nullopt;
-    const std::size_t newline = end_ == 0 ? absl::string_view::npos : before_.rfind('\n', end_ - 1);
-    const std::size_t begin = newline == absl::string_view::npos ? 0 : newline + 1;
+    const void* const newline = memrchr(before_.data(), '\n', end_);
+    const std::size_t begin =
+        newline == nullptr ? 0 : static_cast<std::size_t>(static_cast<const char*>(newline) - before_.data()) + 1;
     const absl::string_view line = before_.substr(begin, end_ - begin);
     is_done_ = begin == 0;
     end_ = is_done_ ? 0 : begin - 1;
@@ -197,9 +202,10 @@ class LinesBack {
 // What the lines of the speaker of the last line begin with, told by the nearest frame that begins as that line does;
 // nullopt where no frame is near. It goes back no further than it must: a log may have a message in every line.
 std::optional<Prefix> SpeakerOf(absl::string_view before) {
-  LinesBack lines(before);
-  const absl::string_view last = lines.Next().value_or("");
   constexpr std::size_t kMostOthers = 8 * kMostLinesAfter;  // of eight ranks that speak at once
+  constexpr std::size_t kMostOtherBytes = std::size_t{1} << 14;
+  LinesBack lines(before.substr(before.size() - std::min(before.size(), kMostOtherBytes)));
+  const absl::string_view last = lines.Next().value_or("");
   for (std::size_t i = 0; i < kMostOthers; ++i) {
     const std::optional<absl::string_view> line = lines.Next();
     if (!line.has_value()) return std::nullopt;
