@@ -6,7 +6,7 @@ import { bar, copyButton, h, type Child } from '../view/dom';
 
 const kVerdictNames: Record<string, string> = {
   capacity: 'capacity', nearly_full: 'nearly full', fragmentation: 'fragmentation', outside: 'outside', limit: 'limit', leak: 'leak',
-  healthy: 'healthy', unknown: 'not told',
+  host_memory: 'host memory', healthy: 'healthy', unknown: 'not told',
 };
 
 const within = (rows: PartRow[]): PartRow[] => rows.filter((row) => row.isBeside !== true);
