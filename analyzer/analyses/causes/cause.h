@@ -61,7 +61,7 @@ enum class CauseKind : std::uint8_t {
   kCacheBetweenPhases,    // what one phase cached cannot serve the next
   kOutputsKept,           // what one or a few lines make stays, iteration after iteration
   kHooksKeepActivations,  // hooks keep activations or their gradients
-  kKvCacheGrows,          // a module's tensors are replaced by slightly larger ones (torch.cat)
+  kKvCacheGrows,          // tensors are replaced by slightly larger ones (torch.cat)
   kExceptionHoldsFrames,  // a failed attempt's tensors live on beside the next attempt's
   kEmptyCacheEachStep,    // the cache is returned in every step and obtained again
   kActivationsSaved,      // a forward pass keeps what its backward pass needs, without checkpointing

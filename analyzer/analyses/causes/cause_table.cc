@@ -168,7 +168,7 @@ constexpr CauseRow kCauses[kCauseCount] = {
      {}},
     {CauseKind::kKvCacheGrows,
      "kv_cache_grows",
-     "A cache of keys and values grows by torch.cat, token by token",
+     "Tensors grow by torch.cat, step by step, as a cache of keys and values does",
      CauseNeeds::kStacks,
      DetectKvCacheGrows,
      {}},

@@ -42,8 +42,8 @@ CauseFinding LeakFinding(const CauseContext& context, CauseKind kind, LeakShape 
   }
   const std::vector<LiveBlock> blocks = BlocksOf(context, *leak);
   // What such a tensor holds is of all iterations, and its block of the last.
-  const std::string subject = leak->is_grown ? std::string("Tensors that grow by torch.cat hold ")
-                                             : absl::StrCat(words, " of earlier iterations hold ");
+  const std::string subject =
+      absl::StrCat(words, shape == LeakShape::kCache ? " hold " : " of earlier iterations hold ");
   CauseFinding out = Found(kind, leak->steps >= kSureSteps ? Confidence::kProven : Confidence::kLikely, leak->bytes);
   out.stacks = StacksOf(blocks);
   out.evidence.push_back(absl::StrCat(subject, FormatBytes(leak->bytes), " in ", blocks.size(),

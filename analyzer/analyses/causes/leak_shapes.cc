@@ -220,8 +220,8 @@ class ShapeSearch {
     const TorchFrames& frames = frames_.Of(group.stack);
     const EventIndex born = timeline_.blocks()[group.blocks.front()].alloc_event;
     if (IsCopyOfModel(group)) return LeakShape::kOther;
-    if (group.is_replaced && (frames.is_forward || frames_.Of(group.via).is_forward)) return LeakShape::kCache;
-    if (is_graph && !group.is_replaced) {
+    if (group.is_replaced) return LeakShape::kCache;
+    if (is_graph) {
       return IsWithoutBackward(first_) && !IsTrainingBefore(group) ? LeakShape::kEvalGraph : LeakShape::kGraph;
     }
     if (frames.is_hook || (frames.is_hooked_inside && do_hooks_tell_)) return LeakShape::kHooks;
@@ -242,7 +242,6 @@ class ShapeSearch {
 
   static void Add(const KeptGroup& group, LeakShape shape, LeakGrowth& out) {
     out.shape = shape;
-    out.is_grown = group.is_replaced && (out.lines == 0 || out.is_grown);
     out.bytes += group.bytes;
     out.bytes_per_step += group.is_replaced ? group.bytes_per_iteration : group.bytes / group.span;
     out.steps = std::max(out.steps, group.is_replaced ? group.iterations : group.span);

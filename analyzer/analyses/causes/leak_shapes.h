@@ -49,7 +49,6 @@ struct LeakGrowth {
   std::size_t steps = 0;                 // iterations over which it grew
   std::vector<std::size_t> blocks = {};  // indices in Timeline::blocks(), by group
   std::size_t lines = 0;                 // stacks that allocated them
-  bool is_grown = false;                 // each block took the place of a slightly smaller one: torch.cat
 };
 
 // Most bytes first; none where nothing piles up.
