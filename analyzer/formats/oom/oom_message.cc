@@ -38,9 +38,8 @@ class AnchorIndex {
  public:
   AnchorIndex() {
     Add(oom::OurAnchors());
-    std::vector<Anchor>& rows = *new std::vector<Anchor>;
-    for (const oom::Pattern& pattern : oom::Patterns()) rows.push_back({pattern.anchor(), nullptr, &pattern});
-    Add(rows);
+    for (const oom::Pattern& pattern : oom::Patterns()) of_patterns_.push_back({pattern.anchor(), nullptr, &pattern});
+    Add(of_patterns_);
     Add(oom::TorchAnchors());
     Add(oom::FrameworkAnchors());
     Add(oom::LibraryAnchors());
@@ -50,7 +49,7 @@ class AnchorIndex {
   std::vector<Candidate> Find(absl::string_view squeezed) const {
     std::vector<Candidate> out;
     for (std::size_t at = 0; at + 1 < squeezed.size(); ++at) {
-      const std::uint8_t bucket = bucket_of_[Key(squeezed.substr(at, 2))];
+      const std::uint16_t bucket = bucket_of_[Key(squeezed.substr(at, 2))];
       if (bucket == 0) continue;
       for (const Anchor* anchor : buckets_[bucket]) {
         if (absl::StartsWith(squeezed.substr(at), anchor->words)) out.push_back({at, anchor});
@@ -65,17 +64,18 @@ class AnchorIndex {
   }
   void Add(const std::vector<Anchor>& anchors) {
     for (const Anchor& anchor : anchors) {
-      std::uint8_t& bucket = bucket_of_[Key(anchor.words)];
+      std::uint16_t& bucket = bucket_of_[Key(anchor.words)];
       if (bucket == 0) {
-        bucket = static_cast<std::uint8_t>(buckets_.size());
+        bucket = static_cast<std::uint16_t>(buckets_.size());
         buckets_.emplace_back();
       }
       buckets_[bucket].push_back(&anchor);
     }
   }
 
-  std::vector<std::uint8_t> bucket_of_ = std::vector<std::uint8_t>(std::size_t{1} << 16);
+  std::vector<std::uint16_t> bucket_of_ = std::vector<std::uint16_t>(std::size_t{1} << 16);
   std::vector<std::vector<const Anchor*>> buckets_ = std::vector<std::vector<const Anchor*>>(1);  // the first: none
+  std::vector<Anchor> of_patterns_;
 };
 
 // Certainly larger, whatever the rounding of the print hid.
