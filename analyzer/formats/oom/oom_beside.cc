@@ -27,8 +27,9 @@ bool TakeUsage(Cursor& cursor, int device, OomMessage& message) {
 // A row of the processes, squeezed: "0 N/AN/A1717Cpython23790MiB|", and of older drivers "0 1717Cpython23790MiB|".
 void TakeProcesses(Cursor cursor, OomMessage& message, std::size_t* end) {
   while (cursor.Rest().size() > 1 && cursor.at() < *end + kMostTableBytes) {
+    constexpr std::size_t kMostRowBytes = 400;
     const std::size_t bar = cursor.Rest().find("MiB|");
-    if (bar == absl::string_view::npos || bar > 400) return;
+    if (bar > kMostRowBytes) return;  // none is farther than any
     const absl::string_view row = cursor.Rest().substr(0, bar);
     const std::size_t line = row.find_last_of("|=+");
     const std::size_t begin = cursor.at() + (line == absl::string_view::npos ? 0 : line + 1);

@@ -117,8 +117,9 @@ std::optional<trace::Frame> FancyFrameOf(absl::string_view line) {
   trace::Frame frame;
   absl::string_view cell = line;
   if (absl::ConsumePrefix(&cell, "Cell In[") || absl::ConsumePrefix(&cell, "Input In [")) {
+    constexpr std::size_t kMostDigits = 8;
     const std::size_t close = cell.find(']');
-    if (close == absl::string_view::npos || close > 8) return std::nullopt;
+    if (close > kMostDigits) return std::nullopt;  // none is farther than any
     frame.file = absl::StrCat("cell ", ToUtf8(cell.substr(0, close)));
     const std::size_t at = cell.find("line ");
     if (at != absl::string_view::npos) {
