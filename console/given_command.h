@@ -28,7 +28,6 @@ std::string ShellWord(const std::string& word);
 //
 //   LaunchLine line = SplitAtProgram(argc, argv);   // ashlar dry-run --device T4 -- python train.py --device 0
 //   line.program;                                   // {"python", "train.py", "--device", "0"}
-
 struct LaunchLine {
   int argc = 0;  // of what is before it
   std::vector<std::string> program = {};

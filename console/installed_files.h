@@ -1,8 +1,4 @@
-// Finds the files that a started program gets: the preloaded libraries, the folder with libcuda.so.1 and
-// libnvidia-ml.so.1 in it, and the folder for PYTHONPATH.
-//
-// Looked for, in this order: the library that ASHLAR_HOLLOW_LIB names, with shims/ and python/ beside it; lib/ashlar of
-// the installed program; the build tree that the program lies in, where python/ is a link into the source tree.
+// The files that lie beside the program: what a started program gets, and the module of MPI.
 #ifndef ASHLAR_CONSOLE_INSTALLED_FILES_H_
 #define ASHLAR_CONSOLE_INSTALLED_FILES_H_
 
@@ -12,6 +8,11 @@
 
 namespace ashlar::cli {
 
+// Finds the files that a started program gets: the preloaded libraries, the folder with libcuda.so.1 and
+// libnvidia-ml.so.1 in it, and the folder for PYTHONPATH.
+//
+// Looked for, in this order: the library that ASHLAR_HOLLOW_LIB names, with shims/ and python/ beside it; lib/ashlar of
+// the installed program; the build tree that the program lies in, where python/ is a link into the source tree.
 struct HollowFiles {
   std::string library;
   std::string drivers;

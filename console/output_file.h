@@ -1,14 +1,11 @@
-// A file that takes the place of another one whole or not at all: its bytes go to a name beside it, which is renamed at
-// the end. Until then the old file is as it was; a failure, a full disk, SIGINT, SIGTERM and SIGHUP take the new name
-// away again.
+// A file that a command writes, piece by piece: the whole file anew, or the old one as it was.
 //
-//   absl::StatusOr<PendingName> name = PendingName::Make("out.json");
-//   Write(name->TakeDescriptor());                     // "./.out.json.1234-0", made and opened at once
-//   if (absl::Status status = name->Commit(); !status.ok()) ...
+//   absl::StatusOr<std::unique_ptr<OutputFile>> file = OutputFile::Open("run.trace");   // "-": standard output
+//   (*file)->Append("a 1 512 0\n");
+//   absl::Status status = (*file)->Commit();
 //
-// What is no regular file (a pipe, /dev/null) is written to as it is, and so is a file in a folder where no new one can
-// be made. A pipe that nobody reads is an error: it is not waited for. Errors are Unavailable, "cannot write out.db: No
-// space left on device". Not thread-safe; several names may be pending at once, on any threads.
+// The first failure is kept, and Commit gives it back: Unavailable, "cannot write run.trace: No space left on device".
+// Not thread-safe.
 #ifndef ASHLAR_CONSOLE_OUTPUT_FILE_H_
 #define ASHLAR_CONSOLE_OUTPUT_FILE_H_
 
@@ -28,6 +25,17 @@
 
 namespace ashlar::cli {
 
+// A file that takes the place of another one whole or not at all: its bytes go to a name beside it, which is renamed at
+// the end. Until then the old file is as it was; a failure, a full disk, SIGINT, SIGTERM and SIGHUP take the new name
+// away again.
+//
+//   absl::StatusOr<PendingName> name = PendingName::Make("out.json");
+//   Write(name->TakeDescriptor());                     // "./.out.json.1234-0", made and opened at once
+//   if (absl::Status status = name->Commit(); !status.ok()) ...
+//
+// What is no regular file (a pipe, /dev/null) is written to as it is, and so is a file in a folder where no new one can
+// be made. A pipe that nobody reads is an error: it is not waited for. Errors are Unavailable, "cannot write out.db: No
+// space left on device". Not thread-safe; several names may be pending at once, on any threads.
 class PendingName {
  public:
   // Makes the file beside it, empty, with the rights of the old one, and opens it.
@@ -60,15 +68,6 @@ class PendingName {
 
 // "cannot write PATH: why", of errno.
 absl::Status CannotWrite(const std::string& path);
-
-// A file that a command writes, piece by piece: the whole file anew, or the old one as it was.
-//
-//   absl::StatusOr<std::unique_ptr<OutputFile>> file = OutputFile::Open("run.trace");   // "-": standard output
-//   (*file)->Append("a 1 512 0\n");
-//   absl::Status status = (*file)->Commit();
-//
-// The first failure is kept, and Commit gives it back: Unavailable, "cannot write run.trace: No space left on device".
-// Not thread-safe.
 
 class OutputFile : public ByteSink {
  public:

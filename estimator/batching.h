@@ -1,6 +1,10 @@
-// The lengths of a data set's samples, in tokens: a normal distribution cut at both ends, or a list.
+// Makes batches of samples of varying length as a data loader does, and says to what they are padded.
 //
-//   absl::StatusOr<Lengths> lengths = NormalLengths("mean:80,sd:40,max:512", {.samples = 1000, .seed = 1});
+//   fixed     every batch to the longest sample there may be
+//   dynamic   samples shuffled, each batch to its own longest
+//   uniform   as dynamic, of samples of about one length: shuffled, 50 batches at a time sorted by length (a quarter of
+//             the epoch where that is less), the longest sample of all in the first batch. As group_by_length does
+//             (transformers, trainer_pt_utils.py, get_length_grouped_indices)
 #ifndef ASHLAR_ESTIMATOR_BATCHING_H_
 #define ASHLAR_ESTIMATOR_BATCHING_H_
 
@@ -15,6 +19,9 @@
 
 namespace ashlar::estimate {
 
+// The lengths of a data set's samples, in tokens: a normal distribution cut at both ends, or a list.
+//
+//   absl::StatusOr<Lengths> lengths = NormalLengths("mean:80,sd:40,max:512", {.samples = 1000, .seed = 1});
 struct LengthOptions {
   std::optional<std::int64_t> samples = {};  // of an epoch; nullopt: 1000, or all of a list
   std::uint64_t seed = 0;
@@ -37,14 +44,6 @@ absl::StatusOr<Lengths> NormalLengths(absl::string_view text, const LengthOption
 // One length a line; empty lines and lines that begin with # are left out. With `samples` that many are drawn from
 // them, each time from all. Errors begin with the line.
 absl::StatusOr<Lengths> ListedLengths(absl::string_view name, absl::string_view text, const LengthOptions& options);
-
-// Makes batches of samples of varying length as a data loader does, and says to what they are padded.
-//
-//   fixed     every batch to the longest sample there may be
-//   dynamic   samples shuffled, each batch to its own longest
-//   uniform   as dynamic, of samples of about one length: shuffled, 50 batches at a time sorted by length (a quarter of
-//             the epoch where that is less), the longest sample of all in the first batch. As group_by_length does
-//             (transformers, trainer_pt_utils.py, get_length_grouped_indices)
 
 enum class Batching : std::uint8_t { kFixed, kDynamic, kUniform };
 absl::string_view BatchingName(Batching batching);  // "fixed", "dynamic", "uniform"

@@ -1,4 +1,8 @@
-// The options of a dry run: how many steps of which batches, how trained, under which framework, GPU and settings.
+// The dry run of a model: its training steps or forward passes over a simulated device, every tensor allocated and
+// freed as eager PyTorch does, without arithmetic, through the allocator with PyTorch's decisions.
+//
+//   absl::StatusOr<DryRun> run = RunDry(model, options, device::AddressOrder::kAscending);
+//   run->peak_reserved_bytes;
 #ifndef ASHLAR_ESTIMATOR_DRY_RUN_H_
 #define ASHLAR_ESTIMATOR_DRY_RUN_H_
 
@@ -17,6 +21,8 @@
 #include "estimator/run_observer.h"
 
 namespace ashlar::estimate {
+
+// The options of a dry run: how many steps of which batches, how trained, under which framework, GPU and settings.
 
 // One batch: its samples, all of `tokens` tokens (padded to them).
 struct BatchShape {
@@ -48,12 +54,6 @@ struct DryRunOptions {
   std::string conf = {};                             // as for PYTORCH_CUDA_ALLOC_CONF
   std::optional<std::uint64_t> capacity_bytes = {};  // that the allocator may have; nullopt: it never runs out
 };
-
-// The dry run of a model: its training steps or forward passes over a simulated device, every tensor allocated and
-// freed as eager PyTorch does, without arithmetic, through the allocator with PyTorch's decisions.
-//
-//   absl::StatusOr<DryRun> run = RunDry(model, options, device::AddressOrder::kAscending);
-//   run->peak_reserved_bytes;
 
 // Requested bytes alive at one moment, by what they are for. They sum to what was requested and not freed.
 struct MomentParts {

@@ -1,5 +1,5 @@
-// The changes that people make to a model so that it takes less memory, as the flags of `ashlar estimate` have them. A
-// model is described again with them: its parameters, what is frozen and what lies on the host agree with what runs.
+// A model as its description tells it: every parameter by name and shape, in the order of PyTorch's named_parameters(),
+// tied weights once. Nothing is allocated.
 #ifndef ASHLAR_ESTIMATOR_MODEL_H_
 #define ASHLAR_ESTIMATOR_MODEL_H_
 
@@ -16,6 +16,9 @@
 #include "nlohmann/json.hpp"
 
 namespace ashlar::estimate {
+
+// The changes that people make to a model so that it takes less memory, as the flags of `ashlar estimate` have them. A
+// model is described again with them: its parameters, what is frozen and what lies on the host agree with what runs.
 
 struct Model;
 
@@ -38,9 +41,6 @@ absl::Status SetKeys(const ModelSwitches& switches, absl::string_view family, nl
 
 // Marks the parameters of a model whose switches are set. Errors name the flag.
 absl::Status MarkParameters(Model& model);
-
-// A model as its description tells it: every parameter by name and shape, in the order of PyTorch's named_parameters(),
-// tied weights once. Nothing is allocated.
 
 struct ModelParameter {
   std::string name;
@@ -98,7 +98,6 @@ bool IsEmbedding(const ModelParameter& parameter);
 //
 //   absl::StatusOr<Model> model = ReadModel(bytes, {});
 //   model->count();   // 109,482,240
-
 struct ModelFileOptions {
   std::string architecture = {};  // in place of the file's
   ModelSwitches switches = {};    // changes to what the file says

@@ -30,7 +30,6 @@ class RunObserver : public trace::EventSink {
 //   RequestList list;
 //   RunDry(model, options, device::AddressOrder::kAscending, &list);
 //   replay.Run(list.requests());
-
 class RequestList final : public RunObserver {
  public:
   void OnStep(std::int64_t) override { step_begins_.push_back(requests_.requests.size()); }
@@ -54,7 +53,6 @@ class RequestList final : public RunObserver {
 //   readers::WriteTorchSnapshot(capture.snapshot());   // or trace::Encode, which keeps the version of the rules too
 //
 // The clock counts decisions, a microsecond each: it orders marks and events, and measures nothing.
-
 class RunCapture final : public RunObserver {
  public:
   // `program`: the file that its frames name.

@@ -35,7 +35,6 @@ enum class Under { kNothing, kLibrary, kHollow };
 FoundProgram FindProgram(const std::string& name, Under under);
 
 // Reads from an ELF file how it wants to be started. Layout: elf(5), <elf.h>.
-
 struct ElfFacts {
   bool is_64_bit = false;
   bool is_of_this_machine = false;

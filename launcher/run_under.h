@@ -34,7 +34,6 @@ int RunUnder(const UnderFlags& flags);
 //
 //   std::vector<ServedProcess> served = ReadServed(folder);
 //   Say(ToText(served));
-
 struct ServedProcess {
   std::string process;  // its number
   serve::ServedCounts counts;

@@ -1,6 +1,15 @@
-// A lock for critical sections of some ten nanoseconds: one atomic exchange to take it, one store to let it go. A
-// waiter looks again after a pause that doubles each time, so that who holds the lock works undisturbed by its looks;
-// at the longest it gives its time slice away too. Meets BasicLockable, for std::lock_guard.
+// A lock that costs its owner, one thread, no atomic read-modify-write: two plain stores and a load, while no other
+// thread wants it. One that does takes the lock that is inside, says so, and makes the owner's processor show what the
+// owner has stored (membarrier). From then on both take the lock that is inside, until the owner has taken it many
+// times in a row without the other: each time that the bias is lost, that is twice as many, up to a limit.
+//
+//   BiasedLock lock(true);
+//   const bool is_biased = lock.LockAsOwner();     // the owner
+//   lock.UnlockAsOwner(is_biased);
+//   const std::lock_guard<BiasedLock> guard(lock);   // any thread, the owner too
+//
+// Where the system has no membarrier, or refuses it, it is a spin lock. Not recursive. Thread rule: one thread at a
+// time is the owner, and who is it next has seen the last one end; of a lock without one, any thread may call all.
 #ifndef ASHLAR_ALLOCATOR_BASE_BIASED_LOCK_H_
 #define ASHLAR_ALLOCATOR_BASE_BIASED_LOCK_H_
 
@@ -14,6 +23,9 @@
 
 namespace ashlar {
 
+// A lock for critical sections of some ten nanoseconds: one atomic exchange to take it, one store to let it go. A
+// waiter looks again after a pause that doubles each time, so that who holds the lock works undisturbed by its looks;
+// at the longest it gives its time slice away too. Meets BasicLockable, for std::lock_guard.
 class SpinLock {
  public:
   void lock() {
@@ -53,23 +65,6 @@ class SpinLock {
 
   std::atomic<bool> is_taken_{false};
 };
-
-}  // namespace ashlar
-
-namespace ashlar {
-
-// A lock that costs its owner, one thread, no atomic read-modify-write: two plain stores and a load, while no other
-// thread wants it. One that does takes the lock that is inside, says so, and makes the owner's processor show what the
-// owner has stored (membarrier). From then on both take the lock that is inside, until the owner has taken it many
-// times in a row without the other: each time that the bias is lost, that is twice as many, up to a limit.
-//
-//   BiasedLock lock(true);
-//   const bool is_biased = lock.LockAsOwner();     // the owner
-//   lock.UnlockAsOwner(is_biased);
-//   const std::lock_guard<BiasedLock> guard(lock);   // any thread, the owner too
-//
-// Where the system has no membarrier, or refuses it, it is a spin lock. Not recursive. Thread rule: one thread at a
-// time is the owner, and who is it next has seen the last one end; of a lock without one, any thread may call all.
 
 class BiasedLock {
  public:

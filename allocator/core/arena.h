@@ -113,7 +113,6 @@ static_assert(sizeof(Arena) == 128);
 
 // The arenas of an allocator by (pool, stream): open addressing, at most half full; what goes leaves no trace.
 // Thread rule: Find under any desk's lock, the rest in the exclusive section.
-
 class ArenaTable {
  public:
   // nullptr when there is none.
@@ -179,7 +178,6 @@ class ArenaTable {
 // segment. An entry is a hint: it may be missing (an address above 2^48, a page that two arenas share) and it may be
 // out of date, so who asks looks in the arena, and in the segments if it is not there. It never names an arena that is
 // gone. Thread rule: Find under any desk's lock, by any number of threads; the rest in the exclusive section.
-
 class PageDirectory {
  public:
   // nullptr where there is no hint.

@@ -1,7 +1,12 @@
-// The lock of a desk: biased to the thread whose desk it is, and it counts how often it was taken.
+// The desks of one allocator: whose desk is whose, and how all of them are stopped. There is one
+// for each thread that uses the allocator, and the common one.
 //
-//   CountedLock lock(true);
-//   const HeldLock held(lock, is_mine);
+//   Desks desks(ledger);
+//   DeskOfAllocator& place = desks.OfThread();              // remembered by the thread
+//   const ExclusiveSection section(desks);                  // nobody else is inside
+//
+// While the allocator is serial no desk serves on its own: all threads share the section's lock. Thread rule: any
+// thread may call what does not say otherwise.
 #ifndef ASHLAR_ALLOCATOR_CORE_DESKS_H_
 #define ASHLAR_ALLOCATOR_CORE_DESKS_H_
 
@@ -26,6 +31,10 @@
 
 namespace ashlar::core {
 
+// The lock of a desk: biased to the thread whose desk it is, and it counts how often it was taken.
+//
+//   CountedLock lock(true);
+//   const HeldLock held(lock, is_mine);
 class CountedLock {
  public:
   explicit CountedLock(bool has_owner) : lock_(has_owner) {}
@@ -258,16 +267,6 @@ struct alignas(128) Desk {
   }
 };
 
-// The desks of one allocator: whose desk is whose, and how all of them are stopped. There is one
-// for each thread that uses the allocator, and the common one.
-//
-//   Desks desks(ledger);
-//   DeskOfAllocator& place = desks.OfThread();              // remembered by the thread
-//   const ExclusiveSection section(desks);                  // nobody else is inside
-//
-// While the allocator is serial no desk serves on its own: all threads share the section's lock. Thread rule: any
-// thread may call what does not say otherwise.
-
 class Desks {
  public:
   // What the desks sum goes to the ledger, which outlives them.
@@ -344,7 +343,6 @@ class Desks {
 //   const ExclusiveSection section(desks);
 //
 // A second one by the same thread, as from a sink or a filter, ends the program.
-
 class ExclusiveSection {
  public:
   explicit ExclusiveSection(Desks& desks);

@@ -1,16 +1,11 @@
-// Writes the state in which a request failed, where the environment asks for it:
+// Tells a program that a request has failed for good, or that the allocator ends with live blocks.
 //
-//   $ ASHLAR_OOM_DUMP=/tmp/dumps ./program
-//   ...
-//   state written: ashlar explain /tmp/dumps/ashlar_oom_4711_0.ashlar           the last line of the error
+//   FailureReports reports(ledger, limits, pools);
+//   return reports.OutOfMemory(plan, device.GetMemoryInfo(), /*is_rejected=*/false);
 //
-// The file is a recording (docs/library/recorder.md): the segments with every block, the settings, the request, and,
-// where the allocator's sink keeps the last events (a Recorder's ring), those. A file is never overwritten; a process
-// writes at most kMostOomDumps into a folder. What cannot be written is one line on stderr, and the request's own error
-// is unchanged.
-//
-// No device is called. Threads: any; the allocator that failed stands still meanwhile, so that state and events are of
-// one moment.
+// The error's first line is the message by itself; behind it, at most 11 lines say where every byte is (oom_report.h).
+// The device is not called. Thread rule: within the allocator's exclusive section,
+// but for WantsLeaks, which the destructor asks before.
 #ifndef ASHLAR_ALLOCATOR_CORE_FAILURE_REPORTS_H_
 #define ASHLAR_ALLOCATOR_CORE_FAILURE_REPORTS_H_
 
@@ -31,6 +26,20 @@
 
 namespace ashlar::core {
 
+// Writes the state in which a request failed, where the environment asks for it:
+//
+//   $ ASHLAR_OOM_DUMP=/tmp/dumps ./program
+//   ...
+//   state written: ashlar explain /tmp/dumps/ashlar_oom_4711_0.ashlar           the last line of the error
+//
+// The file is a recording (docs/library/recorder.md): the segments with every block, the settings, the request, and,
+// where the allocator's sink keeps the last events (a Recorder's ring), those. A file is never overwritten; a process
+// writes at most kMostOomDumps into a folder. What cannot be written is one line on stderr, and the request's own error
+// is unchanged.
+//
+// No device is called. Threads: any; the allocator that failed stands still meanwhile, so that state and events are of
+// one moment.
+
 inline constexpr int kMostOomDumps = 8;  // a program that fails in a loop does not fill the disk
 inline constexpr char kOomDumpVariable[] = "ASHLAR_OOM_DUMP";
 
@@ -40,15 +49,6 @@ absl::Status WriteFailedState(trace::Snapshot state, const FailedAllocation& fai
 // Calls `write` with the path of a new, empty file in the folder that the environment names. The line that tells of it,
 // for the error; nullopt where nothing was asked for, or where this process has written its share.
 std::optional<std::string> DumpOom(absl::FunctionRef<absl::Status(const std::string& path)> write);
-
-// Tells a program that a request has failed for good, or that the allocator ends with live blocks.
-//
-//   FailureReports reports(ledger, limits, pools);
-//   return reports.OutOfMemory(plan, device.GetMemoryInfo(), /*is_rejected=*/false);
-//
-// The error's first line is the message by itself; behind it, at most 11 lines say where every byte is (oom_report.h).
-// The device is not called. Thread rule: within the allocator's exclusive section,
-// but for WantsLeaks, which the destructor asks before.
 
 class FailureReports {
  public:

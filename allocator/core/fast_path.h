@@ -1,9 +1,17 @@
-// Ends the program with one line where a caller did something wrong that no call can answer with an error
-// (docs/library/misuse.md).
+// The fast path serves requests from the cache, under the lock of one desk (desks.h): an arena for each pool and
+// stream, and the map from addresses to blocks.
 //
-//   CheckLive(block, "Free");
+//   FastPath fast_path(ledger);
+//   policy::Block* block = fast_path.TryAllocate<HandOutAs::kPointer>(300, s, PoolId{});
+//   if (block == nullptr) {
+//     const ExclusiveSection section(fast_path.desks());
+//     ...                                                       // the ladder; then Enter what it gives
+//   }
+//   if (!fast_path.TryFree(block)) ...                          // the same
 //
-// The checks are a few instructions; all else is cold. Threads: any.
+// nullptr or false: nothing was done, and the request needs the exclusive section. What is served here is as exact as
+// there: the sums reach the ledger when the next section begins. Allocates no memory on the way but for a map that
+// grows. Thread rule: any thread may call the Try functions and Check, at any time; the rest within a section.
 #ifndef ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_
 #define ASHLAR_ALLOCATOR_CORE_FAST_PATH_H_
 
@@ -20,6 +28,13 @@
 
 namespace ashlar::core {
 
+// Ends the program with one line where a caller did something wrong that no call can answer with an error
+// (docs/library/misuse.md).
+//
+//   CheckLive(block, "Free");
+//
+// The checks are a few instructions; all else is cold. Threads: any.
+
 [[noreturn]] void StopAtDeadBlock(const policy::Block* block, const char* call);
 [[noreturn]] void StopAtForeignBlock(const policy::Block* block, const char* call);
 // What a call after the allocator's destructor ends in.
@@ -31,21 +46,6 @@ inline void CheckLive(const policy::Block* block, const char* call) {
   if (!may_be_record || block->state != policy::BlockState::kLive) [[unlikely]]
     StopAtDeadBlock(block, call);
 }
-
-// The fast path serves requests from the cache, under the lock of one desk (desks.h): an arena for each pool and
-// stream, and the map from addresses to blocks.
-//
-//   FastPath fast_path(ledger);
-//   policy::Block* block = fast_path.TryAllocate<HandOutAs::kPointer>(300, s, PoolId{});
-//   if (block == nullptr) {
-//     const ExclusiveSection section(fast_path.desks());
-//     ...                                                       // the ladder; then Enter what it gives
-//   }
-//   if (!fast_path.TryFree(block)) ...                          // the same
-//
-// nullptr or false: nothing was done, and the request needs the exclusive section. What is served here is as exact as
-// there: the sums reach the ledger when the next section begins. Allocates no memory on the way but for a map that
-// grows. Thread rule: any thread may call the Try functions and Check, at any time; the rest within a section.
 
 // What the caller keeps of a block, and will free it by.
 enum class HandOutAs : std::uint8_t { kPointer, kAddress };

@@ -1,5 +1,12 @@
-// The time of a recording: microseconds since 1970 when it began, and from then on those that passed. So it never goes
-// back. Threads: any may read it.
+// A desk's journal: the records of the events that it serves on its own (fast_path.h), as bytes, until the recorder
+// collects them while everything stands still. So recording threads share nothing. What an event's time, stack and pool
+// are is found here as the recorder finds it, and the order of the journals among themselves follows from the turns
+// (trace/codec_format.h).
+//
+//   if (!journal.CanTake()) return nullptr;      // nothing was done: the exclusive section serves, and collects
+//   journal.AddAllocation(block, lane, turn);    // 2 to 6 bytes; takes no memory
+//
+// Thread rule: the lock of its desk, or the exclusive section.
 #ifndef ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
 #define ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
 
@@ -18,6 +25,9 @@
 #include "allocator/trace/event.h"
 
 namespace ashlar::core {
+
+// The time of a recording: microseconds since 1970 when it began, and from then on those that passed. So it never goes
+// back. Threads: any may read it.
 
 // A clock is read for every so many events: an event's time is that of at most so many events before.
 inline constexpr int kEventsOfOneTime = 64;
@@ -44,7 +54,6 @@ class RecordingClock {
 //   PlaceTable places;
 //   places.Keep(address, stack);           // nothing until places.Use()
 //   StackId stack = places.StackAt(address);
-
 class PlaceTable {
  public:
   // While everything stands still: takes its memory, 1 MiB. Not before the first stack: most programs have none.
@@ -81,16 +90,6 @@ class PlaceTable {
 
   std::unique_ptr<Place[]> places_;
 };
-
-// A desk's journal: the records of the events that it serves on its own (fast_path.h), as bytes, until the recorder
-// collects them while everything stands still. So recording threads share nothing. What an event's time, stack and pool
-// are is found here as the recorder finds it, and the order of the journals among themselves follows from the turns
-// (trace/codec_format.h).
-//
-//   if (!journal.CanTake()) return nullptr;      // nothing was done: the exclusive section serves, and collects
-//   journal.AddAllocation(block, lane, turn);    // 2 to 6 bytes; takes no memory
-//
-// Thread rule: the lock of its desk, or the exclusive section.
 
 // What the journals of one recorder share; it outlives them.
 struct JournalsShare {

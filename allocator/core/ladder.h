@@ -1,12 +1,17 @@
-// Bounds the waits on the device that borrow_across_streams inserts, without a clock, so that a replay comes to the
-// same decisions: each wait owes 1,000, each request that is served since pays `most_waits` back, and no more than
-// `most_waits` waits may be owed. So in 1,000 requests there are at most about that many, and as many at once.
+// The rungs that a request climbs when nothing in the cache fits:
 //
-//   if (!owed.MayWait(served, options.borrow_most_waits)) return nullptr;
-//   ...
-//   owed.Add(served, options.borrow_most_waits);
+//   collect garbage -> new segment -> overflow pools (-> borrow) -> release oversize blocks, new segment
+//     -> synchronise (-> search again), release everything, new segment -> out of memory
 //
-// `served`: requests served so far. Thread rule: not thread-safe; the allocator's exclusive section guards it.
+// The rungs in brackets are beyond PyTorch: options (docs/library/settings.md), off unless asked for.
+//
+//   Ladder ladder(ledger, device, pending, limits, pools);
+//   policy::Plan plan = ladder.Search(request);
+//   Growth served = ladder.Serve(plan);      // the block that was found, or the first rung that gives one
+//
+// It calls the device and books in the ledger; it knows no thread, no lock and no fast path. While a graph is being
+// captured it waits for nothing and returns nothing. Thread rule: not thread-safe; the allocator's exclusive section
+// guards it.
 #ifndef ASHLAR_ALLOCATOR_CORE_LADDER_H_
 #define ASHLAR_ALLOCATOR_CORE_LADDER_H_
 
@@ -29,6 +34,15 @@
 
 namespace ashlar::core {
 
+// Bounds the waits on the device that borrow_across_streams inserts, without a clock, so that a replay comes to the
+// same decisions: each wait owes 1,000, each request that is served since pays `most_waits` back, and no more than
+// `most_waits` waits may be owed. So in 1,000 requests there are at most about that many, and as many at once.
+//
+//   if (!owed.MayWait(served, options.borrow_most_waits)) return nullptr;
+//   ...
+//   owed.Add(served, options.borrow_most_waits);
+//
+// `served`: requests served so far. Thread rule: not thread-safe; the allocator's exclusive section guards it.
 class WaitsOwed {
  public:
   static constexpr std::uint64_t kOneWait = 1000;
@@ -63,21 +77,6 @@ class WaitsOwed {
   std::uint64_t owed_ = 0;
   std::uint64_t served_ = 0;  // at the last wait
 };
-
-// The rungs that a request climbs when nothing in the cache fits:
-//
-//   collect garbage -> new segment -> overflow pools (-> borrow) -> release oversize blocks, new segment
-//     -> synchronise (-> search again), release everything, new segment -> out of memory
-//
-// The rungs in brackets are beyond PyTorch: options (docs/library/settings.md), off unless asked for.
-//
-//   Ladder ladder(ledger, device, pending, limits, pools);
-//   policy::Plan plan = ladder.Search(request);
-//   Growth served = ladder.Serve(plan);      // the block that was found, or the first rung that gives one
-//
-// It calls the device and books in the ledger; it knows no thread, no lock and no fast path. While a graph is being
-// captured it waits for nothing and returns nothing. Thread rule: not thread-safe; the allocator's exclusive section
-// guards it.
 
 class Ladder {
  public:

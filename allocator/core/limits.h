@@ -1,6 +1,12 @@
-// A limit on reserved memory that refuses nothing. It calls a function when it is crossed, so that the program can give
-// memory back before the hard limit, or the device, refuses. Thread rule: not thread-safe; the allocator's exclusive
-// section guards it.
+// Limits on what may be reserved: a fraction of the device's memory, a number of bytes, the settings' own refusal, and
+// the soft limit that refuses nothing.
+//
+//   Limits limits(options, device.GetMemoryInfo().total_bytes);
+//   absl::Status status = limits.SetFraction(0.5);
+//   if (limits.AreExceeded(reserved_bytes, segment_bytes)) ...   // out of memory before the device is asked
+//
+// Pure values: no device, no clock. Units: bytes. Thread rule: not thread-safe; the allocator's exclusive section
+// guards it, but for total_bytes, which never changes.
 #ifndef ASHLAR_ALLOCATOR_CORE_LIMITS_H_
 #define ASHLAR_ALLOCATOR_CORE_LIMITS_H_
 
@@ -15,6 +21,9 @@
 
 namespace ashlar::core {
 
+// A limit on reserved memory that refuses nothing. It calls a function when it is crossed, so that the program can give
+// memory back before the hard limit, or the device, refuses. Thread rule: not thread-safe; the allocator's exclusive
+// section guards it.
 class SoftLimit {
  public:
   void Set(std::optional<std::uint64_t> bytes) { bytes_ = bytes; }
@@ -42,16 +51,6 @@ class SoftLimit {
   SoftLimitCallback callback_;
   bool is_telling_ = false;
 };
-
-// Limits on what may be reserved: a fraction of the device's memory, a number of bytes, the settings' own refusal, and
-// the soft limit that refuses nothing.
-//
-//   Limits limits(options, device.GetMemoryInfo().total_bytes);
-//   absl::Status status = limits.SetFraction(0.5);
-//   if (limits.AreExceeded(reserved_bytes, segment_bytes)) ...   // out of memory before the device is asked
-//
-// Pure values: no device, no clock. Units: bytes. Thread rule: not thread-safe; the allocator's exclusive section
-// guards it, but for total_bytes, which never changes.
 
 class Limits {
  public:

@@ -42,7 +42,6 @@ absl::Status ReplaceFile(const std::string& path, absl::Span<const absl::string_
 
 // A recording's file on the disk: whole chunks, each written with one call as it comes, so that a process that is
 // killed has lost nothing that was handed over. Nobody else writes the file meanwhile (output_file.h). Not thread-safe.
-
 class ChunkFile {
  public:
   // Anew, with its header; a file that is there already is refused unless `overwrites`. Look at status() afterwards.

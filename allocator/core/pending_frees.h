@@ -1,4 +1,11 @@
-// The streams that use a block besides its own: mostly one or two, which need no memory of their own. Plain value.
+// Frees that wait for work on other streams: a queue of events for each stream that has any, oldest first. Streams are
+// visited by handle, so that the order is the same on every machine. Cost and memory depend on the streams that are
+// waited for now, not on all streams ever seen. Thread rule: not thread-safe but for size(); the allocator's exclusive
+// section guards it.
+//
+//   PendingFrees pending;
+//   pending.Add(device.RecordEvent(stream), block);           // the block counts its events itself
+//   pending.Poll(device, [](policy::Block* block) { ... });   // those whose last event is done
 #ifndef ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
 #define ASHLAR_ALLOCATOR_CORE_PENDING_FREES_H_
 
@@ -19,16 +26,9 @@
 
 namespace ashlar::core {
 
-using StreamList = absl::InlinedVector<Stream, 2>;
+// The streams that use a block besides its own: mostly one or two, which need no memory of their own. Plain value.
 
-// Frees that wait for work on other streams: a queue of events for each stream that has any, oldest first. Streams are
-// visited by handle, so that the order is the same on every machine. Cost and memory depend on the streams that are
-// waited for now, not on all streams ever seen. Thread rule: not thread-safe but for size(); the allocator's exclusive
-// section guards it.
-//
-//   PendingFrees pending;
-//   pending.Add(device.RecordEvent(stream), block);           // the block counts its events itself
-//   pending.Poll(device, [](policy::Block* block) { ... });   // those whose last event is done
+using StreamList = absl::InlinedVector<Stream, 2>;
 
 class PendingFrees {
  public:

@@ -1,5 +1,12 @@
-// Sends requests for the default pool to a private pool: the routes that are open, as CUDA graph captures and scopes of
-// a pool open them. Thread rule: not thread-safe; the allocator's exclusive section guards it.
+// Private pools: who uses them, which requests are routed to them, and what waits while a graph is being captured.
+//
+//   Pools pools(ledger);
+//   PoolId pool = pools.Create();
+//   absl::Status status = pools.Begin(pool, [](Stream stream) { return stream == Stream{7}; }, RouteKind::kPlain);
+//   PoolId at = pools.Route({}, Stream{7});                            // pool
+//
+// It changes the heap's pools and tells the ledger's sink; the device is not called. Thread rule: not thread-safe; the
+// allocator's exclusive section guards it.
 #ifndef ASHLAR_ALLOCATOR_CORE_POOLS_H_
 #define ASHLAR_ALLOCATOR_CORE_POOLS_H_
 
@@ -20,6 +27,8 @@
 
 namespace ashlar::core {
 
+// Sends requests for the default pool to a private pool: the routes that are open, as CUDA graph captures and scopes of
+// a pool open them. Thread rule: not thread-safe; the allocator's exclusive section guards it.
 class PoolRoutes {
  public:
   bool empty() const { return routes_.empty(); }
@@ -72,16 +81,6 @@ class PoolRoutes {
   std::vector<OpenRoute> routes_;  // oldest first
   std::size_t captures_ = 0;
 };
-
-// Private pools: who uses them, which requests are routed to them, and what waits while a graph is being captured.
-//
-//   Pools pools(ledger);
-//   PoolId pool = pools.Create();
-//   absl::Status status = pools.Begin(pool, [](Stream stream) { return stream == Stream{7}; }, RouteKind::kPlain);
-//   PoolId at = pools.Route({}, Stream{7});                            // pool
-//
-// It changes the heap's pools and tells the ledger's sink; the device is not called. Thread rule: not thread-safe; the
-// allocator's exclusive section guards it.
 
 // A free that begins to wait for its streams when the last capture ends.
 struct DeferredFree {

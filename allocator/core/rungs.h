@@ -1,11 +1,5 @@
-// Keeps the device's errors that no call could return: the first one that nobody has taken, and the reason why the
-// device is lost, if it is.
-//
-//   DeviceErrors errors;
-//   errors.Note(device.FreeSegment(address));
-//   if (!errors.lost().ok()) return errors.lost();
-//
-// Thread rule: not thread-safe; the allocator's exclusive section guards it.
+// What the rungs of the retry ladder do with the device: get segments and pages from it, return them, and keep its
+// errors.
 #ifndef ASHLAR_ALLOCATOR_CORE_RUNGS_H_
 #define ASHLAR_ALLOCATOR_CORE_RUNGS_H_
 
@@ -23,6 +17,14 @@
 
 namespace ashlar::core {
 
+// Keeps the device's errors that no call could return: the first one that nobody has taken, and the reason why the
+// device is lost, if it is.
+//
+//   DeviceErrors errors;
+//   errors.Note(device.FreeSegment(address));
+//   if (!errors.lost().ok()) return errors.lost();
+//
+// Thread rule: not thread-safe; the allocator's exclusive section guards it.
 class DeviceErrors {
  public:
   // Keeps the first that is not OK.
@@ -95,7 +97,6 @@ class DeviceGrowth {
 //
 // What could not be returned leaves the books all the same: it is the device's to return. Waits for nothing but the
 // streams whose pages it unmaps. Thread rule: not thread-safe; the allocator's exclusive section guards it.
-
 class DeviceRelease {
  public:
   // All outlive this.

@@ -44,7 +44,6 @@ using Changes = std::array<std::int64_t, kChangesOf>;
 std::vector<std::pair<std::string, std::int64_t>> MemoryStats(const Stats& stats, const policy::Options& options);
 
 // --- the tables behind it, which allocator/core/stats.cc prints in another form ---
-
 struct PoolStatName {
   absl::string_view name;  // "allocated_bytes"
   absl::string_view help;  // for people: one sentence

@@ -1,9 +1,25 @@
-// The CUDA events of one device: created once, pooled, and given back as soon as one is known to be done. The caller
-// has made the device's context current.
+// A CUDA device behind the device seam: cuMemAlloc for segments, the driver's virtual memory for expandable ones,
+// pooled events. No kernel, no CUDA header, no library of CUDA's: what builds with this builds without the toolkit, and
+// starts without a driver (cuda_driver.h).
 //
-// An event that cannot be created or recorded is made up for, never lost: its stream is synchronised, and it is done;
-// or, where that fails too, it is recorded at the next query or synchronise: later than asked, never earlier. Thread
-// rule: not thread-safe; the device's caller serialises calls.
+//   absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Open({.ordinal = 1});
+//   core::CachingAllocator allocator(device->get(), policy::Options{});
+//
+// Streams are cudaStream_t or CUstream handles as integers; 0 is the device's legacy default stream. A stream of
+// another device, or one that its owner destroyed, is synchronised instead of waited for by event: slower, and right.
+// Streams must not be under capture, but for what SetCapturing allows; memory is obtained in relaxed capture mode,
+// which breaks no capture.
+//
+// Errors: kResourceExhausted is device memory that CUDA says is exhausted (cuMemAlloc, cuMemCreate, cuMemMap,
+// cuMemSetAccess); kDataLoss, from then on for every call, which makes none to CUDA: the device was reset, the driver
+// is shut down, or this is a forked child (Lost); kInternal is any other failed call, by name, code and text;
+// kUnimplemented is Reserve on a device or driver without virtual memory management. What a failure leaves behind:
+// allocator/device/device.h.
+//
+// The current context of the calling thread is after each call what it was before, and so is the runtime's last error.
+// Destruction returns all memory that is still out: the device outlives every use of it.
+//
+// Thread rule: any thread, but calls are serialised by the allocator that owns the device.
 #ifndef ASHLAR_ALLOCATOR_DEVICE_CUDA_DEVICE_H_
 #define ASHLAR_ALLOCATOR_DEVICE_CUDA_DEVICE_H_
 
@@ -24,6 +40,12 @@
 
 namespace ashlar::device {
 
+// The CUDA events of one device: created once, pooled, and given back as soon as one is known to be done. The caller
+// has made the device's context current.
+//
+// An event that cannot be created or recorded is made up for, never lost: its stream is synchronised, and it is done;
+// or, where that fails too, it is recorded at the next query or synchronise: later than asked, never earlier. Thread
+// rule: not thread-safe; the device's caller serialises calls.
 class CudaEvents {
  public:
   // `last_error` receives the errors that are made up for.
@@ -61,29 +83,6 @@ class CudaEvents {
   std::vector<CudaEvent> idle_;
   std::uint64_t sequence_ = 0;
 };
-
-// A CUDA device behind the device seam: cuMemAlloc for segments, the driver's virtual memory for expandable ones,
-// pooled events. No kernel, no CUDA header, no library of CUDA's: what builds with this builds without the toolkit, and
-// starts without a driver (cuda_driver.h).
-//
-//   absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Open({.ordinal = 1});
-//   core::CachingAllocator allocator(device->get(), policy::Options{});
-//
-// Streams are cudaStream_t or CUstream handles as integers; 0 is the device's legacy default stream. A stream of
-// another device, or one that its owner destroyed, is synchronised instead of waited for by event: slower, and right.
-// Streams must not be under capture, but for what SetCapturing allows; memory is obtained in relaxed capture mode,
-// which breaks no capture.
-//
-// Errors: kResourceExhausted is device memory that CUDA says is exhausted (cuMemAlloc, cuMemCreate, cuMemMap,
-// cuMemSetAccess); kDataLoss, from then on for every call, which makes none to CUDA: the device was reset, the driver
-// is shut down, or this is a forked child (Lost); kInternal is any other failed call, by name, code and text;
-// kUnimplemented is Reserve on a device or driver without virtual memory management. What a failure leaves behind:
-// allocator/device/device.h.
-//
-// The current context of the calling thread is after each call what it was before, and so is the runtime's last error.
-// Destruction returns all memory that is still out: the device outlives every use of it.
-//
-// Thread rule: any thread, but calls are serialised by the allocator that owns the device.
 
 using ashlar::CudaDeviceOptions;
 

@@ -70,7 +70,6 @@ static_assert(sizeof(Block) == 64);
 // Memory for a lane's block records: small slabs, each a quarter of what is there, and from 1 MiB on slabs of 2 MiB, a
 // huge page; they never shrink. Deleted records are reused, the youngest first: each knows the one before it. A record
 // that is deleted is not live. Not thread-safe.
-
 class BlockSlabs {
  public:
   // A record with every field at its default.

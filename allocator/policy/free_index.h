@@ -1,9 +1,19 @@
-// The entries of one bin of a FreeIndex that its line has no room for: a list of chunks, descending, so that the least
-// is at the very back and leaves or comes without moving anything.
+// The free blocks of one lane in the order (size, rank, address), ascending: exact best fit.
 //
-//   chunks_    | 90 81 77 | 64 60 |  ...  | 31 20 12 |      each knows its greatest entry without being read
+// Log-linear bins (32 a doubling, in units of 512 bytes) with a two-level bitmap. A bin is two cache lines: the keys of
+// its seven least blocks, in no order, and the blocks; what is greater lies in chunks behind them:
 //
-// Not thread-safe.
+//   bitmap   ..1....1.......        size 5,632 -> bin 11 -> | #4 #9 #2  -  -  -  - | 3 |   greater: none
+//                                                           | block block block    |
+//
+// As long as there are at most 32, and keys tell them apart, they are one sorted array and there are no bins: at most
+// half a kilobyte, of which a search reads three cache lines. Most streams of a program that has many need no more.
+//
+// All seven keys are looked at each time, without a branch: how many there are cannot be predicted, and sorting them
+// would cost more. A key is the size in its bin and the address, which is the order itself, or the size and the rank;
+// of a rank that is the segment's, also the place in the segment. Where keys do not tell (equal ranks, sizes of no
+// whole unit, sizes, addresses or places too large for a key) the blocks do. tests/allocator/policy compares every
+// answer with std::set. Not thread-safe, searches included.
 #ifndef ASHLAR_ALLOCATOR_POLICY_FREE_INDEX_H_
 #define ASHLAR_ALLOCATOR_POLICY_FREE_INDEX_H_
 
@@ -19,6 +29,13 @@
 #include "allocator/policy/block.h"
 
 namespace ashlar::policy {
+
+// The entries of one bin of a FreeIndex that its line has no room for: a list of chunks, descending, so that the least
+// is at the very back and leaves or comes without moving anything.
+//
+//   chunks_    | 90 81 77 | 64 60 |  ...  | 31 20 12 |      each knows its greatest entry without being read
+//
+// Not thread-safe.
 
 // A free block and the number that says most of its place in the order; where two numbers are equal the blocks decide.
 struct FreeEntry {
@@ -95,23 +112,6 @@ class FreeChunks {
 
   std::vector<Chunk> chunks_;
 };
-
-// The free blocks of one lane in the order (size, rank, address), ascending: exact best fit.
-//
-// Log-linear bins (32 a doubling, in units of 512 bytes) with a two-level bitmap. A bin is two cache lines: the keys of
-// its seven least blocks, in no order, and the blocks; what is greater lies in chunks behind them:
-//
-//   bitmap   ..1....1.......        size 5,632 -> bin 11 -> | #4 #9 #2  -  -  -  - | 3 |   greater: none
-//                                                           | block block block    |
-//
-// As long as there are at most 32, and keys tell them apart, they are one sorted array and there are no bins: at most
-// half a kilobyte, of which a search reads three cache lines. Most streams of a program that has many need no more.
-//
-// All seven keys are looked at each time, without a branch: how many there are cannot be predicted, and sorting them
-// would cost more. A key is the size in its bin and the address, which is the order itself, or the size and the rank;
-// of a rank that is the segment's, also the place in the segment. Where keys do not tell (equal ranks, sizes of no
-// whole unit, sizes, addresses or places too large for a key) the blocks do. tests/allocator/policy compares every
-// answer with std::set. Not thread-safe, searches included.
 
 class FreeIndex {
  public:

@@ -79,7 +79,6 @@ absl::StatusOr<PlacementPlan> ReadPlan(const std::string& path);
 // A program may leave the plan at any time. A request of another length than planned takes the next larger one's place
 // (sequences differ in length from step to step); requests that the plan does not know stand for planned ones or come
 // in between, and planned ones may be left out; where nothing helps, the next step begins anew. Not thread-safe.
-
 class PlanCursor {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};

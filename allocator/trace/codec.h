@@ -54,7 +54,6 @@ void Encode(const Snapshot& snapshot, ByteSink& out);  // chunk by chunk
 //   absl::Status status = StateAfter(state, follower.TakeEvents(), state_after);
 //
 // Sizes are bytes. Not thread-safe.
-
 class RecordingFollower {
  public:
   RecordingFollower();

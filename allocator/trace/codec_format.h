@@ -168,7 +168,6 @@ inline ChunkHeader MakeChunkHeader(std::uint64_t number, absl::string_view paylo
 }
 
 // The headers of a recording's file and of its chunks, numbered in the order they are asked for.
-
 class ChunkBytes {
  public:
   static std::string FileHeader() { return AsText(MakeFileHeader()); }
@@ -188,7 +187,6 @@ class ChunkBytes {
 // share. Private to the codec and to allocator/core/journal.h. Not thread-safe.
 //
 //   class Journal : private RecordWriter { ... at_ = buffer; PutEvent(kOfAlloc, address, size, block_size); ... };
-
 class RecordWriter {
  protected:
   // What an event's record does not say itself. As a chunk, or a part of one, begins.

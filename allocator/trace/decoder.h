@@ -1,14 +1,9 @@
-// The events of a chunk's desks, put into one order as the last part is read (codec_format.h). Private to the codec.
+// Reads a recording, chunk by chunk. Private to the codec.
+//
+//   absl::StatusOr<Snapshot> recording = Decoder(bytes, limits).Run();        // all of it
+//   Decoder growing({}, {}); growing.ReadWhole(bytes); growing.TakeEvents();  // as far as it is written
+//
 // Not thread-safe.
-//
-//   DeskParts parts;
-//   parts.Begin();                         // another desk's part
-//   parts.Add(event, 4);                   // false: its turn lies before the last one's
-//   parts.MoveBefore(5, trace);            // all of turns before 5, behind what is in the trace
-//   parts.MoveRest(trace);
-//
-// Where a recording has parts its times never go back: each desk reads the clock now and then, so an event's time may
-// be older than that of an event which happened before it elsewhere, and becomes that one's.
 #ifndef ASHLAR_ALLOCATOR_TRACE_DECODER_H_
 #define ASHLAR_ALLOCATOR_TRACE_DECODER_H_
 
@@ -32,6 +27,17 @@
 
 namespace ashlar::trace::codec {
 
+// The events of a chunk's desks, put into one order as the last part is read (codec_format.h). Private to the codec.
+// Not thread-safe.
+//
+//   DeskParts parts;
+//   parts.Begin();                         // another desk's part
+//   parts.Add(event, 4);                   // false: its turn lies before the last one's
+//   parts.MoveBefore(5, trace);            // all of turns before 5, behind what is in the trace
+//   parts.MoveRest(trace);
+//
+// Where a recording has parts its times never go back: each desk reads the clock now and then, so an event's time may
+// be older than that of an event which happened before it elsewhere, and becomes that one's.
 class DeskParts {
  public:
   bool IsEmpty() const { return parts_.empty(); }
@@ -74,13 +80,6 @@ class DeskParts {
   bool had_parts_ = false;                                              // the recording, so far
   std::int64_t time_us_ = kNoTime;                                      // the latest so far
 };
-
-// Reads a recording, chunk by chunk. Private to the codec.
-//
-//   absl::StatusOr<Snapshot> recording = Decoder(bytes, limits).Run();        // all of it
-//   Decoder growing({}, {}); growing.ReadWhole(bytes); growing.TakeEvents();  // as far as it is written
-//
-// Not thread-safe.
 
 class Decoder {
  public:

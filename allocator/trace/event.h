@@ -1,11 +1,10 @@
-// The pool that an event names, or none: std::optional<PoolId> in three bytes, of which a snapshot holds one an event.
+// The event vocabulary: what an allocator decided, one event a decision. A recorder writes these, a snapshot holds
+// them, a replay makes them again; they are compared field by field.
 //
-//   EventPool pool = PoolId{0, 7};
-//   if (pool.has_value()) Use(*pool);   // PoolId{0, 7}
-//
-// Ids as allocators count them are in the value itself: one half is zero and the other small, or counted from 2^40 on
-// (allocator/api/c). Any other id is kept in a table of the process, which holds kMostOthers of them: what does not fit
-// becomes no pool, so a reader of files asks CanHold first. Threads: any; only ids of the table take a lock.
+//   address      device address; for kOom the device's free bytes, as PyTorch records it
+//   size_bytes   requested bytes for kAlloc and kFree*; the rounded request for kOom; segment or mapped bytes for
+//                kSegment*
+//   stream       the stream the block or segment belongs to
 #ifndef ASHLAR_ALLOCATOR_TRACE_EVENT_H_
 #define ASHLAR_ALLOCATOR_TRACE_EVENT_H_
 
@@ -25,6 +24,14 @@
 
 namespace ashlar::trace {
 
+// The pool that an event names, or none: std::optional<PoolId> in three bytes, of which a snapshot holds one an event.
+//
+//   EventPool pool = PoolId{0, 7};
+//   if (pool.has_value()) Use(*pool);   // PoolId{0, 7}
+//
+// Ids as allocators count them are in the value itself: one half is zero and the other small, or counted from 2^40 on
+// (allocator/api/c). Any other id is kept in a table of the process, which holds kMostOthers of them: what does not fit
+// becomes no pool, so a reader of files asks CanHold first. Threads: any; only ids of the table take a lock.
 class EventPool {
  public:
   static constexpr std::uint32_t kMostOthers = std::uint32_t{1} << 22;
@@ -92,14 +99,6 @@ class EventPool {
   std::array<std::uint8_t, 3> code_{};
 };
 
-// The event vocabulary: what an allocator decided, one event a decision. A recorder writes these, a snapshot holds
-// them, a replay makes them again; they are compared field by field.
-//
-//   address      device address; for kOom the device's free bytes, as PyTorch records it
-//   size_bytes   requested bytes for kAlloc and kFree*; the rounded request for kOom; segment or mapped bytes for
-//                kSegment*
-//   stream       the stream the block or segment belongs to
-
 enum class Action : std::uint8_t {
   kAlloc,
   kFreeRequested,
@@ -156,7 +155,6 @@ static_assert(sizeof(Event) == 56);
 //   trace.Mutable().pop_back();                       // its own events from here on
 //
 // Threads: as std::vector; copies that share events may be used from several threads.
-
 class EventList {
  public:
   using value_type = Event;

@@ -50,7 +50,6 @@ struct RequestTrace {
 };
 
 // One allocation as offline packing sees it: alive in [lower, upper), in any unit of time, `size` bytes.
-
 struct Lifetime {
   std::int64_t lower = 0;
   std::int64_t upper = 0;  // > lower

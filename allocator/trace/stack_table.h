@@ -65,7 +65,6 @@ class StackTable {
 //
 //   LabelTable labels;
 //   event.label = labels.Intern({.user_metadata = "forward"});   // kNoLabel where all three are empty
-
 struct Label {
   std::string user_metadata = {};
   std::string internal_metadata = {};

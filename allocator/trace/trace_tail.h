@@ -1,10 +1,16 @@
-// What a trace adds up to, event by event, without holding it: how high requested and reserved memory went, and the
-// requests that failed. A trace may begin anywhere: sums are from its beginning, and the state at its end, which a
-// snapshot has, tells what they began at.
+// Of a device's events those that may be held, the last: as their list grows the oldest are dropped, and summed.
 //
-//   TraceSums sums;
-//   for (...) sums.Add(event);
-//   sums.RequestedPeak(bytes_requested_at_the_end)   // of all that lived at once
+//   TraceTail tail(/*max_events=*/20'000'000);
+//   events.push_back(...);                          // again and again
+//   if (const std::size_t count = tail.TooMany(events); count > 0) tail.Drop(count, events);
+//   ...
+//   tail.Drop(tail.Rest(events), events);           // at the end
+//   tail.Describe(events, device, snapshot);        // its segments are there
+//
+//   dropped and summed |.........................|
+//                      held at the end           |.................|  max_events, and up to the request's begin
+//
+// A list is cut between two requests. Pure values, not thread-safe.
 #ifndef ASHLAR_ALLOCATOR_TRACE_TRACE_TAIL_H_
 #define ASHLAR_ALLOCATOR_TRACE_TRACE_TAIL_H_
 
@@ -20,6 +26,13 @@
 
 namespace ashlar::trace {
 
+// What a trace adds up to, event by event, without holding it: how high requested and reserved memory went, and the
+// requests that failed. A trace may begin anywhere: sums are from its beginning, and the state at its end, which a
+// snapshot has, tells what they began at.
+//
+//   TraceSums sums;
+//   for (...) sums.Add(event);
+//   sums.RequestedPeak(bytes_requested_at_the_end)   // of all that lived at once
 class TraceSums {
  public:
   struct Peak {
@@ -76,20 +89,6 @@ class TraceSums {
   std::uint64_t failures_ = 0;
   std::uint64_t last_failure_ = 0;
 };
-
-// Of a device's events those that may be held, the last: as their list grows the oldest are dropped, and summed.
-//
-//   TraceTail tail(/*max_events=*/20'000'000);
-//   events.push_back(...);                          // again and again
-//   if (const std::size_t count = tail.TooMany(events); count > 0) tail.Drop(count, events);
-//   ...
-//   tail.Drop(tail.Rest(events), events);           // at the end
-//   tail.Describe(events, device, snapshot);        // its segments are there
-//
-//   dropped and summed |.........................|
-//                      held at the end           |.................|  max_events, and up to the request's begin
-//
-// A list is cut between two requests. Pure values, not thread-safe.
 
 // Back to where the request that lies across `at` begins: its segments come before its own event, and a free is asked
 // for before it is done.

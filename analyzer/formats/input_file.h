@@ -78,7 +78,6 @@ absl::StatusOr<InputBytes> OpenInput(const std::string& path, const OpenRules& r
 //   InputBytes bytes = std::move(spool).Take();
 //
 // Where no such file can be made or filled (no folder for it, a full disk) they are held after all. Not thread-safe.
-
 class SpooledBytes {
  public:
   SpooledBytes() = default;

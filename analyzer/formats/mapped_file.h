@@ -1,10 +1,9 @@
-// A large input is mapped, not read (input_file.h): the system takes its pages back as a reader is through with them,
-// and brings them again should somebody look at them later.
+// A file's bytes as memory that the system fills as they are looked at and takes back.
 //
-//   GiveBackPages(bytes.substr(0, done));   // nothing where the bytes are in memory of the program
+//   absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Map(descriptor, size_bytes);
+//   Read((*file)->bytes());
 //
-//   PagesBehind behind(text.data());
-//   behind.ReadTo(at);                      // again and again
+// The file must not get shorter meanwhile: the system sends SIGBUS then, which ends a program that does not expect it.
 #ifndef ASHLAR_ANALYZER_FORMATS_MAPPED_FILE_H_
 #define ASHLAR_ANALYZER_FORMATS_MAPPED_FILE_H_
 
@@ -17,6 +16,14 @@
 #include "absl/strings/string_view.h"
 
 namespace ashlar::readers {
+
+// A large input is mapped, not read (input_file.h): the system takes its pages back as a reader is through with them,
+// and brings them again should somebody look at them later.
+//
+//   GiveBackPages(bytes.substr(0, done));   // nothing where the bytes are in memory of the program
+//
+//   PagesBehind behind(text.data());
+//   behind.ReadTo(at);                      // again and again
 
 // Threads: any. Whole pages within a mapped input only, and those right in front that the system maps along with them.
 void GiveBackPages(absl::string_view bytes);
@@ -49,13 +56,6 @@ struct ReadingProgress {
   std::uint64_t all_bytes = 0;
 };
 ReadingProgress ProgressOfReading();
-
-// A file's bytes as memory that the system fills as they are looked at and takes back.
-//
-//   absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Map(descriptor, size_bytes);
-//   Read((*file)->bytes());
-//
-// The file must not get shorter meanwhile: the system sends SIGBUS then, which ends a program that does not expect it.
 
 class MappedFile {
  public:

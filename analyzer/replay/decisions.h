@@ -1,4 +1,4 @@
-// Tells which kind of release a record shows, by comparing what was released with what each kind would release.
+// What a replay decided, as it is told, and which kind of release a record shows.
 #ifndef ASHLAR_ANALYZER_REPLAY_DECISIONS_H_
 #define ASHLAR_ANALYZER_REPLAY_DECISIONS_H_
 
@@ -18,6 +18,8 @@
 #include "analyzer/replay/warm_replay.h"
 
 namespace ashlar::replay {
+
+// Tells which kind of release a record shows, by comparing what was released with what each kind would release.
 
 // A decision about segments: action, address, size.
 using SegmentDecision = std::tuple<trace::Action, std::uint64_t, std::uint64_t>;
@@ -46,7 +48,6 @@ std::uint64_t GarbageBytes(absl::Span<const trace::Event> released, const core::
 //
 // Without a timeline it is told what is decided behind the allocator's lock: segments, frees that waited, refusals.
 // What the cache serves on its own goes unseen, as it touches neither. Not thread-safe.
-
 class DecisionSink final : public trace::EventSink {
  public:
   DecisionSink(const timeline::StartState& start, RecordedDevice& device, bool keeps_timeline) : device_(device) {

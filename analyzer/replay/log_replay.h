@@ -1,5 +1,15 @@
-// Which event completes which free of a recording. Frees that wait in one run of the ladder complete in the order of
-// the streams they wait for: numbered by the event that completes them, they complete as recorded.
+// Replays a recording that names every call, refusal and reservation (trace::RecordingInfo::has_calls): nothing is
+// guessed. Events and facts are taken one after the other; each call and each request is made again, and the device
+// answers what it answered.
+//
+//   fact  empty_cache            -> EmptyCache(); the completed frees and releases behind it are its own
+//   event free_requested 0x7f..  -> free; completed where the free_completed stands
+//   fact  refused 20 MiB         -> the request under way: the device, or the limit, refuses here,
+//   event segment_free 0x7e..       this the ladder does,
+//   event segment_alloc 0x7c..      here the device gives,
+//   event alloc 0x7c..              and this is what was asked for
+//
+// A replay that no longer follows (other settings) is given memory at addresses of the device's own choice.
 #ifndef ASHLAR_ANALYZER_REPLAY_LOG_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_LOG_REPLAY_H_
 
@@ -23,6 +33,9 @@
 
 namespace ashlar::replay {
 
+// Which event completes which free of a recording. Frees that wait in one run of the ladder complete in the order of
+// the streams they wait for: numbered by the event that completes them, they complete as recorded.
+
 // Only looked up. Frees that are completed at once need no number, and are not in it.
 struct FreeCompletions {
   absl::flat_hash_map<std::size_t, std::size_t> by_free;  // event of a free -> event that completes it
@@ -32,7 +45,6 @@ struct FreeCompletions {
 FreeCompletions FindCompletions(const std::vector<trace::Event>& events, const std::vector<trace::Fact>& facts);
 
 // What the facts of one recorded request say of how it was asked and served (trace/fact.h).
-
 struct RequestFacts {
   std::optional<trace::fact::AskedFor> asked = {};
   bool is_missed = false;          // it was not searched for
@@ -46,19 +58,6 @@ struct RequestFacts {
     is_placed |= trace::IsAny<trace::fact::PlacedByPlan>(fact);
   }
 };
-
-// Replays a recording that names every call, refusal and reservation (trace::RecordingInfo::has_calls): nothing is
-// guessed. Events and facts are taken one after the other; each call and each request is made again, and the device
-// answers what it answered.
-//
-//   fact  empty_cache            -> EmptyCache(); the completed frees and releases behind it are its own
-//   event free_requested 0x7f..  -> free; completed where the free_completed stands
-//   fact  refused 20 MiB         -> the request under way: the device, or the limit, refuses here,
-//   event segment_free 0x7e..       this the ladder does,
-//   event segment_alloc 0x7c..      here the device gives,
-//   event alloc 0x7c..              and this is what was asked for
-//
-// A replay that no longer follows (other settings) is given memory at addresses of the device's own choice.
 
 bool NamesCalls(const trace::Snapshot& snapshot, int device);
 

@@ -23,7 +23,6 @@ class OpSink : public trace::EventSink {
 //   FirstFailure failure;
 //   replay.Run(requests, &failure);
 //   failure.op();                    // its position in the trace; nullopt where every request was served
-
 class FirstFailure final : public OpSink {
  public:
   void SetOp(std::uint64_t op) override { op_ = op; }
@@ -43,7 +42,6 @@ class FirstFailure final : public OpSink {
 //
 // op is the position of the request in the trace. Runs of free_completed events of one op are sorted by address, as
 // their order depends on how the framework walks its streams.
-
 class EventLog final : public OpSink {
  public:
   void SetOp(std::uint64_t op) override;

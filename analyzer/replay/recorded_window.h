@@ -1,4 +1,10 @@
-// An allocator between two requests, as a recorder would write it down: what a recording that begins there says first.
+// Cuts a trace to a window (timeline/window.h), a recording that names every call with all that its replay needs: the
+// trace is replayed up to the window, and what the allocator is then is written down as a recorder writes it.
+//
+//   absl::StatusOr<trace::Snapshot> part = CutTrace(snapshot, /*device=*/0, *timeline::ParseWindow("20%:"));
+//
+// A replay of the part is as exact as one of the whole. Where the replay of a recording does not follow it to the
+// window's ends, the part is cut as a PyTorch snapshot is: its own events tell the state in which it begins.
 #ifndef ASHLAR_ANALYZER_REPLAY_RECORDED_WINDOW_H_
 #define ASHLAR_ANALYZER_REPLAY_RECORDED_WINDOW_H_
 
@@ -14,6 +20,7 @@
 
 namespace ashlar::replay {
 
+// An allocator between two requests, as a recorder would write it down: what a recording that begins there says first.
 struct RecordedMoment {
   trace::RecordedStart start;
   std::vector<trace::AnyFact> pools;
@@ -28,14 +35,6 @@ struct RecordedMoments {
   timeline::EventWindow window;  // the one that was asked for; an end that lay in a request is moved behind it
   RecordedMoment begin, end;
 };
-
-// Cuts a trace to a window (timeline/window.h), a recording that names every call with all that its replay needs: the
-// trace is replayed up to the window, and what the allocator is then is written down as a recorder writes it.
-//
-//   absl::StatusOr<trace::Snapshot> part = CutTrace(snapshot, /*device=*/0, *timeline::ParseWindow("20%:"));
-//
-// A replay of the part is as exact as one of the whole. Where the replay of a recording does not follow it to the
-// window's ends, the part is cut as a PyTorch snapshot is: its own events tell the state in which it begins.
 
 // Errors: those of FindWindow, and FailedPrecondition where trace and segments contradict each other.
 absl::StatusOr<trace::Snapshot> CutTrace(const trace::Snapshot& snapshot, int device,

@@ -1,4 +1,10 @@
-// Puts a known state into an allocator and its simulated device.
+// How both replays of a recorded window (warm_replay.h, log_replay.h) begin and end.
+//
+//   absl::StatusOr<std::vector<core::Block*>> start = RestoreWindow(program, reservations, allocator, device);
+//   ...                                                   // the window, step by step
+//   return FinishWindow(snapshot, program, device, fidelity, allocator, sink);
+//
+// Functions over the replayer's own parts, which outlive the calls. Not thread-safe.
 #ifndef ASHLAR_ANALYZER_REPLAY_REPLAYED_WINDOW_H_
 #define ASHLAR_ANALYZER_REPLAY_REPLAYED_WINDOW_H_
 
@@ -17,6 +23,8 @@
 
 namespace ashlar::replay {
 
+// Puts a known state into an allocator and its simulated device.
+
 // Restores every segment at its address, free blocks where no block stands; expandable ranges inside their
 // reservations. Returns the occupied blocks in the state's order, all live (the caller makes pending ones pending).
 // InvalidArgument when the ranges cannot be those of one allocator.
@@ -25,14 +33,6 @@ namespace ashlar::replay {
 absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& state, const Reservations& reservations,
                                                        core::CachingAllocator& allocator, device::SimDevice& device,
                                                        const trace::RecordedStart* recorded = nullptr);
-
-// How both replays of a recorded window (warm_replay.h, log_replay.h) begin and end.
-//
-//   absl::StatusOr<std::vector<core::Block*>> start = RestoreWindow(program, reservations, allocator, device);
-//   ...                                                   // the window, step by step
-//   return FinishWindow(snapshot, program, device, fidelity, allocator, sink);
-//
-// Functions over the replayer's own parts, which outlive the calls. Not thread-safe.
 
 // The state that the window begins in, as RestoreState has it; the device knows its segments.
 absl::StatusOr<std::vector<core::Block*>> RestoreWindow(const SnapshotProgram& program,

@@ -1,4 +1,12 @@
-// The memory of a device that never runs out, in bytes: what is simulated where a capacity is not known.
+// Replays a list of requests through the allocator over a simulated device.
+//
+//   RequestReplay replay({.policy = options, .device = {.capacity_bytes = 16 * kGiB}});
+//   absl::Status status = replay.Run(trace);        // out of memory is a result, not an error
+//   replay.allocator().stats().reserved_bytes.all().peak
+//
+// An allocation that runs out of memory kills its id: later requests on it are ignored. kEmptyCache with another pool
+// than the first empties that one alone. A block that was put back (trace::PutBack) stands where the earlier one stood
+// in this replay, if that is free.
 #ifndef ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 
@@ -18,18 +26,10 @@
 
 namespace ashlar::replay {
 
+// The memory of a device that never runs out, in bytes: what is simulated where a capacity is not known.
+
 // A recording on such a device names it as the device's total: a reader takes that total as not known.
 inline constexpr std::uint64_t kAmpleBytes = std::uint64_t{1} << 46;
-
-// Replays a list of requests through the allocator over a simulated device.
-//
-//   RequestReplay replay({.policy = options, .device = {.capacity_bytes = 16 * kGiB}});
-//   absl::Status status = replay.Run(trace);        // out of memory is a result, not an error
-//   replay.allocator().stats().reserved_bytes.all().peak
-//
-// An allocation that runs out of memory kills its id: later requests on it are ignored. kEmptyCache with another pool
-// than the first empties that one alone. A block that was put back (trace::PutBack) stands where the earlier one stood
-// in this replay, if that is free.
 
 struct RequestReplayOptions {
   policy::Options policy;

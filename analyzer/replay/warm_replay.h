@@ -1,4 +1,16 @@
-// Fidelity counts how far a replay made the decisions that were recorded.
+// Replays a snapshot's window from the state in which it began: every allocation must land where it was recorded. The
+// replay takes two kinds of answers from the record. The device's are where it put a segment, and when it had no memory
+// left (a release that stands before a new segment, an OOM). The start state's are the unsplit rests, which follow from
+// later addresses. All are counted. After a miss the replay goes on with its own state.
+//
+//   absl::StatusOr<WarmReplay> replay = RunWarmReplay(snapshot, program, options);
+//   replay->fidelity.matched == replay->fidelity.total
+//
+// What a record cannot tell, so that a replay of it may miss: how old free segments were when the window began
+// (garbage collection), which of them was obtained first (free order by segment counter), how far the reservation of
+// an expandable segment reached, the pool of a segment that is gone in the end where events name no pools, and the
+// unsplit rest of an older block that nothing ever showed (StartState::unknown_tails). A window that begins with its
+// program is free of all these but the reservation's size, which `device_total_bytes` tells, and the pools.
 #ifndef ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_WARM_REPLAY_H_
 
@@ -17,6 +29,8 @@
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::replay {
+
+// Fidelity counts how far a replay made the decisions that were recorded.
 
 // The first allocation that landed elsewhere.
 struct Mismatch {
@@ -40,20 +54,6 @@ struct Fidelity {
 
   bool IsExact() const { return matched == total && segments_matched == segments_total && final_state_matches; }
 };
-
-// Replays a snapshot's window from the state in which it began: every allocation must land where it was recorded. The
-// replay takes two kinds of answers from the record. The device's are where it put a segment, and when it had no memory
-// left (a release that stands before a new segment, an OOM). The start state's are the unsplit rests, which follow from
-// later addresses. All are counted. After a miss the replay goes on with its own state.
-//
-//   absl::StatusOr<WarmReplay> replay = RunWarmReplay(snapshot, program, options);
-//   replay->fidelity.matched == replay->fidelity.total
-//
-// What a record cannot tell, so that a replay of it may miss: how old free segments were when the window began
-// (garbage collection), which of them was obtained first (free order by segment counter), how far the reservation of
-// an expandable segment reached, the pool of a segment that is gone in the end where events name no pools, and the
-// unsplit rest of an older block that nothing ever showed (StartState::unknown_tails). A window that begins with its
-// program is free of all these but the reservation's size, which `device_total_bytes` tells, and the pools.
 
 struct WarmReplay {
   Fidelity fidelity;

@@ -1,4 +1,12 @@
-// The one sentence for records that contradict each other: which event, what it asks, what was found instead.
+// Occupancy keeps the segments of a device's address space and their occupied parts at one moment: the moving picture
+// under a rewind, a placement pass and a timeline. A step that would make two ranges overlap, or take away memory that
+// is occupied, is refused with a sentence that says what is in the way; the picture is then unchanged. Costs O(log n) a
+// step. Not thread-safe.
+//
+//   Occupancy picture;
+//   picture.AddSegment({.address = 0x1000, .size_bytes = 4096});
+//   picture.AddBlock({.address = 0x1000, .size_bytes = 512});
+//   picture.GapEnd(0x1200);  // 0x2000: free up to the segment's end
 #ifndef ASHLAR_ANALYZER_TIMELINE_OCCUPANCY_H_
 #define ASHLAR_ANALYZER_TIMELINE_OCCUPANCY_H_
 
@@ -18,6 +26,8 @@
 
 namespace ashlar::timeline {
 
+// The one sentence for records that contradict each other: which event, what it asks, what was found instead.
+
 // "0x7f0000000200"
 std::string FormatAddress(std::uint64_t address);
 
@@ -27,7 +37,6 @@ absl::Status Disagreement(int device, std::int64_t event_index, const trace::Eve
 
 // The facts of one event beyond its record: the size of the block it made, the pool of the segment it made, whether
 // freshly mapped memory joined its neighbours.
-
 struct EventFacts {
   std::uint64_t block_size_bytes = 0;      // kAlloc: size of the block; 0 = not known or not an allocation
   std::optional<bool> is_small_pool = {};  // kSegmentAlloc, kSegmentMap; nullopt: by the size
@@ -55,16 +64,6 @@ class FactColumns {
   std::vector<std::uint64_t> block_sizes_;
   absl::flat_hash_map<std::size_t, EventFacts> segments_;  // only looked up
 };
-
-// Occupancy keeps the segments of a device's address space and their occupied parts at one moment: the moving picture
-// under a rewind, a placement pass and a timeline. A step that would make two ranges overlap, or take away memory that
-// is occupied, is refused with a sentence that says what is in the way; the picture is then unchanged. Costs O(log n) a
-// step. Not thread-safe.
-//
-//   Occupancy picture;
-//   picture.AddSegment({.address = 0x1000, .size_bytes = 4096});
-//   picture.AddBlock({.address = 0x1000, .size_bytes = 512});
-//   picture.GapEnd(0x1200);  // 0x2000: free up to the segment's end
 
 struct OccupiedBlock {
   std::uint64_t address = 0;

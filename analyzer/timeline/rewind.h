@@ -1,6 +1,16 @@
-// The forward pass over a rewound trace: each allocation stands at the low end of the free block it was cut from, so
-// its place tells how big that free block was, and with the rule how big the block became. It also reveals unsplit
-// rests of older blocks: the next block placed behind such a block begins where the rest ends.
+// Undoes a device's events, last to first, from the final segments and blocks of a snapshot: what is left is the
+// state in which the recorded window began. Most windows begin on a populated allocator, so nothing else can tell.
+//
+//   alloc            the block disappears           segment_alloc   the segment disappears (it must be free)
+//   free_completed   a pending block appears        segment_free    a free segment appears
+//   free_requested   that pending block is live     segment_map     the range disappears (it must be free)
+//                                                   segment_unmap   a free range appears, joined to its neighbours
+//
+// A window may begin with the free_completed of a block whose free_requested is lost: that block is pending at the
+// start. Records that cannot be undone, because the trace and the segments are not of one run, are refused with
+// FailedPrecondition: which event, what was expected, what was found.
+//
+//   absl::StatusOr<StartState> start = Rewind(snapshot, /*device=*/0, rule);
 #ifndef ASHLAR_ANALYZER_TIMELINE_REWIND_H_
 #define ASHLAR_ANALYZER_TIMELINE_REWIND_H_
 
@@ -16,6 +26,10 @@
 #include "analyzer/timeline/start_state.h"
 
 namespace ashlar::timeline {
+
+// The forward pass over a rewound trace: each allocation stands at the low end of the free block it was cut from, so
+// its place tells how big that free block was, and with the rule how big the block became. It also reveals unsplit
+// rests of older blocks: the next block placed behind such a block begins where the rest ends.
 
 // A trace undone to its beginning.
 struct UndoneTrace {
@@ -35,20 +49,6 @@ struct PlacementCounts {
 // Fills in the sizes: of the blocks before the window in `undone.blocks`, of those in it in `undone.facts`.
 absl::StatusOr<PlacementCounts> PlaceBlocks(absl::Span<const trace::Event> events, const BlockSizeRule& rule,
                                             UndoneTrace& undone);
-
-// Undoes a device's events, last to first, from the final segments and blocks of a snapshot: what is left is the
-// state in which the recorded window began. Most windows begin on a populated allocator, so nothing else can tell.
-//
-//   alloc            the block disappears           segment_alloc   the segment disappears (it must be free)
-//   free_completed   a pending block appears        segment_free    a free segment appears
-//   free_requested   that pending block is live     segment_map     the range disappears (it must be free)
-//                                                   segment_unmap   a free range appears, joined to its neighbours
-//
-// A window may begin with the free_completed of a block whose free_requested is lost: that block is pending at the
-// start. Records that cannot be undone, because the trace and the segments are not of one run, are refused with
-// FailedPrecondition: which event, what was expected, what was found.
-//
-//   absl::StatusOr<StartState> start = Rewind(snapshot, /*device=*/0, rule);
 
 struct RewoundTrace {
   StartState start;

@@ -1,10 +1,15 @@
-// Values of columns in few bytes: a timeline of ten million events has millions of each. Both convert from and to what
-// they stand for, so that code speaks of events and optionals as ever.
+// A window of one device's allocator history as immutable columns: the events, the sums after each of them, and one
+// span for every block and segment that existed. Two makers fill it, from a recorded trace (observed) or from a
+// replay; analyses cannot tell which, reports say it.
 //
-//   ColumnIndex freed = kNever;                  // 4 bytes in place of 8
-//   if (event < freed) ...
-//   ColumnBytes requested = std::nullopt;        // 8 bytes in place of 16
-//   total += requested.value_or(size_bytes);
+// An event index counts from 0; kBeforeWindow (-1) stands for the start state and for whatever happened before it,
+// kNever for what did not happen in the window. A span holds in [its begin, its end): a block is live after event e
+// iff alloc_event <= e < free_requested_event, and pending iff free_requested_event <= e < free_completed_event.
+// Sizes are bytes, times the recorder's. Immutable, so safe to share between threads.
+//
+//   for (const BlockSpan& block : timeline.blocks())
+//     if (block.IsLiveAfter(timeline.allocated_peak().event)) ...;
+//   State at_peak = timeline.StateAt(timeline.allocated_peak().event);
 #ifndef ASHLAR_ANALYZER_TIMELINE_TIMELINE_H_
 #define ASHLAR_ANALYZER_TIMELINE_TIMELINE_H_
 
@@ -21,6 +26,14 @@
 #include "analyzer/timeline/start_state.h"
 
 namespace ashlar::timeline {
+
+// Values of columns in few bytes: a timeline of ten million events has millions of each. Both convert from and to what
+// they stand for, so that code speaks of events and optionals as ever.
+//
+//   ColumnIndex freed = kNever;                  // 4 bytes in place of 8
+//   if (event < freed) ...
+//   ColumnBytes requested = std::nullopt;        // 8 bytes in place of 16
+//   total += requested.value_or(size_bytes);
 
 using EventIndex = std::int64_t;
 inline constexpr EventIndex kBeforeWindow = -1;
@@ -60,19 +73,6 @@ class ColumnBytes {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t bytes_ = kNone;
 };
-
-// A window of one device's allocator history as immutable columns: the events, the sums after each of them, and one
-// span for every block and segment that existed. Two makers fill it, from a recorded trace (observed) or from a
-// replay; analyses cannot tell which, reports say it.
-//
-// An event index counts from 0; kBeforeWindow (-1) stands for the start state and for whatever happened before it,
-// kNever for what did not happen in the window. A span holds in [its begin, its end): a block is live after event e
-// iff alloc_event <= e < free_requested_event, and pending iff free_requested_event <= e < free_completed_event.
-// Sizes are bytes, times the recorder's. Immutable, so safe to share between threads.
-//
-//   for (const BlockSpan& block : timeline.blocks())
-//     if (block.IsLiveAfter(timeline.allocated_peak().event)) ...;
-//   State at_peak = timeline.StateAt(timeline.allocated_peak().event);
 
 enum class Maker : std::uint8_t { kObserved, kReplayed };
 

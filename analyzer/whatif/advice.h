@@ -1,3 +1,18 @@
+// The one line to paste, and why: the choice of the ranking, in words.
+#ifndef ASHLAR_ANALYZER_WHATIF_ADVICE_H_
+#define ASHLAR_ANALYZER_WHATIF_ADVICE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "analyzer/whatif/risk.h"
+#include "analyzer/whatif/what_if.h"
+
+namespace ashlar::remedies {
+
 // Ranks settings: one order and one rule of choice for every command that gives advice.
 //
 // Order: settings under which fewer traces fail come first, then fewer failed requests, then settings that are not
@@ -12,19 +27,6 @@
 // the end of the step that failed; where it takes retries away; or where it lowers the peak by 10 % or more. From 5 %
 // on the gain is named, and nothing is to be changed for it. A setting that lets the failed request pass, and after
 // which nothing is known, is named as that and no more.
-#ifndef ASHLAR_ANALYZER_WHATIF_ADVICE_H_
-#define ASHLAR_ANALYZER_WHATIF_ADVICE_H_
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "absl/types/span.h"
-#include "analyzer/whatif/risk.h"
-#include "analyzer/whatif/what_if.h"
-
-namespace ashlar::remedies {
 
 inline constexpr double kAlikeShare = 0.01;
 inline constexpr double kWorthwhileShare = 0.10;
@@ -71,8 +73,6 @@ struct Choice {
 
 // `baseline` is a position in `scores`, which is not empty.
 Choice Choose(const std::vector<Score>& scores, std::size_t baseline);
-
-// The one line to paste, and why: the choice of the ranking, in words.
 
 struct Advice {
   std::optional<std::string> paste = {};  // the line for the shell; only what is worth a change

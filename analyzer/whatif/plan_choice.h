@@ -1,4 +1,8 @@
-// Which requests a run makes, lane by lane, and how long each block is in use: what a plan is made of.
+// Which plan of a run is worth following. Where steps differ from one to the next, what fits the run may need more than
+// no plan in another run, so a plan is taken that needs no more than none, in the run itself and in runs of steps that
+// it was not made of: one of all that the run asks for, else one of what outlives its step.
+//
+//   std::optional<PlanChoice> choice = ChoosePlan({requests, settings, lanes, step_begins, max_steps});
 #ifndef ASHLAR_ANALYZER_WHATIF_PLAN_CHOICE_H_
 #define ASHLAR_ANALYZER_WHATIF_PLAN_CHOICE_H_
 
@@ -16,6 +20,8 @@
 
 namespace ashlar::remedies {
 
+// Which requests a run makes, lane by lane, and how long each block is in use: what a plan is made of.
+
 // By order of the lanes' first request. The requests are replayed in memory that does not run out, under the
 // options: frees that wait for other streams complete as they do there.
 absl::StatusOr<std::vector<analyses::LaneRequests>> LaneRequestsOf(const trace::RequestTrace& trace,
@@ -26,7 +32,6 @@ absl::StatusOr<std::vector<analyses::LaneRequests>> LaneRequestsOf(const trace::
 //
 //   MemoryNeed need = NeedOf(requests, options, peak_bytes);
 //   need.Bytes()
-
 struct MemoryNeed {
   std::uint64_t peak_reserved_bytes = 0;               // in memory that does not run out
   std::optional<std::uint64_t> smallest_device_bytes;  // that serves every request; nullopt: not looked for
@@ -74,12 +79,6 @@ using PlanWithout = std::function<policy::Options(const std::vector<bool>& left_
 std::optional<HeldOutSteps> HoldOutSteps(const trace::RequestTrace& requests,
                                          absl::Span<const std::int64_t> step_begins, const policy::Options& without,
                                          const PlanWithout& plan_without);
-
-// Which plan of a run is worth following. Where steps differ from one to the next, what fits the run may need more than
-// no plan in another run, so a plan is taken that needs no more than none, in the run itself and in runs of steps that
-// it was not made of: one of all that the run asks for, else one of what outlives its step.
-//
-//   std::optional<PlanChoice> choice = ChoosePlan({requests, settings, lanes, step_begins, max_steps});
 
 // All of it outlives the choice.
 struct PlannedRun {

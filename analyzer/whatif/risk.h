@@ -1,6 +1,7 @@
-// The sizes a program asks for, each with how often: what decides which settings can matter to it.
+// Names the risks of a setting, whatever its figures in one replay: combinations known to go wrong, settings without
+// effect, settings whose price a replay of one trace shows only in part. Each risk names its source.
 //
-//   for (const RequestSize& size : SizesOf(requests)) ... // ascending
+//   for (const Risk& risk : RisksOf(options, sizes, memory_fraction)) std::cout << risk.sentence;
 #ifndef ASHLAR_ANALYZER_WHATIF_RISK_H_
 #define ASHLAR_ANALYZER_WHATIF_RISK_H_
 
@@ -15,6 +16,9 @@
 
 namespace ashlar::remedies {
 
+// The sizes a program asks for, each with how often: what decides which settings can matter to it.
+//
+//   for (const RequestSize& size : SizesOf(requests)) ... // ascending
 struct RequestSize {
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
@@ -25,11 +29,6 @@ std::vector<RequestSize> SizesOf(const trace::RequestTrace& requests);
 
 // The sizes of both lists, counts added.
 std::vector<RequestSize> MergedSizes(const std::vector<RequestSize>& a, const std::vector<RequestSize>& b);
-
-// Names the risks of a setting, whatever its figures in one replay: combinations known to go wrong, settings without
-// effect, settings whose price a replay of one trace shows only in part. Each risk names its source.
-//
-//   for (const Risk& risk : RisksOf(options, sizes, memory_fraction)) std::cout << risk.sentence;
 
 enum class RiskLevel : std::uint8_t {
   kNone,

@@ -1,5 +1,4 @@
-// The parts of an explanation that any timeline gives, whoever made it: the moment to look at, the accounting there,
-// the peaks, the stacks, and the verdict on an out-of-memory error.
+// The parts of an explanation that every timeline gives: the moment, the accounting, the causes.
 #ifndef ASHLAR_COMMANDS_EXPLAIN_EXPLAIN_PARTS_H_
 #define ASHLAR_COMMANDS_EXPLAIN_EXPLAIN_PARTS_H_
 
@@ -20,6 +19,8 @@
 
 namespace ashlar::answers {
 
+// The parts of an explanation that any timeline gives, whoever made it: the moment to look at, the accounting there,
+// the peaks, the stacks, and the verdict on an out-of-memory error.
 struct TimelineContext {
   const policy::Options* options = nullptr;    // what the allocator ran under
   const trace::StackTable* stacks = nullptr;   // nullptr: no stacks

@@ -551,10 +551,6 @@ std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 // What happened first, where and how often, before the failures of a text one by one.
 std::string FailuresOfText(const std::vector<answers::Explanation>& all) {
   constexpr std::size_t kMostListed = 16;

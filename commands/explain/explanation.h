@@ -35,7 +35,6 @@ namespace ashlar::answers {
 
 // The part of an explanation about a failed request and about stranded memory: the analyses' values with stacks turned
 // into lines.
-
 struct FailureLines {
   analyses::FailedRequest request;
   std::vector<analyses::LabelledStack> release = {};  // who allocated the blocks of its release set, most bytes first
@@ -65,7 +64,6 @@ PinLines DescribePins(const analyses::PinBlame& pins, const analyses::Steps& ste
 
 // The program behind a timeline as an answer shows it: its steps, the step and phase of the moment, its phases and what
 // each step leaves behind.
-
 struct LeakLine {  // the leaking stacks of one line of the program
   std::string label;
   std::uint64_t bytes_per_step = 0;

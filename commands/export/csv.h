@@ -1,9 +1,4 @@
-// Events as CSV (RFC 4180): a line an event, with the sums after it.
-//
-//   device,event,time_us,action,address,size_bytes,block_bytes,stream,pool,line,label,allocated_bytes,active_bytes,...
-//   0,0,1762500000000000,segment_alloc,139637976727552,20971520,,0,,model.py:5 __init__,,0,0,20971520,0
-//
-// What the trace does not say is an empty field. `size_bytes` is what trace/event.h says: requested bytes of an alloc.
+// What is exported as CSV: events, tables, and the log of RMM.
 #ifndef ASHLAR_COMMANDS_EXPORT_CSV_H_
 #define ASHLAR_COMMANDS_EXPORT_CSV_H_
 
@@ -19,13 +14,19 @@
 
 namespace ashlar::exports {
 
+// Events as CSV (RFC 4180): a line an event, with the sums after it.
+//
+//   device,event,time_us,action,address,size_bytes,block_bytes,stream,pool,line,label,allocated_bytes,active_bytes,...
+//   0,0,1762500000000000,segment_alloc,139637976727552,20971520,,0,,model.py:5 __init__,,0,0,20971520,0
+//
+// What the trace does not say is an empty field. `size_bytes` is what trace/event.h says: requested bytes of an alloc.
+
 void WriteEventCsvHeader(ByteSink& out);
 void WriteEventCsv(const ExportedRun& run, ByteSink& out);
 
 // Tables as files of CSV (RFC 4180) with a header line each; NULL is an empty field.
 //
 //   CsvTables tables([&](const TableDefinition& table) -> ByteSink& { return FileNamed(table.name); });
-
 class CsvTables : public TableSink {
  public:
   // `sink_of` is asked once for each table; what it gives must outlive this.

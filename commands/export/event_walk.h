@@ -1,10 +1,4 @@
-// Which block of a timeline an event is about, walking forwards: spans stand in order of allocation, so it takes no
-// search.
-//
-//   BlockOfEvent blocks(timeline);
-//   for (const trace::Event& event : timeline.events()) {
-//     const timeline::BlockSpan* block = blocks.Next(event);   // nullptr: an event of a segment, a failure
-//   }
+// A walk over the events of a timeline: which block each is about, and when it was.
 #ifndef ASHLAR_COMMANDS_EXPORT_EVENT_WALK_H_
 #define ASHLAR_COMMANDS_EXPORT_EVENT_WALK_H_
 
@@ -19,6 +13,13 @@
 
 namespace ashlar::exports {
 
+// Which block of a timeline an event is about, walking forwards: spans stand in order of allocation, so it takes no
+// search.
+//
+//   BlockOfEvent blocks(timeline);
+//   for (const trace::Event& event : timeline.events()) {
+//     const timeline::BlockSpan* block = blocks.Next(event);   // nullptr: an event of a segment, a failure
+//   }
 class BlockOfEvent {
  public:
   explicit BlockOfEvent(const timeline::Timeline& timeline) : timeline_(timeline) {
@@ -58,7 +59,6 @@ class BlockOfEvent {
 //
 //   const EventClock clock(timeline.events());
 //   clock.MicrosOf(event);   // of kBeforeWindow: that of the first event; of kNever and later: behind the last
-
 class EventClock {
  public:
   explicit EventClock(absl::Span<const trace::Event> events) : count_(static_cast<std::int64_t>(events.size())) {

@@ -1,4 +1,4 @@
-// Bytes by call stack at the moment of a run: what flame graphs are drawn of.
+// Bytes by call stack, as folded stacks and for speedscope.
 #ifndef ASHLAR_COMMANDS_EXPORT_FLAME_GRAPHS_H_
 #define ASHLAR_COMMANDS_EXPORT_FLAME_GRAPHS_H_
 
@@ -14,6 +14,7 @@
 
 namespace ashlar::exports {
 
+// Bytes by call stack at the moment of a run: what flame graphs are drawn of.
 struct StackWeight {
   trace::StackId stack = trace::kNoStack;  // kNoStack: not in the trace
   std::uint64_t bytes = 0;
@@ -50,7 +51,6 @@ void WriteFolded(const ExportedRun& run, bool names_device, ByteSink& out);
 //   writer.Finish();
 //
 // Frames are kept until the end, where the file has them once for all profiles; stacks are written as they come.
-
 class SpeedscopeWriter {
  public:
   explicit SpeedscopeWriter(ByteSink& out);

@@ -55,7 +55,6 @@ class PerfettoWriter {
 //        |----- b -----|            lane 1: overlaps a and c
 //
 //   std::vector<std::size_t> lanes = LanesOf(slices, /*may_nest=*/false);
-
 struct LaneSlice {
   timeline::EventIndex begin = 0;
   timeline::EventIndex end = 0;  // not before begin

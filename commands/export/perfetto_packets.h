@@ -28,7 +28,6 @@ namespace ashlar::exports {
 //   out.Append(packet.bytes());
 //
 // Wire format: https://protobuf.dev/programming-guides/encoding. Not thread-safe.
-
 class ProtobufMessage {
  public:
   // uint32, uint64, bool, enum; int64 as its 64 bits.

@@ -1,7 +1,5 @@
-// Rows of tables, wherever they go: a database, files of CSV. All tables are those of tables.h, known from the start;
-// their rows may come mixed.
-//
-//   sink.Add(TableId::kFrames, {std::int64_t{0}, absl::string_view("model.py"), std::int64_t{12}, Cell{}});
+// A run as rows of tables: docs/guide/tables.md has the schema. Ids are those of the run (a block's is its index in
+// Timeline::blocks()), an event of NULL lies outside the window, a flag is 0 or 1.
 #ifndef ASHLAR_COMMANDS_EXPORT_TABLES_H_
 #define ASHLAR_COMMANDS_EXPORT_TABLES_H_
 
@@ -15,6 +13,11 @@
 #include "commands/export/exported_run.h"
 
 namespace ashlar::exports {
+
+// Rows of tables, wherever they go: a database, files of CSV. All tables are those of tables.h, known from the start;
+// their rows may come mixed.
+//
+//   sink.Add(TableId::kFrames, {std::int64_t{0}, absl::string_view("model.py"), std::int64_t{12}, Cell{}});
 
 // Nothing (NULL): what the trace does not say.
 using Cell = std::variant<std::monostate, std::int64_t, double, absl::string_view>;
@@ -57,9 +60,6 @@ class TableSink {
   virtual void AddRow(TableId table, absl::Span<const Cell> cells) = 0;
   void Add(TableId table, std::initializer_list<Cell> cells) { AddRow(table, {cells.begin(), cells.size()}); }
 };
-
-// A run as rows of tables: docs/guide/tables.md has the schema. Ids are those of the run (a block's is its index in
-// Timeline::blocks()), an event of NULL lies outside the window, a flag is 0 or 1.
 
 // The run's timeline and, where it has one, its explanation.
 void WriteRunTables(const ExportedRun& run, TableSink& out);

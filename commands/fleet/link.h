@@ -48,7 +48,6 @@ absl::StatusOr<std::unique_ptr<Link>> JoinByMpi(const std::string& module);
 //
 // It reads the environment alone. In a batch script or an interactive shell of Slurm, which are no steps of several
 // tasks, it finds nothing.
-
 struct Launch {
   std::string launcher;  // "mpirun (Open MPI)", "srun"
   int rank = 0;

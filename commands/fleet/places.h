@@ -82,7 +82,6 @@ absl::Status Relay(absl::Span<const Seat> seats, Link& link);
 //   absl::Status status = ShareOut(tasks, places, events);
 //
 // Results come in any order; one of a task that its place does not do now is passed over. One thread.
-
 struct ShareEvents {
   // What a place gets of a task.
   std::function<std::string(std::size_t task, std::size_t place)> text;

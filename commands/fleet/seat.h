@@ -54,7 +54,6 @@ class Seat {
 //
 // A message of any length is sent in parts; one whose sender died among them is never received. Errors are of errno.
 // One thread an end.
-
 enum class MessageKind : char {
   kTask = 'T',    // to a worker: do this
   kEnd = 'E',     // to a worker: no more

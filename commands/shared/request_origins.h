@@ -61,7 +61,6 @@ class RequestOrigins {
 //   ops[event];   // the request, as a position in the trace
 //
 // Not thread-safe.
-
 class PlacedSink final : public replay::OpSink {
  public:
   // nullptr: nobody asks for the requests; the requests have no origin. What is given must outlive it.

@@ -82,7 +82,6 @@ absl::StatusOr<std::string> RecordedFileOf(std::int64_t pid);
 //   tally.PutInto(answer);
 //
 // Times are the recording's. An event whose time lies before the last one's counts with that. Not thread-safe.
-
 class WatchTally {
  public:
   WatchTally() = default;

@@ -1,5 +1,7 @@
-// The keys of a model's description. A missing key has transformers' default of its family, which the notes name; the
-// first bad value is kept as the status, and reading goes on.
+// The families of models that a description may be of, one row each: a config.json of Hugging Face by its model_type,
+// or a model file of our own (docs/guide/estimate.md). A new family is a file beside this one and a row of the table.
+//
+// Modules, their order, and defaults of keys: transformers, models/<family>/{modeling,configuration}_<family>.py, 4.x.
 #ifndef ASHLAR_ESTIMATOR_FAMILIES_FAMILIES_H_
 #define ASHLAR_ESTIMATOR_FAMILIES_FAMILIES_H_
 
@@ -18,6 +20,8 @@
 
 namespace ashlar::estimate {
 
+// The keys of a model's description. A missing key has transformers' default of its family, which the notes name; the
+// first bad value is kept as the status, and reading goes on.
 class ConfigKeys {
  public:
   using Json = nlohmann::ordered_json;
@@ -62,7 +66,6 @@ class ConfigKeys {
 //   ParameterList list(model);
 //   list.set_prefix("bert.");
 //   list.Linear("pooler.dense", 768, 768);   // bert.pooler.dense.weight (768, 768), bert.pooler.dense.bias (768)
-
 class ParameterList {
  public:
   explicit ParameterList(Model& model) : model_(model) {}
@@ -99,11 +102,6 @@ class ParameterList {
   Model& model_;
   std::string prefix_;
 };
-
-// The families of models that a description may be of, one row each: a config.json of Hugging Face by its model_type,
-// or a model file of our own (docs/guide/estimate.md). A new family is a file beside this one and a row of the table.
-//
-// Modules, their order, and defaults of keys: transformers, models/<family>/{modeling,configuration}_<family>.py, 4.x.
 
 // Where a family's description has the sizes that people change; empty: it has no such key.
 struct SizeKeys {

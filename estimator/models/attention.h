@@ -1,4 +1,4 @@
-// The arguments of a model's call beside ids and labels, and the form of the mask that its layers get.
+// What the attention of models is given: the arguments of a call, masks, cached keys, and the fused kernel.
 #ifndef ASHLAR_ESTIMATOR_MODELS_ATTENTION_H_
 #define ASHLAR_ESTIMATOR_MODELS_ATTENTION_H_
 
@@ -12,6 +12,7 @@
 
 namespace ashlar::kernels {
 
+// The arguments of a model's call beside ids and labels, and the form of the mask that its layers get.
 struct Call {
   // attention_mask, (B, S) int64, of a batch whose samples differ in length; none: all are as long as the batch.
   Tensor mask = {};

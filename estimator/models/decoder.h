@@ -1,5 +1,10 @@
-// Rotary positions as transformers has them in llama and its kin (models/llama/modeling_llama.py): cosines and sines of
-// whole heads, and halves that are turned by a cat.
+// Llama and what is built like it: qwen2, mistral, gemma (models/llama/modeling_llama.py and its kin in transformers
+// 4.38 to 4.57; estimator/models/transformers.h has what differs). RMS norms in plain Python, rotary positions, keys
+// and values shared by groups of heads, a gated feed-forward; the keys and values are kept until the outputs end, as
+// use_cache does, but not with checkpointing.
+//
+//   Decoder model(parameters, config, {.head = DecoderHead::kLanguageModel});
+//   Tensor loss = model.Loss(ids, labels);
 #ifndef ASHLAR_ESTIMATOR_MODELS_DECODER_H_
 #define ASHLAR_ESTIMATOR_MODELS_DECODER_H_
 
@@ -16,6 +21,8 @@
 
 namespace ashlar::kernels {
 
+// Rotary positions as transformers has them in llama and its kin (models/llama/modeling_llama.py): cosines and sines of
+// whole heads, and halves that are turned by a cat.
 struct RotaryTables {
   Tensor cosines, sines;  // (1, S, D)
 };
@@ -36,14 +43,6 @@ class RotaryEmbedding {
 
 // x (B, H, S, D).
 Tensor ApplyRotary(const Tensor& x, const RotaryTables& tables);
-
-// Llama and what is built like it: qwen2, mistral, gemma (models/llama/modeling_llama.py and its kin in transformers
-// 4.38 to 4.57; estimator/models/transformers.h has what differs). RMS norms in plain Python, rotary positions, keys
-// and values shared by groups of heads, a gated feed-forward; the keys and values are kept until the outputs end, as
-// use_cache does, but not with checkpointing.
-//
-//   Decoder model(parameters, config, {.head = DecoderHead::kLanguageModel});
-//   Tensor loss = model.Loss(ids, labels);
 
 enum class DecoderFamily : std::uint8_t { kLlama, kQwen2, kMistral, kGemma };
 

@@ -1,10 +1,4 @@
-// Shared by GPT-2 and GPT-Neo as transformers 4.3x to 4.57 runs them: two tables of embeddings, blocks that normalise
-// before attention and before the feed-forward, a causal mask buffer a layer, the tanh gelu in plain Python. A family
-// brings its blocks and its masks. Keys and values are kept until the outputs end, as use_cache does, but not with
-// checkpointing.
-//
-//   Gpt2 model(parameters, config, {.head = DecoderHead::kLanguageModel});
-//   Tensor loss = model.Loss(ids);
+// GPT-2 and GPT-Neo as transformers runs them.
 #ifndef ASHLAR_ESTIMATOR_MODELS_GPT_H_
 #define ASHLAR_ESTIMATOR_MODELS_GPT_H_
 
@@ -22,6 +16,13 @@
 
 namespace ashlar::kernels {
 
+// Shared by GPT-2 and GPT-Neo as transformers 4.3x to 4.57 runs them: two tables of embeddings, blocks that normalise
+// before attention and before the feed-forward, a causal mask buffer a layer, the tanh gelu in plain Python. A family
+// brings its blocks and its masks. Keys and values are kept until the outputs end, as use_cache does, but not with
+// checkpointing.
+//
+//   Gpt2 model(parameters, config, {.head = DecoderHead::kLanguageModel});
+//   Tensor loss = model.Loss(ids);
 struct GptOptions {
   bool is_checkpointed = false;  // each layer
   bool is_training = true;       // dropout

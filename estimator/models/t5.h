@@ -1,4 +1,9 @@
-// The buckets of T5's relative positions (T5Attention._relative_position_bucket, compute_bias), an operation at a time.
+// T5 as transformers 4.26 to 4.57 runs it eagerly (models/t5/modeling_t5.py): norms without mean in plain Python, no
+// biases, one relative position bias a stack, added to the scores of all its layers, softmax in float32, the decoder's
+// keys and values kept until the outputs end, as use_cache does unless blocks are checkpointed.
+//
+//   T5 model(parameters, config, {.head = T5Head::kLanguage});
+//   Tensor loss = model.Loss(ids, labels);
 #ifndef ASHLAR_ESTIMATOR_MODELS_T5_H_
 #define ASHLAR_ESTIMATOR_MODELS_T5_H_
 
@@ -13,6 +18,7 @@
 
 namespace ashlar::kernels {
 
+// The buckets of T5's relative positions (T5Attention._relative_position_bucket, compute_bias), an operation at a time.
 struct BucketRule {
   std::int64_t queries = 1, keys = 1;
   std::int64_t buckets = 32;
@@ -29,13 +35,6 @@ struct Buckets {
   std::vector<Tensor> held;  // locals of compute_bias, which end with it
 };
 Buckets RelativeBuckets(Context& context, const BucketRule& rule);
-
-// T5 as transformers 4.26 to 4.57 runs it eagerly (models/t5/modeling_t5.py): norms without mean in plain Python, no
-// biases, one relative position bias a stack, added to the scores of all its layers, softmax in float32, the decoder's
-// keys and values kept until the outputs end, as use_cache does unless blocks are checkpointed.
-//
-//   T5 model(parameters, config, {.head = T5Head::kLanguage});
-//   Tensor loss = model.Loss(ids, labels);
 
 // The keys of a Hugging Face config.json; the defaults are t5-small's.
 struct T5Config {

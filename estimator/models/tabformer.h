@@ -1,5 +1,6 @@
-// nn.TransformerEncoderLayer and nn.MultiheadAttention of torch 1.10 (nn/functional.py), sequence first: packed input
-// projection, products of (batch x heads) matrices, relu, norms after the sums.
+// TabFormer's hierarchical BERT over tables (IBM, github.com/IBM/TabFormer): each of a row's columns is a token of a
+// small vocabulary, a field encoder joins a row's columns, BERT reads the rows, and each column's loss looks at the
+// logits of that column's categories. The logits have the whole vocabulary's width.
 #ifndef ASHLAR_ESTIMATOR_MODELS_TABFORMER_H_
 #define ASHLAR_ESTIMATOR_MODELS_TABFORMER_H_
 
@@ -13,6 +14,8 @@
 
 namespace ashlar::kernels {
 
+// nn.TransformerEncoderLayer and nn.MultiheadAttention of torch 1.10 (nn/functional.py), sequence first: packed input
+// projection, products of (batch x heads) matrices, relu, norms after the sums.
 class EncoderLayer {
  public:
   EncoderLayer() = default;
@@ -31,10 +34,6 @@ class EncoderLayer {
   LinearLayer out_projection_, up_proj_, down_proj_;
   LayerNormLayer norm_attention_, norm_feed_forward_;
 };
-
-// TabFormer's hierarchical BERT over tables (IBM, github.com/IBM/TabFormer): each of a row's columns is a token of a
-// small vocabulary, a field encoder joins a row's columns, BERT reads the rows, and each column's loss looks at the
-// logits of that column's categories. The logits have the whole vocabulary's width.
 
 struct TabFormerConfig {
   std::vector<std::int64_t> column_sizes;  // categories of each column; their sum is the vocabulary

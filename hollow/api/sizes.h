@@ -1,4 +1,4 @@
-// Bytes of an element by cudaDataType (library_types.h) and by cudnnDataType_t (cudnn_graph.h).
+// Sizes of the libraries' elements and workspaces.
 #ifndef ASHLAR_HOLLOW_API_SIZES_H_
 #define ASHLAR_HOLLOW_API_SIZES_H_
 
@@ -7,6 +7,8 @@
 #include <initializer_list>
 
 namespace ashlar::hollow {
+
+// Bytes of an element by cudaDataType (library_types.h) and by cudnnDataType_t (cudnn_graph.h).
 
 // Bits of a cudaDataType; 0 where the number is not known.
 constexpr std::uint64_t CudaTypeBits(int type) {

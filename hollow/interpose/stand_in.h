@@ -127,7 +127,6 @@ class OuterCall {
 //   if (look.HasTorch()) ...          // asked again and again: it may come at any time
 //
 // Thread rule: any thread. Cheap while no library is loaded.
-
 class TorchLook {
  public:
   bool HasTorch();

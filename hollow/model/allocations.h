@@ -67,7 +67,6 @@ class Allocations {
 //   known.Forget(0x1000, 8);      // a kernel wrote there
 //
 // Thread rule: not thread-safe.
-
 class KnownBytes {
  public:
   void Know(std::uint64_t address, std::uint64_t bytes);

@@ -1,13 +1,8 @@
-// Blocks that share a page: what a program asks of cudaMalloc below the device's granularity does not take a page each.
+// One device's memory as this process sees it: its own books, and what other processes of the run have on it.
 //
-//   SmallBlocks blocks(2 * kMiB);
-//   std::optional<std::uint64_t> address = blocks.Take(1000);   // nothing: no page has room
-//   blocks.AddPage(page_address);                               // then it has
-//   std::optional<std::uint64_t> page = blocks.Give(address);   // the page that is empty now, and no longer ours
-//
-// The first page with room by address, the lowest place in it; sizes are rounded to 512 bytes, which is the alignment
-// that the runtime gives (CUDA C++ Programming Guide, "Device Memory Accesses": at least 256 bytes). Thread rule: not
-// thread-safe.
+// Each call that asks for memory may be made to fail (FailurePlan), counts in what all processes use together, and
+// answers as the driver would. A refused call changes nothing. The context is charged at the first use.
+// Thread rule: the caller serialises the calls of a process; other processes are kept out by the shared lock.
 #ifndef ASHLAR_HOLLOW_MODEL_DEVICE_BOOKS_H_
 #define ASHLAR_HOLLOW_MODEL_DEVICE_BOOKS_H_
 
@@ -26,6 +21,16 @@
 
 namespace ashlar::hollow {
 
+// Blocks that share a page: what a program asks of cudaMalloc below the device's granularity does not take a page each.
+//
+//   SmallBlocks blocks(2 * kMiB);
+//   std::optional<std::uint64_t> address = blocks.Take(1000);   // nothing: no page has room
+//   blocks.AddPage(page_address);                               // then it has
+//   std::optional<std::uint64_t> page = blocks.Give(address);   // the page that is empty now, and no longer ours
+//
+// The first page with room by address, the lowest place in it; sizes are rounded to 512 bytes, which is the alignment
+// that the runtime gives (CUDA C++ Programming Guide, "Device Memory Accesses": at least 256 bytes). Thread rule: not
+// thread-safe.
 class SmallBlocks {
  public:
   explicit SmallBlocks(std::uint64_t page_bytes) : page_bytes_(page_bytes) {}
@@ -45,12 +50,6 @@ class SmallBlocks {
   std::map<std::uint64_t, Page> pages_;            // by address
   std::map<std::uint64_t, std::uint64_t> blocks_;  // address -> rounded size
 };
-
-// One device's memory as this process sees it: its own books, and what other processes of the run have on it.
-//
-// Each call that asks for memory may be made to fail (FailurePlan), counts in what all processes use together, and
-// answers as the driver would. A refused call changes nothing. The context is charged at the first use.
-// Thread rule: the caller serialises the calls of a process; other processes are kept out by the shared lock.
 
 // Which calls that ask for memory fail, for tests of what a program does then.
 struct FailurePlan {
@@ -168,7 +167,6 @@ class DeviceBooks {
 //   limits.Set(DeviceLimits::kStack, 64 << 10, resident_threads, device);   // or kOutOfMemory: nothing has changed
 //
 // Thread rule: not thread-safe.
-
 class DeviceLimits {
  public:
   static constexpr int kStack = 0;
@@ -186,7 +184,6 @@ class DeviceLimits {
 };
 
 // Keeps which devices may use each other's memory directly.
-
 class Peers {
  public:
   Error Enable(int device, int peer, int device_count) {

@@ -217,10 +217,6 @@ std::optional<std::vector<std::string>> Exchange(Meeting& meeting, const std::st
   return all;
 }
 
-}  // namespace ashlar::hollow
-
-namespace ashlar::hollow {
-
 // How ranks come to a meeting and leave it, and how nothing is left behind. The file's lock is held while a rank takes
 // its seat and while one that leaves looks whether it is the last, so that no rank comes to a file that is being
 // unlinked.

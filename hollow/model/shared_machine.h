@@ -1,34 +1,3 @@
-// Identifies a process by its number and the time it started, so that a number that was given again does not stand for
-// its first owner.
-//
-//   ProcessId mine = ProcessId::Mine();
-//   ... another process ...
-//   if (!IsAlive(mine)) GiveBack(mine);
-//
-// A process that ended and was not waited for (a zombie) is not alive: its memory is gone.
-// Units: `start` is in clock ticks after boot, as field 22 of /proc/PID/stat (man 5 proc); 0 where it cannot be read.
-// Thread rule: any thread.
-#ifndef ASHLAR_HOLLOW_MODEL_SHARED_MACHINE_H_
-#define ASHLAR_HOLLOW_MODEL_SHARED_MACHINE_H_
-
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
-namespace ashlar::hollow {
-
-struct ProcessId {
-  std::int32_t pid = 0;
-  std::uint64_t start = 0;
-
-  static ProcessId Mine();
-  bool operator==(const ProcessId&) const = default;
-};
-
-bool IsAlive(const ProcessId& process);
-
 // The state that the processes of one run share about the machine's devices: how many bytes each process has in use on
 // each, and the handles by which one process opens the memory of another.
 //
@@ -47,6 +16,36 @@ bool IsAlive(const ProcessId& process);
 //
 // Units: bytes; devices count from 0. A machine has at most 64 devices, 1024 processes at a time and 4096 handles.
 // Thread rule: UsedByOthers, SetMine, ForgetDead want the Lock held; all else takes it itself, from any thread.
+#ifndef ASHLAR_HOLLOW_MODEL_SHARED_MACHINE_H_
+#define ASHLAR_HOLLOW_MODEL_SHARED_MACHINE_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ashlar::hollow {
+
+// Identifies a process by its number and the time it started, so that a number that was given again does not stand for
+// its first owner.
+//
+//   ProcessId mine = ProcessId::Mine();
+//   ... another process ...
+//   if (!IsAlive(mine)) GiveBack(mine);
+//
+// A process that ended and was not waited for (a zombie) is not alive: its memory is gone.
+// Units: `start` is in clock ticks after boot, as field 22 of /proc/PID/stat (man 5 proc); 0 where it cannot be read.
+// Thread rule: any thread.
+struct ProcessId {
+  std::int32_t pid = 0;
+  std::uint64_t start = 0;
+
+  static ProcessId Mine();
+  bool operator==(const ProcessId&) const = default;
+};
+
+bool IsAlive(const ProcessId& process);
 
 struct ProcessUse {
   int pid = 0;

@@ -1,5 +1,10 @@
-// The addresses of all devices: host addresses of one reservation without backing, so that a stray read of the host
-// sees zeros, and untouched memory costs nothing.
+// The hollow machine as one process has it: its settings, its books and the lock that guards them.
+//
+//   Process& process = TheProcess();                       // made at the first call
+//   const std::lock_guard<std::mutex> lock(process.mutex);
+//   process.devices[0]->Allocate(...);
+//
+// A forked child has no CUDA if its parent had: every call answers kNotInitialized, as CUDA's do.
 #ifndef ASHLAR_HOLLOW_PROCESS_PROCESS_H_
 #define ASHLAR_HOLLOW_PROCESS_PROCESS_H_
 
@@ -24,6 +29,8 @@
 
 namespace ashlar::hollow {
 
+// The addresses of all devices: host addresses of one reservation without backing, so that a stray read of the host
+// sees zeros, and untouched memory costs nothing.
 struct Arena {
   std::uint64_t base_address = 0;
   std::uint64_t device_bytes = 0;  // addresses of each device
@@ -51,7 +58,6 @@ void DropPages(std::uint64_t address, std::uint64_t bytes);
 // written. Where a line cannot be written (a full disk) the program goes on: one line on stderr says so, and the
 // process's report has how many were lost. A line is one write, so that processes may share a file, and one that is
 // killed has written what it did. Thread rule: the caller holds the process's lock.
-
 class CallLog {
  public:
   CallLog();  // ends the process with one line where the file cannot be written
@@ -70,14 +76,6 @@ class CallLog {
   std::string path_;
   mutable std::uint64_t lost_ = 0;
 };
-
-// The hollow machine as one process has it: its settings, its books and the lock that guards them.
-//
-//   Process& process = TheProcess();                       // made at the first call
-//   const std::lock_guard<std::mutex> lock(process.mutex);
-//   process.devices[0]->Allocate(...);
-//
-// A forked child has no CUDA if its parent had: every call answers kNotInitialized, as CUDA's do.
 
 struct Process {
   explicit Process(const Settings& from);

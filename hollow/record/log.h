@@ -1,10 +1,13 @@
-// One row of a log, made without memory of the heap: fields with a space between them, and a line end.
+// The file that rows go to: memory of the file itself, so that what was written stays written however the process ends
+// (exit, _exit, a signal, kill -9), without a handler of ours and without an open file.
 //
-//   Row row('a');
-//   row.Decimal(12).Hex(0x7f0000000000).Text("cudaMalloc");
-//   log.Append(row.Finish());          // "a 12 0x7f0000000000 cudaMalloc\n"
+//   Log log("/dev/shm/ashlar-1234/native-77.log");
+//   log.Append("a 12 0 0x7f0000000000 1048576 0x0 3 cudaMalloc\n");
 //
-// What does not fit into kMostBytes is left out.
+// A shared lock (F_OFD_SETLK) on the file says that its writer lives: ashlar watch asks for it.
+//
+// The file grows by kChunkBytes at a time; what is not written yet reads as zeros. A full disk ends the log for good.
+// Not thread-safe. Sizes are bytes.
 #ifndef ASHLAR_HOLLOW_RECORD_LOG_H_
 #define ASHLAR_HOLLOW_RECORD_LOG_H_
 
@@ -19,6 +22,13 @@
 
 namespace ashlar::record {
 
+// One row of a log, made without memory of the heap: fields with a space between them, and a line end.
+//
+//   Row row('a');
+//   row.Decimal(12).Hex(0x7f0000000000).Text("cudaMalloc");
+//   log.Append(row.Finish());          // "a 12 0x7f0000000000 cudaMalloc\n"
+//
+// What does not fit into kMostBytes is left out.
 class Row {
  public:
   static constexpr std::size_t kMostBytes = 8192;
@@ -63,17 +73,6 @@ class Row {
   std::array<char, kMostBytes> bytes_;
   std::size_t used_;
 };
-
-// The file that rows go to: memory of the file itself, so that what was written stays written however the process ends
-// (exit, _exit, a signal, kill -9), without a handler of ours and without an open file.
-//
-//   Log log("/dev/shm/ashlar-1234/native-77.log");
-//   log.Append("a 12 0 0x7f0000000000 1048576 0x0 3 cudaMalloc\n");
-//
-// A shared lock (F_OFD_SETLK) on the file says that its writer lives: ashlar watch asks for it.
-//
-// The file grows by kChunkBytes at a time; what is not written yet reads as zeros. A full disk ends the log for good.
-// Not thread-safe. Sizes are bytes.
 
 class Log {
  public:

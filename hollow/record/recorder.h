@@ -1,4 +1,12 @@
-// Asks the driver about the calling thread's device, by the real functions: nothing of it is recorded.
+// The rows of a process: what it allocates on devices and gives back, in the order in which it did so, into the file
+// native-PID.log of the folder that ASHLAR_RECORD names (docs/guide/record.md has the rows). Nothing is recorded
+// without that variable, nor in a process that has PyTorch, whose own history says more.
+//
+//   const OwnCall call;                                   // false inside of another one: the runtime calls the driver
+//   if (call.is_recorded()) TellFree({Name::cudaFree, caller}, pointer);
+//
+// A free is told before it is made, an allocation afterwards, so that no address has two owners in the log, whatever
+// other threads do. A child of a fork has a file of its own. Thread rule: any thread.
 #ifndef ASHLAR_HOLLOW_RECORD_RECORDER_H_
 #define ASHLAR_HOLLOW_RECORD_RECORDER_H_
 
@@ -9,6 +17,8 @@
 
 namespace ashlar::record {
 
+// Asks the driver about the calling thread's device, by the real functions: nothing of it is recorded.
+
 int CurrentDevice();  // 0 where nobody can tell
 
 struct DeviceMemory {
@@ -16,16 +26,6 @@ struct DeviceMemory {
   std::uint64_t total_bytes = 0;  // 0: not known
 };
 DeviceMemory MemoryOfDevice();
-
-// The rows of a process: what it allocates on devices and gives back, in the order in which it did so, into the file
-// native-PID.log of the folder that ASHLAR_RECORD names (docs/guide/record.md has the rows). Nothing is recorded
-// without that variable, nor in a process that has PyTorch, whose own history says more.
-//
-//   const OwnCall call;                                   // false inside of another one: the runtime calls the driver
-//   if (call.is_recorded()) TellFree({Name::cudaFree, caller}, pointer);
-//
-// A free is told before it is made, an allocation afterwards, so that no address has two owners in the log, whatever
-// other threads do. A child of a fork has a file of its own. Thread rule: any thread.
 
 using interpose::Name;
 

@@ -1,7 +1,11 @@
-// Names an address of code: the file it lies in, the place in it, and the function. The function is an exported one,
-// else one of the file's own table of symbols, where it was not stripped.
+// Call stacks and their numbers. A stack is captured where a call stands; each distinct stack and each distinct address
+// in one is written to the log once, with its name, before the first row that refers to it: a library may be gone
+// later.
 //
-// Thread rule: any thread, one at a time. Slow (up to milliseconds): ask once for each address.
+//   const Stack stack = CaptureStack(__builtin_return_address(0));
+//   if (!stacks.Find(stack)) stacks.Add(stack, unknown, names, log);      // unknown = stacks.UnknownFrames(stack)
+//
+// CaptureStack: any thread. Stacks: one thread at a time.
 #ifndef ASHLAR_HOLLOW_RECORD_STACKS_H_
 #define ASHLAR_HOLLOW_RECORD_STACKS_H_
 
@@ -17,6 +21,10 @@
 
 namespace ashlar::record {
 
+// Names an address of code: the file it lies in, the place in it, and the function. The function is an exported one,
+// else one of the file's own table of symbols, where it was not stripped.
+//
+// Thread rule: any thread, one at a time. Slow (up to milliseconds): ask once for each address.
 struct CodeName {
   std::string file = {};      // a path; empty: code that no file has, as compiled at run time
   std::uint64_t offset = 0;   // in the file's own addresses, as addr2line takes them
@@ -25,15 +33,6 @@ struct CodeName {
 
 // `return_address`: the call is just before it.
 CodeName NameOf(const void* return_address);
-
-// Call stacks and their numbers. A stack is captured where a call stands; each distinct stack and each distinct address
-// in one is written to the log once, with its name, before the first row that refers to it: a library may be gone
-// later.
-//
-//   const Stack stack = CaptureStack(__builtin_return_address(0));
-//   if (!stacks.Find(stack)) stacks.Add(stack, unknown, names, log);      // unknown = stacks.UnknownFrames(stack)
-//
-// CaptureStack: any thread. Stacks: one thread at a time.
 
 struct Stack {
   static constexpr std::size_t kMostFrames = 64;  // the innermost ones

@@ -1,13 +1,15 @@
-// What the serving library did in a process, in a file of its own, served-PID, of the folder that ASHLAR_SERVED names.
-// It is memory of the file itself: it is there however the process ends. `ashlar run-under` reads it.
-//
-// Layout: kServedMagic, then the values of ServedCounts as 64 bits each, in their order.
+// Writes the counts. Without the variable nothing is counted. Thread rule: any thread.
 #ifndef ASHLAR_HOLLOW_SERVE_COUNTER_H_
 #define ASHLAR_HOLLOW_SERVE_COUNTER_H_
 
 #include <cstdint>
 
 namespace ashlar::serve {
+
+// What the serving library did in a process, in a file of its own, served-PID, of the folder that ASHLAR_SERVED names.
+// It is memory of the file itself: it is there however the process ends. `ashlar run-under` reads it.
+//
+// Layout: kServedMagic, then the values of ServedCounts as 64 bits each, in their order.
 
 inline constexpr char kServedMagic[16] = "ashlar-served 1";
 
@@ -27,8 +29,6 @@ struct ServedCounts {
 };
 
 inline constexpr std::uint64_t kRefreshEvery = 256;
-
-// Writes the counts. Without the variable nothing is counted. Thread rule: any thread.
 
 // One more of it.
 void Count(std::uint64_t ServedCounts::*what);

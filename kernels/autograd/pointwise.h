@@ -1,5 +1,6 @@
-// Casts: asked for, and by autocast's lists (autocast_mode.cpp 1.13, autocast_mode.h 2.6). A cast is an operation of
-// the graph: the copy is what a product saves, and its gradient is cast back.
+// Operations of one element at a time, with the graph behind them. Sizes broadcast; the result's dtype is the wider of
+// the operands' (a tensor without dims and a number do not widen); its strides follow the operands' order of dims. What
+// is saved and what backward allocates, in which order: derivatives.yaml and FunctionsManual.cpp of PyTorch 2.6.
 #ifndef ASHLAR_KERNELS_AUTOGRAD_POINTWISE_H_
 #define ASHLAR_KERNELS_AUTOGRAD_POINTWISE_H_
 
@@ -7,6 +8,9 @@
 #include "kernels/tensor/tensor.h"
 
 namespace ashlar::kernels {
+
+// Casts: asked for, and by autocast's lists (autocast_mode.cpp 1.13, autocast_mode.h 2.6). A cast is an operation of
+// the graph: the copy is what a product saves, and its gradient is cast back.
 
 // The tensor itself where it has the dtype already.
 Tensor Cast(const Tensor& tensor, DType dtype);
@@ -19,10 +23,6 @@ DType Promoted(const Tensor& a, const Tensor& b);
 Tensor ForProduct(const Tensor& tensor);
 // For an operation of autocast's float32 list.
 Tensor ForFloat(const Tensor& tensor);
-
-// Operations of one element at a time, with the graph behind them. Sizes broadcast; the result's dtype is the wider of
-// the operands' (a tensor without dims and a number do not widen); its strides follow the operands' order of dims. What
-// is saved and what backward allocates, in which order: derivatives.yaml and FunctionsManual.cpp of PyTorch 2.6.
 
 Tensor Add(const Tensor& a, const Tensor& b);
 Tensor Sub(const Tensor& a, const Tensor& b);

@@ -1,5 +1,15 @@
-// First values of tensors, made on the host and copied over: the same on every device and machine. Only where there is
-// arithmetic.
+// The parameters of a model, by name and in the order in which PyTorch lists them. A module makes its own here and
+// keeps handles to them.
+//
+//   Parameters parameters(context);
+//   Tensor weight = parameters.New("layers.0.attn.q_proj.weight", {1024, 1024}, Init::Normal(0.02));
+//
+// Frozen ones need no gradient, as after requires_grad_(False): the graph saves nothing for it, and optimizers leave
+// them out.
+//
+//   Parameters parameters(context, {.frozen = {"embeddings", "encoder.layer.*.attention"}});
+//   BertModel bert(parameters, ...);
+//   if (absl::Status status = parameters.CheckFrozen(); !status.ok()) return status;
 #ifndef ASHLAR_KERNELS_NN_PARAMETERS_H_
 #define ASHLAR_KERNELS_NN_PARAMETERS_H_
 
@@ -15,6 +25,9 @@
 
 namespace ashlar::kernels {
 
+// First values of tensors, made on the host and copied over: the same on every device and machine. Only where there is
+// arithmetic.
+
 // Normal numbers (float32), drawn from the context's random numbers; a deviation of 0 fills with the mean.
 void FillNormal(const Tensor& tensor, double mean, double deviation);
 // (2, S, D / 2) float32: cosines and sines of position s times theta^(-2i / D).
@@ -23,19 +36,6 @@ void FillRotary(const Tensor& table, double theta);
 Tensor CountedPositions(Context& context, std::int64_t length);
 // Contiguous tensors of int64, int32.
 void FillIds(const Tensor& tensor, absl::Span<const std::int64_t> values);
-
-// The parameters of a model, by name and in the order in which PyTorch lists them. A module makes its own here and
-// keeps handles to them.
-//
-//   Parameters parameters(context);
-//   Tensor weight = parameters.New("layers.0.attn.q_proj.weight", {1024, 1024}, Init::Normal(0.02));
-//
-// Frozen ones need no gradient, as after requires_grad_(False): the graph saves nothing for it, and optimizers leave
-// them out.
-//
-//   Parameters parameters(context, {.frozen = {"embeddings", "encoder.layer.*.attention"}});
-//   BertModel bert(parameters, ...);
-//   if (absl::Status status = parameters.CheckFrozen(); !status.ok()) return status;
 
 // What a parameter holds at the start, where there is arithmetic.
 struct Init {

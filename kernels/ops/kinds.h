@@ -1,4 +1,4 @@
-// ASHLAR_HOST_DEVICE before a function that both compilers build.
+// The enumerations that device code reads too: no include, so that nvcc compiles little.
 #ifndef ASHLAR_KERNELS_OPS_KINDS_H_
 #define ASHLAR_KERNELS_OPS_KINDS_H_
 
@@ -12,8 +12,7 @@
 
 namespace ashlar::ops {
 
-// The enumerations that device code reads too: no include, so that nvcc compiles little.
-
+// ASHLAR_HOST_DEVICE before a function that both compilers build.
 enum class DType : std::uint8_t { kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUint8, kBool };
 
 enum class UnaryKind : std::uint8_t {

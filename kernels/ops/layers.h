@@ -1,4 +1,4 @@
-// Products, normalisation and rotary positions. Sums are float whatever the dtypes.
+// The ops of layers: products, attention, losses.
 #ifndef ASHLAR_KERNELS_OPS_LAYERS_H_
 #define ASHLAR_KERNELS_OPS_LAYERS_H_
 
@@ -8,6 +8,8 @@
 #include "kernels/ops/view.h"
 
 namespace ashlar::ops {
+
+// Products, normalisation and rotary positions. Sums are float whatever the dtypes.
 
 // out = scale * left x right + out_scale * out + bias. left (M, K), right (K, N), out (M, N), or all with one leading
 // batch dim (a batch stride of 0 repeats). All of one float dtype. A transposed operand is a view: left and right have
@@ -89,7 +91,6 @@ struct Rotary {
 // key `seed` and counter `offset` + i / 4, so that host and CUDA drop the same elements, a backward pass can draw them
 // again, and tiled attention drops the elements (b, h, query, key) that a Dropout of the scores (B, H, Sq, Sk) would.
 // A tensor of n elements uses ceil(n / 4) counters: the caller moves `offset` on by that.
-
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;

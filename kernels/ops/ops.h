@@ -1,5 +1,15 @@
-// A Workspace gives ops their scratch. Nothing in kernels/ops allocates by itself, so the caller sees all memory of a
-// run. Scratch is allocated and freed in stream order: the stream's later work may reuse it at once.
+// The arithmetic of a workload, in three backends with one signature: CUDA kernels, host loops, and a dry run that
+// checks and counts but touches no data. An op is a value (elementwise.h, layers.h, optimizer.h)
+// that names its operands, all allocated by the caller; `Run` checks it and does it.
+//
+//   HostOps ops(&workspace);
+//   absl::Status done = ops.Run(Softmax{.in = scores, .is_causal = true, .scale = 0.125, .out = probabilities});
+//
+// Errors: kInvalidArgument for sizes, dtypes or strides that the op does not take, naming the op, the operand and what
+// it takes; nothing was done then. kResourceExhausted where scratch could not be had; kOutOfRange for an index outside
+// its table (host only). Other codes are the device's.
+// Order and threads: an Ops works on one stream in the order of the calls; CUDA ops return before their work is done.
+// One thread at a time.
 #ifndef ASHLAR_KERNELS_OPS_OPS_H_
 #define ASHLAR_KERNELS_OPS_OPS_H_
 
@@ -16,6 +26,8 @@
 
 namespace ashlar::ops {
 
+// A Workspace gives ops their scratch. Nothing in kernels/ops allocates by itself, so the caller sees all memory of a
+// run. Scratch is allocated and freed in stream order: the stream's later work may reuse it at once.
 class Workspace {
  public:
   virtual ~Workspace() = default;
@@ -60,19 +72,6 @@ class Scratch {
 };
 
 }  // namespace ashlar::ops
-
-// The arithmetic of a workload, in three backends with one signature: CUDA kernels, host loops, and a dry run that
-// checks and counts but touches no data. An op is a value (elementwise.h, layers.h, optimizer.h)
-// that names its operands, all allocated by the caller; `Run` checks it and does it.
-//
-//   HostOps ops(&workspace);
-//   absl::Status done = ops.Run(Softmax{.in = scores, .is_causal = true, .scale = 0.125, .out = probabilities});
-//
-// Errors: kInvalidArgument for sizes, dtypes or strides that the op does not take, naming the op, the operand and what
-// it takes; nothing was done then. kResourceExhausted where scratch could not be had; kOutOfRange for an index outside
-// its table (host only). Other codes are the device's.
-// Order and threads: an Ops works on one stream in the order of the calls; CUDA ops return before their work is done.
-// One thread at a time.
 
 // Every op, once: the backends declare their methods from this list.
 // clang-format off: it lays the list out anew each time

@@ -53,7 +53,6 @@ std::uint64_t ScratchBytes(const Op&) {
 
 // The ops without their arithmetic: each is checked, and takes and returns the scratch that CudaOps would, so that the
 // allocator behind the workspace sees what a real run shows it. No data is read or written; addresses may be anything.
-
 struct DryOptions {
   bool takes_scratch = true;  // false: what a caller that allocates its scratch by rules of its own wants
   std::uint64_t cublas_workspace_bytes = kCublasWorkspaceBytes;  // 0: none

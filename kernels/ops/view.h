@@ -72,7 +72,6 @@ std::string ToString(const Dims& sizes);  // "[4, 128, 768]"
 //   Runs runs(op.out.sizes, {&op.out, &op.in});
 //   runs.ForEach([&](const Runs::Offsets& at) { ... runs.length() elements from at[0], at[1], steps runs.stride(k) ...
 //   });
-
 class Runs {
  public:
   static constexpr int kMostOperands = 4;

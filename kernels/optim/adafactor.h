@@ -32,7 +32,6 @@ class Adafactor final : public Optimizer {
 // one parameter at a time: the group's states first; means of squares by norms, without a squared gradient; one tensor
 // of a parameter's size, which is the estimate and then the update. Python's locals hold the last turn's until the next
 // one's exist or the group ends.
-
 class TorchAdafactor final : public Optimizer {
  public:
   TorchAdafactor(const Parameters& parameters, const OptimizerOptions& options);

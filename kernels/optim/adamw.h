@@ -42,7 +42,6 @@ class AdamW final : public Optimizer {
 // Block-wise 8-bit AdamW of bitsandbytes 0.26 (optim/optimizer.py): a byte an element for each state and a float for
 // each block of 2048; tensors of fewer than 4096 elements keep float states; two maps of 256 floats for all. No
 // temporaries.
-
 class AdamW8Bit final : public Optimizer {
  public:
   AdamW8Bit(const Parameters& parameters, const OptimizerOptions& options);
@@ -65,7 +64,6 @@ class AdamW8Bit final : public Optimizer {
 
 // The AdamW of Stanford's CS336 assignments, in plain Python: every expression makes a tensor, fresh zeros are made for
 // both states at every step even when there are some, and results replace the old states.
-
 class TeachingAdamW final : public Optimizer {
  public:
   TeachingAdamW(const Parameters& parameters, const OptimizerOptions& options);

@@ -52,7 +52,6 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(absl::string_view name,
 
 // SGD of PyTorch (torch/optim/sgd.py): no state without momentum; weight decay makes a tensor a parameter, in lists
 // with foreach; the first momentum buffer is a copy of the gradient.
-
 class Sgd final : public Optimizer {
  public:
   Sgd(const Parameters& parameters, const OptimizerOptions& options);

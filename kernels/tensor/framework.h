@@ -1,6 +1,5 @@
-// A version is a release of a library by its first two numbers; behaviours depend on it.
-//
-//   VersionOf("2.14.1") == Version{2, 14}; VersionOf("2") == nullopt
+// The switches that change what an eager step allocates: by version of PyTorch, by GPU and by library. Each switch
+// names its source.
 #ifndef ASHLAR_KERNELS_TENSOR_FRAMEWORK_H_
 #define ASHLAR_KERNELS_TENSOR_FRAMEWORK_H_
 
@@ -14,13 +13,14 @@
 
 namespace ashlar::kernels {
 
+// A version is a release of a library by its first two numbers; behaviours depend on it.
+//
+//   VersionOf("2.14.1") == Version{2, 14}; VersionOf("2") == nullopt
+
 using Version = std::pair<int, int>;
 
 // Of "2.14" or "2.14.1"; nullopt for every other form.
 std::optional<Version> VersionOf(absl::string_view text);
-
-// The switches that change what an eager step allocates: by version of PyTorch, by GPU and by library. Each switch
-// names its source.
 
 // Where a cublasLt call, a product with a bias, has its workspace.
 enum class LtWorkspace : std::uint8_t {

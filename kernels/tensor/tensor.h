@@ -1,10 +1,13 @@
-// An intrusive reference count: who holds a tensor, a storage or a node of the graph decides when memory is freed, so
-// the count is part of the result and can be asked for.
+// A tensor as PyTorch has it: a handle to (storage, sizes, strides, dtype, offset). Views share the storage; it goes
+// back to the allocator when its last holder goes: a local, an argument, a saved slot of the graph, a gradient.
 //
-//   class Storage : public Counted {...};
-//   Ref<Storage> a = MakeRef<Storage>(...);
+//   Tensor x = Empty(context, {4, 128, 1024}, DType::kFloat32);
+//   Release(scores, mask);          // ends these two, in this order, as Python ends locals
 //
-// A type may end its own life in a static `Dispose(T*)`; otherwise it is deleted. One thread at a time.
+// C++ ends locals last to first and temporaries at the end of the full expression; Python ends locals first to last and
+// temporaries as soon as they are used. Code that must allocate and free as Python does names its temporaries and
+// releases them by hand.
+// One thread.
 #ifndef ASHLAR_KERNELS_TENSOR_TENSOR_H_
 #define ASHLAR_KERNELS_TENSOR_TENSOR_H_
 
@@ -22,6 +25,13 @@
 
 namespace ashlar::kernels {
 
+// An intrusive reference count: who holds a tensor, a storage or a node of the graph decides when memory is freed, so
+// the count is part of the result and can be asked for.
+//
+//   class Storage : public Counted {...};
+//   Ref<Storage> a = MakeRef<Storage>(...);
+//
+// A type may end its own life in a static `Dispose(T*)`; otherwise it is deleted. One thread at a time.
 class Counted {
  public:
   Counted() = default;
@@ -77,17 +87,6 @@ template <typename T, typename... Args>
 Ref<T> MakeRef(Args&&... args) {
   return Ref<T>(new T(std::forward<Args>(args)...));
 }
-
-// A tensor as PyTorch has it: a handle to (storage, sizes, strides, dtype, offset). Views share the storage; it goes
-// back to the allocator when its last holder goes: a local, an argument, a saved slot of the graph, a gradient.
-//
-//   Tensor x = Empty(context, {4, 128, 1024}, DType::kFloat32);
-//   Release(scores, mask);          // ends these two, in this order, as Python ends locals
-//
-// C++ ends locals last to first and temporaries at the end of the full expression; Python ends locals first to last and
-// temporaries as soon as they are used. Code that must allocate and free as Python does names its temporaries and
-// releases them by hand.
-// One thread.
 
 class Context;
 class Node;
@@ -196,7 +195,6 @@ void Release(Tensors&... tensors) {
 // A node of the graph that forward builds and backward runs: what an operation saved, and where its gradients go. It
 // lies beside the tensor, which holds the node that made it, as the node holds tensors. kernels/autograd/node.h records
 // them.
-
 struct Edge {
   Ref<Node> node;  // null: nobody wants this gradient
   std::uint32_t input = 0;

@@ -1,10 +1,16 @@
-// A device that computes beside the host, for a Runtime: memory, streams, and ops and copies on them. Work is queued,
-// and done after the call that gave it.
+// The runtime a workload runs in: a device, an allocator over it and, but in simulation, arithmetic. In every runtime
+// the allocator sees the same requests: the arithmetic's own scratch comes from elsewhere.
 //
-//   absl::StatusOr<std::unique_ptr<Machine>> machine = OpenCudaMachine();  // kernels/workloads/cuda/cuda_machine.h
-//   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Make({.kind = DeviceKind::kCuda}, *std::move(machine));
+//   sim    a simulated device: allocations alone, no arithmetic
+//   host   host memory and float arithmetic on the CPU; events are done at once
+//   cuda   a GPU and its arithmetic, queued on its streams (kernels/workloads/cuda/cuda_machine.h)
 //
-// One thread.
+//   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Make({.kind = DeviceKind::kHost, .capacity_bytes = 64 *
+//   kMiB});
+//   workload.run(**runtime, flags, on_progress);
+//   absl::Status status = (*runtime)->Finish();
+//
+// A workload names streams by numbers from 0, and says which waits for which: work of one stream alone is in order.
 #ifndef ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_
 #define ASHLAR_KERNELS_WORKLOADS_RUNTIME_H_
 
@@ -28,6 +34,13 @@
 
 namespace ashlar::kernels {
 
+// A device that computes beside the host, for a Runtime: memory, streams, and ops and copies on them. Work is queued,
+// and done after the call that gave it.
+//
+//   absl::StatusOr<std::unique_ptr<Machine>> machine = OpenCudaMachine();  // kernels/workloads/cuda/cuda_machine.h
+//   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Make({.kind = DeviceKind::kCuda}, *std::move(machine));
+//
+// One thread.
 class Machine {
  public:
   Machine() = default;
@@ -48,7 +61,6 @@ class Machine {
 
 // The ops of a machine as one: each runs on the memory's current stream, with scratch in that stream's order from an
 // allocator of its own.
-
 class MachineOps final : public ops::Ops {
  public:
   // All outlive it.
@@ -74,20 +86,6 @@ class MachineOps final : public ops::Ops {
   const Memory* memory_;
   std::map<Stream, OnStream> streams_;
 };
-
-// The runtime a workload runs in: a device, an allocator over it and, but in simulation, arithmetic. In every runtime
-// the allocator sees the same requests: the arithmetic's own scratch comes from elsewhere.
-//
-//   sim    a simulated device: allocations alone, no arithmetic
-//   host   host memory and float arithmetic on the CPU; events are done at once
-//   cuda   a GPU and its arithmetic, queued on its streams (kernels/workloads/cuda/cuda_machine.h)
-//
-//   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Make({.kind = DeviceKind::kHost, .capacity_bytes = 64 *
-//   kMiB});
-//   workload.run(**runtime, flags, on_progress);
-//   absl::Status status = (*runtime)->Finish();
-//
-// A workload names streams by numbers from 0, and says which waits for which: work of one stream alone is in order.
 
 enum class DeviceKind : std::uint8_t { kSim, kHost, kCuda };
 // "sim", "host", "cuda". Errors list them.

@@ -1,4 +1,8 @@
-// The text of a thread's last failed call, and the numbers that Abseil's codes become.
+// What a handle of the C interface is, and how its functions call C++: nothing that is thrown leaves them.
+//
+//   ashlar_status ashlar_poll(ashlar_allocator* a) { return ashlar::c::Call([&] { a->allocator.PollEvents(); }); }
+//
+// Threads: as the allocator.
 #ifndef ASHLAR_ALLOCATOR_API_C_HANDLE_H_
 #define ASHLAR_ALLOCATOR_API_C_HANDLE_H_
 
@@ -22,18 +26,14 @@
 
 namespace ashlar::c {
 
+// The text of a thread's last failed call, and the numbers that Abseil's codes become.
+
 // Keeps the text, and returns the number. Where no host memory is left for the text, it says that instead.
 ashlar_status Fail(const absl::Status& status) noexcept;
 // A struct whose size its caller did not set.
 ashlar_status FailAtSize(const char* name) noexcept;
 
 }  // namespace ashlar::c
-
-// What a handle of the C interface is, and how its functions call C++: nothing that is thrown leaves them.
-//
-//   ashlar_status ashlar_poll(ashlar_allocator* a) { return ashlar::c::Call([&] { a->allocator.PollEvents(); }); }
-//
-// Threads: as the allocator.
 
 struct ashlar_allocator {
   ashlar_allocator(std::unique_ptr<ashlar::Device> its_device, int its_ordinal, const ashlar::Options& options)
@@ -75,10 +75,6 @@ ashlar_status Fill(Struct* out, Struct value, const char* name) {
   std::memcpy(static_cast<void*>(out), &value, out->struct_size < sizeof(value) ? out->struct_size : sizeof(value));
   return ASHLAR_OK;
 }
-
-}  // namespace ashlar::c
-
-namespace ashlar::c {
 
 // Makes an allocator behind a handle of the C interface. Threads: any; as getenv where `conf` is NULL.
 

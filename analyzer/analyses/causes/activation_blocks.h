@@ -1,7 +1,4 @@
-// Finds the scores of attention among what a pass forward keeps: a number for every place against every other, in each
-// head. They are told by growth (from one pass to another their size goes with the square of the length, that of most
-// lines with the length), or by factors (all of a pass is rows x width, and the widths are those of the weights; what
-// is as wide as no weight, and as long as heads x length, is scores). Pure function; sizes are bytes.
+// Which of the blocks that a pass forward keeps are scores of attention, and which are logits.
 #ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_ACTIVATION_BLOCKS_H_
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_ACTIVATION_BLOCKS_H_
 
@@ -15,6 +12,10 @@
 
 namespace ashlar::analyses {
 
+// Finds the scores of attention among what a pass forward keeps: a number for every place against every other, in each
+// head. They are told by growth (from one pass to another their size goes with the square of the length, that of most
+// lines with the length), or by factors (all of a pass is rows x width, and the widths are those of the weights; what
+// is as wide as no weight, and as long as heads x length, is scores). Pure function; sizes are bytes.
 struct AttentionScores {
   std::vector<std::size_t> blocks = {};  // indices in Timeline::blocks(); empty: none that are felt
   std::string proof = {};                // a sentence
@@ -26,7 +27,6 @@ AttentionScores FindAttentionScores(const CauseContext& context, const ProgramMe
 // Finds the logits among what a pass keeps, and what the loss over classes makes of them: by PyTorch's own losses, or,
 // where the program computes its loss itself, by sizes: the pass ends in a layer that has far more outputs than inputs.
 // Pure function; sizes are bytes.
-
 struct LogitBlocks {
   std::uint64_t bytes_each = 0;  // of the logits; 0: none were recorded
   std::vector<std::size_t> blocks =

@@ -263,10 +263,6 @@ CauseFinding WorkspacesOfBlocks(const CauseContext& context) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 // What of the memory outside is not this process's own context, where it is known that others use the device.
 std::uint64_t HeldByOthers(const CauseContext& context, const Outside& outside) {
   const std::optional<SharedDevice>& shared = context.device.shared;

@@ -98,7 +98,6 @@ std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& 
 
 // Finds whether a moment lies in a stretch of passes without a backward pass between them: an evaluation or a
 // generation, also where no function is named so. Private to the detectors. Pure function.
-
 struct ForwardOnly {
   timeline::EventIndex last_backward =
       timeline::kBeforeWindow;                            // the last request of a backward pass before the moment

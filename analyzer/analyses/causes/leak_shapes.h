@@ -1,24 +1,3 @@
-// Finds what failed attempts have left behind: blocks of a forward pass that ran out of memory, still alive when a
-// later attempt fails too. An exception that is kept, or handled inside of its except block, holds its traceback, that
-// the frames of the failed pass, and these their tensors. An attempt begins with the first block of a forward pass
-// since the failure before it, or since the end of the last whole step. Pure function.
-#ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_LEAK_SHAPES_H_
-#define ASHLAR_ANALYZER_ANALYSES_CAUSES_LEAK_SHAPES_H_
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
-
-#include "analyzer/analyses/steps/steps.h"
-#include "analyzer/timeline/timeline.h"
-
-namespace ashlar::analyses {
-
-// Indices in Timeline::blocks(); empty where fewer than two requests failed up to the moment. `stacks` may be nullptr.
-std::vector<std::size_t> BlocksOfFailedAttempts(const timeline::Timeline& timeline, timeline::EventIndex moment,
-                                                const trace::StackTable* stacks, const Steps& steps);
-
 // Tells what kind of leak a program has: what piles up (steps/kept.h) at one moment, sorted by what must be changed.
 //
 //   graph        blocks of many lines of a forward pass, of older iterations: their graph is still known to somebody
@@ -37,6 +16,27 @@ std::vector<std::size_t> BlocksOfFailedAttempts(const timeline::Timeline& timeli
 //   if (const std::optional<LeakGrowth> leak = LeakAt(context)) Print(leak->bytes, leak->bytes_per_step);
 //
 // Pure functions; sizes are bytes.
+#ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_LEAK_SHAPES_H_
+#define ASHLAR_ANALYZER_ANALYSES_CAUSES_LEAK_SHAPES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyzer/analyses/steps/steps.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::analyses {
+
+// Finds what failed attempts have left behind: blocks of a forward pass that ran out of memory, still alive when a
+// later attempt fails too. An exception that is kept, or handled inside of its except block, holds its traceback, that
+// the frames of the failed pass, and these their tensors. An attempt begins with the first block of a forward pass
+// since the failure before it, or since the end of the last whole step. Pure function.
+
+// Indices in Timeline::blocks(); empty where fewer than two requests failed up to the moment. `stacks` may be nullptr.
+std::vector<std::size_t> BlocksOfFailedAttempts(const timeline::Timeline& timeline, timeline::EventIndex moment,
+                                                const trace::StackTable* stacks, const Steps& steps);
 
 struct CauseContext;
 

@@ -1,9 +1,4 @@
-// Which of the buffers placed so far are alive together with another: what the greedy packers ask for each that they
-// place.
-//
-//   PlacedIndex placed(buffers);
-//   placed.VisitMeeting(buffers[i], [](PlacedIndex::Index other) { ... });
-//   placed.Place(i);
+// Quick packings: one buffer after another, each at the lowest offset that those placed before leave free.
 #ifndef ASHLAR_ANALYZER_ANALYSES_PACKING_PACKING_GREEDY_H_
 #define ASHLAR_ANALYZER_ANALYSES_PACKING_PACKING_GREEDY_H_
 
@@ -19,6 +14,13 @@
 #include "analyzer/analyses/packing/packing.h"
 
 namespace ashlar::analyses {
+
+// Which of the buffers placed so far are alive together with another: what the greedy packers ask for each that they
+// place.
+//
+//   PlacedIndex placed(buffers);
+//   placed.VisitMeeting(buffers[i], [](PlacedIndex::Index other) { ... });
+//   placed.Place(i);
 
 using trace::Lifetime;
 
@@ -92,8 +94,6 @@ class PlacedIndex {
   std::vector<char> is_placed_;
 };
 
-// Quick packings: one buffer after another, each at the lowest offset that those placed before leave free.
-
 struct GreedyPacking {
   std::vector<std::uint64_t> offsets = {};
   std::uint64_t height = 0;
@@ -118,7 +118,6 @@ GreedyPacking PackByPriority(absl::Span<const trace::Lifetime> buffers, std::uin
 //     +-------+---+-------+---+--> time
 //
 // Units as in packing.h. The lives of one slot must not meet.
-
 struct Slot {
   std::uint64_t size = 0;
   std::vector<std::pair<std::int64_t, std::int64_t>> lives = {};  // lower, upper; half-open

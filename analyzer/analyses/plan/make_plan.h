@@ -1,5 +1,10 @@
-// The requests of a run, as a plan sees them: by lane, each with the time that its block is in use, counted in requests
-// of the trace. A lane is the large or the small blocks of one stream in one pool.
+// Makes a placement plan (allocator/policy/placement_plan.h) of a run's requests: the tree of what each lane asks
+// for, and an offset for each, packed so that no two blocks that were in use together overlap. What lives across steps
+// is packed with what each step makes: a request of a step has one offset, free in all the steps of the run (or a few,
+// where its block outlives the next step's).
+//
+//   MadePlan made = MakePlan(lanes, step_begins, {});
+//   made.plan.lanes[0].arena_bytes
 #ifndef ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
 #define ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
 
@@ -13,6 +18,8 @@
 
 namespace ashlar::analyses {
 
+// The requests of a run, as a plan sees them: by lane, each with the time that its block is in use, counted in requests
+// of the trace. A lane is the large or the small blocks of one stream in one pool.
 struct LaneRequest {
   std::int64_t begin = 0;        // position of the request in the trace
   std::int64_t end = 0;          // of the one before which its memory is free again; half-open
@@ -35,7 +42,6 @@ struct LaneRequests {
 std::uint64_t PageFloor(absl::Span<const LaneRequests> lanes, std::uint64_t page_bytes);
 
 // The tree of a lane's requests, as a plan has it: the prologue, and each kind of step once.
-
 struct PlanTree {
   policy::LanePlan lane = {};
   std::uint64_t step_kinds = 0;
@@ -45,14 +51,6 @@ struct PlanTree {
 // Empty: all is prologue. `left_out`: by number of the step, whether the tree is made without it; empty: of all.
 PlanTree MakePlanTree(absl::Span<const LaneRequest> requests, absl::Span<const std::int64_t> step_begins,
                       const std::vector<bool>& left_out = {});
-
-// Makes a placement plan (allocator/policy/placement_plan.h) of a run's requests: the tree of what each lane asks
-// for, and an offset for each, packed so that no two blocks that were in use together overlap. What lives across steps
-// is packed with what each step makes: a request of a step has one offset, free in all the steps of the run (or a few,
-// where its block outlives the next step's).
-//
-//   MadePlan made = MakePlan(lanes, step_begins, {});
-//   made.plan.lanes[0].arena_bytes
 
 struct PlannedLane {
   Stream stream{};

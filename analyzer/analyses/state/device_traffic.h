@@ -1,9 +1,4 @@
-// The times an allocator obtained memory from the device although it held enough free memory somewhere, and where that
-// lay: with its own stream but in pieces, with another stream, with the other class of sizes, in another pool.
-//
-//   request 64 MiB on stream B:  free with B 20 MiB + 30 MiB | with A 200 MiB   -> a new segment of 64 MiB
-//
-// A failed request counts too: it would have obtained memory. Pure functions; sizes are bytes.
+// How often an allocator went to the device although it held enough, and when it returned memory in bursts.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STATE_DEVICE_TRAFFIC_H_
 #define ASHLAR_ANALYZER_ANALYSES_STATE_DEVICE_TRAFFIC_H_
 
@@ -16,6 +11,12 @@
 
 namespace ashlar::analyses {
 
+// The times an allocator obtained memory from the device although it held enough free memory somewhere, and where that
+// lay: with its own stream but in pieces, with another stream, with the other class of sizes, in another pool.
+//
+//   request 64 MiB on stream B:  free with B 20 MiB + 30 MiB | with A 200 MiB   -> a new segment of 64 MiB
+//
+// A failed request counts too: it would have obtained memory. Pure functions; sizes are bytes.
 struct FreeRuns {
   std::uint64_t bytes = 0;    // all of them
   std::uint64_t largest = 0;  // the largest contiguous one

@@ -1,6 +1,4 @@
-// "libggml-cuda.so alloc_buffer < alloc_tensor_range < load": what a stack of native frames was doing, innermost first:
-// the functions of the program and its libraries, without those of CUDA, the C++ library and Thrust, which say what
-// was called but not by whom.
+// Groups the live blocks of one moment by the stack that allocated them, biggest first: who holds the memory.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_
 #define ASHLAR_ANALYZER_ANALYSES_STATE_LIVE_STACKS_H_
 
@@ -15,6 +13,10 @@
 
 namespace ashlar::analyses {
 
+// "libggml-cuda.so alloc_buffer < alloc_tensor_range < load": what a stack of native frames was doing, innermost first:
+// the functions of the program and its libraries, without those of CUDA, the C++ library and Thrust, which say what
+// was called but not by whom.
+
 // Whether all frames are of code whose source is not known: a file of code, and no line.
 bool IsNativeStack(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames);
 
@@ -23,8 +25,6 @@ std::string NativeLine(const trace::StackTable& stacks, absl::Span<const trace::
 
 // "ns::Buffer::grow" of "void ns::Buffer<float>::grow<int>(unsigned long)".
 std::string ShortFunction(absl::string_view function);
-
-// Groups the live blocks of one moment by the stack that allocated them, biggest first: who holds the memory.
 
 struct LiveStack {
   trace::StackId stack = trace::kNoStack;  // kNoStack: blocks whose stack the trace does not know

@@ -32,7 +32,6 @@ std::uint64_t LargestFreeBytes(const timeline::State& state, Stream stream, bool
 // b.
 //
 // Pure function; sizes are bytes.
-
 struct DiffSide {
   const timeline::Timeline* timeline = nullptr;
   timeline::EventIndex moment = timeline::kBeforeWindow;

@@ -1,5 +1,4 @@
-// The allocations of a timeline as a sequence of tokens, and the n-grams of it: what the search for a period looks at.
-// Equal requests have equal tokens; what makes two requests equal is chosen by the maker. Private to the search.
+// One way to cut a sequence of requests into intervals, and how good it is. Private to the search for a period.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STEPS_PERIOD_LEVEL_H_
 #define ASHLAR_ANALYZER_ANALYSES_STEPS_PERIOD_LEVEL_H_
 
@@ -12,6 +11,8 @@
 
 namespace ashlar::analyses::period {
 
+// The allocations of a timeline as a sequence of tokens, and the n-grams of it: what the search for a period looks at.
+// Equal requests have equal tokens; what makes two requests equal is chosen by the maker. Private to the search.
 struct SequenceItem {
   timeline::ColumnIndex event = 0;
   std::uint32_t token = 0;  // dense, in order of first appearance
@@ -42,8 +43,6 @@ struct Grams {
 };
 
 Grams MakeGrams(const Sequence& sequence);
-
-// One way to cut a sequence of requests into intervals, and how good it is. Private to the search for a period.
 
 // Ascending positions in the sequence; interval i is [cuts[i], cuts[i + 1]).
 using Cuts = std::vector<std::uint32_t>;

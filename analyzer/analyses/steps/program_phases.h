@@ -1,10 +1,4 @@
-// Steps and phases from the marks a program made itself: torch.profiler.record_function, ProfilerStep#3,
-// Optimizer.step#AdamW.step. A START and the next END of its name make a range; they are placed among the events by
-// their time, so a trace without times has none. Pure function.
-//
-// Steps are, in this order of trust: ProfilerStep#N ranges; ranges of one name that says step, iteration or batch
-// (numbers in it aside) and that occurs twice or more without overlap; else the ends of Optimizer.step#... ranges,
-// which end a step each, so that the first whole step begins at the first of them.
+// Steps and phases of a program: by the marks that it made itself, and by its stacks.
 #ifndef ASHLAR_ANALYZER_ANALYSES_STEPS_PROGRAM_PHASES_H_
 #define ASHLAR_ANALYZER_ANALYSES_STEPS_PROGRAM_PHASES_H_
 
@@ -18,6 +12,13 @@
 
 namespace ashlar::analyses {
 
+// Steps and phases from the marks a program made itself: torch.profiler.record_function, ProfilerStep#3,
+// Optimizer.step#AdamW.step. A START and the next END of its name make a range; they are placed among the events by
+// their time, so a trace without times has none. Pure function.
+//
+// Steps are, in this order of trust: ProfilerStep#N ranges; ranges of one name that says step, iteration or batch
+// (numbers in it aside) and that occurs twice or more without overlap; else the ends of Optimizer.step#... ranges,
+// which end a step each, so that the first whole step begins at the first of them.
 struct AnnotatedProgram {
   std::vector<EventRange> steps = {};
   std::vector<Phase> phases = {};  // all other ranges

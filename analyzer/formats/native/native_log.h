@@ -1,12 +1,9 @@
-// The rows of a log that libashlar_record.so wrote (docs/guide/record.md): one a line, fields separated by a space.
-// Which fields a row has hangs on its first letter.
+// Reads what libashlar_record.so wrote of a native program (docs/guide/record.md, "The log"): its calls on device
+// memory, as a snapshot whose events are those calls (trace::RecordsDeviceCalls).
 //
-//   NativeRows rows(text);
-//   for (NativeRow row; rows.Next(row);)
-//     row.kind, row.numbers[2];   // 'a', the address
+//   absl::StatusOr<trace::Snapshot> snapshot = ReadNativeLog(bytes);
 //
-// None is held, and the pages of a mapped log are given back behind them. A line that is no row is counted, never an
-// error: a process may have been killed within one.
+// A log that was cut, as by a process that was killed, gives all that is whole in it, and a note.
 #ifndef ASHLAR_ANALYZER_FORMATS_NATIVE_NATIVE_LOG_H_
 #define ASHLAR_ANALYZER_FORMATS_NATIVE_NATIVE_LOG_H_
 
@@ -20,6 +17,16 @@
 #include "analyzer/formats/read_limits.h"
 
 namespace ashlar::readers {
+
+// The rows of a log that libashlar_record.so wrote (docs/guide/record.md): one a line, fields separated by a space.
+// Which fields a row has hangs on its first letter.
+//
+//   NativeRows rows(text);
+//   for (NativeRow row; rows.Next(row);)
+//     row.kind, row.numbers[2];   // 'a', the address
+//
+// None is held, and the pages of a mapped log are given back behind them. A line that is no row is counted, never an
+// error: a process may have been killed within one.
 
 // Positions in NativeRow::numbers, by the row's kind.
 namespace native {
@@ -69,13 +76,6 @@ class NativeRows {
 absl::string_view TakeField(absl::string_view& line);
 // A whole field, "12" or "0x1f".
 bool ParseNumber(absl::string_view field, std::uint64_t& value);
-
-// Reads what libashlar_record.so wrote of a native program (docs/guide/record.md, "The log"): its calls on device
-// memory, as a snapshot whose events are those calls (trace::RecordsDeviceCalls).
-//
-//   absl::StatusOr<trace::Snapshot> snapshot = ReadNativeLog(bytes);
-//
-// A log that was cut, as by a process that was killed, gives all that is whole in it, and a note.
 
 bool IsNativeLog(absl::string_view bytes);
 

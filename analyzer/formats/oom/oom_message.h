@@ -1,36 +1,3 @@
-// The Python traceback that a log prints right before an out-of-memory message.
-//
-//   const std::vector<TracebackLine> lines = TracebackBefore(log, message.byte_offset);
-//   lines.back().frame.file;   // the innermost
-//
-// Tracebacks of Python, IPython and rich; in a log in JSON lines as well. What stands before each line (a rank, a host,
-// a container, a time) is taken off, and lines that begin otherwise are passed over: they are of other ranks. Empty
-// where no traceback ends at the message, or where two are mixed. Pure function; text is turned into valid UTF-8.
-#ifndef ASHLAR_ANALYZER_FORMATS_OOM_OOM_MESSAGE_H_
-#define ASHLAR_ANALYZER_FORMATS_OOM_OOM_MESSAGE_H_
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "absl/strings/string_view.h"
-#include "allocator/trace/snapshot.h"
-#include "allocator/trace/stack_table.h"
-
-namespace ashlar::readers {
-
-struct TracebackLine {
-  trace::Frame frame;
-  std::string code;  // the source line as printed; empty where it is not
-};
-
-// Outermost first, as Python prints them; the last kMostTracebackLines.
-inline constexpr std::size_t kMostTracebackLines = 256;
-std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t message_offset,
-                                           bool* is_mixed = nullptr);
-
 // Out-of-memory messages as people paste them: PyTorch 0.4 to 2.15 (CUDA, HIP, XPU, NPU, MPS) and the libraries it
 // calls, the memory of the host, frameworks, serving engines, native libraries (oom_message_table.cc), and our
 // allocator. A text may hold several, inside a log or a traceback, wrapped over lines, or cut.
@@ -46,6 +13,38 @@ std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t m
 //   for (const OomMessage& message : FindOomMessages(log)) {
 //     if (message.free) Print(message.free->printed);  // "835.88 MiB"
 //   }
+#ifndef ASHLAR_ANALYZER_FORMATS_OOM_OOM_MESSAGE_H_
+#define ASHLAR_ANALYZER_FORMATS_OOM_OOM_MESSAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "allocator/trace/snapshot.h"
+#include "allocator/trace/stack_table.h"
+
+namespace ashlar::readers {
+
+// The Python traceback that a log prints right before an out-of-memory message.
+//
+//   const std::vector<TracebackLine> lines = TracebackBefore(log, message.byte_offset);
+//   lines.back().frame.file;   // the innermost
+//
+// Tracebacks of Python, IPython and rich; in a log in JSON lines as well. What stands before each line (a rank, a host,
+// a container, a time) is taken off, and lines that begin otherwise are passed over: they are of other ranks. Empty
+// where no traceback ends at the message, or where two are mixed. Pure function; text is turned into valid UTF-8.
+struct TracebackLine {
+  trace::Frame frame;
+  std::string code;  // the source line as printed; empty where it is not
+};
+
+// Outermost first, as Python prints them; the last kMostTracebackLines.
+inline constexpr std::size_t kMostTracebackLines = 256;
+std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t message_offset,
+                                           bool* is_mixed = nullptr);
 
 // The bytes that a printed number can stand for: low_bytes <= true value <= high_bytes.
 struct Figure {

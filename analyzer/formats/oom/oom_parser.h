@@ -1,10 +1,5 @@
-// Takes away what loggers and launchers put before every line, so that a message they broke over lines reads in one
-// piece:
-//
-//   [rank0]: GPU 0 has a total          (RayWorker pid=12) GPU 0 has       2024-06-13 10:22:33,104 ERROR GPU 0 has
-//   ERROR 06-13 10:22:33 engine.py:110] GPU 0      [1,0]<stderr>:GPU 0     worker-1  | GPU 0       3: GPU 0
-//
-// Private to the reader of out-of-memory messages.
+// What the parsers of out-of-memory messages share: the text without what loggers and launchers put before its lines, a
+// cursor over it, and what was found.
 #ifndef ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_
 #define ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_
 
@@ -19,6 +14,14 @@
 #include "analyzer/formats/oom/oom_message.h"
 
 namespace ashlar::readers::oom {
+
+// Takes away what loggers and launchers put before every line, so that a message they broke over lines reads in one
+// piece:
+//
+//   [rank0]: GPU 0 has a total          (RayWorker pid=12) GPU 0 has       2024-06-13 10:22:33,104 ERROR GPU 0 has
+//   ERROR 06-13 10:22:33 engine.py:110] GPU 0      [1,0]<stderr>:GPU 0     worker-1  | GPU 0       3: GPU 0
+//
+// Private to the reader of out-of-memory messages.
 
 // The length of one such piece at the beginning of `line` (which may hold several, one after the other); 0 when there
 // is none. Looks at no more than 100 bytes.

@@ -1,10 +1,10 @@
-// An item of a streamed list as the opcodes that it is written with, for a sink that reads it without the machine
-//: a cursor, and what the item puts into the memo. Whatever a pickler does not usually write is left
-// to the machine, so a reader of it may give up at any opcode: nothing has changed until it is through.
+// Reads a pickle of protocol 2 to 5 that holds plain data (dicts, lists, tuples, sets, numbers, texts). Nothing is
+// ever executed: an opcode that would import or call something is refused by name and byte offset.
 //
-//   item.Begin(at);
-//   ++item.at;                                          // EMPTY_DICT
-//   if (!item.Remember(Kind::kDict, at)) return false;  // MEMOIZE, or another put, or none
+// Memory is bounded by a small multiple of the input: declared lengths are checked against the bytes that are left
+// before anything is allocated, and a shared reference costs one value however large what it refers to.
+//
+//   absl::StatusOr<pickle::Document> document = pickle::Read(bytes);   // `bytes` must outlive the document
 #ifndef ASHLAR_ANALYZER_FORMATS_PICKLE_PICKLE_H_
 #define ASHLAR_ANALYZER_FORMATS_PICKLE_PICKLE_H_
 
@@ -22,6 +22,14 @@
 #include "analyzer/formats/pickle/pickle_opcodes.h"
 
 namespace ashlar::readers::pickle {
+
+// An item of a streamed list as the opcodes that it is written with, for a sink that reads it without the machine
+//: a cursor, and what the item puts into the memo. Whatever a pickler does not usually write is left
+// to the machine, so a reader of it may give up at any opcode: nothing has changed until it is through.
+//
+//   item.Begin(at);
+//   ++item.at;                                          // EMPTY_DICT
+//   if (!item.Remember(Kind::kDict, at)) return false;  // MEMOIZE, or another put, or none
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -148,14 +156,6 @@ class DirectItem {
   std::uint64_t next_index_ = 0;
 };
 
-// Reads a pickle of protocol 2 to 5 that holds plain data (dicts, lists, tuples, sets, numbers, texts). Nothing is
-// ever executed: an opcode that would import or call something is refused by name and byte offset.
-//
-// Memory is bounded by a small multiple of the input: declared lengths are checked against the bytes that are left
-// before anything is allocated, and a shared reference costs one value however large what it refers to.
-//
-//   absl::StatusOr<pickle::Document> document = pickle::Read(bytes);   // `bytes` must outlive the document
-
 struct Limits {
   std::uint64_t max_values = std::uint64_t{1} << 30;  // items, texts, containers and memo entries, at most 2^31
 };
@@ -175,7 +175,6 @@ absl::StatusOr<Document> Read(absl::string_view bytes, const Limits& limits = {}
 // writes it: ReadStreamed says Aborted, and the caller reads it whole.
 //
 //   absl::Status status = ReadStreamed(bytes, limits, "device_traces", sink, document);
-
 class ItemSink {
  public:
   virtual ~ItemSink() = default;

@@ -45,7 +45,6 @@ absl::string_view FailedInRmmLog(const trace::RequestTrace& trace);
 //   log.Write({.action = RmmAction::kAllocate, .address = 0x7f0a00000000, .bytes = 512, .stream = Stream{0}});
 //
 // A time is printed as the time of day in UTC; all calls are of thread 1. Not thread-safe.
-
 enum class RmmAction : std::uint8_t { kAllocate, kFree, kAllocateFailure };
 
 struct RmmCall {

@@ -1,5 +1,5 @@
-// The dictionary keys of a PyTorch snapshot as small integers. A file has each key text once or a few times (the
-// pickler memoises them), so a key's text is compared once and later found by its index.
+// One dictionary of a snapshot with its known fields found, and the typed access to them. Every error names the
+// field and the byte offset; the caller puts the path in front ("device_traces[0][17]: ").
 #ifndef ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_RECORD_H_
 #define ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_RECORD_H_
 
@@ -19,6 +19,8 @@
 
 namespace ashlar::readers {
 
+// The dictionary keys of a PyTorch snapshot as small integers. A file has each key text once or a few times (the
+// pickler memoises them), so a key's text is compared once and later found by its index.
 enum class Field : std::uint8_t {
   kUnknown,
   // top level
@@ -99,7 +101,6 @@ class FieldNames {
 };
 
 // Counts the survivable oddities of a file by name and detail; they come out sorted, whatever order they were met in.
-
 class NoteCounter {
  public:
   // `name` is the stable key, `message` the sentence for people. A file with endless different messages under one
@@ -123,9 +124,6 @@ class NoteCounter {
 //   PrintValue(document, value)   "True", "1:0,2:4", "0.8"
 
 std::string PrintValue(const pickle::Document& document, const pickle::Value& value);
-
-// One dictionary of a snapshot with its known fields found, and the typed access to them. Every error names the
-// field and the byte offset; the caller puts the path in front ("device_traces[0][17]: ").
 
 // A kind of dictionary and the fields read in it; any other key becomes a note.
 struct RecordKind {

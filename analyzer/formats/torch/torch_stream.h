@@ -1,11 +1,5 @@
-// Which stack a list of frames is, by the bytes that it is written with: PyTorch makes a new list at every allocation,
-// so that a file has the same hundred references to frames, in the same bytes, as often as a line of the program
-// allocated.
-//
-//   ...  EMPTY_LIST MEMOIZE MARK  BINGET 25 BINGET 31 LONG_BINGET 533 ... APPENDS  ...
-//                                 └──────────────── a run ────────────────────┘
-//
-// Holds while no index of the memo is written again: then Clear. Not thread-safe.
+// The entries of device_traces as events, made while the pickle is read: the entries themselves are never held. What
+// they become is what ReadDeviceTraces makes of them, to the numbers of their stacks.
 #ifndef ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_STREAM_H_
 #define ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_STREAM_H_
 
@@ -28,6 +22,14 @@
 
 namespace ashlar::readers {
 
+// Which stack a list of frames is, by the bytes that it is written with: PyTorch makes a new list at every allocation,
+// so that a file has the same hundred references to frames, in the same bytes, as often as a line of the program
+// allocated.
+//
+//   ...  EMPTY_LIST MEMOIZE MARK  BINGET 25 BINGET 31 LONG_BINGET 533 ... APPENDS  ...
+//                                 └──────────────── a run ────────────────────┘
+//
+// Holds while no index of the memo is written again: then Clear. Not thread-safe.
 class StackRuns {
  public:
   struct Run {
@@ -90,7 +92,6 @@ class StackRuns {
 //
 //   EntryOpcodes entry(&context);
 //   if (entry.Decode(item)) events.push_back(entry.Finish());
-
 class EntryOpcodes {
  public:
   explicit EntryOpcodes(TorchContext* context) : context_(*context) {}
@@ -129,9 +130,6 @@ class EntryOpcodes {
   std::array<std::string, 3> last_label_texts_;
   trace::LabelId last_label_ = trace::kNoLabel;
 };
-
-// The entries of device_traces as events, made while the pickle is read: the entries themselves are never held. What
-// they become is what ReadDeviceTraces makes of them, to the numbers of their stacks.
 
 class TraceStream final : public pickle::ItemSink {
  public:

@@ -1,11 +1,4 @@
-// Columns laid one after another into one compressed text, and the JSON that says where each lies.
-//
-//   BlobWriter blob;
-//   blob.Add("allocated", allocated_bytes);
-//   blob.Add("reserved", reserved_bytes);
-//   blob.MoveTo(blobs, columns);   // columns["allocated"] = {"blob": 0, "offset": 0, ...}
-//
-// Not thread-safe.
+// Columns of numbers and texts as one compressed text of the page.
 #ifndef ASHLAR_COMMANDS_EXPLAIN_PAGE_COLUMN_BLOB_H_
 #define ASHLAR_COMMANDS_EXPLAIN_PAGE_COLUMN_BLOB_H_
 
@@ -21,6 +14,14 @@
 
 namespace ashlar::report {
 
+// Columns laid one after another into one compressed text, and the JSON that says where each lies.
+//
+//   BlobWriter blob;
+//   blob.Add("allocated", allocated_bytes);
+//   blob.Add("reserved", reserved_bytes);
+//   blob.MoveTo(blobs, columns);   // columns["allocated"] = {"blob": 0, "offset": 0, ...}
+//
+// Not thread-safe.
 class BlobWriter {
  public:
   void Add(absl::string_view name, absl::Span<const std::int64_t> values);
@@ -41,7 +42,6 @@ class BlobWriter {
 //   const PackedColumn packed = PackColumn({512, 1024, 1536});   // u8, base 512, scale 512, raw 0 1 2
 //
 // Values are below 2^53 in size, as are all sums above, so that a double holds them. Pure functions.
-
 enum class ColumnType : std::uint8_t { kU8, kU16, kU32, kI8, kI16, kI32, kF64 };
 
 // "u8", "u16", "u32", "i8", "i16", "i32", "f64".

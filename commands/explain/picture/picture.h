@@ -144,7 +144,6 @@ struct Picture {
 };
 
 // How much of a run a picture keeps (picture.h).
-
 struct PictureLimits {
   std::size_t observed_moments = 1'000'001;  // a run of fewer events keeps every moment
   std::size_t thinned_moments = 200'000;     // about as many keeps a longer one

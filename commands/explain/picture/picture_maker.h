@@ -70,7 +70,6 @@ class PictureMaker {
 //   stacks.MoveTo(picture);
 //
 // Not thread-safe.
-
 class PictureStacks {
  public:
   // nullptr: the trace has none. Must outlive it.

@@ -79,7 +79,6 @@ class MomentTable {
 //   texts.texts()[texts.TextOf(block.alloc_event)];   // "the first activation"
 //
 // Immutable; safe from any thread.
-
 class BlockTexts {
  public:
   BlockTexts() = default;

@@ -27,7 +27,6 @@ static_assert(sizeof(LtHeuristicResult) == 96);
 // lie packed behind the mark, in the order of its table. Those that the library made are kept for the next one and
 // never given back to the system, so that looking at a stale one is safe. Thread rule: any thread; one descriptor is
 // used by one thread at a time.
-
 struct LtAttribute {
   int number;
   std::uint8_t bytes;

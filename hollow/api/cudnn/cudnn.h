@@ -67,7 +67,6 @@ namespace ashlar::hollow {
 
 // The layout of what a search for a convolution's algorithm answers: cudnnConvolutionFwdAlgoPerf_t and its two sisters,
 // cudnn_cnn.h of 9.24 and cudnn_cnn_infer.h of 8.9.
-
 struct ConvolutionPerformance {
   int algorithm;
   int status;     // cudnnStatus_t

@@ -1,12 +1,24 @@
-// One call of NCCL by one rank: what it says to the others, which bytes it gives them, and what it does with theirs.
+// One rank of an NCCL communicator on a hollow device, and the calls on it that are not over.
 //
-//   NcclCall call{.kind = NcclCall::Kind::kAllReduce, .send = x, .receive = y, .count = 8, .type = NcclType::kFloat32};
-//   note = call.Describe();  data = call.Take(seat);          // at the call
-//   call.Give(seat, heard_of_all_ranks);                      // when all ranks have called
+// How calls go. As on a GPU, a call returns before its peers have called. It gives the others its bytes at once, by a
+// copy that waits for nobody (Meeting), and what it will write counts as unknown from then on. No thread of its own
+// runs: a call is finished, that is its result written, by whichever thread of this process next calls NCCL, asks an
+// event or stream whether it is done, or must have the result. Only the last waits for the peers: a copy from or over
+// the bytes that the call writes, or a synchronisation with a stream or event behind it (stream_work.h). So
+//   - ranks may call on several communicators in different orders, and tell each other by other ways in between;
+//   - a send never waits for its receive, in a group or out of it, and the order within a group is of no matter;
+//   - one thread can make the calls of all the ranks of ncclCommInitAll, in a group or one after the other;
+//   - after a host has synchronised, or copied, it reads what NCCL would have written.
+// It differs from a GPU in two things. A call whose own input is the result of an unfinished call waits for that one. A
+// host that copies asynchronously from an unfinished result waits at the copy.
 //
-// Bytes move where the message, the larger of what a rank gives and gets, is at most `real_bytes`. What a rank gives is
-// carried only if all of it is known; what a rank gets is known where all that goes into it is, else forgotten.
-// Units: counts in elements of the type, sizes in bytes. Thread rule: a value; the caller keeps other threads out.
+// Calls on one communicator finish in order, messages of a pair too. Ranks that make different calls as their n-th, or
+// receive other than was sent, get one line that names both, and the communicator fails (a real run would hang). So
+// they do when a rank that they wait for dies, leaves, or does not call within MeetingTimeoutSeconds():
+// ncclRemoteError.
+//
+// Memory that NCCL itself would take for a communicator is taken as 0 bytes.
+// Thread rule: any thread.
 #ifndef ASHLAR_HOLLOW_API_NCCL_COMMUNICATOR_H_
 #define ASHLAR_HOLLOW_API_NCCL_COMMUNICATOR_H_
 
@@ -27,6 +39,15 @@
 
 namespace ashlar::hollow {
 
+// One call of NCCL by one rank: what it says to the others, which bytes it gives them, and what it does with theirs.
+//
+//   NcclCall call{.kind = NcclCall::Kind::kAllReduce, .send = x, .receive = y, .count = 8, .type = NcclType::kFloat32};
+//   note = call.Describe();  data = call.Take(seat);          // at the call
+//   call.Give(seat, heard_of_all_ranks);                      // when all ranks have called
+//
+// Bytes move where the message, the larger of what a rank gives and gets, is at most `real_bytes`. What a rank gives is
+// carried only if all of it is known; what a rank gets is known where all that goes into it is, else forgotten.
+// Units: counts in elements of the type, sizes in bytes. Thread rule: a value; the caller keeps other threads out.
 struct NcclCall {
   enum class Kind : std::uint8_t {
     kAllReduce,
@@ -79,28 +100,6 @@ struct NcclCall {
 bool SameCall(const Note& a, const Note& b);
 // "all-reduce of 8 float32 (sum)".
 std::string TextOf(const Note& note);
-
-// One rank of an NCCL communicator on a hollow device, and the calls on it that are not over.
-//
-// How calls go. As on a GPU, a call returns before its peers have called. It gives the others its bytes at once, by a
-// copy that waits for nobody (Meeting), and what it will write counts as unknown from then on. No thread of its own
-// runs: a call is finished, that is its result written, by whichever thread of this process next calls NCCL, asks an
-// event or stream whether it is done, or must have the result. Only the last waits for the peers: a copy from or over
-// the bytes that the call writes, or a synchronisation with a stream or event behind it (stream_work.h). So
-//   - ranks may call on several communicators in different orders, and tell each other by other ways in between;
-//   - a send never waits for its receive, in a group or out of it, and the order within a group is of no matter;
-//   - one thread can make the calls of all the ranks of ncclCommInitAll, in a group or one after the other;
-//   - after a host has synchronised, or copied, it reads what NCCL would have written.
-// It differs from a GPU in two things. A call whose own input is the result of an unfinished call waits for that one. A
-// host that copies asynchronously from an unfinished result waits at the copy.
-//
-// Calls on one communicator finish in order, messages of a pair too. Ranks that make different calls as their n-th, or
-// receive other than was sent, get one line that names both, and the communicator fails (a real run would hang). So
-// they do when a rank that they wait for dies, leaves, or does not call within MeetingTimeoutSeconds():
-// ncclRemoteError.
-//
-// Memory that NCCL itself would take for a communicator is taken as 0 bytes.
-// Thread rule: any thread.
 
 class NcclCommunicator;
 

@@ -129,10 +129,6 @@ NcclResult NcclCommunicator::Ready(bool wait) {
   }
 }
 
-}  // namespace ashlar::hollow
-
-namespace ashlar::hollow {
-
 // NCCL: unique ids, and how communicators are made and given back.
 
 namespace {

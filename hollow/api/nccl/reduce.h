@@ -1,7 +1,13 @@
-// The types and numbers of NCCL's interface that a hollow device answers.
+// The arithmetic of NCCL's reductions, over bytes in memory: each operation over each type.
 //
-// Source: nccl.h of NCCL 2.30.7 (nvidia-nccl-cu13 on PyPI). Older releases have the same numbers, and a shorter
-// ncclConfig_t of the same beginning, which tells its own size.
+//   NcclCombine(NcclOp::kSum, NcclType::kBfloat16, total, next, count);   // total[i] = total[i] + next[i]
+//
+// Each step is rounded to the type, to nearest and even, as a GPU's own additions are; FP8 stays within its finite
+// values. NCCL itself leaves the order of the ranks open; callers here combine in the order of ranks, so that all ranks
+// get the same bits. Integers wrap. The greater of a number and a NaN is the number. Source: FuncSum, FuncProd,
+// FuncMinMax, FuncPreMulSum, FuncSumPostDiv in src/device/reduce_kernel.h, hostToDevRedOp in src/enqueue.cc (an average
+// of floats is a sum of values multiplied by 1/n, one of integers a sum divided by n). Thread rule: pure functions; no
+// alignment is asked for.
 #ifndef ASHLAR_HOLLOW_API_NCCL_REDUCE_H_
 #define ASHLAR_HOLLOW_API_NCCL_REDUCE_H_
 
@@ -11,6 +17,10 @@
 
 namespace ashlar::hollow {
 
+// The types and numbers of NCCL's interface that a hollow device answers.
+//
+// Source: nccl.h of NCCL 2.30.7 (nvidia-nccl-cu13 on PyPI). Older releases have the same numbers, and a shorter
+// ncclConfig_t of the same beginning, which tells its own size.
 enum class NcclResult : int {
   kSuccess = 0,
   kUnhandledCudaError = 1,
@@ -67,17 +77,6 @@ struct NcclSimInfo {
   unsigned version;
   float estimated_time;
 };
-
-// The arithmetic of NCCL's reductions, over bytes in memory: each operation over each type.
-//
-//   NcclCombine(NcclOp::kSum, NcclType::kBfloat16, total, next, count);   // total[i] = total[i] + next[i]
-//
-// Each step is rounded to the type, to nearest and even, as a GPU's own additions are; FP8 stays within its finite
-// values. NCCL itself leaves the order of the ranks open; callers here combine in the order of ranks, so that all ranks
-// get the same bits. Integers wrap. The greater of a number and a NaN is the number. Source: FuncSum, FuncProd,
-// FuncMinMax, FuncPreMulSum, FuncSumPostDiv in src/device/reduce_kernel.h, hostToDevRedOp in src/enqueue.cc (an average
-// of floats is a sum of values multiplied by 1/n, one of integers a sum divided by n). Thread rule: pure functions; no
-// alignment is asked for.
 
 std::size_t NcclSizeOf(NcclType type);
 const char* NcclNameOf(NcclType type);

@@ -1,4 +1,6 @@
-// Layouts and numbers of nvml.h 12.9, under our own names; checked against it where it is installed (layouts_test.cc).
+// Shared by the two files of NVML: devices as handles, and answers in its manner.
+//
+// Thread rule: any thread.
 #ifndef ASHLAR_HOLLOW_API_NVML_NVML_H_
 #define ASHLAR_HOLLOW_API_NVML_NVML_H_
 
@@ -7,6 +9,8 @@
 #include <string>
 
 namespace ashlar::hollow {
+
+// Layouts and numbers of nvml.h 12.9, under our own names; checked against it where it is installed (layouts_test.cc).
 
 // nvmlReturn_t.
 inline constexpr int kNvmlSuccess = 0;
@@ -55,10 +59,6 @@ template <class Layout>
 constexpr std::uint32_t NvmlVersion(std::uint32_t version) {
   return static_cast<std::uint32_t>(sizeof(Layout)) | version << 24;
 }
-
-// Shared by the two files of NVML: devices as handles, and answers in its manner.
-//
-// Thread rule: any thread.
 
 // The number of the device, where the library is initialised and the handle is one. `status` says what is wrong else.
 int NvmlDevice(const void* handle, int* status);

@@ -1,4 +1,4 @@
-// cuBLAS, loaded when it is first needed: nothing links it, so that a program starts without it.
+// CudaOps: from ops to launches. Its parts: elementwise_ops.cc, row_ops.cc, matmul_ops.cc, list_ops.cc.
 #ifndef ASHLAR_KERNELS_OPS_CUDA_OPS_TO_LAUNCHES_H_
 #define ASHLAR_KERNELS_OPS_CUDA_OPS_TO_LAUNCHES_H_
 
@@ -17,6 +17,8 @@
 #include "kernels/ops/ops.h"
 
 namespace ashlar::ops::cuda {
+
+// cuBLAS, loaded when it is first needed: nothing links it, so that a program starts without it.
 
 // A row-order matrix of a batch: turned, its columns lie in order instead.
 struct CublasMatrix {
@@ -41,8 +43,6 @@ class Cublas {
 
 // A handle on the stream that works in `workspace`. kUnavailable: no libcublas, or one that lacks a call.
 absl::StatusOr<std::unique_ptr<Cublas>> OpenCublas(cudaStream_t stream, void* workspace, std::size_t workspace_bytes);
-
-// CudaOps: from ops to launches. Its parts: elementwise_ops.cc, row_ops.cc, matmul_ops.cc, list_ops.cc.
 
 class CudaOps final : public Ops {
  public:

@@ -1,4 +1,6 @@
-// Elements of any dtype as floats, in short pieces that stay in the first cache: how every host op reads and writes.
+// The ops on host memory: the reference, and usable in a demo. Plain loops in float that the compiler vectorises, one
+// thread, sums in a fixed order: the same result on every machine, but for matmul where it comes from a BLAS and for
+// what the C library's exp, log, tanh and erf return.
 #ifndef ASHLAR_KERNELS_OPS_HOST_HOST_OPS_H_
 #define ASHLAR_KERNELS_OPS_HOST_HOST_OPS_H_
 
@@ -9,6 +11,8 @@
 #include "kernels/ops/view.h"
 
 namespace ashlar::ops::host {
+
+// Elements of any dtype as floats, in short pieces that stay in the first cache: how every host op reads and writes.
 
 inline constexpr std::int64_t kPiece = 512;  // elements
 
@@ -47,10 +51,6 @@ void ForPieces(std::int64_t length, const Body& body) {
 }  // namespace ashlar::ops::host
 
 namespace ashlar::ops {
-
-// The ops on host memory: the reference, and usable in a demo. Plain loops in float that the compiler vectorises, one
-// thread, sums in a fixed order: the same result on every machine, but for matmul where it comes from a BLAS and for
-// what the C library's exp, log, tanh and erf return.
 
 class HostOps final : public Ops {
  public:
