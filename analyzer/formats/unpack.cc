@@ -1,13 +1,11 @@
 #include "analyzer/formats/unpack.h"
 
-#include <dlfcn.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "analyzer/formats/system_library.h"
 #include "analyzer/formats/utf8.h"
 
 namespace ashlar::readers {
@@ -97,21 +96,6 @@ class Inflater final : public Decoder {
   absl::string_view name_;
   z_stream stream_{};
   bool is_open_;
-};
-
-// The functions of a library of the system, found when they are first asked for.
-class SystemLibrary {
- public:
-  explicit SystemLibrary(const char* name) : library_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
-
-  template <typename Function>
-  bool Find(const char* name, Function& out) const {
-    out = library_ == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library_, name));
-    return out != nullptr;
-  }
-
- private:
-  void* library_;  // stays open
 };
 
 absl::Status NotHere(const char* library, const char* package, const char* command) {

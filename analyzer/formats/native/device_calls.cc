@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -180,6 +182,20 @@ void DeviceCalls::Finish(trace::Snapshot& out) {
   for (std::size_t device = 0; device < traces_.size(); ++device) {
     traces_[device].tail.Describe(out.device_traces[device], device, out);
   }
+}
+
+void DescribeDeviceCalls(absl::string_view origin, trace::Snapshot& out) {
+  out.traits.has_stacks = out.stacks.stack_count() > 0;
+  out.traits.has_requested_bytes = true;
+  out.traits.has_settings = true;
+  out.traits.generation = "device calls";
+  std::map<std::string, std::string>& settings = out.settings.emplace().values;
+  settings[trace::kDeviceCallsKey] = "True";
+  if (!origin.empty()) settings[trace::kCallsOriginKey] = std::string(origin);
+  for (const trace::Note& note : out.notes) {
+    settings[absl::StrCat(trace::kDeviceCallsNote, note.name)] = absl::StrCat(note.count, " ", note.message);
+  }
+  out.notes.clear();
 }
 
 }  // namespace ashlar::readers

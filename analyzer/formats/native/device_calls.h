@@ -99,6 +99,10 @@ class DeviceCalls {
   std::map<std::string, trace::Note> notes_;
 };
 
+// Says that `out` holds such calls: its traits and settings. The notes become settings, which every format keeps.
+// `origin`: where the calls come from, in words; empty: a native program that was recorded here.
+void DescribeDeviceCalls(absl::string_view origin, trace::Snapshot& out);
+
 }  // namespace ashlar::readers
 
 #endif  // ASHLAR_ANALYZER_FORMATS_NATIVE_DEVICE_CALLS_H_

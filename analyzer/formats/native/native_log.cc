@@ -269,17 +269,10 @@ class Reader {
 
   void Describe() {
     out_.traits.has_time = true;
-    out_.traits.has_stacks = out_.stacks.stack_count() > 0;
-    out_.traits.has_requested_bytes = true;
-    out_.traits.has_settings = true;
-    out_.traits.generation = "device calls";
-    trace::RecordedSettings& settings = out_.settings.emplace();
-    settings.values[trace::kDeviceCallsKey] = "True";
-    for (const trace::Note& note : out_.notes) {
-      settings.values[absl::StrCat(trace::kDeviceCallsNote, note.name)] = absl::StrCat(note.count, " ", note.message);
+    DescribeDeviceCalls(/*origin=*/"", out_);
+    for (const auto& [device, bytes] : totals_) {
+      out_.settings->values[trace::DeviceTotalKey(device)] = absl::StrCat(bytes);
     }
-    out_.notes.clear();
-    for (const auto& [device, bytes] : totals_) settings.values[trace::DeviceTotalKey(device)] = absl::StrCat(bytes);
   }
 
   std::set<std::size_t> failed_frees_;  // positions in the rows

@@ -199,13 +199,7 @@ class NsysReader {
   void Describe() {
     calls_.Note("managed_memory", "events of managed memory, counted as if all of it lay on the device", managed_);
     out_.traits.has_time = true;
-    out_.traits.has_stacks = out_.stacks.stack_count() > 0;
-    out_.traits.has_requested_bytes = true;
-    out_.traits.has_settings = true;
-    out_.traits.generation = "device calls";
-    trace::RecordedSettings& settings = out_.settings.emplace();
-    settings.values[trace::kDeviceCallsKey] = "True";
-    settings.values[trace::kCallsOriginKey] = "device calls from Nsight Systems";
+    DescribeDeviceCalls("device calls from Nsight Systems", out_);
   }
 
   const Database& database_;

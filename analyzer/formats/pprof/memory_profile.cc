@@ -299,18 +299,8 @@ class ProfileReader {
   void Describe() {
     std::stable_sort(out_.segments.begin(), out_.segments.end(),
                      [](const auto& a, const auto& b) { return a.device < b.device; });
-    out_.traits.has_stacks = out_.stacks.stack_count() > 0;
-    out_.traits.has_requested_bytes = true;
-    out_.traits.has_settings = true;
-    out_.traits.generation = "memory profile";
-    trace::RecordedSettings& settings = out_.settings.emplace();
-    settings.values[trace::kDeviceCallsKey] = "True";
-    settings.values[trace::kCallsOriginKey] = "a memory profile (pprof) of JAX";
     int most = 0;
-    for (const auto& [name, index] : devices_) {
-      settings.values[trace::DeviceNameKey(index)] = ToPrintable(name);
-      most = std::max(most, index);
-    }
+    for (const auto& [name, index] : devices_) most = std::max(most, index);
     out_.device_traces.resize(static_cast<std::size_t>(most) + 1);
     if (compiled_bytes_ > 0) {
       out_.notes.push_back({"compiled_programs",
@@ -318,6 +308,8 @@ class ProfileReader {
                                          " in all, of which the profile names no device: not counted here"),
                             compiled_});
     }
+    DescribeDeviceCalls("a memory profile (pprof) of JAX", out_);
+    for (const auto& [name, index] : devices_) out_.settings->values[trace::DeviceNameKey(index)] = ToPrintable(name);
   }
 
   Profile profile_;

@@ -1,7 +1,8 @@
+#include "commands/fleet/link.h"
+
 #include <map>
 #include <string>
 
-#include "commands/fleet/link.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::fleet {
