@@ -173,7 +173,7 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
     lines_left -= fixes[i].empty() ? 0 : 1;
   }
   const auto append_remark = [&out](const std::string& text) {
-    absl::StrAppend(&out, std::string(kCauseIndent, ' '), Shortened(Printable(text), kRemarkWidth), "\n");
+    absl::StrAppend(&out, std::string(kCauseIndent, ' '), ShortenedSentence(Printable(text), kRemarkWidth), "\n");
   };
   for (std::size_t i = 0; i < shown; ++i) {
     const analyses::CauseFinding& finding = e.causes[i].finding;

@@ -107,6 +107,13 @@ std::string Shortened(const std::string& text, std::size_t width) {
   return text.substr(0, end) + "...";
 }
 
+std::string ShortenedSentence(const std::string& text, std::size_t width) {
+  constexpr absl::string_view kDots = " ...";
+  if (text.size() <= width || width < kDots.size()) return Shortened(text, width);
+  const std::size_t end = text.rfind(' ', width - kDots.size());
+  return end == std::string::npos ? Shortened(text, width) : absl::StrCat(text.substr(0, end), kDots);
+}
+
 std::string MiddleCut(const std::string& text, std::size_t width) {
   constexpr std::size_t kDots = 3;
   if (text.size() <= width || width <= kDots + 2) return Shortened(text, width);

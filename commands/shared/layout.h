@@ -43,6 +43,9 @@ std::string Printable(absl::string_view text);
 // At most `width` bytes, cut between characters of UTF-8.
 std::string Shortened(const std::string& text, std::size_t width);
 
+// The same for a sentence: cut behind a whole word, so that no figure is read that is not there.
+std::string ShortenedSentence(const std::string& text, std::size_t width);
+
 // The same with the middle left out, where the text is longer: the beginning and the end tell more of a label.
 //
 //   "a_very_long_package_name.py:123 forward"  ->  "a_very_long_p...123 forward"

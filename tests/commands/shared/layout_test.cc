@@ -67,6 +67,15 @@ TEST_F(LayoutTest, NothingIsBrokenWithoutATerminal) {
   EXPECT_EQ(Fitted(text, {}), "  " + std::string(150, 'x') + "\n      y\nPASTE  z\n");
 }
 
+TEST_F(LayoutTest, SentencesLoseWholeWords) {
+  EXPECT_EQ(ShortenedSentence("obtained 2.90 GiB in all", 24), "obtained 2.90 GiB in all");
+  for (std::size_t width = 13; width < 17; ++width) {
+    EXPECT_EQ(ShortenedSentence("obtained 2.90 GiB in all", width), "obtained ...") << width;
+  }
+  EXPECT_EQ(ShortenedSentence("obtained 2.90 GiB in all", 17), "obtained 2.90 ...");
+  EXPECT_EQ(ShortenedSentence(std::string(30, 'x'), 10), "xxxxxxx...");
+}
+
 TEST_F(LayoutTest, LabelsLoseTheirMiddle) {
   EXPECT_EQ(MiddleCut("model.py:56 mlp", 15), "model.py:56 mlp");
   EXPECT_EQ(MiddleCut("a_very_long_name_of_a_file.py:123 forward", 23), "a_very_lon...23 forward");
