@@ -14,10 +14,10 @@
 #include "console/command.h"
 #include "console/output_file.h"
 #include "console/progress_line.h"
+#include "estimator/levers/fit.h"
+#include "estimator/levers/levers.h"
+#include "estimator/levers/shuffles.h"
 #include "estimator/model.h"
-#include "estimator/plan/fit.h"
-#include "estimator/plan/levers.h"
-#include "estimator/plan/shuffles.h"
 #include "estimator/report/estimate_report.h"
 #include "estimator/run_observer.h"
 

@@ -21,7 +21,7 @@ from rows import Row, Skip, Verdict
 from sizes import mib
 
 ROOT = os.path.dirname(HERE)
-RELEASES = ['2.14.1', '2.15.0', '2.13.0', '2.12.0', '2.6.0']
+RELEASES = [release for release in venvs.TORCH_RELEASES if venvs.numbers(release) >= (2, 6)]  # the plug-in's first
 UNDER_OURS = ['-m', 'ashlar_gpu.torch']
 # Of captures.CASES, which has their settings.
 CASES = ['train', 'default_oom', 'split128_oom', 'split512', 'expandable', 'gc', 'gcsplit', 'roundup', 'streams',

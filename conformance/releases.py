@@ -7,7 +7,7 @@ from catalog import Program, positive
 from rows import Row, Verdict
 from sizes import mib, seconds
 
-OTHERS = ['2.0.1', '2.6.0', '2.12.0', '2.13.0', '2.15.0']
+OTHERS = sorted(venvs.TORCH_RELEASES[1:], key=venvs.numbers)
 SMALL = [
     Program('plain', ('plain.py',), {'steps': 3}),
     Program('oom', ('oom.py',), {'kept': positive, 'failures': 3}),

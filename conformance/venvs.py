@@ -30,6 +30,7 @@ WANTED = {
     'exports': ['perfetto', 'protobuf', 'prometheus_client', 'duckdb==1.5.5', 'duckdb-extension-sqlite-scanner==1.5.5',
                 'jsonschema'],
 }
+TORCH_RELEASES = [name.removeprefix('torch-') for name in WANTED if name.startswith('torch-')]  # the usual one first
 OVER = {  # environments that add to another one, and see all that it has
     'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),
     'deepspeed': ('torch-2.14.1', ['deepspeed', 'setuptools', 'ninja']),
@@ -44,6 +45,12 @@ OVER = {  # environments that add to another one, and see all that it has
     'python-api': ('torch-2.14.1', ['pytest', 'pytest-xdist', 'nbclient', 'ipykernel', 'mypy', 'basedpyright']),
 }
 MOST_SECONDS = 1500  # of one installation
+
+
+def numbers(release):
+    """'2.14.1' -> (2, 14, 1)"""
+    return tuple(int(part) for part in release.split('.'))
+
 
 # Prints what of the requirements is missing. Versions are compared only where they are pinned.
 PROBE = """

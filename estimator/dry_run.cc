@@ -160,12 +160,11 @@ absl::Status Named(const char* flag, const absl::Status& status) {
 }  // namespace
 
 policy::Compat CompatOf(const std::string& torch_version) {
-  const std::size_t dot = torch_version.find('.');
-  int major = 0, minor = 0;
-  const bool is_read = absl::SimpleAtoi(torch_version.substr(0, dot), &major) && dot != std::string::npos &&
-                       absl::SimpleAtoi(torch_version.substr(dot + 1), &minor);
-  if (is_read && major < 2) return policy::Compat::kTorch113;
-  return is_read && minor <= 7 ? policy::Compat::kTorch26 : policy::Compat::kTorch210;
+  // Free blocks in the order of their addresses, in each release: a model's run has no history that another order
+  // needs.
+  const policy::Compat newest = policy::Compat::kTorch210;
+  const std::optional<kernels::Version> version = kernels::VersionOf(torch_version);
+  return version.has_value() ? std::min(policy::RulesOfRelease(*version).compat, newest) : newest;
 }
 
 absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& asked, device::AddressOrder order,

@@ -1,5 +1,5 @@
 // One stream's part of one pool as the threads see it: its small and its large lane, and which streams use its blocks
-// besides. An arena lies on the thread cache (thread caches.h) of the thread that uses it, or on the common one where
+// besides. An arena lies in the thread cache (thread_caches.h) of the thread that uses it, or on the common one where
 // several do, and shares its lock and sums with the other arenas there.
 //
 //   Arena arena({pool, stream}, thread cache, owner);  // by the exclusive section, which also moves it to another
@@ -37,7 +37,7 @@ struct ArenaKey {
 
 // Counts the uses of an arena by others than the owner of the thread cache where it lies. Often enough by one thread in
 // a row, and it moves to that thread's thread cache: each move doubles how often that is, up to a limit. Often enough
-// by turns, on a thread cache where others are often, and it moves to the common one. A move looks at every slot of the
+// by turns, in a thread cache where others are often, and it moves to the common one. A move looks at every slot of the
 // thread cache's map of addresses, so that it wants the more visits the more slots there are.
 class Visits {
  public:
@@ -119,7 +119,7 @@ class ArenaTable {
   // nullptr when there is none.
   Arena* Find(const ArenaKey& key) const { return slots_[IndexOf(key)].get(); }
 
-  // Lies on the thread cache if it is new.
+  // Lies in the thread cache if it is new.
   Arena& FindOrAdd(const ArenaKey& key, ThreadCache& cache, const FastPath* owner) {
     if (Arena* arena = Find(key); arena != nullptr) return *arena;
     if (2 * ++size_ > slots_.size()) Resize(2 * slots_.size());

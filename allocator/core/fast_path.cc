@@ -10,7 +10,7 @@ namespace ashlar::core {
 
 // Runs `(this->*act)(thread cache, arena, arguments...)` under the lock of the thread cache where the thread looks
 // first, its own or the common one; no arena comes or goes meanwhile. It names the arena that it found; where that lies
-// on another thread cache it has done nothing, and runs again under that one's lock.
+// in another thread cache it has done nothing, and runs again under that one's lock.
 template <auto act, typename... Arguments>
 [[gnu::always_inline]] inline auto FastPath::ServeFromCache(Arguments... arguments) {
   using Served = decltype((this->*act)(std::declval<ThreadCache&>(), std::declval<Arena*&>(), arguments...));
@@ -33,7 +33,7 @@ template <auto act, typename... Arguments>
   return ServeElsewhere<act, Served>(*cache, place, arguments...);
 }
 
-// On the common cache, or another thread's. Where the arena has moved twice meanwhile, the exclusive section serves.
+// In the common cache, or another thread's. Where the arena has moved twice meanwhile, the exclusive section serves.
 template <auto act, typename Served, typename... Arguments>
 [[gnu::noinline]] Served FastPath::ServeElsewhere(ThreadCache& first, ThreadCacheOfAllocator& place,
                                                   Arguments... arguments) {

@@ -1,4 +1,4 @@
-// The fast path serves requests from the cache, under the lock of one thread cache (thread caches.h): an arena for each
+// The fast path serves requests from the cache, under the lock of one thread cache (thread_caches.h): an arena for each
 // pool and stream, and the map from addresses to blocks.
 //
 //   FastPath fast_path(ledger);
@@ -99,7 +99,7 @@ class FastPath {
   auto ServeFromCache(Arguments... arguments);
   template <auto act, typename Served, typename... Arguments>
   Served ServeElsewhere(ThreadCache& first, ThreadCacheOfAllocator& place, Arguments... arguments);
-  // What is served, on the thread cache that is locked.
+  // What is served, in the thread cache that is locked.
   template <bool is_named>
   policy::Block* AllocateAt(ThreadCache& cache, Arena*& arena, std::uint64_t bytes, const ArenaKey& key);
   bool FreeAt(ThreadCache& cache, Arena*& arena, policy::Block* block);
@@ -120,7 +120,7 @@ class FastPath {
   static void MovePointers(const Arena& arena, ThreadCache& to);
 
   policy::Heap& heap_;
-  const bool can_put_off_;  // a second allocation from the same state gets the same (thread caches.h)
+  const bool can_put_off_;  // a second allocation from the same state gets the same (thread_caches.h)
   ArenaTable arenas_;
   PageDirectory pages_;
   ThreadCaches thread_caches_;

@@ -47,7 +47,7 @@ class Inspection {
   trace::Snapshot HeadNow(int device) const;
 
   // Only while no other thread uses the allocator. Good until the next call of the allocator: a free may be put off
-  // then (thread caches.h).
+  // then (thread_caches.h).
   const policy::Heap& heap() const;
 
   // What was done so far, as counts that are the same on every machine; a call of this counts too.

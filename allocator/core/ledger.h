@@ -1,7 +1,7 @@
 // The ledger keeps account of one allocator: the heap, the statistics over it, and the sink of its events. Each
 // transition of a block or a segment is one function here. The function changes the heap, books the statistics and
 // tells the sink, in that order. Nobody else books anything; requests that the cache serves are summed on thread caches
-// (thread caches.h) and arrive by Fold.
+// (thread_caches.h) and arrive by Fold.
 //
 //   Ledger ledger(options, [](policy::Lane&, const policy::AddressRange&) {});
 //   policy::Decision decision = ledger.heap().Decide({.bytes = 300, .stream = s});

@@ -94,8 +94,8 @@ std::uint64_t DeviceGrowth::ReservationBytes(std::uint64_t page_bytes) const {
 Growth DeviceGrowth::NewReservation(const policy::Decision& decision) {
   const std::uint64_t page_bytes = policy::PageBytes(decision.pool->is_small, ledger_.options());
   const std::uint64_t size_bytes = ReservationBytes(page_bytes);
-  const bool keeps_short_ones =
-      ledger_.options().compat == policy::Compat::kTorch26 && ledger_.options().policy == policy::Policy::kTorch;
+  const bool keeps_short_ones = policy::RulesOf(ledger_.options().compat).keeps_short_reservations &&
+                                ledger_.options().policy == policy::Policy::kTorch;
   const absl::StatusOr<std::uint64_t> address = device_.Reserve(size_bytes);
   if (!address.ok()) return Failed(address.status(), size_bytes);
   if (size_bytes < decision.rounded_bytes && !keeps_short_ones) {

@@ -1,4 +1,4 @@
-// A thread's place in the process: thread caches (thread caches.h) belong to slots, not to threads, so that a thread
+// A thread's place in the process: thread caches (thread_caches.h) belong to slots, not to threads, so that a thread
 // that ends leaves its thread caches to the next one. Slots are never freed. All that a thread remembers lies in its
 // slot, so that the library takes one word of thread-local memory: a library that is opened late gets little of it.
 //

@@ -18,58 +18,32 @@
 namespace ashlar::policy {
 namespace {
 
-constexpr std::array<std::pair<Compat, absl::string_view>, 8> kCompatNames = {{
-    {Compat::kTorch113, "torch-1.13"},
-    {Compat::kTorch26, "torch-2.6"},
-    {Compat::kTorch210, "torch-2.10"},
-    {Compat::kTorch212, "torch-2.12"},
-    {Compat::kTorchLatest, "torch-latest"},
-    {Compat::kTorchLatest, "torch-2.13"},  // names that are taken; the one before is printed
-    {Compat::kTorchLatest, "torch-2.14"},
-    {Compat::kTorchLatest, "torch-2.15"},
-}};
-
 constexpr std::array<std::pair<FreeOrder, absl::string_view>, 3> kOrderNames = {{
     {FreeOrder::kAddress, "address"},
     {FreeOrder::kPerBlockCounter, "per-block-counter"},
     {FreeOrder::kPerSegmentCounter, "per-segment-counter"},
 }};
 
-template <typename Table>
-auto ParseName(const Table& table, absl::string_view name,
-               absl::string_view what) -> absl::StatusOr<typename Table::value_type::first_type> {
-  std::string known;
-  for (const auto& [value, text] : table) {
-    if (text == name) return value;
-    absl::StrAppend(&known, known.empty() ? "" : ", ", text);
-  }
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no ", what, ": use one of ", known));
-}
-
-template <typename Table, typename Value>
-absl::string_view NameOf(const Table& table, Value value) {
-  for (const auto& [candidate, text] : table) {
-    if (candidate == value) return text;
-  }
-  return "";
-}
-
 }  // namespace
-
-FreeOrder DefaultFreeOrder(Compat compat) {
-  if (compat == Compat::kTorch212) return FreeOrder::kPerBlockCounter;
-  return compat == Compat::kTorchLatest ? FreeOrder::kPerSegmentCounter : FreeOrder::kAddress;
-}
 
 void KeepFreeOrder(const Options& of_run, Options& options) {
   if (options.policy == of_run.policy) options.free_order = of_run.free_order;
 }
 
-absl::string_view CompatName(Compat compat) { return NameOf(kCompatNames, compat); }
-absl::StatusOr<Compat> ParseCompat(absl::string_view name) { return ParseName(kCompatNames, name, "version"); }
-absl::string_view FreeOrderName(FreeOrder order) { return NameOf(kOrderNames, order); }
+absl::string_view FreeOrderName(FreeOrder order) {
+  for (const auto& [candidate, name] : kOrderNames) {
+    if (candidate == order) return name;
+  }
+  return "";
+}
+
 absl::StatusOr<FreeOrder> ParseFreeOrder(absl::string_view name) {
-  return ParseName(kOrderNames, name, "order of free blocks");
+  std::string known;
+  for (const auto& [order, text] : kOrderNames) {
+    if (text == name) return order;
+    absl::StrAppend(&known, known.empty() ? "" : ", ", text);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no order of free blocks: use one of ", known));
 }
 
 // Settings as a text: what PyTorch's grammar (conf_split.h) makes of it, and each key as one row of a table: from which
@@ -148,88 +122,75 @@ absl::Status CheckEarlier(const Setting& setting, Options& options) {
   return compat.ok() ? absl::OkStatus() : BadValue(setting, compat.status().message());
 }
 
-// From which version on a key is known.
-enum class KnownTo : std::uint8_t {
-  kAll,
-  k113,  // to that version alone
-  kSince26,
-  kLate,
-  kLatest,
-  kReserve,  // the latest; in texts of ours kLate
-  kUs,
+// To which rules a key is known, by their first release.
+struct Known {
+  Release since = {0, 0};
+  Release until = kNewestRelease;
+  Release since_in_ours = since;  // in texts that may use our keys
+  bool is_ours = false;           // is known in those alone
 };
+
+constexpr Known kToAll = {}, kTo113 = {.until = {0, 0}}, kSince26 = {.since = {2, 0}}, kSince210 = {.since = {2, 10}},
+                kSince213 = {.since = {2, 13}}, kReserve = {.since = {2, 13}, .since_in_ours = {2, 10}},
+                kToUs = {.is_ours = true};
 
 struct Key {
   absl::string_view name;
-  KnownTo known_to;
+  Known known;
   absl::Status (*read)(const Setting&, Options&);
   bool has_effect = true;
 };
 
 constexpr Key kKeys[] = {
-    {"max_split_size_mb", KnownTo::kAll, ReadMaxSplit},
-    {"garbage_collection_threshold", KnownTo::kAll, ReadThreshold},
-    {"roundup_power2_divisions", KnownTo::kAll, ReadDivisions},
-    {"backend", KnownTo::kAll, ReadBackend},
-    {"roundup_bypass_threshold_mb", KnownTo::k113, ReadBypass},
-    {"expandable_segments", KnownTo::kSince26, ReadFlag<&Options::expandable_segments>},
-    {"max_non_split_rounding_mb", KnownTo::kSince26, ReadNonSplitRounding},
-    {"large_segment_size_mb", KnownTo::kLate, CheckEarlier},
-    {"throw_on_cudamalloc_oom", KnownTo::kLate, ReadFlag<&Options::throw_on_cudamalloc_oom>},
-    {"per_process_memory_fraction", KnownTo::kLate, ReadFraction},
-    {"expandable_segments_reserve", KnownTo::kReserve, ReadReserve},
-    {"release_lock_on_cudamalloc", KnownTo::kSince26, CheckFlag, false},
-    {"pinned_use_cuda_host_register", KnownTo::kSince26, CheckFlag, false},
-    {"pinned_num_register_threads", KnownTo::kSince26, CheckRegisterThreads, false},
-    {"pinned_use_background_threads", KnownTo::kSince26, CheckFlag, false},
-    {"pinned_reserve_segment_size_mb", KnownTo::kLate, CheckHostSegment, false},
-    {"graph_capture_record_stream_reuse", KnownTo::kLate, CheckFlag},
-    {"pinned_use_hip_host_register", KnownTo::kSince26, CheckFlag, false},
-    {"release_lock_on_hipmalloc", KnownTo::kSince26, CheckFlag, false},
-    {"pinned_max_round_threshold_mb", KnownTo::kLatest, CheckHostSize, false},
-    {"pinned_max_cached_size_mb", KnownTo::kLatest, CheckHostSize, false},
-    {"pinned_free_catch_all", KnownTo::kLate, CheckFlag, false},
-    {"expandable_segments_reserve_by_class", KnownTo::kLatest, CheckClasses, false},
-    {"use_cuda_host_register", KnownTo::kLatest, CheckNothing, false},
-    {"compat", KnownTo::kUs, CheckEarlier},
-    {"free_order", KnownTo::kUs, ReadOrder},
-    {"policy", KnownTo::kUs, ReadPolicy},
-    {"search_after_sync", KnownTo::kUs, ReadFlag<&Options::search_after_sync>},
-    {"sync_just_enough", KnownTo::kUs, ReadFlag<&Options::sync_just_enough>},
-    {"borrow_across_streams", KnownTo::kUs, ReadFlag<&Options::borrow_across_streams>},
-    {"borrow_most_waits", KnownTo::kUs, ReadMostWaits},
-    {"memory_limit_mb", KnownTo::kUs, ReadLimit<&Options::memory_limit_bytes>},
-    {"soft_limit_mb", KnownTo::kUs, ReadLimit<&Options::soft_limit_bytes>},
-    {"soft_limit_fraction", KnownTo::kUs, ReadSoftFraction},
-    {"plan", KnownTo::kUs, ReadPlanFile},
-    {"report_leaks", KnownTo::kUs, ReadFlag<&Options::report_leaks>},
+    {"max_split_size_mb", kToAll, ReadMaxSplit},
+    {"garbage_collection_threshold", kToAll, ReadThreshold},
+    {"roundup_power2_divisions", kToAll, ReadDivisions},
+    {"backend", kToAll, ReadBackend},
+    {"roundup_bypass_threshold_mb", kTo113, ReadBypass},
+    {"expandable_segments", kSince26, ReadFlag<&Options::expandable_segments>},
+    {"max_non_split_rounding_mb", kSince26, ReadNonSplitRounding},
+    {"large_segment_size_mb", kSince210, CheckEarlier},
+    {"throw_on_cudamalloc_oom", kSince210, ReadFlag<&Options::throw_on_cudamalloc_oom>},
+    {"per_process_memory_fraction", kSince210, ReadFraction},
+    {"expandable_segments_reserve", kReserve, ReadReserve},
+    {"release_lock_on_cudamalloc", kSince26, CheckFlag, false},
+    {"pinned_use_cuda_host_register", kSince26, CheckFlag, false},
+    {"pinned_num_register_threads", kSince26, CheckRegisterThreads, false},
+    {"pinned_use_background_threads", kSince26, CheckFlag, false},
+    {"pinned_reserve_segment_size_mb", kSince210, CheckHostSegment, false},
+    {"graph_capture_record_stream_reuse", kSince210, CheckFlag},
+    {"pinned_use_hip_host_register", kSince26, CheckFlag, false},
+    {"release_lock_on_hipmalloc", kSince26, CheckFlag, false},
+    {"pinned_max_round_threshold_mb", kSince213, CheckHostSize, false},
+    {"pinned_max_cached_size_mb", kSince213, CheckHostSize, false},
+    {"pinned_free_catch_all", kSince210, CheckFlag, false},
+    {"expandable_segments_reserve_by_class", kSince213, CheckClasses, false},
+    {"use_cuda_host_register", kSince213, CheckNothing, false},
+    {"compat", kToUs, CheckEarlier},
+    {"free_order", kToUs, ReadOrder},
+    {"policy", kToUs, ReadPolicy},
+    {"search_after_sync", kToUs, ReadFlag<&Options::search_after_sync>},
+    {"sync_just_enough", kToUs, ReadFlag<&Options::sync_just_enough>},
+    {"borrow_across_streams", kToUs, ReadFlag<&Options::borrow_across_streams>},
+    {"borrow_most_waits", kToUs, ReadMostWaits},
+    {"memory_limit_mb", kToUs, ReadLimit<&Options::memory_limit_bytes>},
+    {"soft_limit_mb", kToUs, ReadLimit<&Options::soft_limit_bytes>},
+    {"soft_limit_fraction", kToUs, ReadSoftFraction},
+    {"plan", kToUs, ReadPlanFile},
+    {"report_leaks", kToUs, ReadFlag<&Options::report_leaks>},
 };
 
-bool Knows(KnownTo known_to, Compat compat, Keys keys) {
-  switch (known_to) {
-    case KnownTo::kAll:
-      return true;
-    case KnownTo::k113:
-      return compat == Compat::kTorch113;
-    case KnownTo::kSince26:
-      return compat != Compat::kTorch113;
-    case KnownTo::kLate:
-      return IsLate(compat);
-    case KnownTo::kLatest:
-      return compat == Compat::kTorchLatest;
-    case KnownTo::kReserve:
-      return compat == Compat::kTorchLatest || (keys == Keys::kAshlar && IsLate(compat));
-    case KnownTo::kUs:
-      return keys == Keys::kAshlar;
-  }
-  return false;
+bool Knows(const Known& known, Compat compat, Keys keys) {
+  const Release release = RulesOf(compat).since;
+  if (known.is_ours && keys != Keys::kAshlar) return false;
+  return release >= (keys == Keys::kAshlar ? known.since_in_ours : known.since) && release <= known.until;
 }
 
 // "; did you mean 'max_split_size_mb'?" where a key that may be used here is near.
 std::string Suggestion(absl::string_view wrong, Compat compat, Keys keys) {
   std::vector<std::string> known;
   for (const Key& key : kKeys) {
-    if (Knows(key.known_to, compat, keys)) known.emplace_back(key.name);
+    if (Knows(key.known, compat, keys)) known.emplace_back(key.name);
   }
   const std::string question = DidYouMean(wrong, known);
   return question.empty() ? "" : absl::StrCat("; ", question);
@@ -257,7 +218,7 @@ class Reader {
 
   absl::StatusOr<Options> Read() {
     if (absl::Status status = ReadCompat(); !status.ok()) return status;
-    options_.free_order = DefaultFreeOrder(options_.compat);
+    options_.free_order = RulesOf(options_.compat).free_order;
     const Split split = SplitAsFarAsItGoes(conf_, GrammarOf(options_.compat));
     if (absl::Status status = Allow(split.status); !status.ok()) return status;
     if (absl::Status status = ReadLargeSegments(split.settings); !status.ok()) return status;
@@ -316,7 +277,7 @@ class Reader {
 
   absl::Status ReadOne(const Setting& setting) {
     for (const Key& key : kKeys) {
-      if (key.name != setting.key || !Knows(key.known_to, options_.compat, keys_)) continue;
+      if (key.name != setting.key || !Knows(key.known, options_.compat, keys_)) continue;
       return Try(setting, key.read);
     }
     return absl::InvalidArgumentError(absl::StrCat("'", setting.key, "' is no setting of ", CompatName(options_.compat),
@@ -356,7 +317,7 @@ Options ReadRecordedConf(absl::string_view conf, Compat compat) {
 
 std::vector<KeyInfo> AllKeys() {
   std::vector<KeyInfo> out;
-  for (const Key& key : kKeys) out.push_back({key.name, key.known_to == KnownTo::kUs, key.has_effect});
+  for (const Key& key : kKeys) out.push_back({key.name, key.known.is_ours, key.has_effect});
   return out;
 }
 

@@ -14,13 +14,12 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/torch_sizes.h"
 #include "allocator/base/units.h"
-#include "ashlar/options.h"  // IWYU pragma: export
+#include "allocator/policy/torch_rules.h"  // IWYU pragma: export
+#include "ashlar/options.h"                // IWYU pragma: export
 
 namespace ashlar::policy {
 
-using ashlar::Compat;
 using ashlar::ExpandableReserve;
-using ashlar::FreeOrder;
 using ashlar::kDefaultLargeSegmentBytes;
 using ashlar::Keys;
 using ashlar::kMinBlockBytes;
@@ -35,8 +34,6 @@ using ashlar::Policy;
 // Pages of Policy::kAshlar: the granularity of cuMemCreate on every card that has virtual memory management so far.
 inline constexpr std::uint64_t kAshlarPageBytes = 2 * kMiB;
 
-// The free-set order a version uses by default.
-FreeOrder DefaultFreeOrder(Compat compat);
 // Other settings for a run whose order is known: that order, unless they bring a policy with an order of its own.
 void KeepFreeOrder(const Options& of_run, Options& options);
 
@@ -53,14 +50,6 @@ struct KeyInfo {
   bool has_effect = true;  // false: accepted, and changes no decision
 };
 std::vector<KeyInfo> AllKeys();
-
-// "torch-1.13", "torch-2.6", "torch-2.10", "torch-2.12", "torch-latest"; read too: "torch-2.13" to "torch-2.15", whose
-// rules are those of "torch-latest".
-absl::string_view CompatName(Compat compat);
-absl::StatusOr<Compat> ParseCompat(absl::string_view name);
-
-// 2.10 and later: has the newer keys, takes a memory fraction of 1 as no limit.
-constexpr bool IsLate(Compat compat) { return compat >= Compat::kTorch210; }
 
 // "address", "per-block-counter", "per-segment-counter".
 absl::string_view FreeOrderName(FreeOrder order);

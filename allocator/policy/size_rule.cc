@@ -27,8 +27,7 @@ std::uint64_t RoundedBytes(std::uint64_t request_bytes, const Options& options) 
     return RoundUp(request_bytes, kMinBlockBytes);
   }
   if (divisions == 1) {
-    // 1.13 leaves these requests as they are, not even rounded to 512: an upstream defect that is kept.
-    return options.compat == Compat::kTorch113 ? request_bytes : RoundUp(request_bytes, kMinBlockBytes);
+    return RulesOf(options.compat).rounds_after_one_division ? RoundUp(request_bytes, kMinBlockBytes) : request_bytes;
   }
   return RoundUpBetweenPowers(request_bytes, divisions);
 }

@@ -197,8 +197,8 @@ absl::Status ReadBypass(const Setting& setting, Options& options) {
 
 absl::Status ReadDivisions(const Setting& setting, Options& options) {
   if (absl::StartsWith(setting.value, "[")) {
-    if (options.compat == Compat::kTorch113)
-      return BadValue(setting, "torch-1.13 knows one power of two for all sizes");
+    if (!RulesOf(options.compat).has_division_lists)
+      return BadValue(setting, absl::StrCat(CompatName(options.compat), " knows one power of two for all sizes"));
     return ReadDivisionsList(setting, options);
   }
   std::uint64_t value = 0;
@@ -248,7 +248,7 @@ absl::Status ReadReserve(const Setting& setting, Options& options) {
 
 absl::Status ReadBackend(const Setting& setting, Options& options) {
   if (setting.value == "native") return absl::OkStatus();
-  if (setting.value == "cudaMallocAsync" && options.compat != Compat::kTorch113) {
+  if (setting.value == "cudaMallocAsync" && RulesOf(options.compat).has_expandable_segments) {
     return BadValue(setting, "only 'native' has a block-splitting policy that can be replayed");
   }
   return BadValue(setting, "use native");

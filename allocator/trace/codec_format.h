@@ -10,7 +10,7 @@
 // ones before it, but for texts, frames and stacks, which are numbered over the whole file in the order of their
 // definition.
 //
-// A chunk may have parts: one for each thread cache (core/thread caches.h) that served events on its own, and the last
+// A chunk may have parts: one for each thread cache (core/thread_caches.h) that served events on its own, and the last
 // for what happened while all thread caches stood still. What thread caches do at the same time does not depend on one
 // another; between two turns they stood still. So the order of events is that of turns; of one turn the last part's
 // come first; and then those of the thread caches, each thread cache's in its order, by time:

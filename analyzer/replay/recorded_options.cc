@@ -24,8 +24,9 @@
 namespace ashlar::replay {
 namespace {
 
-bool HasAny(const trace::RecordedSettings& settings, std::initializer_list<const char*> keys) {
-  return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return settings.values.count(key) > 0; });
+bool HasAny(const trace::RecordedSettings& settings, absl::Span<const absl::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](absl::string_view key) { return settings.values.count(std::string(key)) > 0; });
 }
 
 std::optional<std::uint64_t> Number(const trace::RecordedSettings& settings, const char* key) {
@@ -56,7 +57,7 @@ void ReadDivisions(const std::string& text, policy::Options& options) {
 
 // Those that the record has.
 void ApplyValues(const trace::RecordedSettings& settings, policy::Options& options) {
-  const bool has_expandable = options.compat != policy::Compat::kTorch113;
+  const bool has_expandable = policy::RulesOf(options.compat).has_expandable_segments;
   if (settings.max_split_size_bytes.has_value() || HasAny(settings, {"max_split_size"})) {
     options.max_split_size_bytes = settings.max_split_size_bytes.value_or(policy::kUnlimited);
   }
@@ -88,7 +89,29 @@ std::optional<policy::Compat> NamedCompat(const trace::Snapshot& snapshot) {
   return out;
 }
 
+bool Has(const trace::Snapshot& snapshot, policy::SnapshotPart part) {
+  switch (part) {
+    case policy::SnapshotPart::kNone:
+      return false;
+    case policy::SnapshotPart::kHistory:
+      return snapshot.settings.has_value() || !snapshot.device_traces.empty() || snapshot.traits.has_requested_bytes;
+    case policy::SnapshotPart::kPoolIds:
+      return snapshot.traits.has_pool_ids;
+    case policy::SnapshotPart::kHost:
+      return snapshot.traits.has_host;
+  }
+  return false;
+}
+
 }  // namespace
+
+const policy::TorchRules& RulesShownBy(const trace::Snapshot& snapshot, absl::Span<const policy::TorchRules> rules) {
+  const auto shows = [&](const policy::TorchRules& row) {
+    return Has(snapshot, row.shown_by) ||
+           (snapshot.settings.has_value() && HasAny(*snapshot.settings, row.shown_by_settings));
+  };
+  return *std::find_if(rules.rbegin(), rules.rend() - 1, shows);
+}
 
 bool IsRecordedCompat(const trace::Snapshot& snapshot, policy::Compat compat) {
   return snapshot.recording.has_value() && snapshot.recording->compat == policy::CompatName(compat);
@@ -100,20 +123,7 @@ policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
     if (recorded.ok()) return *recorded;
   }
   if (const std::optional<policy::Compat> named = NamedCompat(snapshot); named.has_value()) return *named;
-  if (!snapshot.settings.has_value() && snapshot.traits.has_host) return policy::Compat::kTorchLatest;
-  if (!snapshot.settings.has_value()) {
-    const bool is_old = snapshot.device_traces.empty() && !snapshot.traits.has_requested_bytes;
-    return is_old ? policy::Compat::kTorch113 : policy::Compat::kTorch26;
-  }
-  // The host's part came with 2.14, the limits of the cache with 2.13, pools of entries with 2.12, the others
-  // after 2.6.
-  if (snapshot.traits.has_host || HasAny(*snapshot.settings, {"max_cached_size", "max_round_threshold"})) {
-    return policy::Compat::kTorchLatest;
-  }
-  if (snapshot.traits.has_pool_ids) return policy::Compat::kTorch212;
-  const bool is_late = HasAny(*snapshot.settings, {"large_segment_size", "throw_on_cudamalloc_oom",
-                                                   "per_process_memory_fraction", "graph_capture_record_stream_reuse"});
-  return is_late ? policy::Compat::kTorch210 : policy::Compat::kTorch26;
+  return RulesShownBy(snapshot, policy::AllTorchRules()).compat;
 }
 
 absl::StatusOr<policy::Options> RecordedOptions(const trace::Snapshot& snapshot, policy::Compat compat) {

@@ -6,14 +6,18 @@
 #include "absl/types/span.h"
 #include "allocator/device/address_space.h"
 #include "allocator/policy/options.h"
+#include "allocator/policy/torch_rules.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/timeline/block_size_rule.h"
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::replay {
 
-// The version whose rules the snapshot's fields point to: 2.12 by the pools of its entries, so not where it has no
-// entries; 2.13 and later by their settings. 2.14 and 2.15 have the same fields. A recording of our own says it.
+// The newest of these rules that a field of the snapshot shows; the oldest where none does.
+const policy::TorchRules& RulesShownBy(const trace::Snapshot& snapshot, absl::Span<const policy::TorchRules> rules);
+
+// The version whose rules the snapshot has: a recording of our own says it, a setting of ours may, else its fields show
+// it. Releases that write the same fields (2.14 and 2.15) are one.
 policy::Compat GuessCompat(const trace::Snapshot& snapshot);
 
 // The recorded settings under `compat`; the defaults where the snapshot has none. Values win over the recorded conf

@@ -24,9 +24,9 @@ std::vector<policy::FreeOrder> OrdersToTry(const trace::Snapshot& snapshot, cons
   if (overrides.free_order.has_value()) return {*overrides.free_order};
   if (options.policy == policy::Policy::kAshlar) return {options.free_order};
   if (IsRecordedCompat(snapshot, compat)) return {options.free_order};
-  if (overrides.compat.has_value()) return {policy::DefaultFreeOrder(compat)};
+  if (overrides.compat.has_value()) return {policy::RulesOf(compat).free_order};
   if (!policy::IsLate(compat)) return {FreeOrder::kAddress};
-  std::vector<FreeOrder> out = {policy::DefaultFreeOrder(compat)};
+  std::vector<FreeOrder> out = {policy::RulesOf(compat).free_order};
   for (const FreeOrder other : {FreeOrder::kPerSegmentCounter, FreeOrder::kPerBlockCounter, FreeOrder::kAddress}) {
     if (other != out.front()) out.push_back(other);
   }
@@ -35,8 +35,9 @@ std::vector<policy::FreeOrder> OrdersToTry(const trace::Snapshot& snapshot, cons
 
 // Where another order than the guessed version's fits better, it is a build between two releases.
 policy::Compat CompatOfOrder(policy::FreeOrder order) {
-  if (order == policy::FreeOrder::kPerSegmentCounter) return policy::Compat::kTorchLatest;
-  return order == policy::FreeOrder::kPerBlockCounter ? policy::Compat::kTorch212 : policy::Compat::kTorch210;
+  const absl::Span<const policy::TorchRules> rules = policy::AllTorchRules();
+  return std::find_if(rules.rbegin(), rules.rend() - 1, [&](const auto& row) { return row.free_order == order; })
+      ->compat;
 }
 
 absl::StatusOr<policy::Options> OptionsFor(const trace::Snapshot& snapshot, policy::Compat compat,
@@ -183,7 +184,7 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
   }
   const bool is_asked =
       overrides.compat.has_value() || overrides.free_order.has_value() || options->policy == policy::Policy::kAshlar;
-  if (!is_asked && !snapshot.recording.has_value() && best_order != policy::DefaultFreeOrder(compat)) {
+  if (!is_asked && !snapshot.recording.has_value() && best_order != policy::RulesOf(compat).free_order) {
     options->compat = CompatOfOrder(best_order);
   }
   std::string guess = GuessSentence(snapshot, *options, overrides, best->fidelity.total > 0);

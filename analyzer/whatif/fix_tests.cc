@@ -128,7 +128,7 @@ class FixTester {
   }
 
   std::optional<Change> Expandable(Weight weight) const {
-    if (settings_.baseline.compat == policy::Compat::kTorch113 || settings_.baseline.expandable_segments) {
+    if (!policy::RulesOf(settings_.baseline.compat).has_expandable_segments || settings_.baseline.expandable_segments) {
       return std::nullopt;
     }
     policy::Options options = settings_.baseline;

@@ -7,9 +7,9 @@
 
 #include "commands/shared/json_values.h"
 #include "estimator/estimate.h"
-#include "estimator/plan/fit.h"
-#include "estimator/plan/levers.h"
-#include "estimator/plan/shuffles.h"
+#include "estimator/levers/fit.h"
+#include "estimator/levers/levers.h"
+#include "estimator/levers/shuffles.h"
 
 namespace ashlar::estimate {
 

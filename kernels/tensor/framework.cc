@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "allocator/policy/torch_rules.h"
 
 namespace ashlar::kernels {
 
@@ -26,7 +27,8 @@ std::optional<Version> VersionOf(absl::string_view text) {
 
 namespace {
 
-constexpr Version kFirstTorch = {1, 10}, kLastOfOne = {1, 13}, kFirstOfTwo = {2, 0}, kLastTorch = {2, 15};
+constexpr Version kFirstTorch = {1, 10}, kLastOfOne = {1, 13}, kFirstOfTwo = {2, 0},
+                  kLastTorch = policy::kNewestRelease;
 
 bool IsKnownTorch(const Version& version) {
   return (version >= kFirstTorch && version <= kLastOfOne) || (version >= kFirstOfTwo && version <= kLastTorch);
@@ -48,9 +50,9 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
         absl::StrCat("torch version '", torch_version, "' is not of the form 1.10, 1.13, 2.6"));
   }
   if (!IsKnownTorch(*version)) {
-    return absl::InvalidArgumentError(absl::StrCat("torch ", torch_version,
-                                                   " is not known: 1.10 to 1.13 and 2.0 to 2.15 are; give the nearest "
-                                                   "of these"));
+    return absl::InvalidArgumentError(absl::StrCat("torch ", torch_version, " is not known: 1.10 to 1.13 and 2.0 to ",
+                                                   kLastTorch.first, ".", kLastTorch.second,
+                                                   " are; give the nearest of these"));
   }
   const auto since = [&](int major, int minor) { return *version >= Version{major, minor}; };
   Framework out;

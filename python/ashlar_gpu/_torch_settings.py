@@ -12,7 +12,7 @@ import re
 TORCH_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # the first that is set
 OURS = {"compat", "free_order", "search_after_sync", "sync_just_enough", "borrow_across_streams", "borrow_most_waits",
         "memory_limit_mb", "soft_limit_mb", "soft_limit_fraction", "plan", "report_leaks"}  # keys that PyTorch has not
-# From this release of PyTorch on (minor version of 2): the rules to be exact with.
+# From this release of PyTorch on (minor version of 2): the rules to be exact with. As allocator/policy/torch_rules.cc.
 RULES = ((13, "torch-latest"), (12, "torch-2.12"), (10, "torch-2.10"), (0, "torch-2.6"))
 OLD_GRAMMAR = {"torch-1.13", "torch-2.6"}  # which look at the signs between words
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "estimator/estimate.h"
-#include "estimator/plan/levers.h"
+#include "estimator/levers/levers.h"
 #include "estimator/program.h"
 #include "estimator/report/estimate_report.h"
 #include "gmock/gmock.h"

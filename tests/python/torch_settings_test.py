@@ -38,6 +38,14 @@ class Settings(unittest.TestCase):
                   '2.15.0a0+git12': 'torch-latest', '3.0': 'torch-latest'}
         self.assertEqual({version: settings.compat_of(version) for version in wanted}, wanted)
 
+    def test_rules_begin_where_the_library_has_them_begin(self):
+        rules = os.path.join(os.path.dirname(TABLE), '..', '..', '..', '..', 'allocator', 'policy', 'torch_rules.cc')
+        with open(rules, encoding='utf-8') as file:
+            rows = re.findall(r'\.name = "([^"]+)",\s+\.since = \{(\d+), (\d+)\}', file.read())
+        self.assertGreater(len(rows), 4)
+        for name, major, minor in rows:
+            self.assertEqual(settings.compat_of(f'{major}.{minor}.0'), name)
+
     def test_pairs_keep_lists_and_names_of_files_whole(self):
         self.assertEqual(settings.pairs('a:1, b : [256:1,>:2],plan:/x:[y].txt'),
                          ([('a', '1'), ('b', '[256:1,>:2]'), ('plan', '/x:[y].txt')], True))

@@ -351,8 +351,33 @@ TEST(ConfParserTest, NamesOfVersionsAndOrdersRoundTrip) {
   }
   EXPECT_THAT(std::string(ParseCompat("torch-9").status().message()),
               AllOf(HasSubstr("torch-9"), HasSubstr("torch-2.6")));
-  EXPECT_FALSE(ParseFreeOrder("random").ok());
 }
+
+TEST(TorchRulesTest, ARowBeginsWhereTheLastOneEnds) {
+  const absl::Span<const TorchRules> rules = AllTorchRules();
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    EXPECT_EQ(&RulesOf(rules[i].compat), &rules[i]) << "one row for each";
+    EXPECT_EQ(&RulesOfRelease(rules[i].since), &rules[i]);
+    if (i == 0) continue;
+    EXPECT_LT(rules[i - 1].since, rules[i].since);
+    EXPECT_LT(rules[i - 1].compat, rules[i].compat);
+    const Release before = {rules[i].since.first, rules[i].since.second - 1};
+    EXPECT_EQ(&RulesOfRelease(before), &rules[i - 1]);
+  }
+  EXPECT_EQ(&RulesOfRelease({99, 0}), &rules.back()) << "what nobody has looked at yet";
+}
+
+TEST(TorchRulesTest, AReleaseIsANameOfItsRules) {
+  EXPECT_EQ(*ParseCompat("torch-2.6"), Compat::kTorch26);
+  EXPECT_EQ(*ParseCompat("torch-2.9"), Compat::kTorch26);
+  EXPECT_EQ(*ParseCompat("torch-2.11"), Compat::kTorch210);
+  EXPECT_EQ(*ParseCompat("torch-2.14"), Compat::kTorchLatest);
+  for (const char* wrong : {"2.14", "torch-", "torch-2", "torch-2.x", "torch-2.14.1", "torch--1.2", "torch-99.0"}) {
+    EXPECT_FALSE(ParseCompat(wrong).ok()) << wrong;
+  }
+}
+
+TEST(ConfParserTest, NoOrderIsRandom) { EXPECT_FALSE(ParseFreeOrder("random").ok()); }
 
 TEST(ConfParserTest, OurPolicyMapsPagesAndSplitsEverything) {
   const Options options = *ParseConf("policy:ashlar,max_split_size_mb:128", Compat::kTorch210, Keys::kAshlar);

@@ -104,9 +104,23 @@ TEST(GuessCompatTest, AllFilesOfAReleaseHaveItsRules) {
     const auto replayed = ReplayAsRecorded(*snapshot, 0, {});
     ASSERT_TRUE(replayed.ok()) << replayed.status();
     EXPECT_EQ(replayed->options.compat, CompatOfRelease(file)) << file;
-    EXPECT_EQ(replayed->options.free_order, policy::DefaultFreeOrder(CompatOfRelease(file))) << file;
+    EXPECT_EQ(replayed->options.free_order, policy::RulesOf(CompatOfRelease(file)).free_order) << file;
     EXPECT_EQ(replayed->warm.fidelity.matched, replayed->warm.fidelity.total) << file;
   }
+}
+
+// A release that nobody has seen: a row is all that a snapshot of it needs to be told.
+TEST(GuessCompatTest, ARowIsWhatANewReleaseNeeds) {
+  std::vector<policy::TorchRules> rules(policy::AllTorchRules().begin(), policy::AllTorchRules().end());
+  rules.push_back({.compat = Compat::kTorchLatest,
+                   .name = "torch-3.1",
+                   .since = {3, 1},
+                   .free_order = policy::FreeOrder::kAddress,
+                   .shown_by_settings = {"pool_of_tomorrow"}});
+  EXPECT_EQ(RulesShownBy(WithSettings({"max_split_size", "pool_of_tomorrow"}), rules).name, "torch-3.1");
+  EXPECT_EQ(RulesShownBy(WithSettings({"max_split_size"}), rules).name, "torch-2.6");
+  EXPECT_EQ(RulesShownBy(WithSettings({"max_cached_size"}), rules).name, "torch-latest");
+  EXPECT_EQ(RulesShownBy(trace::Snapshot{}, rules).name, "torch-1.13");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "estimator/plan/fit.h"
+#include "estimator/levers/fit.h"
 
 #include <algorithm>
 #include <map>

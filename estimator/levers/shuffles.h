@@ -6,8 +6,8 @@
 //
 // A shuffle's steps are run dry once for each way of batching; every setting replays the same requests. Segment
 // addresses ascend. The rows do not depend on the number of threads.
-#ifndef ASHLAR_ESTIMATOR_PLAN_SHUFFLES_H_
-#define ASHLAR_ESTIMATOR_PLAN_SHUFFLES_H_
+#ifndef ASHLAR_ESTIMATOR_LEVERS_SHUFFLES_H_
+#define ASHLAR_ESTIMATOR_LEVERS_SHUFFLES_H_
 
 #include <cstdint>
 #include <functional>
@@ -69,4 +69,4 @@ absl::StatusOr<ShuffleResult> RunShuffles(const Estimate& of, const ShuffleOptio
 
 }  // namespace ashlar::estimate
 
-#endif  // ASHLAR_ESTIMATOR_PLAN_SHUFFLES_H_
+#endif  // ASHLAR_ESTIMATOR_LEVERS_SHUFFLES_H_

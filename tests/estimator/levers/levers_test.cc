@@ -1,11 +1,11 @@
 // Levers and what fits, against estimates made with the same flags, and against bytes counted by hand.
-#include "estimator/plan/levers.h"
+#include "estimator/levers/levers.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "estimator/plan/fit.h"
+#include "estimator/levers/fit.h"
 #include "gmock/gmock.h"
 #include "tests/estimator/model_file.h"
 

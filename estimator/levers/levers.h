@@ -4,8 +4,8 @@
 //   result->rows.front().device_bytes;    // what saves most comes first
 //
 // Both orders of segment addresses are run, the higher counts. The rows do not depend on the number of threads.
-#ifndef ASHLAR_ESTIMATOR_PLAN_LEVERS_H_
-#define ASHLAR_ESTIMATOR_PLAN_LEVERS_H_
+#ifndef ASHLAR_ESTIMATOR_LEVERS_LEVERS_H_
+#define ASHLAR_ESTIMATOR_LEVERS_LEVERS_H_
 
 #include <cstdint>
 #include <optional>
@@ -85,4 +85,4 @@ absl::StatusOr<LeverResult> RunLevers(const Estimate& of, std::size_t threads);
 
 }  // namespace ashlar::estimate
 
-#endif  // ASHLAR_ESTIMATOR_PLAN_LEVERS_H_
+#endif  // ASHLAR_ESTIMATOR_LEVERS_LEVERS_H_

@@ -1,4 +1,4 @@
-#include "estimator/plan/levers.h"
+#include "estimator/levers/levers.h"
 
 #include <algorithm>
 #include <string>

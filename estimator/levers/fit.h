@@ -6,8 +6,8 @@
 // The cheapest set is the one with the lowest sum of prices (levers.h), found by dry runs in ascending order of that
 // sum; of sets that cost alike the one with fewer levers, then the one of levers higher in the table. Both orders of
 // segment addresses must fit.
-#ifndef ASHLAR_ESTIMATOR_PLAN_FIT_H_
-#define ASHLAR_ESTIMATOR_PLAN_FIT_H_
+#ifndef ASHLAR_ESTIMATOR_LEVERS_FIT_H_
+#define ASHLAR_ESTIMATOR_LEVERS_FIT_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "estimator/plan/levers.h"
+#include "estimator/levers/levers.h"
 
 namespace ashlar::estimate {
 
@@ -61,4 +61,4 @@ absl::StatusOr<LargestBatch> FindLargestBatch(const Estimate& of, const Variant&
 
 }  // namespace ashlar::estimate
 
-#endif  // ASHLAR_ESTIMATOR_PLAN_FIT_H_
+#endif  // ASHLAR_ESTIMATOR_LEVERS_FIT_H_

@@ -1,4 +1,4 @@
-#include "estimator/plan/shuffles.h"
+#include "estimator/levers/shuffles.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,6 +1,6 @@
 // Shuffles, replayed from lists of requests, against dry runs in the device's own memory; and a recorded list against
 // its run.
-#include "estimator/plan/shuffles.h"
+#include "estimator/levers/shuffles.h"
 
 #include <algorithm>
 #include <vector>
