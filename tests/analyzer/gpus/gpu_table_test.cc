@@ -60,8 +60,8 @@ std::string PageOfTheTable() {
   std::string out =
       "# GPUs\n\n"
       "`ashlar dry-run --device`, `ashlar estimate --device` and the table of cards take their values from this table. "
-      "Each\n"
-      "value is marked: **measured** on such a card and posted, **published** by the vendor, or **assumed**.\n\n"
+      "Where\n"
+      "each is from stands in [the sources](../internals/gpu_sources.md).\n\n"
       "| card | memory | context | capability | multiprocessors | L2 |\n|---|---|---|---|---|---|\n";
   for (const Gpu& gpu : Gpus()) {
     const Fact context = ContextOf(gpu, ModuleLoading::kLazy);
@@ -78,9 +78,17 @@ std::string PageOfTheTable() {
       "the capability: cards of one capability run it alike ([which card "
       "is\nenough](dry-run.md#which-card-is-enough)).\n\n## Keys\n\n"
       "A file for `--profile` has a line `key=value` for each value that is not the A100-80GB's. Sizes may be "
-      "written\nas `16GiB`.\n\n## Sources\n");
+      "written\nas `16GiB`. The keys are those of the sources.\n");
+  return out;
+}
+
+std::string PageOfTheSources() {
+  std::string out =
+      "# Where the values of GPUs are from\n\n"
+      "Each value of the [table of GPUs](../guide/gpus.md) is marked: **measured** on such a card and posted, "
+      "**published** by the vendor, or\n**assumed**.\n";
   for (const Gpu& gpu : Gpus()) {
-    absl::StrAppend(&out, "\n### ", gpu.name, "\n\n`name=", gpu.driver_name,
+    absl::StrAppend(&out, "\n## ", gpu.name, "\n\n`name=", gpu.driver_name,
                     "`\n\n| key | value | mark | source |\n|---|---|---|---|\n");
     for (const auto& [key, fact] : FactsOf(gpu)) {
       absl::StrAppend(&out, "| `", key, "` | ", Value(key, fact.value), " | ", MarkName(fact.mark), " | ", fact.source,
@@ -90,15 +98,19 @@ std::string PageOfTheTable() {
   return out;
 }
 
-// Write docs/guide/gpus.md anew from the file that a failure names.
-TEST(GpuTable, ThePageIsTheTable) {
-  std::ifstream file(ASHLAR_SOURCE_DIR "/docs/guide/gpus.md");
+// Write the page anew from the file that a failure names.
+void ExpectPage(const std::string& name, const std::string& wanted) {
+  std::ifstream file(absl::StrCat(ASHLAR_SOURCE_DIR, "/docs/", name));
   const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const std::string wanted = PageOfTheTable();
   if (page == wanted) return;
-  const std::string path = testing::TempDir() + "gpus.md";
+  const std::string path = testing::TempDir() + name.substr(name.rfind('/') + 1);
   std::ofstream(path) << wanted;
-  FAIL() << "docs/guide/gpus.md is not the table: take " << path;
+  ADD_FAILURE() << "docs/" << name << " is not the table: take " << path;
+}
+
+TEST(GpuTable, ThePagesAreTheTable) {
+  ExpectPage("guide/gpus.md", PageOfTheTable());
+  ExpectPage("internals/gpu_sources.md", PageOfTheSources());
 }
 
 }  // namespace
