@@ -74,7 +74,8 @@ void AddBound(CommandLine& line) {
   auto flags = std::make_shared<BoundFlags>();
   app.Add("input", flags->input, "a snapshot, a request trace or a packing problem (CSV), or - for stdin").Required();
   app.Add("--seconds", flags->seconds, "how long to search, counted in steps of the search (default 5)");
-  app.Add("--csv", flags->csv, "write the lifetimes with their offsets to this file (id,lower,upper,size,offset)");
+  app.Add("--csv", flags->csv, "write the lifetimes with their offsets to this file (id,lower,upper,size,offset)")
+      .Takes("FILE");
   app.Add("--json", flags->json, "print JSON (docs/schemas/bound.schema.json)");
   AddPolicyFlags(app, flags->replay);
   app.OnRun([flags] { return RunBound(*flags); });

@@ -78,12 +78,13 @@ void AddCheck(CommandLine& line) {
   app.Example("ashlar check snapshot.pickle --max-reserved 14GiB --max-ooms 0");
   auto flags = std::make_shared<CheckFlags>();
   app.Add("trace", flags->input, "a file, or - for standard input").Required();
-  app.Add("--max-reserved", flags->max_reserved, "peak of reserved memory, such as 14GiB");
+  app.Add("--max-reserved", flags->max_reserved, "peak of reserved memory, such as 14GiB").Takes("SIZE");
   app.Add("--min-utilisation", flags->min_utilisation, "peak allocated / peak reserved, 0 to 1");
   app.Add("--max-retries", flags->max_retries, "requests that had to return the cache first").Between(0, kMostCount);
-  app.Add("--max-leak-per-step", flags->max_leak_per_step, "bytes that a step leaves behind, such as 1MiB");
+  app.Add("--max-leak-per-step", flags->max_leak_per_step, "bytes that a step leaves behind, such as 1MiB")
+      .Takes("SIZE");
   app.Add("--max-ooms", flags->max_ooms, "requests that failed").Between(0, kMostCount);
-  app.Add("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit");
+  app.Add("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit").Takes("FILE");
   app.Add("--json", flags->json, "print JSON (docs/schemas/check.schema.json)");
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);

@@ -96,6 +96,7 @@ void AddConvert(CommandLine& line) {
   app.Add("output", flags->output, "a file whose ending names the format; or any name, or -, with --to").Required();
   app.Add("--to", flags->to, ConvertFormatNames() + ": whatever the output is called");
   app.Add("--least-size", flags->least_size, "of a snapshot into a pickle: blocks of at least that size, such as 10MiB")
+      .Takes("SIZE")
       .NotEmpty();
   app.Add("--stack", flags->stack, "of a snapshot into a pickle: blocks with that text in a frame of their stack")
       .NotEmpty();

@@ -239,7 +239,8 @@ void AddRunFlags(Command& app, EstimateFlags& flags) {
 
 void AddSimulationFlags(Command& app, EstimateFlags& flags) {
   app.Add("--lengths", flags.lengths,
-          "tokens of the samples: mean:80,sd:40,max:512 (a normal distribution), or a file with one a line");
+          "tokens of the samples: mean:80,sd:40,max:512 (a normal distribution), or a file with one a line")
+      .Takes("LENGTHS");
   app.Add("--batching", flags.batching,
           "of --lengths: fixed (padded to the longest there may be), dynamic (default; to the longest of the "
           "batch), uniform (samples of about one length together)");
@@ -263,19 +264,22 @@ void AddEstimate(CommandLine& line) {
   auto flags = std::make_shared<EstimateFlags>();
   app.Add("model", flags->input, "a Hugging Face config.json or a model file (docs/guide/estimate.md), or - for stdin");
   app.Add("--parameters", flags->parameters, "in place of a file: how many parameters the model has");
-  app.Add("--architecture", flags->architecture, "in place of the file's, such as BertForSequenceClassification");
+  app.Add("--architecture", flags->architecture, "in place of the file's, such as BertForSequenceClassification")
+      .Takes("NAME");
   AddRunFlags(app, *flags);
   AddModelFlags(app, flags->model);
   AddSimulationFlags(app, *flags);
-  app.Add("--device", flags->options.device, "a GPU by name, such as V100-16GB or A100-40GB");
-  app.Add("--capacity", flags->capacity, "memory of the device, such as 16GiB, in place of the table's");
-  app.Add("--context", flags->context, "what the CUDA context takes of it, such as 500MiB");
+  app.Add("--device", flags->options.device, "a GPU by name, such as V100-16GB or A100-40GB").Takes("CARD");
+  app.Add("--capacity", flags->capacity, "memory of the device, such as 16GiB, in place of the table's").Takes("SIZE");
+  app.Add("--context", flags->context, "what the CUDA context takes of it, such as 500MiB").Takes("SIZE");
   app.Add("--gpu", flags->options.gpu, "whose library buffers: V100, T4, A100, H100, H200");
-  app.Add("--conf", flags->options.run.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
+  app.Add("--conf", flags->options.run.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF").Takes("CONF");
   app.Add("--capture", flags->capture,
           "writes the dry run, for explain, replay, sweep and check: a PyTorch snapshot, or our recording "
-          "(.ashlar)");
+          "(.ashlar)")
+      .Takes("FILE");
   app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the estimate and its dry run")
+      .Takes("FILE")
       .NotEmpty();
   app.Add("--json", flags->json, "print JSON (docs/schemas/estimate.schema.json)");
   AddJsonFile(app, flags->json_to);

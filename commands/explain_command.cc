@@ -152,14 +152,20 @@ void AddExplain(CommandLine& line) {
       .Excludes(json);
   AddColorFlag(app);
   app.Add("--device-used", flags->device_used,
-          "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB");
-  app.Add("--rank", flags->ranks, "the file of another rank of the same job; give it once for each").OneValueEach();
+          "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB")
+      .Takes("SIZE");
+  app.Add("--rank", flags->ranks, "the file of another rank of the same job; give it once for each")
+      .Takes("FILE")
+      .OneValueEach();
   app.Add("--model", flags->model,
-          "the model that ran, as for estimate: names its tensors of the failed request's size");
+          "the model that ran, as for estimate: names its tensors of the failed request's size")
+      .Takes("FILE");
   app.Add("--jobs", flags->jobs,
           "threads that replay settings (default: one a core); the result does not depend on it");
   app.Add("--open", flags->opens_page, "shows the page of ashlar report in a browser as well");
-  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, beside the answer").NotEmpty();
+  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, beside the answer")
+      .Takes("FILE")
+      .NotEmpty();
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunExplain(*flags); });
 }

@@ -210,13 +210,17 @@ void AddFleet(CommandLine& line) {
           "processes that read files (default: one a core; under a launcher one for each process it started); the "
           "result does not depend on it");
   app.Add("--results", flags->results, "a folder that keeps each file's result as it comes: a rerun goes on there")
+      .Takes("FOLDER")
       .NotEmpty();
-  app.Add("--confs", flags->confs, "the settings to try: a file with one a line, or a list with ; between");
+  app.Add("--confs", flags->confs, "the settings to try: a file with one a line, or a list with ; between")
+      .Takes("CONFS");
   app.Add("--mpi", flags->mpi, "join other processes by MPI: auto (default: where a launcher started several), on, off")
       .OneOf({"auto", "on", "off"});
   app.Add("--json", flags->json, "print JSON (docs/schemas/fleet.schema.json)");
   AddJsonFile(app, flags->json_to);
-  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the ranks over time").NotEmpty();
+  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the ranks over time")
+      .Takes("FILE")
+      .NotEmpty();
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunFleetCommand(*flags); });

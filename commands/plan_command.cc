@@ -58,7 +58,9 @@ void AddPlan(CommandLine& line) {
   app.Example("ashlar plan run.ashlar -o run.plan");
   auto flags = std::make_shared<PlanFlags>();
   app.Add("input", flags->input, "a snapshot, a recording or a request trace, or - for stdin").Required();
-  app.Add("-o,--output", flags->output, "write the plan to this file, for plan:FILE in ASHLAR_CONF").Required();
+  app.Add("-o,--output", flags->output, "write the plan to this file, for plan:FILE in ASHLAR_CONF")
+      .Takes("FILE")
+      .Required();
   app.Add("--seconds", flags->seconds, "how long to search, counted in steps of the search (default 1)");
   app.Add("--repeats", flags->repeats, "the runs that follow it ask for the same as this one: hold no steps out");
   app.Add("--json", flags->json, "print JSON (docs/schemas/plan.schema.json)");

@@ -226,9 +226,10 @@ void AddReport(CommandLine& line) {
          "input", flags->inputs,
          "files, or - for standard input: ranks stand side by side; a log and the snapshot of the same failure are one")
       .Required();
-  app.Add("-o,--output", flags->output, "the HTML file, or - for standard output").Required().NotEmpty();
+  app.Add("-o,--output", flags->output, "the HTML file, or - for standard output").Takes("FILE").Required().NotEmpty();
   app.Add("--device-used", flags->device_used,
-          "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB");
+          "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB")
+      .Takes("SIZE");
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunReportCommand(*flags); });
 }

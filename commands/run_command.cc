@@ -183,16 +183,19 @@ int RunOneWorkload(const RunFlags& flags, const Workload& workload) {
 void AddCommonFlags(Command& app, RunFlags& flags) {
   app.Add("--device", flags.device,
           "sim (allocations alone), host (with arithmetic, in host memory) or cuda (on a GPU)");
-  app.Add("--capacity", flags.capacity,
-          "all the memory that the allocator may have (16GiB; on cuda, what the GPU has)");
-  app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF");
-  app.Add("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-2.12, torch-latest");
+  app.Add("--capacity", flags.capacity, "all the memory that the allocator may have (16GiB; on cuda, what the GPU has)")
+      .Takes("SIZE");
+  app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF").Takes("CONF");
+  app.Add("--compat", flags.compat, "whose allocator: torch-1.13, torch-2.6, torch-2.10, torch-2.12, torch-latest")
+      .Takes("RELEASE");
   app.Add("--torch", flags.torch, "which version of PyTorch's tape and optimizers, such as 1.10 or 2.6");
   app.Add("--gpu", flags.gpu, "whose kernels' buffers: V100, T4, A100, H100, H200");
-  app.Add("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending, descending or driver");
+  app.Add("--segment-addresses", flags.segment_addresses, "of the simulated device: ascending, descending or driver")
+      .Takes("ORDER");
   app.Add("--seed", flags.seed, "of lengths, tokens and first weights").Between(0, 1'000'000'000'000);
   app.Add("--capture", flags.capture,
-          "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)");
+          "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)")
+      .Takes("FILE");
   app.Add("--json", flags.json, "print JSON (docs/guide/run.md)");
 }
 

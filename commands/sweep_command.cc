@@ -123,7 +123,7 @@ void AddSweep(CommandLine& line) {
   app.Example("ashlar sweep rank0.pickle rank1.pickle --capacity 80GiB");
   auto flags = std::make_shared<SweepFlags>();
   app.Add("traces", flags->inputs, "snapshots or request traces; - is standard input").Required();
-  app.Add("--confs", flags->confs, "only these: a file with one a line, or a list with ; between");
+  app.Add("--confs", flags->confs, "only these: a file with one a line, or a list with ; between").Takes("CONFS");
   app.Add("--budget", flags->budget, "how many replays the search may take (default: by the traces' length)");
   app.Add("--seconds", flags->seconds, "end the search after this time; the result then depends on the machine");
   app.Add("--jobs", flags->jobs, "threads (default: one a core); the result does not depend on it");

@@ -81,32 +81,47 @@ absl::Status OfFlag(const char* flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
 }
 
+constexpr char kExpert[] = "For experts";
+
 void AddReplayFlags(Command& app, ReplayFlags& flags) {
   AddPolicyFlags(app, flags);
-  app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB").NotEmpty();
-  app.Add("--context", flags.context, "what of --capacity the CUDA context takes, such as 500MiB").NotEmpty();
-  app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
-  app.Add("--device-costs", flags.device_costs, "what the device's calls cost: a table as device_cost prints it")
+  app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB").Takes("SIZE").NotEmpty();
+  app.Add("--context", flags.context, "what of --capacity the CUDA context takes, such as 500MiB")
+      .Takes("SIZE")
       .NotEmpty();
+  app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1").Takes("SHARE");
+  app.Add("--device-costs", flags.device_costs, "what the device's calls cost: a table as device_cost prints it")
+      .Takes("FILE")
+      .NotEmpty()
+      .Under(kExpert);
   app.Add("--window", flags.window,
           "a part of the trace, FROM:TO: events (1000:2000), times (2s:2500ms) or shares (20%:)")
-      .NotEmpty();
+      .Takes("RANGE")
+      .NotEmpty()
+      .Under(kExpert);
 }
 
 void AddPolicyFlags(Command& app, ReplayFlags& flags) {
   app.Add("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-2.12, torch-latest")
-      .NotEmpty();
+      .Takes("RELEASE")
+      .NotEmpty()
+      .Under(kExpert);
   app.Add("--free-order", flags.free_order,
           "order of equally big free blocks: address, per-block-counter, per-segment-counter")
-      .NotEmpty();
+      .Takes("ORDER")
+      .NotEmpty()
+      .Under(kExpert);
   app.Add("--segment-addresses", flags.segment_addresses,
           "where the simulated device puts segments: ascending, descending, driver (as NVIDIA's); default: as was "
           "recorded")
-      .NotEmpty();
-  app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF");
-  app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)");
+      .Takes("ORDER")
+      .NotEmpty()
+      .Under(kExpert);
+  app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF").Takes("CONF");
+  app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)").Takes("INDEX");
   app.Add("--max-events", flags.max_events,
-          "how many events are held of each device, the last; 0: all (default: 20 million, or what memory allows)");
+          "how many events are held of each device, the last; 0: all (default: 20 million, or what memory allows)")
+      .Under(kExpert);
 }
 
 absl::Status ReadAddressOrder(const std::string& text, device::AddressOrder& order) {
@@ -180,7 +195,7 @@ absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapsh
 }
 
 void AddJsonFile(Command& app, std::string& file) {
-  app.Add("--json-to", file, "also writes the JSON to this file").NotEmpty();
+  app.Add("--json-to", file, "also writes the JSON to this file").Takes("FILE").NotEmpty();
 }
 
 bool Print(const std::string& text) {

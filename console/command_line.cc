@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
-#include <sstream>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "console/command.h"
 #include "console/generate.h"
 #include "console/given_command.h"
+#include "console/help_text.h"
 
 namespace ashlar::cli {
 namespace {
@@ -52,6 +52,14 @@ std::string WrongValue(const CLI::App& app, const std::string& message) {
   if (option == nullptr) return message;
   const bool is_whole = option->get_type_name() != "FLOAT";
   return absl::StrCat(parts.first, ": '", parts.second, "' is not a ", is_whole ? "whole number" : "number");
+}
+
+// "--max-reserved: 1 required SIZE missing", as CLI11 says it.
+std::string MissingValue(const CLI::App& app, const std::string& message) {
+  const std::string flag = message.substr(0, message.find(':'));
+  const CLI::Option* option = app.get_option_no_throw(flag);
+  if (option == nullptr || !absl::EndsWith(message, " missing")) return message;
+  return absl::StrCat(flag, " needs a value: ", option->get_description());
 }
 
 bool IsFlag(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
@@ -96,8 +104,7 @@ std::optional<std::string> WrongFlag(const CLI::App& app, const std::vector<std:
 }
 
 // Of words that nobody takes, as they were given: "plain ./p" where CLI11 lists the last one first.
-std::string UnexpectedWords(const Named& named, std::vector<std::string> unexpected, int argc,
-                            const char* const* argv) {
+std::string UnexpectedWords(std::vector<std::string> unexpected, int argc, const char* const* argv) {
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) {
     const auto it = std::find(unexpected.begin(), unexpected.end(), argv[i]);
@@ -105,11 +112,14 @@ std::string UnexpectedWords(const Named& named, std::vector<std::string> unexpec
     words.push_back(ShellWord(*it));
     unexpected.erase(it);
   }
-  const std::string all = absl::StrJoin(words, " ");
-  if (StartsProgram(named.app->get_name())) {
-    return absl::StrCat("give the program after --, as in: ", named.path, " -- ", all);
-  }
-  return absl::StrCat("not expected: ", all);
+  return absl::StrCat("not expected: ", absl::StrJoin(words, " "));
+}
+
+// Of the command whose help was asked for.
+CommandDescription DescribeNamed(const CLI::App& program) {
+  const Named named = NamedCommand(program);
+  const std::size_t space = named.path.rfind(' ');
+  return Describe(*named.app, space == std::string::npos ? "" : named.path.substr(0, space));
 }
 
 // Of a parse that failed: one line that ends in the help to read.
@@ -118,12 +128,25 @@ std::string UsageError(const CLI::App& program, const CLI::ParseError& error, in
   const Named named = NamedCommand(program);
   std::string what = error.what();
   if (error.get_name() == "ConversionError") what = WrongValue(*named.app, what);
+  if (error.get_name() == "ArgumentMismatch") what = MissingValue(*named.app, what);
+  if (error.get_name() == "RequiredError") absl::StrAppend(&what, ", as in: ", UsageOf(DescribeNamed(program)));
   const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   if (is_extra) {
     const std::vector<std::string> unexpected = program.remaining(true);
-    what = WrongFlag(*named.app, unexpected).value_or(UnexpectedWords(named, unexpected, argc, argv));
+    what = WrongFlag(*named.app, unexpected).value_or(UnexpectedWords(unexpected, argc, argv));
   }
   return absl::StrCat(what, absl::EndsWith(what, "?") ? " See " : "; see ", named.path, " --help");
+}
+
+// `ashlar`, `ashlar help`, `ashlar help sweep` and `ashlar version` as the flags that they stand for.
+std::vector<const char*> AsFlags(int argc, const char* const* argv) {
+  std::vector<const char*> out(argv, argv + argc);
+  const absl::string_view first = argc > 1 ? argv[1] : "help";
+  if (first == "version" && argc == 2) out[1] = "--version";
+  if (first != "help") return out;
+  if (argc > 1) out.erase(out.begin() + 1);
+  out.push_back("--help");
+  return out;
 }
 
 template <typename T>
@@ -152,6 +175,11 @@ Flag Flag::Required() {
 
 Flag Flag::NotEmpty() {
   option_->check(WhyEmpty);
+  return *this;
+}
+
+Flag Flag::Takes(const std::string& what) {
+  option_->type_name(what);
   return *this;
 }
 
@@ -224,6 +252,20 @@ Flag Command::AddText(const std::string& name, const std::function<void(const st
   return Flag(app_->add_option_function<std::string>(name, take, help));
 }
 
+void Command::TakesProgram(std::vector<std::string>& program) {
+  app_->prefix_command();
+  app_->parse_complete_callback([app = app_, &program] {
+    std::vector<std::string> words = app->remaining();
+    if (words.empty()) return;
+    if (IsFlag(words.front())) {
+      throw CLI::ExtrasError(app->get_name(), words);
+    }
+    if (!program.empty()) words.emplace_back("--");  // the program's own
+    program.insert(program.begin(), words.begin(), words.end());
+    KeepAsProgram(program);
+  });
+}
+
 void Command::Example(const std::string& line) { app_->footer(absl::StrCat("Example:\n  ", line)); }
 
 void Command::OnRun(std::function<int()> run) {
@@ -240,7 +282,9 @@ CommandLine::CommandLine(const std::string& name, const std::string& summary, co
 CommandLine::~CommandLine() = default;
 
 Command CommandLine::AddCommand(const std::string& name, const std::string& summary) {
-  return Command(app_.get(), &run_).AddCommand(name, summary);
+  const Command out = Command(app_.get(), &run_).AddCommand(name, summary);
+  app_->get_subcommand(name)->group(heading_);
+  return out;
 }
 
 // `ashlar --generate KIND`, which --help does not show: it is for packages.
@@ -252,6 +296,9 @@ int CommandLine::RunGenerate(const std::string& kind) const {
 
 int CommandLine::Run(int argc, const char* const* argv) {
   if (argc == 3 && std::string(argv[1]) == "--generate") return RunGenerate(argv[2]);
+  const std::vector<const char*> words = AsFlags(argc, argv);
+  argc = static_cast<int>(words.size());
+  argv = words.data();
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
@@ -259,9 +306,8 @@ int CommandLine::Run(int argc, const char* const* argv) {
     if (wrong.has_value() && absl::StrContains(*wrong, "there is no")) {  // its help was asked for
       return Fail(kUsage, absl::InvalidArgumentError(*wrong));
     }
-    std::ostringstream text;
-    app_->exit(success, text);
-    return Print(text.str()) ? kOk : kUnreadable;
+    if (success.get_name() == "CallForHelp") return Print(HelpText(DescribeNamed(*app_))) ? kOk : kUnreadable;
+    return Print(absl::StrCat(app_->version(), "\n")) ? kOk : kUnreadable;
   } catch (const CLI::ParseError& error) {
     return Fail(kUsage, absl::InvalidArgumentError(UsageError(*app_, error, argc, argv)));
   }
@@ -275,7 +321,9 @@ constexpr char kBeforeExample[] = "Example:\n  ";
 // "TEXT:text|json|markdown": the type, and the values behind it where a rule names them.
 void ReadFlagType(const std::string& type, FlagDescription& out) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(type, absl::MaxSplits(':', 1));
-  out.value = std::string(parts.first);
+  out.value = parts.first == "UINT" || parts.first == "INT" ? "N"
+              : parts.first == "FLOAT"                      ? "NUMBER"
+                                                            : std::string(parts.first);
   if (absl::StrContains(parts.second, "|")) out.choices = absl::StrSplit(parts.second, '|');
 }
 
@@ -301,10 +349,18 @@ CommandDescription Describe(const CLI::App& app, const std::string& path_before)
   out.name = app.get_name();
   out.path = path_before.empty() ? out.name : absl::StrCat(path_before, " ", out.name);
   out.summary = app.get_description();
+  out.group = app.get_group() == "Subcommands" ? "Commands" : app.get_group();
   out.example = std::string(absl::StripPrefix(app.get_footer(), kBeforeExample));
-  out.takes_program = absl::StrContains(out.summary, "-- PROGRAM");
+  out.takes_program = app.get_prefix_command();
   const std::function<bool(const CLI::Option*)> shown = [](const CLI::Option* o) { return !o->get_group().empty(); };
   for (const CLI::Option* option : app.get_options(shown)) out.flags.push_back(DescribeFlag(*option));
+  // A heading once, those without one first.
+  std::vector<std::string> headings = {"Options"};
+  for (const FlagDescription& flag : out.flags) headings.push_back(flag.heading);
+  std::stable_sort(out.flags.begin(), out.flags.end(), [&](const FlagDescription& a, const FlagDescription& b) {
+    return std::find(headings.begin(), headings.end(), a.heading) <
+           std::find(headings.begin(), headings.end(), b.heading);
+  });
   const std::function<bool(const CLI::App*)> every = [](const CLI::App* a) { return !a->get_group().empty(); };
   for (const CLI::App* command : app.get_subcommands(every)) out.commands.push_back(Describe(*command, out.path));
   return out;

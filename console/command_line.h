@@ -33,6 +33,8 @@ class Flag {
   Flag Required();
   // An empty value is refused: it is a shell variable that was not set.
   Flag NotEmpty();
+  // What --help calls its value: SIZE, FILE, CARD; else by its type, TEXT or N.
+  Flag Takes(const std::string& what);
   // Any other value is refused with these named.
   Flag OneOf(const std::vector<std::string>& values);
   Flag Between(std::int64_t least, std::int64_t most);
@@ -54,7 +56,6 @@ class Command {
 
   // Exactly one of the commands added must then be given.
   Command AddCommand(const std::string& name, const std::string& summary);
-
   // T: bool (a switch), std::string, int, std::int64_t, std::uint64_t, std::size_t, double, an optional of these, or
   // std::vector<std::string>. A number out of T's range, and text that is none, are usage errors.
   template <typename T>
@@ -62,6 +63,9 @@ class Command {
   // Calls `take` with the value.
   Flag AddText(const std::string& name, const std::function<void(const std::string&)>& take, const std::string& help);
 
+  // It starts a program: what stands behind the flags, or behind "--", and is the program's, untouched. `program` has
+  // what stood behind "--".
+  void TakesProgram(std::vector<std::string>& program);
   // A line of the shell, shown at the end of --help.
   void Example(const std::string& line);
   // What the program does when this command is given; the result is its exit code.
@@ -78,6 +82,8 @@ class CommandLine {
   CommandLine(const std::string& name, const std::string& summary, const std::string& version);
   ~CommandLine();
 
+  // Commands that are added from now on stand under this heading of --help.
+  void Under(const std::string& heading) { heading_ = heading; }
   Command AddCommand(const std::string& name, const std::string& summary);
   // Reads the line and runs its command. Help and version go to stdout; what is wrong with the line is one line on
   // stderr, and the exit code kUsage.
@@ -87,6 +93,7 @@ class CommandLine {
   int RunGenerate(const std::string& kind) const;
 
   std::unique_ptr<CLI::App> app_;
+  std::string heading_ = "Commands";
   std::function<int()> run_;
 };
 
@@ -117,7 +124,8 @@ struct FlagDescription {
 
 struct CommandDescription {
   std::string name;
-  std::string path;  // with the commands before it: "ashlar run"
+  std::string path;   // with the commands before it: "ashlar run"
+  std::string group;  // of --help: the heading under which it stands
   std::string summary;
   std::string example;         // a line of the shell; empty: none
   bool takes_program = false;  // behind "--"

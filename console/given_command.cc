@@ -52,6 +52,13 @@ void KeepCommand(int argc, const char* const* argv, const std::vector<std::strin
   KeptCommand() = {{argv + std::min(argc, 1), argv + argc}, program};
 }
 
+void KeepAsProgram(const std::vector<std::string>& program) {
+  std::vector<std::string>& words = KeptCommand().words;
+  const std::size_t behind = KeptCommand().program.empty() ? 0 : KeptCommand().program.size() + 1;  // "--" too
+  words.resize(words.size() - std::min(words.size(), program.size() - std::min(program.size(), behind)));
+  KeptCommand().program = program;
+}
+
 std::string GivenCommand() {
   const auto& [words, program] = KeptCommand();
   if (words.empty()) return "";
@@ -85,8 +92,8 @@ LaunchLine SplitAtProgram(int argc, const char* const* argv) {
 
 absl::Status NeedsProgram(const char* command, const std::vector<std::string>& program) {
   if (!program.empty() && !program.front().empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("give the program after --, as in: ashlar ", command,
-                                                 " -- python train.py; see ashlar ", command, " --help"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("give the program, as in: ashlar ", command, " python train.py; see ashlar ", command, " --help"));
 }
 
 }  // namespace ashlar::cli

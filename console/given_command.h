@@ -18,6 +18,8 @@ namespace ashlar::cli {
 
 // Once, before a command runs. `program`: what stood behind "--".
 void KeepCommand(int argc, const char* const* argv, const std::vector<std::string>& program);
+// The last words of what was kept are the program's.
+void KeepAsProgram(const std::vector<std::string>& program);
 // Empty where none was kept.
 std::string GivenCommand();
 

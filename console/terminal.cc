@@ -44,6 +44,7 @@ bool IsSet(const char* variable) {
 
 bool WantsColor() {
   if (ColorWish() != "auto") return ColorWish() == "always";
+  if (IsSet("FORCE_COLOR") || IsSet("CLICOLOR_FORCE")) return !IsSet("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   const bool is_dumb = terminal == nullptr || absl::string_view(terminal) == "dumb";
   return isatty(STDOUT_FILENO) == 1 && !is_dumb && !IsSet("NO_COLOR");

@@ -145,6 +145,7 @@ void RunAsOthers(const CardChoice& choice, const FirstRun& first, SignalRelay& r
 void AddCardFlags(Command& app, CardFlags& flags) {
   Flag cards = app.Add("--cards", flags.cards,
                        "without a card: as which the program is run again: near (default), all or NAME,...")
+                   .Takes("CARDS")
                    .NotEmpty();
   app.Add("--once", flags.once, "the program is not run again as other cards").Excludes(cards);
 }

@@ -1,4 +1,5 @@
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -194,6 +195,14 @@ std::uint64_t LargestChildBytes() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * kKiB;
 }
 
+// On a terminal, where somebody waits: what is about to run is no GPU.
+void SayWhatRuns(const Machine& machine) {
+  if (isatty(STDERR_FILENO) != 1) return;
+  const std::string name = machine.card.empty() ? "a device" : machine.card;
+  std::fprintf(stderr, "ashlar: a dry run on %s%s%s that is not there: memory is exact, values are made up\n", name.c_str(),
+               machine.has_limit ? " of " : "", machine.has_limit ? FormatBytes(machine.total.bytes).c_str() : "");
+}
+
 int RunDryRun(const DryRunFlags& flags) {
   if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
   if (!flags.fail_on.empty() && flags.fail_on != kOom) {
@@ -224,6 +233,7 @@ int RunDryRun(const DryRunFlags& flags) {
   first.machine = flags.machine;
   first.launch = {found.path, flags.program, EnvironmentOf(flags, *files, (*folder)->path()),
                   /*has_fixed_addresses=*/flags.reproducible, /*prints_to_stderr=*/flags.json};
+  SayWhatRuns(*machine);
   const auto began = std::chrono::steady_clock::now();
   const absl::StatusOr<int> code = RunProgram(first.launch, **folder, relay);
   if (!code.ok()) return Fail(kUnreadable, code.status());
@@ -241,15 +251,17 @@ int RunDryRun(const DryRunFlags& flags) {
 }  // namespace
 
 void AddDryRun(CommandLine& line, std::vector<std::string> program) {
-  Command app = line.AddCommand("dry-run", "run a program, unchanged, without a GPU: -- PROGRAM ARGS...");
+  Command app = line.AddCommand("dry-run", "run a program, unchanged, without a GPU");
   app.Example("ashlar dry-run --device A100-80GB -- python train.py");
   auto flags = std::make_shared<DryRunFlags>();
   flags->program = std::move(program);
+  app.TakesProgram(flags->program);
   AddMachineFlags(app, flags->machine);
   AddCardFlags(app, flags->cards);
-  app.Add("--conf", flags->conf, "settings, put into PYTORCH_CUDA_ALLOC_CONF");
+  app.Add("--conf", flags->conf, "settings, put into PYTORCH_CUDA_ALLOC_CONF").Takes("CONF");
   app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
   app.Add("--calls", flags->calls, "a file: writes each call on device memory; %p in its name is the process's number")
+      .Takes("FILE")
       .NotEmpty();
   app.Add("--skip-init", flags->skip_init, "weights made on the CPU are not initialised, so that they take no memory");
   app.Add("--reproducible", flags->reproducible,
@@ -257,8 +269,11 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   app.Add("--fail-on", flags->fail_on,
           "oom: exit code 4 where a request found no memory and the program still ended with 0")
       .NotEmpty();
-  app.Add("-o,--output", flags->output, "keeps the history: a file of one process, a folder of several").NotEmpty();
+  app.Add("-o,--output", flags->output, "keeps the history: a file of one process, a folder of several")
+      .Takes("FILE")
+      .NotEmpty();
   app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with what the run took and the cards")
+      .Takes("FILE")
       .NotEmpty();
   app.Add("--json", flags->json,
           "print JSON (docs/schemas/dry-run.schema.json) on standard output; the program's goes to standard error");

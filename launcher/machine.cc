@@ -279,24 +279,38 @@ absl::StatusOr<Machine> Described(const MachineFlags& flags, Fields fields, Mach
 }  // namespace
 
 void AddMachineFlags(Command& app, MachineFlags& flags) {
-  Flag device = app.Add("--device", flags.device, absl::StrCat("the card: ", gpus::GpuNames())).NotEmpty();
-  Flag capacity = app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB").NotEmpty();
-  Flag profile = app.Add("--profile", flags.profile, "a card of your own: a file of key=value lines").NotEmpty();
+  Flag device =
+      app.Add("--device", flags.device, absl::StrCat("the card: ", gpus::GpuNames())).Takes("CARD").NotEmpty();
+  Flag capacity = app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB").Takes("SIZE").NotEmpty();
+  Flag profile =
+      app.Add("--profile", flags.profile, "a card of your own: a file of key=value lines").Takes("FILE").NotEmpty();
   device.Excludes(capacity).Excludes(profile);
   capacity.Excludes(profile);
   app.Add("--devices", flags.devices, "how many of them (default 1)");
-  app.Add("--context", flags.context, "what the CUDA context of a process takes, such as 500MiB").NotEmpty();
+  app.Add("--context", flags.context, "what the CUDA context of a process takes, such as 500MiB")
+      .Takes("SIZE")
+      .NotEmpty();
   app.Add("--lag", flags.lag,
           "when work is done: queries:N (at the N-th query of an event), time:NS, or until-waited (when the host waits "
           "for it)")
+      .Takes("RULE")
+      .NotEmpty()
+      .Under("For experts");
+  app.Add("--values", flags.values, "what made-up values read as: zeros (default), ones or random:SEED")
+      .Takes("RULE")
       .NotEmpty();
-  app.Add("--values", flags.values, "what made-up values read as: zeros (default), ones or random:SEED").NotEmpty();
   app.Add("--segment-addresses", flags.segment_addresses,
           "where cudaMalloc's memory lies: driver (as NVIDIA's, the default), ascending or descending")
-      .NotEmpty();
-  app.Add("--fail-call", flags.fail_call, "the N-th call that asks a device for memory fails");
-  app.Add("--fail-request", flags.fail_request, "the same, and its repeats: what makes a request of PyTorch fail");
-  app.Add("--fail-after", flags.fail_after, "calls fail once a device has this much in use, such as 4GiB").NotEmpty();
+      .Takes("ORDER")
+      .NotEmpty()
+      .Under("For experts");
+  app.Add("--fail-call", flags.fail_call, "the N-th call that asks a device for memory fails").Under("For experts");
+  app.Add("--fail-request", flags.fail_request, "the same, and its repeats: what makes a request of PyTorch fail")
+      .Under("For experts");
+  app.Add("--fail-after", flags.fail_after, "calls fail once a device has this much in use, such as 4GiB")
+      .Takes("SIZE")
+      .NotEmpty()
+      .Under("For experts");
 }
 
 absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags) {

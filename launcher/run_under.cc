@@ -185,16 +185,18 @@ int RunUnder(const UnderFlags& flags) {
 }
 
 void AddRecord(CommandLine& line, std::vector<std::string> program) {
-  Command app = line.AddCommand("record", "run a program and keep its memory history: -- PROGRAM ARGS...");
+  Command app = line.AddCommand("record", "run a program and keep its memory history");
   app.Example("ashlar record -o run.pickle -- python train.py");
   auto flags = std::make_shared<UnderFlags>();
   flags->command = "record";
   flags->program = std::move(program);
+  app.TakesProgram(flags->program);
   flags->records = true;
   app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
   app.Add("-o,--output", flags->output,
           absl::StrCat("a file of one process, a folder of several (default ", kUsualHistory, ".pickle of PyTorch, ",
                        kUsualHistory, ".ashlar of a native program)"))
+      .Takes("FILE")
       .NotEmpty();
   app.OnRun([flags] { return RunUnder(*flags); });
 }
@@ -227,16 +229,19 @@ int RunUnderChecked(const UnderFlags& flags) {
 }  // namespace
 
 void AddRunUnder(CommandLine& line, std::vector<std::string> program) {
-  Command app = line.AddCommand("run-under", "run a program on our allocator, unchanged: -- PROGRAM ARGS...");
+  Command app = line.AddCommand("run-under", "run a program on our allocator, unchanged");
   app.Example("ashlar run-under --serve -- ./simulate");
   auto flags = std::make_shared<UnderFlags>();
   flags->command = "run-under --serve";
   flags->program = std::move(program);
+  app.TakesProgram(flags->program);
   app.Add("--serve", flags->serves, "cudaMalloc, cudaFree and their like are served from a cache");
-  app.Add("--conf", flags->conf, "settings of the cache (docs/library/settings.md), instead of ASHLAR_CONF");
+  app.Add("--conf", flags->conf, "settings of the cache (docs/library/settings.md), instead of ASHLAR_CONF")
+      .Takes("CONF");
   app.Add("--record", flags->records, "keeps the history of what the program allocates, as ashlar record does");
   app.Add("-o,--output", flags->output,
           absl::StrCat("of --record: a file of one process, a folder of several (default ", kUsualHistory, ".ashlar)"))
+      .Takes("FILE")
       .NotEmpty();
   app.OnRun([flags] { return RunUnderChecked(*flags); });
 }

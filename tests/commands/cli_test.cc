@@ -84,7 +84,6 @@ TEST_F(CliTest, DeviceCostsComeFromATable) {
 TEST_F(CliTest, UsageErrorsAreTwo) {
   const std::string trace = Write("trace.txt", kTrace);
   const std::string example = std::string("'") + kCliExample + "'";
-  ExpectError(Run(""), 2, {"a command is missing: give one of explain, ", "; see ashlar --help"});
   ExpectError(Run("frob"), 2, {"there is no command 'frob': give one of explain, ", "; see ashlar --help"});
   ExpectError(Run("explian x"), 2, {"there is no command 'explian': did you mean 'explain'? One of explain, "});
   ExpectError(Run("explain " + example + " --capacty 16GiB"), 2,
@@ -94,8 +93,11 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
   ExpectError(Run("explain " + example + " --capacity 16"), 2, {"--capacity: '16' is 16 bytes", "16GiB"});
   ExpectError(Run("estimate --parameters 1000 --device H10-80GB"), 2, {"did you mean 'H100-80GB'?"});
   ExpectError(Run("frob --help"), 2, {"there is no command 'frob'"});
-  ExpectError(Run("dry-run ./p 'a b' --device T4"), 2,
-              {"give the program after --, as in: ashlar dry-run -- ./p 'a b'; see ashlar dry-run --help"});
+  ExpectError(Run("dry-run --devcie T4 ./p"), 2, {"there is no flag '--devcie': did you mean '--device'?"});
+  ExpectError(Run("dry-run"), 2, {"give the program, as in: ashlar dry-run python train.py"});
+  ExpectError(Run("dry-run /nowhere/p --device T4"), 127, {"/nowhere/p"});
+  ExpectError(Run("check " + example + " --max-reserved"), 2, {"--max-reserved needs a value: "});
+  ExpectError(Run("diff " + trace), 2, {"b is required, as in: ashlar diff [flags] a b"});
   ExpectError(Run("replay " + example + " more words"), 2, {"not expected: more words; see ashlar replay --help"});
   ExpectError(Run("--frob"), 2, {"there is no flag '--frob'"});
   ExpectError(Run("run"), 2, {"a command is missing: give one of ", "bert_training", "; see ashlar run --help"});
@@ -242,15 +244,21 @@ TEST_F(CliTest, ABoundAndItsCertificate) {
 
 TEST_F(CliTest, HelpAndVersionAreFine) {
   for (const char* arguments :
-       {"--help", "explain --help", "replay --help", "check --help", "diff --help", "bound --help"}) {
+       {"", "help", "--help", "explain --help", "help explain", "replay --help", "check --help", "help bound"}) {
     const Result result = Run(arguments);
     EXPECT_EQ(result.code, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: ashlar"));
     EXPECT_THAT(result.error, IsEmpty());
   }
-  const Result version = Run("--version");
-  EXPECT_EQ(version.code, 0);
-  EXPECT_THAT(version.out, testing::ContainsRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+  for (const char* arguments : {"--version", "version"}) {
+    const Result version = Run(arguments);
+    EXPECT_EQ(version.code, 0);
+    EXPECT_THAT(version.out, testing::ContainsRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+  }
+  EXPECT_EQ(Run("help diff").out, Run("diff --help").out);
+  for (const absl::string_view line : absl::StrSplit(Run("dry-run --help", "").out, '\n')) {
+    EXPECT_LE(line.size(), 100u) << line;
+  }
 }
 
 TEST_F(CliTest, EventsOfATinyTrace) {

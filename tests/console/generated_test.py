@@ -26,9 +26,9 @@ def commands_and_flags():
     found, left = {}, [""]
     while left:
         path = left.pop()
-        shown = output(PROGRAM, *path.split(), "--help").split("Example:")[0]
+        shown = output(PROGRAM, *path.split(), "--help").split("\nExample:")[0]
         found[path] = set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", shown, re.MULTILINE))
-        below = shown.split("Subcommands:")[1] if "Subcommands:" in shown else ""
+        below = re.split(r"\n(?:Arguments|Flags):\n", shown)[0].split("\nUsage: ")[1]
         left += [f"{path} {name}".strip() for name in re.findall(r"^  ([\w-]+) ", below, re.MULTILINE)]
     return found
 

@@ -88,7 +88,7 @@ TEST_F(RunUnderTest, WhatIsMissingIsSaidInALine) {
   EXPECT_EQ(RunUnder("", kLeak).code, 2);
   EXPECT_THAT(RunUnder("--record --conf a:1", kLeak).error, HasSubstr("--conf is of --serve"));
   EXPECT_THAT(RunUnder("--serve -o x", kLeak).error, HasSubstr("-o is of --record"));
-  EXPECT_THAT(Shell("ashlar run-under --serve").error, HasSubstr("give the program after --"));
+  EXPECT_THAT(Shell("ashlar run-under --serve").error, HasSubstr("give the program, as in: "));
   // A program that no library can be preloaded into.
   std::ofstream(folder() + "main.c") << "int main(void) { return 0; }\n";
   if (Shell("cc -static -o still main.c").code != 0) GTEST_SKIP() << "no static C library here";
