@@ -34,8 +34,8 @@ void SetLastLine(const std::string& line) {
 
 constexpr std::uint64_t kProgramBytes = 32 * kMiB;  // its own, with what threads reserve
 
-// What an input takes at the peak of a command that reads and replays it: measured (docs/guide/explain_reference.md), a little
-// rounded up. What counts is not bytes but events, blocks and requests.
+// What an input takes at the peak of a command that reads and replays it: measured (docs/guide/explain_reference.md), a
+// little rounded up. What counts is not bytes but events, blocks and requests.
 std::uint64_t BytesOfEvents(absl::string_view bytes) {
   std::uint64_t dicts = 0;  // an empty one, then its memo or the mark of its items
   for (std::size_t at = 0; at + 1 < bytes.size(); ++at) {

@@ -199,8 +199,9 @@ std::uint64_t LargestChildBytes() {
 void SayWhatRuns(const Machine& machine) {
   if (isatty(STDERR_FILENO) != 1) return;
   const std::string name = machine.card.empty() ? "a device" : machine.card;
-  std::fprintf(stderr, "ashlar: a dry run on %s%s%s that is not there: memory is exact, values are made up\n", name.c_str(),
-               machine.has_limit ? " of " : "", machine.has_limit ? FormatBytes(machine.total.bytes).c_str() : "");
+  std::fprintf(stderr, "ashlar: a dry run on %s%s%s that is not there: memory is exact, values are made up\n",
+               name.c_str(), machine.has_limit ? " of " : "",
+               machine.has_limit ? FormatBytes(machine.total.bytes).c_str() : "");
 }
 
 int RunDryRun(const DryRunFlags& flags) {

@@ -163,18 +163,52 @@ std::string UnrunCell(const CardRow& row, const std::string& fails) {
       outcome.headroom_bytes.has_value() ? absl::StrCat(FormatBytes(*outcome.headroom_bytes), " to spare") : fails);
 }
 
-// The least card that was run and on which something fits.
+bool Fits(const CardRow& row) {
+  return row.by_default.headroom_bytes.has_value() || (row.best.has_value() && row.best->headroom_bytes.has_value());
+}
+
+// The least card that was run and on which something fits; the end where there is none.
+std::vector<CardRow>::const_iterator LeastOf(const std::vector<CardRow>& rows) {
+  return std::find_if(rows.begin(), rows.end(), [](const CardRow& row) { return row.MayBeEnough() && Fits(row); });
+}
+
 std::string LeastCard(const CardTable& table, bool is_whole) {
+  const auto least = LeastOf(table.rows);
+  if (least == table.rows.end()) return "no card that it was run as is enough";
   const std::string enough =
       is_whole ? "the least card that is enough: " : "the least card that is enough for what was seen: ";
-  for (const CardRow& row : table.rows) {
-    if (!row.MayBeEnough()) continue;
-    if (row.by_default.headroom_bytes.has_value()) return absl::StrCat(enough, row.gpu->name);
-    if (row.best.has_value() && row.best->headroom_bytes.has_value()) {
-      return absl::StrCat(enough, row.gpu->name, ", with PYTORCH_CUDA_ALLOC_CONF=", row.best->conf);
+  if (least->by_default.headroom_bytes.has_value()) return absl::StrCat(enough, least->gpu->name);
+  return absl::StrCat(enough, least->gpu->name, ", with PYTORCH_CUDA_ALLOC_CONF=", least->best->conf);
+}
+
+// Where the answer changes: the cards around the least that is enough, and what goes against the order of memory.
+struct ShownCards {
+  std::vector<const CardRow*> rows;
+  std::string
+      rest;  // "and 9 smaller cards, of which none is enough, and 14 larger, of which ..."; empty: there is none
+};
+
+ShownCards Shown(const CardTable& table) {
+  constexpr std::ptrdiff_t kBefore = 3, kAfter = 4;
+  const std::ptrdiff_t least = LeastOf(table.rows) - table.rows.begin();
+  ShownCards out;
+  std::size_t smaller = 0, larger = 0, unknown = 0;
+  for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(table.rows.size()); ++i) {
+    const CardRow& row = table.rows[static_cast<std::size_t>(i)];
+    const bool is_against = row.HasVerdict() && i > least && !Fits(row);
+    if ((i >= least - kBefore && i <= least + kAfter) || is_against) {
+      out.rows.push_back(&row);
+    } else {
+      ++(i < least ? smaller : larger);
+      unknown += i > least && !row.HasVerdict() ? 1U : 0U;
     }
   }
-  return "no card that it was run as is enough";
+  std::vector<std::string> parts;
+  if (smaller > 0) parts.push_back(absl::StrCat(smaller, " smaller cards are not enough"));
+  if (larger > unknown) parts.push_back(absl::StrCat(larger - unknown, " larger ones are"));
+  if (unknown > 0) parts.push_back(absl::StrCat(unknown, " larger ones of other capabilities have no verdict"));
+  if (!parts.empty()) out.rest = absl::StrCat(absl::StrJoin(parts, ", "), " (--json has each)");
+  return out;
 }
 
 // "a.txt, b.txt and 3 more".
@@ -234,15 +268,18 @@ void AppendAccountingCards(const RunReport& r, bool is_whole, std::string& out) 
                 absl::StrCat("the peak of the device's accounting, ", FormatBytes(table.peak_allocated_bytes),
                              " and the contexts, against each card", is_whole ? "" : kUntilThen),
                 out);
-  for (const CardRow& row : table.rows) {
+  const ShownCards shown = Shown(table);
+  for (const CardRow* each : shown.rows) {
+    const CardRow& row = *each;
     const CardOutcome& outcome = row.by_default;
     const std::string fails = absl::StrCat("does not fit: ", outcome.failed_at);
     const std::string cell = !row.HasVerdict()                    ? UnrunCell(row, outcome.failed_at)
                              : outcome.headroom_bytes.has_value() ? Cell(outcome)
                                                                   : fails;
     const std::string total = FormatBytes(row.gpu->total_bytes.value);
-    absl::StrAppend(&out, absl::StrFormat("  %-10s %11s  %s\n", row.gpu->name, total, cell));
+    absl::StrAppend(&out, absl::StrFormat("  %-14s %11s  %s\n", row.gpu->name, total, cell));
   }
+  if (!shown.rest.empty()) absl::StrAppend(&out, "  ", shown.rest, "\n");
   AppendCardsEnd(
       r, absl::StrCat(LeastCard(table, is_whole), "; a program that asks how much is free may go another way there"),
       out);
@@ -257,11 +294,13 @@ void AppendCards(const RunReport& r, std::string& out) {
                              is_whole ? "" : kUntilThen),
                 out);
   const auto add = [&out](const auto& card, const auto& size, const auto& a, const auto& b, const std::string& c) {
-    const std::string line = absl::StrFormat("  %-10s %11s  %-*s %-*s %s", card, size, kCellWidth, a, kCellWidth, b, c);
+    const std::string line = absl::StrFormat("  %-14s %11s  %-*s %-*s %s", card, size, kCellWidth, a, kCellWidth, b, c);
     absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
   };
   add("card", "allocator", "default", kExpandableName, "best found");
-  for (const CardRow& row : r.cards->rows) {
+  const ShownCards shown = Shown(*r.cards);
+  for (const CardRow* each : shown.rows) {
+    const CardRow& row = *each;
     const std::string size = FormatBytes(row.allocator_bytes);
     if (!row.HasVerdict()) {
       add(row.gpu->name, size, UnrunCell(row, Cell(row.by_default)), "", "");
@@ -270,6 +309,7 @@ void AppendCards(const RunReport& r, std::string& out) {
     add(row.gpu->name, size, Cell(row.by_default),
         row.expandable.has_value() ? Cell(*row.expandable) : "unknown to this release", BestCell(row));
   }
+  if (!shown.rest.empty()) absl::StrAppend(&out, "  ", shown.rest, "\n");
   AppendCardsEnd(r, LeastCard(*r.cards, is_whole), out);
 }
 
