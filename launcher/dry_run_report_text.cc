@@ -184,8 +184,7 @@ std::string LeastCard(const CardTable& table, bool is_whole) {
 // Where the answer changes: the cards around the least that is enough, and what goes against the order of memory.
 struct ShownCards {
   std::vector<const CardRow*> rows;
-  std::string
-      rest;  // "and 9 smaller cards, of which none is enough, and 14 larger, of which ..."; empty: there is none
+  std::string rest;  // "9 smaller cards are not enough, 14 larger ones are"; empty: all are shown
 };
 
 ShownCards Shown(const CardTable& table) {
@@ -199,14 +198,13 @@ ShownCards Shown(const CardTable& table) {
     if ((i >= least - kBefore && i <= least + kAfter) || is_against) {
       out.rows.push_back(&row);
     } else {
-      ++(i < least ? smaller : larger);
-      unknown += i > least && !row.HasVerdict() ? 1U : 0U;
+      ++(!row.HasVerdict() ? unknown : i < least ? smaller : larger);
     }
   }
   std::vector<std::string> parts;
   if (smaller > 0) parts.push_back(absl::StrCat(smaller, " smaller cards are not enough"));
-  if (larger > unknown) parts.push_back(absl::StrCat(larger - unknown, " larger ones are"));
-  if (unknown > 0) parts.push_back(absl::StrCat(unknown, " larger ones of other capabilities have no verdict"));
+  if (larger > 0) parts.push_back(absl::StrCat(larger, " larger ones are"));
+  if (unknown > 0) parts.push_back(absl::StrCat(unknown, " of other capabilities have no verdict"));
   if (!parts.empty()) out.rest = absl::StrCat(absl::StrJoin(parts, ", "), " (--json has each)");
   return out;
 }
