@@ -36,7 +36,7 @@ def positive(value):
 LORA_WEIGHTS = 16 * (2048 + 2048) * 2 * 8  # rank times both sides, of two projections in each of 8 layers
 PROGRAMS = [
     Program('values', ('values.py',), {'checks': 18}, 8, needs_values=True),
-    Program('tracebacks', ('tracebacks.py',), {'checks': 8}, 8),
+    Program('tracebacks', ('tracebacks.py',), {'checks': 16}, 30),
     Program('graphs', ('graphs.py',), {'private_pools': positive}, 10, what_if=True),
     Program('mempool', ('mempool.py',), {'segments_of_pool': positive}, 8),
     Program('oom', ('oom.py',), {'kept': positive, 'failures': 3}, 8),

@@ -15,24 +15,14 @@
 #include <ctime>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "console/memory_end.h"
 #include "launcher/program.h"
+#include "launcher/signal_witness.h"
 
 namespace ashlar::cli {
 namespace {
-
-constexpr int kSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
-
-sigset_t PassedOn() {
-  sigset_t out;
-  sigemptyset(&out);
-  for (const int signal : kSignals) sigaddset(&out, signal);
-  return out;
-}
 
 void RemoveFolder(const std::string& path) {
   std::error_code ignored;
@@ -101,18 +91,22 @@ bool IsWatched() {
 }
 
 // How the program stands to this process's job. Where others of the job want the terminal's keys too, as a script or a
-// test runner that started this process does, the program stays in their group and gets them with them.
+// test runner that started this process does, the program stays in their group and gets them with them. Without a
+// terminal it does too: who ends the group, also by a signal that nobody can pass on, ends the program with it.
 struct Job {
   const OwnTerminal terminal = {};
   const bool is_foreground = terminal.IsOurs();
-  const bool has_group = !terminal.exists() || (is_foreground ? getpgrp() == getpid() : IsWatched());
+  const ProgramGroup group = terminal.exists() && getpgrp() == getpid() && (is_foreground || IsWatched())
+                                 ? ProgramGroup::kOwn
+                                 : ProgramGroup::kOurs;
+  bool has_own_group() const { return group == ProgramGroup::kOwn; }
 };
 
 // In the new process: calls that are safe after a fork alone.
 [[noreturn]] void Become(const Launch& launch, const std::vector<char*>& arguments,
                          const std::vector<char*>& environment, const RunFolder& folder, const Job& job) {
-  if (job.has_group) setpgid(0, 0);
-  if (job.has_group && job.is_foreground) job.terminal.GiveTo(getpid());
+  if (job.has_own_group()) setpgid(0, 0);
+  if (job.has_own_group() && job.is_foreground) job.terminal.GiveTo(getpid());
   folder.HoldInProgram();
   TakeSignals();
   FixAddresses(launch);
@@ -126,11 +120,9 @@ struct Job {
   _exit(code);
 }
 
-// The program was stopped. By the terminal this process's group stops with it, and both go on together; a program that
-// asked for the terminal while the shell had given it to this process gets it.
-void StopWith(pid_t program, int signal, const Job& job) {
-  const OwnTerminal& terminal = job.terminal;
-  if (!job.has_group || !terminal.exists() || signal == SIGSTOP) return;
+// The program was stopped, and leads a group. By the terminal this process's group stops with it, and both go on
+// together; a program that asked for the terminal while the shell had given it to this process gets it.
+void StopGroupWith(pid_t program, int signal, const OwnTerminal& terminal) {
   const bool asked = signal == SIGTTIN || signal == SIGTTOU;
   const bool may_have_it = asked && (terminal.IsOurs() || terminal.IsOf(program));
   if (!may_have_it && IsWatched()) {
@@ -139,6 +131,15 @@ void StopWith(pid_t program, int signal, const Job& job) {
   }
   if (terminal.IsOurs()) terminal.GiveTo(program);
   kill(-program, SIGCONT);
+}
+
+void StopWith(pid_t program, int signal, const Job& job) {
+  if (!job.terminal.exists() || signal == SIGSTOP) return;
+  if (job.has_own_group()) {
+    StopGroupWith(program, signal, job.terminal);
+  } else if (signal == SIGTSTP) {  // by the others the terminal has stopped this process too
+    kill(getpid(), SIGSTOP);
+  }
 }
 
 // Waits until the program has ended, and does not take its status.
@@ -151,15 +152,18 @@ void WaitForEnd(pid_t program, const Job& job) {
       return;
     }
     if (info.si_code != CLD_STOPPED) return;
-    waitid(P_PID, id, &info, WSTOPPED | WNOHANG);
-    StopWith(program, info.si_status, job);
+    LetGroupSignalsArrive();  // it may have been continued together with this process
+    info = {};
+    if (waitid(P_PID, id, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid == program) {
+      StopWith(program, info.si_status, job);
+    }
   }
 }
 
 // While the number of the process cannot yet be another's: the relay is told before it is given back.
 int WaitFor(pid_t program, const Job& job, SignalRelay& relay) {
   WaitForEnd(program, job);
-  if (job.has_group && job.terminal.IsOf(program)) job.terminal.GiveTo(getpgrp());
+  if (job.has_own_group() && job.terminal.IsOf(program)) job.terminal.GiveTo(getpgrp());
   relay.EndProgram();
   int status = 0;
   while (waitpid(program, &status, 0) < 0 && errno == EINTR) {
@@ -191,12 +195,6 @@ std::vector<char*> PointersTo(std::vector<std::string>& texts) {
   return out;
 }
 
-void TakeSignals() {
-  const sigset_t passed_on = PassedOn();
-  sigprocmask(SIG_UNBLOCK, &passed_on, nullptr);
-  EndWhereFilesEnd();
-}
-
 void FixAddresses(const Launch& launch) {
   if (launch.has_fixed_addresses) personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
 }
@@ -226,62 +224,6 @@ RunFolder::~RunFolder() {
   if (lock_ >= 0) close(lock_);
 }
 
-SignalRelay::SignalRelay(const std::string& folder) : state_(std::make_shared<State>()) {
-  state_->folder = folder;
-  const sigset_t passed_on = PassedOn();
-  pthread_sigmask(SIG_BLOCK, &passed_on, nullptr);
-  std::thread([state = state_, passed_on] {
-    for (;;) {
-      siginfo_t info{};
-      if (sigwaitinfo(&passed_on, &info) < 0) continue;
-      const std::lock_guard lock(state->mutex);
-      state->Pass(info);
-    }
-  }).detach();
-}
-
-// With the lock held.
-void SignalRelay::State::Pass(const siginfo_t& info) {
-  const int signal = info.si_signo;
-  const bool is_key = info.si_code > 0;  // of a terminal, which the whole group gets
-  if (program != 0 && (has_group || !is_key)) {
-    kill(has_group && (is_key || signal == SIGCONT) ? -program : program, signal);
-  } else if (signal == SIGTSTP) {
-    kill(getpid(), SIGSTOP);
-  } else if (is_held && signal != SIGCONT) {
-    is_asked_to_end = true;
-  } else if (program == 0 && signal != SIGCONT) {
-    RemoveFolder(folder);
-    _exit(128 + signal);
-  }
-}
-
-pid_t SignalRelay::Fork(bool has_group) {
-  const std::lock_guard lock(state_->mutex);  // a signal waits until it is known where it goes
-  const pid_t program = fork();
-  if (program > 0) {
-    if (has_group) setpgid(program, program);  // as it does itself: whichever comes first
-    state_->program = program;
-    state_->has_group = has_group;
-  }
-  return program;
-}
-
-void SignalRelay::EndProgram() {
-  const std::lock_guard lock(state_->mutex);
-  state_->program = 0;
-}
-
-void SignalRelay::Hold(bool is_held) {
-  const std::lock_guard lock(state_->mutex);
-  state_->is_held = is_held;
-}
-
-bool SignalRelay::HasBeenAskedToEnd() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->is_asked_to_end;
-}
-
 absl::StatusOr<int> RunProgram(const Launch& launch, const RunFolder& folder, SignalRelay& relay) {
   std::vector<std::string> argument_texts = launch.arguments;
   std::vector<std::string> environment_texts = EnvironmentWith(launch.environment);
@@ -289,7 +231,7 @@ absl::StatusOr<int> RunProgram(const Launch& launch, const RunFolder& folder, Si
   const std::vector<char*> environment = PointersTo(environment_texts);
   std::fflush(nullptr);
   const Job job;
-  const pid_t program = relay.Fork(job.has_group);
+  const pid_t program = relay.Fork(job.group);
   if (program < 0) return absl::UnavailableError(absl::StrCat("cannot make a process: ", std::strerror(errno)));
   if (program == 0) Become(launch, arguments, environment, folder, job);
   return WaitFor(program, job, relay);

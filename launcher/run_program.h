@@ -1,5 +1,5 @@
 // Starts a program and waits for it: a folder of its own for what it leaves, an environment, a process group with the
-// terminal's foreground, signals passed on.
+// terminal's foreground.
 //
 //   absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
 //   SignalRelay relay((*folder)->path());            // before any thread is started
@@ -10,16 +10,13 @@
 #ifndef ASHLAR_LAUNCHER_RUN_PROGRAM_H_
 #define ASHLAR_LAUNCHER_RUN_PROGRAM_H_
 
-#include <signal.h>
-#include <sys/types.h>
-
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "launcher/signal_relay.h"
 
 namespace ashlar::cli {
 
@@ -46,37 +43,6 @@ class RunFolder {
   int lock_;  // held while the folder is in use
 };
 
-// SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT, SIGUSR1 and SIGUSR2 go to the program while it runs, once each:
-// those of a terminal's keys to its whole group, as the terminal sends them, where that is not ours. Without a program
-// they end this process, and the folder goes first.
-class SignalRelay {
- public:
-  explicit SignalRelay(const std::string& folder);
-  SignalRelay(const SignalRelay&) = delete;
-  SignalRelay& operator=(const SignalRelay&) = delete;
-
-  // As fork(), and from now on to the new process, which has a process group of its own or stays in ours.
-  pid_t Fork(bool has_group);
-  // There is none any more.
-  void EndProgram();
-  // From now on a signal that would end this process is noted instead, until it is held no longer.
-  void Hold(bool is_held);
-  bool HasBeenAskedToEnd() const;
-
- private:
-  struct State {
-    std::mutex mutex;
-    std::string folder;
-    pid_t program = 0;
-    bool has_group = false;
-    bool is_held = false;
-    bool is_asked_to_end = false;
-
-    void Pass(const siginfo_t& info);
-  };
-  std::shared_ptr<State> state_;  // the thread that waits for signals outlives the relay
-};
-
 struct Launch {
   std::string path;
   std::vector<std::string> arguments;              // the program's name first
@@ -89,16 +55,16 @@ struct Launch {
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& more);
 // As execve wants them: null at the end.
 std::vector<char*> PointersTo(std::vector<std::string>& texts);
-// In the new process, whose signals the relay holds back until here. Safe after a fork.
-void TakeSignals();
+// In the new process. Safe after a fork.
 void FixAddresses(const Launch& launch);
 int ShellCode(int status);  // of waitpid
 
 // The exit code as a shell has it: 128 + N for a program that signal N ended, 126 or 127 where it did not start.
-// Unavailable where no process could be made. The program leads a process group of its own. Where this process is a job
-// of its own and has the terminal's foreground, the program gets it until it ends; when the program is stopped there,
-// so is this process's group. Where another process of the foreground started this one, the program stays in that
-// group.
+// Unavailable where no process could be made.
+//
+// Where this process leads its group on a terminal, as a shell's job does, the program leads one of its own: it gets
+// the terminal's foreground until it ends, and when it is stopped there, so is this process's group. Else it stays in
+// this process's group.
 absl::StatusOr<int> RunProgram(const Launch& launch, const RunFolder& folder, SignalRelay& relay);
 
 // `value` before what the variable has now, with a colon between.

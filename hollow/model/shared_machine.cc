@@ -230,6 +230,7 @@ void SharedMachine::SetMine(int device, std::uint64_t bytes) {
   if (place_ < 0) {
     if (bytes == 0) return;
     place_ = TakePlace();
+    if (place_ < 0) return;
   }
   std::uint64_t& mine = accounting_->place[place_].bytes[device];
   accounting_->used[device] += bytes - mine;
@@ -249,8 +250,12 @@ int SharedMachine::TakePlace() {
     place = find();
   }
   if (place == kMostProcesses) {
-    std::fprintf(stderr, "ashlar: more than %d processes use the devices of one run\n", kMostProcesses);
-    std::_Exit(3);
+    if (!std::exchange(is_without_place_, true)) {
+      std::fprintf(stderr,
+                   "ashlar: more than %d processes use the devices of one run: what process %d has is not counted\n",
+                   kMostProcesses, getpid());
+    }
+    return -1;
   }
   std::fill_n(accounting_->place[place].bytes, kMostDevices, 0);
   accounting_->place[place].process = ProcessId::Mine();
@@ -302,6 +307,7 @@ bool SharedMachine::Export(const SharedMemory& memory, ShareHandle& handle) {
   if (getrandom(handle.data(), handle.size(), 0) != static_cast<ssize_t>(handle.size())) return false;
   const Lock lock(*this);
   if (place_ < 0) place_ = TakePlace();
+  if (place_ < 0) return false;
   int free = 0;
   while (free < kMostHandles && accounting_->handle[free].owner.pid != 0) ++free;
   if (free == kMostHandles) return false;

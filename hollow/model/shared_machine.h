@@ -115,7 +115,7 @@ class SharedMachine {
   static void ForgetPlaceAfterFork();
   void Enter();
   void Exit();
-  int TakePlace();
+  int TakePlace();  // -1 where none is free
   void Release(int place);
   void SetRight();
 
@@ -124,6 +124,7 @@ class SharedMachine {
   int devices_ = 0;
   std::uint32_t charges_ = 0;
   bool shared_ = false;
+  bool is_without_place_ = false;  // and that was said
 };
 
 }  // namespace ashlar::hollow

@@ -61,6 +61,10 @@ void DropPages(std::uint64_t address, std::uint64_t bytes) {
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+namespace {
+constexpr char kLost[] = ": the calls that follow are not in it";
+}  // namespace
+
 CallLog::CallLog() {
   const char* named = std::getenv("ASHLAR_HOLLOW_CALLS");
   if (named == nullptr || *named == '\0') return;
@@ -68,11 +72,11 @@ CallLog::CallLog() {
   for (std::size_t at; (at = path.find("%p")) != std::string::npos;) path.replace(at, 2, std::to_string(getpid()));
   path_ = path;
   file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);  // a pipe is not waited for
-  if (file_ < 0) {
-    SayUnwritten("");
-    std::_Exit(3);
+  if (file_ >= 0) {
+    fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_NONBLOCK);
+  } else {
+    SayUnwritten(kLost);
   }
-  fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_NONBLOCK);
 }
 
 void CallLog::SayUnwritten(const char* what_then) const {
@@ -81,6 +85,10 @@ void CallLog::SayUnwritten(const char* what_then) const {
 }
 
 void CallLog::Add(const char* call, int device, std::uint64_t bytes, std::uint64_t place, Error error) const {
+  if (file_ < 0) {
+    ++lost_;
+    return;
+  }
   const QuietFileLimit quiet;
   char line[160];
   const int length = std::snprintf(line, sizeof(line), "%s %d %" PRIu64 " 0x%" PRIx64 " %d\n", call, device, bytes,
@@ -91,7 +99,7 @@ void CallLog::Add(const char* call, int device, std::uint64_t bytes, std::uint64
   } while (written < 0 && errno == EINTR);
   if (written == length) return;
   if (written >= 0) errno = ENOSPC;  // a part of the line was the last that had room
-  if (lost_++ == 0) SayUnwritten(": the calls that follow are not in it");
+  if (lost_++ == 0) SayUnwritten(kLost);
 }
 
 namespace {
@@ -153,7 +161,7 @@ Process::Process(const Settings& from)
 }
 
 void Process::TellCall(const char* call, int device, std::uint64_t bytes, std::uint64_t address, Error error) const {
-  if (!calls.is_open()) return;
+  if (!calls.is_asked()) return;
   const std::uint64_t place =
       IsDeviceAddress(address) ? (address - addresses.base_address) % addresses.device_bytes : address;
   calls.Add(call, device, bytes, place, error);

@@ -55,16 +55,16 @@ void DropPages(std::uint64_t address, std::uint64_t bytes);
 // not told, nor calls with 0 bytes or a null pointer.
 //
 // The file is that of ASHLAR_HOLLOW_CALLS, in which %p is the process's number; without the variable nothing is
-// written. Where a line cannot be written (a full disk) the program goes on: one line on stderr says so, and the
-// process's report has how many were lost. A line is one write, so that processes may share a file, and one that is
-// killed has written what it did. Thread rule: the caller holds the process's lock.
+// written. Where the file or a line cannot be written (a full disk) the program goes on: one line on stderr says so,
+// and the process's report has how many were lost. A line is one write, so that processes may share a file, and one
+// that is killed has written what it did. Thread rule: the caller holds the process's lock.
 class CallLog {
  public:
-  CallLog();  // ends the process with one line where the file cannot be written
+  CallLog();
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
-  bool is_open() const { return file_ >= 0; }
+  bool is_asked() const { return !path_.empty(); }
   void Add(const char* call, int device, std::uint64_t bytes, std::uint64_t place, Error error) const;
   // Calls that could not be written.
   std::uint64_t lost() const { return lost_; }

@@ -119,11 +119,26 @@ StartOfProcess& TheStart() {
   return *start;
 }
 
+// What the process becomes may not be able to read the folder any more: "FOLDER\n", and the file's text.
+constexpr char kHandedOn[] = "ASHLAR_HOLLOW_MACHINE";
+
+std::optional<std::string> HandedOnTo(const std::string& folder) {
+  const char* handed_on = std::getenv(kHandedOn);
+  const std::string text = handed_on == nullptr ? "" : handed_on;
+  if (!text.starts_with(folder + "\n")) return std::nullopt;
+  return text.substr(folder.size() + 1);
+}
+
 __attribute__((constructor)) void ReadAtStart() {
   const std::string folder = FolderOfRun();
   if (folder.empty()) return;
   TheStart() = {folder, ReadWholeFile(folder + kMachineFile)};
-  if (TheStart().text.has_value()) SharedMachine::MapAtStart(folder);
+  if (TheStart().text.has_value()) {
+    SharedMachine::MapAtStart(folder);
+    setenv(kHandedOn, (folder + "\n" + *TheStart().text).c_str(), 1);
+  } else {
+    TheStart().text = HandedOnTo(folder);
+  }
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // The settings of a hollow machine: written by `ashlar dry-run`, read by the preloaded library of each process.
 //
 // The file `machine` in the folder that ASHLAR_HOLLOW_RUN names is read when the process starts. It has a line
-// `key=value` for each field that is not as below. Without a folder, the fields are as below. An unknown key or a value
-// that cannot be read is one line on stderr, and the process ends with exit code 3.
+// `key=value` for each field that is not as below. What the process becomes, and what it starts, has the text in its
+// environment too, as it may not be able to read the file. Without a folder, the fields are as below. An unknown key or
+// a value that cannot be read is one line on stderr, and the process ends with exit code 3.
 #ifndef ASHLAR_HOLLOW_PROCESS_SETTINGS_H_
 #define ASHLAR_HOLLOW_PROCESS_SETTINGS_H_
 

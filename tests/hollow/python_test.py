@@ -31,6 +31,9 @@ TORCH = {
         observers, peak, resets = [], {"allocated_bytes.all.peak": 0, "reserved_bytes.all.peak": 0}, []
         def _cuda_attach_out_of_memory_observer(observer): observers.append(observer)
         def _cuda_resetPeakMemoryStats(device): peak.update({key: 0 for key in peak})
+        def _cuda_memorySnapshot(pool):
+            from torch.cuda import memory
+            return dict(memory.more, events=list(memory.events), recorded=list(memory.recorded))
     """,
     "torch/cuda/__init__.py": """
         from torch import _C
@@ -56,7 +59,7 @@ TORCH = {
         def _snapshot():
             import torch
             hasattr(torch, "_inductor")
-            return dict(more, events=list(events), recorded=list(recorded))
+            return torch._C._cuda_memorySnapshot(None)
     """,
 }
 
@@ -168,6 +171,43 @@ class Unseen(unittest.TestCase):
             print(gone())                                                            # and holds nothing more
         """)
         self.assertEqual(out, ["True None", "ZeroDivisionError('division by zero')", "(None, None, None)", "None"])
+
+    def test_nothing_of_ours_is_on_the_stack_during_a_call(self):
+        out = self.run_program("""
+            told = []
+            def stack(): return [frame.name for frame in traceback.extract_stack()]
+            exec(compile('def before(of): told.append("before %s" % of.name); return lambda: told.append("after")\\n'
+                         'def change(of, values): return values + [of.name]', unseen.HERE + "x.py", "exec"), globals())
+            class Class(object):
+                name = "x"
+                def method(self, *args, **kwargs):
+                    told.append("call")
+                    if args == (0,): raise ValueError("mine")
+                    return args, kwargs, stack()
+                def __call__(self, values): return values, stack()
+                other = method
+            Class.method = unseen.during(Class.method, before)
+            Class.__call__ = unseen.during(Class.__call__, before, change)
+            one = Class()
+            print(one.method(1, two=2), told)
+            del told[:]
+            print(one([1]), told)
+            del told[:]
+            print(*frames(lambda: one.method(0))[0], told)
+            print(one(1)[0])                                        # which cannot be changed
+            print(Class.method.__name__, Class.method(one, 1)[:2], Class.__call__(one, [1])[0])
+            class Child(Class):
+                def method(self): return super(Child, self).method(3)
+            print(Child().method())
+        """)
+        self.assertEqual(out, [
+            "((1,), {'two': 2}, ['<module>', 'method', 'stack']) ['before x', 'call', 'after']",
+            "([1, 'x'], ['<module>', '__call__', 'stack']) ['before x', 'after']",
+            "frames <lambda> method ['before x', 'call', 'after']",
+            "1",
+            "method ((1,), {}) [1, 'x']",
+            "((3,), {}, ['<module>', 'method', 'method', 'stack'])",
+        ])
 
     def test_it_answers_and_is_bound_as_a_function(self):
         out = self.run_program("""

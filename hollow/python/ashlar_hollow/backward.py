@@ -5,7 +5,7 @@ graph itself is not looked at: that alone changes the order in which its end let
 Thread rule: any thread; the dispatch modes are a thread's own.
 """
 
-from .unseen import unseen
+from .unseen import during
 
 
 class Stack(object):
@@ -55,21 +55,23 @@ def install(torch, stack, known):
     variable = torch.autograd.Variable
     outermost = _Outermost()
 
-    class Engine(type(variable._execution_engine)):
-        def run_backward(self, tensors, *args, **kwargs):
-            was_on, first, versions = stack.take(), outermost.enter(), {}
-            try:
-                if first:
-                    versions = known.versions()
-                    known.forget_unused()
-                return super(Engine, self).run_backward(tensors, *args, **kwargs)
-            finally:
-                outermost.leave()
-                if first:
-                    known.forget_changed(versions)
-                    known.forget_unused()
-                if was_on:
-                    stack.put()
+    def start(_):
+        was_on, first, versions = stack.take(), outermost.enter(), {}
+        if first:
+            versions = known.versions()
+            known.forget_unused()
 
-    Engine.run_backward = unseen(Engine.run_backward)
+        def end():
+            outermost.leave()
+            if first:
+                known.forget_changed(versions)
+                known.forget_unused()
+            if was_on:
+                stack.put()
+
+        return end
+
+    class Engine(type(variable._execution_engine)):
+        run_backward = during(type(variable._execution_engine).run_backward, start)
+
     variable._execution_engine = Engine()

@@ -6,7 +6,7 @@ Thread rule: any thread.
 import weakref
 
 from . import imports
-from .unseen import unseen
+from .unseen import during, unseen
 
 
 def never_compile(torch, *functions):
@@ -24,40 +24,55 @@ def never_compile(torch, *functions):
 
 
 def _watch_inductor(torch, known):
+    def before(_):
+        return known.forget_unused
+
+    def forget_written(graph, inputs):
+        for index in getattr(graph, "mutated_input_idxs", ()):
+            if isinstance(inputs[index], torch.Tensor) and inputs[index].is_cuda:
+                known.forget(inputs[index])
+        return inputs
+
     def watch(module):
         graph = getattr(module, "CompiledFxGraph", None)
         if graph is None or hasattr(graph, "ashlar_watched"):  # one class may be reached by two modules
             return
-        original = graph.__call__
-
-        def __call__(self, inputs):
-            for index in getattr(self, "mutated_input_idxs", ()):
-                if isinstance(inputs[index], torch.Tensor) and inputs[index].is_cuda:
-                    known.forget(inputs[index])
-            result = original(self, inputs)
-            known.forget_unused()
-            return result
-
-        graph.__call__ = __call__
+        graph.__call__ = during(graph.__call__, before, forget_written)
         graph.ashlar_watched = True
 
+    never_compile(torch, before, forget_written)
     imports.after("torch._inductor.output_code", watch)  # 2.6 and later
     imports.after("torch._inductor.codecache", watch)
 
 
 def _watch_triton(torch, known):
+    def forget(*args, **kwargs):
+        for value in list(args) + list(kwargs.values()):
+            if isinstance(value, torch.Tensor) and value.is_cuda:
+                known.forget(value)  # which of them it writes is not told
+
+    def hooks(kernel):
+        return vars(kernel)["pre_run_hooks"]
+
+    def set_hooks(kernel, given):
+        vars(kernel)["pre_run_hooks"] = given
+        if forget not in given:
+            given.append(forget)
+
     def watch(module):
         kernel = module.JITFunction
+        if hasattr(kernel, "add_pre_run_hook"):  # Triton 3 and later
+            kernel.pre_run_hooks = property(hooks, set_hooks)
+            return
         original = kernel.run
 
         def run(self, *args, **kwargs):
-            for value in list(args) + list(kwargs.values()):
-                if isinstance(value, torch.Tensor) and value.is_cuda:
-                    known.forget(value)  # which of them it writes is not told
+            forget(*args, **kwargs)
             return original(self, *args, **kwargs)
 
-        kernel.run = run
+        kernel.run = unseen(run)
 
+    never_compile(torch, forget)
     imports.after("triton.runtime.jit", watch)
 
 

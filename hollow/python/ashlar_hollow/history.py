@@ -19,6 +19,7 @@ import threading
 import time
 
 from . import observer, peaks, signals
+from .unseen import unseen
 
 
 class Recording(object):
@@ -175,27 +176,29 @@ def _watch_users_recording(torch, recording):
             recording.users, recording.stopped = True, False
         return made
 
-    _record_memory_history.__doc__ = original.__doc__
+    watched = unseen(_record_memory_history)
+    watched.__doc__ = original.__doc__
     try:
-        _record_memory_history.__signature__ = inspect.signature(original)
+        watched.__signature__ = inspect.signature(original)
     except (TypeError, ValueError):
         pass
     memory._ashlar_record = original
-    memory._record_memory_history = _record_memory_history
+    memory._record_memory_history = watched
 
 
 def _keep_our_frames_out(torch):
-    """The program's own snapshots hold its own stacks."""
-    memory = torch.cuda.memory
-    original = memory._snapshot
+    """The program's own snapshots hold its own stacks, by whichever of PyTorch's functions it takes them."""
+    original = getattr(torch._C, "_cuda_memorySnapshot", None)
+    if original is None:
+        return
 
-    @functools.wraps(original)
-    def _snapshot(*args, **kwargs):
+    def snapshot(*args, **kwargs):
         made = original(*args, **kwargs)
         _guarded(observer.clean_frames)(made, {})
         return made
 
-    memory._snapshot = _snapshot
+    snapshot.__doc__ = original.__doc__
+    torch._C._cuda_memorySnapshot = unseen(snapshot)
 
 
 def install(torch, folder, max_entries):

@@ -253,14 +253,12 @@ def _functions(holder):
 
 
 def _in_threads(stack, is_on):
-    original = threading.Thread._bootstrap_inner
-
-    def _bootstrap_inner(self):
+    def before(_):
         if is_on():
             stack.put()
-        return original(self)
 
-    threading.Thread._bootstrap_inner = _bootstrap_inner
+    thread = threading.Thread
+    thread._bootstrap_inner = unseen.during(thread._bootstrap_inner, before)
 
 
 def _tell(values):

@@ -48,6 +48,14 @@ TEST_F(CallsTest, AFullDiskEndsNoProgram) {
   EXPECT_EQ(Report()["calls_lost"], 2);
 }
 
+TEST_F(CallsTest, AFileThatCannotBeWrittenEndsNoProgram) {
+  Run({}, [&] {
+    setenv("ASHLAR_HOLLOW_CALLS", (folder_.path() + "/no/such/folder").c_str(), 1);
+    EXPECT_EQ(cudaFree(Malloc(kPage)), kSuccess);
+  });
+  EXPECT_EQ(Report()["calls_lost"], 2);
+}
+
 TEST_F(CallsTest, VirtualMemory) {
   Run({"total_bytes=104857600"}, [&] {
     setenv("ASHLAR_HOLLOW_CALLS", file().c_str(), 1);

@@ -136,6 +136,23 @@ TEST_F(ProcessesTest, DISABLED_GivesUpItsRights) {
   EXPECT_EQ(code, 0);
 }
 
+// As what `setpriv` starts.
+TEST_F(ProcessesTest, DISABLED_BecomesAnotherWithoutRights) {
+  const int code = ForkAndWait([] {
+    ASSERT_EQ(chdir("/"), 0);
+    ASSERT_EQ(setgid(65534), 0);
+    ASSERT_EQ(setuid(65534), 0);
+    StartAnew("HasADevice");
+  });
+  EXPECT_EQ(code, 0);
+}
+TEST_F(ProcessesTest, DISABLED_HasADevice) {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  EXPECT_EQ(cudaMemGetInfo(&free_bytes, &total_bytes), kSuccess);
+  EXPECT_EQ(total_bytes, 104857600U) << "the run's";
+  ExpectADevice();
+}
+
 // A daemon whose first use of a device comes after the run.
 TEST_F(ProcessesTest, AProgramMayOutliveItsRun) {
   Run({"total_bytes=104857600"}, [] { StartAnew("LivesOn"); });
@@ -145,6 +162,11 @@ TEST_F(ProcessesTest, AProgramMayOutliveItsRun) {
 TEST_F(ProcessesTest, AProgramMayGiveUpItsRights) {
   if (geteuid() != 0) GTEST_SKIP() << "only root has another's to take";
   Run({"total_bytes=104857600"}, [] { StartAnew("GivesUpItsRights"); });
+}
+
+TEST_F(ProcessesTest, WhatAProgramBecomesMayHaveFewerRights) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root has another's to take";
+  Run({"total_bytes=104857600"}, [] { StartAnew("BecomesAnotherWithoutRights"); });
 }
 
 // Nor does the library's own writing end a program that may write nothing.
