@@ -178,12 +178,12 @@ std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, con
 
 // In the device and the capacity of the parts that are there.
 absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext context,
-                          const remedies::RecordedRequests& requests, const ExplainOptions& options) {
+                          const whatif::RecordedRequests& requests, const ExplainOptions& options) {
   Tell(options.replay, "looking for causes");
   context.device = {so_far.memory.accounting.total_bytes, options.device_used_bytes,
                     AllRanks(*context.history->timeline, options), options.calls_fused_attention,
                     options.shared_device};
-  remedies::WhatIfSettings settings;
+  whatif::WhatIfSettings settings;
   settings.baseline = *context.history->options;
   settings.capacity_bytes = so_far.what_ifs.capacity_bytes;
   settings.memory_fraction = options.replay.memory_fraction;
@@ -194,11 +194,11 @@ absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext cont
 absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext context, const ObservedRun& run,
                           const ExplainOptions& options) {
   if (run.recorded.warm.fidelity.total == 0)
-    return WhyOf(so_far, std::move(context), remedies::RecordedRequests{}, options);
+    return WhyOf(so_far, std::move(context), whatif::RecordedRequests{}, options);
   const std::shared_ptr<const trace::RequestTrace> without_retries =
-      remedies::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
+      whatif::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
   return WhyOf(so_far, std::move(context),
-               remedies::RecordedRequests{without_retries.get(), &run.recorded.program.requests}, options);
+               whatif::RecordedRequests{without_retries.get(), &run.recorded.program.requests}, options);
 }
 
 Explanation WithLastWord(Explanation all_else) {
@@ -323,11 +323,11 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
       TrySettings(requests, *run, options.replay, picture.has_value() ? &*picture : nullptr);
   if (!tried.ok()) return tried.status();
   out.what_ifs = *std::move(tried);
-  absl::StatusOr<Why> why = WhyOf(out, std::move(context), remedies::RecordedRequests{&requests, &requests}, options);
+  absl::StatusOr<Why> why = WhyOf(out, std::move(context), whatif::RecordedRequests{&requests, &requests}, options);
   if (!why.ok()) return why.status();
   out.why = *std::move(why);
   out = WithLastWord(std::move(out));
-  out.verdict = WithFailuresInLog(std::move(out.verdict), readers::FailedInRmmLog(requests));
+  out.verdict = WithFailuresInLog(std::move(out.verdict), formats::FailedInRmmLog(requests));
   out.notes = Joined({NotesOnCapacity(out.memory, device), requests.notes, NotesOnRequests(is_capacity_known)});
   if (picture.has_value()) out.picture = picture->Draw(out);
   return out;
