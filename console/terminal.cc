@@ -71,7 +71,7 @@ void AppendColored(absl::string_view line, std::string& out) {
   }
   const absl::string_view title = line.substr(0, length);
   const bool is_failure = absl::StartsWith(title, "OUT OF MEMORY");
-  const bool is_paste = title == "PASTE";
+  const bool is_paste = title == "PASTE" || title == "FIX" || title == "TRY FIRST";
   absl::StrAppend(&out, is_failure ? kBoldRed : kBold, title, kPlain, is_paste ? kGreen : "", line.substr(length),
                   is_paste ? kPlain : "");
 }

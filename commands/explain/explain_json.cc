@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "commands/explain/actions.h"
 #include "commands/explain/explain_report.h"
 #include "commands/shared/json_values.h"
 
@@ -267,6 +268,12 @@ Json ExplanationJson(const answers::Explanation& e) {
   out["own_allocator"] = OwnJson(e.what_ifs.own);
   out["next_step"] = TextOrNull(e.verdict.next.sentence);
   out["next_lines"] = e.verdict.next.lines;
+  out["actions"] = List(answers::ActionsOf(e), [](const answers::Action& action) -> Json {
+    return {{"proof", std::string(answers::ProofName(action.proof))},
+            {"what", TextOrNull(action.what)},
+            {"lines", action.lines},
+            {"gain", TextOrNull(action.gain)}};
+  });
   out["notes"] = List(e.notes, [](const trace::Note& note) -> Json {
     return {{"name", note.name}, {"message", note.message}, {"count", note.count}};
   });

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "commands/explain/actions.h"
 #include "commands/explain/explain_report.h"
 #include "commands/shared/layout.h"
 
@@ -48,6 +49,19 @@ void AppendVerdict(const answers::Explanation& e, std::string& out) {
   const std::string verdict = analyses::VerdictWords(e.verdict.kind);
   absl::StrAppend(&out, "**Verdict: ", MarkdownText(verdict), e.verdict.is_certain ? "**" : "** (not certain)", "\n");
   for (const std::string& sentence : e.verdict.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
+}
+
+void AppendActions(const answers::Explanation& e, std::string& out) {
+  const std::vector<answers::Action> actions = answers::ActionsOf(e);
+  if (actions.empty()) return;
+  absl::StrAppend(&out, "\n**", actions.front().proof == answers::Proof::kUnproven ? "Try first" : "Fix", "**\n");
+  for (const answers::Action& action : actions) {
+    const std::string gain =
+        absl::StrCat(answers::ProofName(action.proof), action.gain.empty() ? "" : ": ", action.gain);
+    absl::StrAppend(&out, "\n", MarkdownText(absl::StrCat(action.what, action.what.empty() ? "" : " ", "(", gain, ")")),
+                    "\n");
+    AppendFence("", action.lines, out);
+  }
 }
 
 void AppendRaised(const answers::Explanation& e, std::string& out) {
@@ -112,10 +126,8 @@ void AppendSettings(const answers::Explanation& e, std::string& out) {
   AppendTable("What would have helped", "", {"settings", "peak", "driver calls", ""}, {"---", "---:", "---:", "---"},
               rows, out);
   if (!e.what_ifs.advice.sentence.empty()) absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.advice.sentence), "\n");
-  if (e.what_ifs.advice.paste.has_value()) AppendFence("bash", {*e.what_ifs.advice.paste}, out);
   if (!e.what_ifs.own.has_value() || e.what_ifs.own->sentence.empty()) return;
   absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.own->sentence), "\n");
-  if (e.what_ifs.own->run.has_value()) AppendFence("bash", {*e.what_ifs.own->run}, out);
 }
 
 void AppendFolded(const answers::Explanation& e, std::string& out) {
@@ -144,6 +156,7 @@ std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
   for (const answers::Explanation& e : explanations) {
     if (!out.empty()) out += "\n---\n\n";
     AppendVerdict(e, out);
+    AppendActions(e, out);
     AppendRaised(e, out);
     AppendWhere(e, out);
     AppendWhy(e, out);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "commands/explain/actions.h"
 #include "commands/explain/explain_report.h"
 #include "commands/shared/layout.h"
 
@@ -25,6 +26,7 @@ constexpr std::size_t kMostCauses = 3;
 constexpr std::size_t kScreenLines = 60;  // of an answer, for which the causes take what the rest leaves
 constexpr std::size_t kSectionLines = 2;  // of a section: an empty one, and its title
 constexpr std::size_t kCauseIndent = 6;
+constexpr std::size_t kActionIndent = 15;
 constexpr std::size_t kRemarkWidth = 124;
 constexpr std::size_t kLabelWidth = 90;
 constexpr std::size_t kRowWidth = 130;
@@ -134,20 +136,32 @@ std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t s
   return out;
 }
 
-// The one with most bytes.
-void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
-  if (e.why.remedies.empty()) return;
-  const whatif::ProgramRemedy& remedy = e.why.remedies.front();
-  const std::size_t more = e.why.remedies.size() - 1;
-  AppendSection("IN THE PROGRAM",
-                absl::StrCat("against ", analyses::CauseName(remedy.cause),
-                             more == 0 ? "" : absl::StrCat("; --json has ", more, " more")),
-                out);
-  const std::string replayed = remedy.is_proven
-                                   ? absl::StrCat(" (replayed: ", FormatBytes(*remedy.replayed_bytes), " off the peak)")
-                                   : " (estimated)";
-  absl::StrAppend(&out, absl::StrFormat("  %11s  ", FormatBytes(remedy.bytes)), remedy.sentence, replayed, "\n");
-  for (const std::string& line : remedy.python) absl::StrAppend(&out, std::string(15, ' '), line, "\n");
+// Under the verdict: a line that stands alone is to paste, and what speaks for it follows. The program's lines are
+// those of the first change.
+void AppendActions(const answers::Explanation& e, std::string& out) {
+  const std::vector<answers::Action> actions = answers::ActionsOf(e);
+  if (actions.empty()) return;
+  const std::string indent(kActionIndent, ' ');
+  const bool is_proven = actions.front().proof != answers::Proof::kUnproven;
+  absl::StrAppend(&out, is_proven ? "FIX            " : "TRY FIRST      ");
+  bool has_changed = false;  // the program's lines are shown
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const answers::Action& action = actions[i];
+    const bool is_change = !action.what.empty();
+    const std::string proof(answers::ProofName(action.proof));
+    if (i > 0) out += indent;
+    if (is_change) {
+      const std::string gain = action.gain.empty() ? "" : absl::StrCat(action.gain, ", ");
+      AppendWrapped(absl::StrCat(Printable(action.what), " (", gain, proof, ")"), kActionIndent, out);
+      if (std::exchange(has_changed, true)) continue;
+    }
+    for (std::size_t line = 0; line < action.lines.size(); ++line) {
+      absl::StrAppend(&out, line > 0 || is_change ? indent : "", Printable(action.lines[line]), "\n");
+    }
+    if (is_change) continue;
+    out += indent;
+    AppendWrapped(absl::StrCat(proof, action.gain.empty() ? "" : absl::StrCat(": ", action.gain)), kActionIndent, out);
+  }
 }
 
 // A line for each cause. The lines that are left on the screen take the first fix, what speaks for each, other fixes.
@@ -168,7 +182,7 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
     evidence.push_back(lines_left == 0 ? "" : e.why.causes[i].finding.evidence.front());
     lines_left -= std::min<std::size_t>(lines_left, 1);
   }
-  // A change of the program that follows says more than all but the first fix.
+  // A change of the program says more than all but the first fix.
   if (e.failure.recorded.has_value() && !e.why.remedies.empty()) lines_left = 0;
   for (std::size_t i = 1; i < shown; ++i) {
     if (lines_left == 0) fixes[i].clear();
@@ -296,9 +310,6 @@ void AppendWhatIf(const answers::Explanation& e, std::string& out) {
     out += "  ";
     AppendWrapped(sentence, 2, out);
   }
-  if (e.what_ifs.own.has_value() && e.what_ifs.own->run.has_value())
-    absl::StrAppend(&out, "\nRUN    ", *e.what_ifs.own->run, "\n");
-  if (e.what_ifs.advice.paste.has_value()) absl::StrAppend(&out, "\nPASTE  ", *e.what_ifs.advice.paste, "\n");
 }
 
 void AppendNotes(const answers::Explanation& e, std::string& out) {
@@ -323,7 +334,6 @@ void AppendNotes(const answers::Explanation& e, std::string& out) {
 
 std::string AfterCauses(const answers::Explanation& e) {
   std::string out;
-  AppendProgramRemedy(e, out);
   AppendStacks(e, out);
   AppendLabels(e, out);
   AppendHost(e, out);
@@ -349,16 +359,21 @@ std::string ToText(const answers::Explanation& e) {
   std::string out = absl::StrCat(Printable(e.verdict.headline), "\n");
   const std::string verdict = analyses::VerdictWords(e.verdict.kind);
   absl::StrAppend(&out, "VERDICT        ");
-  bool is_first = true;
-  for (std::string sentence : e.verdict.evidence) {
-    if (is_first && !absl::StartsWithIgnoreCase(sentence, verdict)) sentence = absl::StrCat(verdict, ": ", sentence);
-    if (is_first) sentence[0] = absl::ascii_tolower(static_cast<unsigned char>(sentence[0]));
-    if (!is_first) out += std::string(15, ' ');
-    AppendWrapped(sentence, 15, out);
-    is_first = false;
+  std::vector<std::string> evidence = e.verdict.evidence;
+  if (evidence.empty()) {
+    absl::StrAppend(&out, verdict, "\n");
+  } else {
+    std::string& first = evidence.front();
+    if (!absl::StartsWithIgnoreCase(first, verdict)) first = absl::StrCat(verdict, ": ", first);
+    first[0] = absl::ascii_tolower(static_cast<unsigned char>(first[0]));
+    AppendWrapped(first, kActionIndent, out);
   }
-  if (e.verdict.evidence.empty()) absl::StrAppend(&out, verdict, "\n");
-  if (!e.verdict.is_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
+  if (!e.verdict.is_certain) out += std::string(kActionIndent, ' ') + "not certain: see the notes\n";
+  AppendActions(e, out);
+  for (std::size_t i = 1; i < evidence.size(); ++i) {
+    absl::StrAppend(&out, i == 1 ? "BECAUSE        " : std::string(kActionIndent, ' '));
+    AppendWrapped(evidence[i], kActionIndent, out);
+  }
   AppendRaisedAt(e, out);
   AppendAccounting(e, out);
   const std::string rest = AfterCauses(e);

@@ -48,7 +48,7 @@ std::string Fitted(const std::string& text, const std::vector<std::string>& verb
   std::string out;
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
     const absl::string_view words = absl::StripLeadingAsciiWhitespace(line);
-    const bool stays = Columns(line) <= width || absl::StartsWith(line, "PASTE") ||
+    const bool stays = Columns(line) <= width || absl::StartsWith(line, "PASTE") || absl::StartsWith(line, "FIX ") ||
                        std::find(verbatim.begin(), verbatim.end(), words) != verbatim.end();
     if (stays)
       absl::StrAppend(&out, line);

@@ -147,7 +147,7 @@ inline void ExpectTextShows(const nlohmann::json& json, const std::string& text)
     EXPECT_THAT(text, HasSubstr(FormatBytes(line["blame_bytes"].get<std::uint64_t>()) + "  behind "));
   }
   if (!json["paste"].is_null()) {
-    EXPECT_THAT(text, HasSubstr("\nPASTE  " + json["paste"].get<std::string>() + "\n"));
+    EXPECT_THAT(text, HasSubstr("\nFIX            " + json["paste"].get<std::string>() + "\n"));
   }
 }
 

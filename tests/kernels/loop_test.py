@@ -30,7 +30,7 @@ def main(program):
         assert failed["out_of_memory"]["phase"] in ("forward", "backward"), failed
         explained = ashlar(program, "explain", capture)
     assert "VERDICT        fragmentation" in explained, explained
-    assert not re.search(r"^PASTE", explained, re.MULTILINE), explained
+    assert not re.search(r"^FIX +export", explained, re.MULTILINE), explained
     named = re.search(r"^  (\S+) gets past this request; beyond it nothing is known", explained, re.MULTILINE)
     assert named, explained
     fits = json.loads(ashlar(program, *RUN, "--conf", named[1]))

@@ -23,7 +23,7 @@ def check_version(program):
 
 def check_explain(program):
     text = run(program, "explain", ROOT / "docs/examples/training_oom.pickle", "--capacity", "12GiB")
-    for part in ("VERDICT        fragmentation", "PASTE  export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"):
+    for part in ("VERDICT        fragmentation", "FIX            export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"):
         assert part in text, text
 
 

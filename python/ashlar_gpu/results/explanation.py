@@ -294,6 +294,16 @@ class OwnAllocator:
 
 
 @dataclasses.dataclass(frozen=True)
+class Action:
+    # How it is known: the recorded requests were replayed with it, the bytes of its cause say it, or a message alone
+    # does not tell.
+    proof: Literal["replayed", "estimated", "not proven"]
+    what: Optional[str]  # A sentence; null where the lines say it.
+    lines: Tuple[str, ...]  # For the shell, or for the program.
+    gain: Optional[str]  # What it changes; null: not known.
+
+
+@dataclasses.dataclass(frozen=True)
 class Note:
     name: str  # Stable key.
     message: str  # One sentence.
@@ -354,5 +364,6 @@ class Explanation(ExplanationAnswer):
     own_allocator: Optional[OwnAllocator]
     next_step: Optional[str]  # How to learn more.
     next_lines: Tuple[str, ...]  # Lines of Python for the next step.
+    actions: Tuple[Action, ...]  # What to do, at most three, the surest first; empty: nothing is known to help.
     notes: Tuple[Note, ...]  # What was guessed, skipped or is not known.
     others: Tuple["Explanation", ...]  # what else the input held: other messages of a log, other files

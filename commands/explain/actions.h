@@ -1,0 +1,35 @@
+// What to do, of all that an answer knows: the line to paste, the command to start, the change of the program. At most
+// three, the surest first.
+//
+//   for (const Action& action : ActionsOf(explanation)) std::cout << action.what;
+#ifndef ASHLAR_COMMANDS_EXPLAIN_ACTIONS_H_
+#define ASHLAR_COMMANDS_EXPLAIN_ACTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "commands/explain/explanation.h"
+
+namespace ashlar::answers {
+
+enum class Proof : std::uint8_t {
+  kReplayed,   // the recorded requests were replayed with it
+  kEstimated,  // by the bytes of the cause that it takes away
+  kUnproven,   // a message alone does not tell
+};
+absl::string_view ProofName(Proof proof);  // "replayed", "estimated", "not proven"
+
+struct Action {
+  Proof proof = Proof::kUnproven;
+  std::string what = {};                // a sentence; empty where the lines say it
+  std::vector<std::string> lines = {};  // for the shell or the program
+  std::string gain = {};                // "peak 11.22 GiB -> 10.61 GiB, 1 -> 0 failed requests"; empty: not known
+};
+
+std::vector<Action> ActionsOf(const Explanation& explanation);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_COMMANDS_EXPLAIN_ACTIONS_H_

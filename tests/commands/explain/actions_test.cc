@@ -1,0 +1,96 @@
+// What an answer says to do: of a snapshot what was replayed, of a message alone what may be tried, and in which order.
+#include "commands/explain/actions.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "commands/explain/explain.h"
+#include "commands/explain/explain_report.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ashlar::answers {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+std::vector<Explanation> Answer(const std::string& text) {
+  const absl::StatusOr<std::vector<Explanation>> out = ExplainBytes(text, {});
+  EXPECT_TRUE(out.ok()) << out.status();
+  return out.ok() ? *out : std::vector<Explanation>{};
+}
+
+std::vector<Action> Actions(const std::string& text) {
+  const std::vector<Explanation> answers = Answer(text);
+  EXPECT_THAT(answers, SizeIs(1));
+  return answers.empty() ? std::vector<Action>{} : ActionsOf(answers.front());
+}
+
+TEST(ActionsTest, HolesAreTriedWithTheSettingThatClosesThem) {
+  const std::vector<Action> actions = Actions(
+      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of "
+      "23.65 "
+      "GiB of which 900.00 MiB is free. Process 77 has 22.77 GiB memory in use. Of the allocated memory 15.10 GiB is "
+      "allocated by PyTorch, and 7.20 GiB is reserved by PyTorch but unallocated.");
+  ASSERT_THAT(actions, SizeIs(2));
+  EXPECT_EQ(actions[0].proof, Proof::kUnproven);
+  EXPECT_THAT(actions[0].lines, ElementsAre("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
+  EXPECT_THAT(actions[0].gain, HasSubstr("7.20 GiB"));
+  EXPECT_THAT(actions[1].lines, ElementsAre(StartsWith("ashlar fit --capacity ")));
+}
+
+TEST(ActionsTest, TooMuchIsHeldLess) {
+  const std::vector<Action> actions = Actions(
+      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+      "14.58 "
+      "GiB of which 300.00 MiB is free. Process 5 has 14.28 GiB memory in use. Of the allocated memory 13.90 GiB is "
+      "allocated by PyTorch, and 60.00 MiB is reserved by PyTorch but unallocated.");
+  ASSERT_THAT(actions, SizeIs(1));
+  EXPECT_THAT(actions[0].what, HasSubstr("gradient checkpointing"));
+  EXPECT_THAT(actions[0].lines, ElementsAre(StartsWith("ashlar fit ")));
+}
+
+TEST(ActionsTest, AnothersMemoryIsLookedForWhereItLies) {
+  const std::vector<Action> actions = Actions(
+      "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 190.00 MiB is "
+      "free. Process 4242 has 19.30 GiB memory in use. Process 77 has 4.10 GiB memory in use. Of the allocated memory "
+      "3.50 GiB is allocated by PyTorch, and 120.00 MiB is reserved by PyTorch but unallocated.");
+  ASSERT_THAT(actions, SizeIs(1));
+  EXPECT_THAT(actions[0].lines, ElementsAre("nvidia-smi"));
+}
+
+TEST(ActionsTest, TheHostsMemoryIsNoMatterOfTheDevice) {
+  const std::vector<Action> actions = Actions(
+      "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8812.batch. Some of the step tasks have been "
+      "OOM Killed.");
+  ASSERT_THAT(actions, SizeIs(1));
+  EXPECT_THAT(actions[0].what, HasSubstr("--mem"));
+  EXPECT_THAT(actions[0].lines, IsEmpty());
+}
+
+TEST(ActionsTest, OthersLibrariesHaveTheirOwnLevers) {
+  const std::vector<Action> actions = Actions(
+      "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 5120.00 MiB on device 0: cudaMalloc failed: out of "
+      "memory");
+  ASSERT_THAT(actions, SizeIs(1));
+  EXPECT_THAT(actions[0].what, HasSubstr("-ngl"));
+}
+
+// The action is the third line at the latest.
+TEST(ActionsTest, StandRightUnderTheVerdict) {
+  const std::string text = report::ToText(
+      Answer("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 190.00 "
+             "MiB is free. Process 4242 has 19.30 GiB memory in use.")
+          .front());
+  const std::size_t at = text.find("\nTRY FIRST ");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_LE(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'), 3) << text;
+}
+
+}  // namespace
+}  // namespace ashlar::answers
