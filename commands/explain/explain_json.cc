@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "commands/explain/actions.h"
 #include "commands/explain/explain_report.h"
+#include "commands/explain/suggestions.h"
 #include "commands/shared/json_values.h"
 
 namespace ashlar::report {
@@ -268,7 +268,7 @@ Json ExplanationJson(const answers::Explanation& e) {
   out["own_allocator"] = OwnJson(e.what_ifs.own);
   out["next_step"] = TextOrNull(e.verdict.next.sentence);
   out["next_lines"] = e.verdict.next.lines;
-  out["actions"] = List(answers::ActionsOf(e), [](const answers::Action& action) -> Json {
+  out["actions"] = List(answers::SuggestionsOf(e), [](const answers::Suggestion& action) -> Json {
     return {{"proof", std::string(answers::ProofName(action.proof))},
             {"what", TextOrNull(action.what)},
             {"lines", action.lines},

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
-#include "commands/explain/actions.h"
 #include "commands/explain/explain_report.h"
+#include "commands/explain/suggestions.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::report {
@@ -51,11 +51,11 @@ void AppendVerdict(const answers::Explanation& e, std::string& out) {
   for (const std::string& sentence : e.verdict.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
 }
 
-void AppendActions(const answers::Explanation& e, std::string& out) {
-  const std::vector<answers::Action> actions = answers::ActionsOf(e);
+void AppendSuggestions(const answers::Explanation& e, std::string& out) {
+  const std::vector<answers::Suggestion> actions = answers::SuggestionsOf(e);
   if (actions.empty()) return;
   absl::StrAppend(&out, "\n**", actions.front().proof == answers::Proof::kUnproven ? "Try first" : "Fix", "**\n");
-  for (const answers::Action& action : actions) {
+  for (const answers::Suggestion& action : actions) {
     const std::string gain =
         absl::StrCat(answers::ProofName(action.proof), action.gain.empty() ? "" : ": ", action.gain);
     absl::StrAppend(&out, "\n", MarkdownText(absl::StrCat(action.what, action.what.empty() ? "" : " ", "(", gain, ")")),
@@ -156,7 +156,7 @@ std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
   for (const answers::Explanation& e : explanations) {
     if (!out.empty()) out += "\n---\n\n";
     AppendVerdict(e, out);
-    AppendActions(e, out);
+    AppendSuggestions(e, out);
     AppendRaised(e, out);
     AppendWhere(e, out);
     AppendWhy(e, out);

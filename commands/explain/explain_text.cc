@@ -13,8 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
-#include "commands/explain/actions.h"
 #include "commands/explain/explain_report.h"
+#include "commands/explain/suggestions.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::report {
@@ -138,15 +138,15 @@ std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t s
 
 // Under the verdict: a line that stands alone is to paste, and what speaks for it follows. The program's lines are
 // those of the first change.
-void AppendActions(const answers::Explanation& e, std::string& out) {
-  const std::vector<answers::Action> actions = answers::ActionsOf(e);
+void AppendSuggestions(const answers::Explanation& e, std::string& out) {
+  const std::vector<answers::Suggestion> actions = answers::SuggestionsOf(e);
   if (actions.empty()) return;
   const std::string indent(kActionIndent, ' ');
   const bool is_proven = actions.front().proof != answers::Proof::kUnproven;
   absl::StrAppend(&out, is_proven ? "FIX            " : "TRY FIRST      ");
   bool has_changed = false;  // the program's lines are shown
   for (std::size_t i = 0; i < actions.size(); ++i) {
-    const answers::Action& action = actions[i];
+    const answers::Suggestion& action = actions[i];
     const bool is_change = !action.what.empty();
     const std::string proof(answers::ProofName(action.proof));
     if (i > 0) out += indent;
@@ -369,7 +369,7 @@ std::string ToText(const answers::Explanation& e) {
     AppendWrapped(first, kActionIndent, out);
   }
   if (!e.verdict.is_certain) out += std::string(kActionIndent, ' ') + "not certain: see the notes\n";
-  AppendActions(e, out);
+  AppendSuggestions(e, out);
   for (std::size_t i = 1; i < evidence.size(); ++i) {
     absl::StrAppend(&out, i == 1 ? "BECAUSE        " : std::string(kActionIndent, ' '));
     AppendWrapped(evidence[i], kActionIndent, out);

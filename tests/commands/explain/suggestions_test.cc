@@ -1,5 +1,5 @@
 // What an answer says to do: of a snapshot what was replayed, of a message alone what may be tried, and in which order.
-#include "commands/explain/actions.h"
+#include "commands/explain/suggestions.h"
 
 #include <algorithm>
 #include <string>
@@ -25,14 +25,14 @@ std::vector<Explanation> Answer(const std::string& text) {
   return out.ok() ? *out : std::vector<Explanation>{};
 }
 
-std::vector<Action> Actions(const std::string& text) {
+std::vector<Suggestion> Actions(const std::string& text) {
   const std::vector<Explanation> answers = Answer(text);
   EXPECT_THAT(answers, SizeIs(1));
-  return answers.empty() ? std::vector<Action>{} : ActionsOf(answers.front());
+  return answers.empty() ? std::vector<Suggestion>{} : SuggestionsOf(answers.front());
 }
 
-TEST(ActionsTest, HolesAreTriedWithTheSettingThatClosesThem) {
-  const std::vector<Action> actions = Actions(
+TEST(SuggestionsTest, HolesAreTriedWithTheSettingThatClosesThem) {
+  const std::vector<Suggestion> actions = Actions(
       "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of "
       "23.65 "
       "GiB of which 900.00 MiB is free. Process 77 has 22.77 GiB memory in use. Of the allocated memory 15.10 GiB is "
@@ -44,8 +44,8 @@ TEST(ActionsTest, HolesAreTriedWithTheSettingThatClosesThem) {
   EXPECT_THAT(actions[1].lines, ElementsAre(StartsWith("ashlar fit --capacity ")));
 }
 
-TEST(ActionsTest, TooMuchIsHeldLess) {
-  const std::vector<Action> actions = Actions(
+TEST(SuggestionsTest, TooMuchIsHeldLess) {
+  const std::vector<Suggestion> actions = Actions(
       "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
       "14.58 "
       "GiB of which 300.00 MiB is free. Process 5 has 14.28 GiB memory in use. Of the allocated memory 13.90 GiB is "
@@ -55,8 +55,8 @@ TEST(ActionsTest, TooMuchIsHeldLess) {
   EXPECT_THAT(actions[0].lines, ElementsAre(StartsWith("ashlar fit ")));
 }
 
-TEST(ActionsTest, AnothersMemoryIsLookedForWhereItLies) {
-  const std::vector<Action> actions = Actions(
+TEST(SuggestionsTest, AnothersMemoryIsLookedForWhereItLies) {
+  const std::vector<Suggestion> actions = Actions(
       "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 190.00 MiB is "
       "free. Process 4242 has 19.30 GiB memory in use. Process 77 has 4.10 GiB memory in use. Of the allocated memory "
       "3.50 GiB is allocated by PyTorch, and 120.00 MiB is reserved by PyTorch but unallocated.");
@@ -64,8 +64,8 @@ TEST(ActionsTest, AnothersMemoryIsLookedForWhereItLies) {
   EXPECT_THAT(actions[0].lines, ElementsAre("nvidia-smi"));
 }
 
-TEST(ActionsTest, TheHostsMemoryIsNoMatterOfTheDevice) {
-  const std::vector<Action> actions = Actions(
+TEST(SuggestionsTest, TheHostsMemoryIsNoMatterOfTheDevice) {
+  const std::vector<Suggestion> actions = Actions(
       "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8812.batch. Some of the step tasks have been "
       "OOM Killed.");
   ASSERT_THAT(actions, SizeIs(1));
@@ -73,8 +73,8 @@ TEST(ActionsTest, TheHostsMemoryIsNoMatterOfTheDevice) {
   EXPECT_THAT(actions[0].lines, IsEmpty());
 }
 
-TEST(ActionsTest, OthersLibrariesHaveTheirOwnLevers) {
-  const std::vector<Action> actions = Actions(
+TEST(SuggestionsTest, OthersLibrariesHaveTheirOwnLevers) {
+  const std::vector<Suggestion> actions = Actions(
       "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 5120.00 MiB on device 0: cudaMalloc failed: out of "
       "memory");
   ASSERT_THAT(actions, SizeIs(1));
@@ -82,7 +82,7 @@ TEST(ActionsTest, OthersLibrariesHaveTheirOwnLevers) {
 }
 
 // The action is the third line at the latest.
-TEST(ActionsTest, StandRightUnderTheVerdict) {
+TEST(SuggestionsTest, StandRightUnderTheVerdict) {
   const std::string text = report::ToText(
       Answer("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 190.00 "
              "MiB is free. Process 4242 has 19.30 GiB memory in use.")

@@ -1,4 +1,4 @@
-#include "commands/explain/actions.h"
+#include "commands/explain/suggestions.h"
 
 #include <algorithm>
 #include <array>
@@ -45,7 +45,7 @@ std::string CardOf(const Explanation& e) {
   return total.has_value() ? absl::StrCat("--capacity ", (*total >> 20), "MiB") : "--device CARD";
 }
 
-Action HoldLess(const Explanation& e) {
+Suggestion HoldLess(const Explanation& e) {
   return {Proof::kUnproven, kHoldLess, {absl::StrCat("ashlar fit ", CardOf(e), " -- python YOUR_PROGRAM.py")}};
 }
 
@@ -56,7 +56,7 @@ bool IsTorchOnCuda(absl::string_view family) {
 }
 
 // Of a message alone nothing is replayed.
-std::vector<Action> OfMessage(const Explanation& e) {
+std::vector<Suggestion> OfMessage(const Explanation& e) {
   const bool is_torch = IsTorchOnCuda(e.failure.message->family);
   switch (e.verdict.kind) {
     case OomVerdict::kHealthy:
@@ -89,8 +89,8 @@ std::vector<Action> OfMessage(const Explanation& e) {
   return {{Proof::kUnproven, e.what_ifs.advice.sentence}};
 }
 
-Action OfRemedy(const Explanation& e, const whatif::ProgramRemedy& remedy) {
-  Action out;
+Suggestion OfRemedy(const Explanation& e, const whatif::ProgramRemedy& remedy) {
+  Suggestion out;
   out.proof = remedy.is_proven ? Proof::kReplayed : Proof::kEstimated;
   out.what = remedy.sentence;
   const auto cause = std::find_if(e.why.causes.begin(), e.why.causes.end(), [&](const ExplainedCause& one) {
@@ -117,8 +117,8 @@ absl::string_view ProofName(Proof proof) {
   return "";
 }
 
-std::vector<Action> ActionsOf(const Explanation& e) {
-  std::vector<Action> out;
+std::vector<Suggestion> SuggestionsOf(const Explanation& e) {
+  std::vector<Suggestion> out;
   const WhatIfs& tried = e.what_ifs;
   if (tried.advice.paste.has_value()) out.push_back({Proof::kReplayed, "", {*tried.advice.paste}, GainOf(tried)});
   if (tried.own.has_value() && tried.own->run.has_value()) {
@@ -128,7 +128,7 @@ std::vector<Action> ActionsOf(const Explanation& e) {
     if (out.size() < kMostActions) out.push_back(OfRemedy(e, remedy));
   }
   if (out.empty() && e.failure.message.has_value()) out = OfMessage(e);
-  std::stable_sort(out.begin(), out.end(), [](const Action& a, const Action& b) { return a.proof < b.proof; });
+  std::stable_sort(out.begin(), out.end(), [](const Suggestion& a, const Suggestion& b) { return a.proof < b.proof; });
   return out;
 }
 

@@ -1,9 +1,9 @@
 // What to do, of all that an answer knows: the line to paste, the command to start, the change of the program. At most
 // three, the surest first.
 //
-//   for (const Action& action : ActionsOf(explanation)) std::cout << action.what;
-#ifndef ASHLAR_COMMANDS_EXPLAIN_ACTIONS_H_
-#define ASHLAR_COMMANDS_EXPLAIN_ACTIONS_H_
+//   for (const Suggestion& action : SuggestionsOf(explanation)) std::cout << action.what;
+#ifndef ASHLAR_COMMANDS_EXPLAIN_SUGGESTIONS_H_
+#define ASHLAR_COMMANDS_EXPLAIN_SUGGESTIONS_H_
 
 #include <cstdint>
 #include <string>
@@ -21,15 +21,15 @@ enum class Proof : std::uint8_t {
 };
 absl::string_view ProofName(Proof proof);  // "replayed", "estimated", "not proven"
 
-struct Action {
+struct Suggestion {
   Proof proof = Proof::kUnproven;
   std::string what = {};                // a sentence; empty where the lines say it
   std::vector<std::string> lines = {};  // for the shell or the program
   std::string gain = {};                // "peak 11.22 GiB -> 10.61 GiB, 1 -> 0 failed requests"; empty: not known
 };
 
-std::vector<Action> ActionsOf(const Explanation& explanation);
+std::vector<Suggestion> SuggestionsOf(const Explanation& explanation);
 
 }  // namespace ashlar::answers
 
-#endif  // ASHLAR_COMMANDS_EXPLAIN_ACTIONS_H_
+#endif  // ASHLAR_COMMANDS_EXPLAIN_SUGGESTIONS_H_
