@@ -221,7 +221,9 @@ std::string Headline(const formats::OomMessage& message, OomVerdict verdict) {
     return absl::StrCat("REFUSED BY THE DEVICE  device ", message.device.value_or(0), ": ", FormatCount(message.told),
                         " times, no error after them");
   }
-  std::string out = verdict == OomVerdict::kHostMemory ? "OUT OF HOST MEMORY" : "OUT OF MEMORY";
+  std::string out = verdict == OomVerdict::kHostMemory ? "OUT OF HOST MEMORY"
+                    : verdict == OomVerdict::kHealthy  ? "NO FAILURE"
+                                                       : "OUT OF MEMORY";
   if (message.device.has_value()) absl::StrAppend(&out, "  device ", *message.device);
   if (message.tried.has_value()) absl::StrAppend(&out, ": tried to allocate ", message.tried->InWords());
   if (message.free.has_value()) absl::StrAppend(&out, ", ", message.free->InWords(), " free");

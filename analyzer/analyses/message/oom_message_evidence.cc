@@ -39,6 +39,17 @@ constexpr absl::string_view kWarningAlone =
     "This is a warning: the allocator then returned its cached segments and asked again. Where that failed too, an "
     "error follows it, which is not in this text.";
 
+// The same of refusals whose figures tell a verdict.
+void WriteSeries(const OomMessage& message, std::vector<std::string>& out) {
+  const Figure* largest = message.Detail("largest_tried");
+  if (message.told < 2 || largest == nullptr) return;
+  const Figure* smallest = message.Detail("smallest_tried");
+  out.push_back(
+      absl::StrCat("It is the first of ", FormatCount(message.told), " refusals, of ", smallest->InWords(),
+                   smallest->low_bytes == largest->low_bytes ? "" : absl::StrCat(" to ", largest->InWords()),
+                   "; no error follows them in this text: the program went on each time, or ended without a word."));
+}
+
 // Refusals that the program survived. What halves each time while what is free does not grow waits for memory that an
 // earlier attempt still holds.
 void WriteRefusals(const OomMessage& message, std::vector<std::string>& out) {
@@ -438,6 +449,21 @@ void WriteOwn(OomMessageVerdict& verdict) {
                                      " of it outside PyTorch: the CUDA context, communicators, other libraries."));
 }
 
+// What stands there where the size asked for does not.
+std::string UnknownRequest(const OomMessage& message, const OomMessageVerdict& verdict) {
+  const OomAccounting& parts = verdict.accounting;
+  std::vector<std::string> known;
+  if (parts.free_bytes) known.push_back(absl::StrCat(FormatBytes(*parts.free_bytes), " free"));
+  if (parts.reserved_bytes) known.push_back(absl::StrCat(FormatBytes(*parts.reserved_bytes), " reserved"));
+  if (parts.allocated_bytes) known.push_back(absl::StrCat(FormatBytes(*parts.allocated_bytes), " allocated"));
+  if (message.limit) known.push_back(absl::StrCat("a limit of ", message.limit->InWords()));
+  const std::string of = parts.total_bytes ? absl::StrCat(" of ", FormatBytes(*parts.total_bytes)) : "";
+  if (known.empty() && of.empty()) return "Unknown: this message has no figures; it tells only that memory ran out.";
+  if (known.empty())
+    return absl::StrCat("Unknown: how much was asked for is not told; the device has", of.substr(3), ".");
+  return absl::StrCat("Unknown: how much was asked for is not told; ", absl::StrJoin(known, ", "), of, ".");
+}
+
 void WriteUnknown(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
   if (WriteLibrary(message, out) || WriteHidden(message, out)) return;
@@ -447,7 +473,7 @@ void WriteUnknown(const OomMessage& message, OomMessageVerdict& verdict) {
         "A program that asks for as much has a wrong size in it (a damaged file or shape, an overflow): memory did not "
         "run out.");
   } else if (!message.tried) {
-    Add(out, "Unknown: this message has no figures; it tells only that memory ran out.");
+    Add(out, UnknownRequest(message, verdict));
   } else if (message.free && message.free->low_bytes >= message.tried->high_bytes) {
     Add(out,
         absl::StrCat("Unknown: ", message.tried->InWords(), " could not be had, though ", message.free->InWords(),
@@ -541,6 +567,7 @@ void WriteEvidence(const OomMessage& message, OomMessageVerdict& verdict) {
       WriteUnknown(message, verdict);
       break;
   }
+  if (verdict.kind != OomVerdict::kUnknown) WriteSeries(message, verdict.evidence);
   WriteOwn(verdict);
   WriteAdvice(message, verdict);
 }

@@ -167,6 +167,7 @@ class Judge {
   // Everything that the arithmetic would have used and the message does not tell.
   void NameUnknown() {
     if (verdict_.kind == OomVerdict::kHostMemory || HasNote("not_out_of_memory")) return;
+    if (message_.family == "vllm" && verdict_.verdict_certain) return;  // its own sum needs none of them
     std::vector<std::string> unknown;
     const auto name = [&unknown](bool is_known, const char* what) {
       if (!is_known) unknown.push_back(what);

@@ -1,10 +1,14 @@
 // One failure may be told by several findings: this makes one message of them.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
 namespace ashlar::formats::oom {
@@ -113,7 +117,7 @@ void AddRefusal(const OomMessage& warning, OomMessage& series) {
     SetDetail("last_tried", *series.tried, series);
     if (series.free) SetDetail("most_free", *series.free, series);
   }
-  ++series.told;
+  series.told += warning.told;
   series.told_again_at.resize(1);
   series.told_again_at.front() = warning.byte_offset;
   series.end_offset = warning.end_offset;
@@ -189,6 +193,12 @@ bool IsPartOf(const OomMessage& part, const OomMessage& whole) {
   return TriesManyWays(part) || (Agrees(part.tried, whole.tried) && Agrees(part.free, whole.free));
 }
 
+// vLLM says of PyTorch's failure what it was about when that came.
+bool IsWrapperOf(const OomMessage& wrapper, const OomMessage& failure) {
+  return wrapper.FindNote("dummy_requests") != nullptr && absl::StartsWith(failure.family, "pt-") &&
+         !IsWarning(failure) && IsWithin(failure, wrapper, kWarningReachBytes);
+}
+
 // Whether `part` tells nothing that `whole` does not.
 bool SaysNoMore(const OomMessage& part, const OomMessage& whole) {
   const auto is_known = [&whole](const trace::Note& note) { return whole.FindNote(note.name) != nullptr; };
@@ -196,40 +206,67 @@ bool SaysNoMore(const OomMessage& part, const OomMessage& whole) {
          std::all_of(part.notes.begin(), part.notes.end(), is_known);
 }
 
+// What a table says of a device: its capacity, and what is used or free of it.
+struct DeviceMemory {
+  Figure total;
+  Figure used;
+  std::optional<Figure> free;
+};
+
+std::optional<DeviceMemory> MemoryOf(const OomMessage& table, int device) {
+  const Figure* total = table.Detail(absl::StrCat("device_total.", device));
+  const Figure* used = table.Detail(absl::StrCat("device_used.", device));
+  const Figure* free = table.Detail(absl::StrCat("device_free.", device));
+  if (total == nullptr || (used == nullptr && free == nullptr)) return std::nullopt;
+  DeviceMemory out{*total, {}, {}};
+  if (free != nullptr) out.free = *free;
+  if (used != nullptr) {
+    out.used = *used;
+  } else if (total->low_bytes >= free->low_bytes) {
+    const std::uint64_t bytes = total->MiddleBytes() - std::min(total->MiddleBytes(), free->MiddleBytes());
+    out.used = {bytes, bytes, FormatBytes(bytes)};
+  }
+  return out;
+}
+
 // The one device of a table that is full to 95 %; -1 where several are, or none.
 int OnlyFullDevice(const OomMessage& table) {
   int full = -1;
   for (int device = 0;; ++device) {
-    const Figure* used = table.Detail(absl::StrCat("device_used.", device));
-    const Figure* total = table.Detail(absl::StrCat("device_total.", device));
-    if (used == nullptr || total == nullptr) return full;
-    if (used->MiddleBytes() < total->MiddleBytes() / 100 * 95) continue;
+    const std::optional<DeviceMemory> memory = MemoryOf(table, device);
+    if (!memory.has_value()) return full;
+    if (memory->used.MiddleBytes() < memory->total.MiddleBytes() / 100 * 95) continue;
     if (full >= 0) return -1;
     full = device;
   }
 }
 
-// Of nvidia-smi's table the device of the message, the only one, or the only full one. The table is of another moment
-// than the message: it stands where the message says nothing.
+// Of a table the device of the message, the only one, or the only full one. The table is of another moment than the
+// message: it stands where the message says nothing.
 void AddDeviceTable(const OomMessage& table, OomMessage& message) {
-  const bool is_only = table.Detail("device_used.1") == nullptr;
+  const bool is_only = MemoryOf(table, 0).has_value() && !MemoryOf(table, 1).has_value();
   const int device = is_only ? 0 : message.device.value_or(OnlyFullDevice(table));
-  const Figure* used = table.Detail(absl::StrCat("device_used.", device));
-  const Figure* total = table.Detail(absl::StrCat("device_total.", device));
-  if (used == nullptr || total == nullptr || message.total.has_value()) return;
-  message.total = *total;
-  message.details.push_back({"device_used", *used});
+  const std::optional<DeviceMemory> memory = MemoryOf(table, device);
+  if (!memory.has_value() || message.total.has_value()) return;
+  if (!message.device.has_value()) message.device = device;
+  message.total = memory->total;
+  if (!message.free.has_value()) message.free = memory->free;
+  message.details.push_back({"device_used", memory->used});
   for (const ProcessUse& process : table.processes) {
     if (process.device == device) message.processes.push_back(process);
   }
-  message.AddNote("device_table", "the device's memory and processes are of the nvidia-smi table beside the message");
+  message.AddNote("device_table", absl::StrCat("the device's memory and processes are of the ", table.family,
+                                               " table beside the message"));
 }
 
 class Joiner {
  public:
   std::vector<OomMessage> Join(std::vector<Finding> findings) {
     for (Finding& finding : JoinWarnings(std::move(findings))) Add(std::move(finding));
-    for (const OomMessage& beside : waiting_) AttachTo(LastFor(beside, kTableReachBytes), beside);
+    for (const OomMessage& beside : waiting_) {
+      OomMessage* const last = LastFor(beside, kTableReachBytes);
+      if (last != nullptr && !IsOfAnyDevice(beside, *last)) AttachTo(last, beside);
+    }
     std::vector<OomMessage> out;
     for (Finding& finding : kept_) out.push_back(std::move(finding.message));
     return out;
@@ -263,7 +300,8 @@ class Joiner {
       last.told_again_at.push_back(message.byte_offset);
       return true;
     }
-    const bool is_of_rows = finding.is_row || message.family == "vllm";
+    if (IsWrapperOf(message, last)) return last.told_again_at.push_back(message.byte_offset), true;
+    const bool is_of_rows = finding.is_row || message.family == "vllm" || message.family == "nccl";
     if (!is_of_rows || !IsPartOf(message, last)) return false;
     if (SaysNoMore(message, last)) ++last.told;
     if (message.tried && last.tried && !Overlap(*message.tried, *last.tried)) {
@@ -288,7 +326,7 @@ class Joiner {
   }
 
   static bool IsFor(const OomMessage& beside, const OomMessage& message) {
-    if (beside.family == "nvidia-smi") return message.FindNote("host_memory") == nullptr;
+    if (IsDeviceTable(beside.family)) return message.FindNote("host_memory") == nullptr;
     const bool is_family = beside.family == "pt-" ? absl::StartsWith(message.family, "pt-")
                                                   : beside.family == message.family ||
                                                         (beside.family == "jax-xla" && message.family == "tf-bfc");
@@ -312,12 +350,20 @@ class Joiner {
     waiting_.push_back(std::move(beside));
   }
 
+  // Whether figures wait of several devices, of which the message names none.
+  bool IsOfAnyDevice(const OomMessage& beside, const OomMessage& message) const {
+    return !message.device.has_value() && beside.device.has_value() &&
+           std::any_of(waiting_.begin(), waiting_.end(), [&beside](const OomMessage& other) {
+             return other.family == beside.family && other.device.has_value() && other.device != beside.device;
+           });
+  }
+
   // The last that was told counts.
   void TakeWaiting(OomMessage& message) {
     std::vector<OomMessage> left;
     for (auto beside = waiting_.rbegin(); beside != waiting_.rend(); ++beside) {
-      if (!IsFor(*beside, message)) {
-        left.insert(left.begin(), std::move(*beside));
+      if (!IsFor(*beside, message) || IsOfAnyDevice(*beside, message)) {
+        left.insert(left.begin(), *beside);  // it is looked at for those that are left
       } else if (IsWithin(*beside, message, kTableReachBytes)) {
         AttachTo(&message, *beside);
       }
@@ -327,7 +373,7 @@ class Joiner {
 
   static void AttachTo(OomMessage* message, const OomMessage& beside) {
     if (message == nullptr) return;
-    if (beside.family == "nvidia-smi") return AddDeviceTable(beside, *message);
+    if (IsDeviceTable(beside.family)) return AddDeviceTable(beside, *message);
     const std::size_t end = message->end_offset;
     const std::vector<std::size_t> told_again_at = message->told_again_at;
     Absorb(beside, *message);
@@ -340,6 +386,50 @@ class Joiner {
 };
 
 }  // namespace
+
+namespace {
+
+// Whether what stands before the message in its line says that it is a warning.
+bool IsLoggedAsWarning(absl::string_view text, const OomMessage& message) {
+  constexpr std::size_t kMostLineBytes = 400;
+  absl::string_view line = text.substr(0, message.byte_offset);
+  line = line.substr(line.size() - std::min(line.size(), kMostLineBytes));
+  const std::string words = absl::AsciiStrToLower(line.substr(line.rfind('\n') + 1));  // npos + 1: the whole
+  return absl::StrContains(words, "warn") || absl::StrContains(words, "skip");
+}
+
+bool HasLineBetween(absl::string_view text, std::size_t begin, std::size_t end) {
+  const std::size_t newline = begin < end ? text.substr(begin, end - begin).find('\n') : absl::string_view::npos;
+  return newline != absl::string_view::npos &&
+         !absl::StripAsciiWhitespace(text.substr(begin + newline, end - begin - newline)).empty();
+}
+
+// Whether the program went on after `earlier`, and `later` is one more refusal of the same: a warning again, or a
+// native program that tries with less.
+bool IsNextOfSeries(absl::string_view text, const OomMessage& later, const OomMessage& earlier) {
+  if (later.family != earlier.family || later.device != earlier.device || !later.tried || !earlier.tried) return false;
+  if (!later.traceback.empty() || !earlier.traceback.empty() || later.is_chained) return false;
+  if (!IsWithin(earlier, later, kTableReachBytes) || later.FindNote("host_memory") != nullptr) return false;
+  if (!HasLineBetween(text, earlier.end_offset, later.byte_offset)) return false;
+  if (IsLoggedAsWarning(text, later) && IsLoggedAsWarning(text, earlier)) return true;
+  if (later.FindNote("not_a_failure") != nullptr && earlier.FindNote("not_a_failure") != nullptr) return true;
+  const Figure* last = earlier.Detail("last_tried");
+  return later.family == "ggml" && later.tried->high_bytes < (last != nullptr ? *last : *earlier.tried).low_bytes;
+}
+
+}  // namespace
+
+std::vector<OomMessage> JoinSeries(absl::string_view text, std::vector<OomMessage> messages) {
+  std::vector<OomMessage> out;
+  for (OomMessage& message : messages) {
+    if (!out.empty() && IsNextOfSeries(text, message, out.back())) {
+      AddRefusal(message, out.back());
+    } else {
+      out.push_back(std::move(message));
+    }
+  }
+  return out;
+}
 
 std::vector<OomMessage> JoinFindings(std::vector<Finding> findings) { return Joiner().Join(std::move(findings)); }
 

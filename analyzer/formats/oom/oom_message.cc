@@ -86,6 +86,13 @@ bool CertainlyOver(const std::optional<Figure>& left, const std::optional<Figure
 void DropImpossibleProcesses(OomMessage& message) {
   for (ProcessUse& process : message.processes) {
     if (!CertainlyOver(process.used, message.total)) continue;
+    if (process.is_this_process && process.used->low_bytes / 2 < message.total->high_bytes) {
+      message.AddNote(
+          "process_over_total",
+          absl::StrCat(process.used->printed, " in use by this process is more than the ", message.total->printed,
+                       " the device has: the driver spilled into host memory (Windows, WSL)"));
+      continue;
+    }
     message.AddNote("impossible_figure", absl::StrCat(process.used->printed, " in use by a process is more than the ",
                                                       "device has; it is left out"));
     process.used.reset();
@@ -142,6 +149,9 @@ void AddTraceback(absl::string_view text, OomMessage& message) {
   for (const std::size_t offset : message.told_again_at) {
     if (message.traceback.empty() && !is_mixed) message.traceback = TracebackBefore(text, offset, &is_mixed);
   }
+  if (message.traceback.empty() && !is_mixed) {
+    message.traceback = oom::TracebackBehind(text, message);
+  }
   if (!is_mixed) return;
   message.AddNote("mixed_traceback",
                   "where it was raised is not told: two tracebacks are mixed (a second <module> of one file), and "
@@ -195,6 +205,7 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text) {
     ReadWindow(text, begin, end, from, until, consumed, found);
     GiveBackPages(text.substr(begin, until - begin));
   }
+  std::erase_if(found, [text](const Finding& finding) { return oom::IsInDiff(text, finding.message.byte_offset); });
   std::vector<OomMessage> out = oom::JoinFindings(std::move(found));
   PagesBehind behind(text.data());
   std::size_t end_before = 0;
@@ -204,7 +215,7 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text) {
     end_before = message.end_offset;
     behind.ReadTo(text.data() + message.byte_offset);
   }
-  return out;
+  return oom::JoinSeries(text, std::move(out));
 }
 
 bool LooksLikeOomMessage(absl::string_view text) { return !FindOomMessages(text).empty(); }

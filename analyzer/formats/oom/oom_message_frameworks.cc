@@ -40,7 +40,7 @@ std::optional<Finding> ParseBfcAllocator(const SqueezedText& text, std::size_t a
   Cursor look = Before(text, at, 24);
   TakeDeviceAfter(look, "Allocator(GPU_", 24, message);
   look = cursor;
-  if (look.SkipPast("Thecallerindicatesthatthisisnotafailure", 4)) {
+  if (look.SkipPast("Thecallerindicatesthatthisisnotafailure", 24)) {
     message.AddNote("not_a_failure", "the caller went on with less memory: this text is a warning, nothing failed");
     cursor = look;
   }
@@ -234,6 +234,11 @@ std::optional<Finding> ParseCupyOld(const SqueezedText& text, std::size_t at) {
   if (!TakeFigureAfter(cursor, "outofmemorytoallocate", 0, message, message.tried)) return std::nullopt;
   if (!cursor.Sees("(") && !cursor.AtEnd()) return std::nullopt;
   message.truncated = !TakeDetailAfter(cursor, "(total", 0, message, "total_with_request") || !cursor.Take(")");
+  const Figure* const whole = message.Detail("total_with_request");
+  if (whole != nullptr && message.tried && whole->low_bytes >= message.tried->high_bytes) {
+    const std::uint64_t held = whole->low_bytes - message.tried->high_bytes;
+    message.reserved = Figure{held, held, absl::StrCat(held, " bytes")};
+  }
   finding.end = cursor.at();
   return finding;
 }

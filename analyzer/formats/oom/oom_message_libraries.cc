@@ -1,5 +1,7 @@
 // What says that memory ran out around PyTorch's own message: the warnings of its allocator (2.13 and later), the
 // libraries it calls (cuBLAS, cuDNN, NCCL and their like), and vLLM's checks before it serves.
+#include <optional>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/oom/oom_parser.h"
@@ -66,12 +68,28 @@ std::optional<Finding> ParseCudnn(const SqueezedText& text, std::size_t at) {
   return ParseStatus(text, at, kWords, "cudnn");
 }
 
+// Of a line of NCCL's log, "node7:30184:30391 [2] enqueue.cc:1085 NCCL WARN ": the number of the device.
+std::optional<int> NcclDeviceBefore(const SqueezedText& text, std::size_t at) {
+  constexpr std::size_t kMostLineBytes = 160;
+  const std::size_t from = at > kMostLineBytes ? at - kMostLineBytes : 0;
+  const absl::string_view line = text.text().substr(from, at - from);
+  const std::size_t warning = line.rfind("NCCLWARN");
+  const std::size_t close = warning == absl::string_view::npos ? warning : line.substr(0, warning).rfind(']');
+  const std::size_t open = close == absl::string_view::npos ? close : line.substr(0, close).rfind('[');
+  if (open == absl::string_view::npos || warning + 48 < line.size()) return std::nullopt;
+  Cursor cursor(text, from + open + 1);
+  const std::optional<std::int64_t> device = cursor.TakeInteger();
+  if (!device || *device > 1'000'000 || cursor.at() != from + close) return std::nullopt;
+  return static_cast<int>(*device);
+}
+
 // "Cuda failure 2 'out of memory'", and of older versions without the number
 template <int kLength>
 std::optional<Finding> ParseNcclFailure(const SqueezedText& text, std::size_t at) {
   Finding finding = Begin("nccl", at);
   Cursor cursor(text, at + kLength);
   if (!cursor.Take("'outofmemory'")) return std::nullopt;
+  finding.message.device = NcclDeviceBefore(text, at);
   finding.end = cursor.at();
   return finding;
 }
@@ -86,6 +104,7 @@ std::optional<Finding> ParseNcclCalloc(const SqueezedText& text, std::size_t at)
   const std::optional<Figure> figure = cursor.TakeFigure();
   if (!figure) return std::nullopt;
   StoreFigure(finding.message, finding.message.tried, *figure, "failed to allocate");
+  finding.message.device = NcclDeviceBefore(text, at);
   finding.end = cursor.at();
   return finding;
 }

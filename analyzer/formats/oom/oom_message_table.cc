@@ -14,6 +14,9 @@ constexpr FindingKind kFailure = FindingKind::kFailure, kWords = FindingKind::kW
 constexpr absl::string_view kHost = "host_memory", kHidden = "hidden_failure", kBuffer = "buffer_limit",
                             kCheck = "own_check", kCompile = "at_compile_time", kNoMemory = "not_out_of_memory";
 constexpr absl::string_view kHostText = "memory of the host ran out, not the device's";
+constexpr absl::string_view kKilledText =
+    "something outside ended the process by SIGKILL: most often Linux or a container, as memory of the host ran out; "
+    "the device kills nobody";
 constexpr absl::string_view kBufferText = "one buffer may not be as large as this, however much memory is free";
 constexpr absl::string_view kCheckText = "the engine's own check stopped it, before the device was asked";
 
@@ -47,7 +50,7 @@ constexpr Row kRows[] = {
      "containers)"},
     {"pt-nvml", kWords, "!handles_.at(i) INTERNAL ASSERT FAILED", kHidden,
      "an expandable segment could not map its pages, and the allocator stopped at its own check"},
-    {"cudnn", kWords, "Could not create cudnn handle: CUDNN_STATUS_INTERNAL_ERROR", kHidden,
+    {"tensorflow", kWords, "Could not create cudnn handle: CUDNN_STATUS_INTERNAL_ERROR", kHidden,
      "a handle takes memory of the device, and none was left for it; a driver that does not fit the library says the "
      "same"},
     {"cudnn", kWords, "CUDNN_STATUS_NOT_SUPPORTED. This error may appear", kHidden,
@@ -86,6 +89,8 @@ constexpr Row kRows[] = {
      "total_gpu_memory ({total}) x gpu_memory_utilization ({*12}) = {share}{?}{*120} model weights take {weights}; "
      "non_torch_memory takes {non_torch}; PyTorch activation peak memory takes {activations}; the rest of the memory "
      "reserved for KV Cache is {kv_cache}"},
+    {"vllm", kBeside, "Initial free memory: {free_at_first}; Requested memory: {*12} (util), {share}"},
+    {"vllm", kBeside, "Total non KV cache memory: {needs};{?}{*160} weights memory: {weights}"},
     {"vllm", kBeside, "Available KV cache memory: {kv_cache}"},
     {"vllm", kBeside, "Model loading took {weights}"},
     {"vllm", kBeside, "the estimated maximum model length is {#fitting_model_length}"},
@@ -98,7 +103,8 @@ constexpr Row kRows[] = {
     {"torch-memory-saver", kFailure, "CUresult error result=2 file="},
     {"tensorrt-llm", kFailure, "CUDA runtime error in {*160}: out of memory"},
     {"tensorrt-llm", kFailure,
-     "Executor creation failed due to insufficient GPU memory{?}. Total GPU memory (GiB): {*8} Free GPU memory"},
+     "Executor creation failed due to insufficient GPU memory{?}{*120} Total GPU memory (GiB): {total:GiB} Free GPU "
+     "memory before component creation attempt (GiB): {free:GiB}"},
     {"tgi", kWords, "Not enough memory to handle {#prefill_tokens} prefill tokens", kCheck, kCheckText},
     {"sglang", kFailure,
      "Failed to allocate memory for {*60} with size {tried} and alignment {*8} in AlignedAllocator"},
@@ -122,6 +128,7 @@ constexpr Row kRows[] = {
     {"dali", kFailure, "CUDA driver API error CUDA_ERROR_OUT_OF_MEMORY (2)"},
     {"tf-bfc", kBeside, "Created device {*80} GPU:{device} with {limit} memory"},
     {"tensorflow", kWords, "RESOURCE_EXHAUSTED: failed to allocate memory"},
+    {"tensorflow", kFailure, "device:GPU:{device}}} failed to allocate memory"},
     {"ctranslate2", kFailure, "CUDA failed with error out of memory"},
     {"mxnet", kFailure, "cudaMalloc retry failed: out of memory"},
     {"opencv", kFailure, "(-217:Gpu API call) out of memory in function"},
@@ -139,24 +146,30 @@ constexpr Row kRows[] = {
      "Kokkos failed to allocate memory for label \"{$label}\". Allocation using MemorySpace named \"{$space}\" failed "
      "with the following error: Allocation of size {tried} failed"},
     {"amrex", kFailure, "Out of gpu memory. Free: {free} Asked: {tried}"},
-    {"amrex", kFailure, "Arena out of memory!!! Bytes to allocate: {tried}"},
+    {"amrex", kFailure,
+     "Arena out of memory!!! Bytes to allocate: {tried}{?}{*400} space allocated (MB): {reserved:MiB}{*20} space used "
+     "(MB): {allocated:MiB}"},
     {"amrex", kFailure, "CUDA error 2 in file {*120} AMReX_Arena.cpp"},
     {"lightgbm", kWords, "[CUDA] out of memory"},
     {"pycuda", kFailure, "cuMemAlloc failed: out of memory"},
     {"spconv", kFailure, "cuda failed with error 2 out of memory"},
-    {"carb", kWords, "Out of GPU memory allocating resource"},
+    {"carb", kWords, "Out of GPU memory allocating resource{?}{*600} failed for the device: {device}"},
     {"blender", kWords, "System is out of GPU memory"},
+    {"blender", kBeside, "| Mem:{allocated}, Peak:{peak} |"},
     {"warp", kFailure,
      "Warp CUDA error 2: out of memory{?}{*160} Failed to allocate {tried} on device 'cuda:{device}'"},
+    {"warp", kBeside, "\"cuda:{device}\" : \"{*80}\" ({total}, sm_"},
     {"warp", kFailure, "Memory allocation failed on device: {*12} for {tried}"},
     {"warp", kFailure, "Failed to allocate {tried} on device 'cuda:{device}'"},
     {"cuda-jl", kFailure,
      "Out of GPU memory trying to allocate {tried}{?} Effective GPU memory usage: {*12} ({device_used}/{total}) Memory "
      "pool usage: {allocated} ({reserved} reserved)"},
     {"nvhpc", kFailure,
-     "Out of memory allocating {tried} of device memory{?}{*80} total/free CUDA memory: {total}/{free}"},
+     "Out of memory allocating {tried} of device memory{?}{*80} total/free CUDA memory: {total}/{free}{*40} Present "
+     "table dump for device[{*4}]: NVIDIA {*40} GPU {device},"},
     {"cuda-jl", kWords, "Out of GPU memory{*4}Stacktrace:"},
     {"nvhpc", kFailure, "call to cuMemAlloc returned error 2: Out of memory"},
+    {"nvhpc", kFailure, "call to cuMemAlloc returned error 2 (CUDA_ERROR_OUT_OF_MEMORY): Out of memory"},
     {"ggml", kFailure, "CUDA error: out of memory current device: {device}, in function"},
     {"ggml", kFailure, "ROCm error: out of memory current device: {device}, in function"},
     {"ggml", kFailure, "MUSA error: out of memory current device: {device}, in function"},
@@ -170,7 +183,13 @@ constexpr Row kRows[] = {
      kBuffer, kBufferText},
     {"ggml", kFailure,
      "ggml_vulkan: Device memory allocation of size {tried} failed.{?}{*160} unable to allocate Vulkan{device} buffer"},
+    {"ggml", kFailure, "can't allocate {tried} of memory on device {*160} unable to allocate SYCL{device} buffer"},
     {"ggml", kFailure, "can't allocate {tried} of memory on device{?}{device}"},
+    {"ggml", kBeside, "recommendedMaxWorkingSetSize = {limit:MB10} MB"},
+    {"ggml", kBeside, "using device CUDA{device} ({*80}) - {free} free"},
+    {"ggml", kBeside, "using device ROCm{device} ({*80}) - {free} free"},
+    {"ggml", kBeside, "using device Vulkan{device} ({*80}) - {free} free"},
+    {"ggml", kBeside, "using device SYCL{device} ({*80}) - {free} free"},
     {"ggml", kFailure, "ggml_metal: error: failed to allocate buffer, size = {tried}"},
 
     // XLA.
@@ -183,7 +202,9 @@ constexpr Row kRows[] = {
      "Attempting to allocate {tried}. That was not possible. There are {free} free.{?};({$memory_space})"},
     {"jax-xla", kFailure,
      "Attempting to reserve {tried} at the bottom of memory. That was not possible. There are {free} free{?}, {*12} "
-     "reserved, and {reservable} reservable"},
+     "reserved, and {reservable} reservable.{*4} HBM capacity {total}: Top-of-Memory reserved: {*12} "
+     "({reserved_at_the_top}) Currently allocated: {*12} ({allocated}) Program requirement: {*12} ({program})"},
+    {"jax-xla", kBeside, "Exception in device=TPU:{device}: RESOURCE_EXHAUSTED"},
     {"jax-xla", kFailure, "Allocation (size={tried}) would exceed memory (size={total}) :: {$space}[", kCompile,
      "the program was refused when it was compiled: nothing had run"},
     {"jax-xla", kBeside, "only reduced to {*12}({program_needs})"},
@@ -218,7 +239,7 @@ constexpr Row kRows[] = {
     {"kernel", kFailure, "Out of memory: Kill process {#pid}", kHost, kHostText},
     {"kernel-cgroup", kFailure, "oom-kill:constraint=CONSTRAINT_MEMCG", kHost, kHostText},
     {"kernel", kFailure, "oom-kill:constraint=CONSTRAINT_NONE", kHost, kHostText},
-    {"cgroup", kWords, "Reason: OOMKilled", kHost, kHostText},
+    {"cgroup", kWords, "Reason: OOMKilled{?}{*400} Limits: {*60} memory: {limit}", kHost, kHostText},
     {"cgroup", kFailure, "\"reason\": \"OOMKilled\"", kHost, kHostText},
     {"slurm", kFailure, "Detected {#kills} oom_kill event", kHost, kHostText},
     {"slurm", kFailure, "Detected {#kills} oom-kill event", kHost, kHostText},
@@ -228,9 +249,17 @@ constexpr Row kRows[] = {
     {"host-refusal", kWords, "[Errno 12] Cannot allocate memory", kHost, kHostText},
     {"shared-memory", kWords, "It is possible that dataloader's workers are out of shared memory", kHost, kHostText},
     {"shared-memory", kWords, "insufficient shared memory (shm)", kHost, kHostText},
-    {"ray", kWords, "ray.exceptions.OutOfMemoryError", kHost, kHostText},
+    {"ray", kWords,
+     "ray.exceptions.OutOfMemoryError{?}{*400} memory used={task}) was running was {node_used} / {total}", kHost,
+     kHostText},
     {"lightgbm", kWords, "Out of Host Memory", kHost, kHostText},
     {"dataloader", kWords, "is killed by signal: Killed.", kHost, kHostText},
+    {"elastic", kWords, "failed (exitcode: -9) local_rank: {#local_rank} (pid: {#pid})", kHost, kKilledText},
+    {"elastic", kWords, "exitcode : -9 (pid: {#pid})", kHost, kKilledText},
+    {"elastic", kWords, "Signal 9 (SIGKILL) received by PID {#pid}", kHost, kKilledText},
+    {"ollama", kBeside,
+     "model request too large for system\" requested=\"{tried}\" available=\"{available}\" total=\"{total}\" "
+     "free=\"{free}\""},
     {"ollama", kFailure, "model requires more system memory ({tried}) than is available ({available})", kHost,
      kHostText},
     {"opencv-host", kFailure, "(-4:Insufficient memory) Failed to allocate {tried}", kHost, kHostText},

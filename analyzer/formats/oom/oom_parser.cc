@@ -149,24 +149,11 @@ struct Unit {
   std::uint64_t bytes;
 };
 // Longer names first. Powers of two throughout, as all these programs divide by 1024.
-constexpr std::array<Unit, 18> kUnits = {{{"bytes", 1},
-                                          {"Bytes", 1},
-                                          {"byte", 1},
-                                          {"PiB", kGiB << 20},
-                                          {"TiB", kGiB << 10},
-                                          {"GiB", kGiB},
-                                          {"MiB", kMiB},
-                                          {"KiB", kKiB},
-                                          {"TB", kGiB << 10},
-                                          {"GB", kGiB},
-                                          {"MB", kMiB},
-                                          {"KB", kKiB},
-                                          {"kB", kKiB},
-                                          {"B", 1},
-                                          {"T", kGiB << 10},
-                                          {"G", kGiB},
-                                          {"M", kMiB},
-                                          {"K", kKiB}}};
+constexpr std::array<Unit, 21> kUnits = {
+    {{"bytes", 1},  {"Bytes", 1},  {"byte", 1},        {"PiB", kGiB << 20}, {"TiB", kGiB << 10}, {"GiB", kGiB},
+     {"MiB", kMiB}, {"KiB", kKiB}, {"Gi", kGiB},  // Kubernetes
+     {"Mi", kMiB},  {"Ki", kKiB},  {"TB", kGiB << 10}, {"GB", kGiB},        {"MB", kMiB},        {"KB", kKiB},
+     {"kB", kKiB},  {"B", 1},      {"T", kGiB << 10},  {"G", kGiB},         {"M", kMiB},         {"K", kKiB}}};
 
 struct Number {
   std::uint64_t digits = 0;  // without the point
@@ -334,6 +321,23 @@ std::optional<Figure> Cursor::TakeFigure(bool unit_optional) {
   figure.printed = text_->Raw(at_, at_ + length);
   at_ += length;
   return figure;
+}
+
+std::optional<Figure> Cursor::TakeNumber(std::uint64_t unit_bytes) {
+  const Number number = ReadNumber(Rest());
+  if (number.length == 0) return std::nullopt;
+  Figure figure = MakeFigure(number, unit_bytes);
+  const char* const unit = unit_bytes == kGiB ? "GiB" : unit_bytes == kMiB ? "MiB" : unit_bytes == 1 ? "bytes" : "MB";
+  figure.printed = absl::StrCat(text_->Raw(at_, at_ + number.length), " ", unit);
+  at_ += number.length;
+  return figure;
+}
+
+std::uint64_t BytesOfUnit(absl::string_view name) {
+  if (name == "MB10") return 1'000'000;
+  const auto* const unit =
+      std::find_if(kUnits.begin(), kUnits.end(), [name](const Unit& of) { return of.name == name; });
+  return unit == kUnits.end() ? 0 : unit->bytes;
 }
 
 bool IsQuotedAt(const SqueezedText& text, std::size_t at) {

@@ -3,6 +3,7 @@
 #ifndef ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_
 #define ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -48,6 +49,13 @@ class SqueezedText {
   std::size_t OffsetOf(std::size_t at) const {
     return at < offsets_.size() ? base_ + offsets_[at] : base_ + raw_.size();
   }
+  // As it was, and where in it the squeezed byte `at` came from; the first squeezed byte that came from `raw_at` or
+  // behind it.
+  absl::string_view raw() const { return raw_; }
+  std::size_t RawAt(std::size_t at) const { return at < offsets_.size() ? offsets_[at] : raw_.size(); }
+  std::size_t AtRaw(std::size_t raw_at) const {
+    return static_cast<std::size_t>(std::lower_bound(offsets_.begin(), offsets_.end(), raw_at) - offsets_.begin());
+  }
   // The text of squeezed [begin, end) with a blank wherever something was left out.
   std::string Raw(std::size_t begin, std::size_t end) const;
 
@@ -78,11 +86,16 @@ class Cursor {
   std::optional<std::int64_t> TakeInteger();
   // A number with a unit; a bare integer only where `unit_optional`.
   std::optional<Figure> TakeFigure(bool unit_optional = false);
+  // A number whose unit stands elsewhere.
+  std::optional<Figure> TakeNumber(std::uint64_t unit_bytes);
 
  private:
   const SqueezedText* text_;
   std::size_t at_;
 };
+
+// Of a unit as the texts name it; "MB10" is 10^6. 0: there is none of that name.
+std::uint64_t BytesOfUnit(absl::string_view name);
 
 // Figures of 2^56 bytes and more are wrapped counters or "not available", never memory: stored nowhere. A program may
 // ask for more than any device has, but none holds more than kMostHeldBytes.
@@ -145,9 +158,23 @@ const std::vector<Anchor>& FrameworkAnchors();
 const std::vector<Anchor>& LibraryAnchors();
 const std::vector<Anchor>& BesideAnchors();
 
+// Whether a finding of this family is a table of the devices' memory: its figures are `device_used.N` and their like.
+inline bool IsDeviceTable(absl::string_view family) { return family == "nvidia-smi" || family == "rocm-smi"; }
+
 // Joins what belongs to one failure: an allocator's warnings to the message they announce, figures beside a message to
 // it, and what several parts of one program say of it. `findings` are in the text's order.
 std::vector<OomMessage> JoinFindings(std::vector<Finding> findings);
+
+// Refusals after each of which the program went on, in one message with their range. `messages` are of `text`, with
+// their tracebacks.
+std::vector<OomMessage> JoinSeries(absl::string_view text, std::vector<OomMessage> messages);
+
+// Where a failure was raised, as `text` tells it behind the message: a traceback that begins there, that of a line of
+// JSON, a stack trace of Julia, the place that NVHPC's runtime names. Outermost first.
+std::vector<TracebackLine> TracebackBehind(absl::string_view text, const OomMessage& message);
+
+// Whether what stands at `offset` is a line of a diff: source that was changed, and nothing that a program said.
+bool IsInDiff(absl::string_view text, std::size_t offset);
 
 }  // namespace ashlar::formats::oom
 

@@ -44,7 +44,8 @@ Pattern::Pattern(const Row& row) : row_(row) {
     const std::size_t close = rest.find('}', open);
     absl::string_view slot = rest.substr(open + 1, close - open - 1);
     rest.remove_prefix(close + 1);
-    Element element{'f', std::string(slot)};
+    Element element{'f', std::string(slot.substr(0, slot.find(':')))};
+    if (element.words.size() < slot.size()) element.unit_bytes = BytesOfUnit(slot.substr(element.words.size() + 1));
     if (slot == "?") {
       element.kind = '?';
     } else if (slot == "device") {
@@ -59,9 +60,11 @@ Pattern::Pattern(const Row& row) : row_(row) {
 }
 
 // A detail may be negative ("-0.58GiB" left for a cache): its name says so.
-bool Pattern::TakeFigure(const std::string& name, Cursor& cursor, OomMessage& message) const {
+bool Pattern::TakeFigure(const Element& element, Cursor& cursor, OomMessage& message) const {
+  const std::string& name = element.words;
   const bool is_negative = cursor.Take("-");
-  const std::optional<Figure> figure = cursor.TakeFigure(/*unit_optional=*/true);
+  const std::optional<Figure> figure =
+      element.unit_bytes > 0 ? cursor.TakeNumber(element.unit_bytes) : cursor.TakeFigure(/*unit_optional=*/true);
   if (!figure) return false;
   std::optional<Figure>* field = FieldOf(name, message);
   if (field != nullptr && name == "limit" && figure->low_bytes >= kImpossibleBytes) {
@@ -110,7 +113,7 @@ bool Pattern::Take(const Element& element, std::size_t index, Cursor& cursor, co
       return true;
     }
     default:
-      return TakeFigure(element.words, cursor, message);
+      return TakeFigure(element, cursor, message);
   }
 }
 

@@ -5,6 +5,7 @@
 // Blanks of a pattern say nothing, as in the squeezed text that it is matched with. The slots:
 //
 //   {tried} {free} {total} {limit} {reserved} {allocated}   a figure, with or without a unit, of that field
+//   {total:GiB}    the same where the unit stands elsewhere, as in "Total (GiB): 80.0"; 10^6 B is {total:MB10}
 //   {weights}      any other name: a figure among the details; one that is printed negative is `weights_missing`
 //   {device}       the number of the device
 //   {#name}        a number that counts: the note `name` of that count
@@ -17,6 +18,7 @@
 #define ASHLAR_ANALYZER_FORMATS_OOM_OOM_PATTERN_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,10 +53,11 @@ class Pattern {
     char kind;          // 'w' words, 'f' figure, 'd' device, '#', '$', '*', '?'
     std::string words;  // of 'w'; else the slot's name
     std::size_t reach = 0;
+    std::uint64_t unit_bytes = 0;  // of 'f': of a number without a unit; 0: none is expected
   };
   bool Take(const Element& element, std::size_t index, Cursor& cursor, const SqueezedText& text,
             OomMessage& message) const;
-  bool TakeFigure(const std::string& name, Cursor& cursor, OomMessage& message) const;
+  bool TakeFigure(const Element& element, Cursor& cursor, OomMessage& message) const;
 
   Row row_;
   std::vector<Element> elements_;

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "analyzer/formats/oom/oom_message.h"
 #include "analyzer/formats/oom/oom_parser.h"
@@ -249,6 +250,8 @@ std::vector<TracebackLine> PythonTraceback(absl::string_view before) {
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     std::optional<trace::Frame> frame = PythonFrameOf(*line);
     const absl::string_view words = absl::StripAsciiWhitespace(*line);
+    // TensorFlow's second list of frames: where the graph's operation was written.
+    if (absl::StartsWith(words, "Detected at node")) break;
     if (frame.has_value()) {
       AddFrame(*std::move(frame), out);
       is_after_frame = true;
@@ -311,6 +314,31 @@ std::string Unescaped(absl::string_view line) {
   return out;
 }
 
+// The key of the text in quotes that a line of JSON ends within; empty where it ends within none.
+std::string KeyOfOpenText(absl::string_view line) {
+  line = absl::StripLeadingAsciiWhitespace(line);
+  if (line.empty() || !absl::StrContains("{[\"", line.front())) return "";
+  std::string last, open;
+  bool is_inside = false, is_value = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (is_inside && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      if (is_inside && !is_value) last = open;
+      is_inside = !is_inside;
+      open.clear();
+    } else if (is_inside) {
+      open += c;
+    } else if (c == ':') {
+      is_value = true;
+    } else if (c == ',' || c == '{' || c == '[') {
+      is_value = false;
+    }
+  }
+  return is_inside && is_value ? absl::StrCat("\"", last, "\"") : "";
+}
+
 // What a collector of logs wrote as one line of JSON, or one of JSON for each line; nullopt: plain lines.
 std::optional<std::string> WithoutCollector(absl::string_view before) {
   const std::size_t newline = before.rfind('\n');
@@ -324,7 +352,11 @@ std::optional<std::string> WithoutCollector(absl::string_view before) {
     }
     return plain;
   }
-  for (const absl::string_view key : {"\"log\"", "\"message\"", "\"msg\"", "\"textPayload\"", "\"exception\""}) {
+  const std::string open_key = KeyOfOpenText(line);
+  for (const absl::string_view key :
+       {absl::string_view(open_key), absl::string_view("\"log\""), absl::string_view("\"message\""),
+        absl::string_view("\"msg\""), absl::string_view("\"textPayload\""), absl::string_view("\"exception\"")}) {
+    if (key.empty()) continue;
     std::string out;
     const auto value_of = [key](absl::string_view text) -> absl::string_view {
       const std::size_t at = text.rfind(key);
@@ -374,7 +406,150 @@ bool IsMixed(const std::vector<TracebackLine>& lines) {
   return false;
 }
 
+// The string texts of a list in JSON, one after the other: `["  File \\"a.py\\", line 3, in f\\n", ...]`.
+std::string TextsOfList(absl::string_view list) {
+  std::string out;
+  while (!list.empty() && list.front() != ']') {
+    if (list.front() != '"') {
+      list.remove_prefix(1);
+      continue;
+    }
+    list.remove_prefix(1);
+    absl::StrAppend(&out, Unescaped(list));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i] == '\\') {
+        ++i;
+      } else if (list[i] == '"') {
+        list.remove_prefix(i);
+        break;
+      }
+    }
+    if (!list.empty() && list.front() == '"') list.remove_prefix(1);
+  }
+  return out;
+}
+
+// `"traceback": ["  File ...", ...]` beside the message in one line of JSON.
+std::vector<TracebackLine> TracebackInJson(absl::string_view behind) {
+  constexpr absl::string_view kKey = "\"traceback\": [";
+  constexpr std::size_t kMostBetween = 400;
+  const std::size_t at = behind.substr(0, kMostBetween).find(kKey);
+  if (at == absl::string_view::npos) return {};
+  return PythonTraceback(absl::StrCat(kHead, "\n", TextsOfList(behind.substr(at + kKey.size()))));
+}
+
+// One that begins in the next lines: a library's log tells of the failure first, and then Python raises it.
+std::vector<TracebackLine> TracebackInNextLines(absl::string_view behind) {
+  constexpr std::size_t kMostLines = 4;
+  std::size_t at = 0;
+  for (std::size_t line = 0; line < kMostLines; ++line) {
+    at = behind.find('\n', at);
+    if (at == absl::string_view::npos) return {};
+    ++at;
+    if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(behind.substr(at)), kHead)) break;
+    if (line + 1 == kMostLines) return {};
+  }
+  // Up to what is raised, which no blank stands before.
+  std::size_t end = behind.find('\n', at);
+  bool has_frame = false;
+  while (end != absl::string_view::npos && end + 1 < behind.size()) {
+    const absl::string_view next = behind.substr(end + 1);
+    const bool is_indented = oom::IsBlank(next.front());
+    if (!is_indented && has_frame) break;
+    has_frame = has_frame || PythonFrameOf(next.substr(0, next.find('\n'))).has_value();
+    end = behind.find('\n', end + 1);
+  }
+  return has_frame ? PythonTraceback(behind.substr(at, std::min(end, behind.size() - 1) + 1 - at))
+                   : std::vector<TracebackLine>();
+}
+
+// Julia's, the innermost first: "[2] step(x::CuArray)" and below it "@ Main ~/fit.jl:12 [inlined]".
+std::vector<TracebackLine> JuliaTraceback(absl::string_view behind) {
+  constexpr absl::string_view kJuliaHead = "Stacktrace:";
+  constexpr std::size_t kMostBetween = 1000;
+  const std::size_t at = behind.substr(0, kMostBetween).find(kJuliaHead);
+  if (at == absl::string_view::npos) return {};
+  std::vector<TracebackLine> out;
+  std::string function;
+  for (const absl::string_view whole : absl::StrSplit(behind.substr(at + kJuliaHead.size(), kReachBytes), '\n')) {
+    absl::string_view line = absl::StripAsciiWhitespace(whole);
+    if (absl::StartsWith(line, "[")) {
+      line.remove_prefix(std::min(line.find(']') + 1, line.size()));
+      line = absl::StripLeadingAsciiWhitespace(line);
+      function = ToUtf8(line.substr(0, line.find('(')));
+      continue;
+    }
+    if (!absl::ConsumePrefix(&line, "@ ")) {
+      if (!line.empty() && !out.empty() && function.empty()) break;
+      continue;
+    }
+    line = absl::StripSuffix(line, " [inlined]");
+    const std::size_t colon = line.rfind(':');
+    const std::optional<std::int32_t> number =
+        colon == absl::string_view::npos ? std::nullopt : LineNumber(line.substr(colon + 1));
+    if (!number.has_value()) continue;
+    absl::string_view file = line.substr(0, colon);
+    const std::size_t blank = file.find(' ');  // behind the module, where there is one
+    const absl::string_view module = blank == absl::string_view::npos ? "" : file.substr(0, blank);
+    if (!module.empty()) file = absl::StripLeadingAsciiWhitespace(file.substr(blank));
+    trace::Frame frame{.file = ToUtf8(file), .function = std::exchange(function, ""), .line = *number};
+    const bool is_library = module == "Base" || module == "Core" || absl::StartsWith(file, "./") ||
+                            absl::StrContains(file, "/.julia/packages/") ||
+                            absl::StrContains(file, "\\.julia\\packages\\");
+    if (is_library) frame.file = absl::StrCat("/site-packages/", frame.file);
+    if (out.size() < kMostTracebackLines) out.push_back({std::move(frame), ""});
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+// "File: /w/solver.f90", "Function: advance:80", "Line: 91": what NVHPC's runtime says of its own failure.
+std::vector<TracebackLine> NvhpcPlace(absl::string_view behind) {
+  constexpr std::size_t kMostBetween = 4096;
+  behind = behind.substr(0, kMostBetween);
+  const auto value_of = [behind](absl::string_view key) {
+    const std::size_t at = behind.find(key);
+    if (at == absl::string_view::npos) return absl::string_view();
+    const absl::string_view value = behind.substr(at + key.size());
+    return absl::StripAsciiWhitespace(value.substr(0, value.find('\n')));
+  };
+  const absl::string_view function = value_of("\n Function: ");
+  const std::optional<std::int32_t> line = LineNumber(value_of("\n Line: "));
+  if (value_of("\n File: ").empty() || !line.has_value()) return {};
+  trace::Frame frame{.file = ToUtf8(value_of("\n File: ")),
+                     .function = ToUtf8(function.substr(0, function.rfind(':'))),
+                     .line = *line};
+  return {{std::move(frame), ""}};
+}
+
 }  // namespace
+
+namespace oom {
+
+std::vector<TracebackLine> TracebackBehind(absl::string_view text, const OomMessage& message) {
+  const absl::string_view family = message.family;
+  if (family == "cuda-jl") return JuliaTraceback(text.substr(message.byte_offset, kReachBytes));
+  const absl::string_view behind = text.substr(std::min(message.end_offset, text.size()), kReachBytes);
+  if (family == "nvhpc") return NvhpcPlace(behind);
+  std::vector<TracebackLine> out = TracebackInJson(behind);
+  // PyTorch raises its messages itself: what stands behind one is of another failure.
+  if (out.empty() && !absl::StartsWith(family, "pt-")) out = TracebackInNextLines(behind);
+  return IsMixed(out) ? std::vector<TracebackLine>() : out;
+}
+
+bool IsInDiff(absl::string_view text, std::size_t offset) {
+  constexpr std::size_t kMostHunkBytes = std::size_t{1} << 15;
+  const std::size_t line_end = std::min(text.find('\n', offset), text.size());
+  const std::size_t bytes = std::min(line_end, kMostHunkBytes);
+  LinesBack lines(text.substr(line_end - bytes, bytes));
+  while (const std::optional<absl::string_view> line = lines.Next()) {
+    if (absl::StartsWith(*line, "@@ -")) return true;
+    if (line->empty() || !absl::StrContains("+- \\", line->front())) return false;
+  }
+  return false;
+}
+
+}  // namespace oom
 
 std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t message_offset, bool* is_mixed) {
   message_offset = std::min(message_offset, text.size());

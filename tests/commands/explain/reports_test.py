@@ -1,7 +1,8 @@
-"""Judges what `ashlar explain` answers of public reports: each case of expected.json (found in the shared data) by the exact
-JSON keys and literal words that reports.json, beside this file, has for it.
+"""Judges what `ashlar explain` answers, by the exact JSON keys and literal words that a table has for each case: of public
+reports, each case of expected.json (found in the shared data) by reports.json, and of the texts of wordings.json itself.
 
-    reports_test.py ASHLAR REPORTS.json [CASES]     # CASES: the folder with expected.json and the inputs
+    reports_test.py ASHLAR reports.json [CASES]     # CASES: the folder with expected.json and the inputs
+    reports_test.py ASHLAR wordings.json            # the lines of each case stand there; "nothing": no failure is in them
 
 A printed size such as "14.81 GiB" holds where the bytes lie within half a unit of its last digit; a number holds exactly.
 Exit code 77 where the shared data is missing.
@@ -13,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 SKIPPED = 77
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -58,6 +60,8 @@ def faults_of(ashlar, path, wanted, forbidden):
         return subprocess.run([ashlar, "explain", *flags, str(path)], capture_output=True, text=True, timeout=60)
 
     as_json, as_text = run("--json"), run()
+    if wanted.get("nothing"):
+        return [] if as_json.returncode != 0 else ["read, and nothing failed there"]
     if as_json.returncode != 0:
         return ["not read: " + words_of(as_json.stderr)[:160]]
     answers = json.loads(as_json.stdout)
@@ -86,9 +90,26 @@ def proven():
     assert looked_up({"a": [{"name": "x", "bytes": 3}]}, "a.x") == 3
 
 
+def judge_texts(ashlar, table):
+    """How many are as expected."""
+    good = 0
+    with tempfile.TemporaryDirectory() as place:
+        for name, wanted in table.items():
+            path = pathlib.Path(place) / (name + ".txt")
+            path.write_text("\n".join(wanted["text"]) + "\n", encoding="utf-8")
+            faults = faults_of(ashlar, path, wanted, [])
+            good += not faults
+            for fault in faults:
+                print(f"{name}: {fault}")
+    print(f"{good} of {len(table)} as expected")
+    return good
+
+
 def main():
     proven()
-    ashlar, table = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text())
+    ashlar, table = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text(encoding="utf-8"))
+    if all("text" in wanted for wanted in table.values()):
+        return 0 if judge_texts(ashlar, table) == len(table) else 1
     folder = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else shared_dir() / "reports"
     if not (folder / "expected.json").is_file():
         print("no shared test data: set ASHLAR_SHARED_DIR, or put it at ../shared")

@@ -87,7 +87,7 @@ const Expected kExpected[] = {
      "parameter allocation=372.76MiB;constant allocation=48.5KiB;maybe_live_out allocation=9.64GiB;"
      "preallocated temp allocation=4.44GiB;total allocation=14.44GiB;total fragmentation=680.30MiB;"},
     {kJax, "jax-xla", false, -1, "20029400304 bytes", "-", "-", "-", "-", "-", "-", "-", ""},
-    {kCupyOld, "cupy", false, -1, "1073741824 bytes", "-", "-", "-", "-", "-", "-", "-",
+    {kCupyOld, "cupy", false, -1, "1073741824 bytes", "-", "-", "-", "11300152832 bytes", "-", "-", "-",
      "total_with_request=12373894656 bytes;"},
     {kCupyLimit, "cupy", false, -1, "761,856,000 bytes", "-", "-", "-", "6,104,426,496 bytes", "-", "-",
      "6,531,579,904 bytes", ""},
