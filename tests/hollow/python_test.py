@@ -19,7 +19,7 @@ PYTHON_SIDE = os.path.join(ROOT, "hollow", "python")
 # What history.py uses of torch, as PyTorch 2.1 and later have it; `use` is CUDA's first use.
 TORCH = {
     "torch/__init__.py": """
-        __version__ = "2.9.9"
+        __version__, strided = "2.9.9", "strided"
         from torch import _C, cuda
         def __getattr__(name):
             if name != "_inductor": raise AttributeError(name)
@@ -28,6 +28,11 @@ TORCH = {
     """,
     "torch/_inductor.py": "exec('made = 1')\n",
     "torch/_C.py": """
+        import contextlib
+        class TensorBase: pass
+        class StorageBase: pass
+        class _FunctionBase: pass
+        DisableTorchFunction = _DisableTorchDispatch = contextlib.nullcontext
         observers, peak, resets = [], {"allocated_bytes.all.peak": 0, "reserved_bytes.all.peak": 0}, []
         def _cuda_attach_out_of_memory_observer(observer): observers.append(observer)
         def _cuda_resetPeakMemoryStats(device): peak.update({key: 0 for key in peak})
