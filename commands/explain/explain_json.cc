@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "commands/explain/explain_report.h"
+#include "commands/explain/held_report.h"
 #include "commands/shared/json_values.h"
 
 namespace ashlar::report {
@@ -248,6 +249,7 @@ Json ExplanationJson(const answers::Explanation& e) {
                  {"utilisation", OrNull(e.peak.utilisation)}};
   out["stacks"] = List(e.stacks, StackJson);
   out["sizes"] = List(e.sizes, SizeJson);
+  out["held"] = HeldJson(e.held);
   out["labels"] = List(e.labels, LabelJson);
   out["pinned_host"] = HostJson(e.host);
   out["live_at_end"] = AtEndJson(e.at_end);

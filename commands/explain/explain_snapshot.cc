@@ -202,6 +202,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   const TimelineContext context{&recorded.options, &snapshot.stacks, TotalOf(snapshot, options.replay), std::nullopt};
   analyses::CauseContext causes = CausesOf(snapshot, *run);
   ExplainTimeline(observed, context, *causes.history, out);
+  out.held = NameHolders(snapshot, observed, causes.history->steps);
   out.labels = LinesByLabel(observed, causes.history->moment, snapshot.labels, kMostLabels);
   out.host = FiguresOf(snapshot.host);
   out.replayed_as = recorded.guess;

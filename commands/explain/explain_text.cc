@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
 #include "commands/explain/explain_report.h"
+#include "commands/explain/held_report.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::report {
@@ -204,7 +205,7 @@ void AppendRaisedAt(const answers::Explanation& e, std::string& out) {
 void AppendStacks(const answers::Explanation& e, std::string& out) {
   if (e.stacks.empty()) return;
   const std::string of_calls = absl::StrCat("live allocations by the native line that made them, at ", e.moment);
-  AppendSection("WHO HOLDS IT",
+  AppendSection(e.held.has_value() ? "ALLOCATED BY" : "WHO HOLDS IT",
                 e.at_end.has_value() ? of_calls : "live blocks by the line that allocated them, at the same moment",
                 out);
   AppendLines(e.stacks, out);
@@ -318,6 +319,7 @@ void AppendNotes(const answers::Explanation& e, std::string& out) {
 std::string AfterCauses(const answers::Explanation& e) {
   std::string out;
   AppendProgramRemedy(e, out);
+  AppendHeld(e.held, out);
   AppendStacks(e, out);
   AppendLabels(e, out);
   AppendHost(e, out);

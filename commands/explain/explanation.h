@@ -29,6 +29,7 @@
 #include "analyzer/whatif/own_allocator.h"
 #include "analyzer/whatif/program_remedies.h"
 #include "analyzer/whatif/what_if.h"
+#include "commands/explain/held_by_name.h"
 #include "commands/explain/labelled_memory.h"
 
 namespace ashlar::answers {
@@ -146,6 +147,7 @@ struct Explanation {
   PeakFigures peak;
   std::vector<analyses::LabelledStack> stacks;
   std::vector<analyses::LiveSize> sizes;  // in their place, where the input names no block
+  std::optional<HeldByName> held;         // nullopt: the input has no names
   std::vector<LabelLine> labels;          // of the live blocks, by the texts that the program put on them
   std::optional<HostFigures> host;        // pinned memory of the host; nullopt: not recorded
   std::optional<LiveAtEnd> at_end;        // nullopt: a caching allocator's trace, which says that itself

@@ -360,6 +360,13 @@ class Unchanged(unittest.TestCase):
         names_of(device)
         self.assertIs(mine["value"], value)
 
+    def test_a_function_that_only_has_such_a_name_is_read(self):
+        device = Device()
+        value, model = device.tensor(), types.SimpleNamespace(eval=len)
+        self.assertEqual(owners(names_of(device)), [("local", "value")])
+        model.eval(())
+        del value
+
     def test_the_collector_and_threads_go_on_as_before(self):
         gc.disable()
         try:
@@ -429,6 +436,17 @@ class Bounds(unittest.TestCase):
         said = self.said(Broken)
         self.assertEqual(said.count("\n"), 1, said)
         self.assertTrue(said.startswith("ashlar: not kept: who holds the memory, by name: AttributeError"), said)
+
+    def test_a_later_snapshot_has_the_names_of_the_failure(self):
+        names, device, later = holders.Names(), Device(), {}
+        with holders.Again(names).taking(Torch, "exit", True) as add_names:
+            add_names(later)
+        self.assertEqual(later, {})
+        with names.taking(Torch, "out_of_memory") as add_names:
+            add_names(device.snapshot())
+        with holders.Again(names).taking(Torch, "exit", True) as add_names:
+            add_names(later)
+        self.assertEqual(later[holders.KEY]["when"], "out_of_memory")
 
     def test_without_the_gil_nothing_is_taken(self):
         before = getattr(sys, "_is_gil_enabled", None)

@@ -80,7 +80,8 @@ class Recording(object):
             return
         with self.writing:
             if not self.stopped and self.failures.has_history:
-                path, taken = self.path("history-%d.pickle" % self.pid), self.holders if takes_names else None
+                path = self.path("history-%d.pickle" % self.pid)
+                taken = self.holders if takes_names else holders.Again(self.holders)
                 observer.write_snapshot(self.torch, path, holders=taken, when=reason, is_at_end=is_at_end)
             info = self.info(reason)
             path = self.path("info-%d.json" % self.pid)

@@ -63,6 +63,7 @@ class Names(object):
         self.limits = limits or Limits()
         self.walks, self.seconds, self.began = 0, 0.0, time.monotonic()
         self.is_under_way = self.has_complained = False
+        self.newest = None  # the record that was taken last
 
     def is_due(self):
         return self.walks < FIRST_WALKS or self.seconds < min(5, (time.monotonic() - self.began) / 10)
@@ -97,6 +98,7 @@ class Names(object):
     def _add(self, taking, snapshot, when, is_at_end):
         try:
             taking.add_to(snapshot, when, is_at_end)
+            self.newest = snapshot[KEY]
         except Exception as error:  # whatever it is, the program and the snapshot go on
             snapshot.pop(KEY, None)
             self.complain(type(error).__name__ + _said_by(error))
@@ -107,6 +109,18 @@ def _said_by(error):
         return ": " + str(error).splitlines()[0]
     except Exception:
         return ""
+
+
+class Again(object):
+    """In the place of Names: a later snapshot has the names of the failure, whose history it has too."""
+
+    def __init__(self, names):
+        self.names = names
+
+    @contextlib.contextmanager
+    def taking(self, *_):
+        newest = self.names.newest
+        yield lambda snapshot: None if newest is None else snapshot.update({KEY: newest})
 
 
 class Taking(object):

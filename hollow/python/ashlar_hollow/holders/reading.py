@@ -9,6 +9,7 @@ Python up to 3.12 keeps the dictionary that `frame.f_locals` makes, and so what 
 """
 
 import collections
+import dis
 import gc
 import sys
 import types
@@ -24,8 +25,9 @@ _dict_of_module = types.ModuleType.__dict__["__dict__"].__get__
 _HEAP_TYPE = 1 << 9
 _OPTIMIZED = 1  # of a code's flags: its variables are no dictionary's
 _KEEPS_LOCALS = sys.version_info < (3, 13)
-# A function that asks for its own locals() may keep the one dictionary that there is of them.
+# A function that asks for its own locals may keep the one dictionary that there is of them.
 _READS_LOCALS = ("locals", "vars", "dir", "eval", "exec")
+_READS_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 
 NOT_WALKED = (types.ModuleType, weakref.ReferenceType, types.CodeType, property)
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
@@ -147,12 +149,19 @@ def locals_of(frame, is_traced):
         return dict(names) if type(names) is dict else None
     if not _KEEPS_LOCALS:
         return dict(frame.f_locals)
-    if is_traced or any(name in code.co_names for name in _READS_LOCALS):
+    if is_traced or _asks_for_locals(code):
         return None
     kept = frame.f_locals
     found = dict(kept)
     kept.clear()
     return found
+
+
+def _asks_for_locals(code):
+    """Whether it may call one of those functions; `model.eval()` has the name alone."""
+    if not any(name in code.co_names for name in _READS_LOCALS):
+        return False
+    return any(one.opname in _READS_GLOBAL and one.argval in _READS_LOCALS for one in dis.get_instructions(code))
 
 
 def cells(function):

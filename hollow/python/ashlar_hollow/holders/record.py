@@ -5,6 +5,7 @@ docs/schemas/names.schema.json describes it. Blocks that nobody named are told a
 
 import bisect
 import os
+import sys
 
 from . import roots, walk as walks
 
@@ -30,6 +31,7 @@ class Blocks(object):
         found.sort(key=lambda one: one[0])
         self.all = found
         self.stack = stack
+        self.may_be_workspace = self._workspaces(workspace_bytes(os.environ))
         self.starts = [one[0] for one in found]
 
     def __len__(self):
@@ -48,7 +50,21 @@ class Blocks(object):
 
     def unnamed(self, index):
         _, _, segment, block = self.all[index]
+        if index in self.may_be_workspace:
+            return WORKSPACE, "workspace of cuBLAS", _place(block.get("frames") or ())
         return unnamed(segment, block, self.stack)
+
+    def _workspaces(self, sizes):
+        """The blocks that are as large as a library's workspace, by address as many as a stream has."""
+        left, found = {}, set()
+        for index, (_, _, segment, _) in enumerate(self.all):
+            size = self.bytes_of(index)
+            if size in sizes:
+                key = (segment.get("device"), segment.get("stream"), size)
+                left[key] = left.get(key, sizes[size]) - 1
+                if left[key] >= 0:
+                    found.add(index)
+        return found
 
     def bytes_of(self, index):
         """As the program asked for them."""
@@ -135,17 +151,18 @@ def make(walk, blocks, when):
 # --- blocks without a name ---
 
 
-def workspace_bytes(environment=None):
-    """What PyTorch gives cuBLAS and cuBLASLt to work in."""
-    environment = os.environ if environment is None else environment
-    sizes = {8519680, 33554432, 4194304 * 8}  # 2 x 4 MiB + 8 x 16 KiB; 32 MiB from compute capability 9.0 on
-    total, parts = 0, environment.get("CUBLAS_WORKSPACE_CONFIG", "").split(":")[1:]
+def workspace_bytes(environment):
+    """{size: how many a stream may have} of what PyTorch gives cuBLAS and cuBLASLt to work in.
+
+    2 x 4 MiB + 8 x 16 KiB; from compute capability 9.0 on 32 MiB, a size that others ask for too: the program's thread
+    and that of its backward passes have one each.
+    """
+    sizes = {8519680: sys.maxsize, 33554432: 2}
+    parts = environment.get("CUBLAS_WORKSPACE_CONFIG", "").split(":")[1:]
     try:
-        for size, count in zip(parts[::2], parts[1::2]):
-            total += int(size) * int(count) * 1024
-        if total:
-            sizes.add(total)
-        sizes.add(int(environment["CUBLASLT_WORKSPACE_SIZE"]) * 1024)
+        total = sum(int(size) * int(count) * 1024 for size, count in zip(parts[::2], parts[1::2]))
+        sizes.setdefault(total, 2)
+        sizes.setdefault(int(environment["CUBLASLT_WORKSPACE_SIZE"]) * 1024, 2)
     except (KeyError, ValueError):
         pass
     return sizes
@@ -157,12 +174,10 @@ def unnamed(segment, block, stack):
     place = _place(frames)
     if tuple(segment.get("segment_pool_id", (0, 0))) != (0, 0):
         return POOL, "memory pool of a CUDA graph", place
-    if (block.get("requested_size") or block["size"]) in workspace_bytes():
-        return WORKSPACE, "workspace of cuBLAS", place
     if any(frame["filename"].endswith("torch/nn/parallel/distributed.py") for frame in frames[:3]):
         return BUCKET, "bucket of DistributedDataParallel", place
-    if stack and frames and _is_at_work(frames, stack):
-        return TEMPORARY, "temporary of the operation at work", place
+    if _is_at_work(frames, stack):
+        return TEMPORARY, "temporary of the " + ("operation" if stack else "backward pass") + " at work", place
     return NOT_FOUND, "not found", place
 
 
@@ -175,5 +190,8 @@ def _place(frames):
 
 
 def _is_at_work(frames, stack):
-    """Whether the block was allocated by the very calls that are under way, innermost first."""
+    """Whether the block was allocated by the very calls that are under way, innermost first.
+
+    A backward pass runs in a thread of its own, which has no calls of Python: nor have its blocks.
+    """
     return [(frame["filename"], frame["line"]) for frame in frames] == stack
